@@ -1,0 +1,19 @@
+"""Names for the arrays that pass between the rooms."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Booleans", "Floats", "Reports", "Symbols", "Words"]
+
+
+Symbols = NDArray[np.int64]
+"""Symbols: integers in 0..k-1, one per person."""
+
+Reports = NDArray[np.uint32]
+"""Reports: integers in 0..outputs-1, one per person."""
+
+Words = NDArray[np.uint64]
+"""Words: uniform 64-bit integers."""
+
+Floats = NDArray[np.float64]
+Booleans = NDArray[np.bool_]

@@ -1,0 +1,161 @@
+"""A written-out matrix of exact entries: integers over one denominator, closed in integers.
+
+A matrix whose finite entries are decimals of at most 15 digits is held as just those decimals; so are
+fractions and decimals given as text. Other floats are rounded *down*, towards privacy, to a multiple
+of 2^−52 (a coarser one when entries pass 128).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, lcm
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.arrays import Booleans, Floats
+from sfumato.errors import InvalidContext
+from sfumato.randomness.odds import Epsilon, exact_number
+
+__all__ = ["ExactMatrix"]
+
+_LARGEST = 2**60  # leaves room to add two entries, or two infinities, in 64 bits
+_MOST_DIGITS = 15  # decimals of up to 15 digits and floats correspond one to one
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ExactMatrix:
+    """``entry[x, x2] = numerators[x, x2] / denominator``, or inf where the numerator is ``infinite``."""
+
+    numerators: Integers
+    denominator: int
+    infinite: int
+
+    @classmethod
+    def parsed(cls, entries: object, name: str) -> "ExactMatrix":
+        """A square matrix of non-negative numbers, zero on its diagonal, from an array or nested lists."""
+        array = _square(entries, name)
+        floats = _floats(array, name)
+        finite = np.isfinite(floats)
+        if array.dtype.kind == "O":
+            exact = [Fraction(exact_number(entry, name)) for entry in array[finite].tolist()]
+            denominator = lcm(*(entry.denominator for entry in exact))
+            return cls.holding([int(entry * denominator) for entry in exact], denominator, finite)
+        numerators, denominator = _decimals(floats[finite]) or _rounded_down(floats[finite])
+        return cls.holding(numerators, denominator, finite)
+
+    @classmethod
+    def holding(cls, numerators: Sequence[int] | Integers, denominator: int, finite: Booleans) -> "ExactMatrix":
+        """``numerators / denominator`` where ``finite``, inf elsewhere; rounded down to fit 60 bits."""
+        largest = int(max(numerators))
+        if largest >= _LARGEST:
+            shift = 59 - (largest // denominator).bit_length()
+            if shift < 0:
+                raise InvalidContext("finite entries must stay below 2^59. Use inf, or rescale.")
+            numerators = [(int(n) << shift) // denominator for n in numerators]
+            denominator, largest = 1 << shift, max(numerators)
+        infinite = 2 * largest + 1
+        held = np.full(finite.shape, infinite, dtype=np.int64)
+        held[finite] = numerators
+        return cls(_frozen(held), denominator, infinite)
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        return len(self.numerators)
+
+    def entry(self, x: int, x2: int) -> Epsilon:
+        """One entry, exactly."""
+        numerator = int(self.numerators[x, x2])
+        return inf if numerator == self.infinite else Fraction(numerator, self.denominator)
+
+    def floats(self) -> Floats:
+        """All entries, rounded to the nearest float."""
+        return np.where(self.numerators == self.infinite, inf, self.numerators / self.denominator)
+
+    def __add__(self, other: "ExactMatrix") -> "ExactMatrix":
+        """The sum of two matrices, entry by entry."""
+        finite = (self.numerators != self.infinite) & (other.numerators != other.infinite)
+        denominator = lcm(self.denominator, other.denominator)
+        mine, theirs = denominator // self.denominator, denominator // other.denominator
+        pairs = zip(self.numerators[finite].tolist(), other.numerators[finite].tolist(), strict=True)
+        return ExactMatrix.holding([n * mine + n2 * theirs for n, n2 in pairs], denominator, finite)
+
+    def times(self, factor: Fraction) -> "ExactMatrix":
+        """Every entry times a positive factor."""
+        finite = self.numerators != self.infinite
+        scaled = [n * factor.numerator for n in self.numerators[finite].tolist()]
+        return ExactMatrix.holding(scaled, self.denominator * factor.denominator, finite)
+
+    def smallest(self) -> Epsilon:
+        """The least entry off the diagonal; ``inf`` if there is none."""
+        if self.size == 1:
+            return inf
+        masked = self.numerators + np.where(np.eye(self.size, dtype=np.bool_), self.infinite, 0)
+        return self.entry(*divmod(int(masked.argmin()), self.size))
+
+    def closed(self) -> "ExactMatrix":
+        """Shortest paths (Floyd 1962, Warshall 1962), with zeros made mutual, until nothing changes."""
+        N = self.numerators.copy()
+        while True:
+            for z in range(self.size):
+                np.minimum(N, N[:, z, None] + N[None, z, :], out=N)
+            one_way = (N == 0) != (N == 0).T
+            if not one_way.any():
+                return ExactMatrix(_frozen(N), self.denominator, self.infinite)
+            N[one_way] = 0
+
+
+def _square(entries: object, name: str) -> NDArray[np.generic]:
+    try:
+        array = np.asarray(entries)
+    except ValueError:
+        raise InvalidContext(f"{name} must be a square matrix; its rows differ in length.") from None
+    if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
+        raise InvalidContext(f"{name} must be a square matrix; found shape {array.shape}.")
+    if array.dtype.kind in "US":
+        array = array.astype(object)
+    if array.dtype.kind not in "iufO":
+        raise InvalidContext(f"{name} must hold numbers, or inf; found another type of entry.")
+    return array
+
+
+def _floats(array: NDArray[np.generic], name: str) -> Floats:
+    if array.dtype.kind == "O":
+        floats = np.array([[float(exact_number(entry, name)) for entry in row] for row in array.tolist()])
+    else:
+        floats = array.astype(np.float64)
+    for wrong, what in ((np.isnan(floats), "numbers"), (floats < 0, "non-negative numbers")):
+        if wrong.any():
+            x, x2 = np.argwhere(wrong)[0]
+            raise InvalidContext(f"{name} must hold {what}, or inf; entry [{x}, {x2}] is {floats[x, x2]:g}.")
+    if floats.diagonal().any():
+        x = int(np.flatnonzero(floats.diagonal())[0])
+        raise InvalidContext(
+            f"{name} must be zero on its diagonal; entry [{x}, {x}] is {floats[x, x]:g}. Pass 0.0 there."
+        )
+    return floats
+
+
+def _decimals(entries: Floats) -> tuple[Integers, int] | None:
+    for places in range(_MOST_DIGITS + 1):
+        scaled = np.rint(entries * 10.0**places)
+        if scaled.max() >= 10.0**_MOST_DIGITS:
+            return None
+        # Correctly rounded: equal exactly when the entry is the float nearest to this decimal.
+        if (scaled / 10.0**places == entries).all():
+            return scaled.astype(np.int64), 10**places
+    return None
+
+
+def _rounded_down(entries: Floats) -> tuple[Integers, int]:
+    shift = min(52, 59 - int(np.ceil(np.log2(max(entries.max(), 1.0)))))
+    if shift < 0:
+        raise InvalidContext("finite entries must stay below 2^59. Use inf, or rescale.")
+    return np.floor(np.ldexp(entries, shift)).astype(np.int64), 2**shift
+
+
+def _frozen(array: Integers) -> Integers:
+    array.flags.writeable = False
+    return array

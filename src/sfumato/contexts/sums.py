@@ -1,0 +1,92 @@
+"""Sums of contexts: what is promised to someone who answers several surveys."""
+
+from fractions import Fraction
+from functools import reduce
+from operator import add
+
+import numpy as np
+
+from sfumato.arrays import Floats, Symbols
+from sfumato.canonical import Json
+from sfumato.contexts.context import LARGEST_MATRIX, Context
+from sfumato.contexts.exact import ExactMatrix
+from sfumato.contexts.matrix import PrivacyMatrix
+from sfumato.errors import ContextMismatch
+from sfumato.randomness.odds import Epsilon, float_below
+
+__all__ = ["ContextSum"]
+
+
+class ContextSum(Context):
+    """``E = E1 + E2 + …`` over one domain, never written out unless asked for.
+
+    An E1-LDP answer followed by an E2-LDP answer is (E1 + E2)-LDP (Proposition 2 of the paper).
+
+    >>> from sfumato.contexts import HighLow, Uniform
+    >>> (Uniform(3, 0.5) + HighLow(3, [0], 1)).matrix()
+    array([[0. , 1.5, 1.5],
+           [inf, 0. , inf],
+           [inf, inf, 0. ]])
+    """
+
+    def __init__(self, terms: tuple[Context, ...]) -> None:
+        super().__init__(terms[0].domain)
+        self._terms = terms
+
+    @classmethod
+    def of(cls, *contexts: Context) -> "ContextSum":
+        """The sum of contexts over one domain; sums inside it are opened."""
+        terms: list[Context] = []
+        for context in contexts:
+            terms.extend(context.terms if isinstance(context, ContextSum) else (context,))
+        if any(term.domain != terms[0].domain for term in terms):
+            raise ContextMismatch("contexts add up over one domain; these have different labels.")
+        return cls(tuple(terms))
+
+    @property
+    def terms(self) -> tuple[Context, ...]:
+        """The contexts that are added."""
+        return self._terms
+
+    @property
+    def smallest_epsilon(self) -> float:
+        """The least entry of the sum off the diagonal, rounded down.
+
+        Above 4096 symbols, and unless all terms are equal, the sum of the terms' least entries stands
+        in for it: never more than the least entry of the sum, so still safe to build on.
+        """
+        if self.size > LARGEST_MATRIX or all(term == self._terms[0] for term in self._terms):
+            return float_below(reduce(add, (_exact(term.smallest_epsilon) for term in self._terms)))
+        return float_below(self.exact_matrix().smallest())
+
+    def exact_matrix(self) -> ExactMatrix:
+        """The sum written out exactly; refused above 4096 symbols."""
+        self._refuse_large("written out")
+        return reduce(add, (term.exact_matrix() for term in self._terms))
+
+    def exact_epsilon(self, x: int, x2: int) -> Epsilon:
+        """The sum of the terms' entries, exactly."""
+        return reduce(add, (term.exact_epsilon(x, x2) for term in self._terms))
+
+    def closure(self) -> Context:
+        """Itself when every term is closed (triangle inequalities add up); else shortest paths."""
+        if all(term.closure() == term for term in self._terms):
+            return self
+        return PrivacyMatrix.of_exact(self.exact_matrix().closed(), self.domain)
+
+    def record(self) -> Json:
+        """The context as plain data."""
+        return {"kind": "sum", "terms": [term.record() for term in self._terms]}
+
+    def _epsilon(self, x: Symbols, x2: Symbols) -> Floats:
+        total = np.zeros(x.shape)
+        for term in self._terms:
+            total = total + term._epsilon(x, x2)
+        return total
+
+    def __repr__(self) -> str:
+        return " + ".join(map(repr, self._terms))
+
+
+def _exact(epsilon: float) -> Epsilon:
+    return epsilon if epsilon == np.inf else Fraction(repr(epsilon))

@@ -1,0 +1,49 @@
+"""Classical local differential privacy: every pair of symbols is equally sensitive."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from sfumato.arrays import Floats, Symbols
+from sfumato.canonical import Json, decimal_text
+from sfumato.contexts.context import Context
+from sfumato.domains import as_domain
+from sfumato.randomness.odds import Epsilon, float_below, positive_epsilon
+
+__all__ = ["Uniform"]
+
+
+class Uniform(Context):
+    """``E[x, x2] = ε`` for every pair: ε-LDP (Definition 1 of the paper).
+
+    >>> Uniform(["yes", "no"], 1.0).matrix()
+    array([[0., 1.],
+           [1., 0.]])
+    """
+
+    def __init__(self, domain: object, epsilon: object) -> None:
+        super().__init__(as_domain(domain))
+        self._exact = positive_epsilon(epsilon)
+
+    @property
+    def smallest_epsilon(self) -> float:
+        """ε, rounded down; ``inf`` if there is one symbol and so no pair."""
+        return float_below(self._exact) if self.size > 1 else np.inf
+
+    def exact_epsilon(self, x: int, x2: int) -> Epsilon:
+        """ε, or 0 on the diagonal."""
+        return self._exact if x != x2 else Fraction(0)
+
+    def closure(self) -> "Uniform":
+        """Itself: two steps cost 2ε."""
+        return self
+
+    def record(self) -> Json:
+        """The context as plain data."""
+        return {"kind": "uniform", "domain": self.domain.record(), "epsilon": decimal_text(self._exact)}
+
+    def _epsilon(self, x: Symbols, x2: Symbols) -> Floats:
+        return np.full(x.shape, float(self._exact))
+
+    def __repr__(self) -> str:
+        return f"Uniform({self.domain!r}, epsilon={decimal_text(self._exact)})"

@@ -1,0 +1,69 @@
+"""A domain of consecutive integers: a million symbols and no list of labels."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from sfumato.arrays import Symbols
+from sfumato.canonical import Json
+from sfumato.domains.domain import Domain, Label, unknown_value
+from sfumato.errors import InvalidContext
+
+__all__ = ["IntegerDomain"]
+
+_LARGEST = 2**31
+
+
+class IntegerDomain(Domain):
+    """The integers ``start … start + size − 1``, in order.
+
+    >>> ages = IntegerDomain(100, start=18)
+    >>> ages.symbols([18, 20, 117])
+    array([ 0,  2, 99])
+    """
+
+    def __init__(self, size: int, *, start: int = 0) -> None:
+        if isinstance(size, bool) or not isinstance(size, int | np.integer):
+            raise InvalidContext(f"the size of a domain must be an integer; found {type(size).__name__}.")
+        if not 1 <= size <= _LARGEST:
+            raise InvalidContext(f"a domain has between 1 and 2^31 symbols; found {size}.")
+        if isinstance(start, bool) or not isinstance(start, int) or abs(start) > 2**52:
+            raise InvalidContext("start must be an integer of at most 2^52 in absolute value.")
+        self._labels = range(start, start + int(size))
+        self._other = None
+
+    def symbols(self, values: Iterable[object]) -> Symbols:
+        """The symbols of integer values; anything else, floats included, is an ``UnknownValue``."""
+        found = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object)
+        if found.dtype.kind == "O":
+            whole = [
+                isinstance(value, int | np.integer) and not isinstance(value, bool) and value in self._labels
+                for value in found
+            ]
+            good = np.array(whole, dtype=np.bool_)
+        elif found.dtype.kind in "iu":
+            good = (found >= self._labels.start) & (found < self._labels.stop)
+        else:
+            good = np.zeros(found.shape, dtype=np.bool_)
+        if not good.all():
+            raise unknown_value(np.flatnonzero(~good), found.size)
+        return found.astype(np.int64) - self._labels.start
+
+    def label_symbols(self, labels: Iterable[Label], name: str) -> Symbols:
+        """The symbols of integers that a *designer* wrote down."""
+        symbols: list[int] = []
+        for label in labels:
+            if isinstance(label, bool) or not isinstance(label, int | np.integer) or label not in self._labels:
+                raise InvalidContext(
+                    f"{name} names {label!r}, which is not one of the integers "
+                    f"{self._labels.start} … {self._labels.stop - 1}."
+                )
+            symbols.append(int(label) - self._labels.start)
+        return np.array(symbols, dtype=np.int64)
+
+    def record(self) -> Json:
+        """The domain as plain data, for fingerprints and files."""
+        return {"kind": "range", "size": self.size, "start": self._labels.start}
+
+    def __repr__(self) -> str:
+        return f"IntegerDomain({self.size}, start={self._labels.start})"

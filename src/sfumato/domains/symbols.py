@@ -1,0 +1,43 @@
+"""The one gate through which symbols enter: integers in 0..k−1, checked once, never echoed."""
+
+import numpy as np
+
+from sfumato.arrays import Symbols
+from sfumato.errors import InvalidSymbols
+
+__all__ = ["checked_symbols", "kind_of"]
+
+_KINDS = {"f": "floats", "c": "complex numbers", "b": "booleans", "O": "objects", "U": "text", "S": "bytes"}
+
+
+def checked_symbols(symbols: object, size: int) -> Symbols:
+    """``symbols`` as an array of integers in ``0 … size − 1``, of whatever shape they have.
+
+    >>> checked_symbols([2, 0, 1], size=3)
+    array([2, 0, 1])
+    """
+    try:
+        array = np.asarray(symbols)
+    except ValueError:
+        # NumPy's own message could hold a value.
+        raise InvalidSymbols("symbols must be an array of integers; found a ragged sequence.") from None
+    if array.dtype.kind not in "iu":
+        raise InvalidSymbols(
+            f"symbols must be integers in 0..{size - 1}; found {kind_of(array)}. "
+            "Turn values into symbols with the domain's `symbols` method."
+        )
+    outside = (array < 0) | (array >= size)
+    if outside.any():
+        first = int(np.argmax(outside.ravel()))
+        raise InvalidSymbols(
+            f"symbols must lie in 0..{size - 1}; {int(outside.sum())} of {array.size} do not "
+            f"(the first at position {first})."
+        )
+    return array.astype(np.int64, copy=False)
+
+
+def kind_of(array: np.ndarray) -> str:  # type: ignore[type-arg]
+    """What an array holds, in words that reveal no entry."""
+    if array.size == 0:
+        return "nothing"
+    return _KINDS.get(array.dtype.kind, "something else")

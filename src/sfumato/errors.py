@@ -1,0 +1,111 @@
+"""Everything Sfumato raises on purpose.
+
+The tree::
+
+    SfumatoError
+    ├── InvalidContext      (ValueError)  a domain, an ε or a privacy matrix that cannot be meant
+    ├── InvalidSymbols      (ValueError)  symbols or words of the wrong type, shape or range
+    ├── UnknownValue        (ValueError)  a value outside the domain; never holds the value
+    ├── ContextMismatch     (ValueError)  two things that speak of different domains
+    ├── NoClosedForm        (ValueError)  no mechanism on the shelf for this context
+    ├── NothingToLearn      (ValueError)  the context (or the word) leaves nothing to be learned
+    ├── WrongSurvey         (ValueError)  reports or tallies of another mechanism or survey
+    ├── InvalidTally        (ValueError)  counts that cannot be a tally, or a damaged tally file
+    ├── ReportRejected      (ValueError)  a report that the mechanism cannot have sent
+    ├── NotEnoughReports    (ValueError)  too few reports to answer
+    ├── PrivacyViolation                  a channel that breaks its context
+    ├── ExamFailed                        a mechanism that does not do what it says
+    ├── EntropyUnavailable                the operating system gives no randomness
+    └── MissingExtra        (ImportError) an optional dependency is not installed
+
+Messages say what was expected, what was found and what to do. No message, attribute or chained
+exception ever holds a person's value.
+"""
+
+__all__ = [
+    "ContextMismatch",
+    "EntropyUnavailable",
+    "ExamFailed",
+    "InvalidContext",
+    "InvalidSymbols",
+    "InvalidTally",
+    "MissingExtra",
+    "NoClosedForm",
+    "NotEnoughReports",
+    "NothingToLearn",
+    "PrivacyViolation",
+    "ReportRejected",
+    "SfumatoError",
+    "UnknownValue",
+    "WrongSurvey",
+]
+
+
+class SfumatoError(Exception):
+    """The root: catch this to catch everything Sfumato raises on purpose."""
+
+
+class InvalidContext(SfumatoError, ValueError):  # noqa: N818 - the tree's words are the users' words
+    """A domain, an ε or a privacy matrix that cannot be meant."""
+
+
+class InvalidSymbols(SfumatoError, ValueError):  # noqa: N818
+    """Symbols or words of the wrong type, shape or range."""
+
+
+class UnknownValue(SfumatoError, ValueError):  # noqa: N818
+    """A value outside the domain. Holds positions, never values."""
+
+
+class ContextMismatch(SfumatoError, ValueError):  # noqa: N818
+    """Two things that speak of different domains."""
+
+
+class NoClosedForm(SfumatoError, ValueError):  # noqa: N818
+    """There is no mechanism on the shelf for this context."""
+
+
+class NothingToLearn(SfumatoError, ValueError):  # noqa: N818
+    """The context, or the length of the word, leaves nothing to be learned."""
+
+
+class WrongSurvey(SfumatoError, ValueError):  # noqa: N818
+    """Reports or tallies that belong to another mechanism or survey."""
+
+
+class InvalidTally(SfumatoError, ValueError):  # noqa: N818
+    """Counts that cannot be a tally, or a damaged tally file."""
+
+
+class ReportRejected(SfumatoError, ValueError):  # noqa: N818
+    """A report that the mechanism cannot have sent."""
+
+
+class NotEnoughReports(SfumatoError, ValueError):  # noqa: N818
+    """Too few reports to answer."""
+
+
+class PrivacyViolation(SfumatoError):  # noqa: N818
+    """A channel that breaks its context: carries the pair of symbols and the output that show it."""
+
+    def __init__(self, message: str, *, x: int, x2: int, output: int) -> None:
+        super().__init__(message)
+        self.x = x
+        self.x2 = x2
+        self.output = output
+
+
+class ExamFailed(SfumatoError):  # noqa: N818
+    """A mechanism that does not do what it says: carries the name of the check."""
+
+    def __init__(self, check: str, message: str) -> None:
+        super().__init__(f"{check}: {message}")
+        self.check = check
+
+
+class EntropyUnavailable(SfumatoError):  # noqa: N818
+    """The operating system gives no randomness; nothing was privatised."""
+
+
+class MissingExtra(SfumatoError, ImportError):  # noqa: N818
+    """An optional dependency is not installed; the message holds the command that installs it."""

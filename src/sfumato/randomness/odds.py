@@ -1,0 +1,171 @@
+"""Exact ε, and rational bounds on e^ε.
+
+An ε is a ``Fraction`` or ``math.inf``. A float stands for the decimal it prints as: ``0.1`` is one
+tenth. ``e^ε`` is irrational for every rational ε ≠ 0, so it is only ever bounded, from below when a
+probability is made and as sharply as a comparison needs when one is checked.
+"""
+
+import math
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from functools import lru_cache
+from numbers import Rational, Real
+
+from sfumato.errors import InvalidContext
+
+__all__ = [
+    "LARGEST_EPSILON",
+    "Epsilon",
+    "epsilon_of_odds",
+    "exact_number",
+    "exp_bounds",
+    "float_below",
+    "positive_epsilon",
+    "within_odds",
+]
+
+Epsilon = Fraction | float
+"""An exact ε: a ``Fraction``, or ``math.inf`` (the only float that may stand here)."""
+
+LARGEST_EPSILON = 40
+"""Above it, odds of e^ε to 1 cannot be held in a 64-bit word beside other outputs."""
+
+_SMALLEST = Decimal("1e-18")
+_LONGEST = 64
+_START_BITS = 128
+
+
+def exact_number(value: object, name: str) -> Epsilon:
+    """The exact, non-negative number that ``value`` was typed as, or ``inf``.
+
+    >>> exact_number(0.1, "epsilon"), exact_number("0.25", "epsilon"), exact_number(math.inf, "epsilon")
+    (Fraction(1, 10), Fraction(1, 4), inf)
+    """
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal | str):
+        raise InvalidContext(f"{name} must be a number; found {type(value).__name__}. Pass e.g. 1.0 or '1.0'.")
+    if isinstance(value, Rational):
+        exact = Fraction(value)
+        _check_size(Decimal(exact.numerator) / Decimal(exact.denominator), name)
+        return exact
+    text = value if isinstance(value, str) else str(value if isinstance(value, Decimal) else float(value))
+    try:
+        decimal = Decimal(text) if len(text) <= _LONGEST else None
+    except InvalidOperation:
+        decimal = None
+    if decimal is None:
+        raise InvalidContext(f"{name} must be a decimal number of at most {_LONGEST} characters, or inf.")
+    if decimal.is_nan():
+        raise InvalidContext(f"{name} must be a number; found NaN. Pass inf where nothing is promised.")
+    if decimal == Decimal("Infinity"):
+        return math.inf
+    _check_size(decimal, name)
+    return Fraction(decimal)
+
+
+def positive_epsilon(value: object, name: str = "epsilon") -> Epsilon:
+    """An ε that a context may promise: above 0 and at most 40, or ``inf``.
+
+    >>> positive_epsilon(1.5)
+    Fraction(3, 2)
+    """
+    exact = exact_number(value, name)
+    if exact == 0:
+        raise InvalidContext(f"{name} must be above 0; found 0, which forbids learning anything.")
+    if LARGEST_EPSILON < exact < math.inf:
+        raise InvalidContext(
+            f"{name} must be at most {LARGEST_EPSILON}, or inf; found {float(exact):g}, which a 64-bit word "
+            "cannot hold. Use inf (no promise) or a smaller ε."
+        )
+    return exact
+
+
+def float_below(epsilon: Epsilon) -> float:
+    """The largest float that, read as the decimal it prints as, does not exceed ``epsilon``.
+
+    >>> float_below(Fraction(3, 10)), float_below(Fraction(2, 3)), float_below(math.inf)
+    (0.3, 0.6666666666666666, inf)
+    """
+    nearest = float(epsilon)
+    while nearest < math.inf and Fraction(repr(nearest)) > epsilon:
+        nearest = math.nextafter(nearest, 0)
+    return nearest
+
+
+def exp_bounds(epsilon: Fraction, bits: int = _START_BITS) -> tuple[Fraction, Fraction]:
+    """Rationals ``low ≤ e^ε ≤ high`` with ``high − low`` about ``2^−bits``, by a Taylor sum in integers.
+
+    Terms ``ε^i / i!`` are rounded down in one sum and up in the other; once ``ε/(i+1) ≤ ½`` the rest
+    of the series is at most twice the next term.
+
+    >>> low, high = exp_bounds(Fraction(1))
+    >>> digits = Fraction(271828182845904523536028747135, 10**29)
+    >>> digits < low < high < digits + Fraction(1, 10**29), high - low < Fraction(1, 2**120)
+    (True, True)
+    """
+    if epsilon < 0:
+        raise ValueError("exp_bounds takes ε ≥ 0.")
+    return _exp_bounds(epsilon, bits)
+
+
+@lru_cache(maxsize=4096)
+def _exp_bounds(epsilon: Fraction, bits: int) -> tuple[Fraction, Fraction]:
+    p, q = epsilon.numerator, epsilon.denominator
+    scale = bits + 2 * int(epsilon) + 16  # the rounding of early terms grows by at most e^ε < 4^ε
+    low_term = high_term = low_sum = high_sum = 1 << scale
+    i = 0
+    while not (2 * p <= q * (i + 1) and high_term <= 1):
+        i += 1
+        low_term = low_term * p // (q * i)
+        high_term = -(-high_term * p // (q * i))
+        low_sum += low_term
+        high_sum += high_term
+        if high_term == 0:
+            break
+    return Fraction(low_sum, 1 << scale), Fraction(high_sum + 2 * high_term, 1 << scale)
+
+
+def within_odds(high: int, low: int, epsilon: Epsilon) -> bool:
+    """Whether ``high ≤ e^ε · low``, decided exactly for integers ``high, low ≥ 0``.
+
+    The bounds on e^ε are sharpened until they decide; e^ε is irrational unless ε = 0, so they do.
+
+    >>> within_odds(271828, 100000, Fraction(1)), within_odds(271829, 100000, Fraction(1))
+    (True, False)
+    """
+    if isinstance(epsilon, float) or high <= low:
+        return True
+    if low == 0 or epsilon == 0:
+        return False
+    bits = _START_BITS
+    while True:
+        below, above = exp_bounds(epsilon, bits)
+        if high * below.denominator <= below.numerator * low:
+            return True
+        if high * above.denominator > above.numerator * low:
+            return False
+        bits *= 2
+
+
+def epsilon_of_odds(high: int, low: int) -> float:
+    """``log(high / low)`` as a float that is never too small: a reported ε is rounded up.
+
+    >>> epsilon_of_odds(3, 1) >= math.log(3), epsilon_of_odds(5, 5), epsilon_of_odds(1, 0)
+    (True, 0.0, inf)
+    """
+    if high <= low:
+        return 0.0
+    if low == 0:
+        return math.inf
+    # log1p keeps its relative accuracy for odds near 1, so the walk below is at most a few dozen steps.
+    guess = math.log1p(Fraction(high - low, low)) if high < low << 900 else math.log(high) - math.log(low)
+    guess *= 1 - 2.0**-48
+    while not within_odds(high, low, Fraction(guess)):
+        guess = math.nextafter(guess, math.inf)
+    return guess
+
+
+def _check_size(decimal: Decimal, name: str) -> None:
+    if decimal < 0:
+        raise InvalidContext(f"{name} must not be negative; found {decimal:.6g}.")
+    if 0 < decimal < _SMALLEST or decimal > Decimal("1e18"):
+        raise InvalidContext(f"{name} must be 0, inf, or lie between 1e-18 and 1e18; found {decimal:.6g}.")

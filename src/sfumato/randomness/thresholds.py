@@ -1,0 +1,97 @@
+"""From words to choices: integer odds over a fixed word, rounded towards privacy.
+
+A channel over words of ``B`` bits gives each output an integer number of the ``2^B`` words. Where the
+formula wants odds of ``e^ε : 1``, the integers keep ``high ≤ e^ε · low`` exactly, so rounding can
+only strengthen the promise. Nothing here sees a private value.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sfumato.errors import NothingToLearn
+from sfumato.randomness.odds import exp_bounds, within_odds
+
+__all__ = ["TwoLevels", "binary_flips", "coin_threshold", "two_levels"]
+
+
+@dataclass(frozen=True)
+class TwoLevels:
+    """Of ``2^B`` words, ``high`` go to each raised output, ``low`` to each other one, ``leftover`` to one.
+
+    Guarantees: ``0 < low < high ≤ e^ε · low``; ``raised·high + (outputs − raised)·low + leftover = 2^B``.
+    """
+
+    high: int
+    low: int
+    leftover: int
+
+
+def two_levels(outputs: int, raised: int, epsilon: Fraction, word_bits: int) -> TwoLevels:
+    """The finest two-level row: ``raised`` of ``outputs`` outputs with odds ``e^ε`` over the others.
+
+    ``low = ⌊2^B / (raised·e + outputs − raised)⌋`` and ``high = ⌊e · low⌋`` with e bounded on the safe side.
+
+    >>> two_levels(4, 1, Fraction(1), 12)
+    TwoLevels(high=1946, low=716, leftover=2)
+    """
+    total = 1 << word_bits
+    others = outputs - raised
+    below, above = exp_bounds(epsilon)
+    low = int(total / (raised * above + others))
+    # A short word cannot hold e^ε at all: keep one word per output and the odds it allows.
+    low = max(low, 1)
+    high = min(int(below * low), (total - others * low) // raised)
+    if high <= low:
+        raise _too_short(outputs, epsilon, word_bits)
+    return TwoLevels(high, low, total - raised * high - others * low)
+
+
+def coin_threshold(total: int, epsilon: Fraction) -> int:
+    """The largest ``t`` with ``t ≤ e^ε · (total − t)``: of ``total`` words, ``t`` say heads.
+
+    >>> coin_threshold(1 << 12, Fraction(1))
+    2994
+    """
+    below, _ = exp_bounds(epsilon)
+    t = int(total * below / (1 + below))
+    if 2 * t <= total:
+        raise _too_short(2, epsilon, total.bit_length() - 1)
+    return t
+
+
+def binary_flips(a: Fraction | float, b: Fraction | float, word_bits: int) -> tuple[int, int]:
+    """The numbers of words on which symbols 0 and 1 report the other one (the paper's binary optimum).
+
+    ``n01 = ⌈N (e^a − 1)/(e^{a+b} − 1)⌉`` and ``n10 = ⌈N (e^b − 1)/(e^{a+b} − 1)⌉``, with a = E[0,1],
+    b = E[1,0] > 0 and N = 2^B; raised together until both ratios of rows hold exactly.
+
+    >>> binary_flips(Fraction(1), Fraction(1), 12)
+    (1102, 1102)
+    """
+    total = 1 << word_bits
+    n01, n10 = _flip(total, a, b), _flip(total, b, a)
+    while not (within_odds(total - n01, n10, a) and within_odds(total - n10, n01, b)):
+        n01, n10 = n01 + 1, n10 + 1
+    if n01 + n10 >= total:
+        raise _too_short(2, min(a, b), word_bits)
+    return n01, n10
+
+
+def _flip(total: int, own: Fraction | float, other: Fraction | float) -> int:
+    """⌈N (e^own − 1)/(e^{own+other} − 1)⌉, rounded up through an upper bound on the fraction."""
+    if isinstance(other, float):
+        return 0  # the other symbol need not be protected by this one's noise
+    if isinstance(own, float):
+        return _ceil(total / exp_bounds(other)[0])
+    return _ceil(total * (exp_bounds(own)[1] - 1) / (exp_bounds(own + other)[0] - 1))
+
+
+def _ceil(number: Fraction) -> int:
+    return -(-number.numerator // number.denominator)
+
+
+def _too_short(outputs: int, epsilon: Fraction | float, word_bits: int) -> NothingToLearn:
+    return NothingToLearn(
+        f"{outputs} outputs at ε = {float(epsilon):g} cannot be told apart in {word_bits}-bit odds: "
+        "the report would carry nothing. Use a larger ε or a smaller domain."
+    )

@@ -1,0 +1,87 @@
+"""Words: uniform 64-bit integers, addressed rather than streamed.
+
+Position ``i`` under a 256-bit key holds the AES-256 encryption of the 128-bit big-endian integer
+``i``: one block, read as two little-endian 64-bit words. One person reads one position, so a report
+depends on the key and on the person's own position, never on how many people came before in the
+same chunk, worker or file. Consecutive positions are AES in counter mode: about 8 GB/s on one core.
+"""
+
+import os
+from typing import NoReturn, Protocol
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import CTR
+
+from sfumato.arrays import Words
+from sfumato.errors import EntropyUnavailable
+
+__all__ = ["KEY_BYTES", "WORDS_PER_POSITION", "SystemWords", "WordSource", "words_from"]
+
+KEY_BYTES = 32
+WORDS_PER_POSITION = 2
+_BLOCK_BYTES = 16
+
+
+class WordSource(Protocol):
+    """Hands out words that were never handed out before."""
+
+    def take(self, count: int) -> Words:
+        """The words of ``count`` further people, as an array of shape ``(count, 2)``."""
+        ...
+
+
+class SystemWords:
+    """The source that privacy rests on: AES-256 under a fresh key from the operating system.
+
+    Every ``take`` draws a new key and forgets it, so there is no state: nothing that a forked child
+    could share with its parent, that two threads could read twice or that a pickle could carry away.
+    A key costs about a microsecond, once per chunk of people. Without entropy it raises
+    ``EntropyUnavailable`` and hands out nothing.
+    """
+
+    def take(self, count: int) -> Words:
+        """The words of ``count`` people, shape ``(count, 2)``."""
+        return words_from(_fresh_key(), 0, count)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a source of private randomness is not pickled or copied: make a new one there.")
+
+    def __repr__(self) -> str:
+        return "SystemWords()"
+
+
+def words_from(key: bytes, first: int, count: int) -> Words:
+    """The words at positions ``first … first + count − 1`` under ``key``, shape ``(count, 2)``.
+
+    >>> words = words_from(bytes(32), 0, 4)
+    >>> bool((words[2:] == words_from(bytes(32), 2, 2)).all())
+    True
+    """
+    if len(key) != KEY_BYTES:
+        raise ValueError(f"a key has {KEY_BYTES} bytes; found {len(key)}.")
+    if first < 0 or count < 0 or first + count > 2 ** (8 * _BLOCK_BYTES):
+        raise ValueError("positions lie in 0 … 2^128 − 1.")
+    keystream = Cipher(AES(key), CTR(first.to_bytes(_BLOCK_BYTES, "big"))).encryptor()
+    block = keystream.update(bytes(_BLOCK_BYTES * count))
+    words: Words = np.frombuffer(block, dtype="<u8").reshape(count, WORDS_PER_POSITION)
+    return words.astype(np.uint64, copy=False)
+
+
+def _fresh_key() -> bytes:
+    try:
+        drawn = os.urandom(2 * KEY_BYTES)
+    except (OSError, NotImplementedError) as problem:
+        raise EntropyUnavailable(
+            "the operating system gave no randomness; nothing was privatised. "
+            "Give this process access to the system's random source and try again."
+        ) from problem
+    key, check = drawn[:KEY_BYTES], drawn[KEY_BYTES:]
+    # A stuck source repeats itself; a working one does so once in 2^256 draws.
+    if len(check) != KEY_BYTES or key == check:
+        raise EntropyUnavailable(
+            "the operating system's random source repeats itself; nothing was privatised. "
+            "Repair the source and try again."
+        )
+    return key
