@@ -49,6 +49,11 @@ class HighLow(Context):
         return np.flatnonzero(self._is_sensitive)
 
     @property
+    def exact_inside(self) -> Epsilon:
+        """The ε of sensitive symbols, exactly."""
+        return self._exact
+
+    @property
     def smallest_epsilon(self) -> float:
         """ε, rounded down; ``inf`` if no symbol is sensitive or there is no pair."""
         return float_below(self._exact) if self.size > 1 and self._is_sensitive.any() else np.inf

@@ -26,6 +26,11 @@ class Uniform(Context):
         self._exact = positive_epsilon(epsilon)
 
     @property
+    def exact_inside(self) -> Epsilon:
+        """The ε of every pair, exactly."""
+        return self._exact
+
+    @property
     def smallest_epsilon(self) -> float:
         """ε, rounded down; ``inf`` if there is one symbol and so no pair."""
         return float_below(self._exact) if self.size > 1 else np.inf

@@ -1,0 +1,45 @@
+"""The code without noise: a point is its own report. For ε = inf, and for a group of one symbol."""
+
+from fractions import Fraction
+from typing import ClassVar
+
+from sfumato.arrays import Booleans, Floats, Words
+from sfumato.codes.code import Code
+from sfumato.errors import InvalidContext
+from sfumato.randomness.odds import Epsilon
+
+__all__ = ["ClearCode"]
+
+
+class ClearCode(Code):
+    """``Q(y|x) = [y = x]``: promises nothing, and for a single point needs to promise nothing."""
+
+    kind: ClassVar[str] = "clear"
+
+    def __init__(self, points: int, epsilon: Epsilon = float("inf"), word_bits: int = 64) -> None:
+        if points > 1 and isinstance(epsilon, Fraction):
+            raise InvalidContext("a clear code keeps no finite ε between two points.")
+        self.points = self.outputs = points
+        self.raised, self.shared = 1, Fraction(0)
+        self.high, self.low, self.leftover = 1 << word_bits, 0, 0
+        self.word_bits = word_bits
+
+    def encode(self, point: Words, word: Words) -> Words:
+        """The point itself."""
+        return point
+
+    def contains(self, point: Words, output: Words) -> Booleans:
+        """``output = point``."""
+        return point == output
+
+    def gather(self, weights: Floats) -> Floats:
+        """The weights themselves."""
+        return weights
+
+    def spread(self, weights: Floats) -> Floats:
+        """The weights themselves."""
+        return weights
+
+    def ideal_levels(self) -> tuple[float, float]:
+        """Certainty."""
+        return 1.0, 0.0

@@ -1,0 +1,62 @@
+"""k-ary randomized response, the classical baseline: the truth with odds of e^ε over any lie."""
+
+from fractions import Fraction
+from math import exp
+from typing import ClassVar
+
+import numpy as np
+
+from sfumato.arrays import Booleans, Floats, Words
+from sfumato.codes.code import Code
+from sfumato.errors import InvalidContext
+from sfumato.randomness.odds import Epsilon
+from sfumato.randomness.thresholds import two_levels
+
+__all__ = ["RandomizedCode"]
+
+
+class RandomizedCode(Code):
+    """``Q(y|x) = e/(e + k − 1)`` for y = x and ``1/(e + k − 1)`` otherwise.
+
+    Guarantee: odds of at most e^ε between any two points and any output. Exactly optimal where e^ε is
+    large against k; poor elsewhere. Reference: Kairouz, Bonawitz, Ramage (2016), k-RR.
+    Cost per report: one comparison and one division. Error: ``n·Var ≈ (k − 2 + e)/(e − 1)²`` per symbol.
+    """
+
+    kind: ClassVar[str] = "randomized"
+
+    def __init__(self, points: int, epsilon: Epsilon, word_bits: int = 64) -> None:
+        if points < 1 or not isinstance(epsilon, Fraction):
+            raise InvalidContext("randomized response needs a point and a finite ε; use a clear code.")
+        levels = two_levels(points, 1, epsilon, word_bits)
+        self.points = self.outputs = points
+        self.raised, self.shared = 1, Fraction(0)
+        self.high, self.low, self.leftover = levels.high, levels.low, levels.leftover
+        self.word_bits = word_bits
+        self._epsilon = float(epsilon)
+
+    def encode(self, point: Words, word: Words) -> Words:
+        """Words below ``high`` keep the point; the next ``low`` each move it back by 1, 2, …; the rest say 0."""
+        high, low = np.uint64(self.high), np.uint64(self.low)
+        last = np.uint64(self.total - self.leftover - 1)
+        # Below `high` the difference wraps around; np.where never looks at it.
+        step = np.where(word < high, np.uint64(0), (word - high) // low + np.uint64(1))
+        back = np.where(point >= step, point - step, point + np.uint64(self.outputs) - step)
+        return np.where(word <= last, back, np.uint64(0))
+
+    def contains(self, point: Words, output: Words) -> Booleans:
+        """``S_x = {x}``."""
+        return point == output
+
+    def gather(self, weights: Floats) -> Floats:
+        """The weights themselves."""
+        return weights
+
+    def spread(self, weights: Floats) -> Floats:
+        """The weights themselves."""
+        return weights
+
+    def ideal_levels(self) -> tuple[float, float]:
+        """``e/(e + k − 1)`` and ``1/(e + k − 1)``."""
+        e = exp(self._epsilon)
+        return e / (e + self.outputs - 1), 1 / (e + self.outputs - 1)

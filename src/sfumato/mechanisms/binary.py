@@ -1,0 +1,122 @@
+"""The universally optimal mechanism for two symbols: Warner, Mangat and everything between."""
+
+from fractions import Fraction
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sfumato.arrays import Floats, Symbols, Words
+from sfumato.canonical import Json
+from sfumato.contexts import Context
+from sfumato.errors import ContextMismatch, NothingToLearn
+from sfumato.mechanisms.mechanism import Mechanism, checked_vector
+from sfumato.randomness.thresholds import binary_flips
+
+__all__ = ["BinaryResponse"]
+
+
+class BinaryResponse(Mechanism):
+    """The mechanism for two symbols that every other one is a garbling of (Theorem 2 of the paper).
+
+    With ``a = E[0, 1]``, ``b = E[1, 0]``, ``D = 1 − e^{−(a+b)}``::
+
+        Q = 1/D · [[ 1 − e^{−b},            e^{−b}(1 − e^{−a}) ],
+                   [ e^{−a}(1 − e^{−b}),    1 − e^{−a}         ]]
+
+    ``a = b`` is Warner's randomized response (1965), ``a = inf`` Mangat's (1994) with p = e^{−b}, both
+    infinite the identity.
+
+    Guarantees: both log-ratios of rows are at most a and b for both reports; every row sums to 1; any
+    utility that obeys the data-processing inequality is largest here.
+    Cost per report: one word, one comparison. Error: ``n·Var(p̂_1) = q(1−q)/(1 − Q(1|0) − Q(0|1))²``.
+    Reference: Acharya et al. (2020), Theorem 2.
+
+    >>> from sfumato.contexts import PrivacyMatrix
+    >>> BinaryResponse(PrivacyMatrix([[0, "inf"], [1, 0]], domain=["no", "yes"])).matrix().round(4)
+    array([[0.6321, 0.3679],
+           [0.    , 1.    ]])
+    """
+
+    kind: ClassVar[str] = "binary"
+    outputs = 2
+
+    def __init__(self, context: Context, *, word_bits: int = 64) -> None:
+        if context.size != 2:
+            raise ContextMismatch(f"a binary response needs a context of two symbols; found {context.size}.")
+        super().__init__(context)
+        self.word_bits = word_bits
+        self._a, self._b = context.exact_epsilon(0, 1), context.exact_epsilon(1, 0)
+        if 0 in (self._a, self._b):
+            raise NothingToLearn(
+                "this context forbids learning anything: an entry of 0 makes both rows of every mechanism equal. "
+                "Pass entries above 0, or do not ask."
+            )
+        self._flips = binary_flips(self._a, self._b, word_bits)
+        self._flips_of = np.array(self._flips, dtype=np.uint64)
+
+    def record(self) -> Json:
+        """The integers of the channel as plain data."""
+        return {"kind": self.kind, "word_bits": self.word_bits, "flips": [str(flips) for flips in self._flips]}
+
+    def at_word(self, word_bits: int) -> Self:
+        """The same mechanism over shorter words."""
+        return type(self)(self.context, word_bits=word_bits)
+
+    def _respond(self, symbols: Symbols, words: Words) -> Words:
+        """The other symbol on the first ``flips`` words, the truth on the rest."""
+        flipped = words[:, 0] < self._flips_of[symbols]
+        return (symbols ^ flipped).astype(np.uint64)
+
+    def integer_row(self, x: int) -> list[int]:
+        """The row in words."""
+        flips = self._flips[x]
+        return [self.denominator - flips, flips] if x == 0 else [flips, self.denominator - flips]
+
+    def ideal_row(self, x: int) -> Floats:
+        """The formula of Theorem 2, in the form that also holds for infinite entries."""
+        a, b = float(self._a), float(self._b)
+        D = -np.expm1(-(a + b))
+        rows = [[-np.expm1(-b), -np.exp(-b) * np.expm1(-a)], [-np.exp(-a) * np.expm1(-b), -np.expm1(-a)]]
+        return np.array(rows[x]) / D
+
+    def forward(self, p: ArrayLike) -> Floats:
+        """``pᵀQ``."""
+        return checked_vector(p, 2, "p") @ self.matrix()
+
+    def adjoint(self, v: ArrayLike) -> Floats:
+        """``Qv``."""
+        return self.matrix() @ checked_vector(v, 2, "v")
+
+    def exact_scores(self, y: int) -> list[Fraction]:
+        """The inverse of the channel: ``p̂_1 = (f(1) − Q(1|0)) / (1 − Q(1|0) − Q(0|1))``, ``p̂_0 = 1 − p̂_1``."""
+        n01, n10 = self._flips
+        N = self.denominator
+        of_one = Fraction(y * N - n01, N - n01 - n10)
+        return [1 - of_one, of_one]
+
+    def mean_scores(self, frequencies: ArrayLike) -> Floats:
+        """``Af``."""
+        return self._table @ checked_vector(frequencies, 2, "frequencies")
+
+    def total_scores(self, weights: ArrayLike) -> Floats:
+        """``wᵀA``."""
+        return checked_vector(weights, 2, "weights") @ self._table
+
+    def second_moments(self, frequencies: ArrayLike) -> Floats:
+        """``Σ_y f(y) A[x, y]²``."""
+        return self._table**2 @ checked_vector(frequencies, 2, "frequencies")
+
+    def squared_scores(self) -> Floats:
+        """``Σ_x A[x, y]²``."""
+        squares: Floats = (self._table**2).sum(axis=0)
+        return squares
+
+    @property
+    def leverage(self) -> float:
+        """The largest entry of A."""
+        return float(np.abs(self._table).max())
+
+    @property
+    def _table(self) -> Floats:
+        return np.array([[float(score) for score in self.exact_scores(y)] for y in (0, 1)]).T

@@ -1,0 +1,277 @@
+"""Block-structured response: the block in clear, a code inside it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sfumato.arrays import Floats, Symbols, Words
+from sfumato.canonical import Json
+from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode
+from sfumato.contexts import Blocks, Context
+from sfumato.mechanisms.mechanism import Mechanism, checked_vector
+from sfumato.mechanisms.scores import (
+    GroupScores,
+    corrected_scores,
+    exact_group_scores,
+    leftover_share,
+    simple_scores,
+)
+from sfumato.randomness.odds import Epsilon
+from sfumato.tally import Tally
+
+__all__ = ["BlockResponse"]
+
+
+class BlockResponse(Mechanism):
+    """Sends the block as it is and hides the symbol among the block's others (the paper, section 6.1).
+
+    For x in block j, with the code's sets S_x and ``Z_j = r e + K_j − r``::
+
+        Q((j, y)|x) = e/Z_j  if y ∈ S_x,   1/Z_j  otherwise        (Hadamard: 2e/(K_j(e+1)), 2/(K_j(e+1)))
+
+    Report ``offset_j + y`` stands for (j, y); block j owns K_j reports, blocks in order of first label.
+
+    Guarantees: for x, x2 in one block and any y the log-ratio is at most ε; across blocks nothing is
+    promised; every row sums to 1; a block of one symbol sends the block alone; at most 2k outputs with
+    the Hadamard code. The shares of blocks are observed without noise.
+    Cost per report: one word. Error: ``n·Var(p̂_x) ≤ c² p(X_j) − p_x²``, ``c = (e+1)/(e−1)``.
+    Reference: Acharya et al. (2020), section 6.1 and Proposition 6.
+
+    >>> context = Blocks([0, 0, 0, 1, 2, 2], epsilon=1)
+    >>> BlockResponse(context).outputs
+    9
+    """
+
+    kind: ClassVar[str] = "blocks"
+
+    def __init__(self, context: Blocks, code: CodeFamily = HadamardCode, *, word_bits: int = 64) -> None:
+        self._frame(context, context.block_of, context.rank, context.sizes, context.exact_inside, code, word_bits)
+
+    def _frame(
+        self,
+        context: Context,
+        block_of: Symbols,
+        rank: Symbols,
+        sizes: NDArray[np.int64],
+        epsilon: Epsilon,
+        family: CodeFamily,
+        word_bits: int,
+    ) -> None:
+        super().__init__(context)
+        self._family, self.word_bits = family, word_bits
+        self._block_of, self._sizes = block_of, sizes
+        self._codes, self._code_of_block = _codes_for(sizes, epsilon, family, word_bits)
+        lengths = np.array([code.outputs for code in self._codes])[self._code_of_block]
+        self._offsets = np.concatenate([[0], np.cumsum(lengths)])
+        self.outputs = int(self._offsets[-1])
+        self._point = rank.astype(np.uint64)
+        self._first_output = self._offsets[block_of].astype(np.uint64)
+        self._code_of = self._code_of_block[block_of].astype(np.uint16)
+
+    def record(self) -> Json:
+        """The integers of the channel as plain data."""
+        return {
+            "kind": self.kind,
+            "codes": [code.record() for code in self._codes],
+            "code_of_block": self._code_of_block.tolist(),
+        }
+
+    def at_word(self, word_bits: int) -> Self:
+        """The same mechanism over shorter words."""
+        return type(self)(self.context, self._family, word_bits=word_bits)  # type: ignore[arg-type]
+
+    # --- sampling -----------------------------------------------------------------------------------
+
+    def _respond(self, symbols: Symbols, words: Words) -> Words:
+        point, word = self._point[symbols], words[:, 0]
+        if len(self._codes) == 1:
+            return self._codes[0].encode(point, word) + self._first_output[symbols]
+        # People are sorted by code, so that each code answers its people in one go.
+        code_of = self._code_of[symbols]
+        order = np.argsort(code_of, kind="stable")
+        ends = np.cumsum(np.bincount(code_of, minlength=len(self._codes)))
+        inside = np.empty(symbols.size, dtype=np.uint64)
+        for code, people in zip(self._codes, np.split(order, ends[:-1]), strict=True):
+            inside[people] = code.encode(point[people], word[people])
+        return inside + self._first_output[symbols]
+
+    # --- the channel --------------------------------------------------------------------------------
+
+    def _code_at(self, x: int) -> tuple[Code, int, np.ndarray]:  # type: ignore[type-arg]
+        """The code of x's block, its first report, and which of its outputs lie in S_x."""
+        j = int(self._block_of[x])
+        code = self._codes[self._code_of_block[j]]
+        favoured = code.contains(self._point[x], np.arange(code.outputs, dtype=np.uint64))
+        return code, int(self._offsets[j]), favoured
+
+    def integer_row(self, x: int) -> list[int]:
+        """``high`` on S_x, ``low`` on the block's other reports, the leftover words on its first."""
+        code, first, favoured = self._code_at(x)
+        row = [0] * self.outputs
+        row[first : first + code.outputs] = [code.high if y else code.low for y in favoured.tolist()]
+        row[first] += code.leftover
+        return row
+
+    def ideal_row(self, x: int) -> Floats:
+        """The paper's formula."""
+        code, first, favoured = self._code_at(x)
+        high, low = code.ideal_levels()
+        row = np.zeros(self.outputs)
+        row[first : first + code.outputs] = np.where(favoured, high, low)
+        return row
+
+    def forward(self, p: ArrayLike) -> Floats:
+        """``q(y) = Σ_x p_x Q(y|x)``, one transform per code."""
+        distribution, q = checked_vector(p, self.inputs, "p"), np.zeros(self.outputs)
+        for stack in self._stacks:
+            code, inside = stack.code, stack.by_point(distribution)
+            share = inside.sum(axis=-1, keepdims=True)
+            levels = code.low * share + (code.high - code.low) * code.spread(inside)
+            q[stack.reports] = levels / code.total
+            q[stack.reports[:, 0]] += float(leftover_share(code)) * share[:, 0]
+        return q
+
+    def adjoint(self, v: ArrayLike) -> Floats:
+        """``Σ_y Q(y|x) v_y``, one transform per code."""
+        values, means = checked_vector(v, self.outputs, "v"), np.zeros(self.inputs)
+        for stack in self._stacks:
+            code, V = stack.code, values[stack.reports]
+            levels = code.low * V.sum(axis=-1, keepdims=True) + (code.high - code.low) * code.gather(V)
+            stack.fill(means, levels / code.total + float(leftover_share(code)) * V[:, :1])
+        return means
+
+    # --- undoing it ---------------------------------------------------------------------------------
+
+    def observed_shares(self, tally: Tally) -> tuple[Symbols, Floats]:
+        """Every block's share is observed as it is."""
+        f = self._frequencies(tally)
+        return self._block_of, np.add.reduceat(f, self._offsets[:-1])
+
+    def exact_scores(self, y: int) -> list[Fraction]:
+        """Scores are 0 outside the block that report y names."""
+        j = int(np.searchsorted(self._offsets, y, side="right")) - 1
+        code = self._codes[self._code_of_block[j]]
+        inside = exact_group_scores(code, int(self._sizes[j]), y - int(self._offsets[j]), Fraction(1))
+        column = [Fraction(0)] * self.inputs
+        for x, score in zip(np.flatnonzero(self._block_of == j).tolist(), inside, strict=True):
+            column[x] = score
+        return column
+
+    def mean_scores(self, frequencies: ArrayLike) -> Floats:
+        """The unbiased estimate, one transform per code."""
+        return self._mean([stack.corrected for stack in self._stacks], frequencies)
+
+    def second_moments(self, frequencies: ArrayLike) -> Floats:
+        """``Σ_y f(y) A[x, y]²``, two transforms per code."""
+        return self._second_moments([stack.corrected for stack in self._stacks], frequencies)
+
+    def simple(self, tally: Tally) -> Floats:
+        """The paper's own estimator (its equation for p̂_x in section 6.1), without total correction."""
+        return self._mean([stack.simple for stack in self._stacks], self._frequencies(tally))
+
+    def simple_variances(self, p: ArrayLike, n: int) -> Floats:
+        """The exact variance of ``simple``; with the Hadamard code ``(c² p(X_j) − p_x²)/n``."""
+        moments = self._second_moments([stack.simple for stack in self._stacks], self.forward(p))
+        return (moments - np.asarray(p, dtype=np.float64) ** 2) / n
+
+    def total_scores(self, weights: ArrayLike) -> Floats:
+        """``Σ_x weights_x A[x, y]``, one transform per code."""
+        w, scores = checked_vector(weights, self.inputs, "weights"), np.zeros(self.outputs)
+        for stack in self._stacks:
+            scores[stack.reports] = stack.corrected.totals(stack.by_point(w))
+        return scores
+
+    def squared_scores(self) -> Floats:
+        """``Σ_x A[x, y]²``."""
+        squares = np.zeros(self.outputs)
+        for stack in self._stacks:
+            squares[stack.reports] = stack.corrected.squares()
+        return squares
+
+    @property
+    def leverage(self) -> float:
+        """The largest score of a block; what a forged report adds to a block's share is 1."""
+        return max(stack.corrected.largest() for stack in self._stacks)
+
+    def _mean(self, scores: Sequence[GroupScores], frequencies: ArrayLike) -> Floats:
+        f, means = checked_vector(frequencies, self.outputs, "frequencies"), np.zeros(self.inputs)
+        for stack, score in zip(self._stacks, scores, strict=True):
+            stack.fill(means, score.mean(f[stack.reports]))
+        return means
+
+    def _second_moments(self, scores: Sequence[GroupScores], frequencies: ArrayLike) -> Floats:
+        f, moments = checked_vector(frequencies, self.outputs, "frequencies"), np.zeros(self.inputs)
+        for stack, score in zip(self._stacks, scores, strict=True):
+            stack.fill(moments, score.second_moments(f[stack.reports]))
+        return moments
+
+    @cached_property
+    def _stacks(self) -> list["_Stack"]:
+        """The blocks, code by code; made when first needed, since a client never needs them."""
+        row_of_block = np.zeros(self._sizes.size, dtype=np.int64)
+        stacks = []
+        for number, code in enumerate(self._codes):
+            blocks = np.flatnonzero(self._code_of_block == number)
+            row_of_block[blocks] = np.arange(blocks.size)
+            symbols = np.flatnonzero(self._code_of == number)
+            stacks.append(
+                _Stack(
+                    code=code,
+                    sizes=self._sizes[blocks],
+                    reports=self._offsets[blocks][:, None] + np.arange(code.outputs),
+                    symbols=symbols,
+                    rows=row_of_block[self._block_of[symbols]],
+                    points=self._point[symbols].astype(np.int64),
+                )
+            )
+        return stacks
+
+
+@dataclass(frozen=True)
+class _Stack:
+    """All blocks that share one code, stacked so that one transform serves them all."""
+
+    code: Code
+    sizes: NDArray[np.int64]
+    reports: NDArray[np.int64]  # (blocks, outputs of the code) → number of the report
+    symbols: Symbols  # the symbols of these blocks …
+    rows: NDArray[np.int64]  # … with the row of their block in the stack …
+    points: NDArray[np.int64]  # … and their point in it
+
+    @cached_property
+    def corrected(self) -> GroupScores:
+        return corrected_scores(self.code, self.sizes)
+
+    @cached_property
+    def simple(self) -> GroupScores:
+        return simple_scores(self.code, self.sizes)
+
+    def by_point(self, values: Floats) -> Floats:
+        """Values of symbols, laid out as (blocks, points), 0 on unused points."""
+        table = np.zeros((self.sizes.size, self.code.points))
+        table[self.rows, self.points] = values[self.symbols]
+        return table
+
+    def fill(self, values: Floats, table: Floats) -> None:
+        """The reverse: write the entries of a (blocks, points) table to their symbols."""
+        values[self.symbols] = table[self.rows, self.points]
+
+
+def _codes_for(
+    sizes: NDArray[np.int64], epsilon: Epsilon, family: CodeFamily, word_bits: int
+) -> tuple[list[Code], NDArray[np.int64]]:
+    """The distinct codes of the blocks, and which one each block uses."""
+    codes: dict[str, tuple[int, Code]] = {}
+    number_of_size: dict[int, int] = {}
+    for size in np.unique(sizes).tolist():
+        clear = size == 1 or isinstance(epsilon, float)
+        code = ClearCode(size, word_bits=word_bits) if clear else family(size, epsilon, word_bits)
+        number, _ = codes.setdefault(repr(code.record()), (len(codes), code))
+        number_of_size[size] = number
+    by_block = np.array([number_of_size[size] for size in sizes.tolist()], dtype=np.int64)
+    return [code for _, code in codes.values()], by_block

@@ -1,0 +1,311 @@
+"""The common exam: every mechanism, built in or not, shows that it does what it says.
+
+A finite channel is a matrix, so nearly everything is checked exactly. The mechanism is realised over
+words so short that its production kernel can be fed every word for every symbol, and the counts are
+compared with the claimed integers without tolerance. A statistical test over full words is kept as a
+second, weaker net.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from sfumato.arrays import Floats, Words
+from sfumato.canonical import canonical_bytes
+from sfumato.errors import ExamFailed, InvalidContext, NothingToLearn, PrivacyViolation, WrongSurvey
+from sfumato.mechanisms import Mechanism
+from sfumato.promises.certificate import LARGEST_ENUMERATION, certify
+from sfumato.randomness.words import KEY_BYTES, WORDS_PER_POSITION, words_from
+from sfumato.tally import Tally
+
+__all__ = ["ALPHA", "ExamReport", "check_mechanism"]
+
+ALPHA = 1e-6
+"""The chance that a correct mechanism fails the statistical part."""
+
+_SHORT_WORDS = range(12, 19)
+_LARGEST_SHORT_DRAW = 2**20
+_PEOPLE = 2**19
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class ExamReport:
+    """The names of the checks that were passed, and the short word at which every word was tried."""
+
+    passed: tuple[str, ...]
+    word_bits: int
+
+
+def check_mechanism(mechanism: Mechanism, *, seed: int = 0) -> ExamReport:
+    """Put a mechanism of at most 512 outputs through every check; ``ExamFailed`` names the first it fails.
+
+    >>> from sfumato.contexts import Blocks
+    >>> from sfumato.mechanisms import BlockResponse
+    >>> check_mechanism(BlockResponse(Blocks([0, 0, 1], epsilon=1))).word_bits
+    12
+    """
+    if mechanism.outputs > LARGEST_ENUMERATION:
+        raise InvalidContext(f"the exam is for at most {LARGEST_ENUMERATION} outputs; examine a smaller instance.")
+    short = _shortened(mechanism)
+    exams: list[tuple[Callable[[Mechanism], None], tuple[Mechanism, ...]]] = [
+        (rows_sum_to_one, (short, mechanism)),
+        (kernel_matches_integers, (short,)),
+        (keeps_its_context, (short, mechanism)),
+        (formula_is_met, (mechanism,)),
+        (transforms_match_the_matrix, (short, mechanism)),
+        (scores_undo_the_channel, (short, mechanism)),
+        (fast_scores_match_exact_ones, (short, mechanism)),
+        (moments_match_the_scores, (short, mechanism)),
+        (reports_are_a_pure_function, (short, mechanism)),
+        (words_do_not_depend_on_the_symbol, (mechanism,)),
+        (tallies_add_up, (mechanism,)),
+        (records_are_canonical, (short, mechanism)),
+    ]
+    for exam, candidates in exams:
+        for candidate in candidates:
+            exam(candidate)
+    sampler_matches_its_matrix(mechanism, seed)
+    names = [exam.__name__ for exam, _ in exams] + [sampler_matches_its_matrix.__name__]
+    return ExamReport(tuple(names), short.word_bits)
+
+
+# --- sampling ---------------------------------------------------------------------------------------
+
+
+def kernel_matches_integers(mechanism: Mechanism) -> None:
+    """Every word and every symbol through the production kernel gives ``integer_row``, as integers."""
+    words = _every_word(mechanism)
+    for x in range(mechanism.inputs):
+        reports = mechanism.reports_from(np.full(len(words), x), words)
+        counts = np.bincount(reports, minlength=mechanism.outputs).tolist()
+        _demand(counts == mechanism.integer_row(x), "kernel_matches_integers", f"row {x} is not what the kernel sends.")
+
+
+def reports_are_a_pure_function(mechanism: Mechanism) -> None:
+    """A report depends on its own symbol and words alone: not on neighbours, order or earlier calls."""
+    symbols = np.arange(4 * mechanism.inputs) % mechanism.inputs
+    words = words_from(bytes(KEY_BYTES), 0, symbols.size)[:, : mechanism.words] >> np.uint64(64 - mechanism.word_bits)
+    together = mechanism.reports_from(symbols, words)
+    backwards = mechanism.reports_from(symbols[::-1], words[::-1])[::-1]
+    alone = [int(mechanism.reports_from(symbols[i : i + 1], words[i : i + 1])[0]) for i in range(symbols.size)]
+    same = bool((together == backwards).all()) and together.tolist() == alone
+    _demand(same, "reports_are_a_pure_function", "a report depends on more than its symbol and words.")
+
+
+def words_do_not_depend_on_the_symbol(mechanism: Mechanism) -> None:
+    """Privatising reads the same number of words whatever the symbols are."""
+    reads = set()
+    for x in range(mechanism.inputs):
+        source = _CountingWords()
+        mechanism.privatize(np.full(10, x), source)
+        reads.add(tuple(source.taken))
+    _demand(reads == {(10,)}, "words_do_not_depend_on_the_symbol", "the number of words read differs.")
+
+
+def sampler_matches_its_matrix(mechanism: Mechanism, seed: int = 0) -> None:
+    """A χ² test of full-length words against the matrix, at level 1e-6 over all symbols together."""
+    from scipy.stats import chi2
+
+    people = _PEOPLE // mechanism.inputs
+    for x in range(mechanism.inputs):
+        source = _KeyedWords(seed, x)
+        counts = np.bincount(mechanism.privatize(np.full(people, x), source), minlength=mechanism.outputs)
+        expected = people * np.array([float(q) for q in mechanism.exact_row(x)])
+        impossible = counts[expected == 0].sum()
+        _demand(impossible == 0, "sampler_matches_its_matrix", f"symbol {x} sends a report of probability 0.")
+        statistic, degrees = _chi_square(counts, expected)
+        bound = chi2.isf(ALPHA / mechanism.inputs, degrees) if degrees else 0.0
+        _demand(
+            statistic <= bound or degrees == 0,
+            "sampler_matches_its_matrix",
+            f"symbol {x}: χ² = {statistic:.1f} over {bound:.1f} (seed {seed}, n = {people}).",
+        )
+
+
+# --- the channel ------------------------------------------------------------------------------------
+
+
+def rows_sum_to_one(mechanism: Mechanism) -> None:
+    """Every row has one entry per output, none negative, and adds up to exactly 1."""
+    for x in range(mechanism.inputs):
+        row = mechanism.integer_row(x)
+        whole = len(row) == mechanism.outputs and min(row) >= 0 and sum(row) == mechanism.denominator
+        _demand(whole and sum(mechanism.exact_row(x)) == 1, "rows_sum_to_one", f"row {x} does not sum to 1.")
+
+
+def keeps_its_context(mechanism: Mechanism) -> None:
+    """Every pair of symbols and every output keep E, decided in integers."""
+    try:
+        certify(mechanism)
+    except PrivacyViolation as violation:
+        raise ExamFailed("keeps_its_context", str(violation)) from violation
+
+
+def formula_is_met(mechanism: Mechanism) -> None:
+    """The integers are the published formula to 1e-9."""
+    for x in range(mechanism.inputs):
+        exact = np.array([float(q) for q in mechanism.exact_row(x)])
+        _close(exact, mechanism.ideal_row(x), 1.0, "formula_is_met", f"row {x}")
+
+
+def transforms_match_the_matrix(mechanism: Mechanism) -> None:
+    """``forward`` and ``adjoint`` are products with the matrix, for every unit vector and a mixed one."""
+    Q = np.array([[float(q) for q in mechanism.exact_row(x)] for x in range(mechanism.inputs)])
+    _close(mechanism.matrix(), Q, 1.0, "transforms_match_the_matrix", "matrix")
+    for p in (*np.eye(mechanism.inputs), _ramp(mechanism.inputs)):
+        _close(mechanism.forward(p), p @ Q, 1.0, "transforms_match_the_matrix", "forward")
+    for v in (*np.eye(mechanism.outputs), _ramp(mechanism.outputs)):
+        _close(mechanism.adjoint(v), Q @ v, 1.0, "transforms_match_the_matrix", "adjoint")
+
+
+# --- undoing it -------------------------------------------------------------------------------------
+
+
+def scores_undo_the_channel(mechanism: Mechanism) -> None:
+    """``Σ_y Q(y|x2) A[x, y] = [x = x2]``, as an identity between fractions."""
+    columns = [mechanism.exact_scores(y) for y in range(mechanism.outputs)]
+    for x2 in range(mechanism.inputs):
+        mean = [Fraction(0)] * mechanism.inputs
+        for q, column in zip(mechanism.exact_row(x2), columns, strict=True):
+            if q:
+                mean = [total + q * score for total, score in zip(mean, column, strict=True)]
+        unit = [Fraction(int(x == x2)) for x in range(mechanism.inputs)]
+        _demand(mean == unit, "scores_undo_the_channel", f"the estimate is biased for symbol {x2}.")
+
+
+def fast_scores_match_exact_ones(mechanism: Mechanism) -> None:
+    """``mean_scores``, ``total_scores``, ``squared_scores`` and ``leverage`` agree with ``exact_scores``."""
+    name = "fast_scores_match_exact_ones"
+    A = _score_table(mechanism)
+    scale = float(np.abs(A).max())
+    for f in (*np.eye(mechanism.outputs), _ramp(mechanism.outputs)):
+        _close(mechanism.mean_scores(f), A @ f, scale, name, "mean_scores")
+    for w in (*np.eye(mechanism.inputs), _ramp(mechanism.inputs)):
+        _close(mechanism.total_scores(w), w @ A, scale, name, "total_scores")
+    _close(mechanism.squared_scores(), (A**2).sum(axis=0), mechanism.inputs * scale**2, name, "squared_scores")
+    _demand(scale * (1 - 1e-9) <= mechanism.leverage <= scale * 1.01, name, "leverage is not the largest score.")
+
+
+def moments_match_the_scores(mechanism: Mechanism) -> None:
+    """Variances, covariances and risks are those of the scores under the matrix."""
+    name = "moments_match_the_scores"
+    Q = np.array([[float(q) for q in mechanism.exact_row(x)] for x in range(mechanism.inputs)])
+    A = _score_table(mechanism)
+    scale = float((A**2).max())
+    for p in (np.full(mechanism.inputs, 1 / mechanism.inputs), _ramp(mechanism.inputs)):
+        covariance = (A * (p @ Q)) @ A.T - np.outer(p, p)
+        _close(mechanism.variances(p, 5) * 5, covariance.diagonal(), scale, name, "variances")
+        _close(mechanism.covariances(p, 5) * 5, covariance, scale, name, "covariances")
+        _demand(
+            mechanism.risk(p) <= mechanism.worst_risk() + _TOLERANCE * scale * mechanism.inputs,
+            name,
+            "a risk exceeds worst_risk.",
+        )
+
+
+def tallies_add_up(mechanism: Mechanism) -> None:
+    """A tally of everything is the sum of tallies of its parts, in any order; strangers are refused."""
+    name = "tallies_add_up"
+    reports = np.arange(3 * mechanism.outputs) % mechanism.outputs
+    whole = mechanism.tally(reports)
+    parts = [mechanism.tally(part) for part in np.array_split(reports, 3)]
+    _demand(whole == sum(parts) == sum(parts[::-1]), name, "tallies of parts do not add up to the whole.")
+    _demand(whole == mechanism.tally(iter(np.array_split(reports, 2))), name, "a stream counts differently.")
+    _close(mechanism.unbiased(whole), mechanism.mean_scores(whole.counts / whole.reports), 1.0, name, "unbiased")
+    try:
+        mechanism.unbiased(Tally(whole.counts, "another"))
+    except WrongSurvey:
+        return
+    raise ExamFailed(name, "a tally with another fingerprint is accepted.")
+
+
+def records_are_canonical(mechanism: Mechanism) -> None:
+    """The record is canonical JSON, and another realisation has another fingerprint."""
+    canonical_bytes(mechanism.record())
+    twin = mechanism.at_word(mechanism.word_bits)
+    _demand(twin.fingerprint == mechanism.fingerprint, "records_are_canonical", "a twin has another fingerprint.")
+    other = mechanism.at_word(mechanism.word_bits - 1)
+    same_channel = all(mechanism.exact_row(x) == other.exact_row(x) for x in range(mechanism.inputs))
+    _demand(
+        same_channel or other.fingerprint != mechanism.fingerprint,
+        "records_are_canonical",
+        "two different channels share a fingerprint.",
+    )
+
+
+# --- tools ------------------------------------------------------------------------------------------
+
+
+class _CountingWords:
+    """Words of a fixed key that remember how many were asked for."""
+
+    def __init__(self) -> None:
+        self.taken: list[int] = []
+
+    def take(self, count: int) -> Words:
+        self.taken.append(count)
+        return words_from(bytes(KEY_BYTES), 0, count)
+
+
+class _KeyedWords:
+    """Words from a key that is derived from a seed: repeatable, for the exam only."""
+
+    def __init__(self, seed: int, symbol: int) -> None:
+        self._key = hashlib.sha256(f"sfumato/exam/{seed}/{symbol}".encode()).digest()
+        self._position = 0
+
+    def take(self, count: int) -> Words:
+        words = words_from(self._key, self._position, count)
+        self._position += count
+        return words
+
+
+def _shortened(mechanism: Mechanism) -> Mechanism:
+    """The mechanism over the shortest word, of 12 bits or more, that can hold it."""
+    for word_bits in _SHORT_WORDS:
+        if word_bits * mechanism.words > _LARGEST_SHORT_DRAW.bit_length():
+            break
+        try:
+            return mechanism.at_word(word_bits)
+        except NothingToLearn:
+            continue
+    raise ExamFailed("kernel_matches_integers", "no word of 12 to 18 bits can hold this mechanism; try a larger ε.")
+
+
+def _every_word(mechanism: Mechanism) -> Words:
+    each = np.arange(1 << mechanism.word_bits, dtype=np.uint64)
+    grid = np.meshgrid(*[each] * min(mechanism.words, WORDS_PER_POSITION), indexing="ij")
+    return np.stack([axis.ravel() for axis in grid], axis=1)
+
+
+def _score_table(mechanism: Mechanism) -> Floats:
+    columns = [[float(a) for a in mechanism.exact_scores(y)] for y in range(mechanism.outputs)]
+    return np.array(columns).T
+
+
+def _chi_square(counts: np.typing.NDArray[np.int64], expected: Floats) -> tuple[float, int]:
+    """Pearson's statistic over the cells that can occur, rare ones merged into one."""
+    rare = expected < 10
+    seen = np.append(counts[~rare], counts[rare].sum())
+    wanted = np.append(expected[~rare], expected[rare].sum())
+    kept = wanted > 0
+    return float(((seen[kept] - wanted[kept]) ** 2 / wanted[kept]).sum()), int(kept.sum()) - 1
+
+
+def _ramp(size: int) -> Floats:
+    weights = np.arange(1.0, size + 1)
+    return weights / weights.sum()
+
+
+def _close(found: Floats, wanted: Floats, scale: float, check: str, what: str) -> None:
+    worst = float(np.abs(found - wanted).max(initial=0.0))
+    _demand(worst <= _TOLERANCE * max(scale, 1.0), check, f"{what} is off by {worst:.3g}.")
+
+
+def _demand(condition: bool, check: str, message: str) -> None:
+    if not condition:
+        raise ExamFailed(check, message)
