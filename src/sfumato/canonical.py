@@ -23,7 +23,7 @@ _LIMIT = 2**53
 
 
 def canonical_bytes(data: Json) -> bytes:
-    """The canonical text of ``data``.
+    r"""The canonical text of ``data``.
 
     >>> canonical_bytes({"b": [1, "é"], "a": True})
     b'{"a":true,"b":[1,"\\xc3\\xa9"]}'

@@ -3,6 +3,8 @@
 from fractions import Fraction
 from typing import ClassVar
 
+import numpy as np
+
 from sfumato.arrays import Booleans, Floats, Words
 from sfumato.codes.code import Code
 from sfumato.errors import InvalidContext
@@ -28,7 +30,7 @@ class ClearCode(Code):
         """The point itself."""
         return point
 
-    def contains(self, point: Words, output: Words) -> Booleans:
+    def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:
         """``output = point``."""
         return point == output
 

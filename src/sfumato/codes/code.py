@@ -15,6 +15,8 @@ from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import ClassVar, Protocol
 
+import numpy as np
+
 from sfumato.arrays import Booleans, Floats, Words
 from sfumato.canonical import Json
 from sfumato.randomness.odds import Epsilon
@@ -41,7 +43,7 @@ class Code(ABC):
         """The output of each point for its word: pure, elementwise, the same work whatever the point."""
 
     @abstractmethod
-    def contains(self, point: Words, output: Words) -> Booleans:
+    def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:
         """Whether ``output ∈ S_point``, for arrays that broadcast."""
 
     @abstractmethod

@@ -61,7 +61,7 @@ class HadamardCode(Code):
         lowest_bit = row & (~row + np.uint64(1))
         return np.where(minus_wanted == minus_drawn, y, y ^ lowest_bit)
 
-    def contains(self, point: Words, output: Words) -> Booleans:
+    def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:
         """``H_K(x+1, y) = +1``: an even number of common bits."""
         return (np.bitwise_count((point + np.uint64(1)) & output) & np.uint8(1)) == 0
 

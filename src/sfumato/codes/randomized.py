@@ -44,7 +44,7 @@ class RandomizedCode(Code):
         back = np.where(point >= step, point - step, point + np.uint64(self.outputs) - step)
         return np.where(word <= last, back, np.uint64(0))
 
-    def contains(self, point: Words, output: Words) -> Booleans:
+    def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:
         """``S_x = {x}``."""
         return point == output
 

@@ -1,4 +1,4 @@
-"""What every context answers: how hard must x be to tell from x2?"""
+"""What every context answers: how hard x must be to tell from x2."""
 
 from abc import ABC, abstractmethod
 from fractions import Fraction

@@ -82,6 +82,5 @@ class HighLow(Context):
 
     def __repr__(self) -> str:
         return (
-            f"HighLow({self.domain!r}, {int(self._is_sensitive.sum())} sensitive, "
-            f"epsilon={decimal_text(self._exact)})"
+            f"HighLow({self.domain!r}, {int(self._is_sensitive.sum())} sensitive, epsilon={decimal_text(self._exact)})"
         )

@@ -59,7 +59,8 @@ class Domain:
         """The symbols of people's values; ``UnknownValue`` (with positions only) where there is none."""
         default = -1 if self._other is None else self._symbol_of[self._other]
         find = self._symbol_of.get
-        found = np.fromiter((find(_plain(value), default) for value in values), dtype=np.int64)
+        plain = map(_plain, values)
+        found = np.fromiter((default if label is None else find(label, default) for label in plain), dtype=np.int64)
         if (found < 0).any():
             raise unknown_value(np.flatnonzero(found < 0), found.size)
         return found
@@ -82,7 +83,7 @@ class Domain:
         return isinstance(other, Domain) and self.record() == other.record()
 
     def __hash__(self) -> int:
-        return hash((self.size, self._labels[0], self._other))
+        return hash((self.size, self.labels[0], self._other))
 
     def __repr__(self) -> str:
         shown = ", ".join(map(repr, self._labels[:4])) + (", …" if self.size > 4 else "")

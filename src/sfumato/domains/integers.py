@@ -1,6 +1,6 @@
 """A domain of consecutive integers: a million symbols and no list of labels."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -29,41 +29,52 @@ class IntegerDomain(Domain):
             raise InvalidContext(f"a domain has between 1 and 2^31 symbols; found {size}.")
         if isinstance(start, bool) or not isinstance(start, int) or abs(start) > 2**52:
             raise InvalidContext("start must be an integer of at most 2^52 in absolute value.")
-        self._labels = range(start, start + int(size))
+        self._range = range(start, start + int(size))
         self._other = None
+
+    @property
+    def labels(self) -> Sequence[Label]:
+        """The integers, as a range."""
+        return self._range
+
+    @property
+    def size(self) -> int:
+        """The number of symbols, k in the paper."""
+        return len(self._range)
 
     def symbols(self, values: Iterable[object]) -> Symbols:
         """The symbols of integer values; anything else, floats included, is an ``UnknownValue``."""
         found = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object)
         if found.dtype.kind == "O":
             whole = [
-                isinstance(value, int | np.integer) and not isinstance(value, bool) and value in self._labels
+                isinstance(value, int | np.integer) and not isinstance(value, bool) and value in self._range
                 for value in found
             ]
             good = np.array(whole, dtype=np.bool_)
         elif found.dtype.kind in "iu":
-            good = (found >= self._labels.start) & (found < self._labels.stop)
+            good = (found >= self._range.start) & (found < self._range.stop)
         else:
             good = np.zeros(found.shape, dtype=np.bool_)
         if not good.all():
             raise unknown_value(np.flatnonzero(~good), found.size)
-        return found.astype(np.int64) - self._labels.start
+        symbols: Symbols = found.astype(np.int64) - self._range.start
+        return symbols
 
     def label_symbols(self, labels: Iterable[Label], name: str) -> Symbols:
         """The symbols of integers that a *designer* wrote down."""
         symbols: list[int] = []
         for label in labels:
-            if isinstance(label, bool) or not isinstance(label, int | np.integer) or label not in self._labels:
+            if isinstance(label, bool) or not isinstance(label, int | np.integer) or label not in self._range:
                 raise InvalidContext(
                     f"{name} names {label!r}, which is not one of the integers "
-                    f"{self._labels.start} … {self._labels.stop - 1}."
+                    f"{self._range.start} … {self._range.stop - 1}."
                 )
-            symbols.append(int(label) - self._labels.start)
+            symbols.append(int(label) - self._range.start)
         return np.array(symbols, dtype=np.int64)
 
     def record(self) -> Json:
         """The domain as plain data, for fingerprints and files."""
-        return {"kind": "range", "size": self.size, "start": self._labels.start}
+        return {"kind": "range", "size": self.size, "start": self._range.start}
 
     def __repr__(self) -> str:
-        return f"IntegerDomain({self.size}, start={self._labels.start})"
+        return f"IntegerDomain({self.size}, start={self._range.start})"

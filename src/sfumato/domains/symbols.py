@@ -36,7 +36,7 @@ def checked_symbols(symbols: object, size: int) -> Symbols:
     return array.astype(np.int64, copy=False)
 
 
-def kind_of(array: np.ndarray) -> str:  # type: ignore[type-arg]
+def kind_of(array: np.ndarray) -> str:
     """What an array holds, in words that reveal no entry."""
     if array.size == 0:
         return "nothing"

@@ -57,7 +57,11 @@ class BinaryResponse(Mechanism):
 
     def record(self) -> Json:
         """The integers of the channel as plain data."""
-        return {"kind": self.kind, "word_bits": self.word_bits, "flips": [str(flips) for flips in self._flips]}
+        return {
+            "kind": self.kind,
+            "word_bits": self.word_bits,
+            "flips": [str(flips) for flips in self._flips],
+        }
 
     def at_word(self, word_bits: int) -> Self:
         """The same mechanism over shorter words."""

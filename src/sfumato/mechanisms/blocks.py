@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato.arrays import Floats, Symbols, Words
+from sfumato.arrays import Booleans, Floats, Symbols, Words
 from sfumato.canonical import Json
 from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode
 from sfumato.contexts import Blocks, Context
@@ -102,7 +102,7 @@ class BlockResponse(Mechanism):
 
     # --- the channel --------------------------------------------------------------------------------
 
-    def _code_at(self, x: int) -> tuple[Code, int, np.ndarray]:  # type: ignore[type-arg]
+    def _code_at(self, x: int) -> tuple[Code, int, Booleans]:
         """The code of x's block, its first report, and which of its outputs lie in S_x."""
         j = int(self._block_of[x])
         code = self._codes[self._code_of_block[j]]

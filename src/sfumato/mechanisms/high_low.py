@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import Floats, Symbols, Words
+from sfumato.arrays import Booleans, Floats, Symbols, Words
 from sfumato.canonical import Json
 from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode
 from sfumato.contexts import HighLow
@@ -125,7 +125,7 @@ class HighLowResponse(Mechanism):
             row[int(self._own_report[x])] = code.raised * (high - low)
         return row
 
-    def _favoured(self, x: int) -> np.ndarray:  # type: ignore[type-arg]
+    def _favoured(self, x: int) -> Booleans:
         return self._code.contains(self._point[x], np.arange(self._code.outputs, dtype=np.uint64))
 
     def forward(self, p: ArrayLike) -> Floats:

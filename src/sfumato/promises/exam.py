@@ -82,7 +82,11 @@ def kernel_matches_integers(mechanism: Mechanism) -> None:
     for x in range(mechanism.inputs):
         reports = mechanism.reports_from(np.full(len(words), x), words)
         counts = np.bincount(reports, minlength=mechanism.outputs).tolist()
-        _demand(counts == mechanism.integer_row(x), "kernel_matches_integers", f"row {x} is not what the kernel sends.")
+        _demand(
+            counts == mechanism.integer_row(x),
+            "kernel_matches_integers",
+            f"row {x} is not what the kernel sends.",
+        )
 
 
 def reports_are_a_pure_function(mechanism: Mechanism) -> None:

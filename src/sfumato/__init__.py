@@ -1,0 +1,75 @@
+"""Context-aware local differential privacy: blur people's answers by degrees, recover the crowd.
+
+>>> import sfumato as sf
+>>> context = sf.HighLow(["park", "café", "clinic"], sensitive=["clinic"], epsilon=1.0)
+>>> mechanism = sf.mechanism_for(context)
+>>> tally = mechanism.tally(mechanism.privatize([0, 1, 2, 0, 0]))
+>>> tally.reports
+5
+
+Names are imported from their home when first used, so that ``sfumato --help`` loads no NumPy.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sfumato.codes import HadamardCode, RandomizedCode
+    from sfumato.contexts import Blocks, Context, ContextSum, HighLow, Metric, PrivacyMatrix, Uniform
+    from sfumato.design import mechanism_for
+    from sfumato.domains import Domain, IntegerDomain
+    from sfumato.estimation import Estimate, estimate
+    from sfumato.mechanisms import BinaryResponse, BlockResponse, HighLowResponse, Mechanism, PlainResponse
+    from sfumato.promises import Certificate, certify, check_mechanism
+    from sfumato.tally import Tally
+
+__all__ = [
+    "BinaryResponse",
+    "BlockResponse",
+    "Blocks",
+    "Certificate",
+    "Context",
+    "ContextSum",
+    "Domain",
+    "Estimate",
+    "HadamardCode",
+    "HighLow",
+    "HighLowResponse",
+    "IntegerDomain",
+    "Mechanism",
+    "Metric",
+    "PlainResponse",
+    "PrivacyMatrix",
+    "RandomizedCode",
+    "Tally",
+    "Uniform",
+    "certify",
+    "check_mechanism",
+    "errors",
+    "estimate",
+    "mechanism_for",
+]
+
+_HOMES = {
+    "codes": ("HadamardCode", "RandomizedCode"),
+    "contexts": ("Blocks", "Context", "ContextSum", "HighLow", "Metric", "PrivacyMatrix", "Uniform"),
+    "design": ("mechanism_for",),
+    "domains": ("Domain", "IntegerDomain"),
+    "estimation": ("Estimate", "estimate"),
+    "mechanisms": ("BinaryResponse", "BlockResponse", "HighLowResponse", "Mechanism", "PlainResponse"),
+    "promises": ("Certificate", "certify", "check_mechanism"),
+    "tally": ("Tally",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name == "errors":
+        return import_module("sfumato.errors")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
+    return getattr(import_module(f"sfumato.{_HOME_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,76 @@
+"""Estimates: the distribution that the reports speak for, with honest error bars."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from sfumato.arrays import Floats
+from sfumato.domains import Label
+from sfumato.errors import InvalidContext
+from sfumato.estimation.decoder import decoder_named
+from sfumato.mechanisms import Mechanism
+from sfumato.tally import Tally
+
+__all__ = ["Estimate", "estimate"]
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimate:
+    """Two readings of one tally, not to be confused.
+
+    ``frequencies`` is the decoded picture: a distribution, shaped by the decoder, the better guess.
+    ``unbiased`` with ``standard_errors`` is what intervals come from: right on average, entry by entry,
+    even where it is negative.
+    """
+
+    labels: Sequence[Label]
+    frequencies: Floats
+    unbiased: Floats
+    standard_errors: Floats
+    reports: int
+    decoder: str
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """For each symbol on its own, an interval that covers its frequency with probability ``level``.
+
+        ``p̂_x ± z · standard error`` (Wald), cut to [0, 1].
+        """
+        if not 0 < level < 1:
+            raise InvalidContext(f"level must lie between 0 and 1; found {level}. Pass e.g. 0.95.")
+        reach = NormalDist().inv_cdf((1 + level) / 2) * self.standard_errors
+        return np.clip(self.unbiased - reach, 0, 1), np.clip(self.unbiased + reach, 0, 1)
+
+    def __repr__(self) -> str:
+        low, high = self.interval()
+        width = max(len(str(label)) for label in (*self.labels[:_SHOWN], "label"))
+        lines = [f"{'label':<{width}}  frequency     low    high   ({self.reports} reports, {self.decoder})"]
+        for x in range(min(len(self.labels), _SHOWN)):
+            figures = f"{self.frequencies[x]:9.4f} {low[x]:7.4f} {high[x]:7.4f}"
+            lines.append(f"{self.labels[x]!s:<{width}}  {figures}")
+        if len(self.labels) > _SHOWN:
+            lines.append(f"… {len(self.labels) - _SHOWN} more")
+        return "\n".join(lines)
+
+
+def estimate(mechanism: Mechanism, tally: Tally, *, decoder: str = "projection") -> Estimate:
+    """The distribution that a tally speaks for.
+
+    >>> from sfumato.contexts import Uniform
+    >>> from sfumato.mechanisms import PlainResponse
+    >>> mechanism = PlainResponse(Uniform(["a", "b", "c"], 1.0))
+    >>> estimate(mechanism, mechanism.tally([0, 0, 0, 2, 1, 3])).frequencies.round(3)
+    array([1., 0., 0.])
+    """
+    decode = decoder_named(decoder)
+    return Estimate(
+        labels=mechanism.context.domain.labels,
+        frequencies=decode(mechanism, tally),
+        unbiased=mechanism.unbiased(tally),
+        standard_errors=mechanism.standard_errors(tally),
+        reports=tally.reports,
+        decoder=decoder,
+    )
