@@ -37,10 +37,11 @@ class RandomizedCode(Code):
 
     def encode(self, point: Words, word: Words) -> Words:
         """Words below ``high`` keep the point; the next ``low`` each move it back by 1, 2, …; the rest say 0."""
-        high, low = np.uint64(self.high), np.uint64(self.low)
-        last = np.uint64(self.total - self.leftover - 1)
-        # Below `high` the difference wraps around; np.where never looks at it.
-        step = np.where(word < high, np.uint64(0), (word - high) // low + np.uint64(1))
+        # Compared with the last word of each range: a range may end at 2^64, which no word can hold.
+        last_true, last = np.uint64(self.high - 1), np.uint64(self.total - self.leftover - 1)
+        # Up to `last_true` the difference wraps around; np.where never looks at it.
+        lie = (word - last_true - np.uint64(1)) // np.uint64(self.low)
+        step = np.where(word <= last_true, np.uint64(0), lie + np.uint64(1))
         back = np.where(point >= step, point - step, point + np.uint64(self.outputs) - step)
         return np.where(word <= last, back, np.uint64(0))
 

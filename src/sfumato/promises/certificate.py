@@ -39,8 +39,8 @@ class Certificate:
 
     @property
     def slack(self) -> float:
-        """``promised − realised``: how much of ε rounding has left unused."""
-        return self.promised_epsilon - self.realised_epsilon
+        """``promised − realised``, rounded down: how much of ε is left unused."""
+        return max(self.promised_epsilon - self.realised_epsilon, 0.0)
 
 
 def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate:

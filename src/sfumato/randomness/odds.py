@@ -147,7 +147,7 @@ def within_odds(high: int, low: int, epsilon: Epsilon) -> bool:
 
 
 def epsilon_of_odds(high: int, low: int) -> float:
-    """``log(high / low)`` as a float that is never too small: a reported ε is rounded up.
+    """``log(high / low)`` as a float that, read as the decimal it prints as, is never too small.
 
     >>> epsilon_of_odds(3, 1) >= math.log(3), epsilon_of_odds(5, 5), epsilon_of_odds(1, 0)
     (True, 0.0, inf)
@@ -159,7 +159,7 @@ def epsilon_of_odds(high: int, low: int) -> float:
     # log1p keeps its relative accuracy for odds near 1, so the walk below is at most a few dozen steps.
     guess = math.log1p(Fraction(high - low, low)) if high < low << 900 else math.log(high) - math.log(low)
     guess *= 1 - 2.0**-48
-    while not within_odds(high, low, Fraction(guess)):
+    while not within_odds(high, low, Fraction(repr(guess))):
         guess = math.nextafter(guess, math.inf)
     return guess
 

@@ -27,20 +27,21 @@ class TwoLevels:
 
 
 def two_levels(outputs: int, raised: int, epsilon: Fraction, word_bits: int) -> TwoLevels:
-    """The finest two-level row: ``raised`` of ``outputs`` outputs with odds ``e^ε`` over the others.
+    """A two-level row: ``raised`` of ``outputs`` outputs with odds of almost ``e^ε`` over the others.
 
-    ``low = ⌊2^B / (raised·e + outputs − raised)⌋`` and ``high = ⌊e · low⌋`` with e bounded on the safe side.
+    With ``Z = raised·e + outputs − raised`` there are two ways to round ``2^B/Z``, both private: down, with
+    ``high = ⌊e · low⌋`` (better odds, up to Z leftover words), or up, with all remaining words on the raised
+    outputs (``high ≤ 2^B e/Z ≤ e · low``; fewer than ``raised`` leftover words). The one that keeps more
+    contrast ``high − low`` is taken: the first unless ε is so large that ``low`` is a small number.
 
     >>> two_levels(4, 1, Fraction(1), 12)
     TwoLevels(high=1946, low=716, leftover=2)
     """
-    total = 1 << word_bits
-    others = outputs - raised
+    total, others = 1 << word_bits, outputs - raised
     below, above = exp_bounds(epsilon)
-    low = int(total / (raised * above + others))
-    # A short word cannot hold e^ε at all: keep one word per output and the odds it allows.
-    low = max(low, 1)
-    high = min(int(below * low), (total - others * low) // raised)
+    down, up = int(total / (raised * above + others)), _ceil(total / (raised * below + others))
+    candidates = [(int(below * down), down), ((total - others * up) // raised, up)]
+    high, low = max(candidates, key=lambda levels: (levels[1] > 0, levels[0] - levels[1]))
     if high <= low:
         raise _too_short(outputs, epsilon, word_bits)
     return TwoLevels(high, low, total - raised * high - others * low)

@@ -1,0 +1,60 @@
+"""The cryptographic source through the production kernel, at full length; and a planted 1 % error that must show."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import sfumato as sf
+from sfumato.promises.exam import ALPHA
+from sfumato.randomness.words import words_from
+
+PEOPLE = 2**22
+
+
+def flips(mechanism, symbol, seed):
+    """How many of PEOPLE holders of `symbol` report the other one, for words of a seeded key."""
+    key = seed.to_bytes(32, "big")
+    words = words_from(key, 0, PEOPLE)[:, :1]
+    return int((mechanism.reports_from(np.full(PEOPLE, symbol), words) != symbol).sum())
+
+
+def far_out(count, probability):
+    """Whether a binomial count lies in the outer α of its exact distribution."""
+    return min(binom.cdf(count, PEOPLE, probability), binom.sf(count - 1, PEOPLE, probability)) < ALPHA / 2
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_warner_flips_as_often_as_its_formula_says(seed):
+    count = flips(sf.BinaryResponse(sf.Uniform(2, 1)), 0, seed)
+    assert not far_out(count, 1 / (1 + math.e)), (seed, PEOPLE, count)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_odds_off_by_one_per_cent_are_noticed(seed):
+    wrong = sf.BinaryResponse(sf.Uniform(2, 1 + math.log(1.01)))
+    assert far_out(flips(wrong, 0, seed), 1 / (1 + math.e))
+
+
+def test_the_systems_words_give_the_same_law():
+    mechanism = sf.BinaryResponse(sf.Uniform(2, 1))
+    reports = mechanism.privatize(np.zeros(PEOPLE, dtype=np.int64))
+    probability = 1 / (1 + math.e)
+    assert not far_out(int(reports.sum()), probability), "a correct source fails this once in a million runs"
+
+
+@pytest.mark.parametrize(
+    "context", [sf.Uniform(20, 1), sf.Blocks(np.arange(20) // 5, 1), sf.HighLow(20, range(6), 1)], ids=repr
+)
+def test_estimates_scatter_as_their_variance_says(context):
+    """200 seeded tallies: the mean squared error, over its exact value, stays in the χ² range at 1e-6."""
+    mechanism = sf.mechanism_for(context, code="hadamard")
+    p = np.arange(20, 0, -1.0) / 210
+    q, n, runs = mechanism.forward(p), 20_000, 200
+    rng = np.random.default_rng(7)
+    errors = [mechanism.mean_scores(rng.multinomial(n, q) / n) - p for _ in range(runs)]
+    ratio = np.square(errors).sum(axis=1) * n / mechanism.risk(p)
+    # The mean of `runs` positive ratios with mean 1; their own spread bounds its error.
+    assert abs(ratio.mean() - 1) < 5 * ratio.std() / math.sqrt(runs)
+    assert abs(ratio.mean() * 1.5 - 1) > 5 * ratio.std() / math.sqrt(runs)  # a risk off by a third would show
