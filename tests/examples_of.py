@@ -2,11 +2,21 @@
 
 import inspect
 import math
+from fractions import Fraction
 
 import sfumato
 from sfumato.codes import HadamardCode, RandomizedCode
 from sfumato.contexts import Blocks, HighLow, Metric, PrivacyMatrix, Uniform
-from sfumato.mechanisms import BinaryResponse, BlockResponse, HighLowResponse, Mechanism, PlainResponse
+from sfumato.mechanisms import (
+    BinaryResponse,
+    BlockResponse,
+    ComposedResponse,
+    HighLowResponse,
+    Mechanism,
+    PlainResponse,
+    ProcessedResponse,
+    TableResponse,
+)
 
 inf = math.inf
 FAMILIES = (HadamardCode, RandomizedCode)
@@ -44,11 +54,39 @@ def _high_low():
     yield HighLowResponse(HighLow(4, [0, 3], inf))
 
 
+def _table():
+    E = [[0, 1, inf], [2, 0, 1], [1, 3, 0]]
+    Q = [["0.5", "0.3", "0.2"], ["0.3", "0.5", "0.2"], ["0.25", "0.25", "0.5"]]
+    yield TableResponse.of(PrivacyMatrix(E), Q)
+    yield TableResponse.of(Uniform(2, 1), [["0.5", "0.25", "0.25", 0], ["0.25", "0.5", "0.25", 0]])
+    yield TableResponse.of(Uniform(2, inf), [[1, 0], [0, 1]])
+
+
+def _processed():
+    quarter = [["0.25"] * 4, [0, 1, 0, 0], [0, 0, "1/3", "2/3"], [0, 0, 0, 1]]
+    yield PlainResponse(Uniform(3, 1)).then([[Fraction(entry) for entry in row] for row in quarter])
+    yield BinaryResponse(PrivacyMatrix([[0, inf], [1, 0]])).then([["0.9", "0.1"], ["0.2", "0.8"]])
+    yield BinaryResponse(Uniform(2, 1)).then([["0.9", "0.1"], [0, 1]]).then([["0.5", "0.5", 0], [0, 0, 1]])
+
+
+def _composed():
+    first = BinaryResponse(PrivacyMatrix([[0, 1], [2, 0]]))
+    yield ComposedResponse(first, first)
+    yield ComposedResponse(PlainResponse(Uniform(3, 1)), PlainResponse(Uniform(3, 0.5), RandomizedCode))
+    stages = [
+        TableResponse.of(Uniform(2, 1), rows) for rows in ([[0.6, 0.4], [0.4, 0.6]], [[0.5, 0, 0.5], [0.3, 0, 0.7]])
+    ]
+    yield ComposedResponse(first, lambda report: stages[report])
+
+
 EXAMPLES = {
     BinaryResponse: tuple(_binary()),
     PlainResponse: tuple(_plain()),
     BlockResponse: tuple(_blocks()),
     HighLowResponse: tuple(_high_low()),
+    TableResponse: tuple(_table()),
+    ProcessedResponse: tuple(_processed()),
+    ComposedResponse: tuple(_composed()),
 }
 
 

@@ -154,10 +154,10 @@ class CoverShiftedByOne(HighLowResponse):
 class LeftoverForgotten(HighLowResponse):
     """The row forgets its leftover words."""
 
-    def integer_row(self, x):
-        row = super().integer_row(x)
-        row[0] -= self._code.leftover
-        return row
+    def levels(self, x):
+        levels, which = super().levels(x)
+        levels[which[0]] -= self._code.leftover
+        return levels, which
 
 
 class FlipsSwapped(BinaryResponse):

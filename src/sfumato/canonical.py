@@ -26,7 +26,7 @@ def canonical_bytes(data: Json) -> bytes:
     r"""The canonical text of ``data``.
 
     >>> canonical_bytes({"b": [1, "é"], "a": True})
-    b'{"a":true,"b":[1,"\\xc3\\xa9"]}'
+    b'{"a":true,"b":[1,"\xc3\xa9"]}'
     """
     text = json.dumps(_checked(data), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     return text.encode("utf-8")

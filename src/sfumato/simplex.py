@@ -31,8 +31,12 @@ def project_groups(vector: Floats, group_of: np.typing.NDArray[np.int64], totals
     array([2. , 0. , 0. , 0.5])
     """
     order = np.lexsort((-vector, group_of))
-    v, group = vector[order], group_of[order]
+    group = group_of[order]
     start = np.searchsorted(group, np.arange(totals.size))
+    # Measured from its group's largest entry, no entry below −total can stay positive. Cutting there changes
+    # nothing and keeps entries that are huge against their total from drowning it, or another group's.
+    v = vector[order]
+    v = np.maximum(v - v[np.minimum(start, v.size - 1)][group], -totals[group])
     rank = np.arange(v.size) - start[group]
     running = np.cumsum(v)
     before = np.where(start > 0, running[np.maximum(start, 1) - 1], 0.0)

@@ -1,7 +1,6 @@
 """Tallies: the histogram of reports. They add up, in any order, to the same integers."""
 
 import os
-import tempfile
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.domains.symbols import kind_of
 from sfumato.errors import InvalidTally, ReportRejected, WrongSurvey
+from sfumato.files import whole_file
 
 __all__ = ["Tally", "tally_of_batches"]
 
@@ -93,17 +93,8 @@ class Tally:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tally to a file that appears whole or not at all (NumPy's ``.npz``, no pickles)."""
-        target = Path(path)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.savez(file, format=_FORMAT, fingerprint=np.array(self.fingerprint), counts=self.counts)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).replace(target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with whole_file(path) as file:
+            np.savez(file, format=_FORMAT, fingerprint=np.array(self.fingerprint), counts=self.counts)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

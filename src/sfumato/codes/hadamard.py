@@ -23,7 +23,8 @@ class HadamardCode(Code):
     row 0 is all ones and is not used. Any two of the other rows agree in K/2 places.
     Guarantee: odds of at most e^ε between any two points and any output.
     Reference: Acharya, Sun, Zhang (2019); the paper, sections 5.1 and 6.1, with row x+1 in both.
-    Cost per report: one word, a dozen bit operations. Error: ``n·Var = c² − p_x²``, ``c = (e+1)/(e−1)``.
+    Cost per report: one word, a dozen bit operations. Error: ``n·Var = c² − p_x²``, ``c = (e+1)/(e−1)``,
+    before the total correction.
 
     >>> code = HadamardCode(3, Fraction(1), word_bits=12)
     >>> code.outputs, code.raised, code.shared, code.high, code.low

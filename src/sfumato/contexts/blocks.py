@@ -1,5 +1,6 @@
 """Blocks: hide the street, not the city."""
 
+import unicodedata
 from collections.abc import Hashable, Iterable, Mapping
 from fractions import Fraction
 
@@ -10,7 +11,7 @@ from sfumato.canonical import Json, decimal_text, packed_u32
 from sfumato.contexts.context import Context
 from sfumato.domains import Domain, as_domain
 from sfumato.errors import ContextMismatch, InvalidContext
-from sfumato.randomness.odds import Epsilon, float_below, positive_epsilon
+from sfumato.randomness.odds import Epsilon, positive_epsilon
 
 __all__ = ["Blocks"]
 
@@ -65,9 +66,9 @@ class Blocks(Context):
         return self._exact
 
     @property
-    def smallest_epsilon(self) -> float:
-        """ε, rounded down; ``inf`` if every block holds a single symbol."""
-        return float_below(self._exact) if self._sizes.max() > 1 else np.inf
+    def exact_smallest(self) -> Epsilon:
+        """ε; ``inf`` if every block holds a single symbol."""
+        return self._exact if self._sizes.max() > 1 else np.inf
 
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
         """ε inside a block, ``inf`` across, 0 on the diagonal."""
@@ -98,13 +99,14 @@ class Blocks(Context):
 def _names_and_domain(block_of: object, domain: object) -> tuple[list[Hashable], Domain]:
     if isinstance(block_of, Mapping):
         found = as_domain(list(block_of) if domain is None else domain)
-        missing = sum(label not in block_of for label in found.labels)
-        if missing or len(block_of) != found.size:
+        symbols = found.label_symbols(block_of, "block_of")
+        if len(block_of) != found.size or np.unique(symbols).size != found.size:
             raise ContextMismatch(
-                f"block_of must name exactly the labels of the domain; {missing} of {found.size} have no block "
-                f"and the mapping has {len(block_of)} entries."
+                f"block_of must give each of the {found.size} labels of the domain one block; it names "
+                f"{np.unique(symbols).size} of them in {len(block_of)} entries."
             )
-        return [_name(block_of[label]) for label in found.labels], found
+        by_symbol = dict(zip(symbols.tolist(), block_of.values(), strict=True))
+        return [_name(by_symbol[x]) for x in range(found.size)], found
     if isinstance(block_of, str | bytes) or not isinstance(block_of, Iterable):
         raise InvalidContext("block_of must be a sequence in domain order, or a mapping from label to block.")
     names = [_name(name) for name in block_of]
@@ -119,7 +121,8 @@ def _name(name: object) -> Hashable:
         return int(name)
     if isinstance(name, bool) or not isinstance(name, int | str):
         raise InvalidContext(f"a block is named by text or an integer; found {type(name).__name__}.")
-    return name
+    # Two spellings of one name must not become two blocks, which nothing would hide from each other.
+    return unicodedata.normalize("NFC", name) if isinstance(name, str) else name
 
 
 def _numbered(names: list[Hashable]) -> tuple[Symbols, tuple[Hashable, ...]]:

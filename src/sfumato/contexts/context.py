@@ -13,7 +13,7 @@ from sfumato.contexts.exact import ExactMatrix
 from sfumato.domains import Domain
 from sfumato.domains.symbols import checked_symbols
 from sfumato.errors import InvalidContext
-from sfumato.randomness.odds import Epsilon
+from sfumato.randomness.odds import Epsilon, float_below
 
 if TYPE_CHECKING:
     from sfumato.contexts.sums import ContextSum
@@ -49,7 +49,7 @@ class Context(ABC):
         return self._domain.size
 
     def epsilon(self, x: ArrayLike, x2: ArrayLike) -> Floats:
-        """``E[x, x2]`` for arrays of symbols that broadcast, rounded to the nearest float."""
+        """``E[x, x2]`` for arrays of symbols that broadcast, in floats; ``exact_epsilon`` has the exact ones."""
         first, second = checked_symbols(x, self.size), checked_symbols(x2, self.size)
         first, second = np.broadcast_arrays(first, second)
         return np.where(first == second, 0.0, self._epsilon(first, second))
@@ -71,9 +71,14 @@ class Context(ABC):
         return ExactMatrix.holding(numerators.tolist(), largest.denominator, finite)
 
     @property
-    @abstractmethod
     def smallest_epsilon(self) -> float:
         """The least entry off the diagonal, rounded down: a mechanism for it keeps every pair."""
+        return float_below(self.exact_smallest)
+
+    @property
+    @abstractmethod
+    def exact_smallest(self) -> Epsilon:
+        """The least entry off the diagonal, exactly; ``inf`` where nothing is promised."""
 
     @abstractmethod
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:

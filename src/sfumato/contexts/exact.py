@@ -1,8 +1,8 @@
 """A written-out matrix of exact entries: integers over one denominator, closed in integers.
 
-A matrix whose finite entries are decimals of at most 15 digits is held as just those decimals; so are
-fractions and decimals given as text. Other floats are rounded *down*, towards privacy, to a multiple
-of 2^−52 (a coarser one when entries pass 128).
+A matrix whose finite entries are short decimals (about 15 digits) is held as just those decimals; fractions,
+and decimals given as text, are held as they are. Other floats are rounded *down*, towards privacy, to a
+multiple of a power of two below 2^−40.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,10 @@ from sfumato.randomness.odds import Epsilon, exact_number
 
 __all__ = ["ExactMatrix"]
 
-_LARGEST = 2**60  # leaves room to add two entries, or two infinities, in 64 bits
-_MOST_DIGITS = 15  # decimals of up to 15 digits and floats correspond one to one
-Integers = NDArray[np.int64]
+_LARGEST = 2**61  # infinity stays below it, so that 64 bits can hold the sum of two
+_MOST_PLACES = 15
+_SHORT = 2**52  # decimals n/10^places with n below it and floats correspond one to one
+Integers = NDArray[np.int64]  # or of Python integers, where 64 bits are too few
 
 
 @dataclass(frozen=True)
@@ -42,21 +43,14 @@ class ExactMatrix:
             exact = [Fraction(exact_number(entry, name)) for entry in array[finite].tolist()]
             denominator = lcm(*(entry.denominator for entry in exact))
             return cls.holding([int(entry * denominator) for entry in exact], denominator, finite)
-        numerators, denominator = _decimals(floats[finite]) or _rounded_down(floats[finite])
-        return cls.holding(numerators, denominator, finite)
+        held = _decimals(floats[finite], len(floats)) or _rounded_down(floats[finite], len(floats), name)
+        return cls.holding(*held, finite)
 
     @classmethod
     def holding(cls, numerators: Sequence[int] | Integers, denominator: int, finite: Booleans) -> "ExactMatrix":
-        """``numerators / denominator`` where ``finite``, inf elsewhere; rounded down to fit 60 bits."""
-        largest = int(max(numerators))
-        if largest >= _LARGEST:
-            shift = 59 - (largest // denominator).bit_length()
-            if shift < 0:
-                raise InvalidContext("finite entries must stay below 2^59. Use inf, or rescale.")
-            numerators = [(int(n) << shift) // denominator for n in numerators]
-            denominator, largest = 1 << shift, max(numerators)
-        infinite = 2 * largest + 1
-        held = np.full(finite.shape, infinite, dtype=np.int64)
+        """``numerators / denominator`` where ``finite``, inf elsewhere."""
+        infinite = len(finite) * int(max(numerators)) + 1  # above every sum along a path
+        held = np.full(finite.shape, infinite, dtype=np.int64 if infinite < _LARGEST else object)
         held[finite] = numerators
         return cls(_frozen(held), denominator, infinite)
 
@@ -72,7 +66,8 @@ class ExactMatrix:
 
     def floats(self) -> Floats:
         """All entries, rounded to the nearest float."""
-        return np.where(self.numerators == self.infinite, inf, self.numerators / self.denominator)
+        quotients = (self.numerators / self.denominator).astype(np.float64)
+        return np.where(self.numerators == self.infinite, inf, quotients)
 
     def __add__(self, other: "ExactMatrix") -> "ExactMatrix":
         """The sum of two matrices, entry by entry."""
@@ -92,7 +87,7 @@ class ExactMatrix:
         """The least entry off the diagonal; ``inf`` if there is none."""
         if self.size == 1:
             return inf
-        masked = self.numerators + np.where(np.eye(self.size, dtype=np.bool_), self.infinite, 0)
+        masked = self.numerators + 2 * self.infinite * np.eye(self.size, dtype=self.numerators.dtype)
         return self.entry(*divmod(int(masked.argmin()), self.size))
 
     def closed(self) -> "ExactMatrix":
@@ -138,10 +133,11 @@ def _floats(array: NDArray[np.generic], name: str) -> Floats:
     return floats
 
 
-def _decimals(entries: Floats) -> tuple[Integers, int] | None:
-    for places in range(_MOST_DIGITS + 1):
+def _decimals(entries: Floats, size: int) -> tuple[Integers, int] | None:
+    """The entries as decimals, if they all are short ones."""
+    for places in range(_MOST_PLACES + 1):
         scaled = np.rint(entries * 10.0**places)
-        if scaled.max() >= 10.0**_MOST_DIGITS:
+        if scaled.max() >= min(_SHORT, _LARGEST // size):
             return None
         # Correctly rounded: equal exactly when the entry is the float nearest to this decimal.
         if (scaled / 10.0**places == entries).all():
@@ -149,10 +145,14 @@ def _decimals(entries: Floats) -> tuple[Integers, int] | None:
     return None
 
 
-def _rounded_down(entries: Floats) -> tuple[Integers, int]:
-    shift = min(52, 59 - int(np.ceil(np.log2(max(entries.max(), 1.0)))))
-    if shift < 0:
-        raise InvalidContext("finite entries must stay below 2^59. Use inf, or rescale.")
+def _rounded_down(entries: Floats, size: int, name: str) -> tuple[Integers, int]:
+    """The entries rounded down to a power of two that lets 64 bits hold every path."""
+    room = 60 - size.bit_length() - int(np.ceil(np.log2(max(entries.max(), 1.0))))
+    if room < 8:
+        raise InvalidContext(
+            f"finite entries of {name} must stay below 2^{52 - size.bit_length()}. Use inf, or rescale."
+        )
+    shift = min(52, room)
     return np.floor(np.ldexp(entries, shift)).astype(np.int64), 2**shift
 
 

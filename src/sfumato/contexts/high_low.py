@@ -10,7 +10,7 @@ from sfumato.canonical import Json, decimal_text, packed_u32
 from sfumato.contexts.context import Context
 from sfumato.domains import Label, as_domain
 from sfumato.errors import InvalidContext
-from sfumato.randomness.odds import Epsilon, float_below, positive_epsilon
+from sfumato.randomness.odds import Epsilon, positive_epsilon
 
 __all__ = ["HighLow"]
 
@@ -29,8 +29,8 @@ class HighLow(Context):
     def __init__(self, domain: object, sensitive: Iterable[Label], epsilon: object) -> None:
         super().__init__(as_domain(domain))
         self._exact = positive_epsilon(epsilon)
-        if isinstance(sensitive, str | bytes):
-            raise InvalidContext("sensitive must be a list of labels; found text. Write [...] around it.")
+        if isinstance(sensitive, str | bytes) or not isinstance(sensitive, Iterable):
+            raise InvalidContext("sensitive must be a list of labels. Write [...] around a single one.")
         listed = self.domain.label_symbols(sensitive, "sensitive")
         self._is_sensitive: Booleans = np.zeros(self.size, dtype=np.bool_)
         self._is_sensitive[listed] = True
@@ -54,9 +54,9 @@ class HighLow(Context):
         return self._exact
 
     @property
-    def smallest_epsilon(self) -> float:
-        """ε, rounded down; ``inf`` if no symbol is sensitive or there is no pair."""
-        return float_below(self._exact) if self.size > 1 and self._is_sensitive.any() else np.inf
+    def exact_smallest(self) -> Epsilon:
+        """ε; ``inf`` if no symbol is sensitive or there is no pair."""
+        return self._exact if self.size > 1 and self._is_sensitive.any() else np.inf
 
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
         """ε for sensitive x, ``inf`` for the others, 0 on the diagonal."""

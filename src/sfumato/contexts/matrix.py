@@ -1,7 +1,5 @@
 """Any privacy matrix, written out."""
 
-from math import inf
-
 import numpy as np
 
 from sfumato.arrays import Floats, Symbols
@@ -10,7 +8,7 @@ from sfumato.contexts.context import LARGEST_MATRIX, Context
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.domains import Domain, as_domain
 from sfumato.errors import ContextMismatch, InvalidContext
-from sfumato.randomness.odds import LARGEST_EPSILON, Epsilon, float_below
+from sfumato.randomness.odds import LARGEST_EPSILON, Epsilon
 
 __all__ = ["PrivacyMatrix", "matrix_domain"]
 
@@ -27,13 +25,12 @@ class PrivacyMatrix(Context):
     def __init__(self, E: object, *, domain: object = None) -> None:
         exact = ExactMatrix.parsed(E, "the privacy matrix")
         super().__init__(matrix_domain(domain, exact.size))
-        floats = exact.floats()
-        large = (floats > LARGEST_EPSILON) & (floats < inf)
+        large = (exact.numerators > LARGEST_EPSILON * exact.denominator) & (exact.numerators != exact.infinite)
         if large.any():
-            x, x2 = np.argwhere(large)[0]
+            x, x2 = np.argwhere(large)[0].tolist()
             raise InvalidContext(
                 f"the privacy matrix must hold entries up to {LARGEST_EPSILON}, or inf; entry [{x}, {x2}] is "
-                f"{floats[x, x2]:g}. Use inf or a smaller ε."
+                f"{float(exact.entry(x, x2))!r}. Use inf or a smaller ε."
             )
         self._hold(exact)
 
@@ -51,9 +48,9 @@ class PrivacyMatrix(Context):
         self._floats.flags.writeable = False
 
     @property
-    def smallest_epsilon(self) -> float:
-        """The least entry off the diagonal, rounded down."""
-        return float_below(self._exact.smallest())
+    def exact_smallest(self) -> Epsilon:
+        """The least entry off the diagonal."""
+        return self._exact.smallest()
 
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
         """One entry, exactly."""

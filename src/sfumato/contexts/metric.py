@@ -10,7 +10,7 @@ from sfumato.contexts.context import Context
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.contexts.matrix import matrix_domain
 from sfumato.errors import InvalidContext
-from sfumato.randomness.odds import Epsilon, float_below, positive_epsilon
+from sfumato.randomness.odds import Epsilon, positive_epsilon
 
 __all__ = ["Metric"]
 
@@ -41,15 +41,16 @@ class Metric(Context):
 
     def _hold(self, distances: ExactMatrix, epsilon: Epsilon) -> None:
         self._distances, self._exact = distances, epsilon
-        floats = distances.floats()
-        # Distance 0 promises 0 whatever ε is; the product 0 · inf has no value of its own.
-        self._floats = np.multiply(float(epsilon), floats, out=np.zeros_like(floats), where=floats > 0)
+        if isinstance(epsilon, Fraction):
+            self._floats = distances.times(epsilon).floats()
+        else:  # distance 0 promises 0 even then; the product 0 · inf has no value of its own
+            self._floats = np.where(distances.numerators == 0, 0.0, np.inf)
         self._floats.flags.writeable = False
 
     @property
-    def smallest_epsilon(self) -> float:
-        """ε times the least distance, rounded down."""
-        return float_below(self._times_epsilon(self._distances.smallest()))
+    def exact_smallest(self) -> Epsilon:
+        """ε times the least distance."""
+        return self._times_epsilon(self._distances.smallest())
 
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
         """ε times the distance, exactly."""

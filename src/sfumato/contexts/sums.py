@@ -1,6 +1,5 @@
 """Sums of contexts: what is promised to someone who answers several surveys."""
 
-from fractions import Fraction
 from functools import reduce
 from operator import add
 
@@ -12,7 +11,7 @@ from sfumato.contexts.context import LARGEST_MATRIX, Context
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.contexts.matrix import PrivacyMatrix
 from sfumato.errors import ContextMismatch
-from sfumato.randomness.odds import Epsilon, float_below
+from sfumato.randomness.odds import Epsilon
 
 __all__ = ["ContextSum"]
 
@@ -31,6 +30,8 @@ class ContextSum(Context):
 
     def __init__(self, terms: tuple[Context, ...]) -> None:
         super().__init__(terms[0].domain)
+        if any(term.domain != self.domain for term in terms):
+            raise ContextMismatch("contexts add up over one domain; these have different labels.")
         self._terms = terms
 
     @classmethod
@@ -39,8 +40,6 @@ class ContextSum(Context):
         terms: list[Context] = []
         for context in contexts:
             terms.extend(context.terms if isinstance(context, ContextSum) else (context,))
-        if any(term.domain != terms[0].domain for term in terms):
-            raise ContextMismatch("contexts add up over one domain; these have different labels.")
         return cls(tuple(terms))
 
     @property
@@ -49,15 +48,15 @@ class ContextSum(Context):
         return self._terms
 
     @property
-    def smallest_epsilon(self) -> float:
-        """The least entry of the sum off the diagonal, rounded down.
+    def exact_smallest(self) -> Epsilon:
+        """The least entry of the sum off the diagonal.
 
         Above 4096 symbols, and unless all terms are equal, the sum of the terms' least entries stands
         in for it: never more than the least entry of the sum, so still safe to build on.
         """
         if self.size > LARGEST_MATRIX or all(term == self._terms[0] for term in self._terms):
-            return float_below(reduce(add, (_exact(term.smallest_epsilon) for term in self._terms)))
-        return float_below(self.exact_matrix().smallest())
+            return reduce(add, (term.exact_smallest for term in self._terms))
+        return self.exact_matrix().smallest()
 
     def exact_matrix(self) -> ExactMatrix:
         """The sum written out exactly; refused above 4096 symbols."""
@@ -86,7 +85,3 @@ class ContextSum(Context):
 
     def __repr__(self) -> str:
         return " + ".join(map(repr, self._terms))
-
-
-def _exact(epsilon: float) -> Epsilon:
-    return epsilon if epsilon == np.inf else Fraction(repr(epsilon))

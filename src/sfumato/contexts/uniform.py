@@ -8,7 +8,7 @@ from sfumato.arrays import Floats, Symbols
 from sfumato.canonical import Json, decimal_text
 from sfumato.contexts.context import Context
 from sfumato.domains import as_domain
-from sfumato.randomness.odds import Epsilon, float_below, positive_epsilon
+from sfumato.randomness.odds import Epsilon, positive_epsilon
 
 __all__ = ["Uniform"]
 
@@ -31,9 +31,9 @@ class Uniform(Context):
         return self._exact
 
     @property
-    def smallest_epsilon(self) -> float:
-        """ε, rounded down; ``inf`` if there is one symbol and so no pair."""
-        return float_below(self._exact) if self.size > 1 else np.inf
+    def exact_smallest(self) -> Epsilon:
+        """ε; ``inf`` if there is one symbol and so no pair."""
+        return self._exact if self.size > 1 else np.inf
 
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
         """ε, or 0 on the diagonal."""

@@ -1,5 +1,7 @@
 """Domains: all labels a question can be answered with, in order (value → label → symbol)."""
 
+import numpy as np
+
 from sfumato.domains.domain import Domain, Label
 from sfumato.domains.integers import IntegerDomain
 
@@ -14,6 +16,6 @@ def as_domain(domain: object) -> Domain:
     """
     if isinstance(domain, Domain):
         return domain
-    if isinstance(domain, int) and not isinstance(domain, bool):
-        return IntegerDomain(domain)
+    if isinstance(domain, int | np.integer) and not isinstance(domain, bool):
+        return IntegerDomain(int(domain))
     return Domain(domain)

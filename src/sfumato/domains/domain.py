@@ -11,6 +11,8 @@ from sfumato.errors import InvalidContext, UnknownValue
 
 __all__ = ["Domain", "Label", "unknown_value"]
 
+_LARGEST_INTEGER = 2**53  # what every client can hold
+
 Label = str | int
 """The name of a symbol: text (in Unicode's NFC form) or an integer."""
 
@@ -111,8 +113,12 @@ def _label(label: object, name: str) -> Label:
     if isinstance(plain, str):
         if not plain:
             raise InvalidContext(f"{name} must not be empty text. Name it.")
+        if not plain.isascii() and any("\ud800" <= character <= "\udfff" for character in plain):
+            raise InvalidContext(f"{name} must be text that UTF-8 can hold; found half a character. Repair the text.")
         return plain
     if isinstance(plain, int):
+        if abs(plain) >= _LARGEST_INTEGER:
+            raise InvalidContext(f"{name} must be an integer below 2^53 in absolute value, or text.")
         return plain
     raise InvalidContext(f"{name} must be text or an integer; found {type(label).__name__}.")
 
@@ -120,7 +126,7 @@ def _label(label: object, name: str) -> Label:
 def _plain(value: object) -> Label | None:
     """A value in the form labels have; ``None`` for anything that can be no label."""
     if isinstance(value, str):
-        return unicodedata.normalize("NFC", value)
+        return unicodedata.normalize("NFC", str(value))
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         return None
     return int(value)

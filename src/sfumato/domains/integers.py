@@ -27,9 +27,9 @@ class IntegerDomain(Domain):
             raise InvalidContext(f"the size of a domain must be an integer; found {type(size).__name__}.")
         if not 1 <= size <= _LARGEST:
             raise InvalidContext(f"a domain has between 1 and 2^31 symbols; found {size}.")
-        if isinstance(start, bool) or not isinstance(start, int) or abs(start) > 2**52:
+        if isinstance(start, bool) or not isinstance(start, int | np.integer) or abs(start) > 2**52:
             raise InvalidContext("start must be an integer of at most 2^52 in absolute value.")
-        self._range = range(start, start + int(size))
+        self._range = range(int(start), int(start) + int(size))
         self._other = None
 
     @property

@@ -62,8 +62,8 @@ def estimate(mechanism: Mechanism, tally: Tally, *, decoder: str = "projection")
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import PlainResponse
     >>> mechanism = PlainResponse(Uniform(["a", "b", "c"], 1.0))
-    >>> estimate(mechanism, mechanism.tally([0, 0, 0, 2, 1, 3])).frequencies.round(3)
-    array([1., 0., 0.])
+    >>> estimate(mechanism, mechanism.tally([0, 0, 0, 2, 2, 1])).frequencies.round(3)
+    array([0.861, 0.139, 0.   ])
     """
     decode = decoder_named(decoder)
     return Estimate(

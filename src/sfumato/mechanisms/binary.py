@@ -4,19 +4,18 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sfumato.arrays import Floats, Symbols, Words
 from sfumato.canonical import Json
 from sfumato.contexts import Context
 from sfumato.errors import ContextMismatch, NothingToLearn
-from sfumato.mechanisms.mechanism import Mechanism, checked_vector
+from sfumato.mechanisms.tabled import TabledMechanism
 from sfumato.randomness.thresholds import binary_flips
 
 __all__ = ["BinaryResponse"]
 
 
-class BinaryResponse(Mechanism):
+class BinaryResponse(TabledMechanism):
     """The mechanism for two symbols that every other one is a garbling of (Theorem 2 of the paper).
 
     With ``a = E[0, 1]``, ``b = E[1, 0]``, ``D = 1 − e^{−(a+b)}``::
@@ -72,8 +71,7 @@ class BinaryResponse(Mechanism):
         flipped = words[:, 0] < self._flips_of[symbols]
         return (symbols ^ flipped).astype(np.uint64)
 
-    def integer_row(self, x: int) -> list[int]:
-        """The row in words."""
+    def _integers(self, x: int) -> list[int]:
         flips = self._flips[x]
         return [self.denominator - flips, flips] if x == 0 else [flips, self.denominator - flips]
 
@@ -84,43 +82,9 @@ class BinaryResponse(Mechanism):
         rows = [[-np.expm1(-b), -np.exp(-b) * np.expm1(-a)], [-np.exp(-a) * np.expm1(-b), -np.expm1(-a)]]
         return np.array(rows[x]) / D
 
-    def forward(self, p: ArrayLike) -> Floats:
-        """``pᵀQ``."""
-        return checked_vector(p, 2, "p") @ self.matrix()
-
-    def adjoint(self, v: ArrayLike) -> Floats:
-        """``Qv``."""
-        return self.matrix() @ checked_vector(v, 2, "v")
-
     def exact_scores(self, y: int) -> list[Fraction]:
         """The inverse of the channel: ``p̂_1 = (f(1) − Q(1|0)) / (1 − Q(1|0) − Q(0|1))``, ``p̂_0 = 1 − p̂_1``."""
         n01, n10 = self._flips
         N = self.denominator
         of_one = Fraction(y * N - n01, N - n01 - n10)
         return [1 - of_one, of_one]
-
-    def mean_scores(self, frequencies: ArrayLike) -> Floats:
-        """``Af``."""
-        return self._table @ checked_vector(frequencies, 2, "frequencies")
-
-    def total_scores(self, weights: ArrayLike) -> Floats:
-        """``wᵀA``."""
-        return checked_vector(weights, 2, "weights") @ self._table
-
-    def second_moments(self, frequencies: ArrayLike) -> Floats:
-        """``Σ_y f(y) A[x, y]²``."""
-        return self._table**2 @ checked_vector(frequencies, 2, "frequencies")
-
-    def squared_scores(self) -> Floats:
-        """``Σ_x A[x, y]²``."""
-        squares: Floats = (self._table**2).sum(axis=0)
-        return squares
-
-    @property
-    def leverage(self) -> float:
-        """The largest entry of A."""
-        return float(np.abs(self._table).max())
-
-    @property
-    def _table(self) -> Floats:
-        return np.array([[float(score) for score in self.exact_scores(y)] for y in (0, 1)]).T

@@ -14,6 +14,7 @@ from sfumato.canonical import Json
 from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode
 from sfumato.contexts import Blocks, Context
 from sfumato.mechanisms.mechanism import Mechanism, checked_vector
+from sfumato.mechanisms.row_class import RowClass
 from sfumato.mechanisms.scores import (
     GroupScores,
     corrected_scores,
@@ -39,8 +40,9 @@ class BlockResponse(Mechanism):
     Guarantees: for x, x2 in one block and any y the log-ratio is at most ε; across blocks nothing is
     promised; every row sums to 1; a block of one symbol sends the block alone; at most 2k outputs with
     the Hadamard code. The shares of blocks are observed without noise.
-    Cost per report: one word. Error: ``n·Var(p̂_x) ≤ c² p(X_j) − p_x²``, ``c = (e+1)/(e−1)``.
-    Reference: Acharya et al. (2020), section 6.1 and Proposition 6.
+    Cost per report: one word. Error: at most that of the paper's own estimator,
+    ``n·Var(p̂_x) = c² p(X_j) − p_x²`` summed over a block, ``c = (e+1)/(e−1)``.
+    Reference: Acharya et al. (2020), section 6.1 and Proposition 5.
 
     >>> context = Blocks([0, 0, 0, 1, 2, 2], epsilon=1)
     >>> BlockResponse(context).outputs
@@ -109,13 +111,22 @@ class BlockResponse(Mechanism):
         favoured = code.contains(self._point[x], np.arange(code.outputs, dtype=np.uint64))
         return code, int(self._offsets[j]), favoured
 
-    def integer_row(self, x: int) -> list[int]:
+    def levels(self, x: int) -> tuple[list[int], NDArray[np.intp]]:
         """``high`` on S_x, ``low`` on the block's other reports, the leftover words on its first."""
         code, first, favoured = self._code_at(x)
-        row = [0] * self.outputs
-        row[first : first + code.outputs] = [code.high if y else code.low for y in favoured.tolist()]
-        row[first] += code.leftover
-        return row
+        which = np.zeros(self.outputs, dtype=np.intp)
+        which[first : first + code.outputs] = np.where(favoured, 2, 1)
+        at_first = [0, code.low, code.high][which[first]] + code.leftover
+        which[first] = 3
+        return [0, code.low, code.high, at_first], which
+
+    def row_classes(self) -> tuple[RowClass, ...]:
+        """One class per code: rows differ only in which outputs they favour."""
+        return tuple(
+            RowClass.of_code(code, self._offsets[self._block_of[symbols]], symbols)
+            for number, code in enumerate(self._codes)
+            for symbols in [np.flatnonzero(self._code_of == number)]
+        )
 
     def ideal_row(self, x: int) -> Floats:
         """The paper's formula."""

@@ -5,13 +5,14 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sfumato.arrays import Booleans, Floats, Symbols, Words
 from sfumato.canonical import Json
 from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode
 from sfumato.contexts import HighLow
 from sfumato.mechanisms.mechanism import Mechanism, checked_vector
+from sfumato.mechanisms.row_class import RowClass
 from sfumato.mechanisms.scores import (
     GroupScores,
     corrected_scores,
@@ -38,8 +39,8 @@ class HighLowResponse(Mechanism):
     Guarantees: for sensitive x, any x2 and any y the log-ratio is at most ε; every row sums to 1; without
     sensitive symbols it is the identity, with nothing else it is the plain response; at most 2k outputs
     with the Hadamard code.
-    Cost per report: one word. Error (Hadamard): ``n·Var = c²(p_A + 2p_B/(e+1)) − p_x²`` for sensitive x,
-    ``c p_x − p_x²`` for the others, ``c = (e+1)/(e−1)``.
+    Cost per report: one word. Error (Hadamard, the paper's own estimator): for sensitive x
+    ``n·Var = c²(p_A + 2p_B/(e+1)) − p_x²``, for the others ``c p_x − p_x²``, ``c = (e+1)/(e−1)``.
     Reference: Acharya et al. (2020), section 5.1, with row x+1 of the Hadamard matrix.
 
     >>> mechanism = HighLowResponse(HighLow(["park", "clinic"], ["clinic"], epsilon=1))
@@ -101,18 +102,27 @@ class HighLowResponse(Mechanism):
     def _beta(self) -> Fraction:
         return Fraction(self._clear_words, self._code.total)
 
-    def integer_row(self, x: int) -> list[int]:
+    def levels(self, x: int) -> tuple[list[int], NDArray[np.intp]]:
         """The row in words, from the same integers as the sampler's."""
         code = self._code
-        row = [0] * self.outputs
-        row[: code.outputs] = [code.low] * code.outputs
+        values = [0, code.low, code.high, self._clear_words]
+        which = np.zeros(self.outputs, dtype=np.intp)
+        which[: code.outputs] = 1
         if self._is_sensitive[x]:
-            for y in np.flatnonzero(self._favoured(x)).tolist():
-                row[y] = code.high
+            which[: code.outputs][self._favoured(x)] = 2
         else:
-            row[int(self._own_report[x])] = self._clear_words
-        row[0] += code.leftover
-        return row
+            which[int(self._own_report[x])] = 3
+        at_first = values[which[0]] + code.leftover
+        which[0] = 4
+        return [*values, at_first], which
+
+    def row_classes(self) -> tuple[RowClass, ...]:
+        """Sensitive rows, and the others: low throughout the code's range and the rest on their own report."""
+        free = self._free
+        return (
+            RowClass.of_code(self._code, np.zeros_like(self._sensitive), self._sensitive),
+            RowClass.of_code(self._code, np.zeros_like(free), free, own=self._clear_words),
+        )
 
     def ideal_row(self, x: int) -> Floats:
         """The paper's formula."""

@@ -10,6 +10,7 @@ score over n reports is an unbiased estimate of the distribution:
 A mechanism never keeps a person's value or a source of randomness: both come in as arguments.
 """
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -20,10 +21,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.arrays import Floats, Reports, Symbols, Words
-from sfumato.canonical import Json, fingerprint
+from sfumato.canonical import Json, canonical_bytes, fingerprint
 from sfumato.contexts import Context
 from sfumato.domains.symbols import checked_symbols
 from sfumato.errors import InvalidContext, InvalidSymbols, NotEnoughReports
+from sfumato.files import whole_file
+from sfumato.mechanisms.row_class import RowClass
 from sfumato.randomness.words import SystemWords, WordSource
 from sfumato.simplex import project
 from sfumato.tally import Tally, tally_of_batches
@@ -77,6 +80,15 @@ class Mechanism(ABC):
     def record(self) -> Json:
         """The integers of the channel as plain data, for fingerprints and files."""
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write context and mechanism, with all their integers, as canonical JSON.
+
+        The file is what ``tools/check_certificate.py`` reads to verify the promise without this package.
+        """
+        saved = {"format": 1, "context": self._context.record(), "mechanism": self.record()}
+        with whole_file(path) as file:
+            file.write(canonical_bytes(saved) + b"\n")
+
     @abstractmethod
     def at_word(self, word_bits: int) -> Self:
         """The same mechanism realised over shorter words, so that every word can be tried."""
@@ -126,8 +138,13 @@ class Mechanism(ABC):
         return 1 << (self.word_bits * self.words)
 
     @abstractmethod
+    def levels(self, x: int) -> tuple[list[int], NDArray[np.intp]]:
+        """The row of x in compact form: its distinct integers, and which of them each report has."""
+
     def integer_row(self, x: int) -> list[int]:
         """For each report, on how many of the ``denominator`` draws symbol x sends it."""
+        levels, which = self.levels(x)
+        return [levels[i] for i in which.tolist()]
 
     @abstractmethod
     def ideal_row(self, x: int) -> Floats:
@@ -142,6 +159,23 @@ class Mechanism(ABC):
         self._refuse_large()
         rows = [[count / self.denominator for count in self.integer_row(x)] for x in range(self.inputs)]
         return np.array(rows)
+
+    def row_classes(self) -> tuple[RowClass, ...]:
+        """What can be said of all rows at once, for certificates of channels too large to enumerate.
+
+        Empty where a mechanism has no such structure.
+        """
+        return ()
+
+    def then(self, W: Sequence[Sequence[object]]) -> "Mechanism":
+        """The mechanism with its report randomised once more, by a channel W that never sees the symbol.
+
+        ``W[y][z]`` is the probability, as a fraction or decimal, that report y becomes z; rows add up to
+        exactly 1. What Q promises, Q followed by W promises too (Proposition 1 of the paper).
+        """
+        from sfumato.mechanisms.processed import ProcessedResponse
+
+        return ProcessedResponse(self, W)
 
     @abstractmethod
     def forward(self, p: ArrayLike) -> Floats:

@@ -7,8 +7,8 @@ whatever the symbol. Its mean is ``q + Δ`` for symbol x and ``q`` for every oth
     corrected:   A[x, y] = (I_x(y) − mean of I over the group) / Δ + τ(y)/k    (what the software uses)
 
 are both unbiased. τ(y) is what report y says of the group's total (1 in a block): corrected scores add
-up to it, simple ones only on average, and only while the code has no unused points. The correction
-lowers the risk in a block by n·Var(Σp̂ − τ)/k for every distribution.
+up to it report by report, simple ones only on average. The correction lowers the risk in a block by
+n·Var(Σp̂ − τ)/k for every distribution.
 """
 
 from collections.abc import Sequence
@@ -115,4 +115,4 @@ def _used(code: Code, sizes: Sequence[int] | NDArray[np.int64]) -> Booleans:
 
 def _shifts(code: Code) -> Floats:
     at_zero = code.contains(np.arange(code.points, dtype=np.uint64), np.uint64(0))
-    return -float(leftover_share(code) / code.contrast) * at_zero
+    return np.where(at_zero, -float(leftover_share(code) / code.contrast), 0.0)

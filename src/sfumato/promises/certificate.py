@@ -1,17 +1,15 @@
 """Certificates: a finite, exact check that a realised mechanism keeps a context."""
 
-from collections import defaultdict
 from dataclasses import dataclass
-from fractions import Fraction
 
-import numpy as np
-from numpy.typing import NDArray
-
-from sfumato.canonical import fingerprint
+from sfumato.canonical import Json, fingerprint
 from sfumato.contexts import Context
-from sfumato.errors import ContextMismatch, InvalidContext, PrivacyViolation
+from sfumato.errors import ContextMismatch
 from sfumato.mechanisms import Mechanism
-from sfumato.randomness.odds import Epsilon, epsilon_of_odds, within_odds
+from sfumato.mechanisms.row_class import RowClass
+from sfumato.promises.enumeration import tightest_of_all
+from sfumato.promises.structure import tightest_by_structure
+from sfumato.promises.tightest import Tightest
 
 __all__ = ["LARGEST_ENUMERATION", "Certificate", "certify"]
 
@@ -23,117 +21,97 @@ LARGEST_ENUMERATION = 512
 class Certificate:
     """The outcome of a check that found no violation.
 
-    ``tightest`` is the pair (x, x2) and the output where the promise is closest to being broken, or
-    ``None`` where nothing is promised; ``realised_epsilon`` is the log-ratio there, rounded up, and
-    ``slack`` what is left of the promise, rounded down.
+    ``method`` is "enumerated" (every pair of symbols on every output) or "structural" (the ``premises``,
+    re-checked on ``rows`` rows, and the argument of the mechanism's proof page). ``tightest`` is the place
+    where the promise is closest to being broken, or ``None`` where nothing is promised.
     """
 
     mechanism: str
     context: str
     method: str
-    pairs: int
+    rows: int
+    inputs: int
     outputs: int
-    tightest: tuple[int, int, int] | None
-    promised_epsilon: float
-    realised_epsilon: float
+    tightest: Tightest | None
+    premises: tuple[RowClass, ...] = ()
+
+    @property
+    def pairs(self) -> int:
+        """The number of ordered pairs of symbols that the verdict covers."""
+        return self.inputs * (self.inputs - 1)
+
+    @property
+    def promised_epsilon(self) -> float:
+        """What the context promises at the tightest place; ``inf`` where nothing is promised."""
+        return float("inf") if self.tightest is None else float(self.tightest.promised)
+
+    @property
+    def realised_epsilon(self) -> float:
+        """What the mechanism realises there, rounded up."""
+        return 0.0 if self.tightest is None else self.tightest.realised
 
     @property
     def slack(self) -> float:
         """``promised − realised``, rounded down: how much of ε is left unused."""
         return max(self.promised_epsilon - self.realised_epsilon, 0.0)
 
+    def record(self) -> Json:
+        """The certificate as plain data."""
+        return {
+            "mechanism": self.mechanism,
+            "context": self.context,
+            "method": self.method,
+            "rows": self.rows,
+            "inputs": self.inputs,
+            "outputs": self.outputs,
+            "tightest": None if self.tightest is None else self.tightest.record(),
+            "premises": [premise.record() for premise in self.premises],
+        }
+
+    def __str__(self) -> str:
+        how = (
+            "every pair on every report" if self.method == "enumerated" else f"{self.rows} rows against their structure"
+        )
+        if self.tightest is None:
+            return f"Certified ({how}): nothing is promised, so nothing can be broken."
+        place = self.tightest
+        return (
+            f"Certified ({how}): symbols {place.x} and {place.x2} on report {place.output} come closest, with "
+            f"ε = {place.realised!r} of {float(place.promised)!r} promised."
+        )
+
 
 def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate:
     """Check in integers that ``Q(y|x) ≤ exp(E[x, x2]) Q(y|x2)`` for every x, x2 and y.
 
-    The context is the mechanism's own unless another over the same domain is given. Raises
-    ``PrivacyViolation`` with the pair and the output that show a violation.
+    The context is the mechanism's own unless another over the same domain is given. Up to 512 outputs
+    everything is enumerated; above, the structure that the mechanism claims is re-checked and argued from.
+    Raises ``PrivacyViolation`` with the pair and the output that show a violation.
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import PlainResponse
     >>> certificate = certify(PlainResponse(Uniform(3, 1.0)))
     >>> certificate.pairs, certificate.realised_epsilon <= 1.0, certificate.slack < 1e-15
     (6, True, True)
+    >>> certify(PlainResponse(Uniform(1000, 1.0))).method
+    'structural'
     """
     promise = mechanism.context if context is None else context
     if promise.domain != mechanism.context.domain:
         raise ContextMismatch("the context and the mechanism speak of different domains.")
-    if mechanism.outputs > LARGEST_ENUMERATION:
-        raise InvalidContext(
-            f"a channel is enumerated up to {LARGEST_ENUMERATION} outputs; this one has {mechanism.outputs}."
-        )
-    tightest = _Enumeration(mechanism, promise).tightest()
-    found, promised, realised = tightest or (None, float("inf"), 0.0)
+    enumerated = mechanism.outputs <= LARGEST_ENUMERATION
+    premises = () if enumerated else mechanism.row_classes()
+    if enumerated:
+        tightest, rows = tightest_of_all(mechanism, promise), mechanism.inputs
+    else:
+        tightest, rows = tightest_by_structure(mechanism, promise, premises)
     return Certificate(
         mechanism=mechanism.fingerprint,
         context=fingerprint(promise.record()),
-        method="enumerated",
-        pairs=mechanism.inputs * (mechanism.inputs - 1),
+        method="enumerated" if enumerated else "structural",
+        rows=rows,
+        inputs=mechanism.inputs,
         outputs=mechanism.outputs,
-        tightest=found,
-        promised_epsilon=promised,
-        realised_epsilon=realised,
+        tightest=tightest,
+        premises=premises,
     )
-
-
-class _Enumeration:
-    """Every pair, every output. Equal integers are compared once per ε: rows hold few distinct ones."""
-
-    def __init__(self, mechanism: Mechanism, context: Context) -> None:
-        self._context = context
-        number: dict[int, int] = {}
-        rows = [[number.setdefault(n, len(number)) for n in mechanism.integer_row(x)] for x in range(mechanism.inputs)]
-        self._values = list(number)
-        self._ids: NDArray[np.int64] = np.array(rows)
-        self._slacks: dict[tuple[int, int, Epsilon], float] = {}
-
-    def tightest(self) -> tuple[tuple[int, int, int], float, float] | None:
-        """The pair and output with the least slack, the ε promised there and the ε realised."""
-        best: tuple[float, int, Epsilon, int, int] | None = None
-        for x in range(len(self._ids)):
-            for epsilon, others in self._promises(x).items():
-                pairs = self._ids[x] * len(self._values) + self._ids[others]
-                for pair in np.unique(pairs).tolist():
-                    high, low = divmod(pair, len(self._values))
-                    if not self._keeps(high, low, epsilon):
-                        raise self._violation(x, others, pairs == pair, epsilon)
-                    slack = self._slacks[high, low, epsilon]
-                    if best is None or slack < best[0]:
-                        best = slack, x, epsilon, high, low
-        return None if best is None else self._described(*best[1:])
-
-    def _promises(self, x: int) -> dict[Epsilon, list[int]]:
-        """The other symbols, by the finite ε that x owes them."""
-        owed: dict[Epsilon, list[int]] = defaultdict(list)
-        for x2 in range(len(self._ids)):
-            epsilon = self._context.exact_epsilon(x, x2)
-            if x2 != x and isinstance(epsilon, Fraction):
-                owed[epsilon].append(x2)
-        return owed
-
-    def _keeps(self, high: int, low: int, epsilon: Epsilon) -> bool:
-        if (high, low, epsilon) in self._slacks:
-            return True
-        q, q2 = self._values[high], self._values[low]
-        if not within_odds(q, q2, epsilon):
-            return False
-        self._slacks[high, low, epsilon] = float(epsilon) - epsilon_of_odds(q, q2)
-        return True
-
-    def _violation(self, x: int, others: list[int], where: NDArray[np.bool_], epsilon: Epsilon) -> PrivacyViolation:
-        row, output = (int(i) for i in np.argwhere(where)[0])
-        x2 = others[row]
-        realised = epsilon_of_odds(self._values[self._ids[x, output]], self._values[self._ids[x2, output]])
-        return PrivacyViolation(
-            f"output {output} tells symbol {x} from symbol {x2} by ε = {realised!r}; the context promises "
-            f"{float(epsilon)!r}. The mechanism must not be used for this context.",
-            x=x,
-            x2=x2,
-            output=output,
-        )
-
-    def _described(self, x: int, epsilon: Epsilon, high: int, low: int) -> tuple[tuple[int, int, int], float, float]:
-        others = self._promises(x)[epsilon]
-        row, output = np.argwhere((self._ids[others] == low) & (self._ids[x] == high))[0].tolist()
-        realised = epsilon_of_odds(self._values[high], self._values[low])
-        return (x, others[row], output), float(epsilon), realised

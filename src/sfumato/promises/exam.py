@@ -18,7 +18,7 @@ from sfumato.canonical import canonical_bytes
 from sfumato.errors import ExamFailed, InvalidContext, NothingToLearn, PrivacyViolation, WrongSurvey
 from sfumato.mechanisms import Mechanism
 from sfumato.promises.certificate import LARGEST_ENUMERATION, certify
-from sfumato.randomness.words import KEY_BYTES, WORDS_PER_POSITION, words_from
+from sfumato.randomness.words import KEY_BYTES, words_from
 from sfumato.tally import Tally
 
 __all__ = ["ALPHA", "ExamReport", "check_mechanism"]
@@ -26,8 +26,7 @@ __all__ = ["ALPHA", "ExamReport", "check_mechanism"]
 ALPHA = 1e-6
 """The chance that a correct mechanism fails the statistical part."""
 
-_SHORT_WORDS = range(12, 19)
-_LARGEST_SHORT_DRAW = 2**20
+_SHORT_WORDS = {1: range(12, 19), 2: range(6, 11)}  # by the number of words: at most 2^20 draws in all
 _PEOPLE = 2**19
 _TOLERANCE = 1e-9
 
@@ -232,7 +231,7 @@ def records_are_canonical(mechanism: Mechanism) -> None:
     canonical_bytes(mechanism.record())
     twin = mechanism.at_word(mechanism.word_bits)
     _demand(twin.fingerprint == mechanism.fingerprint, "records_are_canonical", "a twin has another fingerprint.")
-    other = mechanism.at_word(mechanism.word_bits - 1)
+    other = mechanism.at_word(mechanism.word_bits + (1 if mechanism.word_bits < 64 else -1))
     same_channel = all(mechanism.exact_row(x) == other.exact_row(x) for x in range(mechanism.inputs))
     _demand(
         same_channel or other.fingerprint != mechanism.fingerprint,
@@ -269,20 +268,21 @@ class _KeyedWords:
 
 
 def _shortened(mechanism: Mechanism) -> Mechanism:
-    """The mechanism over the shortest word, of 12 bits or more, that can hold it."""
-    for word_bits in _SHORT_WORDS:
-        if word_bits * mechanism.words > _LARGEST_SHORT_DRAW.bit_length():
-            break
+    """The mechanism over the shortest word, or pair of words, of 12 bits or more that can hold it."""
+    for word_bits in _SHORT_WORDS[mechanism.words]:
         try:
             return mechanism.at_word(word_bits)
         except NothingToLearn:
             continue
-    raise ExamFailed("kernel_matches_integers", "no word of 12 to 18 bits can hold this mechanism; try a larger ε.")
+    raise ExamFailed(
+        "kernel_matches_integers",
+        "no word that can be tried completely holds this mechanism; examine it at a larger ε.",
+    )
 
 
 def _every_word(mechanism: Mechanism) -> Words:
     each = np.arange(1 << mechanism.word_bits, dtype=np.uint64)
-    grid = np.meshgrid(*[each] * min(mechanism.words, WORDS_PER_POSITION), indexing="ij")
+    grid = np.meshgrid(*[each] * mechanism.words, indexing="ij")
     return np.stack([axis.ravel() for axis in grid], axis=1)
 
 

@@ -30,7 +30,7 @@ Epsilon = Fraction | float
 LARGEST_EPSILON = 40
 """Above it, odds of e^ε to 1 cannot be held in a 64-bit word beside other outputs."""
 
-_SMALLEST = Decimal("1e-18")
+_SMALLEST = Fraction(1, 10**18)
 _LONGEST = 64
 _START_BITS = 128
 
@@ -44,8 +44,8 @@ def exact_number(value: object, name: str) -> Epsilon:
     if isinstance(value, bool) or not isinstance(value, Real | Decimal | str):
         raise InvalidContext(f"{name} must be a number; found {type(value).__name__}. Pass e.g. 1.0 or '1.0'.")
     if isinstance(value, Rational):
-        exact = Fraction(value)
-        _check_size(Decimal(exact.numerator) / Decimal(exact.denominator), name)
+        exact = Fraction(int(value.numerator), int(value.denominator))
+        _check_size(exact, name)
         return exact
     text = value if isinstance(value, str) else str(value if isinstance(value, Decimal) else float(value))
     try:
@@ -58,8 +58,12 @@ def exact_number(value: object, name: str) -> Epsilon:
         raise InvalidContext(f"{name} must be a number; found NaN. Pass inf where nothing is promised.")
     if decimal == Decimal("Infinity"):
         return math.inf
-    _check_size(decimal, name)
-    return Fraction(decimal)
+    if decimal == Decimal("-Infinity"):
+        raise InvalidContext(f"{name} must not be negative. Pass a number of at least 0, or inf.")
+    # Far out of range, the fraction itself would be enormous.
+    exact = Fraction(decimal) if abs(decimal.adjusted()) < 30 or not decimal else Fraction(10) ** 30
+    _check_size(-exact if decimal < 0 < exact else exact, name)
+    return exact
 
 
 def positive_epsilon(value: object, name: str = "epsilon") -> Epsilon:
@@ -164,8 +168,8 @@ def epsilon_of_odds(high: int, low: int) -> float:
     return guess
 
 
-def _check_size(decimal: Decimal, name: str) -> None:
-    if decimal < 0:
-        raise InvalidContext(f"{name} must not be negative; found {decimal:.6g}.")
-    if 0 < decimal < _SMALLEST or decimal > Decimal("1e18"):
-        raise InvalidContext(f"{name} must be 0, inf, or lie between 1e-18 and 1e18; found {decimal:.6g}.")
+def _check_size(number: Fraction, name: str) -> None:
+    if number < 0:
+        raise InvalidContext(f"{name} must not be negative. Pass a number of at least 0, or inf.")
+    if 0 < number < _SMALLEST or number > 1 / _SMALLEST:
+        raise InvalidContext(f"{name} must be 0, inf, or lie between 1e-18 and 1e18.")

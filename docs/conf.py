@@ -1,0 +1,61 @@
+"""Sphinx settings. Nothing on the pages is fetched from elsewhere when they are read."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sphinx.application import Sphinx
+from sphinx.util.typing import stringify_annotation
+
+from sfumato import arrays
+from sfumato.canonical import Json
+from sfumato.codes import HadamardCode
+
+project = "Sfumato"
+author = "the Sfumato contributors"
+copyright = author
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+exclude_patterns = ["_build"]
+myst_heading_anchors = 3
+
+add_module_names = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 100
+
+html_theme = "pydata_sphinx_theme"
+html_title = "Sfumato"
+html_show_sourcelink = False
+html_theme_options = {
+    "show_prev_next": False,
+    "footer_start": [],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+}
+
+# Python writes type aliases out in full; signatures read better with the names that the code uses.
+ALIASES = {
+    "Json": Json,
+    "ArrayLike": ArrayLike,
+    "Floats": arrays.Floats,
+    "Booleans": arrays.Booleans,
+    "Reports": arrays.Reports,
+    "Words": arrays.Words,
+    "Integers": NDArray[np.int64],
+}
+NAMES = {stringify_annotation(alias, "smart"): name for name, alias in ALIASES.items()}
+NAMES[repr(HadamardCode)] = "HadamardCode"
+
+
+def with_names(_app: Sphinx, _what: str, _name: str, _obj: object, _options: object, *texts: str | None) -> tuple:
+    """Both parts of a signature, arguments and result, with aliases in place of what they stand for."""
+    return tuple(text and shortened(text) for text in texts)
+
+
+def shortened(text: str) -> str:
+    for long, name in [*NAMES.items(), *NAMES.items()]:  # twice: Json stands for something that holds Json
+        text = text.replace(long, name)
+    return text
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("autodoc-process-signature", with_names)
