@@ -35,7 +35,7 @@ def test_there_is_no_white_space_and_no_escape_of_letters():
 
 
 def test_the_text_is_json_that_reads_back_as_the_record():
-    data = {"labels": ["park", "quo\"te", "back\\slash", "new\nline", "\x00"], "size": 5, "other": None}
+    data = {"labels": ["park", 'quo"te', "back\\slash", "new\nline", "\x00"], "size": 5, "other": None}
     assert json.loads(canonical_bytes(data)) == data
 
 

@@ -66,7 +66,9 @@ class ExactMatrix:
 
     def floats(self) -> Floats:
         """All entries, rounded to the nearest float."""
-        quotients = (self.numerators / self.denominator).astype(np.float64)
+        quotients = self.numerators / self.denominator
+        if self.infinite >= 2**53:  # NumPy would round such integers before dividing; Python does not
+            quotients = np.array([[n / self.denominator for n in row] for row in self.numerators.tolist()])
         return np.where(self.numerators == self.infinite, inf, quotients)
 
     def __add__(self, other: "ExactMatrix") -> "ExactMatrix":

@@ -10,6 +10,7 @@ from sfumato.mechanisms.row_class import RowClass
 from sfumato.promises.enumeration import tightest_of_all
 from sfumato.promises.structure import tightest_by_structure
 from sfumato.promises.tightest import Tightest
+from sfumato.randomness.odds import float_above
 
 __all__ = ["LARGEST_ENUMERATION", "Certificate", "certify"]
 
@@ -42,8 +43,8 @@ class Certificate:
 
     @property
     def promised_epsilon(self) -> float:
-        """What the context promises at the tightest place; ``inf`` where nothing is promised."""
-        return float("inf") if self.tightest is None else float(self.tightest.promised)
+        """What the context promises at the tightest place, rounded up; ``inf`` where nothing is promised."""
+        return float("inf") if self.tightest is None else float_above(self.tightest.promised)
 
     @property
     def realised_epsilon(self) -> float:
@@ -77,7 +78,7 @@ class Certificate:
         place = self.tightest
         return (
             f"Certified ({how}): symbols {place.x} and {place.x2} on report {place.output} come closest, with "
-            f"ε = {place.realised!r} of {float(place.promised)!r} promised."
+            f"ε = {self.realised_epsilon!r} of {self.promised_epsilon!r} promised."
         )
 
 

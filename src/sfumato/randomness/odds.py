@@ -19,6 +19,7 @@ __all__ = [
     "epsilon_of_odds",
     "exact_number",
     "exp_bounds",
+    "float_above",
     "float_below",
     "positive_epsilon",
     "within_odds",
@@ -92,6 +93,18 @@ def float_below(epsilon: Epsilon) -> float:
     nearest = float(epsilon)
     while nearest < math.inf and Fraction(repr(nearest)) > epsilon:
         nearest = math.nextafter(nearest, 0)
+    return nearest
+
+
+def float_above(epsilon: Epsilon) -> float:
+    """The smallest float that, read as the decimal it prints as, is not below ``epsilon``.
+
+    >>> float_above(Fraction(3, 10)), float_above(Fraction(2, 3))
+    (0.3, 0.6666666666666667)
+    """
+    nearest = float(epsilon)
+    while nearest < math.inf and Fraction(repr(nearest)) < epsilon:
+        nearest = math.nextafter(nearest, math.inf)
     return nearest
 
 

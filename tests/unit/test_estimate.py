@@ -1,0 +1,252 @@
+"""Estimates: two readings of one tally, intervals from the unbiased one, pictures from the other."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sfumato.codes import HadamardCode, RandomizedCode
+from sfumato.contexts import Blocks, HighLow, PrivacyMatrix, Uniform
+from sfumato.errors import InvalidContext, NotEnoughReports, WrongSurvey
+from sfumato.estimation import Estimate, estimate
+from sfumato.mechanisms import BinaryResponse, BlockResponse, HighLowResponse, Mechanism, PlainResponse
+from sfumato.tally import Tally
+
+BLOCKS = Blocks([0, 1, 0, 2, 1, 0, 3], 1.0, domain=list("abcdefg"))
+MECHANISMS = {
+    "binary": BinaryResponse(PrivacyMatrix([[0, "inf"], [1, 0]], domain=["no", "yes"])),
+    "plain": PlainResponse(Uniform(["a", "b", "c"], 1.0)),
+    "plain, randomized": PlainResponse(Uniform(5, 2.0), RandomizedCode),
+    "one symbol": PlainResponse(Uniform(1, 1.0)),
+    "blocks": BlockResponse(BLOCKS),
+    "blocks, randomized": BlockResponse(BLOCKS, RandomizedCode),
+    "high-low": HighLowResponse(HighLow(["park", "café", "clinic"], ["clinic"], 1.0)),
+    "high-low, three sensitive": HighLowResponse(HighLow(6, [0, 2, 5], 0.5), HadamardCode),
+    "in clear": HighLowResponse(HighLow(4, [], 1.0)),
+}
+each_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS.keys())
+
+
+def _tally(mechanism: Mechanism, seed: int = 0, reports: int = 500) -> Tally:
+    """Reports of any kind, likely or not: what follows holds for every tally."""
+    drawn = np.random.default_rng(seed).integers(0, mechanism.outputs, reports)
+    return mechanism.tally(drawn)
+
+
+def _naive_readings(mechanism: Mechanism, tally: Tally) -> tuple[list[Fraction], list[Fraction]]:
+    """The mean score of each symbol and the unbiased estimate of its variance, in fractions, report by report."""
+    n = tally.reports
+    columns = [mechanism.exact_scores(y) for y in range(mechanism.outputs)]
+    counts = tally.counts.tolist()
+    means = [sum(c * column[x] for c, column in zip(counts, columns, strict=True)) / n for x in range(mechanism.inputs)]
+    squares = [
+        sum(c * column[x] ** 2 for c, column in zip(counts, columns, strict=True)) / n for x in range(mechanism.inputs)
+    ]
+    return means, [(square - mean**2) / (n - 1) for square, mean in zip(squares, means, strict=True)]
+
+
+# --- the two readings ---------------------------------------------------------------------------------------------
+
+
+@each_mechanism
+def test_the_unbiased_reading_is_the_mean_score_and_its_errors_are_those_of_a_mean(mechanism):
+    tally = _tally(mechanism)
+    means, variances = _naive_readings(mechanism, tally)
+    found = estimate(mechanism, tally)
+    assert found.unbiased.tolist() == pytest.approx([float(mean) for mean in means], abs=1e-12)
+    errors = [math.sqrt(variance) for variance in variances]
+    assert found.standard_errors.tolist() == pytest.approx(errors, rel=1e-9, abs=1e-9)
+
+
+@each_mechanism
+def test_an_estimate_says_where_it_comes_from(mechanism):
+    found = estimate(mechanism, _tally(mechanism, reports=123), decoder="unbiased")
+    assert list(found.labels) == list(mechanism.context.domain.labels)
+    assert (found.reports, found.decoder) == (123, "unbiased")
+
+
+@each_mechanism
+def test_the_unbiased_decoder_changes_nothing(mechanism):
+    found = estimate(mechanism, _tally(mechanism), decoder="unbiased")
+    assert found.frequencies.tolist() == found.unbiased.tolist()
+
+
+@each_mechanism
+def test_intervals_do_not_depend_on_the_decoder(mechanism):
+    tally = _tally(mechanism)
+    projected, plain = (estimate(mechanism, tally, decoder=name) for name in ("projection", "unbiased"))
+    assert projected.unbiased.tolist() == plain.unbiased.tolist()
+    assert np.array_equal(projected.interval(0.9), plain.interval(0.9))
+
+
+@each_mechanism
+@pytest.mark.parametrize("seed", range(5))
+def test_the_projected_reading_is_a_distribution(mechanism, seed):
+    p = estimate(mechanism, _tally(mechanism, seed, reports=40), decoder="projection").frequencies
+    assert (p >= 0).all()
+    assert p.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+@each_mechanism
+def test_the_projected_reading_is_no_farther_from_any_distribution(mechanism):
+    """Projection on a convex set that holds the truth can only help."""
+    found = estimate(mechanism, _tally(mechanism, 3, reports=40), decoder="projection")
+    groups, shares = mechanism.observed_shares(_tally(mechanism, 3, reports=40))
+    for x in range(mechanism.inputs):
+        if groups.max() == 0 and shares.tolist() == [1.0]:
+            truth = np.eye(mechanism.inputs)[x]
+            assert ((found.frequencies - truth) ** 2).sum() <= ((found.unbiased - truth) ** 2).sum() + 1e-9
+
+
+@pytest.mark.parametrize("code", [HadamardCode, RandomizedCode])
+@pytest.mark.parametrize("seed", range(5))
+def test_every_block_is_projected_onto_the_share_that_was_observed(code, seed):
+    mechanism = BlockResponse(BLOCKS, code)
+    tally = _tally(mechanism, seed, reports=37)
+    p = estimate(mechanism, tally, decoder="projection").frequencies
+    for block in range(4):
+        members = np.flatnonzero(BLOCKS.block_of == block)
+        own = [y for y, count in enumerate(mechanism.integer_row(int(members[0]))) if count]
+        observed = Fraction(int(tally.counts[own].sum()), 37)
+        assert p[members].sum() == pytest.approx(float(observed), abs=1e-14)
+
+
+def test_a_block_that_nobody_reported_has_no_share():
+    mechanism = BlockResponse(BLOCKS)
+    own = [y for y, count in enumerate(mechanism.integer_row(0)) if count]
+    found = estimate(mechanism, mechanism.tally(own * 3))
+    assert found.frequencies[BLOCKS.block_of != 0].tolist() == [0.0] * 4
+    assert found.frequencies[BLOCKS.block_of == 0].sum() == pytest.approx(1.0, abs=1e-14)
+
+
+def test_answers_in_clear_are_read_as_they_are():
+    mechanism = MECHANISMS["in clear"]
+    found = estimate(mechanism, mechanism.tally([0, 0, 0, 3]))
+    assert found.frequencies.tolist() == found.unbiased.tolist() == [0.75, 0, 0, 0.25]
+
+
+@each_mechanism
+def test_a_tally_that_is_exactly_the_channels_own_is_read_exactly(mechanism):
+    """Counts in proportion to Q(·|x) say that everybody is x."""
+    for x in range(mechanism.inputs):
+        row = mechanism.at_word(16).integer_row(x)
+        short = mechanism.at_word(16)
+        found = estimate(short, Tally(row, short.fingerprint), decoder="unbiased")
+        assert found.frequencies.tolist() == pytest.approx(np.eye(mechanism.inputs)[x].tolist(), abs=1e-9)
+
+
+# --- intervals ------------------------------------------------------------------------------------------------------
+
+
+def _estimate(unbiased, errors, reports=100) -> Estimate:
+    unbiased = np.array(unbiased, dtype=np.float64)
+    return Estimate(list(range(unbiased.size)), unbiased, unbiased, np.array(errors, dtype=np.float64), reports, "x")
+
+
+@pytest.mark.parametrize(
+    ("level", "z"),
+    [(0.5, 0.6744897501960817), (0.9, 1.6448536269514722), (0.95, 1.959963984540054), (0.999, 3.290526731491926)],
+)
+def test_an_interval_reaches_the_normal_quantile_of_its_level(level, z):
+    low, high = _estimate([0.5, 0.4], [0.01, 0.02]).interval(level)
+    assert low.tolist() == pytest.approx([0.5 - z * 0.01, 0.4 - z * 0.02], abs=1e-12)
+    assert high.tolist() == pytest.approx([0.5 + z * 0.01, 0.4 + z * 0.02], abs=1e-12)
+
+
+def test_the_default_level_is_95_percent():
+    found = _estimate([0.5], [0.1])
+    assert np.array_equal(found.interval(), found.interval(0.95))
+
+
+def test_intervals_are_cut_to_what_a_frequency_can_be():
+    low, high = _estimate([-0.3, 0.05, 0.98, 1.7], [0.1, 0.1, 0.1, 0.1]).interval(0.95)
+    assert low[0] == low[1] == 0
+    assert high[2] == high[3] == 1
+    assert high[0] == 0
+    assert low[3] == 1
+    assert (low <= high).all()
+
+
+def test_a_higher_level_gives_a_wider_interval():
+    found = _estimate([0.3], [0.05])
+    widths = [float(np.ptp(found.interval(level))) for level in (0.1, 0.5, 0.9, 0.99, 0.9999)]
+    assert widths == sorted(set(widths))
+
+
+def test_no_error_gives_no_width():
+    low, high = _estimate([0.25], [0.0]).interval(0.99)
+    assert low.tolist() == high.tolist() == [0.25]
+
+
+@pytest.mark.parametrize("level", [1e-300, 1e-20, math.nextafter(1, 0)])
+@pytest.mark.parametrize("error", [0.0, 0.1, math.inf])
+def test_every_level_between_the_ends_is_answered(level, error):
+    low, high = _estimate([0.5], [error]).interval(level)
+    assert 0 <= low[0] <= 0.5 <= high[0] <= 1
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.5, 1.5, 95, math.nan, math.inf, 0.0, 1.0])
+def test_a_level_that_is_no_probability_is_refused_and_told(level):
+    with pytest.raises(InvalidContext, match=r"between 0 and 1.*0\.95"):
+        _estimate([0.5], [0.1]).interval(level)
+
+
+# --- few reports ----------------------------------------------------------------------------------------------------
+
+
+@each_mechanism
+@pytest.mark.parametrize("decoder", ["projection", "unbiased"])
+def test_no_reports_are_not_enough(mechanism, decoder):
+    with pytest.raises(NotEnoughReports, match="at least one report"):
+        estimate(mechanism, mechanism.tally([]), decoder=decoder)
+
+
+@each_mechanism
+def test_one_report_has_infinite_errors_and_says_nothing_certain(mechanism):
+    found = estimate(mechanism, mechanism.tally([0]))
+    assert found.standard_errors.tolist() == [math.inf] * mechanism.inputs
+    low, high = found.interval(0.5)
+    assert low.tolist() == [0.0] * mechanism.inputs
+    assert high.tolist() == [1.0] * mechanism.inputs
+    assert found.frequencies.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+@each_mechanism
+def test_two_reports_have_finite_errors(mechanism):
+    assert np.isfinite(estimate(mechanism, mechanism.tally([0, mechanism.outputs - 1])).standard_errors).all()
+
+
+# --- what is refused ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["nonsense", "", "Projection", None, 3], ids=repr)
+def test_an_unknown_decoder_is_refused_with_the_known_ones(name):
+    mechanism = MECHANISMS["plain"]
+    with pytest.raises(InvalidContext, match="projection"):
+        estimate(mechanism, mechanism.tally([0]), decoder=name)
+
+
+@each_mechanism
+def test_another_mechanisms_tally_is_refused(mechanism):
+    with pytest.raises(WrongSurvey):
+        estimate(mechanism, Tally(np.ones(mechanism.outputs, dtype=np.int64), "another"))
+    with pytest.raises(WrongSurvey):
+        estimate(mechanism, Tally(np.ones(mechanism.outputs + 1, dtype=np.int64), mechanism.fingerprint))
+
+
+# --- as a table -------------------------------------------------------------------------------------------------------
+
+
+def test_an_estimate_prints_as_a_table_of_labels():
+    mechanism = MECHANISMS["high-low"]
+    lines = repr(estimate(mechanism, mechanism.tally([0, 1, 2, 3]))).splitlines()
+    assert "4 reports, projection" in lines[0]
+    assert [line.split()[0] for line in lines[1:]] == ["park", "café", "clinic"]
+
+
+def test_a_long_table_is_cut():
+    mechanism = PlainResponse(Uniform(1000, 1.0))
+    lines = repr(estimate(mechanism, mechanism.tally([0, 1]))).splitlines()
+    assert len(lines) == 22
+    assert lines[-1] == "… 980 more"
