@@ -19,8 +19,27 @@ if TYPE_CHECKING:
     from sfumato.design import mechanism_for
     from sfumato.domains import Domain, IntegerDomain
     from sfumato.estimation import Estimate, estimate
-    from sfumato.mechanisms import BinaryResponse, BlockResponse, HighLowResponse, Mechanism, PlainResponse
-    from sfumato.promises import Certificate, certify, check_mechanism
+    from sfumato.mechanisms import (
+        BinaryResponse,
+        BlockResponse,
+        ComposedResponse,
+        HighLowResponse,
+        Mechanism,
+        PlainResponse,
+        ProcessedResponse,
+        TableResponse,
+    )
+    from sfumato.promises import (
+        Certificate,
+        ErrorRegion,
+        PrivacyLoss,
+        certify,
+        check_mechanism,
+        compose,
+        error_region,
+        posterior_odds,
+        privacy_loss,
+    )
     from sfumato.tally import Tally
 
 __all__ = [
@@ -28,9 +47,11 @@ __all__ = [
     "BlockResponse",
     "Blocks",
     "Certificate",
+    "ComposedResponse",
     "Context",
     "ContextSum",
     "Domain",
+    "ErrorRegion",
     "Estimate",
     "HadamardCode",
     "HighLow",
@@ -39,15 +60,22 @@ __all__ = [
     "Mechanism",
     "Metric",
     "PlainResponse",
+    "PrivacyLoss",
     "PrivacyMatrix",
+    "ProcessedResponse",
     "RandomizedCode",
+    "TableResponse",
     "Tally",
     "Uniform",
     "certify",
     "check_mechanism",
+    "compose",
+    "error_region",
     "errors",
     "estimate",
     "mechanism_for",
+    "posterior_odds",
+    "privacy_loss",
 ]
 
 _HOMES = {
@@ -56,8 +84,27 @@ _HOMES = {
     "design": ("mechanism_for",),
     "domains": ("Domain", "IntegerDomain"),
     "estimation": ("Estimate", "estimate"),
-    "mechanisms": ("BinaryResponse", "BlockResponse", "HighLowResponse", "Mechanism", "PlainResponse"),
-    "promises": ("Certificate", "certify", "check_mechanism"),
+    "mechanisms": (
+        "BinaryResponse",
+        "BlockResponse",
+        "ComposedResponse",
+        "HighLowResponse",
+        "Mechanism",
+        "PlainResponse",
+        "ProcessedResponse",
+        "TableResponse",
+    ),
+    "promises": (
+        "Certificate",
+        "ErrorRegion",
+        "PrivacyLoss",
+        "certify",
+        "check_mechanism",
+        "compose",
+        "error_region",
+        "posterior_odds",
+        "privacy_loss",
+    ),
     "tally": ("Tally",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

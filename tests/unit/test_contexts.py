@@ -550,14 +550,27 @@ def test_a_bad_domain_is_refused(domain):
     [
         ([0, 0, 1], 4, "3 entries; the domain has 4"),
         ([0, 0, 1], ["a", "b"], "3 entries; the domain has 2"),
-        ({"a": 0}, ["a", "b"], "1 of 2 have no block"),
-        ({"a": 0, "b": 1, "c": 1}, ["a", "b"], "the mapping has 3 entries"),
-        ({"a": 0, "c": 1}, ["a", "b"], "1 of 2 have no block"),
-        ({0: 0, 1: 0}, ["0", "1"], "2 of 2 have no block"),
+        ({"a": 0}, ["a", "b"], "names 1 of them"),
+        ({}, ["a", "b"], "names 0 of them"),
+        ({COMPOSED: 0, DECOMPOSED: 1}, [COMPOSED, "b"], "names 1 of them in 2 entries"),
     ],
 )
 def test_blocks_that_do_not_fit_their_domain_are_refused(block_of, domain, words):
     with pytest.raises(ContextMismatch, match=words):
+        Blocks(block_of, 1, domain=domain)
+
+
+@pytest.mark.parametrize(
+    ("block_of", "domain", "label"),
+    [
+        ({"a": 0, "b": 1, "c": 1}, ["a", "b"], "'c'"),
+        ({"a": 0, "c": 1}, ["a", "b"], "'c'"),
+        ({0: 0, 1: 0}, ["0", "1"], "0"),
+        ({0: 0, 2: 0}, 2, "2"),
+    ],
+)
+def test_a_mapping_that_names_a_label_of_no_domain_is_refused_with_the_label(block_of, domain, label):
+    with pytest.raises(InvalidContext, match=f"block_of names {label}"):
         Blocks(block_of, 1, domain=domain)
 
 

@@ -24,6 +24,7 @@ DECIMALS = ["1e-18", "1e-15", "1e-9", "0.001", "0.01", "0.1", "0.5", "1", "2", "
 EPSILONS = [Fraction(text) for text in DECIMALS]
 EPSILONS += [Fraction(1, 3), Fraction(22, 7), Fraction(10**18 - 1, 10**18), Fraction(2, 10**18 + 1)]
 MANY_EPSILONS = EPSILONS + [Fraction(7919 * i % 80_000 + 1, 1000) for i in range(200)]
+MANY_EPSILONS += [Fraction(1, 2**n) for n in range(1, 150)]  # terms that are exact, so no rounding hides the rest
 
 
 @cache

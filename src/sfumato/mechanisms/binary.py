@@ -56,11 +56,8 @@ class BinaryResponse(TabledMechanism):
 
     def record(self) -> Json:
         """The integers of the channel as plain data."""
-        return {
-            "kind": self.kind,
-            "word_bits": self.word_bits,
-            "flips": [str(flips) for flips in self._flips],
-        }
+        rows = [[str(entry) for entry in self._integers(x)] for x in (0, 1)]
+        return {"kind": self.kind, "word_bits": self.word_bits, "rows": rows}
 
     def at_word(self, word_bits: int) -> Self:
         """The same mechanism over shorter words."""

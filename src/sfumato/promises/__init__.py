@@ -1,6 +1,25 @@
 """Promises: what the software claims, checked exactly."""
 
 from sfumato.promises.certificate import Certificate, certify
+from sfumato.promises.composition import compose
+from sfumato.promises.error_region import ErrorRegion, error_region
 from sfumato.promises.exam import ExamReport, check_mechanism
+from sfumato.promises.loss import PrivacyLoss, privacy_loss
+from sfumato.promises.optimality import binary_optimum, factor
+from sfumato.promises.posterior import PosteriorOdds, posterior_odds
 
-__all__ = ["Certificate", "ExamReport", "certify", "check_mechanism"]
+__all__ = [
+    "Certificate",
+    "ErrorRegion",
+    "ExamReport",
+    "PosteriorOdds",
+    "PrivacyLoss",
+    "binary_optimum",
+    "certify",
+    "check_mechanism",
+    "compose",
+    "error_region",
+    "factor",
+    "posterior_odds",
+    "privacy_loss",
+]

@@ -1,0 +1,87 @@
+"""Universal optimality for two symbols: every E-LDP channel is a garbling of the binary optimum (Theorem 2)."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sfumato.arrays import Floats
+from sfumato.errors import ContextMismatch, NothingToLearn, PrivacyViolation
+
+__all__ = ["binary_optimum", "factor", "minimax_risk", "mutual_information", "total_variation"]
+
+Channel = Sequence[Sequence[Fraction]]
+
+
+def binary_optimum(odds: Fraction, odds_back: Fraction) -> list[list[Fraction]]:
+    """Q* for rational odds ``A = e^E[0,1]`` and ``B = e^E[1,0]``: ``[[A(B−1), A−1], [B−1, B(A−1)]]/(AB − 1)``.
+
+    >>> binary_optimum(Fraction(2), Fraction(4))
+    [[Fraction(6, 7), Fraction(1, 7)], [Fraction(3, 7), Fraction(4, 7)]]
+    """
+    A, B = Fraction(odds), Fraction(odds_back)
+    if A <= 1 or B <= 1:
+        raise NothingToLearn("both odds must be above 1: at 1 the two rows of every channel are equal.")
+    D = A * B - 1
+    return [[A * (B - 1) / D, (A - 1) / D], [(B - 1) / D, B * (A - 1) / D]]
+
+
+def factor(Q: Channel, optimum: Channel) -> list[list[Fraction]]:
+    """A stochastic W with ``Q = Q* W`` exactly: report first by Q*, then by W, which never sees the symbol.
+
+    ``W = Q*⁻¹ Q``: row 0 is ``(Q*[1][1] Q[0] − Q*[0][1] Q[1])/det``, which is non-negative exactly when Q keeps the
+    ratios that Q* has. So whatever Q is useful for, Q* is at least as useful for. Raises ``PrivacyViolation``
+    with the output for which Q breaks them.
+
+    >>> factor([[Fraction(1, 2), Fraction(1, 2)], [Fraction(1, 2), Fraction(1, 2)]], binary_optimum(2, 4))
+    [[Fraction(1, 2), Fraction(1, 2)], [Fraction(1, 2), Fraction(1, 2)]]
+    """
+    if len(Q) != 2 or len(Q[0]) != len(Q[1]) or any(sum(row) != 1 for row in Q):
+        raise ContextMismatch("factor takes a channel of two rows, in fractions, each adding up to exactly 1.")
+    (s, t), (u, v) = optimum
+    determinant = s * v - t * u
+    W = [
+        [(v * q0 - t * q1) / determinant for q0, q1 in zip(*Q, strict=True)],
+        [(s * q1 - u * q0) / determinant for q0, q1 in zip(*Q, strict=True)],
+    ]
+    for y in range(len(Q[0])):
+        if W[0][y] < 0 or W[1][y] < 0:
+            x = 1 if W[0][y] < 0 else 0
+            message = f"output {y} tells symbol {x} from symbol {1 - x} better than the optimum's outputs do."
+            raise PrivacyViolation(message, x=x, x2=1 - x, output=y)
+    return W
+
+
+def total_variation(Q: ArrayLike) -> float:
+    """``½ Σ_y |Q(y|0) − Q(y|1)|``: by how much the best guess beats a blind one."""
+    first, second = np.asarray(Q, dtype=np.float64)
+    return float(np.abs(first - second).sum() / 2)
+
+
+def mutual_information(Q: ArrayLike, p: float = 0.5) -> float:
+    """``I(X; Y)`` in nats, when symbol 1 has probability p."""
+    rows = np.asarray(Q, dtype=np.float64)
+    prior = np.array([1 - p, p])
+    q = prior @ rows
+    joint = prior[:, None] * rows
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = joint * np.log(rows / q)
+    return float(np.where(joint > 0, terms, 0.0).sum())
+
+
+def minimax_risk(Q: ArrayLike, grid: int = 201) -> float:
+    """The largest ``n · E(p̂ − p)²`` over p of the best estimate from many reports: ``max_p 1/I(p)``.
+
+    ``I(p) = Σ_y (Q(y|1) − Q(y|0))²/q(y)`` is the Fisher information, which processing can only lower. ``p`` runs
+    over a grid of [0, 1].
+    """
+    first, second = np.asarray(Q, dtype=np.float64)
+    p = np.linspace(0, 1, grid)[:, None]
+    q: Floats = (1 - p) * first + p * second
+    difference = np.broadcast_to((second - first) ** 2, q.shape)
+    information = np.divide(difference, q, out=np.zeros_like(q), where=q > 0).sum(axis=1)
+    # A report that only one symbol can send tells everything where the other has all the mass.
+    information[((q == 0) & (difference > 0)).any(axis=1)] = np.inf
+    least = float(information.min())
+    return np.inf if least == 0 else 1 / least

@@ -1,0 +1,120 @@
+"""Repeated reports: exact (ε, δ) curves against closed forms, brute force and a published accountant."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from dp_accounting.pld.privacy_loss_distribution import from_two_probability_mass_functions
+
+import sfumato as sf
+from sfumato.errors import InvalidContext, InvalidSymbols
+
+inf = math.inf
+
+
+def test_a_hundred_reports_at_one_half():
+    """Naive 50; from the dominating pair 33.3; from the rows of Hadamard response 21.7."""
+    context = sf.Uniform(7, 0.5)
+    dominating = sf.privacy_loss(context, 0, 1, reports=100)
+    rows = sf.privacy_loss(sf.PlainResponse(context), 0, 1, reports=100)
+    assert dominating.naive == rows.naive == 50
+    assert dominating.epsilon(1e-6) == pytest.approx(33.3, abs=0.05)
+    assert rows.epsilon(1e-6) == pytest.approx(21.7, abs=0.05)
+
+
+def _naive_delta(row, row2, reports, epsilon):
+    """Every sequence of reports, in floats."""
+    total = 0.0
+    for sequence in itertools.product(range(len(row)), repeat=reports):
+        p, p2 = math.prod(row[y] for y in sequence), math.prod(row2[y] for y in sequence)
+        total += max(0.0, p - math.exp(epsilon) * p2)
+    return total
+
+
+MECHANISMS = [
+    sf.PlainResponse(sf.Uniform(3, 1)),
+    sf.PlainResponse(sf.Uniform(3, 1), sf.RandomizedCode),
+    sf.HighLowResponse(sf.HighLow(3, [0, 1], 1)),
+    sf.BinaryResponse(sf.PrivacyMatrix([[0, "inf"], [1, 0]])),
+    sf.BlockResponse(sf.Blocks([0, 0, 1], 0.5)),
+]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+@pytest.mark.parametrize("reports", [1, 2, 4])
+def test_delta_is_the_sum_over_all_sequences_of_reports(mechanism, reports):
+    for x, x2 in itertools.permutations(range(mechanism.inputs), 2):
+        row, row2 = ([float(q) for q in mechanism.exact_row(symbol)] for symbol in (x, x2))
+        loss = sf.privacy_loss(mechanism, x, x2, reports=reports)
+        for epsilon in (0.0, 0.3, 1.0, 2.5):
+            assert loss.delta(epsilon) == pytest.approx(_naive_delta(row, row2, reports, epsilon), abs=1e-12)
+
+
+@pytest.mark.parametrize("pair", [(0.5, 0.5), (0.2, 1.0), (1.0, inf), (inf, 0.7)], ids=str)
+@pytest.mark.parametrize("reports", [1, 7, 50])
+def test_the_dominating_pair_agrees_with_a_published_accountant(pair, reports):
+    context = sf.PrivacyMatrix([[0, pair[0]], [pair[1], 0]])
+    rows = sf.BinaryResponse(context).matrix()
+    # Discretised losses are rounded up there: agreement is to the grid's width times the number of reports.
+    step = 1e-5
+    upper, lower = ({y: math.log(q) for y, q in enumerate(row) if q > 0} for row in rows)
+    pld = from_two_probability_mass_functions(
+        lower, upper, pessimistic_estimate=True, value_discretization_interval=step
+    )
+    loss = sf.privacy_loss(context, 0, 1, reports=reports)
+    composed = pld.self_compose(reports)._pmf_remove
+    for epsilon in np.linspace(0, min(reports * pair[0], 30), 7).tolist():
+        theirs = composed.get_delta_for_epsilon(epsilon)
+        assert loss.delta(epsilon) <= theirs + 1e-9
+        assert loss.delta(epsilon) >= composed.get_delta_for_epsilon(epsilon + reports * step) - 1e-6
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+def test_a_mechanisms_own_rows_never_lose_more_than_its_context_allows(mechanism):
+    for x, x2 in itertools.permutations(range(mechanism.inputs), 2):
+        own = sf.privacy_loss(mechanism, x, x2, reports=10)
+        allowed = sf.privacy_loss(mechanism.context, x, x2, reports=10)
+        for epsilon in (0.0, 1.0, 4.0, 9.0):
+            assert own.delta(epsilon) <= allowed.delta(epsilon) + 1e-15
+
+
+def test_epsilon_and_delta_are_inverse():
+    loss = sf.privacy_loss(sf.Uniform(2, 0.3), 0, 1, reports=30)
+    for delta in (1e-9, 1e-4, 0.1):
+        epsilon = loss.epsilon(delta)
+        assert loss.delta(epsilon) <= delta < loss.delta(epsilon - 1e-7)
+
+
+def test_pure_privacy_is_the_limit_of_no_delta():
+    loss = sf.privacy_loss(sf.Uniform(2, 0.5), 0, 1, reports=4)
+    assert loss.epsilon(0.0) == pytest.approx(2.0, abs=1e-8)
+    assert loss.delta(2.0) <= 1e-15
+
+
+def test_an_infinite_loss_is_a_delta_that_no_epsilon_removes():
+    loss = sf.privacy_loss(sf.HighLowResponse(sf.HighLow(2, [1], 1)), 0, 1, reports=3)
+    stays_hidden = Fraction(1) - loss_of_one()
+    assert loss.delta(inf) == pytest.approx(float(1 - stays_hidden**3))
+    assert loss.epsilon(1e-6) == inf
+
+
+def loss_of_one():
+    """The probability that "not sensitive" is said in clear."""
+    return sf.HighLowResponse(sf.HighLow(2, [1], 1)).exact_row(0)[2]
+
+
+@pytest.mark.parametrize("pair", [(0, 0), (0, 2), (-1, 0)])
+def test_two_different_symbols_are_needed(pair):
+    with pytest.raises(InvalidSymbols, match="two different symbols"):
+        sf.privacy_loss(sf.Uniform(2, 1), *pair)
+
+
+def test_bad_questions_are_refused():
+    with pytest.raises(InvalidContext, match="at least 1"):
+        sf.privacy_loss(sf.Uniform(2, 1), 0, 1, reports=0)
+    with pytest.raises(InvalidContext, match="delta must lie"):
+        sf.privacy_loss(sf.Uniform(2, 1), 0, 1).epsilon(1.0)
+    with pytest.raises(InvalidContext, match="negative"):
+        sf.privacy_loss(sf.Uniform(2, 1), 0, 1).delta(-1)
