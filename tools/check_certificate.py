@@ -58,9 +58,9 @@ def promise(context):
         table = [[number(entry) for entry in row] for row in context["matrix" if kind == "matrix" else "distances"]]
         eps = number(context.get("epsilon", "1"))
         return lambda x, x2: 0 if table[x][x2] == 0 else None if None in (eps, table[x][x2]) else eps * table[x][x2]
-    eps, everybody = number(context["epsilon"]), range(size_of(context))
-    block = u32(context["block_of"]) if kind == "blocks" else [0 for _ in everybody]
-    owing = set(u32(context["sensitive"])) if kind == "high-low" else everybody
+    eps, k = number(context["epsilon"]), size_of(context)
+    block = {"uniform": [0] * k, "high-low": [0] * k, "blocks": u32(context.get("block_of", ""))}[kind]
+    owing = set(u32(context["sensitive"])) if kind == "high-low" else range(k)
     return lambda x, x2: eps if x in owing and block[x] == block[x2] else None
 
 
@@ -86,8 +86,9 @@ def ranges(context, mechanism):
     """Plain, blocks, high-low: (code, the symbols that answer through it), range by range."""
     if mechanism["kind"] == "high-low":
         return [(mechanism["codes"][0], sorted(u32(context["sensitive"])))]
+    block = {"plain": [0] * size_of(context), "blocks": u32(context.get("block_of", ""))}[mechanism["kind"]]
     members = {}
-    for x, j in enumerate(u32(context["block_of"]) if mechanism["kind"] == "blocks" else [0] * size_of(context)):
+    for x, j in enumerate(block):
         members.setdefault(j, []).append(x)
     return [(mechanism["codes"][mechanism["code_of_block"][j]], members[j]) for j in sorted(members)]
 
