@@ -58,7 +58,10 @@ def decimal_text(number: Fraction | float) -> str:
 
 def packed_u32(numbers: ArrayLike) -> str:
     """A large array of integers below 2^32, as base64 of little-endian 32-bit words."""
-    return base64.b64encode(np.asarray(numbers).astype("<u4").tobytes()).decode("ascii")
+    array = np.asarray(numbers)
+    if array.size and not (array.min() >= 0 and array.max() < 2**32):
+        raise ValueError("packed_u32 holds integers from 0 to 2^32 − 1.")
+    return base64.b64encode(array.astype("<u4").tobytes()).decode("ascii")
 
 
 def _decimal_places(q: int) -> int | None:
@@ -84,6 +87,6 @@ def _checked(data: Json) -> Json:
         if len(pairs) != len(data):
             raise ValueError("two keys are the same in Unicode's NFC form; rename one.")
         return pairs
-    if isinstance(data, Sequence):
+    if isinstance(data, Sequence) and not isinstance(data, bytes | bytearray):
         return [_checked(item) for item in data]
     raise TypeError(f"canonical JSON cannot hold a {type(data).__name__}; pass exact numbers as text.")

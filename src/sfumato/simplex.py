@@ -19,6 +19,8 @@ def project(vector: ArrayLike, total: float = 1.0) -> Floats:
     array([0.65, 0.35, 0.  ])
     """
     v = np.asarray(vector, dtype=np.float64)
+    if v.ndim != 1 or v.size == 0:
+        raise ValueError(f"project takes a row of numbers; found shape {v.shape}.")
     return project_groups(v, np.zeros(v.shape, dtype=np.int64), np.array([total], dtype=np.float64))
 
 

@@ -99,13 +99,18 @@ class Tally:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a saved tally; a damaged or foreign file is refused whole."""
+        name = Path(path).name
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 version, fingerprint, counts = file["format"], file["fingerprint"], file["counts"]
-        except (ValueError, KeyError, EOFError, zipfile.BadZipFile, TypeError) as problem:
-            raise InvalidTally(f"{Path(path).name} is not a tally file, or is damaged.") from problem
+        except FileNotFoundError:
+            raise
+        except (ValueError, LookupError, EOFError, TypeError, RuntimeError, OSError, zipfile.BadZipFile) as problem:
+            raise InvalidTally(f"{name} is not a tally file, or is damaged.") from problem
         if version.shape != () or version.dtype.kind not in "iu" or int(version) != _FORMAT:
-            raise InvalidTally(f"{Path(path).name} has a format that this version does not read.")
+            raise InvalidTally(f"{name} has a format that this version does not read.")
+        if fingerprint.shape != () or fingerprint.dtype.kind != "U":
+            raise InvalidTally(f"{name} does not say which mechanism its counts belong to.")
         return cls(counts, str(fingerprint))
 
 
@@ -118,7 +123,10 @@ def tally_of_batches(batches: Iterable[ArrayLike], *, outputs: int, fingerprint:
 
 
 def _counted(reports: ArrayLike, outputs: int) -> NDArray[np.int64]:
-    array = np.asarray(reports)
+    try:
+        array = np.asarray(reports)
+    except ValueError:
+        raise ReportRejected("reports must be a row of integers; found a ragged sequence.") from None
     if array.size == 0:
         return np.zeros(outputs, dtype=np.int64)
     if array.dtype.kind not in "iu" or array.ndim != 1:

@@ -1,5 +1,8 @@
 """The `sfumato` command. Sub-commands import what they need when they run, so that --help is quick."""
 
+import io
+import sys
+
 import typer
 
 from sfumato.cli import demo
@@ -25,4 +28,7 @@ app.command(name="demo")(demo.demo)
 
 def run() -> None:
     """The entry point of the console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show ε still gets the rest
     app()

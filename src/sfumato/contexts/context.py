@@ -12,7 +12,7 @@ from sfumato.canonical import Json, fingerprint
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.domains import Domain
 from sfumato.domains.symbols import checked_symbols
-from sfumato.errors import InvalidContext
+from sfumato.errors import InvalidContext, InvalidSymbols
 from sfumato.randomness.odds import Epsilon, float_below
 
 if TYPE_CHECKING:
@@ -51,7 +51,10 @@ class Context(ABC):
     def epsilon(self, x: ArrayLike, x2: ArrayLike) -> Floats:
         """``E[x, x2]`` for arrays of symbols that broadcast, in floats; ``exact_epsilon`` has the exact ones."""
         first, second = checked_symbols(x, self.size), checked_symbols(x2, self.size)
-        first, second = np.broadcast_arrays(first, second)
+        try:
+            first, second = np.broadcast_arrays(first, second)
+        except ValueError:
+            raise InvalidSymbols(f"x and x2 must broadcast; found shapes {first.shape} and {second.shape}.") from None
         return np.where(first == second, 0.0, self._epsilon(first, second))
 
     def matrix(self) -> Floats:

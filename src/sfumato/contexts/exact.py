@@ -155,7 +155,10 @@ def _rounded_down(entries: Floats, size: int, name: str) -> tuple[Integers, int]
             f"finite entries of {name} must stay below 2^{52 - size.bit_length()}. Use inf, or rescale."
         )
     shift = min(52, room)
-    return np.floor(np.ldexp(entries, shift)).astype(np.int64), 2**shift
+    numerators = np.floor(np.ldexp(entries, shift)).astype(np.int64)
+    if (numerators[entries > 0] == 0).any():
+        raise InvalidContext(f"{name} holds an entry too small to be held; pass 0, or at least {2.0**-shift:.1g}.")
+    return numerators, 2**shift
 
 
 def _frozen(array: Integers) -> Integers:

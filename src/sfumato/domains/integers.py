@@ -47,7 +47,7 @@ class IntegerDomain(Domain):
         found = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object)
         if found.dtype.kind == "O":
             whole = [
-                isinstance(value, int | np.integer) and not isinstance(value, bool) and value in self._range
+                isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) in self._range
                 for value in found
             ]
             good = np.array(whole, dtype=np.bool_)
@@ -64,7 +64,7 @@ class IntegerDomain(Domain):
         """The symbols of integers that a *designer* wrote down."""
         symbols: list[int] = []
         for label in labels:
-            if isinstance(label, bool) or not isinstance(label, int | np.integer) or label not in self._range:
+            if isinstance(label, bool) or not isinstance(label, int | np.integer) or int(label) not in self._range:
                 raise InvalidContext(
                     f"{name} names {label!r}, which is not one of the integers "
                     f"{self._range.start} … {self._range.stop - 1}."

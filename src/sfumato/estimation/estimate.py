@@ -41,7 +41,9 @@ class Estimate:
         """
         if not 0 < level < 1:
             raise InvalidContext(f"level must lie between 0 and 1; found {level}. Pass e.g. 0.95.")
-        reach = NormalDist().inv_cdf((1 + level) / 2) * self.standard_errors
+        z = -NormalDist().inv_cdf((1 - level) / 2)
+        known = np.isfinite(self.standard_errors)
+        reach = np.multiply(z, self.standard_errors, out=np.full(known.shape, np.inf), where=known)
         return np.clip(self.unbiased - reach, 0, 1), np.clip(self.unbiased + reach, 0, 1)
 
     def __repr__(self) -> str:

@@ -42,7 +42,10 @@ def _finite_odds(context: Context) -> _Odds:
     pairs = (
         (x, x2, context.exact_epsilon(x, x2)) for x in range(context.size) for x2 in range(context.size) if x != x2
     )
-    return [(x, x2, exp_bounds(epsilon)[0]) for x, x2, epsilon in pairs if isinstance(epsilon, Fraction)]
+    # Odds that no word can show need no exact bound, and would take long to compute.
+    return [
+        (x, x2, exp_bounds(min(epsilon, Fraction(100)))[0]) for x, x2, epsilon in pairs if isinstance(epsilon, Fraction)
+    ]
 
 
 def _in_cone(column: list[int], odds: _Odds) -> list[int]:

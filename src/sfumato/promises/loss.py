@@ -26,6 +26,7 @@ __all__ = ["PrivacyLoss", "privacy_loss"]
 _KEPT_BITS = 512
 _MOST_SUMS = 100_000
 _GRID = 1 << 64
+_AS_GOOD_AS_INFINITE = 1000  # rounded up to inf: e^−1000 is below anything that a δ can be
 
 _Sum = tuple[int, ...] | None
 """A sum of losses: how often each basic loss enters; ``None`` for an infinite one."""
@@ -94,6 +95,7 @@ def privacy_loss(context_or_mechanism: Context | Mechanism, x: int, x2: int, *, 
 
 def _dominating_rows(a: Epsilon, b: Epsilon) -> tuple[list[int], list[int]]:
     """The binary optimum in integers, ``[[A(B−1), A−1], [B−1, B(A−1)]]`` over ``AB − 1``, with A ≥ e^a and B ≥ e^b."""
+    a, b = (math.inf if epsilon > _AS_GOOD_AS_INFINITE else epsilon for epsilon in (a, b))
     if isinstance(a, float) and isinstance(b, float):
         return [1, 0], [0, 1]
     if isinstance(a, float):  # divide by A and let it grow

@@ -153,6 +153,8 @@ def within_odds(high: int, low: int, epsilon: Epsilon) -> bool:
         return True
     if low == 0 or epsilon == 0:
         return False
+    if high <= low << int(epsilon * Fraction(1442, 1000)):  # e > 2^1.442, so e^ε is at least that power of two
+        return True
     bits = _START_BITS
     while True:
         below, above = exp_bounds(epsilon, bits)

@@ -14,6 +14,9 @@ from sfumato.randomness.odds import exp_bounds, within_odds
 __all__ = ["TwoLevels", "binary_flips", "coin_threshold", "two_levels"]
 
 
+_MORE_THAN_A_WORD_CAN_SHOW = Fraction(100)  # e^100 is above 2^144
+
+
 @dataclass(frozen=True)
 class TwoLevels:
     """Of ``2^B`` words, ``high`` go to each raised output, ``low`` to each other one, ``leftover`` to one.
@@ -70,6 +73,7 @@ def binary_flips(a: Fraction | float, b: Fraction | float, word_bits: int) -> tu
     (1102, 1102)
     """
     total = 1 << word_bits
+    a, b = (e if isinstance(e, float) else min(e, _MORE_THAN_A_WORD_CAN_SHOW) for e in (a, b))
     n01, n10 = _flip(total, a, b), _flip(total, b, a)
     while not (within_odds(total - n01, n10, a) and within_odds(total - n10, n01, b)):
         n01, n10 = n01 + 1, n10 + 1

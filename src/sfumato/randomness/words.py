@@ -69,6 +69,9 @@ def words_from(key: bytes, first: int, count: int) -> Words:
     return words.astype(np.uint64, copy=False)
 
 
+_last_check: list[bytes] = []  # the half of the last draw that was not used as a key
+
+
 def _fresh_key() -> bytes:
     try:
         drawn = os.urandom(2 * KEY_BYTES)
@@ -78,8 +81,10 @@ def _fresh_key() -> bytes:
             "Give this process access to the system's random source and try again."
         ) from problem
     key, check = drawn[:KEY_BYTES], drawn[KEY_BYTES:]
-    # A stuck source repeats itself; a working one does so once in 2^256 draws.
-    if len(check) != KEY_BYTES or key == check:
+    # A stuck source repeats itself, within a draw or from one to the next; a working one once in 2^256 draws.
+    stuck = len(check) != KEY_BYTES or check in (key, *_last_check)
+    _last_check[:] = [check]
+    if stuck:
         raise EntropyUnavailable(
             "the operating system's random source repeats itself; nothing was privatised. "
             "Repair the source and try again."
