@@ -3,9 +3,11 @@
 import numpy as np
 
 from sfumato.domains.domain import Domain, Label
+from sfumato.domains.grid import GridDomain
+from sfumato.domains.h3_cells import H3Domain
 from sfumato.domains.integers import IntegerDomain
 
-__all__ = ["Domain", "IntegerDomain", "Label", "as_domain"]
+__all__ = ["Domain", "GridDomain", "H3Domain", "IntegerDomain", "Label", "as_domain"]
 
 
 def as_domain(domain: object) -> Domain:

@@ -9,7 +9,7 @@ from sfumato.arrays import Symbols
 from sfumato.canonical import Json
 from sfumato.errors import InvalidContext, UnknownValue
 
-__all__ = ["Domain", "Label", "unknown_value"]
+__all__ = ["Domain", "Label", "checked_label", "unknown_value"]
 
 _LARGEST_INTEGER = 2**53  # what every client can hold
 
@@ -31,7 +31,7 @@ class Domain:
 
     def __init__(self, labels: object, *, other: Label | None = None) -> None:
         listed = _listed(labels)
-        if other is not None and (other := _label(other, "other")) not in listed:
+        if other is not None and (other := checked_label(other, "other")) not in listed:
             listed = [*listed, other]
         if not listed:
             raise InvalidContext("a domain must have at least one label; found none.")
@@ -71,7 +71,7 @@ class Domain:
         """The symbols of labels that a *designer* wrote down; an unknown one is named in the error."""
         symbols: list[int] = []
         for label in labels:
-            symbol = self._symbol_of.get(_label(label, name))
+            symbol = self._symbol_of.get(checked_label(label, name))
             if symbol is None:
                 raise InvalidContext(f"{name} names {label!r}, which is not a label of the domain.")
             symbols.append(symbol)
@@ -105,10 +105,11 @@ def _listed(labels: object) -> list[Label]:
         raise InvalidContext(
             f"a domain is made from a number of symbols or a sequence of labels; found {type(labels).__name__}."
         )
-    return [_label(label, "a label") for label in labels]
+    return [checked_label(label, "a label") for label in labels]
 
 
-def _label(label: object, name: str) -> Label:
+def checked_label(label: object, name: str) -> Label:
+    """A label in the form domains hold: NFC text, or an integer that every client can hold."""
     plain = _plain(label)
     if isinstance(plain, str):
         if not plain:

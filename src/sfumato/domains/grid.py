@@ -1,0 +1,185 @@
+"""A grid of latitudes and longitudes: a position becomes its cell, in integers of 1e-7 degree."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sfumato.arrays import Booleans, Floats, Symbols
+from sfumato.canonical import Json, decimal_text
+from sfumato.domains.domain import Domain, Label, checked_label, unknown_value
+from sfumato.errors import InvalidContext, InvalidSymbols
+
+__all__ = ["GridDomain"]
+
+_UNITS = 10**7  # the finest step: a centimetre on the ground
+_LARGEST = 2**31
+
+
+class GridDomain(Domain):
+    """Cells of ``step`` degrees between four edges, numbered row by row from the south-western corner.
+
+    A coordinate is rounded to 1e-7 degree, ``c = ⌊degrees·10⁷ + ½⌋``, and its cell is ``⌊(c − origin)/step⌋`` in
+    integers; northern and eastern edges belong to the next cell. A cell's label is its south-western corner.
+    Positions outside are refused, or answered with ``other`` if there is such a label.
+
+    >>> grid = GridDomain(25, 50, -130, -60, 0.2)
+    >>> grid.shape, grid.symbols_at([25.0, 49.99], [-130.0, -60.01])
+    ((125, 350), array([    0, 43749]))
+    >>> grid.labels[351]
+    '25.2,-129.8'
+    """
+
+    def __init__(
+        self, south: object, north: object, west: object, east: object, step: object, *, other: Label | None = None
+    ) -> None:
+        names = ("south", "north", "west", "east", "step")
+        edges = [_units(value, name) for value, name in zip((south, north, west, east, step), names, strict=True)]
+        self._south, self._north, self._west, self._east, self._step = edges
+        if self._step <= 0:
+            raise InvalidContext("step must be above 0 degrees. Pass e.g. 0.2.")
+        self._rows = _cells(self._south, self._north, self._step, "south", "north", 90 * _UNITS)
+        self._columns = _cells(self._west, self._east, self._step, "west", "east", 180 * _UNITS)
+        if self._rows * self._columns >= _LARGEST:
+            raise InvalidContext(
+                f"a grid has fewer than 2^31 cells; found {self._rows} × {self._columns}. Use a larger step."
+            )
+        self._other = None if other is None else checked_label(other, "other")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows (latitudes) and columns (longitudes)."""
+        return self._rows, self._columns
+
+    @property
+    def cells(self) -> int:
+        """The number of cells, without ``other``."""
+        return self._rows * self._columns
+
+    @property
+    def size(self) -> int:
+        """The number of symbols, k: the cells, and ``other`` if there is one."""
+        return self.cells + (self._other is not None)
+
+    @property
+    def labels(self) -> Sequence[Label]:
+        """The labels of all symbols, made when they are asked for."""
+        return _GridLabels(self)
+
+    def symbols_at(self, latitudes: ArrayLike, longitudes: ArrayLike) -> Symbols:
+        """The cells of positions in degrees; ``UnknownValue`` (with row numbers only) for those outside."""
+        rows, inside = _index(latitudes, self._south, self._step, self._rows)
+        columns, inside2 = _index(longitudes, self._west, self._step, self._columns)
+        if rows.shape != columns.shape or rows.ndim != 1:
+            raise InvalidSymbols("latitudes and longitudes must be two rows of equal length.")
+        inside = inside & inside2
+        if self._other is None and not inside.all():
+            raise unknown_value(np.flatnonzero(~inside), inside.size)
+        return np.where(inside, rows * self._columns + columns, self.cells)
+
+    def symbols(self, values: Iterable[object]) -> Symbols:
+        """The cells of pairs (latitude, longitude)."""
+        pairs = np.asarray(values if isinstance(values, np.ndarray) else list(values), dtype=np.float64)
+        if pairs.ndim != 2 or pairs.shape[1] != 2:
+            raise InvalidSymbols("positions must be pairs (latitude, longitude), one per person.")
+        return self.symbols_at(pairs[:, 0], pairs[:, 1])
+
+    def label_symbols(self, labels: Iterable[Label], name: str) -> Symbols:
+        """The symbols of cells that a *designer* wrote down, as in ``labels``."""
+        return np.array([self._label_symbol(label, name) for label in labels], dtype=np.int64)
+
+    def centres(self) -> tuple[Floats, Floats]:
+        """The latitudes and longitudes of the cells' centres, in degrees, without ``other``."""
+        latitudes = (self._south + self._step * (np.arange(self._rows) + 0.5)) / _UNITS
+        longitudes = (self._west + self._step * (np.arange(self._columns) + 0.5)) / _UNITS
+        return np.repeat(latitudes, self._columns), np.tile(longitudes, self._rows)
+
+    def record(self) -> Json:
+        """The domain as plain data, for fingerprints and files."""
+        named = {"south": self._south, "north": self._north, "west": self._west, "east": self._east, "step": self._step}
+        edges = {name: decimal_text(Fraction(units, _UNITS)) for name, units in named.items()}
+        return {"kind": "grid", **edges, "other": self._other}
+
+    def corner(self, cell: int) -> str:
+        """The label of a cell: its south-western corner."""
+        row, column = divmod(cell, self._columns)
+        corner = self._south + row * self._step, self._west + column * self._step
+        return ",".join(decimal_text(Fraction(units, _UNITS)) for units in corner)
+
+    def _label_symbol(self, label: Label, name: str) -> int:
+        if label == self._other:
+            return self.cells
+        try:
+            latitude, longitude = (Decimal(part) for part in str(label).split(","))
+            row = (int(latitude * _UNITS) - self._south) // self._step
+            column = (int(longitude * _UNITS) - self._west) // self._step
+        except (ValueError, InvalidOperation, OverflowError):
+            row = column = -1
+        cell = row * self._columns + column
+        if not (0 <= row < self._rows and 0 <= column < self._columns) or self.corner(cell) != label:
+            raise InvalidContext(f"{name} names {label!r}, which is not a cell of the grid (its south-western corner).")
+        return cell
+
+    def __repr__(self) -> str:
+        return f"GridDomain({self._rows} × {self._columns} cells of {decimal_text(Fraction(self._step, _UNITS))}°)"
+
+
+class _GridLabels(Sequence[Label]):
+    """The labels of a grid, none of them stored."""
+
+    def __init__(self, grid: GridDomain) -> None:
+        self._grid = grid
+
+    def __len__(self) -> int:
+        return self._grid.size
+
+    @overload
+    def __getitem__(self, index: int) -> Label: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Label]: ...
+    def __getitem__(self, index: int | slice) -> Label | Sequence[Label]:
+        if isinstance(index, slice):
+            return tuple(self[i] for i in range(*index.indices(len(self))))
+        symbol = range(len(self))[index]
+        other = self._grid.other
+        return other if symbol == self._grid.cells and other is not None else self._grid.corner(symbol)
+
+    def __iter__(self) -> Iterator[Label]:
+        return (self[i] for i in range(len(self)))
+
+
+def _units(value: object, name: str) -> int:
+    """Degrees as an integer of 1e-7 degree, exactly."""
+    try:
+        degrees = Decimal(str(value)) if not isinstance(value, bool) else Decimal("nan")
+    except InvalidOperation:
+        degrees = Decimal("nan")
+    if not degrees.is_finite() or abs(degrees) > 360:
+        raise InvalidContext(f"{name} must be a number of degrees. Pass e.g. 25.0.")
+    units = degrees * _UNITS
+    if units != units.to_integral_value():
+        raise InvalidContext(f"{name} must have at most 7 decimals.")
+    return int(units)
+
+
+def _cells(low: int, high: int, step: int, low_name: str, high_name: str, limit: int) -> int:
+    if not -limit <= low < high <= limit:
+        raise InvalidContext(f"{low_name} must lie below {high_name}, both within ±{limit // _UNITS} degrees.")
+    if (high - low) % step:
+        raise InvalidContext(f"step must divide the way from {low_name} to {high_name}. Move an edge or change step.")
+    return (high - low) // step
+
+
+def _index(degrees: ArrayLike, origin: int, step: int, count: int) -> tuple[Symbols, Booleans]:
+    """The row or column of each coordinate, and whether it lies in the grid; NaN and infinities do not."""
+    try:
+        values = np.asarray(degrees, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidSymbols("latitudes and longitudes must be numbers of degrees.") from None
+    usable = np.isfinite(values) & (np.abs(values) <= 360)
+    units = np.floor(np.where(usable, values, 0.0) * _UNITS + 0.5).astype(np.int64)
+    index = (units - origin) // step
+    return index, usable & (index >= 0) & (index < count)

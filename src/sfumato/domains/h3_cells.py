@@ -1,0 +1,106 @@
+"""H3 cells: hexagons of about equal size, with parents that make natural blocks. Needs the ``geo`` extra."""
+
+from types import ModuleType
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sfumato.arrays import Floats, Symbols
+from sfumato.canonical import Json
+from sfumato.domains.domain import Domain, Label
+from sfumato.errors import InvalidContext, InvalidSymbols, MissingExtra
+
+__all__ = ["H3Domain"]
+
+_MOST_CELLS = 2_000_000
+
+
+class H3Domain(Domain):
+    """A list of H3 cells of one resolution, in the order of their indices.
+
+    A value is a cell's index as text (``symbols``), or a position (``symbols_at``).
+
+    >>> manhattan = H3Domain.box(7, south=40.70, north=40.82, west=-74.02, east=-73.92)
+    >>> manhattan.size, manhattan.labels[0]
+    (24, '872a10088ffffff')
+    """
+
+    def __init__(self, cells: object, *, other: Label | None = None) -> None:
+        super().__init__(cells, other=other)
+        h3 = _h3()
+        listed = [label for label in self.labels if label != self.other]
+        wrong = [label for label in listed if not isinstance(label, str) or not h3.is_valid_cell(label)]
+        if wrong:
+            raise InvalidContext(f"cells must be H3 indices as text; {wrong[0]!r} is none.")
+        resolutions = {h3.get_resolution(label) for label in listed}
+        if len(resolutions) != 1:
+            raise InvalidContext(f"cells must have one resolution; found {sorted(resolutions)}.")
+        self._resolution: int = resolutions.pop()
+        self._cells: list[str] = [str(label) for label in listed]
+
+    @classmethod
+    def box(
+        cls, resolution: int, *, south: float, north: float, west: float, east: float, other: Label | None = None
+    ) -> "H3Domain":
+        """All cells of a resolution whose centre lies in a box of latitudes and longitudes."""
+        h3 = _h3()
+        if not 0 <= resolution <= 15:
+            raise InvalidContext(f"resolution must lie in 0..15; found {resolution}.")
+        if not (-90 <= south < north <= 90 and -180 <= west < east <= 180):
+            raise InvalidContext("south must lie below north and west below east, in degrees.")
+        corners = [(south, west), (south, east), (north, east), (north, west)]
+        cells = sorted(h3.polygon_to_cells(h3.LatLngPoly(corners), resolution))
+        if not 0 < len(cells) <= _MOST_CELLS:
+            raise InvalidContext(f"the box holds {len(cells)} cells; choose another resolution or box.")
+        return cls(cells, other=other)
+
+    @property
+    def resolution(self) -> int:
+        """The resolution of the cells, 0 (continents) to 15 (square metres)."""
+        return self._resolution
+
+    @property
+    def cells(self) -> int:
+        """The number of cells, without ``other``."""
+        return len(self._cells)
+
+    def symbols_at(self, latitudes: ArrayLike, longitudes: ArrayLike) -> Symbols:
+        """The cells of positions in degrees."""
+        h3 = _h3()
+        pairs = np.column_stack([np.asarray(latitudes, dtype=np.float64), np.asarray(longitudes, dtype=np.float64)])
+        if pairs.ndim != 2:
+            raise InvalidSymbols("latitudes and longitudes must be two rows of equal length.")
+        usable = np.isfinite(pairs).all(axis=1) & (np.abs(pairs) <= (90, 180)).all(axis=1)
+        found = (
+            h3.latlng_to_cell(*pair, self._resolution) if good else None
+            for pair, good in zip(pairs, usable.tolist(), strict=True)
+        )
+        return self.symbols(found)
+
+    def centres(self) -> tuple[Floats, Floats]:
+        """The latitudes and longitudes of the cells' centres, in degrees, without ``other``."""
+        h3 = _h3()
+        positions = np.array([h3.cell_to_latlng(cell) for cell in self._cells])
+        return positions[:, 0], positions[:, 1]
+
+    def parents(self, resolution: int) -> list[str]:
+        """The cell of a coarser resolution that holds each cell, without ``other``."""
+        if not 0 <= resolution < self._resolution:
+            raise InvalidContext(f"parents must be of a resolution in 0..{self._resolution - 1}; found {resolution}.")
+        h3 = _h3()
+        return [h3.cell_to_parent(cell, resolution) for cell in self._cells]
+
+    def record(self) -> Json:
+        """The domain as plain data: the cells themselves, since how a box is filled may change with the library."""
+        return {"kind": "h3", "cells": list(self._cells), "other": self._other}
+
+    def __repr__(self) -> str:
+        return f"H3Domain({self.cells} cells of resolution {self._resolution})"
+
+
+def _h3() -> ModuleType:
+    try:
+        import h3
+    except ImportError:
+        raise MissingExtra("H3 cells need the h3 package: pip install 'sfumato[geo]'") from None
+    return h3
