@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sfumato.codes import HadamardCode, RandomizedCode
     from sfumato.contexts import Blocks, Context, ContextSum, HighLow, Metric, PrivacyMatrix, Uniform
     from sfumato.design import mechanism_for
-    from sfumato.domains import Domain, IntegerDomain
+    from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
     from sfumato.estimation import Estimate, estimate
     from sfumato.mechanisms import (
         BinaryResponse,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         posterior_odds,
         privacy_loss,
     )
+    from sfumato.survey import Survey
     from sfumato.tally import Tally
 
 __all__ = [
@@ -53,6 +54,8 @@ __all__ = [
     "Domain",
     "ErrorRegion",
     "Estimate",
+    "GridDomain",
+    "H3Domain",
     "HadamardCode",
     "HighLow",
     "HighLowResponse",
@@ -64,6 +67,7 @@ __all__ = [
     "PrivacyMatrix",
     "ProcessedResponse",
     "RandomizedCode",
+    "Survey",
     "TableResponse",
     "Tally",
     "Uniform",
@@ -82,7 +86,7 @@ _HOMES = {
     "codes": ("HadamardCode", "RandomizedCode"),
     "contexts": ("Blocks", "Context", "ContextSum", "HighLow", "Metric", "PrivacyMatrix", "Uniform"),
     "design": ("mechanism_for",),
-    "domains": ("Domain", "IntegerDomain"),
+    "domains": ("Domain", "GridDomain", "H3Domain", "IntegerDomain"),
     "estimation": ("Estimate", "estimate"),
     "mechanisms": (
         "BinaryResponse",
@@ -105,6 +109,7 @@ _HOMES = {
         "posterior_odds",
         "privacy_loss",
     ),
+    "survey": ("Survey",),
     "tally": ("Tally",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

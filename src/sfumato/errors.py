@@ -4,6 +4,7 @@ The tree::
 
     SfumatoError
     ├── InvalidContext      (ValueError)  a domain, an ε or a privacy matrix that cannot be meant
+    ├── InvalidSurvey       (ValueError)  a survey file that cannot be meant; names the field
     ├── InvalidSymbols      (ValueError)  symbols or words of the wrong type, shape or range
     ├── UnknownValue        (ValueError)  a value outside the domain; never holds the value
     ├── ContextMismatch     (ValueError)  two things that speak of different domains
@@ -27,6 +28,7 @@ __all__ = [
     "EntropyUnavailable",
     "ExamFailed",
     "InvalidContext",
+    "InvalidSurvey",
     "InvalidSymbols",
     "InvalidTally",
     "MissingExtra",
@@ -47,6 +49,10 @@ class SfumatoError(Exception):
 
 class InvalidContext(SfumatoError, ValueError):  # noqa: N818 - the tree's words are the users' words
     """A domain, an ε or a privacy matrix that cannot be meant."""
+
+
+class InvalidSurvey(SfumatoError, ValueError):  # noqa: N818
+    """A survey file that cannot be meant: the message names the field and says what would be right."""
 
 
 class InvalidSymbols(SfumatoError, ValueError):  # noqa: N818

@@ -1,7 +1,7 @@
 """The code without noise: a point is its own report. For ε = inf, and for a group of one symbol."""
 
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from sfumato.arrays import Booleans, Floats, Words
 from sfumato.codes.code import Code
 from sfumato.errors import InvalidContext
 from sfumato.randomness.odds import Epsilon
+from sfumato.randomness.thresholds import TwoLevels
 
 __all__ = ["ClearCode"]
 
@@ -25,6 +26,14 @@ class ClearCode(Code):
         self.raised, self.shared = 1, Fraction(0)
         self.high, self.low, self.leftover = 1 << word_bits, 0, 0
         self.word_bits = word_bits
+
+    @classmethod
+    def of_integers(cls, outputs: int, levels: TwoLevels, epsilon: Epsilon, word_bits: int) -> Self:
+        """The code of a record."""
+        made = cls(outputs, word_bits=word_bits)
+        if (made.high, made.low, made.leftover) != (levels.high, levels.low, levels.leftover):
+            raise InvalidContext("a clear code has all words on the point itself.")
+        return made
 
     def encode(self, point: Words, word: Words) -> Words:
         """The point itself."""

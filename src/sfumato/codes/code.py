@@ -13,13 +13,15 @@ channel follows from two sums: ``gather`` over the outputs of S_x, ``spread`` ov
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
 from sfumato.arrays import Booleans, Floats, Words
 from sfumato.canonical import Json
+from sfumato.errors import InvalidContext
 from sfumato.randomness.odds import Epsilon
+from sfumato.randomness.thresholds import TwoLevels
 
 __all__ = ["Code", "CodeFamily"]
 
@@ -72,6 +74,20 @@ class Code(ABC):
     def overlap(self) -> Fraction:
         """``q = P(Y ∈ S_x | x2)`` for x2 ≠ x, exactly and without the leftover words."""
         return (self.shared * self.high + (self.raised - self.shared) * self.low) / self.total
+
+    @classmethod
+    @abstractmethod
+    def of_integers(cls, outputs: int, levels: TwoLevels, epsilon: Epsilon, word_bits: int) -> Self:
+        """The code that a record describes, with the integers it was published with, whatever rounding says today.
+
+        ``epsilon`` is what it was made for; it enters ``ideal_levels`` alone.
+        """
+
+    def _demand_whole(self) -> None:
+        """Refuse integers that do not make a channel."""
+        words = self.raised * self.high + (self.outputs - self.raised) * self.low + self.leftover
+        if self.outputs and (words != self.total or min(self.low, self.leftover) < 0 or self.low > self.high):
+            raise InvalidContext(f"the integers of a {self.kind} code must add up to 2^{self.word_bits} words.")
 
     def record(self) -> Json:
         """The integers of the channel as plain data, for fingerprints and files."""

@@ -3,7 +3,7 @@
 from fractions import Fraction
 from functools import lru_cache
 from math import exp
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from sfumato.arrays import Booleans, Floats, Words
 from sfumato.codes.code import Code
 from sfumato.errors import InvalidContext, NothingToLearn
 from sfumato.randomness.odds import Epsilon
-from sfumato.randomness.thresholds import coin_threshold
+from sfumato.randomness.thresholds import TwoLevels, coin_threshold
 
 __all__ = ["HadamardCode", "walsh_hadamard"]
 
@@ -39,16 +39,35 @@ class HadamardCode(Code):
         self._log_outputs = points.bit_length()
         if self._log_outputs >= word_bits:
             raise NothingToLearn(f"{points} points do not fit a word of {word_bits} bits.")
-        K = 1 << self._log_outputs
         # The low bits of a word draw y uniformly, the high bits toss the coin that picks its sign.
         coins = 1 << (word_bits - self._log_outputs)
-        self._threshold = coin_threshold(coins, epsilon)
+        self._hold(coins, coin_threshold(coins, epsilon), epsilon, word_bits)
+
+    def _hold(self, coins: int, threshold: int, epsilon: Epsilon, word_bits: int) -> None:
+        K = 1 << self._log_outputs
+        self._threshold = threshold
         self.points, self.outputs = K - 1, K
         self.raised, self.shared = K // 2, Fraction(K, 4)
         # y is drawn itself, or as the output it is swapped with: two of the K draws lead to it.
-        self.high, self.low, self.leftover = 2 * self._threshold, 2 * (coins - self._threshold), 0
+        self.high, self.low, self.leftover = 2 * threshold, 2 * (coins - threshold), 0
         self.word_bits = word_bits
         self._epsilon = float(epsilon)
+
+    @classmethod
+    def of_integers(cls, outputs: int, levels: TwoLevels, epsilon: Epsilon, word_bits: int) -> Self:
+        """The code of a record."""
+        made = cls.__new__(cls)
+        made._log_outputs = outputs.bit_length() - 1
+        coins = 1 << max(word_bits - made._log_outputs, 0)
+        made._hold(coins, levels.high // 2, epsilon, word_bits)
+        if made.outputs != outputs or (made.high, made.low, made.leftover) != (
+            levels.high,
+            levels.low,
+            levels.leftover,
+        ):
+            raise InvalidContext("a Hadamard code has a power of two of outputs, and even odds that fill the word.")
+        made._demand_whole()
+        return made
 
     def encode(self, point: Words, word: Words) -> Words:
         """Draw y; if its sign in row x+1 is not the one that the coin wants, flip it.

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from math import exp
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from sfumato.arrays import Booleans, Floats, Words
 from sfumato.codes.code import Code
 from sfumato.errors import InvalidContext
 from sfumato.randomness.odds import Epsilon
-from sfumato.randomness.thresholds import two_levels
+from sfumato.randomness.thresholds import TwoLevels, two_levels
 
 __all__ = ["RandomizedCode"]
 
@@ -28,12 +28,22 @@ class RandomizedCode(Code):
     def __init__(self, points: int, epsilon: Epsilon, word_bits: int = 64) -> None:
         if points < 1 or not isinstance(epsilon, Fraction):
             raise InvalidContext("randomized response needs a point and a finite ε; use a clear code.")
-        levels = two_levels(points, 1, epsilon, word_bits)
+        self._hold(points, two_levels(points, 1, epsilon, word_bits), epsilon, word_bits)
+
+    def _hold(self, points: int, levels: TwoLevels, epsilon: Epsilon, word_bits: int) -> None:
         self.points = self.outputs = points
         self.raised, self.shared = 1, Fraction(0)
         self.high, self.low, self.leftover = levels.high, levels.low, levels.leftover
         self.word_bits = word_bits
         self._epsilon = float(epsilon)
+        self._demand_whole()
+
+    @classmethod
+    def of_integers(cls, outputs: int, levels: TwoLevels, epsilon: Epsilon, word_bits: int) -> Self:
+        """The code of a record."""
+        made = cls.__new__(cls)
+        made._hold(outputs, levels, epsilon, word_bits)
+        return made
 
     def encode(self, point: Words, word: Words) -> Words:
         """Words below ``high`` keep the point; the next ``low`` each move it back by 1, 2, …; the rest say 0."""

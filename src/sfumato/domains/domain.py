@@ -59,13 +59,16 @@ class Domain:
 
     def symbols(self, values: Iterable[object]) -> Symbols:
         """The symbols of people's values; ``UnknownValue`` (with positions only) where there is none."""
-        default = -1 if self._other is None else self._symbol_of[self._other]
-        find = self._symbol_of.get
-        plain = map(_plain, values)
-        found = np.fromiter((default if label is None else find(label, default) for label in plain), dtype=np.int64)
+        found = np.fromiter(map(self.find, values), dtype=np.int64)
         if (found < 0).any():
             raise unknown_value(np.flatnonzero(found < 0), found.size)
         return found
+
+    def find(self, value: object) -> int:
+        """The symbol of one value: that of ``other`` if it is unknown or missing, −1 if there is no such label."""
+        default = -1 if self._other is None else self._symbol_of[self._other]
+        label = _plain(value)
+        return default if label is None else self._symbol_of.get(label, default)
 
     def label_symbols(self, labels: Iterable[Label], name: str) -> Symbols:
         """The symbols of labels that a *designer* wrote down; an unknown one is named in the error."""

@@ -5,7 +5,7 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import Floats, Symbols
+from sfumato.arrays import Booleans, Floats, Symbols
 from sfumato.canonical import Json
 from sfumato.domains.domain import Domain, Label
 from sfumato.errors import InvalidContext, InvalidSymbols, MissingExtra
@@ -70,7 +70,7 @@ class H3Domain(Domain):
         pairs = np.column_stack([np.asarray(latitudes, dtype=np.float64), np.asarray(longitudes, dtype=np.float64)])
         if pairs.ndim != 2:
             raise InvalidSymbols("latitudes and longitudes must be two rows of equal length.")
-        usable = np.isfinite(pairs).all(axis=1) & (np.abs(pairs) <= (90, 180)).all(axis=1)
+        usable: Booleans = np.logical_and.reduce(np.isfinite(pairs) & (np.abs(pairs) <= (90, 180)), axis=1)
         found = (
             h3.latlng_to_cell(*pair, self._resolution) if good else None
             for pair, good in zip(pairs, usable.tolist(), strict=True)

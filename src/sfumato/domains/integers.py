@@ -60,6 +60,11 @@ class IntegerDomain(Domain):
         symbols: Symbols = found.astype(np.int64) - self._range.start
         return symbols
 
+    def find(self, value: object) -> int:
+        """The symbol of one value, −1 if it is not in the range."""
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        return int(value) - self._range.start if whole and int(value) in self._range else -1  # type: ignore[call-overload]
+
     def label_symbols(self, labels: Iterable[Label], name: str) -> Symbols:
         """The symbols of integers that a *designer* wrote down."""
         symbols: list[int] = []

@@ -1,5 +1,6 @@
 """The universally optimal mechanism for two symbols: Warner, Mangat and everything between."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar, Self
 
@@ -9,6 +10,7 @@ from sfumato.arrays import Floats, Symbols, Words
 from sfumato.canonical import Json
 from sfumato.contexts import Context
 from sfumato.errors import ContextMismatch, NothingToLearn
+from sfumato.mechanisms.channel import IntegerChannel
 from sfumato.mechanisms.tabled import TabledMechanism
 from sfumato.randomness.thresholds import binary_flips
 
@@ -41,6 +43,10 @@ class BinaryResponse(TabledMechanism):
     outputs = 2
 
     def __init__(self, context: Context, *, word_bits: int = 64) -> None:
+        self._promise(context, word_bits)
+        self._hold(binary_flips(self._a, self._b, word_bits))
+
+    def _promise(self, context: Context, word_bits: int) -> None:
         if context.size != 2:
             raise ContextMismatch(f"a binary response needs a context of two symbols; found {context.size}.")
         super().__init__(context)
@@ -51,8 +57,21 @@ class BinaryResponse(TabledMechanism):
                 "this context forbids learning anything: an entry of 0 makes both rows of every mechanism equal. "
                 "Pass entries above 0, or do not ask."
             )
-        self._flips = binary_flips(self._a, self._b, word_bits)
-        self._flips_of = np.array(self._flips, dtype=np.uint64)
+
+    def _hold(self, flips: tuple[int, int]) -> None:
+        self._flips = flips
+        self._flips_of = np.array(flips, dtype=np.uint64)
+
+    @classmethod
+    def of_integers(cls, context: Context, rows: Sequence[Sequence[int]], *, word_bits: int = 64) -> Self:
+        """The response of a record, with the integers that it was published with."""
+        made = cls.__new__(cls)
+        made._promise(context, word_bits)
+        IntegerChannel(rows, word_bits)
+        if [len(row) for row in rows] != [2, 2] or max(rows[0][1], rows[1][0]) >= made.denominator:
+            raise ContextMismatch("a binary response has two rows of two reports, and flips on fewer than all words.")
+        made._hold((rows[0][1], rows[1][0]))
+        return made
 
     def record(self) -> Json:
         """The integers of the channel as plain data."""
