@@ -169,6 +169,13 @@ class FlipsSwapped(BinaryResponse):
         self._flips_of = self._flips_of[::-1]
 
 
+class ForgedStructure(PlainResponse):
+    """Claims gentler odds of its rows than they have."""
+
+    def row_classes(self):
+        return tuple(replace(claim, high=claim.low, leftover=0) for claim in super().row_classes())
+
+
 class ForwardForgetsLeftover(PlainResponse):
     """``forward`` leaves the leftover words out."""
 
@@ -283,6 +290,7 @@ MUTANTS = {
         PlainResponse(uniform, OddsOnePerCentHigh),
         FlipsSwapped(asymmetric),
     ],
+    "structure_is_as_claimed": [ForgedStructure(uniform)],
     "formula_is_met": [PlainResponse(uniform, OddsOnePerCentLow)],
     "rows_sum_to_one": [LeftoverForgotten(high_low, RandomizedCode)],
     "transforms_match_the_matrix": [ForwardForgetsLeftover(uniform, RandomizedCode)],

@@ -6,6 +6,7 @@ The tree::
     ├── InvalidContext      (ValueError)  a domain, an ε or a privacy matrix that cannot be meant
     ├── InvalidSurvey       (ValueError)  a survey file that cannot be meant; names the field
     ├── InvalidSymbols      (ValueError)  symbols or words of the wrong type, shape or range
+    ├── InvalidTable        (ValueError)  a data file that cannot be read; never holds a value
     ├── UnknownValue        (ValueError)  a value outside the domain; never holds the value
     ├── ContextMismatch     (ValueError)  two things that speak of different domains
     ├── NoClosedForm        (ValueError)  no mechanism on the shelf for this context
@@ -30,6 +31,7 @@ __all__ = [
     "InvalidContext",
     "InvalidSurvey",
     "InvalidSymbols",
+    "InvalidTable",
     "InvalidTally",
     "MissingExtra",
     "NoClosedForm",
@@ -57,6 +59,10 @@ class InvalidSurvey(SfumatoError, ValueError):  # noqa: N818
 
 class InvalidSymbols(SfumatoError, ValueError):  # noqa: N818
     """Symbols or words of the wrong type, shape or range."""
+
+
+class InvalidTable(SfumatoError, ValueError):  # noqa: N818
+    """A data file that cannot be read: names the file and the column, never a value."""
 
 
 class UnknownValue(SfumatoError, ValueError):  # noqa: N818

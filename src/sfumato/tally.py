@@ -125,7 +125,7 @@ def tally_of_batches(batches: Iterable[ArrayLike], *, outputs: int, fingerprint:
 def _counted(reports: ArrayLike, outputs: int) -> NDArray[np.int64]:
     try:
         array = np.asarray(reports)
-    except ValueError:
+    except (ValueError, TypeError):
         raise ReportRejected("reports must be a row of integers; found a ragged sequence.") from None
     if array.size == 0:
         return np.zeros(outputs, dtype=np.int64)

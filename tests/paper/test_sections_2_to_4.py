@@ -56,11 +56,10 @@ def random_channel(rng, context, outputs):
                 if isinstance(epsilon, Fraction) and column[x] > (most := exp_bounds(epsilon)[0] * column[x2]):
                     column[x], changed = most.limit_denominator(10**6) * Fraction(10**6 - 1, 10**6), True
         columns.append(column)
+    # A last column takes up what rows lack; it holds nine tenths of the mass, so that nobody differs much on it.
     largest = max(sum(row) for row in zip(*columns, strict=True))
-    slack = [largest - sum(row) for row in zip(*columns, strict=True)]
-    columns.append([largest] * context.size)  # a column in which nobody differs much takes up what rows lack
-    columns[-1] = [largest + s for s in slack]
-    rows = [[entry / (2 * largest) for entry in row] for row in zip(*columns, strict=True)]
+    rows = [[entry / (10 * largest) for entry in row] for row in zip(*columns, strict=True)]
+    rows = [[*row, 1 - sum(row)] for row in rows]
     return TableResponse.of(context, rows)
 
 

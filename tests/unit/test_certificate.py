@@ -122,8 +122,10 @@ def test_structure_and_enumeration_agree_where_both_can_be_had(mechanism):
     assert (place is None) == (enumerated.tightest is None)
     if place is not None:
         assert place.promised == enumerated.tightest.promised
-        # Structure looks at one pair per class; leftover words can make another pair tighter by their share.
-        assert float(place.promised) - place.realised == pytest.approx(enumerated.slack, abs=1e-9)
+        # Structure leaves leftover words out, which can only make the real odds smaller.
+        assert place.realised >= enumerated.realised_epsilon
+        assert place.realised == pytest.approx(enumerated.realised_epsilon, abs=1e-15)
+        assert mechanism.context.exact_epsilon(place.x, place.x2) == place.promised
 
 
 @pytest.mark.parametrize("mechanism", STRUCTURED, ids=repr)
@@ -187,6 +189,69 @@ def test_a_sum_of_block_contexts_is_certified_at_size():
         sf.certify(sf.mechanism_for(blocks), sf.Uniform(1200, 1) + sf.Uniform(1200, 1))
 
 
+class OneEpsilonTooFew(sf.Context):
+    """A context of somebody else's making: symbol 0 is owed far more than the others owe each other."""
+
+    def __init__(self, domain):
+        super().__init__(domain)
+
+    @property
+    def exact_smallest(self):
+        return Fraction(1, 10)
+
+    def exact_epsilon(self, x, x2):
+        return Fraction(0) if x == x2 else Fraction(1, 10) if 0 in (x, x2) else Fraction(2)
+
+    def closure(self):
+        return self
+
+    def record(self):
+        return {"kind": "somebody else's"}
+
+    def _epsilon(self, x, x2):
+        return np.where((x == 0) | (x2 == 0), 0.1, 2.0)
+
+
+def test_a_context_of_somebody_elses_making_is_taken_entry_by_entry():
+    mechanism = sf.PlainResponse(sf.Uniform(600, 1))
+    context = OneEpsilonTooFew(mechanism.context.domain)
+    assert context.exact_matrix().entry(0, 5) == Fraction(1, 10)
+    with pytest.raises(PrivacyViolation):
+        sf.certify(mechanism, context)
+    with pytest.raises(NoClosedForm):
+        sf.mechanism_for(context)
+
+
+def test_the_pair_that_is_named_is_one_with_a_promise():
+    E = np.full((600, 600), np.inf)
+    np.fill_diagonal(E, 0)
+    E[0, 1] = E[1, 400] = E[400, 401] = 1
+    context = sf.PrivacyMatrix(E)
+    blocks = sf.BlockResponse(sf.Blocks(np.arange(600) // 300, 1))
+    with pytest.raises(PrivacyViolation) as violation:
+        sf.certify(blocks, context)
+    assert (violation.value.x, violation.value.x2) == (1, 400)
+    place = sf.certify(sf.PlainResponse(sf.Uniform(600, 1)), context).tightest
+    assert context.exact_epsilon(place.x, place.x2) == place.promised == 1
+
+
+def test_randomized_response_reports_all_of_its_epsilon_at_size():
+    certificate = sf.certify(sf.PlainResponse(sf.Uniform(65_536, 8), sf.RandomizedCode))
+    assert certificate.realised_epsilon > 8 - 1e-12
+
+
+class SevenEverywhere(sf.PlainResponse):
+    """Rows that are no distribution."""
+
+    def levels(self, x):
+        return [7], np.zeros(self.outputs, dtype=np.intp)
+
+
+def test_rows_that_do_not_add_up_are_never_certified():
+    with pytest.raises(PrivacyViolation, match="does not add up"):
+        sf.certify(SevenEverywhere(sf.Uniform(3, 1)))
+
+
 class ForgedClaim(sf.PlainResponse):
     """Claims rows that it does not have."""
 
@@ -212,7 +277,15 @@ class OneSymbolForgotten(sf.PlainResponse):
         return tuple(replace(c, symbols=c.symbols[1:], first=c.first[1:]) for c in super().row_classes())
 
 
-@pytest.mark.parametrize("forger", [ForgedClaim, OneRowAstray, OneSymbolForgotten])
+class LowAboveHigh(sf.PlainResponse):
+    """A truthful class in which the raised output is the rare one."""
+
+    def _frame(self, *arguments):
+        super()._frame(*arguments)
+        self._codes[0].high, self._codes[0].low = self._codes[0].low, self._codes[0].high
+
+
+@pytest.mark.parametrize("forger", [ForgedClaim, OneRowAstray, OneSymbolForgotten, LowAboveHigh])
 def test_claims_that_the_rows_do_not_bear_out_are_refused(forger):
     small = forger(sf.Uniform(300, 1))  # 512 outputs: all rows are looked at
     with pytest.raises(PrivacyViolation, match="not what the mechanism claims"):
@@ -222,7 +295,8 @@ def test_claims_that_the_rows_do_not_bear_out_are_refused(forger):
 def test_a_large_mechanism_without_structure_is_not_certified(monkeypatch):
     monkeypatch.setattr(sf.PlainResponse, "row_classes", lambda self: ())
     with pytest.raises(NoClosedForm, match="no structure"):
-        sf.certify(sf.PlainResponse(sf.Uniform(600, 1)))
+        sf.certify(sf.PlainResponse(sf.Uniform(3000, 1)))
+    assert sf.certify(sf.PlainResponse(sf.Uniform(600, 1))).method == "enumerated"
 
 
 def test_random_rows_are_drawn_anew(monkeypatch):
@@ -277,3 +351,75 @@ def test_the_checker_refuses_what_it_cannot_read(tmp_path):
     path.write_text("{")
     assert check_file(path)[0] == 2
     assert check_file(tmp_path / "missing.json")[0] == 2
+
+
+def forged(folder, mechanism, change):
+    """The verdict on a saved mechanism after a forger's change to its JSON."""
+    path = folder / "forged.json"
+    mechanism.save(path)
+    saved = json.loads(path.read_text())
+    change(saved)
+    path.write_text(json.dumps(saved))
+    return check_file(path)[0]
+
+
+LARGE_BLOCKS = sf.BlockResponse(sf.Blocks(np.arange(600) // 3, 1))
+LARGE_PLAIN = sf.PlainResponse(sf.Uniform(600, 1))
+LARGE_HIGH_LOW = sf.HighLowResponse(sf.HighLow(600, range(300), 1))
+SMALL_TABLE = TableResponse(sf.Uniform(2, 1), [[3 * N // 4, N // 4], [N // 4, 3 * N // 4]])
+
+FORGERIES = {
+    "nothing is checked": (LARGE_PLAIN, lambda s: s["mechanism"].update(kind="blocks", codes=[], code_of_block=[])),
+    "blocks under a uniform promise": (LARGE_BLOCKS, lambda s: s["context"].update(kind="uniform")),
+    "high-low under a uniform promise": (LARGE_HIGH_LOW, lambda s: s["context"].update(kind="uniform")),
+    "a metric of tiny distances": (
+        LARGE_PLAIN,
+        lambda s: s["context"].update(kind="metric", distances=[["0.001"] * 600] * 600),
+    ),
+    "a matrix with an epsilon": (
+        LARGE_PLAIN,
+        lambda s: s["context"].update(kind="matrix", matrix=[["0.001"] * 600] * 600),
+    ),
+    "more symbols than blocks speak of": (LARGE_BLOCKS, lambda s: s["context"]["domain"].update(size=100_000)),
+    "no power of two": (
+        LARGE_PLAIN,
+        lambda s: s["mechanism"]["codes"][0].update(
+            outputs=1000, high=str(3 * N // 2000), low=str(N // 2000), leftover="0"
+        ),
+    ),
+    "a code with too few points": (
+        LARGE_BLOCKS,
+        lambda s: s["mechanism"]["codes"][0].update(kind="randomized", outputs=2, high=str(N // 2), low=str(N // 2)),
+    ),
+    "rows beyond the word": (
+        SMALL_TABLE,
+        lambda s: s["mechanism"].update(rows=[[str(N), str(N // 2)], [str(N // 2), str(N)]]),
+    ),
+    "negative entries": (SMALL_TABLE, lambda s: s["mechanism"].update(rows=[[str(N + 1), "-1"], [str(N + 1), "-1"]])),
+    "a row too few": (SMALL_TABLE, lambda s: s["mechanism"].update(rows=[[str(N), "0"]])),
+    "an epsilon over nothing": (SMALL_TABLE, lambda s: s["context"].update(epsilon="1/0")),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_the_checker_accepts_no_forgery(name, tmp_path):
+    assert forged(tmp_path, *FORGERIES[name]) in (1, 2)
+
+
+def test_the_checker_keeps_high_low_without_sensitive_symbols(tmp_path):
+    assert checked(sf.HighLowResponse(sf.HighLow(1000, [], 1.0)), tmp_path)[0] == 0
+
+
+def test_the_checker_reads_resolved_surveys_and_explains_itself(tmp_path):
+    grid = sf.GridDomain(25, 50, -130, -60, 1, other="elsewhere")
+    surveys = [
+        sf.Survey("grid", sf.Uniform(grid, 1)),
+        sf.Survey("labels", sf.HighLow(["a", "b", "c"], ["b"], 0.5)),
+        sf.Survey("recognised", sf.PrivacyMatrix([[0, 1, 1], [1, 0, 1], [1, 1, 0]])),
+    ]
+    for survey in surveys:
+        survey.save(tmp_path / "survey.json")
+        assert check_file(tmp_path / "survey.json")[0] == 0
+    usage = subprocess.run([sys.executable, CHECKER], capture_output=True, text=True, check=False)
+    assert usage.returncode == 2
+    assert "FILE.json" in usage.stderr

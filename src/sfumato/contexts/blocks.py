@@ -9,6 +9,7 @@ import numpy as np
 from sfumato.arrays import Floats, Symbols
 from sfumato.canonical import Json, decimal_text, packed_u32
 from sfumato.contexts.context import Context
+from sfumato.contexts.exact import ExactMatrix
 from sfumato.domains import Domain, as_domain
 from sfumato.errors import ContextMismatch, InvalidContext
 from sfumato.randomness.odds import Epsilon, positive_epsilon
@@ -75,6 +76,10 @@ class Blocks(Context):
         if x == x2:
             return Fraction(0)
         return self._exact if self._block_of[x] == self._block_of[x2] else np.inf
+
+    def exact_matrix(self) -> ExactMatrix:
+        """E written out exactly; refused above 4096 symbols."""
+        return self._one_epsilon_matrix(self._exact)
 
     def closure(self) -> "Blocks":
         """Itself: no finite way leaves a block."""

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
+from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,8 @@ __all__ = ["LARGEST_MATRIX", "Context"]
 
 LARGEST_MATRIX = 4096
 """A privacy matrix is written out up to this many symbols (128 MiB)."""
+
+_LARGEST_SHOWN = 12  # symbols of a matrix that notebooks show
 
 
 class Context(ABC):
@@ -65,13 +68,16 @@ class Context(ABC):
 
     def exact_matrix(self) -> ExactMatrix:
         """E written out exactly, in integers over one denominator; refused above 4096 symbols."""
+        self._refuse_large("written out")
+        rows = range(self.size)
+        return ExactMatrix.parsed([[self.exact_epsilon(x, x2) for x2 in rows] for x in rows], "the context")
+
+    def _one_epsilon_matrix(self, epsilon: Epsilon) -> ExactMatrix:
+        """The exact matrix of a context whose finite entries all are ``epsilon``."""
         E = self.matrix()
         finite = np.isfinite(E)
-        # A structured context has one ε; written-out contexts answer with the entries they hold.
-        x, x2 = np.unravel_index(int(np.argmax(np.where(finite, E, -1.0))), E.shape)
-        largest = Fraction(self.exact_epsilon(int(x), int(x2)))
-        numerators = np.where(E[finite] > 0, largest.numerator, 0)
-        return ExactMatrix.holding(numerators.tolist(), largest.denominator, finite)
+        exact = Fraction(epsilon) if isinstance(epsilon, Fraction) else Fraction(1)
+        return ExactMatrix.holding(np.where(E[finite] > 0, exact.numerator, 0).tolist(), exact.denominator, finite)
 
     @property
     def smallest_epsilon(self) -> float:
@@ -115,9 +121,35 @@ class Context(ABC):
     def __hash__(self) -> int:
         return hash(fingerprint(self.record()))
 
+    def _repr_html_(self) -> str:
+        """What notebooks show: kind, size and least ε, and the matrix itself where it is small."""
+        least = (
+            "nothing is promised" if np.isinf(self.smallest_epsilon) else f"smallest ε = {self.smallest_epsilon:.4g}"
+        )
+        line = f"<p><b>{escape(type(self).__name__)}</b>: {self.size:,} symbols, {least}</p>"
+        return line + (_matrix_html(self) if self.size <= _LARGEST_SHOWN else "")
+
     def _refuse_large(self, done: str) -> None:
         if self.size > LARGEST_MATRIX:
             raise InvalidContext(
                 f"a privacy matrix is {done} up to {LARGEST_MATRIX} symbols; this domain has {self.size}. "
                 "Ask for the pairs you need with epsilon(x, x2)."
             )
+
+
+def _matrix_html(context: Context) -> str:
+    """E as a table: row against column, the stronger the colour the stronger the promise, ∞ for none."""
+    labels = [escape(str(label)) for label in context.domain.labels]
+    head = "".join(f'<th scope="col">{label}</th>' for label in labels)
+    rows = "".join(
+        f'<tr><th scope="row">{label}</th>{"".join(_entry_html(entry, x == x2) for x2, entry in enumerate(row))}</tr>'
+        for x, (label, row) in enumerate(zip(labels, context.matrix().tolist(), strict=True))
+    )
+    return f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _entry_html(epsilon: float, same: bool) -> str:
+    if same or np.isinf(epsilon):
+        return f'<td style="text-align:center">{"–" if same else "∞"}</td>'
+    strength = max(0.6 - 0.12 * epsilon, 0.12)
+    return f'<td style="text-align:center;background:rgba(181,82,59,{strength:.2f})">{epsilon:.4g}</td>'

@@ -85,12 +85,15 @@ class ExactMatrix:
         scaled = [n * factor.numerator for n in self.numerators[finite].tolist()]
         return ExactMatrix.holding(scaled, self.denominator * factor.denominator, finite)
 
+    def off_diagonal(self) -> Integers:
+        """The numerators, with more than infinity on the diagonal: for looking for the least entry."""
+        return self.numerators + 2 * self.infinite * np.eye(self.size, dtype=self.numerators.dtype)
+
     def smallest(self) -> Epsilon:
         """The least entry off the diagonal; ``inf`` if there is none."""
         if self.size == 1:
             return inf
-        masked = self.numerators + 2 * self.infinite * np.eye(self.size, dtype=self.numerators.dtype)
-        return self.entry(*divmod(int(masked.argmin()), self.size))
+        return self.entry(*divmod(int(self.off_diagonal().argmin()), self.size))
 
     def closed(self) -> "ExactMatrix":
         """Shortest paths (Floyd 1962, Warshall 1962), with zeros made mutual, until nothing changes."""
@@ -149,14 +152,16 @@ def _decimals(entries: Floats, size: int) -> tuple[Integers, int] | None:
 
 def _rounded_down(entries: Floats, size: int, name: str) -> tuple[Integers, int]:
     """The entries rounded down to a power of two that lets 64 bits hold every path."""
-    room = 60 - size.bit_length() - int(np.ceil(np.log2(max(entries.max(), 1.0))))
+    magnitude = int(np.floor(np.log2(max(entries.max(), 1.0))))
+    room = 59 - size.bit_length() - magnitude
     if room < 8:
         raise InvalidContext(
             f"finite entries of {name} must stay below 2^{52 - size.bit_length()}. Use inf, or rescale."
         )
-    shift = min(52, room)
-    numerators = np.floor(np.ldexp(entries, shift)).astype(np.int64)
-    if (numerators[entries > 0] == 0).any():
+    # A float may lie half a unit in its last place above the decimal it prints as: one step down covers that.
+    shift = min(52, 53 - magnitude, room)
+    numerators = np.floor(np.ldexp(entries, shift)).astype(np.int64) - (entries > 0)
+    if (numerators[entries > 0] <= 0).any():
         raise InvalidContext(f"{name} holds an entry too small to be held; pass 0, or at least {2.0**-shift:.1g}.")
     return numerators, 2**shift
 

@@ -8,6 +8,7 @@ import numpy as np
 from sfumato.arrays import Booleans, Floats, Symbols
 from sfumato.canonical import Json, decimal_text, packed_u32
 from sfumato.contexts.context import Context
+from sfumato.contexts.exact import ExactMatrix
 from sfumato.domains import Label, as_domain
 from sfumato.errors import InvalidContext
 from sfumato.randomness.odds import Epsilon, positive_epsilon
@@ -63,6 +64,10 @@ class HighLow(Context):
         if x == x2:
             return Fraction(0)
         return self._exact if self._is_sensitive[x] else np.inf
+
+    def exact_matrix(self) -> ExactMatrix:
+        """E written out exactly; refused above 4096 symbols."""
+        return self._one_epsilon_matrix(self._exact)
 
     def closure(self) -> "HighLow":
         """Itself: every way out of a sensitive symbol costs ε at once, every other way is infinite."""

@@ -7,6 +7,7 @@ import numpy as np
 from sfumato.arrays import Floats, Symbols
 from sfumato.canonical import Json, decimal_text
 from sfumato.contexts.context import Context
+from sfumato.contexts.exact import ExactMatrix
 from sfumato.domains import as_domain
 from sfumato.randomness.odds import Epsilon, positive_epsilon
 
@@ -38,6 +39,10 @@ class Uniform(Context):
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
         """ε, or 0 on the diagonal."""
         return self._exact if x != x2 else Fraction(0)
+
+    def exact_matrix(self) -> ExactMatrix:
+        """E written out exactly; refused above 4096 symbols."""
+        return self._one_epsilon_matrix(self._exact)
 
     def closure(self) -> "Uniform":
         """Itself: two steps cost 2ε."""

@@ -18,7 +18,7 @@ def checked_symbols(symbols: object, size: int) -> Symbols:
     """
     try:
         array = np.asarray(symbols)
-    except ValueError:
+    except (ValueError, TypeError):
         # NumPy's own message could hold a value.
         raise InvalidSymbols("symbols must be an array of integers; found a ragged sequence.") from None
     if array.dtype.kind not in "iu":

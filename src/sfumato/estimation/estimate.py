@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from statistics import NormalDist
 
 import numpy as np
@@ -56,6 +57,21 @@ class Estimate:
         if len(self.labels) > _SHOWN:
             lines.append(f"… {len(self.labels) - _SHOWN} more")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the most frequent symbols, with 95 % intervals of the unbiased estimate."""
+        low, high = self.interval()
+        order = np.lexsort((-self.unbiased, -self.frequencies))[:_SHOWN].tolist()
+        head = "".join(f'<th scope="col">{name}</th>' for name in ("label", "frequency", "unbiased", "low", "high"))
+        rows = "".join(
+            f'<tr><th scope="row" style="text-align:left">{escape(str(self.labels[x]))}</th>'
+            + "".join(f"<td>{v:.4f}</td>" for v in (self.frequencies[x], self.unbiased[x], low[x], high[x]))
+            + "</tr>"
+            for x in order
+        )
+        more = f"; the {_SHOWN} most frequent of {len(self.labels):,}" if len(self.labels) > _SHOWN else ""
+        line = f"<p><b>Estimate</b> from {self.reports:,} reports ({escape(self.decoder)}){more}</p>"
+        return f"{line}<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 def estimate(mechanism: Mechanism, tally: Tally, *, decoder: str = "projection") -> Estimate:

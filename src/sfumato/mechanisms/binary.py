@@ -32,6 +32,7 @@ class BinaryResponse(TabledMechanism):
     utility that obeys the data-processing inequality is largest here.
     Cost per report: one word, one comparison. Error: ``n·Var(p̂_1) = q(1−q)/(1 − Q(1|0) − Q(0|1))²``.
     Reference: Acharya et al. (2020), Theorem 2.
+    Proof: docs/proofs/binary.md.
 
     >>> from sfumato.contexts import PrivacyMatrix
     >>> BinaryResponse(PrivacyMatrix([[0, "inf"], [1, 0]], domain=["no", "yes"])).matrix().round(4)

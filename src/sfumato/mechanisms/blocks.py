@@ -13,7 +13,8 @@ from sfumato.arrays import Booleans, Floats, Symbols, Words
 from sfumato.canonical import Json
 from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode
 from sfumato.contexts import Blocks, Context
-from sfumato.mechanisms.mechanism import Mechanism, checked_vector
+from sfumato.errors import ContextMismatch
+from sfumato.mechanisms.mechanism import Mechanism, checked_vector, demand_outputs, people_count
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.mechanisms.scores import (
     GroupScores,
@@ -43,6 +44,7 @@ class BlockResponse(Mechanism):
     Cost per report: one word. Error: at most that of the paper's own estimator,
     ``n·Var(p̂_x) = c² p(X_j) − p_x²`` summed over a block, ``c = (e+1)/(e−1)``.
     Reference: Acharya et al. (2020), section 6.1 and Proposition 5.
+    Proof: docs/proofs/blocks.md.
 
     >>> context = Blocks([0, 0, 0, 1, 2, 2], epsilon=1)
     >>> BlockResponse(context).outputs
@@ -52,6 +54,8 @@ class BlockResponse(Mechanism):
     kind: ClassVar[str] = "blocks"
 
     def __init__(self, context: Blocks, code: CodeFamily = HadamardCode, *, word_bits: int = 64) -> None:
+        if not isinstance(context, Blocks):
+            raise ContextMismatch("a block response keeps a Blocks context; mechanism_for picks the frame that fits.")
         self._frame(context, context.block_of, context.rank, context.sizes, context.exact_inside, code, word_bits)
 
     def _frame(
@@ -70,7 +74,7 @@ class BlockResponse(Mechanism):
         self._codes, self._code_of_block = _codes_for(sizes, epsilon, family, word_bits)
         lengths = np.array([code.outputs for code in self._codes])[self._code_of_block]
         self._offsets = np.concatenate([[0], np.cumsum(lengths)])
-        self.outputs = int(self._offsets[-1])
+        self.outputs = demand_outputs(int(self._offsets[-1]))
         self._point = rank.astype(np.uint64)
         self._first_output = self._offsets[block_of].astype(np.uint64)
         self._code_of = self._code_of_block[block_of].astype(np.uint16)
@@ -188,7 +192,7 @@ class BlockResponse(Mechanism):
     def simple_variances(self, p: ArrayLike, n: int) -> Floats:
         """The exact variance of ``simple``; with the Hadamard code ``(c² p(X_j) − p_x²)/n``."""
         moments = self._second_moments([stack.simple for stack in self._stacks], self.forward(p))
-        return (moments - np.asarray(p, dtype=np.float64) ** 2) / n
+        return (moments - np.asarray(p, dtype=np.float64) ** 2) / people_count(n)
 
     def total_scores(self, weights: ArrayLike) -> Floats:
         """``Σ_x weights_x A[x, y]``, one transform per code."""

@@ -18,7 +18,7 @@ class IntegerChannel:
     def __init__(self, rows: Sequence[Sequence[int]], word_bits: int) -> None:
         total = 1 << word_bits
         lengths = {len(row) for row in rows}
-        if len(lengths) != 1 or any(min(row) < 0 or sum(row) != total for row in rows):
+        if len(lengths) != 1 or 0 in lengths or any(min(row) < 0 or sum(row) != total for row in rows):
             raise InvalidContext(f"rows of a channel must be equally long and add up to exactly 2^{word_bits}.")
         self.rows = [list(row) for row in rows]
         self.outputs = lengths.pop()
@@ -41,7 +41,10 @@ class IntegerChannel:
 
 def stochastic_rows(W: Sequence[Sequence[object]]) -> list[list[Fraction]]:
     """W in fractions, checked: rows equally long, entries non-negative, each row adding up to exactly 1."""
-    rows = [[Fraction(exact_number(entry, "an entry of W")) for entry in row] for row in W]
+    entries = [[exact_number(entry, "an entry of W") for entry in row] for row in W]
+    if not entries or any(isinstance(entry, float) for row in entries for entry in row):
+        raise InvalidContext("W must have a row per report, of finite probabilities.")
+    rows = [[Fraction(entry) for entry in row] for row in entries]
     for y, row in enumerate(rows):
         if len(row) != len(rows[0]) or sum(row) != 1:
             raise InvalidContext(

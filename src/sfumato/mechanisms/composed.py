@@ -10,7 +10,7 @@ import numpy as np
 from sfumato.arrays import Floats, Symbols, Words
 from sfumato.canonical import Json
 from sfumato.errors import ContextMismatch
-from sfumato.mechanisms.mechanism import Mechanism
+from sfumato.mechanisms.mechanism import Mechanism, demand_outputs
 from sfumato.mechanisms.tabled import TabledMechanism
 from sfumato.randomness.words import WORDS_PER_POSITION
 
@@ -26,6 +26,7 @@ class ComposedResponse(TabledMechanism):
     Guarantees: for every pair of symbols the log-ratio is at most E1 + E2; every row sums to 1.
     Cost per report: the words of both. Error: estimates of both reports, mixed by their risks.
     Reference: Acharya et al. (2020), Proposition 2.
+    Proof: docs/proofs/composed.md.
     """
 
     kind: ClassVar[str] = "composed"
@@ -45,7 +46,7 @@ class ComposedResponse(TabledMechanism):
             raise ContextMismatch(f"two answers may read {WORDS_PER_POSITION} words in all; these read {self.words}.")
         self.word_bits = first.word_bits
         self._width = max(each.outputs for each in self._seconds)
-        self.outputs = first.outputs * self._width
+        self.outputs = demand_outputs(first.outputs * self._width)
 
     def record(self) -> Json:
         """Both stages as plain data."""

@@ -11,7 +11,8 @@ from sfumato.arrays import Booleans, Floats, Symbols, Words
 from sfumato.canonical import Json
 from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode
 from sfumato.contexts import HighLow
-from sfumato.mechanisms.mechanism import Mechanism, checked_vector
+from sfumato.errors import ContextMismatch
+from sfumato.mechanisms.mechanism import Mechanism, checked_vector, demand_outputs, people_count
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.mechanisms.scores import (
     GroupScores,
@@ -42,6 +43,7 @@ class HighLowResponse(Mechanism):
     Cost per report: one word. Error (Hadamard, the paper's own estimator): for sensitive x
     ``n·Var = c²(p_A + 2p_B/(e+1)) − p_x²``, for the others ``c p_x − p_x²``, ``c = (e+1)/(e−1)``.
     Reference: Acharya et al. (2020), section 5.1, with row x+1 of the Hadamard matrix.
+    Proof: docs/proofs/high-low.md.
 
     >>> mechanism = HighLowResponse(HighLow(["park", "clinic"], ["clinic"], epsilon=1))
     >>> mechanism.matrix().round(3)
@@ -52,6 +54,10 @@ class HighLowResponse(Mechanism):
     kind: ClassVar[str] = "high-low"
 
     def __init__(self, context: HighLow, code: CodeFamily = HadamardCode, *, word_bits: int = 64) -> None:
+        if not isinstance(context, HighLow):
+            raise ContextMismatch(
+                "a high-low response keeps a HighLow context; mechanism_for picks the frame that fits."
+            )
         super().__init__(context)
         self._family, self.word_bits = code, word_bits
         self._sensitive = context.sensitive
@@ -59,7 +65,7 @@ class HighLowResponse(Mechanism):
         s, epsilon = self._sensitive.size, context.exact_inside
         clear = s == 0 or isinstance(epsilon, float)
         self._code: Code = ClearCode(s, word_bits=word_bits) if clear else code(s, epsilon, word_bits)
-        self.outputs = self._code.outputs + self._free.size
+        self.outputs = demand_outputs(self._code.outputs + self._free.size)
         self._is_sensitive = context.is_sensitive
         self._point = np.zeros(self.inputs, dtype=np.uint64)
         self._point[self._sensitive] = np.arange(s)
@@ -186,7 +192,7 @@ class HighLowResponse(Mechanism):
     def simple_variances(self, p: ArrayLike, n: int) -> Floats:
         """The exact variance of ``simple``; the class gives its closed form for the Hadamard code."""
         moments = self._second_moments(self._simple, self._simple_own, self.forward(p))
-        return (moments - np.asarray(p, dtype=np.float64) ** 2) / n
+        return (moments - np.asarray(p, dtype=np.float64) ** 2) / people_count(n)
 
     def total_scores(self, weights: ArrayLike) -> Floats:
         """``Σ_x weights_x A[x, y]``, by one transform."""

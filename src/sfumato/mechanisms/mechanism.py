@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
+from html import escape
 from typing import ClassVar, Self
 
 import numpy as np
@@ -31,10 +32,13 @@ from sfumato.randomness.words import SystemWords, WordSource
 from sfumato.simplex import project
 from sfumato.tally import Tally, tally_of_batches
 
-__all__ = ["LARGEST_TABLE", "Mechanism"]
+__all__ = ["LARGEST_OUTPUTS", "LARGEST_TABLE", "Mechanism", "checked_vector", "demand_outputs", "people_count"]
 
 LARGEST_TABLE = 2**24
 """A channel is written out up to this many entries (128 MiB)."""
+
+LARGEST_OUTPUTS = 2**31
+"""A report is a 32-bit integer on every wire."""
 
 _CHUNK = 2**16  # people whose words, symbols and reports fit the cache together
 
@@ -85,9 +89,16 @@ class Mechanism(ABC):
 
         The file is what ``tools/check_certificate.py`` reads to verify the promise without this package.
         """
-        saved = {"format": 1, "context": self._context.record(), "mechanism": self.record()}
+        saved: Json = {"format": 1, "context": self._context.record(), "mechanism": self._saved_record()}
         with whole_file(path) as file:
             file.write(canonical_bytes(saved) + b"\n")
+
+    def _saved_record(self) -> Json:
+        """The record; a mechanism of several words is saved as the table that it amounts to."""
+        if self.words == 1:
+            return self.record()
+        rows = [[str(count) for count in self.integer_row(x)] for x in range(self.inputs)]
+        return {"kind": "table", "word_bits": self.word_bits * self.words, "rows": rows}
 
     @abstractmethod
     def at_word(self, word_bits: int) -> Self:
@@ -100,6 +111,7 @@ class Mechanism(ABC):
         people = _row(checked_symbols(symbols, self.inputs), "symbols")
         if people.size == 0:
             raise InvalidSymbols("symbols must hold at least one person's symbol; found none.")
+        demand_outputs(self.outputs)
         source = SystemWords() if source is None else source
         reports = np.empty(people.size, dtype=np.uint32)
         for start in range(0, people.size, _CHUNK):
@@ -210,9 +222,11 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def leverage(self) -> float:
-        """How many honest people one fake report outweighs: the largest ``|A[x, y]|``, never too small.
+        """How many honest people one fake report outweighs: the largest ``|A[x, y]|``.
 
-        One honest report adds 1 on average to the estimate of its symbol; a forged one can add this many.
+        An honest report adds 1 on average to its own symbol and 0 to the others; a forged one can add this many
+        to a symbol, or take this many from it. So m forged reports among n move an estimate by at most
+        ``m (leverage + 1)/n`` from where m honest ones would have left it.
         """
 
     def observed_shares(self, tally: Tally) -> tuple[Symbols, Floats]:
@@ -240,13 +254,13 @@ class Mechanism(ABC):
     def variances(self, p: ArrayLike, n: int) -> Floats:
         """The exact variance of each entry of ``unbiased`` for ``n`` independent people drawn from p."""
         q = self.forward(p)
-        return (self.second_moments(q) - np.asarray(p, dtype=np.float64) ** 2) / _people(n)
+        return (self.second_moments(q) - np.asarray(p, dtype=np.float64) ** 2) / people_count(n)
 
     def covariances(self, p: ArrayLike, n: int) -> Floats:
         """The exact covariance matrix of ``unbiased``, ``(A diag(q) Aᵀ − p pᵀ)/n``; for small domains."""
         distribution = np.asarray(p, dtype=np.float64)
         A = self.scores()
-        return ((A * self.forward(p)) @ A.T - np.outer(distribution, distribution)) / _people(n)
+        return ((A * self.forward(p)) @ A.T - np.outer(distribution, distribution)) / people_count(n)
 
     def scores(self) -> Floats:
         """A written out, a row per symbol; refused where it would not fit."""
@@ -284,6 +298,34 @@ class Mechanism(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._context!r}, {self.outputs} outputs)"
 
+    def _repr_html_(self) -> str:
+        """What notebooks show: the facts that a survey's designer weighs."""
+        facts = (
+            ("context", repr(self._context)),
+            ("reports", f"{self.outputs:,} different ones, {self.bits} bits each"),
+            ("leverage", f"one fake report outweighs up to {self.leverage:,.3g} honest people"),
+            ("fingerprint", self.fingerprint),
+        )
+        left = 'style="text-align:left"'
+        rows = "".join(
+            f'<tr><th scope="row" {left}>{name}</th><td {left}>{escape(fact)}</td></tr>' for name, fact in facts
+        )
+        return f"<p><b>{escape(type(self).__name__)}</b></p><table><tbody>{rows}</tbody></table>"
+
+
+def demand_outputs(outputs: int) -> int:
+    """Refuse a mechanism whose reports would not fit 32 bits on the wire."""
+    if outputs > LARGEST_OUTPUTS:
+        raise InvalidContext(f"a mechanism has at most 2^31 reports; this one would have {outputs}.")
+    return outputs
+
+
+def people_count(n: int) -> int:
+    """The number of people, at least 1."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise NotEnoughReports(f"n must be a whole number of at least 1; found {n!r}.")
+    return int(n)
+
 
 def checked_vector(values: ArrayLike, size: int, name: str) -> Floats:
     """``values`` as a row of ``size`` floats."""
@@ -297,9 +339,3 @@ def _row(symbols: Symbols, name: str) -> NDArray[np.int64]:
     if symbols.ndim != 1:
         raise InvalidSymbols(f"{name} must be a row, one entry per person; found {symbols.ndim} dimensions.")
     return symbols
-
-
-def _people(n: int) -> int:
-    if n < 1:
-        raise NotEnoughReports(f"n must be at least 1; found {n}.")
-    return n

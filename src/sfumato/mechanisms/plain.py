@@ -6,6 +6,7 @@ import numpy as np
 
 from sfumato.codes import CodeFamily, HadamardCode
 from sfumato.contexts import Uniform
+from sfumato.errors import ContextMismatch
 from sfumato.mechanisms.blocks import BlockResponse
 
 __all__ = ["PlainResponse"]
@@ -21,6 +22,7 @@ class PlainResponse(BlockResponse):
     Guarantees: for any x, x2, y the log-ratio is at most ε; every row sums to 1; one symbol, or ε = inf,
     is sent as it is.
     Cost per report: one word. Error: that of the code. Reference: Acharya, Sun, Zhang (2019).
+    Proof: docs/proofs/plain.md.
 
     >>> mechanism = PlainResponse(Uniform(3, 1.0))
     >>> mechanism.matrix().round(3)
@@ -32,6 +34,8 @@ class PlainResponse(BlockResponse):
     kind: ClassVar[str] = "plain"
 
     def __init__(self, context: Uniform, code: CodeFamily = HadamardCode, *, word_bits: int = 64) -> None:
+        if not isinstance(context, Uniform):
+            raise ContextMismatch("a plain response keeps a Uniform context; mechanism_for picks the frame that fits.")
         k = context.size
         one_block = np.zeros(k, dtype=np.int64)
         epsilon = context.exact_inside

@@ -23,6 +23,7 @@ class ProcessedResponse(TabledMechanism):
     holds for the W of 2^B-ths that the second word really draws from, whatever its distance to the W asked for.
     Cost per report: the mechanism's word and one more. Error: at least the mechanism's (data processing).
     Reference: Acharya et al. (2020), Proposition 1.
+    Proof: docs/proofs/processed.md.
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import PlainResponse

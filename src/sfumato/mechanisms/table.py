@@ -16,6 +16,9 @@ from sfumato.mechanisms.tabled import TabledMechanism
 
 __all__ = ["TableResponse"]
 
+_LARGEST_MOVE = 1e-3
+_FULL_WORD = 32  # shorter words are for examination, and are coarse by nature
+
 
 class TableResponse(TabledMechanism):
     """A channel written out: ``integers[x][y]`` of the ``2^word_bits`` words send report y for symbol x.
@@ -26,6 +29,7 @@ class TableResponse(TabledMechanism):
     Guarantees: every row sums to 1; made by ``of``, every pair keeps its promise.
     Cost per report: one word, one comparison per report there is. Error: that of the least-variance unbiased
     estimate at the uniform distribution. Reference: the rounding is Sfumato's own, see the proof page.
+    Proof: docs/proofs/table.md.
 
     >>> from sfumato.contexts import PrivacyMatrix
     >>> context = PrivacyMatrix([[0, 1], [2, 0]])
@@ -46,7 +50,15 @@ class TableResponse(TabledMechanism):
     @classmethod
     def of(cls, context: Context, Q: Sequence[Sequence[object]], *, word_bits: int = 64) -> Self:
         """A table near the stochastic matrix Q (fractions or decimals) that keeps ``context`` exactly."""
-        return cls(context, rounded_table(stochastic_rows(Q), context, word_bits), word_bits=word_bits)
+        rows = stochastic_rows(Q)
+        made = cls(context, rounded_table(rows, context, word_bits), word_bits=word_bits)
+        wanted = np.array([[float(q) for q in row] for row in rows])
+        moved = float(np.abs(made.matrix() - wanted).max())
+        if word_bits >= _FULL_WORD and moved > _LARGEST_MOVE:
+            raise ContextMismatch(
+                f"Q does not keep the context: an entry would have to move by {moved:.2g}. Pass one that keeps it."
+            )
+        return made
 
     def record(self) -> Json:
         """The integers as plain data."""

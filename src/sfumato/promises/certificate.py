@@ -1,6 +1,8 @@
 """Certificates: a finite, exact check that a realised mechanism keeps a context."""
 
 from dataclasses import dataclass
+from fractions import Fraction
+from html import escape
 
 from sfumato.canonical import Json, fingerprint
 from sfumato.contexts import Context
@@ -10,12 +12,14 @@ from sfumato.mechanisms.row_class import RowClass
 from sfumato.promises.enumeration import tightest_of_all
 from sfumato.promises.structure import tightest_by_structure
 from sfumato.promises.tightest import Tightest
-from sfumato.randomness.odds import float_above
+from sfumato.randomness.odds import float_above, float_below
 
 __all__ = ["LARGEST_ENUMERATION", "Certificate", "certify"]
 
 LARGEST_ENUMERATION = 512
 """Up to this many outputs every pair of symbols is compared on every output."""
+
+_LARGEST_UNSTRUCTURED = 2**22  # entries of a channel that has no structure to argue from
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,9 @@ class Certificate:
     @property
     def slack(self) -> float:
         """``promised − realised``, rounded down: how much of ε is left unused."""
-        return max(self.promised_epsilon - self.realised_epsilon, 0.0)
+        if self.tightest is None:
+            return float("inf")
+        return float_below(max(self.tightest.promised - Fraction(repr(self.realised_epsilon)), Fraction(0)))
 
     def record(self) -> Json:
         """The certificate as plain data."""
@@ -81,6 +87,13 @@ class Certificate:
             f"ε = {self.realised_epsilon!r} of {self.promised_epsilon!r} promised."
         )
 
+    def _repr_html_(self) -> str:
+        """What notebooks show: the verdict in words, with the tightest place."""
+        return (
+            f"<p><b>Certificate</b> for {self.pairs:,} ordered pairs of symbols</p><p>{escape(str(self))}</p>"
+            f"<p>mechanism <code>{escape(self.mechanism)}</code></p>"
+        )
+
 
 def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate:
     """Check in integers that ``Q(y|x) ≤ exp(E[x, x2]) Q(y|x2)`` for every x, x2 and y.
@@ -100,8 +113,9 @@ def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate
     promise = mechanism.context if context is None else context
     if promise.domain != mechanism.context.domain:
         raise ContextMismatch("the context and the mechanism speak of different domains.")
-    enumerated = mechanism.outputs <= LARGEST_ENUMERATION
-    premises = () if enumerated else mechanism.row_classes()
+    premises = () if mechanism.outputs <= LARGEST_ENUMERATION else mechanism.row_classes()
+    small = mechanism.inputs * mechanism.outputs <= _LARGEST_UNSTRUCTURED
+    enumerated = mechanism.outputs <= LARGEST_ENUMERATION or (not premises and small)
     if enumerated:
         tightest, rows = tightest_of_all(mechanism, promise), mechanism.inputs
     else:

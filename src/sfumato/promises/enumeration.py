@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sfumato.contexts import Context
 from sfumato.mechanisms import Mechanism
-from sfumato.promises.tightest import Tightest, violation
+from sfumato.promises.tightest import Tightest, no_channel, sums_to, violation
 from sfumato.randomness.odds import epsilon_of_odds, within_odds
 
 __all__ = ["tightest_of_all"]
@@ -47,6 +47,8 @@ def _numbered(mechanism: Mechanism) -> tuple[list[int], NDArray[np.int64]]:
     table = np.empty((mechanism.inputs, mechanism.outputs), dtype=np.int64)
     for x in range(mechanism.inputs):
         levels, which = mechanism.levels(x)
+        if not sums_to(levels, which, mechanism.denominator):
+            raise no_channel(x)
         table[x] = np.array([number.setdefault(level, len(number)) for level in levels])[which]
     return list(number), table
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from sfumato.contexts import Context
 from sfumato.errors import InvalidSymbols, MissingExtra
 from sfumato.mechanisms import Mechanism
@@ -106,7 +108,8 @@ def error_region(context_or_mechanism: Context | Mechanism, x: int, x2: int) -> 
 
 def two_symbols(context: Context, x: int, x2: int) -> Context:
     """The context, once x and x2 are known to be two different symbols of it."""
-    if x == x2 or not (0 <= x < context.size and 0 <= x2 < context.size):
+    whole = all(isinstance(symbol, int | np.integer) and not isinstance(symbol, bool) for symbol in (x, x2))
+    if not whole or x == x2 or not (0 <= x < context.size and 0 <= x2 < context.size):
         raise InvalidSymbols(f"x and x2 must be two different symbols in 0..{context.size - 1}.")
     return context
 

@@ -18,6 +18,7 @@ from sfumato.canonical import canonical_bytes
 from sfumato.errors import ExamFailed, InvalidContext, NothingToLearn, PrivacyViolation, WrongSurvey
 from sfumato.mechanisms import Mechanism
 from sfumato.promises.certificate import LARGEST_ENUMERATION, certify
+from sfumato.promises.structure import tightest_by_structure
 from sfumato.randomness.words import KEY_BYTES, words_from
 from sfumato.tally import Tally
 
@@ -54,6 +55,7 @@ def check_mechanism(mechanism: Mechanism, *, seed: int = 0) -> ExamReport:
         (rows_sum_to_one, (short, mechanism)),
         (kernel_matches_integers, (short,)),
         (keeps_its_context, (short, mechanism)),
+        (structure_is_as_claimed, (short, mechanism)),
         (formula_is_met, (mechanism,)),
         (transforms_match_the_matrix, (short, mechanism)),
         (scores_undo_the_channel, (short, mechanism)),
@@ -146,6 +148,16 @@ def keeps_its_context(mechanism: Mechanism) -> None:
         certify(mechanism)
     except PrivacyViolation as violation:
         raise ExamFailed("keeps_its_context", str(violation)) from violation
+
+
+def structure_is_as_claimed(mechanism: Mechanism) -> None:
+    """What ``row_classes`` says of the rows is true, and argues for the same promise as enumeration."""
+    classes = mechanism.row_classes()
+    try:
+        if classes:
+            tightest_by_structure(mechanism, mechanism.context, classes)
+    except PrivacyViolation as violation:
+        raise ExamFailed("structure_is_as_claimed", str(violation)) from violation
 
 
 def formula_is_met(mechanism: Mechanism) -> None:

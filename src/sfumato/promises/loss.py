@@ -23,7 +23,7 @@ from sfumato.randomness.odds import Epsilon, exact_number, exp_bounds
 
 __all__ = ["PrivacyLoss", "privacy_loss"]
 
-_KEPT_BITS = 512
+_KEPT_BITS = 512  # beyond what the largest sum of losses needs
 _MOST_SUMS = 100_000
 _GRID = 1 << 64
 _AS_GOOD_AS_INFINITE = 1000  # rounded up to inf: e^−1000 is below anything that a δ can be
@@ -83,8 +83,8 @@ def privacy_loss(context_or_mechanism: Context | Mechanism, x: int, x2: int, *, 
     """
     context = context_or_mechanism.context if isinstance(context_or_mechanism, Mechanism) else context_or_mechanism
     two_symbols(context, x, x2)
-    if reports < 1:
-        raise InvalidContext(f"reports must be at least 1; found {reports}.")
+    if isinstance(reports, bool) or not isinstance(reports, int) or reports < 1:
+        raise InvalidContext(f"reports must be a whole number of at least 1; found {reports!r}.")
     if isinstance(context_or_mechanism, Mechanism):
         rows = context_or_mechanism.integer_row(x), context_or_mechanism.integer_row(x2)
     else:
@@ -140,6 +140,7 @@ def _added_up(losses: list[tuple[_Sum, int, int]], denominator: int, reports: in
     start: _Sum = (0,) * max((len(loss) for loss, _, _ in losses if loss is not None), default=0)
     sums: dict[_Sum, tuple[int, int]] = {start: (1, 1)}
     total = 1
+    kept = _KEPT_BITS + reports * max(((q // q2).bit_length() + 1 for _, q, q2 in losses if q2), default=0)
     for _ in range(reports):
         added: dict[_Sum, list[int]] = defaultdict(lambda: [0, 0])
         for held, (p, p2) in sums.items():
@@ -148,7 +149,7 @@ def _added_up(losses: list[tuple[_Sum, int, int]], denominator: int, reports: in
                 into = added[key]
                 into[0], into[1] = into[0] + p * q, into[1] + p2 * q2
         total *= denominator
-        shift = max(total.bit_length() - _KEPT_BITS, 0)
+        shift = max(total.bit_length() - kept, 0)
         total >>= shift
         sums = {key: (-(-p >> shift), p2 >> shift) for key, (p, p2) in added.items()}
         if len(sums) > _MOST_SUMS:

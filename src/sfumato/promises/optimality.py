@@ -41,6 +41,8 @@ def factor(Q: Channel, optimum: Channel) -> list[list[Fraction]]:
         raise ContextMismatch("factor takes a channel of two rows, in fractions, each adding up to exactly 1.")
     (s, t), (u, v) = optimum
     determinant = s * v - t * u
+    if determinant == 0:
+        raise NothingToLearn("the optimum must have two different rows; from equal ones nothing can be made.")
     W = [
         [(v * q0 - t * q1) / determinant for q0, q1 in zip(*Q, strict=True)],
         [(s * q1 - u * q0) / determinant for q0, q1 in zip(*Q, strict=True)],

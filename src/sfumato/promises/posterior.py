@@ -12,6 +12,8 @@ from sfumato.errors import InvalidContext
 
 __all__ = ["PosteriorOdds", "posterior_odds"]
 
+_LARGEST_EXPONENT = 700  # e^700 is the last that a float holds
+
 
 @dataclass(frozen=True, eq=False)
 class PosteriorOdds:
@@ -31,8 +33,8 @@ class PosteriorOdds:
         """The largest odds of x against x2 that any report can lead to."""
         if x == x2 or self.prior[x] == 0:
             return self.before(x, x2)
-        factor = math.exp(float(self.context.epsilon(x, x2)))
-        return factor * self.before(x, x2)
+        epsilon = float(self.context.epsilon(x, x2))
+        return math.exp(epsilon) * self.before(x, x2) if epsilon < _LARGEST_EXPONENT else math.inf
 
     def matrix(self) -> Floats:
         """All bounds, ``k × k``; refused above 4096 symbols."""
@@ -76,14 +78,12 @@ def _odds(p: float, p2: float) -> float:
 
 
 def _as_text(odds: float) -> str:
-    """``3:1`` or ``1:4``: the larger number first where there is one, two digits rounded up."""
+    """``3:1`` or ``1:4``: the larger number of the two, to two digits."""
     if odds == 0 or math.isinf(odds):
         return "0:1" if odds == 0 else "certainty"
-    return f"{_two_digits(odds)}:1" if odds >= 1 else f"1:{_two_digits(1 / odds, up=False)}"
+    return f"{_two_digits(odds)}:1" if odds >= 1 else f"1:{_two_digits(1 / odds)}"
 
 
-def _two_digits(number: float, *, up: bool = True) -> str:
+def _two_digits(number: float) -> str:
     scale = 10.0 ** (math.floor(math.log10(number)) - 1)
-    rounded = round(number / scale, 6)
-    shown = (math.ceil(rounded) if up and number >= 100 else round(rounded)) * scale
-    return f"{shown:.10g}"
+    return f"{round(number / scale) * scale:.10g}"

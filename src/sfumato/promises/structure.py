@@ -6,17 +6,18 @@ it, and x2 at least ``low`` on it, then ``Q(y|x)/Q(y|x2) ≤ (high + c)/(low + c
 
 So a context is kept when (1) every two symbols with a finite promise share a range, (2) the symbol that owes
 the promise has no report of its own, and (3) ``high ≤ e^ε low``. What the rows hold is claimed as data
-(``RowClass``) and re-checked here, on all rows of up to 512 symbols and on 1000 random rows of larger domains.
+(``RowClass``) and re-checked here, on all rows of up to 1000 symbols and on 1000 random rows of larger domains.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.arrays import Booleans, Symbols
-from sfumato.contexts import Blocks, Context, HighLow, Uniform
+from sfumato.contexts import Blocks, Context, ContextSum, HighLow, Uniform
 from sfumato.errors import NoClosedForm, PrivacyViolation
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.row_class import RowClass
@@ -24,36 +25,36 @@ from sfumato.promises.tightest import Tightest, violation
 from sfumato.randomness.odds import within_odds
 from sfumato.randomness.words import SystemWords
 
-__all__ = ["ALL_ROWS", "RANDOM_ROWS", "tightest_by_structure"]
+__all__ = ["RANDOM_ROWS", "tightest_by_structure"]
 
-ALL_ROWS = 512
 RANDOM_ROWS = 1000
 
 
 def tightest_by_structure(
     mechanism: Mechanism, context: Context, classes: tuple[RowClass, ...]
 ) -> tuple[Tightest | None, int]:
-    """The tightest place and the number of rows that were looked at; raises ``PrivacyViolation``."""
+    """The tightest place and the number of rows that were looked at; raises ``PrivacyViolation``.
+
+    The odds of the place are those of its class, ``high : low``: leftover words can only make the real ones smaller.
+    """
     if not classes:
         raise NoClosedForm("this mechanism has no structure to argue from and is too large to enumerate.")
     rows = _rows_to_check(mechanism.inputs)
-    _check_rows(mechanism, classes, rows)
+    _check_claims(mechanism, classes, rows)
     promise = _promise(context)
-    _demand_shared_ranges(mechanism, classes, promise)
+    _demand_shared_ranges(mechanism, context, classes, promise)
     places = [
-        place
+        _tightest(mechanism, context, claim, int(owing[0]), epsilon, promise)
         for claim in classes
         for number, epsilon in enumerate(promise.epsilons)
-        if (
-            place := _tightest(mechanism, claim, claim.symbols[promise.owed[claim.symbols] == number], epsilon, promise)
-        )
+        if (owing := claim.symbols[promise.owed[claim.symbols] == number]).size
     ]
     return min(places, key=lambda place: float(place.promised) - place.realised, default=None), rows.size
 
 
 @dataclass(frozen=True)
 class _Promise:
-    """Symbol x owes ``epsilons[owed[x]]`` (nothing if −1) to the other symbols of its group."""
+    """Symbol x owes ``epsilons[owed[x]]`` (nothing if −1) to other symbols of its group."""
 
     epsilons: list[Fraction]
     owed: NDArray[np.int64]
@@ -61,49 +62,72 @@ class _Promise:
 
 
 def _rows_to_check(inputs: int) -> Symbols:
-    if inputs <= ALL_ROWS:
+    if inputs <= RANDOM_ROWS:
         return np.arange(inputs)
-    return (SystemWords().take(RANDOM_ROWS)[:, 0] % np.uint64(inputs)).astype(np.int64)
+    drawn = SystemWords().take(inputs)[:, 0]
+    return np.sort(np.argpartition(drawn, RANDOM_ROWS)[:RANDOM_ROWS])
 
 
-def _check_rows(mechanism: Mechanism, classes: tuple[RowClass, ...], rows: Symbols) -> None:
+def _check_claims(mechanism: Mechanism, classes: tuple[RowClass, ...], rows: Symbols) -> None:
+    """Every symbol is in one class, every class makes a channel, and the rows looked at are as their class says."""
     class_of = np.full(mechanism.inputs, -1, dtype=np.int64)
     first_of = np.zeros(mechanism.inputs, dtype=np.int64)
     for number, claim in enumerate(classes):
         class_of[claim.symbols], first_of[claim.symbols] = number, claim.first
+    covered = sum(claim.symbols.size for claim in classes) == mechanism.inputs
+    if (class_of < 0).any() or not covered:
+        raise _unfounded(int(np.argmin(class_of)), 0)
     for x in rows.tolist():
         levels, which = mechanism.levels(x)
-        claim = classes[class_of[x]]
-        if class_of[x] < 0 or not claim.describes(levels, which, int(first_of[x])):
-            raise PrivacyViolation(
-                f"the row of symbol {x} is not what the mechanism claims of it, so nothing can be argued from the "
-                "claim. The mechanism must not be used.",
-                x=x,
-                x2=x,
-                output=int(first_of[x]),
-            )
+        claim, first = classes[class_of[x]], int(first_of[x])
+        whole = claim.is_channel(mechanism.denominator) and 0 <= first <= mechanism.outputs - claim.outputs
+        if not whole or not claim.describes(levels, which, first):
+            raise _unfounded(x, first)
+
+
+def _unfounded(x: int, first: int) -> PrivacyViolation:
+    message = (
+        f"the row of symbol {x} is not what the mechanism claims of it, so nothing can be argued from the claim. "
+        "The mechanism must not be used."
+    )
+    return PrivacyViolation(message, x=x, x2=x, output=first)
 
 
 def _promise(context: Context) -> _Promise:
-    """A context as one ε per symbol, owed to a group.
+    """A context as one ε per symbol, owed to others of a group.
 
-    For a written-out matrix: each row's least finite entry, owed to everybody who can be reached over finite
-    entries. That is no more than it promises wherever two symbols of a code are as far apart as any two.
+    Structured contexts, and sums of them, have one ε. For a written-out matrix it is each row's least finite entry,
+    and the group everybody who can be reached over finite entries: two symbols that favour different outputs of a
+    code are as far apart as any two, so nothing is asked for that the matrix does not need.
     """
-    one_group = np.zeros(context.size, dtype=np.int64)
-    if isinstance(context, Uniform | HighLow | Blocks):
-        group_of = context.block_of if isinstance(context, Blocks) else one_group
-        owes = context.is_sensitive if isinstance(context, HighLow) else np.ones(context.size, dtype=np.bool_)
-        owes = owes & (np.bincount(group_of)[group_of] > 1)
-        epsilon = context.exact_inside
-        finite = isinstance(epsilon, Fraction)
-        return _Promise([Fraction(epsilon)] if finite else [], np.where(owes & finite, 0, -1), group_of)
+    terms = context.terms if isinstance(context, ContextSum) else (context,)
+    if all(isinstance(term, Uniform | HighLow | Blocks) for term in terms):
+        return _structured_promise(terms)
     exact = context.exact_matrix()
-    off_diagonal = exact.numerators + np.where(np.eye(context.size, dtype=np.bool_), exact.infinite, 0)
-    least = off_diagonal.min(axis=1)
+    least = exact.off_diagonal().min(axis=1)
     values, owed = np.unique(np.where(least >= exact.infinite, -1, least), return_inverse=True)
     epsilons = [Fraction(int(value), exact.denominator) for value in values.tolist() if value >= 0]
-    return _Promise(epsilons, owed - int(values[0] < 0), _components(off_diagonal < exact.infinite))
+    return _Promise(epsilons, owed - int(values[0] < 0), _components(exact.off_diagonal() < exact.infinite))
+
+
+def _structured_promise(terms: tuple[Context, ...]) -> _Promise:
+    """A pair is promised something exactly where every term promises something; then the ε add up."""
+    k = terms[0].size
+    owes, groups, total = np.ones(k, dtype=np.bool_), np.zeros((k, 0), dtype=np.int64), Fraction(0)
+    for term in terms:
+        if isinstance(term, HighLow):
+            owes = owes & term.is_sensitive
+        if isinstance(term, Blocks):
+            groups = np.column_stack([groups, term.block_of])
+        epsilon = getattr(term, "exact_inside", inf)
+        if isinstance(epsilon, float):
+            return _Promise([], np.full(k, -1), np.zeros(k, dtype=np.int64))
+        total += epsilon
+    group_of = np.zeros(k, dtype=np.int64)
+    if groups.shape[1]:
+        group_of = np.unique(groups, axis=0, return_inverse=True)[1].reshape(k)
+    owes = owes & (np.bincount(group_of)[group_of] > 1)
+    return _Promise([total], np.where(owes, 0, -1), group_of)
 
 
 def _components(linked: Booleans) -> Symbols:
@@ -113,7 +137,9 @@ def _components(linked: Booleans) -> Symbols:
     return group_of.astype(np.int64)
 
 
-def _demand_shared_ranges(mechanism: Mechanism, classes: tuple[RowClass, ...], promise: _Promise) -> None:
+def _demand_shared_ranges(
+    mechanism: Mechanism, context: Context, classes: tuple[RowClass, ...], promise: _Promise
+) -> None:
     """Premise (1): a group in which somebody owes a promise has one range, one ``low``, one leftover."""
     shape_of: dict[tuple[int, int, int], int] = {}
     range_of = np.zeros((mechanism.inputs, 2), dtype=np.int64)
@@ -123,28 +149,25 @@ def _demand_shared_ranges(mechanism: Mechanism, classes: tuple[RowClass, ...], p
     owing, group_of = np.flatnonzero(promise.owed >= 0), promise.group_of
     leader = np.arange(mechanism.inputs)
     leader[group_of[owing]] = owing
-    apart = np.flatnonzero((range_of != range_of[leader[group_of]]).any(axis=1) & np.isin(group_of, group_of[owing]))
-    if apart.size:
-        x = int(leader[group_of[apart[0]]])
-        raise violation(_witness(mechanism, x, int(apart[0]), promise.epsilons[promise.owed[x]]))
+    apart = (range_of != range_of[leader[group_of]]).any(axis=1) & np.isin(group_of, group_of[owing])
+    # Ranges are equal or not, so somewhere on the way between two that differ a promise joins two that differ.
+    for x in owing[np.isin(group_of[owing], group_of[apart])].tolist():
+        for x2 in np.flatnonzero((group_of == group_of[x]) & (range_of != range_of[x]).any(axis=1)).tolist():
+            epsilon = context.exact_epsilon(x, x2)
+            if isinstance(epsilon, Fraction):
+                raise violation(_witness(mechanism, x, x2, epsilon))
 
 
 def _tightest(
-    mechanism: Mechanism, claim: RowClass, owing: Symbols, epsilon: Fraction, promise: _Promise
-) -> Tightest | None:
-    """Premises (2) and (3) for the symbols of a class that owe ε."""
-    if owing.size == 0:
-        return None
-    x = int(owing[0])
-    place = _witness(mechanism, x, _peer(promise.group_of, x), epsilon)
+    mechanism: Mechanism, context: Context, claim: RowClass, x: int, epsilon: Fraction, promise: _Promise
+) -> Tightest:
+    """Premises (2) and (3) for the symbols of a class that owe ε, shown at one of them."""
+    peers = (x2 for x2 in np.flatnonzero(promise.group_of == promise.group_of[x]).tolist() if x2 != x)
+    x2 = next(x2 for x2 in peers if context.exact_epsilon(x, x2) == epsilon)
+    place = _witness(mechanism, x, x2, epsilon)
     if claim.own or not within_odds(claim.high, claim.low, epsilon):
         raise violation(place)
-    return place
-
-
-def _peer(group_of: NDArray[np.int64], x: int) -> int:
-    """The first other symbol of x's group."""
-    return next(x2 for x2 in np.flatnonzero(group_of == group_of[x])[:2].tolist() if x2 != x)
+    return replace(place, high=claim.high, low=claim.low)
 
 
 def _witness(mechanism: Mechanism, x: int, x2: int, epsilon: Fraction) -> Tightest:

@@ -3,11 +3,14 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sfumato.canonical import Json, decimal_text
 from sfumato.errors import PrivacyViolation
 from sfumato.randomness.odds import epsilon_of_odds
 
-__all__ = ["Tightest", "violation"]
+__all__ = ["Tightest", "no_channel", "sums_to", "violation"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,18 @@ class Tightest:
             "low": str(self.low),
             "promised": decimal_text(self.promised),
         }
+
+
+def sums_to(levels: list[int], which: NDArray[np.intp], total: int) -> bool:
+    """Whether a row in compact form has no negative entry and adds up to ``total``."""
+    counts = np.bincount(which, minlength=len(levels)).tolist()
+    return min(levels) >= 0 and sum(level * count for level, count in zip(levels, counts, strict=True)) == total
+
+
+def no_channel(x: int) -> PrivacyViolation:
+    """The error for a row that does not add up: nothing can be promised of it."""
+    message = f"the row of symbol {x} does not add up to the number of draws. The mechanism must not be used."
+    return PrivacyViolation(message, x=x, x2=x, output=0)
 
 
 def violation(place: Tightest) -> PrivacyViolation:

@@ -48,6 +48,8 @@ def exact_number(value: object, name: str) -> Epsilon:
         exact = Fraction(int(value.numerator), int(value.denominator))
         _check_size(exact, name)
         return exact
+    if isinstance(value, str) and "/" in value and len(value) <= _LONGEST:
+        return _quotient(value, name)
     text = value if isinstance(value, str) else str(value if isinstance(value, Decimal) else float(value))
     try:
         decimal = Decimal(text) if len(text) <= _LONGEST else None
@@ -153,7 +155,8 @@ def within_odds(high: int, low: int, epsilon: Epsilon) -> bool:
         return True
     if low == 0 or epsilon == 0:
         return False
-    if high <= low << int(epsilon * Fraction(1442, 1000)):  # e > 2^1.442, so e^ε is at least that power of two
+    power = int(epsilon * Fraction(1442, 1000))  # e > 2^1.442, so e^ε is at least 2^power
+    if power >= high.bit_length() or high <= low << power:
         return True
     bits = _START_BITS
     while True:
@@ -181,6 +184,16 @@ def epsilon_of_odds(high: int, low: int) -> float:
     while not within_odds(high, low, Fraction(repr(guess))):
         guess = math.nextafter(guess, math.inf)
     return guess
+
+
+def _quotient(text: str, name: str) -> Fraction:
+    """``p/q`` in digits, as exact numbers that are no decimals are written."""
+    p, _, q = text.partition("/")
+    if not (p.isascii() and p.isdigit() and q.isascii() and q.isdigit() and int(q)):
+        raise InvalidContext(f"{name} must be a decimal number, a fraction p/q, or inf.")
+    exact = Fraction(int(p), int(q))
+    _check_size(exact, name)
+    return exact
 
 
 def _check_size(number: Fraction, name: str) -> None:

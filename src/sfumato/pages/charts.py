@@ -1,0 +1,237 @@
+"""The figures, in one quiet style: what is promised, and what was learned. Needs the ``charts`` extra."""
+
+import math
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sfumato.arrays import Booleans, Floats
+from sfumato.contexts import Context
+from sfumato.domains import GridDomain, Label
+from sfumato.errors import InvalidContext, MissingExtra
+from sfumato.estimation import Estimate
+from sfumato.pages.cells import cells_to_draw, decades_of, logarithms, stretch_of
+from sfumato.pages.numbers import epsilon_text, factor_text, percent_text
+from sfumato.pages.png import save_png
+from sfumato.pages.style import (
+    BAR,
+    FAINT,
+    FREE,
+    INK,
+    LONGEST_LABEL,
+    MAPPED,
+    MOST_BARS,
+    PALE,
+    PROMISED,
+    WHISKER,
+    most_frequent,
+    places_for,
+    short_label,
+)
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure  # type: ignore[import-untyped]
+
+__all__ = ["LARGEST_HEATMAP", "estimate_bars", "grid_map", "privacy_heatmap", "save_png"]
+
+LARGEST_HEATMAP = 30
+"""A picture of E is drawn up to this many symbols; a number stands in each square up to twelve."""
+
+_WRITTEN = 12
+
+
+def estimate_bars(estimate: Estimate) -> "Figure":
+    """The most frequent symbols: bars for the decoded picture, whiskers for the unbiased estimate's 95 % interval."""
+    go = _plotly()
+    shown = most_frequent(estimate, MOST_BARS)
+    low, high = (bound[shown] for bound in estimate.interval(0.95))
+    rows, bars, middle = (
+        np.arange(shown.size),
+        estimate.frequencies[shown],
+        np.clip(estimate.unbiased[shown], low, high),
+    )
+    names = [estimate.labels[int(x)] for x in shown]
+    places = places_for(estimate)
+    told = [
+        f"<b>{_marked(name, 120)}</b><br>decoded {percent_text(estimate.frequencies[x], places)}<br>unbiased "
+        f"{percent_text(estimate.unbiased[x], places)}, 95 % interval {percent_text(a, places)} to "
+        f"{percent_text(b, places)}"
+        for name, x, a, b in zip(names, shown, low, high, strict=True)
+    ]
+    hover: dict[str, Any] = {"hovertext": told, "hoverinfo": "text"}
+    figure = go.Figure(layout=_layout())
+    figure.add_bar(x=_list(bars), y=_list(rows), orientation="h", name="decoded picture", marker_color=BAR, **hover)
+    figure.add_scatter(
+        x=_list(middle),
+        y=_list(rows),
+        mode="markers",
+        name="unbiased estimate, 95 % interval",
+        marker={"color": WHISKER, "size": 6, "symbol": "diamond"},
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "array": _list(high - middle),
+            "arrayminus": _list(middle - low),
+            "color": WHISKER,
+            "thickness": 1.6,
+            "width": 4,
+        },
+        **hover,
+    )
+    ticks = {"tickvals": _list(rows), "ticktext": [_marked(name, LONGEST_LABEL) for name in names]}
+    span = min(float(max(high.max(), bars.max())) * 1.03, 1.02)
+    figure.update_yaxes(**ticks, range=[shown.size - 0.4, -0.6], showgrid=False, automargin=True)
+    figure.update_xaxes(tickformat=".3~p", range=[0, span], nticks=7, tickangle=0)
+    legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom", "traceorder": "normal"}
+    short = {"ticktext": [_marked(name, 14) for name in names]}
+    meta = {"narrow": {"xaxis": {"nticks": 4}, "yaxis": short}}
+    figure.update_layout(height=110 + 26 * shown.size, bargap=0.35, legend=legend, margin={"t": 46, "b": 36}, meta=meta)
+    return figure
+
+
+def grid_map(grid: GridDomain, frequencies: Floats) -> "Figure":
+    """The cells of a grid, coloured by the logarithm of their frequency; empty where it is nought.
+
+    Degrees of longitude are drawn as long as they are in the middle of the map. Maps of more than 100,000 cells are
+    drawn with neighbouring cells added up. ``other`` is no place and is left out.
+    """
+    go = _plotly()
+    shares, rows, columns, step = cells_to_draw(grid, frequencies)
+    z, bottom, top = logarithms(shares)
+    texts = [[f"{row},{column}" for column in columns] for row in rows]
+    told = [[f"{t}<br>{100 * s:.3g} %" for t, s in zip(*pair, strict=True)] for pair in zip(texts, shares, strict=True)]
+    decades = decades_of(bottom, top)
+    figure = go.Figure(layout=_layout())
+    figure.add_heatmap(
+        z=z.astype(np.float32),
+        x=_list(np.array(columns, dtype=np.float64) + step / 2),
+        y=_list(np.array(rows, dtype=np.float64) + step / 2),
+        text=told,
+        hovertemplate="%{text}<extra></extra>",
+        colorscale=_scale(MAPPED, 0, 0.4, 0.75, 1),
+        zmin=bottom,
+        zmax=top,
+        colorbar={
+            "orientation": "h",
+            "y": -0.1,
+            "yanchor": "top",
+            "thickness": 10,
+            "outlinewidth": 0,
+            "tickvals": decades,
+            "ticktext": [f"{100 * 10.0**decade:.2g} %" for decade in decades],
+            "title": {"text": "share of people, logarithmic", "side": "top", "font": {"size": 12}},
+        },
+    )
+    stretch = stretch_of(grid)
+    height, width = len(rows) * step * stretch, len(columns) * step
+    figure.update_xaxes(showgrid=False, ticksuffix="°", constrain="domain", nticks=8, tickangle=0)
+    figure.update_yaxes(showgrid=False, ticksuffix="°", scaleanchor="x", scaleratio=stretch, constrain="domain")
+    meta = {"aspect": height / width, "rows": rows, "columns": columns, "narrow": {"xaxis": {"nticks": 4}}}
+    figure.update_layout(plot_bgcolor=FREE, meta=meta, margin={"t": 10, "b": 90, "l": 50}, height=520)
+    return figure
+
+
+def privacy_heatmap(context: Context) -> "Figure":
+    """E as a picture: the darker a square, the harder its two answers are to tell apart; ∞ promises nothing."""
+    go = _plotly()
+    k = context.size
+    if k > LARGEST_HEATMAP:
+        raise InvalidContext(f"a picture of E is drawn up to {LARGEST_HEATMAP} symbols; this context has {k}.")
+    E, labels = context.matrix(), context.domain.labels
+    promised = np.isfinite(E) & ~np.eye(k, dtype=np.bool_)
+    figure = go.Figure(layout=_layout())
+    layers = (
+        (np.where(promised, np.nan, 0.0), [[0, FREE], [1, FREE]], FAINT),
+        (np.where(promised, E, np.nan), _scale(PROMISED, 0, 0.5, 1), None),
+    )
+    for z, scale, ink in layers:
+        figure.add_heatmap(
+            z=[[None if math.isnan(entry) else entry for entry in row] for row in z.tolist()],
+            text=_written(E, np.isfinite(z)) if k <= _WRITTEN else None,
+            texttemplate="%{text}" if k <= _WRITTEN else None,
+            textfont={"color": ink, "size": 13} if ink else {"size": 13},
+            hovertext=_told(context, np.isfinite(z)),
+            hoverinfo="text",
+            colorscale=scale,
+            zmin=0,
+            zmax=max(4.0, float(E[promised].max(initial=0.0))),
+            showscale=False,
+            xgap=2,
+            ygap=2,
+        )
+    ticks = {"tickvals": list(range(k)), "ticktext": [_marked(name, 18) for name in labels], "showgrid": False}
+    figure.update_xaxes(**ticks, side="top", title="… against this one", constrain="domain", automargin=True)
+    figure.update_yaxes(
+        **ticks,
+        title="odds of this answer …",
+        autorange="reversed",
+        scaleanchor="x",
+        constrain="domain",
+        automargin=True,
+    )
+    short = [_marked(name, 9) for name in labels]
+    meta = {"square": True, "narrow": {"xaxis": {"ticktext": short}, "yaxis": {"ticktext": short}}}
+    figure.update_layout(height=150 + max(24, 64 - 5 * k) * k, margin={"t": 70, "b": 10, "r": 20}, meta=meta)
+    return figure
+
+
+def _written(E: Floats, where: Booleans) -> list[list[str]]:
+    """The number in each square, for the squares of one layer."""
+    k = len(E)
+    texts = [[epsilon_text(entry).removeprefix("≈ ") for entry in row] for row in E.tolist()]
+    return [[("–" if x == x2 else texts[x][x2]) if where[x, x2] else "" for x2 in range(k)] for x in range(k)]
+
+
+def _told(context: Context, where: Booleans) -> list[list[str]]:
+    """What hovering over a square tells, for the squares of one layer."""
+    labels, E = context.domain.labels, context.matrix()
+    symbols = range(context.size)
+    return [
+        [_pair_told(labels[x], labels[x2], float(E[x, x2])) if where[x, x2] else "" for x2 in symbols] for x in symbols
+    ]
+
+
+def _pair_told(first: Label, second: Label, epsilon: float) -> str:
+    if first == second:
+        return f"{_marked(first, 60)}: the same answer"
+    pair = f"odds of <b>{_marked(first, 60)}</b> against <b>{_marked(second, 60)}</b><br>"
+    if math.isinf(epsilon):
+        return f"{pair}nothing is promised"
+    return f"{pair}from 1:1 to at most {factor_text(epsilon)}:1 (ε = {epsilon_text(epsilon)})"
+
+
+def _layout() -> dict[str, Any]:
+    axis = {"gridcolor": PALE, "zeroline": False, "linecolor": PALE, "tickcolor": PALE, "fixedrange": False}
+    return {
+        "template": "none",
+        "font": {"family": "system-ui, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif", "size": 13, "color": INK},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "margin": {"l": 10, "r": 16, "t": 20, "b": 40},
+        "xaxis": axis,
+        "yaxis": dict(axis),
+        "dragmode": False,
+        "hoverlabel": {"align": "left", "bgcolor": FREE, "bordercolor": FAINT, "font": {"color": INK}},
+    }
+
+
+def _scale(colours: tuple[str, ...], *places: float) -> list[list[object]]:
+    return [[place, colour] for place, colour in zip(places, colours, strict=True)]
+
+
+def _list(values: Any) -> list[float]:  # noqa: ANN401 - any array
+    return np.asarray(values).tolist()
+
+
+def _marked(label: Label, longest: int) -> str:
+    """A label that plotly shows as it is; it would take <b> and <a href> for marks."""
+    return escape(short_label(label, longest), quote=False)
+
+
+def _plotly() -> Any:  # noqa: ANN401 - plotly has no types
+    try:
+        import plotly.graph_objects as go  # type: ignore[import-untyped,unused-ignore]
+    except ImportError:
+        raise MissingExtra("charts need plotly: pip install 'sfumato[charts]'") from None
+    return go

@@ -1,0 +1,36 @@
+"""Words from a seed, for simulation alone: whoever knows the seed can undo every report."""
+
+import hashlib
+
+from sfumato.arrays import Words
+from sfumato.errors import InvalidContext
+from sfumato.randomness.words import words_from
+
+__all__ = ["SeededWords"]
+
+
+class SeededWords:
+    """The words of people ``position, position + 1, …`` of run ``run`` under ``seed``. NOT PRIVATE.
+
+    A person's words depend on the seed, the run and the person's row number in the whole input, so results do not
+    depend on chunks, workers or file formats.
+
+    >>> whole = SeededWords(1).take(5)
+    >>> bool((SeededWords(1, position=3).take(2) == whole[3:]).all())
+    True
+    """
+
+    def __init__(self, seed: int, *, run: int = 0, position: int = 0) -> None:
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+            raise InvalidContext("seed must be a whole number from 0 to 2^63 − 1.")
+        self._key = hashlib.sha256(f"sfumato/simulation/{seed}/{run}".encode()).digest()
+        self._position = position
+
+    def take(self, count: int) -> Words:
+        """The words of ``count`` further people, shape ``(count, 2)``."""
+        words = words_from(self._key, self._position, count)
+        self._position += count
+        return words
+
+    def __repr__(self) -> str:
+        return f"SeededWords(at position {self._position}, NOT PRIVATE: for simulation only)"

@@ -1,0 +1,179 @@
+"""Reading tables as a stream of Arrow batches, in constant memory. No error ever holds a value."""
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from sfumato.errors import InvalidTable
+
+__all__ = ["Table", "opened_table"]
+
+_PARQUET, _GZIP = b"PAR1", b"\x1f\x8b"
+_BATCH_ROWS = 2**16
+_CSV_BLOCK = 2**22
+
+
+class Table:
+    """An opened table: its column names, its metadata, and its rows as batches."""
+
+    def __init__(self, name: str, columns: list[str], batches: Any, metadata: Mapping[bytes, bytes]) -> None:  # noqa: ANN401
+        self.name, self.columns, self._batches, self.metadata = name, columns, batches, metadata
+
+    def batches(self, wanted: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
+        """The wanted columns, in batches."""
+        missing = [column for column in wanted if column not in self.columns]
+        if missing:
+            raise InvalidTable(f"{self.name} has no column {missing[0]!r}; found {_listed(self.columns)}.")
+        try:
+            yield from self._batches(wanted)
+        except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError, UnicodeDecodeError):
+            # Arrow's own messages quote what they could not read.
+            raise InvalidTable(
+                f"{self.name} cannot be read: its rows differ in length, its text is not UTF-8, or a column does not "
+                "hold what was asked for."
+            ) from None
+        except OSError:
+            raise InvalidTable(f"{self.name} cannot be read to its end: it is cut off or damaged.") from None
+
+
+@contextmanager
+def opened_table(path: str) -> Iterator[Table]:
+    """A CSV file, gzip or not, or a Parquet file, by its content; ``-`` is standard input."""
+    name = "standard input" if path == "-" else Path(path).name
+    with ExitStack() as stack:
+        try:
+            raw: BinaryIO = sys.stdin.buffer if path == "-" else stack.enter_context(_open(path))
+        except OSError as problem:
+            raise InvalidTable(f"{name} cannot be opened: {problem.strerror or problem}.") from None
+        head = _head(raw)
+        if not head:
+            raise InvalidTable(f"{name} is empty.")
+        if head.startswith(_PARQUET):
+            yield _parquet(name, _seekable(raw, stack))
+        else:
+            yield _csv(name, raw, gzipped=head.startswith(_GZIP))
+
+
+def _open(path: str) -> BinaryIO:
+    return Path(path).open("rb")
+
+
+def _head(raw: Any) -> bytes:  # noqa: ANN401
+    """The first bytes, left in place."""
+    return bytes(raw.peek(4)[:4])
+
+
+def _seekable(raw: BinaryIO, stack: ExitStack) -> BinaryIO:
+    """Parquet keeps its directory at the end: a pipe is laid down in a temporary file first."""
+    if raw.seekable():
+        return raw
+    spooled = stack.enter_context(tempfile.TemporaryFile())
+    shutil.copyfileobj(raw, spooled)
+    spooled.seek(0, os.SEEK_SET)
+    return spooled
+
+
+def _parquet(name: str, raw: BinaryIO) -> Table:
+    try:
+        file = pa.parquet.ParquetFile(raw)
+    except (pa.ArrowInvalid, OSError):
+        raise InvalidTable(f"{name} starts like Parquet but cannot be read: it is cut off or damaged.") from None
+    schema = file.schema_arrow
+
+    def batches(wanted: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
+        dictionaries = [
+            column for column, kind in wanted.items() if kind is None and pa.types.is_string(schema.field(column).type)
+        ]
+        source = pa.parquet.ParquetFile(raw, read_dictionary=dictionaries) if dictionaries else file
+        yield from source.iter_batches(batch_size=_BATCH_ROWS, columns=list(wanted))
+
+    return Table(name, list(schema.names), batches, schema.metadata or {})
+
+
+def _csv(name: str, raw: BinaryIO, *, gzipped: bool) -> Table:
+    stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "gzip") if gzipped else pa.PythonFile(raw, mode="r")
+    lines = _Lines(stream)
+    header = lines.header(name)
+
+    def batches(wanted: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
+        # Text unless a number is needed: Arrow must not guess types from the first rows. Nothing but an empty field
+        # is missing: a label may well be called "NA".
+        types = {column: pa.string() if kind is None else kind for column, kind in wanted.items()}
+        convert = pa.csv.ConvertOptions(
+            column_types=types, include_columns=list(types), null_values=[""], strings_can_be_null=True
+        )
+        read = pa.csv.ReadOptions(block_size=_CSV_BLOCK, column_names=header)
+        parse = pa.csv.ParseOptions(newlines_in_values=True)
+        with pa.csv.open_csv(lines, read_options=read, parse_options=parse, convert_options=convert) as reader:
+            yield from reader
+
+    return Table(name, header, batches, {})
+
+
+class _Lines:
+    """A byte stream whose first line has been taken off: the header is read before the columns are asked for."""
+
+    closed = False
+
+    def __init__(self, stream: Any) -> None:  # noqa: ANN401
+        self._stream, self._rest = stream, b""
+
+    def header(self, name: str) -> list[str]:
+        while b"\n" not in self._rest and len(self._rest) < _CSV_BLOCK:
+            more = self._more(name)
+            if not more:
+                break
+            self._rest += more
+        line, _, self._rest = self._rest.partition(b"\n")
+        try:
+            text = line.decode("utf-8-sig").rstrip("\r")
+        except UnicodeDecodeError:
+            raise InvalidTable(f"{name} must be text in UTF-8, or Parquet.") from None
+        import csv
+
+        columns = next(csv.reader([text]), [])
+        if not columns or len(set(columns)) != len(columns):
+            raise InvalidTable(f"{name} must start with a header of distinct column names.")
+        return columns
+
+    def _more(self, name: str) -> bytes:
+        try:
+            return bytes(self._stream.read(2**16))
+        except OSError:
+            raise InvalidTable(f"{name} cannot be read: it is cut off or damaged.") from None
+
+    def read(self, size: int = -1) -> bytes:
+        """The bytes after the header."""
+        if self._rest:
+            taken, self._rest = (self._rest, b"") if size < 0 else (self._rest[:size], self._rest[size:])
+            return taken
+        return bytes(self._stream.read(size))
+
+    def close(self) -> None:
+        """Nothing to close: the stream belongs to the caller."""
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def writable(self) -> bool:
+        """Never."""
+        return False
+
+    def seekable(self) -> bool:
+        """Never."""
+        return False
+
+
+def _listed(columns: list[str]) -> str:
+    shown = ", ".join(columns[:8])
+    return shown + (", …" if len(columns) > 8 else "")

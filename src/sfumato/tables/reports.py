@@ -1,0 +1,89 @@
+"""Report files: one column of integers that carries the fingerprint of its survey.
+
+Parquet: a column ``report`` (unsigned, 32 bits), the fingerprint in the file's metadata. CSV: one column whose header
+is ``report@<fingerprint>``. Files written under a seed carry ``simulated``: in the metadata, or as ``simulated@…``.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from sfumato.errors import InvalidTable, WrongSurvey
+from sfumato.files import whole_file
+from sfumato.survey.reports import Reports
+from sfumato.tables.read import Table, opened_table
+
+__all__ = ["ReportWriter", "report_batches", "report_writer"]
+
+_SURVEY, _SIMULATED = b"sfumato.survey", b"sfumato.simulated"
+
+
+class ReportWriter:
+    """Writes batches of reports to an open file, as Parquet or CSV."""
+
+    def __init__(self, sink: BinaryIO, fingerprint: str, *, as_csv: bool) -> None:
+        self._fingerprint = fingerprint
+        name = f"report@{fingerprint}" if as_csv else "report"
+        self._schema = pa.schema([(name, pa.uint32())], metadata={_SURVEY: fingerprint.encode()})
+        self._writer: Any
+        if as_csv:
+            self._writer = pa.csv.CSVWriter(sink, self._schema, write_options=pa.csv.WriteOptions(quoting_style="none"))
+        else:
+            self._writer = pa.parquet.ParquetWriter(sink, self._schema, compression="zstd", use_dictionary=False)
+
+    def write(self, numbers: NDArray[Any]) -> None:
+        """Add a batch."""
+        self._writer.write(pa.record_batch([pa.array(numbers, pa.uint32())], schema=self._schema))
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._writer.close()
+
+
+@contextmanager
+def report_writer(path: str, fingerprint: str) -> Iterator[ReportWriter]:
+    """A writer to a file that appears whole or not at all, by its ending (.csv or .parquet); ``-`` is CSV to a pipe."""
+    if path == "-":
+        writer = ReportWriter(sys.stdout.buffer, fingerprint, as_csv=True)
+        yield writer
+        writer.close()
+        return
+    if Path(path).suffix not in (".csv", ".parquet"):
+        raise InvalidTable(f"the output must end in .csv or .parquet, or be - for a pipe; found {Path(path).name}.")
+    with whole_file(path) as file:
+        writer = ReportWriter(file, fingerprint, as_csv=path.endswith(".csv"))
+        yield writer
+        writer.close()
+
+
+def report_batches(path: str, fingerprint: str) -> Iterator[Reports]:
+    """The reports of a file, batch by batch; a file of another survey, or a simulated one, is refused."""
+    with opened_table(path) as table:
+        column, found = _named(table)
+        if found != fingerprint:
+            raise WrongSurvey(f"{table.name} holds reports of survey {found[:12]}…; this one is {fingerprint[:12]}….")
+        for batch in table.batches({column: pa.uint32()}):
+            numbers = batch.column(0)
+            if numbers.null_count:
+                raise InvalidTable(f"{table.name}: a report is missing.")
+            yield Reports(numbers.to_numpy(zero_copy_only=False), fingerprint)
+
+
+def _named(table: Table) -> tuple[str, str]:
+    """The report column and the fingerprint that the file carries."""
+    if _SIMULATED in table.metadata:
+        raise WrongSurvey(f"{table.name} was made under a seed: it is a simulation, not private reports.")
+    if _SURVEY in table.metadata and "report" in table.columns:
+        return "report", table.metadata[_SURVEY].decode("ascii", "replace")
+    for column in table.columns:
+        kind, at, found = column.partition("@")
+        if at and kind == "report":
+            return column, found
+    raise InvalidTable(f"{table.name} is no report file: it has no column of reports that names its survey.")
