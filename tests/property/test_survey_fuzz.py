@@ -101,10 +101,14 @@ def test_parts_of_other_surveys(survey, data):
 # --- TOML -----------------------------------------------------------------------------------------
 
 WORDS = st.sampled_from(
-    """name title text contact minimum_reports repeat domain context mechanism kind labels file other size start south
-    north west east step resolution epsilon sensitive rows columns parents nearest column block_of distances matrix code
-    max_bits uniform high-low blocks metric range grid h3 best hadamard every distinct week once a b inf nan""".split()
-)
+    [
+        "name", "title", "text", "minimum_reports", "repeat", "domain", "context", "mechanism", "kind", "labels",
+        "file", "other", "size", "start", "south", "north", "west", "east", "step", "resolution", "epsilon",
+        "sensitive", "rows", "columns", "parents", "nearest", "column", "block_of", "distances", "matrix", "code",
+        "max_bits", "uniform", "high-low", "blocks", "metric", "range", "grid", "best", "hadamard", "every",
+        "distinct", "week", "once", "a", "b", "inf", "nan",
+    ]
+)  # fmt: skip
 TOML_LEAVES = st.one_of(
     WORDS.map(json.dumps),
     st.integers(-50, 50).map(str),
@@ -134,9 +138,8 @@ DOMAINS = st.sampled_from(
     ]
 )
 CONTEXTS = st.sampled_from(
-    ['kind = "uniform"\nepsilon = 1', 'kind = "high-low"\nepsilon = 1', 'kind = "blocks"\nepsilon = 1', 'kind = "matrix"',
-     'kind = "metric"\nepsilon = 1']
-)  # fmt: skip
+    [f'kind = "{kind}"\nepsilon = 1' for kind in ("uniform", "high-low", "blocks", "metric")] + ['kind = "matrix"']
+)
 
 
 @pytest.fixture(scope="module")

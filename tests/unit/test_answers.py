@@ -69,7 +69,7 @@ def _columns(answers):
     yield "Array", pa.array(answers)
     yield "large", pa.array(answers, pa.large_string() if isinstance(answers[0], str) else pa.int64())
     yield "ChunkedArray", pa.chunked_array([answers[:2], answers[2:3], answers[3:]])
-    yield "empty chunk", pa.chunked_array([pa.array(answers[:2]), pa.array(answers[:0]), pa.array(answers[2:])])
+    yield "empty chunk", pa.chunked_array([pa.array(answers[:2]), pa.array(answers[:2])[:0], pa.array(answers[2:])])
     yield "dictionary", pa.array(answers).dictionary_encode()
     yield (
         "dictionaries",

@@ -69,8 +69,8 @@ class BinaryResponse(TabledMechanism):
         made = cls.__new__(cls)
         made._promise(context, word_bits)
         IntegerChannel(rows, word_bits)
-        if [len(row) for row in rows] != [2, 2] or max(rows[0][1], rows[1][0]) >= made.denominator:
-            raise ContextMismatch("a binary response has two rows of two reports, and flips on fewer than all words.")
+        if [len(row) for row in rows] != [2, 2] or rows[0][1] + rows[1][0] >= made.denominator:
+            raise ContextMismatch("a binary response has two rows of two reports, and flips less often than not.")
         made._hold((rows[0][1], rows[1][0]))
         return made
 

@@ -99,9 +99,14 @@ class ComposedResponse(TabledMechanism):
 
     @cached_property
     def _share_of_first(self) -> Fraction:
-        """α = R2/(R1 + R2), the weight that two independent estimates of risks R1 and R2 deserve."""
+        """α = (R2 − T)/((R1 − T) + (R2 − T)), the best weight at uniform p.
+
+        Both reports speak of the same person, so the two estimates share the risk T = 1 − 1/k of drawing people;
+        only what randomising adds to it is independent.
+        """
         p = np.full(self.inputs, 1 / self.inputs)
-        first, second = self._first.risk(p), self._seconds[0].risk(p)
-        if first + second == 0:
+        shared = 1 - 1 / self.inputs
+        first, second = (max(each.risk(p) - shared, 0.0) for each in (self._first, self._seconds[0]))
+        if first + second <= 1e-12:
             return Fraction(1, 2)
         return Fraction(second / (first + second)).limit_denominator(1000)

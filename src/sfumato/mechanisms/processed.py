@@ -21,7 +21,8 @@ class ProcessedResponse(TabledMechanism):
 
     Guarantees: for every pair, ``Σ_y Q(y|x) W(z|y) ≤ e^E Σ_y Q(y|x2) W(z|y)`` because every term obeys it; this
     holds for the W of 2^B-ths that the second word really draws from, whatever its distance to the W asked for.
-    Cost per report: the mechanism's word and one more. Error: at least the mechanism's (data processing).
+    Cost per report: the mechanism's word and one more. Error: that of the least-variance
+    unbiased estimate at the uniform distribution.
     Reference: Acharya et al. (2020), Proposition 1.
     Proof: docs/proofs/processed.md.
 

@@ -36,11 +36,12 @@ class RowClass:
         raised, high = (0, code.low) if own else (code.raised, code.high)
         return cls(symbols, first, code.outputs, raised, high, code.low, code.leftover, own)
 
-    def is_channel(self, denominator: int) -> bool:
-        """Whether the integers can be those of a row, with ``high`` the highest: what the argument needs."""
+    def is_channel(self, denominator: int, outputs: int) -> bool:
+        """Whether the claim can be true of rows, with ``high`` the highest: what the argument needs."""
         whole = self.raised * self.high + (self.outputs - self.raised) * self.low + self.leftover + self.own
         ordered = 0 <= self.low <= self.high and 0 <= self.raised <= self.outputs
-        return whole == denominator and ordered and self.leftover >= 0 and self.own >= 0
+        inside = 0 <= int(self.first.min()) and int(self.first.max()) + self.outputs <= outputs
+        return whole == denominator and ordered and inside and self.leftover >= 0 and self.own >= 0
 
     def describes(self, levels: list[int], which: NDArray[np.intp], first: int) -> bool:
         """Whether a row in compact form is as claimed."""

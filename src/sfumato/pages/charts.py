@@ -225,8 +225,8 @@ def _list(values: Any) -> list[float]:  # noqa: ANN401 - any array
 
 
 def _marked(label: Label, longest: int) -> str:
-    """A label that plotly shows as it is; it would take <b> and <a href> for marks."""
-    return escape(short_label(label, longest), quote=False)
+    """A label that plotly shows as it is; it would take <b> and <a href> for marks, and $…$ for mathematics."""
+    return escape(short_label(label, longest), quote=False).replace("$", "&#36;")
 
 
 def _plotly() -> Any:  # noqa: ANN401 - plotly has no types

@@ -12,7 +12,7 @@ def compose(first: Mechanism, second: Mechanism | Callable[[int], Mechanism]) ->
     """The mechanism that answers twice; ``second`` may depend on the first report (adaptive composition).
 
     What it promises is the sum of the two contexts, and ``certify`` checks it like any other promise: a second
-    mechanism that breaks its context for a single first report is found.
+    mechanism that breaks its own for a single first report is found wherever the sum is broken by it.
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import BinaryResponse

@@ -77,12 +77,13 @@ def _check_claims(mechanism: Mechanism, classes: tuple[RowClass, ...], rows: Sym
     covered = sum(claim.symbols.size for claim in classes) == mechanism.inputs
     if (class_of < 0).any() or not covered:
         raise _unfounded(int(np.argmin(class_of)), 0)
+    for claim in classes:
+        if claim.symbols.size and not claim.is_channel(mechanism.denominator, mechanism.outputs):
+            raise _unfounded(int(claim.symbols[0]), 0)
     for x in rows.tolist():
         levels, which = mechanism.levels(x)
-        claim, first = classes[class_of[x]], int(first_of[x])
-        whole = claim.is_channel(mechanism.denominator) and 0 <= first <= mechanism.outputs - claim.outputs
-        if not whole or not claim.describes(levels, which, first):
-            raise _unfounded(x, first)
+        if not classes[class_of[x]].describes(levels, which, int(first_of[x])):
+            raise _unfounded(x, int(first_of[x]))
 
 
 def _unfounded(x: int, first: int) -> PrivacyViolation:

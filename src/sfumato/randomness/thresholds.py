@@ -35,7 +35,7 @@ def two_levels(outputs: int, raised: int, epsilon: Fraction, word_bits: int) -> 
     With ``Z = raised·e + outputs − raised`` there are two ways to round ``2^B/Z``, both private: down, with
     ``high = ⌊e · low⌋`` (better odds, up to Z leftover words), or up, with all remaining words on the raised
     outputs (``high ≤ 2^B e/Z ≤ e · low``; fewer than ``raised`` leftover words). The one that keeps more
-    contrast ``high − low`` is taken: the first unless ε is so large that ``low`` is a small number.
+    contrast ``high − low`` is taken.
 
     >>> two_levels(4, 1, Fraction(1), 12)
     TwoLevels(high=1946, low=716, leftover=2)

@@ -1,0 +1,72 @@
+"""Surveys whose pages are looked at, and a real browser to look with."""
+
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.domains.partitions import grid_tiles
+from sfumato.randomness.words import words_from
+from sfumato.survey.reports import Reports
+
+HOSTILE = "</script><script>alert(1)</script>\"'<img src=x onerror=alert(2)>&amp;"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-quic",
+]
+
+
+def answered(survey, symbols):
+    """A survey with its certificate and the estimate from people with these symbols, the same every time."""
+    mechanism = survey.mechanism
+    words = words_from(bytes(32), 0, len(symbols))[:, : mechanism.words]
+    tally = survey.tally(Reports(mechanism.reports_from(symbols, words), survey.fingerprint))
+    return SimpleNamespace(survey=survey, estimate=survey.estimate(tally), certificate=survey.certify())
+
+
+@pytest.fixture(scope="session")
+def lunch():
+    """Five places, two of them sensitive, 20,000 people."""
+    context = sf.HighLow(["park", "café", "clinic", "bar", "office"], ["clinic", "bar"], 1)
+    people = np.repeat(np.arange(5), [9000, 6200, 1400, 1000, 2400])
+    return answered(sf.Survey("lunch-2026", context, title="Where did you have lunch?"), people)
+
+
+@pytest.fixture(scope="session")
+def hostile():
+    """Labels, a name and a title that would like to be more than text."""
+    context = sf.Uniform([HOSTILE, "<b>bold</b>", "$x^2$ %{y}", '<a href="https://example.com">a</a>'], 1)
+    survey = sf.Survey(HOSTILE[:90], context, title=HOSTILE)
+    return answered(survey, np.arange(4000) % 4)
+
+
+@pytest.fixture(scope="session")
+def checkins():
+    """The paper's grid, 43,750 cells in tiles, a skewed crowd."""
+    grid = sf.GridDomain(25, 50, -130, -60, 0.2)
+    survey = sf.Survey("checkins", sf.Blocks(grid_tiles(grid, 25, 70), 1, domain=grid))
+    generator = np.random.default_rng(1)
+    return answered(survey, np.minimum(generator.pareto(1.2, 200_000) * 50, 43_749).astype(np.int64))
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """The system's Chromium, driven by Playwright."""
+    found = shutil.which("chromium")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        found = None
+    if found is None:
+        pytest.skip("skipped: needs Chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        yield browser
+        browser.close()

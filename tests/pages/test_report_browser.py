@@ -1,0 +1,137 @@
+"""The report page in a real browser: drawn, sortable, quiet, and alone."""
+
+import pytest
+
+pytest.importorskip("plotly")
+
+from sfumato.pages import report_page
+
+
+@pytest.fixture
+def show(chromium, tmp_path):
+    """Open a case's page; whatever it complains about or asks for is written down."""
+    contexts = []
+
+    def opened(case, **options):
+        file = tmp_path / "report.html"
+        file.write_text(report_page(case.survey, case.estimate, case.certificate), encoding="utf-8")
+        contexts.append(chromium.new_context(**options))
+        page = contexts[-1].new_page()
+        page.complaints, page.requests = [], []
+        page.on("console", lambda message: page.complaints.append(message.text))
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.on("request", lambda request: page.requests.append(request.url))
+        page.goto(file.as_uri())
+        page.locator("#bars .main-svg").first.wait_for()  # the page forbids eval, so no wait_for_function
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+def labels(page):
+    return page.locator("#rows tbody tr:visible th").all_inner_texts()
+
+
+def sorts(page):
+    return [head.get_attribute("aria-sort") for head in page.locator("#rows th[scope=col]").all()]
+
+
+@pytest.mark.parametrize("case", ["lunch", "hostile", "checkins"])
+def test_the_page_is_drawn_without_complaint_and_asks_for_nothing(show, case, request):
+    page = show(request.getfixturevalue(case), viewport={"width": 1000, "height": 800})
+    for plot in page.locator(".plot").all():
+        box = plot.locator(".main-svg").first.bounding_box()
+        assert box["width"] > 300
+        assert box["height"] > 100
+    page.wait_for_timeout(300)
+    assert page.complaints == []
+    own = [url for url in page.requests if not url.startswith(("data:", "blob:"))]
+    assert len(own) == 1
+    assert own[0].startswith("file://")
+
+
+def test_bars_whiskers_and_squares_are_there(show, lunch):
+    page = show(lunch)
+    assert page.locator("#bars .bars .point").count() == 5
+    assert page.locator("#bars .errorbar").count() == 5
+    assert page.locator("#privacy .heatmaplayer image").count() == 2
+    assert "∞" in page.locator("#privacy .heatmaplayer").inner_html()
+
+
+def test_the_map_is_drawn_and_told_cell_by_cell(show, checkins):
+    page = show(checkins)
+    picture = page.evaluate("document.querySelector('#map .heatmaplayer image').href.baseVal")
+    assert picture.startswith("data:image/png")
+    assert len(picture) > 1000
+    assert page.evaluate("document.getElementById('map').data[0].text[1][1].split('<br>')[0]") == "25.2,-129.8"
+    told = page.evaluate("Math.max(...document.getElementById('map').data[0].z.flat().filter((z) => z === z))")
+    assert 10**told == pytest.approx(checkins.estimate.frequencies.max(), rel=1e-4)
+
+
+def test_the_table_sorts_on_click(show, lunch):
+    page = show(lunch)
+    assert labels(page) == ["park", "café", "office", "clinic", "bar"]
+    assert sorts(page) == ["none", "descending", "none", "none", "none"]
+    page.get_by_role("button", name="frequency").click()
+    assert labels(page) == ["bar", "clinic", "office", "café", "park"]
+    assert sorts(page)[1] == "ascending"
+    page.get_by_role("button", name="label").click()
+    assert labels(page) == ["bar", "café", "clinic", "office", "park"]
+    assert sorts(page) == ["ascending", "none", "none", "none", "none"]
+
+
+def test_the_table_sorts_from_the_keyboard(show, lunch):
+    page = show(lunch)
+    page.get_by_role("button", name="unbiased").focus()
+    page.keyboard.press("Enter")
+    assert sorts(page)[2] == "descending"
+    page.keyboard.press("Space")
+    assert sorts(page)[2] == "ascending"
+    assert labels(page)[-1] == "park"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert sorts(page) == ["none", "none", "none", "descending", "none"]
+
+
+def test_the_search_filters_and_says_how_many(show, lunch):
+    page = show(lunch)
+    page.get_by_label("Search labels").fill("CAFÉ")
+    assert labels(page) == ["café"]
+    assert page.locator("#found").inner_text() == "1 of 5 rows"
+    page.get_by_label("Search labels").fill("")
+    assert len(labels(page)) == 5
+
+
+def test_a_hostile_label_is_read_as_text(show, hostile):
+    page = show(hostile)
+    assert page.evaluate("document.querySelectorAll('img, a[href]').length") == 0
+    assert page.locator("h1").inner_text() == hostile.survey.title
+    assert "<b>bold</b>" in page.locator("#bars .yaxislayer-above").text_content()
+
+
+def test_dark_and_light_differ_and_switching_redraws(show, lunch):
+    page = show(lunch, color_scheme="dark")
+    paper = "getComputedStyle(document.body).backgroundColor"
+    ink = "getComputedStyle(document.querySelector('#bars .ytick text')).fill"
+    dark = page.evaluate(paper), page.evaluate(ink)
+    page.emulate_media(color_scheme="light")
+    page.wait_for_timeout(200)
+    assert page.evaluate(ink) != dark[1]
+    assert (dark[0], page.evaluate(paper)) == ("rgb(25, 24, 22)", "rgb(251, 250, 248)")
+    assert page.complaints == []
+
+
+@pytest.mark.parametrize("width", [360, 400, 1280])
+def test_nothing_runs_over_the_edge(show, lunch, width):
+    page = show(lunch, viewport={"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_printing_draws_light_charts_that_fit_the_paper(show, lunch):
+    page = show(lunch, color_scheme="dark")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("#bars .main-svg").first.bounding_box()["width"] == 680
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.complaints == []
