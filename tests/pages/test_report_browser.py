@@ -135,3 +135,17 @@ def test_printing_draws_light_charts_that_fit_the_paper(show, lunch):
     assert page.locator("#bars .main-svg").first.bounding_box()["width"] == 680
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     assert page.complaints == []
+
+
+def test_no_button_of_a_chart_leads_outside(show, checkins):
+    page = show(checkins)
+    titles = page.evaluate("[...document.querySelectorAll('.modebar-btn')].map((button) => button.dataset.title)")
+    assert {title.lower() for title in titles} == {"download plot as a png", "zoom", "pan", "reset axes"}
+    assert page.evaluate("document.getElementById('map')._context.plotlyServerURL") == ""
+
+
+def test_a_chart_can_be_taken_away_as_a_picture(show, lunch):
+    page = show(lunch)
+    picture = page.evaluate("Plotly.toImage(document.getElementById('bars'), {format: 'png', width: 600, height: 300})")
+    assert picture.startswith("data:image/png;base64,")
+    assert page.complaints == []

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from examples_of import every_mechanism_class
 
 PROOFS = Path(__file__).parents[2] / "docs" / "proofs"

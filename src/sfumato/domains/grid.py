@@ -1,9 +1,10 @@
 """A grid of latitudes and longitudes: a position becomes its cell, in integers of 1e-7 degree."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import overload
+from numbers import Real
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,9 +12,9 @@ from numpy.typing import ArrayLike
 from sfumato.arrays import Booleans, Floats, Symbols
 from sfumato.canonical import Json, decimal_text
 from sfumato.domains.domain import Domain, Label, checked_label, unknown_value
-from sfumato.errors import InvalidContext, InvalidSymbols
+from sfumato.errors import InvalidContext, InvalidSymbols, UnknownValue
 
-__all__ = ["GridDomain"]
+__all__ = ["GridDomain", "coordinates"]
 
 _UNITS = 10**7  # the finest step: a centimetre on the ground
 _LARGEST = 2**31
@@ -48,6 +49,8 @@ class GridDomain(Domain):
                 f"a grid has fewer than 2^31 cells; found {self._rows} × {self._columns}. Use a larger step."
             )
         self._other = None if other is None else checked_label(other, "other")
+        if self._other is not None and self._cell_of(self._other) is not None:
+            raise InvalidContext(f"other must not be the label of a cell; found {self._other!r}.")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -82,10 +85,17 @@ class GridDomain(Domain):
 
     def symbols(self, values: Iterable[object]) -> Symbols:
         """The cells of pairs (latitude, longitude)."""
-        pairs = np.asarray(values if isinstance(values, np.ndarray) else list(values), dtype=np.float64)
-        if pairs.ndim != 2 or pairs.shape[1] != 2:
+        pairs = list(values)
+        if any(not isinstance(pair, Sized) or isinstance(pair, str | bytes) or len(pair) != 2 for pair in pairs):
             raise InvalidSymbols("positions must be pairs (latitude, longitude), one per person.")
-        return self.symbols_at(pairs[:, 0], pairs[:, 1])
+        return self.symbols_at(*([pair[i] for pair in pairs] for i in (0, 1)))  # type: ignore[index]
+
+    def find(self, value: object) -> int:
+        """The cell of one pair (latitude, longitude): that of ``other`` if it lies outside, −1 if there is none."""
+        try:
+            return int(self.symbols([value])[0])
+        except (UnknownValue, InvalidSymbols):
+            return -1 if self._other is None else self.cells
 
     def label_symbols(self, labels: Iterable[Label], name: str) -> Symbols:
         """The symbols of cells that a *designer* wrote down, as in ``labels``."""
@@ -110,18 +120,22 @@ class GridDomain(Domain):
         return ",".join(decimal_text(Fraction(units, _UNITS)) for units in corner)
 
     def _label_symbol(self, label: Label, name: str) -> int:
-        if label == self._other:
-            return self.cells
+        cell = self.cells if label == self._other else self._cell_of(label)
+        if cell is None:
+            raise InvalidContext(f"{name} names {label!r}, which is not a cell of the grid (its south-western corner).")
+        return cell
+
+    def _cell_of(self, label: Label) -> int | None:
+        """The cell with that label."""
         try:
             latitude, longitude = (Decimal(part) for part in str(label).split(","))
             row = (int(latitude * _UNITS) - self._south) // self._step
             column = (int(longitude * _UNITS) - self._west) // self._step
-        except (ValueError, InvalidOperation, OverflowError):
-            row = column = -1
+        except (ValueError, ArithmeticError):
+            return None
         cell = row * self._columns + column
-        if not (0 <= row < self._rows and 0 <= column < self._columns) or self.corner(cell) != label:
-            raise InvalidContext(f"{name} names {label!r}, which is not a cell of the grid (its south-western corner).")
-        return cell
+        inside = 0 <= row < self._rows and 0 <= column < self._columns
+        return cell if inside and self.corner(cell) == label else None
 
     def __repr__(self) -> str:
         return f"GridDomain({self._rows} × {self._columns} cells of {decimal_text(Fraction(self._step, _UNITS))}°)"
@@ -175,11 +189,19 @@ def _cells(low: int, high: int, step: int, low_name: str, high_name: str, limit:
 
 def _index(degrees: ArrayLike, origin: int, step: int, count: int) -> tuple[Symbols, Booleans]:
     """The row or column of each coordinate, and whether it lies in the grid; NaN and infinities do not."""
-    try:
-        values = np.asarray(degrees, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidSymbols("latitudes and longitudes must be numbers of degrees.") from None
+    values = coordinates(degrees)
     usable = np.isfinite(values) & (np.abs(values) <= 360)
     units = np.floor(np.where(usable, values, 0.0) * _UNITS + 0.5).astype(np.int64)
     index = (units - origin) // step
     return index, usable & (index >= 0) & (index < count)
+
+
+def coordinates(degrees: ArrayLike) -> Floats:
+    """Degrees as floats; a missing one is NaN, and so lies nowhere. No error holds a value."""
+    if isinstance(degrees, np.ndarray) and degrees.dtype.kind in "iuf":
+        return degrees.astype(np.float64)
+    listed: list[Any] = [] if isinstance(degrees, str | bytes) or not isinstance(degrees, Iterable) else list(degrees)
+    numbers = all(value is None or (isinstance(value, Real) and not isinstance(value, bool)) for value in listed)
+    if not numbers or not isinstance(degrees, Iterable) or isinstance(degrees, str | bytes):
+        raise InvalidSymbols("latitudes and longitudes must be two rows of numbers of degrees.")
+    return np.array([np.nan if value is None else float(value) for value in listed], dtype=np.float64)

@@ -1,13 +1,16 @@
 """H3 cells: hexagons of about equal size, with parents that make natural blocks. Needs the ``geo`` extra."""
 
+import math
+from itertools import pairwise
 from types import ModuleType
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import Booleans, Floats, Symbols
+from sfumato.arrays import Floats, Symbols
 from sfumato.canonical import Json
 from sfumato.domains.domain import Domain, Label
+from sfumato.domains.grid import coordinates
 from sfumato.errors import InvalidContext, InvalidSymbols, MissingExtra
 
 __all__ = ["H3Domain"]
@@ -28,7 +31,9 @@ class H3Domain(Domain):
     def __init__(self, cells: object, *, other: Label | None = None) -> None:
         super().__init__(cells, other=other)
         h3 = _h3()
-        listed = [label for label in self.labels if label != self.other]
+        if self.other is not None and self.other != self.labels[-1]:
+            raise InvalidContext("other must not be one of the cells. Name it in words.")
+        listed = list(self.labels if self.other is None else self.labels[:-1])
         wrong = [label for label in listed if not isinstance(label, str) or not h3.is_valid_cell(label)]
         if wrong:
             raise InvalidContext(f"cells must be H3 indices as text; {wrong[0]!r} is none.")
@@ -48,11 +53,21 @@ class H3Domain(Domain):
             raise InvalidContext(f"resolution must lie in 0..15; found {resolution}.")
         if not (-90 <= south < north <= 90 and -180 <= west < east <= 180):
             raise InvalidContext("south must lie below north and west below east, in degrees.")
-        corners = [(south, west), (south, east), (north, east), (north, west)]
-        cells = sorted(h3.polygon_to_cells(h3.LatLngPoly(corners), resolution))
-        if not 0 < len(cells) <= _MOST_CELLS:
-            raise InvalidContext(f"the box holds {len(cells)} cells; choose another resolution or box.")
-        return cls(cells, other=other)
+        share = (math.sin(math.radians(north)) - math.sin(math.radians(south))) / 2 * (east - west) / 360
+        if share * h3.get_num_cells(resolution) > _MOST_CELLS:
+            raise InvalidContext(
+                f"the box holds more than {_MOST_CELLS} cells; choose a coarser resolution or a smaller box."
+            )
+        cells: set[str] = set()
+        # The library takes a polygon of more than half the globe for its outside: a wide box is filled in strips.
+        strips = math.ceil((east - west) / 60)
+        edges = [west + (east - west) * i / strips for i in range(strips + 1)]
+        for left, right in pairwise(edges):
+            corners = [(south, left), (south, right), (north, right), (north, left)]
+            cells.update(h3.polygon_to_cells(h3.LatLngPoly(corners), resolution))
+        if not cells:
+            raise InvalidContext("the box holds no cell's centre; choose a finer resolution or a larger box.")
+        return cls(sorted(cells), other=other)
 
     @property
     def resolution(self) -> int:
@@ -67,10 +82,11 @@ class H3Domain(Domain):
     def symbols_at(self, latitudes: ArrayLike, longitudes: ArrayLike) -> Symbols:
         """The cells of positions in degrees."""
         h3 = _h3()
-        pairs = np.column_stack([np.asarray(latitudes, dtype=np.float64), np.asarray(longitudes, dtype=np.float64)])
-        if pairs.ndim != 2:
+        latitude, longitude = coordinates(latitudes), coordinates(longitudes)
+        if latitude.shape != longitude.shape or latitude.ndim != 1:
             raise InvalidSymbols("latitudes and longitudes must be two rows of equal length.")
-        usable: Booleans = np.logical_and.reduce(np.isfinite(pairs) & (np.abs(pairs) <= (90, 180)), axis=1)
+        usable = (np.abs(latitude) <= 90) & (np.abs(longitude) <= 180)  # false for NaN
+        pairs = zip(latitude.tolist(), longitude.tolist(), strict=True)
         found = (
             h3.latlng_to_cell(*pair, self._resolution) if good else None
             for pair, good in zip(pairs, usable.tolist(), strict=True)

@@ -4,16 +4,19 @@ A symbol for ``other`` forms a block of its own: it says that somebody is elsewh
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.arrays import Floats, Symbols
-from sfumato.domains.grid import GridDomain
+from sfumato.domains.grid import GridDomain, coordinates
 from sfumato.domains.h3_cells import H3Domain
-from sfumato.errors import InvalidContext
+from sfumato.errors import InvalidContext, InvalidSymbols
 
 __all__ = ["grid_tiles", "h3_parents", "nearest_places"]
+
+_MILLIMETRE = 1.6e-10  # of the radius of the earth
 
 
 def grid_tiles(grid: GridDomain, rows: int, columns: int) -> Symbols:
@@ -44,13 +47,22 @@ def nearest_places(domain: GridDomain | H3Domain, latitudes: ArrayLike, longitud
     """
     from scipy.spatial import cKDTree
 
-    places = _on_the_globe(np.asarray(latitudes, dtype=np.float64), np.asarray(longitudes, dtype=np.float64))
-    if len(places) == 0 or not np.isfinite(places).all():
-        raise InvalidContext("places must be at least one pair of latitude and longitude, in degrees.")
-    _, first = np.unique(places, axis=0, return_index=True)
-    kept = np.sort(first)
-    _, nearest = cKDTree(places[kept]).query(_on_the_globe(*domain.centres()))
-    return _with_other(kept[nearest], domain.size)
+    try:
+        latitude, longitude = coordinates(latitudes), coordinates(longitudes)
+    except InvalidSymbols:
+        raise InvalidContext("places must be pairs of latitude and longitude, in degrees.") from None
+    if latitude.shape != longitude.shape or latitude.ndim != 1 or latitude.size == 0:
+        raise InvalidContext("places must be pairs of latitude and longitude: two rows of equal length.")
+    if not ((np.abs(latitude) <= 90) & (np.abs(longitude) <= 360)).all():  # false for NaN
+        raise InvalidContext("places must be pairs of latitude and longitude within ±90 and ±360 degrees.")
+    places, cells = _on_the_globe(latitude, longitude), _on_the_globe(*domain.centres())
+    tree = cKDTree(places)
+    found: Any = tree.query(cells, k=[1, 2])
+    distances, nearest = found[0], found[1][:, 0].astype(np.int64)
+    # Rounding must not decide between places at the same distance: the first of those within a millimetre counts.
+    for cell in np.flatnonzero(distances[:, 1] - distances[:, 0] < _MILLIMETRE).tolist():
+        nearest[cell] = min(tree.query_ball_point(cells[cell], distances[cell, 0] + _MILLIMETRE))
+    return _with_other(nearest, domain.size)
 
 
 def _parts(length: int, parts: int, name: str) -> Symbols:

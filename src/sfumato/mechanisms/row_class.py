@@ -40,7 +40,7 @@ class RowClass:
         """Whether the claim can be true of rows, with ``high`` the highest: what the argument needs."""
         whole = self.raised * self.high + (self.outputs - self.raised) * self.low + self.leftover + self.own
         ordered = 0 <= self.low <= self.high and 0 <= self.raised <= self.outputs
-        inside = 0 <= int(self.first.min()) and int(self.first.max()) + self.outputs <= outputs
+        inside = int(self.first.min()) >= 0 and int(self.first.max()) + self.outputs <= outputs
         return whole == denominator and ordered and inside and self.leftover >= 0 and self.own >= 0
 
     def describes(self, levels: list[int], which: NDArray[np.intp], first: int) -> bool:

@@ -114,13 +114,13 @@ def grid_map(grid: GridDomain, frequencies: Floats) -> "Figure":
         zmax=top,
         colorbar={
             "orientation": "h",
-            "y": -0.1,
-            "yanchor": "top",
+            "y": 0,
+            "yref": "container",
+            "yanchor": "bottom",
             "thickness": 10,
             "outlinewidth": 0,
             "tickvals": decades,
             "ticktext": [f"{100 * 10.0**decade:.2g} %" for decade in decades],
-            "title": {"text": "share of people, logarithmic", "side": "top", "font": {"size": 12}},
         },
     )
     stretch = stretch_of(grid)
@@ -128,7 +128,7 @@ def grid_map(grid: GridDomain, frequencies: Floats) -> "Figure":
     figure.update_xaxes(showgrid=False, ticksuffix="°", constrain="domain", nticks=8, tickangle=0)
     figure.update_yaxes(showgrid=False, ticksuffix="°", scaleanchor="x", scaleratio=stretch, constrain="domain")
     meta = {"aspect": height / width, "rows": rows, "columns": columns, "narrow": {"xaxis": {"nticks": 4}}}
-    figure.update_layout(plot_bgcolor=FREE, meta=meta, margin={"t": 10, "b": 90, "l": 50}, height=520)
+    figure.update_layout(plot_bgcolor=FREE, meta=meta, margin={"t": 10, "b": 70, "l": 50}, height=520)
     return figure
 
 
@@ -212,6 +212,7 @@ def _layout() -> dict[str, Any]:
         "xaxis": axis,
         "yaxis": dict(axis),
         "dragmode": False,
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": FAINT, "activecolor": INK},
         "hoverlabel": {"align": "left", "bgcolor": FREE, "bordercolor": FAINT, "font": {"color": INK}},
     }
 

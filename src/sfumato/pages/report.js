@@ -4,8 +4,9 @@
   const palette = JSON.parse(document.getElementById("dark").textContent);
   const scheme = window.matchMedia("(prefers-color-scheme: dark)");
   const config = {
-    responsive: true, displaylogo: false, displayModeBar: "hover", scrollZoom: false,
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
+    responsive: true, displaylogo: false, displayModeBar: "hover", scrollZoom: false, plotlyServerURL: "",
+    typesetMath: false,
+    modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],  /* these and no others: some lead outside */
   };
 
   /* Colours have a dark partner; nothing else in a figure is touched. */
@@ -37,7 +38,7 @@
       const {aspect, square, narrow} = figure.layout.meta ?? {};
       if (narrow && room < 560) for (const axis in narrow) Object.assign(figure.layout[axis], narrow[axis]);
       if (square) figure.layout.height = Math.min(figure.layout.height, room + 40);
-      if (aspect) figure.layout.height = Math.min(Math.max((room - 66) * aspect, 80), 900) + 100;
+      if (aspect) figure.layout.height = Math.min(Math.max((room - 66) * aspect, 80), 900) + 80;
       if (width) figure.layout.width = width;
       Plotly.react(place, figure.data, figure.layout, config);
     }

@@ -18,10 +18,10 @@ def symbols_of(domain: Domain, answers: Any) -> Symbols:  # noqa: ANN401 - anyth
 
     Positions (for grids) are pairs (latitude, longitude).
     """
-    if isinstance(answers, str | bytes) or not isinstance(answers, Iterable):
-        raise InvalidSymbols("answers must be a list or a column of values, one per person.")
     if hasattr(answers, "__arrow_c_stream__") or hasattr(answers, "__arrow_c_array__"):
         return symbols_of_column(domain, _arrow_column(answers))
+    if isinstance(answers, str | bytes) or not isinstance(answers, Iterable):
+        raise InvalidSymbols("answers must be a list or a column of values, one per person.")
     return domain.symbols(answers)
 
 
@@ -34,7 +34,10 @@ def symbols_of_column(domain: Domain, column: Any) -> Symbols:  # noqa: ANN401 -
     parts = [np.empty(0, dtype=np.int64)]
     done = 0
     for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
-        coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+        try:
+            coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            raise InvalidSymbols("answers must be a column of text or whole numbers.") from None
         parts.append(_coded_symbols(domain, coded.dictionary.to_pylist(), coded.indices, done, len(column)))
         done += len(chunk)
     return np.concatenate(parts)
@@ -46,7 +49,8 @@ def _coded_symbols(domain: Domain, values: list[object], indices: Any, before: i
     for i, value in enumerate(values):
         of_value[i] = domain.find(value)
     of_value[-1] = domain.find(None)
-    codes = indices.fill_null(len(values)).to_numpy(zero_copy_only=False).astype(np.int64)
+    # Widened first: a narrow index type may have no room for the code of missing values.
+    codes = indices.cast("int64").fill_null(len(values)).to_numpy(zero_copy_only=False)
     symbols = of_value[codes]
     if (symbols < 0).any():
         raise unknown_value(before + np.flatnonzero(symbols < 0), people)

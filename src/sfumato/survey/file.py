@@ -2,14 +2,17 @@
 
 import csv
 import gzip
+import io
+import itertools
 import tomllib
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from sfumato.contexts import Blocks, Context, HighLow, Metric, PrivacyMatrix, Uniform
 from sfumato.design import mechanism_for
@@ -20,8 +23,15 @@ from sfumato.mechanisms import Mechanism
 
 __all__ = ["Described", "read_toml"]
 
-Number = Decimal | int | str
+Number = Annotated[Any, BeforeValidator(lambda value: _number(value))]
 Text = str | int
+
+
+def _number(value: object) -> object:
+    """Numbers stay as they were typed; their range is the business of whoever uses them."""
+    if isinstance(value, bool) or not isinstance(value, Decimal | int | str):
+        raise ValueError("a number")  # noqa: TRY004 - what the schema library turns into a message
+    return value
 
 
 class _Section(BaseModel):
@@ -99,16 +109,28 @@ def read_toml(raw: bytes, folder: Path) -> Described:
     """Read a survey file; other files that it names are looked for beside it."""
     try:
         # Decimals stay as they were typed: 0.1 is one tenth.
-        data = tomllib.loads(raw.decode("utf-8-sig"), parse_float=Decimal)
+        data = tomllib.loads(raw.decode("utf-8-sig"), parse_float=_decimal)
     except UnicodeDecodeError:
         raise InvalidSurvey("a survey file must be text in UTF-8.") from None
     except tomllib.TOMLDecodeError as problem:
         raise InvalidSurvey(f"the survey file is not TOML: {problem}.") from None
+    except (RecursionError, ValueError, ArithmeticError):
+        raise InvalidSurvey(
+            "the survey file is not TOML that can be read: it is nested too deeply, or a number is too long."
+        ) from None
     try:
         file = _File.model_validate(data)
     except ValidationError as problem:
-        raise InvalidSurvey("\n".join(_in_words(error) for error in problem.errors())) from None
+        raise InvalidSurvey("\n".join(dict.fromkeys(_in_words(error) for error in problem.errors()))) from None
     return _described(file, folder)
+
+
+def _decimal(text: str) -> Decimal | str:
+    """A number as it was typed; one that no decimal can hold stays text, for its field to refuse."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return text
 
 
 def _described(file: _File, folder: Path) -> Described:
@@ -142,9 +164,16 @@ def _domain(given: _Domain, table: Mapping[str, Sequence[str]]) -> Domain:
     _only(given, "domain", (*edges, "resolution", "file", "other"))
     if given.file is not None:
         return H3Domain(table["label"], other=given.other)
-    box = {edge: float(_needed(getattr(given, edge), f"domain.{edge}", "degrees")) for edge in edges}
+    box = {edge: _degrees(getattr(given, edge), f"domain.{edge}") for edge in edges}
     resolution = _needed(given.resolution, "domain.resolution", "0 to 15, or file = a list of cells")
     return H3Domain.box(resolution, other=given.other, **box)
+
+
+def _degrees(value: Any, name: str) -> float:  # noqa: ANN401
+    try:
+        return float(_needed(value, name, "degrees"))
+    except ValueError:
+        raise InvalidSurvey(f"{name} must be a number of degrees; found text.") from None
 
 
 def _label_table(given: _Domain, folder: Path) -> Mapping[str, Sequence[str]]:
@@ -208,7 +237,9 @@ def _block_of(given: _Context, domain: Domain, table: Mapping[str, Sequence[str]
         return given.block_of
     if given.column is not None:
         blocks = list(_column(table, given.column, "context.column"))
-        return blocks + ["other"] * (domain.size - len(blocks))
+        # A symbol for `other` is not in the file: it gets a block of its own, named as no block of the file is.
+        own = next(name for name in map(str, itertools.count()) if name not in blocks)
+        return blocks + [own] * (domain.size - len(blocks))
     if given.parents is not None:
         if not isinstance(domain, H3Domain):
             raise InvalidSurvey("context.parents needs a domain of kind h3.")
@@ -237,7 +268,10 @@ def _matrix(given: list[list[Number]] | str, folder: Path, name: str) -> list[li
     if isinstance(given, list):
         return given
     with _opened(folder / given, name) as lines:
-        return [row for row in csv.reader(lines) if row]
+        try:
+            return [row for row in csv.reader(lines) if row]
+        except csv.Error as problem:
+            raise InvalidSurvey(f"{name}: {given} is not CSV: {problem}.") from None
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -275,11 +309,15 @@ class _opened:  # noqa: N801 - reads as a verb where it is used
         try:
             raw = self._path.read_bytes()
             raw = gzip.decompress(raw) if self._path.suffix == ".gz" else raw
-            return iter(raw.decode("utf-8-sig").splitlines(keepends=True))
+            return io.StringIO(raw.decode("utf-8-sig"), newline="")
         except UnicodeDecodeError:
             raise InvalidSurvey(f"{self._name}: {self._path.name} must be text in UTF-8.") from None
-        except (OSError, EOFError) as problem:
-            raise InvalidSurvey(f"{self._name}: {self._path.name} cannot be read ({problem}).") from None
+        except OSError as problem:
+            reason = problem.strerror or "it is damaged"
+            raise InvalidSurvey(f"{self._name}: {self._path.name} cannot be read: {reason}.") from None
+        except (EOFError, ValueError, zlib.error):
+            shown = self._path.name.replace("\0", "")
+            raise InvalidSurvey(f"{self._name}: {shown} cannot be read: it is damaged.") from None
 
     def __exit__(self, *_: object) -> None:
         return None
@@ -308,22 +346,53 @@ def _within(section: str, make: Any) -> Any:  # noqa: ANN401
         raise InvalidSurvey(f"{section}: {problem}") from problem
 
 
+_WANTED = {
+    "int_type": "a whole number",
+    "string_type": "text",
+    "list_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "value_error": "a number",
+}
+_FOUND = {
+    str: "text",
+    bool: "true or false",
+    int: "a whole number",
+    Decimal: "a decimal number",
+    list: "a list",
+    dict: "a table",
+}
+
+
 def _in_words(error: Any) -> str:  # noqa: ANN401
     """A message of the schema in the words of the file."""
-    field = ".".join(str(part) for part in error["loc"] if isinstance(part, str) and part.islower() and "[" not in part)
-    kind = error["type"]
+    path: list[str] = []
+    model: Any = _File
+    for part in error["loc"]:  # what follows the last field of the file are the schema's own alternatives
+        if not isinstance(part, str) or model is None:
+            break
+        path.append(part)
+        model = {"domain": _Domain, "context": _Context, "mechanism": _Mechanism}.get(part) if model is _File else None
+    field, kind = ".".join(path), error["type"]
     if kind == "missing":
-        return f"{field} is missing."
+        deeper = ".".join(
+            str(part) for part in error["loc"] if isinstance(part, str) and part.isidentifier() and part[0] != "_"
+        )
+        return f"{deeper if field == 'repeat' else field} is missing."
     if kind == "extra_forbidden":
         return f"{field} is not a field of a survey file; check its spelling."
-    if kind == "literal_error":
+    if kind == "literal_error" and field != "repeat":
         return f"{field} must be one of {error['ctx']['expected']}; found {error['input']!r}."
-    wanted = {
-        "int_type": "a whole number",
-        "string_type": "text",
-        "list_type": "a list",
-        "dict_type": "a table",
-        "model_type": "a table",
-        "is_instance_of": "a number",
-    }
-    return f"{field} must be {wanted.get(kind, error['msg'])}; found {type(error['input']).__name__}."
+    wanted = _UNIONS.get(field) or _WANTED.get(kind)
+    found = next((words for of, words in _FOUND.items() if isinstance(error["input"], of)), "something else")
+    return f"{field} must be {wanted or 'something else'}; found {found}."
+
+
+_UNIONS = {
+    "context.sensitive": 'a list of labels, or { column = "…" }',
+    "context.block_of": "a list of blocks in the order of labels, or a table from label to block",
+    "context.distances": "rows of numbers, or the name of a CSV file",
+    "context.matrix": "rows of numbers, or the name of a CSV file",
+    "domain.labels": "a list of text or whole numbers",
+    "repeat": '"once", or { every = "week", distinct = 3 }',
+}

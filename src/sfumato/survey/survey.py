@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.canonical import Json, canonical_bytes, fingerprint
-from sfumato.contexts import Context
+from sfumato.contexts import Context, ContextSum
 from sfumato.design import mechanism_for
 from sfumato.domains.domain import checked_label
 from sfumato.errors import InvalidContext, InvalidSurvey, NotEnoughReports, SfumatoError, WrongSurvey
@@ -28,8 +28,10 @@ from sfumato.tally import Tally
 __all__ = ["Survey"]
 
 _PERIODS = ("day", "week", "month", "year")
+_KINDS = ("binary", "table", "plain", "blocks", "high-low")
 _ABOUT = ("title", "text", "contact", "minimum_reports", "opens", "closes")
 _LARGEST_FILE = 2**28
+_UNMEANT = (SfumatoError, TypeError, LookupError, AttributeError, ValueError, ArithmeticError, MemoryError)
 
 
 class Survey:
@@ -64,11 +66,19 @@ class Survey:
         self._mechanism = mechanism_for(context) if mechanism is None else mechanism
         if self._mechanism.context.domain != context.domain:
             raise InvalidSurvey("the mechanism must be for the survey's domain.")
-        if isinstance(minimum_reports, bool) or not isinstance(minimum_reports, int) or minimum_reports < 0:
-            raise InvalidSurvey("minimum_reports must be a whole number of at least 0.")
+        if (
+            isinstance(minimum_reports, bool)
+            or not isinstance(minimum_reports, int)
+            or not 0 <= minimum_reports < 2**53
+        ):
+            raise InvalidSurvey("minimum_reports must be a whole number of at least 0, below 2^53.")
+        if isinstance(context, ContextSum) or self._mechanism.kind not in _KINDS:
+            raise InvalidSurvey(
+                "a survey promises one context through one mechanism; sums and compositions span several."
+            )
         texts = {"title": title, "text": text, "contact": contact, "opens": opens, "closes": closes}
-        if any(not isinstance(value, str) for value in texts.values()):
-            raise InvalidSurvey("title, text, contact, opens and closes must be text.")
+        if any(not isinstance(value, str) or not _is_utf8(value) for value in texts.values()):
+            raise InvalidSurvey("title, text, contact, opens and closes must be text that UTF-8 can hold.")
         self._about: dict[str, Json] = {**texts, "minimum_reports": minimum_reports}
         self._repeat = _checked_repeat(repeat)
 
@@ -150,28 +160,33 @@ class Survey:
     def of_resolved(cls, raw: bytes) -> Self:
         """The survey of a resolved file, with the integers that it holds."""
         try:
-            data = json.loads(raw)
+            data = json.loads(raw.decode("utf-8"))
         except (ValueError, RecursionError):
             raise InvalidSurvey("a resolved survey must be JSON in UTF-8.") from None
-        parts = fields_of(data, "a resolved survey", ("promise", "about"))
-        names = ("format", "name", "context", "mechanism", "mechanism_context", "repeat")
-        version = parts["promise"].get("format") if isinstance(parts["promise"], Mapping) else None
-        if version != FORMAT:
-            raise InvalidSurvey(f"promise.format must be {FORMAT}; this version reads no other.")
-        promise = fields_of(parts["promise"], "promise", names)
-        about = fields_of(parts["about"], "about", _ABOUT)
         try:
-            context = context_of(promise["context"])
-            own = promise["mechanism_context"]
-            mechanism = mechanism_of(promise["mechanism"], context if own is None else context_of(own))
-            made = cls(promise["name"], context, mechanism, repeat=promise["repeat"], **about)
+            made = cls._rebuilt(data)
+            whole = raw in (made.resolved(), made.resolved() + b"\n")
         except InvalidSurvey:
             raise
-        except (SfumatoError, TypeError, LookupError, AttributeError) as problem:
-            raise InvalidSurvey(f"the resolved survey cannot be meant: {problem}") from None
-        if canonical_bytes(data) != made.resolved():
+        except _UNMEANT as problem:
+            raise InvalidSurvey(f"the resolved survey cannot be meant: {problem or type(problem).__name__}") from None
+        if not whole:
             raise InvalidSurvey("the resolved survey is not in its canonical form. Resolve it again.")
         return made
+
+    @classmethod
+    def _rebuilt(cls, data: object) -> Self:
+        parts = fields_of(data, "a resolved survey", ("promise", "about"))
+        version = parts["promise"].get("format") if isinstance(parts["promise"], Mapping) else None
+        if version != FORMAT or not isinstance(version, int):
+            raise InvalidSurvey(f"promise.format must be {FORMAT}; this version reads no other.")
+        names = ("format", "name", "context", "mechanism", "mechanism_context", "repeat")
+        promise = fields_of(parts["promise"], "promise", names)
+        about = fields_of(parts["about"], "about", _ABOUT)
+        context = context_of(promise["context"])
+        own = promise["mechanism_context"]
+        mechanism = mechanism_of(promise["mechanism"], context if own is None else context_of(own))
+        return cls(promise["name"], context, mechanism, repeat=promise["repeat"], **about)
 
     # --- what people, servers and analysts do -------------------------------------------------------
 
@@ -230,6 +245,10 @@ def _checked_name(name: object) -> str:
     if not isinstance(label, str) or len(label) > 100 or not label.isprintable() or label != label.strip():
         raise InvalidSurvey("name must be a line of at most 100 printable characters, unique per question.")
     return label
+
+
+def _is_utf8(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _checked_repeat(repeat: object) -> Json:

@@ -22,6 +22,7 @@ from sfumato.contexts import Blocks, Context, HighLow, Metric, PrivacyMatrix, Un
 from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
 from sfumato.errors import InvalidSurvey
 from sfumato.mechanisms import BinaryResponse, BlockResponse, HighLowResponse, Mechanism, PlainResponse, TableResponse
+from sfumato.mechanisms.mechanism import LARGEST_OUTPUTS
 from sfumato.randomness.odds import Epsilon
 from sfumato.randomness.thresholds import TwoLevels
 
@@ -127,6 +128,8 @@ def _framed(record: Fields, context: Context) -> Mechanism:
     if not isinstance(context, Uniform | Blocks | HighLow):
         raise InvalidSurvey(f"a mechanism of kind {record['kind']!r} cannot keep a context of this kind.")
     codes = [_code(code, context.exact_inside) for code in fields["codes"]]
+    if not codes:
+        raise InvalidSurvey("mechanism.codes must hold at least one code.")
     if isinstance(context, HighLow):
         by_size, kind = {int(context.sensitive.size): codes[0]}, "high-low"
     else:
@@ -151,6 +154,7 @@ _FRAME_FIELDS = {
 
 def _table(record: Fields, context: Context) -> Mechanism:
     fields = fields_of(record, "mechanism", ("kind", "word_bits", "rows"))
+    _word(fields["word_bits"])
     rows = [[_count(entry) for entry in row] for row in fields["rows"]]
     if fields["kind"] == "binary":
         return BinaryResponse.of_integers(context, rows, word_bits=fields["word_bits"])
@@ -163,8 +167,17 @@ def _code(record: object, epsilon: Epsilon) -> Code:
         raise InvalidSurvey(f"code {kind!r} is not known to this version.")
     names = ("kind", "points", "outputs", "word_bits", "high", "low", "leftover")
     fields = fields_of(record, "a code of the mechanism", names)
+    _word(fields["word_bits"])
+    if not isinstance(fields["outputs"], int) or not 0 <= fields["outputs"] <= LARGEST_OUTPUTS:
+        raise InvalidSurvey("a code has between 0 and 2^31 outputs.")
     levels = TwoLevels(*(_count(fields[name]) for name in ("high", "low", "leftover")))
     return _CODES[kind].of_integers(fields["outputs"], levels, epsilon, fields["word_bits"])
+
+
+def _word(bits: object) -> int:
+    if isinstance(bits, bool) or not isinstance(bits, int) or not 8 <= bits <= 64:
+        raise InvalidSurvey("word_bits must be a whole number from 8 to 64.")
+    return bits
 
 
 def _kind(record: object, name: str) -> str:

@@ -76,7 +76,7 @@ def _seekable(raw: BinaryIO, stack: ExitStack) -> BinaryIO:
     """Parquet keeps its directory at the end: a pipe is laid down in a temporary file first."""
     if raw.seekable():
         return raw
-    spooled = stack.enter_context(tempfile.TemporaryFile())
+    spooled: BinaryIO = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
     shutil.copyfileobj(raw, spooled)
     spooled.seek(0, os.SEEK_SET)
     return spooled

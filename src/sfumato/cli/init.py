@@ -1,0 +1,192 @@
+"""`sfumato init`: a survey file, from a template or from the answers themselves."""
+
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from sfumato.contexts import Context
+
+__all__ = ["init"]
+
+TEMPLATES = {
+    "yes-no": """name  = "my-question"              # unique per question
+title = "Have you ever …?"
+
+[domain]
+kind = "labels"
+labels = ["no", "yes"]
+
+[context]
+kind = "high-low"                  # only "yes" needs protection
+epsilon = 1.0
+sensitive = ["yes"]
+""",
+    "labels": """name  = "my-survey"                # unique per question
+title = "Where did you have lunch?"
+
+[domain]
+kind = "labels"
+labels = ["park", "café", "clinic", "bar", "office"]
+other = "somewhere else"           # where unknown values go; without it they are an error
+
+[context]
+kind = "high-low"                  # uniform | high-low | blocks | metric | matrix
+epsilon = 1.0
+sensitive = ["clinic", "bar"]
+""",
+    "grid": """name  = "my-map"                   # unique per question
+title = "Where do people check in?"
+
+[domain]
+kind = "grid"
+south = 25.0
+north = 50.0
+west = -130.0
+east = -60.0
+step = 0.2
+
+[context]
+kind = "blocks"                    # hide the cell, not the tile
+epsilon = 1.0
+rows = 25
+columns = 70
+""",
+}
+
+
+def init(
+    output: Annotated[str, typer.Argument(metavar="SURVEY", help="The survey file to write.")] = "survey.toml",
+    template: Annotated[str | None, typer.Option(help=f"One of {', '.join(TEMPLATES)}.")] = None,
+    answers: Annotated[str | None, typer.Option("--from", help="A data file to take the labels from.")] = None,
+    column: Annotated[str | None, typer.Option(help="Its column of answers.")] = None,
+    sensitive: Annotated[str | None, typer.Option(help="Sensitive labels, separated by commas.")] = None,
+    blocks: Annotated[str | None, typer.Option(help="Its column that names each answer's block.")] = None,
+    epsilon: Annotated[str, typer.Option(help="How hard answers must be to tell apart.")] = "1.0",
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+) -> None:
+    """Write a survey file: from a template, or from a column of answers, with the error that each choice would have.
+
+    Examples:
+      sfumato init --template yes-no survey.toml
+
+      sfumato init --from answers.csv --column place --sensitive clinic,bar survey.toml
+
+      sfumato init --from answers.csv --column street --blocks city survey.toml
+
+    """
+    from pathlib import Path
+
+    from sfumato.errors import InvalidSurvey
+    from sfumato.files import whole_file
+
+    if Path(output).exists() and not force:
+        raise InvalidSurvey(f"{output} exists already. Choose another name, or pass --force.")
+    if (template is None) == (answers is None):
+        raise InvalidSurvey(f"pass either --template (one of {', '.join(TEMPLATES)}) or --from with a data file.")
+    if template is not None:
+        if template not in TEMPLATES:
+            raise InvalidSurvey(f"template must be one of {', '.join(TEMPLATES)}; found {template!r}.")
+        text = TEMPLATES[template]
+    else:
+        text = _from_answers(str(answers), column, sensitive, blocks, epsilon, Path(output))
+    with whole_file(output) as file:
+        file.write(text.encode("utf-8"))
+    typer.echo(f"{output} written. Next: sfumato verify {output}")
+
+
+def _from_answers(
+    answers: str, column: str | None, sensitive: str | None, blocks: str | None, epsilon: str, output: "object"
+) -> str:
+    from pathlib import Path
+
+    from sfumato.contexts import Blocks, HighLow, Uniform
+    from sfumato.errors import InvalidSurvey
+
+    if column is None:
+        raise InvalidSurvey("--from needs --column, the column of answers.")
+    counts, block_of = _counted(answers, column, blocks)
+    labels = sorted(counts)
+    if len(labels) < 2:
+        raise InvalidSurvey(f"column {column!r} holds {len(labels)} different answers; a question needs at least two.")
+    if sensitive is None and blocks is None and sys.stdin.isatty():
+        sensitive = typer.prompt("Which labels are sensitive (separated by commas; empty for all alike)", default="")
+    choices: dict[str, Context] = {"uniform": Uniform(labels, epsilon)}
+    named = [label.strip() for label in (sensitive or "").split(",") if label.strip()]
+    if named:
+        choices["high-low"] = HighLow(labels, named, epsilon)
+    if block_of:
+        choices["blocks"] = Blocks([block_of[label] for label in labels], epsilon, domain=labels)
+    _compare(choices, [counts[label] for label in labels])
+    kind = list(choices)[-1]
+    return _toml(Path(str(output)), kind, labels, named, block_of, epsilon)
+
+
+def _counted(answers: str, column: str, blocks: str | None) -> tuple[Counter[str], dict[str, str]]:
+    """How often each answer occurs, and its block; an answer in two blocks is refused."""
+    from sfumato.errors import InvalidSurvey
+    from sfumato.tables.read import opened_table
+
+    wanted = dict.fromkeys([column, blocks] if blocks else [column])
+    counts: Counter[str] = Counter()
+    block_of: dict[str, str] = {}
+    with opened_table(answers) as table:
+        for batch in table.batches(wanted):
+            texts = [[None if v is None else str(v) for v in batch.column(name).to_pylist()] for name in wanted]
+            counts.update(value for value in texts[0] if value is not None)
+            if blocks:
+                for value, block in zip(*texts, strict=True):
+                    if value is not None and block_of.setdefault(value, str(block)) != str(block):
+                        raise InvalidSurvey(
+                            f"an answer of column {column!r} lies in two blocks of {blocks!r}; each needs one."
+                        )
+    return counts, block_of
+
+
+def _compare(choices: "dict[str, Context]", counts: list[int]) -> None:
+    """The error that each context would give on these data, side by side."""
+    import math
+
+    import numpy as np
+    from rich.console import Console
+    from rich.table import Table
+
+    from sfumato.design import mechanism_for
+
+    people = sum(counts)
+    p = np.array(counts) / people
+    table = Table("context", "expected error (total variation)", "bits", "people for an error of 0.05")
+    for name, context in choices.items():
+        mechanism = mechanism_for(context)
+        # Each estimate is about normal: its mean absolute error is √(2/π) of its standard deviation.
+        per_person = math.sqrt(2 / math.pi) * float(np.sqrt(mechanism.variances(p, 1)).sum()) / 2
+        needed = f"{math.ceil((per_person / 0.05) ** 2):,}"
+        table.add_row(name, f"{min(per_person / math.sqrt(people), 1.0):.3f}", str(mechanism.bits), needed)
+    Console(stderr=True, highlight=False).print(table)
+
+
+def _toml(
+    output: "object", kind: str, labels: list[str], sensitive: list[str], block_of: dict[str, str], epsilon: str
+) -> str:
+    import json
+
+    def listed(values: list[str]) -> str:
+        return "[" + ", ".join(json.dumps(value, ensure_ascii=False) for value in values) + "]"
+
+    stem = getattr(output, "stem", "survey")
+    lines = [
+        f"name = {json.dumps(stem)}",
+        'title = ""',
+        "",
+        "[domain]",
+        'kind = "labels"',
+        f"labels = {listed(labels)}",
+    ]
+    lines += ["", "[context]", f'kind = "{kind}"', f"epsilon = {epsilon}"]
+    if kind == "high-low":
+        lines.append(f"sensitive = {listed(sensitive)}")
+    if kind == "blocks":
+        lines.append(f"block_of = {listed([block_of[label] for label in labels])}")
+    return "\n".join(lines) + "\n"

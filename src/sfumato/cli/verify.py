@@ -1,0 +1,47 @@
+"""`sfumato verify`: whether the mechanism keeps the survey's promise."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from sfumato.cli.options import Json, SurveyFile
+
+__all__ = ["verify"]
+
+
+def verify(
+    survey: SurveyFile,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", help="Write promise and certificate, for tools/check_certificate.py."),
+    ] = None,
+    resolved: Annotated[str | None, typer.Option(help="Write the resolved survey (JSON), as clients read it.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Check in integers that the survey's mechanism keeps its context. Exit code 1 if it does not.
+
+    Examples:
+      sfumato verify survey.toml
+
+      sfumato verify survey.toml -o certificate.json && python tools/check_certificate.py certificate.json
+
+    """
+    from sfumato.canonical import canonical_bytes
+    from sfumato.files import whole_file
+    from sfumato.survey import Survey
+
+    asked = Survey.load(survey)
+    certificate = asked.certify()
+    if output is not None:
+        with whole_file(output) as file:
+            file.write(canonical_bytes({"promise": asked.promise, "certificate": certificate.record()}) + b"\n")
+    if resolved is not None:
+        asked.save(resolved)
+    if as_json:
+        typer.echo(json.dumps({"survey": asked.fingerprint, "kept": True, "certificate": certificate.record()}))
+        return
+    typer.echo(f"{asked.title} ({asked.fingerprint[:12]}…)")
+    typer.echo(str(certificate))
+    bits, leverage = asked.mechanism.bits, asked.mechanism.leverage
+    typer.echo(f"Reports have {bits} bits; a forged one outweighs {leverage:.1f} honest people.")
