@@ -6,6 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import sfumato as sf
+
 from sfumato.codes import HadamardCode, RandomizedCode
 from sfumato.contexts import Blocks, HighLow, PrivacyMatrix, Uniform
 from sfumato.errors import InvalidContext, NotEnoughReports, WrongSurvey
@@ -174,9 +176,13 @@ def test_a_higher_level_gives_a_wider_interval():
     assert widths == sorted(set(widths))
 
 
-def test_no_error_gives_no_width():
-    low, high = _estimate([0.25], [0.0]).interval(0.99)
-    assert low.tolist() == high.tolist() == [0.25]
+def test_a_symbol_that_nobody_reports_has_an_interval_of_exact_width():
+    """All of 100 people say "a" in clear: "b" may still be held by 1 − 0.025^(1/100) of the crowd."""
+    mechanism = sf.PlainResponse(sf.Uniform(["a", "b"], "inf"))
+    low, high = sf.estimate(mechanism, mechanism.tally([0] * 100)).interval(0.95)
+    bound = 1 - 0.025 ** (1 / 100)
+    assert low.tolist() == pytest.approx([1 - bound, 0])
+    assert high.tolist() == pytest.approx([1, bound])
 
 
 @pytest.mark.parametrize("level", [1e-300, 1e-20, math.nextafter(1, 0)])

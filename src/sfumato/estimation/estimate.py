@@ -1,5 +1,6 @@
 """Estimates: the distribution that the reports speak for, with honest error bars."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -34,17 +35,22 @@ class Estimate:
     standard_errors: Floats
     reports: int
     decoder: str
+    leverage: float = 1.0
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """For each symbol on its own, an interval that covers its frequency with probability ``level``.
 
-        ``p̂_x ± z · standard error`` (Wald), cut to [0, 1].
+        ``p̂_x ± z · standard error`` (Wald), cut to [0, 1]. Where all reports say the same of a symbol, because
+        nobody seems to hold it, there is no error to be seen: a share of which a single report would add
+        ``leverage`` is then bounded as in ``(1 − share)^n ≥ (1 − level)/2``, exactly (Clopper, Pearson 1934).
         """
         if not 0 < level < 1:
             raise InvalidContext(f"level must lie between 0 and 1; found {level}. Pass e.g. 0.95.")
         z = -NormalDist().inv_cdf((1 - level) / 2)
         known = np.isfinite(self.standard_errors)
         reach = np.multiply(z, self.standard_errors, out=np.full(known.shape, np.inf), where=known)
+        unseen = -math.expm1(math.log((1 - level) / 2) / self.reports)
+        reach = np.where(self.standard_errors == 0, self.leverage * unseen, reach)
         return np.clip(self.unbiased - reach, 0, 1), np.clip(self.unbiased + reach, 0, 1)
 
     def __repr__(self) -> str:
@@ -91,4 +97,5 @@ def estimate(mechanism: Mechanism, tally: Tally, *, decoder: str = "projection")
         standard_errors=mechanism.standard_errors(tally),
         reports=tally.reports,
         decoder=decoder,
+        leverage=mechanism.leverage,
     )
