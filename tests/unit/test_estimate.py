@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-
 from sfumato.codes import HadamardCode, RandomizedCode
 from sfumato.contexts import Blocks, HighLow, PrivacyMatrix, Uniform
 from sfumato.errors import InvalidContext, NotEnoughReports, WrongSurvey
