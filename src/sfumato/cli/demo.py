@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sfumato.cli.options import check_outputs
+
 if TYPE_CHECKING:
     from sfumato.arrays import Floats, Symbols
     from sfumato.contexts import Context
@@ -32,6 +34,7 @@ def demo(
     from sfumato.domains import GridDomain
     from sfumato.domains.partitions import grid_tiles, nearest_places
 
+    check_outputs(output)
     grid = GridDomain(25, 50, -130, -60, 0.2)
     people, cities = _population(grid)
     tiles = Blocks(grid_tiles(grid, 25, 70), EPSILON, domain=grid)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli.options import Decoder, Json, SurveyFile
+from sfumato.cli.options import Decoder, Json, SurveyFile, check_outputs
 
 if TYPE_CHECKING:
     from sfumato.estimation import Estimate
@@ -19,7 +19,9 @@ def estimate(
     reports: Annotated[
         list[str], typer.Argument(metavar="REPORTS…", help="Report files, CSV or Parquet; - for a pipe.")
     ],
-    output: Annotated[str | None, typer.Option("--output", "-o", help="Write the estimate as CSV.")] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Write the estimate: .csv; - for a pipe.")
+    ] = None,
     html: Annotated[str | None, typer.Option(help="Write a report page: one HTML file that works offline.")] = None,
     png: Annotated[str | None, typer.Option(help="Write a picture of the estimate.")] = None,
     decoder: Decoder = "projection",
@@ -36,20 +38,36 @@ def estimate(
 
     """
     from sfumato.cli.progress import row_counter
+    from sfumato.estimation.decoder import decoder_named
     from sfumato.survey import Survey
     from sfumato.tables import report_batches
 
+    _check_call(output, html, png, as_json=as_json)
+    decoder_named(decoder)
     asked = Survey.load(survey)
     with row_counter("counting"):
         tally = asked.tally(batch for path in reports for batch in report_batches(path, asked.fingerprint))
     found = asked.estimate(tally, decoder=decoder)
-    if output is not None:
-        _write_csv(found, output)
+    if output not in (None, "-"):
+        _write(_csv(found), str(output))
     if html is not None:
         _write_page(asked, found, html)
     if png is not None:
         _write_picture(asked, found, png)
-    typer.echo(json.dumps(_in_json(asked, found), ensure_ascii=False) if as_json else repr(found))
+    if output == "-":
+        typer.echo(_csv(found).encode("utf-8"), nl=False)
+    else:
+        typer.echo(json.dumps(_in_json(asked, found)) if as_json else repr(found))
+
+
+def _check_call(output: str | None, html: str | None, png: str | None, *, as_json: bool) -> None:
+    from sfumato.errors import InvalidTable
+
+    if output == "-" and as_json:
+        raise InvalidTable("choose one for the pipe: --output - (CSV) or --json.")
+    if output not in (None, "-") and not str(output).endswith(".csv"):
+        raise InvalidTable("the output must end in .csv, or be - for a pipe. For a page or a picture: --html, --png.")
+    check_outputs(None if output == "-" else output, html, png)
 
 
 def _rows(found: "Estimate") -> list[tuple[object, float, float, float, float]]:
@@ -64,27 +82,28 @@ def _in_json(asked: "Survey", found: "Estimate") -> dict[str, object]:
     return {"survey": asked.fingerprint, "reports": found.reports, "decoder": found.decoder, "symbols": symbols}
 
 
-def _write_csv(found: "Estimate", path: str) -> None:
+def _csv(found: "Estimate") -> str:
     import csv
     import io
-
-    from sfumato.files import whole_file
 
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["label", "frequency", "unbiased", "low", "high"])
     writer.writerows(_rows(found))
+    return text.getvalue()
+
+
+def _write(text: str, path: str) -> None:
+    from sfumato.files import whole_file
+
     with whole_file(path) as file:
-        file.write(text.getvalue().encode("utf-8"))
+        file.write(text.encode("utf-8"))
 
 
 def _write_page(asked: "Survey", found: "Estimate", path: str) -> None:
-    from sfumato.files import whole_file
     from sfumato.pages.report import report_page
 
-    page = report_page(asked, found, asked.certify())
-    with whole_file(path) as file:
-        file.write(page.encode("utf-8"))
+    _write(report_page(asked, found, asked.certify()), path)
 
 
 def _write_picture(asked: "Survey", found: "Estimate", path: str) -> None:

@@ -2,11 +2,15 @@
 
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sfumato.cli.options import check_outputs
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sfumato.contexts import Context
 
 __all__ = ["init"]
@@ -82,6 +86,9 @@ def init(
     from sfumato.errors import InvalidSurvey
     from sfumato.files import whole_file
 
+    check_outputs(output)
+    if Path(output).suffix != ".toml":
+        raise InvalidSurvey(f"a survey file must end in .toml; found {Path(output).name}.")
     if Path(output).exists() and not force:
         raise InvalidSurvey(f"{output} exists already. Choose another name, or pass --force.")
     if (template is None) == (answers is None):
@@ -89,19 +96,43 @@ def init(
     if template is not None:
         if template not in TEMPLATES:
             raise InvalidSurvey(f"template must be one of {', '.join(TEMPLATES)}; found {template!r}.")
-        text = TEMPLATES[template]
+        if (column, sensitive, blocks) != (None, None, None):
+            raise InvalidSurvey("--column, --sensitive and --blocks go with --from; a template is edited by hand.")
+        text = TEMPLATES[template].replace("epsilon = 1.0", f"epsilon = {_number(epsilon)}")
     else:
         text = _from_answers(str(answers), column, sensitive, blocks, epsilon, Path(output))
+    _check(text, Path(output))
     with whole_file(output) as file:
         file.write(text.encode("utf-8"))
     typer.echo(f"{output} written. Next: sfumato verify {output}")
 
 
-def _from_answers(
-    answers: str, column: str | None, sensitive: str | None, blocks: str | None, epsilon: str, output: "object"
-) -> str:
-    from pathlib import Path
+def _check(text: str, output: "Path") -> None:
+    """Refuse to write a survey that could not be read again."""
+    from sfumato.survey import Survey
+    from sfumato.survey.file import read_toml
 
+    described = read_toml(text.encode("utf-8"), output.parent)
+    Survey(described.name, described.context, described.mechanism, **described.about)
+
+
+def _number(epsilon: str) -> str:
+    """A number as TOML writes it, or as text where TOML has no way to."""
+    import re
+
+    return epsilon if re.fullmatch(r"[0-9]|[1-9][0-9]+|([0-9]|[1-9][0-9]+)\.[0-9]+", epsilon) else _quoted(epsilon)
+
+
+def _quoted(text: str) -> str:
+    """Text as TOML writes it: as JSON does, except that TOML wants DEL escaped too."""
+    import json
+
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _from_answers(
+    answers: str, column: str | None, sensitive: str | None, blocks: str | None, epsilon: str, output: "Path"
+) -> str:
     from sfumato.contexts import Blocks, HighLow, Uniform
     from sfumato.errors import InvalidSurvey
 
@@ -114,14 +145,22 @@ def _from_answers(
     if sensitive is None and blocks is None and sys.stdin.isatty():
         sensitive = typer.prompt("Which labels are sensitive (separated by commas; empty for all alike)", default="")
     choices: dict[str, Context] = {"uniform": Uniform(labels, epsilon)}
-    named = [label.strip() for label in (sensitive or "").split(",") if label.strip()]
+    named = _listed(sensitive or "", counts)
     if named:
         choices["high-low"] = HighLow(labels, named, epsilon)
     if block_of:
         choices["blocks"] = Blocks([block_of[label] for label in labels], epsilon, domain=labels)
     _compare(choices, [counts[label] for label in labels])
     kind = list(choices)[-1]
-    return _toml(Path(str(output)), kind, labels, named, block_of, epsilon)
+    return _toml(output.stem, kind, labels, named, block_of, epsilon)
+
+
+def _listed(text: str, known: Counter[str]) -> list[str]:
+    """Labels separated by commas; those that hold commas in quotation marks, as in CSV."""
+    import csv
+
+    parts = next(csv.reader([text], skipinitialspace=True), [])
+    return [part if part in known else part.strip() for part in parts if part.strip()]
 
 
 def _counted(answers: str, column: str, blocks: str | None) -> tuple[Counter[str], dict[str, str]]:
@@ -129,20 +168,41 @@ def _counted(answers: str, column: str, blocks: str | None) -> tuple[Counter[str
     from sfumato.errors import InvalidSurvey
     from sfumato.tables.read import opened_table
 
+    if answers == "-":
+        raise InvalidSurvey("--from needs a file, not a pipe.")
     wanted = dict.fromkeys([column, blocks] if blocks else [column])
     counts: Counter[str] = Counter()
     block_of: dict[str, str] = {}
     with opened_table(answers) as table:
         for batch in table.batches(wanted):
-            texts = [[None if v is None else str(v) for v in batch.column(name).to_pylist()] for name in wanted]
+            texts = [_texts(batch.column(name), name) for name in wanted]
             counts.update(value for value in texts[0] if value is not None)
             if blocks:
-                for value, block in zip(*texts, strict=True):
-                    if value is not None and block_of.setdefault(value, str(block)) != str(block):
+                for value, block in zip(texts[0], texts[-1], strict=True):
+                    if value is not None and block is None:
+                        raise InvalidSurvey(
+                            f"an answer of column {column!r} has no block in {blocks!r}; each needs one."
+                        )
+                    if value is not None and block_of.setdefault(value, str(block)) != block:
                         raise InvalidSurvey(
                             f"an answer of column {column!r} lies in two blocks of {blocks!r}; each needs one."
                         )
     return counts, block_of
+
+
+def _texts(column: Any, name: str) -> list[str | None]:  # noqa: ANN401
+    """The labels of a column: text in the form domains hold, or whole numbers; empty text is missing."""
+    import unicodedata
+
+    import pyarrow as pa
+
+    from sfumato.errors import InvalidTable
+    from sfumato.tables.answers import is_text
+
+    if not (is_text(column.type) or pa.types.is_integer(column.type)):
+        raise InvalidTable(f"column {name!r} must hold text or whole numbers; its type is {column.type}. Convert it.")
+    values = column.cast(pa.string()).to_pylist()
+    return [unicodedata.normalize("NFC", value) if value else None for value in values]
 
 
 def _compare(choices: "dict[str, Context]", counts: list[int]) -> None:
@@ -167,24 +227,12 @@ def _compare(choices: "dict[str, Context]", counts: list[int]) -> None:
     Console(stderr=True, highlight=False).print(table)
 
 
-def _toml(
-    output: "object", kind: str, labels: list[str], sensitive: list[str], block_of: dict[str, str], epsilon: str
-) -> str:
-    import json
-
+def _toml(name: str, kind: str, labels: list[str], sensitive: list[str], block_of: dict[str, str], epsilon: str) -> str:
     def listed(values: list[str]) -> str:
-        return "[" + ", ".join(json.dumps(value, ensure_ascii=False) for value in values) + "]"
+        return "[" + ", ".join(map(_quoted, values)) + "]"
 
-    stem = getattr(output, "stem", "survey")
-    lines = [
-        f"name = {json.dumps(stem)}",
-        'title = ""',
-        "",
-        "[domain]",
-        'kind = "labels"',
-        f"labels = {listed(labels)}",
-    ]
-    lines += ["", "[context]", f'kind = "{kind}"', f"epsilon = {epsilon}"]
+    lines = [f"name = {_quoted(name)}", 'title = ""', "", "[domain]", 'kind = "labels"', f"labels = {listed(labels)}"]
+    lines += ["", "[context]", f'kind = "{kind}"', f"epsilon = {_number(epsilon)}"]
     if kind == "high-low":
         lines.append(f"sensitive = {listed(sensitive)}")
     if kind == "blocks":

@@ -4,17 +4,39 @@ Exit codes: 0 done; 1 the answer is no (a privacy violation); 2 the call or the 
 """
 
 import io
+import os
 import sys
 
 import typer
+from typer.core import TyperGroup
 
 from sfumato.cli import demo, estimate, init, privatize, simulate, verify
 from sfumato.errors import PrivacyViolation, SfumatoError
 
 __all__ = ["app", "run"]
 
+
+class _ReaderGone(Exception):  # noqa: N818
+    """Whoever read our output has had enough: neither a wrong call nor a no."""
+
+
+class _Commands(TyperGroup):
+    """Keeps exit code 1 for privacy violations: by itself the library also gives it to closed pipes and to Ctrl-D."""
+
+    def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
+        """Run a sub-command."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise _ReaderGone from None
+        except typer.Abort:
+            typer.echo("sfumato: stopped; nothing was written.", err=True)
+            raise typer.Exit(2) from None
+
+
 app = typer.Typer(
     name="sfumato",
+    cls=_Commands,
     no_args_is_help=True,
     rich_markup_mode=None,
     add_completion=False,
@@ -47,9 +69,11 @@ def run() -> None:
         _leave(f"PRIVACY VIOLATION: {violation}", 1)
     except SfumatoError as problem:
         _leave(str(problem), 2)
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has had enough
+    except _ReaderGone:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered goes nowhere
         sys.exit(0)
+    except MemoryError:
+        _leave("there is not enough memory for this; ask for fewer runs, or for a smaller domain.", 2)
     except OSError as problem:
         where = f" ({problem.filename})" if problem.filename else ""
         _leave(f"{problem.strerror or problem}{where}", 2)

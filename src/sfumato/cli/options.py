@@ -1,10 +1,23 @@
 """Options that several commands share, spelt and explained once."""
 
+import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-__all__ = ["AnswersFile", "Column", "Decoder", "Json", "Latitude", "Longitude", "SurveyFile"]
+from sfumato.errors import InvalidTable
+
+__all__ = [
+    "AnswersFile",
+    "Column",
+    "Decoder",
+    "Json",
+    "Latitude",
+    "Longitude",
+    "SurveyFile",
+    "check_outputs",
+]
 
 SurveyFile = Annotated[str, typer.Argument(metavar="SURVEY", help="The survey: a TOML file, or a resolved one (JSON).")]
 AnswersFile = Annotated[str, typer.Argument(metavar="ANSWERS", help="CSV (gzip too) or Parquet; - for a pipe.")]
@@ -13,3 +26,19 @@ Latitude = Annotated[str | None, typer.Option(help="The column of latitudes, for
 Longitude = Annotated[str | None, typer.Option(help="The column of longitudes.")]
 Decoder = Annotated[str, typer.Option(help="How to read the tally: projection or unbiased.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]
+
+
+def check_outputs(*paths: str | None) -> None:
+    """Refuse outputs that cannot be written before anything else is done, so that there are all of them or none."""
+    for path in paths:
+        if path is None:
+            continue
+        folder = Path(path).parent
+        if path in ("", "-"):
+            raise InvalidTable("this output must be a file; only tables go to a pipe.")
+        if Path(path).is_dir():
+            raise InvalidTable(f"the output {path} is a folder. Name a file in it.")
+        if not folder.is_dir():
+            raise InvalidTable(f"the output {path} cannot be written: there is no folder {folder}. Make it first.")
+        if not os.access(folder, os.W_OK):
+            raise InvalidTable(f"the output {path} cannot be written: the folder {folder} is read-only.")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from sfumato.cli.options import AnswersFile, Column, Latitude, Longitude, SurveyFile
+from sfumato.cli.options import AnswersFile, Column, Latitude, Longitude, SurveyFile, check_outputs
 
 __all__ = ["privatize"]
 
@@ -31,6 +31,7 @@ def privatize(
     from sfumato.survey import Survey
     from sfumato.tables import AnswerColumns, answer_batches, report_writer
 
+    check_outputs(None if output == "-" else output)
     asked = Survey.load(survey)
     asked.certify()
     columns = AnswerColumns(column, latitude, longitude)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sfumato.cli.options import Json, SurveyFile
+from sfumato.cli.options import Json, SurveyFile, check_outputs
 
 __all__ = ["verify"]
 
@@ -31,6 +31,7 @@ def verify(
     from sfumato.files import whole_file
     from sfumato.survey import Survey
 
+    check_outputs(output, resolved)
     asked = Survey.load(survey)
     certificate = asked.certify()
     if output is not None:

@@ -3,10 +3,8 @@
 from fractions import Fraction
 from typing import ClassVar, Self
 
-import numpy as np
-
-from sfumato.arrays import Booleans, Floats, Words
-from sfumato.codes.code import Code
+from sfumato.arrays import Words
+from sfumato.codes.own_point import OwnPointCode
 from sfumato.errors import InvalidContext
 from sfumato.randomness.odds import Epsilon
 from sfumato.randomness.thresholds import TwoLevels
@@ -14,7 +12,7 @@ from sfumato.randomness.thresholds import TwoLevels
 __all__ = ["ClearCode"]
 
 
-class ClearCode(Code):
+class ClearCode(OwnPointCode):
     """``Q(y|x) = [y = x]``: promises nothing, and for a single point needs to promise nothing."""
 
     kind: ClassVar[str] = "clear"
@@ -38,18 +36,6 @@ class ClearCode(Code):
     def encode(self, point: Words, word: Words) -> Words:
         """The point itself."""
         return point
-
-    def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:
-        """``output = point``."""
-        return point == output
-
-    def gather(self, weights: Floats) -> Floats:
-        """The weights themselves."""
-        return weights
-
-    def spread(self, weights: Floats) -> Floats:
-        """The weights themselves."""
-        return weights
 
     def ideal_levels(self) -> tuple[float, float]:
         """Certainty."""

@@ -6,8 +6,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from sfumato.arrays import Booleans, Floats, Words
-from sfumato.codes.code import Code
+from sfumato.arrays import Words
+from sfumato.codes.own_point import OwnPointCode
 from sfumato.errors import InvalidContext
 from sfumato.randomness.odds import Epsilon
 from sfumato.randomness.thresholds import TwoLevels, two_levels
@@ -15,7 +15,7 @@ from sfumato.randomness.thresholds import TwoLevels, two_levels
 __all__ = ["RandomizedCode"]
 
 
-class RandomizedCode(Code):
+class RandomizedCode(OwnPointCode):
     """``Q(y|x) = e/(e + k − 1)`` for y = x and ``1/(e + k − 1)`` otherwise.
 
     Guarantee: odds of at most e^ε between any two points and any output. Exactly optimal where e^ε is
@@ -54,18 +54,6 @@ class RandomizedCode(Code):
         step = np.where(word <= last_true, np.uint64(0), lie + np.uint64(1))
         back = np.where(point >= step, point - step, point + np.uint64(self.outputs) - step)
         return np.where(word <= last, back, np.uint64(0))
-
-    def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:
-        """``S_x = {x}``."""
-        return point == output
-
-    def gather(self, weights: Floats) -> Floats:
-        """The weights themselves."""
-        return weights
-
-    def spread(self, weights: Floats) -> Floats:
-        """The weights themselves."""
-        return weights
 
     def ideal_levels(self) -> tuple[float, float]:
         """``e/(e + k − 1)`` and ``1/(e + k − 1)``."""

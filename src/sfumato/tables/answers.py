@@ -15,7 +15,9 @@ from sfumato.errors import InvalidTable, UnknownValue
 from sfumato.survey.answers import symbols_of_column
 from sfumato.tables.read import opened_table
 
-__all__ = ["AnswerColumns", "answer_batches"]
+__all__ = ["AnswerColumns", "answer_batches", "is_text"]
+
+_WHOLE = r"^-?[0-9]{1,16}$"
 
 
 @dataclass(frozen=True)
@@ -45,15 +47,17 @@ def answer_batches(
     done = 0
     with opened_table(path) as table:
         if columns.value is not None:
-            batches, read = table.batches({columns.value: None}), _values
+            batches, read = table.batches({columns.value: None}), _ValueReader(domain)
         else:
             names = str(columns.latitude), str(columns.longitude)
-            batches, read = table.batches(dict.fromkeys(names, pa.float64())), _positions
+            batches, read = table.batches(dict.fromkeys(names, pa.float64())), _PositionReader(domain)
         for batch in batches:
             if batch.num_rows == 0:
                 continue
             try:
-                symbols = read(domain, batch)
+                symbols = read(batch)
+            except InvalidTable as problem:
+                raise InvalidTable(f"{table.name}: {problem}") from None
             except UnknownValue as unknown:
                 raise UnknownValue(f"{table.name}, rows {done + 1} to {done + batch.num_rows}: {unknown}") from None
             done += batch.num_rows
@@ -63,27 +67,68 @@ def answer_batches(
         raise InvalidTable(f"{'standard input' if path == '-' else path} has a header but no rows.")
 
 
-def _values(domain: Domain, batch: Any) -> Symbols:  # noqa: ANN401
-    column = batch.column(0)
-    if isinstance(domain, IntegerDomain) and (pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)):
-        return _whole_numbers(domain, column)
-    if pa.types.is_large_string(column.type):
-        column = column.cast(pa.string())
-    return symbols_of_column(domain, column)
+class _ValueReader:
+    """Symbols from a column of text or whole numbers. Other kinds are refused, even where ``other`` would take them.
+
+    Files write numbers as text, and text as numbers: where a domain's labels are all of one kind, a column of the
+    other kind is read as that.
+    """
+
+    def __init__(self, domain: Domain) -> None:
+        self._domain = domain
+        if isinstance(domain, IntegerDomain):
+            self._kinds: set[type] = {int}
+        else:
+            self._kinds = {type(label) for label in domain.labels if label != domain.other}
+
+    def __call__(self, batch: Any) -> Symbols:  # noqa: ANN401
+        column = batch.column(0)
+        if not (is_text(column.type) or _is_whole(column.type)):
+            name, kind = batch.schema.names[0], column.type
+            raise InvalidTable(f"column {name!r} must hold text or whole numbers; its type is {kind}. Convert it.")
+        if is_text(column.type):
+            if self._kinds == {int}:
+                column = _whole_numbers(column.cast(pa.string()))
+            elif not pa.types.is_dictionary(column.type):
+                column = column.cast(pa.string())
+        elif self._kinds == {str}:
+            column = column.cast(pa.string())
+        if isinstance(self._domain, IntegerDomain) and not pa.types.is_dictionary(column.type):
+            return self._integers(column)
+        return symbols_of_column(self._domain, column)
+
+    def _integers(self, column: Any) -> Symbols:  # noqa: ANN401
+        if column.null_count:
+            raise unknown_value(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)), len(column))
+        return self._domain.symbols(column.to_numpy(zero_copy_only=False))
 
 
-def _whole_numbers(domain: IntegerDomain, column: Any) -> Symbols:  # noqa: ANN401
-    """Integers written as text: digits and a sign, nothing else."""
-    text = column.cast(pa.string())
-    whole = pa.compute.fill_null(pa.compute.match_substring_regex(text, r"^-?[0-9]{1,16}$"), False)
-    good = whole.to_numpy(zero_copy_only=False)
-    if not good.all():
-        raise unknown_value(np.flatnonzero(~good), good.size)
-    return domain.symbols(text.cast(pa.int64()).to_numpy(zero_copy_only=False))
+class _PositionReader:
+    """Symbols from two columns of degrees."""
+
+    def __init__(self, domain: Domain) -> None:
+        self._domain = domain
+
+    def __call__(self, batch: Any) -> Symbols:  # noqa: ANN401
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
+                raise InvalidTable(f"column {name!r} must hold numbers of degrees; its type is {column.type}.")
+        numbers = [column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) for column in batch.columns]
+        symbols: Symbols = self._domain.symbols_at(*numbers)  # type: ignore[attr-defined]
+        return symbols
 
 
-def _positions(domain: Domain, batch: Any) -> Symbols:  # noqa: ANN401
-    if not isinstance(domain, GridDomain | H3Domain):
-        raise InvalidTable("positions need a grid or H3 domain.")
-    numbers = [column.cast(pa.float64()).to_numpy(zero_copy_only=False) for column in batch.columns]
-    return domain.symbols_at(*numbers)
+def is_text(kind: Any) -> bool:  # noqa: ANN401
+    """Whether a column of this Arrow type holds text, dictionary-encoded or not."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_whole(kind: Any) -> bool:  # noqa: ANN401
+    return bool(pa.types.is_integer(kind.value_type if pa.types.is_dictionary(kind) else kind))
+
+
+def _whole_numbers(text: Any) -> Any:  # noqa: ANN401
+    """Integers written as text: digits and a sign, nothing else; what is none is missing."""
+    whole = pa.compute.fill_null(pa.compute.match_substring_regex(text, _WHOLE), False)
+    return pa.compute.if_else(whole, text, None).cast(pa.int64())

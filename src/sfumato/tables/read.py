@@ -1,5 +1,6 @@
 """Reading tables as a stream of Arrow batches, in constant memory. No error ever holds a value."""
 
+import csv
 import os
 import shutil
 import sys
@@ -25,14 +26,18 @@ _CSV_BLOCK = 2**22
 class Table:
     """An opened table: its column names, its metadata, and its rows as batches."""
 
-    def __init__(self, name: str, columns: list[str], batches: Any, metadata: Mapping[bytes, bytes]) -> None:  # noqa: ANN401
-        self.name, self.columns, self._batches, self.metadata = name, columns, batches, metadata
+    def __init__(self, name: str, columns: list[str], batches: Any, metadata: Mapping[bytes, bytes] | None) -> None:  # noqa: ANN401
+        self.name, self.columns, self._batches = name, columns, batches
+        self.metadata: Mapping[bytes, bytes] = metadata or {}
+        self._is_csv = metadata is None
 
     def batches(self, wanted: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
         """The wanted columns, in batches."""
         missing = [column for column in wanted if column not in self.columns]
         if missing:
-            raise InvalidTable(f"{self.name} has no column {missing[0]!r}; found {_listed(self.columns)}.")
+            raise InvalidTable(f"{self.name} has no column {missing[0]!r}{self._hint(missing[0])}")
+        if any(self.columns.count(column) > 1 for column in wanted):
+            raise InvalidTable(f"{self.name} has several columns of the name asked for. Rename all but one.")
         try:
             yield from self._batches(wanted)
         except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError, UnicodeDecodeError):
@@ -44,6 +49,15 @@ class Table:
         except OSError:
             raise InvalidTable(f"{self.name} cannot be read to its end: it is cut off or damaged.") from None
 
+    def _hint(self, missing: str) -> str:
+        """Which columns there are. A CSV file's first line is not shown: without a header it holds people's values."""
+        if not self._is_csv:
+            return f"; found {_listed(self.columns)}."
+        alike = [column for column in self.columns if column.strip().casefold() == missing.strip().casefold()]
+        if alike:
+            return f"; there is {alike[0]!r}."
+        return f" among its {len(self.columns)} columns. Its first line must be a header that names them."
+
 
 @contextmanager
 def opened_table(path: str) -> Iterator[Table]:
@@ -51,10 +65,10 @@ def opened_table(path: str) -> Iterator[Table]:
     name = "standard input" if path == "-" else Path(path).name
     with ExitStack() as stack:
         try:
-            raw: BinaryIO = sys.stdin.buffer if path == "-" else stack.enter_context(_open(path))
+            raw: BinaryIO = _standard_input() if path == "-" else stack.enter_context(_open(path))
+            head = _head(raw)
         except OSError as problem:
             raise InvalidTable(f"{name} cannot be opened: {problem.strerror or problem}.") from None
-        head = _head(raw)
         if not head:
             raise InvalidTable(f"{name} is empty.")
         if head.startswith(_PARQUET):
@@ -65,6 +79,12 @@ def opened_table(path: str) -> Iterator[Table]:
 
 def _open(path: str) -> BinaryIO:
     return Path(path).open("rb")
+
+
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None:
+        raise InvalidTable("standard input is closed. Pipe a table into the command, or name a file.")
+    return sys.stdin.buffer
 
 
 def _head(raw: Any) -> bytes:  # noqa: ANN401
@@ -85,7 +105,7 @@ def _seekable(raw: BinaryIO, stack: ExitStack) -> BinaryIO:
 def _parquet(name: str, raw: BinaryIO) -> Table:
     try:
         file = pa.parquet.ParquetFile(raw)
-    except (pa.ArrowInvalid, OSError):
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
         raise InvalidTable(f"{name} starts like Parquet but cannot be read: it is cut off or damaged.") from None
     schema = file.schema_arrow
 
@@ -105,6 +125,8 @@ def _csv(name: str, raw: BinaryIO, *, gzipped: bool) -> Table:
     header = lines.header(name)
 
     def batches(wanted: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
+        if lines.at_end(name):
+            return  # Arrow takes a table without rows for a broken one
         # Text unless a number is needed: Arrow must not guess types from the first rows. Nothing but an empty field
         # is missing: a label may well be called "NA".
         types = {column: pa.string() if kind is None else kind for column, kind in wanted.items()}
@@ -116,7 +138,7 @@ def _csv(name: str, raw: BinaryIO, *, gzipped: bool) -> Table:
         with pa.csv.open_csv(lines, read_options=read, parse_options=parse, convert_options=convert) as reader:
             yield from reader
 
-    return Table(name, header, batches, {})
+    return Table(name, header, batches, None)
 
 
 class _Lines:
@@ -138,9 +160,12 @@ class _Lines:
             text = line.decode("utf-8-sig").rstrip("\r")
         except UnicodeDecodeError:
             raise InvalidTable(f"{name} must be text in UTF-8, or Parquet.") from None
-        import csv
-
-        columns = next(csv.reader([text]), [])
+        try:
+            columns = next(csv.reader([text], strict=True), [])
+        except csv.Error:
+            raise InvalidTable(
+                f"{name} must start with a header: one line of column names, separated by commas, lines ended by \\n."
+            ) from None
         if not columns or len(set(columns)) != len(columns):
             raise InvalidTable(f"{name} must start with a header of distinct column names.")
         return columns
@@ -150,6 +175,11 @@ class _Lines:
             return bytes(self._stream.read(2**16))
         except OSError:
             raise InvalidTable(f"{name} cannot be read: it is cut off or damaged.") from None
+
+    def at_end(self, name: str) -> bool:
+        """Whether nothing follows the header."""
+        self._rest = self._rest or self._more(name)
+        return not self._rest
 
     def read(self, size: int = -1) -> bytes:
         """The bytes after the header."""

@@ -4,7 +4,9 @@ Parquet: a column ``report`` (unsigned, 32 bits), the fingerprint in the file's 
 is ``report@<fingerprint>``. Files written under a seed carry ``simulated``: in the metadata, or as ``simulated@…``.
 """
 
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,11 +51,18 @@ class ReportWriter:
 
 @contextmanager
 def report_writer(path: str, fingerprint: str) -> Iterator[ReportWriter]:
-    """A writer to a file that appears whole or not at all, by its ending (.csv or .parquet); ``-`` is CSV to a pipe."""
+    """A writer to a file that appears whole or not at all, by its ending (.csv or .parquet); ``-`` is CSV to a pipe.
+
+    A pipe too gets all or nothing: reports wait in a temporary file, for they are private and answers are not.
+    """
     if path == "-":
-        writer = ReportWriter(sys.stdout.buffer, fingerprint, as_csv=True)
-        yield writer
-        writer.close()
+        with tempfile.TemporaryFile() as waiting:
+            writer = ReportWriter(waiting, fingerprint, as_csv=True)  # type: ignore[arg-type]
+            yield writer
+            writer.close()
+            waiting.seek(0)
+            shutil.copyfileobj(waiting, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
         return
     if Path(path).suffix not in (".csv", ".parquet"):
         raise InvalidTable(f"the output must end in .csv or .parquet, or be - for a pipe; found {Path(path).name}.")
@@ -72,13 +81,14 @@ def report_batches(path: str, fingerprint: str) -> Iterator[Reports]:
         for batch in table.batches({column: pa.uint32()}):
             numbers = batch.column(0)
             if numbers.null_count:
-                raise InvalidTable(f"{table.name}: a report is missing.")
+                raise InvalidTable(f"{table.name}: a report is missing. Ask for the file again.")
             yield Reports(numbers.to_numpy(zero_copy_only=False), fingerprint)
 
 
 def _named(table: Table) -> tuple[str, str]:
     """The report column and the fingerprint that the file carries."""
-    if _SIMULATED in table.metadata:
+    kinds = {column.partition("@")[0] for column in table.columns if "@" in column}
+    if _SIMULATED in table.metadata or "simulated" in kinds:
         raise WrongSurvey(f"{table.name} was made under a seed: it is a simulation, not private reports.")
     if _SURVEY in table.metadata and "report" in table.columns:
         return "report", table.metadata[_SURVEY].decode("ascii", "replace")
@@ -86,4 +96,7 @@ def _named(table: Table) -> tuple[str, str]:
         kind, at, found = column.partition("@")
         if at and kind == "report":
             return column, found
-    raise InvalidTable(f"{table.name} is no report file: it has no column of reports that names its survey.")
+    raise InvalidTable(
+        f"{table.name} is no report file: it has no column of reports that names its survey. "
+        "Make one with sfumato privatize."
+    )
