@@ -1,0 +1,92 @@
+"""How fast a file is privatised and estimated: `python benchmarks/tables.py [ROWS]`.
+
+Writes a Parquet file of labels and one of positions, runs the commands on them as a user would, and prints rows per
+second; with GNU time installed also the largest memory of each command.
+"""
+
+import multiprocessing
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+LABELS = """name = "labels"
+[domain]
+kind = "range"
+size = 1000
+[context]
+kind = "high-low"
+epsilon = 1.0
+sensitive = [1, 2, 3, 5, 8, 13]
+"""
+GRID = """name = "grid"
+[domain]
+kind = "grid"
+south = 25.0
+north = 50.0
+west = -130.0
+east = -60.0
+step = 0.2
+[context]
+kind = "blocks"
+epsilon = 1.0
+rows = 25
+columns = 70
+"""
+
+
+PLACES = [f"place {i}" for i in range(1000)]
+SURVEYS = {
+    "text": LABELS.replace(
+        'kind = "range"\nsize = 1000', f'kind = "labels"\nlabels = {PLACES!r}'.replace("'", '"')
+    ).replace("[1, 2, 3, 5, 8, 13]", '["place 1", "place 2", "place 3"]'),
+    "numbers": LABELS,
+    "positions": GRID,
+}
+
+
+def timed(*arguments: str) -> float:
+    start = time.perf_counter()
+    command = ["/usr/bin/env", "time", "-f", "%M KB", sys.executable, "-m", "sfumato", *arguments]
+    command = command if shutil.which("time") else command[4:]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+def write(kind: str, rows: int, folder: Path) -> None:
+    """In a process of its own: a child's largest memory counts what its parent held when it was started."""
+    generator = np.random.default_rng(0)
+    if kind == "positions":
+        table = pa.table({"lat": generator.uniform(25, 50, rows), "lon": generator.uniform(-130, -60, rows)})
+    else:
+        numbers = pa.array(np.minimum(generator.zipf(1.3, rows) - 1, 999))
+        table = pa.table({"place": pa.array(PLACES).take(numbers) if kind == "text" else numbers})
+    pa.parquet.write_table(table, folder / f"{kind}.parquet", row_group_size=2**20)
+
+
+def main(rows: int) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for kind, described in SURVEYS.items():
+            writer = multiprocessing.get_context("spawn").Process(target=write, args=(kind, rows, folder))
+            writer.start()
+            writer.join()
+            answers, survey, reports = (
+                str(folder / f"{kind}{end}") for end in (".parquet", ".toml", "-reports.parquet")
+            )
+            Path(survey).write_text(described, encoding="utf-8")
+            chosen = ["--latitude", "lat", "--longitude", "lon"] if kind == "positions" else ["--column", "place"]
+            privatised = timed("privatize", survey, answers, *chosen, "-o", reports)
+            estimated = timed("estimate", survey, reports)
+            speed = rows / (privatised + estimated) / 1e6
+            print(f"{kind:<10} privatise {privatised:5.2f} s  estimate {estimated:5.2f} s  {speed:5.1f} million rows/s")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000)
