@@ -144,7 +144,7 @@ def test_what_fakes_can_do_is_told_in_points_rounded_up(lunch, lunch_page):
     told = [float(cell) for cell in re.findall(r'<td class="number">([\d.,]+)</td>', section)]
     assert told[::2] == [1, 10, 100]
     for m, points in zip(told[::2], told[1::2], strict=True):
-        exact = 100 * lunch.survey.mechanism.leverage * m / 20_000
+        exact = 100 * (lunch.survey.mechanism.leverage + 1) * m / 20_000
         assert exact * (1 - 1e-9) <= points <= exact * 1.11
 
 
@@ -227,7 +227,7 @@ def test_a_metric_names_its_extremes():
 
 def test_a_matrix_counts_the_pairs_without_a_promise():
     context = sf.PrivacyMatrix([[0, 1, "inf"], [2, 0, 1], [1, 3, 0]])
-    assert "For 1 of 6 ordered pairs nothing is promised." in told_of(context)
+    assert "For 1 of 6 ordered pairs nothing is promised directly." in told_of(context)
     assert dict(promise_facts(context))["Ordered pairs with a promise"].startswith("5 of 6")
 
 

@@ -40,9 +40,9 @@ class Estimate:
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """For each symbol on its own, an interval that covers its frequency with probability ``level``.
 
-        ``p̂_x ± z · standard error`` (Wald), cut to [0, 1]. Where all reports say the same of a symbol, because
-        nobody seems to hold it, there is no error to be seen: a share of which a single report would add
-        ``leverage`` is then bounded as in ``(1 − share)^n ≥ (1 − level)/2``, exactly (Clopper, Pearson 1934).
+        ``p̂_x ± z · standard error`` (Wald), cut to [0, 1] and never without width. Where all reports say the same
+        of a symbol, because nobody seems to hold it, there is no error to be seen: a share of which a single report
+        would add ``leverage`` is then bounded as in ``(1 − share)^n ≥ (1 − level)/2`` (Clopper, Pearson 1934).
         """
         if not 0 < level < 1:
             raise InvalidContext(f"level must lie between 0 and 1; found {level}. Pass e.g. 0.95.")
@@ -51,7 +51,9 @@ class Estimate:
         reach = np.multiply(z, self.standard_errors, out=np.full(known.shape, np.inf), where=known)
         unseen = -math.expm1(math.log((1 - level) / 2) / self.reports)
         reach = np.where(self.standard_errors == 0, self.leverage * unseen, reach)
-        return np.clip(self.unbiased - reach, 0, 1), np.clip(self.unbiased + reach, 0, 1)
+        # Measured from the nearest share that can be: an estimate below 0 must not leave an interval without width.
+        low, high = np.minimum(self.unbiased, 1) - reach, np.maximum(self.unbiased, 0) + reach
+        return np.clip(low, 0, 1), np.clip(high, 0, 1)
 
     def __repr__(self) -> str:
         low, high = self.interval()

@@ -197,7 +197,7 @@ def _pair_told(first: Label, second: Label, epsilon: float) -> str:
         return f"{_marked(first, 60)}: the same answer"
     pair = f"odds of <b>{_marked(first, 60)}</b> against <b>{_marked(second, 60)}</b><br>"
     if math.isinf(epsilon):
-        return f"{pair}nothing is promised"
+        return f"{pair}nothing is promised for the pair itself"
     return f"{pair}from 1:1 to at most {factor_text(epsilon)}:1 (ε = {epsilon_text(epsilon)})"
 
 

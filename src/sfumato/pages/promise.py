@@ -112,7 +112,9 @@ def _pair_by_pair(context: Context) -> list[str]:
     without = int(np.isinf(E).sum())
     if without:
         total = context.size * (context.size - 1)
-        sentences.append(f"For {count_text(without)} of {count_text(total)} ordered pairs nothing is promised.")
+        sentences.append(
+            f"For {count_text(without)} of {count_text(total)} ordered pairs nothing is promised directly."
+        )
     return sentences
 
 

@@ -184,18 +184,24 @@ def _promise(survey: Survey, figures: "dict[str, Figure]") -> str:
     if "privacy" in figures:
         caption = (
             "Row against column: how far one report can move the odds. The stronger the colour, the stronger the "
-            "promise; ∞ means that nothing is promised."
+            "promise; ∞ means that nothing is promised for the pair itself."
         )
         picture = _figure("privacy", "Picture of the promise for every pair of answers", caption)
     return f"""<section id="promise" aria-labelledby="promise-title">
 <h2 id="promise-title">What is promised to whom</h2>
-<p>Each answer was randomised before it left its owner. Whatever somebody believed before, and whatever
-else they know:</p>
+{_text(survey)}<p>Each report was made from one answer, and randomised. The promise holds against everybody who sees
+reports and not the answers, whatever they believed before and whatever else they know:</p>
 <ul class="promise">{sentences}</ul>
 <p class="note">{escape(_repeat(survey))} The promise does not hide that somebody took part.</p>
 <table class="facts names"><caption class="hidden">The promise in numbers</caption><tbody>{facts}</tbody></table>
 {picture}
 </section>"""
+
+
+def _text(survey: Survey) -> str:
+    """What the survey's author says of it, and whom to ask."""
+    said = [part for part in (survey.text, survey.contact and f"Contact: {survey.contact}") if part]
+    return "".join(f"<p>{escape(part)}</p>" for part in said)
 
 
 def _repeat(survey: Survey) -> str:
@@ -204,8 +210,9 @@ def _repeat(survey: Survey) -> str:
     if not isinstance(repeat, dict):
         return "This holds for one report of each person; promises about several reports of one person add up."
     return (
-        f"This holds for one answer. People are asked every {repeat['every']}; each further answer that differs adds "
-        f"to what can be learned, for at most {repeat['distinct']} different answers."
+        f"This holds for one report. People may be asked every {repeat['every']}. A device that repeats its report "
+        f"while its answer stays the same, for at most {repeat['distinct']} different answers, adds one such promise "
+        "per different answer; a fresh report every time adds one per report."
     )
 
 
@@ -217,8 +224,8 @@ def _estimate(survey: Survey, estimate: Estimate) -> str:
     caption = (
         f"Shown: {which}. Bars are the decoded picture (decoder “{estimate.decoder}”): a distribution, and the better "
         "guess. Diamonds and whiskers are another reading of the same reports: the unbiased estimate with its "
-        "95\u00a0% interval, which covers the true share of that one answer 95 times in 100. A bar may end outside its "
-        "whisker."
+        "95\u00a0% interval, which covers the true share of that one answer about 95 times in 100, less often for "
+        "answers that few people gave. A bar may end outside its whisker."
     )
     return f"""<section id="estimate" aria-labelledby="estimate-title">
 <h2 id="estimate-title">What was learned</h2>
@@ -320,7 +327,7 @@ def _certificate(survey: Survey, certificate: Certificate) -> str:
 def _fakes(survey: Survey, estimate: Estimate) -> str:
     leverage, n = survey.mechanism.leverage, estimate.reports
     rows = "".join(
-        f'<tr><td class="number">{m}</td><td class="number">{escape(_points(leverage * m / n))}</td></tr>'
+        f'<tr><td class="number">{m}</td><td class="number">{escape(_points((leverage + 1) * m / n))}</td></tr>'
         for m in (1, 10, 100)
         if m <= n
     )
@@ -329,7 +336,7 @@ def _fakes(survey: Survey, estimate: Estimate) -> str:
 <h2 id="fakes-title">How far fake people could move it</h2>
 <p>Randomising protects the honest; it also gives a forged report more weight than one person should have. One fake
 report counts for at most {weight} people in the unbiased estimate of any one answer. Among {count_text(n)} reports,
-fake ones could add to it, or take from it, this many percentage points:</p>
+fake ones in place of honest ones could move it, up or down, by this many percentage points:</p>
 <table class="facts"><thead><tr><th scope="col" class="number">fake reports</th>
 <th scope="col" class="number">at most, in points</th></tr></thead><tbody>{rows}</tbody></table>
 </section>"""

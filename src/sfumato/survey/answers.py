@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.arrays import Symbols
-from sfumato.domains import Domain, GridDomain, H3Domain
+from sfumato.domains import Domain, GridDomain
 from sfumato.domains.domain import unknown_value
 from sfumato.errors import InvalidSymbols
 
@@ -68,8 +68,3 @@ def _arrow_column(answers: Any) -> Any:  # noqa: ANN401
             raise InvalidSymbols("answers must be one column; found a table. Pick a column.")
         return column
     return pa.array(answers)
-
-
-def positions_supported(domain: Domain) -> bool:
-    """Whether positions (latitude, longitude) can be turned into this domain's symbols."""
-    return isinstance(domain, GridDomain | H3Domain)

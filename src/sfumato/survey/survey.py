@@ -93,6 +93,16 @@ class Survey:
         return str(self._about["title"]) or self._name
 
     @property
+    def text(self) -> str:
+        """What else people should know."""
+        return str(self._about["text"])
+
+    @property
+    def contact(self) -> str:
+        """Whom to ask."""
+        return str(self._about["contact"])
+
+    @property
     def context(self) -> Context:
         """What is promised."""
         return self._context
