@@ -87,8 +87,8 @@ def init(
     from sfumato.files import whole_file
 
     check_outputs(output)
-    if Path(output).suffix != ".toml":
-        raise InvalidSurvey(f"a survey file must end in .toml; found {Path(output).name}.")
+    if Path(output).suffix == ".json":
+        raise InvalidSurvey(f"{Path(output).name} would be read as a resolved survey; give the file another ending.")
     if Path(output).exists() and not force:
         raise InvalidSurvey(f"{output} exists already. Choose another name, or pass --force.")
     if (template is None) == (answers is None):

@@ -32,12 +32,10 @@ def simulate(
 
     """
     from sfumato.cli.progress import row_counter
-    from sfumato.estimation.decoder import decoder_named
     from sfumato.simulation import simulate as simulated
     from sfumato.survey import Survey
     from sfumato.tables import AnswerColumns, answer_batches
 
-    decoder_named(decoder)
     asked = Survey.load(survey)
     columns = AnswerColumns(column, latitude, longitude)
     with row_counter("simulating") as rows_done:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sfumato.arrays import Floats, Symbols
 from sfumato.errors import InvalidContext, NotEnoughReports
+from sfumato.estimation.decoder import decoder_named
 from sfumato.simulation.seeded import SeededWords
 from sfumato.survey import Survey
 from sfumato.tally import Tally
@@ -68,6 +69,7 @@ def simulate(
     """
     if runs < 1 or workers < 1:
         raise InvalidContext("runs and workers must be at least 1.")
+    decoder_named(decoder)  # refused before any data are read
     mechanism, people = survey.mechanism, 0
     truth = np.zeros(mechanism.inputs, dtype=np.int64)
     counts = np.zeros((runs, mechanism.outputs), dtype=np.int64)

@@ -45,6 +45,7 @@ def answer_batches(
     """The symbols of a file's answers, batch by batch; unknown values are refused by their row, not their value."""
     columns.check(domain)
     done = 0
+    read: Callable[[Any], Symbols]
     with opened_table(path) as table:
         if columns.value is not None:
             batches, read = table.batches({columns.value: None}), _ValueReader(domain)

@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -57,19 +57,17 @@ def report_writer(path: str, fingerprint: str) -> Iterator[ReportWriter]:
     """
     if path == "-":
         with tempfile.TemporaryFile() as waiting:
-            writer = ReportWriter(waiting, fingerprint, as_csv=True)  # type: ignore[arg-type]
-            yield writer
-            writer.close()
+            with closing(ReportWriter(waiting, fingerprint, as_csv=True)) as writer:
+                yield writer
             waiting.seek(0)
             shutil.copyfileobj(waiting, sys.stdout.buffer)
             sys.stdout.buffer.flush()
         return
     if Path(path).suffix not in (".csv", ".parquet"):
         raise InvalidTable(f"the output must end in .csv or .parquet, or be - for a pipe; found {Path(path).name}.")
-    with whole_file(path) as file:
-        writer = ReportWriter(file, fingerprint, as_csv=path.endswith(".csv"))
+    # Closed on failure too, while there is a file to close: Arrow would do it later and complain.
+    with whole_file(path) as file, closing(ReportWriter(file, fingerprint, as_csv=path.endswith(".csv"))) as writer:
         yield writer
-        writer.close()
 
 
 def report_batches(path: str, fingerprint: str) -> Iterator[Reports]:

@@ -1,0 +1,41 @@
+"""`demo`: one page, one table, three promises."""
+
+import re
+
+import pytest
+
+from cli.conftest import contents, process
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo")
+    return folder, process("demo", "-o", "page.html", cwd=folder)
+
+
+def test_it_writes_a_page_and_nothing_else(demo):
+    folder, run = demo
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert [path.name for path in contents(folder)] == ["page.html"]
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    assert page.lstrip().lower().startswith("<!doctype html")
+    assert len(page.encode()) < 6e6
+
+
+def test_it_names_its_source_and_its_page(demo):
+    text = demo[1].stdout.decode()
+    assert "GeoNames (CC BY 4.0)" in text
+    assert "1,000,000 people" in text
+    assert "page.html" in text
+
+
+def test_the_more_is_hidden_the_less_is_seen(demo):
+    errors = [float(number) for number in re.findall(r"│\s*(0\.\d{3}|1\.\d{3})\s*│", demo[1].stdout.decode())]
+    assert len(errors) == 3
+    classical, tiles, cities = errors
+    assert classical > tiles > 0
+    assert classical > cities > 0
+
+
+def test_a_page_that_cannot_be_written_is_refused_first(refused):
+    assert "no folder" in refused("demo", "-o", "no/page.html")

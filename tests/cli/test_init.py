@@ -1,0 +1,200 @@
+"""`init`: survey files that load and certify, from templates and from answers."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+
+from cli.conftest import PLACES, contents, parquet
+from sfumato.cli.init import TEMPLATES
+from sfumato.survey import Survey
+
+FROM = ("init", "--from", "a.csv", "--column", "place")
+
+
+def _answers(folder, *labels, more=1):
+    """A CSV of these labels, quoted."""
+    lines = ['"' + label.replace('"', '""') + '"' for label in labels] * more
+    (folder / "a.csv").write_text("place\n" + "\n".join(lines) + "\n", encoding="utf-8", newline="")
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_templates_load_and_certify(folder, call, template):
+    result = call("init", "--template", template, "new.toml")
+    assert (result.code, result.err) == (0, "")
+    assert "sfumato verify new.toml" in result.out
+    assert call("verify", "new.toml").code == 0
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_template_takes_epsilon(folder, call, template):
+    assert call("init", "--template", template, "--epsilon", "0.25", "new.toml").code == 0
+    assert Survey.load(folder / "new.toml").context.smallest_epsilon == 0.25
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "nan", "abc", "", "50", "1e400", "1 # no", "1\nname='x'", "1,0", "0x1"])
+@pytest.mark.parametrize("way", [("--template", "yes-no"), ("--from", "answers.csv", "--column", "place")], ids=str)
+def test_a_bad_epsilon_is_refused_before_writing(refused, epsilon, way):
+    assert "epsilon" in refused("init", *way, f"--epsilon={epsilon}", "new.toml")
+
+
+@pytest.mark.parametrize("epsilon", ["1", "1.0", "0.1", "1e0", ".5", "1/3", "2.", "10"])
+def test_an_epsilon_however_it_is_written_can_be_read_again_or_is_refused(folder, call, epsilon):
+    result = call("init", "--template", "yes-no", "--epsilon", epsilon, "new.toml")
+    assert "Traceback" not in result.err
+    if result.code == 0:
+        assert call("verify", "new.toml").code == 0
+    else:
+        assert result.code == 2
+        assert not (folder / "new.toml").exists()
+
+
+@pytest.mark.parametrize("options", [["--column", "x"], ["--sensitive", "x"], ["--blocks", "x"]])
+def test_options_that_a_template_would_ignore_are_refused(refused, options):
+    assert "--from" in refused("init", "--template", "labels", *options, "new.toml")
+
+
+LABELS = [
+    'say "hi"',
+    "back\\slash",
+    "\\u0041",
+    "two\nlines",
+    "tab\there",
+    "🙂",
+    "日本",
+    "NA",
+    "null",
+    "a,b",
+    "'",
+    "#",
+    "\x7f",
+    "\x01",
+]
+
+
+def test_any_label_round_trips_through_toml(folder, call):
+    _answers(folder, *LABELS)
+    assert call(*FROM, "new.toml").code == 0
+    assert set(Survey.load(folder / "new.toml").context.domain.labels) == set(LABELS)
+    assert call("privatize", "new.toml", "a.csv", "--column", "place", "-o", "r.csv").code == 0
+
+
+def test_answers_that_differ_in_normal_form_only_are_one_label(folder, call):
+    _answers(folder, "caf\u00e9", "cafe\u0301", "park")
+    assert call(*FROM, "new.toml").code == 0
+    assert list(Survey.load(folder / "new.toml").context.domain.labels) == ["café", "park"]
+
+
+def test_look_alikes_are_two_labels(folder, call):
+    _answers(folder, "park", "раrk")
+    assert call(*FROM, "new.toml").code == 0
+    assert Survey.load(folder / "new.toml").context.size == 2
+
+
+def test_many_labels(folder, call):
+    _answers(folder, *(f"page {i}" for i in range(20_000)))
+    assert call(*FROM, "new.toml").code == 0
+    assert Survey.load(folder / "new.toml").context.size == 20_000
+
+
+def test_missing_answers_are_no_label(folder, call):
+    parquet(folder / "a.parquet", place=["park", None, "", "bar"])
+    assert call("init", "--from", "a.parquet", "--column", "place", "new.toml").code == 0
+    assert list(Survey.load(folder / "new.toml").context.domain.labels) == ["bar", "park"]
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.string(), pa.large_string(), pa.string_view()], ids=str)
+def test_what_init_read_privatize_can_read(folder, call, kind):
+    parquet(folder / "a.parquet", place=pa.array([1, 2, 30, 2]).cast(kind))
+    assert call("init", "--from", "a.parquet", "--column", "place", "new.toml").code == 0
+    result = call("privatize", "new.toml", "a.parquet", "--column", "place", "-o", "r.csv")
+    assert (result.code, result.err) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["🙂.toml", "naïve.toml", 'a"b.toml', "a b.toml"])
+def test_the_name_of_the_file_names_the_survey(folder, call, name):
+    assert call("init", "--from", "answers.csv", "--column", "place", name).code == 0
+    assert Survey.load(folder / name).name == name.removesuffix(".toml")
+
+
+@pytest.mark.parametrize("name", ["x" * 120 + ".toml", "a\nb.toml", " .toml", "survey.json", "-", "no/new.toml", "sub"])
+def test_a_name_that_no_survey_can_have_is_refused(folder, refused, name):
+    (folder / "sub").mkdir()
+    refused("init", "--from", "answers.csv", "--column", "place", name)
+
+
+def test_high_low_and_blocks(folder, call):
+    result = call("init", "--from", "answers.csv", "--column", "place", "--sensitive", "clinic, bar", "new.toml")
+    assert "uniform" in result.err
+    assert "high-low" in result.err
+    assert Survey.load(folder / "new.toml").context.epsilon(2, 0) == 1.0
+    (folder / "b.csv").write_text("street,city\na,Rome\nb,Rome\nc,Oslo\nd,Oslo\na,Rome\n")
+    result = call("init", "--from", "b.csv", "--column", "street", "--blocks", "city", "blocks.toml")
+    assert "blocks" in result.err
+    context = Survey.load(folder / "blocks.toml").context
+    assert context.block_of.tolist() == [0, 0, 1, 1]
+    assert call("verify", "blocks.toml").code == 0
+
+
+def test_a_column_can_be_its_own_block(folder, call):
+    assert call("init", "--from", "answers.csv", "--column", "place", "--blocks", "place", "new.toml").code == 0
+
+
+def test_a_sensitive_label_with_a_comma_is_quoted(folder, call):
+    _answers(folder, "a,b", "c", "d")
+    assert call(*FROM, "--sensitive", '"a,b",c', "new.toml").code == 0
+    assert Survey.load(folder / "new.toml").context.sensitive.tolist() == [0, 1]
+
+
+def test_an_unknown_sensitive_label_is_refused(refused):
+    message = refused("init", "--from", "answers.csv", "--column", "place", "--sensitive", "klinik", "new.toml")
+    assert "'klinik'" in message
+
+
+def test_a_missing_blocks_column_is_refused(refused):
+    refused("init", "--from", "answers.csv", "--column", "place", "--blocks", "city", "new.toml")
+
+
+def test_an_existing_file_is_kept_unless_forced(folder, call, refused):
+    before = contents(folder)
+    assert "--force" in refused("init", "--template", "yes-no", "lunch.toml")
+    assert contents(folder) == before
+    assert call("init", "--template", "yes-no", "--force", "lunch.toml").code == 0
+    assert Survey.load(folder / "lunch.toml").context.size == 2
+
+
+def test_it_asks_nothing_without_a_terminal(folder, call):
+    result = call("init", "--from", "answers.csv", "--column", "place", "new.toml", stdin=b"clinic\n")
+    assert result.code == 0
+    assert "Which labels" not in result.both
+    assert json.dumps("uniform") in (folder / "new.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "kind"), [(b"clinic,bar\n", 0, "high-low"), (b"\n", 0, "uniform"), (b"\x04", 2, "")]
+)
+def test_it_asks_on_a_terminal(folder, typed, code, kind):
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "sfumato", "init", "--from", "answers.csv", "--column", "place", "new.toml"]
+    with subprocess.Popen(command, cwd=folder, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        os.close(theirs)
+        os.write(ours, typed)
+        out, err = run.communicate()
+    os.close(ours)
+    assert run.returncode == code, err
+    assert b"Which labels are sensitive" in out + err
+    assert b"Traceback" not in err
+    assert (folder / "new.toml").exists() == (code == 0)
+    if kind:
+        assert f'kind = "{kind}"' in (folder / "new.toml").read_text(encoding="utf-8")
+
+
+def test_the_expected_error_is_a_share(call):
+    """The comparison goes to stderr, so that it is not taken for a result."""
+    result = call("init", "--from", "answers.csv", "--column", "place", "new.toml")
+    assert "expected error" in " ".join(result.err.split())
+    assert len(PLACES) == 200

@@ -1,0 +1,96 @@
+"""`simulate`: the same seed, the same bytes, however the data come and whoever computes."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from cli.conftest import parquet, process
+from sfumato.survey import Survey
+from sfumato.tables import read
+
+PEOPLE = [("park", "café", "clinic", "bar", "office")[i * i % 5] for i in range(20_000)]
+OPTIONS = ["--column", "place", "--runs", "4", "--seed", "1", "--json"]
+
+
+@pytest.fixture
+def people(folder):
+    content = ("place\n" + "\n".join(PEOPLE) + "\n").encode()
+    (folder / "people.csv").write_bytes(content)
+    (folder / "people.csv.gz").write_bytes(gzip.compress(content))
+    parquet(folder / "people.parquet", place=PEOPLE)
+    return folder
+
+
+@pytest.mark.parametrize("workers", ["1", "2", "7"])
+@pytest.mark.parametrize("rows", [1, 1000, 65536])
+def test_the_same_bytes_from_every_file_with_any_workers_and_batches(people, call, monkeypatch, workers, rows):
+    expected = call("simulate", "lunch.toml", "people.csv", *OPTIONS, "--workers", "1").out
+    parquet(people / "few.parquet", place=PEOPLE[:50])
+    monkeypatch.setattr(read, "_BATCH_ROWS", rows)
+    monkeypatch.setattr(read, "_CSV_BLOCK", max(rows * 8, 64))
+    if rows == 1:
+        expected = call("simulate", "lunch.toml", "few.parquet", *OPTIONS).out
+        monkeypatch.setattr(read, "_BATCH_ROWS", 17)
+        assert call("simulate", "lunch.toml", "few.parquet", *OPTIONS, "--workers", workers).out == expected
+        return
+    for name in ("people.csv", "people.csv.gz", "people.parquet"):
+        assert call("simulate", "lunch.toml", name, *OPTIONS, "--workers", workers).out == expected
+        piped = (people / name).read_bytes()
+        assert call("simulate", "lunch.toml", "-", *OPTIONS, "--workers", workers, stdin=piped).out == expected
+
+
+def test_processes_agree_too(people, call):
+    run = process("simulate", "lunch.toml", "-", *OPTIONS, cwd=people, input=(people / "people.parquet").read_bytes())
+    assert run.stdout.decode() == call("simulate", "lunch.toml", "people.csv", *OPTIONS).out
+
+
+def test_another_seed_gives_other_numbers(people, call):
+    outs = {call("simulate", "lunch.toml", "people.csv", *OPTIONS, "--seed", str(seed)).out for seed in range(4)}
+    assert len(outs) == 4
+
+
+def test_the_json_of_a_simulation(people, call):
+    found = json.loads(call("simulate", "lunch.toml", "people.csv", *OPTIONS).out)
+    assert {"survey", "runs", "people", "decoder", "total_variation"} == set(found)
+    assert set(found["total_variation"]) == {"mean", "standard_error"}
+    assert (found["runs"], found["people"]) == (4, len(PEOPLE))
+    assert found["survey"] == Survey.load(people / "lunch.toml").fingerprint
+    assert 0 < found["total_variation"]["mean"] < 0.1
+
+
+def test_a_single_run_has_no_spread_and_valid_json(people, call):
+    options = ["--column", "place", "--runs", "1"]
+    found = json.loads(call("simulate", "lunch.toml", "people.csv", *options, "--json").out)
+    assert found["total_variation"]["standard_error"] is None
+    assert "±" not in call("simulate", "lunch.toml", "people.csv", *options).out
+
+
+def test_it_says_how_far_off_it_is(people, call):
+    assert (
+        "20,000 people, 3 runs" in call("simulate", "lunch.toml", "people.csv", "--column", "place", "--runs", "3").out
+    )
+
+
+def test_its_help_says_not_private(call):
+    assert "NOT PRIVATE" in call("simulate", "--help").out
+
+
+def test_it_writes_no_file(people, call):
+    before = sorted(people.iterdir())
+    call("simulate", "lunch.toml", "people.csv", *OPTIONS)
+    assert sorted(people.iterdir()) == before
+
+
+def test_the_error_is_what_the_variances_say(people, call):
+    """The mean of 40 runs of the unbiased decoder, against half the sum of mean absolute deviations."""
+    survey = Survey.load(people / "lunch.toml")
+    labels = list(survey.context.domain.labels)
+    p = np.array([PEOPLE.count(label) for label in labels]) / len(PEOPLE)
+    expected = np.sqrt(2 / np.pi) * np.sqrt(survey.mechanism.variances(p, len(PEOPLE))).sum() / 2
+    options = ["--column", "place", "--runs", "40", "--seed", "5", "--decoder", "unbiased", "--json"]
+    found = json.loads(call("simulate", "lunch.toml", "people.csv", *options).out)["total_variation"]
+    # The data are given, so the people's own draw adds nothing: the error lies a little below.
+    assert found["mean"] < expected * 1.3
+    assert found["mean"] > expected * 0.4

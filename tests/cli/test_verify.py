@@ -1,0 +1,63 @@
+"""`verify`: certificates that a checker of another hand accepts."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import SURVEYS
+from sfumato.survey import Survey
+
+CHECKER = Path(__file__).parents[2] / "tools" / "check_certificate.py"
+
+
+def _checked(path):
+    return subprocess.run([sys.executable, CHECKER, path], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("name", SURVEYS)
+def test_the_checker_accepts_certificates_and_resolved_surveys(folder, call, name):
+    result = call("verify", f"{name}.toml", "-o", "certificate.json", "--resolved", "survey.json")
+    assert (result.code, result.err) == (0, "")
+    for file in ("certificate.json", "survey.json"):
+        run = _checked(folder / file)
+        assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_the_checker_refuses_a_certificate_for_less(folder, call):
+    call("verify", "lunch.toml", "-o", "certificate.json")
+    text = (folder / "certificate.json").read_text(encoding="utf-8")
+    (folder / "lie.json").write_text(text.replace('"epsilon":"1"', '"epsilon":"0.5"'), encoding="utf-8")
+    assert text != (folder / "lie.json").read_text(encoding="utf-8")
+    assert _checked(folder / "lie.json").returncode == 1
+
+
+@pytest.mark.parametrize("name", SURVEYS)
+def test_a_resolved_survey_is_the_same_survey(folder, call, name):
+    call("verify", f"{name}.toml", "--resolved", "survey.json")
+    assert Survey.load(folder / "survey.json").fingerprint == Survey.load(folder / f"{name}.toml").fingerprint
+    assert call("verify", "survey.json", "--json").out == call("verify", f"{name}.toml", "--json").out
+
+
+def test_the_json_of_verify(folder, call):
+    found = json.loads(call("verify", "lunch.toml", "--json").out)
+    assert set(found) == {"survey", "kept", "certificate"}
+    survey = Survey.load(folder / "lunch.toml")
+    assert found["survey"] == survey.fingerprint
+    assert found["kept"] is True
+    assert found["certificate"] == survey.certify().record()
+
+
+def test_it_says_so_in_words(call):
+    shown = call("verify", "lunch.toml").out
+    assert "lunch-2026" in shown
+    assert "bits" in shown
+    assert "honest people" in shown
+
+
+def test_nothing_is_written_unless_asked(folder, call):
+    before = sorted(folder.iterdir())
+    call("verify", "lunch.toml")
+    assert sorted(folder.iterdir()) == before
