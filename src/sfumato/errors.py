@@ -66,7 +66,12 @@ class InvalidTable(SfumatoError, ValueError):  # noqa: N818
 
 
 class UnknownValue(SfumatoError, ValueError):  # noqa: N818
-    """A value outside the domain. Holds positions, never values."""
+    """A value outside the domain. Holds the position of the first and the number of them, never values."""
+
+    def __init__(self, message: str, *, first: int = 0, count: int = 1) -> None:
+        super().__init__(message)
+        self.first = first
+        self.count = count
 
 
 class ContextMismatch(SfumatoError, ValueError):  # noqa: N818

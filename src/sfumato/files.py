@@ -1,5 +1,6 @@
 """Files that appear whole or not at all."""
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -16,7 +17,9 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     If anything goes wrong, what was at ``path`` before is untouched and nothing is left behind.
     """
-    target = Path(path)
+    target = Path(path).resolve()  # what a link points to is replaced, not the link
+    if target.exists() and not target.is_file():
+        raise OSError(errno.EINVAL, "not a regular file, so it cannot be replaced by a whole one", str(path))
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -118,10 +118,33 @@ def test_what_init_read_privatize_can_read(folder, call, kind):
 @pytest.mark.parametrize("name", ["🙂.toml", "naïve.toml", 'a"b.toml', "a b.toml"])
 def test_the_name_of_the_file_names_the_survey(folder, call, name):
     assert call("init", "--from", "answers.csv", "--column", "place", name).code == 0
-    assert Survey.load(folder / name).name == name.removesuffix(".toml")
+    stem, _, ending = Survey.load(folder / name).name.rpartition("-")
+    assert stem == name.removesuffix(".toml")
+    assert len(ending) == 6
 
 
-@pytest.mark.parametrize("name", ["x" * 120 + ".toml", "a\nb.toml", " .toml", "survey.json", "-", "no/new.toml", "sub"])
+def test_two_surveys_from_one_template_are_two_surveys(folder, call):
+    """Otherwise the reports of one question would be accepted by another."""
+    for name in ("one.toml", "two.toml"):
+        assert call("init", "--template", "yes-no", name).code == 0
+    assert Survey.load(folder / "one.toml").fingerprint != Survey.load(folder / "two.toml").fingerprint
+
+
+def test_sensitive_labels_are_never_dropped_for_blocks(refused):
+    said = refused(
+        "init", "--from", "answers.csv", "--column", "place", "--sensitive", "bar", "--blocks", "x", "new.toml"
+    )
+    assert "choose --sensitive or --blocks" in said
+
+
+def test_labels_that_few_people_hold_are_pointed_out(folder, call):
+    (folder / "rare.csv").write_text("place\n" + "park\n" * 50 + "Ms Roe's flat\n", encoding="utf-8")
+    result = call("init", "--from", "rare.csv", "--column", "place", "new.toml")
+    assert "A survey file is public. 1 of its 2 labels" in result.err
+    assert "Roe" not in result.err
+
+
+@pytest.mark.parametrize("name", ["a\nb.toml", " .toml", "survey.json", "-", "no/new.toml", "sub"])
 def test_a_name_that_no_survey_can_have_is_refused(folder, refused, name):
     (folder / "sub").mkdir()
     refused("init", "--from", "answers.csv", "--column", "place", name)
@@ -196,5 +219,5 @@ def test_it_asks_on_a_terminal(folder, typed, code, kind):
 def test_the_expected_error_is_a_share(call):
     """The comparison goes to stderr, so that it is not taken for a result."""
     result = call("init", "--from", "answers.csv", "--column", "place", "new.toml")
-    assert "expected error" in " ".join(result.err.split())
+    assert "error to expect" in " ".join(result.err.split())
     assert len(PLACES) == 200

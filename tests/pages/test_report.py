@@ -9,9 +9,9 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from conftest import HOSTILE, answered
 
 import sfumato as sf
+from conftest import HOSTILE, answered
 from sfumato.errors import InvalidContext, MissingExtra, WrongSurvey
 from sfumato.pages import report_page
 from sfumato.pages.charts import estimate_bars, grid_map, privacy_heatmap, save_png

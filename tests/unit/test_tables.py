@@ -43,7 +43,9 @@ def test_rows_are_counted_as_they_are_done(tmp_path, monkeypatch):
 def test_an_unknown_value_is_named_by_its_rows(tmp_path, monkeypatch):
     pq.write_table(pa.table({"place": ["bar"] * 9 + ["zoo"]}), tmp_path / "a.parquet")
     monkeypatch.setattr(read, "_BATCH_ROWS", 4)
-    with pytest.raises(UnknownValue, match=r"a.parquet, rows 9 to 10: 1 of 2 values .* position 1") as caught:
+    with pytest.raises(
+        UnknownValue, match=r"a.parquet: 1 of 2 values .*\(rows 9 to 10, the first in row 10\)"
+    ) as caught:
         _symbols(tmp_path / "a.parquet")
     assert "zoo" not in str(caught.value)
     assert caught.value.__cause__ is None

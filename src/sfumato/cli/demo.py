@@ -17,6 +17,7 @@ __all__ = ["demo"]
 PEOPLE = 1_000_000
 EPSILON = 1.0
 PAGE = "sfumato-demo.html"
+CREDIT = "Made-up people, in proportion to the population of places: GeoNames (geonames.org), CC BY 4.0."
 
 
 def demo(
@@ -82,7 +83,7 @@ def _one(number: int, context: "Context", people: "Symbols", truth: "Floats") ->
     from sfumato.survey.reports import Reports
 
     start = time.perf_counter()
-    survey = Survey(f"demo-{number}", context, title="Where do people live?")
+    survey = Survey(f"demo-{number}", context, title="Where do people live?", text=CREDIT)
     reports = Reports(survey.mechanism.privatize(people), survey.fingerprint)
     found = survey.estimate(survey.tally(reports))
     error = float(np.abs(found.frequencies - truth).sum() / 2)

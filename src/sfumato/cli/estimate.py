@@ -42,32 +42,45 @@ def estimate(
     from sfumato.survey import Survey
     from sfumato.tables import report_batches
 
-    _check_call(output, html, png, as_json=as_json)
+    _check_call(output, as_json=as_json)
+    check_outputs(None if output == "-" else output, html, png, inputs=[survey, *reports])
+    _demand_distinct(reports)
     decoder_named(decoder)
     asked = Survey.load(survey)
     with row_counter("counting"):
         tally = asked.tally(batch for path in reports for batch in report_batches(path, asked.fingerprint))
     found = asked.estimate(tally, decoder=decoder)
+    page = _page(asked, found) if html is not None else ""  # made before anything is written: all files, or none
+    if png is not None:
+        _write_picture(asked, found, png)
     if output not in (None, "-"):
         _write(_csv(found), str(output))
     if html is not None:
-        _write_page(asked, found, html)
-    if png is not None:
-        _write_picture(asked, found, png)
+        _write(page, html)
     if output == "-":
         typer.echo(_csv(found).encode("utf-8"), nl=False)
     else:
         typer.echo(json.dumps(_in_json(asked, found)) if as_json else repr(found))
 
 
-def _check_call(output: str | None, html: str | None, png: str | None, *, as_json: bool) -> None:
+def _demand_distinct(reports: list[str]) -> None:
+    """A file that is named twice would be counted twice."""
+    from pathlib import Path
+
+    from sfumato.errors import InvalidTable
+
+    named = [path if path == "-" else str(Path(path).resolve()) for path in reports]
+    if len(set(named)) < len(named):
+        raise InvalidTable("a report file is named twice, and would be counted twice. Name each once.")
+
+
+def _check_call(output: str | None, *, as_json: bool) -> None:
     from sfumato.errors import InvalidTable
 
     if output == "-" and as_json:
         raise InvalidTable("choose one for the pipe: --output - (CSV) or --json.")
     if output not in (None, "-") and not str(output).endswith(".csv"):
         raise InvalidTable("the output must end in .csv, or be - for a pipe. For a page or a picture: --html, --png.")
-    check_outputs(None if output == "-" else output, html, png)
 
 
 def _rows(found: "Estimate") -> list[tuple[object, float, float, float, float]]:
@@ -100,10 +113,10 @@ def _write(text: str, path: str) -> None:
         file.write(text.encode("utf-8"))
 
 
-def _write_page(asked: "Survey", found: "Estimate", path: str) -> None:
+def _page(asked: "Survey", found: "Estimate") -> str:
     from sfumato.pages.report import report_page
 
-    _write(report_page(asked, found, asked.certify()), path)
+    return report_page(asked, found, asked.certify())
 
 
 def _write_picture(asked: "Survey", found: "Estimate", path: str) -> None:

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = ["init"]
 
+_FEW = 10
+
 TEMPLATES = {
-    "yes-no": """name  = "my-question"              # unique per question
+    "yes-no": """name  = "my-survey"                # unique per question
 title = "Have you ever …?"
 
 [domain]
@@ -41,7 +43,7 @@ kind = "high-low"                  # uniform | high-low | blocks | metric | matr
 epsilon = 1.0
 sensitive = ["clinic", "bar"]
 """,
-    "grid": """name  = "my-map"                   # unique per question
+    "grid": """name  = "my-survey"                # unique per question
 title = "Where do people check in?"
 
 [domain]
@@ -99,6 +101,7 @@ def init(
         if (column, sensitive, blocks) != (None, None, None):
             raise InvalidSurvey("--column, --sensitive and --blocks go with --from; a template is edited by hand.")
         text = TEMPLATES[template].replace("epsilon = 1.0", f"epsilon = {_number(epsilon)}")
+        text = text.replace('"my-survey"', _quoted(_unique_name(Path(output))))
     else:
         text = _from_answers(str(answers), column, sensitive, blocks, epsilon, Path(output))
     _check(text, Path(output))
@@ -138,6 +141,8 @@ def _from_answers(
 
     if column is None:
         raise InvalidSurvey("--from needs --column, the column of answers.")
+    if sensitive is not None and blocks is not None:
+        raise InvalidSurvey("choose --sensitive or --blocks: a survey file promises one of them, not both.")
     counts, block_of = _counted(answers, column, blocks)
     labels = sorted(counts)
     if len(labels) < 2:
@@ -152,7 +157,22 @@ def _from_answers(
         choices["blocks"] = Blocks([block_of[label] for label in labels], epsilon, domain=labels)
     _compare(choices, [counts[label] for label in labels])
     kind = list(choices)[-1]
-    return _toml(output.stem, kind, labels, named, block_of, epsilon)
+    typer.echo(f"Written is the last of them, {kind}; edit the file to change it.", err=True)
+    rare = sum(count < _FEW for count in counts.values())
+    if rare:
+        typer.echo(
+            f"A survey file is public. {rare} of its {len(labels)} labels are held by fewer than {_FEW} people here: "
+            "take out those that would name somebody, and give the domain an `other` label for them.",
+            err=True,
+        )
+    return _toml(_unique_name(output), kind, labels, named, block_of, epsilon)
+
+
+def _unique_name(output: "Path") -> str:
+    """The file's name and a random ending: two questions must not share a name, or they share reports."""
+    import secrets
+
+    return f"{output.stem[:80]}-{secrets.token_hex(3)}"
 
 
 def _listed(text: str, known: Counter[str]) -> list[str]:
@@ -206,7 +226,10 @@ def _texts(column: Any, name: str) -> list[str | None]:  # noqa: ANN401
 
 
 def _compare(choices: "dict[str, Context]", counts: list[int]) -> None:
-    """The error that each context would give on these data, side by side."""
+    """The error that each context would give on these data, side by side.
+
+    It is that of the unbiased estimate: decoders do better, and the more so the larger it is.
+    """
     import math
 
     import numpy as np
@@ -217,7 +240,7 @@ def _compare(choices: "dict[str, Context]", counts: list[int]) -> None:
 
     people = sum(counts)
     p = np.array(counts) / people
-    table = Table("context", "expected error (total variation)", "bits", "people for an error of 0.05")
+    table = Table("context", "error to expect (total variation, unbiased)", "bits", "people for an error of 0.05")
     for name, context in choices.items():
         mechanism = mechanism_for(context)
         # Each estimate is about normal: its mean absolute error is √(2/π) of its standard deviation.
@@ -231,7 +254,14 @@ def _toml(name: str, kind: str, labels: list[str], sensitive: list[str], block_o
     def listed(values: list[str]) -> str:
         return "[" + ", ".join(map(_quoted, values)) + "]"
 
-    lines = [f"name = {_quoted(name)}", 'title = ""', "", "[domain]", 'kind = "labels"', f"labels = {listed(labels)}"]
+    lines = [
+        f"name = {_quoted(name)}  # unique per question",
+        'title = ""',
+        "",
+        "[domain]",
+        'kind = "labels"',
+        f"labels = {listed(labels)}",
+    ]
     lines += ["", "[context]", f'kind = "{kind}"', f"epsilon = {_number(epsilon)}"]
     if kind == "high-low":
         lines.append(f"sensitive = {listed(sensitive)}")

@@ -74,9 +74,13 @@ def run() -> None:
         sys.exit(0)
     except MemoryError:
         _leave("there is not enough memory for this; ask for fewer runs, or for a smaller domain.", 2)
+    except (KeyboardInterrupt, SystemExit):
+        raise
     except OSError as problem:
         where = f" ({problem.filename})" if problem.filename else ""
         _leave(f"{problem.strerror or problem}{where}", 2)
+    except Exception as problem:  # noqa: BLE001 - a traceback could hold a value, and exit code 1 means a violation
+        _leave(f"something went wrong that should not have ({type(problem).__name__}). Nothing was written.", 2)
 
 
 def _leave(message: str, code: int) -> None:

@@ -1,6 +1,7 @@
 """Options that several commands share, spelt and explained once."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -28,8 +29,11 @@ Decoder = Annotated[str, typer.Option(help="How to read the tally: projection or
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]
 
 
-def check_outputs(*paths: str | None) -> None:
+def check_outputs(*paths: str | None, inputs: Sequence[str] = ()) -> None:
     """Refuse outputs that cannot be written before anything else is done, so that there are all of them or none."""
+    named = [Path(path).resolve() for path in paths if path not in (None, "-")]
+    if len(set(named)) < len(named) or set(named) & {Path(path).resolve() for path in inputs if path != "-"}:
+        raise InvalidTable("an output must not be an input, or another output. Choose another name.")
     for path in paths:
         if path is None:
             continue

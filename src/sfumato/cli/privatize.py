@@ -31,7 +31,7 @@ def privatize(
     from sfumato.survey import Survey
     from sfumato.tables import AnswerColumns, answer_batches, report_writer
 
-    check_outputs(None if output == "-" else output)
+    check_outputs(None if output == "-" else output, inputs=[survey, answers])
     asked = Survey.load(survey)
     asked.certify()
     columns = AnswerColumns(column, latitude, longitude)

@@ -31,7 +31,7 @@ def verify(
     from sfumato.files import whole_file
     from sfumato.survey import Survey
 
-    check_outputs(output, resolved)
+    check_outputs(output, resolved, inputs=[survey])
     asked = Survey.load(survey)
     certificate = asked.certify()
     if output is not None:

@@ -99,7 +99,9 @@ def unknown_value(positions: Symbols, people: int) -> UnknownValue:
     """The error for values outside the domain: where they stand, never what they are."""
     return UnknownValue(
         f"{positions.size} of {people} values are not in the domain (the first at position {positions[0]}). "
-        "Correct them, add their labels, or give the domain an `other` label."
+        "Correct them, add their labels, or give the domain an `other` label.",
+        first=int(positions[0]),
+        count=int(positions.size),
     )
 
 

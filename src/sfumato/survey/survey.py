@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -79,6 +80,8 @@ class Survey:
         texts = {"title": title, "text": text, "contact": contact, "opens": opens, "closes": closes}
         if any(not isinstance(value, str) or not _is_utf8(value) for value in texts.values()):
             raise InvalidSurvey("title, text, contact, opens and closes must be text that UTF-8 can hold.")
+        for name in ("opens", "closes"):
+            _check_time(texts[name], name)
         self._about: dict[str, Json] = {**texts, "minimum_reports": minimum_reports}
         self._repeat = _checked_repeat(repeat)
 
@@ -255,6 +258,13 @@ def _checked_name(name: object) -> str:
     if not isinstance(label, str) or len(label) > 100 or not label.isprintable() or label != label.strip():
         raise InvalidSurvey("name must be a line of at most 100 printable characters, unique per question.")
     return label
+
+
+def _check_time(text: str, name: str) -> None:
+    try:
+        datetime.fromisoformat(text or "2000-01-01")
+    except ValueError:
+        raise InvalidSurvey(f"{name} must be a date or time such as 2026-11-30 or 2026-11-30T18:00Z.") from None
 
 
 def _is_utf8(text: str) -> bool:

@@ -33,6 +33,8 @@ class AnswerColumns:
         positions = self.latitude is not None and self.longitude is not None
         if (self.latitude is None) != (self.longitude is None) or positions == (self.value is not None):
             raise InvalidTable("name either --column, or both --latitude and --longitude.")
+        if positions and self.latitude == self.longitude:
+            raise InvalidTable("--latitude and --longitude must name two different columns.")
         if positions and not isinstance(domain, GridDomain | H3Domain):
             raise InvalidTable("--latitude and --longitude are for surveys with a grid or H3 domain; use --column.")
         if not positions and isinstance(domain, GridDomain):
@@ -59,13 +61,26 @@ def answer_batches(
                 symbols = read(batch)
             except InvalidTable as problem:
                 raise InvalidTable(f"{table.name}: {problem}") from None
+            except UnicodeDecodeError:
+                raise InvalidTable(f"{table.name}: a column must hold text in UTF-8.") from None
             except UnknownValue as unknown:
-                raise UnknownValue(f"{table.name}, rows {done + 1} to {done + batch.num_rows}: {unknown}") from None
+                raise _in_file(unknown, table.name, done, batch.num_rows) from None
             done += batch.num_rows
             rows_done(done)
             yield symbols
     if done == 0:
         raise InvalidTable(f"{'standard input' if path == '-' else path} has a header but no rows.")
+
+
+def _in_file(unknown: UnknownValue, name: str, done: int, rows: int) -> UnknownValue:
+    """The same error with the row of the file, counted from 1 after the header."""
+    where = f"rows {done + 1} to {done + rows}, the first in row {done + unknown.first + 1}"
+    return UnknownValue(
+        f"{name}: {unknown.count} of {rows} values are not in the domain, or missing ({where}). Correct them, add "
+        "their labels, or give the domain an `other` label.",
+        first=done + unknown.first,
+        count=unknown.count,
+    )
 
 
 class _ValueReader:

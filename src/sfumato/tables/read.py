@@ -134,9 +134,12 @@ def _csv(name: str, raw: BinaryIO, *, gzipped: bool) -> Table:
             column_types=types, include_columns=list(types), null_values=[""], strings_can_be_null=True
         )
         read = pa.csv.ReadOptions(block_size=_CSV_BLOCK, column_names=header)
-        parse = pa.csv.ParseOptions(newlines_in_values=True)
+        # In a file of one column an empty line is a person without an answer, not a line to be skipped.
+        parse = pa.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(header) > 1)
         with pa.csv.open_csv(lines, read_options=read, parse_options=parse, convert_options=convert) as reader:
             yield from reader
+        if lines.quotes % 2:
+            raise InvalidTable(f"{name}: a quotation mark is opened and never closed, and hides the rows after it.")
 
     return Table(name, header, batches, None)
 
@@ -148,6 +151,7 @@ class _Lines:
 
     def __init__(self, stream: Any) -> None:  # noqa: ANN401
         self._stream, self._rest = stream, b""
+        self.quotes = 0
 
     def header(self, name: str) -> list[str]:
         while b"\n" not in self._rest and len(self._rest) < _CSV_BLOCK:
@@ -185,8 +189,10 @@ class _Lines:
         """The bytes after the header."""
         if self._rest:
             taken, self._rest = (self._rest, b"") if size < 0 else (self._rest[:size], self._rest[size:])
-            return taken
-        return bytes(self._stream.read(size))
+        else:
+            taken = bytes(self._stream.read(size))
+        self.quotes += taken.count(b'"')
+        return taken
 
     def close(self) -> None:
         """Nothing to close: the stream belongs to the caller."""
