@@ -58,7 +58,8 @@ class Estimate:
     def __repr__(self) -> str:
         low, high = self.interval()
         width = max(len(str(label)) for label in (*self.labels[:_SHOWN], "label"))
-        lines = [f"{'label':<{width}}  frequency     low    high   ({self.reports} reports, {self.decoder})"]
+        header = f"{'label':<{width}}  frequency     low    high   ({self.reports} reports; frequency: {self.decoder};"
+        lines = [header + " low and high: 95 % interval of the unbiased estimate)"]
         for x in range(min(len(self.labels), _SHOWN)):
             figures = f"{self.frequencies[x]:9.4f} {low[x]:7.4f} {high[x]:7.4f}"
             lines.append(f"{self.labels[x]!s:<{width}}  {figures}")
