@@ -245,7 +245,7 @@ def test_another_mechanisms_tally_is_refused(mechanism):
 def test_an_estimate_prints_as_a_table_of_labels():
     mechanism = MECHANISMS["high-low"]
     lines = repr(estimate(mechanism, mechanism.tally([0, 1, 2, 3]))).splitlines()
-    assert "4 reports, projection" in lines[0]
+    assert "4 reports; frequency: projection" in lines[0]
     assert [line.split()[0] for line in lines[1:]] == ["park", "café", "clinic"]
 
 
