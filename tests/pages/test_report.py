@@ -182,7 +182,7 @@ def test_the_packed_map_holds_the_logarithms_of_the_decoded_shares(checkins):
 def test_certificates_and_estimates_of_other_surveys_are_refused(lunch, hostile):
     with pytest.raises(WrongSurvey, match="another mechanism"):
         report_page(lunch.survey, lunch.estimate, hostile.certificate)
-    with pytest.raises(WrongSurvey, match="another domain"):
+    with pytest.raises(WrongSurvey, match="another survey"):
         report_page(lunch.survey, hostile.estimate, lunch.certificate)
     weaker = sf.HighLow(lunch.survey.context.domain, ["clinic", "bar"], 2)
     with pytest.raises(WrongSurvey, match="another promise"):

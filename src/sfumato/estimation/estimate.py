@@ -26,7 +26,7 @@ class Estimate:
 
     ``frequencies`` is the decoded picture: a distribution, shaped by the decoder, the better guess.
     ``unbiased`` with ``standard_errors`` is what intervals come from: right on average, entry by entry,
-    even where it is negative.
+    even where it is negative. ``fingerprint`` names the mechanism or survey whose reports were read.
     """
 
     labels: Sequence[Label]
@@ -36,6 +36,7 @@ class Estimate:
     reports: int
     decoder: str
     leverage: float = 1.0
+    fingerprint: str = ""
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """For each symbol on its own, an interval that covers its frequency with probability ``level``.
@@ -101,4 +102,5 @@ def estimate(mechanism: Mechanism, tally: Tally, *, decoder: str = "projection")
         reports=tally.reports,
         decoder=decoder,
         leverage=mechanism.leverage,
+        fingerprint=tally.fingerprint,
     )

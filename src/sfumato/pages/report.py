@@ -38,7 +38,7 @@ def report_page(survey: Survey, estimate: Estimate, certificate: Certificate, *,
     """The whole page as HTML: what is promised to whom, what was learned, and how far to trust it.
 
     Nothing in it points outside, and its own policy forbids the browser to load anything. The certificate must be
-    of this survey's mechanism and context, the estimate of its domain; ``WrongSurvey`` otherwise.
+    of this survey's mechanism and context, the estimate of this survey; ``WrongSurvey`` otherwise.
     """
     _check(survey, estimate, certificate)
     heading = title or survey.title
@@ -133,9 +133,8 @@ def _check(survey: Survey, estimate: Estimate, certificate: Certificate) -> None
         raise WrongSurvey("the certificate is of another mechanism. Pass what survey.certify() returns.")
     if certificate.context != fingerprint(survey.context.record()):
         raise WrongSurvey("the certificate is of another promise. Pass what survey.certify() returns.")
-    labels = survey.context.domain.labels
-    if len(estimate.labels) != len(labels) or (estimate.labels[0], estimate.labels[-1]) != (labels[0], labels[-1]):
-        raise WrongSurvey("the estimate is of another domain. Pass what survey.estimate(tally) returns.")
+    if estimate.fingerprint != survey.fingerprint:
+        raise WrongSurvey("the estimate is of another survey. Pass what survey.estimate(tally) returns.")
 
 
 # --- the sections, in reading order ---------------------------------------------------------------------------------

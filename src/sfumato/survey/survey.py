@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -234,7 +235,8 @@ class Survey:
             raise NotEnoughReports(
                 f"this survey gives results from {self.minimum_reports} reports on; there are {tally.reports}."
             )
-        return estimate(self._mechanism, Tally(tally.counts, self._mechanism.fingerprint), decoder=decoder)
+        found = estimate(self._mechanism, Tally(tally.counts, self._mechanism.fingerprint), decoder=decoder)
+        return replace(found, fingerprint=self.fingerprint)
 
     def certify(self) -> Certificate:
         """Check that the mechanism keeps the survey's context; ``PrivacyViolation`` names pair and output."""
