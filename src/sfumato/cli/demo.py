@@ -1,6 +1,7 @@
 """`sfumato demo`: where do people live in the United States? One million people, three promises, one page."""
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from sfumato.arrays import Floats, Symbols
     from sfumato.contexts import Context
     from sfumato.domains import GridDomain
+    from sfumato.estimation import Estimate
+    from sfumato.survey import Survey
 
 __all__ = ["demo"]
 
@@ -18,6 +21,15 @@ PEOPLE = 1_000_000
 EPSILON = 1.0
 PAGE = "sfumato-demo.html"
 CREDIT = "Made-up people, in proportion to the population of places: GeoNames (geonames.org), CC BY 4.0."
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    promise: str
+    survey: "Survey"
+    estimate: "Estimate"
+    error: float
+    seconds: float
 
 
 def demo(
@@ -29,8 +41,6 @@ def demo(
 
     Example: sfumato demo
     """
-    import numpy as np
-
     from sfumato.contexts import Blocks, Uniform
     from sfumato.domains import GridDomain
     from sfumato.domains.partitions import grid_tiles, nearest_places
@@ -47,10 +57,10 @@ def demo(
     }
     rows_and_columns = " × ".join(map(str, grid.shape))
     typer.echo(f"{PEOPLE:,} people on {rows_and_columns} cells, ε = {EPSILON:g}. Places: GeoNames (CC BY 4.0).")
-    truth = np.bincount(people, minlength=grid.size) / people.size
-    rows = [(promise, *_one(name, context, people, truth)) for name, (promise, context) in enumerate(promises.items())]
-    _show(rows)
-    typer.echo(f"The map, its error bars and its certificate: {_page(rows[-1], output)}")
+    outcomes = [_outcome(number, name, context, people) for number, (name, context) in enumerate(promises.items())]
+    _show(outcomes)
+    _write_page(outcomes[-1], output)
+    typer.echo(f"The map, its error bars and its certificate: {output}")
 
 
 def _population(grid: "GridDomain") -> "tuple[Symbols, tuple[Floats, Floats]]":
@@ -75,8 +85,8 @@ def _population(grid: "GridDomain") -> "tuple[Symbols, tuple[Floats, Floats]]":
     return np.repeat(grid.symbols_at(latitudes, longitudes), counts), (latitudes[largest], longitudes[largest])
 
 
-def _one(number: int, context: "Context", people: "Symbols", truth: "Floats") -> tuple[object, object, float, float]:
-    """Privatise, count and estimate under one promise: the survey, the estimate, its error and the seconds it took."""
+def _outcome(number: int, promise: str, context: "Context", people: "Symbols") -> _Outcome:
+    """Privatise, count and estimate under one promise."""
     import numpy as np
 
     from sfumato.survey import Survey
@@ -86,26 +96,26 @@ def _one(number: int, context: "Context", people: "Symbols", truth: "Floats") ->
     survey = Survey(f"demo-{number}", context, title="Where do people live?", text=CREDIT)
     reports = Reports(survey.mechanism.privatize(people), survey.fingerprint)
     found = survey.estimate(survey.tally(reports))
+    truth = np.bincount(people, minlength=context.size) / people.size
     error = float(np.abs(found.frequencies - truth).sum() / 2)
-    return survey, found, error, time.perf_counter() - start
+    return _Outcome(promise, survey, found, error, time.perf_counter() - start)
 
 
-def _show(rows: list[tuple[str, object, object, float, float]]) -> None:
+def _show(outcomes: list[_Outcome]) -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table("what is promised", "total variation error", "bits per report", "seconds")
-    for promise, survey, _, error, seconds in rows:
-        table.add_row(promise, f"{error:.3f}", str(survey.mechanism.bits), f"{seconds:.1f}")  # type: ignore[attr-defined]
+    for outcome in outcomes:
+        bits = str(outcome.survey.mechanism.bits)
+        table.add_row(outcome.promise, f"{outcome.error:.3f}", bits, f"{outcome.seconds:.1f}")
     Console(highlight=False).print(table)
 
 
-def _page(row: tuple[str, object, object, float, float], output: str) -> str:
+def _write_page(outcome: _Outcome, output: str) -> None:
     from sfumato.files import whole_file
     from sfumato.pages.report import report_page
 
-    _, survey, found, _, _ = row
-    page = report_page(survey, found, survey.certify())  # type: ignore[arg-type, attr-defined]
+    page = report_page(outcome.survey, outcome.estimate, outcome.survey.certify())
     with whole_file(output) as file:
         file.write(page.encode("utf-8"))
-    return output
