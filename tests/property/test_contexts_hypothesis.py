@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.contexts import Blocks, Context, HighLow, Metric, PrivacyMatrix, Uniform
+from twins import naive_closure
 
 INF = math.inf
 LAWS = settings(max_examples=150, deadline=None, derandomize=True, database=None)
@@ -49,20 +50,6 @@ def _exact(context: Context) -> list[list[Fraction | float]]:
     return [[context.exact_epsilon(x, x2) for x2 in range(context.size)] for x in range(context.size)]
 
 
-def _naive_closure(rows: list[list[Fraction | float]]) -> list[list[Fraction | float]]:
-    """Relax every pair by every detour and make zeros mutual, in fractions, until nothing changes."""
-    E, k = [list(row) for row in rows], range(len(rows))
-    while True:
-        before = [list(row) for row in E]
-        for x in k:
-            for x2 in k:
-                E[x][x2] = min(E[x][x2], *(E[x][z] + E[z][x2] for z in k))
-                if E[x2][x] == 0:
-                    E[x][x2] = Fraction(0)
-        if before == E:
-            return E
-
-
 any_context = small.flatmap(contexts)
 two_contexts = st.integers(1, 5).flatmap(lambda k: st.tuples(contexts(k), contexts(k)))
 
@@ -85,7 +72,7 @@ def test_a_matrix_is_read_the_same_from_its_own_record(E):
 @LAWS
 @given(any_context)
 def test_the_closure_is_what_a_brute_force_search_finds(context):
-    assert _exact(context.closure()) == _naive_closure(_exact(context))
+    assert _exact(context.closure()) == naive_closure(_exact(context))
 
 
 @LAWS
@@ -134,7 +121,7 @@ def test_a_sum_adds_entries_and_its_order_does_not_matter(pair):
 @given(two_contexts)
 def test_the_closure_of_a_sum_is_that_of_its_written_out_matrix(pair):
     total = pair[0] + pair[1]
-    assert _exact(total.closure()) == _naive_closure(_exact(total))
+    assert _exact(total.closure()) == naive_closure(_exact(total))
 
 
 @LAWS

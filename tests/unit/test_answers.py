@@ -3,7 +3,6 @@
 import datetime
 import math
 import sys
-import traceback
 from decimal import Decimal
 
 import numpy as np
@@ -17,6 +16,7 @@ from sfumato.errors import InvalidSymbols, SfumatoError, UnknownValue
 from sfumato.randomness.words import words_from
 from sfumato.survey import Survey
 from sfumato.survey.answers import symbols_of
+from twins import all_said
 
 CANARY = "canary-7f3a9"
 PLACES = Domain(["park", "café", "clinic"])
@@ -49,15 +49,6 @@ class _ArrayCapsule:
 
     def __arrow_c_array__(self, requested_schema=None):
         return self._column.__arrow_c_array__(requested_schema)
-
-
-def _said(error):
-    """Everything that an error, and all errors behind it, say; and the traceback that a log would show."""
-    said, seen = [], error
-    while seen is not None:
-        said += [str(seen), repr(seen), repr(vars(seen))]
-        seen = seen.__cause__ or seen.__context__
-    return "\n".join([*said, *traceback.format_exception(error)])
 
 
 def _columns(answers):
@@ -162,7 +153,7 @@ def test_positions_are_those_of_the_whole_column():
     chunks = pa.chunked_array([["park", "park"], ["park", CANARY, "park", CANARY]])
     with pytest.raises(UnknownValue, match=r"at position 3\)") as caught:
         symbols_of(PLACES, chunks)
-    assert CANARY not in _said(caught.value)
+    assert CANARY not in all_said(caught.value)
 
 
 @pytest.mark.parametrize("column", [[], (), np.array([]), pa.array([], pa.string()), pa.chunked_array([], pa.string())])
@@ -246,7 +237,7 @@ BAD = {
 def test_no_raw_value_in_any_error_of_privatize(survey, answers):
     with pytest.raises(SfumatoError) as caught:
         survey.privatize(answers)
-    said = _said(caught.value)
+    said = all_said(caught.value)
     for secret in (CANARY, str(NUMBER), "1979"):
         assert secret not in said
 

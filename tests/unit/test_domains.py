@@ -1,7 +1,6 @@
 """Domains: from values to symbols, and never a value in an error."""
 
 import sys
-import traceback
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -12,18 +11,10 @@ import pytest
 from sfumato.contexts import HighLow, Uniform
 from sfumato.domains import Domain, IntegerDomain, as_domain
 from sfumato.errors import InvalidContext, UnknownValue
+from twins import all_said
 
 COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
 CANARY = "canary-7f3a9"
-
-
-def _said(error: BaseException) -> str:
-    """Everything that an error and all errors behind it say, and the traceback that a log would show."""
-    said, seen = [], error
-    while seen is not None:
-        said += [str(seen), repr(seen), repr(seen.args), repr(vars(seen))]
-        seen = seen.__cause__ or seen.__context__
-    return "\n".join([*said, *traceback.format_exception(error)])
 
 
 # --- labels ---------------------------------------------------------------------------------------
@@ -200,7 +191,7 @@ def test_the_error_for_an_unknown_value_never_holds_the_value(domain, value):
     first = domain.labels[0]
     with pytest.raises(UnknownValue) as caught:
         domain.symbols([first, value])
-    said = _said(caught.value)
+    said = all_said(caught.value)
     assert not any(hidden in said for hidden in HIDDEN)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
@@ -222,7 +213,7 @@ def test_the_error_for_an_unknown_value_never_holds_the_value(domain, value):
 def test_the_error_for_an_array_of_unknown_values_never_holds_one(domain, values):
     with pytest.raises(UnknownValue) as caught:
         domain.symbols(values)
-    assert not any(hidden in _said(caught.value) for hidden in HIDDEN)
+    assert not any(hidden in all_said(caught.value) for hidden in HIDDEN)
 
 
 # --- consecutive integers -------------------------------------------------------------------------

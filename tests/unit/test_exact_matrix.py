@@ -9,26 +9,13 @@ import pytest
 
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.errors import InvalidContext
+from twins import naive_closure
 
 INF = math.inf
 
 
 def _entries(matrix: ExactMatrix) -> list[list[Fraction | float]]:
     return [[matrix.entry(x, x2) for x2 in range(matrix.size)] for x in range(matrix.size)]
-
-
-def _naive_closure(rows: list[list[Fraction | float]]) -> list[list[Fraction | float]]:
-    """Relax every pair by every detour and make zeros mutual, in fractions, until nothing changes."""
-    E, k = [list(row) for row in rows], range(len(rows))
-    while True:
-        before = [list(row) for row in E]
-        for x in k:
-            for x2 in k:
-                E[x][x2] = min(E[x][x2], *(E[x][z] + E[z][x2] for z in k))
-                if E[x2][x] == 0:
-                    E[x][x2] = Fraction(0)
-        if before == E:
-            return E
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -246,7 +233,7 @@ def _random_rows(k: int, seed: int) -> list[list[Fraction | float]]:
 def test_the_closure_is_what_a_brute_force_search_finds(k):
     for seed in range(20):
         rows = _random_rows(k, seed)
-        assert _entries(ExactMatrix.parsed(rows, "E").closed()) == _naive_closure(rows), seed
+        assert _entries(ExactMatrix.parsed(rows, "E").closed()) == naive_closure(rows), seed
 
 
 @pytest.mark.parametrize("k", [2, 5, 9])

@@ -1,7 +1,6 @@
 """Grids: from degrees to cells in integers of 1e-7 degree, and never a position in an error."""
 
 import math
-import traceback
 from decimal import Decimal
 from fractions import Fraction
 
@@ -12,18 +11,10 @@ from hypothesis import strategies as st
 
 from sfumato.domains import GridDomain
 from sfumato.errors import InvalidContext, InvalidSymbols, SfumatoError, UnknownValue
+from twins import all_said
 
 USA = GridDomain(25, 50, -130, -60, 0.2)
 CANARY = 41.8723051
-
-
-def _said(error):
-    """Everything that an error, and all errors behind it, say; and the traceback that a log would show."""
-    said, seen = [], error
-    while seen is not None:
-        said += [str(seen), repr(seen), repr(vars(seen))]
-        seen = seen.__cause__ or seen.__context__
-    return "\n".join([*said, *traceback.format_exception(error)])
 
 
 def _naive_cell(degrees, south, step):
@@ -128,13 +119,13 @@ def test_latitudes_and_longitudes_are_two_rows_of_numbers(latitudes, longitudes)
 def test_no_position_in_any_error(values):
     with pytest.raises(SfumatoError) as caught:
         GridDomain(0, 2, 0, 2, 1).symbols(values)
-    assert str(CANARY) not in _said(caught.value)
+    assert str(CANARY) not in all_said(caught.value)
 
 
 def test_no_position_in_errors_of_two_columns():
     with pytest.raises(InvalidSymbols) as caught:
         GridDomain(0, 2, 0, 2, 1).symbols_at([f"{CANARY} N"], [0])
-    assert str(CANARY) not in _said(caught.value)
+    assert str(CANARY) not in all_said(caught.value)
 
 
 # --- labels ---------------------------------------------------------------------------------------
