@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["whole_file"]
+__all__ = ["whole_file", "write_whole"]
 
 
 @contextmanager
@@ -31,6 +31,12 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write bytes that are all there already."""
+    with whole_file(path) as file:
+        file.write(content)
 
 
 def _umask() -> int:

@@ -113,9 +113,8 @@ def _show(outcomes: list[_Outcome]) -> None:
 
 
 def _write_page(outcome: _Outcome, output: str) -> None:
-    from sfumato.files import whole_file
+    from sfumato.files import write_whole
     from sfumato.pages.report import report_page
 
     page = report_page(outcome.survey, outcome.estimate, outcome.survey.certify())
-    with whole_file(output) as file:
-        file.write(page.encode("utf-8"))
+    write_whole(output, page.encode("utf-8"))

@@ -39,6 +39,7 @@ def estimate(
     """
     from sfumato.cli.progress import row_counter
     from sfumato.estimation.decoder import decoder_named
+    from sfumato.files import write_whole
     from sfumato.survey import Survey
     from sfumato.tables import report_batches
 
@@ -54,9 +55,9 @@ def estimate(
     if png is not None:
         _write_picture(asked, found, png)
     if output not in (None, "-"):
-        _write(_csv(found), str(output))
+        write_whole(str(output), _csv(found).encode("utf-8"))
     if html is not None:
-        _write(page, html)
+        write_whole(html, page.encode("utf-8"))
     if output == "-":
         typer.echo(_csv(found).encode("utf-8"), nl=False)
     else:
@@ -104,13 +105,6 @@ def _csv(found: "Estimate") -> str:
     writer.writerow(["label", "frequency", "unbiased", "low", "high"])
     writer.writerows(_rows(found))
     return text.getvalue()
-
-
-def _write(text: str, path: str) -> None:
-    from sfumato.files import whole_file
-
-    with whole_file(path) as file:
-        file.write(text.encode("utf-8"))
 
 
 def _page(asked: "Survey", found: "Estimate") -> str:

@@ -86,7 +86,7 @@ def init(
     from pathlib import Path
 
     from sfumato.errors import InvalidSurvey
-    from sfumato.files import whole_file
+    from sfumato.files import write_whole
 
     check_outputs(output)
     if Path(output).suffix == ".json":
@@ -105,8 +105,7 @@ def init(
     else:
         text = _from_answers(str(answers), column, sensitive, blocks, epsilon, Path(output))
     _check(text, Path(output))
-    with whole_file(output) as file:
-        file.write(text.encode("utf-8"))
+    write_whole(output, text.encode("utf-8"))
     typer.echo(f"{output} written. Next: sfumato verify {output}")
 
 

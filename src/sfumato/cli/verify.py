@@ -28,15 +28,15 @@ def verify(
 
     """
     from sfumato.canonical import canonical_bytes
-    from sfumato.files import whole_file
+    from sfumato.files import write_whole
     from sfumato.survey import Survey
 
     check_outputs(output, resolved, inputs=[survey])
     asked = Survey.load(survey)
     certificate = asked.certify()
     if output is not None:
-        with whole_file(output) as file:
-            file.write(canonical_bytes({"promise": asked.promise, "certificate": certificate.record()}) + b"\n")
+        proved = {"promise": asked.promise, "certificate": certificate.record()}
+        write_whole(output, canonical_bytes(proved) + b"\n")
     if resolved is not None:
         asked.save(resolved)
     if as_json:

@@ -85,6 +85,8 @@ class GridDomain(Domain):
 
     def symbols(self, values: Iterable[object]) -> Symbols:
         """The cells of pairs (latitude, longitude)."""
+        if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1] == 2:
+            return self.symbols_at(values[:, 0], values[:, 1])
         pairs = list(values)
         if any(not isinstance(pair, Sized) or isinstance(pair, str | bytes) or len(pair) != 2 for pair in pairs):
             raise InvalidSymbols("positions must be pairs (latitude, longitude), one per person.")
@@ -200,8 +202,10 @@ def coordinates(degrees: ArrayLike) -> Floats:
     """Degrees as floats; a missing one is NaN, and so lies nowhere. No error holds a value."""
     if isinstance(degrees, np.ndarray) and degrees.dtype.kind in "iuf":
         return degrees.astype(np.float64)
-    listed: list[Any] = [] if isinstance(degrees, str | bytes) or not isinstance(degrees, Iterable) else list(degrees)
-    numbers = all(value is None or (isinstance(value, Real) and not isinstance(value, bool)) for value in listed)
-    if not numbers or not isinstance(degrees, Iterable) or isinstance(degrees, str | bytes):
-        raise InvalidSymbols("latitudes and longitudes must be two rows of numbers of degrees.")
+    refusal = InvalidSymbols("latitudes and longitudes must be two rows of numbers of degrees.")
+    if isinstance(degrees, str | bytes) or not isinstance(degrees, Iterable):
+        raise refusal
+    listed: list[Any] = list(degrees)
+    if not all(value is None or (isinstance(value, Real) and not isinstance(value, bool)) for value in listed):
+        raise refusal
     return np.array([np.nan if value is None else float(value) for value in listed], dtype=np.float64)

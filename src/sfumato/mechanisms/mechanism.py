@@ -26,7 +26,7 @@ from sfumato.canonical import Json, canonical_bytes, fingerprint
 from sfumato.contexts import Context
 from sfumato.domains.symbols import checked_symbols
 from sfumato.errors import InvalidContext, InvalidSymbols, NotEnoughReports
-from sfumato.files import whole_file
+from sfumato.files import write_whole
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.randomness.words import SystemWords, WordSource
 from sfumato.simplex import project
@@ -90,8 +90,7 @@ class Mechanism(ABC):
         The file is what ``tools/check_certificate.py`` reads to verify the promise without this package.
         """
         saved: Json = {"format": 1, "context": self._context.record(), "mechanism": self._saved_record()}
-        with whole_file(path) as file:
-            file.write(canonical_bytes(saved) + b"\n")
+        write_whole(path, canonical_bytes(saved) + b"\n")
 
     def _saved_record(self) -> Json:
         """The record; a mechanism of several words is saved as the table that it amounts to."""

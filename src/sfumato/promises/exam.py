@@ -119,7 +119,7 @@ def sampler_matches_its_matrix(mechanism: Mechanism, seed: int = 0) -> None:
     for x in range(mechanism.inputs):
         source = _KeyedWords(seed, x)
         counts = np.bincount(mechanism.privatize(np.full(people, x), source), minlength=mechanism.outputs)
-        expected = people * np.array([float(q) for q in mechanism.exact_row(x)])
+        expected = people * _row(mechanism, x)
         impossible = counts[expected == 0].sum()
         _demand(impossible == 0, "sampler_matches_its_matrix", f"symbol {x} sends a report of probability 0.")
         statistic, degrees = _chi_square(counts, expected)
@@ -163,13 +163,12 @@ def structure_is_as_claimed(mechanism: Mechanism) -> None:
 def formula_is_met(mechanism: Mechanism) -> None:
     """The integers are the published formula to 1e-9."""
     for x in range(mechanism.inputs):
-        exact = np.array([float(q) for q in mechanism.exact_row(x)])
-        _close(exact, mechanism.ideal_row(x), 1.0, "formula_is_met", f"row {x}")
+        _close(_row(mechanism, x), mechanism.ideal_row(x), 1.0, "formula_is_met", f"row {x}")
 
 
 def transforms_match_the_matrix(mechanism: Mechanism) -> None:
     """``forward`` and ``adjoint`` are products with the matrix, for every unit vector and a mixed one."""
-    Q = np.array([[float(q) for q in mechanism.exact_row(x)] for x in range(mechanism.inputs)])
+    Q = np.array([_row(mechanism, x) for x in range(mechanism.inputs)])
     _close(mechanism.matrix(), Q, 1.0, "transforms_match_the_matrix", "matrix")
     for p in (*np.eye(mechanism.inputs), _ramp(mechanism.inputs)):
         _close(mechanism.forward(p), p @ Q, 1.0, "transforms_match_the_matrix", "forward")
@@ -208,7 +207,7 @@ def fast_scores_match_exact_ones(mechanism: Mechanism) -> None:
 def moments_match_the_scores(mechanism: Mechanism) -> None:
     """Variances, covariances and risks are those of the scores under the matrix."""
     name = "moments_match_the_scores"
-    Q = np.array([[float(q) for q in mechanism.exact_row(x)] for x in range(mechanism.inputs)])
+    Q = np.array([_row(mechanism, x) for x in range(mechanism.inputs)])
     A = _score_table(mechanism)
     scale = float((A**2).max())
     for p in (np.full(mechanism.inputs, 1 / mechanism.inputs), _ramp(mechanism.inputs)):
@@ -296,6 +295,10 @@ def _every_word(mechanism: Mechanism) -> Words:
     each = np.arange(1 << mechanism.word_bits, dtype=np.uint64)
     grid = np.meshgrid(*[each] * mechanism.words, indexing="ij")
     return np.stack([axis.ravel() for axis in grid], axis=1)
+
+
+def _row(mechanism: Mechanism, x: int) -> Floats:
+    return np.array([float(q) for q in mechanism.exact_row(x)])
 
 
 def _score_table(mechanism: Mechanism) -> Floats:

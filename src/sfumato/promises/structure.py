@@ -9,9 +9,9 @@ the promise has no report of its own, and (3) ``high ≤ e^ε low``. What the ro
 (``RowClass``) and re-checked here, on all rows of up to 1000 symbols and on 1000 random rows of larger domains.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,8 +102,9 @@ def _promise(context: Context) -> _Promise:
     code are as far apart as any two, so nothing is asked for that the matrix does not need.
     """
     terms = context.terms if isinstance(context, ContextSum) else (context,)
-    if all(isinstance(term, Uniform | HighLow | Blocks) for term in terms):
-        return _structured_promise(terms)
+    structured = [term for term in terms if isinstance(term, Uniform | HighLow | Blocks)]
+    if len(structured) == len(terms):
+        return _structured_promise(structured)
     exact = context.exact_matrix()
     least = exact.off_diagonal().min(axis=1)
     values, owed = np.unique(np.where(least >= exact.infinite, -1, least), return_inverse=True)
@@ -111,7 +112,7 @@ def _promise(context: Context) -> _Promise:
     return _Promise(epsilons, owed - int(values[0] < 0), _components(exact.off_diagonal() < exact.infinite))
 
 
-def _structured_promise(terms: tuple[Context, ...]) -> _Promise:
+def _structured_promise(terms: Sequence[Uniform | HighLow | Blocks]) -> _Promise:
     """A pair is promised something exactly where every term promises something; then the ε add up."""
     k = terms[0].size
     owes, groups, total = np.ones(k, dtype=np.bool_), np.zeros((k, 0), dtype=np.int64), Fraction(0)
@@ -120,10 +121,9 @@ def _structured_promise(terms: tuple[Context, ...]) -> _Promise:
             owes = owes & term.is_sensitive
         if isinstance(term, Blocks):
             groups = np.column_stack([groups, term.block_of])
-        epsilon = getattr(term, "exact_inside", inf)
-        if isinstance(epsilon, float):
+        if isinstance(term.exact_inside, float):
             return _Promise([], np.full(k, -1), np.zeros(k, dtype=np.int64))
-        total += epsilon
+        total += term.exact_inside
     group_of = np.zeros(k, dtype=np.int64)
     if groups.shape[1]:
         group_of = np.unique(groups, axis=0, return_inverse=True)[1].reshape(k)

@@ -18,7 +18,7 @@ from sfumato.design import mechanism_for
 from sfumato.domains.domain import checked_label
 from sfumato.errors import InvalidContext, InvalidSurvey, NotEnoughReports, SfumatoError, WrongSurvey
 from sfumato.estimation import Estimate, estimate
-from sfumato.files import whole_file
+from sfumato.files import write_whole
 from sfumato.mechanisms import Mechanism
 from sfumato.promises import Certificate, certify
 from sfumato.randomness.words import WordSource
@@ -150,8 +150,7 @@ class Survey:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the resolved survey, whole or not at all."""
-        with whole_file(path) as file:
-            file.write(self.resolved() + b"\n")
+        write_whole(path, self.resolved() + b"\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
