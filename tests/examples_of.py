@@ -5,21 +5,24 @@ import math
 from fractions import Fraction
 
 import sfumato
-from sfumato.codes import HadamardCode, RandomizedCode
-from sfumato.contexts import Blocks, HighLow, Metric, PrivacyMatrix, Uniform
+from sfumato.codes import BestCode, CyclicDesign, HadamardCode, RandomizedCode
+from sfumato.contexts import Blocks, ContextUnion, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
 from sfumato.mechanisms import (
     BinaryResponse,
     BlockResponse,
     ComposedResponse,
+    GroupResponse,
     HighLowResponse,
     Mechanism,
     PlainResponse,
     ProcessedResponse,
+    ProductResponse,
     TableResponse,
+    UnionResponse,
 )
 
 inf = math.inf
-FAMILIES = (HadamardCode, RandomizedCode)
+FAMILIES = (HadamardCode, RandomizedCode, BestCode())
 
 
 def _binary():
@@ -32,6 +35,9 @@ def _binary():
 def _plain():
     for family in FAMILIES:
         yield from (PlainResponse(Uniform(k, epsilon), family) for k in (1, 2, 3, 5, 16, 32) for epsilon in (0.5, 3))
+    for k, base in ((7, ((0, 1, 3),)), (13, ((0, 1, 3, 9),)), (6, ((0, 1), (0, 2))), (11, ((0, 1, 3),) * 2)):
+        yield PlainResponse(Uniform(k, 1), CyclicDesign(k, base))
+    yield PlainResponse(Uniform(5, 1), CyclicDesign(7, ((0, 1, 3),)))
     yield PlainResponse(Uniform(["a", "b", "c"], inf))
     yield PlainResponse(Uniform(3, "0.05"))
     yield PlainResponse(Uniform(6, 40), RandomizedCode)
@@ -42,6 +48,9 @@ def _blocks():
         yield BlockResponse(Blocks([0, 0, 0, 1, 2, 2, 2, 2], 1), family)
         yield BlockResponse(Blocks([i % 5 for i in range(32)], 0.5), family)
         yield BlockResponse(Blocks([0, 1, 0, 2, 0, 1, 3], 4), family)
+    yield BlockResponse(Blocks([0, 0, 0, 1, 1, 2, 2, 2], [1, 2, 0.5]), RandomizedCode)
+    yield BlockResponse(Blocks([0, 0, 0, 1, 1, 1, 1], [1, inf]))
+    yield BlockResponse(Blocks([0] * 7 + [1] * 5, [1, 2]), CyclicDesign(7, ((0, 1, 3),)))
     yield BlockResponse(Blocks([0, 1, 2], 1))
     yield BlockResponse(Blocks([0, 0, 1], inf))
 
@@ -52,6 +61,45 @@ def _high_low():
             yield HighLowResponse(HighLow(k, range(0, k, -(-k // s)) if s else [], 1), family)
         yield HighLowResponse(HighLow(6, [1, 4], 4), family)
     yield HighLowResponse(HighLow(4, [0, 3], inf))
+    yield HighLowResponse(HighLow(9, range(7), 1), CyclicDesign(7, ((0, 1, 3),)))
+    yield HighLowResponse(HighLow(9, range(5), 1), CyclicDesign(7, ((0, 1, 3),)))
+    yield HighLowResponse(HighLow(9, range(6), 1), CyclicDesign(6, ((0, 1), (0, 2))))
+
+
+def _groups():
+    for family in FAMILIES:
+        yield GroupResponse(Tiers([0, 0, 0, 1, 1, 2, 2], [1, 2, inf]), family)
+        yield GroupResponse(Tiers([0, 1, 2, 0, 1, 2], [1, 2, 3]), family)
+        yield GroupResponse(Tiers([0, 1, 1, 1], [0.5, inf]), family)
+        yield GroupResponse(Blocks([0, 0, 0, 1, 1, 1, 1, 2, 2, 2], 1, across=2), family)
+        yield GroupResponse(Blocks([0, 0, 0, 1, 1, 2, 3, 3, 3], [1, 2, 1, 3], across=2), family)
+        yield GroupResponse(HighLow(6, [1, 4, 5], 2), family)
+    yield GroupResponse(Blocks([0] * 7 + [1] * 5 + [2], 1, across=1.5), CyclicDesign(7, ((0, 1, 3),)))
+    yield GroupResponse(Tiers([0] * 6 + [1] * 6 + [2], [1, 2, inf]), CyclicDesign(6, ((0, 1), (0, 2))))
+    yield GroupResponse(Tiers([0, 0, 1], [inf, inf]))
+
+
+def _product():
+    for family in FAMILIES:
+        yield ProductResponse(Blocks([0, 0, 0, 1, 1], 1, across=2), family)
+    yield ProductResponse(Blocks([0, 1, 2, 0, 1, 0, 0], [1, 2, 1], across=3), RandomizedCode)
+    yield ProductResponse(Blocks([0, 0, 1, 1, 1, 2], 1, across=1.5), BestCode())
+
+
+def _union():
+    context = Blocks.of([Uniform(3, 1), HighLow(4, [1, 3], 2), PrivacyMatrix([[0, 1], [2, 0]]), Tiers([0, 1], [1, 2])])
+    parts = [
+        PlainResponse(context.parts[0]),
+        HighLowResponse(context.parts[1], RandomizedCode),
+        BinaryResponse(context.parts[2]),
+        GroupResponse(context.parts[3]),
+    ]
+    yield UnionResponse(context, parts)
+    turned = ContextUnion([Uniform(2, 1), Uniform(3, inf)], [0, 1, 0, 1, 1])
+    yield UnionResponse(turned, [PlainResponse(part, RandomizedCode) for part in turned.parts])
+    stages = Blocks.of([Uniform(2, 1) + Uniform(2, 1), HighLow(2, [0], 2)])
+    twice = ComposedResponse(BinaryResponse(Uniform(2, 1)), BinaryResponse(Uniform(2, 1)))
+    yield UnionResponse(stages, [twice, HighLowResponse(stages.parts[1])])
 
 
 def _table():
@@ -84,7 +132,10 @@ EXAMPLES = {
     PlainResponse: tuple(_plain()),
     BlockResponse: tuple(_blocks()),
     HighLowResponse: tuple(_high_low()),
+    GroupResponse: tuple(_groups()),
     TableResponse: tuple(_table()),
+    ProductResponse: tuple(_product()),
+    UnionResponse: tuple(_union()),
     ProcessedResponse: tuple(_processed()),
     ComposedResponse: tuple(_composed()),
 }

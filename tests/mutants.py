@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.codes import HadamardCode, RandomizedCode
-from sfumato.contexts import Blocks, HighLow, PrivacyMatrix, Uniform
-from sfumato.mechanisms import BinaryResponse, BlockResponse, HighLowResponse, PlainResponse
+from sfumato.codes import CyclicCode, CyclicDesign, HadamardCode, RandomizedCode
+from sfumato.contexts import Blocks, HighLow, PrivacyMatrix, Tiers, Uniform
+from sfumato.mechanisms import BinaryResponse, BlockResponse, GroupResponse, HighLowResponse, PlainResponse
 from sfumato.mechanisms.scores import exact_group_scores
 from sfumato.randomness.words import SystemWords
 from sfumato.tally import Tally
@@ -26,6 +26,9 @@ class OffByOneRow(HadamardCode):
 
     def encode(self, point, word):
         return super().encode(np.maximum(point, one) - one, word)
+
+    def place(self, point, index):
+        return super().place(np.maximum(point, one) - one, index)
 
 
 class FlippedTwice(HadamardCode):
@@ -138,17 +141,80 @@ class BlocksOverlap(BlockResponse):
 class FreeSymbolsNeverTakeCover(HighLowResponse):
     """Symbols that are not sensitive always answer in clear: they leave the sensitive ones alone."""
 
-    def _uncoded(self, symbols, word):
-        return self._own_report[symbols]
+    def _respond(self, symbols, words):
+        free = self._group_of[symbols] < 0
+        return np.where(free, self._own_report[symbols], super()._respond(symbols, words))
 
 
 class CoverShiftedByOne(HighLowResponse):
     """Cover answers start at output 1 and wrap."""
 
-    def _uncoded(self, symbols, word):
-        answer = super()._uncoded(symbols, word)
+    def _respond(self, symbols, words):
+        answer = super()._respond(symbols, words)
         covered = np.uint64(self._code.outputs)
-        return np.where(answer < covered, np.minimum(answer + one, covered - one), answer)
+        covering = (self._group_of[symbols] < 0) & (answer < covered)
+        return np.where(covering, np.minimum(answer + one, covered - one), answer)
+
+
+class OwnCoverCountedTwice(GroupResponse):
+    """A member takes cover in its own group's reports, as if it were a stranger to it."""
+
+    def _respond(self, symbols, words):
+        word = words[:, 0]
+        stranger = np.full(symbols.size, self._free[0])
+        covered = word < np.uint64(self._covered)
+        return np.where(covered, super()._respond(stranger, words), super()._respond(symbols, words))
+
+
+class OddsOfTheOtherGroup(GroupResponse):
+    """The groups' levels are exchanged: the strict one gets the lax one's odds."""
+
+    def _frame(self, context, group_of, codes, levels, kind_of_group, clear, word_bits):
+        super()._frame(context, group_of, codes, levels, kind_of_group[::-1], clear, word_bits)
+
+
+class GroupTotalsForgotten(GroupResponse):
+    """Scores that take every group's total for 1, as in a block."""
+
+    def exact_scores(self, y):
+        column = super().exact_scores(y)
+        members = np.flatnonzero(self._group_of == 0)
+        return [score + Fraction(1, members.size) * (x in members) for x, score in enumerate(column)]
+
+
+class TurnedTheOtherWay(CyclicCode):
+    """``x + d`` instead of ``x − d``."""
+
+    def place(self, point, index):
+        steps, first = self._steps
+        K = np.uint64(self.points)
+        return first[index] + (point + K - steps[index]) % K
+
+
+class CyclicDesignTurned(CyclicDesign):
+    """The family of codes that turn the other way."""
+
+    def __call__(self, points, epsilon, word_bits=64):
+        code = super().__call__(points, epsilon, word_bits)
+        code.__class__ = TurnedTheOtherWay
+        return code
+
+
+class KernelOfTheFirstBlock(CyclicCode):
+    """All base blocks are decoded with the first one's kernel."""
+
+    def exact_kernels(self):
+        first, *_ = super().exact_kernels()
+        return [first] * len(self.design.base)
+
+
+class CyclicDesignMisread(CyclicDesign):
+    """The family of codes that decode with one kernel."""
+
+    def __call__(self, points, epsilon, word_bits=64):
+        code = super().__call__(points, epsilon, word_bits)
+        code.__class__ = KernelOfTheFirstBlock
+        return code
 
 
 class LeftoverForgotten(HighLowResponse):
@@ -156,7 +222,7 @@ class LeftoverForgotten(HighLowResponse):
 
     def levels(self, x):
         levels, which = super().levels(x)
-        levels[which[0]] -= self._code.leftover
+        levels[which[0]] -= self._leftover
         return levels, which
 
 
@@ -190,16 +256,14 @@ class ScoresForgetLeftover(PlainResponse):
 
     def exact_scores(self, y):
         code = self._codes[0]
-        without = type("Code", (), {**vars(code), "contains": code.contains, "total": code.total})()
-        without.leftover, without.contrast = 0, code.contrast * Fraction(1001, 1000)
-        return exact_group_scores(without, self.inputs, y, Fraction(1))
+        return exact_group_scores(code, self.inputs, y, rise=code.rise, leftover=Fraction(0), total=Fraction(1))
 
 
 class FastScoresForgetCorrection(BlockResponse):
     """The fast estimate is the simple one, the exact one is corrected."""
 
     def mean_scores(self, frequencies):
-        return self._mean([stack.simple for stack in self._stacks], frequencies)
+        return self._mean(self._simple, frequencies)
 
 
 class LeverageTooSmall(PlainResponse):
@@ -266,6 +330,9 @@ uniform = Uniform(5, 1)
 asymmetric = PrivacyMatrix([[0, 0.5], [2, 0]])
 blocks = Blocks([0, 0, 0, 1, 1, 2], 1)
 high_low = HighLow(5, [0, 2, 3], 1)
+uniform_7 = Uniform(7, 1)
+tiers = Tiers([0, 0, 0, 1, 1, 2], [1, 2, "inf"])
+two_groups = Tiers([0, 0, 0, 1, 1, 1], [1, 2])
 
 MUTANTS = {
     "kernel_matches_integers": [
@@ -282,6 +349,8 @@ MUTANTS = {
         BlocksOverlap(blocks),
         FreeSymbolsNeverTakeCover(high_low),
         CoverShiftedByOne(high_low),
+        OwnCoverCountedTwice(tiers, RandomizedCode),
+        PlainResponse(uniform_7, CyclicDesignTurned(7, ((0, 1, 3),))),
     ],
     "keeps_its_context": [
         PlainResponse(uniform, OneUnitTooMuch),
@@ -289,12 +358,17 @@ MUTANTS = {
         HighLowResponse(high_low, OneUnitTooMuch),
         PlainResponse(uniform, OddsOnePerCentHigh),
         FlipsSwapped(asymmetric),
+        OddsOfTheOtherGroup(two_groups, RandomizedCode),
     ],
     "structure_is_as_claimed": [ForgedStructure(uniform)],
     "formula_is_met": [PlainResponse(uniform, OddsOnePerCentLow)],
     "rows_sum_to_one": [LeftoverForgotten(high_low, RandomizedCode)],
     "transforms_match_the_matrix": [ForwardForgetsLeftover(uniform, RandomizedCode)],
-    "scores_undo_the_channel": [ScoresForgetLeftover(uniform, RandomizedCode)],
+    "scores_undo_the_channel": [
+        ScoresForgetLeftover(uniform, RandomizedCode),
+        GroupTotalsForgotten(tiers, RandomizedCode),
+        PlainResponse(uniform_7, CyclicDesignMisread(7, ((0, 1), (0, 2)))),
+    ],
     "fast_scores_match_exact_ones": [FastScoresForgetCorrection(blocks), LeverageTooSmall(uniform)],
     "moments_match_the_scores": [VariancesForgetTheMean(blocks)],
     "reports_are_a_pure_function": [LooksAtNeighbours(uniform)],

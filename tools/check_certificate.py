@@ -1,25 +1,24 @@
 """Check a saved Sfumato mechanism, survey or certificate without Sfumato: `python check_certificate.py FILE.json`.
 
-Standard library only, no code shared with the package. Checks in integers that Q(y|x) <= exp(E[x][x2]) * Q(y|x2) for
-all symbols x, x2 and reports y. Exit code 0: kept; 1: broken; 2: not read. Small channels are compared wholly. Large
-ones consist of ranges of reports, on which a row holds `high` or `low` words and `leftover` more on the first: rows
-differ by at most (high + leftover)/(low + leftover) <= high/low there, so one comparison per range decides.
+Standard library only, no code shared with the package; `saved_promise.py` beside it reads contexts. Checks in integers
+that Q(y|x) <= exp(E[x][x2]) * Q(y|x2) for all symbols x, x2 and reports y. Exit code 0: kept; 1: broken; 2: not read.
+
+Tables are compared entry by entry. Other mechanisms consist of ranges of reports: on its own range a row holds `high`
+or `low` words, and every other row `cover`; leftover words are on a report that both rows share. So the odds of any
+report are at most high/low for two symbols of one range, and high/cover or cover/low for symbols of two ranges.
 """
 
-import base64
+import functools
 import itertools
 import json
-import struct
 import sys
 from fractions import Fraction
 from pathlib import Path
 
-
-def demand(condition, what):
-    if not condition:
-        raise ValueError(what)
+from saved_promise import demand, groups, number, promise, size_of, u32
 
 
+@functools.cache
 def exceeds(a, b, eps):
     """Whether a > e^eps * b, exactly: e^eps is bounded by more and more of its Taylor series until that decides."""
     if eps is None or a <= b or b == 0 or eps == 0:
@@ -34,105 +33,105 @@ def exceeds(a, b, eps):
             return True
 
 
-def number(text):
-    return None if text == "inf" else Fraction(text)
+def raised(code):
+    """How many outputs each point of a code favours."""
+    kind, K, n = code["kind"], code["outputs"], code["points"]
+    if kind == "cyclic":
+        base, t = u32(code["base"]), code["base_blocks"]
+        distinct = {(i * t // len(base), d) for i, d in enumerate(base)}
+        demand(len(distinct) == len(base) == len(base) // t * t, "base blocks must be equally large sets")
+        demand(t * n == K and max(base) < n, "base blocks must lie on the circle")
+        return len(base)
+    if kind == "hadamard":
+        demand(n == K - 1 > 0 == K & n, "Hadamard needs a power of two")
+        return K // 2
+    demand(kind in ("randomized", "clear") and n == K, "a code that this checker does not know")
+    return 1
 
 
-def u32(text):
-    return [n for (n,) in struct.iter_unpack("<I", base64.b64decode(text))]
+def answering(mechanism, of, outward):
+    """The symbols of each range: everybody, each block, the sensitive ones, or each group that owes something."""
+    if mechanism["kind"] == "plain":
+        return [list(range(len(of)))]
+    if mechanism["kind"] == "high-low":
+        return [[x for x, group in enumerate(of) if group == 0]]
+    members = {}
+    for x, group in enumerate(of):
+        members.setdefault(group, []).append(x)
+    return [symbols for g, symbols in members.items() if mechanism["kind"] == "blocks" or outward[g] is not None]
 
 
-def size_of(context):
-    d = context["terms"][0]["domain"] if context["kind"] == "sum" else context["domain"]
-    if d["kind"] == "grid":
-        south, north, west, east, step = (Fraction(d[edge]) for edge in ("south", "north", "west", "east", "step"))
-        return int((north - south) / step) * int((east - west) / step) + (d["other"] is not None)
-    listed = {"range": lambda: range(d["size"]), "labels": lambda: d["labels"], "h3": lambda: d["cells"]}[d["kind"]]()
-    return len(listed) + (d["kind"] == "h3" and d["other"] is not None)
+def ranges(mechanism, of, outward):
+    """{symbol: (number of its range, high, low, cover)}, once every row is known to have all words of a word."""
+    kind, codes, parts = mechanism["kind"], mechanism["codes"], []
+    numbers = mechanism.get("code_of_block", mechanism.get("code_of_group", [0]))
+    for symbols, n in zip(answering(mechanism, of, outward), numbers, strict=True):
+        levels = {
+            "cover": codes[n]["low"] if kind == "high-low" else 0,
+            **codes[n],
+            **mechanism.get("levels", codes)[n],
+        }
+        parts.append((symbols, codes[n], *(int(levels[name]) for name in ("high", "low", "cover"))))
+    covered = sum(cover * code["outputs"] for _, code, _, _, cover in parts)
+    total = 2 ** (mechanism.get("word_bits") or codes[0]["word_bits"])
+    for symbols, code, high, low, cover in parts:
+        r, K = raised(code), code["outputs"]
+        leftover = total - (r * high + (K - r) * low) - (covered - cover * K)
+        stated = total - covered - int(mechanism["clear"]) if kind == "groups" else int(code["leftover"])
+        demand(leftover == stated >= 0 and high >= low >= 0 and cover >= 0, "words do not add up")
+        demand(len(symbols) <= code["points"], "more symbols than points")
+    return {x: (i, *levels) for i, (symbols, _, *levels) in enumerate(parts) for x in symbols}
 
 
-def promise(context):
-    """E as a function of two different symbols; None stands for inf."""
-    kind = context["kind"]
-    if kind == "sum":
-        terms = [promise(term) for term in context["terms"]]
-        return lambda x, x2: None if None in [E(x, x2) for E in terms] else sum(E(x, x2) for E in terms)
-    if kind in ("matrix", "metric"):
-        table = [[number(entry) for entry in row] for row in context["matrix" if kind == "matrix" else "distances"]]
-        eps = number(context["epsilon"]) if kind == "metric" else 1
-        return lambda x, x2: 0 if table[x][x2] == 0 else None if None in (eps, table[x][x2]) else eps * table[x][x2]
-    eps, k = number(context["epsilon"]), size_of(context)
-    block = {"uniform": [0] * k, "high-low": [0] * k, "blocks": u32(context.get("block_of", ""))}[kind]
-    owing = set(u32(context["sensitive"])) if kind == "high-low" else range(k)
-    return lambda x, x2: eps if x in owing and block[x] == block[x2] else None
+def odds(mechanism, frame):
+    """The odds (a, b) that reports can have for x against x2, as a function of the two."""
+    kind = mechanism["kind"]
+    if kind in ("binary", "table"):
+        table = [[int(entry) for entry in row] for row in mechanism["rows"]]
+        shapes = {(len(row), sum(row), min(row) >= 0) for row in table}
+        demand(shapes == {(len(table[0]), 2 ** mechanism["word_bits"], True)}, "rows that are no channel")
+        demand(len(table) == size_of(frame), "every symbol needs a row")
+        return lambda x, x2: set(zip(table[x], table[x2], strict=True))
+    (of, _, outward), plain = groups(frame), {"kind": "plain"}
+    if kind == "product":  # two answers, about the block and about the symbol: odds multiply
+        answers = zip(([*{*of}], of), mechanism["codes"], strict=True)
+        (_, h1, l1, _), (_, h2, l2, _) = (ranges({**plain, "codes": [code]}, of1, [])[0] for of1, code in answers)
+        return lambda x, x2: {(h2, l2) if of[x] == of[x2] else (h1 * h2, l1 * l2)}
+    demand(kind in ("plain", "blocks", "high-low", "groups"), "a mechanism that this checker does not know")
+    part = ranges(mechanism, of, outward)
 
+    def between(x, x2):
+        # Who has no range sends cover, and a report of its own: odds of 1 to 0 for it, nothing against it.
+        (i, high, low, cover), (i2, _, low2, cover2) = part.get(x, (-1, 1, 0, 0)), part.get(x2, (-2, 0, 1, 0))
+        return {(high, low)} if i == i2 else {(high, cover), (cover2, low2)}
 
-def ranges(context, mechanism):
-    """Plain, blocks, high-low: (code, the symbols that answer through it), range by range, each a channel."""
-    block = u32(context["block_of"]) if mechanism["kind"] == "blocks" else [0] * size_of(context)
-    answering = set(u32(context["sensitive"])) if mechanism["kind"] == "high-low" else range(size_of(context))
-    demand(len(block) == size_of(context), "every symbol needs a block")
-    members = {j: [] for j in block}
-    for x in sorted(answering):
-        members[block[x]].append(x)
-    found = [(mechanism["codes"][mechanism.get("code_of_block", [0])[j]], members[j]) for j in sorted(members)]
-    for code, symbols in found:
-        K, high, low, left = (int(code[name]) for name in ("outputs", "high", "low", "leftover"))
-        raised, points = {"hadamard": (K // 2, K - 1), "randomized": (1, K), "clear": (1, K)}[code["kind"]]
-        demand(code["kind"] != "hadamard" or (K > 1 and K & (K - 1) == 0), "Hadamard needs a power of two")
-        demand(0 <= low <= high and left >= 0 and len(symbols) <= points, "a code that cannot be")
-        demand(K == 0 or raised * high + (K - raised) * low + left == 2 ** code["word_bits"], "words do not add up")
-    return found
-
-
-def code_row(code, point):
-    """The row of a point of a code; point None takes cover: low throughout."""
-    K, high, low, left = (int(code[name]) for name in ("outputs", "high", "low", "leftover"))
-    hadamard = code["kind"] == "hadamard" and point is not None
-    favoured = {y for y in range(K) if ((point + 1) & y).bit_count() % 2 == 0} if hadamard else {point}
-    return [(high if y in favoured else low) + left * (y == 0) for y in range(K)]
-
-
-def rows(context, mechanism):
-    """The whole channel, in integers."""
-    k, table, start = size_of(context), {}, 0
-    if mechanism["kind"] in ("binary", "table"):
-        return whole(mechanism["rows"], 2 ** mechanism["word_bits"], k)
-    for code, symbols in ranges(context, mechanism):
-        table |= {x: [0] * start + code_row(code, i) for i, x in enumerate(symbols)}
-        start += code["outputs"]
-    for x in sorted(set(range(k)) - set(table)):  # high-low: the others take cover, or send a report of their own
-        cover = code_row(code, None)
-        table[x] = cover + [0] * (start - len(cover)) + [2 ** code["word_bits"] - sum(cover)]
-        start += 1
-    return whole([table[x] + [0] * (start - len(table[x])) for x in sorted(table)], 2 ** code["word_bits"], k)
-
-
-def whole(table, total, k):
-    """A table of k rows of integers, once they are known to be equally long, non-negative and to add up to total."""
-    table = [[int(entry) for entry in row] for row in table]
-    shapes = {(len(row), sum(row), min(row) >= 0) for row in table}
-    demand(shapes == {(len(table[0]), total, True)} and len(table) == k, "no channel")
-    return table
+    return between
 
 
 def broken(context, mechanism, frame):
     """The first place where the promise is broken, or None; frame is the context that the mechanism was made for."""
-    fits = {"plain": ("uniform", "blocks", "high-low"), "blocks": ("blocks",), "high-low": ("high-low",)}
-    parts = ranges(frame, mechanism) if mechanism["kind"] in fits else []
-    demand(mechanism["kind"] in (*fits, "binary", "table"), "a mechanism that this checker does not know")
-    if parts and (sum(code["outputs"] for code, _ in parts) + size_of(context)) * size_of(context) > 100_000:
-        demand(frame == context and context["kind"] in fits[mechanism["kind"]], "too large for this context")
-        for code, symbols in parts:
-            alone = len(symbols) < 2 and mechanism["kind"] != "high-low"
-            if symbols and not alone and exceeds(int(code["high"]), int(code["low"]), number(context["epsilon"])):
-                return f"symbol {symbols[0]} has odds of {code['high']}:{code['low']}"
-        return None
-    table, E = rows(frame, mechanism), promise(context)
-    for x, x2, y in itertools.product(range(len(table)), range(len(table)), range(len(table[0]))):
-        if x != x2 and exceeds(table[x][y], table[x2][y], E(x, x2)):
-            return f"report {y} says more for symbol {x} against {x2} than promised"
+    if mechanism["kind"] == "union":
+        demand(context == frame and len(frame["parts"]) == len(mechanism["parts"]), "a union for another context")
+        return next(filter(None, map(broken, frame["parts"], mechanism["parts"], frame["parts"])), None)
+    E, between, symbols = promise(context), odds(mechanism, frame), range(size_of(context))
+    if len(symbols) > 1000:
+        symbols = few_of_each_kind(context, frame, between)
+    for x, x2 in itertools.permutations(symbols, 2):
+        if any(exceeds(a, b, E(x, x2)) for a, b in between(x, x2)):
+            return f"some report says more for symbol {x} against {x2} than promised"
     return None
+
+
+def few_of_each_kind(context, frame, between):
+    """Two symbols of two groups of each kind stand for all, where the mechanism was made for these very groups."""
+    of, inside, outward = groups(context)
+    stronger = frame["kind"] == "uniform" and all(e is None or e >= number(frame["epsilon"]) for e in inside + outward)
+    demand(context == frame or stronger, "too large for this context")
+    kinds = {}
+    for x, g in enumerate(of):
+        kind = (inside[g], outward[g], *sorted(between(x, -1)), *sorted(between(-1, x)))
+        kinds.setdefault(kind, {}).setdefault(g, []).append(x)
+    return [x for alike in kinds.values() for members in list(alike.values())[:2] for x in members[:2]]
 
 
 if __name__ == "__main__":

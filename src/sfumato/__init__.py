@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sfumato.codes import HadamardCode, RandomizedCode
-    from sfumato.contexts import Blocks, Context, ContextSum, HighLow, Metric, PrivacyMatrix, Uniform
+    from sfumato.codes import BestCode, CyclicDesign, HadamardCode, RandomizedCode
+    from sfumato.contexts import Blocks, Context, ContextSum, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
     from sfumato.design import mechanism_for
     from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
     from sfumato.estimation import Estimate, estimate
@@ -23,12 +23,16 @@ if TYPE_CHECKING:
         BinaryResponse,
         BlockResponse,
         ComposedResponse,
+        GroupResponse,
         HighLowResponse,
         Mechanism,
         PlainResponse,
         ProcessedResponse,
+        ProductResponse,
         TableResponse,
+        UnionResponse,
     )
+    from sfumato.planning import Plan, plan
     from sfumato.promises import (
         Certificate,
         ErrorRegion,
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
     from sfumato.tally import Tally
 
 __all__ = [
+    "BestCode",
     "BinaryResponse",
     "BlockResponse",
     "Blocks",
@@ -51,10 +56,12 @@ __all__ = [
     "ComposedResponse",
     "Context",
     "ContextSum",
+    "CyclicDesign",
     "Domain",
     "ErrorRegion",
     "Estimate",
     "GridDomain",
+    "GroupResponse",
     "H3Domain",
     "HadamardCode",
     "HighLow",
@@ -63,14 +70,18 @@ __all__ = [
     "Mechanism",
     "Metric",
     "PlainResponse",
+    "Plan",
     "PrivacyLoss",
     "PrivacyMatrix",
     "ProcessedResponse",
+    "ProductResponse",
     "RandomizedCode",
     "Survey",
     "TableResponse",
     "Tally",
+    "Tiers",
     "Uniform",
+    "UnionResponse",
     "certify",
     "check_mechanism",
     "compose",
@@ -78,13 +89,14 @@ __all__ = [
     "errors",
     "estimate",
     "mechanism_for",
+    "plan",
     "posterior_odds",
     "privacy_loss",
 ]
 
 _HOMES = {
-    "codes": ("HadamardCode", "RandomizedCode"),
-    "contexts": ("Blocks", "Context", "ContextSum", "HighLow", "Metric", "PrivacyMatrix", "Uniform"),
+    "codes": ("BestCode", "CyclicDesign", "HadamardCode", "RandomizedCode"),
+    "contexts": ("Blocks", "Context", "ContextSum", "HighLow", "Metric", "PrivacyMatrix", "Tiers", "Uniform"),
     "design": ("mechanism_for",),
     "domains": ("Domain", "GridDomain", "H3Domain", "IntegerDomain"),
     "estimation": ("Estimate", "estimate"),
@@ -92,12 +104,16 @@ _HOMES = {
         "BinaryResponse",
         "BlockResponse",
         "ComposedResponse",
+        "GroupResponse",
         "HighLowResponse",
         "Mechanism",
         "PlainResponse",
         "ProcessedResponse",
+        "ProductResponse",
         "TableResponse",
+        "UnionResponse",
     ),
+    "planning": ("Plan", "plan"),
     "promises": (
         "Certificate",
         "ErrorRegion",

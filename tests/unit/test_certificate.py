@@ -34,7 +34,7 @@ def checked(mechanism, folder):
 
 
 def check_file(path):
-    run = subprocess.run([sys.executable, "-I", "-S", CHECKER, path], capture_output=True, text=True, check=False)
+    run = subprocess.run([sys.executable, "-E", "-s", "-S", CHECKER, path], capture_output=True, text=True, check=False)
     return run.returncode, run.stdout + run.stderr
 
 
@@ -218,8 +218,8 @@ def test_a_context_of_somebody_elses_making_is_taken_entry_by_entry():
     assert context.exact_matrix().entry(0, 5) == Fraction(1, 10)
     with pytest.raises(PrivacyViolation):
         sf.certify(mechanism, context)
-    with pytest.raises(NoClosedForm):
-        sf.mechanism_for(context)
+    # What it promises between the others is less than a detour over symbol 0 does: two levels of blocks.
+    assert sf.certify(sf.mechanism_for(context), context).promised_epsilon <= 0.2
 
 
 def test_the_pair_that_is_named_is_one_with_a_promise():
@@ -323,7 +323,7 @@ def test_the_checker_keeps_what_certify_keeps(mechanism, tmp_path):
 def test_the_checker_refuses_what_certify_refuses(mutant, tmp_path):
     code, said = checked(mutant, tmp_path)
     assert code == 1
-    assert said.startswith("BROKEN: report")
+    assert said.startswith("BROKEN: some report")
 
 
 def test_the_checker_refuses_what_it_cannot_read(tmp_path):

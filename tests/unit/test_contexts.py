@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.contexts import Blocks, Context, ContextSum, HighLow, Metric, PrivacyMatrix, Uniform
+from sfumato.contexts import Blocks, Context, ContextSum, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
 from sfumato.contexts.context import LARGEST_MATRIX
 from sfumato.domains import Domain, IntegerDomain
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSymbols
@@ -36,6 +36,35 @@ BY_HAND = {
     "blocks from a mapping": (
         Blocks({"Rue A": "Paris", "Via C": "Rome", "Rue B": "Paris"}, 1),
         [[0, INF, 1], [INF, 0, INF], [1, INF, 0]],
+    ),
+    "blocks, each its own epsilon": (
+        Blocks(["b", "a", "b", "a"], {"a": 0.5, "b": 2}),
+        [[0, INF, 2, INF], [INF, 0, INF, 0.5], [2, INF, 0, INF], [INF, 0.5, INF, 0]],
+    ),
+    "blocks, a promise across": (Blocks([0, 0, 1], 1, across=1.5), [[0, 1, 1.5], [1, 0, 1.5], [1.5, 1.5, 0]]),
+    "blocks, a short way round": (
+        Blocks([0, 0, 1, 1], [9, "inf"], across=0.25),
+        [[0, 9, 0.25, 0.25], [9, 0, 0.25, 0.25], [0.25, 0.25, 0, INF], [0.25, 0.25, INF, 0]],
+    ),
+    "tiers": (
+        Tiers(["high", "low", "free", "high"], {"free": INF, "low": 3, "high": 0.3}),
+        [[0, 0.3, 0.3, 0.3], [3, 0, 3, 3], [INF, INF, 0, INF], [0.3, 0.3, 0.3, 0]],
+    ),
+    "tiers from a mapping": (Tiers({"a": 1, "b": 2}, [2, 1]), [[0, 2], [1, 0]]),
+    "one tier, one symbol": (Tiers(["a"], [1]), [[0]]),
+    "union": (
+        Blocks.of([HighLow(2, [1], 2), PrivacyMatrix([[0, 3, 1], [5, 0, 1], [1, INF, 0]])], block_of=[0, 1, 1, 0, 1]),
+        [
+            [0, INF, INF, INF, INF],
+            [INF, 0, 3, INF, 1],
+            [INF, 5, 0, INF, 1],
+            [2, INF, INF, 0, INF],
+            [INF, 1, INF, INF, 0],
+        ],
+    ),
+    "union of a union": (
+        Blocks.of([Blocks.of([Tiers([0, 1], [1, 2]), Uniform(1, 1)]), Uniform(1, 1) + Uniform(1, 1)]),
+        [[0, 1, INF, INF], [2, 0, INF, INF], [INF, INF, 0, INF], [INF, INF, INF, 0]],
     ),
     "metric": (Metric([[0, 1, 4], [1, 0, 2], [4, 2, 0]], 0.5), [[0, 0.5, 2], [0.5, 0, 1], [2, 1, 0]]),
     "metric with zero and infinity": (
@@ -135,6 +164,9 @@ def test_the_smallest_epsilon_is_never_rounded_up(numerator):
         Blocks([0, 0, 1], exact),
         Metric([[0, exact], [exact, 0]]),
         PrivacyMatrix([[0, exact], ["inf", 0]]),
+        Blocks([0, 0, 1], 40, across=exact),
+        Tiers([0, 1], [exact, 40]),
+        Blocks.of([HighLow(2, [0], exact), Uniform(2, 40)]),
         Uniform(3, exact / 3) + HighLow(3, [1], exact * 2 / 3),
     ):
         found = context.smallest_epsilon
@@ -150,7 +182,15 @@ def test_asymmetry_is_kept():
 
 @pytest.mark.parametrize("value", [0.1, "0.1", Decimal("0.1"), Fraction(1, 10), np.float64(0.1)])
 def test_an_epsilon_is_the_decimal_that_was_typed(value):
-    for context in (Uniform(2, value), HighLow(2, [0], value), Blocks([0, 0], value), Metric([[0, 1], [1, 0]], value)):
+    for context in (
+        Uniform(2, value),
+        HighLow(2, [0], value),
+        Blocks([0, 0], value),
+        Blocks([0, 0], [value]),
+        Blocks([0, 1], 1, across=value),
+        Tiers([0, 1], [value, 1]),
+        Metric([[0, 1], [1, 0]], value),
+    ):
         assert context.exact_epsilon(0, 1) == Fraction(1, 10)
 
 
@@ -223,7 +263,9 @@ def test_block_names_that_are_one_name_in_nfc_are_one_block():
 
 def test_what_a_context_holds_cannot_be_changed():
     blocks, high_low = Blocks([0, 0, 1], 1), HighLow(3, [0], 1)
-    for array in (blocks.block_of, blocks.sizes, blocks.rank, high_low.is_sensitive):
+    union = Blocks.of([high_low, Uniform(1, 1)])
+    arrays = [blocks.block_of, blocks.sizes, blocks.rank, high_low.is_sensitive, Tiers([0, 1], [1, 2]).tier_of]
+    for array in (*arrays, union.block_of, union.sizes, union.rank):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
 
@@ -247,6 +289,9 @@ def test_a_context_has_its_domain():
         HighLow(PLACES, [], 1),
         Blocks([0, 0, 1, 1], 1, domain=PLACES),
         Blocks(dict.fromkeys(PLACES, 0), 1),
+        Tiers(dict.fromkeys(PLACES, "t"), [1]),
+        Blocks.of([HighLow(PLACES[:2], [], 1), Uniform(PLACES[2:], 1)]),
+        Blocks.of([HighLow(2, [], 1), Uniform(2, 1)], domain=PLACES),
         Metric(np.zeros((4, 4)), domain=PLACES),
         PrivacyMatrix(np.zeros((4, 4)), domain=PLACES),
         Uniform(PLACES, 1) + Uniform(PLACES, 1),
@@ -441,6 +486,10 @@ def test_equal_contexts_are_equal_and_hash_alike():
         (Uniform(PLACES, 0.1), Uniform(tuple(PLACES), "0.10")),
         (HighLow(3, [0, 2], 1), HighLow(IntegerDomain(3), (2, 0), Fraction(1))),
         (Blocks([5, 5, 1], 1), Blocks(["x", "x", "y"], 1)),
+        (Blocks([5, 5, 1], 1), Blocks(["x", "x", "y"], ["1.0", 1], across="inf")),
+        (Blocks(["b", "a"], {"a": 2, "b": 1}), Blocks([0, 1], (1, 2))),
+        (Tiers(["b", "a"], {"a": 2, "b": 1}), Tiers([3, 7], np.array([1.0, 2.0]))),
+        (Blocks.of([HighLow(["a", "b"], ["b"], 1)], domain=2), Blocks.of({"x": HighLow(2, [1], 1)})),
         (Metric([[0, 0.1], [0.1, 0]]), Metric([["0", "0.1"], ["0.10", "0"]], 1)),
         (PrivacyMatrix([[0, 0.5], [INF, 0]]), PrivacyMatrix([[0, Fraction(1, 2)], ["inf", 0]])),
         (Uniform(2, 1) + HighLow(2, [0], 1), Uniform(2, 1) + HighLow(2, [0], 1)),
@@ -462,6 +511,15 @@ def test_different_contexts_are_different():
         HighLow(2, [1], 1),
         Blocks([0, 0], 1),
         Blocks([0, 1], 1),
+        Blocks([0, 1], [1, 2]),
+        Blocks([0, 1], [2, 1]),
+        Blocks([0, 1], 1, across=2),
+        Blocks([0, 1], [1, 2], across=2),
+        Tiers([0, 1], [1, 2]),
+        Tiers([0, 1], [2, 1]),
+        Tiers([0, 0], [1]),
+        Blocks.of([Tiers([0], [1]), Uniform(1, 1)]),
+        Blocks.of([Uniform(1, 1), Tiers([0], [1])]),
         Metric([[0, 1], [1, 0]]),
         Metric([[0, 1], [1, 0]], 2),
         PrivacyMatrix([[0, 1], [1, 0]]),
@@ -496,11 +554,18 @@ BAD_EPSILONS = [0, 0.0, -1, math.nan, 41, 40.5, "abc", None, True, [1], "", 1e-3
         lambda epsilon: HighLow(3, [0], epsilon),
         lambda epsilon: Blocks([0, 0, 1], epsilon),
         lambda epsilon: Metric([[0, 1], [1, 0]], epsilon),
+        lambda epsilon: Blocks([0, 0, 1], [1, epsilon]),
+        lambda epsilon: Blocks(["a", "a", "b"], {"a": 1, "b": epsilon}),
+        lambda epsilon: Blocks([0, 0, 1], 1, across=epsilon),
+        lambda epsilon: Tiers([0, 0, 1], [epsilon, 1]),
+        lambda epsilon: Tiers(["a", "a", "b"], {"a": 1, "b": epsilon}),
     ],
-    ids=["uniform", "high-low", "blocks", "metric"],
+    ids=["uniform", "high-low", "blocks", "metric", "of blocks", "by block", "across", "of tiers", "by tier"],
 )
 def test_a_bad_epsilon_is_refused_by_every_context(make, epsilon):
-    with pytest.raises(InvalidContext, match="epsilon must"):
+    with pytest.raises(
+        (InvalidContext, ContextMismatch), match=r"(epsilon|across|epsilons)( of (block|tier) \S+)? must"
+    ):
         make(epsilon)
 
 

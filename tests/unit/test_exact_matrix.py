@@ -261,3 +261,32 @@ def test_closing_large_and_fine_entries_does_not_overflow():
     exact = matrix.entry(0, 1)
     found = [matrix.closed().entry(0, x) for x in range(9)]
     assert all(0 <= x * exact - found[x] <= Fraction(x, 2**40) for x in range(9))
+
+
+@pytest.mark.parametrize("denominator", [2**53 + 1, 2**63 - 1, 2**64 + 1, 10**30 + 1])
+def test_a_large_denominator_is_not_rounded_before_dividing(denominator):
+    finite = np.ones((2, 2), dtype=bool)
+    for n in range(1, 50):
+        found = ExactMatrix.holding([0, n, n, 0], denominator, finite).floats()[0, 1]
+        assert found == float(Fraction(n, denominator))
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+def test_parts_stand_side_by_side_at_their_places():
+    a = ExactMatrix.parsed([[0, "1/3"], [INF, 0]], "a")
+    b = ExactMatrix.parsed([[0, 0.5, 2], [1, 0, 3], [INF, 4, 0]], "b")
+    places = [np.array([3, 1]), np.array([0, 2, 4])]
+    both = ExactMatrix.side_by_side([a, b], places)
+    for part, rows in ((a, places[0]), (b, places[1])):
+        assert _entries(both.part(rows)) == _entries(part)
+    assert all(both.entry(x, x2) == both.entry(x2, x) == INF for x in places[0] for x2 in places[1])
+
+
+def test_parts_of_coprime_denominators_pass_64_bits():
+    primes = [999_999_999_989, 999_999_999_961, 999_999_999_937]
+    parts = [ExactMatrix.parsed([[0, Fraction(40 * p - 1, p)], [1, 0]], "E") for p in primes]
+    joined = ExactMatrix.side_by_side(parts, [np.array([2 * j, 2 * j + 1]) for j in range(3)])
+    assert [joined.entry(2 * j, 2 * j + 1) for j in range(3)] == [Fraction(40 * p - 1, p) for p in primes]
+    assert _entries(joined.closed()) == _entries(joined)

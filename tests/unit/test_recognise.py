@@ -1,4 +1,4 @@
-"""Recognition: matrices that are uniform, high-low or blocks get their closed form, and it keeps the original."""
+"""Recognition: matrices that are structured get their closed form, and it keeps the original."""
 
 import math
 from fractions import Fraction
@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.contexts import Blocks, HighLow, Metric, PrivacyMatrix, Uniform
+from sfumato.contexts import Blocks, ContextUnion, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
 from sfumato.design import mechanism_for
 from sfumato.design.recognise import recognise
-from sfumato.errors import NoClosedForm, NothingToLearn, PrivacyViolation
+from sfumato.errors import InvalidContext, NoClosedForm, NothingToLearn, PrivacyViolation
 
 INF = math.inf
 LABELS = ["park", "café", "clinic"]
@@ -40,19 +40,85 @@ RECOGNISED = {
     "a sum of uniforms": (Uniform(3, 0.1) + Uniform(3, 0.2), Uniform(3, 0.3)),
     "a sum of uniform and blocks": (Uniform(3, 0.5) + Blocks([0, 0, 1], 1), Blocks([0, 0, 1], 1.5)),
     "a sum of uniform and high-low": (Uniform(3, Fraction(1, 3)) + HighLow(3, [1], 1), HighLow(3, [1], Fraction(4, 3))),
+    "blocks of two epsilons": (
+        PrivacyMatrix([[0, INF, 1, INF], [INF, 0, INF, 2], [1, INF, 0, INF], [INF, 2, INF, 0]], domain=list("abcd")),
+        Blocks([0, 1, 0, 1], [1, 2], domain=list("abcd")),
+    ),
+    "blocks of two epsilons and a single symbol": (
+        PrivacyMatrix(
+            [
+                [0, 1, INF, INF, INF],
+                [1, 0, INF, INF, INF],
+                [INF, INF, 0, INF, INF],
+                [INF, INF, INF, 0, 2],
+                [INF, INF, INF, 2, 0],
+            ]
+        ),
+        Blocks([0, 0, 1, 2, 2], [1, INF, 2]),
+    ),
+    "a sum of blocks": (Blocks([0, 0, 1, 1], [1, 2]) + Uniform(4, 1), Blocks([0, 0, 1, 1], [2, 3])),
+}
+NEWLY_RECOGNISED = {
+    "two levels": (PrivacyMatrix([[0, 1, 2], [1, 0, 2], [2, 2, 0]]), Blocks([0, 0, 1], 1, across=2)),
+    "two levels, the single symbol first": (
+        PrivacyMatrix([[0, 2, 2], [2, 0, 1], [2, 1, 0]]),
+        Blocks([0, 1, 1], 1, across=2),
+    ),
+    "two levels, three numbers": (
+        PrivacyMatrix([[0, 1, 2, 2, 2], [1, 0, 2, 2, 2], [2, 2, 0, 3, 2], [2, 2, 3, 0, 2], [2, 2, 2, 2, 0]]),
+        Blocks([0, 0, 1, 1, 2], [1, 3, 2], across=2),
+    ),
+    "a detour": (PrivacyMatrix([[0, 5, 1], [5, 0, 1], [1, 1, 0]]), Blocks([0, 0, 1], 2, across=1)),
+    "a star of detours": (Metric([[0, 1, 1], [1, 0, 9], [1, 9, 0]]), Blocks([0, 1, 1], 2, across=1)),
+    "tiers": (PrivacyMatrix([[0, 1, 1], [2, 0, 2], [INF, INF, 0]]), Tiers([0, 1, 2], [1, 2, INF])),
+    "tiers, none free": (
+        PrivacyMatrix([[0, 3, 3], [1, 0, 1], [3, 3, 0]], domain=LABELS),
+        Tiers(["a", "b", "a"], {"a": 3, "b": 1}, domain=LABELS),
+    ),
+    "a sum of high-low and tiers": (Uniform(3, 1) + Tiers([0, 1, 2], [1, 2, INF]), Tiers([0, 1, 2], [2, 3, INF])),
+    "sensitive against some": (
+        PrivacyMatrix([[0, 1, INF], [INF, 0, INF], [INF, INF, 0]]),
+        Blocks.of([HighLow(2, [0], 1), Uniform(1, INF)]),
+    ),
+    "high-low inside blocks": (
+        HighLow(5, [0, 1], 1) + Blocks([0, 1, 0, 1, 2], 1),
+        Blocks.of([HighLow(2, [0], 2), HighLow(2, [0], 2), Uniform(1, INF)], block_of=[0, 1, 0, 1, 2]),
+    ),
+    "single symbols share a part": (
+        PrivacyMatrix([[0, INF, INF, INF], [INF, 0, INF, 1], [INF, INF, 0, INF], [INF, 2, INF, 0]]),
+        Blocks.of([Uniform(2, INF), Tiers([0, 1], [1, 2])], block_of=[0, 1, 0, 1]),
+    ),
+    "a union of two levels and tiers": (
+        PrivacyMatrix(
+            [
+                [0, INF, 1, 2, INF],
+                [INF, 0, INF, INF, 1],
+                [1, INF, 0, 2, INF],
+                [2, INF, 2, 0, INF],
+                [INF, 3, INF, INF, 0],
+            ]
+        ),
+        Blocks.of([Blocks([0, 0, 1], 1, across=2), Tiers([0, 1], [1, 3])], block_of=[0, 1, 0, 0, 1]),
+    ),
+}
+RECOGNISED |= {
     "two disjoint high-lows": (HighLow(3, [0], 1) + HighLow(3, [1], 1), Uniform(3, INF)),
 }
 OTHERS = {
-    "two levels": [[0, 1, 2], [1, 0, 2], [2, 2, 0]],
+    "two levels across": [[0, 1, 2, 2], [1, 0, 2, 3], [2, 2, 0, 1], [2, 3, 1, 0]],
+    "blocks that owe unequally": [[0, 1, 3], [1, 0, 3], [2, 2, 0]],
+    "one part of a union": [
+        [0, 1, INF, INF, INF],
+        [1, 0, INF, INF, INF],
+        [INF, INF, 0, 1, 2],
+        [INF, INF, 3, 0, 4],
+        [INF, INF, 1, 1, 0],
+    ],
     "a chain": [[0, 1, INF, INF], [1, 0, 1, INF], [INF, 1, 0, 1], [INF, INF, 1, 0]],
     "a ring, one way": [[0, 1, INF], [INF, 0, 1], [1, INF, 0]],
-    "blocks of two epsilons": [[0, 1, INF, INF], [1, 0, INF, INF], [INF, INF, 0, 2], [INF, INF, 2, 0]],
     "blocks with a way out": [[0, 1, INF], [1, 0, 3], [INF, INF, 0]],
-    "tiers": [[0, 1, 1], [2, 0, 2], [INF, INF, 0]],
     "asymmetric": [[0, 1, 1], [1, 0, 1], [1, 1.25, 0]],
     "nearly uniform": [[0, 1, 1], [1, 0, 1], [1, "1.000000000000001", 0]],
-    "sensitive against some": [[0, 1, INF], [INF, 0, INF], [INF, INF, 0]],
-    "a detour": [[0, 5, 1], [5, 0, 1], [1, 1, 0]],
 }
 ZEROS = {
     "everywhere": np.zeros((3, 3)),
@@ -65,12 +131,17 @@ ZEROS = {
 each_recognised = pytest.mark.parametrize(("context", "structured"), RECOGNISED.values(), ids=RECOGNISED.keys())
 
 
-@each_recognised
+each_form = pytest.mark.parametrize(
+    ("context", "structured"), [*RECOGNISED.values(), *NEWLY_RECOGNISED.values()], ids=[*RECOGNISED, *NEWLY_RECOGNISED]
+)
+
+
+@each_form
 def test_a_matrix_is_recognised_with_its_exact_epsilon_and_its_domain(context, structured):
     assert recognise(context) == structured
 
 
-@each_recognised
+@each_form
 def test_what_is_recognised_promises_exactly_the_closure(context, structured):
     closed = context.closure()
     for x in range(context.size):
@@ -93,9 +164,66 @@ def test_its_mechanism_does_not_keep_a_matrix_that_is_one_percent_stricter(name)
         sf.certify(mechanism_for(context), PrivacyMatrix(context.matrix() * 0.99, domain=context.domain))
 
 
-@pytest.mark.parametrize("context", [Uniform(3, 1), HighLow(3, [0], 1), Blocks([0, 0, 1], 1)], ids=repr)
+@pytest.mark.parametrize(
+    "context",
+    [
+        Uniform(3, 1),
+        HighLow(3, [0], 1),
+        HighLow(3, [0, 1, 2], 1),
+        Blocks([0, 0, 1], 1),
+        Blocks([0, 0, 0], 1),
+        Blocks([0, 0, 1], [1, 2]),
+        Blocks([0, 0, 1], 1, across=2),
+        Blocks([0, 0, 1], [3, 1], across=2),
+        Tiers([0, 1, 2], [1, 2, INF]),
+        Tiers([0, 1], [1, 2]),
+        Blocks.of([HighLow(3, [0], 1), Uniform(2, 1)]),
+        ContextUnion([Uniform(3, 1), Uniform(2, 1)], [0, 0, 0, 1, 1]),
+    ],
+    ids=repr,
+)
 def test_a_structured_context_is_its_own_form(context):
     assert recognise(context) is context
+
+
+@pytest.mark.parametrize(
+    ("context", "simple"),
+    [
+        (Tiers([0, 1, 0], [1, 1]), Uniform(3, 1)),
+        (Tiers([0, 1, 0], [INF, INF]), Uniform(3, INF)),
+        (Tiers([0, 1, 2], [INF, 1, 1], domain=LABELS), HighLow(LABELS, ["café", "clinic"], 1)),
+        (Tiers([0, 1], [2, INF]), HighLow(2, [0], 2)),
+        (Blocks([0, 0, 1], 2, across=2, domain=LABELS), Uniform(LABELS, 2)),
+        (Blocks([0, 0, 1], [2, 1], across=2), Uniform(3, 2)),
+        (Blocks([0, 1, 2], 7, across=2), Uniform(3, 2)),
+        (Blocks([0, 0, 0], 1, across=2), Uniform(3, 1)),
+        (Blocks([0], 1, across=2), Uniform(1, INF)),
+        (Blocks([0, 0, 1, 1], [9, 1], across=2), Blocks([0, 0, 1, 1], [4, 1], across=2)),
+        (Blocks([0, 0, 1], 4, across=2), Blocks([0, 0, 1], 4, across=2)),
+        (Blocks.of([Tiers([0, 1], [1, 1]), Uniform(1, 2)]), Blocks([0, 0, 1], [1, 2])),
+        (
+            Blocks.of([PrivacyMatrix([[0, 1], [2, 0]]), HighLow(1, [], 1)]),
+            Blocks.of([Tiers([0, 1], [1, 2]), HighLow(1, [], 1)]),
+        ),
+    ],
+    ids=repr,
+)
+def test_a_structured_context_that_is_a_simpler_one_in_disguise_is_simplified(context, simple):
+    assert recognise(context) == simple
+
+
+def test_a_detour_above_forty_is_refused_as_in_a_matrix():
+    for context in (Blocks([0, 0, 1], INF, across=30), PrivacyMatrix([[0, INF, 30], [INF, 0, 30], [30, 30, 0]])):
+        with pytest.raises(InvalidContext, match="at most 40"):
+            recognise(context)
+
+
+def test_a_part_that_is_not_on_the_shelf_is_named():
+    chain = PrivacyMatrix([[0, 1, 2], [1, 0, 1], [2, 1, 0.0]]) + PrivacyMatrix([[0, 1, 1], [2, 0, 1], [1, 1, 0]])
+    with pytest.raises(NoClosedForm, match=r"inside block 1: no mechanism on the shelf.*smallest_epsilon"):
+        recognise(Blocks.of([Uniform(2, 1), chain]))
+    with pytest.raises(NothingToLearn, match="inside block 0: this context forbids telling symbols 0 and 1 apart"):
+        recognise(Blocks.of([PrivacyMatrix([[0, 0], [1, 0]]), Uniform(2, 1)]))
 
 
 @pytest.mark.parametrize("context", [Uniform(5, 1), HighLow(5, [0, 4], 2), HighLow(5, [], 1), Blocks([0, 1, 0, 1], 3)])
@@ -110,12 +238,35 @@ def test_a_context_written_out_is_recognised_again(context):
 @pytest.mark.parametrize("seed", range(10))
 def test_any_order_of_the_symbols_is_recognised(seed):
     order = np.random.default_rng(seed).permutation(7)
-    for context in (Blocks([0, 0, 0, 1, 1, 2, 3], 1), HighLow(7, [0, 1, 2], 1)):
+    for context in (
+        Blocks([0, 0, 0, 1, 1, 2, 3], 1),
+        Blocks([0, 0, 0, 1, 1, 2, 3], [1, 2, 3, 4]),
+        HighLow(7, [0, 1, 2], 1),
+    ):
         shuffled = PrivacyMatrix(context.matrix()[np.ix_(order, order)])
         found = recognise(shuffled)
         assert type(found) is type(context)
         assert np.array_equal(found.matrix(), shuffled.matrix())
         sf.certify(mechanism_for(shuffled), shuffled)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(
+    "context",
+    [
+        Blocks([0, 0, 0, 1, 1, 2, 3], [1, 2, 3, 3], across=1.5),
+        Blocks([0, 1, 1, 1, 1, 1, 1], 1, across=2),
+        Tiers([0, 0, 1, 2, 2, 1, 3], [1, 2, INF, 3]),
+        Blocks.of([HighLow(3, [0], 1), Tiers([0, 1, 1], [1, 2]), Uniform(1, 1)]),
+    ],
+    ids=repr,
+)
+def test_any_order_of_the_symbols_is_recognised_in_every_form(context, seed):
+    order = np.random.default_rng(seed).permutation(7)
+    shuffled = PrivacyMatrix(context.matrix()[np.ix_(order, order)])
+    found = recognise(shuffled)
+    assert type(found) is type(context)
+    assert found.matrix().tolist() == shuffled.matrix().tolist()
 
 
 # --- what is not on the shelf ---------------------------------------------------------------------

@@ -233,6 +233,8 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, name):
 # --- messages -------------------------------------------------------------------------------------
 
 BLOCKS = 'kind = "blocks"\nepsilon = 1\n'
+TWO_BLOCKS = 'kind = "blocks"\nblock_of = ["a", "b", "a"]\n'
+TIERS = 'kind = "tiers"\nepsilons = { a = 1, b = "inf" }\n'
 H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
 
 
@@ -283,7 +285,45 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         (_toml(context='kind = "uniform"\nepsilon = 50'), ["context", "epsilon must be at most 40"]),
         (_toml(context='kind = "uniform"\nepsilon = "high"'), ["context", "epsilon must be a decimal number"]),
         (_toml(context='kind = "uniform"\nepsilon = true'), ["context.epsilon must be a number"]),
-        (_toml(context='kind = "uniform"\nepsilon = [1]'), ["context.epsilon must be a number"]),
+        (_toml(context='kind = "uniform"\nepsilon = [1]'), ["context.epsilon must be a number for kind = 'uniform'"]),
+        (_toml(context='kind = "high-low"\nepsilon = { a = 1 }'), ["context.epsilon must be a number", "'high-low'"]),
+        (_toml(context=UNIFORM + "\nacross = 2"), ["context.across means nothing", "'uniform'"]),
+        (_toml(context=UNIFORM + "\nepsilons = [1]"), ["context.epsilons means nothing", "'uniform'"]),
+        (
+            _toml(context=TWO_BLOCKS + "epsilon = [1]"),
+            ["epsilon must have an entry for each of the 2 blocks; it has 1"],
+        ),
+        (
+            _toml(context=TWO_BLOCKS + "epsilon = [1, true]"),
+            ["context.epsilon must be a number, or for blocks a table"],
+        ),
+        (_toml(context=TWO_BLOCKS + "epsilon = [1, [2]]"), ["context.epsilon must be a number, or for blocks a table"]),
+        (_toml(context=TWO_BLOCKS + "epsilon = { a = 1 }"), ["epsilon must give every block an ε; 'b' has none"]),
+        (_toml(context=TWO_BLOCKS + "epsilon = { a = 1, b = 2, c = 3 }"), ["epsilon names 'c', a block that no label"]),
+        (_toml(context=TWO_BLOCKS + "epsilon = { a = 1, b = 0 }"), ["epsilon of block 'b' must be above 0"]),
+        (_toml(context=TWO_BLOCKS + 'epsilon = { a = 1, b = "x" }'), ["epsilon of block 'b' must be a decimal number"]),
+        (_toml(context=TWO_BLOCKS + "epsilon = 1\nacross = 0"), ["across must be above 0"]),
+        (_toml(context=TWO_BLOCKS + "epsilon = 1\nacross = [1]"), ["context.across must be a number; found a list"]),
+        (
+            _toml(context=TWO_BLOCKS + 'epsilon = 1\nacross = 1\nsensitive = ["park"]'),
+            ["context.across and context.sensitive do not go together"],
+        ),
+        (_toml(context=TWO_BLOCKS + 'epsilon = 1\nsensitive = ["zoo"]'), ["sensitive names 'zoo'"]),
+        (_toml(context=TWO_BLOCKS + "epsilon = 1\ntier_of = [1]"), ["context.tier_of means nothing", "'blocks'"]),
+        (_toml(GRID, 'kind = "blocks"\nepsilon = [1, 2]\nrows = 5\ncolumns = 1'), ["each of the 5 blocks; it has 2"]),
+        (_toml(context=TIERS), ["context needs either tier_of or column, not both"]),
+        (_toml(context=TIERS + 'tier_of = ["a", "b", "b"]\ncolumn = "t"'), ["either tier_of or column, not both"]),
+        (_toml(context='kind = "tiers"\ntier_of = ["a", "b", "b"]'), ["context.epsilons is missing", "high = 0.5"]),
+        (_toml(context=TIERS + "epsilon = 1"), ["context.epsilon means nothing for kind = 'tiers'"]),
+        (_toml(context=TIERS + 'tier_of = ["a", "b"]'), ["tier_of has 2 entries; the domain has 3 labels"]),
+        (_toml(context=TIERS + 'tier_of = ["a", "b", "c"]'), ["epsilons must give every tier an ε; 'c' has none"]),
+        (_toml(context=TIERS + 'tier_of = ["a", "a", "a"]'), ["epsilons names 'b', a tier that no label is in"]),
+        (_toml(context=TIERS + 'tier_of = { park = "a" }'), ["tier_of must give each of the 3 labels"]),
+        (_toml(context=TIERS + 'tier_of = "a"'), ["context.tier_of must be a list of tiers", "found text"]),
+        (_toml(context=TIERS + "tier_of = [1.5, 2, 2]"), ["context.tier_of must be a list of tiers"]),
+        (_toml(context=TIERS + 'column = "tier"'), ["context.column: there is no column 'tier'"]),
+        (_toml(context='kind = "tiers"\nepsilons = 1'), ["context.epsilons must be a table from tier to number"]),
+        (_toml(context='kind = "tiers"\nepsilons = { a = [1] }'), ["context.epsilons must be a table from tier"]),
         (_toml(context='kind = "uniform"\nepsilon = 1e-30'), ["context", "epsilon must"]),
         (_toml(context='kind = "uniform"\nepsilon = 1e99999999999999999999'), ["epsilon"]),
         (_toml(context=UNIFORM + "\nepsilom = 1"), ["context.epsilom is not a field"]),
@@ -321,6 +361,13 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         (_toml(context='kind = "matrix"\nmatrix = "missing.csv"'), ["context.matrix: missing.csv cannot be read"]),
         (_toml(context='kind = "metric"\nepsilon = 1'), ["context.distances is missing"]),
         (_toml(tail='[mechanism]\ncode = "cyclic2"'), ["mechanism.code must be one of", "hadamard"]),
+        (_toml(tail="[mechanism]\nsensitive_share = 1.5"), ["mechanism.sensitive_share", "from 0 to 1; found 1.5"]),
+        (_toml(tail="[mechanism]\nsensitive_share = nan"), ["mechanism.sensitive_share", "from 0 to 1"]),
+        (_toml(tail='[mechanism]\nsensitive_share = "some"'), ["mechanism.sensitive_share", "from 0 to 1; found some"]),
+        (
+            _toml(tail="[mechanism]\nsensitive_share = [1]"),
+            ["mechanism.sensitive_share must be a number; found a list"],
+        ),
         (_toml(tail="[mechanism]\nmax_bits = 0"), ["mechanism", "max_bits must be at least 2"]),
         (_toml(tail='[mechanism]\nmax_bits = "few"'), ["mechanism.max_bits must be a whole number"]),
         (_toml(tail="[extra]\na = 1"), ["extra is not a field"]),

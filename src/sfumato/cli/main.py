@@ -1,6 +1,6 @@
 """The `sfumato` command. Sub-commands import what they need when they run, so that --help is quick.
 
-Exit codes: 0 done; 1 the answer is no (a privacy violation); 2 the call or the input is wrong.
+Exit codes: 0 done; 1 the answer is no (a privacy violation, an infeasible plan); 2 the call or the input is wrong.
 """
 
 import io
@@ -10,7 +10,7 @@ import sys
 import typer
 from typer.core import TyperGroup
 
-from sfumato.cli import demo, estimate, init, privatize, simulate, verify
+from sfumato.cli import demo, estimate, init, plan, privatize, simulate, verify
 from sfumato.errors import PrivacyViolation, SfumatoError
 
 __all__ = ["app", "run"]
@@ -21,7 +21,7 @@ class _ReaderGone(Exception):  # noqa: N818
 
 
 class _Commands(TyperGroup):
-    """Keeps exit code 1 for privacy violations: by itself the library also gives it to closed pipes and to Ctrl-D."""
+    """Keeps exit code 1 for answers that are no: by itself the library also gives it to closed pipes and to Ctrl-D."""
 
     def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
         """Run a sub-command."""
@@ -51,6 +51,7 @@ def main() -> None:
 
 
 app.command(name="init")(init.init)
+app.command(name="plan")(plan.plan)
 app.command(name="verify")(verify.verify)
 app.command(name="privatize")(privatize.privatize)
 app.command(name="estimate")(estimate.estimate)

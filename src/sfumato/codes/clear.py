@@ -3,6 +3,8 @@
 from fractions import Fraction
 from typing import ClassVar, Self
 
+import numpy as np
+
 from sfumato.arrays import Words
 from sfumato.codes.own_point import OwnPointCode
 from sfumato.errors import InvalidContext
@@ -27,11 +29,15 @@ class ClearCode(OwnPointCode):
 
     @classmethod
     def of_integers(cls, outputs: int, levels: TwoLevels, epsilon: Epsilon, word_bits: int) -> Self:
-        """The code of a record."""
+        """The code that a record describes, with the integers it was published with, whatever rounding says today."""
         made = cls(outputs, word_bits=word_bits)
         if (made.high, made.low, made.leftover) != (levels.high, levels.low, levels.leftover):
             raise InvalidContext("a clear code has all words on the point itself.")
         return made
+
+    def place(self, point: Words, index: Words) -> Words:
+        """The point itself first; the places that are never drawn follow around the circle."""
+        return (point + index) % np.uint64(self.outputs)
 
     def encode(self, point: Words, word: Words) -> Words:
         """The point itself."""

@@ -1,9 +1,9 @@
 """What a code is: for each point x a set of outputs S_x that x favours by odds of e^ε.
 
 A code serves up to ``points`` symbols and has ``outputs`` outputs, of which every point favours
-``raised`` and every two points share ``shared`` (a design (b, r, λ)). Over a word of B bits each
-favoured output gets ``high`` words, each other one ``low``, and the ``leftover`` words of the word go
-to output 0 whatever the point:
+``raised`` and two points share ``shared``: every two of them (a design (b, r, λ)), or two on average.
+Over a word of B bits each favoured output gets ``high`` words, each other one ``low``, and the
+``leftover`` words of the word go to output 0 whatever the point:
 
     2^B · Q(y|x) = low + (high − low)·[y ∈ S_x] + leftover·[y = 0],      high ≤ e^ε · low
 
@@ -13,7 +13,7 @@ channel follows from two sums: ``gather`` over the outputs of S_x, ``spread`` ov
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from sfumato.arrays import Booleans, Floats, Words
 from sfumato.canonical import Json
 from sfumato.errors import InvalidContext
 from sfumato.randomness.odds import Epsilon
-from sfumato.randomness.thresholds import TwoLevels
+from sfumato.randomness.thresholds import two_level_index
 
 __all__ = ["Code", "CodeFamily"]
 
@@ -41,8 +41,19 @@ class Code(ABC):
     word_bits: int
 
     @abstractmethod
+    def place(self, point: Words, index: Words) -> Words:
+        """The outputs of a point in a fixed order: indices below ``raised`` run through S_x, others through the rest.
+
+        Pure, elementwise, the same work whatever the point. A frame that has its own odds for a code draws the
+        index itself; ``encode`` draws it by the code's own.
+        """
+
     def encode(self, point: Words, word: Words) -> Words:
-        """The output of each point for its word: pure, elementwise, the same work whatever the point."""
+        """The output of each point for its word: ``high`` words for each place in S_x, then ``low`` for each other."""
+        index = two_level_index(word, self.raised, self.high, self.low)
+        # Leftover words lead past the last place; they are answered by 0 whatever the point.
+        answer = self.place(point, np.minimum(index, np.uint64(self.outputs - 1)))
+        return np.where(word <= np.uint64(self.total - self.leftover - 1), answer, np.uint64(0))
 
     @abstractmethod
     def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:
@@ -66,22 +77,29 @@ class Code(ABC):
         return 1 << self.word_bits
 
     @property
+    def rise(self) -> Fraction:
+        """``high − low`` as a share of all words: what membership in S_x adds to the probability of an output."""
+        return Fraction(self.high - self.low, self.total)
+
+    @property
+    def balanced(self) -> bool:
+        """Whether every two points share exactly ``shared`` outputs, so that Δ and q are the same for every pair."""
+        return True
+
+    @property
     def contrast(self) -> Fraction:
         """``Δ = P(Y ∈ S_x | x) − P(Y ∈ S_x | x2)``, exactly."""
-        return (self.raised - self.shared) * (self.high - self.low) / self.total
+        return (self.raised - self.shared) * self.rise
 
     @property
     def overlap(self) -> Fraction:
         """``q = P(Y ∈ S_x | x2)`` for x2 ≠ x, exactly and without the leftover words."""
         return (self.shared * self.high + (self.raised - self.shared) * self.low) / self.total
 
-    @classmethod
-    @abstractmethod
-    def of_integers(cls, outputs: int, levels: TwoLevels, epsilon: Epsilon, word_bits: int) -> Self:
-        """The code that a record describes, with the integers it was published with, whatever rounding says today.
-
-        ``epsilon`` is what it was made for; it enters ``ideal_levels`` alone.
-        """
+    @property
+    def family(self) -> "CodeFamily":
+        """What makes this code for other words and ε."""
+        return type(self)  # type: ignore[return-value]
 
     def _demand_whole(self) -> None:
         """Refuse integers that do not make a channel."""
@@ -91,7 +109,7 @@ class Code(ABC):
                 f"the integers of a {self.kind} code must add up to 2^{self.word_bits} words, with high above low."
             )
 
-    def record(self) -> Json:
+    def record(self) -> dict[str, Json]:
         """The integers of the channel as plain data, for fingerprints and files."""
         return {
             "kind": self.kind,

@@ -55,7 +55,7 @@ class HadamardCode(Code):
 
     @classmethod
     def of_integers(cls, outputs: int, levels: TwoLevels, epsilon: Epsilon, word_bits: int) -> Self:
-        """The code of a record."""
+        """The code that a record describes, with the integers it was published with, whatever rounding says today."""
         made = cls.__new__(cls)
         made._log_outputs = outputs.bit_length() - 1
         coins = 1 << max(word_bits - made._log_outputs, 0)
@@ -68,6 +68,18 @@ class HadamardCode(Code):
             raise InvalidContext("a Hadamard code has a power of two of outputs, and even odds that fill the word.")
         made._demand_whole()
         return made
+
+    def place(self, point: Words, index: Words) -> Words:
+        """Spread the index over the bits other than the lowest bit of x+1; that bit then sets the sign.
+
+        Half of the outputs have each sign, one for each way to fill the other bits.
+        """
+        row, half = point + np.uint64(1), np.uint64(self.outputs // 2)
+        lowest_bit = row & (~row + np.uint64(1))
+        filling, below = index & (half - np.uint64(1)), lowest_bit - np.uint64(1)
+        y = ((filling & ~below) << np.uint64(1)) | (filling & below)
+        minus = (np.bitwise_count(row & y) & np.uint8(1)).astype(np.bool_)
+        return np.where(minus == (index >= half), y, y ^ lowest_bit)
 
     def encode(self, point: Words, word: Words) -> Words:
         """Draw y; if its sign in row x+1 is not the one that the coin wants, flip it.

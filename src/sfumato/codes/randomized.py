@@ -20,6 +20,7 @@ class RandomizedCode(OwnPointCode):
 
     Guarantee: odds of at most e^ε between any two points and any output. Exactly optimal where e^ε is
     large against k; poor elsewhere. Reference: Kairouz, Bonawitz, Ramage (2016), k-RR.
+    The simplest cyclic code, ``D = {0}`` on a circle of k points.
     Cost per report: one comparison and one division. Error: ``n·Var ≈ (k − 2 + e)/(e − 1)²`` per symbol.
     """
 
@@ -40,20 +41,14 @@ class RandomizedCode(OwnPointCode):
 
     @classmethod
     def of_integers(cls, outputs: int, levels: TwoLevels, epsilon: Epsilon, word_bits: int) -> Self:
-        """The code of a record."""
+        """The code that a record describes, with the integers it was published with, whatever rounding says today."""
         made = cls.__new__(cls)
         made._hold(outputs, levels, epsilon, word_bits)
         return made
 
-    def encode(self, point: Words, word: Words) -> Words:
-        """Words below ``high`` keep the point; the next ``low`` each move it back by 1, 2, …; the rest say 0."""
-        # Compared with the last word of each range: a range may end at 2^64, which no word can hold.
-        last_true, last = np.uint64(self.high - 1), np.uint64(self.total - self.leftover - 1)
-        # Up to `last_true` the difference wraps around; np.where never looks at it.
-        lie = (word - last_true - np.uint64(1)) // np.uint64(self.low)
-        step = np.where(word <= last_true, np.uint64(0), lie + np.uint64(1))
-        back = np.where(point >= step, point - step, point + np.uint64(self.outputs) - step)
-        return np.where(word <= last, back, np.uint64(0))
+    def place(self, point: Words, index: Words) -> Words:
+        """The point itself, then the points 1, 2, … before it, around the circle."""
+        return np.where(point >= index, point - index, point + np.uint64(self.outputs) - index)
 
     def ideal_levels(self) -> tuple[float, float]:
         """``e/(e + k − 1)`` and ``1/(e + k − 1)``."""

@@ -1,9 +1,9 @@
 """What every context answers: how hard x must be to tell from x2."""
 
+import copy
 from abc import ABC, abstractmethod
-from fractions import Fraction
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 from sfumato.arrays import Floats, Symbols
 from sfumato.canonical import Json, fingerprint
 from sfumato.contexts.exact import ExactMatrix
+from sfumato.contexts.groups import Groups
 from sfumato.domains import Domain
 from sfumato.domains.symbols import checked_symbols
-from sfumato.errors import InvalidContext, InvalidSymbols
+from sfumato.errors import ContextMismatch, InvalidContext, InvalidSymbols
 from sfumato.randomness.odds import Epsilon, float_below
 
 if TYPE_CHECKING:
@@ -51,6 +52,11 @@ class Context(ABC):
         """The number of symbols, k."""
         return self._domain.size
 
+    @property
+    def groups(self) -> Groups | None:
+        """The context as groups of symbols with one promise inside and one outward; ``None`` if it has no such form."""
+        return None
+
     def epsilon(self, x: ArrayLike, x2: ArrayLike) -> Floats:
         """``E[x, x2]`` for arrays of symbols that broadcast, in floats; ``exact_epsilon`` has the exact ones."""
         first, second = checked_symbols(x, self.size), checked_symbols(x2, self.size)
@@ -72,12 +78,13 @@ class Context(ABC):
         rows = range(self.size)
         return ExactMatrix.parsed([[self.exact_epsilon(x, x2) for x2 in rows] for x in rows], "the context")
 
-    def _one_epsilon_matrix(self, epsilon: Epsilon) -> ExactMatrix:
-        """The exact matrix of a context whose finite entries all are ``epsilon``."""
-        E = self.matrix()
-        finite = np.isfinite(E)
-        exact = Fraction(epsilon) if isinstance(epsilon, Fraction) else Fraction(1)
-        return ExactMatrix.holding(np.where(E[finite] > 0, exact.numerator, 0).tolist(), exact.denominator, finite)
+    def relabelled(self, domain: Domain) -> Self:
+        """The same matrix over a domain of as many other labels."""
+        if domain.size != self.size:
+            raise ContextMismatch(f"this context has {self.size} symbols; the domain has {domain.size} labels.")
+        made = copy.copy(self)
+        made._domain = domain
+        return made
 
     @property
     def smallest_epsilon(self) -> float:

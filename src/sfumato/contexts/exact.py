@@ -49,10 +49,29 @@ class ExactMatrix:
     @classmethod
     def holding(cls, numerators: Sequence[int] | Integers, denominator: int, finite: Booleans) -> "ExactMatrix":
         """``numerators / denominator`` where ``finite``, inf elsewhere."""
-        infinite = len(finite) * int(max(numerators)) + 1  # above every sum along a path
+        largest = numerators.max() if isinstance(numerators, np.ndarray) else max(numerators)
+        infinite = len(finite) * int(largest) + 1  # above every sum along a path
         held = np.full(finite.shape, infinite, dtype=np.int64 if infinite < _LARGEST else object)
         held[finite] = numerators
         return cls(_frozen(held), denominator, infinite)
+
+    @classmethod
+    def side_by_side(cls, parts: Sequence["ExactMatrix"], places: Sequence[NDArray[np.int64]]) -> "ExactMatrix":
+        """Part j at the rows and columns ``places[j]``, inf between parts."""
+        size, denominator = sum(part.size for part in parts), lcm(*(part.denominator for part in parts))
+        factors = [denominator // part.denominator for part in parts]
+        wide = any(part.infinite * factor >= _LARGEST for part, factor in zip(parts, factors, strict=True))
+        finite = np.zeros((size, size), dtype=np.bool_)
+        held = np.zeros((size, size), dtype=object if wide else np.int64)
+        for part, factor, rows in zip(parts, factors, places, strict=True):
+            square = np.ix_(rows, rows)
+            finite[square] = part.numerators != part.infinite
+            held[square] = part.numerators.astype(held.dtype) * factor
+        return cls.holding(held[finite], denominator, finite)
+
+    def part(self, symbols: NDArray[np.int64]) -> "ExactMatrix":
+        """The entries between these symbols alone."""
+        return ExactMatrix(_frozen(self.numerators[np.ix_(symbols, symbols)]), self.denominator, self.infinite)
 
     @property
     def size(self) -> int:
@@ -67,7 +86,9 @@ class ExactMatrix:
     def floats(self) -> Floats:
         """All entries, rounded to the nearest float."""
         quotients = self.numerators / self.denominator
-        if self.infinite >= 2**53:  # NumPy would round such integers before dividing; Python does not
+        if (
+            max(self.infinite, self.denominator) >= 2**53
+        ):  # NumPy would round such integers before dividing; Python does not
             quotients = np.array([[n / self.denominator for n in row] for row in self.numerators.tolist()])
         return np.where(self.numerators == self.infinite, inf, quotients)
 

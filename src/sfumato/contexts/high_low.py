@@ -9,6 +9,7 @@ from sfumato.arrays import Booleans, Floats, Symbols
 from sfumato.canonical import Json, decimal_text, packed_u32
 from sfumato.contexts.context import Context
 from sfumato.contexts.exact import ExactMatrix
+from sfumato.contexts.groups import Groups
 from sfumato.domains import Label, as_domain
 from sfumato.errors import InvalidContext
 from sfumato.randomness.odds import Epsilon, positive_epsilon
@@ -55,6 +56,11 @@ class HighLow(Context):
         return self._exact
 
     @property
+    def groups(self) -> Groups:
+        """The sensitive symbols, and the others."""
+        return Groups.of_rows(self._is_sensitive.astype(np.int64), (np.inf, self._exact))
+
+    @property
     def exact_smallest(self) -> Epsilon:
         """ε; ``inf`` if no symbol is sensitive or there is no pair."""
         return self._exact if self.size > 1 and self._is_sensitive.any() else np.inf
@@ -67,7 +73,8 @@ class HighLow(Context):
 
     def exact_matrix(self) -> ExactMatrix:
         """E written out exactly; refused above 4096 symbols."""
-        return self._one_epsilon_matrix(self._exact)
+        self._refuse_large("written out")
+        return self.groups.exact_matrix()
 
     def closure(self) -> "HighLow":
         """Itself: every way out of a sensitive symbol costs ε at once, every other way is infinite."""

@@ -10,6 +10,7 @@ from sfumato.canonical import Json
 from sfumato.contexts.context import LARGEST_MATRIX, Context
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.contexts.matrix import PrivacyMatrix
+from sfumato.domains import Domain
 from sfumato.errors import ContextMismatch
 from sfumato.randomness.odds import Epsilon
 
@@ -72,6 +73,10 @@ class ContextSum(Context):
         if all(term.closure() == term for term in self._terms):
             return self
         return PrivacyMatrix.of_exact(self.exact_matrix().closed(), self.domain)
+
+    def relabelled(self, domain: Domain) -> "ContextSum":
+        """The sum of the relabelled terms."""
+        return ContextSum(tuple(term.relabelled(domain) for term in self._terms))
 
     def record(self) -> Json:
         """The context as plain data."""

@@ -8,6 +8,7 @@ from sfumato.arrays import Floats, Symbols
 from sfumato.canonical import Json, decimal_text
 from sfumato.contexts.context import Context
 from sfumato.contexts.exact import ExactMatrix
+from sfumato.contexts.groups import Groups
 from sfumato.domains import as_domain
 from sfumato.randomness.odds import Epsilon, positive_epsilon
 
@@ -32,6 +33,11 @@ class Uniform(Context):
         return self._exact
 
     @property
+    def groups(self) -> Groups:
+        """One group of all symbols."""
+        return Groups(np.zeros(self.size, dtype=np.int64), (self._exact,), (np.inf,))
+
+    @property
     def exact_smallest(self) -> Epsilon:
         """ε; ``inf`` if there is one symbol and so no pair."""
         return self._exact if self.size > 1 else np.inf
@@ -42,7 +48,8 @@ class Uniform(Context):
 
     def exact_matrix(self) -> ExactMatrix:
         """E written out exactly; refused above 4096 symbols."""
-        return self._one_epsilon_matrix(self._exact)
+        self._refuse_large("written out")
+        return self.groups.exact_matrix()
 
     def closure(self) -> "Uniform":
         """Itself: two steps cost 2ε."""

@@ -1,51 +1,134 @@
 """The shelf: closed-form mechanisms, chosen by exact risk."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
-from sfumato.codes import CodeFamily, HadamardCode, RandomizedCode
-from sfumato.contexts import Blocks, Context, HighLow, Uniform
-from sfumato.design.recognise import recognise
-from sfumato.errors import InvalidContext
-from sfumato.mechanisms import BinaryResponse, BlockResponse, HighLowResponse, Mechanism, PlainResponse
+import numpy as np
+
+from sfumato.arrays import Floats
+from sfumato.codes import BestCode, CodeFamily, HadamardCode, RandomizedCode
+from sfumato.codes.best import EXTRA_BITS
+from sfumato.contexts import Blocks, Context, ContextUnion, HighLow, Tiers, Uniform
+from sfumato.design.frames import frame_families
+from sfumato.design.recognise import Structured, recognise
+from sfumato.errors import ContextMismatch, InvalidContext, NothingToLearn
+from sfumato.mechanisms import (
+    BinaryResponse,
+    BlockResponse,
+    GroupResponse,
+    HighLowResponse,
+    Mechanism,
+    PlainResponse,
+    ProductResponse,
+    UnionResponse,
+)
 
 __all__ = ["CODES", "mechanism_for"]
 
-CODES: Mapping[str, CodeFamily] = {"hadamard": HadamardCode, "randomized": RandomizedCode}
+CODES: Mapping[str, CodeFamily] = {"hadamard": HadamardCode, "cyclic": BestCode(), "randomized": RandomizedCode}
 """The codes by name."""
 
+_LARGEST_PRODUCT = 2**20  # entries of a product response, so that it is built and certified within a second
 
-def mechanism_for(context: Context, *, code: str = "best", max_bits: int | None = None) -> Mechanism:
-    """A mechanism that keeps ``context``, from the closed forms: deterministic, in well under a second.
 
-    Two symbols get the universally optimal binary response, whatever the matrix, unless a code is named.
-    Uniform, high-low and block contexts, and matrices that promise the same, get their frame around the
-    ``code`` named ("hadamard", "randomized"), or around the one of least worst-case risk ("best") whose
-    reports fit in ``max_bits``. Raises ``NoClosedForm`` for other matrices and ``NothingToLearn`` for zeros.
+def mechanism_for(
+    context: Context, *, code: str = "best", max_bits: int | None = None, sensitive_share: float | None = None
+) -> Mechanism:
+    """A mechanism that keeps ``context``, from the closed forms: deterministic, in about a second at most.
+
+    Two symbols get the universally optimal binary response, whatever the matrix, unless a code is named. Uniform,
+    high-low, tiered and block contexts, unions, and matrices that promise the same, get their frame around the
+    ``code`` named ("hadamard", "cyclic", "randomized"), or around the best that is known ("best"), with reports of
+    at most ``max_bits``. Where several frames fit, the one of least worst-case risk is taken; a high-low context
+    can be fitted to a guess of how much of the crowd is sensitive instead (``sensitive_share``).
+    Raises ``NoClosedForm`` for other matrices and ``NothingToLearn`` for zeros.
 
     >>> mechanism_for(Uniform(4, 3.0))
     PlainResponse(Uniform(IntegerDomain(4, start=0), epsilon=3), 4 outputs)
     """
     if code != "best" and code not in CODES:
         raise InvalidContext(f"code must be one of best, {', '.join(CODES)}; found {code!r}.")
-    candidates = _candidates(context, code)
-    fitting = [mechanism for mechanism in candidates if max_bits is None or mechanism.bits <= max_bits]
-    if not fitting:
-        least = min(mechanism.bits for mechanism in candidates)
-        raise InvalidContext(f"max_bits must be at least {least} for this context; found {max_bits}.")
-    return min(fitting, key=lambda mechanism: (mechanism.worst_risk(), mechanism.outputs))
+    if context.size == 2 and code == "best" and sensitive_share is None:
+        candidates: Iterator[Mechanism] = iter([BinaryResponse(context)])
+    else:
+        structured = recognise(context)
+        if sensitive_share is not None and not isinstance(structured, HighLow):
+            raise ContextMismatch("sensitive_share is a guess for high-low contexts; this context is of another kind.")
+        candidates = _candidates(structured, code, sensitive_share)
+    least = None
+    for mechanism in candidates:
+        if max_bits is None or mechanism.bits <= max_bits:
+            return mechanism
+        least = mechanism.bits if least is None else min(least, mechanism.bits)
+    raise InvalidContext(f"max_bits must be at least {least} for this context; found {max_bits}.")
 
 
-def _candidates(context: Context, code: str) -> list[Mechanism]:
-    if context.size == 2 and code == "best":
-        return [BinaryResponse(context)]
-    structured = recognise(context)
-    families = CODES.values() if code == "best" else [CODES[code]]
-    return [_framed(structured, family) for family in families]
+def _candidates(context: Structured, code: str, sensitive_share: float | None) -> Iterator[Mechanism]:
+    """The named code; or the best ones, with fewer and fewer bits to spare, and last randomized response."""
+    if code in ("hadamard", "randomized"):
+        yield _framed(context, CODES[code], None, sensitive_share)
+        return
+    for extra_bits in range(EXTRA_BITS, -1, -1):
+        yield _framed(context, BestCode(extra_bits), extra_bits, sensitive_share)
+    yield _framed(context, RandomizedCode, None, sensitive_share)
 
 
-def _framed(context: Uniform | HighLow | Blocks, family: CodeFamily) -> Mechanism:
+def _framed(
+    context: Structured, family: CodeFamily, extra_bits: int | None, sensitive_share: float | None = None
+) -> Mechanism:
+    """The frame for a context; with ``extra_bits``, the codes in it are fitted to the frame."""
     if isinstance(context, Uniform):
         return PlainResponse(context, family)
+    if isinstance(context, ContextUnion):
+        return _union(context, family, extra_bits)
+    if isinstance(context, Blocks) and context.exact_across == np.inf:
+        return BlockResponse(context, family)
     if isinstance(context, HighLow):
-        return HighLowResponse(context, family)
-    return BlockResponse(context, family)
+        return _high_low(context, family, extra_bits, sensitive_share)
+    return min(_grouped(context, family, extra_bits), key=lambda mechanism: mechanism.worst_risk())
+
+
+def _union(context: ContextUnion, family: CodeFamily, extra_bits: int | None) -> Mechanism:
+    parts = [
+        BinaryResponse(part)
+        if part.size == 2 and extra_bits is not None
+        else _framed(recognise(part), family, extra_bits)
+        for part in context.parts
+    ]
+    return UnionResponse(context.with_parts([part.context for part in parts]), parts)
+
+
+def _high_low(context: HighLow, family: CodeFamily, extra_bits: int | None, sensitive_share: float | None) -> Mechanism:
+    if extra_bits is None or context.sensitive.size < 2 or isinstance(context.exact_inside, float):
+        # A single sensitive symbol needs no code: randomized response on one point is Mangat's.
+        return HighLowResponse(context, RandomizedCode if context.sensitive.size == 1 and extra_bits else family)
+    fitted = frame_families(context.groups, extra_bits, sensitive_share)[0]
+    candidates = [HighLowResponse(context, fitted), HighLowResponse(context, family)]
+    return min(candidates, key=lambda mechanism: _risk(mechanism, context, sensitive_share))
+
+
+def _risk(mechanism: Mechanism, context: HighLow, sensitive_share: float | None) -> float:
+    if sensitive_share is None or context.sensitive.size == context.size:
+        return mechanism.worst_risk()
+    p: Floats = np.full(context.size, (1 - sensitive_share) / (context.size - context.sensitive.size))
+    p[context.sensitive] = sensitive_share / context.sensitive.size
+    return mechanism.risk(p)
+
+
+def _grouped(context: Tiers | Blocks, family: CodeFamily, extra_bits: int | None) -> Iterator[Mechanism]:
+    """The frame of groups, the composition of two answers, and a plain response to the least promise."""
+    families = family if extra_bits is None else frame_families(context.groups, extra_bits)
+    # A promise across may be too strong for the frame; then the others remain.
+    with suppress(NothingToLearn):
+        yield GroupResponse(context, families)
+    if isinstance(context, Blocks) and _fits_product(context):
+        yield ProductResponse(context, family)
+    smallest = context.exact_smallest
+    if smallest < np.inf:
+        yield PlainResponse(Uniform(context.domain, smallest), family)
+
+
+def _fits_product(context: Blocks) -> bool:
+    inside = [epsilon for epsilon, size in zip(context.exact_epsilons, context.sizes.tolist(), strict=True) if size > 1]
+    outputs = (context.size << EXTRA_BITS) * (context.sizes.size << EXTRA_BITS)
+    return bool(inside) and min(inside) < context.exact_across and context.size * outputs <= _LARGEST_PRODUCT

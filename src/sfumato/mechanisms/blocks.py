@@ -1,7 +1,6 @@
 """Block-structured response: the block in clear, a code inside it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Self
@@ -23,6 +22,7 @@ from sfumato.mechanisms.scores import (
     leftover_share,
     simple_scores,
 )
+from sfumato.mechanisms.stacks import Stack, stacked
 from sfumato.randomness.odds import Epsilon
 from sfumato.tally import Tally
 
@@ -41,7 +41,7 @@ class BlockResponse(Mechanism):
     Guarantees: for x, x2 in one block and any y the log-ratio is at most ε; across blocks nothing is
     promised; every row sums to 1; a block of one symbol sends the block alone; at most 2k outputs with
     the Hadamard code. The shares of blocks are observed without noise.
-    Cost per report: one word. Error: at most that of the paper's own estimator,
+    A block may have its own ε. Cost per report: one word. Error: at most that of the paper's own estimator,
     ``n·Var(p̂_x) = c² p(X_j) − p_x²`` summed over a block, ``c = (e+1)/(e−1)``.
     Reference: Acharya et al. (2020), section 6.1 and Proposition 5.
     Proof: docs/proofs/blocks.md.
@@ -56,7 +56,9 @@ class BlockResponse(Mechanism):
     def __init__(self, context: Blocks, code: CodeFamily = HadamardCode, *, word_bits: int = 64) -> None:
         if not isinstance(context, Blocks):
             raise ContextMismatch("a block response keeps a Blocks context; mechanism_for picks the frame that fits.")
-        self._frame(context, context.block_of, context.rank, context.sizes, context.exact_inside, code, word_bits)
+        if context.sizes.size > 1 and context.exact_across != np.inf:
+            raise ContextMismatch("a block response shows the block; a promise across blocks needs a GroupResponse.")
+        self._frame(context, context.block_of, context.rank, context.sizes, context.exact_epsilons, code, word_bits)
 
     def _frame(
         self,
@@ -64,14 +66,14 @@ class BlockResponse(Mechanism):
         block_of: Symbols,
         rank: Symbols,
         sizes: NDArray[np.int64],
-        epsilon: Epsilon,
+        epsilons: Sequence[Epsilon],
         family: CodeFamily,
         word_bits: int,
     ) -> None:
         super().__init__(context)
         self._family, self.word_bits = family, word_bits
         self._block_of, self._sizes = block_of, sizes
-        self._codes, self._code_of_block = _codes_for(sizes, epsilon, family, word_bits)
+        self._codes, self._code_of_block = _codes_for(sizes, epsilons, family, word_bits)
         lengths = np.array([code.outputs for code in self._codes])[self._code_of_block]
         self._offsets = np.concatenate([[0], np.cumsum(lengths)])
         self.outputs = demand_outputs(int(self._offsets[-1]))
@@ -127,7 +129,9 @@ class BlockResponse(Mechanism):
     def row_classes(self) -> tuple[RowClass, ...]:
         """One class per code: rows differ only in which outputs they favour."""
         return tuple(
-            RowClass.of_code(code, self._offsets[self._block_of[symbols]], symbols)
+            RowClass.of_levels(
+                code, self._offsets[self._block_of[symbols]], symbols, code.high, code.low, code.leftover, 0
+            )
             for number, code in enumerate(self._codes)
             for symbols in [np.flatnonzero(self._code_of == number)]
         )
@@ -171,7 +175,14 @@ class BlockResponse(Mechanism):
         """Scores are 0 outside the block that report y names."""
         j = int(np.searchsorted(self._offsets, y, side="right")) - 1
         code = self._codes[self._code_of_block[j]]
-        inside = exact_group_scores(code, int(self._sizes[j]), y - int(self._offsets[j]), Fraction(1))
+        inside = exact_group_scores(
+            code,
+            int(self._sizes[j]),
+            y - int(self._offsets[j]),
+            rise=code.rise,
+            leftover=leftover_share(code),
+            total=Fraction(1),
+        )
         column = [Fraction(0)] * self.inputs
         for x, score in zip(np.flatnonzero(self._block_of == j).tolist(), inside, strict=True):
             column[x] = score
@@ -179,39 +190,39 @@ class BlockResponse(Mechanism):
 
     def mean_scores(self, frequencies: ArrayLike) -> Floats:
         """The unbiased estimate, one transform per code."""
-        return self._mean([stack.corrected for stack in self._stacks], frequencies)
+        return self._mean(self._corrected, frequencies)
 
     def second_moments(self, frequencies: ArrayLike) -> Floats:
-        """``Σ_y f(y) A[x, y]²``, two transforms per code."""
-        return self._second_moments([stack.corrected for stack in self._stacks], frequencies)
+        """``Σ_y f(y) A[x, y]²``, three transforms per code."""
+        return self._second_moments(self._corrected, frequencies)
 
     def simple(self, tally: Tally) -> Floats:
         """The paper's own estimator (its equation for p̂_x in section 6.1), without total correction."""
-        return self._mean([stack.simple for stack in self._stacks], self._frequencies(tally))
+        return self._mean(self._simple, self._frequencies(tally))
 
     def simple_variances(self, p: ArrayLike, n: int) -> Floats:
         """The exact variance of ``simple``; with the Hadamard code ``(c² p(X_j) − p_x²)/n``."""
-        moments = self._second_moments([stack.simple for stack in self._stacks], self.forward(p))
+        moments = self._second_moments(self._simple, self.forward(p))
         return (moments - np.asarray(p, dtype=np.float64) ** 2) / people_count(n)
 
     def total_scores(self, weights: ArrayLike) -> Floats:
         """``Σ_x weights_x A[x, y]``, one transform per code."""
         w, scores = checked_vector(weights, self.inputs, "weights"), np.zeros(self.outputs)
-        for stack in self._stacks:
-            scores[stack.reports] = stack.corrected.totals(stack.by_point(w))
+        for stack, corrected in zip(self._stacks, self._corrected, strict=True):
+            scores[stack.reports] = corrected.totals(stack.by_point(w))
         return scores
 
     def squared_scores(self) -> Floats:
         """``Σ_x A[x, y]²``."""
         squares = np.zeros(self.outputs)
-        for stack in self._stacks:
-            squares[stack.reports] = stack.corrected.squares()
+        for stack, corrected in zip(self._stacks, self._corrected, strict=True):
+            squares[stack.reports] = corrected.squares()
         return squares
 
     @property
     def leverage(self) -> float:
         """The largest score of a block; what a forged report adds to a block's share is 1."""
-        return max(stack.corrected.largest() for stack in self._stacks)
+        return max(corrected.largest() for corrected in self._corrected)
 
     def _mean(self, scores: Sequence[GroupScores], frequencies: ArrayLike) -> Floats:
         f, means = checked_vector(frequencies, self.outputs, "frequencies"), np.zeros(self.inputs)
@@ -226,67 +237,33 @@ class BlockResponse(Mechanism):
         return moments
 
     @cached_property
-    def _stacks(self) -> list["_Stack"]:
+    def _stacks(self) -> list[Stack]:
         """The blocks, code by code; made when first needed, since a client never needs them."""
-        row_of_block = np.zeros(self._sizes.size, dtype=np.int64)
-        stacks = []
-        for number, code in enumerate(self._codes):
-            blocks = np.flatnonzero(self._code_of_block == number)
-            row_of_block[blocks] = np.arange(blocks.size)
-            symbols = np.flatnonzero(self._code_of == number)
-            stacks.append(
-                _Stack(
-                    code=code,
-                    sizes=self._sizes[blocks],
-                    reports=self._offsets[blocks][:, None] + np.arange(code.outputs),
-                    symbols=symbols,
-                    rows=row_of_block[self._block_of[symbols]],
-                    points=self._point[symbols].astype(np.int64),
-                )
-            )
-        return stacks
-
-
-@dataclass(frozen=True)
-class _Stack:
-    """All blocks that share one code, stacked so that one transform serves them all."""
-
-    code: Code
-    sizes: NDArray[np.int64]
-    reports: NDArray[np.int64]  # (blocks, outputs of the code) → number of the report
-    symbols: Symbols  # the symbols of these blocks …
-    rows: NDArray[np.int64]  # … with the row of their block in the stack …
-    points: NDArray[np.int64]  # … and their point in it
+        point = self._point.astype(np.int64)
+        return stacked(self._codes, self._code_of_block, self._offsets[:-1], self._block_of, point)
 
     @cached_property
-    def corrected(self) -> GroupScores:
-        return corrected_scores(self.code, self.sizes)
+    def _corrected(self) -> list[GroupScores]:
+        return [
+            corrected_scores(stack.code, stack.sizes, rise=stack.code.rise, leftover=leftover_share(stack.code))
+            for stack in self._stacks
+        ]
 
     @cached_property
-    def simple(self) -> GroupScores:
-        return simple_scores(self.code, self.sizes)
-
-    def by_point(self, values: Floats) -> Floats:
-        """Values of symbols, laid out as (blocks, points), 0 on unused points."""
-        table = np.zeros((self.sizes.size, self.code.points))
-        table[self.rows, self.points] = values[self.symbols]
-        return table
-
-    def fill(self, values: Floats, table: Floats) -> None:
-        """The reverse: write the entries of a (blocks, points) table to their symbols."""
-        values[self.symbols] = table[self.rows, self.points]
+    def _simple(self) -> list[GroupScores]:
+        return [simple_scores(stack.code, stack.sizes) for stack in self._stacks]
 
 
 def _codes_for(
-    sizes: NDArray[np.int64], epsilon: Epsilon, family: CodeFamily, word_bits: int
+    sizes: NDArray[np.int64], epsilons: Sequence[Epsilon], family: CodeFamily, word_bits: int
 ) -> tuple[list[Code], NDArray[np.int64]]:
     """The distinct codes of the blocks, and which one each block uses."""
     codes: dict[str, tuple[int, Code]] = {}
-    number_of_size: dict[int, int] = {}
-    for size in np.unique(sizes).tolist():
+    number_of: dict[tuple[int, Epsilon], int] = {}
+    wanted = list(zip(sizes.tolist(), epsilons, strict=True))
+    for size, epsilon in sorted(set(wanted)):
         clear = size == 1 or isinstance(epsilon, float)
         code = ClearCode(size, word_bits=word_bits) if clear else family(size, epsilon, word_bits)
-        number, _ = codes.setdefault(repr(code.record()), (len(codes), code))
-        number_of_size[size] = number
-    by_block = np.array([number_of_size[size] for size in sizes.tolist()], dtype=np.int64)
+        number_of[size, epsilon], _ = codes.setdefault(repr(code.record()), (len(codes), code))
+    by_block = np.array([number_of[block] for block in wanted], dtype=np.int64)
     return [code for _, code in codes.values()], by_block

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
+from sfumato.elimination import solved
 from sfumato.errors import NothingToLearn
 
 __all__ = ["left_inverse"]
@@ -25,23 +26,8 @@ def left_inverse(rows: Sequence[Sequence[int]], denominator: int) -> list[list[F
     G = [0 if total == 0 else max(1, (k * denominator << _WEIGHT_BITS) // total >> 8) for total in sums]
     weighted = [[row[y] * G[y] for y in columns] for row in rows]
     M = [[sum(a * b for a, b in zip(row, other, strict=True)) for other in rows] for row in weighted]
-    solved, determinant = _solve(M, weighted)
-    return [[Fraction(entry * denominator, determinant) for entry in row] for row in solved]
-
-
-def _solve(M: list[list[int]], B: list[list[int]]) -> tuple[list[list[int]], int]:
-    """``(det M) · M⁻¹ B`` and ``det M`` for a symmetric M, by fraction-free elimination (Bareiss 1968)."""
-    k = len(M)
-    table = [row + other for row, other in zip(M, B, strict=True)]
-    previous = 1
-    for i in range(k):
-        pivot = next((row for row in range(i, k) if table[row][i]), None)
-        if pivot is None:
-            raise NothingToLearn("this channel sends two mixtures of symbols to the same reports: nothing undoes it.")
-        table[i], table[pivot] = table[pivot], table[i]
-        for row in range(k):
-            if row != i:
-                factor, head = table[row][i], table[i][i]
-                table[row] = [(head * a - factor * b) // previous for a, b in zip(table[row], table[i], strict=True)]
-        previous = table[i][i]
-    return [row[k:] for row in table], previous
+    solution = solved(M, weighted)
+    if solution is None:
+        raise NothingToLearn("this channel sends two mixtures of symbols to the same reports: nothing undoes it.")
+    inverse, determinant = solution
+    return [[Fraction(entry * denominator, determinant) for entry in row] for row in inverse]

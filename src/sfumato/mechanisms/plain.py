@@ -38,5 +38,4 @@ class PlainResponse(BlockResponse):
             raise ContextMismatch("a plain response keeps a Uniform context; mechanism_for picks the frame that fits.")
         k = context.size
         one_block = np.zeros(k, dtype=np.int64)
-        epsilon = context.exact_inside
-        self._frame(context, one_block, np.arange(k), np.array([k]), epsilon, code, word_bits)
+        self._frame(context, one_block, np.arange(k), np.array([k]), [context.exact_inside], code, word_bits)

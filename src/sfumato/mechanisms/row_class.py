@@ -17,8 +17,9 @@ __all__ = ["RowClass"]
 class RowClass:
     """What is claimed of the row of every symbol in the class, in words of ``2^B``.
 
-    Of the ``outputs`` reports from ``first[i]`` on, ``raised`` hold ``high`` and the others ``low``; the first
-    of them holds ``leftover`` more; one report outside this range holds ``own`` (if not 0); all else is 0.
+    Of the ``outputs`` reports from ``first[i]`` on, its *range*, ``raised`` hold ``high`` and the others ``low``; the
+    first of them holds ``leftover`` more. Rows of symbols with another range hold ``cover`` there instead, with the
+    same leftover if ``cover`` is not 0. One report outside all ranges holds ``own`` (if not 0); all else is 0.
     """
 
     symbols: Symbols
@@ -28,34 +29,49 @@ class RowClass:
     high: int
     low: int
     leftover: int
+    cover: int
     own: int
 
     @classmethod
-    def of_code(cls, code: Code, first: NDArray[np.int64], symbols: Symbols, own: int = 0) -> "RowClass":
-        """The rows that answer through a code, or (``own`` > 0) only take cover in its range."""
-        raised, high = (0, code.low) if own else (code.raised, code.high)
-        return cls(symbols, first, code.outputs, raised, high, code.low, code.leftover, own)
+    def of_levels(
+        cls, code: Code, first: NDArray[np.int64], symbols: Symbols, high: int, low: int, leftover: int, cover: int
+    ) -> "RowClass":
+        """Rows that answer through a code with these odds, in a range where others take cover."""
+        return cls(symbols, first, code.outputs, code.raised, high, low, leftover, cover, own=0)
 
-    def is_channel(self, denominator: int, outputs: int) -> bool:
+    @classmethod
+    def in_clear(cls, symbols: Symbols, own: int) -> "RowClass":
+        """Rows without a range: the others' cover, and a report of their own."""
+        return cls(symbols, np.zeros_like(symbols), 0, 0, 0, 0, 0, cover=0, own=own)
+
+    @property
+    def words(self) -> int:
+        """The words that a row has in its range."""
+        return self.raised * self.high + (self.outputs - self.raised) * self.low + self.leftover
+
+    @property
+    def covered(self) -> int:
+        """The words that any other row has there."""
+        return self.outputs * self.cover + (self.leftover if self.cover else 0)
+
+    def is_sound(self, outputs: int) -> bool:
         """Whether the claim can be true of rows, with ``high`` the highest: what the argument needs."""
-        whole = self.raised * self.high + (self.outputs - self.raised) * self.low + self.leftover + self.own
-        ordered = 0 <= self.low <= self.high and 0 <= self.raised <= self.outputs
+        ordered = 0 <= self.low <= self.high and 0 <= self.raised <= self.outputs and 0 <= self.cover <= self.high
         inside = int(self.first.min()) >= 0 and int(self.first.max()) + self.outputs <= outputs
-        return whole == denominator and ordered and inside and self.leftover >= 0 and self.own >= 0
+        return ordered and inside and self.leftover >= 0 and self.own >= 0
 
-    def describes(self, levels: list[int], which: NDArray[np.intp], first: int) -> bool:
-        """Whether a row in compact form is as claimed."""
-        inside = np.zeros(which.size, dtype=np.bool_)
-        inside[first : first + self.outputs] = True
-        found, strangers = _counted(levels, which[inside]), _counted(levels, which[~inside])
+    def describes(self, levels: list[int], which: NDArray[np.intp], first: int, strange: NDArray[np.intp]) -> bool:
+        """Whether a row in compact form is as claimed; ``strange`` are the reports where it differs from the cover."""
+        found = _counted(levels, which[first : first + self.outputs])
         if self.outputs:  # take the leftover words back off the first report
             at_first = levels[which[first]]
             found[at_first] -= 1
             found[at_first - self.leftover] += 1
         wanted = Counter({self.low: self.outputs - self.raised})
         wanted[self.high] += self.raised
-        del strangers[0]
-        return +found == +wanted and strangers == Counter([self.own] if self.own else [])
+        outside = strange[(strange < first) | (strange >= first + self.outputs)]
+        own = [levels[which[report]] for report in outside.tolist()]
+        return +found == +wanted and own == ([self.own] if self.own else [])
 
     def record(self) -> Json:
         """The premise as plain data, without the list of symbols."""
@@ -66,6 +82,7 @@ class RowClass:
             "high": str(self.high),
             "low": str(self.low),
             "leftover": str(self.leftover),
+            "cover": str(self.cover),
             "own": str(self.own),
         }
 

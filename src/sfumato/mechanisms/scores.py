@@ -1,16 +1,24 @@
 """Scores of a code: what a report adds to the estimate of each symbol of a group.
 
-Let ``I_x(y) = [y ∈ S_x] − ℓ·[0 ∈ S_x]``, where ℓ is the share of leftover words, which say output 0
-whatever the symbol. Its mean is ``q + Δ`` for symbol x and ``q`` for every other symbol of the group, so
+A group is the set of symbols that answer through one code. All scores are made from *contrasts* z, which compare
+the symbols of a group with each other and say nothing of their total: ``Σ_x z(x, y) = 0`` and
 
-    simple:      A[x, y] = (I_x(y) − q) / Δ                                    (the paper's estimators)
-    corrected:   A[x, y] = (I_x(y) − mean of I over the group) / Δ + τ(y)/k    (what the software uses)
+    Σ_y P(y|x2) z(x, y) = [x = x2] − 1/k,      P(y|x) = low + (high − low)·[y ∈ S_x],  in shares of all words
 
-are both unbiased. τ(y) is what report y says of the group's total (1 in a block): corrected scores add
-up to it report by report, simple ones only on average. The correction lowers the risk in a block by
-n·Var(Σp̂ − τ)/k for every distribution.
+    balanced codes:   z(x, y) = ([y ∈ S_x] − mean of it over the group) / Δ
+    cyclic codes:     z(x, (i, y)) = a_i(x − y) / (high − low)                   (``CyclicCode.kernels``)
+
+Anything that is spread evenly over the code's outputs leaves z at 0. So, with ℓ the share of leftover words, which
+say output 0 whatever the symbol, and τ(y) what report y says of the group's total (1 in a block),
+
+    corrected:   A[x, y] = z(x, y) − ℓ z(x, 0) + τ(y)/k                          (what the software uses)
+    simple:      A[x, y] = ([y ∈ S_x] − ℓ [0 ∈ S_x] − q) / Δ                     (the paper's estimators)
+
+are both unbiased. Corrected scores add up to τ report by report, simple ones only on average: the correction lowers
+the risk in a block by n·Var(Σp̂ − τ)/k for every distribution.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,88 +28,224 @@ from numpy.typing import NDArray
 
 from sfumato.arrays import Booleans, Floats
 from sfumato.codes import Code
+from sfumato.codes.cyclic import CyclicCode
+from sfumato.errors import ContextMismatch
 
-__all__ = ["GroupScores", "corrected_scores", "exact_group_scores", "leftover_share", "simple_scores"]
+__all__ = [
+    "GroupScores",
+    "corrected_scores",
+    "exact_contrasts",
+    "exact_group_scores",
+    "leftover_share",
+    "simple_scores",
+]
+
+Sizes = Sequence[int] | NDArray[np.int64]
+
+
+class Core(ABC):
+    """The part ``core(x, y)`` of scores that depends on symbol and report together, with its four sums."""
+
+    @abstractmethod
+    def mean(self, f: Floats) -> Floats:
+        """``Σ_y f(y) core(x, y)``: last axis outputs → points."""
+
+    @abstractmethod
+    def second_moments(self, f: Floats) -> Floats:
+        """``Σ_y f(y) core(x, y)²``."""
+
+    @abstractmethod
+    def totals(self, weights: Floats) -> Floats:
+        """``Σ_x weights_x core(x, y)``: last axis points → outputs."""
+
+    @abstractmethod
+    def squares(self, used: Floats) -> Floats:
+        """``Σ_x core(x, y)²`` over the points used."""
+
+    @abstractmethod
+    def extremes(self, used: Floats) -> tuple[Floats, Floats]:
+        """The largest and the least ``core(x, y)`` over the points used, for every y."""
+
+
+@dataclass(frozen=True)
+class MembershipCore(Core):
+    """``gain · [y ∈ S_x]``."""
+
+    code: Code
+    gain: float
+
+    def mean(self, f: Floats) -> Floats:
+        """One transform."""
+        return self.gain * self.code.gather(f)
+
+    def second_moments(self, f: Floats) -> Floats:
+        """Membership is its own square."""
+        return self.gain**2 * self.code.gather(f)
+
+    def totals(self, weights: Floats) -> Floats:
+        """One transform."""
+        return self.gain * self.code.spread(weights)
+
+    def squares(self, used: Floats) -> Floats:
+        """Membership is its own square."""
+        return self.gain**2 * self.code.spread(used)
+
+    def extremes(self, used: Floats) -> tuple[Floats, Floats]:
+        """Some symbol has y in its set unless none has; some has it not unless all have."""
+        inside, size = self.code.spread(used), used.sum(axis=-1, keepdims=True)
+        return np.where(inside > 0.5, self.gain, 0.0), np.where(inside > size - 0.5, self.gain, 0.0)
+
+
+@dataclass(frozen=True)
+class KernelCore(Core):
+    """``gain · a_i(x − y)`` for a cyclic code that uses all of its points."""
+
+    code: CyclicCode
+    gain: float
+
+    def _convolved(self, kernels: Floats, f: Floats) -> Floats:
+        by_block = f.reshape(*f.shape[:-1], len(kernels), self.code.points)
+        return np.fft.irfft((np.fft.rfft(by_block) * np.fft.rfft(kernels)).sum(axis=-2), self.code.points)
+
+    def mean(self, f: Floats) -> Floats:
+        """A convolution."""
+        return self._convolved(self.gain * self.code.kernels, f)
+
+    def second_moments(self, f: Floats) -> Floats:
+        """A convolution with squares."""
+        return self._convolved((self.gain * self.code.kernels) ** 2, f)
+
+    def totals(self, weights: Floats) -> Floats:
+        """A correlation."""
+        spectrum = np.fft.rfft(self.gain * self.code.kernels).conj()
+        turned = np.fft.irfft(np.fft.rfft(weights)[..., None, :] * spectrum, self.code.points)
+        return turned.reshape(*weights.shape[:-1], self.code.outputs)
+
+    def squares(self, used: Floats) -> Floats:
+        """The same on all outputs of a base block: every point is used."""
+        by_block = ((self.gain * self.code.kernels) ** 2).sum(axis=-1)
+        return np.broadcast_to(np.repeat(by_block, self.code.points), (*used.shape[:-1], self.code.outputs))
+
+    def extremes(self, used: Floats) -> tuple[Floats, Floats]:
+        """Those of the kernel of the output's base block."""
+        top, bottom = (
+            np.repeat(self.gain * extreme, self.code.points)
+            for extreme in (self.code.kernels.max(axis=1), self.code.kernels.min(axis=1))
+        )
+        shape = (*used.shape[:-1], self.code.outputs)
+        return np.broadcast_to(top, shape), np.broadcast_to(bottom, shape)
 
 
 @dataclass(frozen=True)
 class GroupScores:
-    """``A[x, y] = gain·[y ∈ S_x] + offsets[j, y] + shifts[x]`` for groups j that share a code.
+    """``A[x, y] = core(x, y) + offsets[j, y] + shifts[j, x]`` for groups j that share a code.
 
     Arrays of frequencies have shape ``(groups, outputs)``, arrays over symbols ``(groups, points)``;
     ``used`` tells which points of the code each group has a symbol for.
     """
 
-    code: Code
+    core: Core
     used: Booleans
-    gain: float
     offsets: Floats
     shifts: Floats
 
     def mean(self, f: Floats) -> Floats:
         """``Σ_y f(y) A[x, y]``."""
         constant = (f * self.offsets).sum(axis=-1, keepdims=True) + self.shifts * f.sum(axis=-1, keepdims=True)
-        return self.gain * self.code.gather(f) + constant
+        return self.core.mean(f) + constant
 
     def second_moments(self, f: Floats) -> Floats:
-        """``Σ_y f(y) A[x, y]²``, by expanding the square of ``gain·[y ∈ S_x] + g(y) + h(x)``."""
-        s, g, h = self.gain, self.offsets, self.shifts
-        constant = ((f * g * g).sum(-1, keepdims=True)) + 2 * h * (f * g).sum(-1, keepdims=True)
+        """``Σ_y f(y) A[x, y]²``, by expanding the square of ``core(x, y) + g(y) + h(x)``."""
+        g, h = self.offsets, self.shifts
+        constant = (f * g * g).sum(-1, keepdims=True) + 2 * h * (f * g).sum(-1, keepdims=True)
         constant = constant + h * h * f.sum(-1, keepdims=True)
-        return (s * s + 2 * s * h) * self.code.gather(f) + 2 * s * self.code.gather(f * g) + constant
+        return self.core.second_moments(f) + 2 * self.core.mean(f * g) + 2 * h * self.core.mean(f) + constant
 
     def totals(self, weights: Floats) -> Floats:
         """``Σ_x weights_x A[x, y]``; unused points must have weight 0."""
         constant = self.offsets * weights.sum(axis=-1, keepdims=True)
-        return self.gain * self.code.spread(weights) + constant + (weights * self.shifts).sum(-1, keepdims=True)
+        return self.core.totals(weights) + constant + (weights * self.shifts).sum(-1, keepdims=True)
 
     def squares(self) -> Floats:
         """``Σ_x A[x, y]²`` over the symbols of the group."""
-        s, g, h = self.gain, self.offsets, self.shifts
+        g, h = self.offsets, self.shifts
         used = self.used.astype(np.float64)
-        inside = self.code.spread(used)
         constant = g * g * used.sum(-1, keepdims=True) + 2 * g * (used * h).sum(-1, keepdims=True)
         constant = constant + (used * h * h).sum(-1, keepdims=True)
-        return s * (s + 2 * g) * inside + 2 * s * self.code.spread(used * h) + constant
+        return self.core.squares(used) + 2 * g * self.core.totals(used) + 2 * self.core.totals(used * h) + constant
 
     def largest(self) -> float:
         """A bound on ``|A[x, y]|``, attained but for the leftover words' share."""
-        inside = self.code.spread(self.used.astype(np.float64))
-        size = self.used.sum(axis=-1, keepdims=True)
-        # Some symbol has y in its set unless none has; some has it not unless all have.
-        top = self.offsets + self.gain * (inside > 0.5)
-        bottom = self.offsets + self.gain * (inside > size - 0.5) + self.shifts.min(initial=0.0)
+        used = self.used.astype(np.float64)
+        core_top, core_bottom = self.core.extremes(used)
+        top = self.offsets + core_top + self.shifts.max(initial=0.0)
+        bottom = self.offsets + core_bottom + self.shifts.min(initial=0.0)
         return float(max(top.max(initial=0.0), -bottom.min(initial=0.0)))
 
 
-def simple_scores(code: Code, sizes: Sequence[int] | NDArray[np.int64]) -> GroupScores:
-    """The paper's scores, without total correction."""
+def simple_scores(code: Code, sizes: Sizes) -> GroupScores:
+    """The paper's scores, without total correction; only a balanced code has them."""
+    if not code.balanced:
+        raise ContextMismatch(
+            "the paper's estimator needs a code in which every two points share equally many outputs."
+        )
     used = _used(code, sizes)
     offsets = np.full((len(used), code.outputs), -float(code.overlap / code.contrast))
-    return GroupScores(code, used, float(1 / code.contrast), offsets, _shifts(code))
+    at_zero = code.contains(np.arange(code.points, dtype=np.uint64), np.uint64(0))
+    shifts = np.where(at_zero, -float(leftover_share(code) / code.contrast), 0.0)
+    return GroupScores(MembershipCore(code, float(1 / code.contrast)), used, offsets, shifts[None, :])
 
 
-def corrected_scores(code: Code, sizes: Sequence[int] | NDArray[np.int64]) -> GroupScores:
-    """Scores with total correction, for groups whose total is 1 on each of their outputs."""
+def corrected_scores(
+    code: Code, sizes: Sizes, *, rise: Fraction, leftover: Fraction | Floats, totals: float | Floats = 1.0
+) -> GroupScores:
+    """Scores with total correction.
+
+    ``rise`` is ``high − low`` as a share of all words, ``leftover`` the share of words that say the group's output 0
+    whatever the symbol, ``totals`` what a report of the code says of the group's total; the last two for each group
+    as a column, or for all.
+    """
     used = _used(code, sizes)
-    gain, leftover = float(1 / code.contrast), float(leftover_share(code))
-    inside = code.spread(used.astype(np.float64))
     size = np.maximum(used.sum(axis=-1, keepdims=True), 1)
-    offsets = (1.0 - gain * (inside - leftover * inside[:, :1])) / size
-    return GroupScores(code, used, gain, offsets, _shifts(code))
+    contrasts, offsets = _contrasts(code, used, rise)
+    first = np.zeros((1, code.outputs))
+    first[0, 0] = 1.0
+    z_at_zero = np.where(used, contrasts.mean(first) + offsets[:, :1], 0.0)
+    shifts = -(leftover if isinstance(leftover, np.ndarray) else float(leftover)) * z_at_zero
+    return GroupScores(contrasts, used, offsets + totals / size, shifts)
 
 
-def exact_group_scores(code: Code, size: int, output: int | None, total: Fraction) -> list[Fraction]:
+def _contrasts(code: Code, used: Booleans, rise: Fraction) -> tuple[Core, Floats]:
+    """The contrasts z, as a core and an offset for each report."""
+    if isinstance(code, CyclicCode) and not code.balanced:
+        if not used.all():
+            raise ContextMismatch("a cyclic code that is not balanced needs a symbol for every point.")
+        return KernelCore(code, float(1 / rise)), np.zeros((len(used), code.outputs))
+    gain = float(1 / ((code.raised - code.shared) * rise))
+    size = np.maximum(used.sum(axis=-1, keepdims=True), 1)
+    return MembershipCore(code, gain), -gain * code.spread(used.astype(np.float64)) / size
+
+
+def exact_contrasts(code: Code, size: int, output: int, rise: Fraction) -> list[Fraction]:
+    """``z(·, y)`` in fractions."""
+    if isinstance(code, CyclicCode) and not code.balanced:
+        i, y = divmod(output, code.points)
+        kernel = code.exact_kernels()[i]
+        return [kernel[(x - y) % code.points] / rise for x in range(size)]
+    inside = code.contains(np.arange(size, dtype=np.uint64), np.uint64(output)).tolist()
+    mean = Fraction(sum(inside), size)
+    return [(int(member) - mean) / ((code.raised - code.shared) * rise) for member in inside]
+
+
+def exact_group_scores(
+    code: Code, size: int, output: int | None, *, rise: Fraction, leftover: Fraction, total: Fraction
+) -> list[Fraction]:
     """One column of corrected scores in fractions; ``output=None`` is a report outside the code's range."""
     if size == 0:
         return []
-    points = np.arange(size, dtype=np.uint64)
-    at_zero = code.contains(points, np.uint64(0)).tolist()
-    inside = [False] * size if output is None else code.contains(points, np.uint64(output)).tolist()
-    leftover = leftover_share(code)
-    I = [Fraction(int(y)) - leftover * int(zero) for y, zero in zip(inside, at_zero, strict=True)]  # noqa: E741
-    mean = sum(I, Fraction(0)) / size
-    return [(i - mean) / code.contrast + total / size for i in I]
+    at_zero = exact_contrasts(code, size, 0, rise)
+    z = [Fraction(0)] * size if output is None else exact_contrasts(code, size, output, rise)
+    return [here - leftover * zero + total / size for here, zero in zip(z, at_zero, strict=True)]
 
 
 def leftover_share(code: Code) -> Fraction:
@@ -109,10 +253,5 @@ def leftover_share(code: Code) -> Fraction:
     return Fraction(code.leftover, code.total)
 
 
-def _used(code: Code, sizes: Sequence[int] | NDArray[np.int64]) -> Booleans:
+def _used(code: Code, sizes: Sizes) -> Booleans:
     return np.arange(code.points)[None, :] < np.asarray(sizes)[:, None]
-
-
-def _shifts(code: Code) -> Floats:
-    at_zero = code.contains(np.arange(code.points, dtype=np.uint64), np.uint64(0))
-    return np.where(at_zero, -float(leftover_share(code) / code.contrast), 0.0)

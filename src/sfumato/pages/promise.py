@@ -5,14 +5,17 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from sfumato.contexts import Blocks, Context, HighLow, Metric, Uniform
+from sfumato.arrays import Symbols
+from sfumato.contexts import Blocks, Context, ContextUnion, Groups, HighLow, Metric, Tiers, Uniform
 from sfumato.contexts.context import LARGEST_MATRIX
 from sfumato.domains import Label
 from sfumato.pages.numbers import count_text, epsilon_text, factor_text
+from sfumato.randomness.odds import Epsilon, float_above
 
 __all__ = ["promise_facts", "promise_sentences"]
 
 _LISTED = 12
+_TIERS = 6
 
 
 def promise_sentences(context: Context) -> list[str]:
@@ -27,8 +30,12 @@ def promise_sentences(context: Context) -> list[str]:
         return _uniform(context)
     if isinstance(context, HighLow):
         return _high_low(context)
+    if isinstance(context, Tiers):
+        return _tiers(context)
     if isinstance(context, Blocks):
-        return _blocks(context)
+        return _blocks(context.closure())
+    if isinstance(context, ContextUnion):
+        return _union(context)
     return _pair_by_pair(context)
 
 
@@ -78,22 +85,119 @@ def _high_low(context: HighLow) -> list[str]:
     return sentences
 
 
-def _blocks(context: Blocks) -> list[str]:
-    sizes = context.sizes
-    spread = f"{count_text(int(sizes.min()))} to {count_text(int(sizes.max()))}"
-    each = f"of {count_text(int(sizes[0]))}" if sizes.min() == sizes.max() else f"of {spread}"
+def _tiers(context: Tiers) -> list[str]:
+    """The strongest promise first; in the middle, of many tiers, only their number."""
+    groups = context.groups
+    order = sorted(range(len(groups.inside)), key=lambda g: groups.inside[g])
+    promised = [g for g in order if groups.inside[g] != math.inf]
+    shown = promised if len(promised) <= _TIERS else [promised[0], promised[-1]]
     sentences = [
-        f"The {count_text(context.size)} answers lie in {count_text(sizes.size)} block{'s' * (sizes.size > 1)} {each}.",
-        f"Inside a block, one report can move the odds of any answer against any other "
-        f"{_moved(context.smallest_epsilon)}.",
+        f"For {_named(context, np.flatnonzero(groups.group_of == g))}, one report can move the odds of such an answer "
+        f"against any other {_moved(_up(groups.inside[g]))}."
+        for g in shown
     ]
-    if sizes.size > 1:
-        sentences.append("Between blocks nothing is promised: a report may show which block the answer lies in.")
-    alone = int((sizes == 1).sum())
-    if alone:
-        start = "One block holds" if alone == 1 else f"{count_text(alone)} blocks hold"
-        sentences.append(f"{start} a single answer: for {'it' if alone == 1 else 'those'} nothing is promised at all.")
+    if len(shown) < len(promised):
+        between = count_text(len(promised) - 2)
+        sentences.insert(1, f"There are {between} more levels of protection between the strongest and the weakest.")
+    if len(promised) < len(order):
+        free = _named(context, np.flatnonzero(groups.group_of == order[-1]))
+        sentences.append(f"For {free}, nothing is promised: a report may prove that somebody gave such an answer.")
     return sentences
+
+
+def _blocks(context: Blocks) -> list[str]:
+    sizes, across = context.sizes, context.exact_across
+    sentences = [_in_blocks(context.size, sizes)]
+    pairs = {epsilon for epsilon, size in zip(context.exact_epsilons, sizes.tolist(), strict=True) if size > 1}
+    inside = sorted(epsilon for epsilon in pairs if epsilon != math.inf)
+    moves = "one report can move the odds of any answer against any other"
+    if len(inside) == 1:
+        sentences.append(f"Inside a block, {moves} {_moved(_up(inside[0]))}.")
+    elif inside:
+        strongest, weakest = _moved(_up(inside[0])), _moved(_up(inside[-1]))
+        sentences.append(
+            f"Inside a block, {moves} {strongest} where the promise is strongest, {weakest} at the weakest."
+        )
+    if math.inf in pairs:
+        open_blocks = sum(e == math.inf and s > 1 for e, s in zip(context.exact_epsilons, sizes.tolist(), strict=True))
+        sentences.append(f"Inside {_blocks_counted(open_blocks)} nothing is promised.")
+    if sizes.size == 1:
+        return sentences
+    if across != math.inf:
+        return [*sentences, f"Between blocks, {moves} {_moved(_up(across))}."]
+    return [*sentences, _SHOWN, *_single_answers(sizes)]
+
+
+def _union(context: ContextUnion) -> list[str]:
+    sentences = [
+        _in_blocks(context.size, context.sizes)[:-1] + ", and inside each block the promise is its own.",
+        f"At the strongest, one report can move odds {_moved(context.smallest_epsilon)}.",
+    ]
+    largest = _largest_epsilon(context)
+    if largest is not None and largest != context.smallest_epsilon:
+        sentences.append(f"At the weakest, where something is promised, it can move them {_moved(largest)}.")
+    if len(context.parts) > 1:
+        sentences.append(_SHOWN)
+    unprotected = _unprotected(context)
+    if unprotected:
+        sentences.append(
+            f"For {count_text(unprotected)} of {count_text(context.size)} answers nothing is promised: a report may "
+            "prove that somebody gave one of them."
+        )
+    return sentences
+
+
+_SHOWN = "Between blocks nothing is promised: a report may show which block the answer lies in."
+
+
+def _in_blocks(answers: int, sizes: Symbols) -> str:
+    spread = f"{count_text(int(sizes.min()))} to {count_text(int(sizes.max()))}"
+    each = count_text(int(sizes[0])) if sizes.min() == sizes.max() else spread
+    return f"The {count_text(answers)} answers lie in {_blocks_counted(sizes.size)} of {each}."
+
+
+def _blocks_counted(blocks: int) -> str:
+    return f"{count_text(blocks)} block{'s' * (blocks > 1)}"
+
+
+def _single_answers(sizes: Symbols) -> list[str]:
+    alone = int((sizes == 1).sum())
+    if not alone:
+        return []
+    start = "One block holds" if alone == 1 else f"{count_text(alone)} blocks hold"
+    return [f"{start} a single answer: for {'it' if alone == 1 else 'those'} nothing is promised at all."]
+
+
+def _unprotected(context: Context) -> int | None:
+    """The number of answers that are owed nothing against any other; ``None`` where counting would be too long."""
+    groups = _groups(context)
+    if groups is not None:
+        return sum(int(size) for size, owed in zip(groups.sizes, _owed(groups), strict=True) if not owed)
+    if isinstance(context, ContextUnion):
+        return _sum_if_known([_unprotected(part) for part in context.parts])
+    if context.size > LARGEST_MATRIX:
+        return None
+    return int((np.isfinite(context.matrix()).sum(axis=1) == 1).sum())
+
+
+def _groups(context: Context) -> Groups | None:
+    """Groups by what is promised: for blocks, the way through another block may be the shorter one."""
+    return context.closure().groups if isinstance(context, Blocks) else context.groups
+
+
+def _sum_if_known(numbers: Sequence[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None
+
+
+def _owed(groups: Groups) -> list[list[tuple[int, Epsilon]]]:
+    """What each group owes: for how many ordered pairs, which finite ε."""
+    k, several = groups.group_of.size, len(groups.inside) > 1
+    owed = []
+    for size, inside, outward in zip(groups.sizes.tolist(), groups.inside, groups.outward, strict=True):
+        pairs = [(size * (size - 1), inside)] + [(size * (k - size), outward)] * several
+        owed.append([(number, epsilon) for number, epsilon in pairs if number and epsilon != math.inf])
+    return owed
 
 
 def _pair_by_pair(context: Context) -> list[str]:
@@ -146,13 +250,30 @@ def _listed(labels: Iterable[Label], total: int) -> str:
     return ", ".join(shown) + (f" and {count_text(more)} more" if more else "")
 
 
+def _named(context: Context, symbols: Symbols) -> str:
+    """How many answers, and which."""
+    labels = context.domain.labels
+    listed = _listed((labels[int(x)] for x in symbols[:_LISTED]), symbols.size)
+    return f"{count_text(symbols.size)} of {count_text(context.size)} answers ({listed})"
+
+
+def _up(epsilon: Epsilon) -> float:
+    """An ε in a float that does not make the promise look stronger than it is."""
+    return math.inf if isinstance(epsilon, float) else float_above(epsilon)
+
+
 def _kind(context: Context) -> str:
     if isinstance(context, Uniform):
         return "uniform: every pair alike"
     if isinstance(context, HighLow):
         return "high-low: some answers are sensitive"
+    if isinstance(context, Tiers):
+        return "tiers: some answers are more sensitive than others"
     if isinstance(context, Blocks):
-        return "blocks: hidden inside a block"
+        hidden = context.exact_across != math.inf
+        return "blocks: one promise inside, one between them" if hidden else "blocks: hidden inside a block"
+    if isinstance(context, ContextUnion):
+        return "union: a promise of its own inside each block"
     return "metric: by distance" if isinstance(context, Metric) else "matrix: pair by pair"
 
 
@@ -160,20 +281,26 @@ def _promised_pairs(context: Context) -> int | None:
     """The number of ordered pairs with a finite ε; ``None`` where counting would be too long."""
     if math.isinf(context.smallest_epsilon):
         return 0
-    if isinstance(context, Uniform):
-        return context.size * (context.size - 1)
-    if isinstance(context, HighLow):
-        return int(context.sensitive.size) * (context.size - 1)
-    if isinstance(context, Blocks):
-        return int((context.sizes * (context.sizes - 1)).sum())
+    groups = _groups(context)
+    if groups is not None:
+        return sum(number for owed in _owed(groups) for number, _ in owed)
+    if isinstance(context, ContextUnion):
+        return _sum_if_known([_promised_pairs(part) for part in context.parts])
     if context.size > LARGEST_MATRIX:
         return None
     return int(np.isfinite(context.matrix()).sum()) - context.size
 
 
 def _largest_epsilon(context: Context) -> float | None:
-    if isinstance(context, Uniform | HighLow | Blocks):
-        return context.smallest_epsilon
+    """The largest finite ε; ``None`` where looking for it would be too long."""
+    groups = _groups(context)
+    if groups is not None:
+        finite = [epsilon for owed in _owed(groups) for _, epsilon in owed]
+        largest = max(finite, default=context.exact_smallest)
+        return context.smallest_epsilon if largest == context.exact_smallest else _up(largest)
+    if isinstance(context, ContextUnion):
+        found = [_largest_epsilon(part) for part in context.parts if math.isfinite(part.smallest_epsilon)]
+        return None if None in found else max(largest for largest in found if largest is not None)
     if context.size > LARGEST_MATRIX:
         return None
     E = context.matrix()

@@ -1,13 +1,13 @@
 """Certificates: a finite, exact check that a realised mechanism keeps a context."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
 
 from sfumato.canonical import Json, fingerprint
-from sfumato.contexts import Context
+from sfumato.contexts import Context, ContextUnion
 from sfumato.errors import ContextMismatch
-from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms import Mechanism, UnionResponse
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.promises.enumeration import tightest_of_all
 from sfumato.promises.structure import tightest_by_structure
@@ -118,6 +118,8 @@ def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate
     enumerated = mechanism.outputs <= LARGEST_ENUMERATION or (not premises and small)
     if enumerated:
         tightest, rows = tightest_of_all(mechanism, promise), mechanism.inputs
+    elif isinstance(mechanism, UnionResponse) and isinstance(promise, ContextUnion):
+        tightest, rows, premises = _by_parts(mechanism, promise)
     else:
         tightest, rows = tightest_by_structure(mechanism, promise, premises)
     return Certificate(
@@ -130,3 +132,18 @@ def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate
         tightest=tightest,
         premises=premises,
     )
+
+
+def _by_parts(mechanism: UnionResponse, promise: ContextUnion) -> tuple[Tightest | None, int, tuple[RowClass, ...]]:
+    """A union shows the block and promises nothing across: it is kept if every part keeps its own."""
+    if (promise.block_of != mechanism.context.block_of).any():
+        raise ContextMismatch("a union response can be certified at this size for contexts of the same blocks only.")
+    certificates = [certify(part, context) for part, context in zip(mechanism.parts, promise.parts, strict=True)]
+    places = []
+    for j, place in enumerate(certificate.tightest for certificate in certificates):
+        if place is not None:
+            x, x2 = (int(mechanism.symbols[j][symbol]) for symbol in (place.x, place.x2))
+            places.append(replace(place, x=x, x2=x2, output=place.output + int(mechanism.offsets[j])))
+    tightest = min(places, key=lambda place: float(place.promised) - place.realised, default=None)
+    premises = tuple(premise for certificate in certificates for premise in certificate.premises)
+    return tightest, sum(certificate.rows for certificate in certificates), premises

@@ -1,28 +1,33 @@
 """Certificates by structure, for channels that are too large to enumerate.
 
-The argument (spelt out on the proof pages): let x and x2 share a range of outputs, with the same ``low`` and
-the same leftover words ``c`` on its first output. If x holds at most ``high`` on the range and nothing outside
-it, and x2 at least ``low`` on it, then ``Q(y|x)/Q(y|x2) ≤ (high + c)/(low + c) ≤ high/low`` for every y.
+A row holds ``high`` or ``low`` on its own range of reports, the ``cover`` on the ranges of others, perhaps a report
+of its own, and the same leftover words c on a report that it shares with others (``RowClass``). So for every y
 
-So a context is kept when (1) every two symbols with a finite promise share a range, (2) the symbol that owes
-the promise has no report of its own, and (3) ``high ≤ e^ε low``. What the rows hold is claimed as data
-(``RowClass``) and re-checked here, on all rows of up to 1000 symbols and on 1000 random rows of larger domains.
+    x, x2 with one range:       Q(y|x)/Q(y|x2) ≤ (high + c)/(low + c) ≤ high/low
+    x, x2 with two ranges:      at most high/cover on x's range, cover/low on x2's range, 1 on the others
+
+and a symbol with a report of its own can promise nothing. So a context is kept when these few odds keep what it
+promises to the pairs they stand for (spelt out on the proof pages). What the rows hold is claimed as data and
+re-checked here, on all rows of up to 1000 symbols and on 1000 random rows of larger domains.
 """
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Booleans, Symbols
-from sfumato.contexts import Blocks, Context, ContextSum, HighLow, Uniform
+from sfumato.arrays import Symbols
+from sfumato.contexts import Context, ContextSum
+from sfumato.contexts.exact import ExactMatrix
+from sfumato.contexts.groups import Groups
 from sfumato.errors import NoClosedForm, PrivacyViolation
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.promises.tightest import Tightest, violation
-from sfumato.randomness.odds import within_odds
+from sfumato.randomness.odds import Epsilon, within_odds
 from sfumato.randomness.words import SystemWords
 
 __all__ = ["RANDOM_ROWS", "tightest_by_structure"]
@@ -35,30 +40,62 @@ def tightest_by_structure(
 ) -> tuple[Tightest | None, int]:
     """The tightest place and the number of rows that were looked at; raises ``PrivacyViolation``.
 
-    The odds of the place are those of its class, ``high : low``: leftover words can only make the real ones smaller.
+    The odds of a place inside a range are those of its class, ``high : low``: leftover words can only make the real
+    ones smaller.
     """
     if not classes:
         raise NoClosedForm("this mechanism has no structure to argue from and is too large to enumerate.")
+    ranges = _ranges(mechanism, classes)
     rows = _rows_to_check(mechanism.inputs)
-    _check_claims(mechanism, classes, rows)
-    promise = _promise(context)
-    _demand_shared_ranges(mechanism, context, classes, promise)
-    places = [
-        _tightest(mechanism, context, claim, int(owing[0]), epsilon, promise)
-        for claim in classes
-        for number, epsilon in enumerate(promise.epsilons)
-        if (owing := claim.symbols[promise.owed[claim.symbols] == number]).size
-    ]
+    _check_claims(mechanism, classes, ranges, rows)
+    owed = _owed(context.terms if isinstance(context, ContextSum) else (context,))
+    pairs = _pairs_of_matrix(context.exact_matrix(), ranges) if owed is None else _pairs_of_groups(owed, ranges)
+    places = [_kept(mechanism, context, x, x2, promised, _odds(classes, ranges, x, x2)) for x, x2, promised in pairs]
     return min(places, key=lambda place: float(place.promised) - place.realised, default=None), rows.size
 
 
-@dataclass(frozen=True)
-class _Promise:
-    """Symbol x owes ``epsilons[owed[x]]`` (nothing if −1) to other symbols of its group."""
+# --- the rows are as claimed ----------------------------------------------------------------------------------------
 
-    epsilons: list[Fraction]
-    owed: NDArray[np.int64]
-    group_of: Symbols
+
+@dataclass(frozen=True)
+class _Ranges:
+    """Which class each symbol is in, where its range starts (−1: it has none), and what others hold on all ranges."""
+
+    class_of: NDArray[np.int64]
+    first_of: NDArray[np.int64]
+    cover_levels: list[int]
+    cover: NDArray[np.intp]
+
+
+def _ranges(mechanism: Mechanism, classes: tuple[RowClass, ...]) -> _Ranges:
+    """Lay the claims side by side; every symbol must be in one class, and ranges must not overlap."""
+    class_of = np.full(mechanism.inputs, -1, dtype=np.int64)
+    first_of = np.full(mechanism.inputs, -1, dtype=np.int64)
+    owner = np.full(mechanism.outputs, -1, dtype=np.int64)
+    cover_levels, cover = [0], np.zeros(mechanism.outputs, dtype=np.intp)
+    for number, claim in enumerate(classes):
+        class_of[claim.symbols] = number
+        if not claim.symbols.size or not claim.is_sound(mechanism.outputs):
+            raise _unfounded(0, 0)
+        if not claim.outputs:
+            continue
+        first_of[claim.symbols] = claim.first
+        starts = np.unique(claim.first)
+        reports = starts[:, None] + np.arange(claim.outputs)
+        if (owner[reports] >= 0).any() or np.unique(reports).size != reports.size:
+            raise _unfounded(int(claim.symbols[0]), int(claim.first[0]))
+        owner[reports] = number
+        cover_levels += [claim.cover, claim.cover + (claim.leftover if claim.cover else 0)]
+        cover[reports] = len(cover_levels) - 2
+        cover[starts] = len(cover_levels) - 1
+    if (class_of < 0).any() or sum(claim.symbols.size for claim in classes) != mechanism.inputs:
+        raise _unfounded(int(np.argmin(class_of)), 0)
+    counts = np.bincount(cover, minlength=len(cover_levels)).tolist()
+    everywhere = sum(level * count for level, count in zip(cover_levels, counts, strict=True))
+    for claim in classes:
+        if everywhere - claim.covered + claim.words + claim.own != mechanism.denominator:
+            raise _unfounded(int(claim.symbols[0]), int(claim.first[0]))
+    return _Ranges(class_of, first_of, cover_levels, cover)
 
 
 def _rows_to_check(inputs: int) -> Symbols:
@@ -68,22 +105,15 @@ def _rows_to_check(inputs: int) -> Symbols:
     return np.sort(np.argpartition(drawn, RANDOM_ROWS)[:RANDOM_ROWS])
 
 
-def _check_claims(mechanism: Mechanism, classes: tuple[RowClass, ...], rows: Symbols) -> None:
-    """Every symbol is in one class, every class makes a channel, and the rows looked at are as their class says."""
-    class_of = np.full(mechanism.inputs, -1, dtype=np.int64)
-    first_of = np.zeros(mechanism.inputs, dtype=np.int64)
-    for number, claim in enumerate(classes):
-        class_of[claim.symbols], first_of[claim.symbols] = number, claim.first
-    covered = sum(claim.symbols.size for claim in classes) == mechanism.inputs
-    if (class_of < 0).any() or not covered:
-        raise _unfounded(int(np.argmin(class_of)), 0)
-    for claim in classes:
-        if claim.symbols.size and not claim.is_channel(mechanism.denominator, mechanism.outputs):
-            raise _unfounded(int(claim.symbols[0]), 0)
+def _check_claims(mechanism: Mechanism, classes: tuple[RowClass, ...], ranges: _Ranges, rows: Symbols) -> None:
+    """The rows looked at are as their class says."""
     for x in rows.tolist():
         levels, which = mechanism.levels(x)
-        if not classes[class_of[x]].describes(levels, which, int(first_of[x])):
-            raise _unfounded(x, int(first_of[x]))
+        same = np.array([[level == cover for cover in ranges.cover_levels] for level in levels])
+        strange = np.flatnonzero(~same[which, ranges.cover])
+        claim, first = classes[ranges.class_of[x]], max(int(ranges.first_of[x]), 0)
+        if not claim.describes(levels, which, first, strange):
+            raise _unfounded(x, first)
 
 
 def _unfounded(x: int, first: int) -> PrivacyViolation:
@@ -94,81 +124,127 @@ def _unfounded(x: int, first: int) -> PrivacyViolation:
     return PrivacyViolation(message, x=x, x2=x, output=first)
 
 
-def _promise(context: Context) -> _Promise:
-    """A context as one ε per symbol, owed to others of a group.
+# --- what is promised -----------------------------------------------------------------------------------------------
 
-    Structured contexts, and sums of them, have one ε. For a written-out matrix it is each row's least finite entry,
-    and the group everybody who can be reached over finite entries: two symbols that favour different outputs of a
-    code are as far apart as any two, so nothing is asked for that the matrix does not need.
+
+@dataclass(frozen=True)
+class _Owed:
+    """Symbol x owes at least ``epsilons[inside[x]]`` to its group and ``epsilons[outward[x]]`` to all others."""
+
+    epsilons: list[Epsilon]
+    inside: NDArray[np.int64]
+    outward: NDArray[np.int64]
+    group_of: Symbols
+
+
+def _owed(terms: Sequence[Context]) -> _Owed | None:
+    """The promise of a context of groups, or of a sum of them."""
+    groups = [term.groups for term in terms if term.groups is not None]
+    return _owed_by_groups(groups, terms[0].size) if len(groups) == len(terms) else None
+
+
+def _owed_by_groups(terms: list[Groups], k: int) -> _Owed:
+    """ε add up over terms. Terms that promise the same inside a group and out of it need no groups.
+
+    Two symbols of different groups are so by at least one term, and owe no less than the least that this leaves.
     """
-    terms = context.terms if isinstance(context, ContextSum) else (context,)
-    structured = [term for term in terms if isinstance(term, Uniform | HighLow | Blocks)]
-    if len(structured) == len(terms):
-        return _structured_promise(structured)
-    exact = context.exact_matrix()
-    least = exact.off_diagonal().min(axis=1)
-    values, owed = np.unique(np.where(least >= exact.infinite, -1, least), return_inverse=True)
-    epsilons = [Fraction(int(value), exact.denominator) for value in values.tolist() if value >= 0]
-    return _Promise(epsilons, owed - int(values[0] < 0), _components(exact.off_diagonal() < exact.infinite))
-
-
-def _structured_promise(terms: Sequence[Uniform | HighLow | Blocks]) -> _Promise:
-    """A pair is promised something exactly where every term promises something; then the ε add up."""
-    k = terms[0].size
-    owes, groups, total = np.ones(k, dtype=np.bool_), np.zeros((k, 0), dtype=np.int64), Fraction(0)
-    for term in terms:
-        if isinstance(term, HighLow):
-            owes = owes & term.is_sensitive
-        if isinstance(term, Blocks):
-            groups = np.column_stack([groups, term.block_of])
-        if isinstance(term.exact_inside, float):
-            return _Promise([], np.full(k, -1), np.zeros(k, dtype=np.int64))
-        total += term.exact_inside
+    splitting = [term for term in terms if term.inside != term.outward]
+    number: dict[tuple[Epsilon, Epsilon], int] = {}
+    cells = np.column_stack([np.zeros(k, dtype=np.int64), *(term.group_of for term in terms)])
+    distinct, cell_of = np.unique(cells, axis=0, return_inverse=True)
+    which = np.empty(len(distinct), dtype=np.int64)
+    for i, (_, *cell) in enumerate(distinct.tolist()):
+        pair = _owed_in_cell(terms, cell)
+        which[i] = number.setdefault(pair, len(number))
+    pairs = list(number)
     group_of = np.zeros(k, dtype=np.int64)
-    if groups.shape[1]:
-        group_of = np.unique(groups, axis=0, return_inverse=True)[1].reshape(k)
-    owes = owes & (np.bincount(group_of)[group_of] > 1)
-    return _Promise([total], np.where(owes, 0, -1), group_of)
+    if splitting:
+        keys = np.column_stack([term.group_of for term in splitting])
+        group_of = np.unique(keys, axis=0, return_inverse=True)[1].reshape(k)
+    mine = which[cell_of.reshape(k)]
+    return _Owed([*(a for a, _ in pairs), *(b for _, b in pairs)], mine, mine + len(pairs), group_of)
 
 
-def _components(linked: Booleans) -> Symbols:
-    from scipy.sparse.csgraph import connected_components
-
-    _, group_of = connected_components(linked, directed=True, connection="weak")
-    return group_of.astype(np.int64)
-
-
-def _demand_shared_ranges(
-    mechanism: Mechanism, context: Context, classes: tuple[RowClass, ...], promise: _Promise
-) -> None:
-    """Premise (1): a group in which somebody owes a promise has one range, one ``low``, one leftover."""
-    shape_of: dict[tuple[int, int, int], int] = {}
-    range_of = np.zeros((mechanism.inputs, 2), dtype=np.int64)
-    for claim in classes:
-        shape = shape_of.setdefault((claim.outputs, claim.low, claim.leftover), len(shape_of))
-        range_of[claim.symbols] = np.stack([claim.first, np.full(claim.first.size, shape)], axis=1)
-    owing, group_of = np.flatnonzero(promise.owed >= 0), promise.group_of
-    leader = np.arange(mechanism.inputs)
-    leader[group_of[owing]] = owing
-    apart = (range_of != range_of[leader[group_of]]).any(axis=1) & np.isin(group_of, group_of[owing])
-    # Ranges are equal or not, so somewhere on the way between two that differ a promise joins two that differ.
-    for x in owing[np.isin(group_of[owing], group_of[apart])].tolist():
-        for x2 in np.flatnonzero((group_of == group_of[x]) & (range_of != range_of[x]).any(axis=1)).tolist():
-            epsilon = context.exact_epsilon(x, x2)
-            if isinstance(epsilon, Fraction):
-                raise violation(_witness(mechanism, x, x2, epsilon))
+def _owed_in_cell(terms: list[Groups], cell: list[int]) -> tuple[Epsilon, Epsilon]:
+    inside = [term.inside[g] for term, g in zip(terms, cell, strict=True)]
+    outward = [term.outward[g] for term, g in zip(terms, cell, strict=True)]
+    least = [min(a, b) for a, b in zip(inside, outward, strict=True)]
+    leaving = [
+        sum(least[:i] + least[i + 1 :], outward[i])
+        for i, term in enumerate(terms)
+        if term.inside != term.outward or len(terms) == 1
+    ]
+    return sum(inside, Fraction(0)), min(leaving, default=sum(inside, Fraction(0)))
 
 
-def _tightest(
-    mechanism: Mechanism, context: Context, claim: RowClass, x: int, epsilon: Fraction, promise: _Promise
+# --- the promises are kept ------------------------------------------------------------------------------------------
+
+
+def _pairs_of_matrix(exact: ExactMatrix, ranges: _Ranges) -> Iterator[tuple[int, int, Fraction]]:
+    """For every two classes, same range or not: the pair to which the matrix promises most."""
+    E = exact.off_diagonal()
+    shared = (ranges.first_of[:, None] == ranges.first_of[None, :]) & (ranges.first_of >= 0)
+    numbers = range(int(ranges.class_of.max()) + 1)
+    for a, b, same_range in itertools.product(numbers, numbers, (True, False)):
+        rows, columns = np.flatnonzero(ranges.class_of == a), np.flatnonzero(ranges.class_of == b)
+        part = np.where(shared[np.ix_(rows, columns)] == same_range, E[np.ix_(rows, columns)], exact.infinite)
+        i, j = np.unravel_index(int(part.argmin()), part.shape)
+        if part[i, j] < exact.infinite:
+            yield int(rows[i]), int(columns[j]), Fraction(int(part[i, j]), exact.denominator)
+
+
+def _pairs_of_groups(owed: _Owed, ranges: _Ranges) -> Iterator[tuple[int, int, Fraction]]:
+    """For every two classes, same group or not, same range or not: one pair, with what it is promised at least."""
+    kinds = np.column_stack([owed.inside, owed.outward, ranges.class_of])
+    numbers = range(int(ranges.class_of.max()) + 1)
+    for inside, outward, number in np.unique(kinds, axis=0).tolist():
+        symbols = np.flatnonzero((kinds == [inside, outward, number]).all(axis=1))
+        for same_group, promised in ((True, owed.epsilons[inside]), (False, owed.epsilons[outward])):
+            if not isinstance(promised, Fraction):
+                continue
+            for other, same_range in itertools.product(numbers, (True, False)):
+                others = np.flatnonzero(ranges.class_of == other)
+                pair = _first_pair(symbols, others, owed.group_of, ranges.first_of, same_group, same_range)
+                if pair is not None:
+                    yield *pair, promised
+
+
+def _first_pair(
+    symbols: Symbols, others: Symbols, group_of: Symbols, first_of: Symbols, same_group: bool, same_range: bool
+) -> tuple[int, int] | None:
+    """Some x among symbols and x2 ≠ x among others with group and range the same, or not; one x per cell suffices."""
+    _, leaders = np.unique(np.column_stack([group_of[symbols], first_of[symbols]]), axis=0, return_index=True)
+    for x in symbols[leaders].tolist():
+        alike = (group_of[others] == group_of[x]) == same_group
+        # Symbols without a range have nothing that anybody else could share.
+        shared = (first_of[others] == first_of[x]) & (first_of[others] >= 0)
+        fitting = others[alike & (shared == same_range) & (others != x)]
+        if fitting.size:
+            return x, int(fitting[0])
+    return None
+
+
+def _odds(classes: tuple[RowClass, ...], ranges: _Ranges, x: int, x2: int) -> list[tuple[int, int]]:
+    """The odds that any report can have for the class of x over the class of x2."""
+    claim, other = classes[ranges.class_of[x]], classes[ranges.class_of[x2]]
+    if claim.own:
+        return [(claim.own, 0)]
+    if ranges.first_of[x] == ranges.first_of[x2]:
+        return [(claim.high, claim.low)]
+    return [(claim.high, claim.cover)] + ([(other.cover, other.low)] if other.outputs else [])
+
+
+def _kept(
+    mechanism: Mechanism, context: Context, x: int, x2: int, promised: Fraction, odds: list[tuple[int, int]]
 ) -> Tightest:
-    """Premises (2) and (3) for the symbols of a class that owe ε, shown at one of them."""
-    peers = (x2 for x2 in np.flatnonzero(promise.group_of == promise.group_of[x]).tolist() if x2 != x)
-    x2 = next(x2 for x2 in peers if context.exact_epsilon(x, x2) == epsilon)
-    place = _witness(mechanism, x, x2, epsilon)
-    if claim.own or not within_odds(claim.high, claim.low, epsilon):
-        raise violation(place)
-    return replace(place, high=claim.high, low=claim.low)
+    epsilon = context.exact_epsilon(x, x2)
+    place = _witness(mechanism, x, x2, promised if isinstance(epsilon, float) else epsilon)
+    if all(within_odds(high, low, promised) for high, low in odds):
+        high, low = max(odds, key=lambda pair: Fraction(pair[0], max(pair[1], 1)))
+        return replace(place, high=high, low=low, promised=promised)
+    if isinstance(epsilon, float) or within_odds(place.high, place.low, epsilon):
+        raise NoClosedForm("the rows of this mechanism are too many to enumerate, and too unlike to argue from.")
+    raise violation(place)
 
 
 def _witness(mechanism: Mechanism, x: int, x2: int, epsilon: Fraction) -> Tightest:

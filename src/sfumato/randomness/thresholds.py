@@ -8,10 +8,13 @@ only strengthen the promise. Nothing here sees a private value.
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
+from sfumato.arrays import Words
 from sfumato.errors import NothingToLearn
 from sfumato.randomness.odds import exp_bounds, within_odds
 
-__all__ = ["TwoLevels", "binary_flips", "coin_threshold", "two_levels"]
+__all__ = ["TwoLevels", "binary_flips", "coin_threshold", "two_level_index", "two_levels"]
 
 
 _MORE_THAN_A_WORD_CAN_SHOW = Fraction(100)  # e^100 is above 2^144
@@ -48,6 +51,21 @@ def two_levels(outputs: int, raised: int, epsilon: Fraction, word_bits: int) -> 
     if high <= low:
         raise _too_short(outputs, epsilon, word_bits)
     return TwoLevels(high, low, total - raised * high - others * low)
+
+
+def two_level_index(word: Words, raised: int, high: int, low: int) -> Words:
+    """Which output a word stands for, when ``high`` words go to each of the first ``raised`` and ``low`` to each other.
+
+    >>> two_level_index(np.arange(8, dtype=np.uint64), 2, 3, 1).tolist()
+    [0, 0, 0, 1, 1, 1, 2, 3]
+    """
+    # Compared with the last word of the range: a range may end at 2^64, which no word can hold.
+    last = np.uint64(raised * high - 1)
+    # Up to `last` the difference wraps around; np.where never looks at it.
+    other = (word - last - np.uint64(1)) // np.uint64(max(low, 1))
+    # A single raised output needs no division, and may have all 2^64 words.
+    favoured = np.uint64(0) if raised == 1 else word // np.uint64(high)
+    return np.where(word <= last, favoured, other + np.uint64(raised))
 
 
 def coin_threshold(total: int, epsilon: Fraction) -> int:

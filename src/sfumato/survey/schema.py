@@ -1,11 +1,24 @@
 """The fields of a survey file, and what is said of them when they are wrong."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-__all__ = ["ColumnFields", "ContextFields", "DomainFields", "FileFields", "Number", "Section", "Text", "in_words"]
+from sfumato.errors import InvalidSurvey
+
+__all__ = [
+    "ColumnFields",
+    "ContextFields",
+    "DomainFields",
+    "FileFields",
+    "MechanismFields",
+    "Number",
+    "Section",
+    "Text",
+    "in_words",
+]
 
 Number = Annotated[Any, BeforeValidator(lambda value: _number(value))]
 Text = str | int
@@ -50,8 +63,10 @@ class ColumnFields(Section):
 class ContextFields(Section):
     """``[context]``: which of them mean something depends on the kind."""
 
-    kind: Literal["uniform", "high-low", "blocks", "metric", "matrix"]
-    epsilon: Number | None = None
+    kind: Literal["uniform", "high-low", "blocks", "tiers", "metric", "matrix"]
+    epsilon: dict[str, Number] | list[Number] | Number | None = None
+    epsilons: dict[str, Number] | list[Number] | None = None
+    across: Number | None = None
     sensitive: list[Text] | ColumnFields | None = None
     rows: int | None = None
     columns: int | None = None
@@ -59,6 +74,7 @@ class ContextFields(Section):
     nearest: str | None = None
     column: str | None = None
     block_of: list[Text] | dict[str, Text] | None = None
+    tier_of: list[Text] | dict[str, Text] | None = None
     distances: list[list[Number]] | str | None = None
     matrix: list[list[Number]] | str | None = None
 
@@ -66,8 +82,9 @@ class ContextFields(Section):
 class MechanismFields(Section):
     """``[mechanism]``."""
 
-    code: Literal["best", "hadamard", "randomized"] = "best"
+    code: Literal["best", "hadamard", "randomized", "cyclic"] = "best"
     max_bits: int | None = None
+    sensitive_share: Number | None = None
 
 
 class RepeatFields(Section):
@@ -112,8 +129,11 @@ _FOUND = {
 
 
 _UNIONS = {
+    "context.epsilon": "a number, or for blocks a table from block to number, or a list of numbers",
+    "context.epsilons": "a table from tier to number, or a list of numbers in the order of tiers",
     "context.sensitive": 'a list of labels, or { column = "…" }',
     "context.block_of": "a list of blocks in the order of labels, or a table from label to block",
+    "context.tier_of": "a list of tiers in the order of labels, or a table from label to tier",
     "context.distances": "rows of numbers, or the name of a CSV file",
     "context.matrix": "rows of numbers, or the name of a CSV file",
     "domain.labels": "a list of text or whole numbers",
@@ -136,3 +156,18 @@ def in_words(error: Any) -> str:  # noqa: ANN401
     wanted = _UNIONS.get(field) or _WANTED.get(kind)
     found = next((words for of, words in _FOUND.items() if isinstance(error["input"], of)), "something else")
     return f"{field} must be {wanted or 'something else'}; found {found}."
+
+
+def needed(value: Any, name: str, wanted: str) -> Any:  # noqa: ANN401
+    """The value of a field that must be there; ``wanted`` says what to write."""
+    if value is None:
+        raise InvalidSurvey(f"{name} is missing: write {wanted}.")
+    return value
+
+
+def only(section: Section, name: str, allowed: Sequence[str]) -> None:
+    """Refuse fields that mean nothing for the kind of this section."""
+    kind = getattr(section, "kind", "")
+    strange = sorted(section.model_fields_set - {"kind", *allowed})
+    if strange:
+        raise InvalidSurvey(f"{name}.{strange[0]} means nothing for kind = {kind!r}; allowed: {', '.join(allowed)}.")

@@ -30,7 +30,7 @@ from sfumato.tally import Tally
 __all__ = ["Survey"]
 
 _PERIODS = ("day", "week", "month", "year")
-_KINDS = ("binary", "table", "plain", "blocks", "high-low")
+_KINDS = ("binary", "table", "plain", "blocks", "high-low", "groups", "product", "union")
 _ABOUT = ("title", "text", "contact", "minimum_reports", "opens", "closes")
 _LARGEST_FILE = 2**28
 _UNMEANT = (SfumatoError, TypeError, LookupError, AttributeError, ValueError, ArithmeticError, MemoryError)

@@ -12,16 +12,30 @@ Reading never chooses anew: a mechanism is rebuilt from the integers in the file
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from math import inf
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.codes import ClearCode, Code, HadamardCode, RandomizedCode
-from sfumato.contexts import Blocks, Context, HighLow, Metric, PrivacyMatrix, Uniform
+from sfumato.codes import ClearCode, Code, CyclicCode, CyclicDesign, HadamardCode, RandomizedCode
+from sfumato.contexts import Blocks, Context, ContextUnion, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
+from sfumato.contexts.groups import Groups
 from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
 from sfumato.errors import InvalidSurvey
-from sfumato.mechanisms import BinaryResponse, BlockResponse, HighLowResponse, Mechanism, PlainResponse, TableResponse
+from sfumato.mechanisms import (
+    BinaryResponse,
+    BlockResponse,
+    GroupResponse,
+    HighLowResponse,
+    Mechanism,
+    PlainResponse,
+    ProductResponse,
+    TableResponse,
+    UnionResponse,
+)
+from sfumato.mechanisms.group_levels import GroupLevels
 from sfumato.mechanisms.mechanism import LARGEST_OUTPUTS
 from sfumato.randomness.odds import Epsilon
 from sfumato.randomness.thresholds import TwoLevels
@@ -29,11 +43,12 @@ from sfumato.randomness.thresholds import TwoLevels
 __all__ = ["FORMAT", "context_of", "domain_of", "fields_of", "mechanism_of"]
 
 FORMAT = 1
+_DEEPEST_UNION = 8
 
 _Made = TypeVar("_Made", Domain, Context, Mechanism)
 
 Fields = Mapping[str, Any]
-_CODES: Mapping[str, type[Code]] = {code.kind: code for code in (ClearCode, HadamardCode, RandomizedCode)}
+_CODES = {code.kind: code for code in (ClearCode, HadamardCode, RandomizedCode)}
 
 
 def fields_of(record: object, name: str, known: Sequence[str]) -> Fields:
@@ -45,6 +60,9 @@ def fields_of(record: object, name: str, known: Sequence[str]) -> Fields:
         found = [f"unknown {strange}"] * bool(strange) + [f"missing {missing}"] * bool(missing)
         raise InvalidSurvey(f"{name} must have the fields {', '.join(known)}; {', '.join(found)}.")
     return record
+
+
+# --- domains ---------------------------------------------------------------------------------------------------------
 
 
 def domain_of(record: object) -> Domain:
@@ -66,33 +84,82 @@ def domain_of(record: object) -> Domain:
     raise InvalidSurvey(f"domain.kind {kind!r} is not known to this version.")
 
 
+# --- contexts --------------------------------------------------------------------------------------------------------
+
+
 def context_of(record: object) -> Context:
     """The context that a record describes, with its domain."""
-    kind = _kind(record, "promise.context")
-    extra = {
-        "uniform": ("epsilon",),
-        "high-low": ("epsilon", "sensitive"),
-        "blocks": ("epsilon", "block_of"),
-        "metric": ("epsilon", "distances"),
-        "matrix": ("matrix",),
-    }
-    if kind not in extra:
+    return _context(record, "promise.context", nesting=0)
+
+
+def _context(record: object, name: str, nesting: int) -> Context:
+    kind = _kind(record, name)
+    if not isinstance(record, Mapping) or (kind not in _CONTEXTS and kind != "union"):
         raise InvalidSurvey(f"context.kind {kind!r} is not known to this version.")
-    fields = fields_of(record, "context", ("kind", "domain", *extra[kind]))
-    domain = domain_of(fields["domain"])
-    context: Context
-    if kind == "uniform":
-        context = Uniform(domain, fields["epsilon"])
-    elif kind == "high-low":
-        symbols = _u32(fields["sensitive"], "sensitive", domain.size)
-        context = HighLow(domain, [domain.labels[x] for x in symbols.tolist()], fields["epsilon"])
-    elif kind == "blocks":
-        context = Blocks(_u32(fields["block_of"], "block_of", domain.size), fields["epsilon"], domain=domain)
-    elif kind == "metric":
-        context = Metric(fields["distances"], fields["epsilon"], domain=domain)
-    else:
-        context = PrivacyMatrix(fields["matrix"], domain=domain)
+    context = _union(record, nesting) if kind == "union" else _CONTEXTS[kind](record)
     return _unchanged(context, record, "context")
+
+
+def _union(record: Fields, nesting: int) -> Context:
+    if nesting == _DEEPEST_UNION:
+        raise InvalidSurvey(f"unions of contexts must not be nested more than {_DEEPEST_UNION} deep.")
+    fields, domain = _context_fields(record, "parts", "block_of")
+    if not isinstance(fields["parts"], list):
+        raise InvalidSurvey("context.parts must be a list of contexts.")
+    parts = [_context(part, "a part of the context", nesting + 1) for part in fields["parts"]]
+    return ContextUnion(parts, _u32(fields["block_of"], "block_of", domain.size), domain=domain)
+
+
+def _uniform(record: Fields) -> Context:
+    fields, domain = _context_fields(record, "epsilon")
+    return Uniform(domain, fields["epsilon"])
+
+
+def _high_low(record: Fields) -> Context:
+    fields, domain = _context_fields(record, "epsilon", "sensitive")
+    symbols = _u32(fields["sensitive"], "sensitive", domain.size)
+    return HighLow(domain, [domain.labels[x] for x in symbols.tolist()], fields["epsilon"])
+
+
+def _blocks(record: Fields) -> Context:
+    inside = "epsilons" if "epsilons" in record else "epsilon"
+    fields, domain = _context_fields(record, inside, *(("across",) if "across" in record else ()), "block_of")
+    block_of = _u32(fields["block_of"], "block_of", domain.size)
+    return Blocks(block_of, fields[inside], across=fields.get("across", "inf"), domain=domain)
+
+
+def _tiers(record: Fields) -> Context:
+    fields, domain = _context_fields(record, "epsilons", "tier_of")
+    return Tiers(_u32(fields["tier_of"], "tier_of", domain.size), fields["epsilons"], domain=domain)
+
+
+def _metric(record: Fields) -> Context:
+    fields, domain = _context_fields(record, "epsilon", "distances")
+    return Metric(fields["distances"], fields["epsilon"], domain=domain)
+
+
+def _matrix(record: Fields) -> Context:
+    fields, domain = _context_fields(record, "matrix")
+    return PrivacyMatrix(fields["matrix"], domain=domain)
+
+
+_CONTEXTS: Mapping[str, Callable[[Fields], Context]] = {
+    "uniform": _uniform,
+    "high-low": _high_low,
+    "blocks": _blocks,
+    "tiers": _tiers,
+    "metric": _metric,
+    "matrix": _matrix,
+}
+"""Who reads which kind of context; unions, which hold others, apart."""
+
+
+def _context_fields(record: Fields, *own: str) -> tuple[Fields, Domain]:
+    fields = fields_of(record, "context", ("kind", "domain", *own))
+    return fields, domain_of(fields["domain"])
+
+
+# --- mechanisms ------------------------------------------------------------------------------------------------------
 
 
 def mechanism_of(record: object, context: Context) -> Mechanism:
@@ -104,6 +171,9 @@ def mechanism_of(record: object, context: Context) -> Mechanism:
         "plain": _framed,
         "blocks": _framed,
         "high-low": _framed,
+        "groups": _grouped,
+        "product": _product,
+        "union": _union_response,
     }
     if kind not in readers or not isinstance(record, Mapping):
         raise InvalidSurvey(f"mechanism.kind {kind!r} is not known to this version.")
@@ -111,45 +181,109 @@ def mechanism_of(record: object, context: Context) -> Mechanism:
 
 
 class _RecordedCodes:
-    """A family that hands out the codes of a record, by the number of symbols that they serve there."""
+    """A family that hands out the codes of a record, by the number of symbols and the ε that they serve there."""
 
-    def __init__(self, by_size: Mapping[int, Code], kind: str) -> None:
-        self._by_size, self.kind = by_size, kind
+    def __init__(self, recorded: Mapping[tuple[int, Epsilon], Code], kind: str) -> None:
+        self._recorded, self.kind = recorded, kind
 
     def __call__(self, points: int, epsilon: Epsilon, word_bits: int = 64) -> Code:
-        held = self._by_size[points]
+        held = self._recorded[points, epsilon]
         if held.word_bits == word_bits:
             return held
-        return type(held)(points, epsilon, word_bits)  # type: ignore[call-arg]
+        return held.family(points, epsilon, word_bits)
 
 
 def _framed(record: Fields, context: Context) -> Mechanism:
-    fields = fields_of(record, "mechanism", _FRAME_FIELDS[record["kind"]])
+    kind = record["kind"]
+    fields = fields_of(record, "mechanism", _FRAME_FIELDS[kind])
     if not isinstance(context, Uniform | Blocks | HighLow):
-        raise InvalidSurvey(f"a mechanism of kind {record['kind']!r} cannot keep a context of this kind.")
-    codes = [_code(code, context.exact_inside) for code in fields["codes"]]
-    if not codes:
+        raise InvalidSurvey(f"a mechanism of kind {kind!r} cannot keep a context of this kind.")
+    if not fields["codes"]:
         raise InvalidSurvey("mechanism.codes must hold at least one code.")
-    if isinstance(context, HighLow):
-        by_size, kind = {int(context.sensitive.size): codes[0]}, "high-low"
-    else:
-        sizes = context.sizes.tolist() if isinstance(context, Blocks) else [context.size]
-        if len(fields["code_of_block"]) != len(sizes):
-            raise InvalidSurvey(f"mechanism.code_of_block must have an entry per block, {len(sizes)}.")
-        by_size = {size: codes[number] for size, number in zip(sizes, fields["code_of_block"], strict=True)}
-        kind = "blocks" if isinstance(context, Blocks) else "plain"
-    if kind != record["kind"] or any(code.points < size for size, code in by_size.items()):
-        raise InvalidSurvey(f"mechanism of kind {record['kind']!r} does not fit the context.")
-    frames: Mapping[str, Any] = {"plain": PlainResponse, "blocks": BlockResponse, "high-low": HighLowResponse}
-    made: Mechanism = frames[kind](context, _RecordedCodes(by_size, codes[-1].kind), word_bits=codes[0].word_bits)
+    served = _served(context)
+    numbers = [0] if isinstance(context, HighLow) else fields.get("code_of_block", [0])
+    if len(numbers) != len(served):
+        raise InvalidSurvey(f"mechanism.code_of_block must have an entry per block, {len(served)}.")
+    recorded: dict[tuple[int, Epsilon], Code] = {}
+    for (size, epsilon), number in zip(served, numbers, strict=True):
+        if (size, epsilon) not in recorded:
+            recorded[size, epsilon] = _code(fields["codes"][number], epsilon)
+    fits = all(code.points >= size for (size, _), code in recorded.items())
+    frame, wanted = _FRAMES[kind]
+    if not isinstance(context, wanted) or not fits:
+        raise InvalidSurvey(f"mechanism of kind {kind!r} does not fit the context.")
+    codes = list(recorded.values())
+    made: Mechanism = frame(context, _RecordedCodes(recorded, codes[-1].kind), word_bits=codes[0].word_bits)
     return made
 
 
+def _served(context: Uniform | Blocks | HighLow) -> list[tuple[int, Epsilon]]:
+    """How many symbols each code of a frame serves, and with which ε."""
+    if isinstance(context, Blocks):
+        return list(zip(context.sizes.tolist(), context.exact_epsilons, strict=True))
+    return [(int(context.sensitive.size) if isinstance(context, HighLow) else context.size, context.exact_inside)]
+
+
+_FRAMES: Mapping[str, tuple[Any, type[Context]]] = {
+    "plain": (PlainResponse, Uniform),
+    "blocks": (BlockResponse, Blocks),
+    "high-low": (HighLowResponse, HighLow),
+}
 _FRAME_FIELDS = {
     "plain": ("kind", "codes", "code_of_block"),
     "blocks": ("kind", "codes", "code_of_block"),
     "high-low": ("kind", "codes"),
 }
+
+
+def _grouped(record: Fields, context: Context) -> Mechanism:
+    fields = fields_of(record, "mechanism", ("kind", "codes", "levels", "code_of_group", "clear", "word_bits"))
+    if context.groups is None:
+        raise InvalidSurvey("a mechanism of kind 'groups' cannot keep a context of this kind.")
+    if not all(isinstance(fields[name], list) for name in ("codes", "levels", "code_of_group")):
+        raise InvalidSurvey("mechanism.codes, mechanism.levels and mechanism.code_of_group must be lists.")
+    levels = [
+        GroupLevels(*(_count(fields_of(level, "levels", _LEVELS)[name]) for name in _LEVELS))
+        for level in fields["levels"]
+    ]
+    numbers = [_below(number, len(fields["codes"]), "mechanism.code_of_group") for number in fields["code_of_group"]]
+    promised = dict(zip(numbers, _promised_inside(context.groups), strict=False))
+    codes = [_code(code, promised.get(number, inf)) for number, code in enumerate(fields["codes"])]
+    bits = _word(fields["word_bits"])
+    return GroupResponse.of_integers(context, codes, levels, numbers, _count(fields["clear"]), bits)
+
+
+_LEVELS = ("high", "low", "cover")
+
+
+def _promised_inside(groups: Groups) -> list[Epsilon]:
+    """The ε inside each group that owes something; it enters the codes' ideal levels alone."""
+    return [
+        inside for inside, outward in zip(groups.inside, groups.outward, strict=True) if isinstance(outward, Fraction)
+    ]
+
+
+def _product(record: Fields, context: Context) -> Mechanism:
+    fields = fields_of(record, "mechanism", ("kind", "codes"))
+    if not isinstance(context, Blocks) or not isinstance(fields["codes"], list) or len(fields["codes"]) != 2:
+        raise InvalidSurvey("a mechanism of kind 'product' has two codes and keeps blocks.")
+    promised = ProductResponse.promised(context)
+    sizes = (int(context.sizes.size), context.size)
+    codes = [_code(code, epsilon) for code, epsilon in zip(fields["codes"], promised, strict=True)]
+    if any(code.points < size for code, size in zip(codes, sizes, strict=True)):
+        raise InvalidSurvey("mechanism of kind 'product' does not fit the context.")
+    recorded: dict[tuple[int, Epsilon], Code] = dict(zip(zip(sizes, promised, strict=True), codes, strict=True))
+    return ProductResponse(context, _RecordedCodes(recorded, codes[-1].kind), word_bits=codes[0].word_bits)
+
+
+def _union_response(record: Fields, context: Context) -> Mechanism:
+    fields = fields_of(record, "mechanism", ("kind", "parts"))
+    if not isinstance(context, ContextUnion) or not isinstance(fields["parts"], list):
+        raise InvalidSurvey("a mechanism of kind 'union' keeps a union of contexts, part by part.")
+    if len(fields["parts"]) != len(context.parts):
+        raise InvalidSurvey(f"mechanism.parts must have an entry per block, {len(context.parts)}.")
+    parts = [mechanism_of(part, inner) for part, inner in zip(fields["parts"], context.parts, strict=True)]
+    return UnionResponse(context, parts)
 
 
 def _table(record: Fields, context: Context) -> Mechanism:
@@ -163,15 +297,35 @@ def _table(record: Fields, context: Context) -> Mechanism:
 
 def _code(record: object, epsilon: Epsilon) -> Code:
     kind = _kind(record, "a code of the mechanism")
-    if kind not in _CODES:
+    if kind not in _CODES and kind != "cyclic":
         raise InvalidSurvey(f"code {kind!r} is not known to this version.")
     names = ("kind", "points", "outputs", "word_bits", "high", "low", "leftover")
-    fields = fields_of(record, "a code of the mechanism", names)
+    fields = fields_of(record, "a code of the mechanism", names + ("base", "base_blocks") * (kind == "cyclic"))
     _word(fields["word_bits"])
-    if not isinstance(fields["outputs"], int) or not 0 <= fields["outputs"] <= LARGEST_OUTPUTS:
-        raise InvalidSurvey("a code has between 0 and 2^31 outputs.")
+    if not all(_is_count(fields[name]) and fields[name] <= LARGEST_OUTPUTS for name in ("outputs", "points")):
+        raise InvalidSurvey("a code has between 0 and 2^31 points and outputs.")
     levels = TwoLevels(*(_count(fields[name]) for name in ("high", "low", "leftover")))
+    if kind == "cyclic":
+        return CyclicCode(_design(fields), levels, epsilon, fields["word_bits"])
     return _CODES[kind].of_integers(fields["outputs"], levels, epsilon, fields["word_bits"])
+
+
+def _design(fields: Fields) -> CyclicDesign:
+    """The base blocks of a cyclic code, block after block."""
+    base, t = _u32(fields["base"], "base", fields["points"]), fields["base_blocks"]
+    if not _is_count(t) or t == 0 or base.size == 0 or base.size % t:
+        raise InvalidSurvey("base must hold base_blocks blocks of equally many numbers.")
+    return CyclicDesign.of_arrays(fields["points"], base.reshape(t, -1))
+
+
+def _is_count(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number >= 0
+
+
+def _below(number: object, limit: int, name: str) -> int:
+    if not _is_count(number) or number >= limit:  # type: ignore[operator]
+        raise InvalidSurvey(f"{name} must hold whole numbers below {limit}.")
+    return int(number)  # type: ignore[call-overload]
 
 
 def _word(bits: object) -> int:

@@ -1,0 +1,144 @@
+"""The best code that is known for so many points at ε: within a few per cent of the least risk that is possible.
+
+The risk at uniform p of any ε-private response with an unbiased estimate is at least (Ye and Barg, 2018)
+
+    LB(k, ε) = min_w R(k, w, e),   R(k, w, e) = (k−1)²(we + k − w)²/(k(e−1)²w(k−w))
+
+Where the best w is 1, randomized response attains it. Elsewhere the candidates are Singer's difference sets, which
+exist for some sizes only and leave points unused, and searched base blocks, which use every point and are nearly flat.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import exp, isfinite
+from typing import ClassVar
+
+import numpy as np
+
+from sfumato.codes.code import Code, CodeFamily
+from sfumato.codes.cyclic import CyclicDesign
+from sfumato.codes.randomized import RandomizedCode
+from sfumato.codes.search import block_counts, flatness, searched_blocks, wanted_sizes, yebarg_risk
+from sfumato.codes.singer import SingerDesign, singer_designs, singer_set
+from sfumato.randomness.odds import Epsilon
+
+__all__ = ["BestCode", "Candidate", "best_candidate", "cyclic_risk", "searched_designs", "singer_risk"]
+
+EXTRA_BITS = 3
+"""How many bits more than ⌈log2(k+1)⌉, the length of a Hadamard report, a report may take."""
+
+_GOOD_ENOUGH = 1.01  # a ratio to the bound at which no further code is searched for
+_SEARCHED_ALWAYS = 1000  # points up to which codes are searched even where Singer's are good
+_SINGER_GOOD = 1.03  # above it, codes are searched at any size that a search can handle
+_LARGEST_SEARCHED = 1 << 14
+_SINGER_TRIED = 2  # designs of least simple risk, for which the exact risk is worked out
+
+
+@dataclass(frozen=True)
+class BestCode:
+    """The family of best codes, with at most ``extra_bits`` bits more than Hadamard response.
+
+    >>> code = BestCode()(20, Fraction(1))
+    >>> code.kind, code.outputs
+    ('cyclic', 160)
+    """
+
+    extra_bits: int = EXTRA_BITS
+    kind: ClassVar[str] = "cyclic"
+
+    def __call__(self, points: int, epsilon: Epsilon, word_bits: int = 64) -> Code:
+        """The best code for so many points."""
+        if points == 1 or not isinstance(epsilon, Fraction):
+            return RandomizedCode(points, epsilon, word_bits)
+        return best_candidate(points, epsilon, largest_outputs(points, self.extra_bits)).family(
+            points, epsilon, word_bits
+        )
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A family of codes with its exact risk at uniform p over the lower bound."""
+
+    family: CodeFamily
+    ratio: float
+    outputs: int
+
+
+def largest_outputs(points: int, extra_bits: int) -> int:
+    """The number of different reports of ⌈log2(k+1)⌉ bits and a few more."""
+    return 1 << (points.bit_length() + extra_bits)
+
+
+@lru_cache(maxsize=1024)
+def best_candidate(points: int, epsilon: Fraction, outputs: int) -> Candidate:
+    """The candidate of least risk with at most so many outputs; of equal ones, the one with the fewest.
+
+    >>> best_candidate(4, Fraction(3), 32).family
+    <class 'sfumato.codes.randomized.RandomizedCode'>
+    """
+    k, e = points, exp(epsilon)
+    sizes = wanted_sizes(k, float(epsilon))
+    bound = yebarg_risk(k, sizes[0], e)
+    best = Candidate(RandomizedCode, yebarg_risk(k, 1, e) / bound, k)
+    if sizes[0] == 1:
+        return best
+    best = min([best, *_singer_candidates(k, e, outputs, bound)], key=_worth)
+    searching = k <= _SEARCHED_ALWAYS or (best.ratio > _SINGER_GOOD and k <= _LARGEST_SEARCHED)
+    searched = _searched_candidates(k, e, sizes, outputs, bound) if searching else iter(())
+    while best.ratio > _GOOD_ENOUGH and (candidate := next(searched, None)) is not None:
+        best = min(best, candidate, key=_worth)
+    return best
+
+
+def _worth(candidate: Candidate) -> tuple[float, int]:
+    # Rounded, so that the last digits of a transform never choose between codes that are equally good.
+    return round(candidate.ratio, 9), candidate.outputs
+
+
+def _singer_candidates(k: int, e: float, outputs: int, bound: float) -> Iterator[Candidate]:
+    designs = singer_designs(k, outputs)
+    simple = sorted(designs, key=lambda design: cyclic_risk(k, design.points, design.raised, design.shared, e))
+    for design in simple[:_SINGER_TRIED]:
+        family = CyclicDesign.of_arrays(design.points, singer_set(design))
+        yield Candidate(family, singer_risk(k, design, e) / bound, design.points)
+
+
+def _searched_candidates(k: int, e: float, sizes: list[int], outputs: int, bound: float) -> Iterator[Candidate]:
+    """Few base blocks first: they make the shortest reports."""
+    for design, F in searched_designs(k, sizes, outputs):
+        yield Candidate(design, F * yebarg_risk(k, len(design.base[0]), e) / bound, len(design.base) * k)
+
+
+def searched_designs(points: int, sizes: list[int], outputs: int) -> Iterator[tuple[CyclicDesign, float]]:
+    """Searched base blocks of these sizes, fewest blocks first, with their flatness."""
+    shapes = sorted((t, w) for w in sizes for t in block_counts(points, w, outputs) if t * points <= outputs)
+    for t, w in shapes:
+        base = searched_blocks(points, w, t)
+        F = flatness(base, points)
+        if isfinite(F):
+            yield CyclicDesign.of_arrays(points, base), F
+
+
+def cyclic_risk(points: int, circle: int, raised: int, shared: float, e: float) -> float:
+    """The risk at uniform p of the simple estimate, ``k μ(1 − μ)/Δ²``, for a design on K points of which k are used."""
+    Z = raised * e + circle - raised
+    q, delta = (shared * e + raised - shared) / Z, (raised - shared) * (e - 1) / Z
+    mu = q + delta / points
+    return points * mu * (1 - mu) / delta**2
+
+
+def singer_risk(points: int, design: SingerDesign, e: float) -> float:
+    """The risk at uniform p of the corrected estimate: ``kμ(1 − μ)/Δ² − Var(w_T)/(kΔ²)``, w_T the used points of T."""
+    k, K, r = points, design.points, design.raised
+    simple = cyclic_risk(k, K, r, design.shared, e)
+    if k == K:
+        return simple
+    Z = r * e + K - r
+    delta = (r - design.shared) * (e - 1) / Z
+    member, used = np.zeros(K), np.zeros(K)
+    member[singer_set(design)], used[:k] = 1.0, 1.0
+    w = np.fft.irfft(np.fft.rfft(used) * np.fft.rfft(member).conj(), K)
+    P = (1 + (e - 1) * w / k) / Z
+    return simple - float(P @ w**2 - (P @ w) ** 2) / (k * delta**2)

@@ -1,0 +1,320 @@
+"""Searched cyclic codes: t base blocks of w numbers mod k, as flat as a search can make them.
+
+Outputs are pairs (i, y), and point x favours those with ``x − y mod k ∈ D_i``. With ``S_j = Σ_i |FFT(D_i)_j|²``, the
+best linear unbiased estimate has at uniform p the risk
+
+    F · R(k, w, e),      F = mean_{j≠0} 1/S_j · t·w(k − w)/(k − 1) ≥ 1
+
+where R is the term of w in the bound of Ye and Barg, ``min_w R(k, w, e)``, which no ε-private response beats. F is the
+*flatness*: 1 if and only if all S_j are equal, that is, if the blocks are a difference family. Most sizes have none, so
+blocks are searched: one number after the other moves to the best of many places, and where no move helps any more, a
+few are thrown at random and the search goes on from there.
+
+Blocks are part of a mechanism, so the search must find the same ones on every machine. Nothing hangs on the rounding of
+floats: cosines are integers in units of 1/B, quotients are rounded to integers, and all sums stay below 2^53. There,
+doubles hold integers exactly, and the order of summing does not matter.
+
+Reference: Ye and Barg (2018), for the bound and for block designs that attain it.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib.resources import files
+from math import exp, inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.arrays import Floats
+from sfumato.errors import InvalidContext
+
+__all__ = ["block_counts", "flatness", "search", "searched_blocks", "stored_sizes", "wanted_sizes", "yebarg_risk"]
+
+Blocks = NDArray[np.int64]
+"""Base blocks, one per row."""
+
+STEPS = 4096
+"""The length of a search: about a quarter of a second for up to a thousand points."""
+
+_LARGEST = 1 << 16  # points; with more of them, sums could pass 2^53
+_HEAVIEST = 1 << 27  # points, times size, times blocks: what the first transforms cost
+_TERMS = 1 << 13  # of one step: the places tried, times the frequencies
+_THROWN = 4  # numbers, at most, where no move helps
+_UNIT = 1 << 18  # of the cost: what j pays if S_j = t·w
+_NEARLY_FLAT = 1 << 12  # a search ends when the cost is within one part in so many of the least
+
+
+def yebarg_risk(points: int, size: int, e: float) -> float:
+    """``R(k, w, e) = (k−1)²(we + k − w)²/(k(e−1)²w(k−w))``: the risk at uniform p of flat blocks of w numbers.
+
+    >>> yebarg_risk(4, 2, e=3.0)
+    9.0
+    """
+    k, w = points, size
+    return (k - 1) ** 2 * (w * e + k - w) ** 2 / (k * (e - 1) ** 2 * w * (k - w))
+
+
+def wanted_sizes(points: int, epsilon: float) -> list[int]:
+    """The two w with the least ``R(k, w, e^ε)``, the best first; only one if there are two points.
+
+    R falls until w = k/(e + 1) and rises from there, so the best are next to it.
+
+    >>> wanted_sizes(100, 1.0)
+    [27, 26]
+    """
+    k, e = points, exp(epsilon)
+    least = int(k / (e + 1))
+    near = range(max(least - 1, 1), min(max(least, 1) + 2, k - 1) + 1)
+    return sorted(near, key=lambda w: yebarg_risk(k, w, e))[:2]
+
+
+def flatness(base: Blocks, points: int) -> float:
+    """``F = mean_{j≠0} 1/S_j · t·w(k−w)/(k−1)``, at least 1; ``inf`` if some S_j is 0, so that p cannot be told.
+
+    >>> round(flatness(np.array([[0, 1, 3]]), 7), 12)  # a difference set
+    1.0
+    >>> flatness(np.array([[0, 2]]), 4)  # favours 0 and 2 alike
+    inf
+    """
+    k, (t, w) = points, base.shape
+    indicators: Floats = np.zeros((t, k))
+    indicators[np.arange(t)[:, None], base] = 1.0
+    S = (np.abs(np.fft.fft(indicators)) ** 2).sum(axis=0)[1:]
+    if S.min() <= 1e-9 * t * w:  # far above rounding, far below what a usable code has
+        return inf
+    return float((1 / S).mean() * t * w * (k - w) / (k - 1))
+
+
+@lru_cache(maxsize=256)
+def searched_blocks(points: int, size: int, blocks: int) -> Blocks:
+    """Base blocks ``D_i ⊂ Z_k``, each row in ascending order; the same on every machine and for ever; read-only.
+
+    Common sizes were searched for longer, by ``tools/search_codes.py``, and come with the package.
+
+    >>> searched_blocks(7, 3, 1).shape
+    (1, 3)
+    """
+    in_range = 2 <= points <= _LARGEST and 1 <= size < points and blocks >= 1
+    if not in_range or points * size * blocks > _HEAVIEST:
+        raise InvalidContext(
+            f"searched blocks need 2 to {_LARGEST} points, a size from 1 to points − 1 and at least one block, with a "
+            f"product of at most {_HEAVIEST}; found {points} points, size {size} and {blocks} blocks. "
+            "For many points, use a Singer design."
+        )
+    packed = _stored().get(f"{points} {size} {blocks}")
+    base = search(points, size, blocks, STEPS) if packed is None else unpacked(packed, size)
+    base.flags.writeable = False
+    return base
+
+
+def block_counts(points: int, size: int, outputs: int) -> list[int]:
+    """The t that are worth trying with at most so many outputs, fewest first.
+
+    Those that come with the package; 8, which leaves few codes more than 1 % from flat; and as many as fit.
+
+    >>> block_counts(500, 9, 8192)
+    [8, 16]
+    """
+    most = max(outputs // points, 1)
+    return sorted({*(t for k, w, t in stored_sizes() if (k, w) == (points, size) and t <= most), min(8, most), most})
+
+
+def stored_sizes() -> list[tuple[int, int, int]]:
+    """The (points, size, blocks) that come with the package."""
+    return [(k, w, t) for k, w, t in (map(int, name.split()) for name in _stored())]
+
+
+@lru_cache(maxsize=1)
+def _stored() -> dict[str, str]:
+    """The stored blocks, by ``"points size blocks"``."""
+    stored: dict[str, str] = json.loads(files("sfumato.codes").joinpath("searched.json").read_text("utf-8"))
+    return stored
+
+
+def packed(base: Blocks) -> str:
+    """Blocks of numbers below 256 as text: a byte for each."""
+    return base64.b64encode(base.astype(np.uint8).tobytes()).decode("ascii")
+
+
+def unpacked(text: str, size: int) -> Blocks:
+    """Undo ``packed``."""
+    return np.frombuffer(base64.b64decode(text), dtype=np.uint8).reshape(-1, size).astype(np.int64)
+
+
+def search(points: int, size: int, blocks: int, steps: int) -> Blocks:
+    """The flattest blocks that a search of so many steps comes across."""
+    draws = _draws(f"{points} {size} {blocks}")
+    climb = _Climb(points, np.array([_shuffled(points, draws)[:size] for _ in range(blocks)]))
+    best, best_cost, still, order = climb.D.copy(), inf, 0, list[int]()
+    for _ in range(steps):
+        if still >= size * blocks:  # nothing can be bettered by one move
+            if climb.cost > best_cost:
+                climb.start(best.copy())
+            else:
+                best, best_cost = climb.D.copy(), climb.cost
+            if best_cost <= climb.nearly_flat:
+                break
+            for _ in range(1 + _below(_THROWN, draws)):
+                climb.throw(draws)
+            still = 0
+        order = order or _shuffled(size * blocks, draws)
+        moved = climb.step(*divmod(order.pop(), size), draws)
+        still = 0 if moved else still + 1
+    return np.sort(climb.D if climb.cost < best_cost else best, axis=1)
+
+
+class _Climb:
+    """Blocks D on their way, with the transform of each block and all S_j, for j = 1 … k/2, in integers.
+
+    ``cost`` is ``Σ_{j≠0} t·w/S_j`` in units of 1/_UNIT, each term rounded.
+    """
+
+    def __init__(self, points: int, D: Blocks) -> None:
+        k, (t, w) = points, D.shape
+        log_B = min((52 - (t * w * w).bit_length()) // 2, 16)  # S_j, at most t·(w·B)², stays below 2^53
+        self._waves = _Waves(k, log_B)
+        self._k, self._square = k, float(1 << 2 * log_B)
+        self._tries = min(k, max(_TERMS // (k // 2), 8))
+        # j and k − j have the same S_j; if k is even, k/2 stands for itself alone.
+        mean = t * w * self._square
+        self._numerators = np.array([(1 if 2 * j == k else 2) * _UNIT * mean for j in range(1, k // 2 + 1)])
+        self._least = mean / _UNIT  # a floor under S_j, against division by 0
+        self.nearly_flat = (_UNIT + _UNIT // _NEARLY_FLAT) * (k - 1) ** 2 // (k - w)
+        self.start(D)
+
+    def start(self, D: Blocks) -> None:
+        """Go on from D, which is then changed in place."""
+        self.D, self.cost = D, inf
+        transforms = [self._waves.total(block) for block in D]
+        self._re = np.array([re for re, _ in transforms])
+        self._im = np.array([im for _, im in transforms])
+        self._S = (self._re**2 + self._im**2).sum(axis=0)
+
+    def step(self, i: int, m: int, draws: Iterator[int]) -> bool:
+        """Move number m of block i to the best of the places tried; whether one is better than where it was."""
+        places = self._places(i, int(self.D[i, m]), draws)
+        costs = self._costs(i, places)
+        best = int(np.argmin(costs))
+        self.cost = float(costs[best])
+        if best:
+            self._move(i, m, int(places[best]))
+        return best > 0
+
+    def throw(self, draws: Iterator[int]) -> None:
+        """Move any number to any free place."""
+        i, m = (_below(n, draws) for n in self.D.shape)
+        free = np.setdiff1d(np.arange(self._k), self.D[i])
+        self._move(i, m, int(free[_below(len(free), draws)]))
+
+    def _places(self, i: int, a: int, draws: Iterator[int]) -> NDArray[np.int64]:
+        """Where a of block i may go: first a itself, then free places, all of them or an arithmetic progression."""
+        tried = np.arange(self._k)
+        if self._tries < self._k:
+            first, stride = _below(self._k, draws), 1 + _below(self._k - 1, draws)
+            tried = (first + stride * tried[: self._tries]) % self._k
+        free = np.ones(self._k, dtype=np.bool_)
+        free[self.D[i]] = False
+        return np.concatenate([[a], tried[free[tried]]])
+
+    def _costs(self, i: int, places: NDArray[np.int64]) -> Floats:
+        """The cost with the first of the places in block i replaced by each of them.
+
+        A block with transform f, and b added to it, has the squared transform ``|f|² + 2 Re(f̄ ω^b) + 1``.
+        """
+        cos, sin = self._waves.at(places)
+        re, im = self._re[i] - cos[0], self._im[i] - sin[0]
+        S = self._S - self._re[i] ** 2 - self._im[i] ** 2 + re**2 + im**2 + self._square
+        terms = cos * (2 * re)
+        terms += sin * (2 * im)
+        terms += S
+        np.maximum(terms, self._least, out=terms)
+        np.divide(self._numerators, terms, out=terms)
+        np.rint(terms, out=terms)
+        costs: Floats = terms.sum(axis=1)
+        return costs
+
+    def _move(self, i: int, m: int, b: int) -> None:
+        cos, sin = self._waves.at(np.array([self.D[i, m], b]))
+        self._S -= self._re[i] ** 2 + self._im[i] ** 2
+        self._re[i] += cos[1] - cos[0]
+        self._im[i] += sin[1] - sin[0]
+        self._S += self._re[i] ** 2 + self._im[i] ** 2
+        self.D[i, m] = b
+
+
+class _Waves:
+    """``B cos(2πjx/k)`` and ``B sin(2πjx/k)`` for j = 1 … k/2, as integers: a row for each place x."""
+
+    def __init__(self, points: int, log_B: int) -> None:
+        self._k = points
+        self._cos, self._sin = _circle(points, log_B)
+        self._j = np.arange(1, points // 2 + 1)
+        # Up to here all rows are kept, 4 MB each; beyond, the few that are asked for are made anew each time.
+        self._rows = self._made(np.arange(points)) if points <= 1024 else None
+
+    def at(self, places: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        if self._rows is None:
+            return self._made(places)
+        cos, sin = self._rows
+        return cos[places], sin[places]
+
+    def total(self, places: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """The sums of the rows of some places, which are the transform of the set; in pieces, to bound the memory."""
+        re, im = np.zeros(len(self._j)), np.zeros(len(self._j))
+        for first in range(0, len(places), 256):
+            cos, sin = self.at(places[first : first + 256])
+            re += cos.sum(axis=0)
+            im += sin.sum(axis=0)
+        return re, im
+
+    def _made(self, places: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        angles = np.outer(places, self._j) % self._k
+        return self._cos[angles], self._sin[angles]
+
+
+_PI = 0x3243F6A8885A308D313198A2E03707344  # in units of 2^−128
+
+
+def _circle(points: int, log_B: int) -> tuple[Floats, Floats]:
+    """``2^log_B · (cos, sin)(2πx/k)`` for x = 0 … k − 1, rounded.
+
+    Worked out in units of 2^−128, because the last digits of a processor's own cosine are its own.
+    """
+    one, angle = 1 << 128, 2 * _PI // points
+    turn, term, n = [0, 0], one, 0
+    while term:  # the series of cos + i·sin
+        turn[n % 2] += -term if n & 2 else term
+        n += 1
+        term = term * angle // n >> 128
+    circle, (x, y) = [], (one, 0)
+    half = one >> (log_B + 1)
+    for _ in range(points):
+        circle.append(((x + half) >> (128 - log_B), (y + half) >> (128 - log_B)))
+        x, y = (x * turn[0] - y * turn[1]) >> 128, (x * turn[1] + y * turn[0]) >> 128
+    cos, sin = np.array(circle, dtype=np.float64).T.copy()
+    return cos, sin
+
+
+def _draws(seed: str) -> Iterator[int]:
+    """Integers below 2^64 that look random, from SHA-256 in counter mode: a stream that no library can change."""
+    counter = 0
+    while True:
+        digest = hashlib.sha256(f"searched blocks {seed} {counter}".encode()).digest()
+        yield from (int.from_bytes(digest[at : at + 8], "big") for at in range(0, 32, 8))
+        counter += 1
+
+
+def _below(limit: int, draws: Iterator[int]) -> int:
+    return next(draws) * limit >> 64
+
+
+def _shuffled(length: int, draws: Iterator[int]) -> list[int]:
+    """0 … length − 1 in an order that the draws pick."""
+    numbers = list(range(length))
+    for last in range(length - 1, 0, -1):
+        other = _below(last + 1, draws)
+        numbers[last], numbers[other] = numbers[other], numbers[last]
+    return numbers

@@ -1,0 +1,103 @@
+"""Groups: what the structured contexts have in common, as plain data that frames and proofs can be built on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import inf, lcm
+
+import numpy as np
+
+from sfumato.arrays import Floats, Symbols
+from sfumato.contexts.exact import ExactMatrix
+from sfumato.randomness.odds import Epsilon
+
+__all__ = ["Groups", "numbered_by_first"]
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """A privacy matrix with one promise inside each group and one from each group to all others.
+
+        E[x, x2] = inside[g]     for x ≠ x2 in one group g
+                   outward[g]    for x in g and x2 in another group
+
+    Groups are numbered in the order of their first symbols. A group of one symbol has no pair inside it, and
+    what ``inside`` says of it means nothing; likewise ``outward`` where there is one group.
+
+    >>> Groups(np.array([0, 0, 1]), (Fraction(1), Fraction(2)), (Fraction(3), inf)).exact_matrix().floats()
+    array([[ 0.,  1.,  3.],
+           [ 1.,  0.,  3.],
+           [inf, inf,  0.]])
+    """
+
+    group_of: Symbols
+    inside: tuple[Epsilon, ...]
+    outward: tuple[Epsilon, ...]
+
+    @classmethod
+    def of_rows(cls, class_of: Symbols, epsilons: Sequence[Epsilon]) -> "Groups":
+        """Symbols that owe all others one ε, by classes of symbols; classes of equal ε become one group."""
+        values = {epsilon: number for number, epsilon in enumerate(dict.fromkeys(epsilons))}
+        group_of, order = numbered_by_first(np.array([values[epsilon] for epsilon in epsilons])[class_of])
+        owed = tuple(list(values)[number] for number in order.tolist())
+        return cls(group_of, owed, owed)
+
+    @cached_property
+    def sizes(self) -> Symbols:
+        """The number of symbols in each group (k_j)."""
+        return np.bincount(self.group_of, minlength=len(self.inside))
+
+    @cached_property
+    def exact_smallest(self) -> Epsilon:
+        """The least promise to any pair; ``inf`` if there is none."""
+        pairs = [epsilon for epsilon, size in zip(self.inside, self.sizes.tolist(), strict=True) if size > 1]
+        return min([*pairs, *(self.outward if len(self.inside) > 1 else ())], default=inf)
+
+    def exact_epsilon(self, x: int, x2: int) -> Epsilon:
+        """``E[x, x2]`` exactly."""
+        if x == x2:
+            return Fraction(0)
+        g = int(self.group_of[x])
+        return self.inside[g] if g == self.group_of[x2] else self.outward[g]
+
+    def epsilon(self, x: Symbols, x2: Symbols) -> Floats:
+        """``E[x, x2]`` in floats, for pairs that differ; what it says on the diagonal means nothing."""
+        g = self.group_of[x]
+        return np.where(g == self.group_of[x2], self._inside[g], self._outward[g])
+
+    def exact_matrix(self) -> ExactMatrix:
+        """E written out exactly: the caller sees to it that there is room."""
+        finite = [epsilon for epsilon in (*self.inside, *self.outward) if isinstance(epsilon, Fraction)]
+        N = lcm(*(epsilon.denominator for epsilon in finite))
+        g, same = self.group_of, np.equal.outer(self.group_of, self.group_of)
+        numerators = np.where(same, self._over(N, self.inside)[g, None], self._over(N, self.outward)[g, None])
+        np.fill_diagonal(numerators, 0)
+        return ExactMatrix.holding(numerators[numerators >= 0], N, numerators >= 0)
+
+    @staticmethod
+    def _over(denominator: int, epsilons: tuple[Epsilon, ...]) -> Symbols:
+        """Numerators over one denominator, −1 for inf; Python integers where 64 bits are too few."""
+        numerators = [-1 if isinstance(epsilon, float) else int(epsilon * denominator) for epsilon in epsilons]
+        return np.array(numerators, dtype=np.int64 if max(numerators) < 2**62 else object)
+
+    @cached_property
+    def _inside(self) -> Floats:
+        return np.fromiter(map(float, self.inside), np.float64, len(self.inside))
+
+    @cached_property
+    def _outward(self) -> Floats:
+        return np.fromiter(map(float, self.outward), np.float64, len(self.outward))
+
+
+def numbered_by_first(labels: Symbols) -> tuple[Symbols, Symbols]:
+    """Integers renumbered 0, 1, … in the order in which they first occur; and what each number stands for.
+
+    >>> numbered_by_first(np.array([7, 3, 7, 5]))
+    (array([0, 1, 0, 2]), array([7, 3, 5]))
+    """
+    values, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    number = np.empty_like(order)
+    number[order] = np.arange(order.size)
+    return number[inverse.reshape(-1)], values[order]

@@ -1,0 +1,100 @@
+"""A plan as a page: one small HTML file without scripts, to be sent to whoever must decide."""
+
+from html import escape
+from importlib.metadata import version
+from importlib.resources import files
+
+from sfumato.pages.plan_chart import plan_svg
+from sfumato.pages.style import DARK
+from sfumato.planning.plan import Plan
+
+__all__ = ["plan_page"]
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_STYLE = """
+.plot { overflow-x: auto; }
+.plot svg { width: 100%; min-width: 34rem; height: auto; }
+.wide { overflow-x: auto; }
+.chosen th, .chosen td { font-weight: 600; }
+"""
+
+
+def plan_page(plan: Plan, *, title: str = "Plan of a survey") -> str:
+    """The whole page as HTML. Nothing in it points outside, and its own policy forbids the browser to load anything."""
+    caption = (
+        "A line is a mechanism. The error falls with the square root of the number of people; a decoded picture falls "
+        "more slowly at first, because it can never be worse than a guess. Dots are the figures of the table; the "
+        "ring is the plan."
+    )
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)}</title>
+<style>
+{files("sfumato.pages").joinpath("report.css").read_text(encoding="utf-8")}{_STYLE}{_colours()}</style>
+</head>
+<body>
+<header>
+<p class="kicker">Sfumato plan</p>
+<h1 dir="auto">{escape(title)}</h1>
+{_words(plan)}
+</header>
+<main>
+<section aria-labelledby="picture"><h2 id="picture">Error against people</h2>
+<figure><div class="plot" role="img" aria-label="Error against people, a line per mechanism">{_svg(plan)}</div>
+<figcaption>{escape(caption)}</figcaption></figure>
+</section>
+{_comparison(plan)}
+</main>
+<footer><p>Made with Sfumato {escape(version("sfumato"))}. This file needs no network and asks for none.</p></footer>
+</body>
+</html>
+"""
+
+
+def _words(plan: Plan) -> str:
+    answer, *fine = plan.sentences()
+    kind = "lead" if plan.feasible else "lead caution"
+    return f'<p class="{kind}">{escape(answer)}</p>\n<p>{escape(" ".join(fine))}</p>'
+
+
+def _comparison(plan: Plan) -> str:
+    head, *body = plan.table()
+    heads = f'<th scope="col">{escape(head[0])}</th>' + "".join(
+        f'<th scope="col" class="number">{escape(cell)}</th>' for cell in head[1:]
+    )
+    lines = []
+    for row, line in zip(plan.rows, body, strict=True):
+        cells = "".join(f'<td class="number">{escape(cell)}</td>' for cell in line[1:])
+        mark = ' class="chosen"' if row.name == plan.chosen else ""
+        lines.append(f'<tr{mark}><th scope="row">{escape(line[0])}</th>{cells}</tr>')
+    reasons = "".join(f'<p class="note">{escape(f"{row.what}: {row.reason}")}</p>' for row in plan.rows if row.reason)
+    return f"""<section aria-labelledby="compared"><h2 id="compared">Mechanisms compared</h2>
+<p><b>error</b> holds with probability {100 * plan.confidence:.10g} %, <b>mean</b> is the error on average.
+<b>bits</b> is the length of a report; one forged report outweighs up to <b>leverage</b> honest people; <b>risk</b> is
+the worst mean squared error of one report, and <b>over bound</b> that over the least that any mechanism for this
+promise can have.</p>
+<div class="wide"><table><thead><tr>{heads}</tr></thead><tbody>
+{"".join(lines)}
+</tbody></table></div>
+{reasons}
+</section>"""
+
+
+def _svg(plan: Plan) -> str:
+    """The picture with its colours as variables, so that a dark page has a dark picture."""
+    drawn = plan_svg(plan)
+    for colour in DARK:
+        drawn = drawn.replace(colour, f"var(--c{colour[1:]})")
+    return drawn
+
+
+def _colours() -> str:
+    light, dark = (
+        " ".join(f"--c{colour[1:]}: {shown};" for colour, shown in pairs)
+        for pairs in (((colour, colour) for colour in DARK), DARK.items())
+    )
+    return f".plot {{ {light} }}\n@media screen and (prefers-color-scheme: dark) {{ .plot {{ {dark} }} }}\n"

@@ -1,0 +1,129 @@
+"""`plan`: people for an error, an error for people; exit code 1 where it cannot be done."""
+
+import json
+
+import pytest
+
+from cli.conftest import contents
+
+
+@pytest.fixture(autouse=True)
+def crowd(folder):
+    (folder / "crowd.csv").write_text("label,share\npark,0.5\ncafé,0.3\nclinic,0.2\n", encoding="utf-8")
+    return folder
+
+
+def test_people_for_an_error(call):
+    result = call("plan", "lunch.toml", "--error", "0.05")
+    assert (result.code, result.err) == (0, "")
+    assert "people the total variation error is at most 0.05 with probability 95 %" in result.out
+    assert "hardest distribution" in result.out
+    for row in ("classical LDP, ε = 1", "Hadamard code", "best on the shelf"):
+        assert row in result.out
+
+
+def test_the_json_of_a_plan(call):
+    found = json.loads(call("plan", "lunch.toml", "--people", "10000", "--json").out)
+    assert (found["people"], found["goal"], found["feasible"]) == (10_000, None, True)
+    assert (found["distribution"], found["estimate"], found["decoder"]) == ("worst", "unbiased", None)
+    assert {row["name"] for row in found["mechanisms"]} == {"classical", "hadamard", "best"}
+    best = next(row for row in found["mechanisms"] if row["name"] == found["mechanism"])
+    assert best["unbiased"]["error"] == found["error"] > found["mean"] > 0
+    back = json.loads(call("plan", "lunch.toml", "--error", repr(found["error"]), "--json").out)
+    assert back["people"] == 10_000
+
+
+def test_with_neither_there_is_a_ladder(call):
+    out = call("plan", "lunch.toml").out
+    assert all(f"{people:,}" in out for people in (1000, 10_000, 100_000, 1_000_000))
+    found = json.loads(call("plan", "lunch.toml", "--json").out)
+    assert [step["people"] for step in found["plans"]] == [1000, 10_000, 100_000, 1_000_000]
+    errors = [step["error"] for step in found["plans"]]
+    assert errors == sorted(errors, reverse=True)
+
+
+def test_a_distribution_from_a_file(call, folder):
+    found = json.loads(call("plan", "lunch.toml", "--people", "10000", "--distribution", "crowd.csv", "--json").out)
+    assert (found["distribution"], found["estimate"], found["decoder"]) == ("given", "decoded", "projection")
+    (folder / "counts.csv").write_text("label,count\nclinic,200\npark,500\ncafé,300\n", encoding="utf-8")
+    counted = json.loads(call("plan", "lunch.toml", "--people", "10000", "--distribution", "counts.csv", "--json").out)
+    assert counted["error"] == found["error"]
+    (folder / "ages.csv").write_text("label,share\n-2,0.5\n7,0.5\n", encoding="utf-8")
+    assert call("plan", "ages.toml", "--people", "1000", "--distribution", "ages.csv").code == 0
+
+
+def test_an_estimate_is_a_distribution_to_plan_with(call):
+    call("privatize", "lunch.toml", "answers.csv", "--column", "place", "-o", "reports.csv")
+    call("estimate", "lunch.toml", "reports.csv", "-o", "estimate.csv")
+    assert call("plan", "lunch.toml", "--people", "1000", "--distribution", "estimate.csv").code == 0
+
+
+def test_a_total_of_labels(call):
+    options = ("--error", "0.01", "--measure", "total")
+    found = json.loads(call("plan", "lunch.toml", *options, "--labels", "clinic, bar", "--json").out)
+    assert found["measure"] == "total"
+    assert found["people"] > 1000
+    assert call("plan", "numbered.toml", *options, "--labels", "1,30").code == 0
+    assert call("plan", "grid.toml", *options, "--labels", '"0,0","1,2"').code == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--error", "0.01", "--people", "100"),
+        ("--error", "1e-9"),
+        ("--error", "1e-9", "--distribution", "crowd.csv"),
+    ],
+)
+def test_what_cannot_be_done_is_a_no(call, arguments):
+    result = call("plan", "lunch.toml", *arguments)
+    assert (result.code, result.err) == (1, "")
+    assert "larger ε" in result.out
+    found = json.loads(call("plan", "lunch.toml", *arguments, "--json").out)
+    assert found["feasible"] is False
+    assert found["advice"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--error", "0"), "above 0"),
+        (("--error", "2"), "needs no survey"),
+        (("--error", "nan"), "above 0"),
+        (("--people", "0"), "people"),
+        (("--people", "10", "--confidence", "95"), "confidence"),
+        (("--people", "10", "--measure", "mean"), "measure must be one of"),
+        (("--people", "10", "--measure", "total"), "needs labels"),
+        (("--people", "10", "--measure", "total", "--labels", "zoo"), "not a label"),
+        (("--people", "10", "--distribution", "absent.csv"), "cannot be read"),
+        (("--people", "10", "--distribution", "answers.csv"), "column label"),
+        (("--people", "10", "--distribution", "twice.csv"), "twice"),
+        (("--people", "10", "--distribution", "words.csv"), "numbers only"),
+        (("--people", "10", "--distribution", "zoo.csv"), "not a label"),
+        (("--people", "10", "--distribution", "some.csv"), "add up to 1"),
+        (("--people", "10", "--decoder", "nonsense"), "decoder must be one of"),
+        (("--people", "10", "--html", "nowhere/plan.html"), "no folder"),
+        (("--people", "10", "--plot", "lunch.toml"), "must not be an input"),
+        (("--people", "10", "--distribution", "crowd.csv", "--plot", "crowd.csv"), "must not be an input"),
+    ],
+)
+def test_a_wrong_call_is_2(refused, folder, arguments, said):
+    (folder / "twice.csv").write_text("label,share\npark,0.5\npark,0.5\n")
+    (folder / "words.csv").write_text("label,share\npark,half\n")
+    (folder / "zoo.csv").write_text("label,share\nzoo,1\n")
+    (folder / "some.csv").write_text("label,share\npark,0.4\n")
+    assert said in refused("plan", "lunch.toml", *arguments)
+
+
+def test_page_and_picture(call, folder):
+    pytest.importorskip("matplotlib")
+    result = call("plan", "lunch.toml", "--error", "0.05", "--html", "plan.html", "--plot", "plan.png")
+    assert (result.code, result.err) == (0, "")
+    assert "lunch-2026" in (folder / "plan.html").read_text(encoding="utf-8")
+    assert (folder / "plan.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_asking_nothing_is_written(call, folder):
+    before = contents(folder)
+    call("plan", "lunch.toml", "--error", "0.05")
+    assert contents(folder) == before

@@ -1,0 +1,72 @@
+"""What a saved Sfumato context promises, read without Sfumato: the half of `check_certificate.py` about contexts.
+
+Standard library only, no code shared with the package. None stands for an infinite epsilon: nothing is promised.
+"""
+
+import base64
+import struct
+from fractions import Fraction
+
+
+def demand(condition, what):
+    """Refuse to read on."""
+    if not condition:
+        raise ValueError(what)
+
+
+def number(text):
+    """An epsilon or a distance, exactly."""
+    return None if text == "inf" else Fraction(text)
+
+
+def u32(text):
+    """A packed array of integers."""
+    return [n for (n,) in struct.iter_unpack("<I", base64.b64decode(text))]
+
+
+def size_of(context):
+    """The number of symbols."""
+    d = context["terms"][0]["domain"] if context["kind"] == "sum" else context["domain"]
+    if d["kind"] == "grid":
+        south, north, west, east, step = (Fraction(d[edge]) for edge in ("south", "north", "west", "east", "step"))
+        return int((north - south) / step) * int((east - west) / step) + (d["other"] is not None)
+    listed = {"range": lambda: range(d["size"]), "labels": lambda: d["labels"], "h3": lambda: d["cells"]}[d["kind"]]()
+    return len(listed) + (d["kind"] == "h3" and d["other"] is not None)
+
+
+def groups(context):
+    """The group of each symbol, the promise inside each group, and that from each group to all others."""
+    kind, k = context["kind"], size_of(context)
+    eps = [number(text) for text in context.get("epsilons", [context.get("epsilon", "inf")])]
+    if kind == "tiers":  # tiers of equal epsilon are one group
+        found = [eps.index(eps[tier]) for tier in u32(context["tier_of"])], eps, eps
+    elif kind == "high-low":
+        sensitive = set(u32(context["sensitive"]))
+        found = [int(x not in sensitive) for x in range(k)], [*eps, None], [*eps, None]
+    else:
+        demand(kind in ("uniform", "blocks"), "a context that this checker does not know here")
+        of = u32(context["block_of"]) if kind == "blocks" else [0] * k
+        m = max(of) + 1
+        found = of, eps * m if len(eps) == 1 else eps, [number(context.get("across", "inf"))] * m
+    demand(len(found[0]) == k and max(found[0]) < len(found[1]), "every symbol needs a group, every group an epsilon")
+    return found
+
+
+def promise(context):
+    """E as a function of two different symbols."""
+    kind = context["kind"]
+    if kind == "sum":
+        terms = [promise(term) for term in context["terms"]]
+        return lambda x, x2: None if None in [E(x, x2) for E in terms] else sum(E(x, x2) for E in terms)
+    if kind == "union":
+        block, rank = u32(context["block_of"]), []
+        for x, j in enumerate(block):
+            rank.append(block[:x].count(j))
+        parts = [promise(part) for part in context["parts"]]
+        return lambda x, x2: parts[block[x]](rank[x], rank[x2]) if block[x] == block[x2] else None
+    if kind in ("matrix", "metric"):
+        table = [[number(entry) for entry in row] for row in context["matrix" if kind == "matrix" else "distances"]]
+        eps = number(context["epsilon"]) if kind == "metric" else 1
+        return lambda x, x2: 0 if table[x][x2] == 0 else None if None in (eps, table[x][x2]) else eps * table[x][x2]
+    of, inside, outward = groups(context)
+    return lambda x, x2: inside[of[x]] if of[x] == of[x2] else outward[of[x]]
