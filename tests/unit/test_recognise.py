@@ -149,7 +149,7 @@ def test_what_is_recognised_promises_exactly_the_closure(context, structured):
             assert structured.exact_epsilon(x, x2) == closed.exact_epsilon(x, x2)
 
 
-@each_recognised
+@each_form
 @pytest.mark.parametrize("code", ["best", "hadamard", "randomized"])
 def test_its_mechanism_keeps_the_original_matrix(context, structured, code):
     mechanism = mechanism_for(context, code=code)

@@ -42,7 +42,7 @@ class BestCode:
 
     >>> code = BestCode()(20, Fraction(1))
     >>> code.kind, code.outputs
-    ('cyclic', 160)
+    ('cyclic', 21)
     """
 
     extra_bits: int = EXTRA_BITS

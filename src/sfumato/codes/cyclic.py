@@ -75,7 +75,7 @@ class CyclicCode(Code):
 
     >>> code = CyclicDesign(7, ((0, 1, 3),))(7, Fraction(1), 12)
     >>> code.outputs, code.raised, code.shared, code.high, code.low
-    (7, 3, Fraction(1, 1), 914, 338)
+    (7, 3, Fraction(1, 1), 916, 337)
     """
 
     kind: ClassVar[str] = "cyclic"

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -48,63 +50,76 @@ def mechanism_for(
     """
     if code != "best" and code not in CODES:
         raise InvalidContext(f"code must be one of best, {', '.join(CODES)}; found {code!r}.")
-    if context.size == 2 and code == "best" and sensitive_share is None:
-        candidates: Iterator[Mechanism] = iter([BinaryResponse(context)])
-    else:
-        structured = recognise(context)
-        if sensitive_share is not None and not isinstance(structured, HighLow):
-            raise ContextMismatch("sensitive_share is a guess for high-low contexts; this context is of another kind.")
-        candidates = _candidates(structured, code, sensitive_share)
+    wishes = _Wishes(code, max_bits, sensitive_share)
     least = None
-    for mechanism in candidates:
+    for mechanism in _candidates(context, wishes):
         if max_bits is None or mechanism.bits <= max_bits:
             return mechanism
         least = mechanism.bits if least is None else min(least, mechanism.bits)
     raise InvalidContext(f"max_bits must be at least {least} for this context; found {max_bits}.")
 
 
-def _candidates(context: Structured, code: str, sensitive_share: float | None) -> Iterator[Mechanism]:
+@dataclass(frozen=True)
+class _Wishes:
+    """What the caller of ``mechanism_for`` asked for."""
+
+    code: str
+    max_bits: int | None
+    sensitive_share: float | None
+
+    @property
+    def fitted(self) -> bool:
+        """Whether codes are fitted to the frame; a code that was named is taken as it is."""
+        return self.code in ("best", "cyclic")
+
+
+def _candidates(context: Context, wishes: _Wishes) -> Iterator[Mechanism]:
     """The named code; or the best ones, with fewer and fewer bits to spare, and last randomized response."""
-    if code in ("hadamard", "randomized"):
-        yield _framed(context, CODES[code], None, sensitive_share)
+    if context.size == 2 and wishes.code == "best" and wishes.sensitive_share is None:
+        yield BinaryResponse(context)
+        return
+    structured = recognise(context)
+    if wishes.sensitive_share is not None and not isinstance(structured, HighLow):
+        raise ContextMismatch("sensitive_share is a guess for high-low contexts; this context is of another kind.")
+    if not wishes.fitted:
+        yield _framed(structured, CODES[wishes.code], wishes)
         return
     for extra_bits in range(EXTRA_BITS, -1, -1):
-        yield _framed(context, BestCode(extra_bits), extra_bits, sensitive_share)
-    yield _framed(context, RandomizedCode, None, sensitive_share)
+        yield _framed(structured, BestCode(extra_bits), wishes)
+    yield _framed(structured, RandomizedCode, wishes)
 
 
-def _framed(
-    context: Structured, family: CodeFamily, extra_bits: int | None, sensitive_share: float | None = None
-) -> Mechanism:
-    """The frame for a context; with ``extra_bits``, the codes in it are fitted to the frame."""
+def _framed(context: Structured, family: CodeFamily, wishes: _Wishes) -> Mechanism:
+    """The frame for a context."""
     if isinstance(context, Uniform):
         return PlainResponse(context, family)
     if isinstance(context, ContextUnion):
-        return _union(context, family, extra_bits)
+        return _union(context, family, wishes)
     if isinstance(context, Blocks) and context.exact_across == np.inf:
         return BlockResponse(context, family)
     if isinstance(context, HighLow):
-        return _high_low(context, family, extra_bits, sensitive_share)
-    return min(_grouped(context, family, extra_bits), key=lambda mechanism: mechanism.worst_risk())
+        return _high_low(context, family, wishes)
+    found = list(_grouped(context, family))
+    fitting = [each for each in found if wishes.max_bits is None or each.bits <= wishes.max_bits]
+    return min(fitting or found, key=lambda mechanism: mechanism.worst_risk())
 
 
-def _union(context: ContextUnion, family: CodeFamily, extra_bits: int | None) -> Mechanism:
+def _union(context: ContextUnion, family: CodeFamily, wishes: _Wishes) -> Mechanism:
     parts = [
-        BinaryResponse(part)
-        if part.size == 2 and extra_bits is not None
-        else _framed(recognise(part), family, extra_bits)
+        BinaryResponse(part) if part.size == 2 and wishes.code == "best" else _framed(recognise(part), family, wishes)
         for part in context.parts
     ]
     return UnionResponse(context.with_parts([part.context for part in parts]), parts)
 
 
-def _high_low(context: HighLow, family: CodeFamily, extra_bits: int | None, sensitive_share: float | None) -> Mechanism:
-    if extra_bits is None or context.sensitive.size < 2 or isinstance(context.exact_inside, float):
-        # A single sensitive symbol needs no code: randomized response on one point is Mangat's.
-        return HighLowResponse(context, RandomizedCode if context.sensitive.size == 1 and extra_bits else family)
-    fitted = frame_families(context.groups, extra_bits, sensitive_share)[0]
-    candidates = [HighLowResponse(context, fitted), HighLowResponse(context, family)]
-    return min(candidates, key=lambda mechanism: _risk(mechanism, context, sensitive_share))
+def _high_low(context: HighLow, family: CodeFamily, wishes: _Wishes) -> Mechanism:
+    if wishes.fitted and context.sensitive.size == 1:
+        return HighLowResponse(context, RandomizedCode)  # a single sensitive symbol needs no code: this is Mangat's
+    candidates = [HighLowResponse(context, family)]
+    if isinstance(family, BestCode) and context.sensitive.size > 1 and isinstance(context.exact_inside, Fraction):
+        fitted = frame_families(context.groups, family.extra_bits, wishes.sensitive_share)[0]
+        candidates.append(HighLowResponse(context, fitted))
+    return min(candidates, key=lambda mechanism: _risk(mechanism, context, wishes.sensitive_share))
 
 
 def _risk(mechanism: Mechanism, context: HighLow, sensitive_share: float | None) -> float:
@@ -115,9 +130,9 @@ def _risk(mechanism: Mechanism, context: HighLow, sensitive_share: float | None)
     return mechanism.risk(p)
 
 
-def _grouped(context: Tiers | Blocks, family: CodeFamily, extra_bits: int | None) -> Iterator[Mechanism]:
+def _grouped(context: Tiers | Blocks, family: CodeFamily) -> Iterator[Mechanism]:
     """The frame of groups, the composition of two answers, and a plain response to the least promise."""
-    families = family if extra_bits is None else frame_families(context.groups, extra_bits)
+    families = frame_families(context.groups, family.extra_bits) if isinstance(family, BestCode) else family
     # A promise across may be too strong for the frame; then the others remain.
     with suppress(NothingToLearn):
         yield GroupResponse(context, families)

@@ -59,7 +59,7 @@ def group_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, lis
     """``clear``, as large as it can be, and the levels of each shape of group.
 
     >>> group_levels([GroupShape(3, 1, Fraction(1), Fraction(2)), GroupShape(1, 1, Fraction(1), Fraction(1))], 12)
-    (1977, [GroupLevels(high=1384, low=510, cover=209), GroupLevels(high=3128, low=1151, cover=1151)])
+    (2170, [GroupLevels(high=1631, low=601, cover=221), GroupLevels(high=3433, low=1263, cover=1263)])
     """
     N = 1 << word_bits
     if not shapes:

@@ -19,7 +19,13 @@ from sfumato.errors import ContextMismatch
 from sfumato.mechanisms.group_levels import GroupLevels, GroupShape, group_levels
 from sfumato.mechanisms.mechanism import Mechanism, checked_vector, demand_outputs, people_count
 from sfumato.mechanisms.row_class import RowClass
-from sfumato.mechanisms.scores import GroupScores, MembershipCore, corrected_scores, exact_group_scores
+from sfumato.mechanisms.scores import (
+    GroupScores,
+    MembershipCore,
+    corrected_scores,
+    demand_balanced,
+    exact_group_scores,
+)
 from sfumato.mechanisms.stacks import Stack, stacked
 from sfumato.randomness.thresholds import two_level_index
 from sfumato.tally import Tally
@@ -50,7 +56,7 @@ class GroupResponse(Mechanism):
     >>> from sfumato.contexts import Tiers
     >>> mechanism = GroupResponse(Tiers(["high", "high", "low", "none"], {"high": 1, "low": 2, "none": "inf"}))
     >>> mechanism.outputs, mechanism.matrix().round(3).tolist()[3]
-    (6, [0.124, 0.124, 0.124, 0.124, 0.078, 0.427])
+    (6, [0.125, 0.125, 0.125, 0.125, 0.067, 0.431])
     """
 
     kind: ClassVar[str] = "groups"
@@ -420,6 +426,7 @@ class GroupResponse(Mechanism):
     def _simple_part(self, stack: Stack, level: GroupLevels) -> "_Part":
         """``G ([y ∈ S_x] − P(S_x | a stranger) − τ(y) h)``, h what another member of the group adds to that."""
         code, N, beta = stack.code, self.denominator, float(self._beta)
+        demand_balanced(code)
         v, leftover = self._shares(stack)
         G = float(N / ((code.raised - code.shared) * (level.high - level.low)))
         h = float((code.shared * level.high + (code.raised - code.shared) * level.low - code.raised * level.cover) / N)

@@ -33,7 +33,9 @@ from sfumato.errors import ContextMismatch
 
 __all__ = [
     "GroupScores",
+    "MembershipCore",
     "corrected_scores",
+    "demand_balanced",
     "exact_contrasts",
     "exact_group_scores",
     "leftover_share",
@@ -185,15 +187,18 @@ class GroupScores:
 
 def simple_scores(code: Code, sizes: Sizes) -> GroupScores:
     """The paper's scores, without total correction; only a balanced code has them."""
-    if not code.balanced:
-        raise ContextMismatch(
-            "the paper's estimator needs a code in which every two points share equally many outputs."
-        )
+    demand_balanced(code)
     used = _used(code, sizes)
     offsets = np.full((len(used), code.outputs), -float(code.overlap / code.contrast))
     at_zero = code.contains(np.arange(code.points, dtype=np.uint64), np.uint64(0))
     shifts = np.where(at_zero, -float(leftover_share(code) / code.contrast), 0.0)
     return GroupScores(MembershipCore(code, float(1 / code.contrast)), used, offsets, shifts[None, :])
+
+
+def demand_balanced(code: Code) -> None:
+    """Refuse a code for which the paper's estimator would be wrong on average."""
+    if not code.balanced:
+        raise ContextMismatch("the paper's estimator needs a code in which any two points share equally many outputs.")
 
 
 def corrected_scores(

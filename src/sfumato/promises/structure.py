@@ -26,7 +26,7 @@ from sfumato.contexts.groups import Groups
 from sfumato.errors import NoClosedForm, PrivacyViolation
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.row_class import RowClass
-from sfumato.promises.tightest import Tightest, violation
+from sfumato.promises.tightest import Tightest, no_channel, sums_to, violation
 from sfumato.randomness.odds import Epsilon, within_odds
 from sfumato.randomness.words import SystemWords
 
@@ -109,6 +109,8 @@ def _check_claims(mechanism: Mechanism, classes: tuple[RowClass, ...], ranges: _
     """The rows looked at are as their class says."""
     for x in rows.tolist():
         levels, which = mechanism.levels(x)
+        if not sums_to(levels, which, mechanism.denominator):
+            raise no_channel(x)
         same = np.array([[level == cover for cover in ranges.cover_levels] for level in levels])
         strange = np.flatnonzero(~same[which, ranges.cover])
         claim, first = classes[ranges.class_of[x]], max(int(ranges.first_of[x]), 0)
