@@ -118,7 +118,7 @@ def test_kernels_are_the_pseudo_inverse_of_the_table_of_members(design):
     code, M, K = design(design.circle, ONE), membership(design), design.circle
     centred = np.eye(K) - 1 / K
     found = np.array([[code.kernels[y // K, (x - y) % K] for y in range(code.outputs)] for x in range(K)])
-    np.testing.assert_allclose(found, np.linalg.pinv(centred @ M).T @ centred, atol=1e-12)
+    np.testing.assert_allclose(found, centred @ np.linalg.pinv(centred @ M).T, atol=1e-12)
     np.testing.assert_allclose(found @ M.T, centred, atol=1e-12)
 
 
@@ -184,7 +184,7 @@ def test_the_frame_refuses_spare_points_of_an_unbalanced_code_too():
         sf.PlainResponse(sf.Uniform(5, 1), Careless()).risk(np.full(5, 0.2))
 
 
-@pytest.mark.parametrize("K", [4, 6, 12, 100])
+@pytest.mark.parametrize("K", [4, 8, 12, 100])
 def test_blocks_that_favour_opposite_points_alike_are_refused(K):
     with pytest.raises(NothingToLearn, match="cannot tell two mixtures"):
         CyclicDesign(K, ((0, K // 2),))(K, ONE)
@@ -297,7 +297,6 @@ def packed(*numbers):
         {"base": packed(0, 0, 0, 2)},
         {"base": packed()},
         {"base": packed(0, 3, 0, 3)},
-        {"base": packed(1, 0, 0, 2)},
         {"base": packed(0, 1, 0, 2) + "A"},
         {"base": 5},
         {"base_blocks": 0},

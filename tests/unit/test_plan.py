@@ -9,7 +9,7 @@ import pytest
 import sfumato as sf
 from sfumato.domains.partitions import grid_tiles
 from sfumato.errors import InvalidContext, NotEnoughReports, SfumatoError
-from sfumato.estimation.decoder import decoder_named
+from sfumato.estimation.decoders import decoder_named
 from sfumato.planning.hardest import hardest_for_l2, hardest_for_tv, worst_symbol_variance, worst_total_variance
 from sfumato.planning.histograms import drawn_histogram
 from sfumato.planning.plan import plan
@@ -37,7 +37,7 @@ def _errors_of_real_reports(mechanism, p, people, runs, decoder, measure="tv", w
     for run in range(runs):
         symbols = generator.choice(p.size, size=people, p=p)
         tally = mechanism.tally(mechanism.privatize(symbols, SeededWords(5, run=run)))
-        off = decode(mechanism, tally) - p
+        off = decode.decode(mechanism, tally).frequencies - p
         if measure == "tv":
             found.append(np.abs(off).sum() / 2)
         else:

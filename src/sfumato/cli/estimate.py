@@ -38,7 +38,7 @@ def estimate(
 
     """
     from sfumato.cli.progress import row_counter
-    from sfumato.estimation.decoder import decoder_named
+    from sfumato.estimation.decoders import decoder_named
     from sfumato.files import write_whole
     from sfumato.survey import Survey
     from sfumato.tables import report_batches

@@ -1,36 +1,63 @@
-"""Decoders: from a tally to a vector of frequencies. Everything here is free of privacy cost."""
+"""Decoders: from a tally to a distribution. Everything here is free of privacy cost.
 
-from collections.abc import Callable, Mapping
+A decoder is an object with a name and a ``decode``; those with parameters are dataclasses. New ones are added to the
+table of names in ``estimation/decoders.py``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from sfumato.arrays import Floats
-from sfumato.errors import InvalidContext
 from sfumato.mechanisms import Mechanism
 from sfumato.simplex import project_groups
 from sfumato.tally import Tally
 
-__all__ = ["DECODERS", "Decoder", "decoder_named", "projection", "unbiased"]
-
-Decoder = Callable[[Mechanism, Tally], Floats]
+__all__ = ["Decoded", "Decoder", "Projection", "Unbiased"]
 
 
-def unbiased(mechanism: Mechanism, tally: Tally) -> Floats:
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """The decoded frequencies, and what the decoder has to say of how it found them (a gap, a choice, …)."""
+
+    frequencies: Floats
+    details: Mapping[str, object] = field(default_factory=dict)
+
+
+class Decoder(Protocol):
+    """Turns a tally into frequencies."""
+
+    @property
+    def name(self) -> str:
+        """How results say which decoder it was."""
+        ...
+
+    def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
+        """The frequencies that a tally speaks for."""
+        ...
+
+
+@dataclass(frozen=True)
+class Unbiased:
     """The unbiased estimate as it is: right on average, entries may be negative."""
-    return mechanism.unbiased(tally)
+
+    name: str = "unbiased"
+
+    def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
+        """``p̂``."""
+        return Decoded(mechanism.unbiased(tally))
 
 
-def projection(mechanism: Mechanism, tally: Tally) -> Floats:
-    """The nearest distribution to the unbiased estimate, each block onto the share that was observed."""
-    groups, shares = mechanism.observed_shares(tally)
-    return project_groups(mechanism.unbiased(tally), groups, shares)
+@dataclass(frozen=True)
+class Projection:
+    """The nearest distribution to the unbiased estimate, each block onto the share that was observed.
 
+    Euclidean projection on the simplex, also known as Norm-Sub; ``simplex.py`` has the formula.
+    """
 
-DECODERS: Mapping[str, Decoder] = {"projection": projection, "unbiased": unbiased}
-"""The decoders by name."""
+    name: str = "projection"
 
-
-def decoder_named(name: str) -> Decoder:
-    """The decoder of that name."""
-    try:
-        return DECODERS[name]
-    except KeyError:
-        raise InvalidContext(f"decoder must be one of {', '.join(DECODERS)}; found {name!r}.") from None
+    def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
+        """``p̂``, projected."""
+        groups, shares = mechanism.observed_shares(tally)
+        return Decoded(project_groups(mechanism.unbiased(tally), groups, shares))

@@ -11,7 +11,7 @@ import numpy as np
 from sfumato.arrays import Floats
 from sfumato.domains import Label
 from sfumato.errors import InvalidContext
-from sfumato.estimation.decoder import decoder_named
+from sfumato.estimation.decoders import decoder_named
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
 
@@ -93,10 +93,10 @@ def estimate(mechanism: Mechanism, tally: Tally, *, decoder: str = "projection")
     >>> estimate(mechanism, mechanism.tally([0, 0, 0, 2, 2, 1])).frequencies.round(3)
     array([0.861, 0.139, 0.   ])
     """
-    decode = decoder_named(decoder)
+    decoded = decoder_named(decoder).decode(mechanism, tally)
     return Estimate(
         labels=mechanism.context.domain.labels,
-        frequencies=decode(mechanism, tally),
+        frequencies=decoded.frequencies,
         unbiased=mechanism.unbiased(tally),
         standard_errors=mechanism.standard_errors(tally),
         reports=tally.reports,

@@ -13,7 +13,7 @@ from sfumato.contexts import Context, Uniform
 from sfumato.design import mechanism_for
 from sfumato.domains import Label
 from sfumato.errors import InvalidContext, NoClosedForm, SfumatoError
-from sfumato.estimation.decoder import decoder_named
+from sfumato.estimation.decoders import decoder_named
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.mechanism import people_count
 from sfumato.planning.bounds import lower_bound_risk

@@ -19,7 +19,7 @@ from statistics import NormalDist
 import numpy as np
 
 from sfumato.arrays import Floats
-from sfumato.estimation.decoder import decoder_named
+from sfumato.estimation.decoders import decoder_named
 from sfumato.mechanisms import Mechanism
 from sfumato.planning.hardest import hardest_for_l2, hardest_for_tv, worst_symbol_variance, worst_total_variance
 from sfumato.planning.histograms import drawn_histogram
@@ -156,7 +156,7 @@ class DecodedForecast:
         return _three_digits(guess)
 
     def _drawn_errors(self, people: int) -> Floats:
-        mechanism, decode, p = self.mechanism, decoder_named(self.decoder), self.p
+        mechanism, decoder, p = self.mechanism, decoder_named(self.decoder), self.p
         q = mechanism.forward(p)
         most = min(max(_DRAWN // mechanism.outputs, _FEWEST_DRAWS), _MOST_DRAWS)
         errors: list[float] = []
@@ -164,7 +164,7 @@ class DecodedForecast:
             counts = drawn_histogram(q, people, draw=len(errors))
             if not counts.any():  # of one or two people nobody may have come
                 counts[int(np.argmax(q))] = 1
-            found = decode(mechanism, Tally(counts, mechanism.fingerprint)) - p
+            found = decoder.decode(mechanism, Tally(counts, mechanism.fingerprint)).frequencies - p
             errors.append(float(np.abs(found).sum() / 2 if self.measure == "tv" else np.linalg.norm(found)))
             if len(errors) >= _FEWEST_DRAWS and np.std(errors) <= _PRECISION * np.mean(errors) * math.sqrt(len(errors)):
                 break

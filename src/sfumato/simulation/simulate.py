@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sfumato.arrays import Floats, Symbols
 from sfumato.errors import InvalidContext, NotEnoughReports
-from sfumato.estimation.decoder import decoder_named
+from sfumato.estimation.decoders import decoder_named
 from sfumato.simulation.seeded import SeededWords
 from sfumato.survey import Survey
 from sfumato.tally import Tally
