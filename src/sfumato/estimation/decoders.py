@@ -3,11 +3,32 @@
 from collections.abc import Callable, Mapping
 
 from sfumato.errors import InvalidContext
+from sfumato.estimation.choose import Auto
 from sfumato.estimation.decoder import Decoded, Decoder, Projection, Unbiased
+from sfumato.estimation.empirical_bayes import EmpiricalBayes, SpatialBayes
+from sfumato.estimation.likelihood import Likelihood
 
-__all__ = ["DECODERS", "Decoded", "Decoder", "Projection", "Unbiased", "decoder_named"]
+__all__ = [
+    "DECODERS",
+    "Auto",
+    "Decoded",
+    "Decoder",
+    "EmpiricalBayes",
+    "Likelihood",
+    "Projection",
+    "SpatialBayes",
+    "Unbiased",
+    "decoder_named",
+]
 
-DECODERS: Mapping[str, Callable[[], Decoder]] = {"projection": Projection, "unbiased": Unbiased}
+DECODERS: Mapping[str, Callable[[], Decoder]] = {
+    "auto": Auto,
+    "projection": Projection,
+    "likelihood": Likelihood,
+    "empirical-bayes": EmpiricalBayes,
+    "spatial-bayes": SpatialBayes,
+    "unbiased": Unbiased,
+}
 """The decoders by name."""
 
 

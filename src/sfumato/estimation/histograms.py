@@ -3,35 +3,59 @@
 The counts of ``N ~ Poisson(n)`` reports are independent, ``count(y) ~ Poisson(n q(y))``, and given N they are exactly
 multinomial. So one draw costs as much as there are outputs, however many people are planned for.
 
-The key is fixed, so a plan is the same every time. Nothing here is private, and nothing here ever meets a person.
+Keys are fixed, so a plan or a decoded picture is the same every time. Nothing here is private, and nothing here ever
+meets a person.
 """
 
 import hashlib
 
 import numpy as np
 
-from sfumato.arrays import Floats, Symbols
+from sfumato.arrays import Floats, Symbols, Words
 from sfumato.randomness.words import words_from
 
-__all__ = ["drawn_histogram"]
+__all__ = ["drawn_histogram", "halved_counts"]
 
 _KEY = hashlib.sha256(b"sfumato/planning").digest()
 _SMALL = 16.0  # means below which counts are drawn by inversion, above which from a corrected normal
 
 
-def drawn_histogram(q: Floats, people: int, draw: int) -> Symbols:
+def drawn_histogram(q: Floats, people: int, draw: int, key: bytes = _KEY) -> Symbols:
     """Counts of about ``people`` reports with distribution q; another ``draw`` gives other counts.
 
     >>> drawn_histogram(np.array([0.5, 0.5, 0.0]), 1_000_000, draw=0).tolist()
     [501264, 499440, 0]
     """
-    words = words_from(_KEY, draw * q.size, q.size)
-    first, second = ((words[:, i] >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54 for i in (0, 1))
+    words = words_from(key, draw * q.size, q.size)
+    first = uniform(words[:, 0])
     means = people * np.maximum(q, 0.0)  # a transform may leave −1e-17 where there is nothing
-    counts = _from_normal(means, np.sqrt(-2 * np.log(first)) * np.cos(2 * np.pi * second))
+    counts = _from_normal(means, normal(words))
     small = np.flatnonzero(means < _SMALL)
     counts[small] = _by_inversion(means[small], first[small])
     return counts
+
+
+def halved_counts(counts: Symbols, key: bytes) -> Symbols:
+    """``Binomial(count, ½)`` of each count: the ones among as many random bits; of many, a rounded normal number.
+
+    >>> halved_counts(np.array([0, 1, 10, 10**6]), bytes(32)).tolist()
+    [0, 1, 7, 499409]
+    """
+    words = words_from(key, 0, counts.size)
+    bits = np.minimum(counts, 63).astype(np.uint64)
+    few = np.bitwise_count(words[:, 0] & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.int64)
+    many = np.clip(np.rint(counts / 2 + np.sqrt(counts) / 2 * normal(words)), 0, counts).astype(np.int64)
+    return np.where(counts < 64, few, many)
+
+
+def uniform(words: Words) -> Floats:
+    """Numbers in (0, 1) from words."""
+    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54
+
+
+def normal(words: Words) -> Floats:
+    """Standard normal numbers from pairs of words (Box and Muller, 1958)."""
+    return np.sqrt(-2 * np.log(uniform(words[:, 0]))) * np.cos(2 * np.pi * uniform(words[:, 1]))
 
 
 def _from_normal(means: Floats, z: Floats) -> Symbols:

@@ -1,0 +1,187 @@
+"""How far codes are from the least risk that is possible, and what they cost: `python benchmarks/codes.py [--all]`.
+
+The risk is n · E‖p̂ − p‖² at uniform p, over the bound of Ye and Barg (2018). "best" and "Hadamard, corrected" are
+computed from the integers of the mechanisms themselves; the others by published formulas, each with its usual unbiased
+estimate. With --all also the worst ratio of the best code over every domain of 2 to 200 symbols (some minutes).
+Times are the best of three, in ratio to the Hadamard code in the same run. Progress is on stderr.
+"""
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import sfumato as sf
+from sfumato.codes.best import BestCode, best_candidate
+from sfumato.codes.search import searched_blocks
+from sfumato.domains.partitions import grid_tiles
+from sfumato.planning.bounds import yebarg
+
+SIZES = (2, 3, 5, 10, 25, 50, 100, 200, 300, 400, 1000, 5000, 43_750)
+EPSILONS = ("0.25", "0.5", "1", "2", "3", "4")
+PEOPLE = 10**6
+SEED_BITS = 32  # of a hash function, in local hashing
+
+Measured = tuple[float, float]
+"""A risk, and the bits of a report."""
+
+
+def note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+# --- risks ------------------------------------------------------------------------------------------------------------
+
+
+def of_binomials(k: int, own: float, other: float) -> float:
+    """``k μ(1 − μ)/(own − other)²``: each symbol is counted with these two probabilities, independently of people."""
+    mu = other + (own - other) / k
+    return k * mu * (1 - mu) / (own - other) ** 2
+
+
+def realised(k: int, epsilon: str, family: sf.codes.CodeFamily) -> Measured:
+    mechanism = sf.PlainResponse(sf.Uniform(k, epsilon), family)
+    return mechanism.risk(np.full(k, 1 / k)), mechanism.bits
+
+
+def best(k: int, epsilon: str) -> Measured:
+    return realised(k, epsilon, BestCode())
+
+
+def hadamard_corrected(k: int, epsilon: str) -> Measured:
+    return realised(k, epsilon, sf.HadamardCode)
+
+
+def hadamard_paper(k: int, epsilon: str) -> Measured:
+    """Acharya et al. (2019, 2020): ``n Var = c² − p_x²`` for each symbol, ``c = (e + 1)/(e − 1)``."""
+    e = math.exp(float(epsilon))
+    return k * ((e + 1) / (e - 1)) ** 2 - 1 / k, math.ceil(math.log2(k + 1))
+
+
+def subset_selection(k: int, epsilon: str) -> Measured:
+    """Ye and Barg (2018), Wang et al. (2016): a random set of w symbols. It attains the bound; a report is a set."""
+    e = math.exp(float(epsilon))
+    risks = {}
+    for w in {1, min(max(math.floor(k / (e + 1)), 1), k - 1), min(math.ceil(k / (e + 1)), k - 1)}:
+        own = w * e / (w * e + k - w)
+        other = (w - own) / (k - 1)
+        risks[of_binomials(k, own, other)] = w
+    least = min(risks)
+    return least, math.ceil(
+        (math.lgamma(k + 1) - math.lgamma(risks[least] + 1) - math.lgamma(k - risks[least] + 1)) / math.log(2)
+    )
+
+
+def optimised_unary(k: int, epsilon: str) -> Measured:
+    """Wang et al. (2017), OUE: a bit per symbol."""
+    return of_binomials(k, 0.5, 1 / (math.exp(float(epsilon)) + 1)), k
+
+
+def optimised_hashing(k: int, epsilon: str) -> Measured:
+    """Wang et al. (2017), OLH: a hash function to g values and a randomised one of them, g next to e + 1."""
+    e = math.exp(float(epsilon))
+    risks = {of_binomials(k, e / (e + g - 1), 1 / g): g for g in {max(math.floor(e + 1), 2), math.ceil(e + 1)}}
+    return min(risks), SEED_BITS + math.ceil(math.log2(risks[min(risks)]))
+
+
+def randomized(k: int, epsilon: str) -> Measured:
+    """Kairouz, Bonawitz, Ramage (2016), k-RR."""
+    e = math.exp(float(epsilon))
+    return of_binomials(k, e / (e + k - 1), 1 / (e + k - 1)), math.ceil(math.log2(k))
+
+
+CODES: dict[str, Callable[[int, str], Measured]] = {
+    "best": best,
+    "Hadamard": hadamard_paper,
+    "corrected": hadamard_corrected,
+    "subsets": subset_selection,
+    "OUE": optimised_unary,
+    "OLH": optimised_hashing,
+    "k-RR": randomized,
+}
+
+
+def print_ratios() -> None:
+    print("Risk at uniform p over the least possible, and bits of a report (in brackets):\n")
+    for epsilon in EPSILONS:
+        print(f"ε = {epsilon}\n{'k':>7}" + "".join(f"{name:>16}" for name in CODES))
+        for k in SIZES:
+            note(f"ε = {epsilon}, k = {k}")
+            bound = yebarg(k, float(epsilon))
+            cells = []
+            for measure in CODES.values():
+                risk, bits = measure(k, epsilon)
+                ratio = f"{risk / bound:.3f}" if risk < 1000 * bound else f"{risk / bound:.2g}"
+                cells.append(f"{ratio:>9}{f'({bits:.0f})':>7}")
+            print(f"{k:>7}" + "".join(cells))
+        print()
+
+
+def print_worst() -> None:
+    print("The best code's worst ratio over k = 2 … 200, with the k where it is:")
+    for epsilon in EPSILONS:
+        ratios = {}
+        for k in range(2, 201):
+            ratios[best(k, epsilon)[0] / yebarg(k, float(epsilon))] = k
+            if k % 25 == 0:
+                note(f"ε = {epsilon}, all k up to {k}")
+        print(f"  ε = {epsilon:<5} {max(ratios):.4f}  k = {ratios[max(ratios)]}")
+    print()
+
+
+# --- times ------------------------------------------------------------------------------------------------------------
+
+
+def best_of_three(work: Callable[[], object], before: Callable[[], object] = lambda: None) -> float:
+    times = []
+    for _ in range(3):
+        before()
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def forget() -> None:
+    """Nothing that was searched or chosen before."""
+    best_candidate.cache_clear()
+    searched_blocks.cache_clear()
+
+
+def print_times() -> None:
+    grid = sf.GridDomain(25, 50, -130, -60, 0.2)
+    context = sf.Blocks(grid_tiles(grid, 25, 70), 1.0, domain=grid)
+    people = np.random.default_rng(0).integers(0, context.size, PEOPLE)
+    measured: dict[str, list[float]] = {}
+    for code in ("hadamard", "best"):
+        note(f"times: {code}")
+        mechanism = sf.mechanism_for(context, code=code)
+        reports = mechanism.privatize(people)
+        tally = mechanism.tally(reports)
+        measured[code] = [
+            best_of_three(lambda code=code: sf.mechanism_for(context, code=code), forget),  # type: ignore[misc]
+            best_of_three(lambda mechanism=mechanism: sf.certify(mechanism)),  # type: ignore[misc]
+            best_of_three(lambda mechanism=mechanism: mechanism.privatize(people)),  # type: ignore[misc]
+            best_of_three(lambda mechanism=mechanism, tally=tally: mechanism.unbiased(tally)),  # type: ignore[misc]
+        ]
+    print(f"{context.size:,} cells in {context.sizes.size:,} blocks of {context.sizes[0]}, ε = 1, {PEOPLE:,} people:")
+    names = ("build", "certify", "privatise", "decode")
+    for name, hadamard, found in zip(names, measured["hadamard"], measured["best"], strict=True):
+        print(f"  {name:<10}{found * 1e3:>8.1f} ms   {found / hadamard:>5.2f}x Hadamard ({hadamard * 1e3:.1f} ms)")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--all", action="store_true", help="every domain of 2 to 200 symbols too")
+    asked = parser.parse_args()
+    print_ratios()
+    if asked.all:
+        print_worst()
+    print_times()
+
+
+if __name__ == "__main__":
+    main()

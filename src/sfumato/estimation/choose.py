@@ -1,0 +1,88 @@
+"""The default decoder: empirical Bayes, unless the tally itself shows that plain projection is better.
+
+Reports are split at random into two halves A and B, which are independent tallies of the same crowd. Both decoders
+read A; B judges them without bias. For estimates e (Bayes) and o (projection) of A, the mixture ``λe + (1 − λ)o`` that
+is nearest to the truth p, in squares weighted by 1/ω_x, has
+
+    λ = Σ_x D_x (o_x − p_x)/ω_x / Σ_x D_x²/ω_x,    D = o − e,
+
+and putting B's unbiased estimate in the place of p leaves it right on average, with a known error. With ω_x about the
+size of ``|D_x|``, squares stand for absolute values, which is what total variation counts. Empirical Bayes stays as it
+is unless λ is significantly below 1.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sfumato.estimation.decoder import Decoded, Decoder, Projection
+from sfumato.estimation.empirical_bayes import EmpiricalBayes, SpatialBayes
+from sfumato.estimation.histograms import halved_counts
+from sfumato.estimation.strata import has_neighbours
+from sfumato.mechanisms import Mechanism
+from sfumato.tally import Tally
+
+__all__ = ["Auto", "halved"]
+
+_SIGNIFICANT = 2.0  # standard errors
+_FLOOR = 0.1
+"""Of the mean |D|: what keeps ω from 0. Fixed on simulated maps of towns, where .03 to 1 did nearly equally well."""
+_FEWEST = 2  # reports that can be split
+_KEY = hashlib.sha256(b"sfumato/estimation/halves").digest()
+
+
+@dataclass(frozen=True, eq=False)
+class Auto:
+    """Empirical Bayes, spatial where symbols have neighbours; moved towards projection where the reports say so.
+
+    With a ``covariate``, that takes the place of neighbours.
+    """
+
+    covariate: ArrayLike | None = None
+    name: ClassVar[str] = "auto"
+
+    def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
+        """The mixture of both decoders that the halves of the tally speak for."""
+        projected = Projection().decode(mechanism, tally).frequencies
+        if tally.reports < _FEWEST or mechanism.inputs < _FEWEST:
+            return Decoded(projected, {"chosen": "projection"})
+        decoder = self._decoder(mechanism)
+        decoded = decoder.decode(mechanism, tally)
+        share, error = bayes_share(decoder, mechanism, tally)
+        if share >= 1 - _SIGNIFICANT * error:
+            share = 1.0
+        share = min(max(share, 0.0), 1.0)
+        details = {"chosen": decoder.name, "share": round(share, 4), **decoded.details}
+        return Decoded(share * decoded.frequencies + (1 - share) * projected, details)
+
+    def _decoder(self, mechanism: Mechanism) -> Decoder:
+        if self.covariate is None and has_neighbours(mechanism.context.domain):
+            return SpatialBayes()
+        return EmpiricalBayes(self.covariate)
+
+
+def bayes_share(decoder: Decoder, mechanism: Mechanism, tally: Tally) -> tuple[float, float]:
+    """λ and its standard error, from one split of the reports."""
+    a, b = halved(tally)
+    if not (a.reports and b.reports):
+        return 1.0, np.inf
+    o = Projection().decode(mechanism, a).frequencies
+    e = decoder.decode(mechanism, a).frequencies
+    judge = mechanism.unbiased(b)
+    D = o - e
+    noise = np.sqrt(np.maximum(mechanism.variances(o / o.sum(), b.reports), 0.0))
+    omega = np.abs(D) + _FLOOR * float(np.abs(D).mean())
+    if not D.any():
+        return 1.0, np.inf
+    weight = float((D**2 / omega).sum())
+    share = float((D * (o - judge) / omega).sum()) / weight
+    return share, float(np.sqrt(((D * noise / omega) ** 2).sum())) / weight
+
+
+def halved(tally: Tally) -> tuple[Tally, Tally]:
+    """The reports dealt to two tallies by fair coins: the same coins every time."""
+    heads = halved_counts(tally.counts, _KEY)
+    return Tally(heads, tally.fingerprint), Tally(tally.counts - heads, tally.fingerprint)

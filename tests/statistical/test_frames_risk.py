@@ -1,0 +1,79 @@
+"""People through the production kernel, run after run: their estimates scatter as ``risk`` says, for every frame.
+
+Everything is seeded, so a test passes always or never. The twin of each claims a risk that is a tenth off.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.codes import BestCode, CyclicDesign, HadamardCode, RandomizedCode
+from sfumato.codes.singer import SingerDesign, singer_set
+from sfumato.simulation.seeded import SeededWords
+
+RUNS, PEOPLE, SEED = 1000, 1000, 7
+inf = math.inf
+
+
+def blocks(*sizes):
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def mixed(*parts):
+    context = sf.Blocks.of(parts)
+    return sf.mechanism_for(context)
+
+
+FRAMES = {
+    "cyclic, several base blocks": sf.PlainResponse(sf.Uniform(12, 1), CyclicDesign(12, ((0, 1, 3, 7), (0, 2, 3, 8)))),
+    "Singer, with points to spare": sf.PlainResponse(
+        sf.Uniform(10, 1), CyclicDesign.of_arrays(13, singer_set(SingerDesign(3, 3)))
+    ),
+    "blocks": sf.BlockResponse(sf.Blocks(blocks(5, 6, 1), [1, 2, 1]), BestCode()),
+    "high-low": sf.mechanism_for(sf.HighLow(12, range(5), 1)),
+    "tiers": sf.GroupResponse(sf.Tiers(blocks(4, 5, 3), [1, 2, inf]), [RandomizedCode, HadamardCode]),
+    "two levels": sf.GroupResponse(sf.Blocks(blocks(7, 5), 1, across=2), CyclicDesign(7, ((0, 1, 3),))),
+    "product": sf.ProductResponse(sf.Blocks(blocks(4, 6), "0.5", across=1), BestCode()),
+    "union": mixed(sf.Tiers(blocks(3, 3), [1, 2]), sf.HighLow(4, [0, 1], 1), sf.Uniform(3, 2)),
+}
+
+
+def squared_errors(mechanism, p):
+    """``n ‖p̂ − p‖²`` of each run."""
+    symbols = np.random.default_rng(SEED).choice(p.size, size=RUNS * PEOPLE, p=p)
+    reports = mechanism.privatize(symbols, SeededWords(SEED)).astype(np.int64).reshape(RUNS, PEOPLE)
+    shifted = reports + mechanism.outputs * np.arange(RUNS)[:, None]
+    counts = np.bincount(shifted.ravel(), minlength=RUNS * mechanism.outputs).reshape(RUNS, -1)
+    estimates = np.array([mechanism.mean_scores(run / PEOPLE) for run in counts])
+    return PEOPLE * np.square(estimates - p).sum(axis=1)
+
+
+def agrees(errors, risk):
+    """Whether the mean lies within three of its standard errors."""
+    return abs(errors.mean() - risk) <= 3 * errors.std(ddof=1) / math.sqrt(errors.size)
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_estimates_scatter_as_their_risk_says(name):
+    mechanism = FRAMES[name]
+    k = mechanism.inputs
+    p = np.arange(1.0, k + 1)[::-1] / (k * (k + 1) / 2)
+    errors, risk = squared_errors(mechanism, p), mechanism.risk(p)
+    said = f"{name}: {errors.mean():.4f} ± {errors.std(ddof=1) / math.sqrt(RUNS):.4f} against {risk:.4f} (seed {SEED})"
+    assert agrees(errors, risk), said
+    assert not agrees(errors, 1.1 * risk), f"a tenth more would pass, {said}"
+    assert not agrees(errors, 0.9 * risk), f"a tenth less would pass, {said}"
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_estimates_are_right_on_average(name):
+    """The mean over all runs, symbol by symbol, within 5.5 standard deviations by the exact variances."""
+    mechanism = FRAMES[name]
+    k = mechanism.inputs
+    p = np.full(k, 1 / k)
+    symbols = np.random.default_rng(SEED + 1).choice(k, size=RUNS * PEOPLE, p=p)
+    tally = mechanism.tally(mechanism.privatize(symbols, SeededWords(SEED + 1)))
+    off = np.abs(mechanism.unbiased(tally) - p) / np.sqrt(mechanism.variances(p, RUNS * PEOPLE))
+    assert off.max() < 5.5, (name, SEED + 1, off)

@@ -1,0 +1,129 @@
+"""The integers of groups that take cover in each other: every promise of their page, for shapes that chance draws."""
+
+from fractions import Fraction
+from math import exp
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from sfumato.errors import NothingToLearn
+from sfumato.mechanisms.group_levels import GroupLevels, GroupShape, group_levels
+from sfumato.randomness.odds import within_odds
+
+N = 1 << 64
+
+
+@st.composite
+def shapes(draw):
+    """One to five shapes with promises that a closed context can have: ε_in ≤ 2·ε_out, and something to gain."""
+    found = []
+    for _ in range(draw(st.integers(1, 5))):
+        outputs = draw(st.one_of(st.integers(1, 12), st.integers(1, 3000)))
+        raised = draw(st.integers(1, outputs - 1)) if outputs > 1 else 1
+        outward = Fraction(draw(st.integers(20, 800)), 100)
+        factor = draw(st.one_of(st.integers(10, 200), st.sampled_from([50, 100, 200])))
+        inside = outward * Fraction(factor, 100) if outputs > 1 else outward
+        found.append(GroupShape(outputs, raised, inside, outward, draw(st.sampled_from([1, 1, 2, 7, 1000]))))
+    assume(all(float(shape.gain) > 1e-3 for shape in found))
+    return found
+
+
+def beta(shapes):
+    """β by the formula, in floats."""
+    gains = []
+    for shape in shapes:
+        A, B, f = exp(shape.outward), exp(shape.outward - shape.inside), shape.raised / shape.outputs
+        gains.append(f * A + (1 - f) * B - 1)
+    return 1 / (1 + sum(shape.count / gain for shape, gain in zip(shapes, gains, strict=True))), gains
+
+
+def demand_whole(shapes, clear, levels, word_bits):
+    """The two equations and the two promises, in integers."""
+    covered = 0
+    for shape, level in zip(shapes, levels, strict=True):
+        b, r = shape.outputs, shape.raised
+        assert r * level.high + (b - r) * level.low - b * level.cover == clear
+        assert within_odds(level.high, level.cover, shape.outward)
+        assert level.high > level.low >= 0 < level.cover or b == 1
+        if b > r:
+            assert within_odds(level.high, level.low, shape.inside)
+            # A stranger's cover must not speak for the stranger, where a closed context permits it not to.
+            owed = [other.outward for other in shapes if other is not shape or other.count > 1]
+            assert all(within_odds(level.cover, level.low, e) for e in owed if shape.inside <= shape.outward + e)
+        covered += shape.count * b * level.cover
+    leftover = (1 << word_bits) - covered - clear
+    assert leftover >= 0 < clear
+    return leftover
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@given(shapes())
+def test_levels_add_up_keep_their_promises_and_waste_nothing(shapes):
+    clear, levels = group_levels(shapes, 64)
+    leftover = demand_whole(shapes, clear, levels, 64)
+    assert leftover < N >> 20
+    ideal, _ = beta(shapes)
+    assert clear <= ideal * N * (1 + 1e-9)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@given(shapes())
+def test_levels_are_the_formula_to_a_billionth(shapes):
+    """Cover and odds decide the risk; both are the ideal row's, relative to 1e-9, for all but vast frames."""
+    assume(sum(shape.count * shape.outputs for shape in shapes) < 10**5)
+    clear, levels = group_levels(shapes, 64)
+    ideal, gains = beta(shapes)
+    assert clear / N == pytest.approx(ideal, rel=1e-9)
+    for shape, gain, level in zip(shapes, gains, levels, strict=True):
+        cover = ideal / gain / shape.outputs
+        assert level.cover / N == pytest.approx(cover, rel=1e-9)
+        assert level.high / N == pytest.approx(cover * exp(shape.outward), rel=1e-9)
+        if shape.outputs > shape.raised:
+            assert level.low / N == pytest.approx(cover * exp(shape.outward - shape.inside), rel=1e-9)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@given(shapes(), st.integers(6, 20))
+def test_short_words_are_right_or_refused(shapes, word_bits):
+    try:
+        clear, levels = group_levels(shapes, word_bits)
+    except NothingToLearn as refusal:
+        assert f"{word_bits}-bit words" in str(refusal)
+    else:
+        demand_whole(shapes, clear, levels, word_bits)
+
+
+def test_words_that_are_too_short_are_refused():
+    shape = GroupShape(100, 27, Fraction(1), Fraction(2), 10)
+    assert group_levels([shape], 32)[0] > 0
+    for word_bits in (1, 4, 8):
+        with pytest.raises(NothingToLearn, match=f"{word_bits}-bit words cannot hold"):
+            group_levels([shape], word_bits)
+
+
+def test_a_promise_across_that_is_too_strong_is_refused():
+    """With f = 1/10, ε_in = 1.9 and ε_out = 1, a member would have less on its own range than a stranger."""
+    shape = GroupShape(10, 1, Fraction(19, 10), Fraction(1))
+    assert float(shape.gain) < 0
+    with pytest.raises(NothingToLearn, match="too strong"):
+        group_levels([shape], 64)
+
+
+def test_without_groups_everything_is_clear():
+    assert group_levels([], 20) == (1 << 20, [])
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1), Fraction(5)])
+def test_one_symbol_is_mangats(epsilon):
+    """A group of one report: clear with probability 1 − e^−ε, the largest that ε permits."""
+    clear, (level,) = group_levels([GroupShape(1, 1, epsilon, epsilon)], 64)
+    assert level == GroupLevels(clear + level.cover, level.cover, level.cover)
+    assert clear / N == pytest.approx(1 - exp(-epsilon), rel=1e-12)
+    assert not within_odds(level.high, level.cover - 1, epsilon)
+
+
+def test_equal_groups_are_counted_not_listed():
+    one = GroupShape(7, 3, Fraction(1), Fraction(2))
+    listed, counted = group_levels([one] * 5, 64), group_levels([GroupShape(7, 3, Fraction(1), Fraction(2), 5)], 64)
+    assert (listed[0], listed[1][0]) == (counted[0], counted[1][0])
