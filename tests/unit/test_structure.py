@@ -13,7 +13,10 @@ from examples_of import EXAMPLES
 from sfumato.codes import BestCode, CyclicDesign, HadamardCode, RandomizedCode
 from sfumato.contexts import ContextUnion
 from sfumato.errors import ContextMismatch, NoClosedForm, PrivacyViolation
+from sfumato.mechanisms import TableResponse
 from sfumato.mechanisms.group_levels import GroupLevels
+from sfumato.mechanisms.row_class import RowClass
+from sfumato.promises import structure
 from sfumato.promises.structure import RANDOM_ROWS, tightest_by_structure
 from sfumato.randomness.odds import within_odds
 
@@ -266,6 +269,38 @@ def test_a_forger_is_found_by_certify_at_size():
     honest.forge = changed(1, high=lambda high: high - 1)
     with pytest.raises(PrivacyViolation, match="not what the mechanism claims"):
         sf.certify(honest)
+
+
+class TwoLevelsInOneRange(TableResponse):
+    """Two symbols that answer in one range with levels of their own: true of each, but not of the two together."""
+
+    def row_classes(self):
+        alone, quarter = np.array([0]), 1 << 60
+        return (
+            RowClass(alone, alone, 4, 1, 7 * quarter, 3 * quarter, 0, 0, 0),
+            RowClass(alone + 1, alone, 4, 3, 5 * quarter, quarter, 0, 0, 0),
+        )
+
+
+def test_classes_that_share_a_range_are_refused():
+    """Each class has odds within 6 : 1; symbol 0 against symbol 1 has 7 : 1, which no single class shows."""
+    context, quarter = sf.Uniform(2, Fraction(179, 100)), 1 << 60  # e^1.79 = 5.99
+    mechanism = TwoLevelsInOneRange(context, [[n * quarter for n in row] for row in ([7, 3, 3, 3], [1, 5, 5, 5])])
+    with pytest.raises(PrivacyViolation):
+        sf.certify(mechanism)
+    with pytest.raises(PrivacyViolation, match="not what the mechanism claims"):
+        tightest_by_structure(mechanism, context, mechanism.row_classes())
+
+
+def test_a_claim_that_does_not_add_up_is_refused_even_if_nobody_looks_at_its_rows(monkeypatch):
+    context = sf.Tiers([0] + [1] * 40 + [2] * 5, [1, 2, inf])
+    mechanism = sf.GroupResponse(context, HadamardCode)
+    alone = next(number for number, claim in enumerate(mechanism.row_classes()) if 0 in claim.symbols)
+    forged = changed(alone, high=lambda high: high - 1)(list(mechanism.row_classes()))
+    monkeypatch.setattr(structure, "_rows_to_check", lambda inputs: np.arange(1, inputs))
+    tightest_by_structure(mechanism, context, mechanism.row_classes())
+    with pytest.raises(PrivacyViolation, match="not what the mechanism claims"):
+        tightest_by_structure(mechanism, context, tuple(forged))
 
 
 class FavoursOneMore(HadamardCode):

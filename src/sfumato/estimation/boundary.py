@@ -31,10 +31,10 @@ def bounds_beside_walls(
     """Two-sided bounds, turned into bounds that lie in [0, 1] and never lose their width.
 
     ``noisy_below`` says where estimates may fall below 0 although the share is 0, and ``noisy_above`` where above 1.
-    Elsewhere an estimate stays in [0, 1] by itself and its bounds are only cut.
+    Elsewhere an estimate stays in [0, 1] by itself, or nearly so, and its bounds are only cut.
     """
-    below = noisy_below & (estimates < 0.5)
-    above = noisy_above & (estimates >= 0.5)
+    below = (noisy_below | (high <= 0)) & (estimates < 0.5)
+    above = (noisy_above | (low >= 1)) & (estimates >= 0.5)
     low, high = low.copy(), high.copy()
     low[below], high[below] = _above_zero(estimates[below], low[below], high[below], tail)
     turned = _above_zero(1 - estimates[above], 1 - high[above], 1 - low[above], tail)

@@ -8,9 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+
 from sfumato.arrays import Floats
+from sfumato.estimation.pools import pooled
 from sfumato.mechanisms import Mechanism
-from sfumato.simplex import project_groups
+from sfumato.simplex import nearest_in_groups
 from sfumato.tally import Tally
 
 __all__ = ["Decoded", "Decoder", "Projection", "Unbiased"]
@@ -52,12 +55,17 @@ class Unbiased:
 class Projection:
     """The nearest distribution to the unbiased estimate, each block onto the share that was observed.
 
-    Euclidean projection on the simplex, also known as Norm-Sub; ``simplex.py`` has the formula.
+    Nearest in units of the symbols' own errors, those that the mechanism would make if its groups were even inside:
+    a symbol that is known well is moved less than one that is known badly. Where all symbols of a block are known
+    equally well, this is Euclidean projection on the simplex, also known as Norm-Sub; ``simplex.py`` has the formula.
     """
 
     name: str = "projection"
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
         """``p̂``, projected."""
-        groups, shares = mechanism.observed_shares(tally)
-        return Decoded(project_groups(mechanism.unbiased(tally), groups, shares))
+        observed, shares = mechanism.observed_shares(tally)
+        pools = pooled(mechanism, tally)
+        scales = pools.errors**2
+        scales = np.maximum(scales, 1e-12 * scales.max(initial=0.0)) if scales.any() else np.ones_like(scales)
+        return Decoded(nearest_in_groups(pools.unbiased, observed, shares, scales))

@@ -33,6 +33,7 @@ from sfumato.arrays import Floats, Symbols
 from sfumato.errors import InvalidContext
 from sfumato.estimation.decoder import Decoded, Projection
 from sfumato.mechanisms import Mechanism
+from sfumato.simplex import nearest_in_groups
 from sfumato.tally import Tally
 
 __all__ = ["Likelihood"]
@@ -180,19 +181,8 @@ class _Problem:
         return values if self.shares.size == 1 else values[self.group_of]
 
     def nearest(self, v: Floats, d: Floats) -> Floats:
-        """The allowed p with the least ``Σ_x (p_x − v_x)²/d_x``: ``max(v − θ_j d, 0)``, the θ_j fitting the shares.
-
-        Newton's method for θ, from below: what is negative for one θ stays so for all larger ones (Michelot 1986).
-        """
-        kept, left = np.ones(v.size, dtype=np.bool_), v.size
-        while True:
-            room = self.totals(d * kept)
-            theta = (self.totals(v * kept) - self.shares) / np.where(room > 0, room, 1.0)
-            p = v - self.by_symbol(theta) * d
-            kept &= p > 0
-            if (still := int(np.count_nonzero(kept))) == left:
-                return p * kept
-            left = still
+        """The allowed p with the least ``Σ_x (p_x − v_x)²/d_x``."""
+        return nearest_in_groups(v, self.group_of, self.shares, d)
 
 
 def _inner(problem: _Problem) -> _Point:

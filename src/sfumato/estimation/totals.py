@@ -42,8 +42,8 @@ def total_of(mechanism: Mechanism, tally: Tally, weights: Floats, level: float) 
     tail, scores = tail_of(level), mechanism.total_scores(weights)
     least, span = float(weights.min()), float(np.ptp(weights))
     estimate = float(f @ scores)
-    if np.ptp(scores) <= 1e-12 * np.abs(scores).max():  # the same whatever the reports say
-        return Total(estimate, 0.0, estimate, estimate, level)
+    if span == 0:  # all shares add up to 1, whatever the reports say
+        return Total(least, 0.0, least, least, level)
     if n == 1:  # one report has no spread to judge it by
         return Total(estimate, math.inf, least, least + span, level)
     error = math.sqrt(float(f @ (scores - estimate) ** 2) / (n - 1))
