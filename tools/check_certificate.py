@@ -15,7 +15,7 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
-from saved_promise import demand, groups, number, promise, size_of, u32
+from saved_promise import demand, demand_known, groups, number, promise, size_of, u32
 
 
 @functools.cache
@@ -66,11 +66,8 @@ def ranges(mechanism, of, outward):
     kind, codes, parts = mechanism["kind"], mechanism["codes"], []
     numbers = mechanism.get("code_of_block", mechanism.get("code_of_group", [0]))
     for symbols, n in zip(answering(mechanism, of, outward), numbers, strict=True):
-        levels = {
-            "cover": codes[n]["low"] if kind == "high-low" else 0,
-            **codes[n],
-            **mechanism.get("levels", codes)[n],
-        }
+        cover = codes[n]["low"] if kind == "high-low" else 0
+        levels = {"cover": cover, **codes[n], **mechanism.get("levels", codes)[n]}
         parts.append((symbols, codes[n], *(int(levels[name]) for name in ("high", "low", "cover"))))
     covered = sum(cover * code["outputs"] for _, code, _, _, cover in parts)
     total = 2 ** (mechanism.get("word_bits") or codes[0]["word_bits"])
@@ -111,7 +108,9 @@ def odds(mechanism, frame):
 def broken(context, mechanism, frame):
     """The first place where the promise is broken, or None; frame is the context that the mechanism was made for."""
     if mechanism["kind"] == "union":
-        demand(context == frame and len(frame["parts"]) == len(mechanism["parts"]), "a union for another context")
+        sizes = [size_of(part) for part in frame["parts"]]
+        fitting = sorted(u32(frame["block_of"])) == [j for j, size in enumerate(sizes) for _ in range(size)]
+        demand(fitting and context == frame and len(sizes) == len(mechanism["parts"]), "a union for another context")
         return next(filter(None, map(broken, frame["parts"], mechanism["parts"], frame["parts"])), None)
     E, between, symbols = promise(context), odds(mechanism, frame), range(size_of(context))
     if len(symbols) > 1000:
@@ -139,6 +138,7 @@ if __name__ == "__main__":
         saved = json.loads(Path(sys.argv[1]).read_bytes())
         saved = saved.get("promise", saved)
         demand(saved["format"] == 1, "a format that this checker does not know")
+        demand_known([saved["context"], saved["mechanism"], saved.get("mechanism_context")])
         verdict = broken(saved["context"], saved["mechanism"], saved.get("mechanism_context") or saved["context"])
     except (OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as problem:
         print(f"cannot be read: {problem!r}" if sys.argv[1:] else __doc__.splitlines()[0], file=sys.stderr)

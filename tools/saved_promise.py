@@ -7,6 +7,35 @@ import base64
 import struct
 from fractions import Fraction
 
+ROW = "high leftover low outputs points word_bits"
+FORMS = {  # the fields of each kind of record beside its kind, in alphabetical order; levels have no kind
+    "uniform": ["domain epsilon"],
+    "high-low": ["domain epsilon sensitive", "codes"],
+    "tiers": ["domain epsilons tier_of"],
+    "blocks": [f"{a}block_of domain {e}" for a in ("", "across ") for e in ("epsilon", "epsilons")]
+    + ["code_of_block codes"],
+    "metric": ["distances domain epsilon"],
+    "matrix": ["domain matrix"],
+    "sum": ["terms"],
+    "union": ["block_of domain parts", "parts"],
+    **{"range": ["size start"], "labels": ["labels other"], "h3": ["cells other"]},
+    "grid": ["east north other south step west"],
+    **{"plain": ["code_of_block codes"], "product": ["codes"]},
+    "groups": ["clear code_of_group codes levels word_bits"],
+    **{"table": ["rows word_bits"], "binary": ["rows word_bits"]},
+    **{"hadamard": [ROW], "randomized": [ROW], "clear": [ROW], "cyclic": [f"base base_blocks {ROW}"]},
+    "levels": ["cover high low"],
+}
+
+
+def demand_known(record):
+    """Refuse fields that a kind does not have: what is read past here, somebody else may read."""
+    if isinstance(record, dict):
+        fields = " ".join(sorted({*record} - {"kind"}))
+        demand(fields in FORMS[record.get("kind", "levels")], "a field that does not belong where it stands")
+    for value in record.values() if isinstance(record, dict) else record if isinstance(record, list) else ():
+        demand_known(value)
+
 
 def demand(condition, what):
     """Refuse to read on."""

@@ -68,5 +68,5 @@ def nearest_in_groups(vector: Floats, group_of: np.typing.NDArray[np.int64], tot
         kept &= p > 0
         still = int(np.count_nonzero(kept))
         if still == left:
-            return p * kept
+            return np.where(kept, p, 0.0)
         left = still

@@ -19,7 +19,7 @@ from sfumato.codes.singer import SingerDesign
 
 USUAL = ("0.25", "0.5", "1", "2", "3", "4")
 WORST = 1.045
-SAMPLE = (2, 3, 4, 5, 6, 7, 8, 10, 13, 15, 16, 20, 25, 31, 32, 33, 40, 50, 57, 64, 100)
+SAMPLE = (2, 3, 4, 5, 6, 7, 8, 10, 13, 15, 16, 20, 25, 31, 32, 33, 40, 50, 57, 64)
 
 
 def naive_bound(k, e):
@@ -70,7 +70,7 @@ def test_the_best_code_is_never_worse_than_hadamard_or_randomized_response(epsil
             assert best <= risk(k, epsilon, other) * (1 + 1e-9), (k, other)
 
 
-@pytest.mark.parametrize("k", [2, 3, 10, 33])
+@pytest.mark.parametrize("k", [2, 3, 10])
 def test_fewer_bits_never_lower_the_risk(k):
     for epsilon in ("0.5", "1", "3"):
         by_length = [risk(k, epsilon, BestCode(extra)) for extra in range(EXTRA_BITS, -1, -1)]

@@ -1,6 +1,8 @@
 """Estimates: two readings of one tally, intervals from the unbiased one, pictures from the other."""
 
 import math
+import sys
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,8 +11,9 @@ import pytest
 import sfumato as sf
 from sfumato.codes import HadamardCode, RandomizedCode
 from sfumato.contexts import Blocks, HighLow, PrivacyMatrix, Uniform
-from sfumato.errors import InvalidContext, NotEnoughReports, WrongSurvey
-from sfumato.estimation import Estimate, estimate
+from sfumato.errors import InvalidContext, MissingExtra, NotEnoughReports, WrongSurvey
+from sfumato.estimation import estimate
+from sfumato.estimation.decoder import Decoded
 from sfumato.mechanisms import BinaryResponse, BlockResponse, HighLowResponse, Mechanism, PlainResponse
 from sfumato.tally import Tally
 
@@ -137,41 +140,23 @@ def test_a_tally_that_is_exactly_the_channels_own_is_read_exactly(mechanism):
         assert found.frequencies.tolist() == pytest.approx(np.eye(mechanism.inputs)[x].tolist(), abs=1e-9)
 
 
-# --- intervals ------------------------------------------------------------------------------------------------------
-
-
-def _estimate(unbiased, errors, reports=100) -> Estimate:
-    unbiased = np.array(unbiased, dtype=np.float64)
-    return Estimate(list(range(unbiased.size)), unbiased, unbiased, np.array(errors, dtype=np.float64), reports, "x")
-
-
-@pytest.mark.parametrize(
-    ("level", "z"),
-    [(0.5, 0.6744897501960817), (0.9, 1.6448536269514722), (0.95, 1.959963984540054), (0.999, 3.290526731491926)],
-)
-def test_an_interval_reaches_the_normal_quantile_of_its_level(level, z):
-    low, high = _estimate([0.5, 0.4], [0.01, 0.02]).interval(level)
-    assert low.tolist() == pytest.approx([0.5 - z * 0.01, 0.4 - z * 0.02], abs=1e-12)
-    assert high.tolist() == pytest.approx([0.5 + z * 0.01, 0.4 + z * 0.02], abs=1e-12)
+# --- intervals (more in test_intervals.py) --------------------------------------------------------------------------
 
 
 def test_the_default_level_is_95_percent():
-    found = _estimate([0.5], [0.1])
+    found = estimate(MECHANISMS["plain"], _tally(MECHANISMS["plain"]))
     assert np.array_equal(found.interval(), found.interval(0.95))
+    assert np.array_equal(found.simultaneous_interval(), found.simultaneous_interval(0.95))
 
 
-def test_intervals_are_cut_to_what_a_frequency_can_be():
-    low, high = _estimate([-0.3, 0.05, 0.98, 1.7], [0.1, 0.1, 0.1, 0.1]).interval(0.95)
-    assert low[0] == low[1] == 0
-    assert high[2] == high[3] == 1
-    assert [high[0], 1 - low[3]] == pytest.approx([1.96 * 0.1] * 2, rel=1e-3)  # an estimate that cannot be has a width
-    assert (low < high).all()
-
-
-def test_a_higher_level_gives_a_wider_interval():
-    found = _estimate([0.3], [0.05])
-    widths = [float(np.ptp(found.interval(level))) for level in (0.1, 0.5, 0.9, 0.99, 0.9999)]
-    assert widths == sorted(set(widths))
+def test_an_estimate_below_nought_has_an_interval_with_a_width():
+    mechanism = PlainResponse(Uniform(["a", "b", "c"], 1.0))
+    found = estimate(mechanism, Tally([500, 0, 500, 500], mechanism.fingerprint))
+    low, high = found.interval()
+    below = found.unbiased < -5 * found.standard_errors
+    assert below.any()
+    assert (low[below] == 0).all()
+    assert ((high[below] > 0) & (high[below] < found.standard_errors[below])).all()
 
 
 def test_a_symbol_that_nobody_reports_has_an_interval_of_exact_width():
@@ -181,19 +166,6 @@ def test_a_symbol_that_nobody_reports_has_an_interval_of_exact_width():
     bound = 1 - 0.025 ** (1 / 100)
     assert low.tolist() == pytest.approx([1 - bound, 0])
     assert high.tolist() == pytest.approx([1, bound])
-
-
-@pytest.mark.parametrize("level", [1e-300, 1e-20, math.nextafter(1, 0)])
-@pytest.mark.parametrize("error", [0.0, 0.1, math.inf])
-def test_every_level_between_the_ends_is_answered(level, error):
-    low, high = _estimate([0.5], [error]).interval(level)
-    assert 0 <= low[0] <= 0.5 <= high[0] <= 1
-
-
-@pytest.mark.parametrize("level", [0, 1, -0.5, 1.5, 95, math.nan, math.inf, 0.0, 1.0])
-def test_a_level_that_is_no_probability_is_refused_and_told(level):
-    with pytest.raises(InvalidContext, match=r"between 0 and 1.*0\.95"):
-        _estimate([0.5], [0.1]).interval(level)
 
 
 # --- few reports ----------------------------------------------------------------------------------------------------
@@ -210,9 +182,10 @@ def test_no_reports_are_not_enough(mechanism, decoder):
 def test_one_report_has_infinite_errors_and_says_nothing_certain(mechanism):
     found = estimate(mechanism, mechanism.tally([0]))
     assert found.standard_errors.tolist() == [math.inf] * mechanism.inputs
-    low, high = found.interval(0.5)
-    assert low.tolist() == [0.0] * mechanism.inputs
-    assert high.tolist() == [1.0] * mechanism.inputs
+    if mechanism.inputs > 1:
+        for low, high in (found.interval(0.5), found.simultaneous_interval(0.5)):
+            assert low.tolist() == [0.0] * mechanism.inputs
+            assert high.tolist() == [1.0] * mechanism.inputs
     assert found.frequencies.sum() == pytest.approx(1.0, abs=1e-12)
 
 
@@ -224,11 +197,43 @@ def test_two_reports_have_finite_errors(mechanism):
 # --- what is refused ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["nonsense", "", "Projection", None, 3], ids=repr)
+@pytest.mark.parametrize("name", ["nonsense", "", "Projection"], ids=repr)
 def test_an_unknown_decoder_is_refused_with_the_known_ones(name):
     mechanism = MECHANISMS["plain"]
     with pytest.raises(InvalidContext, match="projection"):
         estimate(mechanism, mechanism.tally([0]), decoder=name)
+
+
+@pytest.mark.parametrize("decoder", [None, 3], ids=repr)
+def test_what_is_no_decoder_is_refused(decoder):
+    mechanism = MECHANISMS["plain"]
+    with pytest.raises(InvalidContext, match="a name or a decoder"):
+        estimate(mechanism, mechanism.tally([0]), decoder=decoder)
+
+
+@dataclass(frozen=True)
+class _Leaning:
+    """A decoder that says what its covariate says."""
+
+    covariate: object = None
+    name: str = "leaning"
+
+    def decode(self, mechanism, tally):
+        return Decoded(np.asarray(self.covariate, dtype=float), {"asked": True})
+
+
+def test_a_decoder_may_be_an_object_and_is_told_the_covariate():
+    mechanism = MECHANISMS["plain"]
+    found = estimate(mechanism, mechanism.tally([0, 1]), decoder=_Leaning(), covariate=[0.5, 0.25, 0.25])
+    assert found.frequencies.tolist() == [0.5, 0.25, 0.25]
+    assert found.decoder == "leaning"
+    assert found.details == {"asked": True}
+
+
+def test_a_covariate_that_nobody_uses_is_refused():
+    mechanism = MECHANISMS["plain"]
+    with pytest.raises(InvalidContext, match="'unbiased' uses no covariate"):
+        estimate(mechanism, mechanism.tally([0, 1]), decoder="unbiased", covariate=[1, 2, 3])
 
 
 @each_mechanism
@@ -244,9 +249,84 @@ def test_another_mechanisms_tally_is_refused(mechanism):
 
 def test_an_estimate_prints_as_a_table_of_labels():
     mechanism = MECHANISMS["high-low"]
-    lines = repr(estimate(mechanism, mechanism.tally([0, 1, 2, 3]))).splitlines()
-    assert "4 reports; frequency: projection" in lines[0]
+    lines = repr(estimate(mechanism, mechanism.tally([0, 1, 2, 3]), decoder="projection")).splitlines()
+    assert "4 reports; frequency: projection; low and high: 95 % interval of the unbiased estimate" in lines[0]
+    assert lines[0].split()[:5] == ["label", "frequency", "unbiased", "low", "high"]
     assert [line.split()[0] for line in lines[1:]] == ["park", "café", "clinic"]
+
+
+def test_a_printed_row_holds_both_readings_in_the_order_of_the_header():
+    mechanism = MECHANISMS["plain"]
+    found = estimate(mechanism, _tally(mechanism), decoder="projection")
+    low, high = found.interval()
+    for x, line in enumerate(repr(found).splitlines()[1:]):
+        figures = [found.frequencies[x], found.unbiased[x], low[x], high[x]]
+        assert line.split() == [found.labels[x], *(f"{value:.4f}" for value in figures)]
+
+
+def test_a_notebook_keeps_the_two_readings_apart():
+    context = Uniform([f"<{i}>" for i in range(30)], 1.0)
+    mechanism = PlainResponse(context)
+    found = estimate(mechanism, _tally(mechanism), decoder="projection")
+    page = found._repr_html_()
+    assert "decoded picture (projection)" in page
+    assert "unbiased, with 95 % interval" in page
+    assert "the 20 most frequent of 30" in page
+    assert page.count("<tr>") == 22
+    first = int(np.argmax(found.frequencies))
+    assert page.index(f"&lt;{first}&gt;") < page.index("<td>")
+    assert "<0>" not in page
+
+
+@each_mechanism
+def test_the_arrow_table_holds_every_column(mechanism):
+    found = estimate(mechanism, _tally(mechanism))
+    table = found.to_arrow(0.9)
+    low, high = found.interval(0.9)
+    columns = {
+        "label": list(found.labels),
+        "frequency": found.frequencies.tolist(),
+        "unbiased": found.unbiased.tolist(),
+        "standard_error": found.standard_errors.tolist(),
+        "low": low.tolist(),
+        "high": high.tolist(),
+    }
+    assert table.to_pydict() == columns
+    assert list(table.column_names) == list(columns)
+    said = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
+    assert said["decoder"] == found.decoder
+    assert said["level"] == "0.9"
+    assert said["reports"] == "500"
+    assert said["fingerprint"] == mechanism.fingerprint
+
+
+def test_labels_of_two_kinds_become_text_in_arrow():
+    mechanism = PlainResponse(Uniform(["a", 1], 1.0))
+    assert estimate(mechanism, mechanism.tally([0, 1])).to_arrow()["label"].to_pylist() == ["a", "1"]
+
+
+def test_pandas_and_polars_read_an_estimate():
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    found = estimate(MECHANISMS["high-low"], _tally(MECHANISMS["high-low"]))
+    frame = found.to_pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame["unbiased"].tolist() == found.unbiased.tolist()
+    assert polars.DataFrame(found)["low"].to_list() == found.interval()[0].tolist()
+
+
+def test_without_pandas_one_is_told_what_to_install(monkeypatch):
+    found = estimate(MECHANISMS["plain"], _tally(MECHANISMS["plain"]))
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtra, match="pip install pandas"):
+        found.to_pandas()
+
+
+def test_what_an_estimate_is_worked_out_from_is_no_part_of_its_face():
+    found = estimate(MECHANISMS["plain"], _tally(MECHANISMS["plain"]))
+    assert "Origin" not in repr(found)
+    other = replace(found, fingerprint="a survey")
+    assert other.fingerprint == "a survey"
+    assert np.array_equal(other.interval(), found.interval())
 
 
 def test_a_long_table_is_cut():

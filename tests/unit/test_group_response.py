@@ -1,4 +1,4 @@
-"""Group response: its risk in closed form, with the paper's high-low and Mangat's response as cases; and its records."""
+"""Group response: its risk in closed form, with the paper's high-low and Mangat's response as cases; its records."""
 
 import copy
 import math

@@ -285,7 +285,7 @@ def test_intervals_of_many_reports_are_the_normal_ones():
 
 
 def test_a_symbol_in_clear_has_the_interval_of_its_count():
-    mechanism = sf.HighLowResponse(sf.HighLow(["clinic", "park", "café"], ["clinic"], 1.0))
+    mechanism = sf.HighLowResponse(sf.HighLow(["clinic", "park", "café"], ["clinic"], 1.0), sf.RandomizedCode)
     tally = sf.Tally([900, 7, 93], mechanism.fingerprint)
     low, high = sf.estimate(mechanism, tally).interval(0.95)
     exact = binomtest(7, 1000).proportion_ci(0.95, method="exact")
@@ -296,7 +296,7 @@ def test_a_symbol_in_clear_has_the_interval_of_its_count():
 def test_a_rare_symbol_is_covered_where_randomised_response_is_nearly_clear():
     """Its scores are three: own report, the block's others, all else. Normal intervals cover it one time in two."""
     n, mechanism = 50_000, sf.BlockResponse(sf.Blocks(np.repeat([0, 1], 10), 8), sf.RandomizedCode)
-    p = np.concatenate([[0.5 / n, 2 / n], np.full(8, 0.06), np.full(10, 0.052 - 0.25 / n)])
+    p = np.concatenate([[0.5 / n, 2 / n], np.zeros(8), np.full(10, 0.1 - 0.25 / n)])
     A, q = mechanism.scores(), mechanism.forward(p)
     f = np.random.default_rng(3).multinomial(n, q / q.sum(), size=4000) / n
     bounds = score_moments(mechanism, f[0])

@@ -10,8 +10,8 @@ import sfumato as sf
 from sfumato.domains.partitions import grid_tiles
 from sfumato.errors import InvalidContext, NotEnoughReports, SfumatoError
 from sfumato.estimation.decoders import decoder_named
-from sfumato.planning.hardest import hardest_for_l2, hardest_for_tv, worst_symbol_variance, worst_total_variance
 from sfumato.estimation.histograms import drawn_histogram
+from sfumato.planning.hardest import hardest_for_l2, hardest_for_tv, worst_symbol_variance, worst_total_variance
 from sfumato.planning.plan import plan
 from sfumato.planning.predict import MEASURES, MOST_PEOPLE, Aim, DecodedForecast, UnbiasedForecast
 from sfumato.simulation import SeededWords

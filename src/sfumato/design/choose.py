@@ -51,12 +51,15 @@ def mechanism_for(
     if code != "best" and code not in CODES:
         raise InvalidContext(f"code must be one of best, {', '.join(CODES)}; found {code!r}.")
     wishes = _Wishes(code, max_bits, sensitive_share)
-    least = None
-    for mechanism in _candidates(context, wishes):
-        if max_bits is None or mechanism.bits <= max_bits:
-            return mechanism
-        least = mechanism.bits if least is None else min(least, mechanism.bits)
-    raise InvalidContext(f"max_bits must be at least {least} for this context; found {max_bits}.")
+    candidates = _candidates(context, wishes)
+    if max_bits is None:
+        return next(candidates)
+    made = list(candidates)
+    fitting = [mechanism for mechanism in made if mechanism.bits <= max_bits]
+    if not fitting:
+        least = min(mechanism.bits for mechanism in made)
+        raise InvalidContext(f"max_bits must be at least {least} for this context; found {max_bits}.")
+    return min(fitting, key=lambda mechanism: _risk(mechanism, sensitive_share))
 
 
 @dataclass(frozen=True)
@@ -119,15 +122,16 @@ def _high_low(context: HighLow, family: CodeFamily, wishes: _Wishes) -> Mechanis
     if isinstance(family, BestCode) and context.sensitive.size > 1 and isinstance(context.exact_inside, Fraction):
         fitted = frame_families(context.groups, family.extra_bits, wishes.sensitive_share)[0]
         candidates.append(HighLowResponse(context, fitted))
-    return min(candidates, key=lambda mechanism: _risk(mechanism, context, wishes.sensitive_share))
+    return min(candidates, key=lambda mechanism: _risk(mechanism, wishes.sensitive_share))
 
 
-def _risk(mechanism: Mechanism, context: HighLow, sensitive_share: float | None) -> float:
-    if sensitive_share is None or context.sensitive.size == context.size:
+def _risk(mechanism: Mechanism, sensitive_share: float | None) -> float:
+    context = mechanism.context
+    if sensitive_share is None or not isinstance(context, HighLow) or context.sensitive.size == context.size:
         return mechanism.worst_risk()
     p: Floats = np.full(context.size, (1 - sensitive_share) / (context.size - context.sensitive.size))
-    p[context.sensitive] = sensitive_share / context.sensitive.size
-    return mechanism.risk(p)
+    p[context.sensitive] = sensitive_share / max(context.sensitive.size, 1)
+    return mechanism.risk(p / p.sum())
 
 
 def _grouped(context: Tiers | Blocks, family: CodeFamily) -> Iterator[Mechanism]:

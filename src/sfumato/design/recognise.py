@@ -61,7 +61,10 @@ def _simplest_tiers(context: Tiers) -> Uniform | HighLow | Tiers:
 
 
 def _simplest_blocks(context: Blocks) -> Uniform | Blocks:
-    """Blocks that a report may show stay as they are; others are closed, and may then be uniform."""
+    """Blocks that a report may show stay as they are; others are closed, and may then be uniform.
+
+    A block whose symbols owe each other what they owe everybody is no block: its symbols stand by themselves.
+    """
     if context.exact_across == inf:
         return context
     closed, sizes = context.closure(), context.sizes.tolist()
@@ -69,9 +72,15 @@ def _simplest_blocks(context: Blocks) -> Uniform | Blocks:
     promised |= {context.exact_across} if len(sizes) > 1 else set()
     if len(promised) <= 1:
         return Uniform(context.domain, min(promised, default=inf))
-    if closed is context:
+    alone = [
+        epsilon == context.exact_across and size > 1 for epsilon, size in zip(closed.exact_epsilons, sizes, strict=True)
+    ]
+    if closed is context and not any(alone):
         return context
-    return Blocks(context.block_of, closed.exact_epsilons, across=context.exact_across, domain=context.domain)
+    block_of = np.where(np.array(alone)[context.block_of], len(sizes) + np.arange(context.size), context.block_of)
+    split, order = numbered_by_first(block_of)
+    epsilons = [closed.exact_epsilons[b] if b < len(sizes) else context.exact_across for b in order.tolist()]
+    return Blocks(split, epsilons, across=context.exact_across, domain=context.domain)
 
 
 def _simplest_union(context: ContextUnion) -> Blocks | ContextUnion:

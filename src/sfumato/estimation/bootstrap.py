@@ -5,8 +5,9 @@ again. Reports are drawn from ``q = Qᵀ p̂``, as if the picture p̂ were the t
 lie as far from p̂ as p̂ lies from the truth, in so far as the picture and the truth are equally hard to see.
 
 That is the limit of the method. A decoder that keeps noise (a projection with few reports per symbol) makes p̂ rougher
-than the truth, and one that smooths makes it smoother; the interval is then off to that extent. Intervals that hold
-whatever the truth is belong to the unbiased estimate.
+than the truth, and one that smooths makes it smoother. The mean error is then off by some 10 or 20 %, and the interval,
+which is narrow in large domains, misses: ``docs/uncertainty.md`` has figures. Intervals that hold whatever the truth is
+belong to the unbiased estimate.
 """
 
 import hashlib
@@ -31,8 +32,9 @@ class Bootstrap:
     """What repeating the survey in the picture's own world says of the decoded picture.
 
     ``errors`` are the total variation errors ``½ Σ|p̂* − p̂|`` of the runs, with their ``mean`` and an interval
-    ``low`` to ``high`` that holds a share ``level`` of them. ``standard_errors`` are those of the decoded
-    frequencies, ``biases`` how far the decoder moves them on average.
+    ``low`` to ``high`` that holds a share ``level`` of them: of the errors in that world, not of those that the real
+    truth allows. ``standard_errors`` are those of the decoded frequencies, ``biases`` how far the decoder moves them
+    on average.
     """
 
     runs: int

@@ -7,8 +7,8 @@ is nearest to the truth p, in squares weighted by 1/ω_x, has
     λ = Σ_x D_x (o_x − p_x)/ω_x / Σ_x D_x²/ω_x,    D = o − e,
 
 and putting B's unbiased estimate in the place of p leaves it right on average, with a known error. With ω_x about the
-size of ``|D_x|``, squares stand for absolute values, which is what total variation counts. Empirical Bayes stays as it
-is unless λ is significantly below 1.
+size of ``|D_x|``, squares stand for absolute values, which is what total variation counts. Empirical Bayes gives way
+by as much as λ is below 1 by more than its standard error.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from sfumato.tally import Tally
 
 __all__ = ["Auto", "halved"]
 
-_SIGNIFICANT = 2.0  # standard errors
+_DECIDED = 0.2  # a standard error of λ at which one split is enough
 _FLOOR = 0.1
 """Of the mean |D|: what keeps ω from 0. Fixed on simulated maps of towns, where .03 to 1 did nearly equally well."""
 _FEWEST = 2  # reports that can be split
@@ -52,9 +52,7 @@ class Auto:
         decoder = self._decoder(mechanism)
         decoded = decoder.decode(mechanism, tally)
         share, error = bayes_share(decoder, mechanism, tally)
-        if share >= 1 - _SIGNIFICANT * error:
-            share = 1.0
-        share = min(max(share, 0.0), 1.0)
+        share = min(max(share + error, 0.0), 1.0)
         details = {"chosen": decoder.name, "share": round(share, 4), **decoded.details}
         return Decoded(share * decoded.frequencies + (1 - share) * projected, details)
 
@@ -65,20 +63,27 @@ class Auto:
 
 
 def bayes_share(decoder: Decoder, mechanism: Mechanism, tally: Tally) -> tuple[float, float]:
-    """λ and its standard error, from one split of the reports."""
+    """λ and its standard error, from one split of the reports; if that leaves it open, each half judges the other."""
     a, b = halved(tally)
     if not (a.reports and b.reports):
         return 1.0, np.inf
+    share, error = _judged(decoder, mechanism, a, b)
+    if error <= _DECIDED:
+        return share, error
+    share2, error2 = _judged(decoder, mechanism, b, a)
+    return (share + share2) / 2, float(np.hypot(error, error2)) / 2
+
+
+def _judged(decoder: Decoder, mechanism: Mechanism, a: Tally, b: Tally) -> tuple[float, float]:
+    """λ of estimates from a, judged by b."""
     o = Projection().decode(mechanism, a).frequencies
-    e = decoder.decode(mechanism, a).frequencies
-    judge = mechanism.unbiased(b)
-    D = o - e
+    D = o - decoder.decode(mechanism, a).frequencies
+    if not np.abs(D).max() > 0:
+        return 1.0, np.inf
     noise = np.sqrt(np.maximum(mechanism.variances(o / o.sum(), b.reports), 0.0))
     omega = np.abs(D) + _FLOOR * float(np.abs(D).mean())
-    if not D.any():
-        return 1.0, np.inf
     weight = float((D**2 / omega).sum())
-    share = float((D * (o - judge) / omega).sum()) / weight
+    share = float((D * (o - mechanism.unbiased(b)) / omega).sum()) / weight
     return share, float(np.sqrt(((D * noise / omega) ** 2).sum())) / weight
 
 

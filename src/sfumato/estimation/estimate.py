@@ -212,7 +212,7 @@ class Estimate:
 
 
 def estimate(
-    mechanism: Mechanism, tally: Tally, *, decoder: str | Decoder = "projection", covariate: object = None
+    mechanism: Mechanism, tally: Tally, *, decoder: str | Decoder = "auto", covariate: object = None
 ) -> Estimate:
     """The distribution that a tally speaks for.
 

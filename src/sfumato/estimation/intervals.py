@@ -18,7 +18,7 @@ skewness are right, which is more than a normal interval has.
 
 w is the caution about a count being a whole number: w = 1 is the exact interval of Clopper and Pearson (1934), which
 never covers too rarely; w = ½ is Jeffreys' interval, which is right on average. We take w = 1 up to counts of 10 and
-``½ + 5/count`` above. For 95 % the coverage of small counts is then between 94.4 % and 99 %, and 95.0 % for large ones.
+``½ + 5/count`` above. At 95 % small counts are then covered 94.4 % of the time or more, large ones 95.0 %.
 
 Scores that were not seen would be missed: of a symbol that nobody reported all scores are equal. So the pair is taken
 from the reports and one imaginary report that speaks for the symbol as loudly as a report can (for the upper end), or

@@ -49,7 +49,8 @@ class GroupResponse(Mechanism):
     Guarantees: inside group j every log-ratio is at most ε_in, from j to anybody at most ε_out; every row sums to 1;
     a group of one symbol has one report. Needs ``ε_in ≤ ε_out + ε_out'`` for any two groups, which a closed
     context has. Cost per report: one word.
-    Error: close to the least possible where ε_in ≥ 1 (a few per cent over it), up to 1.8 times it for small ε.
+    Error: the least possible, or up to a third more, where ε_in ≥ 1; up to 1.8 times it for small ε, where
+    ``mechanism_for`` prefers other frames.
     Reference: Acharya et al. (2020), section 5.1 is the case of one group with ε_in = ε_out.
     Proof: docs/proofs/groups.md.
 
@@ -110,18 +111,26 @@ class GroupResponse(Mechanism):
             raise ContextMismatch(f"every one of the {len(owing)} groups needs a code, and every code its levels.")
         if any(sizes[g] > codes[kind].points for g, kind in enumerate(code_of_group)):
             raise ContextMismatch("a group has more symbols than its code has points.")
+        first_uses = list(dict.fromkeys(code_of_group))
+        if first_uses != list(range(len(codes))):
+            raise ContextMismatch(
+                "the codes of a group response must be numbered in the order of the groups that use them."
+            )
+        if clear < 1 or clear >> word_bits > 1 or any(not 0 <= level.cover < 1 << word_bits for level in levels):
+            raise ContextMismatch(f"the words of a group response must add up to 2^{word_bits}.")
         for code, level in zip(codes, levels, strict=True):
             b, r = code.outputs, code.raised
             if r * level.high + (b - r) * level.low != clear + b * level.cover or level.low >= level.high:
                 raise ContextMismatch(
                     "the levels of a group must put `clear` more words on its code than its cover does."
                 )
+        covered = sum(codes[kind].outputs * levels[kind].cover for kind in code_of_group)
+        if covered + clear > 1 << word_bits:
+            raise ContextMismatch(f"the words of a group response must add up to 2^{word_bits}.")
         made = cls.__new__(cls)
         made._families = [codes[kind].family for kind in code_of_group]
         made._shapes = _shapes(context.groups, owing, codes, code_of_group)
         made._frame(context, group_of, codes, levels, np.array(code_of_group, dtype=np.int64), clear, word_bits)
-        if min(made._leftover, made._clear - 1, *(level.cover for level in levels), 0) < 0:
-            raise ContextMismatch(f"the words of a group response must add up to 2^{word_bits}.")
         return made
 
     def _frame(

@@ -20,9 +20,9 @@ import numpy as np
 
 from sfumato.arrays import Floats
 from sfumato.estimation.decoders import decoder_named
+from sfumato.estimation.histograms import drawn_histogram
 from sfumato.mechanisms import Mechanism
 from sfumato.planning.hardest import hardest_for_l2, hardest_for_tv, worst_symbol_variance, worst_total_variance
-from sfumato.estimation.histograms import drawn_histogram
 from sfumato.tally import Tally
 
 __all__ = ["DECODED_MEASURES", "MEASURES", "MOST_PEOPLE", "Aim", "DecodedForecast", "Figures", "UnbiasedForecast"]

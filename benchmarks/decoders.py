@@ -1,0 +1,171 @@
+"""How far each decoder is from the truth, in total variation.
+
+    python benchmarks/decoders.py cells              80 cells: 4 shapes, 5 numbers of blocks, 4 crowds; k = 1000, ε = 1
+    python benchmarks/decoders.py cells --code best  the same with the best code instead of Hadamard's
+    python benchmarks/decoders.py grid --counts FILE check-ins on a grid of 125 × 350 cells (CSV: row, column, count)
+    python benchmarks/decoders.py grid               the same on a simulated map of towns
+    python benchmarks/decoders.py speed              seconds per decoder
+
+Tallies are drawn from the multinomial distribution of the reports: no people are simulated. The cells are printed
+twice, for two seeds of shuffled shapes and tallies; nothing in the decoders was fitted to either.
+"""
+
+import argparse
+import csv
+import gzip
+import sys
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+import sfumato as sf
+from sfumato.domains.partitions import grid_tiles
+from sfumato.estimation.decoders import decoder_named
+from sfumato.mechanisms import Mechanism
+from sfumato.simplex import project
+from sfumato.tally import Tally
+
+K = 1000
+BLOCKS = (1, 10, 20, 50, 100)
+CROWDS = (1_000, 8_000, 64_000, 512_000)
+PARTITIONS = (None, (5, 7), (25, 35), (25, 70))
+COMPARED = ("projection", "likelihood", "empirical-bayes", "auto")
+
+
+def total_variation(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.abs(a - b).sum() / 2)
+
+
+def drawn(mechanism: Mechanism, p: np.ndarray, n: int, rng: np.random.Generator) -> Tally:
+    q = np.maximum(mechanism.forward(p), 0)
+    return Tally(rng.multinomial(n, q / q.sum()), mechanism.fingerprint)
+
+
+def shapes(seed: int) -> dict[str, np.ndarray]:
+    rank = np.arange(K)
+    geometric, zipf = 0.95**rank, 1 / (rank + 1)
+    shuffled = np.random.default_rng(seed).permutation(geometric)
+    found = {"uniform": np.ones(K), "Geo(.95)": geometric, "Geo(.95) shuffled": shuffled, "Zipf(1)": zipf}
+    return {name: p / p.sum() for name, p in found.items()}
+
+
+def cells(code: str, runs: int, seed: int) -> Iterator[tuple[str, int, int, dict[str, float]]]:
+    rng = np.random.default_rng(seed)
+    for name, p in shapes(seed).items():
+        for m in BLOCKS:
+            context = sf.Uniform(K, 1) if m == 1 else sf.Blocks(np.arange(K) // (K // m), 1)
+            mechanism = sf.mechanism_for(context, code=code)
+            for n in CROWDS:
+                errors: dict[str, list[float]] = {}
+                for _ in range(runs):
+                    tally = drawn(mechanism, p, n, rng)
+                    found = {d: decoder_named(d).decode(mechanism, tally).frequencies for d in COMPARED}
+                    found["global projection"] = project(mechanism.unbiased(tally))
+                    for decoder, frequencies in found.items():
+                        errors.setdefault(decoder, []).append(total_variation(frequencies, p))
+                print(f"\r{name}, {m} blocks, {n} people    ", end="", file=sys.stderr, flush=True)
+                yield name, m, n, {decoder: float(np.mean(tv)) for decoder, tv in errors.items()}
+
+
+def print_cells(code: str, runs: int, seed: int) -> None:
+    rows = list(cells(code, runs, seed))
+    print(f"\n{code} code, {runs} runs per cell, seed {seed}: total variation over that of global projection")
+    print(f"{'decoder':<18} geometric mean   best   worst  (worst cell)")
+    for decoder in COMPARED:
+        ratios = np.array([row[3][decoder] / row[3]["global projection"] for row in rows])
+        worst = rows[int(ratios.argmax())]
+        mean = np.exp(np.log(ratios).mean())
+        where = f"({worst[0]}, {worst[1]} blocks, {worst[2]} people)"
+        print(f"{decoder:<18} {mean:14.3f} {ratios.min():6.3f} {ratios.max():7.3f}  {where}")
+
+
+def town_map(seed: int) -> np.ndarray:
+    """Towns of Zipf sizes, some wide and some sharp, on a thin background: a stand-in for a map of check-ins."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[:125, :350]
+    density = np.zeros(y.shape)
+    for rank in range(400):
+        centre, width = rng.uniform(0, 1, 2) * y.shape, rng.lognormal(0, 0.6)
+        town = np.exp(-0.5 * ((y - centre[0]) ** 2 + (x - centre[1]) ** 2) / width**2)
+        density += town / town.sum() / (rank + 1) * rng.lognormal(0, 0.8, y.shape)
+    background = rng.gamma(0.05, 1, y.shape)
+    density = 0.95 * density / density.sum() + 0.05 * background / background.sum()
+    counts = rng.poisson(density * 1e6)
+    return (counts / counts.sum()).ravel()
+
+
+def counted(path: str) -> tuple[np.ndarray, int]:
+    counts = np.zeros(125 * 350)
+    opener = gzip.open if path.endswith(".gz") else open
+    with opener(path, "rt", newline="") as lines:
+        for row in csv.DictReader(lines):
+            counts[int(row["row"]) * 350 + int(row["column"])] += int(row["count"])
+    return counts / counts.sum(), int(counts.sum())
+
+
+def print_grid(p: np.ndarray, n: int, epsilon: float, code: str, runs: int) -> None:
+    grid, rng = sf.GridDomain(25, 50, -130, -60, 0.2), np.random.default_rng(0)
+    print(f"\n{n} people on {grid.cells} cells, ε = {epsilon}, {code} code, {runs} runs: total variation (seconds)")
+    names = ("projection", "likelihood", "empirical-bayes", "spatial-bayes", "auto")
+    print(f"{'blocks':<9} {'global':>8} " + " ".join(f"{name:>16}" for name in names))
+    for tiles in PARTITIONS:
+        context = (
+            sf.Uniform(grid, epsilon) if tiles is None else sf.Blocks(grid_tiles(grid, *tiles), epsilon, domain=grid)
+        )
+        mechanism = sf.mechanism_for(context, code=code)
+        errors = np.zeros((runs, len(names) + 1))
+        seconds = np.zeros((runs, len(names)))
+        for run in range(runs):
+            tally = drawn(mechanism, p, n, rng)
+            errors[run, 0] = total_variation(project(mechanism.unbiased(tally)), p)
+            for i, name in enumerate(names):
+                start = time.perf_counter()
+                errors[run, i + 1] = total_variation(decoder_named(name).decode(mechanism, tally).frequencies, p)
+                seconds[run, i] = time.perf_counter() - start
+        figures = [f"{tv:8.4f} ({s:.2f})" for tv, s in zip(errors.mean(axis=0)[1:], seconds.mean(axis=0), strict=True)]
+        print(
+            f"{'LDP' if tiles is None else tiles!s:<9} {errors[:, 0].mean():8.4f} "
+            + " ".join(f"{f:>16}" for f in figures)
+        )
+
+
+def print_speed() -> None:
+    rng = np.random.default_rng(0)
+    print(
+        f"\n{'symbols':>9} "
+        + " ".join(f"{name:>16}" for name in COMPARED)
+        + "   seconds, plain best code, 4 million people"
+    )
+    for k in (1_000, 43_750, 1_000_000):
+        p = rng.pareto(1.2, k)
+        mechanism = sf.mechanism_for(sf.Uniform(k, 1), code="hadamard" if k > 100_000 else "best")
+        tally = drawn(mechanism, p / p.sum(), 4_000_000, rng)
+        taken = []
+        for name in COMPARED:
+            start = time.perf_counter()
+            decoder_named(name).decode(mechanism, tally)
+            taken.append(time.perf_counter() - start)
+        print(f"{k:9d} " + " ".join(f"{s:16.2f}" for s in taken), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", choices=("cells", "grid", "speed"))
+    parser.add_argument("--code", choices=("hadamard", "best"))
+    parser.add_argument("--counts", help="CSV with columns row, column, count")
+    parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--runs", type=int, default=4)
+    asked = parser.parse_args()
+    if asked.table == "cells":
+        for seed in (2, 3):
+            print_cells(asked.code or "hadamard", asked.runs, seed)
+    elif asked.table == "grid":
+        p, n = (town_map(1), 1_000_000) if asked.counts is None else counted(asked.counts)
+        print_grid(p, n, asked.epsilon, asked.code or "best", asked.runs)
+    else:
+        print_speed()
+
+
+if __name__ == "__main__":
+    main()
