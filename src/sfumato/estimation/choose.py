@@ -12,6 +12,7 @@ by as much as λ is below 1 by more than its standard error.
 """
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,7 +28,7 @@ from sfumato.tally import Tally
 
 __all__ = ["Auto", "halved"]
 
-_DECIDED = 0.2  # a standard error of λ at which one split is enough
+_DECIDED = 0.3  # a standard error of λ at which one split is enough
 _FLOOR = 0.1
 """Of the mean |D|: what keeps ω from 0. Fixed on simulated maps of towns, where .03 to 1 did nearly equally well."""
 _FEWEST = 2  # reports that can be split
@@ -51,7 +52,7 @@ class Auto:
             return Decoded(projected, {"chosen": "projection"})
         decoder = self._decoder(mechanism)
         decoded = decoder.decode(mechanism, tally)
-        share, error = bayes_share(decoder, mechanism, tally)
+        share, error = bayes_share(_as_chosen(decoder, decoded), mechanism, tally)
         share = min(max(share + error, 0.0), 1.0)
         details = {"chosen": decoder.name, "share": round(share, 4), **decoded.details}
         return Decoded(share * decoded.frequencies + (1 - share) * projected, details)
@@ -60,6 +61,15 @@ class Auto:
         if self.covariate is None and has_neighbours(mechanism.context.domain):
             return SpatialBayes()
         return EmpiricalBayes(self.covariate)
+
+
+def _as_chosen(decoder: Decoder, decoded: Decoded) -> Decoder:
+    """What is judged: the neighbourhoods that all reports chose, not all that half of them might choose among."""
+    widths = decoded.details.get("widths")
+    if not isinstance(decoder, SpatialBayes) or not isinstance(widths, Mapping):
+        return decoder
+    chosen = tuple(width for width in widths if width > 0)
+    return SpatialBayes(chosen) if chosen else EmpiricalBayes()
 
 
 def bayes_share(decoder: Decoder, mechanism: Mechanism, tally: Tally) -> tuple[float, float]:

@@ -21,7 +21,7 @@ from sfumato.errors import InvalidContext
 from sfumato.estimation.decoder import Decoded
 from sfumato.estimation.pools import Pools, pooled
 from sfumato.estimation.prior import Prior, fitted_prior, quantiles
-from sfumato.estimation.strata import predicted_by_neighbours, strata_of
+from sfumato.estimation.strata import WIDTHS, predicted_by_neighbours, strata_of
 from sfumato.mechanisms import Mechanism
 from sfumato.simplex import project_groups
 from sfumato.tally import Tally
@@ -71,6 +71,7 @@ class SpatialBayes:
     tally decides: models are averaged by their evidence.
     """
 
+    widths: tuple[float, ...] = WIDTHS
     name: ClassVar[str] = "spatial-bayes"
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
@@ -80,7 +81,8 @@ class SpatialBayes:
         plain = _model(pools, everybody, 0)
         shares = np.zeros(mechanism.inputs)
         shares[pools.pooled] = plain.means(pools) * pools.means[pools.pooled]
-        models = {width: _model(pools, strata_of(x), 0) for width, x in predicted_by_neighbours(domain, pools, shares)}
+        predictions = predicted_by_neighbours(domain, pools, shares, self.widths)
+        models = {width: _model(pools, strata_of(predicted), 0) for width, predicted in predictions}
         weights = _weights({0.0: plain, **models})
         if 0.0 in weights:  # a prior for everybody is bagged; strata are averaged over widths instead
             models[0.0] = _model(pools, everybody, EmpiricalBayes.bags)

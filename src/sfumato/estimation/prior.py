@@ -30,7 +30,7 @@ _ERROR_STEP = 0.2  # relative width of classes of s
 _OUTLIER = 1e-8  # what an observation that fits no value of the grid still weighs
 _PENALTY = 1e3  # on the squared distance of the mean from where it must be
 _STEPS = 40
-_TOLERANCE = 1e-6  # of the log-likelihood per observation
+_TOLERANCE = 1e-5  # of the log-likelihood per observation
 _CHUNK = 1 << 15  # rows of a posterior that are held at once
 _KEY = hashlib.sha256(b"sfumato/estimation/prior").digest()
 

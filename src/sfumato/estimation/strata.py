@@ -1,6 +1,6 @@
 """Strata: symbols that a public number, or their neighbours, suggest to be alike."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +10,11 @@ from sfumato.domains import Domain, GridDomain, H3Domain
 from sfumato.errors import ContextMismatch
 from sfumato.estimation.pools import Pools
 
-__all__ = ["has_neighbours", "predicted_by_neighbours", "strata_of"]
+__all__ = ["WIDTHS", "has_neighbours", "predicted_by_neighbours", "strata_of"]
 
-_WIDTHS = (0.7, 1.4, 2.8)  # of neighbourhoods, in cells; the tally chooses among them
+WIDTHS = (0.7, 1.4, 2.8)
+"""Of neighbourhoods, in cells: the tally chooses among them."""
+
 _SMALLEST_STRATUM = 500  # symbols: fewer cannot tell what a prior looks like
 _MOST_STRATA = 12
 
@@ -33,16 +35,18 @@ def has_neighbours(domain: Domain) -> bool:
     return isinstance(domain, GridDomain | H3Domain)
 
 
-def predicted_by_neighbours(domain: Domain, pools: Pools, shares: Floats) -> Iterator[tuple[float, Floats]]:
+def predicted_by_neighbours(
+    domain: Domain, pools: Pools, shares: Floats, widths: Sequence[float]
+) -> Iterator[tuple[float, Floats]]:
     """For each width of neighbourhood, what the neighbours of a pooled symbol say of it, in units of its group's mean.
 
     ``Σ_{x2 ≠ x} K(x, x2) share_x2 / Σ_{x2 ≠ x} K(x, x2)`` with a Gaussian K: a cell's own share has no part in it.
     """
     smoothed: Iterator[tuple[float, Floats]]
     if isinstance(domain, GridDomain):
-        smoothed = ((width, _on_grid(domain, shares, pools.pooled, width)) for width in _WIDTHS)
+        smoothed = ((width, _on_grid(domain, shares, pools.pooled, width)) for width in widths)
     elif isinstance(domain, H3Domain):
-        smoothed = _on_cells(domain, shares, pools.pooled)
+        smoothed = _on_cells(domain, shares, pools.pooled, widths)
     else:
         raise ContextMismatch(
             "this domain has no neighbours; use the empirical-bayes decoder, perhaps with a covariate."
@@ -66,7 +70,9 @@ def _on_grid(domain: GridDomain, values: Floats, used: Booleans, width: float) -
     return predicted
 
 
-def _on_cells(domain: H3Domain, values: Floats, used: Booleans) -> Iterator[tuple[float, Floats]]:
+def _on_cells(
+    domain: H3Domain, values: Floats, used: Booleans, widths: Sequence[float]
+) -> Iterator[tuple[float, Floats]]:
     """H3 cells have no rows and columns: neighbours are those within a few cells' distance on the sphere."""
     from scipy.sparse import csr_matrix
     from scipy.spatial import cKDTree
@@ -79,7 +85,7 @@ def _on_cells(domain: H3Domain, values: Floats, used: Booleans) -> Iterator[tupl
     nearest = np.asarray(tree.query(points, k=min(2, len(points)))[0]).reshape(len(points), -1)
     spacing = float(np.median(nearest[:, -1])) or 1.0
     mask = used[: len(points)].astype(np.float64)
-    for width in _WIDTHS:
+    for width in widths:
         radius = 2.5 * width * spacing
         if len(points) * np.pi * (2.5 * width) ** 2 > 3e7:  # more pairs than are worth holding
             break
