@@ -8,29 +8,12 @@ or `low` words, and every other row `cover`; leftover words are on a report that
 report are at most high/low for two symbols of one range, and high/cover or cover/low for symbols of two ranges.
 """
 
-import functools
 import itertools
 import json
 import sys
-from fractions import Fraction
 from pathlib import Path
 
-from saved_promise import demand, demand_known, groups, number, promise, size_of, u32
-
-
-@functools.cache
-def exceeds(a, b, eps):
-    """Whether a > e^eps * b, exactly: e^eps is bounded by more and more of its Taylor series until that decides."""
-    if eps is None or a <= b or b == 0 or eps == 0:
-        return eps is not None and a > b
-    partial = term = Fraction(1)
-    for i in itertools.count(1):
-        term = term * eps / i
-        partial += term
-        if a <= partial * b:
-            return False
-        if 2 * eps <= i + 1 and a > (partial + term) * b:  # terms halve from here on: the rest is at most one term
-            return True
+from saved_promise import demand, demand_known, exceeds, groups, number, promise, ranks, size_of, u32
 
 
 def raised(code):
@@ -76,6 +59,7 @@ def ranges(mechanism, of, outward):
         leftover = total - (r * high + (K - r) * low) - (covered - cover * K)
         stated = total - covered - int(mechanism["clear"]) if kind == "groups" else int(code["leftover"])
         demand(leftover == stated >= 0 and high >= low >= 0 and cover >= 0, "words do not add up")
+        demand(int(mechanism.get("clear", 1)) > 0, "an own report without words")
         demand(len(symbols) <= code["points"], "more symbols than points")
     return {x: (i, *levels) for i, (symbols, _, *levels) in enumerate(parts) for x in symbols}
 
@@ -89,6 +73,10 @@ def odds(mechanism, frame):
         demand(shapes == {(len(table[0]), 2 ** mechanism["word_bits"], True)}, "rows that are no channel")
         demand(len(table) == size_of(frame), "every symbol needs a row")
         return lambda x, x2: set(zip(table[x], table[x2], strict=True))
+    if kind == "union":  # a report shows the block
+        (block, rank), pairs = ranks(frame), zip(mechanism["parts"], frame["parts"], strict=True)
+        inside = [odds(part, its_frame) for part, its_frame in pairs]
+        return lambda x, x2: inside[block[x]](rank[x], rank[x2]) if block[x] == block[x2] else {(1, 0)}
     (of, _, outward), plain = groups(frame), {"kind": "plain"}
     if kind == "product":  # two answers, about the block and about the symbol: odds multiply
         answers = zip(([*{*of}], of), mechanism["codes"], strict=True)
@@ -107,11 +95,9 @@ def odds(mechanism, frame):
 
 def broken(context, mechanism, frame):
     """The first place where the promise is broken, or None; frame is the context that the mechanism was made for."""
-    if mechanism["kind"] == "union":
-        sizes = [size_of(part) for part in frame["parts"]]
-        fitting = sorted(u32(frame["block_of"])) == [j for j, size in enumerate(sizes) for _ in range(size)]
-        demand(fitting and context == frame and len(sizes) == len(mechanism["parts"]), "a union for another context")
-        return next(filter(None, map(broken, frame["parts"], mechanism["parts"], frame["parts"])), None)
+    if mechanism["kind"] == context["kind"] == "union" and ranks(context) == ranks(frame):
+        parts = zip(context["parts"], mechanism["parts"], frame["parts"], strict=True)
+        return next(filter(None, itertools.starmap(broken, parts)), None)
     E, between, symbols = promise(context), odds(mechanism, frame), range(size_of(context))
     if len(symbols) > 1000:
         symbols = few_of_each_kind(context, frame, between)
@@ -122,7 +108,7 @@ def broken(context, mechanism, frame):
 
 
 def few_of_each_kind(context, frame, between):
-    """Two symbols of two groups of each kind stand for all, where the mechanism was made for these very groups."""
+    """Two symbols of the two largest groups of each kind stand for all, if the mechanism was made for these groups."""
     of, inside, outward = groups(context)
     stronger = frame["kind"] == "uniform" and all(e is None or e >= number(frame["epsilon"]) for e in inside + outward)
     demand(context == frame or stronger, "too large for this context")
@@ -130,7 +116,8 @@ def few_of_each_kind(context, frame, between):
     for x, g in enumerate(of):
         kind = (inside[g], outward[g], *sorted(between(x, -1)), *sorted(between(-1, x)))
         kinds.setdefault(kind, {}).setdefault(g, []).append(x)
-    return [x for alike in kinds.values() for members in list(alike.values())[:2] for x in members[:2]]
+    largest = (sorted(alike.values(), key=len)[-2:] for alike in kinds.values())
+    return [x for both in largest for members in both for x in members[:2]]
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ Standard library only, no code shared with the package. None stands for an infin
 """
 
 import base64
+import functools
+import itertools
 import struct
 from fractions import Fraction
 
@@ -81,6 +83,16 @@ def groups(context):
     return found
 
 
+def ranks(union):
+    """The block of each symbol of a union, and its number there; every block must be as large as its part."""
+    block, seen, rank = u32(union["block_of"]), [0] * len(union["parts"]), []
+    for j in block:
+        rank.append(seen[j])
+        seen[j] += 1
+    demand(seen == [size_of(part) for part in union["parts"]], "every part needs its symbols")
+    return block, rank
+
+
 def promise(context):
     """E as a function of two different symbols."""
     kind = context["kind"]
@@ -88,9 +100,7 @@ def promise(context):
         terms = [promise(term) for term in context["terms"]]
         return lambda x, x2: None if None in [E(x, x2) for E in terms] else sum(E(x, x2) for E in terms)
     if kind == "union":
-        block, rank = u32(context["block_of"]), []
-        for x, j in enumerate(block):
-            rank.append(block[:x].count(j))
+        block, rank = ranks(context)
         parts = [promise(part) for part in context["parts"]]
         return lambda x, x2: parts[block[x]](rank[x], rank[x2]) if block[x] == block[x2] else None
     if kind in ("matrix", "metric"):
@@ -99,3 +109,18 @@ def promise(context):
         return lambda x, x2: 0 if table[x][x2] == 0 else None if None in (eps, table[x][x2]) else eps * table[x][x2]
     of, inside, outward = groups(context)
     return lambda x, x2: inside[of[x]] if of[x] == of[x2] else outward[of[x]]
+
+
+@functools.cache
+def exceeds(a, b, eps):
+    """Whether a > e^eps * b, exactly: e^eps is bounded by more and more of its Taylor series until that decides."""
+    if eps is None or a <= b or b == 0 or eps == 0:
+        return eps is not None and a > b
+    partial = term = Fraction(1)
+    for i in itertools.count(1):
+        term = term * eps / i
+        partial += term
+        if a <= partial * b:
+            return False
+        if 2 * eps <= i + 1 and a > (partial + term) * b:  # terms halve from here on: the rest is at most one term
+            return True

@@ -22,6 +22,7 @@ from sfumato.codes.cyclic import CyclicDesign
 from sfumato.codes.randomized import RandomizedCode
 from sfumato.codes.search import block_counts, flatness, searched_blocks, wanted_sizes, yebarg_risk
 from sfumato.codes.singer import SingerDesign, singer_designs, singer_set
+from sfumato.errors import NothingToLearn
 from sfumato.randomness.odds import Epsilon
 
 __all__ = ["BestCode", "Candidate", "best_candidate", "cyclic_risk", "searched_designs", "singer_risk"]
@@ -79,6 +80,8 @@ def best_candidate(points: int, epsilon: Fraction, outputs: int) -> Candidate:
     <class 'sfumato.codes.randomized.RandomizedCode'>
     """
     k, e = points, exp(epsilon)
+    if e == 1:
+        raise NothingToLearn(f"ε = {float(epsilon):g} cannot be told from 0 in floats. Use a larger ε.")
     sizes = wanted_sizes(k, float(epsilon))
     bound = yebarg_risk(k, sizes[0], e)
     best = Candidate(RandomizedCode, yebarg_risk(k, 1, e) / bound, k)

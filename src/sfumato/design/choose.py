@@ -30,13 +30,16 @@ __all__ = ["CODES", "mechanism_for"]
 CODES: Mapping[str, CodeFamily] = {"hadamard": HadamardCode, "cyclic": BestCode(), "randomized": RandomizedCode}
 """The codes by name."""
 
+_SMALLEST = 1e-15  # e^ε of a smaller ε is 1 in floats
 _LARGEST_PRODUCT = 2**20  # entries of a product response, so that it is built and certified within a second
 
 
 def mechanism_for(
     context: Context, *, code: str = "best", max_bits: int | None = None, sensitive_share: float | None = None
 ) -> Mechanism:
-    """A mechanism that keeps ``context``, from the closed forms: deterministic, in about a second at most.
+    """A mechanism that keeps ``context``, from the closed forms: deterministic, and quick.
+
+    About a second for up to some hundred thousand symbols and a few kinds of groups.
 
     Two symbols get the universally optimal binary response, whatever the matrix, unless a code is named. Uniform,
     high-low, tiered and block contexts, unions, and matrices that promise the same, get their frame around the
@@ -51,10 +54,12 @@ def mechanism_for(
     if code != "best" and code not in CODES:
         raise InvalidContext(f"code must be one of best, {', '.join(CODES)}; found {code!r}.")
     wishes = _Wishes(code, max_bits, sensitive_share)
+    wishes.demand_possible(context)
     candidates = _candidates(context, wishes)
-    if max_bits is None:
-        return next(candidates)
-    made = list(candidates)
+    richest = next(candidates)
+    if max_bits is None or richest.bits <= max_bits:
+        return richest
+    made = [richest, *candidates]
     fitting = [mechanism for mechanism in made if mechanism.bits <= max_bits]
     if not fitting:
         least = min(mechanism.bits for mechanism in made)
@@ -69,6 +74,18 @@ class _Wishes:
     code: str
     max_bits: int | None
     sensitive_share: float | None
+
+    def demand_possible(self, context: Context) -> None:
+        """Refuse wishes that mean nothing."""
+        bits, share = self.max_bits, self.sensitive_share
+        if bits is not None and (isinstance(bits, bool) or not isinstance(bits, int) or bits < 0):
+            raise InvalidContext(f"max_bits must be a whole number of bits; found {bits!r}.")
+        if share is not None and not (isinstance(share, int | float) and 0 <= share <= 1):
+            raise InvalidContext(f"sensitive_share must lie between 0 and 1; found {share!r}.")
+        if 0 < context.exact_smallest < _SMALLEST:
+            raise NothingToLearn(
+                f"ε = {float(context.exact_smallest):g} cannot be told from 0 in floats. Use a larger ε."
+            )
 
     @property
     def fitted(self) -> bool:
@@ -104,7 +121,7 @@ def _framed(context: Structured, family: CodeFamily, wishes: _Wishes) -> Mechani
         return _high_low(context, family, wishes)
     found = list(_grouped(context, family))
     fitting = [each for each in found if wishes.max_bits is None or each.bits <= wishes.max_bits]
-    return min(fitting or found, key=lambda mechanism: mechanism.worst_risk())
+    return min(fitting or found, key=lambda mechanism: _risk(mechanism, None))
 
 
 def _union(context: ContextUnion, family: CodeFamily, wishes: _Wishes) -> Mechanism:
@@ -128,7 +145,8 @@ def _high_low(context: HighLow, family: CodeFamily, wishes: _Wishes) -> Mechanis
 def _risk(mechanism: Mechanism, sensitive_share: float | None) -> float:
     context = mechanism.context
     if sensitive_share is None or not isinstance(context, HighLow) or context.sensitive.size == context.size:
-        return mechanism.worst_risk()
+        # Rounded, so that the last digits of a transform never choose between frames that are equally good.
+        return float(f"{mechanism.worst_risk():.9g}")
     p: Floats = np.full(context.size, (1 - sensitive_share) / (context.size - context.sensitive.size))
     p[context.sensitive] = sensitive_share / max(context.sensitive.size, 1)
     return mechanism.risk(p / p.sum())

@@ -122,7 +122,7 @@ def _realised(
     searched: tuple[float, CodeFamily] | None = None
     if kind.size <= _LARGEST_SEARCHED:
         for design, F in searched_designs(kind.size, [sizes[kind]], outputs):
-            searched = min(searched or (2.0, design), (F, design), key=lambda found: found[0])
+            searched = min(searched or (F, design), (F, design), key=lambda found: found[0])
             if F <= _FLAT_ENOUGH:
                 break
     if searched is not None and (singer is None or searched[0] * weigh(flat) <= singer[0]):

@@ -11,7 +11,7 @@ from sfumato.contexts.exact import ExactMatrix
 from sfumato.contexts.groups import numbered_by_first
 from sfumato.domains import Domain, IntegerDomain
 from sfumato.errors import NoClosedForm, NothingToLearn
-from sfumato.randomness.odds import Epsilon
+from sfumato.randomness.odds import LARGEST_EPSILON, Epsilon
 
 __all__ = ["Structured", "recognise"]
 
@@ -79,7 +79,11 @@ def _simplest_blocks(context: Blocks) -> Uniform | Blocks:
         return context
     block_of = np.where(np.array(alone)[context.block_of], len(sizes) + np.arange(context.size), context.block_of)
     split, order = numbered_by_first(block_of)
-    epsilons = [closed.exact_epsilons[b] if b < len(sizes) else context.exact_across for b in order.tolist()]
+    # A detour may be longer than any ε that a context may promise; then what was typed stays.
+    kept = [
+        c if c <= LARGEST_EPSILON else e for c, e in zip(closed.exact_epsilons, context.exact_epsilons, strict=True)
+    ]
+    epsilons = [kept[b] if b < len(sizes) else context.exact_across for b in order.tolist()]
     return Blocks(split, epsilons, across=context.exact_across, domain=context.domain)
 
 

@@ -79,7 +79,7 @@ class BlockResponse(Mechanism):
         self.outputs = demand_outputs(int(self._offsets[-1]))
         self._point = rank.astype(np.uint64)
         self._first_output = self._offsets[block_of].astype(np.uint64)
-        self._code_of = self._code_of_block[block_of].astype(np.uint16)
+        self._code_of = self._code_of_block[block_of].astype(np.min_scalar_type(len(self._codes)))
 
     def record(self) -> Json:
         """The integers of the channel as plain data."""

@@ -1,5 +1,6 @@
 """Group response: groups of symbols that take cover in each other's reports, and symbols that owe nothing."""
 
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -109,8 +110,9 @@ class GroupResponse(Mechanism):
         sizes = context.groups.sizes[owing]
         if len(code_of_group) != len(owing) or len(levels) != len(codes):
             raise ContextMismatch(f"every one of the {len(owing)} groups needs a code, and every code its levels.")
-        if any(sizes[g] > codes[kind].points for g, kind in enumerate(code_of_group)):
-            raise ContextMismatch("a group has more symbols than its code has points.")
+        for g, kind in enumerate(code_of_group):
+            if sizes[g] > codes[kind].points or (sizes[g] < codes[kind].points and not codes[kind].balanced):
+                raise ContextMismatch("a code does not fit the number of symbols of a group that uses it.")
         first_uses = list(dict.fromkeys(code_of_group))
         if first_uses != list(range(len(codes))):
             raise ContextMismatch(
@@ -125,7 +127,7 @@ class GroupResponse(Mechanism):
                     "the levels of a group must put `clear` more words on its code than its cover does."
                 )
         covered = sum(codes[kind].outputs * levels[kind].cover for kind in code_of_group)
-        if covered + clear > 1 << word_bits:
+        if covered + clear > 1 << word_bits or (not codes and clear != 1 << word_bits):
             raise ContextMismatch(f"the words of a group response must add up to 2^{word_bits}.")
         made = cls.__new__(cls)
         made._families = [codes[kind].family for kind in code_of_group]
@@ -464,12 +466,12 @@ class _Part:
 def _owing(groups: Groups) -> tuple[list[int], Symbols]:
     """The groups that owe a promise to anybody, and each symbol's place among them (−1: owes nothing)."""
     owing = [g for g, outward in enumerate(groups.outward) if isinstance(outward, Fraction)]
-    if len(groups.outward) > 1 and any(
-        isinstance(groups.inside[g], Fraction) and groups.sizes[g] > 1
-        for g in range(len(groups.outward))
-        if g not in set(owing)
-    ):
-        raise ContextMismatch("a group that shows itself but hides its symbols is a block: use Blocks.of.")
+    shown = set(range(len(groups.outward))) - set(owing)
+    if any(isinstance(groups.inside[g], Fraction) and groups.sizes[g] > 1 for g in shown):
+        raise ContextMismatch(
+            "a group response hides groups from each other; a group that shows itself but hides its symbols is a "
+            "block, and one that is alone a plain response: use mechanism_for, or Blocks.of."
+        )
     number = np.full(len(groups.outward), -1, dtype=np.int64)
     number[owing] = np.arange(len(owing))
     return owing, number[groups.group_of]
@@ -499,9 +501,9 @@ def _kind(
 
 def _shapes(groups: Groups, owing: list[int], codes: list[Code], kind_of_group: list[int]) -> list[GroupShape]:
     """The shape of each kind of group, from the first group of that kind."""
+    counts = Counter(kind_of_group)
+    first = {kind: g for g, kind in reversed(list(enumerate(kind_of_group)))}
     return [
-        GroupShape(
-            code.outputs, code.raised, *_promised(groups, owing[kind_of_group.index(kind)]), kind_of_group.count(kind)
-        )
+        GroupShape(code.outputs, code.raised, *_promised(groups, owing[first[kind]]), counts[kind])
         for kind, code in enumerate(codes)
     ]

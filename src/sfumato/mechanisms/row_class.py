@@ -56,7 +56,12 @@ class RowClass:
 
     def is_sound(self, outputs: int) -> bool:
         """Whether the claim can be true of rows, with ``high`` the highest: what the argument needs."""
-        ordered = 0 <= self.low <= self.high and 0 <= self.raised <= self.outputs and 0 <= self.cover <= self.high
+        ordered = (
+            0 <= self.low <= self.high
+            and (self.high > 0 or not self.outputs)
+            and 0 <= self.raised <= self.outputs
+            and 0 <= self.cover <= self.high
+        )
         inside = int(self.first.min()) >= 0 and int(self.first.max()) + self.outputs <= outputs
         return ordered and inside and self.leftover >= 0 and self.own >= 0
 

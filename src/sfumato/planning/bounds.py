@@ -129,6 +129,7 @@ def _worst_shares(family: Sequence[Group]) -> Floats:
     a = np.array([yebarg(size, epsilon) + 1 / size for size, epsilon in family])
     if np.isinf(a).any():
         return np.eye(a.size)[int(np.argmax(a))]
+    a = a - a.max()  # only differences matter, and a may be so large that 1/k would be lost in it
     order = np.argsort(-a, kind="stable")
     # θ if exactly the sets up to this one have a share; the right one is the last that is below its own a.
     theta = (np.cumsum(k[order] * a[order]) - 2) / np.cumsum(k[order])

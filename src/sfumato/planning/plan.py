@@ -149,7 +149,7 @@ class Plan:
     def _better(self) -> list[str]:
         """The shelf's best has the least squared error of the worst crowd; another measure may prefer another code."""
         own = self.row.figures
-        if own is None:
+        if own is None or own.error == 0:
             return []
         others = {row.what: row.figures for row in self.rows if row.figures is not None and row.name != self.chosen}
         # Rows differ in people or in error, never in both: the product says which is better, as error goes by √n.

@@ -75,8 +75,8 @@ def _ranges(mechanism: Mechanism, classes: tuple[RowClass, ...]) -> _Ranges:
     cover_levels, cover = [0], np.zeros(mechanism.outputs, dtype=np.intp)
     for number, claim in enumerate(classes):
         class_of[claim.symbols] = number
-        if not claim.symbols.size or not claim.is_sound(mechanism.outputs):
-            raise _unfounded(0, 0)
+        if not claim.symbols.size or claim.first.shape != claim.symbols.shape or not claim.is_sound(mechanism.outputs):
+            raise _unfounded(int(claim.symbols[0]) if claim.symbols.size else 0, 0)
         if not claim.outputs:
             continue
         first_of[claim.symbols] = claim.first
@@ -198,15 +198,16 @@ def _pairs_of_matrix(exact: ExactMatrix, ranges: _Ranges) -> Iterator[tuple[int,
 def _pairs_of_groups(owed: _Owed, ranges: _Ranges) -> Iterator[tuple[int, int, Fraction]]:
     """For every two classes, same group or not, same range or not: one pair, with what it is promised at least."""
     kinds = np.column_stack([owed.inside, owed.outward, ranges.class_of])
-    numbers = range(int(ranges.class_of.max()) + 1)
+    members = [np.flatnonzero(ranges.class_of == number) for number in range(int(ranges.class_of.max()) + 1)]
     for inside, outward, number in np.unique(kinds, axis=0).tolist():
         symbols = np.flatnonzero((kinds == [inside, outward, number]).all(axis=1))
         for same_group, promised in ((True, owed.epsilons[inside]), (False, owed.epsilons[outward])):
             if not isinstance(promised, Fraction):
                 continue
-            for other, same_range in itertools.product(numbers, (True, False)):
-                others = np.flatnonzero(ranges.class_of == other)
-                pair = _first_pair(symbols, others, owed.group_of, ranges.first_of, same_group, same_range)
+            # Classes never share a range, so symbols of one range are of one class.
+            wanted = [(number, True), *((other, False) for other in range(len(members)))]
+            for other, same_range in wanted:
+                pair = _first_pair(symbols, members[other], owed.group_of, ranges.first_of, same_group, same_range)
                 if pair is not None:
                     yield *pair, promised
 
@@ -233,7 +234,9 @@ def _odds(classes: tuple[RowClass, ...], ranges: _Ranges, x: int, x2: int) -> li
         return [(claim.own, 0)]
     if ranges.first_of[x] == ranges.first_of[x2]:
         return [(claim.high, claim.low)]
-    return [(claim.high, claim.cover)] + ([(other.cover, other.low)] if other.outputs else [])
+    # Leftover words are shared with strangers where there is cover; elsewhere x alone has them.
+    top = claim.high if claim.cover else claim.high + claim.leftover
+    return [(top, claim.cover)] + ([(other.cover, other.low)] if other.outputs else [])
 
 
 def _kept(

@@ -208,13 +208,18 @@ def _framed(record: Fields, context: Context) -> Mechanism:
     for (size, epsilon), number in zip(served, numbers, strict=True):
         if (size, epsilon) not in recorded:
             recorded[size, epsilon] = _code(fields["codes"][number], epsilon)
-    fits = all(code.points >= size for (size, _), code in recorded.items())
+    fits = all(_serves(code, size) for (size, _), code in recorded.items())
     frame, wanted = _FRAMES[kind]
     if not isinstance(context, wanted) or not fits:
         raise InvalidSurvey(f"mechanism of kind {kind!r} does not fit the context.")
     codes = list(recorded.values())
     made: Mechanism = frame(context, _RecordedCodes(recorded, codes[-1].kind), word_bits=codes[0].word_bits)
     return made
+
+
+def _serves(code: Code, size: int) -> bool:
+    """Whether a code can serve so many symbols: one that is not balanced needs a symbol for every point."""
+    return code.points == size or (code.points > size and code.balanced)
 
 
 def _served(context: Uniform | Blocks | HighLow) -> list[tuple[int, Epsilon]]:
@@ -270,7 +275,7 @@ def _product(record: Fields, context: Context) -> Mechanism:
     promised = ProductResponse.promised(context)
     sizes = (int(context.sizes.size), context.size)
     codes = [_code(code, epsilon) for code, epsilon in zip(fields["codes"], promised, strict=True)]
-    if any(code.points < size for code, size in zip(codes, sizes, strict=True)):
+    if not all(_serves(code, size) for code, size in zip(codes, sizes, strict=True)):
         raise InvalidSurvey("mechanism of kind 'product' does not fit the context.")
     recorded: dict[tuple[int, Epsilon], Code] = dict(zip(zip(sizes, promised, strict=True), codes, strict=True))
     return ProductResponse(context, _RecordedCodes(recorded, codes[-1].kind), word_bits=codes[0].word_bits)
