@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sfumato.contexts import Blocks, Context, ContextSum, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
     from sfumato.design import mechanism_for
     from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
-    from sfumato.estimation import Estimate, estimate
+    from sfumato.estimation import Estimate, decoders, estimate
     from sfumato.mechanisms import (
         BinaryResponse,
         BlockResponse,
@@ -85,6 +85,7 @@ __all__ = [
     "certify",
     "check_mechanism",
     "compose",
+    "decoders",
     "error_region",
     "errors",
     "estimate",
@@ -128,12 +129,13 @@ _HOMES = {
     "survey": ("Survey",),
     "tally": ("Tally",),
 }
+_MODULES = {"decoders": "sfumato.estimation.decoders", "errors": "sfumato.errors"}
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    if name == "errors":
-        return import_module("sfumato.errors")
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name not in _HOME_OF:
         raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
     return getattr(import_module(f"sfumato.{_HOME_OF[name]}"), name)

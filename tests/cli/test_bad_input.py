@@ -490,4 +490,4 @@ def test_one_category_is_refused_or_certified(folder, call):
 @pytest.mark.parametrize("decoder", ["nonsense", "", "Projection"])
 def test_an_unknown_decoder_is_refused(refused, decoder):
     message = refused("simulate", "lunch.toml", "answers.csv", "--column", "place", "--decoder", decoder)
-    assert "projection, unbiased" in message
+    assert "one of auto, projection, likelihood, empirical-bayes, spatial-bayes, unbiased; found" in message

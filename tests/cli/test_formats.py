@@ -227,9 +227,9 @@ def test_files_of_reports_add_up(folder, call):
 def test_the_json_of_an_estimate(folder, call):
     call("privatize", "lunch.toml", "answers.csv", *LABELS, "-o", "r.parquet")
     found = json.loads(call("estimate", "lunch.toml", "r.parquet", "--json").out)
-    assert set(found) == {"survey", "reports", "decoder", "symbols"}
+    assert set(found) == {"survey", "reports", "decoder", "details", "fit", "symbols"}
     assert found["survey"] == Survey.load(folder / "lunch.toml").fingerprint
-    assert found["decoder"] == "projection"
+    assert found["decoder"] == "auto"
     assert [row["label"] for row in found["symbols"]] == ["park", "café", "clinic", "bar", "office"]
     for row in found["symbols"]:
         assert set(row) == {"label", "frequency", "unbiased", "low", "high"}
@@ -240,7 +240,7 @@ def test_the_json_of_an_estimate(folder, call):
 def test_a_single_report_makes_valid_json(folder, call):
     (folder / "a.csv").write_text("place\npark\n")
     call("privatize", "lunch.toml", "a.csv", *LABELS, "-o", "r.csv")
-    for decoder in ("projection", "unbiased"):
+    for decoder in ("auto", "projection", "likelihood", "empirical-bayes", "unbiased"):
         out = call("estimate", "lunch.toml", "r.csv", "--json", "--decoder", decoder).out
         json.loads(out, parse_constant=lambda name: pytest.fail(name))
 

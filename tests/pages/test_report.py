@@ -14,7 +14,7 @@ import sfumato as sf
 from conftest import HOSTILE, answered
 from sfumato.errors import InvalidContext, MissingExtra, WrongSurvey
 from sfumato.pages import report_page
-from sfumato.pages.charts import estimate_bars, grid_map, privacy_heatmap, save_png
+from sfumato.pages.charts import decoded_bars, grid_map, privacy_heatmap, save_png, unbiased_whiskers
 from sfumato.pages.numbers import factor_text
 from sfumato.pages.promise import promise_facts, promise_sentences
 
@@ -118,8 +118,9 @@ def test_labels_titles_and_names_are_text_and_nothing_else(hostile):
 def test_plotly_shows_a_hostile_label_as_it_is(hostile):
     figure = privacy_heatmap(hostile.survey.context)
     assert "&lt;b&gt;bold&lt;/b&gt;" in figure.layout.xaxis.ticktext
-    bars = estimate_bars(hostile.estimate)
-    assert not any("<a" in text or "<b>bold" in text for text in (*bars.layout.yaxis.ticktext, *bars.data[0].hovertext))
+    for figure in (decoded_bars(hostile.estimate), unbiased_whiskers(hostile.estimate)):
+        texts = (*figure.layout.yaxis.ticktext, *figure.data[0].hovertext)
+        assert not any("<a" in text or "<b>bold" in text for text in texts)
 
 
 def test_the_title_may_be_given(lunch):
@@ -152,6 +153,41 @@ def test_few_reports_are_cautioned_about_and_many_are_not(lunch, lunch_page):
     few = page_of(answered(lunch.survey, [0, 1, 2, 0, 1, 3, 4, 0]))
     assert "Few reports." in few
     assert "Few reports." not in lunch_page
+
+
+def forged(survey):
+    """An estimate from reports that were drawn evenly, with nobody behind them."""
+    counts = np.full(survey.mechanism.outputs, 3000)
+    return survey.estimate(sf.Tally(counts, survey.fingerprint))
+
+
+def test_reports_that_cannot_be_are_cautioned_about(lunch, lunch_page):
+    with pytest.warns(sf.estimation.FitWarning):
+        page = report_page(lunch.survey, forged(lunch.survey), lunch.certificate)
+    text = Page(page).text
+    assert "These reports do not fit. Reports cannot have come from this mechanism" in text
+    assert text.index("do not fit") < text.index("What is promised")
+    assert "These reports do not fit." not in lunch_page
+    assert "The reports fit the mechanism." in Page(lunch_page).text
+
+
+def test_the_page_never_lends_the_picture_an_interval(lunch_page):
+    text = " ".join(Page(lunch_page).text.split())
+    assert "in the decoded picture. Its unbiased estimate is" in text
+    assert "The decoded picture A distribution, shaped by the decoder “auto”" in text
+    assert "without an error bar of its own" in text
+    assert "The unbiased estimate Right on average for each answer by itself" in text
+    assert "less often" not in text
+
+
+def test_a_negative_estimate_is_drawn_at_the_end_of_its_interval(lunch):
+    with pytest.warns(sf.estimation.FitWarning):
+        assert not forged(lunch.survey).fit.possible
+    estimate = forged(lunch.survey)
+    assert estimate.unbiased.min() < 0
+    whiskers = unbiased_whiskers(estimate).data[0]
+    assert min(whiskers.x) == 0
+    assert min(*whiskers.error_x.array, *whiskers.error_x.arrayminus) >= 0
 
 
 def test_a_single_report_makes_a_page(lunch):
@@ -247,7 +283,7 @@ def test_distance_nought_is_not_moved_at_all():
 
 
 def test_bars_and_whiskers_are_two_readings(lunch):
-    bars, whiskers = estimate_bars(lunch.estimate).data
+    (bars,), (whiskers,) = decoded_bars(lunch.estimate).data, unbiased_whiskers(lunch.estimate).data
     order = np.argsort(-lunch.estimate.frequencies)
     low, high = lunch.estimate.interval(0.95)
     assert bars.x == pytest.approx(lunch.estimate.frequencies[order])

@@ -22,7 +22,7 @@ def show(chromium, tmp_path):
         page.on("pageerror", lambda error: page.complaints.append(str(error)))
         page.on("request", lambda request: page.requests.append(request.url))
         page.goto(file.as_uri())
-        page.locator("#bars .main-svg").first.wait_for()  # the page forbids eval, so no wait_for_function
+        page.locator("#decoded .main-svg").first.wait_for()  # the page forbids eval, so no wait_for_function
         return page
 
     yield opened
@@ -54,10 +54,23 @@ def test_the_page_is_drawn_without_complaint_and_asks_for_nothing(show, case, re
 
 def test_bars_whiskers_and_squares_are_there(show, lunch):
     page = show(lunch)
-    assert page.locator("#bars .bars .point").count() == 5
-    assert page.locator("#bars .errorbar").count() == 5
+    assert page.locator("#decoded .bars .point").count() == 5
+    assert page.locator("#unbiased .errorbar").count() == 5
     assert page.locator("#privacy .heatmaplayer image").count() == 2
     assert "∞" in page.locator("#privacy .heatmaplayer").inner_html()
+
+
+@pytest.mark.parametrize(("width", "beside"), [(1000, True), (400, False)])
+def test_the_two_readings_are_side_by_side_on_one_scale(show, lunch, width, beside):
+    page = show(lunch, viewport={"width": width, "height": 800})
+    assert page.locator(".readings h3").all_inner_texts() == ["The decoded picture", "The unbiased estimate"]
+    decoded, unbiased = (page.locator(f"#{name}").bounding_box() for name in ("decoded", "unbiased"))
+    assert (decoded["y"] == unbiased["y"]) == beside
+    assert (decoded["x"] < unbiased["x"]) == beside
+    ranges = [
+        page.evaluate(f"document.getElementById('{name}').layout.xaxis.range") for name in ("decoded", "unbiased")
+    ]
+    assert ranges[0] == ranges[1]
 
 
 def test_the_map_is_drawn_and_told_cell_by_cell(show, checkins):
@@ -80,6 +93,17 @@ def test_the_table_sorts_on_click(show, lunch):
     page.get_by_role("button", name="label").click()
     assert labels(page) == ["bar", "café", "clinic", "office", "park"]
     assert sorts(page) == ["ascending", "none", "none", "none", "none"]
+
+
+def test_the_head_of_the_table_stays_and_says_which_reading_a_column_is(show, checkins):
+    page = show(checkins)
+    assert page.locator("#rows th[scope=colgroup]").all_inner_texts() == [
+        "decoded picture",
+        "unbiased estimate, 95\u00a0% interval",
+    ]
+    page.evaluate("document.querySelector('.scroll').scrollTop = 5000")
+    box, head = (page.locator(name).bounding_box() for name in (".scroll", "#rows thead"))
+    assert abs(head["y"] - box["y"]) <= 2
 
 
 def test_the_table_sorts_from_the_keyboard(show, lunch):
@@ -108,13 +132,13 @@ def test_a_hostile_label_is_read_as_text(show, hostile):
     page = show(hostile)
     assert page.evaluate("document.querySelectorAll('img, a[href]').length") == 0
     assert page.locator("h1").inner_text() == hostile.survey.title
-    assert "<b>bold</b>" in page.locator("#bars .yaxislayer-above").text_content()
+    assert "<b>bold</b>" in page.locator("#decoded .yaxislayer-above").text_content()
 
 
 def test_dark_and_light_differ_and_switching_redraws(show, lunch):
     page = show(lunch, color_scheme="dark")
     paper = "getComputedStyle(document.body).backgroundColor"
-    ink = "getComputedStyle(document.querySelector('#bars .ytick text')).fill"
+    ink = "getComputedStyle(document.querySelector('#decoded .ytick text')).fill"
     dark = page.evaluate(paper), page.evaluate(ink)
     page.emulate_media(color_scheme="light")
     page.wait_for_timeout(200)
@@ -132,7 +156,7 @@ def test_nothing_runs_over_the_edge(show, lunch, width):
 def test_printing_draws_light_charts_that_fit_the_paper(show, lunch):
     page = show(lunch, color_scheme="dark")
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    assert page.locator("#bars .main-svg").first.bounding_box()["width"] == 680
+    assert page.locator("#decoded .main-svg").first.bounding_box()["width"] == 680
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     assert page.complaints == []
 
@@ -146,6 +170,8 @@ def test_no_button_of_a_chart_leads_outside(show, checkins):
 
 def test_a_chart_can_be_taken_away_as_a_picture(show, lunch):
     page = show(lunch)
-    picture = page.evaluate("Plotly.toImage(document.getElementById('bars'), {format: 'png', width: 600, height: 300})")
+    picture = page.evaluate(
+        "Plotly.toImage(document.getElementById('decoded'), {format: 'png', width: 600, height: 300})"
+    )
     assert picture.startswith("data:image/png;base64,")
     assert page.complaints == []

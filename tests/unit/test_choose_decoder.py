@@ -152,6 +152,16 @@ def test_neighbours_are_used_where_there_are_any_and_no_covariate_is_given():
         Auto(np.arange(19)).decode(mechanism, tally)
 
 
+def test_the_neighbourhoods_that_all_reports_chose_are_judged():
+    def judged(widths):
+        return choose._as_chosen(SpatialBayes(), Decoded(SPIKY, {"widths": widths}))
+
+    assert judged({0.0: 0.2, 1.4: 0.5, 2.8: 0.3}) == SpatialBayes((1.4, 2.8))
+    assert isinstance(judged({0.0: 1.0}), EmpiricalBayes)
+    plain = EmpiricalBayes()
+    assert choose._as_chosen(plain, Decoded(SPIKY, {"strata": 1})) is plain
+
+
 def test_where_shrinking_is_wrong_the_default_is_hardly_worse_than_projection():
     """Small blocks, each with one symbol of its own that holds nearly all, and a generous ε."""
     k, size = 400, 8

@@ -46,6 +46,7 @@ NAMES = [
     "certify",
     "check_mechanism",
     "compose",
+    "decoders",
     "error_region",
     "errors",
     "estimate",
@@ -54,6 +55,9 @@ NAMES = [
     "posterior_odds",
     "privacy_loss",
 ]
+
+
+MODULES = {"decoders": "sfumato.estimation.decoders", "errors": "sfumato.errors"}
 
 
 def _loaded_by(statement: str) -> set[str]:
@@ -78,10 +82,19 @@ def test_every_public_name_resolves_and_says_what_it_is(name):
     assert found.__doc__.strip()
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "errors"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in MODULES])
 def test_every_public_name_is_the_thing_of_that_name(name):
     assert getattr(sfumato, name).__name__ == name
     assert getattr(sfumato, name).__module__.startswith("sfumato.")
+
+
+@pytest.mark.parametrize(("name", "home"), MODULES.items())
+def test_two_public_names_are_modules(name, home):
+    assert getattr(sfumato, name).__name__ == home
+
+
+def test_decoders_are_taken_by_name_or_as_objects():
+    assert sfumato.decoders.decoder_named("empirical-bayes").name == sfumato.decoders.EmpiricalBayes(bags=2).name
 
 
 def test_dir_lists_the_public_names():
@@ -107,11 +120,16 @@ def test_using_a_name_loads_neither_pyarrow_nor_scipy():
     assert not {"pyarrow", "scipy", "pydantic", "typer", "rich"} & loaded
 
 
-def test_privatising_and_estimating_loads_neither_pyarrow_nor_scipy():
+def test_privatising_and_projecting_loads_neither_pyarrow_nor_scipy():
     loaded = _loaded_by(
-        "import sfumato as sf; m = sf.mechanism_for(sf.Uniform(3, 1)); sf.estimate(m, m.tally(m.privatize([0, 1])))"
+        "import sfumato as sf; m = sf.mechanism_for(sf.Uniform(3, 1)); t = m.tally(m.privatize([0, 1]))\n"
+        "sf.estimate(m, t, decoder='projection')"
     )
     assert not {"pyarrow", "scipy"} & loaded
+
+
+def test_the_names_of_decoders_load_neither_pyarrow_nor_scipy():
+    assert not {"pyarrow", "scipy"} & _loaded_by("import sfumato; sfumato.decoders.Auto()")
 
 
 def test_importing_the_package_loads_no_numpy():

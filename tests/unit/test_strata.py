@@ -7,12 +7,10 @@ import pytest
 
 from sfumato.domains import Domain, GridDomain, H3Domain
 from sfumato.errors import ContextMismatch
-from sfumato.estimation import strata
 from sfumato.estimation.pools import Pools
-from sfumato.estimation.strata import has_neighbours, predicted_by_neighbours, strata_of
+from sfumato.estimation.strata import WIDTHS, has_neighbours, predicted_by_neighbours, strata_of
 
 GRID = GridDomain(0, 12, 0, 15, 1, other="elsewhere")
-WIDTHS = (0.7, 1.4, 2.8)
 
 
 def _pools(size, used):
@@ -81,7 +79,7 @@ def test_predictions_are_what_a_loop_over_all_pairs_finds():
     used[-1] = True  # `other` is pooled, but is nobody's neighbour
     shares = rng.lognormal(0, 2, GRID.size)
     pools = _pools(GRID.size, used)
-    found = dict(predicted_by_neighbours(GRID, pools, shares))
+    found = dict(predicted_by_neighbours(GRID, pools, shares, WIDTHS))
     assert tuple(found) == WIDTHS
     for width in WIDTHS:
         twin = _naive_prediction(shares, used, pools.means, width)
@@ -97,7 +95,9 @@ def test_the_own_value_of_a_cell_has_no_part_in_its_prediction(x):
     changed = shares.copy()
     changed[x] = 1_000.0
     for (_, before), (_, after) in zip(
-        predicted_by_neighbours(GRID, pools, shares), predicted_by_neighbours(GRID, pools, changed), strict=True
+        predicted_by_neighbours(GRID, pools, shares, WIDTHS),
+        predicted_by_neighbours(GRID, pools, changed, WIDTHS),
+        strict=True,
     ):
         assert after[x] == pytest.approx(before[x], rel=1e-9)
         assert abs(after[x + 1 if x % 15 == 0 else x - 1] - before[x + 1 if x % 15 == 0 else x - 1]) > 1
@@ -106,7 +106,7 @@ def test_the_own_value_of_a_cell_has_no_part_in_its_prediction(x):
 def test_a_cell_without_neighbours_is_predicted_as_nothing():
     used = np.zeros(GRID.size, dtype=np.bool_)
     used[[0, 179]] = True  # opposite corners; groups of the two differ, so each is pooled
-    found = dict(predicted_by_neighbours(GRID, _pools(GRID.size, used), np.ones(GRID.size)))
+    found = dict(predicted_by_neighbours(GRID, _pools(GRID.size, used), np.ones(GRID.size), WIDTHS))
     assert found[0.7] == pytest.approx([0, 0], abs=1e-3)
 
 
@@ -114,7 +114,7 @@ def test_a_cell_without_neighbours_is_predicted_as_nothing():
 def test_tiny_grids_are_no_trouble(box):
     domain = GridDomain(*box, 1)
     used = np.ones(domain.size, dtype=np.bool_)
-    for _, predicted in predicted_by_neighbours(domain, _pools(domain.size, used), np.ones(domain.size)):
+    for _, predicted in predicted_by_neighbours(domain, _pools(domain.size, used), np.ones(domain.size), WIDTHS):
         assert np.isfinite(predicted).all()
 
 
@@ -142,7 +142,7 @@ def test_h3_cells_are_predicted_by_cells_near_them():
     pools = _pools(domain.size, used)
     apart = np.linalg.norm(points[:, None] - points, axis=2)
     spacing = float(np.median(np.sort(apart, axis=1)[:, 1]))
-    found = dict(predicted_by_neighbours(domain, pools, shares))
+    found = dict(predicted_by_neighbours(domain, pools, shares, WIDTHS))
     assert tuple(found) == WIDTHS
     for width in WIDTHS:
         twin = np.zeros(domain.size)
@@ -160,17 +160,19 @@ def test_the_own_value_of_an_h3_cell_has_no_part_in_its_prediction():
     changed = shares.copy()
     changed[7] = 1e6
     for (_, before), (_, after) in zip(
-        predicted_by_neighbours(domain, pools, shares), predicted_by_neighbours(domain, pools, changed), strict=True
+        predicted_by_neighbours(domain, pools, shares, WIDTHS),
+        predicted_by_neighbours(domain, pools, changed, WIDTHS),
+        strict=True,
     ):
         assert after[7] == before[7]
         assert (after != before).any()
 
 
-def test_where_h3_pairs_would_be_too_many_the_widths_end(monkeypatch):
+def test_where_h3_pairs_would_be_too_many_the_widths_end():
     domain = _h3_domain()
     pools = _pools(domain.size, np.ones(domain.size, dtype=np.bool_))
-    monkeypatch.setattr(strata, "_WIDTHS", (0.7, 1e4))
-    assert [width for width, _ in predicted_by_neighbours(domain, pools, np.ones(domain.size))] == [0.7]
+    found = predicted_by_neighbours(domain, pools, np.ones(domain.size), (0.7, 1e4))
+    assert [width for width, _ in found] == [0.7]
 
 
 # --- other domains ------------------------------------------------------------------------------------------------
@@ -181,4 +183,4 @@ def test_only_maps_have_neighbours():
     assert has_neighbours(GRID)
     assert not has_neighbours(plain)
     with pytest.raises(ContextMismatch, match="no neighbours"):
-        list(predicted_by_neighbours(plain, _pools(2, np.ones(2, dtype=np.bool_)), np.ones(2)))
+        list(predicted_by_neighbours(plain, _pools(2, np.ones(2, dtype=np.bool_)), np.ones(2), WIDTHS))

@@ -17,7 +17,16 @@ from sfumato.codes import HadamardCode, RandomizedCode
 from sfumato.contexts import Blocks, HighLow, Metric, PrivacyMatrix, Uniform
 from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
 from sfumato.domains.partitions import grid_tiles, nearest_places
-from sfumato.errors import InvalidSurvey, NotEnoughReports, PrivacyViolation, ReportRejected, SfumatoError, WrongSurvey
+from sfumato.errors import (
+    InvalidContext,
+    InvalidSurvey,
+    NotEnoughReports,
+    PrivacyViolation,
+    ReportRejected,
+    SfumatoError,
+    WrongSurvey,
+)
+from sfumato.estimation.decoders import EmpiricalBayes
 from sfumato.mechanisms import BinaryResponse, BlockResponse, HighLowResponse, PlainResponse, TableResponse
 from sfumato.promises import compose
 from sfumato.randomness.words import words_from
@@ -305,6 +314,19 @@ def test_from_answers_to_an_estimate():
     estimate = survey.estimate(tally)
     assert list(estimate.labels) == list(PLACES.labels)
     assert np.abs(estimate.unbiased - [1 / 2, 1 / 3, 1 / 12, 1 / 12]).max() < 6 * estimate.standard_errors.max()
+
+
+def test_a_survey_hands_decoder_and_covariate_on():
+    survey = Survey("lunch-2026", LUNCH)
+    tally = survey.tally(survey.privatize(["park", "zoo", "clinic"] * 50, _FixedWords()))
+    assert survey.estimate(tally).decoder == "auto"
+    assert survey.estimate(tally, decoder="likelihood").details["converged"]
+    own = survey.estimate(tally, decoder=EmpiricalBayes(bags=2), covariate=np.arange(LUNCH.size))
+    assert (own.decoder, own.fingerprint) == ("empirical-bayes", survey.fingerprint)
+    with pytest.raises(InvalidContext, match="one finite number for each"):
+        survey.estimate(tally, covariate=[1.0])
+    with pytest.raises(InvalidContext, match="uses no covariate"):
+        survey.estimate(tally, decoder="projection", covariate=np.arange(LUNCH.size))
 
 
 def test_the_mechanism_alone_gives_the_same_reports():

@@ -1,17 +1,26 @@
 """`sfumato estimate`: reports in, the distribution with error bars out."""
 
 import json
+import math
+import warnings
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sfumato.cli.options import Decoder, Json, SurveyFile, check_outputs
+from sfumato.errors import InvalidTable
 
 if TYPE_CHECKING:
-    from sfumato.estimation import Estimate
+    from sfumato.arrays import Floats
+    from sfumato.domains import Domain
+    from sfumato.estimation import Estimate, Fit
     from sfumato.survey import Survey
 
 __all__ = ["estimate"]
+
+_SHOWN = 20  # symbols that a terminal is shown
+_UNTRUSTED = "A broken client, another version or a forger may have sent them: do not rely on this estimate."
+_NAMES = ("label", "frequency", "unbiased", "low", "high")
 
 
 def estimate(
@@ -24,17 +33,26 @@ def estimate(
     ] = None,
     html: Annotated[str | None, typer.Option(help="Write a report page: one HTML file that works offline.")] = None,
     png: Annotated[str | None, typer.Option(help="Write a picture of the estimate.")] = None,
-    decoder: Decoder = "projection",
+    decoder: Decoder = "auto",
+    covariate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.csv",
+            help="Something public that may go with the shares, for auto or empirical-bayes: label and one number.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Count reports and estimate the distribution of answers, with 95 % intervals.
+    """Count reports and estimate the distribution of answers: a decoded picture, and unbiased 95 % intervals.
+
+    Warns where the reports cannot have come from the survey's mechanism.
 
     Examples:
       sfumato estimate survey.toml reports.parquet
 
       sfumato estimate survey.toml monday.parquet tuesday.csv -o estimate.csv --html report.html
 
-      sfumato estimate survey.toml reports.parquet --json
+      sfumato estimate survey.toml reports.parquet --covariate population.csv --json
 
     """
     from sfumato.cli.progress import row_counter
@@ -44,13 +62,18 @@ def estimate(
     from sfumato.tables import report_batches
 
     _check_call(output, as_json=as_json)
-    check_outputs(None if output == "-" else output, html, png, inputs=[survey, *reports])
+    beside = [] if covariate is None else [covariate]
+    check_outputs(None if output == "-" else output, html, png, inputs=[survey, *reports, *beside])
     _demand_distinct(reports)
-    decoder_named(decoder)
+    chosen = decoder_named(decoder)
+    if covariate is not None and not hasattr(chosen, "covariate"):
+        raise InvalidTable(f"the decoder {decoder} uses no covariate. Leave it out, or choose auto or empirical-bayes.")
     asked = Survey.load(survey)
+    known = None if covariate is None else _covariate(covariate, asked.context.domain)
     with row_counter("counting"):
         tally = asked.tally(batch for path in reports for batch in report_batches(path, asked.fingerprint))
-    found = asked.estimate(tally, decoder=decoder)
+    found = asked.estimate(tally, decoder=chosen, covariate=known)
+    fit = _fit(found)
     page = _page(asked, found) if html is not None else ""  # made before anything is written: all files, or none
     if png is not None:
         _write_picture(asked, found, png)
@@ -61,14 +84,50 @@ def estimate(
     if output == "-":
         typer.echo(_csv(found).encode("utf-8"), nl=False)
     else:
-        typer.echo(json.dumps(_in_json(asked, found)) if as_json else repr(found))
+        typer.echo(json.dumps(_in_json(asked, found, fit)) if as_json else _in_text(found, fit))
+    if not fit.possible:
+        typer.echo(f"sfumato: WARNING: {fit.verdict} {_UNTRUSTED}", err=True)
+
+
+def _fit(found: "Estimate") -> "Fit":
+    """Whether the reports can have come from the mechanism; the command has a warning of its own."""
+    from sfumato.estimation import FitWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        return found.fit
+
+
+def _covariate(path: str, domain: "Domain") -> "Floats":
+    """The covariate of a CSV file, in domain order: one finite number for every label."""
+    from pathlib import Path
+
+    import numpy as np
+
+    from sfumato.cli.labelled import labelled_numbers
+    from sfumato.survey.beside import read_columns
+
+    table = read_columns(Path(path), "covariate")
+    columns = [name for name in table if name != "label"]
+    if "label" not in table or len(columns) != 1:
+        raise InvalidTable(f"{path} must have a column label and one other column, which holds the covariate.")
+    symbols, numbers = labelled_numbers(table, columns[0], path, domain)
+    if not np.isfinite(numbers).all():
+        raise InvalidTable(f"the column {columns[0]} of {path} must hold finite numbers only.")
+    if symbols.size < domain.size:
+        absent = int(np.setdiff1d(np.arange(domain.size), symbols)[0])
+        raise InvalidTable(
+            f"{path} must give a number for each of the {domain.size} labels; {domain.size - symbols.size} are "
+            f"missing, the first of them {domain.labels[absent]!r}."
+        )
+    values = np.empty(domain.size)
+    values[symbols] = numbers
+    return values
 
 
 def _demand_distinct(reports: list[str]) -> None:
     """A file that is named twice would be counted twice."""
     from pathlib import Path
-
-    from sfumato.errors import InvalidTable
 
     named = [path if path == "-" else str(Path(path).resolve()) for path in reports]
     if len(set(named)) < len(named):
@@ -76,8 +135,6 @@ def _demand_distinct(reports: list[str]) -> None:
 
 
 def _check_call(output: str | None, *, as_json: bool) -> None:
-    from sfumato.errors import InvalidTable
-
     if output == "-" and as_json:
         raise InvalidTable("choose one for the pipe: --output - (CSV) or --json.")
     if output not in (None, "-") and not str(output).endswith(".csv"):
@@ -90,10 +147,41 @@ def _rows(found: "Estimate") -> list[tuple[object, float, float, float, float]]:
     return list(zip(found.labels, *(column.tolist() for column in columns), strict=True))
 
 
-def _in_json(asked: "Survey", found: "Estimate") -> dict[str, object]:
-    names = ("label", "frequency", "unbiased", "low", "high")
-    symbols = [dict(zip(names, row, strict=True)) for row in _rows(found)]
-    return {"survey": asked.fingerprint, "reports": found.reports, "decoder": found.decoder, "symbols": symbols}
+def _in_json(asked: "Survey", found: "Estimate", fit: "Fit") -> dict[str, object]:
+    return {
+        "survey": asked.fingerprint,
+        "reports": found.reports,
+        "decoder": found.decoder,
+        "details": {name: _number_or_null(value) for name, value in found.details.items()},
+        "fit": {"p_value": fit.p_value, "verdict": fit.verdict},
+        "symbols": [dict(zip(_NAMES, row, strict=True)) for row in _rows(found)],
+    }
+
+
+def _number_or_null(value: object) -> object:
+    """JSON has no infinity: the likelihood of reports that nobody sends is one."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _in_text(found: "Estimate", fit: "Fit") -> str:
+    """Both readings side by side, under headings that keep them apart; of many symbols the most frequent."""
+    from sfumato.pages.style import most_frequent
+
+    rows, symbols = _rows(found), len(found.labels)
+    if symbols > _SHOWN:
+        rows = [rows[int(x)] for x in most_frequent(found, _SHOWN)]
+    width = max(len(str(row[0])) for row in (*rows, _NAMES))
+    lines = [
+        f"{found.reports:,} reports. {fit.verdict}",
+        "",
+        f"{'':<{width}}  decoded picture    unbiased estimate",
+        f"{'label':<{width}}  {found.decoder:>15}    and its 95 % interval",
+    ]
+    for label, frequency, unbiased, low, high in rows:
+        lines.append(f"{label!s:<{width}}  {frequency:15.4f}    {unbiased:7.4f} ({low:.4f} to {high:.4f})")
+    if symbols > _SHOWN:
+        lines.append(f"… the {_SHOWN} most frequent of {symbols:,}; -o FILE.csv writes all.")
+    return "\n".join(lines)
 
 
 def _csv(found: "Estimate") -> str:
@@ -102,7 +190,7 @@ def _csv(found: "Estimate") -> str:
 
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["label", "frequency", "unbiased", "low", "high"])
+    writer.writerow(_NAMES)
     writer.writerows(_rows(found))
     return text.getvalue()
 

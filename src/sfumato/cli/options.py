@@ -10,6 +10,7 @@ import typer
 from sfumato.errors import InvalidTable
 
 __all__ = [
+    "DECODERS",
     "AnswersFile",
     "Column",
     "Decoder",
@@ -20,12 +21,26 @@ __all__ = [
     "check_outputs",
 ]
 
+DECODERS = ("auto", "projection", "likelihood", "empirical-bayes", "spatial-bayes", "unbiased")
+"""Their names, written out so that --help loads no NumPy."""
+
 SurveyFile = Annotated[str, typer.Argument(metavar="SURVEY", help="The survey: a TOML file, or a resolved one (JSON).")]
 AnswersFile = Annotated[str, typer.Argument(metavar="ANSWERS", help="CSV (gzip too) or Parquet; - for a pipe.")]
 Column = Annotated[str | None, typer.Option(help="The column that holds the answers.")]
 Latitude = Annotated[str | None, typer.Option(help="The column of latitudes, for grids and H3 cells.")]
 Longitude = Annotated[str | None, typer.Option(help="The column of longitudes.")]
-Decoder = Annotated[str, typer.Option(help="How to read the tally: projection or unbiased.")]
+Decoder = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join(DECODERS),
+        help=(
+            "How the picture is decoded. auto: by empirical Bayes, as far as the reports themselves speak for it; "
+            "projection: the nearest distribution to the unbiased estimate; likelihood: the most likely distribution; "
+            "empirical-bayes: shrunk as far as the crowd says; spatial-bayes: the same, with a cell's neighbours; "
+            "unbiased: as it is, right on average and perhaps negative."
+        ),
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]
 
 

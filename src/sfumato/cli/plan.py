@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli.options import Decoder, Json, SurveyFile, check_outputs
+from sfumato.cli.options import DECODERS, Json, SurveyFile, check_outputs
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -33,7 +33,16 @@ def plan(
     confidence: Annotated[float, typer.Option(help="With which probability the error holds.")] = 0.95,
     html: Annotated[str | None, typer.Option(help="Write a page: one HTML file that works offline.")] = None,
     plot: Annotated[str | None, typer.Option(help="Write a picture (PNG): error against people.")] = None,
-    decoder: Decoder = "projection",
+    decoder: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(DECODERS),
+            help=(
+                "Whose decoded picture is predicted, for a given distribution. Not auto, the default of the other "
+                "commands, since that takes tens of seconds to predict on a large map."
+            ),
+        ),
+    ] = "projection",
     as_json: Json = False,
 ) -> None:
     """Say how many people an error needs, or how far off so many people leave it. Exit code 1 if it cannot be done.
@@ -118,20 +127,9 @@ def _labels(text: str, domain: "Domain") -> list[str | int]:
     """Labels with commas between; a label that holds a comma stands in quotation marks, as in CSV."""
     import csv
 
-    return [_label(cell.strip(), domain) for cell in next(csv.reader([text], skipinitialspace=True))]
+    from sfumato.cli.labelled import label_of
 
-
-def _label(cell: str, domain: "Domain") -> str | int:
-    """A cell as a label: the text, unless the domain has the number instead."""
-    from sfumato.errors import InvalidContext
-
-    if not cell.removeprefix("-").isdecimal():
-        return cell
-    try:
-        domain.label_symbols([cell], "labels")
-    except InvalidContext:
-        return int(cell)
-    return cell
+    return [label_of(cell.strip(), domain) for cell in next(csv.reader([text], skipinitialspace=True))]
 
 
 def _shares(path: str, domain: "Domain") -> "ArrayLike":
@@ -140,6 +138,7 @@ def _shares(path: str, domain: "Domain") -> "ArrayLike":
 
     import numpy as np
 
+    from sfumato.cli.labelled import labelled_numbers
     from sfumato.errors import InvalidTable
     from sfumato.survey.beside import read_columns
 
@@ -147,12 +146,7 @@ def _shares(path: str, domain: "Domain") -> "ArrayLike":
     columns = [name for name in _SHARES if name in table]
     if "label" not in table or len(columns) != 1:
         raise InvalidTable(f"{path} must have a column label and one of the columns {', '.join(_SHARES)}.")
-    symbols = domain.label_symbols([_label(cell, domain) for cell in table["label"]], "the distribution")
-    if np.unique(symbols).size != symbols.size:
-        raise InvalidTable(f"{path} names a label twice. Add the two up.")
     shares = np.zeros(domain.size)
-    try:
-        shares[symbols] = list(map(float, table[columns[0]]))
-    except ValueError:
-        raise InvalidTable(f"the column {columns[0]} of {path} must hold numbers only.") from None
+    symbols, numbers = labelled_numbers(table, columns[0], path, domain)
+    shares[symbols] = numbers
     return shares

@@ -20,7 +20,7 @@ def simulate(
     runs: Annotated[int, typer.Option(min=1, help="How often the data are randomised anew.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="How many runs at a time.")] = 2,
-    decoder: Decoder = "projection",
+    decoder: Decoder = "auto",
     as_json: Json = False,
 ) -> None:
     """Privatise and estimate data you already have, repeatedly, and compare with the truth. NOT PRIVATE.

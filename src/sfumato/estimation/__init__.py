@@ -1,5 +1,7 @@
 """Estimation: from a tally to a distribution with uncertainty."""
 
+from sfumato.estimation import decoders
 from sfumato.estimation.estimate import Estimate, estimate
+from sfumato.estimation.fit import Fit, FitWarning
 
-__all__ = ["Estimate", "estimate"]
+__all__ = ["Estimate", "Fit", "FitWarning", "decoders", "estimate"]

@@ -164,16 +164,23 @@ def _levelled(pools: Pools, model: _Model) -> Floats:
     group, means = pools.group_of[pools.pooled], pools.means[pools.pooled]
     groups = pools.totals.size
     tables = [_table(pools, stratum) for stratum in model.strata]
-    low, high = np.zeros(groups), np.ones(groups)
-    theta = np.empty(group.size)
-    for _ in range(_BISECTIONS):
-        level = (low + high) / 2
+
+    def at(level: Floats) -> tuple[Floats, Floats]:
+        theta = np.empty(group.size)
         for stratum, (cumulated, rows) in zip(model.strata, tables, strict=True):
             levels = level[group[stratum.members]]
             theta[stratum.members] = quantiles(cumulated, rows, stratum.prior.values, levels)
-        short = np.bincount(group, theta * means, minlength=groups) < pools.totals
+        return theta, np.bincount(group, theta * means, minlength=groups).astype(np.float64)
+
+    low, high = np.zeros(groups), np.ones(groups)
+    for _ in range(_BISECTIONS):
+        level = (low + high) / 2
+        short = at(level)[1] < pools.totals
         low, high = np.where(short, level, low), np.where(short, high, level)
-    return theta
+    # Quantiles may jump between two levels: what lies between them fits the total, and is as good as either.
+    (below, least), (above, most) = at(low), at(high)
+    part = np.clip((pools.totals - least) / np.where(most > least, most - least, 1.0), 0.0, 1.0)[group]
+    return (1 - part) * below + part * above
 
 
 def _table(pools: Pools, stratum: _Stratum) -> tuple[NDArray[np.float32], NDArray[np.int64]]:

@@ -22,6 +22,10 @@ _DROWNED = 4.0
 """Symbols are pooled where randomising adds this many times the variance of drawing people: there errors are normal and
 much the same for all symbols of a group. Elsewhere, as for symbols sent in clear, a symbol's own count says it best."""
 
+_WELL_KNOWN = 0.05
+"""Groups whose symbols are known to this share of their mean are left alone: there is little left to win, and a prior
+on a grid of values is too coarse for them."""
+
 
 @dataclass(frozen=True, eq=False)
 class Pools:
@@ -45,9 +49,11 @@ class Pools:
 
     @cached_property
     def pooled(self) -> Booleans:
-        """The symbols that are worth pooling."""
-        drawing = self.means / self.reports
-        return (self.means > 0) & (self.sizes[self.group_of] > 1) & (self.errors**2 > _DROWNED * drawing)
+        """The symbols of groups that are worth pooling; a group is pooled as a whole, for its total is known."""
+        variances = np.bincount(self.group_of, self.errors**2, minlength=self.totals.size)
+        drowned = variances > _DROWNED * self.totals / self.reports
+        open_still = variances * self.sizes > (_WELL_KNOWN * self.totals) ** 2
+        return ((self.totals > 0) & (self.sizes > 1) & drowned & open_still)[self.group_of]
 
     @cached_property
     def u(self) -> Floats:

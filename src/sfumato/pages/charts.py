@@ -5,6 +5,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.arrays import Booleans, Floats
 from sfumato.contexts import Context
@@ -33,7 +34,7 @@ from sfumato.pages.style import (
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure  # type: ignore[import-untyped]
 
-__all__ = ["LARGEST_HEATMAP", "estimate_bars", "grid_map", "privacy_heatmap", "save_png"]
+__all__ = ["LARGEST_HEATMAP", "decoded_bars", "grid_map", "privacy_heatmap", "save_png", "unbiased_whiskers"]
 
 LARGEST_HEATMAP = 30
 """A picture of E is drawn up to this many symbols; a number stands in each square up to twelve."""
@@ -41,53 +42,73 @@ LARGEST_HEATMAP = 30
 _WRITTEN = 12
 
 
-def estimate_bars(estimate: Estimate) -> "Figure":
-    """The most frequent symbols: bars for the decoded picture, whiskers for the unbiased estimate's 95 % interval."""
+def decoded_bars(estimate: Estimate) -> "Figure":
+    """The decoded picture of the most frequent symbols: bars."""
+    go = _plotly()
+    shown = most_frequent(estimate, MOST_BARS)
+    figure = go.Figure(layout=_layout())
+    figure.add_bar(
+        x=_list(estimate.frequencies[shown]),
+        y=_list(np.arange(shown.size)),
+        orientation="h",
+        name="decoded picture",
+        marker_color=BAR,
+        hovertext=_readings_told(estimate, shown),
+        hoverinfo="text",
+    )
+    return _symbol_by_symbol(figure, estimate, shown)
+
+
+def unbiased_whiskers(estimate: Estimate) -> "Figure":
+    """The unbiased estimate of the same symbols: diamonds, with whiskers for the 95 % interval.
+
+    A diamond whose estimate lies outside its interval, below nought, stands at the interval's end.
+    """
     go = _plotly()
     shown = most_frequent(estimate, MOST_BARS)
     low, high = (bound[shown] for bound in estimate.interval(0.95))
-    rows, bars, middle = (
-        np.arange(shown.size),
-        estimate.frequencies[shown],
-        np.clip(estimate.unbiased[shown], low, high),
-    )
-    names = [estimate.labels[int(x)] for x in shown]
-    places = places_for(estimate)
-    told = [
-        f"<b>{_marked(name, 120)}</b><br>decoded {percent_text(estimate.frequencies[x], places)}<br>unbiased "
-        f"{percent_text(estimate.unbiased[x], places)}, 95 % interval {percent_text(a, places)} to "
-        f"{percent_text(b, places)}"
-        for name, x, a, b in zip(names, shown, low, high, strict=True)
-    ]
-    hover: dict[str, Any] = {"hovertext": told, "hoverinfo": "text"}
+    middle = np.clip(estimate.unbiased[shown], low, high)
+    reach = {"array": _list(high - middle), "arrayminus": _list(middle - low), "symmetric": False, "type": "data"}
     figure = go.Figure(layout=_layout())
-    figure.add_bar(x=_list(bars), y=_list(rows), orientation="h", name="decoded picture", marker_color=BAR, **hover)
     figure.add_scatter(
         x=_list(middle),
-        y=_list(rows),
+        y=_list(np.arange(shown.size)),
         mode="markers",
         name="unbiased estimate, 95 % interval",
-        marker={"color": WHISKER, "size": 6, "symbol": "diamond"},
-        error_x={
-            "type": "data",
-            "symmetric": False,
-            "array": _list(high - middle),
-            "arrayminus": _list(middle - low),
-            "color": WHISKER,
-            "thickness": 1.6,
-            "width": 4,
-        },
-        **hover,
+        marker={"color": WHISKER, "size": 7, "symbol": "diamond"},
+        error_x={**reach, "color": WHISKER, "thickness": 1.6, "width": 4},
+        hovertext=_readings_told(estimate, shown),
+        hoverinfo="text",
     )
-    ticks = {"tickvals": _list(rows), "ticktext": [_marked(name, LONGEST_LABEL) for name in names]}
-    span = min(float(max(high.max(), bars.max())) * 1.03, 1.02)
+    return _symbol_by_symbol(figure, estimate, shown)
+
+
+def _symbol_by_symbol(figure: "Figure", estimate: Estimate, shown: NDArray[np.intp]) -> "Figure":
+    """A row per symbol, and an axis of shares that is the same for both readings, so that they can be compared."""
+    names = [estimate.labels[int(x)] for x in shown]
+    bounds = estimate.interval(0.95)[1][shown]
+    span = min(float(max(bounds.max(), estimate.frequencies[shown].max())) * 1.03, 1.02)
+    ticks = {"tickvals": list(range(shown.size)), "ticktext": [_marked(name, LONGEST_LABEL) for name in names]}
     figure.update_yaxes(**ticks, range=[shown.size - 0.4, -0.6], showgrid=False, automargin=True)
     figure.update_xaxes(tickformat=".3~p", range=[0, span], nticks=7, tickangle=0)
-    legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom", "traceorder": "normal"}
-    short = {"ticktext": [_marked(name, 14) for name in names]}
+    short = {"ticktext": [_marked(name, 18) for name in names]}
     meta = {"narrow": {"xaxis": {"nticks": 4}, "yaxis": short}}
-    figure.update_layout(height=110 + 26 * shown.size, bargap=0.35, legend=legend, margin={"t": 46, "b": 36}, meta=meta)
+    figure.update_layout(
+        height=74 + 26 * shown.size, bargap=0.35, margin={"t": 10, "b": 36}, meta=meta, showlegend=False
+    )
     return figure
+
+
+def _readings_told(estimate: Estimate, shown: NDArray[np.intp]) -> list[str]:
+    """What hovering over a symbol tells: both readings, by their names."""
+    low, high = estimate.interval(0.95)
+    places = places_for(estimate)
+    return [
+        f"<b>{_marked(estimate.labels[x], 120)}</b><br>decoded {percent_text(estimate.frequencies[x], places)}<br>"
+        f"unbiased {percent_text(estimate.unbiased[x], places)}, 95 % interval {percent_text(low[x], places)} to "
+        f"{percent_text(high[x], places)}"
+        for x in shown.tolist()
+    ]
 
 
 def grid_map(grid: GridDomain, frequencies: Floats) -> "Figure":

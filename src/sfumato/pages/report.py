@@ -14,7 +14,7 @@ from sfumato.canonical import fingerprint
 from sfumato.domains import GridDomain
 from sfumato.errors import MissingExtra, WrongSurvey
 from sfumato.estimation import Estimate
-from sfumato.pages.charts import LARGEST_HEATMAP, estimate_bars, grid_map, privacy_heatmap
+from sfumato.pages.charts import LARGEST_HEATMAP, decoded_bars, grid_map, privacy_heatmap, unbiased_whiskers
 from sfumato.pages.numbers import count_text, percent_text
 from sfumato.pages.promise import promise_facts, promise_sentences
 from sfumato.pages.style import DARK, MOST_BARS, most_frequent, places_for
@@ -122,7 +122,8 @@ def _figures(survey: Survey, estimate: Estimate) -> "dict[str, Figure]":
     figures = {}
     if survey.context.size <= LARGEST_HEATMAP:
         figures["privacy"] = privacy_heatmap(survey.context)
-    figures["bars"] = estimate_bars(estimate)
+    figures["decoded"] = decoded_bars(estimate)
+    figures["unbiased"] = unbiased_whiskers(estimate)
     if isinstance(survey.context.domain, GridDomain):
         figures["map"] = grid_map(survey.context.domain, estimate.frequencies)
     return figures
@@ -145,17 +146,29 @@ def _summary(survey: Survey, estimate: Estimate, heading: str) -> str:
     top = int(most_frequent(estimate, 1)[0])
     low, high = (float(bound[top]) for bound in estimate.interval(0.95))
     places = places_for(estimate)
-    share, lowest = (percent_text(value, places) for value in (float(estimate.frequencies[top]), low))
+    share, unbiased = (float(reading[top]) for reading in (estimate.frequencies, estimate.unbiased))
     sentence = (
         f"{count_text(n)} randomised report{'s' * (n != 1)} on {count_text(k)} possible answer{'s' * (k != 1)}; the "
-        f"most frequent, “{estimate.labels[top]}”, has about {share} (95\u00a0% interval {lowest} to "
-        f"{percent_text(high, places)})."
+        f"most frequent, “{estimate.labels[top]}”, has about {percent_text(share, places)} in the decoded picture. Its "
+        f"unbiased estimate is {percent_text(unbiased, places)}, with a 95\u00a0% interval from "
+        f"{percent_text(low, places)} to {percent_text(high, places)}."
     )
     return f"""<header>
 <p class="kicker">Sfumato report</p>
 <h1 dir="auto">{escape(heading)}</h1>
 <p class="lead">{escape(sentence)}</p>
-{_caution(survey, estimate, low, high, places)}</header>"""
+{_misfit(estimate)}{_caution(survey, estimate, low, high, places)}</header>"""
+
+
+def _misfit(estimate: Estimate) -> str:
+    """A warning where the reports cannot have come from the mechanism."""
+    if estimate.fit.possible:
+        return ""
+    words = (
+        f"{estimate.fit.verdict} A broken client, another version or a forger may have sent them: do not rely on what "
+        "follows."
+    )
+    return f'<p class="caution" role="note"><strong>These reports do not fit.</strong> {escape(words)}</p>\n'
 
 
 def _caution(survey: Survey, estimate: Estimate, low: float, high: float, places: int) -> str:
@@ -220,16 +233,26 @@ def _estimate(survey: Survey, estimate: Estimate) -> str:
     which = f"the {shown} most frequent of {count_text(survey.context.size)} answers"
     if shown == survey.context.size:
         which = f"all {shown} answers" if shown > 1 else "the one answer"
-    caption = (
-        f"Shown: {which}. Bars are the decoded picture (decoder “{estimate.decoder}”): a distribution, and the better "
-        "guess. Diamonds and whiskers are another reading of the same reports: the unbiased estimate with its "
-        "95\u00a0% interval, which covers the true share of that one answer about 95 times in 100, less often for "
-        "answers that few people gave. A bar may end outside its whisker."
+    decoded = (
+        f"A distribution, shaped by the decoder “{estimate.decoder}” from all reports together: the better guess of "
+        "the whole, without an error bar of its own."
+    )
+    unbiased = (
+        "Right on average for each answer by itself, with an interval that covers its true share about 95 times in "
+        "100; it may be negative, and is then drawn at the end of its interval."
     )
     return f"""<section id="estimate" aria-labelledby="estimate-title">
 <h2 id="estimate-title">What was learned</h2>
-<p>From {escape(count_text(estimate.reports))} reports.</p>
-{_figure("bars", f"Bar chart with intervals: {which}", caption)}
+<p>From {escape(count_text(estimate.reports))} reports. {escape(estimate.fit.verdict)} Below are two readings of them,
+for {which}, on the same scale. A bar may end outside the interval beside it; neither is wrong.</p>
+<div class="readings">
+<div><h3>The decoded picture</h3>
+<p class="note">{escape(decoded)}</p>
+<div class="plot" id="decoded" role="img" aria-label="Bar chart of the decoded picture: {which}"></div></div>
+<div><h3>The unbiased estimate</h3>
+<p class="note">{escape(unbiased)}</p>
+<div class="plot" id="unbiased" role="img" aria-label="Unbiased estimates with intervals: {which}"></div></div>
+</div>
 </section>"""
 
 
@@ -239,7 +262,7 @@ def _map(survey: Survey, estimate: Estimate) -> str:
         "Each cell is coloured by the decoded share of people in it, on a logarithmic scale that spans at most four "
         "powers of ten; cells with no colour have a decoded share of nought."
     )
-    known = estimate.standard_errors[np.isfinite(estimate.standard_errors)]
+    known = estimate.standard_errors[np.isfinite(estimate.standard_errors) & (estimate.standard_errors > 0)]
     if known.size:
         reach = percent_text(1.96 * float(np.median(known)), places_for(estimate))
         caption += (
@@ -264,34 +287,41 @@ def _figure(name: str, spoken: str, caption: str) -> str:
 
 def _table(estimate: Estimate) -> str:
     total = len(estimate.labels)
-    names = (
-        ("label", "ascending"),
-        ("frequency", "descending"),
-        ("unbiased", "none"),
-        ("low", "none"),
-        ("high", "none"),
-    )
-    heads = "".join(
-        f'<th scope="col"{" class=number" * (i > 0)} aria-sort="{order if name == "frequency" else "none"}">'
-        f'<button type="button">{name}</button></th>'
-        for i, (name, order) in enumerate(names)
-    )
     shown = min(total, _MOST_ROWS)
     extent = f"The {count_text(shown)} most frequent of {count_text(total)} answers." if shown < total else ""
     printed = "On paper: the first 40 rows." if shown > 40 else ""
     return f"""<section id="numbers" aria-labelledby="numbers-title">
 <h2 id="numbers-title">All numbers</h2>
-<p>{extent} <b>frequency</b> is the decoded picture; <b>unbiased</b>, with its 95\u00a0% interval from <b>low</b> to
-<b>high</b>, is right on average and may be negative. Of many such intervals about one in twenty misses.</p>
+<p>{extent} The intervals are the unbiased estimate's; of many such intervals about one in twenty misses.</p>
 <div class="search"><label for="search">Search labels</label><input id="search" type="search" autocomplete="off">
 <span id="found" role="status" class="note">{count_text(shown)} of {count_text(shown)} rows</span></div>
 <p class="hidden print">{printed}</p>
 <div class="scroll" tabindex="0" role="region" aria-labelledby="numbers-title">
-<table id="rows"><thead><tr>{heads}</tr></thead>
+<table id="rows"><thead>{_table_head()}</thead>
 <tbody>
 {_rows(estimate)}
 </tbody></table></div>
 </section>"""
+
+
+def _table_head() -> str:
+    """Two rows: which reading a column belongs to, and its name with the button that sorts by it."""
+    heads = [
+        f'<th scope="col"{" class=number" * (name != "label")} aria-sort="{order}">'
+        f'<button type="button">{name}</button></th>'
+        for name, order in (
+            ("label", "none"),
+            ("frequency", "descending"),
+            ("unbiased", "none"),
+            ("low", "none"),
+            ("high", "none"),
+        )
+    ]
+    above = (
+        '<td></td><th scope="colgroup" class=number>decoded picture</th>'
+        '<th scope="colgroup" class=number colspan="3">unbiased estimate, 95\u00a0% interval</th>'
+    )
+    return f"<tr>{above}</tr><tr>{''.join(heads)}</tr>"
 
 
 def _rows(estimate: Estimate) -> str:

@@ -18,6 +18,7 @@ from sfumato.design import mechanism_for
 from sfumato.domains.domain import checked_label
 from sfumato.errors import InvalidContext, InvalidSurvey, NotEnoughReports, SfumatoError, WrongSurvey
 from sfumato.estimation import Estimate, estimate
+from sfumato.estimation.decoders import Decoder
 from sfumato.files import write_whole
 from sfumato.mechanisms import Mechanism
 from sfumato.promises import Certificate, certify
@@ -227,14 +228,21 @@ class Survey:
             raise WrongSurvey(f"these reports answer another survey ({found}…); this one is {own}….")
         return batch.numbers
 
-    def estimate(self, tally: Tally, *, decoder: str = "projection") -> Estimate:
-        """The distribution that a tally speaks for; refused below the survey's minimum number of reports."""
+    def estimate(
+        self, tally: Tally, *, decoder: str | Decoder = "auto", covariate: ArrayLike | None = None
+    ) -> Estimate:
+        """The distribution that a tally speaks for; refused below the survey's minimum number of reports.
+
+        ``decoder`` is a name or an object from ``sf.decoders``. ``covariate`` is a public number for each symbol, for
+        decoders that can use it.
+        """
         tally.require(self.fingerprint, self._mechanism.outputs)
         if tally.reports < self.minimum_reports:
             raise NotEnoughReports(
                 f"this survey gives results from {self.minimum_reports} reports on; there are {tally.reports}."
             )
-        found = estimate(self._mechanism, Tally(tally.counts, self._mechanism.fingerprint), decoder=decoder)
+        own = Tally(tally.counts, self._mechanism.fingerprint)
+        found = estimate(self._mechanism, own, decoder=decoder, covariate=covariate)
         return replace(found, fingerprint=self.fingerprint)
 
     def certify(self) -> Certificate:

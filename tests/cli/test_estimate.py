@@ -1,0 +1,165 @@
+"""`estimate`: two readings that nobody can take for each other, covariates, and reports that cannot be."""
+
+import csv
+import io
+import json
+
+import pytest
+
+import sfumato as sf
+from sfumato.cli.estimate import _number_or_null
+from sfumato.cli.options import DECODERS
+
+SURVEY_COLUMN = "report@{}"
+
+
+@pytest.fixture
+def reports(call):
+    call("privatize", "lunch.toml", "answers.csv", "--column", "place", "-o", "r.csv")
+    return "r.csv"
+
+
+@pytest.fixture
+def forged(folder):
+    """Reports that were drawn evenly, with nobody behind them."""
+    survey = sf.Survey.load(folder / "lunch.toml")
+    lines = [SURVEY_COLUMN.format(survey.fingerprint), *(str(i % survey.mechanism.outputs) for i in range(20_000))]
+    (folder / "forged.csv").write_text("\n".join(lines) + "\n")
+    return "forged.csv"
+
+
+def covariate(folder, text):
+    (folder / "known.csv").write_text(text, encoding="utf-8")
+    return ("--covariate", "known.csv")
+
+
+def test_the_names_of_decoders_are_those_of_the_library():
+    assert tuple(sf.decoders.DECODERS) == DECODERS
+
+
+@pytest.mark.parametrize("command", ["estimate", "simulate", "plan"])
+def test_the_help_names_every_decoder_and_the_default(call, command):
+    told = " ".join(call(command, "--help").out.split())
+    assert "|".join(DECODERS) in told
+    assert f"[default: {'projection' if command == 'plan' else 'auto'}]" in told
+
+
+def test_the_text_keeps_the_readings_apart(call, reports):
+    result = call("estimate", "lunch.toml", reports)
+    assert (result.code, result.err) == (0, "")
+    first, blank, above, below, *rows = result.out.splitlines()
+    assert first.startswith("200 reports. ")
+    assert blank == ""
+    assert above.split("  ")[-1].strip() == "unbiased estimate"
+    assert "decoded picture" in above
+    assert below.split() == ["label", "auto", "and", "its", "95", "%", "interval"]
+    assert [row.split()[0] for row in rows] == ["park", "café", "clinic", "bar", "office"]
+    written = list(csv.DictReader(io.StringIO(call("estimate", "lunch.toml", reports, "-o", "-").out)))
+    for row, found in zip(rows, written, strict=True):
+        expected = [f"{float(found[name]):.4f}" for name in ("frequency", "unbiased", "low", "high")]
+        assert row.replace("(", "").replace(")", "").replace(" to ", " ").split()[1:] == expected
+
+
+def test_the_text_shows_the_most_frequent_of_many(folder, call):
+    (folder / "many.toml").write_text(
+        'name="m"\n[domain]\nkind="range"\nsize=40\n[context]\nkind="uniform"\nepsilon=4.0\n'
+    )
+    (folder / "a.csv").write_text("n\n" + "37\n" * 900 + "3\n" * 100)
+    call("privatize", "many.toml", "a.csv", "--column", "n", "-o", "m.csv")
+    lines = call("estimate", "many.toml", "m.csv").out.splitlines()
+    assert lines[4].split()[0] == "37"
+    assert lines[-1] == "… the 20 most frequent of 40; -o FILE.csv writes all."
+    assert len(lines) == 4 + 20 + 1
+
+
+@pytest.mark.parametrize("decoder", [name for name in DECODERS if name != "spatial-bayes"])
+def test_every_decoder_can_be_asked_for(call, reports, decoder):
+    found = json.loads(call("estimate", "lunch.toml", reports, "--decoder", decoder, "--json").out)
+    assert found["decoder"] == decoder
+    assert set(found["fit"]) == {"p_value", "verdict"}
+    assert 0 <= found["fit"]["p_value"] <= 1
+    assert isinstance(found["details"], dict)
+
+
+def test_a_map_has_neighbours(folder, call, refused, reports):
+    (folder / "at.csv").write_text("lat,lon\n" + "1.5,1.5\n2.5,0.5\n" * 200)
+    call("privatize", "grid.toml", "at.csv", "--latitude", "lat", "--longitude", "lon", "-o", "g.csv")
+    found = json.loads(call("estimate", "grid.toml", "g.csv", "--json").out)
+    assert found["details"]["chosen"] == "spatial-bayes"
+    assert "no neighbours" in refused("estimate", "lunch.toml", reports, "--decoder", "spatial-bayes")
+
+
+def test_honest_reports_fit(call, reports):
+    result = call("estimate", "lunch.toml", reports, "--json")
+    assert json.loads(result.out)["fit"]["p_value"] > 1e-6
+    assert result.err == ""
+
+
+@pytest.mark.parametrize("form", [(), ("--json",), ("-o", "-"), ("-o", "e.csv", "--html", "e.html")])
+def test_reports_that_cannot_be_are_warned_about(folder, call, forged, form):
+    pytest.importorskip("plotly")
+    result = call("estimate", "lunch.toml", forged, *form)
+    assert result.code == 0
+    assert result.err.startswith("sfumato: WARNING: Reports cannot have come from this mechanism")
+    assert result.err.count("\n") == 1
+    assert "do not rely on this estimate" in result.err
+    if form == ("--json",):
+        fit = json.loads(result.out)["fit"]
+        assert fit["p_value"] < 1e-6
+        assert fit["verdict"] in result.err
+    if "--html" in form:
+        assert "These reports do not fit." in (folder / "e.html").read_text(encoding="utf-8")
+
+
+def test_details_hold_only_what_json_has_a_word_for():
+    """The likelihood of reports that nobody sends is an infinity."""
+    assert [_number_or_null(value) for value in (1.5, float("-inf"), float("nan"), True)] == [1.5, None, None, True]
+
+
+# --- covariates -----------------------------------------------------------------------------------------------------
+
+FIVE = "label,visitors\nbar,1\nclinic,2\ncafé,30\npark,400\noffice,5\n"
+
+
+@pytest.mark.parametrize("decoder", ["auto", "empirical-bayes"])
+def test_a_covariate_is_handed_on_in_the_order_of_the_domain(folder, call, reports, decoder, monkeypatch):
+    handed = []
+    original = sf.Survey.estimate
+
+    def estimate(self, tally, **options):
+        handed.append(options["covariate"])
+        return original(self, tally, **options)
+
+    monkeypatch.setattr(sf.Survey, "estimate", estimate)
+    result = call("estimate", "lunch.toml", reports, "--decoder", decoder, *covariate(folder, FIVE))
+    assert (result.code, result.err) == (0, "")
+    assert handed[0].tolist() == [400, 30, 2, 1, 5]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (FIVE.replace("bar,1\n", ""), "1 are missing, the first of them 'bar'"),
+        (FIVE.replace("bar,1", "zoo,1"), "not a label"),
+        (FIVE + "bar,1\n", "twice"),
+        (FIVE.replace(",30", ",many"), "numbers only"),
+        (FIVE.replace(",30", ",inf"), "finite numbers only"),
+        (FIVE.replace("label", "place"), "column label and one other column"),
+        ("label\npark\n", "column label and one other column"),
+        ("label,a,b\npark,1,2\n", "column label and one other column"),
+        ("", "at least one row"),
+    ],
+)
+def test_a_wrong_covariate_is_refused_before_reports_are_read(refused, folder, text, said):
+    assert said in refused("estimate", "lunch.toml", "no-such-reports.csv", *covariate(folder, text))
+
+
+@pytest.mark.parametrize("decoder", ["projection", "likelihood", "spatial-bayes", "unbiased"])
+def test_a_covariate_that_would_not_be_used_is_refused(refused, folder, decoder):
+    said = refused("estimate", "lunch.toml", "no.csv", "--decoder", decoder, *covariate(folder, FIVE))
+    assert "uses no covariate" in said
+
+
+def test_a_covariate_is_an_input_and_no_output(refused, folder, reports):
+    refused("estimate", "lunch.toml", reports, *covariate(folder, FIVE), "-o", "known.csv")
+    assert "cannot be read" in refused("estimate", "lunch.toml", reports, "--covariate", "absent.csv")
