@@ -72,7 +72,7 @@ def draw_estimate(axes: Axes, estimate: sf.Estimate, bits: int) -> None:
         axes.plot([low[x], high[x]], [x, x], color=colour, linewidth=2.2, solid_capstyle="butt", zorder=3)
         for end in (low[x], high[x]):
             axes.plot([end, end], [x - 0.16, x + 0.16], color=colour, linewidth=2.2, zorder=3)
-        axes.plot(estimate.frequencies[x], x, "o", color=colour, markersize=6.5, markeredgecolor="white", zorder=4)
+        axes.plot(estimate.unbiased[x], x, "o", color=colour, markersize=6.5, markeredgecolor="white", zorder=4)
     axes.set(xlim=(0, 0.5), ylim=(4.5, -0.5))
     axes.set_yticks(range(5), ANSWERS)
     axes.set_xticks([0, 0.1, 0.2, 0.3, 0.4, 0.5], ["0", "10 %", "20 %", "30 %", "40 %", "50 %"])
@@ -83,7 +83,7 @@ def draw_estimate(axes: Axes, estimate: sf.Estimate, bits: int) -> None:
     dot = {"marker": "o", "linewidth": 2.2, "markersize": 6.5, "markeredgecolor": "white"}
     handles = [
         Patch(facecolor=PALE, label="truth"),
-        Line2D([], [], color=FREE, label="estimate, 95 % interval", **dot),
+        Line2D([], [], color=FREE, label="unbiased estimate, 95 % interval", **dot),
         Line2D([], [], color=PROMISED, label="the same, sensitive (ε = 1)", **dot),
     ]
     axes.legend(handles=handles, loc="lower right", frameon=False)

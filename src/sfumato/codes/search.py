@@ -44,7 +44,8 @@ _HEAVIEST = 1 << 27  # points, times size, times blocks: what the first transfor
 _TERMS = 1 << 13  # of one step: the places tried, times the frequencies
 _THROWN = 4  # numbers, at most, where no move helps
 _UNIT = 1 << 18  # of the cost: what j pays if S_j = t·w
-_NEARLY_FLAT = 1 << 12  # a search ends when the cost is within one part in so many of the least
+_NEARLY_FLAT = 2.0**-12  # a search ends when it comes this near to the least cost where no move helps
+_FLAT_ENOUGH = 2.0**-7  # and at design time as soon as it comes this near
 
 
 def yebarg_risk(points: int, size: int, e: float) -> float:
@@ -105,7 +106,7 @@ def searched_blocks(points: int, size: int, blocks: int) -> Blocks:
             "For many points, use a Singer design."
         )
     packed = _stored().get(f"{points} {size} {blocks}")
-    base = search(points, size, blocks, STEPS) if packed is None else unpacked(packed, size)
+    base = search(points, size, blocks, STEPS, _FLAT_ENOUGH) if packed is None else unpacked(packed, size)
     base.flags.writeable = False
     return base
 
@@ -144,10 +145,11 @@ def unpacked(text: str, size: int) -> Blocks:
     return np.frombuffer(base64.b64decode(text), dtype=np.uint8).reshape(-1, size).astype(np.int64)
 
 
-def search(points: int, size: int, blocks: int, steps: int) -> Blocks:
-    """The flattest blocks that a search of so many steps comes across."""
+def search(points: int, size: int, blocks: int, steps: int, enough: float = 0.0) -> Blocks:
+    """The flattest blocks that a search comes across in so many steps, or the first within ``enough`` of flat."""
     draws = _draws(f"{points} {size} {blocks}")
     climb = _Climb(points, np.array([_shuffled(points, draws)[:size] for _ in range(blocks)]))
+    enough_cost = climb.cost_of_flatness(enough) if enough else 0
     best, best_cost, still, order = climb.D.copy(), inf, 0, list[int]()
     for _ in range(steps):
         if still >= size * blocks:  # nothing can be bettered by one move
@@ -163,6 +165,8 @@ def search(points: int, size: int, blocks: int, steps: int) -> Blocks:
         order = order or _shuffled(size * blocks, draws)
         moved = climb.step(*divmod(order.pop(), size), draws)
         still = 0 if moved else still + 1
+        if climb.cost <= enough_cost:
+            break
     return np.sort(climb.D if climb.cost < best_cost else best, axis=1)
 
 
@@ -182,8 +186,14 @@ class _Climb:
         mean = t * w * self._square
         self._numerators = np.array([(1 if 2 * j == k else 2) * _UNIT * mean for j in range(1, k // 2 + 1)])
         self._least = mean / _UNIT  # a floor under S_j, against division by 0
-        self.nearly_flat = (_UNIT + _UNIT // _NEARLY_FLAT) * (k - 1) ** 2 // (k - w)
+        self._size = w
+        self.nearly_flat = self.cost_of_flatness(_NEARLY_FLAT)
         self.start(D)
+
+    def cost_of_flatness(self, missing: float) -> int:
+        """The cost of blocks that miss flatness by a share that is a power of two."""
+        k, w = self._k, self._size
+        return (_UNIT + int(_UNIT * missing)) * (k - 1) ** 2 // (k - w)
 
     def start(self, D: Blocks) -> None:
         """Go on from D, which is then changed in place."""

@@ -19,7 +19,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Symbols
+from sfumato.arrays import Booleans, Symbols
 from sfumato.contexts import Context, ContextSum
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.contexts.groups import Groups
@@ -199,6 +199,15 @@ def _pairs_of_groups(owed: _Owed, ranges: _Ranges) -> Iterator[tuple[int, int, F
     """For every two classes, same group or not, same range or not: one pair, with what it is promised at least."""
     kinds = np.column_stack([owed.inside, owed.outward, ranges.class_of])
     members = [np.flatnonzero(ranges.class_of == number) for number in range(int(ranges.class_of.max()) + 1)]
+    # Symbols without a range have nothing that anybody else could share: each stands for a range of its own.
+    range_of = np.where(ranges.first_of >= 0, ranges.first_of, -1 - np.arange(ranges.first_of.size))
+    scattered, crowded = _spans(owed.group_of, range_of), _spans(range_of, owed.group_of)
+    exists = {
+        (True, True): np.ones_like(scattered),
+        (True, False): scattered,  # groups with several ranges
+        (False, True): crowded,  # ranges with several groups
+        (False, False): np.ones_like(scattered),
+    }
     for inside, outward, number in np.unique(kinds, axis=0).tolist():
         symbols = np.flatnonzero((kinds == [inside, outward, number]).all(axis=1))
         for same_group, promised in ((True, owed.epsilons[inside]), (False, owed.epsilons[outward])):
@@ -207,9 +216,18 @@ def _pairs_of_groups(owed: _Owed, ranges: _Ranges) -> Iterator[tuple[int, int, F
             # Classes never share a range, so symbols of one range are of one class.
             wanted = [(number, True), *((other, False) for other in range(len(members)))]
             for other, same_range in wanted:
+                if not exists[same_group, same_range][symbols].any():
+                    continue
                 pair = _first_pair(symbols, members[other], owed.group_of, ranges.first_of, same_group, same_range)
                 if pair is not None:
                     yield *pair, promised
+
+
+def _spans(outer: Symbols, inner: Symbols) -> Booleans:
+    """For each symbol, whether those with its ``outer`` number have several ``inner`` numbers."""
+    _, cell = np.unique(outer, return_inverse=True)
+    pairs = np.unique(np.column_stack([cell.reshape(-1), inner]), axis=0)
+    return (np.bincount(pairs[:, 0]) > 1)[cell.reshape(-1)]
 
 
 def _first_pair(

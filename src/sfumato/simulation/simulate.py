@@ -59,7 +59,7 @@ def simulate(
     *,
     runs: int = 10,
     seed: int = 0,
-    decoder: str = "projection",
+    decoder: str = "auto",
     workers: int = 1,
 ) -> Simulation:
     """Privatise batches of symbols ``runs`` times and compare each estimate with the data.
