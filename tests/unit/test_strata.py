@@ -14,8 +14,8 @@ GRID = GridDomain(0, 12, 0, 15, 1, other="elsewhere")
 
 
 def _pools(size, used):
-    """Symbols of which some are pooled: two groups, and errors that drown drawing where ``used``."""
-    group_of = np.arange(size) % 2
+    """Two groups, of which the symbols ``used`` are pooled: there errors drown drawing."""
+    group_of = np.where(used, 0, 1)
     totals = np.array([0.7, 0.3])
     errors = np.where(used, 1.0, 0.0)
     return Pools(group_of, totals, np.zeros(size), errors, reports=1_000)
@@ -105,7 +105,7 @@ def test_the_own_value_of_a_cell_has_no_part_in_its_prediction(x):
 
 def test_a_cell_without_neighbours_is_predicted_as_nothing():
     used = np.zeros(GRID.size, dtype=np.bool_)
-    used[[0, 179]] = True  # opposite corners; groups of the two differ, so each is pooled
+    used[[0, 179]] = True  # opposite corners
     found = dict(predicted_by_neighbours(GRID, _pools(GRID.size, used), np.ones(GRID.size), WIDTHS))
     assert found[0.7] == pytest.approx([0, 0], abs=1e-3)
 

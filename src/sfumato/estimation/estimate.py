@@ -222,7 +222,8 @@ def estimate(
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import PlainResponse
     >>> mechanism = PlainResponse(Uniform(["a", "b", "c"], 1.0))
-    >>> estimate(mechanism, mechanism.tally([0, 0, 0, 2, 2, 1])).frequencies.round(3)
+    >>> tally = mechanism.tally([0, 0, 0, 2, 2, 1])
+    >>> estimate(mechanism, tally, decoder="projection").frequencies.round(3)
     array([0.861, 0.139, 0.   ])
     """
     chosen = _with_covariate(decoder_named(decoder), covariate)
