@@ -59,6 +59,10 @@ class Code(ABC):
     def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:
         """Whether ``output ∈ S_point``, for arrays that broadcast."""
 
+    def favoured(self, point: int) -> Booleans:
+        """Which outputs lie in S_point."""
+        return self.contains(np.uint64(point), np.arange(self.outputs, dtype=np.uint64))
+
     @abstractmethod
     def gather(self, weights: Floats) -> Floats:
         """``Σ_{y ∈ S_x} weights[…, y]`` for every point x: last axis ``outputs`` → ``points``."""

@@ -18,7 +18,7 @@ from sfumato.errors import InvalidContext, NothingToLearn
 from sfumato.randomness.odds import Epsilon
 from sfumato.randomness.thresholds import TwoLevels, two_levels
 
-__all__ = ["CyclicCode", "CyclicDesign"]
+__all__ = ["CyclicCode", "CyclicDesign", "convolved", "correlated"]
 
 _NEARLY_BLIND = 1e-9  # a frequency seen this much less than the mean one is not seen at all
 
@@ -151,11 +151,11 @@ class CyclicCode(Code):
 
     def gather(self, weights: Floats) -> Floats:
         """A convolution with each base block."""
-        return _gathered(weights, self._spectrum, self.points)
+        return convolved(weights, self._spectrum, self.points)
 
     def spread(self, weights: Floats) -> Floats:
         """A correlation with each base block."""
-        return _spread(weights, self._spectrum, self.points)
+        return correlated(weights, self._spectrum, self.points)
 
     @cached_property
     def kernels(self) -> Floats:
@@ -179,12 +179,14 @@ class CyclicCode(Code):
         return e / Z, 1 / Z
 
 
-def _gathered(weights: Floats, spectrum: NDArray[np.complex128], K: int) -> Floats:
+def convolved(weights: Floats, spectrum: NDArray[np.complex128], K: int) -> Floats:
+    """``Σ_{i,y} weights[…, i·K + y] a_i(x − y)`` for every x, from the transforms of the a_i."""
     by_block = weights.reshape(*weights.shape[:-1], len(spectrum), K)
     return np.fft.irfft((np.fft.rfft(by_block) * spectrum).sum(axis=-2), K)
 
 
-def _spread(weights: Floats, spectrum: NDArray[np.complex128], K: int) -> Floats:
+def correlated(weights: Floats, spectrum: NDArray[np.complex128], K: int) -> Floats:
+    """``Σ_x weights[…, x] a_i(x − y)`` for every (i, y), from the transforms of the a_i."""
     turned = np.fft.irfft(np.fft.rfft(weights)[..., None, :] * spectrum.conj(), K)
     return turned.reshape(*weights.shape[:-1], len(spectrum) * K)
 

@@ -54,6 +54,19 @@ class Groups:
         pairs = [epsilon for epsilon, size in zip(self.inside, self.sizes.tolist(), strict=True) if size > 1]
         return min([*pairs, *(self.outward if len(self.inside) > 1 else ())], default=inf)
 
+    @cached_property
+    def owing(self) -> list[int]:
+        """The groups that owe a promise to other groups."""
+        return [g for g, outward in enumerate(self.outward) if isinstance(outward, Fraction)]
+
+    def owed(self, g: int) -> tuple[Fraction, Fraction]:
+        """What a group that owes something promises inside and out of it, as far as it matters.
+
+        Inside a group of one there is nothing to promise; more than 2·outward is kept by a detour anyway.
+        """
+        outward = Fraction(self.outward[g])
+        return Fraction(min(self.inside[g], 2 * outward)) if self.sizes[g] > 1 else outward, outward
+
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
         """``E[x, x2]`` exactly."""
         if x == x2:

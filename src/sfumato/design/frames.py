@@ -43,7 +43,7 @@ def frame_families(groups: Groups, extra_bits: int, sensitive_share: float | Non
     The largest risk over groups and free symbols is made small (the worst distribution's); with ``sensitive_share``,
     the risk for a distribution that gives this much to all groups that owe something, by their sizes.
     """
-    owing = [g for g, outward in enumerate(groups.outward) if isinstance(outward, Fraction)]
+    owing = groups.owing
     kinds = [_kind(groups, g) for g in owing]
     counts = Counter(kinds)
     weigh = _weighing(counts, free=len(owing) < len(groups.outward), sensitive_share=sensitive_share)
@@ -53,8 +53,7 @@ def frame_families(groups: Groups, extra_bits: int, sensitive_share: float | Non
 
 
 def _kind(groups: Groups, g: int) -> _Kind:
-    size, outward = int(groups.sizes[g]), Fraction(groups.outward[g])
-    return _Kind(size, Fraction(min(groups.inside[g], 2 * outward)) if size > 1 else outward, outward)
+    return _Kind(int(groups.sizes[g]), *groups.owed(g))
 
 
 def _weighing(counts: Counter[_Kind], *, free: bool, sensitive_share: float | None) -> Weigh:

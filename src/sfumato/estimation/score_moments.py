@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sfumato.arrays import Floats
 from sfumato.mechanisms import BlockResponse, GroupResponse, Mechanism, UnionResponse
 from sfumato.mechanisms.mechanism import LARGEST_TABLE
-from sfumato.mechanisms.scores import GroupScores, KernelCore, MembershipCore
+from sfumato.mechanisms.scores import GroupScores
 
 __all__ = ["ScoreMoments", "moments_of_scores", "score_moments"]
 
@@ -139,16 +139,6 @@ def _third_moments(scores: GroupScores, f: Floats) -> Floats:
     zeroth = f.sum(axis=-1, keepdims=True)
     first = core.mean(f) + (f * g).sum(axis=-1, keepdims=True)
     second = core.second_moments(f) + 2 * core.mean(f * g) + (f * g**2).sum(axis=-1, keepdims=True)
-    third = _core_cubes(scores, f) + 3 * core.second_moments(f * g) + 3 * core.mean(f * g**2)
+    third = core.moments(f, 3) + 3 * core.second_moments(f * g) + 3 * core.mean(f * g**2)
     third = third + (f * g**3).sum(axis=-1, keepdims=True)
     return third + 3 * h * second + 3 * h**2 * first + h**3 * zeroth
-
-
-def _core_cubes(scores: GroupScores, f: Floats) -> Floats:
-    """``Σ_y f(y) core(x, y)³``."""
-    core = scores.core
-    if isinstance(core, MembershipCore):
-        return core.gain**3 * core.code.gather(f)
-    if isinstance(core, KernelCore):
-        return core._convolved((core.gain * core.code.kernels) ** 3, f)
-    raise TypeError(f"no third moments for {type(core).__name__}.")

@@ -114,8 +114,7 @@ class BlockResponse(Mechanism):
         """The code of x's block, its first report, and which of its outputs lie in S_x."""
         j = int(self._block_of[x])
         code = self._codes[self._code_of_block[j]]
-        favoured = code.contains(self._point[x], np.arange(code.outputs, dtype=np.uint64))
-        return code, int(self._offsets[j]), favoured
+        return code, int(self._offsets[j]), code.favoured(int(self._point[x]))
 
     def levels(self, x: int) -> tuple[list[int], NDArray[np.intp]]:
         """``high`` on S_x, ``low`` on the block's other reports, the leftover words on its first."""

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato.arrays import Booleans, Floats, Symbols, Words
+from sfumato.arrays import Floats, Symbols, Words
 from sfumato.canonical import Json
 from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode
 from sfumato.contexts import Context
@@ -84,7 +84,7 @@ class GroupResponse(Mechanism):
             )
         kinds: dict[object, tuple[int, Code]] = {}
         kind_of_group = [
-            _kind(kinds, family, int(groups.sizes[g]), _promised(groups, g), word_bits)
+            _kind(kinds, family, int(groups.sizes[g]), groups.owed(g), word_bits)
             for g, family in zip(owing, families, strict=True)
         ]
         codes = [made for _, made in kinds.values()]
@@ -246,13 +246,10 @@ class GroupResponse(Mechanism):
             code, level = self._codes[self._kind_of_group[g]], self._levels[self._kind_of_group[g]]
             values = [*values, level.low, level.high]
             own = slice(int(self._first[g]), int(self._first[g]) + code.outputs)
-            which[own] = len(values) - 2 + self._favoured(x, code)
+            which[own] = len(values) - 2 + code.favoured(int(self._point[x]))
         values = [*values, values[which[0]] + self._leftover]
         which[0] = len(values) - 1
         return values, which
-
-    def _favoured(self, x: int, code: Code) -> Booleans:
-        return code.contains(np.uint64(self._point[x]), np.arange(code.outputs, dtype=np.uint64))
 
     def row_classes(self) -> tuple[RowClass, ...]:
         """One class for each kind of group, the first group by itself (leftover words are on its first report)."""
@@ -275,7 +272,7 @@ class GroupResponse(Mechanism):
         else:
             code, (high, low, _) = self._codes[self._kind_of_group[g]], levels[self._kind_of_group[g]]
             own = slice(int(self._first[g]), int(self._first[g]) + code.outputs)
-            row[own] = np.where(self._favoured(x, code), high, low)
+            row[own] = np.where(code.favoured(int(self._point[x])), high, low)
         return row
 
     @property
@@ -465,7 +462,7 @@ class _Part:
 
 def _owing(groups: Groups) -> tuple[list[int], Symbols]:
     """The groups that owe a promise to anybody, and each symbol's place among them (−1: owes nothing)."""
-    owing = [g for g, outward in enumerate(groups.outward) if isinstance(outward, Fraction)]
+    owing = groups.owing
     shown = set(range(len(groups.outward))) - set(owing)
     if any(isinstance(groups.inside[g], Fraction) and groups.sizes[g] > 1 for g in shown):
         raise ContextMismatch(
@@ -475,13 +472,6 @@ def _owing(groups: Groups) -> tuple[list[int], Symbols]:
     number = np.full(len(groups.outward), -1, dtype=np.int64)
     number[owing] = np.arange(len(owing))
     return owing, number[groups.group_of]
-
-
-def _promised(groups: Groups, g: int) -> tuple[Fraction, Fraction]:
-    """ε_in and ε_out of a group that owes something."""
-    outward = Fraction(groups.outward[g])
-    # Inside a group of one there is nothing to promise; more than 2·outward is kept by a detour anyway.
-    return Fraction(min(groups.inside[g], 2 * outward)) if groups.sizes[g] > 1 else outward, outward
 
 
 def _kind(
@@ -504,6 +494,6 @@ def _shapes(groups: Groups, owing: list[int], codes: list[Code], kind_of_group: 
     counts = Counter(kind_of_group)
     first = {kind: g for g, kind in reversed(list(enumerate(kind_of_group)))}
     return [
-        GroupShape(code.outputs, code.raised, *_promised(groups, owing[first[kind]]), counts[kind])
+        GroupShape(code.outputs, code.raised, *groups.owed(owing[first[kind]]), counts[kind])
         for kind, code in enumerate(codes)
     ]

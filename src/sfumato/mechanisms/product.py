@@ -90,7 +90,7 @@ class ProductResponse(TabledMechanism):
         """The product of the two codes' formulas."""
         rows = []
         for code, point in ((self._outer, int(self._block_of[x])), (self._inner, x)):
-            rows.append(np.where(_favoured(code, point), *code.ideal_levels()))
+            rows.append(np.where(code.favoured(point), *code.ideal_levels()))
         return np.outer(*rows).ravel()
 
     # --- undoing it ---------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ class ProductResponse(TabledMechanism):
     @cached_property
     def _blocks_favoured(self) -> np.typing.NDArray[np.bool_]:
         """``[J ∈ S_j]`` by (j, J)."""
-        return np.array([_favoured(self._outer, j) for j in range(len(self._members))])
+        return np.array([self._outer.favoured(j) for j in range(len(self._members))])
 
     @cached_property
     def _weights(self) -> Sequence[tuple[Fraction, Fraction]]:
@@ -169,12 +169,8 @@ class ProductResponse(TabledMechanism):
         return found
 
 
-def _favoured(code: Code, point: int) -> np.typing.NDArray[np.bool_]:
-    return code.contains(np.uint64(point), np.arange(code.outputs, dtype=np.uint64))
-
-
 def _row(code: Code, point: int) -> list[int]:
-    row = [code.high if favoured else code.low for favoured in _favoured(code, point).tolist()]
+    row = [code.high if favoured else code.low for favoured in code.favoured(point).tolist()]
     row[0] += code.leftover
     return row
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from sfumato.arrays import Booleans, Floats
 from sfumato.codes import Code
-from sfumato.codes.cyclic import CyclicCode
+from sfumato.codes.cyclic import CyclicCode, convolved, correlated
 from sfumato.errors import ContextMismatch
 
 __all__ = [
@@ -49,12 +49,16 @@ class Core(ABC):
     """The part ``core(x, y)`` of scores that depends on symbol and report together, with its four sums."""
 
     @abstractmethod
-    def mean(self, f: Floats) -> Floats:
-        """``Σ_y f(y) core(x, y)``: last axis outputs → points."""
+    def moments(self, f: Floats, power: int) -> Floats:
+        """``Σ_y f(y) core(x, y)^power``: last axis outputs → points."""
 
-    @abstractmethod
+    def mean(self, f: Floats) -> Floats:
+        """``Σ_y f(y) core(x, y)``."""
+        return self.moments(f, 1)
+
     def second_moments(self, f: Floats) -> Floats:
         """``Σ_y f(y) core(x, y)²``."""
+        return self.moments(f, 2)
 
     @abstractmethod
     def totals(self, weights: Floats) -> Floats:
@@ -76,13 +80,9 @@ class MembershipCore(Core):
     code: Code
     gain: float
 
-    def mean(self, f: Floats) -> Floats:
-        """One transform."""
-        return self.gain * self.code.gather(f)
-
-    def second_moments(self, f: Floats) -> Floats:
-        """Membership is its own square."""
-        return self.gain**2 * self.code.gather(f)
+    def moments(self, f: Floats, power: int) -> Floats:
+        """One transform: membership is its own square."""
+        return self.gain**power * self.code.gather(f)
 
     def totals(self, weights: Floats) -> Floats:
         """One transform."""
@@ -105,23 +105,13 @@ class KernelCore(Core):
     code: CyclicCode
     gain: float
 
-    def _convolved(self, kernels: Floats, f: Floats) -> Floats:
-        by_block = f.reshape(*f.shape[:-1], len(kernels), self.code.points)
-        return np.fft.irfft((np.fft.rfft(by_block) * np.fft.rfft(kernels)).sum(axis=-2), self.code.points)
-
-    def mean(self, f: Floats) -> Floats:
-        """A convolution."""
-        return self._convolved(self.gain * self.code.kernels, f)
-
-    def second_moments(self, f: Floats) -> Floats:
-        """A convolution with squares."""
-        return self._convolved((self.gain * self.code.kernels) ** 2, f)
+    def moments(self, f: Floats, power: int) -> Floats:
+        """A convolution with powers of the kernels."""
+        return convolved(f, np.fft.rfft((self.gain * self.code.kernels) ** power), self.code.points)
 
     def totals(self, weights: Floats) -> Floats:
         """A correlation."""
-        spectrum = np.fft.rfft(self.gain * self.code.kernels).conj()
-        turned = np.fft.irfft(np.fft.rfft(weights)[..., None, :] * spectrum, self.code.points)
-        return turned.reshape(*weights.shape[:-1], self.code.outputs)
+        return correlated(weights, np.fft.rfft(self.gain * self.code.kernels), self.code.points)
 
     def squares(self, used: Floats) -> Floats:
         """The same on all outputs of a base block: every point is used."""

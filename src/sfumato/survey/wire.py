@@ -12,7 +12,6 @@ Reading never chooses anew: a mechanism is rebuilt from the integers in the file
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from math import inf
 from typing import Any, TypeVar
 
@@ -263,9 +262,7 @@ _LEVELS = ("high", "low", "cover")
 
 def _promised_inside(groups: Groups) -> list[Epsilon]:
     """The ε inside each group that owes something; it enters the codes' ideal levels alone."""
-    return [
-        inside for inside, outward in zip(groups.inside, groups.outward, strict=True) if isinstance(outward, Fraction)
-    ]
+    return [groups.inside[g] for g in groups.owing]
 
 
 def _product(record: Fields, context: Context) -> Mechanism:
