@@ -17,8 +17,8 @@ import numpy as np
 import sfumato as sf
 from sfumato.codes.best import BestCode, best_candidate
 from sfumato.codes.search import searched_blocks
+from sfumato.designer.bounds import yebarg
 from sfumato.domains.partitions import grid_tiles
-from sfumato.planning.bounds import yebarg
 
 SIZES = (2, 3, 5, 10, 25, 50, 100, 200, 300, 400, 1000, 5000, 43_750)
 EPSILONS = ("0.25", "0.5", "1", "2", "3", "4")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sfumato.codes import BestCode, CyclicDesign, HadamardCode, RandomizedCode
     from sfumato.contexts import Blocks, Context, ContextSum, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
-    from sfumato.design import mechanism_for
+    from sfumato.designer import mechanism_for
     from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
     from sfumato.estimation import Estimate, decoders, estimate
     from sfumato.mechanisms import (

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.contexts import Blocks, Context, ContextUnion, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
-from sfumato.design.recognise import recognise
+from sfumato.designer.recognise import recognise
 from sfumato.domains import Domain
 from sfumato.errors import InvalidContext, NoClosedForm, NothingToLearn
 from sfumato.survey.wire import context_of

@@ -11,10 +11,10 @@ import sfumato as sf
 from examples_of import EXAMPLES
 from mutants import OddsOnePerCentHigh
 from sfumato.codes import RandomizedCode
+from sfumato.designer.bounds import lower_bound_risk, lower_bound_risk_at_uniform, yebarg
+from sfumato.designer.high_low_floor import high_low_floor
 from sfumato.errors import InvalidContext, NoClosedForm, NotEnoughReports
 from sfumato.mechanisms import TableResponse
-from sfumato.planning.bounds import lower_bound_risk, lower_bound_risk_at_uniform, yebarg
-from sfumato.planning.high_low_floor import high_low_floor
 from sfumato.planning.upper_bounds import sample_complexity, upper_bound_people, upper_bounds
 
 inf = math.inf

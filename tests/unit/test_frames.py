@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.codes import HadamardCode, RandomizedCode
-from sfumato.design.frame_risk import FrameGroup, frame_risks
-from sfumato.design.frames import frame_families
+from sfumato.designer.frame_risk import FrameGroup, frame_risks
+from sfumato.designer.frames import frame_families
 from sfumato.errors import ContextMismatch, InvalidContext, NothingToLearn
 
 inf = math.inf

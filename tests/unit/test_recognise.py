@@ -8,8 +8,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.contexts import Blocks, ContextUnion, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
-from sfumato.design import mechanism_for
-from sfumato.design.recognise import recognise
+from sfumato.designer import mechanism_for
+from sfumato.designer.recognise import recognise
 from sfumato.errors import InvalidContext, NoClosedForm, NothingToLearn, PrivacyViolation
 
 INF = math.inf

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.contexts import Blocks, ContextUnion, HighLow, PrivacyMatrix, Tiers, Uniform
-from sfumato.design import mechanism_for
+from sfumato.designer import mechanism_for
 from sfumato.domains import Domain, GridDomain
 from sfumato.domains.partitions import grid_tiles, nearest_places
 from sfumato.errors import InvalidSurvey

@@ -235,7 +235,7 @@ def _compare(choices: "dict[str, Context]", counts: list[int]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from sfumato.design import mechanism_for
+    from sfumato.designer import mechanism_for
 
     people = sum(counts)
     p = np.array(counts) / people

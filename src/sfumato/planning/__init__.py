@@ -1,6 +1,6 @@
 """Planning: how many people a survey needs, and what nobody can do better than."""
 
-from sfumato.planning.bounds import lower_bound_risk, lower_bound_risk_at_uniform, yebarg
+from sfumato.designer.bounds import lower_bound_risk, lower_bound_risk_at_uniform, yebarg
 from sfumato.planning.chi_square import chi_square, uncovered
 from sfumato.planning.fewest_people import lower_bound_people, lower_bound_people_for
 from sfumato.planning.hard_families import (

@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike
 
 from sfumato.arrays import Floats
 from sfumato.contexts import Context, Uniform
-from sfumato.design import mechanism_for
+from sfumato.designer import mechanism_for
+from sfumato.designer.bounds import lower_bound_risk
 from sfumato.domains import Label
 from sfumato.errors import InvalidContext, NoClosedForm, SfumatoError
 from sfumato.estimation.decoders import decoder_named
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.mechanism import people_count
-from sfumato.planning.bounds import lower_bound_risk
 from sfumato.planning.predict import (
     DECODED_MEASURES,
     MEASURES,

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from sfumato.contexts import Context
-from sfumato.design import mechanism_for
+from sfumato.designer import mechanism_for
 from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
 from sfumato.errors import InvalidSurvey, SfumatoError
 from sfumato.mechanisms import Mechanism

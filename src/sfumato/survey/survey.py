@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from sfumato.canonical import Json, canonical_bytes, fingerprint
 from sfumato.contexts import Context, ContextSum
-from sfumato.design import mechanism_for
+from sfumato.designer import mechanism_for
 from sfumato.domains.domain import checked_label
 from sfumato.errors import InvalidContext, InvalidSurvey, NotEnoughReports, SfumatoError, WrongSurvey
 from sfumato.estimation import Estimate, estimate

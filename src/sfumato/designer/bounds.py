@@ -14,9 +14,9 @@ import numpy as np
 
 from sfumato.arrays import Floats
 from sfumato.contexts import Context, ContextUnion, Groups, HighLow
-from sfumato.design.recognise import recognise
+from sfumato.designer.high_low_floor import high_low_floor
+from sfumato.designer.recognise import recognise
 from sfumato.errors import InvalidContext, NoClosedForm, NothingToLearn
-from sfumato.planning.high_low_floor import high_low_floor
 
 __all__ = ["lower_bound_risk", "lower_bound_risk_at_uniform", "yebarg"]
 

@@ -15,7 +15,7 @@ from sfumato.codes.best import largest_outputs, searched_designs
 from sfumato.codes.search import wanted_sizes
 from sfumato.codes.singer import SingerDesign, singer_designs, singer_set
 from sfumato.contexts.groups import Groups
-from sfumato.design.frame_risk import FrameGroup, frame_risks
+from sfumato.designer.frame_risk import FrameGroup, frame_risks
 from sfumato.errors import InvalidContext
 
 __all__ = ["frame_families"]

@@ -11,8 +11,8 @@ from sfumato.arrays import Floats
 from sfumato.codes import BestCode, CodeFamily, HadamardCode, RandomizedCode
 from sfumato.codes.best import EXTRA_BITS
 from sfumato.contexts import Blocks, Context, ContextUnion, HighLow, Tiers, Uniform
-from sfumato.design.frames import frame_families
-from sfumato.design.recognise import Structured, recognise
+from sfumato.designer.frames import frame_families
+from sfumato.designer.recognise import Structured, recognise
 from sfumato.errors import ContextMismatch, InvalidContext, NothingToLearn
 from sfumato.mechanisms import (
     BinaryResponse,
