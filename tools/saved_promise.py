@@ -9,6 +9,7 @@ import itertools
 import struct
 from fractions import Fraction
 
+BITS = 128
 ROW = "high leftover low outputs points word_bits"
 FORMS = {  # the fields of each kind of record beside its kind, in alphabetical order; levels have no kind
     "uniform": ["domain epsilon"],
@@ -24,7 +25,7 @@ FORMS = {  # the fields of each kind of record beside its kind, in alphabetical 
     "grid": ["east north other south step west"],
     **{"plain": ["code_of_block codes"], "product": ["codes"]},
     "groups": ["clear code_of_group codes levels word_bits"],
-    **{"table": ["rows word_bits"], "binary": ["rows word_bits"]},
+    **{"table": ["rows word_bits", "crowd rows word_bits"], "binary": ["rows word_bits"]},  # a crowd is for estimates
     **{"hadamard": [ROW], "randomized": [ROW], "clear": [ROW], "cyclic": [f"base base_blocks {ROW}"]},
     "levels": ["cover high low"],
 }
@@ -111,11 +112,29 @@ def promise(context):
     return lambda x, x2: inside[of[x]] if of[x] == of[x2] else outward[of[x]]
 
 
+def exceeded(pairs, eps):
+    """Whether a > e^eps * b for some of the pairs (a, b); few are so close that a lower bound does not decide."""
+    if eps is None:
+        return False
+    most, unit = odds_below(eps), 1 << BITS
+    return any(a * unit > most * b and exceeds(a, b, eps) for a, b in pairs)
+
+
+@functools.cache
+def odds_below(eps):
+    """An integer over 2^BITS that is at most e^eps: 200 terms of its Taylor series, each rounded down."""
+    total = term = 1 << BITS
+    for i in range(1, 200):
+        term = term * eps.numerator // (eps.denominator * i)
+        total += term
+    return total
+
+
 @functools.cache
 def exceeds(a, b, eps):
     """Whether a > e^eps * b, exactly: e^eps is bounded by more and more of its Taylor series until that decides."""
-    if eps is None or a <= b or b == 0 or eps == 0:
-        return eps is not None and a > b
+    if a <= b or b == 0 or eps == 0:
+        return a > b
     partial = term = Fraction(1)
     for i in itertools.count(1):
         term = term * eps / i

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.arrays import Booleans, Words
+from sfumato.arrays import Words
 from sfumato.errors import InvalidContext
 from sfumato.randomness.odds import exact_number
 
@@ -23,15 +23,20 @@ class IntegerChannel:
         self.rows = [list(row) for row in rows]
         self.outputs = lengths.pop()
         self.word_bits = word_bits
-        ends = [np.cumsum(np.array(row, dtype=object))[:-1].tolist() for row in rows]
-        # An end of 2^64 does not fit a word and is never reached: it is marked instead of compared.
-        self._reached: Booleans = np.array([[end < total for end in row] for row in ends], dtype=np.bool_)
-        self._ends: Words = np.array([[end % total for end in row] for row in ends], dtype=np.uint64)
+        ends = np.cumsum(np.array(self.rows, dtype=object), axis=1)[:, :-1]
+        # An end of 2^64 does not fit a word. No word reaches it, nor any end after it: only those before are looked at.
+        self._reached = (ends < total).sum(axis=1)
+        self._steps = [1 << i for i in reversed(range((self.outputs - 1).bit_length()))]
+        self._ends: Words = np.zeros((len(rows), 2 * self._steps[0] if self._steps else 1), dtype=np.uint64)
+        self._ends[:, 1 : self.outputs] = ends % total
 
     def choose(self, row: Words, word: Words) -> Words:
-        """The output of each row for its word: the number of ends at or below it."""
-        passed = (self._ends[row] <= word[:, None]) & self._reached[row]
-        return passed.sum(axis=1).astype(np.uint64)
+        """The output of each row for its word: the number of ends at or below it, by as many halvings for all."""
+        reached, passed = self._reached[row], np.zeros(row.shape, dtype=np.int64)
+        for step in self._steps:
+            further = passed + step
+            passed += step * ((further <= reached) & (self._ends[row, further] <= word))
+        return passed.astype(np.uint64)
 
     @classmethod
     def nearest(cls, rows: Sequence[Sequence[Fraction]], word_bits: int) -> "IntegerChannel":

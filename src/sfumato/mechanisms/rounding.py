@@ -1,60 +1,76 @@
 """Rounding a written-out channel to integers over a word, so that it keeps its context exactly.
 
-Columns of an E-LDP channel lie in the cone ``{r ≥ 0 : r_x ≤ e^{E[x,x2]} r_x2}``, which is closed under sums.
-Each column is shrunk a little, rounded down and pulled back into the cone in integers; what the rows then
-lack is itself a column, and is added to the flattest one if it lies in the cone. If not, shrink more.
+Each column is rounded to integers and raised into the cone. What the rows then lack, or have too much, is given to
+the column with most room for it, if the sum lies in the cone. If not, everything is shrunk to make room.
 """
 
 from collections.abc import Sequence
 from fractions import Fraction
 
+import numpy as np
+
+from sfumato.arrays import Floats
 from sfumato.contexts import Context
 from sfumato.errors import NothingToLearn
-from sfumato.randomness.odds import exp_bounds
+from sfumato.mechanisms.cone import Cone, Integers
 
-__all__ = ["rounded_table"]
+__all__ = ["near_table", "rounded_table"]
 
-_SMALLEST_SHRINK = Fraction(1, 2**40)
-_LARGEST_SHRINK = Fraction(1, 2)
-
-_Odds = list[tuple[int, int, Fraction]]
+_WEIGHT_BITS = 128
+_KEPT_BITS = 64
+_LARGEST_SHRINK = 0.5
+_SMALLEST_SHRINK = 2.0**-48  # what floats can say of the columns of a long word
+_BALANCING_ROUNDS = 3
 
 
 def rounded_table(rows: Sequence[Sequence[Fraction]], context: Context, word_bits: int) -> list[list[int]]:
     """Integer rows that add up to ``2^word_bits``, keep ``context`` exactly and are close to ``rows``."""
-    total, odds = 1 << word_bits, _finite_odds(context)
-    shrink = _SMALLEST_SHRINK
+    weights = [[(entry.numerator << _WEIGHT_BITS) // entry.denominator for entry in row] for row in rows]
+    return _rounded(np.array(weights, dtype=object), Cone(context), word_bits)
+
+
+def near_table(Q: Floats, context: Context, word_bits: int) -> list[list[int]]:
+    """The same for floats that a solver found: rows that nearly add up to 1, columns that nearly lie in the cone."""
+    cone = Cone(context)
+    floats = np.ldexp(_balanced(cone.settled(Q)), _WEIGHT_BITS)
+    weights = [[int(weight) for weight in row] for row in floats.tolist()]
+    return _rounded(np.array(weights, dtype=object), cone, word_bits)
+
+
+def _rounded(weights: Integers, cone: Cone, word_bits: int) -> list[list[int]]:
+    """The integers for ``weights / 2^128``."""
+    total, shrink = 1 << word_bits, 0.0
     while shrink <= _LARGEST_SHRINK:
-        columns = [
-            _in_cone([int(total * (1 - shrink) * q) for q in column], odds) for column in zip(*rows, strict=True)
-        ]
-        rest = [total - sum(column[x] for column in columns) for x in range(len(rows))]
-        if min(rest) >= 0 and _in_cone(rest, odds) == rest:
-            flattest = max(range(len(columns)), key=lambda y: Fraction(min(columns[y]), max(max(columns[y]), 1)))
-            columns[flattest] = [c + r for c, r in zip(columns[flattest], rest, strict=True)]
-            return [list(row) for row in zip(*columns, strict=True)]
-        shrink *= 4
+        columns = cone.raised(_shrunk(weights, shrink, word_bits))
+        roomiest = int(cone.flat_parts(columns.astype(np.float64)).argmax())
+        balance = columns[:, roomiest] + (total - columns.sum(axis=1))
+        if cone.holds(balance):
+            columns[:, roomiest] = balance
+            return columns.tolist()
+        # What a flat column would have to add; rounding anew may ask for somewhat more.
+        missing = max(-float(cone.flat_parts(balance[:, None].astype(np.float64))[0]), 0.0)
+        shrink = max(4 * shrink, _SMALLEST_SHRINK + 1.5 * (missing + 1) / total)
     raise NothingToLearn(f"a word of {word_bits} bits is too short to hold this table and keep its context.")
 
 
-def _finite_odds(context: Context) -> _Odds:
-    """For every pair with a finite promise, a lower bound on e^E."""
-    pairs = (
-        (x, x2, context.exact_epsilon(x, x2)) for x in range(context.size) for x2 in range(context.size) if x != x2
-    )
-    # Odds that no word can show need no exact bound, and would take long to compute.
-    return [
-        (x, x2, exp_bounds(min(epsilon, Fraction(100)))[0]) for x, x2, epsilon in pairs if isinstance(epsilon, Fraction)
-    ]
+def _shrunk(weights: Integers, shrink: float, word_bits: int) -> Integers:
+    """The integers nearest to ``weights / 2^128`` of the words, less a share ``shrink`` of them."""
+    shift = _WEIGHT_BITS + _KEPT_BITS - word_bits
+    kept = (1 << _KEPT_BITS) - int(np.ldexp(shrink, _KEPT_BITS))
+    return (weights * kept + (1 << shift - 1)) >> shift
 
 
-def _in_cone(column: list[int], odds: _Odds) -> list[int]:
-    """The largest column below ``column`` that keeps every promise."""
-    column, changed = list(column), True
-    while changed:
-        changed = False
-        for x, x2, most in odds:
-            limit = most.numerator * column[x2] // most.denominator
-            if column[x] > limit:
-                column[x], changed = limit, True
-    return column
+def _balanced(Q: Floats) -> Floats:
+    """Q with its columns reweighted, as little as need be, so that rows add up to 1; what is in the cone stays there.
+
+    Of all factors ``1 + δ_y`` that do it, those of least ``Σ_y q(y) δ_y²``, with q the mean row, are
+    ``δ_y = Σ_x λ_x Q(y|x)/q(y)`` with ``Σ_y Q(y|x) δ_y`` what row x lacks.
+    """
+    for _ in range(_BALANCING_ROUNDS):
+        ratios = Q / Q.mean(axis=0)
+        lambdas = np.linalg.lstsq(ratios @ Q.T, 1 - Q.sum(axis=1))[0]
+        factors = 1 + lambdas @ ratios
+        if factors.min() < 0.5:  # rows that no weights can mend; shrinking will have to do
+            break
+        Q = Q * factors
+    return Q

@@ -8,14 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.arrays import Floats
-from sfumato.mechanisms.left_inverse import left_inverse
+from sfumato.mechanisms.left_inverse import LeftInverse
 from sfumato.mechanisms.mechanism import Mechanism, checked_vector
 
 __all__ = ["TabledMechanism"]
 
 
 class TabledMechanism(Mechanism):
-    """Answers everything from two tables: Q in integers, and its scores A in fractions."""
+    """Answers everything from two tables: Q in integers, and its scores A."""
+
+    _crowd: tuple[int, ...] | None = None
+    """The crowd for which scores are of least variance; ``None``: all symbols equally likely."""
 
     @abstractmethod
     def _integers(self, x: int) -> list[int]:
@@ -29,11 +32,13 @@ class TabledMechanism(Mechanism):
 
     def exact_scores(self, y: int) -> list[Fraction]:
         """One column of the scores."""
-        return [row[y] for row in self._exact_table]
+        return self._left_inverse.column(y)
 
     @cached_property
-    def _exact_table(self) -> list[list[Fraction]]:
-        return left_inverse([self._integers(x) for x in range(self.inputs)], self.denominator)
+    def _left_inverse(self) -> LeftInverse:
+        """What undoes the integers, with least variance for the crowd, or if all symbols are equally likely."""
+        rows = [self._integers(x) for x in range(self.inputs)]
+        return LeftInverse(rows, self.denominator, self._crowd or [1] * self.inputs)
 
     @cached_property
     def _channel(self) -> Floats:
@@ -41,8 +46,7 @@ class TabledMechanism(Mechanism):
 
     @cached_property
     def _table(self) -> Floats:
-        columns = [[float(score) for score in self.exact_scores(y)] for y in range(self.outputs)]
-        return np.array(columns).T
+        return self._left_inverse.floats()
 
     def forward(self, p: ArrayLike) -> Floats:
         """``pᵀQ``."""

@@ -7,9 +7,10 @@ second, weaker net.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import lru_cache
+from math import lcm
 
 import numpy as np
 
@@ -27,7 +28,8 @@ __all__ = ["ALPHA", "ExamReport", "check_mechanism"]
 ALPHA = 1e-6
 """The chance that a correct mechanism fails the statistical part."""
 
-_SHORT_WORDS = {1: range(12, 19), 2: range(6, 11)}  # by the number of words: at most 2^20 draws in all
+_LARGEST_WRITTEN_OUT = 2**19  # entries of a channel that has no structure to argue from
+_CHUNK = 2**16  # draws that are tried together
 _PEOPLE = 2**19
 _TOLERANCE = 1e-9
 
@@ -41,15 +43,21 @@ class ExamReport:
 
 
 def check_mechanism(mechanism: Mechanism, *, seed: int = 0) -> ExamReport:
-    """Put a mechanism of at most 512 outputs through every check; ``ExamFailed`` names the first it fails.
+    """Put a mechanism through every check; ``ExamFailed`` names the first it fails.
+
+    It may have 512 outputs; a channel that is written out, and has no structure, may have 2^19 entries.
 
     >>> from sfumato.contexts import Blocks
     >>> from sfumato.mechanisms import BlockResponse
     >>> check_mechanism(BlockResponse(Blocks([0, 0, 1], epsilon=1))).word_bits
     12
     """
-    if mechanism.outputs > LARGEST_ENUMERATION:
-        raise InvalidContext(f"the exam is for at most {LARGEST_ENUMERATION} outputs; examine a smaller instance.")
+    written_out = not mechanism.row_classes() and mechanism.inputs * mechanism.outputs <= _LARGEST_WRITTEN_OUT
+    if mechanism.outputs > LARGEST_ENUMERATION and not written_out:
+        raise InvalidContext(
+            f"the exam is for at most {LARGEST_ENUMERATION} outputs, or {_LARGEST_WRITTEN_OUT} entries of a channel "
+            "without structure; examine a smaller instance."
+        )
     short = _shortened(mechanism)
     exams: list[tuple[Callable[[Mechanism], None], tuple[Mechanism, ...]]] = [
         (rows_sum_to_one, (short, mechanism)),
@@ -79,12 +87,13 @@ def check_mechanism(mechanism: Mechanism, *, seed: int = 0) -> ExamReport:
 
 def kernel_matches_integers(mechanism: Mechanism) -> None:
     """Every word and every symbol through the production kernel gives ``integer_row``, as integers."""
-    words = _every_word(mechanism)
     for x in range(mechanism.inputs):
-        reports = mechanism.reports_from(np.full(len(words), x), words)
-        counts = np.bincount(reports, minlength=mechanism.outputs).tolist()
+        counts = np.zeros(mechanism.outputs, dtype=np.int64)
+        for words in _every_word(mechanism):
+            reports = mechanism.reports_from(np.full(len(words), x), words)
+            counts += np.bincount(reports, minlength=mechanism.outputs)
         _demand(
-            counts == mechanism.integer_row(x),
+            counts.tolist() == mechanism.integer_row(x),
             "kernel_matches_integers",
             f"row {x} is not what the kernel sends.",
         )
@@ -180,15 +189,19 @@ def transforms_match_the_matrix(mechanism: Mechanism) -> None:
 
 
 def scores_undo_the_channel(mechanism: Mechanism) -> None:
-    """``Σ_y Q(y|x2) A[x, y] = [x = x2]``, as an identity between fractions."""
-    columns = [mechanism.exact_scores(y) for y in range(mechanism.outputs)]
-    for x2 in range(mechanism.inputs):
-        mean = [Fraction(0)] * mechanism.inputs
-        for q, column in zip(mechanism.exact_row(x2), columns, strict=True):
-            if q:
-                mean = [total + q * score for total, score in zip(mean, column, strict=True)]
-        unit = [Fraction(int(x == x2)) for x in range(mechanism.inputs)]
-        _demand(mean == unit, "scores_undo_the_channel", f"the estimate is biased for symbol {x2}.")
+    """``Σ_y Q(y|x2) A[x, y] = [x = x2]``, as an identity between integers over one denominator."""
+    k = mechanism.inputs
+    rows = np.array([mechanism.integer_row(x) for x in range(k)], dtype=object)
+    sums, common = np.zeros((k, k), dtype=object), 1
+    for y in range(mechanism.outputs):
+        scores = mechanism.exact_scores(y)
+        wider = lcm(common, *(score.denominator for score in scores))
+        if wider != common:  # rare: scores of different reports have much in common
+            sums, common = sums * (wider // common), wider
+        parts = [score.numerator * (common // score.denominator) for score in scores]
+        sums += np.outer(rows[:, y], np.array(parts, dtype=object))
+    biased = np.flatnonzero((sums != np.eye(k, dtype=object) * (common * mechanism.denominator)).any(axis=1))
+    _demand(biased.size == 0, "scores_undo_the_channel", f"the estimate is biased for symbols {biased.tolist()}.")
 
 
 def fast_scores_match_exact_ones(mechanism: Mechanism) -> None:
@@ -280,7 +293,7 @@ class _KeyedWords:
 
 def _shortened(mechanism: Mechanism) -> Mechanism:
     """The mechanism over the shortest word, or pair of words, of 12 bits or more that can hold it."""
-    for word_bits in _SHORT_WORDS[mechanism.words]:
+    for word_bits in _short_words(mechanism):
         try:
             return mechanism.at_word(word_bits)
         except NothingToLearn:
@@ -291,16 +304,27 @@ def _shortened(mechanism: Mechanism) -> Mechanism:
     )
 
 
-def _every_word(mechanism: Mechanism) -> Words:
-    each = np.arange(1 << mechanism.word_bits, dtype=np.uint64)
-    grid = np.meshgrid(*[each] * mechanism.words, indexing="ij")
-    return np.stack([axis.ravel() for axis in grid], axis=1)
+def _short_words(mechanism: Mechanism) -> range:
+    """Lengths that leave at most 2^20 draws to be tried; or 2^22 for a table, in which a report has some 16 of them."""
+    if mechanism.words == 2:
+        return range(6, 11)
+    return range(12, 19) if mechanism.row_classes() else range(max(12, (16 * mechanism.outputs).bit_length()), 23)
+
+
+def _every_word(mechanism: Mechanism) -> Iterator[Words]:
+    """All draws there are, in chunks: the words of a draw are the digits of its number."""
+    shifts = np.arange(mechanism.words, dtype=np.uint64)[::-1] * np.uint64(mechanism.word_bits)
+    last = np.uint64((1 << mechanism.word_bits) - 1)
+    for start in range(0, mechanism.denominator, _CHUNK):
+        draws = np.arange(start, min(start + _CHUNK, mechanism.denominator), dtype=np.uint64)
+        yield draws[:, None] >> shifts & last
 
 
 def _row(mechanism: Mechanism, x: int) -> Floats:
     return np.array([float(q) for q in mechanism.exact_row(x)])
 
 
+@lru_cache(maxsize=2)  # two checks ask for it, of the short and the full mechanism
 def _score_table(mechanism: Mechanism) -> Floats:
     columns = [[float(a) for a in mechanism.exact_scores(y)] for y in range(mechanism.outputs)]
     return np.array(columns).T

@@ -289,12 +289,14 @@ def _union_response(record: Fields, context: Context) -> Mechanism:
 
 
 def _table(record: Fields, context: Context) -> Mechanism:
-    fields = fields_of(record, "mechanism", ("kind", "word_bits", "rows"))
+    crowded = record["kind"] == "table" and "crowd" in record
+    fields = fields_of(record, "mechanism", ("kind", "word_bits", "rows", *(("crowd",) if crowded else ())))
     _word(fields["word_bits"])
     rows = [[_count(entry) for entry in row] for row in fields["rows"]]
     if fields["kind"] == "binary":
         return BinaryResponse.of_integers(context, rows, word_bits=fields["word_bits"])
-    return TableResponse(context, rows, word_bits=fields["word_bits"])
+    crowd = [_count(entry) for entry in fields["crowd"]] if crowded else None
+    return TableResponse(context, rows, word_bits=fields["word_bits"], crowd=crowd)
 
 
 def _code(record: object, epsilon: Epsilon) -> Code:
