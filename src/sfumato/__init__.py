@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sfumato.codes import BestCode, CyclicDesign, HadamardCode, RandomizedCode
     from sfumato.contexts import Blocks, Context, ContextSum, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
-    from sfumato.designer import mechanism_for
+    from sfumato.designer import Design, design, mechanism_for
     from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
     from sfumato.estimation import Estimate, decoders, estimate
     from sfumato.mechanisms import (
@@ -57,6 +57,7 @@ __all__ = [
     "Context",
     "ContextSum",
     "CyclicDesign",
+    "Design",
     "Domain",
     "ErrorRegion",
     "Estimate",
@@ -86,6 +87,7 @@ __all__ = [
     "check_mechanism",
     "compose",
     "decoders",
+    "design",
     "error_region",
     "errors",
     "estimate",
@@ -98,7 +100,7 @@ __all__ = [
 _HOMES = {
     "codes": ("BestCode", "CyclicDesign", "HadamardCode", "RandomizedCode"),
     "contexts": ("Blocks", "Context", "ContextSum", "HighLow", "Metric", "PrivacyMatrix", "Tiers", "Uniform"),
-    "design": ("mechanism_for",),
+    "designer": ("Design", "design", "mechanism_for"),
     "domains": ("Domain", "GridDomain", "H3Domain", "IntegerDomain"),
     "estimation": ("Estimate", "estimate"),
     "mechanisms": (

@@ -21,6 +21,7 @@ __all__ = ["ExactMatrix"]
 
 _LARGEST = 2**61  # infinity stays below it, so that 64 bits can hold the sum of two
 _MOST_PLACES = 15
+_SAMPLED = 4096
 _SHORT = 2**52  # decimals n/10^places with n below it and floats correspond one to one
 Integers = NDArray[np.int64]  # or of Python integers, where 64 bits are too few
 
@@ -86,9 +87,8 @@ class ExactMatrix:
     def floats(self) -> Floats:
         """All entries, rounded to the nearest float."""
         quotients = self.numerators / self.denominator
-        if (
-            max(self.infinite, self.denominator) >= 2**53
-        ):  # NumPy would round such integers before dividing; Python does not
+        # NumPy rounds long integers before it divides, which only powers of two forgive; Python does not.
+        if max(self.infinite, self.denominator) >= 2**53 and self.denominator & (self.denominator - 1):
             quotients = np.array([[n / self.denominator for n in row] for row in self.numerators.tolist()])
         return np.where(self.numerators == self.infinite, inf, quotients)
 
@@ -162,6 +162,9 @@ def _floats(array: NDArray[np.generic], name: str) -> Floats:
 def _decimals(entries: Floats, size: int) -> tuple[Integers, int] | None:
     """The entries as decimals, if they all are short ones."""
     for places in range(_MOST_PLACES + 1):
+        some = entries[:_SAMPLED]  # most matrices that are no decimals give themselves away at once
+        if (np.rint(some * 10.0**places) / 10.0**places != some).any():
+            continue
         scaled = np.rint(entries * 10.0**places)
         if scaled.max() >= min(_SHORT, _LARGEST // size):
             return None

@@ -1,6 +1,7 @@
-"""Design: from a context to a mechanism that keeps it."""
+"""The designer: from a context to a mechanism that keeps it."""
 
 from sfumato.designer.choose import mechanism_for
+from sfumato.designer.design import Design, design
 from sfumato.designer.recognise import recognise
 
-__all__ = ["mechanism_for", "recognise"]
+__all__ = ["Design", "design", "mechanism_for", "recognise"]

@@ -6,14 +6,14 @@ from math import inf
 import numpy as np
 
 from sfumato.arrays import Booleans
-from sfumato.contexts import Blocks, Context, ContextUnion, HighLow, Tiers, Uniform
+from sfumato.contexts import Blocks, Context, ContextUnion, HighLow, PrivacyMatrix, Tiers, Uniform
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.contexts.groups import numbered_by_first
 from sfumato.domains import Domain, IntegerDomain
 from sfumato.errors import NoClosedForm, NothingToLearn
 from sfumato.randomness.odds import LARGEST_EPSILON, Epsilon
 
-__all__ = ["Structured", "recognise"]
+__all__ = ["Structured", "recognise", "recognise_as_written", "refuse_twins"]
 
 Structured = Uniform | HighLow | Tiers | Blocks | ContextUnion
 """The contexts that a closed form may be known for."""
@@ -43,7 +43,18 @@ def recognise(context: Context) -> Structured:
     if isinstance(context, ContextUnion):
         return _simplest_union(context)
     exact = context.exact_matrix().closed()
-    _refuse_twins(exact)
+    refuse_twins(exact)
+    return _structured(exact, context.domain)
+
+
+def recognise_as_written(context: PrivacyMatrix) -> Structured:
+    """The structured context with the very entries of ``context``, which is not closed: quick for large matrices.
+
+    >>> recognise_as_written(PrivacyMatrix([[0, 1, 1], [1, 0, 1], [1, 1, 0]]))
+    Uniform(IntegerDomain(3, start=0), epsilon=1)
+    """
+    exact = context.exact_matrix()
+    refuse_twins(exact)
     return _structured(exact, context.domain)
 
 
@@ -173,8 +184,7 @@ def _union(exact: ExactMatrix, domain: Domain) -> Blocks | ContextUnion:
     if len(blocks) == 1:
         raise NoClosedForm(
             "no mechanism on the shelf fits this privacy matrix: it is neither uniform, nor high-low, nor tiered, nor "
-            "made of blocks, nor a union of such. Uniform(domain, context.smallest_epsilon) keeps it, at a price in "
-            "accuracy."
+            "made of blocks, nor a union of such. Call sf.design(context), or run `sfumato design`: it computes one."
         )
     parts = [_structured(exact.part(symbols), IntegerDomain(symbols.size)) for symbols in blocks]
     return Blocks.of(parts, block_of=block_of, domain=domain)
@@ -184,7 +194,8 @@ def _high_low(domain: Domain, is_sensitive: Booleans, epsilon: Epsilon) -> HighL
     return HighLow(domain, [domain.labels[x] for x in np.flatnonzero(is_sensitive).tolist()], epsilon)
 
 
-def _refuse_twins(exact: ExactMatrix) -> None:
+def refuse_twins(exact: ExactMatrix) -> None:
+    """Refuse a closed matrix with a zero off its diagonal."""
     twins = np.argwhere((exact.numerators == 0) & ~np.eye(exact.size, dtype=np.bool_))
     if twins.size:
         x, x2 = twins[0]
