@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import sfumato as sf
 from cli.conftest import contents
 
 
@@ -31,6 +32,46 @@ def test_the_json_of_a_plan(call):
     assert best["unbiased"]["error"] == found["error"] > found["mean"] > 0
     back = json.loads(call("plan", "lunch.toml", "--error", repr(found["error"]), "--json").out)
     assert back["people"] == 10_000
+
+
+LEVEL = """name = "level"
+[domain]
+kind = "range"
+size = 4
+[context]
+kind = "metric"
+epsilon = 2.0
+distances = [[0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0]]
+"""
+
+
+def test_a_metric_is_compared_with_the_exponential_mechanism(call, folder):
+    (folder / "level.toml").write_text(LEVEL)
+    result = call("plan", "level.toml", "--error", "0.05")
+    assert (result.code, result.err) == (0, "")
+    assert "exponential mechanism" in result.out
+    found = json.loads(call("plan", "level.toml", "--error", "0.05", "--json").out)
+    rows = {row["name"]: row for row in found["mechanisms"]}
+    assert list(rows) == ["classical", "exponential", "hadamard", "best"]
+    assert (found["mechanism"], found["advice"]) == ("best", [])
+    assert rows["exponential"]["what"] == "exponential mechanism"
+    assert rows["exponential"]["unbiased"]["people"] > found["people"]
+    ladder = call("plan", "level.toml").out
+    assert ladder.count("exponential mechanism") == 2
+
+
+def test_a_survey_with_a_table_for_its_own_matrix(call, folder):
+    context = sf.PrivacyMatrix([[0, 1, 2], [1, 0, 3], [2, 3, 0]])
+    Q = [["0.5", "0.25", "0.25"], ["0.2", "0.6", "0.2"], ["0.25", "0.25", "0.5"]]
+    sf.Survey("designed", context, sf.TableResponse.of(context, Q)).save(folder / "designed.json")
+    found = json.loads(call("plan", "designed.json", "--people", "1000", "--json").out)
+    rows = {row["name"]: row for row in found["mechanisms"]}
+    assert list(rows) == ["classical", "exponential", "hadamard", "best", "own"]
+    assert (found["mechanism"], rows["own"]["what"], found["advice"]) == ("own", "designed for this matrix", [])
+    assert rows["best"]["reason"] == rows["hadamard"]["reason"] != rows["exponential"]["reason"] is None
+    shown = call("plan", "designed.json", "--people", "1000").out
+    assert shown.count(rows["best"]["reason"]) == 1
+    assert "designed for this matrix" in shown
 
 
 def test_with_neither_there_is_a_ladder(call):

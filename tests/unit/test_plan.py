@@ -1,14 +1,17 @@
 """Plans: predictions against real reports, the hardest distribution against search, round trips, infeasible goals."""
 
+import html
 import json
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.designer.exponential import exponential_response
 from sfumato.domains.partitions import grid_tiles
-from sfumato.errors import InvalidContext, NotEnoughReports, SfumatoError
+from sfumato.errors import InvalidContext, NoClosedForm, NotEnoughReports, SfumatoError
 from sfumato.estimation.decoders import decoder_named
 from sfumato.estimation.histograms import drawn_histogram
 from sfumato.planning.hardest import hardest_for_l2, hardest_for_tv, worst_symbol_variance, worst_total_variance
@@ -246,19 +249,156 @@ def test_a_mechanism_that_does_better_by_the_measure_is_named():
     assert "does better" not in plan(context, people=1000).in_words()
 
 
+def _places(k, seed=1):
+    """Places in the unit square, their distances in units of half the median: no closed form fits them."""
+    places = np.random.default_rng(seed).random((k, 2))
+    far = np.linalg.norm(places[:, None] - places[None], axis=2)
+    return sf.Metric((far / np.median(far) * 2).round(4))
+
+
+NO_CLOSED_FORM = {
+    "places": _places(6),
+    "matrix": sf.PrivacyMatrix([[0, 1, 2], [1, 0, 3], [2, 3, 0]]),
+    "one way": sf.PrivacyMatrix([[0, 1, 2, "inf"], [1, 0, 3, 2], [2, 3, 0, 1], [1, 1, 2, 0]]),
+    "union": sf.Blocks.of([_places(4), sf.Uniform(2, 1)]),
+}
+
+
+@pytest.mark.parametrize("name", NO_CLOSED_FORM)
+def test_without_a_closed_form_the_plan_is_for_the_least_risk_there_is(name):
+    made = plan(NO_CLOSED_FORM[name], people=1000)
+    rows = {row.name: row for row in made.rows}
+    assert list(rows) == ["classical", "exponential", "hadamard", "best"]
+    assert [name for name in rows if rows[name].made] == ["classical", "exponential"]
+    risks = {name: rows[name].mechanism.worst_risk() for name in ("classical", "exponential")}
+    assert made.chosen == min(risks, key=risks.get)
+    assert made.error == rows[made.chosen].unbiased.error
+    sf.certify(rows["exponential"].mechanism, NO_CLOSED_FORM[name])
+
+
+def test_either_of_the_two_can_have_the_least_risk():
+    """So that the test above cannot pass by always naming the same one."""
+    assert {plan(context, people=1000).chosen for context in NO_CLOSED_FORM.values()} == {"classical", "exponential"}
+
+
 def test_a_row_that_cannot_be_made_says_why():
-    context = sf.PrivacyMatrix([[0, 1, 2], [1, 0, 3], [2, 3, 0]])
+    context = NO_CLOSED_FORM["matrix"]
     made = plan(context, people=1000)
-    try:
+    with pytest.raises(NoClosedForm) as problem:
         sf.mechanism_for(context)
-    except SfumatoError as problem:
-        rows = {row.name: row for row in made.rows}
-        assert (made.chosen, rows["best"].made, rows["best"].reason) == ("classical", False, str(problem))
-        assert str(problem) in repr(made)
-        with pytest.raises(SfumatoError):
-            rows["best"].figures_at(10)
-    else:
-        assert made.chosen == "best"
+    rows = {row.name: row for row in made.rows}
+    assert (rows["best"].made, rows["best"].reason) == (False, str(problem.value))
+    assert made.notes() == [f"Hadamard code; best on the shelf: {problem.value}"]
+    for shown in (repr(made), html.unescape(made._repr_html_())):
+        assert shown.count(str(problem.value)) == 1
+    with pytest.raises(SfumatoError):
+        rows["best"].figures_at(10)
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_contexts_with_a_structure_are_not_compared_with_the_exponential_mechanism(name):
+    made = plan(CONTEXTS[name], people=1000)
+    assert [row.name for row in made.rows] == ["classical", "hadamard", "best"]
+    assert made.on_shelf
+    assert made.advice == ()
+
+
+def test_a_metric_is_compared_with_the_exponential_mechanism_even_on_the_shelf():
+    level = sf.Metric(2 * (np.ones((5, 5)) - np.eye(5)))
+    made = plan(level, people=1000)
+    rows = {row.name: row for row in made.rows}
+    assert (made.chosen, made.on_shelf, made.advice) == ("best", True, ())
+    assert list(rows) == ["classical", "exponential", "hadamard", "best"]
+    # All distances are equal, so it is randomised response at half the ε, which is best for so few symbols.
+    half = plan(sf.Uniform(5, 1), people=1000, mechanism=sf.mechanism_for(sf.Uniform(5, 1), code="randomized"))
+    assert rows["exponential"].unbiased.error == pytest.approx(half.error)
+
+
+def test_an_exponential_mechanism_for_too_many_symbols_says_why():
+    line = np.abs(np.subtract.outer(np.arange(257), np.arange(257)))
+    made = plan(sf.Metric(line, "0.01"), people=1000)
+    assert (made.chosen, made.on_shelf) == ("classical", False)
+    assert "exponential mechanism: the exponential mechanism is written out up to 256 symbols" in repr(made)
+
+
+def test_an_exponential_mechanism_that_nothing_undoes_says_why(monkeypatch):
+    """Distances may lead to rows that depend on each other, as those of two triples do, 1 across and 2 inside."""
+    level = sf.Metric(2 * (np.ones((4, 4)) - np.eye(4)))
+    same_rows = sf.TableResponse(level, [[2**62] * 4] * 4)
+    monkeypatch.setattr("sfumato.planning.compare.exponential_response", lambda context: same_rows)
+    made = plan(level, people=1000)
+    row = next(row for row in made.rows if row.name == "exponential")
+    assert (made.chosen, row.made) == ("best", False)
+    assert "nothing undoes it" in row.reason
+
+
+def _blocks_of_a_town(side):
+    """Crossings of a square town, as far from each other as one has to walk."""
+    crossings = np.stack(np.meshgrid(np.arange(side), np.arange(side)), axis=-1).reshape(-1, 2)
+    return np.abs(crossings[:, None] - crossings[None]).sum(axis=2)
+
+
+@pytest.mark.parametrize(("side", "epsilon", "made"), [(7, "0.5", True), (7, "0.01", False), (5, "0.01", True)])
+def test_an_exponential_mechanism_that_takes_too_long_to_undo_says_why(side, epsilon, made):
+    planned = plan(sf.Metric(_blocks_of_a_town(side), epsilon), people=1000)
+    row = next(row for row in planned.rows if row.name == "exponential")
+    assert (row.made, "take longer to undo" in row.reason) == (made, not made)
+    assert planned.chosen == "classical"
+
+
+# --- a mechanism that was computed ----------------------------------------------------------------------------------
+
+
+def _mixed(context, share=0.7):
+    """A table that keeps the context: the exponential mechanism, or now and then a report drawn evenly."""
+    Q = share * exponential_response(context).matrix() + (1 - share) / context.size
+    rows = [[Fraction(q) for q in row] for row in Q.tolist()]
+    return sf.TableResponse.of(context, [[q / sum(row) for q in row] for row in rows])
+
+
+def test_a_table_for_a_matrix_without_closed_form_is_named_as_designed():
+    context = NO_CLOSED_FORM["places"]
+    made = plan(context, error=0.05, mechanism=_mixed(context))
+    assert (made.chosen, made.row.what) == ("own", "designed for this matrix")
+    assert [row.name for row in made.rows] == ["classical", "exponential", "hadamard", "best", "own"]
+    assert made.advice == ()
+    union = NO_CLOSED_FORM["union"]
+    parts = [_mixed(union.parts[0]), sf.mechanism_for(union.parts[1])]
+    assert plan(union, people=100, mechanism=sf.UnionResponse(union, parts)).row.what == "designed for this matrix"
+
+
+def test_other_mechanisms_of_ones_own_are_not_named_as_designed():
+    context = NO_CLOSED_FORM["places"]
+    plain = sf.mechanism_for(sf.Uniform(context.domain, context.exact_smallest), code="randomized")
+    assert plan(context, people=100, mechanism=plain).row.what == "the survey's own"
+    uniform = sf.Uniform(4, 1)
+    assert plan(uniform, people=100, mechanism=_mixed(uniform)).row.what == "the survey's own"
+
+
+def test_ones_own_exponential_mechanism_has_one_row():
+    context = NO_CLOSED_FORM["matrix"]
+    made = plan(context, people=100, mechanism=exponential_response(context))
+    assert made.chosen == "exponential"
+    assert [row.name for row in made.rows] == ["classical", "exponential", "hadamard", "best"]
+    assert "sf.design(context)" in made.in_words()
+
+
+@pytest.mark.parametrize("asked", [{"people": 1000}, {"error": 0.05}, {"error": 1e-9}, {"error": 0.01, "people": 10}])
+def test_without_a_closed_form_a_plan_names_the_designer(asked):
+    made = plan(NO_CLOSED_FORM["places"], **asked)
+    said = [line for line in made.advice if "sf.design(context)" in line and "sfumato design" in line]
+    assert len(said) == 1
+    assert said[0] in repr(made)
+    assert said[0] in made.in_json()["advice"]
+    assert len(made.advice) == 1 or not made.feasible
+
+
+def test_advice_is_for_the_plan_at_hand():
+    """What was said of a goal out of reach is not said again where there is no goal."""
+    made = plan(sf.Uniform(50, 0.001), error=1e-6)
+    assert made.advice
+    assert made.at(1000).advice == ()
+    assert len(plan(NO_CLOSED_FORM["places"], error=1e-9).at(1000).advice) == 1
 
 
 def test_a_context_without_promises_is_planned_and_said():
@@ -391,3 +531,19 @@ def test_the_page_and_the_picture_need_nothing_from_outside():
         assert plan_png(made).startswith(b"\x89PNG")
     assert 'class="lead caution"' in page
     assert page == plan_page(made, title="<b>lunch</b> & more")
+
+
+def test_every_row_has_a_look_and_only_rows_that_are_there_are_drawn():
+    pytest.importorskip("matplotlib")
+    from sfumato.pages.plan_chart import plan_svg
+    from sfumato.pages.plan_page import plan_page
+
+    context = NO_CLOSED_FORM["places"]
+    made = plan(context, error=0.05, mechanism=_mixed(context))
+    drawn = plan_svg(made)
+    assert [row.what in drawn for row in made.rows] == [True, True, False, False, True]
+    page = plan_page(made)
+    assert all(row.what in page for row in made.rows)
+    level = sf.Metric(2 * (np.ones((5, 5)) - np.eye(5)))
+    all_five = plan(level, error=0.05, mechanism=_mixed(level))
+    assert [row.what in plan_svg(all_five).replace("&#39;", "'") for row in all_five.rows] == [True] * 5

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.errors import MissingExtra
-from sfumato.pages.style import BAR, FAINT, INK, PALE, PROMISED, WHISKER
-from sfumato.planning.plan import Compared, Plan
+from sfumato.pages.style import BAR, FAINT, INK, MAPPED, PALE, PROMISED, WHISKER
+from sfumato.planning.compare import Compared
+from sfumato.planning.plan import Plan
 from sfumato.planning.predict import MOST_PEOPLE
 
 if TYPE_CHECKING:
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["plan_png", "plan_svg"]
 
 _LOOKS = {
-    "classical": (FAINT, (0, (1.2, 1.6)), 1.8),
-    "hadamard": (PROMISED[1], (0, (5, 2)), 1.8),
-    "best": (BAR, "-", 2.6),
-    "own": (INK, (0, (4, 1.5, 1, 1.5)), 1.8),
+    "classical": (FAINT, (0, (1.2, 1.6))),
+    "exponential": (MAPPED[2], (0, (2.5, 1.2))),
+    "hadamard": (PROMISED[1], (0, (5, 2))),
+    "best": (BAR, "-"),
+    "own": (INK, (0, (4, 1.5, 1, 1.5))),
 }
+_BROAD, _THIN = 2.6, 1.8
 _NAMES = {
     "tv": "total variation error",
     "symbol": "error of the share known worst",
@@ -78,12 +81,13 @@ def _people_shown(plan: Plan) -> tuple[float, float]:
 
 
 def _draw_line(axes: "Axes", plan: Plan, row: Compared, low: float, high: float) -> None:
-    colour, dashes, width = _LOOKS[row.name]
+    colour, dashes = _LOOKS[row.name]
     points = 2 if plan.reading == "unbiased" else _POINTS
     people = np.unique(np.rint(np.geomspace(low, high, points)).astype(np.int64)).tolist()
     errors = [row.figures_at(n).error for n in people]
-    front = 2 if row.name == plan.chosen else 3  # its line is broad: those that coincide with it show on top
-    axes.plot(people, errors, color=colour, linestyle=dashes, linewidth=width, label=row.what, zorder=front)
+    # The plan's own line is solid, broad and below: those that coincide with it show on top.
+    style, width, front = ("-", _BROAD, 2) if row.name == plan.chosen else (dashes, _THIN, 3)
+    axes.plot(people, errors, color=colour, linestyle=style, linewidth=width, label=row.what, zorder=front)
     if row.figures is not None:
         axes.plot([row.figures.people], [row.figures.error], "o", ms=5, color=colour, zorder=5)
 

@@ -22,9 +22,9 @@ _STYLE = """
 def plan_page(plan: Plan, *, title: str = "Plan of a survey") -> str:
     """The whole page as HTML. Nothing in it points outside, and its own policy forbids the browser to load anything."""
     caption = (
-        "A line is a mechanism. The error falls with the square root of the number of people; a decoded picture falls "
-        "more slowly at first, because it can never be worse than a guess. Dots are the figures of the table; the "
-        "ring is the plan."
+        "A line is a mechanism, the broad one the plan's. The error falls with the square root of the number of "
+        "people; a decoded picture falls more slowly at first, because it can never be worse than a guess. Dots are "
+        "the figures of the table; the ring is the plan."
     )
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -71,7 +71,7 @@ def _comparison(plan: Plan) -> str:
         cells = "".join(f'<td class="number">{escape(cell)}</td>' for cell in line[1:])
         mark = ' class="chosen"' if row.name == plan.chosen else ""
         lines.append(f'<tr{mark}><th scope="row">{escape(line[0])}</th>{cells}</tr>')
-    reasons = "".join(f'<p class="note">{escape(f"{row.what}: {row.reason}")}</p>' for row in plan.rows if row.reason)
+    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in plan.notes())
     return f"""<section aria-labelledby="compared"><h2 id="compared">Mechanisms compared</h2>
 <p><b>error</b> holds with probability {100 * plan.confidence:.10g} %, <b>mean</b> is the error on average.
 <b>bits</b> is the length of a report; one forged report outweighs up to <b>leverage</b> honest people; <b>risk</b> is
@@ -80,7 +80,7 @@ promise can have.</p>
 <div class="wide"><table><thead><tr>{heads}</tr></thead><tbody>
 {"".join(lines)}
 </tbody></table></div>
-{reasons}
+{notes}
 </section>"""
 
 
