@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
@@ -74,6 +75,10 @@ class ProcessedResponse(TabledMechanism):
     def ideal_row(self, x: int) -> Floats:
         """The product of the two formulas."""
         return self._mechanism.ideal_row(x) @ np.array([[float(entry) for entry in row] for row in self._W])
+
+    @cached_property
+    def _table(self) -> Floats:
+        return self._left_inverse.floats()
 
 
 def _product(first: list[list[Fraction]], then: list[list[Fraction]]) -> list[list[Fraction]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cached_property
 from math import gcd
 from typing import ClassVar, Self
 
@@ -139,6 +140,10 @@ class TableResponse(TabledMechanism):
     def ideal_row(self, x: int) -> Floats:
         """The table is its own formula."""
         return np.array([entry / self.denominator for entry in self._drawn.rows[x]])
+
+    @cached_property
+    def _table(self) -> Floats:
+        return self._left_inverse.floats()
 
 
 def _checked_crowd(crowd: Sequence[int] | None, size: int) -> tuple[int, ...] | None:

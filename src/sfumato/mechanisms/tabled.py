@@ -46,7 +46,8 @@ class TabledMechanism(Mechanism):
 
     @cached_property
     def _table(self) -> Floats:
-        return self._left_inverse.floats()
+        columns = [[float(score) for score in self.exact_scores(y)] for y in range(self.outputs)]
+        return np.array(columns).T
 
     def forward(self, p: ArrayLike) -> Floats:
         """``pᵀQ``."""
