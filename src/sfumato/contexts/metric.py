@@ -3,12 +3,17 @@
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sfumato.arrays import Floats, Symbols
 from sfumato.canonical import Json, decimal_text
+from sfumato.contexts.assignment import Assignment
+from sfumato.contexts.blocks import Blocks
 from sfumato.contexts.context import Context
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.contexts.matrix import matrix_domain
+from sfumato.contexts.union import ContextUnion, union_of
+from sfumato.domains import as_domain
 from sfumato.errors import InvalidContext
 from sfumato.randomness.odds import Epsilon, positive_epsilon
 
@@ -38,6 +43,59 @@ class Metric(Context):
                 "Use PrivacyMatrix for asymmetric promises."
             )
         self._hold(exact, positive_epsilon(epsilon))
+
+    @classmethod
+    def of_points(cls, points: ArrayLike, epsilon: object = 1.0, *, domain: object = None) -> "Metric":
+        """The metric of straight lines between points, a row of coordinates each; distances to nine decimals.
+
+        >>> Metric.of_points([[0, 0], [3, 4], [0, 4]], epsilon=0.5).matrix()
+        array([[0. , 2.5, 2. ],
+               [2.5, 0. , 1.5],
+               [2. , 1.5, 0. ]])
+        """
+        return cls(_straight_lines(_coordinates(points)), epsilon, domain=domain)
+
+    @classmethod
+    def tiles_of_points(
+        cls, points: ArrayLike, tile_of: object, epsilon: object = 1.0, *, domain: object = None
+    ) -> Blocks | ContextUnion:
+        """The same inside tiles of points, and no promise across: for domains too large for one matrix.
+
+        A report may show the tile. ``tile_of`` names the tile of each point. Tiles of the same shape have the same
+        matrix, so that one mechanism is designed for all of them.
+
+        >>> points = [[0, 0], [0, 1], [5, 0], [5, 1]]
+        >>> Metric.tiles_of_points(points, ["west", "west", "east", "east"], epsilon=2).matrix()
+        array([[ 0.,  2., inf, inf],
+               [ 2.,  0., inf, inf],
+               [inf, inf,  0.,  2.],
+               [inf, inf,  2.,  0.]])
+        """
+        at = _coordinates(points)
+        tiles = Assignment.read(tile_of, as_domain(len(at)) if domain is None else domain, "tile")
+        parts = [cls.of_points(at[tiles.class_of == j], epsilon) for j in range(len(tiles.names))]
+        return union_of(parts, tiles.class_of, tiles.domain)
+
+    def tiles(self, tile_of: object) -> Blocks | ContextUnion:
+        """The promises inside each tile alone, and none across: a report may show the tile.
+
+        This promises less than the metric itself: two neighbours on either side of a border can be told apart.
+
+        >>> line = Metric([[0, 1, 2], [1, 0, 1], [2, 1, 0]])
+        >>> line.tiles([0, 0, 1]).matrix()
+        array([[ 0.,  1., inf],
+               [ 1.,  0., inf],
+               [inf, inf,  0.]])
+        """
+        tiles = Assignment.read(tile_of, self.domain, "tile")
+        parts = []
+        for j in range(len(tiles.names)):
+            symbols = np.flatnonzero(tiles.class_of == j)
+            part = Metric.__new__(Metric)
+            Context.__init__(part, as_domain(int(symbols.size)))
+            part._hold(self._distances.part(symbols), self._exact)
+            parts.append(part)
+        return union_of(parts, tiles.class_of, self.domain)
 
     def _hold(self, distances: ExactMatrix, epsilon: Epsilon) -> None:
         self._distances, self._exact = distances, epsilon
@@ -88,3 +146,20 @@ class Metric(Context):
 
     def __repr__(self) -> str:
         return f"Metric({self.size} × {self.size} distances, epsilon={decimal_text(self._exact)})"
+
+
+_DECIMALS = 9
+
+
+def _coordinates(points: ArrayLike) -> Floats:
+    try:
+        at = np.asarray(points, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidContext("points must be rows of coordinates, equally many for each.") from None
+    if at.ndim != 2 or at.size == 0 or not np.isfinite(at).all():
+        raise InvalidContext(f"points must be rows of finite coordinates, one row per symbol; found shape {at.shape}.")
+    return at
+
+
+def _straight_lines(at: Floats) -> Floats:
+    return np.sqrt(((at[:, None, :] - at[None, :, :]) ** 2).sum(axis=2)).round(_DECIMALS)
