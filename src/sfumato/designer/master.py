@@ -40,22 +40,23 @@ class Mixture:
     value: float
 
 
-def best_mixture(rays: Floats, weights: Floats, start: Floats, tolerance: float) -> Mixture:
+def best_mixture(rays: Floats, weights: Floats, start: Floats, tolerance: float, first: float = 1.0) -> Mixture:
     """The weights for which ``tr(W M⁻¹)`` is within a relative ``tolerance`` of the least that these rays allow.
 
-    ``start`` holds positive weights to begin with; they need not satisfy the constraints.
+    ``start`` holds positive weights to begin with; they need not satisfy the constraints. ``first`` is the tolerance at
+    which the path is entered: the better the start, the smaller.
 
     >>> rays = np.array([[1.5, 0.5], [0.5, 1.5], [1.0, 1.0]])
     >>> best_mixture(rays, np.ones(2), np.full(3, 1 / 3), 1e-9).theta.round(6) + 0.0
     array([0.5, 0.5, 0. ])
     """
     path = _Path(rays, np.sqrt(weights), start)
-    t = rays.shape[0] / path.value
+    t = rays.shape[0] / (path.value * max(first, tolerance))
     for _ in range(_MOST_TIMES):
-        path.centre(t)
-        if rays.shape[0] / t <= tolerance * path.value:
+        # Where the digits of floats end, so does the path; whatever was reached is a mixture.
+        if not path.centred(t) or rays.shape[0] / t <= tolerance * path.value:
             break
-        t *= _FASTER
+        t = min(t * _FASTER, 1.01 * rays.shape[0] / (tolerance * path.value))
     return Mixture(path.theta, path.inverse, path.multipliers, path.value)
 
 
@@ -73,16 +74,22 @@ class _Path:
         self.inverse = _inverse(self._R.T @ (theta[:, None] * self._R))
         self.value = float(self._roots**2 @ self.inverse.diagonal())
 
-    def centre(self, t: float) -> None:
-        """Newton's method for one t, in the variables ``d/θ``, in which the barrier is as round as can be."""
-        from scipy.linalg import cho_factor, cho_solve
+    def centred(self, t: float) -> bool:
+        """Newton's method for one t, in the variables ``d/θ``, in which the barrier is as round as can be.
+
+        False where the equations cannot be solved in floats.
+        """
+        from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
         for _ in range(_MOST_STEPS):
             scaled = self._R * self.theta[:, None]
             V = scaled @ (self.inverse * self._roots)
             H = (self._R @ self.inverse @ self._R.T) * (V @ V.T) * (2 * t)
             H[np.diag_indices_from(H)] += 1
-            factor = cho_factor(H, overwrite_a=True, check_finite=False)
+            try:
+                factor = cho_factor(H, overwrite_a=True, check_finite=False)
+            except LinAlgError:
+                return False
             slope = (V**2).sum(axis=1) / self.theta * t + 1  # minus the gradient, scaled
             columns = cho_solve(factor, np.column_stack([slope, scaled]), check_finite=False)
             free, bound = columns[:, 0], columns[:, 1:]
@@ -96,6 +103,7 @@ class _Path:
             length = self._advance(step, length, t, decrement if balanced else None)
             if (decrement < _CENTRED and balanced) or length < 1e-12:
                 break
+        return True
 
     def _advance(self, step: Floats, length: float, t: float, decrement: float | None) -> float:
         """Go along ``step``; once the constraints hold, only as far as the objective falls enough."""

@@ -161,13 +161,14 @@ def _searched(
     course = _Course(aim, next(search))
     stopped = None
     while stopped is None:
-        clock.tell(course.round(number, parts, clock.seconds))
-        stopped = "converged" if course.converged else clock.verdict(end)
         try:
+            clock.tell(course.round(number, parts, clock.seconds))
+            stopped = "converged" if course.converged else clock.verdict(end)
             if stopped is None:
                 course.take(next(search))
         except KeyboardInterrupt:
             clock.interrupted = True
+            stopped = "interrupted"
     mechanism = settled(context, course.best, aim.weights, list(aim.counts))
     value = aim.value(mechanism)
     return Part(mechanism, value, min(course.bound, value), course.certified, course.rounds, stopped)

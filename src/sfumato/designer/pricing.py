@@ -24,6 +24,7 @@ from sfumato.designer.polyhedron import Polyhedron, Vertices
 __all__ = ["Price", "climbed", "walked"]
 
 _ENOUGH = 1e-11  # relative improvement that counts as one
+_NOTHING = 1e-9  # of the mean in the crowd
 _MOST_STEPS = 100
 _CHUNK = 1 << 23  # comparisons at a time
 
@@ -73,9 +74,11 @@ def climbed(cone: RayCone, price: Price, starts: Floats, orders: Sequence[NDArra
             better_than, step = best + np.abs(best) * _ENOUGH + 1e-14, np.zeros(len(R))
             for end in ((R * asked[:, x]).max(axis=1), _least(R, allowed[x])):
                 d = np.where(np.isfinite(end), end - R[:, x], 0.0)
-                m = np.maximum(mean + d * p[x], 1e-12)
+                m = mean + d * p[x]
+                something = m > _NOTHING  # without it, a column of zeros would be the end of its climb
+                m = np.where(something, m, 1.0)
                 value = ((square + d * (2 * GR[:, x] + d * G[x, x])) / m - linear - d * price.nu[x]) / m
-                take = value > better_than
+                take = (value > better_than) & something
                 better_than, step = np.where(take, value, better_than), np.where(take, d, step)
             if step.any():
                 moved = True

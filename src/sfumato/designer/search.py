@@ -64,7 +64,7 @@ def answers(cone: RayCone, weights: Floats, seed: int, known: Floats) -> Iterato
     rays, theta = always, np.full(len(always), 1 / len(always))
     gap, tolerance = 1.0, _FIRST_TOLERANCE
     while True:
-        mixture = best_mixture(rays, weights, theta, tolerance)
+        mixture = best_mixture(rays, weights, theta, tolerance, first=min(1.0, max(10 * gap, 1e-3)))
         price = Price.of(mixture, weights)
         columns, delta = pricing.best(price, rays, mixture, gap)
         root = float(np.sqrt(weights) @ price.roots.diagonal())

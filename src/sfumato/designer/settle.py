@@ -13,6 +13,7 @@ __all__ = ["settled"]
 _LIGHT = (0.3, 0.03, 3e-3, 0.0)  # of the average weight: rays below it may be done without
 _DEAR = 5e-7  # relative loss for which a ray is not done without
 _TOLERANCE = 3e-8
+_BEGUN = 1e-2  # the weights to begin with come from the path
 _BALANCED = 1e-8  # how far Σ θ r may be from 1 before the last correction
 
 
@@ -67,5 +68,5 @@ def _mixed(rays: Floats, weights: Floats, theta: Floats) -> Mixture | None:
     """The best mixture of some rays; ``None`` if they do not tell all symbols apart, or cannot be mixed to 1."""
     if np.linalg.matrix_rank(rays) < rays.shape[1]:
         return None
-    mixture = best_mixture(rays, weights, theta, _TOLERANCE)
+    mixture = best_mixture(rays, weights, theta, _TOLERANCE, first=_BEGUN)
     return mixture if float(np.abs(mixture.theta @ rays - 1).max()) < _BALANCED else None
