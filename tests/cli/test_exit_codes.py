@@ -14,7 +14,7 @@ from cli.conftest import LUNCH, contents, process
 from sfumato.cli.main import app
 from sfumato.survey import Survey
 
-COMMANDS = ("init", "plan", "verify", "privatize", "estimate", "simulate", "demo")
+COMMANDS = ("init", "design", "plan", "verify", "privatize", "estimate", "simulate", "demo")
 
 
 def _broken(path):

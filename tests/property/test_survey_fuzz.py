@@ -150,7 +150,7 @@ def folder(tmp_path_factory):
 
 def _described(text: str | bytes, folder: Path):
     try:
-        read_toml(text.encode(errors="replace") if isinstance(text, str) else text, folder)
+        _ = read_toml(text.encode(errors="replace") if isinstance(text, str) else text, folder).mechanism
     except SfumatoError as refused:
         assert str(refused).strip()
 

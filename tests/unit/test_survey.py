@@ -414,4 +414,5 @@ def test_the_yes_no_example_runs():
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "tutorial").glob("*.md")), ids=lambda page: page.stem)
 def test_the_tutorial_runs_as_it_is_printed(page):
-    assert doctest.testfile(str(page), module_relative=False).failed == 0
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    assert doctest.testfile(str(page), module_relative=False, optionflags=flags).failed == 0

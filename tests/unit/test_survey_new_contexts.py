@@ -35,9 +35,8 @@ def _load(folder, text):
 
 
 @pytest.fixture
-def read(tmp_path, monkeypatch):
+def read(tmp_path):
     """Read the context of a file alone: which mechanism would be chosen is another matter."""
-    monkeypatch.setattr(file, "mechanism_for", lambda *_, **__: None)
     return lambda text: read_toml(text.encode(), tmp_path).context
 
 

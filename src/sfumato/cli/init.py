@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from sfumato.contexts import Context
 
-__all__ = ["init"]
+__all__ = ["init", "unique_name"]
 
 _FEW = 10
 
@@ -101,7 +101,7 @@ def init(
         if (column, sensitive, blocks) != (None, None, None):
             raise InvalidSurvey("--column, --sensitive and --blocks go with --from; a template is edited by hand.")
         text = TEMPLATES[template].replace("epsilon = 1.0", f"epsilon = {_number(epsilon)}")
-        text = text.replace('"my-survey"', _quoted(_unique_name(Path(output))))
+        text = text.replace('"my-survey"', _quoted(unique_name(Path(output))))
     else:
         text = _from_answers(str(answers), column, sensitive, blocks, epsilon, Path(output))
     _check(text, Path(output))
@@ -164,10 +164,10 @@ def _from_answers(
             "take out those that would name somebody, and give the domain an `other` label for them.",
             err=True,
         )
-    return _toml(_unique_name(output), kind, labels, named, block_of, epsilon)
+    return _toml(unique_name(output), kind, labels, named, block_of, epsilon)
 
 
-def _unique_name(output: "Path") -> str:
+def unique_name(output: "Path") -> str:
     """The file's name and a random ending: two questions must not share a name, or they share reports."""
     import secrets
 

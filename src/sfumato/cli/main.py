@@ -10,7 +10,7 @@ import sys
 import typer
 from typer.core import TyperGroup
 
-from sfumato.cli import demo, estimate, init, plan, privatize, simulate, verify
+from sfumato.cli import demo, design, estimate, init, plan, privatize, simulate, verify
 from sfumato.errors import PrivacyViolation, SfumatoError
 
 __all__ = ["app", "run"]
@@ -51,6 +51,7 @@ def main() -> None:
 
 
 app.command(name="init")(init.init)
+app.command(name="design")(design.design)
 app.command(name="plan")(plan.plan)
 app.command(name="verify")(verify.verify)
 app.command(name="privatize")(privatize.privatize)

@@ -3,17 +3,52 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-__all__ = ["row_counter"]
+if TYPE_CHECKING:
+    from sfumato.designer.design import Round
+
+__all__ = ["line_shown", "round_counter", "row_counter"]
 
 
 @contextmanager
 def row_counter(what: str) -> Iterator[Callable[[int], None]]:
     """A function to call with the number of rows done so far; shows them on a terminal, and nothing elsewhere."""
+    with _status(what) as show:
+        yield lambda rows: show(f"{rows:,} rows")
+
+
+@contextmanager
+def round_counter(what: str) -> Iterator[Callable[["Round"], None]]:
+    """A function to call after each round of a search; shows what was reached on a terminal, and nothing elsewhere."""
+    with _status(f"{what} (Ctrl-C takes the best so far)") as show:
+        yield lambda done: show(_reached(done))
+
+
+@contextmanager
+def line_shown(what: str) -> Iterator[Callable[[str], None]]:
+    """A function to call with a line now and then; shows the last one on a terminal, and nothing elsewhere."""
+    from rich.markup import escape
+
+    with _status(what) as show:
+        yield lambda line: show(escape(line))
+
+
+def _reached(done: "Round") -> str:
+    from sfumato.pages.design_facts import gap_text
+
+    part = f"part {done.part} of {done.parts}, " if done.parts > 1 else ""
+    kind = "certified" if done.certified else "estimated"
+    return f"{part}round {done.number}, risk {done.risk:.5g}, gap {gap_text(done.gap)} ({kind}), {done.seconds:.0f} s"
+
+
+@contextmanager
+def _status(what: str) -> Iterator[Callable[[str], None]]:
+    """A function that shows a line beside ``what``; nothing where nobody looks."""
     if not sys.stderr.isatty():
-        yield lambda rows: None
+        yield lambda line: None
         return
     from rich.console import Console
 
     with Console(stderr=True).status(what) as status:
-        yield lambda rows: status.update(f"{what}: {rows:,} rows")
+        yield lambda line: status.update(f"{what}: {line}")

@@ -60,9 +60,14 @@ class Design:
     def in_words(self) -> str:
         """The outcome as a short paragraph."""
         gap = "nothing" if self.gap == 0 else f"{100 * self.gap:.2g} %"
-        no = "no mechanism for this context has less" if self.certified else "a search found no way below it"
+        if self.certified:
+            meaning = "no mechanism for this context has less"
+        elif self.stopped in ("time limit", "interrupted"):
+            meaning = "the search was not over, and more time may find better"
+        else:
+            meaning = "the search found no better one, which proves nothing"
         return (
-            f"Risk {self.risk:.6g}, {gap} above the {self.bound_is} bound of {self.lower_bound:.6g}: {no}. "
+            f"Risk {self.risk:.6g}, {gap} above the {self.bound_is} bound of {self.lower_bound:.6g}: {meaning}. "
             f"Reports have {self.mechanism.bits} bits."
         )
 
@@ -120,6 +125,8 @@ def design(
     >>> found.bound_is, found.gap < 1e-4
     ('certified', True)
     """
+    import scipy.linalg
+    import scipy.optimize  # both before the limit, which holds for libraries that are loaded already  # noqa: F401
     from threadpoolctl import threadpool_limits
 
     aim = Aim.of(context.size, prior, weights)

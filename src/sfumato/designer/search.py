@@ -38,6 +38,9 @@ _IDLE = 1e-3  # of the average weight: below it a ray is let go
 _SMALLEST_POOL = 600
 _LARGEST_POOL = 1600
 _SWEEPS = 40
+_STARTS = 12  # for each symbol: looking for rays costs far less than mixing them
+_WALKS = 4
+_WALKED = 2048  # symbols of all that walk in a round, above some dozen symbols
 _WALK_BELOW = 1.0  # the gap from which on walking pays
 
 
@@ -124,8 +127,8 @@ class _Searched:
         self._cone, self._random = cone, random
         self._polyhedron = Polyhedron.around(cone.E)
         self._depth = float(cone.E[np.isfinite(cone.E)].max())
-        self._starts = self._most = 4 * cone.size
-        self._walks = min(2 * cone.size, max(2048 // cone.size, 4))
+        self._starts, self._most = _STARTS * cone.size, 4 * cone.size
+        self._walks = min(_WALKS * cone.size, max(_WALKED // cone.size, 4))
 
     def best(self, price: Price, rays: Floats, mixture: Mixture, gap: float) -> tuple[Floats, float]:
         """The rays of largest φ that were found, and the largest φ."""

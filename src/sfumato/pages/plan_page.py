@@ -1,16 +1,14 @@
 """A plan as a page: one small HTML file without scripts, to be sent to whoever must decide."""
 
 from html import escape
-from importlib.metadata import version
-from importlib.resources import files
 
 from sfumato.pages.plan_chart import plan_svg
+from sfumato.pages.sheet import sheet
 from sfumato.pages.style import DARK
 from sfumato.planning.plan import Plan
 
 __all__ = ["plan_page"]
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _STYLE = """
 .plot { overflow-x: auto; }
 .plot svg { width: 100%; min-width: 34rem; height: auto; }
@@ -26,33 +24,13 @@ def plan_page(plan: Plan, *, title: str = "Plan of a survey") -> str:
         "people; a decoded picture falls more slowly at first, because it can never be worse than a guess. Dots are "
         "the figures of the table; the ring is the plan."
     )
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)}</title>
-<style>
-{files("sfumato.pages").joinpath("report.css").read_text(encoding="utf-8")}{_STYLE}{_colours()}</style>
-</head>
-<body>
-<header>
-<p class="kicker">Sfumato plan</p>
-<h1 dir="auto">{escape(title)}</h1>
-{_words(plan)}
-</header>
-<main>
-<section aria-labelledby="picture"><h2 id="picture">Error against people</h2>
+    picture = f"""<section aria-labelledby="picture"><h2 id="picture">Error against people</h2>
 <figure><div class="plot" role="img" aria-label="Error against people, a line per mechanism">{_svg(plan)}</div>
 <figcaption>{escape(caption)}</figcaption></figure>
 </section>
-{_comparison(plan)}
-</main>
-<footer><p>Made with Sfumato {escape(version("sfumato"))}. This file needs no network and asks for none.</p></footer>
-</body>
-</html>
 """
+    body, style = picture + _comparison(plan), _STYLE + _colours()
+    return sheet(title, kicker="Sfumato plan", opening=_words(plan), body=body, style=style)
 
 
 def _words(plan: Plan) -> str:

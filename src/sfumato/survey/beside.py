@@ -11,6 +11,8 @@ from sfumato.errors import InvalidSurvey
 
 __all__ = ["column_of", "opened", "read_columns"]
 
+_LARGEST_FILE = 2**28
+
 
 def column_of(table: Mapping[str, Sequence[str]], column: str, name: str) -> Sequence[str]:
     """One column of the labels file; ``name`` is the field that asks for it."""
@@ -44,17 +46,24 @@ class opened:  # noqa: N801 - reads as a verb where it is used
 
     def __enter__(self) -> Iterator[str]:
         try:
-            raw = self._path.read_bytes()
-            raw = gzip.decompress(raw) if self._path.suffix == ".gz" else raw
-            return io.StringIO(raw.decode("utf-8-sig"), newline="")
-        except UnicodeDecodeError:
-            raise InvalidSurvey(f"{self._name}: {self._path.name} must be text in UTF-8.") from None
+            raw = self._bytes()
         except OSError as problem:
             reason = problem.strerror or "it is damaged"
             raise InvalidSurvey(f"{self._name}: {self._path.name} cannot be read: {reason}.") from None
         except (EOFError, ValueError, zlib.error):
             shown = self._path.name.replace("\0", "")
             raise InvalidSurvey(f"{self._name}: {shown} cannot be read: it is damaged.") from None
+        if len(raw) > _LARGEST_FILE:
+            raise InvalidSurvey(f"{self._name}: {self._path.name} holds more than 256 MiB. Use a smaller file.")
+        try:
+            return io.StringIO(raw.decode("utf-8-sig"), newline="")
+        except UnicodeDecodeError:
+            raise InvalidSurvey(f"{self._name}: {self._path.name} must be text in UTF-8.") from None
+
+    def _bytes(self) -> bytes:
+        """What stands in the file, up to a little more than the limit: gzip may hold a thousand times its size."""
+        with gzip.open(self._path) if self._path.suffix == ".gz" else self._path.open("rb") as file:
+            return file.read(_LARGEST_FILE + 1)
 
     def __exit__(self, *_: object) -> None:
         return None

@@ -1,6 +1,5 @@
 """The context section of a survey file: which promise its fields describe."""
 
-import csv
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,8 @@ from sfumato.contexts import Blocks, Context, ContextUnion, HighLow, Metric, Pri
 from sfumato.domains import Domain, GridDomain, H3Domain
 from sfumato.domains.partitions import grid_tiles, h3_parents, nearest_places
 from sfumato.errors import InvalidSurvey
-from sfumato.survey.beside import column_of, opened, read_columns
+from sfumato.survey.beside import column_of, read_columns
+from sfumato.survey.matrix_file import matrix_over
 from sfumato.survey.schema import ColumnFields, ContextFields, Number, Text, needed, only
 
 __all__ = ["context_of_section"]
@@ -26,7 +26,7 @@ def context_of_section(
     if given.kind == "matrix":
         only(given, "context", ("matrix",))
         matrix = needed(given.matrix, "context.matrix", "rows of numbers, or the name of a CSV file")
-        return PrivacyMatrix(_matrix(matrix, folder, "context.matrix"), domain=domain)
+        return PrivacyMatrix(_matrix(matrix, domain, folder, "context.matrix"), domain=domain)
     if given.kind == "tiers":
         return _tiers(given, domain, table)
     epsilon = needed(given.epsilon, "context.epsilon", "a number above 0 and at most 40, e.g. 1.0")
@@ -42,7 +42,7 @@ def context_of_section(
         return HighLow(domain, _sensitive(given.sensitive, table), epsilon)
     only(given, "context", ("epsilon", "distances"))
     distances = needed(given.distances, "context.distances", "rows of numbers, or the name of a CSV file")
-    return Metric(_matrix(distances, folder, "context.distances"), epsilon, domain=domain)
+    return Metric(_matrix(distances, domain, folder, "context.distances"), epsilon, domain=domain)
 
 
 def _tiers(given: ContextFields, domain: Domain, table: Mapping[str, Sequence[str]]) -> Tiers:
@@ -161,12 +161,6 @@ def _places(path: Path) -> tuple[list[float], list[float]]:
         ) from None
 
 
-def _matrix(given: list[list[Number]] | str, folder: Path, name: str) -> list[list[Any]]:
-    """Rows of numbers, inline or from a CSV file without a header."""
-    if isinstance(given, list):
-        return given
-    with opened(folder / given, name) as lines:
-        try:
-            return [row for row in csv.reader(lines) if row]
-        except csv.Error as problem:
-            raise InvalidSurvey(f"{name}: {given} is not CSV: {problem}.") from None
+def _matrix(given: list[list[Number]] | str, domain: Domain, folder: Path, name: str) -> list[list[Any]]:
+    """Rows of numbers, inline or from a CSV file."""
+    return given if isinstance(given, list) else matrix_over(domain, folder / given, name)

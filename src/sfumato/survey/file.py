@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ from pydantic import ValidationError
 from sfumato.contexts import Context
 from sfumato.designer import mechanism_for
 from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
-from sfumato.errors import InvalidSurvey, SfumatoError
+from sfumato.errors import InvalidSurvey, NoClosedForm, SfumatoError
 from sfumato.mechanisms import Mechanism
 from sfumato.survey.beside import read_columns
 from sfumato.survey.context_section import context_of_section
+from sfumato.survey.description import Description
 from sfumato.survey.schema import (
     DomainFields,
     FileFields,
@@ -30,13 +32,15 @@ __all__ = ["Described", "read_toml"]
 
 
 @dataclass(frozen=True)
-class Described:
-    """What a survey file describes, once its domain is read and its mechanism chosen."""
+class Described(Description):
+    """What a survey file describes, and what it wishes of the mechanism."""
 
-    name: str
-    context: Context
-    mechanism: Mechanism
-    about: dict[str, Any]
+    wishes: MechanismFields
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The mechanism on the shelf that fits, chosen when it is asked for; ``NoClosedForm`` where there is none."""
+        return _within("mechanism", lambda: _mechanism(self.wishes, self.context))
 
 
 def read_toml(raw: bytes, folder: Path) -> Described:
@@ -71,10 +75,9 @@ def _described(file: FileFields, folder: Path) -> Described:
     table = _label_table(file.domain, folder)
     domain = _within("domain", lambda: _domain(file.domain, table))
     context = _within("context", lambda: context_of_section(file.context, domain, table, folder))
-    mechanism = _within("mechanism", lambda: _mechanism(file.mechanism, context))
     repeat = file.repeat if isinstance(file.repeat, str) else file.repeat.model_dump()
     about = {name: getattr(file, name) for name in ("title", "text", "contact", "minimum_reports", "opens", "closes")}
-    return Described(file.name, context, mechanism, {**about, "repeat": repeat})
+    return Described(file.name, context, {**about, "repeat": repeat}, file.mechanism)
 
 
 def _mechanism(given: MechanismFields, context: Context) -> Mechanism:
@@ -140,7 +143,7 @@ def _within(section: str, make: Any) -> Any:  # noqa: ANN401
     """Errors of the rooms below, with the section of the file in front."""
     try:
         return make()
-    except InvalidSurvey:
+    except (InvalidSurvey, NoClosedForm):
         raise
     except SfumatoError as problem:
         raise InvalidSurvey(f"{section}: {problem}") from problem

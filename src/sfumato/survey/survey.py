@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -15,8 +14,7 @@ from numpy.typing import ArrayLike
 from sfumato.canonical import Json, canonical_bytes, fingerprint
 from sfumato.contexts import Context, ContextSum
 from sfumato.designer import mechanism_for
-from sfumato.domains.domain import checked_label
-from sfumato.errors import InvalidContext, InvalidSurvey, NotEnoughReports, SfumatoError, WrongSurvey
+from sfumato.errors import InvalidSurvey, NoClosedForm, NotEnoughReports, SfumatoError, WrongSurvey
 from sfumato.estimation import Estimate, estimate
 from sfumato.estimation.decoders import Decoder
 from sfumato.files import write_whole
@@ -24,13 +22,13 @@ from sfumato.mechanisms import Mechanism
 from sfumato.promises import Certificate, certify
 from sfumato.randomness.words import WordSource
 from sfumato.survey.answers import symbols_of
+from sfumato.survey.description import Description
 from sfumato.survey.reports import Reports
 from sfumato.survey.wire import FORMAT, context_of, fields_of, mechanism_of
 from sfumato.tally import Tally
 
-__all__ = ["Survey"]
+__all__ = ["Survey", "survey_bytes"]
 
-_PERIODS = ("day", "week", "month", "year")
 _KINDS = ("binary", "table", "plain", "blocks", "high-low", "groups", "product", "union")
 _ABOUT = ("title", "text", "contact", "minimum_reports", "opens", "closes")
 _LARGEST_FILE = 2**28
@@ -64,53 +62,50 @@ class Survey:
         closes: str = "",
         repeat: str | Mapping[str, Any] = "once",
     ) -> None:
-        self._name = _checked_name(name)
-        self._context = context
+        texts = {"title": title, "text": text, "contact": contact, "opens": opens, "closes": closes}
+        self._description = Description(name, context, {**texts, "minimum_reports": minimum_reports, "repeat": repeat})
         self._mechanism = mechanism_for(context) if mechanism is None else mechanism
         if self._mechanism.context.domain != context.domain:
             raise InvalidSurvey("the mechanism must be for the survey's domain.")
-        if (
-            isinstance(minimum_reports, bool)
-            or not isinstance(minimum_reports, int)
-            or not 0 <= minimum_reports < 2**53
-        ):
-            raise InvalidSurvey("minimum_reports must be a whole number of at least 0, below 2^53.")
         if isinstance(context, ContextSum) or self._mechanism.kind not in _KINDS:
             raise InvalidSurvey(
                 "a survey promises one context through one mechanism; sums and compositions span several."
             )
-        texts = {"title": title, "text": text, "contact": contact, "opens": opens, "closes": closes}
-        if any(not isinstance(value, str) or not _is_utf8(value) for value in texts.values()):
-            raise InvalidSurvey("title, text, contact, opens and closes must be text that UTF-8 can hold.")
-        for name in ("opens", "closes"):
-            _check_time(texts[name], name)
-        self._about: dict[str, Json] = {**texts, "minimum_reports": minimum_reports}
-        self._repeat = _checked_repeat(repeat)
+
+    @classmethod
+    def of(cls, description: Description, mechanism: Mechanism | None = None) -> Self:
+        """The survey of a description, with a mechanism that keeps its context."""
+        return cls(description.name, description.context, mechanism, **description.about)
+
+    @property
+    def description(self) -> Description:
+        """The survey without its mechanism."""
+        return self._description
 
     @property
     def name(self) -> str:
         """The name, unique per question."""
-        return self._name
+        return self._description.name
 
     @property
     def title(self) -> str:
         """What people read."""
-        return str(self._about["title"]) or self._name
+        return str(self._description.about["title"]) or self.name
 
     @property
     def text(self) -> str:
         """What else people should know."""
-        return str(self._about["text"])
+        return str(self._description.about["text"])
 
     @property
     def contact(self) -> str:
         """Whom to ask."""
-        return str(self._about["contact"])
+        return str(self._description.about["contact"])
 
     @property
     def context(self) -> Context:
         """What is promised."""
-        return self._context
+        return self._description.context
 
     @property
     def mechanism(self) -> Mechanism:
@@ -120,7 +115,7 @@ class Survey:
     @property
     def minimum_reports(self) -> int:
         """Below it there is no estimate. It protects the reader from noise, not the person."""
-        return int(str(self._about["minimum_reports"]))
+        return int(self._description.about["minimum_reports"])
 
     # --- the promise as data ------------------------------------------------------------------------
 
@@ -129,16 +124,16 @@ class Survey:
         """What the fingerprint names."""
         return {
             "format": FORMAT,
-            "name": self._name,
-            "context": self._context.record(),
+            "name": self.name,
+            "context": self.context.record(),
             "mechanism": self._mechanism.record(),
             "mechanism_context": None if self._own_context else self._mechanism.context.record(),
-            "repeat": self._repeat,
+            "repeat": self._description.about["repeat"],
         }
 
     @cached_property
     def _own_context(self) -> bool:
-        return self._mechanism.context == self._context
+        return self._mechanism.context == self.context
 
     @cached_property
     def fingerprint(self) -> str:
@@ -147,7 +142,8 @@ class Survey:
 
     def resolved(self) -> bytes:
         """The resolved survey: canonical JSON with every integer of the mechanism."""
-        return canonical_bytes({"promise": self.promise, "about": self._about})
+        about = {name: self._description.about[name] for name in _ABOUT}
+        return canonical_bytes({"promise": self.promise, "about": about})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the resolved survey, whole or not at all."""
@@ -159,16 +155,18 @@ class Survey:
         from sfumato.survey.file import read_toml
 
         source = Path(path)
-        try:
-            if source.stat().st_size > _LARGEST_FILE:
-                raise InvalidSurvey(f"{source.name} is larger than 256 MiB and is no survey.")
-            raw = source.read_bytes()
-        except OSError as problem:
-            raise InvalidSurvey(f"{source.name} cannot be read: {problem.strerror}.") from None
+        raw = survey_bytes(source)
         if source.suffix == ".json":
             return cls.of_resolved(raw)
         described = read_toml(raw, source.parent)
-        return cls(described.name, described.context, described.mechanism, **described.about)
+        try:
+            return cls.of(described, described.mechanism)
+        except NoClosedForm as problem:
+            resolved = source.with_suffix(".json").name
+            raise InvalidSurvey(
+                f"mechanism: {problem} For this file: sfumato design {source.name} -o {resolved}, and use {resolved} "
+                "from then on."
+            ) from problem
 
     @classmethod
     def of_resolved(cls, raw: bytes) -> Self:
@@ -206,7 +204,7 @@ class Survey:
 
     def privatize(self, answers: Any, source: WordSource | None = None) -> Reports:  # noqa: ANN401 - any column
         """One report per answer: a list, NumPy, or a column of Arrow, pandas or polars."""
-        symbols = symbols_of(self._context.domain, answers)
+        symbols = symbols_of(self.context.domain, answers)
         return Reports(self._mechanism.privatize(symbols, source), self.fingerprint)
 
     def tally(self, reports: Reports | ArrayLike | Iterable[Reports]) -> Tally:
@@ -247,7 +245,7 @@ class Survey:
 
     def certify(self) -> Certificate:
         """Check that the mechanism keeps the survey's context; ``PrivacyViolation`` names pair and output."""
-        return certify(self._mechanism, self._context)
+        return certify(self._mechanism, self.context)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Survey) and self.resolved() == other.resolved()
@@ -256,37 +254,14 @@ class Survey:
         return hash(self.fingerprint)
 
     def __repr__(self) -> str:
-        return f"Survey({self._name!r}, {self._context!r}, fingerprint={self.fingerprint[:12]}…)"
+        return f"Survey({self.name!r}, {self.context!r}, fingerprint={self.fingerprint[:12]}…)"
 
 
-def _checked_name(name: object) -> str:
+def survey_bytes(path: Path) -> bytes:
+    """What stands in a survey file, TOML or JSON; refused where it is too large to be one."""
     try:
-        label = checked_label(name, "name")
-    except InvalidContext as problem:
-        raise InvalidSurvey(str(problem)) from None
-    if not isinstance(label, str) or len(label) > 100 or not label.isprintable() or label != label.strip():
-        raise InvalidSurvey("name must be a line of at most 100 printable characters, unique per question.")
-    return label
-
-
-def _check_time(text: str, name: str) -> None:
-    try:
-        datetime.fromisoformat(text or "2000-01-01")
-    except ValueError:
-        raise InvalidSurvey(f"{name} must be a date or time such as 2026-11-30 or 2026-11-30T18:00Z.") from None
-
-
-def _is_utf8(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def _checked_repeat(repeat: object) -> Json:
-    if repeat == "once":
-        return "once"
-    if isinstance(repeat, Mapping) and set(repeat) == {"every", "distinct"} and repeat["every"] in _PERIODS:
-        distinct = repeat["distinct"]
-        if isinstance(distinct, int) and not isinstance(distinct, bool) and 1 <= distinct <= 10_000:
-            return {"every": str(repeat["every"]), "distinct": distinct}
-    raise InvalidSurvey(
-        f'repeat must be "once", or {{ every = one of {", ".join(_PERIODS)}, distinct = a whole number from 1 on }}.'
-    )
+        if path.stat().st_size > _LARGEST_FILE:
+            raise InvalidSurvey(f"{path.name} is larger than 256 MiB and is no survey.")
+        return path.read_bytes()
+    except OSError as problem:
+        raise InvalidSurvey(f"{path.name} cannot be read: {problem.strerror}.") from None
