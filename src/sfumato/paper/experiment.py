@@ -72,6 +72,11 @@ class Measured:
         """Both numbers; no standard error for a single run."""
         return {"mean": self.mean, "standard_error": None if math.isnan(self.standard_error) else self.standard_error}
 
+    def in_cells(self) -> tuple[Cell, Cell]:
+        """Both numbers for a table, to five decimals; an empty cell for the standard error of a single run."""
+        error = None if math.isnan(self.standard_error) else round(self.standard_error, 5)
+        return round(self.mean, 5), error
+
     def __str__(self) -> str:
         return f"{self.mean:.4f}" if math.isnan(self.standard_error) else f"{self.mean:.4f} ± {self.standard_error:.4f}"
 

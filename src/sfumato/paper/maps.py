@@ -1,0 +1,65 @@
+"""Maps as matplotlib draws them: shares of people on a grid, and the borders of blocks."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sfumato.arrays import Floats, Symbols
+from sfumato.domains import GridDomain
+from sfumato.pages.cells import cells_to_draw, stretch_of
+from sfumato.pages.style import FAINT, FREE, INK, MAPPED
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
+
+__all__ = ["borders", "draw_borders", "draw_shares"]
+
+_BOTTOM, _TOP = -5.5, -2.0  # the same decades of colour on every map, so that maps can be compared
+
+
+def draw_shares(axes: "Axes", grid: GridDomain, shares: Floats) -> "AxesImage":
+    """The cells, coloured by the logarithm of their shares; a cell below three millionths stays empty."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    cells, rows, columns, step = cells_to_draw(grid, shares)
+    z = np.where(cells >= 10.0**_BOTTOM, np.log10(np.maximum(cells, 10.0**_BOTTOM)), np.nan)
+    west, south = float(columns[0]), float(rows[0])
+    picture = axes.imshow(
+        z,
+        origin="lower",
+        extent=(west, west + len(columns) * step, south, south + len(rows) * step),
+        aspect=stretch_of(grid),
+        cmap=LinearSegmentedColormap.from_list("map", MAPPED),
+        vmin=_BOTTOM,
+        vmax=_TOP,
+        interpolation="none",
+    )
+    axes.set_facecolor(FREE)
+    axes.set(xticks=[], yticks=[])
+    for spine in axes.spines.values():
+        spine.set(color=FAINT, linewidth=0.5)
+    return picture
+
+
+def draw_borders(axes: "Axes", grid: GridDomain, block_of: Symbols, linewidth: float = 0.4) -> None:
+    """A line wherever two neighbouring cells are in different blocks."""
+    from matplotlib.collections import LineCollection
+
+    _, rows, columns, step = cells_to_draw(grid, np.zeros(grid.size))
+    corner = np.array([float(columns[0]), float(rows[0])])
+    segments = borders(block_of.reshape(grid.shape)) * step + corner
+    axes.add_collection(LineCollection(list(segments), colors=INK, linewidths=linewidth))
+
+
+def borders(blocks: Symbols) -> Floats:
+    """The edges between cells of different blocks, each as two points (column, row).
+
+    >>> borders(np.array([[0, 1], [0, 0]])).astype(int).tolist()
+    [[[1, 0], [1, 1]], [[1, 1], [2, 1]]]
+    """
+    row, column = np.nonzero(blocks[:, 1:] != blocks[:, :-1])
+    upright = np.stack([np.column_stack([column + 1, row]), np.column_stack([column + 1, row + 1])], axis=1)
+    row, column = np.nonzero(blocks[1:] != blocks[:-1])
+    level = np.stack([np.column_stack([column, row + 1]), np.column_stack([column + 1, row + 1])], axis=1)
+    return np.concatenate([upright, level]).astype(np.float64)

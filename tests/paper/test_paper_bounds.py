@@ -1,0 +1,185 @@
+"""Bounds against measured errors: verdicts that can say no, numbers by a second road, and the exponents."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.contexts import ContextUnion
+from sfumato.errors import ContextMismatch
+from sfumato.paper import bounded, growth
+from sfumato.paper.bounded import Line, contexts, least_error
+from sfumato.paper.bounds import bounds
+from sfumato.paper.experiment import Asked, Measured
+from sfumato.paper.growth import Curve, Fit, Point, hadamard_response
+from sfumato.planning.fewest_people import lower_bound_people
+
+GOOD = Line(
+    context="uniform, k = 100",
+    error="risk",
+    epsilon=1.0,
+    people=1000,
+    runs=20,
+    lower=1.0,
+    best=Measured(1.5, 0.1),
+    paper=Measured(2.0, 0.1),
+    projected=None,
+    exact=(1.4, 2.1),
+    tight=3.0,
+    paper_bound=9.0,
+    printed=9.0,
+)
+
+
+def but(**changes):
+    return dataclasses.replace(GOOD, **changes).holds
+
+
+def test_a_line_holds_only_if_everything_is_between():
+    assert GOOD.holds == "yes"
+    for name in ("best", "paper", "projected"):
+        assert but(**{name: Measured(0.9, 0.1)}) == "yes"  # one standard error below the lower bound
+        assert but(**{name: Measured(0.4, 0.1)}) == "no"
+        assert but(**{name: Measured(3.6, 0.1)}) == "no"
+
+
+def test_exact_risks_have_no_allowance():
+    assert but(exact=(0.999, 2.1)) == "no"
+    assert but(exact=(1.4, 3.001)) == "no"
+    assert but(exact=(1.0, 3.0)) == "yes"
+    assert but(paper_bound=2.9) == "no"
+    assert but(printed=8.0) == "no"
+
+
+def test_few_runs_are_no_verdict():
+    assert but(runs=3, best=Measured(0.9, 0.1)) == "too few runs"
+    assert but(runs=1, best=Measured(0.9, math.nan)) == "too few runs"
+    assert but(runs=1, best=Measured(1.9, math.nan)) == "yes"
+    assert but(runs=1, exact=(0.5, 2.1)) == "no"
+
+
+def test_an_exponent_holds_only_near_the_theorems():
+    fit = Fit("", 1, 8, theorem=2.0, lower=2.0, measured=1.9, exact=1.95, upper=1.9)
+    assert fit.holds
+    for name in ("lower", "measured", "exact", "upper"):
+        assert not dataclasses.replace(fit, **{name: 1.8}).holds
+    point = Point(1, lower=10, measured=20.0, exact=21.0, upper=30)
+    assert Curve("", "s", 1.0, (point,), (fit,)).ordered
+    for wrong in ({"lower": 22}, {"upper": 20}, {"measured": 9.0}, {"exact": 31.0}):
+        assert not Curve("", "s", 1.0, (point, dataclasses.replace(point, **wrong)), (fit,)).ordered
+
+
+@pytest.mark.parametrize(
+    "context", [sf.Uniform(100, 1), sf.Blocks([x % 4 for x in range(40)], 2), sf.HighLow(60, range(8), 1)], ids=repr
+)
+@pytest.mark.parametrize("people", [100, 10_000, 1_000_000])
+def test_the_least_error_is_one_that_so_many_people_cannot_reach(context, people):
+    alpha = least_error(context, people)
+    assert lower_bound_people(context, alpha) > people
+    if alpha < 0.1:  # above, the hard families end
+        assert lower_bound_people(context, 1.1 * alpha) <= people
+
+
+def test_the_exact_people_follow_from_the_papers_variances():
+    """Equal blocks at the level p: n Var = c²/m − 1/k², so that everything is in closed form."""
+    plan = growth._plans(quick=True)[0]
+    c = (math.e + 1) / (math.e - 1)
+    for m in (1, 10):
+        total = 1000 * math.sqrt(c**2 / m - 1e-6)
+        people = (math.sqrt(2 / math.pi) * total / 2 / growth.ERROR) ** 2
+        assert growth._point(plan, m, seed=1).exact == pytest.approx(people, rel=1e-9)
+
+
+def test_the_papers_scheme_is_the_hadamard_code():
+    for context in contexts(1.0).values():
+        mechanism = hadamard_response(context)
+        assert "hadamard" in json.dumps(mechanism.record())
+    with pytest.raises(ContextMismatch):
+        hadamard_response(ContextUnion([sf.HighLow(4, [0, 1], 1), sf.Uniform(3, 1)], [0, 0, 0, 0, 1, 1, 1]))
+
+
+@pytest.fixture(scope="module")
+def outcome():
+    """The grid on its two smallest contexts, and the curve of the blocks alone."""
+    small = {name: context for name, context in contexts(1.0).items() if context.size == 100}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bounded, "contexts", lambda epsilon: small)
+        all_plans = growth._plans(quick=True)
+        patch.setattr(growth, "_plans", lambda quick: [all_plans[0], *map(shortened, all_plans[1:])])
+        patch.setattr(growth, "_RUNS", 1)
+        yield bounds(Asked(quick=True, runs=2, seed=5))
+
+
+def shortened(plan):
+    """The same curve over its first three points, and a domain of 400: for the picture, not for its exponents."""
+    few = dict(list(plan.contexts.items())[:3])
+    small = {value: sf.HighLow(400, range(2), 1) if context.size > 1000 else context for value, context in few.items()}
+    return dataclasses.replace(plan, contexts=small, pieces=plan.pieces[:1])
+
+
+def test_every_line_of_the_small_grid_holds(outcome):
+    assert [line["holds"] for line in outcome.data["lines"]] == ["yes"] * 6
+    assert {line["error"] for line in outcome.data["lines"]} == {"risk", "TV"}
+
+
+def test_measured_risks_are_the_exact_ones(outcome):
+    """Eight runs, each a sum of about a hundred squares: a standard deviation of 5 %, so 30 % is six of them."""
+    for line in outcome.data["lines"]:
+        if line["error"] == "risk" and "high-low" not in line["context"]:
+            for name in ("best", "paper"):
+                assert line[name]["mean"] == pytest.approx(line[f"exact_{name}"], rel=0.3)
+            assert line["exact_paper"] > 1.2 * line["exact_best"]
+
+
+def test_the_paper_prints_twice_the_total_variation(outcome):
+    for line in outcome.data["lines"]:
+        assert line["printed"] == (2 if line["error"] == "TV" else 1) * line["paper_bound"]
+
+
+def test_people_fall_as_one_over_the_number_of_blocks(outcome):
+    fit = outcome.data["growth"][0]["fits"][0]
+    assert fit["exact"] == pytest.approx(-1, abs=1e-3)
+    assert fit["lower"] == pytest.approx(-1, abs=1e-3)
+    assert fit["measured"] == pytest.approx(-1, abs=0.1)
+
+
+def test_four_files_strict_json_and_a_row_per_line(outcome, tmp_path):
+    paths = outcome.save(tmp_path)
+    assert [path.suffix for path in paths] == [".png", ".pdf", ".csv", ".json"]
+    data = json.loads(paths[3].read_text(), parse_constant=pytest.fail)
+    assert len(data["lines"]) + sum(len(curve["fits"]) for curve in data["growth"]) == len(outcome.rows)
+    assert all(len(row) == len(outcome.columns) for row in outcome.rows)
+    assert not any(isinstance(cell, float) and math.isnan(cell) for row in outcome.rows for cell in row)
+
+
+def test_results_do_not_depend_on_the_number_of_workers(monkeypatch):
+    small = {name: context for name, context in contexts(1.0).items() if context.size == 100}
+    monkeypatch.setattr(bounded, "contexts", lambda epsilon: small)
+    asked = Asked(quick=True, seed=2)
+    assert bounded.lines(asked, 1, workers=1) == bounded.lines(asked, 1, workers=3) != []
+
+
+def test_a_scheme_that_reports_too_much_noise_breaks_a_line(monkeypatch):
+    """A twin that must fail: estimates that are off by a constant."""
+    small = {"uniform, k = 100": sf.Uniform(100, 1)}
+    monkeypatch.setattr(bounded, "contexts", lambda epsilon: small)
+    squares = bounded._squares
+    monkeypatch.setattr(bounded, "_squares", lambda found, p: squares(found + 0.05, p))
+    risk, tv = bounded.lines(Asked(quick=True), 2, workers=1)
+    assert (risk.holds, tv.holds) == ("no", "yes")
+
+
+@pytest.mark.slow
+def test_the_full_grid_and_all_exponents_hold():
+    found = bounds(Asked(seed=1))
+    assert {row[-1] for row in found.rows} == {"yes"}
+    exponents = [fit for curve in found.data["growth"] for fit in curve["fits"]]
+    assert [fit["theorem"] for fit in exponents] == [-1, 0, 2, 1, -2, -1]
+    for fit in exponents:
+        assert fit["measured"] == pytest.approx(fit["theorem"], abs=0.1)
+    ratios = np.array([line["exact_best"] / line["lower"] for line in found.data["lines"] if line["error"] == "risk"])
+    assert (ratios >= 1 - 1e-9).all()
+    assert ratios.max() < 1.06

@@ -1,0 +1,241 @@
+"""Other kinds of real data: what packages bring is read as it is, and blocks make errors smaller on all of it."""
+
+import csv
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.errors import MissingExtra
+from sfumato.paper import real_data
+from sfumato.paper.domains import domains
+from sfumato.paper.experiment import Asked
+from sfumato.paper.real_data import READERS, RealData, apportioned
+from sfumato.paper.schemes import named_words
+
+WORDS = {"blocks_are": "initial", "why": "It is shown anyway.", "credit": "Made up for a test."}
+NAMES = {("A", "Ann"): 300, ("B", "Bob"): 200, ("A", "Al"): 500, ("B", "Ben"): 100, ("A", "Ada"): 900}
+
+
+@pytest.fixture
+def tiny():
+    return RealData.of(NAMES, name="names", **WORDS)
+
+
+@pytest.fixture
+def outcome(tiny):
+    return domains(Asked(runs=2), {"names": lambda: tiny}, workers=1)
+
+
+def _errors(outcome):
+    return {
+        (each["name"], found["promise"], found["scheme"]): found["mean"]
+        for each in outcome.data["data"]
+        for found in each["total_variation"]
+    }
+
+
+# --- what is measured -------------------------------------------------------------------------------------------------
+
+
+def _hadamard(row, column):
+    return -1 if (row & column).bit_count() % 2 else 1
+
+
+def _nearest_distribution(estimate):
+    """Projection by bisection of what is taken from every entry."""
+    low, high = min(estimate) - 1, max(estimate)
+    for _ in range(200):
+        middle = (low + high) / 2
+        if sum(max(entry - middle, 0) for entry in estimate) > 1:
+            low = middle
+        else:
+            high = middle
+    return [max(entry - low, 0) for entry in estimate]
+
+
+def _by_hand(data, block_of, run, seed):
+    """The paper's scheme, a report at a time: Hadamard rows of the block, averaged, and projected as a whole."""
+    mechanism = sf.mechanism_for(sf.Blocks(block_of, 1), code="hadamard")
+    reports = mechanism.privatize(data.symbols(), named_words("domains/names", run, seed)).tolist()
+    c = (math.e + 1) / (math.e - 1)
+    sizes = [1 << int(np.sum(block_of == block)).bit_length() for block in range(max(block_of) + 1)]
+    estimate = []
+    for x, block in enumerate(block_of):
+        start = sum(sizes[:block])
+        row = int(np.sum(block_of[:x] == block)) + 1
+        inside = [y - start for y in reports if start <= y < start + sizes[block]]
+        estimate.append(c * sum(_hadamard(row, y) for y in inside) / len(reports))
+    found = _nearest_distribution(estimate)
+    return sum(abs(p - q) for p, q in zip(found, data.truth, strict=True)) / 2
+
+
+@pytest.mark.parametrize("promise", ["blocks", "classical LDP"])
+def test_the_papers_scheme_is_what_one_gets_by_hand(tiny, promise):
+    outcome = domains(Asked(runs=1, seed=3), {"names": lambda: tiny}, workers=1)
+    block_of = tiny.block_of if promise == "blocks" else np.zeros(tiny.size, dtype=int)
+    assert _errors(outcome)["names", promise, "paper's scheme"] == pytest.approx(
+        _by_hand(tiny, block_of, 0, 3), abs=1e-9
+    )
+
+
+def test_the_best_here_is_the_default_of_the_package(tiny):
+    context = sf.Blocks(tiny.block_of, 1)
+    mechanism = sf.mechanism_for(context)
+    tally = mechanism.tally(mechanism.privatize(tiny.symbols(), named_words("domains/names", 0, 3)))
+    found = sf.estimate(mechanism, tally).frequencies
+    error = np.abs(found - tiny.truth).sum() / 2
+    outcome = domains(Asked(runs=1, seed=3), {"names": lambda: tiny}, workers=1)
+    assert _errors(outcome)["names", "blocks", "best here"] == pytest.approx(error, abs=1e-12)
+
+
+def test_the_seed_decides(tiny):
+    first, again, other = (domains(Asked(runs=1, seed=s), {"names": lambda: tiny}, workers=1) for s in (0, 0, 1))
+    assert first.rows == again.rows
+    assert first.rows != other.rows
+
+
+def test_workers_change_nothing(tiny):
+    alone, shared = (domains(Asked(runs=2), {"names": lambda: tiny}, workers=w) for w in (1, 2))
+    assert alone.data == shared.data
+
+
+# --- what is said of it -----------------------------------------------------------------------------------------------
+
+
+def test_the_table(outcome):
+    assert outcome.columns[:5] == ("data", "symbols", "blocks are", "blocks", "people")
+    assert outcome.rows[0][:5] == ("names", 5, "initial", 2, 2000)
+    assert len(outcome.rows[0]) == len(outcome.columns) == 9
+    for title, text in zip(outcome.columns[5:], outcome.rows[0][5:], strict=True):
+        promise, scheme = title.split(", ")
+        assert float(text.split(" ± ")[0]) == pytest.approx(_errors(outcome)["names", promise, scheme], abs=5e-5)
+
+
+def test_the_notes_argue_the_context_and_name_the_source(outcome):
+    text = "\n".join(outcome.notes)
+    assert WORDS["why"] in text
+    assert WORDS["credit"] in text
+    assert "None of this is the paper's data" in text
+
+
+def test_the_files(outcome, tmp_path):
+    written = outcome.save(tmp_path)
+    assert [path.name for path in written] == [f"domains.{kind}" for kind in ("png", "pdf", "csv", "json")]
+    assert (tmp_path / "domains.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "domains.pdf").read_bytes().startswith(b"%PDF")
+    rows = list(csv.reader((tmp_path / "domains.csv").read_text(encoding="utf-8").splitlines()))
+    assert rows == [list(outcome.columns), *([str(cell) for cell in row] for row in outcome.rows)]
+    assert json.loads((tmp_path / "domains.json").read_text(encoding="utf-8")) == outcome.data
+
+
+def test_one_run_has_no_standard_error(tiny):
+    outcome = domains(Asked(runs=1), {"names": lambda: tiny}, workers=1)
+    assert json.loads(json.dumps(outcome.data, allow_nan=False)) == outcome.data
+    assert "±" not in outcome.rows[0][5]
+
+
+# --- packages that are not there --------------------------------------------------------------------------------------
+
+
+def _absent():
+    raise MissingExtra("these data need the package elsewhere: pip install 'sfumato[paper]'")
+
+
+def test_what_is_missing_is_named_and_the_rest_goes_on(tiny):
+    outcome = domains(Asked(runs=1), {"nowhere": _absent, "names": lambda: tiny}, workers=1)
+    assert [row[0] for row in outcome.rows] == ["names"]
+    assert "pip install 'sfumato[paper]'" in outcome.data["not_run"]["nowhere"]
+    assert any(note.startswith("Nowhere left out") and "pip install" in note for note in outcome.notes)
+
+
+def test_nothing_at_all_is_an_error():
+    with pytest.raises(MissingExtra, match="pip install"):
+        domains(Asked(runs=1), {"nowhere": _absent})
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_every_reader_says_how_its_package_is_installed(name, monkeypatch):
+    monkeypatch.setattr(real_data, "find_spec", lambda package: None)
+    with pytest.raises(MissingExtra, match=r"pip install 'sfumato\[paper\]'"):
+        READERS[name]()
+
+
+# --- the data ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def read():
+    return {name: reader() for name, reader in READERS.items()}
+
+
+def test_their_sizes(read):
+    assert read["flights"].size == 224
+    assert read["flights"].people == 336_776  # all of them, also those that were cancelled
+    assert 4_000 < read["first names"].size < 10_000
+    assert read["home towns"].size > 15_000
+    assert read["words"].size == 30_000
+    assert {read[name].people for name in ("first names", "home towns", "words")} == {1_000_000}
+
+
+def test_their_blocks(read):
+    assert read["home towns"].blocks == 51  # with the District of Columbia
+    assert read["first names"].blocks == read["words"].blocks == 26
+    assert 40 <= read["flights"].blocks <= 50
+    for data in read.values():
+        assert sorted(set(data.block_of.tolist())) == list(range(data.blocks))
+        assert data.block_of.size == data.size
+
+
+def test_single_counts(read):
+    assert read["flights"].counts.max() == 11_262  # from John F. Kennedy to Los Angeles
+    # "the": 23,135,851,162 times in the list of words; "james": 3.318 % of men.
+    the = read["words"].truth.max()
+    assert 0.03 < the < 0.08
+    james = read["first names"].truth.max()
+    assert james == pytest.approx(0.0332 / 2 / 0.9, rel=0.03)  # the lists cover nine in ten people
+
+
+def test_contexts_are_argued_in_sentences(read):
+    for data in read.values():
+        assert data.why.count(". ") == 1
+        assert data.why.endswith(".")
+        assert "package" in data.credit
+
+
+# --- people in proportion ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weights", [[1, 1, 1], [5, 0, 3], [1e9, 1, 2], [0.3, 0.3, 0.4]])
+def test_everybody_is_somewhere_and_no_share_is_off_by_one(weights):
+    counts = apportioned(np.array(weights, dtype=float), 1000)
+    wanted = np.array(weights) / sum(weights) * 1000
+    assert counts.sum() == 1000
+    assert np.abs(counts - wanted).max() < 1
+
+
+def test_people_stand_where_they_are_counted(tiny):
+    assert np.bincount(tiny.symbols(), minlength=tiny.size).tolist() == [300, 200, 500, 100, 900]
+    assert tiny.truth.tolist() == [0.15, 0.1, 0.25, 0.05, 0.45]
+    assert replace(tiny, name="other").people == 2000
+
+
+# --- what it must show ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_blocks_and_better_codes_help_on_all_of_it():
+    errors = _errors(domains(Asked(quick=True)))
+    for name in READERS:
+        classical, blocks = (
+            {scheme: errors[name, promise, scheme] for scheme in ("paper's scheme", "best here")}
+            for promise in ("classical LDP", "blocks")
+        )
+        for scheme in classical:
+            assert blocks[scheme] < 0.8 * classical[scheme]
+        for promise in (classical, blocks):
+            assert promise["best here"] < 0.9 * promise["paper's scheme"]
+        assert blocks["best here"] < 0.6 * classical["paper's scheme"]

@@ -1,0 +1,212 @@
+"""The high-low experiment: the older mechanisms are what they were published as, and keep the promise."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom, chi2
+
+import sfumato as sf
+from sfumato.errors import NotEnoughReports
+from sfumato.paper.baselines import RapporChances, UtilityOptimizedRappor, utility_optimized_response
+from sfumato.paper.experiment import Asked, drawn_people, total_variation
+from sfumato.paper.high_low import (
+    DEFAULT,
+    EPSILONS,
+    FITTED,
+    PAPER,
+    SCHEMES,
+    SENSITIVE,
+    URAP,
+    URR,
+    _crowd,
+    _sensitive,
+    high_low,
+)
+from sfumato.paper.schemes import answered, paper_estimate
+
+ALPHA = 1e-6
+
+
+def context(epsilon=1.0):
+    return sf.HighLow(5, [1, 4], epsilon)
+
+
+def bit_rows(rappor, k):
+    """For each symbol the chance of every row of bits, by multiplication."""
+    rows = []
+    for x in range(k):
+        chances = rappor.chances(x)
+        vectors = itertools.product((0, 1), repeat=k)
+        rows.append([math.prod(c if bit else 1 - c for c, bit in zip(chances, y, strict=True)) for y in vectors])
+    return np.array(rows)
+
+
+def largest_odds(Q, x, x2):
+    return max(a / b if b else (math.inf if a else 0.0) for a, b in zip(Q[x], Q[x2], strict=True))
+
+
+# --- uRR ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1, 3])
+def test_urr_is_the_published_channel_and_certified(epsilon):
+    mechanism, e, s = utility_optimized_response(context(epsilon)), math.exp(epsilon), 2
+    Z = s + e - 1
+    # reports 0 and 1 are the sensitive symbols 1 and 4, reports 2.. the others
+    expected = np.zeros((5, 5))
+    expected[:, :2] = 1 / Z
+    expected[1, 0] = expected[4, 1] = e / Z
+    for x, y in ((0, 2), (2, 3), (3, 4)):
+        expected[x, y] = 1 - s / Z
+    np.testing.assert_allclose(mechanism.matrix(), expected, atol=1e-12)
+    assert sf.certify(mechanism).realised_epsilon <= epsilon
+
+
+# --- uRAP --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.5])
+def test_urap_keeps_the_promise_on_every_row_of_bits_and_wastes_nothing(epsilon):
+    promise = context(epsilon)
+    Q = bit_rows(UtilityOptimizedRappor(promise), 5)
+    np.testing.assert_allclose(Q.sum(axis=1), 1)
+    for x, x2 in itertools.permutations(range(5), 2):
+        odds = largest_odds(Q, x, x2)
+        if promise.is_sensitive[x]:
+            assert odds == pytest.approx(math.exp(epsilon), rel=1e-12)
+        else:
+            assert odds == math.inf  # its own bit gives it away, as it may
+    # the twin: what a larger ε would do is noticed
+    faulty = bit_rows(UtilityOptimizedRappor(context(epsilon + 0.01)), 5)
+    assert largest_odds(faulty, 1, 0) > math.exp(epsilon) * 1.005
+
+
+def test_urap_has_the_published_chances():
+    bit = RapporChances.at(2.0)
+    assert bit.own == pytest.approx(math.e / (math.e + 1))
+    assert bit.other == pytest.approx(1 / (math.e + 1))
+    assert bit.free == pytest.approx(1 - 1 / math.e)
+    np.testing.assert_allclose(UtilityOptimizedRappor(context(2.0)).chances(1), [0, bit.own, 0, 0, bit.other])
+    np.testing.assert_allclose(UtilityOptimizedRappor(context(2.0)).chances(3), [0, bit.other, 0, bit.free, bit.other])
+
+
+def test_urap_is_unbiased():
+    rappor, p = UtilityOptimizedRappor(context()), np.array([0.1, 0.3, 0.05, 0.35, 0.2])
+    expected = sum(share * rappor.chances(x) for x, share in enumerate(p))
+    np.testing.assert_allclose(rappor.unbiased(1000 * expected, 1000), p, atol=1e-12)
+    with pytest.raises(NotEnoughReports):
+        rappor.unbiased(np.zeros(5), 0)
+
+
+def chi_square_of_counts(rappor, symbols, bit, chance_of):
+    """The statistic of 1,500 counts of one bit against the slow sum over people, and its bound."""
+    pmf = np.ones(1)
+    for x in symbols:
+        pmf = np.convolve(pmf, [1 - chance_of(x), chance_of(x)])
+    draws = 1500
+    counts = [rappor.bit_counts(symbols, key.to_bytes(32, "big"))[bit] for key in range(draws)]
+    seen = np.bincount(counts, minlength=pmf.size)
+    used = pmf > 0
+    assert not seen[~used].any()
+    statistic = ((seen[used] - draws * pmf[used]) ** 2 / (draws * pmf[used])).sum()
+    return statistic, chi2.isf(ALPHA, used.sum() - 1)
+
+
+@pytest.mark.parametrize("bit", [0, 1, 3])
+def test_urap_counts_are_those_that_people_one_by_one_would_give(bit):
+    rappor, symbols = UtilityOptimizedRappor(context(1.5)), np.array([0, 0, 1, 1, 3, 4])
+    statistic, bound = chi_square_of_counts(rappor, symbols, bit, lambda x: rappor.chances(x)[bit])
+    assert statistic < bound
+
+
+def test_urap_counts_that_are_ten_per_cent_off_are_noticed():
+    rappor, symbols = UtilityOptimizedRappor(context(1.5)), np.array([0, 0, 1, 1, 3, 4])
+    statistic, bound = chi_square_of_counts(rappor, symbols, 1, lambda x: 1.1 * rappor.chances(x)[1])
+    assert statistic > bound
+
+
+def test_urap_counts_of_large_crowds_have_their_mean():
+    rappor, symbols = UtilityOptimizedRappor(context()), np.repeat(np.arange(5), [10_000, 20_000, 0, 5_000, 1])
+    counts = rappor.bit_counts(symbols, bytes(32))
+    for bit, found in enumerate(counts.tolist()):
+        chances = np.array([rappor.chances(x)[bit] for x in symbols])
+        slack = math.sqrt(2 * math.log(2 / ALPHA) * float((chances * (1 - chances)).sum())) + 10
+        assert abs(found - chances.sum()) <= slack
+    assert counts[2] == 0
+    assert binom.ppf(0.5, 0, 0.3) == 0  # a symbol that nobody has
+
+
+# --- the experiment ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    return high_low(Asked(runs=1, seed=5), people=(200,), workers=1)
+
+
+def test_the_outcome_is_whole(tiny, tmp_path):
+    assert [row[:4] for row in tiny.rows] == [
+        (s, epsilon, 200, scheme) for s in SENSITIVE for epsilon in EPSILONS for scheme in SCHEMES
+    ]
+    assert all(len(row) == len(tiny.columns) and 0 <= row[5] <= 1 and row[6] is None for row in tiny.rows)
+    bits = {(row[0], row[1], row[3]): row[4] for row in tiny.rows}
+    for s, epsilon in itertools.product(SENSITIVE, EPSILONS):
+        assert bits[s, epsilon, URAP] == 1000
+        assert bits[s, epsilon, URR] == 10
+        assert bits[s, epsilon, PAPER] == (1000 - s + 2 ** s.bit_length() - 1).bit_length()
+        assert max(bits[s, epsilon, DEFAULT], bits[s, epsilon, FITTED]) <= 13
+    paths = tiny.save(tmp_path)
+    assert [path.name for path in paths] == [f"high-low.{kind}" for kind in ("png", "pdf", "csv", "json")]
+    data = json.loads(paths[3].read_text(encoding="utf-8"))
+    assert len(data["panels"]) == 9
+    assert 0 < data["panels"][0]["sensitive_share"] < data["panels"][-1]["sensitive_share"] < 1
+
+
+def test_a_number_of_the_table_can_be_found_again_by_hand(tiny):
+    p, sensitive = _crowd(5), _sensitive(100, 5)
+    mechanism = sf.HighLowResponse(sf.HighLow(1000, sensitive.tolist(), 2))
+    symbols = drawn_people(p, 200, "high-low/200", 0, 5)
+    estimate = paper_estimate(mechanism, answered(mechanism, symbols, "high-low/200/100/2/paper", 0, 5))
+    row = next(row for row in tiny.rows if row[:4] == (100, 2, 200, PAPER))
+    assert row[5] == round(total_variation(estimate, p), 5)
+
+
+def test_the_papers_high_low_estimator_is_its_formula():
+    """Section 5.1 with ``1{Y ∈ [S]}`` and row x+1, report by report; then one projection."""
+    promise, e = sf.HighLow(6, [0, 2, 5], 1), math.e
+    mechanism = sf.HighLowResponse(promise)
+    reports = np.arange(mechanism.outputs).repeat([7, 1, 3, 2, 9, 4, 5])
+    n, S = reports.size, 4
+    p_A = (e + 1) / (e - 1) * ((reports < S).mean() - 2 / (e + 1))
+    expected = np.zeros(6)
+    for row, x in enumerate((0, 2, 5)):
+        in_set = sum(y < S and ((row + 1) & y).bit_count() % 2 == 0 for y in reports.tolist()) / n
+        expected[x] = 2 * (e + 1) / (e - 1) * (in_set - 1 / (e + 1)) - p_A
+    for number, x in enumerate((1, 3, 4)):
+        expected[x] = (e + 1) / (e - 1) * (reports == S + number).mean()
+    np.testing.assert_allclose(mechanism.simple(mechanism.tally(reports)), expected, atol=1e-12)
+
+
+def test_smaller_sensitive_sets_lie_in_larger_ones():
+    small, large = _sensitive(10, 0), _sensitive(100, 0)
+    assert set(small.tolist()) < set(large.tolist())
+
+
+@pytest.mark.slow
+def test_the_number_of_workers_changes_nothing(tiny):
+    assert high_low(Asked(runs=1, seed=5), people=(200,), workers=2).rows == tiny.rows
+
+
+@pytest.mark.slow
+def test_few_bits_do_as_well_as_a_thousand_and_a_better_code_does_better():
+    outcome = high_low(Asked(runs=5), people=(64_000,))
+    found = {(row[0], row[1], row[3]): row[5:] for row in outcome.rows}
+    for s, epsilon in itertools.product(SENSITIVE, EPSILONS):
+        mean = {scheme: found[s, epsilon, scheme][0] for scheme in SCHEMES}
+        slack = 3 * math.hypot(*(found[s, epsilon, scheme][1] for scheme in SCHEMES))
+        assert mean[PAPER] <= mean[URAP] + slack
+        assert mean[PAPER] < mean[URR]
+        assert mean[FITTED] < mean[PAPER]

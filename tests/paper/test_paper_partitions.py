@@ -1,0 +1,153 @@
+"""Blocks that are not uniform: tiles, hexagons and the surroundings of cities on the paper's map."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.paper import partitions
+from sfumato.paper.checkins import map_grid
+from sfumato.paper.experiment import Asked, Measured
+from sfumato.paper.maps import borders
+from sfumato.paper.partitions import Hiding, all_partitions
+from sfumato.paper.population import american_places
+from sfumato.paper.repeats import Repeated
+
+KINDS = ["none", *2 * ["tiles", "hexagons", "towns apart", "cities"]]
+
+
+@pytest.fixture(scope="module")
+def cut():
+    return all_partitions(map_grid(), american_places())
+
+
+def test_every_kind_is_there_at_two_sizes(cut):
+    assert [each.kind for each in cut] == KINDS
+    assert len({each.name for each in cut}) == len(cut)
+    for each in cut:
+        blocks = np.unique(each.block_of)
+        assert each.block_of.shape == (43_750,)
+        assert (blocks == np.arange(blocks.size)).all()
+
+
+def test_partitions_of_a_size_have_about_as_many_blocks(cut):
+    for size in (cut[1:5], cut[5:9]):
+        tiles, hexagons, apart, cities = (int(each.block_of.max()) + 1 for each in size)
+        assert abs(tiles / hexagons - 1) < 0.03
+        assert apart == hexagons
+        assert 0.6 * hexagons < cities <= hexagons  # cities that share a cell share a block
+
+
+def test_hexagons_hold_the_centres_of_their_cells(cut):
+    import h3
+
+    latitudes, longitudes = map_grid().centres()
+    cells = range(0, 43_750, 997)
+    for resolution, hexagons in ((2, cut[2]), (3, cut[6])):
+        holding = [h3.latlng_to_cell(latitudes[x], longitudes[x], resolution) for x in cells]
+        blocks = [int(hexagons.block_of[x]) for x in cells]
+        assert len(set(zip(holding, blocks, strict=True))) == len(set(holding)) == len(set(blocks))
+
+
+@pytest.mark.parametrize(("number", "kilometres"), [(230, 100), (1461, 40)])
+def test_towns_keep_their_distance(number, kilometres):
+    towns = american_places().largest_apart(number, kilometres)
+    phi, theta = np.radians(towns.latitudes), np.radians(towns.longitudes)
+    across = np.sin((phi[:, None] - phi) / 2) ** 2
+    across += np.cos(phi[:, None]) * np.cos(phi) * np.sin((theta[:, None] - theta) / 2) ** 2
+    apart = 2 * 6371.0 * np.arcsin(np.sqrt(across))
+    assert towns.population.size == number
+    assert apart[~np.eye(number, dtype=bool)].min() >= kilometres
+    assert (np.diff(towns.population) <= 0).all()
+
+
+def test_what_a_block_reveals_is_told_in_words(cut):
+    words = [each.reveals for each in cut]
+    assert words[0] == "nothing"
+    assert words[1] == "the tile, some 309 km tall and 238 km wide"
+    assert words[2] == "the hexagon, some 317 km across"
+    assert words[3] == "the nearest of 230 towns, no two within 100 km"
+    assert words[4].startswith("the nearest of 230 cities of ")
+
+
+def test_hiding_is_counted_by_people():
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        block_of = np.unique(rng.integers(0, 9, 30), return_inverse=True)[1]
+        counts = rng.integers(0, 4, 30) + (np.arange(30) == 0)
+        sizes = [sum(block_of == block_of[x]) for x in range(30)]
+        people = sorted(sizes[x] for x in range(30) for _ in range(counts[x]))
+        found = Hiding.of(block_of, counts)
+        assert found.blocks == len(set(block_of.tolist()))
+        assert found.largest == max(sizes)
+        assert found.typical == people[(len(people) - 1) // 2]
+        assert found.alone == pytest.approx(people.count(1) / len(people))
+
+
+def test_borders_run_between_blocks_and_nowhere_else():
+    blocks = np.random.default_rng(2).integers(0, 3, (5, 7))
+    slow = {((c + 1, r), (c + 1, r + 1)) for r in range(5) for c in range(6) if blocks[r, c] != blocks[r, c + 1]}
+    slow |= {((c, r + 1), (c + 1, r + 1)) for r in range(4) for c in range(7) if blocks[r, c] != blocks[r + 1, c]}
+    found = borders(blocks)
+    assert {tuple(map(tuple, edge)) for edge in found.astype(int).tolist()} == slow
+    assert len(found) == len(slow)
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unhurried(monkeypatch):
+    """The experiment without its runs, which are those of the table of check-ins."""
+    asked = []
+
+    def made_up(contexts, counts, runs, seed, **_):
+        asked.append((runs, seed, list(contexts.values())))
+        truth = counts / counts.sum()
+        return {name: Repeated(Measured(0.5, math.nan), Measured(0.4, math.nan), truth, truth) for name in contexts}
+
+    monkeypatch.setattr(partitions, "repeated", made_up)
+    return asked
+
+
+def test_the_table_tells_error_and_hiding(unhurried, cut, tmp_path):
+    (tmp_path / "counts.csv").write_text("row,column,count\n40,50,3\n60,100,1\n")
+    outcome = partitions.partitions(Asked(seed=4), grid=str(tmp_path / "counts.csv"))
+    ((runs, seed, contexts),) = unhurried
+    assert (runs, seed) == (16, 4)
+    assert isinstance(contexts[0], sf.Uniform)
+    assert all(isinstance(context, sf.Blocks) for context in contexts[1:])
+    assert [row["partition"] for row in outcome.data] == [each.name for each in cut]
+    for row, each, context in zip(outcome.data[1:], cut[1:], contexts[1:], strict=True):
+        assert row["blocks"] == context.sizes.size
+        assert row["largest_block"] == context.sizes.max()
+        assert row["typical_block"] == np.count_nonzero(each.block_of == each.block_of[40 * 350 + 50])
+        assert row["reveals"] == each.reveals
+    assert len(outcome.rows[0]) == len(outcome.columns) == 8
+    assert any("not hidden at all" in note for note in outcome.notes)
+    assert not any("flatters" in note for note in outcome.notes)
+
+
+def test_everything_is_written(unhurried, tmp_path):
+    outcome = partitions.partitions(Asked(quick=True))
+    paths = outcome.save(tmp_path)
+    assert any("flatters" in note for note in outcome.notes)  # made-up people live in the places of the blocks
+    assert sorted(path.suffix for path in paths) == [".csv", ".json", ".pdf", ".png"]
+    assert unhurried[0][0] == 1
+    assert json.loads((tmp_path / "partitions.json").read_text())[0]["best"]["standard_error"] is None
+    assert (tmp_path / "partitions.png").stat().st_size > 20_000
+
+
+@pytest.mark.slow
+def test_blocks_around_cities_cost_less_error_and_hide_less():
+    rows = {row["partition"]: row for row in partitions.partitions(Asked(runs=1)).data}
+    names = list(rows)
+    for tiles, _, apart, cities in (names[1:5], names[5:9]):
+        assert rows[cities]["best"]["mean"] < rows[tiles]["best"]["mean"]
+        assert rows[apart]["best"]["mean"] < rows[tiles]["best"]["mean"]
+        assert rows[cities]["typical_block"] < rows[apart]["typical_block"] < rows[tiles]["typical_block"]
+        assert rows[cities]["share_alone"] > 0
+        assert rows[apart]["share_alone"] == 0
+    assert all(row["best"]["mean"] < row["hadamard_projection"]["mean"] for row in rows.values())
