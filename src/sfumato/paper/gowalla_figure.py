@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["drawn_maps"]
 
+_WRITTEN = 0.11  # the width of a number on the axis of errors
 _MAPPED = {"LDP": "without blocks (LDP)", "(25,35)": "with 875 blocks, (25,35)"}
 
 
@@ -56,7 +57,10 @@ def _draw_errors(axes: "Axes", found: Mapping[str, Repeated], papers: Mapping[st
     """A row per kind of blocks: the paper's figure as a line, both schemes as bars."""
     for row, (each, paper) in enumerate(zip(found.values(), papers.values(), strict=True)):
         axes.plot([paper, paper], [row - 0.42, row], color=INK, linewidth=1.6)
-        _draw_bar(axes, row - 0.2, each.paper.mean, WHISKER, max(each.paper.mean, paper))
+        between = paper - each.paper.mean > _WRITTEN  # there is room for the number before the line
+        _draw_bar(
+            axes, row - 0.2, each.paper.mean, WHISKER, each.paper.mean if between else max(each.paper.mean, paper)
+        )
         _draw_bar(axes, row + 0.2, each.best.mean, BAR, each.best.mean)
     for height, name in ((-0.2, "the paper's scheme"), (0.2, "the best here")):
         axes.text(0.01, height, name, va="center", fontsize=9, color="white")
