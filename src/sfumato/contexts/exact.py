@@ -88,7 +88,8 @@ class ExactMatrix:
         """All entries, rounded to the nearest float."""
         quotients = self.numerators / self.denominator
         # NumPy rounds long integers before it divides, which only powers of two forgive; Python does not.
-        if max(self.infinite, self.denominator) >= 2**53 and self.denominator & (self.denominator - 1):
+        long = max(self.infinite, self.denominator) >= 2**53
+        if self.numerators.dtype == object or (long and self.denominator & (self.denominator - 1)):
             quotients = np.array([[n / self.denominator for n in row] for row in self.numerators.tolist()])
         return np.where(self.numerators == self.infinite, inf, quotients)
 

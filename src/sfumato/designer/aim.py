@@ -15,6 +15,8 @@ from sfumato.mechanisms import Mechanism
 __all__ = ["Aim"]
 
 _PEOPLE = 10**6  # by which a prior is told
+_FARTHEST = 1e6  # the most that weights may differ by
+_LARGEST_COUNT = 2**32
 
 
 @dataclass(frozen=True)
@@ -30,17 +32,22 @@ class Aim:
 
     @classmethod
     def of(cls, size: int, prior: ArrayLike | None, weights: ArrayLike | None) -> "Aim":
-        """The aim that was asked for; shares below a millionth count as one."""
+        """The aim that was asked for. Counts are taken as they are; of shares, those below a millionth count as one."""
         counts, w = np.ones(size), np.ones(size)
         if prior is not None:
-            p = _numbers(prior, size, "prior")
-            if not p.any():
+            counts = _numbers(prior, size, "prior")
+            if not counts.any():
                 raise InvalidContext(f"prior must be {size} shares or counts, one per symbol, not all 0.")
-            counts = np.maximum(np.rint(p / p.sum() * _PEOPLE), 1)
+            if (counts != np.rint(counts)).any() or counts.min() < 1 or counts.max() > _LARGEST_COUNT:
+                shares = counts / counts.max()  # so that no sum overflows
+                counts = np.maximum(np.rint(shares / shares.sum() * _PEOPLE), 1)
         if weights is not None:
             w = _numbers(weights, size, "weights")
-            if not w.all():
-                raise InvalidContext("weights must be above 0; merge symbols that do not matter, or give them little.")
+            if not w.all() or w.max() / w.min() > _FARTHEST:
+                raise InvalidContext(
+                    f"weights must be above 0, and within a factor of {_FARTHEST:.0e} of one another; merge symbols "
+                    "that do not matter, or give them little."
+                )
         return cls(_coprime(counts.astype(np.int64).tolist()), w)
 
     def part(self, symbols: NDArray[np.int64]) -> "Aim":
@@ -52,6 +59,10 @@ class Aim:
         """The distribution p."""
         counts = np.array(self.counts, dtype=np.float64)
         return counts / counts.sum()
+
+    def scaled(self, factor: float) -> "Aim":
+        """The same crowd with all weights times a factor."""
+        return Aim(self.counts, self.weights * factor)
 
     @property
     def even(self) -> bool:

@@ -68,4 +68,17 @@ class RayCone:
     def simplest_rays(self) -> Floats:
         """The column of ones; and for every symbol x the members of the cone that speak for it, and against it."""
         against = self.growth.T[np.isfinite(self.growth).all(axis=0)]
-        return self.normalised(np.vstack([np.ones((1, self.size)), self.shrink, against]))
+        return self.normalised(np.vstack([np.ones((1, self.size)), self.shrink, against, self._rests()]))
+
+    def _rests(self) -> Floats:
+        """What is left of the column of ones when half of what can be is taken away for a symbol.
+
+        So that every symbol can be spoken for in some channel made of the simplest rays.
+        """
+        off = ~np.eye(self.size, dtype=np.bool_)
+        rests = []
+        for s in self.shrink:
+            # 1 − c s_x ≤ e^E (1 − c s_x2), divided by e^E, for all x, x2
+            most, cost = (1 - self.shrink)[off], (s[None, :] - self.shrink * s[:, None])[off]
+            rests.append(1 - s * (most[cost > 0] / cost[cost > 0]).min(initial=1.0) / 2)
+        return np.array(rests)

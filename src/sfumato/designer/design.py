@@ -1,6 +1,7 @@
 """Design: a mechanism for any privacy matrix, as good as can be found, and how much better another could be."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from math import inf, isfinite
@@ -15,13 +16,13 @@ from sfumato.designer.aim import Aim
 from sfumato.designer.choose import mechanism_for
 from sfumato.designer.part import LARGEST_DESIGNED, Clock, Part, Round, designed_part
 from sfumato.designer.split import Piece, split
-from sfumato.errors import InvalidContext
-from sfumato.mechanisms import Mechanism, UnionResponse
+from sfumato.errors import InvalidContext, NoClosedForm
+from sfumato.mechanisms import Mechanism, TableResponse, UnionResponse
 from sfumato.promises import Certificate, certify
 
 __all__ = ["LARGEST_DESIGNED", "Design", "Round", "design"]
 
-_REASONS = ("closed form", "converged", "time limit", "interrupted")  # the last that happened to any part counts
+_REASONS = ("closed form", "converged", "stalled", "time limit", "interrupted")  # the last of any part counts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,7 +32,8 @@ class Design:
     ``risk`` is ``n · E Σ_x w_x (p̂_x − p_x)²`` of its unbiased estimate at ``prior`` p, with ``weights`` w. No
     mechanism for the context has a risk below ``lower_bound`` there: if the bound is ``certified`` that is proved; if
     it is estimated, a search has found nothing that speaks against it. ``stopped`` says why the search ended: "closed
-    form" (there was none), "converged", "time limit" or "interrupted".
+    form" (there was none), "converged", "stalled" (nothing changed any more, with a gap left), "time limit" or
+    "interrupted".
     """
 
     context: Context
@@ -59,15 +61,15 @@ class Design:
 
     def in_words(self) -> str:
         """The outcome as a short paragraph."""
-        gap = "nothing" if self.gap == 0 else f"{100 * self.gap:.2g} %"
+        above = "on" if self.gap == 0 else f"{100 * self.gap:.2g} % above" if isfinite(self.gap) else "above"
         if self.certified:
-            meaning = "no mechanism for this context has less"
+            meaning = "no mechanism for this context has less than the bound"
         elif self.stopped in ("time limit", "interrupted"):
             meaning = "the search was not over, and more time may find better"
         else:
             meaning = "the search found no better one, which proves nothing"
         return (
-            f"Risk {self.risk:.6g}, {gap} above the {self.bound_is} bound of {self.lower_bound:.6g}: {meaning}. "
+            f"Risk {self.risk:.6g}, {above} the {self.bound_is} bound of {self.lower_bound:.6g}: {meaning}. "
             f"Reports have {self.mechanism.bits} bits."
         )
 
@@ -129,15 +131,17 @@ def design(
     import scipy.optimize  # both before the limit, which holds for libraries that are loaded already  # noqa: F401
     from threadpoolctl import threadpool_limits
 
+    if not isinstance(context, Context):
+        raise InvalidContext(f"design takes a context; found {type(context).__name__}. Pass e.g. PrivacyMatrix(E).")
     aim = Aim.of(context.size, prior, weights)
     if isinstance(time_limit, bool) or not isinstance(time_limit, int | float) or not time_limit > 0:
         raise InvalidContext(f"time_limit must be a number of seconds above 0; found {time_limit!r}.")
-    if isinstance(seed, bool) or not isinstance(seed, int):
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         raise InvalidContext(f"seed must be a whole number; found {seed!r}.")
     # The matrices are small: threads would wait for one another more than they work, and change the last digits.
     with threadpool_limits(1):
         pieces = split(context)
-        parts = _parts(pieces, aim, Clock(time_limit, progress), seed)
+        parts = _parts(pieces, aim, Clock(time_limit, progress), int(seed))
         mechanism = _joined(context, pieces, parts)
         return _told(context, mechanism, aim, pieces, parts)
 
@@ -162,8 +166,9 @@ def _joined(context: Context, pieces: Sequence[Piece], parts: Sequence[Part]) ->
     """The mechanism of the only part; the closed form of the whole, if all parts have theirs; or the union of parts."""
     if len(parts) == 1:
         return parts[0].mechanism
-    if all(part.mechanism.kind not in ("table", "union") for part in parts) and context.size > LARGEST_DESIGNED:
-        return mechanism_for(context)
+    if not any(isinstance(part.mechanism, TableResponse) for part in parts):
+        with suppress(NoClosedForm):
+            return mechanism_for(context)
     block_of = np.empty(context.size, dtype=np.int64)
     for j, piece in enumerate(pieces):
         block_of[piece.symbols] = j

@@ -15,6 +15,7 @@ with ν the multipliers of the constraints, and the value is within ``N/t`` of t
 """
 
 from dataclasses import dataclass
+from math import inf, isfinite
 
 import numpy as np
 
@@ -32,7 +33,10 @@ _SHORT_OF_ZERO = 0.95
 
 @dataclass(frozen=True)
 class Mixture:
-    """Weights θ of the rays; ``M⁻¹``; the multipliers ν of ``Σ θ r = 1``; the value ``tr(W M⁻¹)``."""
+    """Weights θ of the rays; ``M⁻¹``; the multipliers ν of ``Σ θ r = 1``; the value ``tr(W M⁻¹)``.
+
+    The value is inf where the rays do not tell all symbols apart, or cannot be mixed to 1: no channel is made of them.
+    """
 
     theta: Floats
     inverse: Floats
@@ -51,13 +55,16 @@ def best_mixture(rays: Floats, weights: Floats, start: Floats, tolerance: float,
     array([0.5, 0.5, 0. ])
     """
     path = _Path(rays, np.sqrt(weights), start)
+    if not isfinite(path.value):
+        return Mixture(path.theta, path.inverse, path.multipliers, inf)
     t = rays.shape[0] / (path.value * max(first, tolerance))
     for _ in range(_MOST_TIMES):
         # Where the digits of floats end, so does the path; whatever was reached is a mixture.
         if not path.centred(t) or rays.shape[0] / t <= tolerance * path.value:
             break
         t = min(t * _FASTER, 1.01 * rays.shape[0] / (tolerance * path.value))
-    return Mixture(path.theta, path.inverse, path.multipliers, path.value)
+    balanced = path.balance()
+    return Mixture(path.theta, path.inverse, path.multipliers, path.value if balanced else inf)
 
 
 class _Path:
@@ -72,7 +79,8 @@ class _Path:
         """θ, with ``M⁻¹`` and the value at it."""
         self.theta = theta
         self.inverse = _inverse(self._R.T @ (theta[:, None] * self._R))
-        self.value = float(self._roots**2 @ self.inverse.diagonal())
+        value = float(self._roots**2 @ self.inverse.diagonal())
+        self.value = value if value > 0 else inf
 
     def centred(self, t: float) -> bool:
         """Newton's method for one t, in the variables ``d/θ``, in which the barrier is as round as can be.
@@ -105,13 +113,27 @@ class _Path:
                 break
         return True
 
+    def balance(self) -> bool:
+        """Make ``Σ θ r = 1`` hold to the last digits, by the least change relative to θ; whether that worked."""
+        for _ in range(3):
+            missing = 1 - self.theta @ self._R
+            change = self._R @ np.linalg.lstsq((self._R * self.theta[:, None]).T @ self._R, missing, rcond=None)[0]
+            if not (change > -1).all():
+                return False
+            self.theta = self.theta * (1 + change)
+        self._move_to(self.theta)
+        return isfinite(self.value) and float(np.abs(1 - self.theta @ self._R).max()) < _BALANCED
+
     def _advance(self, step: Floats, length: float, t: float, decrement: float | None) -> float:
         """Go along ``step``; once the constraints hold, only as far as the objective falls enough."""
         theta, value = self.theta, t * self.value - float(np.log(self.theta).sum())
         while length >= 1e-12:
             self._move_to(theta * (1 + length * step))
-            if decrement is None:
+            if decrement is None and isfinite(self.value):
                 break
+            if decrement is None:
+                length /= 2
+                continue
             fallen = value - (t * self.value - float(np.log(self.theta).sum()))
             if fallen >= 1e-4 * length * decrement**2 - 1e-9 * abs(value):
                 break
@@ -125,6 +147,9 @@ def _solved(A: Floats, b: Floats) -> Floats:
 
 
 def _inverse(M: Floats) -> Floats:
-    """The inverse of a symmetric positive matrix, symmetric to the last digit."""
-    inverse = np.linalg.inv((M + M.T) / 2)
+    """The inverse of a symmetric positive matrix, symmetric to the last digit; infinite where there is none."""
+    try:
+        inverse = np.linalg.inv((M + M.T) / 2)
+    except np.linalg.LinAlgError:
+        return np.full_like(M, inf)
     return (inverse + inverse.T) / 2

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from math import inf
+from dataclasses import dataclass, replace
+from math import inf, isfinite
 
 import numpy as np
 
 from sfumato.arrays import Floats
 from sfumato.contexts import Context, Metric, PrivacyMatrix
+from sfumato.contexts.exact import ExactMatrix
 from sfumato.designer.aim import Aim
 from sfumato.designer.bounds import lower_bound_risk_at_uniform
 from sfumato.designer.choose import mechanism_for
@@ -16,7 +17,7 @@ from sfumato.designer.cone import RayCone
 from sfumato.designer.recognise import recognise_as_written, refuse_twins
 from sfumato.designer.search import Answer, answers
 from sfumato.designer.settle import settled
-from sfumato.errors import NoClosedForm
+from sfumato.errors import NoClosedForm, NothingToLearn
 from sfumato.mechanisms import Mechanism
 
 __all__ = ["LARGEST_DESIGNED", "Clock", "Part", "Round", "designed_part"]
@@ -29,8 +30,10 @@ _CLOSE_ENOUGH = 1e-2  # the same for closed forms of more symbols, where a searc
 _FEW = 12
 _IN_A_ROW = 3  # rounds that must find an estimated gap closed, since each looks elsewhere
 _PROGRESS = 1e-6
+_ROUNDED = 1e-9  # of the value, more than the integers of a binary response cost
 _STALLED = 12  # rounds without progress after which a search is over
 _LARGEST_CLOSED = 512
+_LEAST_EPSILON = 1e-6  # of a matrix that is searched; below, rounding costs more than there is to learn
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,8 @@ def designed_part(context: Context, aim: Aim, clock: Clock, seed: int, number: i
         gap = (closed.value - aim.known) / max(closed.bound - aim.known, 1e-300) - 1
         if closed.value <= closed.bound or gap <= (_CLOSE if context.size <= _FEW else _CLOSE_ENOUGH):
             return closed
+    if closed is not None and context.exact_smallest < _LEAST_EPSILON:
+        return closed
     if context.size <= LARGEST_DESIGNED:
         return _better(closed, _searched(context, aim, clock, seed, closed, number, parts), aim)
     if closed is None:
@@ -117,9 +122,9 @@ def _better(closed: Part | None, searched: Part, aim: Aim) -> Part:
         return searched
     table_wins = searched.value - aim.known < (closed.value - aim.known) * (1 - _CLOSE)
     best = searched if table_wins else closed
-    bound, certified = searched.bound, searched.certified
-    if closed.bound >= bound:
-        bound, certified = closed.bound, True
+    bound, certified = closed.bound, True
+    if searched.bound > bound:
+        bound, certified = searched.bound, searched.certified
     return Part(best.mechanism, best.value, bound, certified, searched.rounds, searched.stopped)
 
 
@@ -140,8 +145,10 @@ def _closed_form(context: Context, aim: Aim) -> Part | None:
 
 def _proved_bound(context: Context, aim: Aim, value: float) -> float:
     """What is proved of the value of every mechanism for a context of a known form."""
-    if context.size <= 2 or context.exact_smallest == inf:
-        return value  # Theorem 2 of the paper; and answers in clear
+    if context.size == 1 or context.exact_smallest == inf:
+        return value  # answers in clear
+    if context.size == 2:
+        return value * (1 - _ROUNDED)  # Theorem 2 of the paper, but for what rounding to integers adds
     if aim.even:
         return float(aim.weights[0]) * lower_bound_risk_at_uniform(context) + aim.known
     return aim.in_clear
@@ -155,23 +162,44 @@ def _searched(
 ) -> Part:
     exact = context.exact_matrix().closed()
     refuse_twins(exact)
+    _refuse_near_twins(exact)
     end = clock.share(parts - number + 1)
-    known = np.empty((0, context.size)) if closed is None else _columns(closed.mechanism)
-    search = answers(RayCone(exact.floats(), aim.crowd), aim.weights, seed, known)
-    course = _Course(aim, next(search))
+    columns = np.empty((0, context.size)) if closed is None else _columns(closed.mechanism)
+    unit = float(aim.weights.mean())  # a search sees weights around 1, whatever their unit
+    search = answers(RayCone(exact.floats(), aim.crowd), aim.weights / unit, seed, columns)
+    try:
+        course = _Course(aim.scaled(1 / unit), next(search))
+    except KeyboardInterrupt:
+        if closed is None:
+            raise
+        clock.interrupted = True
+        return replace(closed, stopped="interrupted")
     stopped = None
     while stopped is None:
         try:
-            clock.tell(course.round(number, parts, clock.seconds))
-            stopped = "converged" if course.converged else clock.verdict(end)
+            clock.tell(course.round(number, parts, clock.seconds, unit))
+            stopped = course.verdict() or clock.verdict(end)
             if stopped is None:
                 course.take(next(search))
         except KeyboardInterrupt:
             clock.interrupted = True
             stopped = "interrupted"
-    mechanism = settled(context, course.best, aim.weights, list(aim.counts))
+    if not isfinite(course.best.mixture.value):
+        raise NothingToLearn(
+            "the promises of this matrix are too far apart for a mechanism to be computed in floats. Merge symbols "
+            "that are hardly told apart, or make their ε larger."
+        )
+    mechanism = settled(context, course.best, aim.scaled(1 / unit))
     value = aim.value(mechanism)
-    return Part(mechanism, value, min(course.bound, value), course.certified, course.rounds, stopped)
+    return Part(mechanism, value, min(course.bound * unit, value), course.certified, course.rounds, stopped)
+
+
+def _refuse_near_twins(exact: ExactMatrix) -> None:
+    if exact.smallest() < _LEAST_EPSILON:
+        raise NothingToLearn(
+            f"this context promises an ε of {float(exact.smallest()):.2g}; below {_LEAST_EPSILON:.0e} a table of "
+            "64-bit words cannot tell such symbols apart. Give them one label, or a larger ε."
+        )
 
 
 def _columns(mechanism: Mechanism) -> Floats:
@@ -185,8 +213,8 @@ class _Course:
     """What a search has found so far, and whether it is over."""
 
     def __init__(self, aim: Aim, first: Answer) -> None:
-        self._known, self._close, self._idle = aim.known, 0, 0
-        self.rounds, self.best, self.bound, self.certified = 0, first, first.bound, first.certified
+        self._known, self._least, self._close, self._idle = aim.known, aim.in_clear, 0, 0
+        self.rounds, self.best, self.bound, self.certified = 0, first, aim.in_clear, first.certified
         self.take(first)
 
     @property
@@ -206,18 +234,20 @@ class _Course:
         if answer.mixture.value < value:
             self.best = answer
         # Every certified bound holds, so that the highest counts. Of estimates the latest has looked hardest.
-        self.bound = max(bound, answer.bound) if self.certified else answer.bound
-        fell = answer.mixture.value < value * (1 - _PROGRESS)
-        rose = self.certified and answer.bound > bound * (1 + _PROGRESS)
+        self.bound = max(bound if self.certified else self._least, answer.bound if isfinite(answer.bound) else 0.0)
+        progress = _PROGRESS * (value - self._known)
+        fell = answer.mixture.value < value - progress
+        rose = self.certified and self.bound > bound + progress
         self._idle = 0 if fell or rose else self._idle + 1
         self._close = self._close + 1 if self.risk <= self.lower_bound * (1 + _CLOSE) else 0
 
-    def round(self, part: int, parts: int, seconds: float) -> Round:
-        """The latest round, for whoever wants to know."""
-        rays = len(self.best.rays)
-        return Round(part, parts, self.rounds, self.risk, self.lower_bound, self.certified, rays, seconds)
+    def round(self, part: int, parts: int, seconds: float, unit: float) -> Round:
+        """The latest round, for whoever wants to know; ``unit`` is that of the weights."""
+        risk, bound, rays = self.risk * unit, self.lower_bound * unit, len(self.best.rays)
+        return Round(part, parts, self.rounds, risk, bound, self.certified, rays, seconds)
 
-    @property
-    def converged(self) -> bool:
+    def verdict(self) -> str | None:
         """Whether the gap is closed, or nothing changes any more."""
-        return self._close >= (1 if self.certified else _IN_A_ROW) or self._idle >= _STALLED
+        if self._close >= (1 if self.certified else _IN_A_ROW):
+            return "converged"
+        return "stalled" if self._idle >= _STALLED else None

@@ -4,8 +4,9 @@ For r > 0 write ``r = e^h``. The cone becomes ``{h : h_x − h_x2 ≤ E[x, x2]}`
 0`` takes away. At a vertex the inequalities that hold with equality form a tree over the symbols. Relaxing one of
 them moves one side of the tree, until another inequality stops it at the neighbouring vertex, or nothing does.
 
-E is rounded up and perturbed upwards, by less than a millionth of its least entry, so that no vertex has more
-equalities than a tree. That only widens the cone: what holds for all of the wider cone holds for all of the true one.
+E is rounded up and perturbed upwards, by less than a millionth of its least entry where 64 bits allow that, so that no
+vertex has more equalities than a tree. That only widens the cone: what holds for all of the wider cone holds for all of
+the true one.
 """
 
 from dataclasses import dataclass
@@ -44,6 +45,8 @@ class Polyhedron:
         words = words_from(attempt.to_bytes(KEY_BYTES, "big"), 0, k * k)[:, 0].reshape(k, k)
         most = max(_PERTURBATION * float(E[finite].min()) * scale, _LEAST_NOISE)
         noise = (words >> np.uint64(11)) * 2.0**-53 * most
+        # What a detour promises as well is left to the detour: perturbed by itself, it would split rays into many.
+        finite &= ~_implied(E)
         N = np.full((k, k), _UNBOUNDED, dtype=np.int64)
         # E·scale is exact, as scale is a power of two; the last digit of E is worth fewer than a thousand steps.
         N[finite] = np.ceil(E[finite] * scale).astype(np.int64) + noise[finite].astype(np.int64) + 1024
@@ -126,6 +129,16 @@ class Polyhedron:
         d = np.zeros((count, edges, self.size), dtype=np.int64)
         d[:, :, 1:] = -np.rint(np.linalg.inv(B[:, :, 1:])).astype(np.int64).transpose(0, 2, 1)
         return d
+
+
+def _implied(E: Floats) -> Booleans:
+    """Entries of a closed matrix that are sums of two others, in floats."""
+    k = len(E)
+    implied = np.zeros((k, k), dtype=np.bool_)
+    for z in range(k):
+        others = (np.arange(k) != z)[:, None] & (np.arange(k) != z)[None, :]
+        implied |= others & (E[:, z, None] + E[None, z, :] <= E * (1 + 1e-12))
+    return implied & ~np.eye(k, dtype=np.bool_)
 
 
 def _sum(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -24,7 +24,7 @@ from sfumato.designer.polyhedron import Polyhedron, Vertices
 __all__ = ["Price", "climbed", "walked"]
 
 _ENOUGH = 1e-11  # relative improvement that counts as one
-_NOTHING = 1e-9  # of the mean in the crowd
+_NOTHING = 1e-4  # of the mean in the crowd
 _MOST_STEPS = 100
 _CHUNK = 1 << 23  # comparisons at a time
 

@@ -68,6 +68,8 @@ def _rays(wider: Polyhedron, limit: int) -> Floats:
         logarithms[:, support] = part.logarithms(vertices)
         found.append(logarithms)
         left -= len(vertices)
+        if left < 0:
+            raise _TooMany
     return np.vstack(found)
 
 

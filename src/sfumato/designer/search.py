@@ -15,6 +15,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf, isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +32,11 @@ __all__ = ["Answer", "answers"]
 
 _MOST_RAYS = 1_000_000
 _LARGEST_ENUMERATED = 12
+_LARGEST_SPARSE = 16
 _FIRST_TOLERANCE = 1e-2
 _LAST_TOLERANCE = 1e-6
 _NEWCOMERS = 1e-2  # the share of the weight that rays start with
+_PROGRESS = 1e-6  # of the risk, that makes a round count
 _IDLE = 1e-3  # of the average weight: below it a ray is let go
 _SMALLEST_POOL = 600
 _LARGEST_POOL = 1600
@@ -54,30 +57,41 @@ class Answer:
     certified: bool
 
 
-def answers(cone: RayCone, weights: Floats, seed: int, known: Floats) -> Iterator[Answer]:
+def answers(cone: RayCone, weights: Floats, seed: int, columns: Floats) -> Iterator[Answer]:
     """The answer of one round after another; it never ends by itself.
 
-    ``known`` holds columns to begin with, from other mechanisms for the same matrix. The same arguments give the same
+    ``columns`` are some to begin with, from other mechanisms for the same matrix. The same arguments give the same
     answers, round by round.
     """
-    logarithms = wider_rays(cone.E, _MOST_RAYS) if cone.size <= _LARGEST_ENUMERATED else None
+    logarithms = wider_rays(cone.E, _MOST_RAYS) if _enumerable(cone.E) else None
     random = _Random(seed)
     pricing: _Exact | _Searched = _Searched(cone, random) if logarithms is None else _Exact(cone, random, logarithms)
-    always = _distinct(np.vstack([cone.simplest_rays(), cone.normalised(cone.lowered(known))]))
+    always = _distinct(np.vstack([cone.simplest_rays(), cone.normalised(cone.lowered(columns))]))
     rays, theta = always, np.full(len(always), 1 / len(always))
-    gap, tolerance = 1.0, _FIRST_TOLERANCE
+    gap, tolerance, best, known = 1.0, _FIRST_TOLERANCE, inf, float(weights @ cone.crowd**2)
     while True:
         mixture = best_mixture(rays, weights, theta, tolerance, first=min(1.0, max(10 * gap, 1e-3)))
         price = Price.of(mixture, weights)
-        columns, delta = pricing.best(price, rays, mixture, gap)
+        found, delta = pricing.best(price, rays, mixture, gap)
         root = float(np.sqrt(weights) @ price.roots.diagonal())
         bound = root**2 / (float(mixture.multipliers.sum()) + delta) * (1 - 1e-12)
         yield Answer(rays, mixture, bound, pricing.certified)
         gap = _gap(cone, weights, mixture.value, bound)
-        tolerance = max(min(tolerance, gap / 10), _LAST_TOLERANCE)
+        # What counts is the risk, of which the value may be many times as much; and rounds that bring nothing
+        # have nothing to find at this tolerance.
+        share = (mixture.value - known) / mixture.value if isfinite(mixture.value) else 1.0
+        idle = mixture.value > best - _PROGRESS * (best - known)
+        tolerance = max(min(tolerance / 10 if idle else tolerance, gap / 10 * share), _LAST_TOLERANCE * share)
+        best = min(best, mixture.value)
         kept = _kept(mixture.theta, len(always), _pool(cone.size))
-        rays = np.vstack([rays[kept], columns])
-        theta = np.concatenate([mixture.theta[kept], np.full(len(columns), _NEWCOMERS / max(len(columns), 1))])
+        rays = np.vstack([rays[kept], found])
+        theta = np.concatenate([mixture.theta[kept], np.full(len(found), _NEWCOMERS / max(len(found), 1))])
+
+
+def _enumerable(E: Floats) -> bool:
+    """Whether all rays can be looked at: few symbols, or a few more with few promises that no others imply."""
+    few_promises = len(E) <= _LARGEST_SPARSE and Polyhedron.around(E).tail.size <= 3 * len(E)
+    return len(E) <= _LARGEST_ENUMERATED or few_promises
 
 
 def _gap(cone: RayCone, weights: Floats, value: float, bound: float) -> float:

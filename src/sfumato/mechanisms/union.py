@@ -12,9 +12,10 @@ from sfumato.canonical import Json
 from sfumato.contexts import ContextUnion
 from sfumato.errors import ContextMismatch
 from sfumato.mechanisms.mechanism import Mechanism, checked_vector, demand_outputs
+from sfumato.mechanisms.table import TableResponse
 from sfumato.tally import Tally
 
-__all__ = ["UnionResponse"]
+__all__ = ["UnionResponse", "holds_table"]
 
 
 class UnionResponse(Mechanism):
@@ -177,3 +178,9 @@ class UnionResponse(Mechanism):
     def leverage(self) -> float:
         """The largest score of any part."""
         return max(part.leverage for part in self.parts)
+
+
+def holds_table(mechanism: object) -> bool:
+    """Whether a mechanism, or a part of it, is written out as a table."""
+    parts = mechanism.parts if isinstance(mechanism, UnionResponse) else (mechanism,)
+    return any(isinstance(part, TableResponse) for part in parts)

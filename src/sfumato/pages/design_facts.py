@@ -12,6 +12,7 @@ from sfumato.designer.design import Design
 from sfumato.designer.exponential import exponential_response
 from sfumato.errors import SfumatoError
 from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms.union import holds_table
 from sfumato.pages.numbers import count_text, epsilon_text
 
 __all__ = ["Rival", "bound_sentence", "design_facts", "gap_text", "recognised_as", "rivals_of"]
@@ -20,6 +21,7 @@ _MOST_COMPARED = 128
 _LARGEST_CLOSED = 512  # symbols of a matrix that is quickly recognised
 _STOPPED = {
     "converged": "ended by itself",
+    "stalled": "ended where nothing changed any more",
     "time limit": "stopped by the time limit",
     "interrupted": "stopped early",
 }
@@ -109,7 +111,7 @@ def _closed_form(design: Design) -> str:
         return "none known; the mechanism was searched for"
     if design.stopped == "closed form":
         return found
-    better = "a" if design.mechanism.kind in ("table", "union") else "no"
+    better = "a" if holds_table(design.mechanism) else "no"
     return f"{found}; a search found {better} better mechanism"
 
 

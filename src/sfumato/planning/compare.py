@@ -10,8 +10,9 @@ from sfumato.contexts import Context, Metric, Uniform
 from sfumato.designer import mechanism_for
 from sfumato.designer.exponential import exponential_response
 from sfumato.errors import InvalidContext, NoClosedForm, NothingToLearn, SfumatoError
-from sfumato.mechanisms import Mechanism, TableResponse, UnionResponse
+from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.mechanism import people_count
+from sfumato.mechanisms.union import holds_table
 from sfumato.planning.numbers import short
 from sfumato.planning.predict import (
     DECODED_MEASURES,
@@ -176,14 +177,9 @@ def _same(made: Mechanism | SfumatoError | None, own: Mechanism) -> bool:
 
 
 def _what(name: str, context: Context, mechanisms: Mapping[str, Mechanism | SfumatoError]) -> str:
-    if name == "own" and isinstance(mechanisms["best"], NoClosedForm) and _holds_table(mechanisms["own"]):
+    if name == "own" and isinstance(mechanisms["best"], NoClosedForm) and holds_table(mechanisms["own"]):
         return _DESIGNED
     return _WHAT[name].format(epsilon=short(context.smallest_epsilon))
-
-
-def _holds_table(own: Mechanism | SfumatoError) -> bool:
-    parts = own.parts if isinstance(own, UnionResponse) else [own]
-    return any(isinstance(part, TableResponse) for part in parts)
 
 
 def _row(name: str, what: str, made: Mechanism, aim: Aim, decoder: str, bound: float) -> Compared:

@@ -1,11 +1,14 @@
 """Certificates: a finite, exact check that a realised mechanism keeps a context."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
 
 from sfumato.canonical import Json, fingerprint
-from sfumato.contexts import Context, ContextUnion
+from sfumato.contexts import Context, ContextUnion, PrivacyMatrix
+from sfumato.contexts.context import LARGEST_MATRIX
+from sfumato.domains import IntegerDomain
 from sfumato.errors import ContextMismatch
 from sfumato.mechanisms import Mechanism, UnionResponse
 from sfumato.mechanisms.row_class import RowClass
@@ -118,8 +121,8 @@ def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate
     enumerated = mechanism.outputs <= LARGEST_ENUMERATION or (not premises and small)
     if enumerated:
         tightest, rows = tightest_of_all(mechanism, promise), mechanism.inputs
-    elif isinstance(mechanism, UnionResponse) and isinstance(promise, ContextUnion):
-        tightest, rows, premises = _by_parts(mechanism, promise)
+    elif isinstance(mechanism, UnionResponse) and (parts := _parts_of(promise, mechanism)) is not None:
+        tightest, rows, premises = _by_parts(mechanism, parts)
     else:
         tightest, rows = tightest_by_structure(mechanism, promise, premises)
     return Certificate(
@@ -134,11 +137,25 @@ def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate
     )
 
 
-def _by_parts(mechanism: UnionResponse, promise: ContextUnion) -> tuple[Tightest | None, int, tuple[RowClass, ...]]:
+def _parts_of(promise: Context, mechanism: UnionResponse) -> Sequence[Context] | None:
+    """What is promised inside each block that the mechanism shows; ``None`` where something is promised across."""
+    if isinstance(promise, ContextUnion) and (promise.block_of == mechanism.context.block_of).all():
+        return promise.parts
+    if promise.size > LARGEST_MATRIX:
+        return None
+    block_of, exact = mechanism.context.block_of, promise.exact_matrix()
+    across = block_of[:, None] != block_of[None, :]
+    if (exact.numerators[across] != exact.infinite).any():
+        return None
+    return [PrivacyMatrix.of_exact(exact.part(s), IntegerDomain(s.size)) for s in mechanism.symbols]
+
+
+def _by_parts(mechanism: UnionResponse, parts: Sequence[Context]) -> tuple[Tightest | None, int, tuple[RowClass, ...]]:
     """A union shows the block and promises nothing across: it is kept if every part keeps its own."""
-    if (promise.block_of != mechanism.context.block_of).any():
-        raise ContextMismatch("a union response can be certified at this size for contexts of the same blocks only.")
-    certificates = [certify(part, context) for part, context in zip(mechanism.parts, promise.parts, strict=True)]
+    certificates = [
+        certify(part, context.relabelled(part.context.domain))
+        for part, context in zip(mechanism.parts, parts, strict=True)
+    ]
     places = []
     for j, place in enumerate(certificate.tightest for certificate in certificates):
         if place is not None:
