@@ -44,7 +44,7 @@ def wider_rays(E: Floats, limit: int) -> Floats | None:
     ``None`` if there are more than ``limit`` of them.
 
     >>> E = np.array([[0.0, 1.0], [2.0, 0.0]])
-    >>> wider_rays(E, 10).round(5).tolist()
+    >>> sorted(wider_rays(E, 10).round(5).tolist())
     [[-2.0, 0.0], [0.0, -1.0]]
     """
     for attempt in range(_ATTEMPTS):

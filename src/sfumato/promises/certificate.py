@@ -121,8 +121,8 @@ def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate
     enumerated = mechanism.outputs <= LARGEST_ENUMERATION or (not premises and small)
     if enumerated:
         tightest, rows = tightest_of_all(mechanism, promise), mechanism.inputs
-    elif isinstance(mechanism, UnionResponse) and (parts := _parts_of(promise, mechanism)) is not None:
-        tightest, rows, premises = _by_parts(mechanism, parts)
+    elif isinstance(mechanism, UnionResponse):
+        tightest, rows, premises = _by_parts(mechanism, _parts_of(promise, mechanism))
     else:
         tightest, rows = tightest_by_structure(mechanism, promise, premises)
     return Certificate(
@@ -137,17 +137,19 @@ def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate
     )
 
 
-def _parts_of(promise: Context, mechanism: UnionResponse) -> Sequence[Context] | None:
-    """What is promised inside each block that the mechanism shows; ``None`` where something is promised across."""
+def _parts_of(promise: Context, mechanism: UnionResponse) -> Sequence[Context]:
+    """What is promised inside each block that the mechanism shows; nothing must be promised across them."""
     if isinstance(promise, ContextUnion) and (promise.block_of == mechanism.context.block_of).all():
         return promise.parts
-    if promise.size > LARGEST_MATRIX:
-        return None
-    block_of, exact = mechanism.context.block_of, promise.exact_matrix()
-    across = block_of[:, None] != block_of[None, :]
-    if (exact.numerators[across] != exact.infinite).any():
-        return None
-    return [PrivacyMatrix.of_exact(exact.part(s), IntegerDomain(s.size)) for s in mechanism.symbols]
+    if promise.size <= LARGEST_MATRIX:
+        block_of, exact = mechanism.context.block_of, promise.exact_matrix()
+        across = block_of[:, None] != block_of[None, :]
+        if (exact.numerators[across] == exact.infinite).all():
+            return [PrivacyMatrix.of_exact(exact.part(s), IntegerDomain(s.size)) for s in mechanism.symbols]
+    raise ContextMismatch(
+        "a union response can be certified at this size for contexts of the same blocks only, or for such that promise "
+        "nothing across its blocks."
+    )
 
 
 def _by_parts(mechanism: UnionResponse, parts: Sequence[Context]) -> tuple[Tightest | None, int, tuple[RowClass, ...]]:
