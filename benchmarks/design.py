@@ -48,9 +48,9 @@ def cases(large: bool) -> dict[str, tuple[Floats, float]]:
     found = {f"planar {k}, seed {seed}": (planar(k, seed), 60.0) for k in (6, 8, 10) for seed in (1, 2, 3)}
     found |= {f"asymmetric {k}, seed {seed}": (asymmetric(k, seed), 60.0) for k in (6, 8, 10) for seed in (5, 6, 7)}
     found |= {f"line {k}, step {step}": (line(k, step), 60.0) for k in (6, 8, 10) for step in (0.2, 0.5, 1.0)}
-    found |= {"planar 16": (planar(16, 1), 50.0)}
+    found |= {"planar 16": (planar(16, 1), 45.0)}
     if large:
-        found |= {"planar 12": (planar(12, 1), 60.0), "planar 32": (planar(32, 1), 50.0)}
+        found |= {"planar 12": (planar(12, 1), 60.0), "planar 32": (planar(32, 1), 45.0)}
         found |= {"planar 64": (planar(64, 1), 240.0)}
     return found
 
