@@ -76,7 +76,7 @@ def answers(cone: RayCone, weights: Floats, seed: int, columns: Floats) -> Itera
         root = float(np.sqrt(weights) @ price.roots.diagonal())
         bound = root**2 / (float(mixture.multipliers.sum()) + delta) * (1 - 1e-12)
         yield Answer(rays, mixture, bound, pricing.certified)
-        gap = _gap(cone, weights, mixture.value, bound)
+        gap = _gap(mixture.value, bound, known)
         # What counts is the risk, of which the value may be many times as much; and rounds that bring nothing
         # have nothing to find at this tolerance.
         share = (mixture.value - known) / mixture.value if isfinite(mixture.value) else 1.0
@@ -90,12 +90,13 @@ def answers(cone: RayCone, weights: Floats, seed: int, columns: Floats) -> Itera
 
 def _enumerable(E: Floats) -> bool:
     """Whether all rays can be looked at: few symbols, or a few more with few promises that no others imply."""
-    few_promises = len(E) <= _LARGEST_SPARSE and Polyhedron.around(E).tail.size <= 3 * len(E)
-    return len(E) <= _LARGEST_ENUMERATED or few_promises
+    if len(E) <= _LARGEST_ENUMERATED:
+        return True
+    return len(E) <= _LARGEST_SPARSE and Polyhedron.around(E).tail.size <= 3 * len(E)
 
 
-def _gap(cone: RayCone, weights: Floats, value: float, bound: float) -> float:
-    known = float(weights @ cone.crowd**2)
+def _gap(value: float, bound: float, known: float) -> float:
+    """By what share of the bound the risk exceeds it; ``known`` is what a value exceeds its risk by."""
     return (value - known) / (bound - known) - 1 if bound > known else np.inf
 
 
