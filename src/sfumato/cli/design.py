@@ -10,7 +10,7 @@ import typer
 from sfumato.cli.options import Json, check_outputs
 
 if TYPE_CHECKING:
-    from sfumato.arrays import Floats, Symbols
+    from sfumato.arrays import Floats
     from sfumato.designer.design import Design
     from sfumato.domains import Domain
     from sfumato.pages.design_facts import Rival
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from sfumato.survey.description import Description
 
 __all__ = ["design"]
-
-_SHARES = ("share", "frequency", "count")
 
 
 def design(
@@ -60,6 +58,7 @@ def design(
       sfumato design matrix.csv --prior last-year.csv --json
 
     """
+    from sfumato.cli.labelled import labelled_shares
     from sfumato.cli.progress import round_counter
     from sfumato.designer.design import design as designed
     from sfumato.survey import Survey
@@ -69,7 +68,7 @@ def design(
     asked = _described(promise, name)
     domain = asked.context.domain
     _check_pictures(domain.size, html, plot)
-    crowd = None if prior is None else _prior(prior, domain)
+    crowd = None if prior is None else labelled_shares(prior, "table", domain)
     mattering = None if weights is None else _weights(weights, domain)
     start = time.monotonic()
     with round_counter("designing") as round_done:
@@ -175,23 +174,14 @@ def _of_survey(path: Path) -> "Description":
     return described
 
 
-def _prior(path: str, domain: "Domain") -> "Floats":
-    """The crowd of a CSV file, in domain order; labels that are not in it have no people."""
-    import numpy as np
-
-    shares = np.zeros(domain.size)
-    symbols, numbers = _column(path, _SHARES, domain)
-    shares[symbols] = numbers
-    return shares
-
-
 def _weights(path: str, domain: "Domain") -> "Floats":
     """The weights of a CSV file, in domain order; every label has one."""
     import numpy as np
 
+    from sfumato.cli.labelled import labelled_column
     from sfumato.errors import InvalidTable
 
-    symbols, numbers = _column(path, ("weight",), domain)
+    symbols, numbers = labelled_column(path, "table", ("weight",), domain)
     if symbols.size < domain.size:
         absent = int(np.setdiff1d(np.arange(domain.size), symbols)[0])
         raise InvalidTable(
@@ -199,19 +189,6 @@ def _weights(path: str, domain: "Domain") -> "Floats":
             f"{domain.labels[absent]!r}."
         )
     return numbers[np.argsort(symbols)]
-
-
-def _column(path: str, names: tuple[str, ...], domain: "Domain") -> "tuple[Symbols, Floats]":
-    """The symbols that a CSV file names, and the number of each in one of these columns."""
-    from sfumato.cli.labelled import labelled_numbers
-    from sfumato.errors import InvalidTable
-    from sfumato.survey.beside import read_columns
-
-    table = read_columns(Path(path), "table")
-    columns = [name for name in names if name in table]
-    if "label" not in table or len(columns) != 1:
-        raise InvalidTable(f"{path} must have a column label and one of the columns {', '.join(names)}.")
-    return labelled_numbers(table, columns[0], path, domain)
 
 
 def _write(told: _Told, output: str | None, html: str | None, plot: str | None) -> None:

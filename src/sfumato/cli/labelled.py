@@ -1,14 +1,18 @@
 """Numbers by label: tables with a column of labels and one of numbers, which lie beside a survey."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from sfumato.arrays import Floats, Symbols
 from sfumato.domains import Domain
 from sfumato.errors import InvalidContext, InvalidTable
+from sfumato.survey.beside import read_columns
 
-__all__ = ["label_of", "labelled_numbers"]
+__all__ = ["label_of", "labelled_column", "labelled_numbers", "labelled_shares"]
+
+_SHARES = ("share", "frequency", "count")
 
 
 def label_of(cell: str, domain: Domain) -> str | int:
@@ -33,3 +37,23 @@ def labelled_numbers(
         return symbols, np.array(list(map(float, table[column])))
     except ValueError:
         raise InvalidTable(f"the column {column} of {path} must hold numbers only.") from None
+
+
+def labelled_column(path: str, name: str, columns: Sequence[str], domain: Domain) -> tuple[Symbols, Floats]:
+    """The symbols that a CSV file names, and the number of each in the one of these columns that it has.
+
+    ``name`` is what the file is called where it cannot be read.
+    """
+    table = read_columns(Path(path), name)
+    found = [column for column in columns if column in table]
+    if "label" not in table or len(found) != 1:
+        raise InvalidTable(f"{path} must have a column label and one of the columns {', '.join(columns)}.")
+    return labelled_numbers(table, found[0], path, domain)
+
+
+def labelled_shares(path: str, name: str, domain: Domain) -> Floats:
+    """The distribution of a CSV file, in domain order; labels that are not in it have no people."""
+    shares = np.zeros(domain.size)
+    symbols, numbers = labelled_column(path, name, _SHARES, domain)
+    shares[symbols] = numbers
+    return shares

@@ -8,8 +8,6 @@ import typer
 from sfumato.cli.options import DECODERS, Json, SurveyFile, check_outputs
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
     from sfumato.domains import Domain
     from sfumato.planning.plan import Plan
     from sfumato.survey import Survey
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
 __all__ = ["plan"]
 
 _LADDER = (1_000, 10_000, 100_000, 1_000_000)
-_SHARES = ("share", "frequency", "count")
 
 
 def plan(
@@ -57,6 +54,7 @@ def plan(
       sfumato plan survey.toml --error 0.01 --measure total --labels clinic,bar --json
 
     """
+    from sfumato.cli.labelled import labelled_shares
     from sfumato.planning.plan import plan as planned
     from sfumato.survey import Survey
 
@@ -70,7 +68,7 @@ def plan(
         people=_LADDER[0] if people is None and error is None else people,
         measure=measure,
         confidence=confidence,
-        distribution=_shares(read[0], domain) if read else distribution,
+        distribution=labelled_shares(read[0], "distribution", domain) if read else distribution,
         labels=None if labels is None else _labels(labels, domain),
         decoder=decoder,
         mechanism=asked.mechanism,
@@ -130,23 +128,3 @@ def _labels(text: str, domain: "Domain") -> list[str | int]:
     from sfumato.cli.labelled import label_of
 
     return [label_of(cell.strip(), domain) for cell in next(csv.reader([text], skipinitialspace=True))]
-
-
-def _shares(path: str, domain: "Domain") -> "ArrayLike":
-    """The distribution of a CSV file, in domain order; labels that are not in it have no people."""
-    from pathlib import Path
-
-    import numpy as np
-
-    from sfumato.cli.labelled import labelled_numbers
-    from sfumato.errors import InvalidTable
-    from sfumato.survey.beside import read_columns
-
-    table = read_columns(Path(path), "distribution")
-    columns = [name for name in _SHARES if name in table]
-    if "label" not in table or len(columns) != 1:
-        raise InvalidTable(f"{path} must have a column label and one of the columns {', '.join(_SHARES)}.")
-    shares = np.zeros(domain.size)
-    symbols, numbers = labelled_numbers(table, columns[0], path, domain)
-    shares[symbols] = numbers
-    return shares
