@@ -13,11 +13,16 @@ The tree::
     ├── NothingToLearn      (ValueError)  the context (or the word) leaves nothing to be learned
     ├── WrongSurvey         (ValueError)  reports or tallies of another mechanism or survey
     ├── InvalidTally        (ValueError)  counts that cannot be a tally, or a damaged tally file
-    ├── ReportRejected      (ValueError)  a report that the mechanism cannot have sent
+    ├── InvalidBatch        (ValueError)  a body that is no batch of reports; never holds a value
+    ├── ReportRejected      (ValueError)  a report that the mechanism cannot have sent; its index, not its value
     ├── NotEnoughReports    (ValueError)  too few reports to answer
     ├── PrivacyViolation                  a channel that breaks its context
     ├── ExamFailed                        a mechanism that does not do what it says
     ├── EntropyUnavailable                the operating system gives no randomness
+    ├── BudgetExceeded                    a device has promised all that its ledger allows
+    ├── NotDelivered                      reports wait on this side; nothing is lost, nothing counted twice
+    ├── StoreUnavailable                  the aggregator's store cannot take anything in just now
+    │   └── StoreFull                     … because there is no room left
     └── MissingExtra        (ImportError) an optional dependency is not installed
 
 Messages say what was expected, what was found and what to do. No message, attribute or chained
@@ -25,9 +30,11 @@ exception ever holds a person's value.
 """
 
 __all__ = [
+    "BudgetExceeded",
     "ContextMismatch",
     "EntropyUnavailable",
     "ExamFailed",
+    "InvalidBatch",
     "InvalidContext",
     "InvalidSurvey",
     "InvalidSymbols",
@@ -35,11 +42,14 @@ __all__ = [
     "InvalidTally",
     "MissingExtra",
     "NoClosedForm",
+    "NotDelivered",
     "NotEnoughReports",
     "NothingToLearn",
     "PrivacyViolation",
     "ReportRejected",
     "SfumatoError",
+    "StoreFull",
+    "StoreUnavailable",
     "UnknownValue",
     "WrongSurvey",
 ]
@@ -94,8 +104,16 @@ class InvalidTally(SfumatoError, ValueError):  # noqa: N818
     """Counts that cannot be a tally, or a damaged tally file."""
 
 
+class InvalidBatch(SfumatoError, ValueError):  # noqa: N818
+    """A body that is no batch of reports. Never holds a value."""
+
+
 class ReportRejected(SfumatoError, ValueError):  # noqa: N818
-    """A report that the mechanism cannot have sent."""
+    """A report that the mechanism cannot have sent: carries its index in the batch, never its value."""
+
+    def __init__(self, message: str, *, index: int = 0) -> None:
+        super().__init__(message)
+        self.index = index
 
 
 class NotEnoughReports(SfumatoError, ValueError):  # noqa: N818
@@ -122,6 +140,22 @@ class ExamFailed(SfumatoError):  # noqa: N818
 
 class EntropyUnavailable(SfumatoError):  # noqa: N818
     """The operating system gives no randomness; nothing was privatised."""
+
+
+class BudgetExceeded(SfumatoError):  # noqa: N818
+    """A device has promised all that its ledger allows; nothing was sent."""
+
+
+class NotDelivered(SfumatoError):  # noqa: N818
+    """Reports wait on this side: they will be sent again, and counted once."""
+
+
+class StoreUnavailable(SfumatoError):  # noqa: N818
+    """The aggregator's store cannot take anything in just now: locked, read-only or out of reach. Nothing changed."""
+
+
+class StoreFull(StoreUnavailable):
+    """The aggregator's store has no room left. Nothing changed."""
 
 
 class MissingExtra(SfumatoError, ImportError):  # noqa: N818

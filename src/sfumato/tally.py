@@ -135,6 +135,7 @@ def _counted(reports: ArrayLike, outputs: int) -> NDArray[np.int64]:
     if wrong.any():
         raise ReportRejected(
             f"reports must lie in 0..{outputs - 1}; {int(wrong.sum())} of {array.size} do not (the first at "
-            f"position {int(np.argmax(wrong))}). They come from another mechanism or a broken client."
+            f"position {int(np.argmax(wrong))}). They come from another mechanism or a broken client.",
+            index=int(np.argmax(wrong)),
         )
     return np.bincount(array.astype(np.int64, copy=False), minlength=outputs)
