@@ -97,7 +97,7 @@ def _column(record_batch: Any) -> NDArray[np.uint32]:  # noqa: ANN401
     return numbers
 
 
-# --- a look at a message before Arrow takes memory for it --------------------------------------------------------------
+# --- a look at a message before Arrow takes memory for it -------------------------------------------------------------
 
 
 def _rows(message: Any) -> int:  # noqa: ANN401

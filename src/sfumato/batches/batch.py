@@ -63,7 +63,9 @@ class Batch:
         # The largest report first: most batches are right, and one look is enough for them.
         if int(self.reports.max()) >= outputs:
             index = int(np.argmax(self.reports >= outputs))
-            raise ReportRejected(f"reports must lie in 0..{outputs - 1}; the one at index {index} does not.", index=index)
+            raise ReportRejected(
+                f"reports must lie in 0..{outputs - 1}; the one at index {index} does not.", index=index
+            )
 
     def __repr__(self) -> str:
         return f"Batch({self.reports.size} reports, id={self.id.hex()[:8]}…, survey={self.fingerprint[:12]}…)"

@@ -1,8 +1,6 @@
 """`sfumato estimate`: reports in, the distribution with error bars out."""
 
 import json
-import math
-import warnings
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,7 +18,6 @@ __all__ = ["estimate"]
 
 _SHOWN = 20  # symbols that a terminal is shown
 _UNTRUSTED = "A broken client, another version or a forger may have sent them: do not rely on this estimate."
-_NAMES = ("label", "frequency", "unbiased", "low", "high")
 
 
 def estimate(
@@ -59,6 +56,7 @@ def estimate(
     from sfumato.estimation.decoders import decoder_named
     from sfumato.files import write_whole
     from sfumato.survey import Survey
+    from sfumato.survey.results import results_of
     from sfumato.tables import report_batches
 
     _check_call(output, as_json=as_json)
@@ -73,7 +71,7 @@ def estimate(
     with row_counter("counting"):
         tally = asked.tally(batch for path in reports for batch in report_batches(path, asked.fingerprint))
     found = asked.estimate(tally, decoder=chosen, covariate=known)
-    fit = _fit(found)
+    fit = found.quiet_fit
     page = _page(asked, found) if html is not None else ""  # made before anything is written: all files, or none
     if png is not None:
         _write_picture(asked, found, png)
@@ -84,18 +82,9 @@ def estimate(
     if output == "-":
         typer.echo(_csv(found).encode("utf-8"), nl=False)
     else:
-        typer.echo(json.dumps(_in_json(asked, found, fit)) if as_json else _in_text(found, fit))
+        typer.echo(json.dumps(results_of(asked, found)) if as_json else _in_text(found, fit))
     if not fit.possible:
         typer.echo(f"sfumato: WARNING: {fit.verdict} {_UNTRUSTED}", err=True)
-
-
-def _fit(found: "Estimate") -> "Fit":
-    """Whether the reports can have come from the mechanism; the command has a warning of its own."""
-    from sfumato.estimation import FitWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FitWarning)
-        return found.fit
 
 
 def _covariate(path: str, domain: "Domain") -> "Floats":
@@ -141,36 +130,15 @@ def _check_call(output: str | None, *, as_json: bool) -> None:
         raise InvalidTable("the output must end in .csv, or be - for a pipe. For a page or a picture: --html, --png.")
 
 
-def _rows(found: "Estimate") -> list[tuple[object, float, float, float, float]]:
-    low, high = found.interval(0.95)
-    columns = (found.frequencies, found.unbiased, low, high)
-    return list(zip(found.labels, *(column.tolist() for column in columns), strict=True))
-
-
-def _in_json(asked: "Survey", found: "Estimate", fit: "Fit") -> dict[str, object]:
-    return {
-        "survey": asked.fingerprint,
-        "reports": found.reports,
-        "decoder": found.decoder,
-        "details": {name: _number_or_null(value) for name, value in found.details.items()},
-        "fit": {"p_value": fit.p_value, "verdict": fit.verdict},
-        "symbols": [dict(zip(_NAMES, row, strict=True)) for row in _rows(found)],
-    }
-
-
-def _number_or_null(value: object) -> object:
-    """JSON has no infinity: the likelihood of reports that nobody sends is one."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def _in_text(found: "Estimate", fit: "Fit") -> str:
     """Both readings side by side, under headings that keep them apart; of many symbols the most frequent."""
     from sfumato.pages.style import most_frequent
+    from sfumato.survey.results import COLUMNS, rows_of
 
-    rows, symbols = _rows(found), len(found.labels)
+    rows, symbols = rows_of(found), len(found.labels)
     if symbols > _SHOWN:
         rows = [rows[int(x)] for x in most_frequent(found, _SHOWN)]
-    width = max(len(str(row[0])) for row in (*rows, _NAMES))
+    width = max(len(str(row[0])) for row in (*rows, COLUMNS))
     lines = [
         f"{found.reports:,} reports. {fit.verdict}",
         "",
@@ -188,10 +156,12 @@ def _csv(found: "Estimate") -> str:
     import csv
     import io
 
+    from sfumato.survey.results import COLUMNS, rows_of
+
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_NAMES)
-    writer.writerows(_rows(found))
+    writer.writerow(COLUMNS)
+    writer.writerows(rows_of(found))
     return text.getvalue()
 
 

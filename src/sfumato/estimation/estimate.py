@@ -164,10 +164,14 @@ class Estimate:
     @cached_property
     def fit(self) -> Fit:
         """Whether the reports can have come from the mechanism at all; warns (``FitWarning``) where they cannot."""
-        found = fit_of(self._origin.mechanism, self._origin.tally)
-        if not found.possible:
-            warnings.warn(found.verdict, FitWarning, stacklevel=3)
-        return found
+        if not self.quiet_fit.possible:
+            warnings.warn(self.quiet_fit.verdict, FitWarning, stacklevel=3)
+        return self.quiet_fit
+
+    @cached_property
+    def quiet_fit(self) -> Fit:
+        """The same without a warning, for those who show the verdict in a way of their own."""
+        return fit_of(self._origin.mechanism, self._origin.tally)
 
     # --- to be looked at and handed on --------------------------------------------------------------
 

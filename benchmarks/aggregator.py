@@ -1,0 +1,174 @@
+"""How many reports per second an aggregator counts durably, on loopback, with the generator on the same cores.
+
+    python benchmarks/aggregator.py --seconds 60 --connections 64
+
+Bodies are encoded beforehand; before each is sent its identifier is made fresh. Every acknowledged report must be in the
+counts at the end. The generator's share of the processor time is printed, for it is taken from the same cores.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+
+from sfumato.batches import ARROW, JSON, Batch, arrow_bytes, json_bytes
+from sfumato.survey import Survey
+
+_SURVEY = """
+name = "load"
+[domain]
+kind = "range"
+size = 43750
+[context]
+kind = "uniform"
+epsilon = 1.0
+[mechanism]
+code = "hadamard"
+"""
+_PLACE = b"0" * 32  # where the identifier goes
+
+
+def main() -> None:
+    options = _options()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        path = Path(folder, "survey.toml")
+        path.write_text(_SURVEY, encoding="utf-8")
+        survey = Survey.load(path)
+        store = options.store or f"sqlite:///{folder}/reports.db"
+        command = [sys.executable, "-m", "sfumato", "serve", str(path), "--store", store, "--port", "0"]
+        server = subprocess.Popen([*command, "--requests-per-minute", "0"], stderr=subprocess.PIPE, text=True)
+        try:
+            token, port = _announced(server)
+            for arm in options.arms:
+                _run_arm(arm, survey, server.pid, token, port, options)
+        finally:
+            server.terminate()
+            server.wait(30)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--arms", nargs="*", default=["arrow", "json", "single"], choices=["arrow", "json", "single"])
+    parser.add_argument("--store", default=None, help="another store; otherwise a new SQLite file")
+    parser.add_argument("--folder", default=".", help="where the SQLite file goes: on a disk, not in memory")
+    return parser.parse_args()
+
+
+def _announced(server: subprocess.Popen[str]) -> tuple[str, int]:
+    token = ""
+    for line in server.stderr or ():
+        if "token" in line:
+            token = line.split()[-1]
+        if "listens on" in line:
+            return token, int(line.rsplit(":", 1)[1])
+    raise SystemExit("the aggregator did not start")
+
+
+def _run_arm(arm: str, survey: Survey, pid: int, token: str, port: int, options: argparse.Namespace) -> None:
+    per_batch = 1 if arm == "single" else 1000
+    requests = [_request(survey, arm, per_batch, seed) for seed in range(64)]
+    before = _counted(survey, token, port)
+    ours, theirs = _own_seconds(), _seconds_of(pid)
+    started = time.perf_counter()
+    latencies = asyncio.run(_load(requests, port, options.connections, options.seconds))
+    elapsed = time.perf_counter() - started
+    ours, theirs = _own_seconds() - ours, _seconds_of(pid) - theirs
+    done = len(latencies)
+    if _counted(survey, token, port) - before != done * per_batch:
+        raise SystemExit("the counts are not what was acknowledged")
+    p50, p99 = np.percentile(latencies, [50, 99]) * 1000
+    print(
+        f"{arm:>6}: {done * per_batch / elapsed:>12,.0f} reports/s  {done / elapsed:>7,.0f} requests/s  "
+        f"p50 {p50:5.1f} ms  p99 {p99:5.1f} ms  cores: server {theirs / elapsed:.2f}, generator {ours / elapsed:.2f}",
+        flush=True,
+    )
+
+
+def _request(survey: Survey, arm: str, reports: int, seed: int) -> tuple[bytes, bytes]:
+    """A request in two halves, with the place of the identifier between them."""
+    drawn = np.random.default_rng(seed).integers(0, survey.mechanism.outputs, reports).astype(np.uint32)
+    batch = Batch(bytes(16), survey.fingerprint, drawn)
+    body, kind = (arrow_bytes(batch), ARROW) if arm == "arrow" else (json_bytes(batch), JSON)
+    head = f"POST /v1/surveys/{survey.fingerprint}/batches HTTP/1.1\r\nHost: localhost\r\n"
+    whole = f"{head}Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    first, _, second = whole.partition(_PLACE)
+    return first, second
+
+
+async def _load(requests: list[tuple[bytes, bytes]], port: int, connections: int, seconds: float) -> list[float]:
+    loop, until = asyncio.get_running_loop(), time.perf_counter() + seconds
+    clients = [_Client(requests[i % len(requests) :] + requests[: i % len(requests)], until) for i in range(connections)]
+    for client in clients:
+        await loop.create_connection(lambda client=client: client, "127.0.0.1", port)
+    await asyncio.gather(*(client.finished for client in clients))
+    return [latency for client in clients for latency in client.latencies]
+
+
+class _Client(asyncio.Protocol):
+    """One connection: sends, waits for the answer, sends again."""
+
+    def __init__(self, requests: list[tuple[bytes, bytes]], until: float) -> None:
+        self._requests, self._until, self._next = requests, until, 0
+        self._answer, self.latencies = b"", []
+        self.finished = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        self._send()
+
+    def _send(self) -> None:
+        first, second = self._requests[self._next % len(self._requests)]
+        self._next += 1
+        self._started = time.perf_counter()
+        self._transport.write(b"".join((first, os.urandom(16).hex().encode(), second)))
+
+    def data_received(self, data: bytes) -> None:
+        self._answer += data
+        if not self._answer.endswith(b"}"):  # answers are one JSON object
+            return
+        if not self._answer.startswith(b"HTTP/1.1 201"):
+            self.finished.set_exception(SystemExit(self._answer.decode()))
+            return
+        now, self._answer = time.perf_counter(), b""
+        self.latencies.append(now - self._started)
+        if now < self._until:
+            self._send()
+        else:
+            self._transport.close()
+            self.finished.set_result(None)
+
+    def connection_lost(self, problem: Exception | None) -> None:
+        if not self.finished.done():
+            self.finished.set_exception(SystemExit("the aggregator closed a connection"))
+
+
+def _counted(survey: Survey, token: str, port: int) -> int:
+    address = f"http://127.0.0.1:{port}/v1/surveys/{survey.fingerprint}/status"
+    request = urllib.request.Request(address, headers={"Authorization": f"Bearer {token}"})  # noqa: S310 - our own
+    with urllib.request.urlopen(request) as answer:  # noqa: S310
+        return int(json.load(answer)["reports"])
+
+
+def _own_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def _seconds_of(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    main()

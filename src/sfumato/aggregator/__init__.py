@@ -1,0 +1,1 @@
+"""The aggregator: receives randomised reports, counts each batch once, and answers analysts. Trusted with nothing."""

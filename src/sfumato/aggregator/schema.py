@@ -1,0 +1,88 @@
+"""The tables of the store, and how an older store becomes a newer one.
+
+What is in them: which surveys there are, which batches were counted (their identifiers, never their reports), the
+counts, how many reports came in which hour, and which tallies went out and came in. No address, no user agent, no time
+finer than the hour.
+"""
+
+from collections.abc import Callable, Sequence
+
+from sqlalchemy import BigInteger, Column, Connection, ForeignKey, Integer, LargeBinary, MetaData, Table, Text
+
+__all__ = ["MIGRATIONS", "batches", "counts", "exports", "facts", "hours", "imports", "surveys"]
+
+_tables = MetaData()
+
+facts = Table(
+    "facts",  # the version of these tables, and the hash of the analysts' token
+    _tables,
+    Column("name", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+surveys = Table(
+    "surveys",
+    _tables,
+    Column("number", Integer, primary_key=True),
+    Column("fingerprint", Text, nullable=False, unique=True),
+    Column("resolved", LargeBinary, nullable=False),
+    Column("state", Text, nullable=False),  # open, closed, or ended (closed, and its identifiers forgotten)
+    Column("part", Integer, nullable=False),  # the part of the tally that new reports go to; an export closes it
+    Column("reports", BigInteger, nullable=False),
+)
+
+
+def _survey() -> Column[int]:
+    return Column("survey", Integer, ForeignKey("surveys.number"), primary_key=True)
+
+
+batches = Table(
+    "batches",
+    _tables,
+    _survey(),
+    Column("id", LargeBinary, primary_key=True),
+    Column("digest", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+counts = Table(
+    "counts",
+    _tables,
+    _survey(),
+    Column("part", Integer, primary_key=True),
+    Column("page", Integer, primary_key=True),
+    Column("cells", LargeBinary, nullable=False),
+)
+
+hours = Table(
+    "hours",
+    _tables,
+    _survey(),
+    Column("hour", Text, primary_key=True),  # 2026-11-15T17, in UTC
+    Column("batches", BigInteger, nullable=False),
+    Column("reports", BigInteger, nullable=False),
+)
+
+exports = Table(
+    "exports",
+    _tables,
+    _survey(),
+    Column("id", LargeBinary, primary_key=True),
+    Column("part", Integer, nullable=False),
+    Column("reports", BigInteger, nullable=False),
+)
+
+imports = Table(
+    "imports",
+    _tables,
+    _survey(),
+    Column("id", LargeBinary, primary_key=True),
+    Column("digest", LargeBinary, nullable=False),
+    Column("part", Integer, nullable=False),
+    Column("reports", BigInteger, nullable=False),
+    Column("covers", Text, nullable=False),  # identifiers of the tallies inside this one, in hexadecimal digits
+)
+
+
+MIGRATIONS: Sequence[Callable[[Connection], None]] = (_tables.create_all,)
+"""Version n of the tables is what the first n of these make, in order; none is ever changed, new ones are added."""
