@@ -19,7 +19,7 @@ from sfumato.aggregator.problems import Problem, ProblemDocument, problem_of, pr
 from sfumato.aggregator.public import public
 from sfumato.aggregator.results import results
 from sfumato.aggregator.store import Store
-from sfumato.aggregator.uploads import uploads
+from sfumato.aggregator.uploads import UPLOADS, described_uploads, uploads
 from sfumato.errors import SfumatoError
 
 __all__ = ["create_app"]
@@ -46,7 +46,8 @@ def create_app(store: Store, settings: Settings | None = None) -> FastAPI:
         docs_url=None,  # they would load scripts from elsewhere
         redoc_url=None,
     )
-    for routes in (public, uploads, results, operations, health):
+    app.router.routes.append(uploads(aggregator))
+    for routes in (public, results, operations, health):
         app.include_router(routes(aggregator))
     # Reports come from pages of any origin, without cookies: there is nothing here that a cookie would open.
     app.add_middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["*"], allow_headers=["*"], max_age=86400)
@@ -104,6 +105,7 @@ def _described(app: FastAPI) -> Callable[[], dict[str, Any]]:
                     found = operation["responses"].get("422", {})
                     if "HTTPValidationError" in str(found):
                         del operation["responses"]["422"]
+            document["paths"][UPLOADS] = {"post": described_uploads()}
             app.openapi_schema = document
         return app.openapi_schema
 

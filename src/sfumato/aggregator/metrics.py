@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 
 __all__ = ["METRICS", "Metrics"]
 
-disable_created_metrics()  # when a counter was made is of no use, and clutters
+disable_created_metrics()  # type: ignore[no-untyped-call]  # when a counter was made is of no use, and clutters
 
 METRICS = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -1,18 +1,25 @@
-"""Uploads: open to the world, for what arrives is private already."""
+"""Uploads: open to the world, for what arrives is private already.
+
+This one address takes all the traffic, so it is a plain route: the framework's reading of parameters and bodies would
+cost more than counting does. What it takes and answers is described by hand for OpenAPI.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import BaseModel, Field
+from starlette.routing import Route
 
-from sfumato.aggregator.aggregator import Aggregator, Fingerprint
+from sfumato.aggregator.aggregator import Aggregator
 from sfumato.aggregator.body import body_of, media_type_of
 from sfumato.aggregator.problems import Problem, problem_responses
 from sfumato.aggregator.store import Outcome
 from sfumato.batches import ARROW, JSON, LARGEST_BATCH, LARGEST_BODY, Batch, batch_of_arrow, batch_of_json
 
-__all__ = ["uploads"]
+__all__ = ["UPLOADS", "described_uploads", "uploads"]
+
+UPLOADS = "/v1/surveys/{fingerprint}/batches"
 
 _READERS: dict[str, Callable[[bytes], Batch]] = {JSON: batch_of_json, ARROW: batch_of_arrow}
 
@@ -52,28 +59,13 @@ class BatchBody(BaseModel, extra="forbid"):
     survey: str = Field(pattern="^[0-9a-f]{64}$", description="The survey's fingerprint, as in the address.")
 
 
-def _body() -> dict[str, Any]:
-    schema = BatchBody.model_json_schema()
-    schema["properties"]["reports"]["items"] |= {"minimum": 0, "maximum": 2**32 - 1}
-    binary = {"type": "string", "format": "binary"}
-    return {"requestBody": {"required": True, "content": {JSON: {"schema": schema}, ARROW: {"schema": binary}}}}
-
-
-def uploads(aggregator: Aggregator) -> APIRouter:
+def uploads(aggregator: Aggregator) -> Route:
     """The address that takes reports."""
-    router = APIRouter(tags=["clients"])
     settings = aggregator.settings
 
-    @router.post(
-        "/v1/surveys/{fingerprint}/batches",
-        status_code=201,
-        response_model=Receipt,
-        openapi_extra=_body(),
-        responses={200: {"model": Receipt, "description": "Counted before."}, **problem_responses(*_PROBLEMS)},
-    )
-    async def upload(fingerprint: Fingerprint, request: Request) -> Response:
-        """Count a batch of one or more reports: once, however often it is sent."""
+    async def upload(request: Request) -> Response:
         aggregator.admit(request)
+        fingerprint = request.path_params["fingerprint"]
         served = await aggregator.served(fingerprint)
         reader = _READERS.get(media_type_of(request))
         if reader is None:
@@ -90,7 +82,7 @@ def uploads(aggregator: Aggregator) -> APIRouter:
         aggregator.metrics.uploaded(served.survey.name, outcome.value, counted)
         return _answered(batch, outcome)
 
-    return router
+    return Route(UPLOADS, upload, methods=["POST"])
 
 
 def _answered(batch: Batch, outcome: Outcome) -> Response:
@@ -107,3 +99,23 @@ def _answered(batch: Batch, outcome: Outcome) -> Response:
 
 def _closed() -> Problem:
     return Problem("survey-closed", "The survey takes no more reports. Do not send again.")
+
+
+def described_uploads() -> dict[str, Any]:
+    """The address in OpenAPI's words."""
+    body = BatchBody.model_json_schema()
+    body["properties"]["reports"]["items"] |= {"minimum": 0, "maximum": 2**32 - 1}
+    content = {JSON: {"schema": body}, ARROW: {"schema": {"type": "string", "format": "binary"}}}
+    receipt = {"content": {JSON: {"schema": Receipt.model_json_schema()}}}
+    counted = {"201": {"description": "Counted now.", **receipt}, "200": {"description": "Counted before.", **receipt}}
+    problems = {str(status): described for status, described in problem_responses(*_PROBLEMS).items()}
+    where = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+    return {
+        "tags": ["clients"],
+        "summary": "Upload",
+        "description": "Count a batch of one or more reports: once, however often it is sent.",
+        "operationId": "upload",
+        "parameters": [{"name": "fingerprint", "in": "path", "required": True, "schema": where}],
+        "requestBody": {"required": True, "content": content},
+        "responses": {**counted, **problems},
+    }
