@@ -7,8 +7,8 @@ import json
 import pytest
 
 import sfumato as sf
-from sfumato.cli.estimate import _number_or_null
 from sfumato.cli.options import DECODERS
+from sfumato.survey.results import _number_or_null
 
 SURVEY_COLUMN = "report@{}"
 

@@ -14,7 +14,19 @@ from cli.conftest import LUNCH, contents, process
 from sfumato.cli.main import app
 from sfumato.survey import Survey
 
-COMMANDS = ("init", "design", "plan", "verify", "privatize", "estimate", "simulate", "demo")
+COMMANDS = (
+    "init",
+    "design",
+    "plan",
+    "verify",
+    "privatize",
+    "estimate",
+    "simulate",
+    "send",
+    "serve",
+    "demo",
+    "conformance",
+)
 
 
 def _broken(path):

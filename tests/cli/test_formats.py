@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cli.conftest import LUNCH, PLACES, parquet, process
+from sfumato.batches.tally_form import SentTally, tally_bytes
 from sfumato.survey import Survey
 
 PEOPLE = PLACES * 3
@@ -189,7 +191,7 @@ def _reports_in_both(folder, call):
     """The same reports as CSV and as Parquet."""
     call("privatize", "lunch.toml", "answers.csv", *LABELS, "-o", "r.csv")
     header, *lines = (folder / "r.csv").read_text().split()
-    marks = {b"sfumato.survey": header.strip('"').partition("@")[2].encode()}
+    marks = {b"sfumato.survey": header.strip('"').partition("@")[2].partition("#")[0].encode()}
     table = pa.table({"report": pa.array(map(int, lines), pa.uint32())}).replace_schema_metadata(marks)
     pq.write_table(table, folder / "r.parquet", row_group_size=33)
 
@@ -199,9 +201,11 @@ def test_report_files_carry_the_fingerprint(folder, call):
     call("privatize", "lunch.toml", "answers.csv", *LABELS, "-o", "r.csv")
     call("privatize", "lunch.toml", "answers.csv", *LABELS, "-o", "r.parquet")
     piped = call("privatize", "lunch.toml", "answers.csv", *LABELS, "-o", "-").out
-    assert (folder / "r.csv").read_text().splitlines()[0].strip('"') == f"report@{fingerprint}"
-    assert piped.splitlines()[0].strip('"') == f"report@{fingerprint}"
+    header = re.compile(f'"report@{fingerprint}#[0-9a-f]{{32}}"')
+    assert header.fullmatch((folder / "r.csv").read_text().splitlines()[0])
+    assert header.fullmatch(piped.splitlines()[0])
     schema = pq.read_schema(folder / "r.parquet")
+    assert re.fullmatch(b"[0-9a-f]{32}", schema.metadata[b"sfumato.batch"])
     assert schema.metadata[b"sfumato.survey"] == fingerprint.encode()
     assert schema.field("report").type == pa.uint32()
 
@@ -222,6 +226,44 @@ def test_files_of_reports_add_up(folder, call):
     once = json.loads(call("estimate", "lunch.toml", "r.csv", "--json").out)
     assert found["reports"] == 2 * once["reports"]
     np.testing.assert_allclose([r["unbiased"] for r in found["symbols"]], [r["unbiased"] for r in once["symbols"]])
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_copy_of_a_report_file_under_another_name_is_not_counted_twice(folder, call, kind):
+    call("privatize", "lunch.toml", "answers.csv", *LABELS, "-o", f"r.{kind}")
+    (folder / f"copy.{kind}").write_bytes((folder / f"r.{kind}").read_bytes())
+    refused = call("estimate", "lunch.toml", f"r.{kind}", f"copy.{kind}")
+    assert (refused.code, refused.out) == (2, "")
+    assert f"copy.{kind} holds reports that r.{kind} holds too" in refused.err
+
+
+def _exported(folder, number, ids, reports):
+    survey = Survey.load(folder / "lunch.toml")
+    sent = SentTally(ids[0], survey.tally(np.asarray(reports, dtype=np.uint32)), tuple(ids[1:]))
+    (folder / f"t{number}.json").write_bytes(tally_bytes(sent))
+
+
+def test_exported_tallies_add_up_with_report_files(folder, call):
+    call("privatize", "lunch.toml", "answers.csv", *LABELS, "-o", "r.csv")
+    _exported(folder, 1, [bytes(16)], [0, 1, 1])
+    _exported(folder, 2, [b"2" * 16, b"3" * 16], [2])
+    found = json.loads(call("estimate", "lunch.toml", "t1.json", "r.csv", "t2.json", "--json").out)
+    assert found["reports"] == len(PLACES) + 4
+
+
+@pytest.mark.parametrize("ids", [[bytes(16)], [b"9" * 16, bytes(16)]], ids=["the same", "one inside another"])
+def test_an_exported_tally_is_not_counted_twice(folder, call, ids):
+    _exported(folder, 1, [bytes(16)], [0, 1, 1])
+    _exported(folder, 2, ids, [2])
+    refused = call("estimate", "lunch.toml", "t1.json", "t2.json")
+    assert refused.code == 2
+    assert "counted twice" in refused.err
+
+
+def test_a_tally_file_that_is_none_is_refused_by_name(folder, call):
+    (folder / "t.json").write_text("{}")
+    refused = call("estimate", "lunch.toml", "t.json")
+    assert (refused.code, "t.json: a tally has the fields" in refused.err) == (2, True)
 
 
 def test_the_json_of_an_estimate(folder, call):

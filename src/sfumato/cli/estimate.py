@@ -23,7 +23,10 @@ _UNTRUSTED = "A broken client, another version or a forger may have sent them: d
 def estimate(
     survey: SurveyFile,
     reports: Annotated[
-        list[str], typer.Argument(metavar="REPORTS…", help="Report files, CSV or Parquet; - for a pipe.")
+        list[str],
+        typer.Argument(
+            metavar="REPORTS…", help="Report files, CSV or Parquet, or exported tallies (.json); - for a pipe."
+        ),
     ],
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write the estimate: .csv; - for a pipe.")
@@ -49,6 +52,8 @@ def estimate(
 
       sfumato estimate survey.toml monday.parquet tuesday.csv -o estimate.csv --html report.html
 
+      sfumato estimate survey.toml north.json south.json --html report.html
+
       sfumato estimate survey.toml reports.parquet --covariate population.csv --json
 
     """
@@ -57,7 +62,7 @@ def estimate(
     from sfumato.files import write_whole
     from sfumato.survey import Survey
     from sfumato.survey.results import results_of
-    from sfumato.tables import report_batches
+    from sfumato.tables import counted
 
     _check_call(output, as_json=as_json)
     beside = [] if covariate is None else [covariate]
@@ -69,7 +74,7 @@ def estimate(
     asked = Survey.load(survey)
     known = None if covariate is None else _covariate(covariate, asked.context.domain)
     with row_counter("counting"):
-        tally = asked.tally(batch for path in reports for batch in report_batches(path, asked.fingerprint))
+        tally = counted(reports, asked)
     found = asked.estimate(tally, decoder=chosen, covariate=known)
     fit = found.quiet_fit
     page = _page(asked, found) if html is not None else ""  # made before anything is written: all files, or none

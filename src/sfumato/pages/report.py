@@ -162,10 +162,11 @@ def _summary(survey: Survey, estimate: Estimate, heading: str) -> str:
 
 def _misfit(estimate: Estimate) -> str:
     """A warning where the reports cannot have come from the mechanism."""
-    if estimate.fit.possible:
+    fit = estimate.quiet_fit
+    if fit.possible:
         return ""
     words = (
-        f"{estimate.fit.verdict} A broken client, another version or a forger may have sent them: do not rely on what "
+        f"{fit.verdict} A broken client, another version or a forger may have sent them: do not rely on what "
         "follows."
     )
     return f'<p class="caution" role="note"><strong>These reports do not fit.</strong> {escape(words)}</p>\n'
@@ -233,6 +234,7 @@ def _estimate(survey: Survey, estimate: Estimate) -> str:
     which = f"the {shown} most frequent of {count_text(survey.context.size)} answers"
     if shown == survey.context.size:
         which = f"all {shown} answers" if shown > 1 else "the one answer"
+    verdict = escape(estimate.quiet_fit.verdict)
     decoded = (
         f"A distribution, shaped by the decoder “{estimate.decoder}” from all reports together: the better guess of "
         "the whole, without an error bar of its own."
@@ -243,7 +245,7 @@ def _estimate(survey: Survey, estimate: Estimate) -> str:
     )
     return f"""<section id="estimate" aria-labelledby="estimate-title">
 <h2 id="estimate-title">What was learned</h2>
-<p>From {escape(count_text(estimate.reports))} reports. {escape(estimate.fit.verdict)} Below are two readings of them,
+<p>From {escape(count_text(estimate.reports))} reports. {verdict} Below are two readings of them,
 for {which}, on the same scale. A bar may end outside the interval beside it; neither is wrong.</p>
 <div class="readings">
 <div><h3>The decoded picture</h3>

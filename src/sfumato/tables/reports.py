@@ -1,7 +1,8 @@
 """Report files: one column of integers that carries the fingerprint of its survey.
 
 Parquet: a column ``report`` (unsigned, 32 bits), the fingerprint in the file's metadata. CSV: one column whose header
-is ``report@<fingerprint>``. Files written under a seed carry ``simulated``: in the metadata, or as ``simulated@…``.
+is ``report@<fingerprint>#<identifier>``. The identifier is made with the file: a copy under another name is known
+again, and not counted twice. Files written under a seed carry ``simulated``: in the metadata, or as ``simulated@…``.
 """
 
 import shutil
@@ -17,14 +18,16 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from sfumato.batches import fresh_id
 from sfumato.errors import InvalidTable, WrongSurvey
 from sfumato.files import whole_file
 from sfumato.survey.reports import Reports
+from sfumato.tables.once import Once
 from sfumato.tables.read import Table, opened_table
 
 __all__ = ["ReportWriter", "report_batches", "report_writer"]
 
-_SURVEY, _SIMULATED = b"sfumato.survey", b"sfumato.simulated"
+_SURVEY, _BATCH, _SIMULATED = b"sfumato.survey", b"sfumato.batch", b"sfumato.simulated"
 
 
 class ReportWriter:
@@ -32,8 +35,9 @@ class ReportWriter:
 
     def __init__(self, sink: BinaryIO, fingerprint: str, *, as_csv: bool) -> None:
         self._fingerprint = fingerprint
-        name = f"report@{fingerprint}" if as_csv else "report"
-        self._schema = pa.schema([(name, pa.uint32())], metadata={_SURVEY: fingerprint.encode()})
+        id_ = fresh_id().hex()
+        name = f"report@{fingerprint}#{id_}" if as_csv else "report"
+        self._schema = pa.schema([(name, pa.uint32())], metadata={_SURVEY: fingerprint, _BATCH: id_})
         self._writer: Any
         if as_csv:
             self._writer = pa.csv.CSVWriter(sink, self._schema, write_options=pa.csv.WriteOptions(quoting_style="none"))
@@ -70,12 +74,17 @@ def report_writer(path: str, fingerprint: str) -> Iterator[ReportWriter]:
         yield writer
 
 
-def report_batches(path: str, fingerprint: str) -> Iterator[Reports]:
-    """The reports of a file, batch by batch; a file of another survey, or a simulated one, is refused."""
+def report_batches(path: str, fingerprint: str, once: Once | None = None) -> Iterator[Reports]:
+    """The reports of a file, batch by batch; a file of another survey, or a simulated one, is refused.
+
+    So is one whose reports ``once`` has seen, under whatever name.
+    """
     with opened_table(path) as table:
-        column, found = _named(table)
+        column, found, id_ = _named(table)
         if found != fingerprint:
             raise WrongSurvey(f"{table.name} holds reports of survey {found[:12]}…; this one is {fingerprint[:12]}….")
+        if once is not None and id_:
+            once.demand({id_}, table.name)
         for batch in table.batches({column: pa.uint32()}):
             numbers = batch.column(0)
             if numbers.null_count:
@@ -83,17 +92,19 @@ def report_batches(path: str, fingerprint: str) -> Iterator[Reports]:
             yield Reports(numbers.to_numpy(zero_copy_only=False), fingerprint)
 
 
-def _named(table: Table) -> tuple[str, str]:
-    """The report column and the fingerprint that the file carries."""
+def _named(table: Table) -> tuple[str, str, str]:
+    """The report column, the fingerprint that the file carries, and its identifier (older files have none)."""
     kinds = {column.partition("@")[0] for column in table.columns if "@" in column}
     if _SIMULATED in table.metadata or "simulated" in kinds:
         raise WrongSurvey(f"{table.name} was made under a seed: it is a simulation, not private reports.")
     if _SURVEY in table.metadata and "report" in table.columns:
-        return "report", table.metadata[_SURVEY].decode("ascii", "replace")
+        survey, id_ = (table.metadata.get(name, b"").decode("ascii", "replace") for name in (_SURVEY, _BATCH))
+        return "report", survey, id_
     for column in table.columns:
         kind, at, found = column.partition("@")
         if at and kind == "report":
-            return column, found
+            survey, _, id_ = found.partition("#")
+            return column, survey, id_
     raise InvalidTable(
         f"{table.name} is no report file: it has no column of reports that names its survey. "
         "Make one with sfumato privatize."
