@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sfumato.client import Client
     from sfumato.codes import BestCode, CyclicDesign, HadamardCode, RandomizedCode
     from sfumato.contexts import Blocks, Context, ContextSum, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
     from sfumato.designer import Design, design, mechanism_for
@@ -53,6 +54,7 @@ __all__ = [
     "BlockResponse",
     "Blocks",
     "Certificate",
+    "Client",
     "ComposedResponse",
     "Context",
     "ContextSum",
@@ -98,6 +100,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "client": ("Client",),
     "codes": ("BestCode", "CyclicDesign", "HadamardCode", "RandomizedCode"),
     "contexts": ("Blocks", "Context", "ContextSum", "HighLow", "Metric", "PrivacyMatrix", "Tiers", "Uniform"),
     "designer": ("Design", "design", "mechanism_for"),

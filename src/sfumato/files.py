@@ -2,11 +2,11 @@
 
 import errno
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+from uuid import uuid4
 
 __all__ = ["whole_file", "write_whole"]
 
@@ -20,16 +20,17 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     target = Path(path).resolve()  # what a link points to is replaced, not the link
     if target.exists() and not target.is_file():
         raise OSError(errno.EINVAL, "not a regular file, so it cannot be replaced by a whole one", str(path))
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    # The name is known before there is a file of that name: whenever an interrupt comes, it can be taken away.
+    temporary = target.parent / f".{target.name}.{uuid4().hex}"
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb", opener=_for_the_owner) as file:  # noqa: PTH123 - a path has no opener
             yield file
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(target)
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -37,6 +38,11 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     """Write bytes that are all there already."""
     with whole_file(path) as file:
         file.write(content)
+
+
+def _for_the_owner(path: str, flags: int) -> int:
+    """Until it is whole, a file is nobody else's."""
+    return os.open(path, flags, 0o600)
 
 
 def _umask() -> int:

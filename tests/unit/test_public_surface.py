@@ -14,6 +14,7 @@ NAMES = [
     "BlockResponse",
     "Blocks",
     "Certificate",
+    "Client",
     "ComposedResponse",
     "Context",
     "ContextSum",
@@ -134,6 +135,10 @@ def test_the_names_of_decoders_load_neither_pyarrow_nor_scipy():
     assert not {"pyarrow", "scipy"} & _loaded_by("import sfumato; sfumato.decoders.Auto()")
 
 
+def test_a_client_loads_neither_pyarrow_nor_scipy_nor_http():
+    assert not {"pyarrow", "scipy", "urllib3"} & _loaded_by("import sfumato; sfumato.Client")
+
+
 def test_importing_the_package_loads_no_numpy():
     assert "numpy" not in _loaded_by("import sfumato; dir(sfumato)")
 
@@ -148,9 +153,11 @@ def test_the_command_loads_no_numpy():
 
 
 ERRORS = [
+    "BudgetExceeded",
     "ContextMismatch",
     "EntropyUnavailable",
     "ExamFailed",
+    "InvalidBatch",
     "InvalidContext",
     "InvalidSurvey",
     "InvalidSymbols",
@@ -158,11 +165,14 @@ ERRORS = [
     "InvalidTally",
     "MissingExtra",
     "NoClosedForm",
+    "NotDelivered",
     "NotEnoughReports",
     "NothingToLearn",
     "PrivacyViolation",
     "ReportRejected",
     "SfumatoError",
+    "StoreFull",
+    "StoreUnavailable",
     "UnknownValue",
     "WrongSurvey",
 ]

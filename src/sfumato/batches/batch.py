@@ -5,7 +5,6 @@ same reports; the aggregator knows it again and counts nothing twice.
 """
 
 import hashlib
-import os
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +12,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import EntropyUnavailable, InvalidBatch, ReportRejected
+from sfumato.errors import InvalidBatch, ReportRejected
+from sfumato.randomness.words import fresh_key
 
 __all__ = ["ID_BYTES", "LARGEST_BATCH", "LARGEST_BODY", "WIRE_FORMAT", "Batch", "fresh_id", "id_of", "survey_of"]
 
@@ -73,10 +73,7 @@ class Batch:
 
 def fresh_id() -> bytes:
     """An identifier that nobody else has."""
-    try:
-        return os.urandom(ID_BYTES)
-    except (OSError, NotImplementedError) as problem:
-        raise EntropyUnavailable("the operating system gives no randomness; nothing was sent.") from problem
+    return fresh_key()[:ID_BYTES]
 
 
 def id_of(text: object) -> bytes:

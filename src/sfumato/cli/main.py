@@ -10,7 +10,7 @@ import sys
 import typer
 from typer.core import TyperGroup
 
-from sfumato.cli import demo, design, estimate, init, paper, plan, privatize, serve, simulate, verify
+from sfumato.cli import conformance, demo, design, estimate, init, paper, plan, privatize, send, serve, simulate, verify
 from sfumato.errors import PrivacyViolation, SfumatoError
 
 __all__ = ["app", "run"]
@@ -57,8 +57,10 @@ app.command(name="verify")(verify.verify)
 app.command(name="privatize")(privatize.privatize)
 app.command(name="estimate")(estimate.estimate)
 app.command(name="simulate")(simulate.simulate)
+app.command(name="send")(send.send)
 app.command(name="serve")(serve.serve)
 app.command(name="demo")(demo.demo)
+app.command(name="conformance")(conformance.conformance)
 app.add_typer(paper.app, name="paper")
 
 

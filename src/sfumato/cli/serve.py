@@ -50,16 +50,15 @@ def serve(
         from sfumato.aggregator.store import Store
     except ImportError as problem:
         raise MissingExtra(f"the aggregator needs {problem.name}: pip install 'sfumato[server]'") from None
-    from sfumato.aggregator.run import make_threads_share, started
+    from sfumato.aggregator.run import listening, make_threads_share, started
 
+    socket = listening(host, port)  # first: a token is not shown by an aggregator that cannot start
     opened = Store.at(store)
     _register(opened, surveys or [])
     _show_token(opened, new_token=new_token)
     app = create_app(opened, Settings(requests_per_minute=requests_per_minute))
     config = uvicorn.Config(
         app,
-        host=host,
-        port=port,
         log_level="warning",
         access_log=False,  # addresses of people who answered are nobody's business
         server_header=False,
@@ -68,7 +67,8 @@ def serve(
         timeout_graceful_shutdown=10,
     )
     make_threads_share()
-    started(config, lambda address: typer.echo(f"Sfumato listens on {address}", err=True))
+    started(config, socket, lambda address: typer.echo(f"Sfumato listens on {address}", err=True))
+    opened.close()
 
 
 def _register(store: "Store", paths: list[str]) -> None:

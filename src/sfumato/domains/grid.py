@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.arrays import Booleans, Floats, Symbols
-from sfumato.canonical import Json, decimal_text
+from sfumato.canonical import decimal_text
 from sfumato.domains.domain import Domain, Label, checked_label, unknown_value
 from sfumato.errors import InvalidContext, InvalidSymbols, UnknownValue
 
@@ -109,7 +109,7 @@ class GridDomain(Domain):
         longitudes = (self._west + self._step * (np.arange(self._columns) + 0.5)) / _UNITS
         return np.repeat(latitudes, self._columns), np.tile(longitudes, self._rows)
 
-    def record(self) -> Json:
+    def record(self) -> dict[str, Any]:
         """The domain as plain data, for fingerprints and files."""
         named = {"south": self._south, "north": self._north, "west": self._west, "east": self._east, "step": self._step}
         edges = {name: decimal_text(Fraction(units, _UNITS)) for name, units in named.items()}

@@ -166,8 +166,7 @@ def _misfit(estimate: Estimate) -> str:
     if fit.possible:
         return ""
     words = (
-        f"{fit.verdict} A broken client, another version or a forger may have sent them: do not rely on what "
-        "follows."
+        f"{fit.verdict} A broken client, another version or a forger may have sent them: do not rely on what follows."
     )
     return f'<p class="caution" role="note"><strong>These reports do not fit.</strong> {escape(words)}</p>\n'
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.ciphers.modes import CTR
 from sfumato.arrays import Words
 from sfumato.errors import EntropyUnavailable
 
-__all__ = ["KEY_BYTES", "WORDS_PER_POSITION", "SystemWords", "WordSource", "words_from"]
+__all__ = ["KEY_BYTES", "WORDS_PER_POSITION", "SystemWords", "WordSource", "fresh_key", "words_from"]
 
 KEY_BYTES = 32
 WORDS_PER_POSITION = 2
@@ -43,7 +43,7 @@ class SystemWords:
 
     def take(self, count: int) -> Words:
         """The words of ``count`` people, shape ``(count, 2)``."""
-        return words_from(_fresh_key(), 0, count)
+        return words_from(fresh_key(), 0, count)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a source of private randomness is not pickled or copied: make a new one there.")
@@ -72,7 +72,8 @@ def words_from(key: bytes, first: int, count: int) -> Words:
 _last_check: list[bytes] = []  # the half of the last draw that was not used as a key
 
 
-def _fresh_key() -> bytes:
+def fresh_key() -> bytes:
+    """32 bytes that nobody can guess, for keys, identifiers and tokens; ``EntropyUnavailable`` where there are none."""
     try:
         drawn = os.urandom(2 * KEY_BYTES)
     except (OSError, NotImplementedError) as problem:

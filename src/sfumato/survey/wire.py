@@ -206,7 +206,8 @@ def _framed(record: Fields, context: Context) -> Mechanism:
     recorded: dict[tuple[int, Epsilon], Code] = {}
     for (size, epsilon), number in zip(served, numbers, strict=True):
         if (size, epsilon) not in recorded:
-            recorded[size, epsilon] = _code(fields["codes"][number], epsilon)
+            which = _below(number, len(fields["codes"]), "mechanism.code_of_block")
+            recorded[size, epsilon] = _code(fields["codes"][which], epsilon)
     fits = all(_serves(code, size) for (size, _), code in recorded.items())
     frame, wanted = _FRAMES[kind]
     if not isinstance(context, wanted) or not fits:

@@ -1,0 +1,6 @@
+"""Clients: what runs on people's devices, or beside a table of answers, and sends reports to an aggregator."""
+
+from sfumato.client.client import Client, Queued
+from sfumato.client.courier import Courier, ListedSurvey, Receipt
+
+__all__ = ["Client", "Courier", "ListedSurvey", "Queued", "Receipt"]

@@ -1,0 +1,249 @@
+"""The client of one device: it privatises, remembers, keeps the ledger and sends."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from sfumato.batches import Batch
+from sfumato.client.budget import Cost
+from sfumato.client.courier import Conflict, Courier, Receipt
+from sfumato.client.diary import Answer, Diary
+from sfumato.client.home import Home
+from sfumato.client.ledger import Entry, Ledger, account_of
+from sfumato.client.memory import SECRET_BYTES, batch_id, fresh_secret, remembered_report, secret_tag, token_of
+from sfumato.client.period import period_of
+from sfumato.contexts import Context
+from sfumato.domains import Domain, H3Domain
+from sfumato.errors import BudgetExceeded, ContextMismatch, InvalidSurvey, InvalidSymbols, NotDelivered
+from sfumato.survey import Survey
+
+__all__ = ["Client", "Queued"]
+
+_PATIENCE = 10.0
+_SECRET, _LEDGER, _DIARY = "secret", "ledger", "answers-"
+
+
+@dataclass(frozen=True)
+class Queued:
+    """An answer that waits on the device: durable, and sent by the next ``flush`` or ``answer``."""
+
+    survey: str
+    batch: str
+    waiting: int
+
+
+class Client:
+    """Answers one survey on behalf of one device, and never says more than was charged.
+
+    What ``answer`` guarantees, in this order:
+
+    - the survey's whole cost, ``distinct · E``, is in the ledger, durably, before the value is read; a ``cap`` that it
+      would pass for any pair is a ``BudgetExceeded``, and nothing is sent;
+    - the report is derived from the device's secret: the same answer gives the same report, after a crash, from two
+      processes or a year later, so that 365 equal answers say what one says;
+    - whether and when something is sent does not depend on the value;
+    - the report is durable before it leaves, and counted once however often it must be sent.
+
+    With ``repeat = "once"`` the first answer stands, and later values are not even read. With ``{every, distinct}``
+    there is one upload per period, and after ``distinct`` different values the last report is sent on whatever the
+    value is. A clock that is set back gives at most a replay.
+
+    ``survey`` is a survey or the path of one: its fingerprint is pinned by being here. A survey whose mechanism breaks
+    its context is refused. ``home`` is a folder, made for its owner alone, that several surveys of one device share;
+    ``subject`` names the account, for surveys about one thing over several domains; ``cap`` is a context over the
+    survey's domain. ``url`` may be a ``Courier``.
+
+    Reference: Erlingsson, Pihur and Korolova (2014), "RAPPOR", on answers that are remembered.
+
+    >>> import tempfile
+    >>> from sfumato.contexts import HighLow
+    >>> survey = Survey("lunch", HighLow(["park", "clinic"], ["clinic"], 1))
+    >>> nobody = Courier("http://127.0.0.1:9", patience=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     client = Client(survey, nobody, home=f"{folder}/device")
+    ...     client.answer("clinic").waiting, client.answer("park").waiting
+    (1, 1)
+    """
+
+    def __init__(
+        self,
+        survey: Survey | str | os.PathLike[str],
+        url: str | Courier,
+        *,
+        home: str | os.PathLike[str],
+        subject: str | None = None,
+        cap: Context | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._survey = survey if isinstance(survey, Survey) else Survey.load(survey)
+        self._survey.certify()
+        domain = self._survey.context.domain
+        if cap is not None and cap.domain != domain:
+            raise ContextMismatch("the cap must be a context over the survey's domain, label by label.")
+        if subject is not None and (not isinstance(subject, str) or not subject):
+            raise InvalidSurvey("subject must be a name, or None for an account of the domain's own.")
+        self._cap, self._account, self._clock = cap, account_of(domain, subject), clock
+        repeat: Any = self._survey.description.about["repeat"]
+        self._every: str | None = None if repeat == "once" else repeat["every"]
+        self._distinct: int = 1 if repeat == "once" else repeat["distinct"]
+        self._courier = url if isinstance(url, Courier) else Courier(url, patience=_PATIENCE)
+        self._home = Home(home)
+        with self._home.locked():
+            self._opened()
+
+    # --- what people do -----------------------------------------------------------------------------
+
+    def answer(self, value: object) -> Receipt | Queued:
+        """Answer with a value; for a grid, and if one likes for H3 cells, a pair (latitude, longitude).
+
+        A receipt if the aggregator has counted it; else it waits. Raises ``UnknownValue`` for a value outside the
+        domain, after the charge: give the domain an ``other`` label if people may have such values.
+        """
+        with self._home.locked():
+            secret = self._charged()
+            diary = self._diary(secret)
+            period = "" if self._every is None else period_of(self._every, self._clock())
+            answer = diary.standing(period)
+            if answer is None:
+                report, tokens = self._report(secret, diary, value)
+                answer = Answer(period, batch_id(secret, self._survey.fingerprint, period), report)
+                diary = diary.answered(answer, tokens)
+                self._home.keep_record(self._diary_name, diary.record())
+        waits = {held.batch for held in diary.waiting}
+        try:
+            for receipt in self._deliveries(diary):
+                waits.remove(bytes.fromhex(receipt.batch))
+        except NotDelivered:
+            pass
+        if answer.batch in waits:
+            return Queued(self._survey.fingerprint, answer.batch.hex(), len(waits))
+        return Receipt.of(self._batch(answer))
+
+    def flush(self) -> tuple[Receipt, ...]:
+        """Send what waits, oldest first; ``NotDelivered`` if something must go on waiting."""
+        with self._home.locked():
+            secret, _ = self._opened()
+            record = self._home.record_of(self._diary_name)
+            diary = Diary(secret_tag(secret)) if record is None else Diary.of_record(record)
+        return tuple(self._deliveries(diary)) if diary.secret == secret_tag(secret) else ()
+
+    def forget(self) -> None:
+        """Delete the device's secret, and with it the memory of every answer to every survey of this home.
+
+        What waits is dropped. The ledger stays: what was promised was promised, and answering again costs again.
+        """
+        with self._home.locked():
+            self._home.drop(_SECRET)  # first: without it, nothing else says anything
+            for name in self._home.names(_DIARY):
+                self._home.drop(name)
+
+    # --- the home -----------------------------------------------------------------------------------
+
+    def _opened(self) -> tuple[bytes, Ledger]:
+        """The secret and the ledger of the home, made if it is new. The ledger is there before the secret is."""
+        record, secret = self._home.record_of(_LEDGER), self._home.bytes_of(_SECRET)
+        if record is None:
+            if secret is not None or self._home.names(_DIARY):
+                raise BudgetExceeded(
+                    f"the ledger of {self._home!r} is lost, so nobody can say what this device has promised. Nothing "
+                    "was sent. Put the ledger back, or give up this home for good."
+                )
+            self._home.keep_record(_LEDGER, Ledger().record())
+        if secret is None:
+            secret = fresh_secret()
+            self._home.keep_bytes(_SECRET, secret)
+        if len(secret) != SECRET_BYTES:
+            raise BudgetExceeded(
+                f"the secret of {self._home!r} is damaged, and what this device answered cannot be repeated. Nothing "
+                "was sent. Put the file back, or remove it: answering then costs anew."
+            )
+        return secret, Ledger() if record is None else Ledger.of_record(record)
+
+    def _charged(self) -> bytes:
+        """The secret, once the survey is charged to the account. The diary is there before the charge is."""
+        secret, ledger = self._opened()
+        cost = Cost(self._distinct, self._survey.context)
+        entry = Entry(self._account, self._survey.fingerprint, secret_tag(secret), cost)
+        if not ledger.holds(entry):
+            charged = ledger.charged(entry, self._cap)
+            self._begin_diary(entry, ledger)
+            self._home.keep_record(_LEDGER, charged.record())
+        return secret
+
+    def _begin_diary(self, entry: Entry, ledger: Ledger) -> None:
+        """An empty diary for a survey that was never charged under this secret, unless there is one."""
+        if any((held.survey, held.secret) == (entry.survey, entry.secret) for held in ledger.entries):
+            return  # charged to another account: then a diary that is missing is lost
+        record = self._home.record_of(self._diary_name)
+        if record is None or record["secret"] != entry.secret:
+            self._home.keep_record(self._diary_name, Diary(entry.secret).record())
+
+    def _diary(self, secret: bytes) -> Diary:
+        """What was answered to a survey that is charged."""
+        record = self._home.record_of(self._diary_name)
+        diary = None if record is None else Diary.of_record(record)
+        if diary is None or diary.secret != secret_tag(secret):
+            raise BudgetExceeded(
+                f"the file {self._diary_name} of {self._home!r} is lost, so nobody can say what was answered. Nothing "
+                "was sent. Put the file back; or forget this device's secret, and answering costs anew."
+            )
+        return diary
+
+    @property
+    def _diary_name(self) -> str:
+        return _DIARY + self._survey.fingerprint
+
+    # --- from value to report -----------------------------------------------------------------------
+
+    def _report(self, secret: bytes, diary: Diary, value: object) -> tuple[int, tuple[str, ...]]:
+        """The report of a new period, and the tokens of all values so far; at most ``distinct`` values are told."""
+        if self._distinct == 1 and diary.last is not None:
+            return diary.last.report, ()
+        symbol, fingerprint = _symbol(self._survey.context.domain, value), self._survey.fingerprint
+        tokens = diary.tokens
+        if self._distinct > 1:
+            token = token_of(secret, fingerprint, symbol)
+            if token not in tokens:
+                if len(tokens) == self._distinct and diary.last is not None:
+                    return diary.last.report, tokens
+                tokens = (*tokens, token)
+        return remembered_report(secret, fingerprint, self._survey.mechanism, symbol), tokens
+
+    # --- sending ------------------------------------------------------------------------------------
+
+    def _batch(self, answer: Answer) -> Batch:
+        return Batch(answer.batch, self._survey.fingerprint, np.array([answer.report], dtype=np.uint32))
+
+    def _deliveries(self, diary: Diary) -> Iterator[Receipt]:
+        """Send what waits, one after another. The home is not locked meanwhile: what two send is counted once."""
+        for answer in diary.waiting:
+            batch = self._batch(answer)
+            try:
+                receipt = self._courier.deliver(batch)
+            except Conflict:  # an answer of this device stands there already: an older copy of this home, say
+                receipt = Receipt.of(batch)
+            self._strike_out(answer)
+            yield receipt
+
+    def _strike_out(self, answer: Answer) -> None:
+        with self._home.locked():
+            record = self._home.record_of(self._diary_name)
+            if record is not None:  # else the device was told to forget meanwhile
+                self._home.keep_record(self._diary_name, Diary.of_record(record).delivered(answer).record())
+
+    def __repr__(self) -> str:
+        return f"Client({self._survey.name!r}, {self._courier.url!r}, fingerprint={self._survey.fingerprint[:12]}…)"
+
+
+def _symbol(domain: Domain, value: object) -> int:
+    """The symbol of one value; a pair is a position where the domain has positions."""
+    if not isinstance(domain, H3Domain) or isinstance(value, str) or not isinstance(value, Iterable):
+        return int(domain.symbols([value])[0])
+    position = list(value)
+    if len(position) != 2:
+        raise InvalidSymbols("a position must be a pair (latitude, longitude).")
+    return int(domain.symbols_at(position[:1], position[1:])[0])

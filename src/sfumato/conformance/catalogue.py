@@ -1,0 +1,201 @@
+"""The surveys that test vectors speak of: every kind of mechanism, code, context and domain, as small as it can be."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from sfumato.codes import BestCode, CyclicDesign, HadamardCode, RandomizedCode
+from sfumato.contexts import Blocks, Context, ContextUnion, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
+from sfumato.designer import mechanism_for
+from sfumato.domains import Domain, GridDomain, IntegerDomain
+from sfumato.mechanisms import (
+    BinaryResponse,
+    BlockResponse,
+    GroupResponse,
+    HighLowResponse,
+    Mechanism,
+    PlainResponse,
+    ProductResponse,
+    TableResponse,
+    UnionResponse,
+)
+from sfumato.survey import Survey
+
+__all__ = ["Question", "large_questions", "questions"]
+
+PLACES = Domain(["park", "café", "clinic", "bar", "東京", "𝒵oo"], other="somewhere else")
+SEVEN = CyclicDesign(7, ((0, 1, 3),))
+"""Lines of the Fano plane: balanced, so that points may be left unused."""
+TWO_BLOCKS = CyclicDesign(6, ((0, 1), (0, 2)))
+"""Not balanced: every point must be used."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A context, a mechanism that keeps it, and how it may be realised over a short word."""
+
+    name: str
+    mechanism: Mechanism
+    context: Context | None = None
+
+    @property
+    def short_bits(self) -> int:
+        """So few that every word can be tried, for every symbol."""
+        return 12 if self.mechanism.words == 1 else 8
+
+    def survey(self) -> Survey:
+        """The survey as one would publish it, over words of 64 bits."""
+        return self._over(self.mechanism, self.name)
+
+    def short_survey(self) -> Survey:
+        """The same over short words."""
+        return self._over(self.mechanism.at_word(self.short_bits), f"{self.name}, {self.short_bits} bits")
+
+    def _over(self, mechanism: Mechanism, name: str) -> Survey:
+        return Survey(name, mechanism.context if self.context is None else self.context, mechanism)
+
+
+def questions() -> list[Question]:
+    """A question for each way in which a survey can resolve."""
+    made: Mapping[str, Any] = {
+        **dict(_binary()),
+        **dict(_table()),
+        **dict(_plain()),
+        **dict(_blocks()),
+        **dict(_high_low()),
+        **dict(_groups()),
+        **dict(_product()),
+        **dict(_union()),
+    }
+    alone = [Question(name, mechanism) for name, mechanism in made.items()]
+    return [*alone, *_kept_by_another()]
+
+
+def large_questions() -> list[Question]:
+    """Questions over more symbols than a client writes out."""
+    return [
+        Question("large, hadamard", PlainResponse(Uniform(IntegerDomain(43_750, start=-1000), 1))),
+        Question("large, cyclic", PlainResponse(Uniform(1000, 1), BestCode())),
+        Question("large, blocks on a grid", BlockResponse(_tiled_grid(), BestCode())),
+        Question("large, high-low", HighLowResponse(HighLow(300, range(0, 300, 3), 2), BestCode())),
+    ]
+
+
+Named = Iterator[tuple[str, Mechanism]]
+
+
+def _binary() -> Named:
+    for name, a, b in (("even", "1", "1"), ("uneven", "0.5", "2"), ("one way", inf, "1"), ("clear", inf, inf)):
+        yield f"binary, {name}", BinaryResponse(PrivacyMatrix([[0, a], [b, 0]], domain=["no", "yes"]))
+    yield "binary, high-low", BinaryResponse(HighLow(["no", "yes"], ["yes"], "0.7"))
+
+
+def _table() -> Named:
+    E = PrivacyMatrix([[0, 1, inf], [2, 0, 1], [1, 3, 0]], domain=["a", "b", "c"])
+    Q = [["0.5", "0.3", "0.2"], ["0.3", "0.5", "0.2"], ["0.25", "0.25", "0.5"]]
+    yield "table", TableResponse.of(E, Q)
+    yield "table, crowd", TableResponse.of(E, Q, crowd=[5, 2, 1])
+    line = Metric([[0, 1, 2, 3], [1, 0, 1, 2], [2, 1, 0, 1], [3, 2, 1, 0]], "0.8")
+    steps = [["0.4", "0.3", "0.2", "0.1"], ["0.25", "0.35", "0.25", "0.15"]]
+    yield "table, metric", TableResponse.of(line, [*steps, *(row[::-1] for row in reversed(steps))])
+    tight = PlainResponse(Uniform(3, 1), RandomizedCode)
+    yield "table, tight", TableResponse(Uniform(3, 1), [tight.integer_row(x) for x in range(3)])
+    unused = [["0.5", 0, "0.25", "0.25", 0], ["0.25", 0, "0.5", "0.25", 0]]
+    yield "table, unused reports", TableResponse.of(Uniform(2, 1), unused)
+    yield "table, clear", TableResponse.of(Uniform(2, inf), [[1, 0], [0, 1]])
+
+
+def _plain() -> Named:
+    yield "plain, hadamard", PlainResponse(Uniform(PLACES, 1))
+    yield "plain, hadamard, one symbol to spare", PlainResponse(Uniform(IntegerDomain(15, start=-3), "2.5"))
+    yield "plain, hadamard, two symbols", PlainResponse(Uniform(["no", "yes"], 1))
+    yield "plain, randomized", PlainResponse(Uniform(IntegerDomain(5, start=18), 3), RandomizedCode)
+    yield "plain, randomized, strong", PlainResponse(Uniform(4, 6), RandomizedCode)
+    yield "plain, cyclic", PlainResponse(Uniform(7, 1), SEVEN)
+    yield "plain, cyclic, unused points", PlainResponse(Uniform(PLACES.labels[:5], "1.5"), SEVEN)
+    yield "plain, cyclic, two base blocks", PlainResponse(Uniform(6, 1), TWO_BLOCKS)
+    yield "plain, cyclic, searched", PlainResponse(Uniform(10, 1), BestCode())
+    yield "plain, cyclic, Singer", PlainResponse(Uniform(20, 1), BestCode())
+    yield "plain, clear", PlainResponse(Uniform(["a", "b", "c"], inf))
+    yield "plain, one symbol", PlainResponse(Uniform(["only"], 1))
+
+
+def _blocks() -> Named:
+    interleaved = Blocks([0, 1, 0, 2, 0, 1, 3, 0], 1)
+    yield "blocks, hadamard", BlockResponse(interleaved)
+    yield "blocks, randomized", BlockResponse(interleaved, RandomizedCode)
+    yield "blocks, best", BlockResponse(Blocks([i % 3 for i in range(20)], "0.5"), BestCode())
+    own = Blocks({"a": "x", "b": "y", "c": "x", "d": "y", "e": "z", "f": "x"}, {"x": 1, "y": 2, "z": inf})
+    yield "blocks, own epsilons", BlockResponse(own, RandomizedCode)
+    yield "blocks, clear inside", BlockResponse(Blocks([0, 0, 0, 1, 1, 1, 1], [1, inf]))
+    yield "blocks, cyclic", BlockResponse(Blocks([0] * 7 + [1] * 5, [1, 2]), SEVEN)
+    tiles = Blocks([0, 0, 1, 1, 0, 0, 1, 1, 2], 1, domain=GridDomain(0, 2, 0, 4, 1, other="away"))
+    yield "blocks, grid", BlockResponse(tiles)
+
+
+def _high_low() -> Named:
+    lunch = HighLow(PLACES, ["clinic", "bar", "東京"], 1)
+    yield "high-low, hadamard", HighLowResponse(lunch)
+    yield "high-low, randomized", HighLowResponse(lunch, RandomizedCode)
+    yield "high-low, cyclic", HighLowResponse(HighLow(9, range(1, 8), 1), SEVEN)
+    yield "high-low, cyclic, unused points", HighLowResponse(HighLow(9, [0, 2, 4, 6, 8], 1), SEVEN)
+    yield "high-low, one", HighLowResponse(HighLow(4, [2], 2), RandomizedCode)
+    yield "high-low, none", HighLowResponse(HighLow(4, [], 1))
+    yield "high-low, all", HighLowResponse(HighLow(6, range(6), 1), TWO_BLOCKS)
+    yield "high-low, clear", HighLowResponse(HighLow(4, [0, 3], inf))
+
+
+def _groups() -> Named:
+    yield "groups, tiers", GroupResponse(Tiers([0, 0, 0, 1, 1, 2, 2], [1, 2, inf]))
+    yield "groups, tiers without clear", GroupResponse(Tiers([0, 1, 2, 0, 1, 2], [1, 2, 3]), RandomizedCode)
+    yield "groups, tiers, two base blocks", GroupResponse(Tiers([0] * 6 + [1] * 6 + [2], [1, 2, inf]), TWO_BLOCKS)
+    yield "groups, tiers in clear", GroupResponse(Tiers([0, 0, 1], [inf, inf]))
+    yield "groups, two levels", GroupResponse(Blocks([0, 1, 0, 1, 0, 1, 1, 2, 2, 2], 1, across=2))
+    mixed = Blocks([0, 0, 0, 1, 1, 2, 3, 3, 3], [1, 2, 1, 3], across=2)
+    yield "groups, own epsilons", GroupResponse(mixed, RandomizedCode)
+    yield "groups, cyclic", GroupResponse(Blocks([0] * 7 + [1] * 5 + [2], 1, across="1.5"), SEVEN)
+    yield "groups, high-low", GroupResponse(HighLow(6, [1, 4, 5], 2), BestCode())
+
+
+def _product() -> Named:
+    blocks = Blocks([0, 1, 0, 1, 0], 1, across=3)
+    yield "product, randomized", ProductResponse(blocks)
+    yield "product, hadamard", ProductResponse(blocks, HadamardCode)
+    yield "product, best", ProductResponse(Blocks([0, 0, 1, 1, 1, 2], 1, across=2), BestCode())
+
+
+def _union() -> Named:
+    parts: list[Mechanism] = [
+        PlainResponse(Uniform(3, 1)),
+        HighLowResponse(HighLow(4, [1, 3], 2)),
+        BinaryResponse(PrivacyMatrix([[0, 1], [2, 0]])),
+        GroupResponse(Tiers([0, 1], [1, 2])),
+    ]
+    yield "union", _united(parts, [0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3])
+    two: list[Mechanism] = [PlainResponse(Uniform(2, 1), RandomizedCode), PlainResponse(Uniform(3, inf))]
+    interleaved = _united(two, [0, 1, 0, 1, 1])
+    yield "union, interleaved", interleaved
+    yield "union, nested", _united([interleaved, PlainResponse(Uniform(3, 2))], [0, 1, 0, 0, 1, 0, 1, 0])
+    product = ProductResponse(Blocks([0, 1, 0, 1], 1, across=3))
+    yield "union, of one and two words", _united([PlainResponse(Uniform(3, 1)), product], [0, 1, 1, 0, 1, 0, 1])
+
+
+def _united(parts: list[Mechanism], block_of: list[int]) -> UnionResponse:
+    return UnionResponse(ContextUnion([part.context for part in parts], block_of), parts)
+
+
+def _kept_by_another() -> list[Question]:
+    """Promises that are kept by a mechanism for another context, which promises as much or more."""
+    matrix = PrivacyMatrix([[0, 1, inf], [1, 0, inf], [inf, inf, 0]], domain=["left", "right", "none"])
+    small = Tiers([0, 0, 1, 1], ["0.2", "0.4"])
+    return [
+        Question("matrix, kept by blocks", mechanism_for(matrix), matrix),
+        Question("tiers, kept by a plain response", PlainResponse(Uniform(4, "0.2"), RandomizedCode), small),
+    ]
+
+
+def _tiled_grid() -> Blocks:
+    """12 × 20 cells in 3 × 4 tiles."""
+    grid = GridDomain(25, "27.4", -130, -126, "0.2")
+    return Blocks([row // 4 * 4 + column // 5 for row in range(12) for column in range(20)], 1, domain=grid)

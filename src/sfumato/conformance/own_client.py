@@ -1,0 +1,148 @@
+"""The package's own client, as one that speaks the line protocol: ``python -m sfumato.conformance.own_client``.
+
+One JSON object in a line of standard input is a request, one in a line of standard output its answer. It is also what
+a client in another language can be read from, beside the specification (docs/client-spec.md).
+"""
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from sfumato.arrays import Words
+from sfumato.batches import Batch, json_bytes
+from sfumato.canonical import canonical_bytes
+from sfumato.client.memory import batch_id, remembered_report, remembered_words, token_of
+from sfumato.client.period import period_of
+from sfumato.errors import InvalidSurvey, SfumatoError, WrongSurvey
+from sfumato.mechanisms import Mechanism
+from sfumato.survey import Survey
+
+__all__ = ["OwnClient", "main"]
+
+Fields = Mapping[str, Any]
+
+
+class OwnClient:
+    """Answers requests; the surveys that it has loaded are all that it keeps.
+
+    >>> OwnClient().answer({"op": "canonical", "text": '{"b": 1, "a": 2}'})["ok"]["text"]
+    '{"a":2,"b":1}'
+    """
+
+    def __init__(self) -> None:
+        self._surveys: dict[str, Survey] = {}
+        self._operations: Mapping[str, Callable[[Fields], Fields]] = {
+            "load": self._load,
+            "symbol": self._symbol,
+            "reports": self._reports,
+            "enumerate": self._enumerate,
+            "canonical": self._canonical,
+            "remembered": self._remembered,
+            "token": self._token,
+            "batch_id": self._batch_id,
+            "batch": self._batch,
+        }
+
+    def answer(self, request: Fields) -> dict[str, Any]:
+        """``{"ok": …}``, or ``{"error": the name of what went wrong}``."""
+        operation = self._operations.get(request["op"])
+        if operation is None:
+            return {"error": "UnknownOperation"}
+        try:
+            return {"ok": operation(request)}
+        except SfumatoError as problem:
+            return {"error": type(problem).__name__}
+
+    # --- surveys and values -------------------------------------------------------------------------
+
+    def _load(self, request: Fields) -> Fields:
+        survey = Survey.of_resolved(request["text"].encode("utf-8"))
+        if survey.fingerprint != request["fingerprint"]:
+            raise WrongSurvey("the survey has another fingerprint than the one that was pinned.")
+        survey.certify()
+        self._surveys[survey.fingerprint] = survey
+        mechanism = survey.mechanism
+        return {
+            "fingerprint": survey.fingerprint,
+            "inputs": mechanism.inputs,
+            "outputs": mechanism.outputs,
+            "words": mechanism.words,
+            "word_bits": mechanism.word_bits,
+        }
+
+    def _symbol(self, request: Fields) -> Fields:
+        domain = self._survey(request).context.domain
+        return {"symbol": int(domain.symbols([request["value"]])[0])}
+
+    @staticmethod
+    def _canonical(request: Fields) -> Fields:
+        try:
+            raw = canonical_bytes(json.loads(request["text"]))
+        except (ValueError, TypeError):
+            raise InvalidSurvey("this text has no canonical form.") from None
+        return {"text": raw.decode("utf-8"), "sha256": hashlib.sha256(raw).hexdigest()}
+
+    # --- reports ------------------------------------------------------------------------------------
+
+    def _reports(self, request: Fields) -> Fields:
+        mechanism = self._survey(request).mechanism
+        words = np.array([[int(text[:16], 16), int(text[16:], 16)] for text in request["words"]], dtype=np.uint64)
+        given = words[:, : mechanism.words] >> np.uint64(64 - mechanism.word_bits)
+        return {"reports": mechanism.reports_from(request["symbols"], given).tolist()}
+
+    def _enumerate(self, request: Fields) -> Fields:
+        mechanism = self._survey(request).mechanism
+        words = _every_word(mechanism)
+        reports = mechanism.reports_from(np.full(len(words), request["symbol"]), words)
+        counts = np.bincount(reports, minlength=mechanism.outputs).tolist()
+        return {"counts": counts, "sha256": hashlib.sha256(reports.astype("<u4").tobytes()).hexdigest()}
+
+    # --- memory and uploads -------------------------------------------------------------------------
+
+    def _remembered(self, request: Fields) -> Fields:
+        survey, secret, x = self._survey(request), bytes.fromhex(request["secret"]), request["symbol"]
+        w0, w1 = remembered_words(secret, survey.fingerprint, x)[0].tolist()
+        report = remembered_report(secret, survey.fingerprint, survey.mechanism, x)
+        return {"words": f"{w0:016x}{w1:016x}", "report": report}
+
+    def _token(self, request: Fields) -> Fields:
+        secret = bytes.fromhex(request["secret"])
+        return {"token": token_of(secret, self._survey(request).fingerprint, request["symbol"])}
+
+    def _batch_id(self, request: Fields) -> Fields:
+        survey, secret = self._survey(request), bytes.fromhex(request["secret"])
+        repeat = survey.description.about["repeat"]
+        period = None if repeat == "once" else period_of(repeat["every"], datetime.fromisoformat(request["time"]))
+        return {"batch": batch_id(secret, survey.fingerprint, period or "").hex(), "period": period}
+
+    def _batch(self, request: Fields) -> Fields:
+        reports = np.array(request["reports"], dtype=np.uint32)
+        batch = Batch(bytes.fromhex(request["batch"]), self._survey(request).fingerprint, reports)
+        return {"body": json_bytes(batch).decode("ascii")}
+
+    def _survey(self, request: Fields) -> Survey:
+        if request["survey"] not in self._surveys:
+            raise WrongSurvey("this survey was not loaded, or was refused.")
+        return self._surveys[request["survey"]]
+
+
+def _every_word(mechanism: Mechanism) -> Words:
+    one = np.arange(1 << mechanism.word_bits, dtype=np.uint64)
+    pairs = np.stack(np.meshgrid(*[one] * mechanism.words, indexing="ij"), axis=-1)
+    return pairs.reshape(-1, mechanism.words)
+
+
+def main() -> None:
+    """Answer line after line, until there are no more."""
+    client = OwnClient()
+    for line in sys.stdin:
+        print(json.dumps(client.answer(json.loads(line))), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+/** What a report says, and what it does not: numbers and sentences for the try page. Pure functions. */
+
+/** `0.366` as "36.6 %"; small ones keep two digits. */
+export function percent(share) {
+  if (share === 0) return "0 %";
+  const places = share >= 0.1 ? 1 : Math.min(8, 1 - Math.floor(Math.log10(share * 100)));
+  return `${(share * 100).toFixed(places)} %`;
+}
+
+/** Odds of p against q as "73:27", for somebody who thought both equally likely; 100:0 only where it is certain. */
+export function odds(p, q) {
+  const share = p / (p + q);
+  const whole = Math.round(share * 100);
+  const certain = p === 0 || q === 0;
+  if (!certain && whole === 100) return "more than 99:1";
+  if (!certain && whole === 0) return "less than 1:99";
+  return `${whole}:${100 - whole}`;
+}
+
+/** The strongest that any report can speak for the first row against the second: the largest share p/(p + q). */
+export function strongest(own, other) {
+  let best = { p: 1, q: 1 };
+  for (let y = 0; y < own.length; y++) {
+    if (own[y] > 0 && own[y] * best.q > best.p * other[y]) best = { p: own[y], q: other[y] };
+  }
+  return best;
+}
+
+/** What somebody can conclude who sees this report and wavers between two answers. */
+export function conclusion(report, own, other, ownName, otherName) {
+  const [p, q] = [own[report], other[report]];
+  const { p: bestP, q: bestQ } = strongest(own, other);
+  const sent = `With your answer, ${ownName}, this report is sent with probability ${percent(p)}`;
+  if (q === 0) {
+    return `${sent}; with ${otherName}, never. Between these two answers the survey promises nothing: this report tells them apart.`;
+  }
+  const most = bestQ === 0 ? "another report could tell these two apart for certain" : `no report can say more than ${odds(bestP, bestQ)}`;
+  return `${sent}; with ${otherName}, ${percent(q)}. Who thought both equally likely now says ${odds(p, q)}, and ${most}.`;
+}
+
+/** How many of the draws gave each report, as shares. */
+export function shares(draws, outputs) {
+  const counts = new Array(outputs).fill(0);
+  for (const report of draws) counts[report] += 1;
+  return counts.map((count) => count / Math.max(1, draws.length));
+}

@@ -1,0 +1,440 @@
+"""A second client, written from docs/client-spec.md alone: no NumPy, nothing of the package, slow and obvious.
+
+``python plain_client.py [FAULT]`` speaks the line protocol; with the name of a fault it is wrong in that way. It takes
+every survey as it comes: what a client must refuse is examined elsewhere.
+"""
+
+import base64
+import functools
+import hashlib
+import json
+import math
+import struct
+import sys
+import unicodedata
+from datetime import datetime
+
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import ECB
+
+FAULTS = {
+    "one bit": "the lowest bit of a count is flipped",
+    "threshold": "a comparison is off by one",
+    "endian": "a symbol goes big-endian into the digest",
+    "words": "the second word is read where the first should be",
+    "low bits": "a short word is taken from the low bits",
+    "order": "keys are sorted by UTF-16",
+    "rounding": "a half is rounded towards zero",
+    "week": "weeks are named by the calendar year",
+    "no NFC": "text is taken as it comes",
+    "rank": "a symbol is taken for its rank in its block",
+}
+
+
+class Refused(Exception):  # noqa: N818 - the word of the specification
+    pass
+
+
+class PlainClient:
+    def __init__(self, fault=None):
+        assert fault is None or fault in FAULTS
+        self.fault, self.surveys = fault, {}
+
+    def answer(self, request):
+        try:
+            return {"ok": getattr(self, "op_" + request["op"])(request)}
+        except Refused as refusal:
+            return {"error": str(refusal)}
+
+    # --- surveys ------------------------------------------------------------------------------------
+
+    def op_load(self, request):
+        promise = json.loads(request["text"])["promise"]
+        name = hashlib.sha256(self.canonical(promise).encode()).hexdigest()
+        if name != request["fingerprint"]:
+            raise Refused("WrongSurvey")
+        context = promise["mechanism_context"] or promise["context"]
+        mechanism = Mechanism(promise["mechanism"], context, self.fault)
+        self.surveys[name] = promise, mechanism
+        inputs, words = size(promise["context"]["domain"]), mechanism.words
+        return {
+            "fingerprint": name,
+            "inputs": inputs,
+            "outputs": mechanism.outputs,
+            "words": words,
+            "word_bits": mechanism.bits,
+        }
+
+    def op_canonical(self, request):
+        try:
+            text = self.canonical(json.loads(request["text"], parse_float=float, parse_constant=float))
+            raw = text.encode()
+        except ValueError:
+            raise Refused("InvalidSurvey") from None
+        return {"text": text, "sha256": hashlib.sha256(raw).hexdigest()}
+
+    def canonical(self, data):
+        if isinstance(data, str):
+            composed = data if self.fault == "no NFC" else unicodedata.normalize("NFC", data)
+            return json.dumps(composed, ensure_ascii=False)
+        if isinstance(data, list):
+            return "[" + ",".join(map(self.canonical, data)) + "]"
+        if isinstance(data, dict):
+            pairs = {self.canonical(key): self.canonical(value) for key, value in data.items()}
+            if len(pairs) < len(data):
+                raise ValueError
+            keys = sorted(pairs, key=self.key_order)
+            return "{" + ",".join(f"{key}:{pairs[key]}" for key in keys) + "}"
+        if isinstance(data, float) or (isinstance(data, int) and abs(data) >= 2**53):
+            raise ValueError
+        return json.dumps(data)
+
+    def key_order(self, key):
+        return json.loads(key).encode("utf-16-be") if self.fault == "order" else json.loads(key)
+
+    # --- values -------------------------------------------------------------------------------------
+
+    def op_symbol(self, request):
+        domain = self.survey(request)[0]["context"]["domain"]
+        symbol = getattr(self, "find_" + domain["kind"])(domain, request["value"])
+        if symbol is None:
+            raise Refused("UnknownValue")
+        return {"symbol": symbol}
+
+    def find_labels(self, domain, value):
+        if isinstance(value, str) and self.fault != "no NFC":
+            value = unicodedata.normalize("NFC", value)
+        for x, label in enumerate(domain["labels"]):
+            if type(label) is type(value) and label == value:
+                return x
+        return None if domain["other"] is None else domain["labels"].index(domain["other"])
+
+    def find_h3(self, domain, value):
+        listed = [*domain["cells"], *([domain["other"]] if domain["other"] else [])]
+        return self.find_labels({"labels": listed, "other": domain["other"]}, value)
+
+    def find_range(self, domain, value):
+        inside = type(value) is int and 0 <= value - domain["start"] < domain["size"]
+        return value - domain["start"] if inside else None
+
+    def find_grid(self, domain, value):
+        rows, columns = grid_shape(domain)
+        row = self.cell(value[0], degrees(domain["south"]), degrees(domain["step"]))
+        column = self.cell(value[1], degrees(domain["west"]), degrees(domain["step"]))
+        if row is not None and column is not None and 0 <= row < rows and 0 <= column < columns:
+            return row * columns + column
+        return None if domain["other"] is None else rows * columns
+
+    def cell(self, value, origin, step):
+        if value is None or not abs(value) <= 360:
+            return None
+        if self.fault == "rounding":
+            return (int(value * 1e7 + math.copysign(0.5, value)) - origin) // step
+        return (math.floor(float(value) * 10000000.0 + 0.5) - origin) // step
+
+    # --- reports ------------------------------------------------------------------------------------
+
+    def op_reports(self, request):
+        mechanism = self.survey(request)[1]
+        pairs = [(int(text[:16], 16), int(text[16:], 16)) for text in request["words"]]
+        return {
+            "reports": [self.report(mechanism, x, *pair) for x, pair in zip(request["symbols"], pairs, strict=True)]
+        }
+
+    def report(self, mechanism, x, w0, w1):
+        if self.fault == "words":
+            w0, w1 = w1, w0
+        if self.fault == "low bits":
+            return mechanism.report(x, w0 % 2**mechanism.bits, w1 % 2**mechanism.bits)
+        return mechanism.report(x, w0 >> (64 - mechanism.bits), w1 >> (64 - mechanism.bits))
+
+    def op_enumerate(self, request):
+        mechanism, x = self.survey(request)[1], request["symbol"]
+        every = range(2**mechanism.bits)
+        seconds = every if mechanism.words == 2 else range(1)
+        reports = [mechanism.report(x, word0, word1) for word0 in every for word1 in seconds]
+        counts = [0] * mechanism.outputs
+        for report in reports:
+            counts[report] += 1
+        return {"counts": counts, "sha256": hashlib.sha256(struct.pack(f"<{len(reports)}I", *reports)).hexdigest()}
+
+    # --- memory and uploads -------------------------------------------------------------------------
+
+    def op_remembered(self, request):
+        block = self.digest(b"sfumato/1/report", self.named(request), self.four_bytes(request["symbol"]))
+        out = Cipher(AES(bytes.fromhex(request["secret"])), ECB()).encryptor().update(block)  # noqa: S305 - one block
+        w0, w1 = struct.unpack("<2Q", out)
+        report = self.report(self.survey(request)[1], request["symbol"], w0, w1)
+        return {"words": f"{w0:016x}{w1:016x}", "report": report}
+
+    def op_token(self, request):
+        secret, symbol = bytes.fromhex(request["secret"]), self.four_bytes(request["symbol"])
+        return {"token": self.digest(b"sfumato/1/value", secret, self.named(request), symbol).hex()}
+
+    def op_batch_id(self, request):
+        repeat, secret = self.survey(request)[0]["repeat"], bytes.fromhex(request["secret"])
+        if repeat == "once":
+            return {"batch": self.digest(b"sfumato/1/batch", secret, self.named(request)).hex(), "period": None}
+        period = self.period(datetime.fromisoformat(request["time"]), repeat["every"])
+        batch = self.digest(b"sfumato/1/batch", secret, self.named(request), period.encode())
+        return {"batch": batch.hex(), "period": period}
+
+    def period(self, time, every):
+        if every == "week":
+            year, week, _ = time.isocalendar()
+            return f"{time.year if self.fault == 'week' else year}-W{week:02}"
+        return {"day": "{0}-{1:02}-{2:02}", "month": "{0}-{1:02}", "year": "{0}"}[every].format(*time.timetuple())
+
+    def op_batch(self, request):
+        listed = ",".join(map(str, request["reports"]))
+        return {
+            "body": f'{{"batch":"{request["batch"]}","format":1,"reports":[{listed}],"survey":"{request["survey"]}"}}'
+        }
+
+    def survey(self, request):
+        return self.surveys[request["survey"]]
+
+    def named(self, request):
+        return bytes.fromhex(request["survey"])
+
+    def digest(self, *parts):
+        return hashlib.sha256(b"".join(parts)).digest()[:16]
+
+    def four_bytes(self, symbol):
+        return struct.pack(">I" if self.fault == "endian" else "<I", symbol)
+
+
+# --- domains and contexts ---------------------------------------------------------------------------------------------
+
+
+def degrees(text):
+    sign, (whole, _, part) = -1 if text[0] == "-" else 1, text.lstrip("-").partition(".")
+    return sign * int(whole + part.ljust(7, "0"))
+
+
+def grid_shape(domain):
+    step = degrees(domain["step"])
+    rows = (degrees(domain["north"]) - degrees(domain["south"])) // step
+    return rows, (degrees(domain["east"]) - degrees(domain["west"])) // step
+
+
+def size(domain):
+    if domain["kind"] == "grid":
+        rows, columns = grid_shape(domain)
+        return rows * columns + (domain["other"] is not None)
+    if domain["kind"] == "h3":
+        return len(domain["cells"]) + (domain["other"] is not None)
+    return domain["size"] if domain["kind"] == "range" else len(domain["labels"])
+
+
+def unpacked(text):
+    raw = base64.b64decode(text)
+    return list(struct.unpack(f"<{len(raw) // 4}I", raw))
+
+
+def owing_groups(context):
+    """For each symbol the number of its group among those that owe something, or None."""
+    if context["kind"] == "blocks":
+        return unpacked(context["block_of"])
+    if context["kind"] == "high-low":
+        sensitive = set(unpacked(context["sensitive"])) if context["epsilon"] != "inf" else set()
+        owed = [context["epsilon"] if x in sensitive else "inf" for x in range(size(context["domain"]))]
+    else:
+        owed = [context["epsilons"][tier] for tier in unpacked(context["tier_of"])]
+    number = {}
+    return [None if epsilon == "inf" else number.setdefault(epsilon, len(number)) for epsilon in owed]
+
+
+# --- codes ------------------------------------------------------------------------------------------------------------
+
+
+class Code:
+    def __init__(self, record, fault):
+        self.kind, self.b, self.total = record["kind"], record["outputs"], 2 ** record["word_bits"]
+        self.high, self.low, self.leftover = (int(record[name]) for name in ("high", "low", "leftover"))
+        if fault == "one bit" and self.kind != "clear":
+            self.high ^= 2 if self.kind == "hadamard" else 1
+        self.fault = fault
+        self.r = self.b // 2 if self.kind == "hadamard" else 1
+        if self.kind == "cyclic":
+            self.K, base = record["points"], unpacked(record["base"])
+            w = len(base) // record["base_blocks"]
+            blocks = [set(base[i : i + w]) for i in range(0, len(base), w)]
+            every = [(i, d) for i in range(len(blocks)) for d in range(self.K)]
+            inside = [(i, d) for i, d in every if d in blocks[i]]
+            self.r, self.steps = len(inside), inside + [(i, d) for i, d in every if d not in blocks[i]]
+
+    def encode(self, point, word):
+        if self.kind == "clear":
+            return point
+        if self.kind == "hadamard":
+            row, y = point + 1, word % self.b
+            coin, threshold = word // self.b, self.high // 2
+            minus_wanted = coin > threshold if self.fault == "threshold" else coin >= threshold
+            return y if minus_wanted == odd(row & y) else y ^ (row & -row)
+        if word >= self.total - self.leftover:
+            return 0
+        return self.place(point, self.index_of(word, self.high, self.low))
+
+    def index_of(self, position, high, low):
+        position += self.fault == "threshold"
+        if position < self.r * high:
+            return position // high
+        # Without a fault no position leads past the last place.
+        return min(self.r + (position - self.r * high) // max(low, 1), self.b - 1)
+
+    def place(self, point, index):
+        if self.kind == "hadamard":
+            row, half = point + 1, self.b // 2
+            low_bit, filling = row & -row, index % half
+            y = filling // low_bit * 2 * low_bit + filling % low_bit
+            return y if odd(row & y) == (index >= half) else y ^ low_bit
+        if self.kind == "randomized":
+            return (point - index) % self.b
+        if self.kind == "clear":
+            return point
+        i, d = self.steps[index]
+        return i * self.K + (point - d) % self.K
+
+
+def odd(number):
+    return bool(number.bit_count() % 2)
+
+
+# --- mechanisms -------------------------------------------------------------------------------------------------------
+
+
+class Mechanism:
+    """``report(x, word0, word1)`` for words of ``bits`` bits."""
+
+    def __init__(self, record, context, fault):
+        self.record, self.context, self.fault, self.words = record, context, fault, 1
+        self.kind = record["kind"]
+        self.codes = [Code(code, fault) for code in record.get("codes", [])]
+        self.bits = record.get("word_bits")
+        if self.bits is None and self.codes:
+            self.bits = record["codes"][0]["word_bits"]
+        {
+            "table": self.as_table,
+            "binary": self.as_table,
+            "plain": self.as_blocks,
+            "blocks": self.as_blocks,
+            "high-low": self.as_high_low,
+            "groups": self.as_groups,
+            "product": self.as_product,
+            "union": self.as_union,
+        }[self.kind]()
+
+    def report(self, x, word0, word1):
+        return self.respond(x, word0, word1)
+
+    def in_blocks(self):
+        if self.context["kind"] == "uniform":
+            self.block_of = [0] * size(self.context["domain"])
+        else:
+            self.block_of = unpacked(self.context["block_of"])
+        self.rank = self.ranks(self.block_of)
+
+    def ranks(self, group_of):
+        seen, ranks = {}, []
+        for x, group in enumerate(group_of):
+            ranks.append(x if self.fault == "rank" else seen.get(group, 0))
+            seen[group] = seen.get(group, 0) + 1
+        return ranks
+
+    def as_table(self):
+        self.rows = [[int(count) for count in row] for row in self.record["rows"]]
+        for x, row in enumerate(self.rows):
+            row[1 - x if self.kind == "binary" else 0] ^= self.fault == "one bit"
+        self.outputs = len(self.rows[0])
+        self.respond = self.from_row if self.kind == "table" else self.from_two
+
+    def from_row(self, x, word, _):
+        for y, count in enumerate(self.rows[x]):
+            word -= count
+            if word < 0 or (word == 0 and self.fault == "threshold"):
+                return y
+        return self.outputs - 1
+
+    def from_two(self, x, word, _):
+        flips = self.rows[x][1 - x]
+        return 1 - x if word < flips or (word == flips and self.fault == "threshold") else x
+
+    def as_blocks(self):
+        self.in_blocks()
+        codes = [self.codes[number] for number in self.record["code_of_block"]]
+        firsts = running([code.b for code in codes])
+        self.outputs = firsts[-1]
+        self.respond = lambda x, word, _: firsts[self.block_of[x]] + codes[self.block_of[x]].encode(self.rank[x], word)
+
+    def as_high_low(self):
+        code, group_of = self.codes[0], owing_groups(self.context)
+        if self.context["epsilon"] == "inf":  # in clear, yet with reports of their own
+            sensitive = set(unpacked(self.context["sensitive"]))
+            group_of = [0 if x in sensitive else None for x in range(size(self.context["domain"]))]
+        self.frame(group_of, [code] * (code.b > 0), [(code.high, code.low, code.low)], code.r * (code.high - code.low))
+
+    def as_groups(self):
+        numbers = self.record["code_of_group"]
+        levels = [tuple(int(level[name]) for name in ("high", "low", "cover")) for level in self.record["levels"]]
+        codes, levels = [self.codes[n] for n in numbers], [levels[n] for n in numbers]
+        levels = [(high ^ (self.fault == "one bit"), *others) for high, *others in levels]
+        self.frame(owing_groups(self.context), codes, levels, int(self.record["clear"]))
+
+    def frame(self, group_of, codes, levels, clear):
+        ranks = self.ranks(group_of)
+        firsts = running([code.b for code in codes])
+        lengths = [code.b * level[2] for code, level in zip(codes, levels, strict=False)]
+        starts = running(lengths)
+        covered = starts[-1]
+        free = [x for x, group in enumerate(group_of) if group is None]
+        own = {x: firsts[-1] + i for i, x in enumerate(free)}
+        self.outputs = firsts[-1] + len(free)
+
+        def respond(x, word, _):
+            g = group_of[x]
+            if word >= covered + clear:
+                return 0
+            if word < covered:
+                h = next(h for h in range(len(codes)) if word < starts[h + 1])
+                if h != g:
+                    return firsts[h] + (word - starts[h]) // levels[h][2]
+                position = word - starts[g]
+            elif g is None:
+                return own[x]
+            else:
+                position = word - covered + lengths[g]
+            high, low, _ = levels[g]
+            return firsts[g] + codes[g].place(ranks[x], codes[g].index_of(position, high, low))
+
+        self.respond = respond
+
+    def as_product(self):
+        self.in_blocks()
+        self.words = 2
+        outer, inner = self.codes
+        self.outputs = outer.b * inner.b
+        self.respond = lambda x, word0, word1: outer.encode(self.block_of[x], word0) * inner.b + inner.encode(x, word1)
+
+    def as_union(self):
+        self.in_blocks()
+        parts = [
+            Mechanism(part, inner, self.fault)
+            for part, inner in zip(self.record["parts"], self.context["parts"], strict=True)
+        ]
+        firsts = running([part.outputs for part in parts])
+        self.outputs, self.bits, self.words = firsts[-1], parts[0].bits, max(part.words for part in parts)
+        self.respond = lambda x, word0, word1: (
+            firsts[self.block_of[x]] + parts[self.block_of[x]].report(self.rank[x], word0, word1)
+        )
+
+
+def running(lengths):
+    return functools.reduce(lambda sums, length: [*sums, sums[-1] + length], lengths, [0])
+
+
+if __name__ == "__main__":
+    client = PlainClient(*sys.argv[1:])
+    for line in sys.stdin:
+        print(json.dumps(client.answer(json.loads(line))), flush=True)
