@@ -4,12 +4,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-slow lint docs format clean
+.PHONY: demo test test-slow lint docs javascript format clean
 
 demo: $(READY)
 	@$(BIN)/sfumato demo
 
-test: lint docs
+test: lint docs javascript
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 test-slow: $(READY)
@@ -23,6 +23,14 @@ lint: $(READY)
 
 docs: $(READY)
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+
+# Needs Node 20 or newer; where there is none the client is left out, unless nothing may be.
+javascript: $(READY)
+	@if node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)' 2>/dev/null; then \
+	  cd clients/javascript && npm install --silent && npm test --silent && cd ../.. && \
+	  $(BIN)/sfumato conformance -- node clients/javascript/conformance.js; \
+	elif [ -n "$$SFUMATO_REQUIRE_ALL" ]; then echo "Node 20 or newer is missing."; exit 1; \
+	else echo "Node 20 or newer is missing: the JavaScript client is not tested."; fi
 
 format: $(READY)
 	$(BIN)/ruff format .
