@@ -27,7 +27,7 @@ docs: $(READY)
 # Needs Node 20 or newer; where there is none the client is left out, unless nothing may be.
 javascript: $(READY)
 	@if node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)' 2>/dev/null; then \
-	  cd clients/javascript && npm install --silent && npm test --silent && cd ../.. && \
+	  (cd tests/browser && npm install --silent) && (cd clients/javascript && npm install --silent && npm test --silent) && \
 	  $(BIN)/sfumato conformance -- node clients/javascript/conformance.js; \
 	elif [ -n "$$SFUMATO_REQUIRE_ALL" ]; then echo "Node 20 or newer is missing."; exit 1; \
 	else echo "Node 20 or newer is missing: the JavaScript client is not tested."; fi

@@ -23,7 +23,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     # The name is known before there is a file of that name: whenever an interrupt comes, it can be taken away.
     temporary = target.parent / f".{target.name}.{uuid4().hex}"
     try:
-        with open(temporary, "xb", opener=_for_the_owner) as file:  # noqa: PTH123 - a path has no opener
+        with open(temporary, "xb", opener=_for_the_owner) as file:  # a path has no opener
             yield file
             file.flush()
             os.fsync(file.fileno())

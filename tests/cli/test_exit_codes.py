@@ -19,6 +19,7 @@ COMMANDS = (
     "design",
     "plan",
     "verify",
+    "label",
     "privatize",
     "estimate",
     "simulate",

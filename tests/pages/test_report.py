@@ -299,7 +299,7 @@ def test_a_map_has_its_cells_in_place_and_leaves_other_out():
     assert cells.shape == (2, 3)
     assert np.isnan(cells[0, 1])
     assert cells[1, 0] == pytest.approx(math.log10(0.3))
-    assert figure.data[0].text[1][0] == "1,10<br>30 %"
+    assert (figure.layout.meta["rows"][1], figure.layout.meta["columns"][0]) == ("1", "10")
     assert figure.layout.yaxis.scaleanchor == "x"
 
 

@@ -10,6 +10,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.concurrency import run_in_threadpool
 
 from sfumato.aggregator.catalogue import Catalogue, Served
+from sfumato.aggregator.estimates import Estimates
 from sfumato.aggregator.limits import ClientLimits
 from sfumato.aggregator.metrics import Metrics
 from sfumato.aggregator.problems import Problem
@@ -43,6 +44,7 @@ class Aggregator:
         self.metrics = Metrics(lambda: self.writer.waiting)
         self.writer = Writer(store, observe=self.metrics.committed)
         self.catalogue = Catalogue(store)
+        self.estimates = Estimates(store)
         self.limits = ClientLimits(settings.requests_per_minute)
         self.token = Token(store)
 

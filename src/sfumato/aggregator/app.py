@@ -11,10 +11,12 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sfumato.aggregator.aggregator import Aggregator, Settings
 from sfumato.aggregator.health import health
 from sfumato.aggregator.operations import operations
+from sfumato.aggregator.pages import pages
 from sfumato.aggregator.problems import Problem, ProblemDocument, problem_of, problem_response
 from sfumato.aggregator.public import public
 from sfumato.aggregator.results import results
@@ -45,13 +47,21 @@ def create_app(store: Store, settings: Settings | None = None) -> FastAPI:
         openapi_url="/v1/openapi.json",
         docs_url=None,  # they would load scripts from elsewhere
         redoc_url=None,
+        redirect_slashes=False,  # a report must not be sent on to wherever the Host header says
     )
     app.router.routes.append(uploads(aggregator))
-    for routes in (public, results, operations, health):
+    for routes in (public, results, operations, health, pages):
         app.include_router(routes(aggregator))
-    # Reports come from pages of any origin, without cookies: there is nothing here that a cookie would open.
-    app.add_middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["*"], allow_headers=["*"], max_age=86400)
     _speak_in_problems(app, aggregator)
+    # Reports come from pages of any origin, without cookies: there is nothing here that a cookie would open.
+    app.add_middleware(
+        CORSMiddleware,
+        allow_origins=["*"],
+        allow_methods=["*"],
+        allow_headers=["*"],
+        expose_headers=["ETag", "Retry-After"],
+        max_age=86400,
+    )
     app.openapi = _described(app)  # type: ignore[method-assign]
     return app
 
@@ -84,10 +94,36 @@ def _speak_in_problems(app: FastAPI, aggregator: Aggregator) -> None:
             return refused(Problem("not-found", "See /v1/openapi.json for the addresses."))
         return refused(Problem("invalid-request", "See /v1/openapi.json."))
 
-    @app.exception_handler(Exception)
-    async def unexpected(_: Request, error: Exception) -> Response:
-        _log.error("a request failed with %s", type(error).__name__)  # its text could hold a part of a body
-        return refused(Problem("internal-error", "It was logged. Nothing changed."))
+    app.add_middleware(_LastResort, refused=refused)
+
+
+class _LastResort:
+    """Answers what nobody foresaw.
+
+    The framework's own handler would answer too, and then hand the exception on to the server's log, whose traceback
+    could hold a part of a body.
+    """
+
+    def __init__(self, app: ASGIApp, refused: Callable[[Problem], Response]) -> None:
+        self._app, self._refused = app, refused
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def noted(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noted)
+        except Exception as error:
+            if scope["type"] != "http":  # the application could not start or stop: that is for the operator to read
+                raise
+            _log.error("a request failed with %s", type(error).__name__)
+            if not begun:
+                problem = Problem("internal-error", "It was logged. The same request may be sent again.")
+                await self._refused(problem)(scope, receive, send)
 
 
 def _described(app: FastAPI) -> Callable[[], dict[str, Any]]:

@@ -70,17 +70,34 @@ class SqliteBackend:
             raise InvalidTable(
                 "the store must be a file, such as sqlite:///reports.db: reports in memory would be lost."
             )
-        self._folder, self._reserve, self._wait = Path(address.database).resolve().parent, reserve, wait
-        if not self._folder.is_dir():
-            raise InvalidTable(f"there is no folder {self._folder} for the store. Make it first.")
+        self._file, self._reserve = Path(address.database).resolve(), reserve
+        self._opened: tuple[int, int] | None = None
+        if not self._file.parent.is_dir():
+            raise InvalidTable(f"there is no folder {self._file.parent} for the store. Make it first.")
         self.engine = create_engine(address, connect_args={"check_same_thread": False, "timeout": wait})
-        event.listen(self.engine, "connect", _prepare_sqlite)
+        event.listen(self.engine, "connect", self._prepare)
         event.listen(self.engine, "begin", _begin_sqlite)
 
     def demand_room(self) -> None:
-        """Writing to a disk that is about to be full would end in half a write-ahead log."""
-        if shutil.disk_usage(self._folder).free < self._reserve:
+        """Writing to a disk that is about to be full would end in half a write-ahead log.
+
+        And writing to a file that was deleted or replaced would go well, and be lost with the last connection.
+        """
+        try:
+            free = shutil.disk_usage(self._file.parent).free
+            same = self._opened is None or self._opened == _identity(self._file)
+        except OSError:
+            raise _moved() from None
+        if not same:
+            raise _moved()
+        if free < self._reserve:
             raise StoreFull(f"the disk of the store has less than {self._reserve // 2**20} MiB left. Make room.")
+
+    def _prepare(self, connection: sqlite3.Connection, _: object) -> None:
+        connection.isolation_level = None  # transactions are begun by _begin_sqlite, not guessed at by the driver
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "wal_autocheckpoint = 4000"):
+            connection.execute(f"PRAGMA {pragma}").close()
+        self._opened = self._opened or _identity(self._file)
 
     def lock_for_migration(self, connection: Connection) -> None:
         """A transaction that is going to write holds the only lock there is."""
@@ -106,10 +123,14 @@ class SqliteBackend:
         return StoreUnavailable(f"the store {words.get(code, 'refuses to work')}. Nothing changed; try again later.")
 
 
-def _prepare_sqlite(connection: sqlite3.Connection, _: object) -> None:
-    connection.isolation_level = None  # transactions are begun by _begin_sqlite, not guessed at by the driver
-    for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "wal_autocheckpoint = 4000"):
-        connection.execute(f"PRAGMA {pragma}").close()
+def _identity(file: Path) -> tuple[int, int]:
+    """Which file it is, whatever it is called."""
+    status = file.stat()
+    return status.st_dev, status.st_ino
+
+
+def _moved() -> StoreUnavailable:
+    return StoreUnavailable("the file of the store was moved, replaced or deleted. Put it back, or start again.")
 
 
 def _begin_sqlite(connection: Connection) -> None:
@@ -147,9 +168,12 @@ class PostgresBackend:
         return query.with_for_update()
 
     def problem_of(self, error: DBAPIError) -> StoreUnavailable:
-        """Full (SQLSTATE 53100), or out of reach."""
+        """Full (SQLSTATE 53100), locked (55P03), out of reach, or something else."""
         state = getattr(error.orig, "sqlstate", None) or ""
         if state in ("53100", "53200"):
             return StoreFull("the database server has no room left. Make room there.")
-        words = "is out of reach" if isinstance(error, OperationalError) else "refuses to work"
-        return StoreUnavailable(f"the database server {words}. Nothing changed; try again later.")
+        if state == "55P03":
+            return StoreUnavailable("the store is locked by another program. Nothing changed; try again later.")
+        if isinstance(error, OperationalError):  # perhaps in the very moment of a commit
+            return StoreUnavailable("the database server is out of reach. Try again later: nothing counts twice.")
+        return StoreUnavailable("the database server refuses to work. Nothing changed; try again later.")

@@ -22,7 +22,7 @@ async def body_of(request: Request, *, most: int, seconds: float) -> bytes:
     if encoding not in ("identity", "gzip"):
         raise Problem("unknown-media-type", "Content-Encoding must be gzip or left out.", headers=_LAST)
     declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared[:20]) > most:
+    if declared.isdecimal() and int(declared[:20]) > most:
         raise _too_large(most)
     try:
         async with asyncio.timeout(seconds):

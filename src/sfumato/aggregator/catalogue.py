@@ -1,6 +1,7 @@
 """The surveys that an aggregator serves: what the store holds, rebuilt once and remembered."""
 
 import hashlib
+import re
 import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,6 +10,8 @@ from sfumato.aggregator.store import Store
 from sfumato.survey import Survey
 
 __all__ = ["Catalogue", "Served"]
+
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ class Catalogue:
 
     def find(self, fingerprint: str) -> Served | None:
         """A survey, from the store if need be."""
+        if not _FINGERPRINT.fullmatch(fingerprint):  # there are texts that a database chokes on
+            return None
         with self._loading:
             if fingerprint not in self._served:
                 resolved = self._store.resolved(fingerprint)

@@ -5,10 +5,11 @@ Nothing is written down, and nobody can tell later who sent.
 """
 
 import hashlib
-import os
 from collections import OrderedDict
 from collections.abc import Callable
 from time import monotonic
+
+from sfumato.randomness.words import fresh_key
 
 __all__ = ["ClientLimits"]
 
@@ -47,5 +48,5 @@ class ClientLimits:
 
     def _new_key(self) -> None:
         """Forget everybody."""
-        self._key, self._key_made = os.urandom(32), self._clock()
+        self._key, self._key_made = fresh_key(), self._clock()
         self._buckets.clear()

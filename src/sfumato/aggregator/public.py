@@ -55,8 +55,13 @@ def public(aggregator: Aggregator) -> APIRouter:
         aggregator.admit(request)
         served = await aggregator.served(fingerprint)
         headers = {"ETag": served.etag, "Cache-Control": "max-age=300"}
-        if request.headers.get("if-none-match") == served.etag:
+        if _names(request.headers.get("if-none-match", ""), served.etag):
             return Response(status_code=304, headers=headers)
         return Response(served.resolved, headers=headers, media_type=JSON)
 
     return router
+
+
+def _names(held: str, etag: str) -> bool:
+    """Whether a client holds this version already; proxies that compress mark what they pass on as weak."""
+    return etag in (one.strip().removeprefix("W/") for one in held.split(","))

@@ -1,7 +1,7 @@
 """Results: for whoever holds the token, from the survey's minimum number of reports on."""
 
-import asyncio
-from collections import OrderedDict
+import contextlib
+import re
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query
@@ -9,15 +9,13 @@ from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
 from sfumato.aggregator.aggregator import Aggregator, Fingerprint
-from sfumato.aggregator.catalogue import Served
 from sfumato.aggregator.problems import problem_responses
 from sfumato.aggregator.store import State
 from sfumato.domains import Domain, Label
 from sfumato.errors import InvalidContext
-from sfumato.estimation import Estimate
 from sfumato.survey.results import results_of
 
-__all__ = ["results"]
+__all__ = ["DecoderName", "results"]
 
 _PROBLEMS = (
     "invalid-request",
@@ -27,7 +25,7 @@ _PROBLEMS = (
     "invalid-question",
     "store-unavailable",
 )
-_REMEMBERED = 8
+_DIGITS = re.compile(r"-?[0-9]{1,18}\Z")
 
 DecoderName = Literal["auto", "projection", "likelihood", "empirical-bayes", "spatial-bayes", "unbiased"]
 Level = Annotated[float, Query(gt=0, lt=1, description="The probability that an interval covers the truth.")]
@@ -75,30 +73,9 @@ class TopBody(BaseModel):
     level: float
 
 
-class _Estimates:
-    """Estimates are worked out once per number of reports, one at a time: uploads must not starve."""
-
-    def __init__(self, aggregator: Aggregator) -> None:
-        self._aggregator = aggregator
-        self._held: OrderedDict[tuple[str, int, str], Estimate] = OrderedDict()
-        self._one_at_a_time = asyncio.Lock()
-
-    async def of(self, served: Served, decoder: str) -> Estimate:
-        fingerprint = served.survey.fingerprint
-        async with self._one_at_a_time:
-            tally = await run_in_threadpool(self._aggregator.store.tally, fingerprint, served.outputs)
-            key = (fingerprint, tally.reports, decoder)
-            if key not in self._held:
-                self._held[key] = await run_in_threadpool(served.survey.estimate, tally, decoder=decoder)
-                if len(self._held) > _REMEMBERED:
-                    self._held.popitem(last=False)
-            return self._held[key]
-
-
 def results(aggregator: Aggregator) -> APIRouter:
     """What analysts ask for."""
     router = APIRouter(tags=["analysts"], dependencies=[Depends(aggregator.demand_token)])
-    estimates = _Estimates(aggregator)
     described = problem_responses(*_PROBLEMS)
 
     @router.get("/v1/surveys/{fingerprint}/status", responses=described)
@@ -122,7 +99,7 @@ def results(aggregator: Aggregator) -> APIRouter:
     ) -> dict[str, Any]:
         """The distribution: for each symbol its decoded frequency, the unbiased one, and an interval."""
         served = await aggregator.served(fingerprint)
-        found = await estimates.of(served, decoder)
+        found = await aggregator.estimates.of(served, decoder)
         return await run_in_threadpool(results_of, served.survey, found, level)
 
     @router.get("/v1/surveys/{fingerprint}/total", responses=described)
@@ -134,7 +111,7 @@ def results(aggregator: Aggregator) -> APIRouter:
         """The share of some labels together, with an interval that knows their covariances."""
         served = await aggregator.served(fingerprint)
         labels = [_label(served.survey.context.domain, text) for text in label]
-        found = await estimates.of(served, "unbiased")
+        found = await aggregator.estimates.of(served, "unbiased")
         total = await run_in_threadpool(found.total, labels, level)
         ends = {"estimate": total.estimate, "low": total.low, "high": total.high, "level": level}
         return TotalBody(survey=fingerprint, reports=found.reports, labels=labels, **ends)
@@ -145,7 +122,7 @@ def results(aggregator: Aggregator) -> APIRouter:
     ) -> TopBody:
         """Which labels are certainly, and which possibly, among the most frequent."""
         served = await aggregator.served(fingerprint)
-        found = await estimates.of(served, "unbiased")
+        found = await aggregator.estimates.of(served, "unbiased")
         top = await run_in_threadpool(found.top, size, level)
         sets = {"certainly": list(top.certainly), "possibly": list(top.possibly)}
         return TopBody(survey=fingerprint, reports=found.reports, size=size, level=level, **sets)
@@ -155,8 +132,9 @@ def results(aggregator: Aggregator) -> APIRouter:
 
 def _label(domain: Domain, text: str) -> Label:
     """A label as an address writes it: text, or a number in digits."""
-    if domain.find(text) >= 0 and text != domain.other:
-        return text
-    if text.lstrip("-").isdigit() and len(text) < 20 and domain.find(int(text)) >= 0:
-        return int(text)
+    readings: list[Label] = [text, int(text)] if _DIGITS.match(text) else [text]
+    for label in readings:
+        with contextlib.suppress(InvalidContext):
+            domain.label_symbols([label], "label")
+            return label
     raise InvalidContext("label must be a label of the survey's domain; look at the survey for them.")

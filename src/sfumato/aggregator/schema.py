@@ -1,7 +1,6 @@
 """The tables of the store, and how an older store becomes a newer one.
 
-What is in them: which surveys there are, which batches were counted (their identifiers, never their reports), the
-counts, how many reports came in which hour, and which tallies went out and came in. No address, no user agent, no time
+What is in them: which surveys there are, which batches were counted (identifiers and checksums, not reports), the counts, how many reports came in which hour, and which tallies went out and came in. No address, no user agent, no time
 finer than the hour.
 """
 
@@ -50,6 +49,7 @@ counts = Table(
     _tables,
     _survey(),
     Column("part", Integer, primary_key=True),
+    Column("day", Text, primary_key=True),  # 2026-11-15, in UTC; empty for tallies that were brought
     Column("page", Integer, primary_key=True),
     Column("cells", LargeBinary, nullable=False),
 )

@@ -8,7 +8,7 @@ what was acknowledged survives whatever happens next. Reports themselves are not
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from enum import Enum
 from typing import Any, Literal
 
@@ -30,6 +30,7 @@ __all__ = ["Outcome", "State", "Status", "Store"]
 
 _LARGEST_TOTAL = 2**62
 _VERSION = "version"
+_NO_DAY = ""
 
 
 State = Literal["open", "closed", "ended"]
@@ -62,7 +63,11 @@ class Store:
 
     def __init__(self, backend: Backend, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._backend, self._now = backend, now
-        self._migrate()
+        try:
+            self._migrate()
+        except BaseException:
+            self.close()  # nobody else holds this store
+            raise
 
     @classmethod
     def at(cls, url: str) -> "Store":
@@ -248,33 +253,33 @@ class Store:
                 insert(batches), [{"survey": row.number, "id": batch.id, "digest": batch.digest} for batch in fresh]
             )
             reports = np.concatenate([batch.reports for batch in fresh])
-            self._add(connection, row, folded(reports), reports.size, len(fresh))
+            self._add(connection, row, folded(reports), reports.size, day=self._today)
+            self._note_hour(connection, row.number, reports.size, len(fresh))
         return outcomes
 
     def _add(
-        self, connection: Connection, row: Row[Any], pages: Mapping[int, NDArray[np.int64]], reports: int, of: int
+        self, connection: Connection, row: Row[Any], pages: Mapping[int, NDArray[np.int64]], reports: int, *, day: str
     ) -> None:
-        """Add pages of counts to the part that is open."""
-        total = connection.scalar(
-            update(surveys)
-            .where(surveys.c.number == row.number)
-            .values(reports=surveys.c.reports + reports)
-            .returning(surveys.c.reports)
-        )
-        if total is None or total > _LARGEST_TOTAL:
+        """Add pages of counts to the part that is open, under the day that they belong to."""
+        total = row.reports + reports  # the row is locked, so this is still what it says
+        if total > _LARGEST_TOTAL:
             raise InvalidTally("counts must add up to at most 2^62; this would be more.")
-        here = (counts.c.survey == row.number) & (counts.c.part == row.part)
+        connection.execute(update(surveys).where(surveys.c.number == row.number).values(reports=total))
+        here = (counts.c.survey == row.number) & (counts.c.part == row.part) & (counts.c.day == day)
         query = select(counts.c.page, counts.c.cells).where(here, counts.c.page.in_(list(pages)))
         held = {page: cells_of(cells) for page, cells in connection.execute(query).all()}
         changed = [{"at": page, "to": page_bytes(pages[page] + cells)} for page, cells in held.items()]
         if changed:
             there = counts.c.page == bindparam("at")
             connection.execute(update(counts).where(here, there).values(cells=bindparam("to")), changed)
-        place = {"survey": row.number, "part": row.part}
+        place = {"survey": row.number, "part": row.part, "day": day}
         added = [{**place, "page": page, "cells": page_bytes(pages[page])} for page in pages if page not in held]
         if added:
             connection.execute(insert(counts), added)
-        self._note_hour(connection, row.number, reports, of)
+
+    @property
+    def _today(self) -> str:
+        return self._now().astimezone(UTC).date().isoformat()
 
     def _note_hour(self, connection: Connection, number: int, reports: int, of: int) -> None:
         hour = self._now().astimezone(UTC).strftime("%Y-%m-%dT%H")
@@ -288,7 +293,15 @@ class Store:
         with self._reading() as connection:
             row = self._demand(connection, fingerprint, lock=False)
             pages = connection.execute(select(counts.c.page, counts.c.cells).where(counts.c.survey == row.number))
-            return Tally(dense(pages.tuples(), outputs), fingerprint)
+            return Tally(dense(((page, cells) for page, cells in pages), outputs), fingerprint)
+
+    def tally_of_days(self, fingerprint: str, outputs: int, first: date, last: date) -> Tally:
+        """What was counted from uploads on some days (UTC), both ends included; tallies that were brought have none."""
+        with self._reading() as connection:
+            row = self._demand(connection, fingerprint, lock=False)
+            days = (counts.c.day >= first.isoformat()) & (counts.c.day <= last.isoformat())
+            pages = connection.execute(select(counts.c.page, counts.c.cells).where(counts.c.survey == row.number, days))
+            return Tally(dense(((page, cells) for page, cells in pages), outputs), fingerprint)
 
     # --- tallies that go out and come in ------------------------------------------------------------
 
@@ -323,7 +336,8 @@ class Store:
         self, connection: Connection, number: int, part: int, fingerprint: str, id_: bytes, outputs: int
     ) -> SentTally:
         query = select(counts.c.page, counts.c.cells).where(counts.c.survey == number, counts.c.part == part)
-        tally = Tally(dense(connection.execute(query).tuples(), outputs), fingerprint)
+        pages = connection.execute(query)
+        tally = Tally(dense(((page, cells) for page, cells in pages), outputs), fingerprint)
         brought = select(imports.c.id, imports.c.covers).where(imports.c.survey == number, imports.c.part == part)
         covers = [i for row_id, inside in connection.execute(brought).all() for i in (bytes(row_id), *_ids(inside))]
         return SentTally(id_, tally, tuple(sorted(covers)))
@@ -346,7 +360,7 @@ class Store:
             fields = {"survey": row.number, "id": sent.id, "digest": sent.digest, "part": row.part, "reports": reports}
             covers = "".join(id_.hex() for id_ in sent.covers)
             connection.execute(insert(imports).values(**fields, covers=covers))
-            self._add(connection, row, pages_of(sent.tally.counts), reports, 1)
+            self._add(connection, row, pages_of(sent.tally.counts), reports, day=_NO_DAY)
             return Outcome.COUNTED
 
     def _counted_here(self, connection: Connection, number: int) -> set[bytes]:

@@ -1,12 +1,13 @@
 """The analysts' token: made once, shown once, kept as a hash."""
 
+import base64
 import hashlib
 import hmac
-import secrets
 from collections.abc import Callable
 from time import monotonic
 
 from sfumato.aggregator.store import Store
+from sfumato.randomness.words import fresh_key
 
 __all__ = ["Token"]
 
@@ -28,7 +29,7 @@ class Token:
 
     def make(self) -> str:
         """A new token, which from now on is the only one."""
-        token = secrets.token_urlsafe(32)
+        token = base64.urlsafe_b64encode(fresh_key()).decode("ascii").rstrip("=")
         self._store.set_fact(_FACT, _hash(token))
         self._look()
         return token

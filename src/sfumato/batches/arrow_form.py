@@ -41,8 +41,8 @@ def batch_of_arrow(body: bytes) -> Batch:
         return _read(body)
     except InvalidBatch:
         raise
-    except (pa.ArrowException, OSError, ValueError, TypeError, struct.error, UnicodeError, OverflowError):
-        # Arrow's own messages may quote what they could not read.
+    except (pa.ArrowException, OSError, ValueError, TypeError, struct.error, OverflowError, StopIteration):
+        # Arrow's own messages may quote what they could not read. (It stops where there is not even a schema.)
         raise InvalidBatch("the body must be an Arrow IPC stream with one column of reports.") from None
 
 
@@ -53,7 +53,11 @@ def _read(body: bytes) -> Batch:
         raise InvalidBatch("the Arrow stream is cut off: it does not end with its end mark.")
     source = pa.BufferReader(body)
     messages = pa.ipc.MessageReader.open_stream(source)
-    schema = pa.ipc.read_schema(messages.read_next_message())
+    first = messages.read_next_message()
+    if first.type != "schema":
+        raise InvalidBatch("the Arrow stream must begin with its schema.")
+    _demand_little_endian(first)
+    schema = pa.ipc.read_schema(first)
     metadata = _checked_metadata(schema)
     columns, left = [], LARGEST_BATCH
     while source.tell() < len(body):
@@ -107,17 +111,31 @@ def _rows(message: Any) -> int:  # noqa: ANN401
     """
     if message.type != "record batch":
         raise InvalidBatch("the Arrow stream must hold record batches alone.")
-    raw = message.metadata.to_pybytes()
-    (root,) = struct.unpack_from("<I", raw, 0)
-    header = _field(raw, root, 2)
-    (away,) = struct.unpack_from("<I", raw, header)
-    if _field(raw, header + away, 3):
+    raw, table = _header(message)
+    if _field(raw, table, 3):
         raise InvalidBatch("the Arrow stream must not be compressed; use Content-Encoding: gzip if it must be small.")
-    length = _field(raw, header + away, 0)
+    length = _field(raw, table, 0)
     rows: int = struct.unpack_from("<q", raw, length)[0] if length else 0
     if rows < 0:
         raise InvalidBatch("the Arrow stream gives a negative number of rows.")
     return rows
+
+
+def _demand_little_endian(message: Any) -> None:  # noqa: ANN401
+    """Refuse numbers in the other order of bytes (Schema.endianness): read message by message, nobody turns them."""
+    raw, table = _header(message)
+    endianness = _field(raw, table, 0)
+    if endianness and struct.unpack_from("<h", raw, endianness)[0]:
+        raise InvalidBatch("the Arrow stream must be little-endian.")
+
+
+def _header(message: Any) -> tuple[bytes, int]:  # noqa: ANN401
+    """The bytes of a message's FlatBuffers, and where the table of its header stands in them."""
+    raw = message.metadata.to_pybytes()
+    (root,) = struct.unpack_from("<I", raw, 0)
+    header = _field(raw, root, 2)
+    (away,) = struct.unpack_from("<I", raw, header)
+    return raw, header + away
 
 
 def _field(raw: bytes, table: int, number: int) -> int:

@@ -10,7 +10,21 @@ import sys
 import typer
 from typer.core import TyperGroup
 
-from sfumato.cli import conformance, demo, design, estimate, init, paper, plan, privatize, send, serve, simulate, verify
+from sfumato.cli import (
+    conformance,
+    demo,
+    design,
+    estimate,
+    init,
+    label,
+    paper,
+    plan,
+    privatize,
+    send,
+    serve,
+    simulate,
+    verify,
+)
 from sfumato.errors import PrivacyViolation, SfumatoError
 
 __all__ = ["app", "run"]
@@ -54,6 +68,7 @@ app.command(name="init")(init.init)
 app.command(name="design")(design.design)
 app.command(name="plan")(plan.plan)
 app.command(name="verify")(verify.verify)
+app.command(name="label")(label.label)
 app.command(name="privatize")(privatize.privatize)
 app.command(name="estimate")(estimate.estimate)
 app.command(name="simulate")(simulate.simulate)

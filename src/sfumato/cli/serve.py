@@ -1,5 +1,6 @@
 """`sfumato serve`: the aggregator, left running."""
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -52,23 +53,21 @@ def serve(
         raise MissingExtra(f"the aggregator needs {problem.name}: pip install 'sfumato[server]'") from None
     from sfumato.aggregator.run import listening, make_threads_share, started
 
-    socket = listening(host, port)  # first: a token is not shown by an aggregator that cannot start
-    opened = Store.at(store)
-    _register(opened, surveys or [])
-    _show_token(opened, new_token=new_token)
-    app = create_app(opened, Settings(requests_per_minute=requests_per_minute))
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,  # addresses of people who answered are nobody's business
-        server_header=False,
-        proxy_headers=proxy is not None,
-        forwarded_allow_ips=proxy,
-        timeout_graceful_shutdown=10,
-    )
-    make_threads_share()
-    started(config, socket, lambda address: typer.echo(f"Sfumato listens on {address}", err=True))
-    opened.close()
+    # The address first: a token is not shown by an aggregator that cannot start.
+    with listening(host, port) as socket, closing(Store.at(store)) as opened:
+        _register(opened, surveys or [])
+        _show_token(opened, new_token=new_token)
+        config = uvicorn.Config(
+            create_app(opened, Settings(requests_per_minute=requests_per_minute)),
+            log_level="warning",
+            access_log=False,  # addresses of people who answered are nobody's business
+            server_header=False,
+            proxy_headers=proxy is not None,
+            forwarded_allow_ips=proxy,
+            timeout_graceful_shutdown=10,
+        )
+        make_threads_share()
+        started(config, socket, lambda address: typer.echo(f"Sfumato listens on {address}", err=True))
 
 
 def _register(store: "Store", paths: list[str]) -> None:

@@ -101,7 +101,8 @@ class Client:
         """Answer with a value; for a grid, and if one likes for H3 cells, a pair (latitude, longitude).
 
         A receipt if the aggregator has counted it; else it waits. Raises ``UnknownValue`` for a value outside the
-        domain, after the charge: give the domain an ``other`` label if people may have such values.
+        domain, after the charge: give the domain an ``other`` label if people may have such values. What an aggregator
+        refuses for good (``WrongSurvey`` from one that has closed the survey) is raised too, and the report is kept.
         """
         with self._home.locked():
             secret = self._charged()

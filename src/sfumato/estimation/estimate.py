@@ -74,14 +74,14 @@ class Estimate:
         is that of their count. Beside 0 it is that of Feldman and Cousins (``boundary.py``): it lies in [0, 1] and
         has a width even where the estimate is below 0.
         """
-        return self._share_bounds(tail_of(level))
+        return self._all_bounds(tail_of(level))
 
     def simultaneous_interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Wider intervals, which with probability at least ``level`` cover the frequencies of all symbols at once.
 
         Each of the k intervals is at ``1 − (1 − level)/k`` (Bonferroni).
         """
-        return self._share_bounds(tail_of(level, len(self.labels)))
+        return self._all_bounds(tail_of(level, len(self.labels)))
 
     def total(self, labels: Iterable[Label] | Label, level: float = 0.95) -> Total:
         """The share of several labels together (a region, a category), with its own interval.
@@ -128,6 +128,18 @@ class Estimate:
             raise InvalidContext(f"size must be a whole number of at least 1; found {size!r}.")
         low, high = self.simultaneous_interval(level)
         return top_of(self.labels, self.unbiased, low, high, size, level)
+
+    def _all_bounds(self, tail: float) -> tuple[Floats, Floats]:
+        """Bounds of all symbols, worked out once: pages ask for them again and again."""
+        if tail not in self._known_bounds:
+            low, high = self._share_bounds(tail)
+            low.flags.writeable = high.flags.writeable = False
+            self._known_bounds[tail] = low, high
+        return self._known_bounds[tail]
+
+    @cached_property
+    def _known_bounds(self) -> dict[float, tuple[Floats, Floats]]:
+        return {}
 
     def _share_bounds(self, tail: float, symbols: Chosen = slice(None)) -> tuple[Floats, Floats]:
         chosen = self.unbiased[symbols]

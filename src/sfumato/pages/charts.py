@@ -1,6 +1,8 @@
 """The figures, in one quiet style: what is promised, and what was learned. Needs the ``charts`` extra."""
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -34,12 +36,21 @@ from sfumato.pages.style import (
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure  # type: ignore[import-untyped]
 
-__all__ = ["LARGEST_HEATMAP", "decoded_bars", "grid_map", "privacy_heatmap", "save_png", "unbiased_whiskers"]
+__all__ = [
+    "LARGEST_HEATMAP",
+    "decoded_bars",
+    "grid_map",
+    "privacy_heatmap",
+    "reports_over_time",
+    "save_png",
+    "unbiased_whiskers",
+]
 
 LARGEST_HEATMAP = 30
 """A picture of E is drawn up to this many symbols; a number stands in each square up to twelve."""
 
 _WRITTEN = 12
+_MOST_HOURS = 24 * 8
 
 
 def decoded_bars(estimate: Estimate) -> "Figure":
@@ -111,6 +122,30 @@ def _readings_told(estimate: Estimate, shown: NDArray[np.intp]) -> list[str]:
     ]
 
 
+def reports_over_time(hours: Sequence[tuple[str, int]]) -> "Figure":
+    """How many reports came in each hour, or each day where there are many hours: ``2026-11-15T17``, in UTC."""
+    go = _plotly()
+    of_day = Counter[str]()
+    for hour, reports in hours:
+        of_day[hour[:10]] += reports
+    shown = [(f"{hour}:00", reports) for hour, reports in hours] if len(hours) <= _MOST_HOURS else list(of_day.items())
+    unit = 3_600_000 if len(hours) <= _MOST_HOURS else 24 * 3_600_000  # in milliseconds, as the axis counts
+    figure = go.Figure(layout=_layout())
+    figure.add_bar(
+        x=[time for time, _ in shown],
+        y=[reports for _, reports in shown],
+        width=0.8 * unit,
+        offset=0,
+        marker_color=BAR,
+        hovertemplate="%{x}<br>%{y:,} reports<extra></extra>",
+    )
+    figure.update_xaxes(type="date", showgrid=False, nticks=8, tickangle=0)
+    figure.update_yaxes(rangemode="tozero", tickformat="~s", nticks=5, automargin=True)
+    meta = {"narrow": {"xaxis": {"nticks": 3}}}
+    figure.update_layout(height=230, margin={"t": 10, "b": 46}, showlegend=False, meta=meta)
+    return figure
+
+
 def grid_map(grid: GridDomain, frequencies: Floats) -> "Figure":
     """The cells of a grid, coloured by the logarithm of their frequency; empty where it is nought.
 
@@ -120,16 +155,13 @@ def grid_map(grid: GridDomain, frequencies: Floats) -> "Figure":
     go = _plotly()
     shares, rows, columns, step = cells_to_draw(grid, frequencies)
     z, bottom, top = logarithms(shares)
-    texts = [[f"{row},{column}" for column in columns] for row in rows]
-    told = [[f"{t}<br>{100 * s:.3g} %" for t, s in zip(*pair, strict=True)] for pair in zip(texts, shares, strict=True)]
     decades = decades_of(bottom, top)
     figure = go.Figure(layout=_layout())
     figure.add_heatmap(
         z=z.astype(np.float32),
         x=_list(np.array(columns, dtype=np.float64) + step / 2),
         y=_list(np.array(rows, dtype=np.float64) + step / 2),
-        text=told,
-        hovertemplate="%{text}<extra></extra>",
+        hovertemplate="%{text}<extra></extra>",  # the page writes the texts: there are as many as cells
         colorscale=_scale(MAPPED, 0, 0.4, 0.75, 1),
         zmin=bottom,
         zmax=top,

@@ -2,6 +2,8 @@
 
 import base64
 import json
+import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +17,7 @@ from sfumato.survey import Survey
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure  # type: ignore[import-untyped]
 
-__all__ = ["estimate_figures", "plotly_source", "promise_figures", "written"]
+__all__ = ["estimate_figures", "plotly_source", "plotly_style_ids", "promise_figures", "written"]
 
 
 def promise_figures(survey: Survey) -> "dict[str, Figure]":
@@ -37,7 +39,7 @@ def written(figures: "dict[str, Figure]") -> dict[str, object]:
     for name, figure in figures.items():
         if name == "map":
             cells = np.asarray(figure.data[0].z, dtype="<f4")
-            figure.update_traces(z=None, text=None)
+            figure.update_traces(z=None)
             figure.update_layout(meta={**figure.layout.meta, "packed": base64.b64encode(cells.tobytes()).decode()})
         plain[name] = json.loads(figure.to_json())
     return plain
@@ -50,3 +52,10 @@ def plotly_source() -> str:
     except ImportError:
         raise MissingExtra("charts need plotly: pip install 'sfumato[charts]'") from None
     return str(get_plotlyjs())
+
+
+@cache
+def plotly_style_ids() -> tuple[str, ...]:
+    """Names of the style elements that the drawing library writes when it is loaded, unless they are there already."""
+    made = r'getElementById\("([0-9a-f]{64})"\)\)\{var \w+=document\.createElement\("style"\)'
+    return tuple(re.findall(made, plotly_source()))

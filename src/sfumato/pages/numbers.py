@@ -4,6 +4,7 @@ import math
 
 __all__ = ["count_text", "epsilon_text", "factor_text", "percent_text"]
 
+_LARGEST_EXPONENT = 600.0
 _HAIR = 1e-9  # what floating point may add to a number that is round
 
 
@@ -33,7 +34,11 @@ def factor_text(epsilon: float) -> str:
 
     >>> factor_text(1.0), factor_text(0.001), factor_text(0.0), factor_text(40.0)
     ('2.72', '1.0011', '1', '2.36 × 10^17')
+    >>> factor_text(1000.0)  # more than a float can hold
+    '10^435'
     """
+    if epsilon > _LARGEST_EXPONENT:
+        return f"10^{math.ceil(epsilon / math.log(10))}"
     factor = math.exp(epsilon)
     if factor == 1:
         return "1"

@@ -17,7 +17,7 @@ from sfumato.pages.sections import (
     fakes_section,
     map_section,
     promise_section,
-    summary_section,
+    summary,
     table_section,
 )
 from sfumato.pages.style import DARK
@@ -42,8 +42,9 @@ def report_page(survey: Survey, estimate: Estimate, certificate: Certificate, *,
     heading = title or survey.title
     figures = promise_figures(survey) | estimate_figures(survey, estimate)
     parts = (
-        summary_section(survey, estimate, heading),
-        "<main>",
+        f'<header><p class="kicker">Sfumato report</p><h1 dir="auto">{escape(heading)}</h1>',
+        summary(survey, estimate),
+        "</header><main>",
         promise_section(survey),
         estimate_section(survey, estimate),
         map_section(survey, estimate) if "map" in figures else "",

@@ -22,7 +22,7 @@ __all__ = [
     "fakes_section",
     "map_section",
     "promise_section",
-    "summary_section",
+    "summary",
     "table_section",
 ]
 
@@ -33,8 +33,8 @@ _PAPER = (
 )
 
 
-def summary_section(survey: Survey, estimate: Estimate, heading: str) -> str:
-    """The head of the page: the most frequent answer in one sentence, and what to beware of."""
+def summary(survey: Survey, estimate: Estimate) -> str:
+    """The most frequent answer in one sentence, and what to beware of."""
     n, k = estimate.reports, survey.context.size
     top = int(most_frequent(estimate, 1)[0])
     low, high = (float(bound[top]) for bound in estimate.interval(0.95))
@@ -46,11 +46,8 @@ def summary_section(survey: Survey, estimate: Estimate, heading: str) -> str:
         f"unbiased estimate is {percent_text(unbiased, places)}, with a 95\u00a0% interval from "
         f"{percent_text(low, places)} to {percent_text(high, places)}."
     )
-    return f"""<header>
-<p class="kicker">Sfumato report</p>
-<h1 dir="auto">{escape(heading)}</h1>
-<p class="lead">{escape(sentence)}</p>
-{_misfit(estimate)}{_caution(survey, estimate, low, high, places)}</header>"""
+    return f"""<p class="lead">{escape(sentence)}</p>
+{_misfit(estimate)}{_caution(survey, estimate, low, high, places)}"""
 
 
 def _misfit(estimate: Estimate) -> str:

@@ -4,9 +4,10 @@ from html import escape
 from importlib.metadata import version
 from importlib.resources import files
 
-__all__ = ["sheet"]
+__all__ = ["PAPER_POLICY", "sheet"]
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+PAPER_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+"""No scripts, and nothing from anywhere: the page is as good as paper."""
 
 
 def sheet(title: str, *, kicker: str, opening: str, body: str, style: str = "") -> str:
@@ -18,7 +19,7 @@ def sheet(title: str, *, kicker: str, opening: str, body: str, style: str = "") 
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{PAPER_POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(title)}</title>
 <style>

@@ -5,19 +5,13 @@ is what the device does. It loads nothing from elsewhere, and its answers leave 
 """
 
 import json
-from collections.abc import Mapping
-from functools import cache
 from html import escape
-from importlib.resources import files
-from importlib.resources.abc import Traversable
-from pathlib import Path
 
 from sfumato.domains import Domain, GridDomain
-from sfumato.errors import MissingExtra
 from sfumato.pages.promise import promise_sentences
 from sfumato.survey import Survey
 
-__all__ = ["TRY_POLICY", "try_files", "try_page"]
+__all__ = ["TRY_POLICY", "try_page"]
 
 TRY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
@@ -90,6 +84,7 @@ anything new: the first answer that is sent stands.</p>
 <section aria-labelledby="promise-title">
 <h2 id="promise-title">What is promised</h2>
 <ul class="promise">{promised}</ul>
+<p><a href="../label/{survey.fingerprint}">The privacy label of this survey</a>: all of it on one page.</p>
 <p class="note">Survey <code>{survey.fingerprint}</code>. Your browser has checked that the fingerprint is that of what
 it loaded. A page of your own would have it written in its source.</p>
 </section>
@@ -135,25 +130,3 @@ def _map(grid: GridDomain) -> str:
 <canvas width="800" height="{round(800 * max(0.25, min(1.2, ratio)))}" role="img"
 aria-label="A map to click on; or type the position below"></canvas>
 <p class="places">{inputs}</p></form>"""
-
-
-@cache
-def try_files() -> Mapping[str, tuple[bytes, str]]:
-    """What the page loads, by its path under ``static/``: the content, and its media type."""
-    own = files("sfumato.pages")
-    found = {"report.css": own.joinpath("report.css")}
-    found |= {f"try/{file.name}": file for file in own.joinpath("try").iterdir() if file.is_file()}
-    found |= {f"client/{file.name}": file for file in _client_folder().iterdir() if file.name.endswith(".js")}
-    kinds = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
-    return {path: (file.read_bytes(), kinds[path.rpartition(".")[2]]) for path, file in found.items()}
-
-
-def _client_folder() -> Traversable:
-    """The JavaScript client: inside an installed package, or beside the sources."""
-    installed = files("sfumato.pages").joinpath("javascript")
-    if installed.is_dir():
-        return installed
-    beside = Path(__file__).parents[3] / "clients" / "javascript" / "src"
-    if beside.is_dir():
-        return beside
-    raise MissingExtra("the JavaScript client did not come with this installation. Install Sfumato again.")

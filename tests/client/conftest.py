@@ -1,0 +1,31 @@
+"""A survey, an aggregator on the loopback, and couriers that do not waste time."""
+
+import pytest
+from loopback import Loopback
+
+import sfumato as sf
+from sfumato.client import Courier
+
+
+@pytest.fixture(scope="session")
+def survey():
+    """A survey with a mechanism that hides much: equal reports are no accident of a coarse channel."""
+    return sf.Survey("places", sf.Uniform([f"place {i}" for i in range(40)], 1))
+
+
+@pytest.fixture
+def aggregator(survey):
+    with Loopback(survey) as running:
+        yield running
+
+
+@pytest.fixture
+def pauses():
+    """How long couriers wanted to wait."""
+    return []
+
+
+@pytest.fixture
+def courier(aggregator, pauses):
+    """A courier that pauses for no time, and says how long it would have."""
+    return Courier(aggregator.url, pause=lambda seconds: pauses.append(seconds))

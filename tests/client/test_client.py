@@ -1,0 +1,372 @@
+"""The client: charged before it reads, the same report for ever, counted once."""
+
+import json
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from loopback import DROP, SWALLOW, Loopback
+
+import sfumato as sf
+from sfumato.batches import batch_of_json
+from sfumato.client import Courier, Queued, Receipt
+from sfumato.client.memory import batch_id, remembered_report, secret_tag, token_of
+from sfumato.errors import (
+    BudgetExceeded,
+    ContextMismatch,
+    InvalidSurvey,
+    InvalidSymbols,
+    NotDelivered,
+    PrivacyViolation,
+    UnknownValue,
+    WrongSurvey,
+)
+
+PLACES = [f"place {i}" for i in range(40)]
+START = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+class Clock:
+    def __init__(self):
+        self.now = START
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def home(tmp_path):
+    return tmp_path / "device"
+
+
+@pytest.fixture
+def hasty(aggregator):
+    """A courier of one try."""
+    return Courier(aggregator.url, patience=0)
+
+
+def ledger(home):
+    return json.loads((home / "ledger").read_bytes().partition(b"\n")[0])["entries"]
+
+
+def repeated(every, distinct, *, context=None):
+    return sf.Survey("often", context or sf.Uniform(PLACES, 1), repeat={"every": every, "distinct": distinct})
+
+
+def test_an_answer_is_the_report_that_the_secret_says(survey, aggregator, hasty, home):
+    receipt = sf.Client(survey, hasty, home=home).answer("place 7")
+    secret = (home / "secret").read_bytes()
+    batch = batch_of_json(aggregator.bodies[0])
+    assert batch.reports.tolist() == [remembered_report(secret, survey.fingerprint, survey.mechanism, 7)]
+    assert batch.id == batch_id(secret, survey.fingerprint)
+    assert receipt == Receipt(survey.fingerprint, batch.id.hex(), 1)
+    assert aggregator.reports == 1
+
+
+def test_once_means_that_the_first_answer_stands(survey, aggregator, hasty, home):
+    first = sf.Client(survey, hasty, home=home).answer("place 7")
+    for value in (*PLACES, "no place at all", None, object()):
+        assert sf.Client(survey, hasty, home=home).answer(value) == first
+    assert len(aggregator.bodies) == 1
+    assert len(ledger(home)) == 1
+
+
+def test_once_what_waits_is_replayed_whatever_the_value(survey, aggregator, hasty, home):
+    aggregator.faults = [DROP, SWALLOW, (503, {}, b"")]
+    client = sf.Client(survey, hasty, home=home)
+    answers = [client.answer(value) for value in ("place 7", "place 8", "place 9", "place 10")]
+    assert [type(answer) for answer in answers] == [Queued, Queued, Queued, Receipt]
+    assert len(aggregator.bodies) == 4
+    assert len(set(aggregator.bodies)) == 1
+    assert aggregator.reports == 1
+
+
+def test_a_year_of_equal_answers_says_what_one_says(aggregator, hasty, home):
+    survey, clock = repeated("day", 3), Clock()
+    aggregator.surveys[survey.fingerprint] = survey
+    for day in range(365):
+        if day % 60 == 0:  # the device starts anew now and then
+            client = sf.Client(survey, hasty, home=home, clock=clock)
+        assert isinstance(client.answer("place 7"), Receipt)
+        assert isinstance(client.answer("place 7"), Receipt)
+        clock.now += timedelta(days=1)
+    batches = [batch_of_json(body) for body in aggregator.bodies]
+    assert len(batches) == len({batch.id for batch in batches}) == aggregator.reports == 365
+    # Nothing but the identifier differs, and that is derived from secret and period alone.
+    assert len({batch.reports.tobytes() for batch in batches}) == 1
+    secret = (home / "secret").read_bytes()
+    days = [(START + timedelta(days=day)).date().isoformat() for day in range(365)]
+    assert [batch.id for batch in batches] == [batch_id(secret, survey.fingerprint, day) for day in days]
+    assert [entry["times"] for entry in ledger(home)] == [3]
+
+
+def test_after_so_many_distinct_values_the_last_report_goes_on(aggregator, hasty, home):
+    survey, clock = repeated("week", 2), Clock()
+    aggregator.surveys[survey.fingerprint] = survey
+    client = sf.Client(survey, hasty, home=home, clock=clock)
+    (home / "secret").write_bytes(bytes(range(32)))  # under which 7 and 8 have different reports
+    values = [7, 7, 8, 7, 9, 10, 8, 11]
+    for value in values:
+        client.answer(PLACES[value])
+        clock.now += timedelta(weeks=1)
+    secret = (home / "secret").read_bytes()
+    told = [7, 7, 8, 7, 7, 7, 8, 8]  # 9, 10 and 11 are new values too many: the last report goes on
+    expected = [remembered_report(secret, survey.fingerprint, survey.mechanism, value) for value in told]
+    assert [batch_of_json(body).reports.tolist() for body in aggregator.bodies] == [[report] for report in expected]
+    diary = json.loads((home / f"answers-{survey.fingerprint}").read_bytes().partition(b"\n")[0])
+    assert diary["tokens"] == [token_of(secret, survey.fingerprint, value) for value in (7, 8)]
+    assert len(set(expected)) == 2
+
+
+def test_one_distinct_value_needs_no_token_and_no_second_look(aggregator, hasty, home):
+    survey, clock = repeated("month", 1), Clock()
+    aggregator.surveys[survey.fingerprint] = survey
+    client = sf.Client(survey, hasty, home=home, clock=clock)
+    for value in ("place 7", "place 8", object()):
+        client.answer(value)
+        clock.now += timedelta(days=31)
+    assert len({batch_of_json(body).reports.tobytes() for body in aggregator.bodies}) == 1
+    assert aggregator.reports == 3
+    assert b'"tokens":[]' in (home / f"answers-{survey.fingerprint}").read_bytes()
+
+
+def test_a_clock_that_is_set_back_gives_at_most_replays(aggregator, hasty, home):
+    survey, clock = repeated("week", 5), Clock()
+    aggregator.surveys[survey.fingerprint] = survey
+    client = sf.Client(survey, hasty, home=home, clock=clock)
+    client.answer("place 7")
+    clock.now += timedelta(weeks=2)
+    aggregator.faults = [SWALLOW]
+    assert isinstance(client.answer("place 8"), Queued)
+    seen, charged = set(aggregator.bodies), ledger(home)
+    for weeks in (0, 1, 2, 3, 50, 500):
+        clock.now = START + timedelta(weeks=2) - timedelta(weeks=weeks)
+        client.answer("place 9")
+    assert set(aggregator.bodies) == seen
+    assert aggregator.reports == 2
+    assert ledger(home) == charged
+
+
+def test_answers_of_several_periods_wait_and_are_sent_oldest_first(aggregator, hasty, home):
+    survey, clock = repeated("day", 2), Clock()
+    aggregator.surveys[survey.fingerprint] = survey
+    client = sf.Client(survey, hasty, home=home, clock=clock)
+    aggregator.always = (503, {}, b"")
+    for waiting in (1, 2, 3):
+        assert client.answer("place 7").waiting == waiting
+        clock.now += timedelta(days=1)
+    with pytest.raises(NotDelivered):
+        client.flush()
+    aggregator.always = None
+    aggregator.bodies.clear()
+    receipts = sf.Client(survey, hasty, home=home, clock=clock).flush()
+    assert [receipt.batch for receipt in receipts] == [batch_of_json(body).id.hex() for body in aggregator.bodies]
+    assert aggregator.reports == 3
+    assert client.flush() == ()
+
+
+def test_flush_before_any_answer_sends_nothing(survey, aggregator, hasty, home):
+    assert sf.Client(survey, hasty, home=home).flush() == ()
+    assert aggregator.bodies == []
+    assert ledger(home) == []
+
+
+# --- the ledger -----------------------------------------------------------------------------------------------------
+
+
+def test_the_charge_comes_before_the_value_is_read(survey, aggregator, hasty, home):
+    client = sf.Client(survey, hasty, home=home)
+    assert ledger(home) == []
+    for value in ("kanarienvogel-4711", None, 3.5):
+        with pytest.raises(UnknownValue) as raised:
+            client.answer(value)
+        assert "4711" not in repr(raised.value)
+    assert len(ledger(home)) == 1
+    assert aggregator.bodies == []
+    assert isinstance(client.answer("place 7"), Receipt)
+    assert len(ledger(home)) == 1
+
+
+def test_the_cap_is_kept_for_every_pair_and_over_surveys(aggregator, hasty, home):
+    high = sf.HighLow(PLACES, PLACES[:3], "0.5")
+    surveys = [sf.Survey("one", sf.Uniform(PLACES, "0.5")), sf.Survey("two", high), repeated("day", 3, context=high)]
+    for survey in surveys:
+        aggregator.surveys[survey.fingerprint] = survey
+    cap = sf.HighLow(PLACES, PLACES[:4], 1)
+    clients = [sf.Client(survey, hasty, home=home, cap=cap) for survey in surveys]
+    clients[0].answer("place 7")
+    with pytest.raises(BudgetExceeded, match="1 surveys"):  # place 3 would owe more than 1 to the others
+        clients[1].answer("place 7")
+    sent = len(aggregator.bodies)
+    allowed = sf.HighLow(PLACES, PLACES[:3], 1)
+    assert isinstance(sf.Client(surveys[1], hasty, home=home, cap=allowed).answer("place 7"), Receipt)
+    with pytest.raises(BudgetExceeded, match="2 surveys"):
+        sf.Client(surveys[2], hasty, home=home, cap=sf.HighLow(PLACES, PLACES[:3], "2.4")).answer("place 7")
+    assert len(aggregator.bodies) == sent + 1
+    assert [entry["times"] for entry in ledger(home)] == [1, 1]
+    assert isinstance(clients[0].answer("place 7"), Receipt)  # what was charged costs nothing again
+    wide = sf.HighLow(PLACES, PLACES[:3], "2.5")
+    assert isinstance(sf.Client(surveys[2], hasty, home=home, cap=wide).answer("place 7"), Receipt)
+
+
+def test_accounts_are_apart_by_domain_and_together_by_subject(aggregator, hasty, home):
+    here, there = sf.Survey("here", sf.Uniform(PLACES, 1)), sf.Survey("there", sf.Uniform(["a", "b"], 1))
+    for survey in (here, there):
+        aggregator.surveys[survey.fingerprint] = survey
+    sf.Client(here, hasty, home=home, cap=sf.Uniform(PLACES, 1)).answer("place 7")
+    sf.Client(there, hasty, home=home, cap=sf.Uniform(["a", "b"], 1)).answer("a")
+    one = {"home": home.parent / "other", "subject": "where people are"}
+    sf.Client(here, hasty, cap=sf.Uniform(PLACES, 1), **one).answer("place 7")
+    with pytest.raises(BudgetExceeded):
+        sf.Client(there, hasty, cap=sf.Uniform(["a", "b"], "1.9"), **one).answer("a")
+    assert isinstance(sf.Client(there, hasty, cap=sf.Uniform(["a", "b"], 2), **one).answer("a"), Receipt)
+
+
+def test_a_forgotten_secret_costs_anew(survey, aggregator, hasty, home):
+    cap = sf.Uniform(PLACES, 2)
+    client = sf.Client(survey, hasty, home=home, cap=cap)
+    client.answer("place 7")
+    first = (home / "secret").read_bytes()
+    (home / ".secret.left-by-a-crash").write_bytes(first)
+    client.forget()
+    assert sorted(path.name for path in home.iterdir()) == ["ledger", "lock"]
+    client.answer("place 7")
+    second = (home / "secret").read_bytes()
+    assert first != second
+    assert [entry["secret"] for entry in ledger(home)] == [secret_tag(first), secret_tag(second)]
+    assert len({batch_of_json(body).id for body in aggregator.bodies}) == 2
+    client.forget()
+    with pytest.raises(BudgetExceeded):
+        client.answer("place 7")
+    assert aggregator.reports == 2
+
+
+def test_what_waits_is_forgotten_too(survey, aggregator, hasty, home):
+    aggregator.always = (503, {}, b"")
+    client = sf.Client(survey, hasty, home=home)
+    client.answer("place 7")
+    client.forget()
+    aggregator.always = None
+    aggregator.bodies.clear()
+    assert client.flush() == ()
+    assert aggregator.bodies == []
+
+
+# --- what the aggregator may say ------------------------------------------------------------------------------------
+
+
+def test_another_report_of_this_device_that_was_counted_is_an_answer_given(survey, aggregator, hasty, home):
+    """An older copy of a home, put back, meets what its newer self has sent."""
+    client = sf.Client(survey, hasty, home=home)
+    secret = (home / "secret").read_bytes()
+    aggregator.held[survey.fingerprint, batch_id(secret, survey.fingerprint)] = (10**6,)
+    assert isinstance(client.answer("place 7"), Receipt)
+    assert client.flush() == ()
+    assert aggregator.reports == 0
+
+
+def test_a_closed_survey_is_said_to_be_closed_and_the_report_is_kept(survey, aggregator, hasty, home):
+    aggregator.closed.add(survey.fingerprint)
+    client = sf.Client(survey, hasty, home=home)
+    with pytest.raises(WrongSurvey, match="closed"):
+        client.answer("place 7")
+    aggregator.closed.clear()
+    assert len(client.flush()) == 1
+
+
+def test_a_client_asks_for_nothing_but_to_deliver(survey, aggregator, hasty, home):
+    sf.Client(survey, hasty, home=home).answer("place 7")
+    assert aggregator.paths == [f"/v1/surveys/{survey.fingerprint}/batches"]
+
+
+# --- the survey and the value ---------------------------------------------------------------------------------------
+
+
+def test_positions_are_pairs(hasty, home, aggregator):
+    grid = sf.GridDomain(0, 4, 0, 4, 1)
+    cells = sf.H3Domain.box(7, south=40.70, north=40.82, west=-74.02, east=-73.92)
+    for name, domain, value, symbol in (
+        ("grid", grid, (1.5, 2.5), 6),
+        ("cells", cells, (40.75, -73.98), int(cells.symbols_at([40.75], [-73.98])[0])),
+        ("named", cells, cells.labels[3], 3),
+    ):
+        survey = sf.Survey(name, sf.Uniform(domain, 1))
+        aggregator.surveys[survey.fingerprint] = survey
+        sf.Client(survey, hasty, home=home).answer(value)
+        secret = (home / "secret").read_bytes()
+        expected = remembered_report(secret, survey.fingerprint, survey.mechanism, symbol)
+        assert batch_of_json(aggregator.bodies[-1]).reports.tolist() == [expected]
+    strange = sf.Client(sf.Survey("h3", sf.Uniform(cells, 1)), hasty, home=home)
+    with pytest.raises(InvalidSymbols, match="pair"):
+        strange.answer((1, 2, 3))
+    with pytest.raises(UnknownValue):
+        strange.answer((0.0, 0.0))
+
+
+def test_a_survey_that_breaks_its_context_is_refused(hasty, home):
+    text = sf.Survey("lie", sf.Uniform(["no", "yes"], 1)).resolved().replace(b'"epsilon":"1"', b'"epsilon":"0.9"')
+    with pytest.raises(PrivacyViolation):
+        sf.Client(sf.Survey.of_resolved(text), hasty, home=home)
+    assert not home.exists()
+
+
+def test_a_survey_may_be_a_path(survey, hasty, home, tmp_path):
+    survey.save(tmp_path / "survey.json")
+    assert isinstance(sf.Client(tmp_path / "survey.json", hasty, home=home).answer("place 1"), Receipt)
+
+
+def test_arguments_that_cannot_be_meant(survey, hasty, home):
+    with pytest.raises(ContextMismatch):
+        sf.Client(survey, hasty, home=home, cap=sf.Uniform(40, 1))
+    with pytest.raises(InvalidSurvey, match="subject"):
+        sf.Client(survey, hasty, home=home, subject="")
+    with pytest.raises(NotDelivered, match="URL"):
+        sf.Client(survey, "ftp://example.org", home=home)
+    assert not home.exists()
+
+
+def test_no_repr_and_no_file_holds_a_value(home, hasty, aggregator):
+    labels = ["kanarienvogel-4711", "spatz"]
+    survey = sf.Survey("birds", sf.Uniform(labels, 1), repeat={"every": "day", "distinct": 2})
+    aggregator.surveys[survey.fingerprint] = survey
+    aggregator.always = (503, {}, b"")
+    client = sf.Client(survey, hasty, home=home)
+    queued = client.answer("kanarienvogel-4711")
+    secret = (home / "secret").read_bytes()
+    shown = repr(client) + repr(queued) + repr(vars(client))
+    assert "kanarien" not in repr(client) + repr(queued)
+    assert secret.hex() not in shown
+    assert not any(secret in value for value in vars(client).values() if isinstance(value, bytes))
+    # The domain is in the ledger, value or no value; the diary holds neither.
+    assert b"kanarien" not in (home / f"answers-{survey.fingerprint}").read_bytes()
+
+
+# --- several at once ------------------------------------------------------------------------------------------------
+
+
+def test_threads_with_one_home_give_one_answer(survey, aggregator, home):
+    clients = [sf.Client(survey, Courier(aggregator.url), home=home) for _ in range(8)]
+    threads = [threading.Thread(target=client.answer, args=(PLACES[number],)) for number, client in enumerate(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert aggregator.reports == 1
+    assert len(set(aggregator.bodies)) == 1
+    assert len(ledger(home)) == 1
+
+
+def test_two_devices_are_counted_as_two(survey, aggregator, hasty, tmp_path):
+    for device in range(5):
+        sf.Client(survey, hasty, home=tmp_path / str(device)).answer("place 7")
+    assert aggregator.reports == 5
+    assert len(set(aggregator.bodies)) == 5
+
+
+def test_an_aggregator_that_is_away_and_comes_back(survey, home):
+    with Loopback(survey) as first:
+        url = first.url
+    assert isinstance(sf.Client(survey, Courier(url, patience=0), home=home).answer("place 7"), Queued)
+    with Loopback(survey) as back:
+        assert len(sf.Client(survey, Courier(back.url), home=home).flush()) == 1
+        assert back.reports == 1
