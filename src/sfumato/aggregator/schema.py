@@ -1,7 +1,8 @@
 """The tables of the store, and how an older store becomes a newer one.
 
-What is in them: which surveys there are, which batches were counted (identifiers and checksums, not reports), the counts, how many reports came in which hour, and which tallies went out and came in. No address, no user agent, no time
-finer than the hour.
+What is in them: which surveys there are, which batches were counted (identifiers and checksums, not reports), the
+counts of each day, how many reports came in which hour, and which tallies went out and came in. No address, no user
+agent, no time finer than the hour.
 """
 
 from collections.abc import Callable, Sequence
