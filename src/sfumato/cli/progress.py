@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sfumato.designer.design import Round
 
-__all__ = ["line_shown", "round_counter", "row_counter"]
+__all__ = ["bar_shown", "line_shown", "round_counter", "row_counter"]
 
 
 @contextmanager
@@ -32,6 +32,21 @@ def line_shown(what: str) -> Iterator[Callable[[str], None]]:
 
     with _status(what) as show:
         yield lambda line: show(escape(line))
+
+
+@contextmanager
+def bar_shown(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A function to call with how much of ``total`` is done; shows a bar on a terminal, and nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda done: progress.update(task, completed=done)
 
 
 def _reached(done: "Round") -> str:

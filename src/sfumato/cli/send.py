@@ -102,7 +102,7 @@ def _deliver(filled: "Outbox", courier: "Courier", stop: "Event") -> None:
     """Have every batch counted, a few at a time and in any order; the first that fails stops the others."""
     from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-    from sfumato.cli.progress import line_shown
+    from sfumato.cli.progress import bar_shown
     from sfumato.client.courier import Receipt
 
     def settled(flying: set[Future[Receipt]]) -> tuple[int, set[Future[Receipt]]]:
@@ -110,18 +110,18 @@ def _deliver(filled: "Outbox", courier: "Courier", stop: "Event") -> None:
         return sum(receipt.result().reports for receipt in done), others
 
     counted, flying = 0, set[Future[Receipt]]()
-    with line_shown("sending") as show, ThreadPoolExecutor(_IN_FLIGHT) as pool:
+    with bar_shown("sending", filled.reports) as show, ThreadPoolExecutor(_IN_FLIGHT) as pool:
         try:
             for batch in filled.batches():
                 flying.add(pool.submit(courier.deliver, batch, arrow=True))
                 while len(flying) >= 2 * _IN_FLIGHT:
                     more, flying = settled(flying)
                     counted += more
-                    show(f"{counted:,} of {filled.reports:,} reports")
+                    show(counted)
             while flying:
                 more, flying = settled(flying)
                 counted += more
-                show(f"{counted:,} of {filled.reports:,} reports")
+                show(counted)
         except BaseException:
             stop.set()  # nobody pauses any longer; what is on its way is counted or not, and can be sent again
             pool.shutdown(wait=False, cancel_futures=True)
