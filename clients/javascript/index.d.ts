@@ -1,0 +1,120 @@
+/** Context-aware local differential privacy on the device. */
+
+/** What a domain takes: a label, a position, or the index of an H3 cell as text. */
+export type Value =
+  | string
+  | number
+  | null
+  | readonly [latitude: number, longitude: number]
+  | { readonly latitude: number; readonly longitude: number };
+
+/** How often a survey is answered: the first answer stands; or one answer a period, with at most so many values. */
+export type Repeat = "once" | { readonly every: "day" | "week" | "month" | "year"; readonly distinct: number };
+
+type Fetch = (url: string, request: RequestInit) => Promise<Response>;
+
+/** A question, its promise and the exact channel that keeps it. */
+export class Survey {
+  private constructor();
+
+  /** Fetch a survey from an aggregator by the fingerprint that you reviewed. */
+  static load(url: string, options: { fingerprint: string; fetch?: Fetch }): Promise<Survey>;
+
+  /** Read a resolved survey; with a fingerprint, that survey and no other. */
+  static of(resolved: string | Uint8Array, options?: { fingerprint?: string | null }): Promise<Survey>;
+
+  readonly name: string;
+  readonly title: string;
+  readonly text: string;
+  readonly contact: string;
+  readonly opens: string;
+  readonly closes: string;
+  readonly repeat: Repeat;
+  readonly fingerprint: string;
+  /** The number of symbols. */
+  readonly size: number;
+  /** The number of different reports. */
+  readonly outputs: number;
+  /** What of the promise was checked here: every report of every pair, the odds of the codes, or nothing. */
+  readonly checked: "whole" | "odds" | "none";
+
+  /** The symbol of a value. Throws `UnknownValue`, which never holds the value. */
+  symbol(value: Value): number;
+  /** The label of a symbol. */
+  label(symbol: number): string | number;
+  /** A report with fresh randomness, which is not remembered: two reports about one value cost twice. */
+  privatize(value: Value): number;
+  /** The report of a symbol for two words of 64 bits: a pure function. */
+  reportFrom(symbol: number, words: ArrayLike<bigint> & Iterable<bigint>): number;
+  /** With which probability a symbol sends each report. */
+  probabilities(symbol: number): number[];
+}
+
+/** Text by key, at once or by promises: `localStorage` unless told, a `Map` for a process that may forget. */
+export interface Store {
+  get(key: string): string | null | undefined | Promise<string | null | undefined>;
+  set(key: string, text: string): unknown;
+  delete(key: string): unknown;
+}
+
+export interface ClientOptions {
+  /** The aggregator. */
+  url: string;
+  store?: Store;
+  /** The account of the ledger, for surveys about one thing over several domains. */
+  subject?: string | null;
+  /** The most that the account may promise: the record of a context, its domain left out. */
+  cap?: { readonly kind: string; readonly [field: string]: unknown } | null;
+  /** For how many milliseconds an answer goes on trying to be delivered before it waits; 10,000 unless told. */
+  patience?: number;
+  fetch?: Fetch;
+  clock?: () => number;
+  sleep?: (milliseconds: number) => Promise<unknown>;
+}
+
+export interface Answered {
+  readonly survey: string;
+  readonly batch: string;
+  /** Whether the aggregator has counted it; else it waits on the device. */
+  readonly delivered: boolean;
+  /** How many answers wait. */
+  readonly waiting: number;
+}
+
+export interface Prepared {
+  readonly address: string;
+  readonly batch: string;
+  readonly body: string;
+  /** Send as the page goes away; whether the browser took it on. */
+  beacon(): boolean;
+}
+
+/** Answers one survey on behalf of one device, and never says more than was charged. */
+export class Client {
+  constructor(survey: Survey, options: ClientOptions);
+  /** Settled when what waited from an earlier load has been tried. */
+  readonly resumed: Promise<void>;
+  answer(value: Value): Promise<Answered>;
+  prepare(value: Value): Promise<Prepared>;
+  flush(): Promise<void>;
+  forget(): Promise<void>;
+}
+
+export class SfumatoError extends Error {}
+export class InvalidSurvey extends SfumatoError {}
+export class WrongSurvey extends SfumatoError {}
+export class PrivacyViolation extends SfumatoError {
+  readonly x?: number;
+  readonly x2?: number;
+  readonly output?: number;
+}
+export class InvalidSymbols extends SfumatoError {}
+export class UnknownValue extends SfumatoError {}
+export class EntropyUnavailable extends SfumatoError {}
+export class MemoryUnavailable extends SfumatoError {}
+export class BudgetExceeded extends SfumatoError {}
+export class NotDelivered extends SfumatoError {}
+export class InvalidBatch extends SfumatoError {}
+export class ReportRejected extends SfumatoError {
+  readonly index: number;
+}

@@ -1,0 +1,124 @@
+/**
+ * What a device keeps: one secret, and one book that holds the ledger and what was answered. No value.
+ *
+ * The book is one text with a checksum under one key, so that a crash leaves the old book or the new one, and a text
+ * that was cut off is an error and never an older state. It is there before the secret is: a secret without a book
+ * means that the book was lost, and nobody can say what this device has promised.
+ *
+ * In browsers any script of the page's origin can read both.
+ */
+import { canonicalText, hex, unhex, utf8 } from "./canonical.js";
+import { BudgetExceeded, MemoryUnavailable } from "./errors.js";
+import { secretTag } from "./memory.js";
+import { freshWords, sha256 } from "./words.js";
+
+const FORMAT = 1;
+const DIGEST = 65; // 64 hexadecimal digits and a space
+const [SECRET, BOOK] = ["sfumato/1/secret", "sfumato/1/book"];
+
+/** The page's own storage. Where there is none, or it is denied, each of these throws. */
+export const pageStore = {
+  get: (key) => localStorage.getItem(key),
+  set: (key, text) => localStorage.setItem(key, text),
+  delete: (key) => localStorage.removeItem(key),
+};
+
+export class Device {
+  #store;
+
+  constructor(store) {
+    this.#store = store;
+  }
+
+  /** Nobody else of this origin reads or writes meanwhile. Not to be held while waiting for a network. */
+  locked(work) {
+    const locks = globalThis.navigator?.locks;
+    return locks ? locks.request("sfumato/1", work) : inTurn(this.#store, work);
+  }
+
+  /** The secret and the book; made if the device is new. */
+  async open() {
+    const found = await this.existing();
+    if (found) return found;
+    const secret = new Uint8Array(freshWords(4).buffer);
+    // What was answered under a secret that is gone cannot be repeated. What it cost stays.
+    const book = {
+      ...((await this.#book()) ?? { format: FORMAT, entries: [] }),
+      secret: await secretTag(secret),
+      diaries: {},
+    };
+    await this.keep(book);
+    await this.#set(SECRET, hex(secret));
+    return { secret, book };
+  }
+
+  /** The secret and the book, or null where there is no secret. */
+  async existing() {
+    const [text, book] = [await this.#ask("get", SECRET), await this.#book()];
+    if (text === null) return null;
+    if (!book) throw damaged("ledger is lost");
+    const secret = /^[0-9a-f]{64}$/.test(text) ? unhex(text) : null;
+    if (!secret || (await secretTag(secret)) !== book.secret) throw damaged("secret is damaged");
+    return { secret, book };
+  }
+
+  /** Replace the book. */
+  async keep(book) {
+    await this.#set(BOOK, await sealed(canonicalText(book)));
+  }
+
+  /** Delete the secret, and with it the memory of every answer. The ledger stays: what was promised was promised. */
+  async forget() {
+    await this.#ask("delete", SECRET); // first: without it, nothing else says anything
+    const book = await this.#book();
+    if (book) await this.keep({ ...book, diaries: {} });
+  }
+
+  async #book() {
+    const text = await this.#ask("get", BOOK);
+    if (text === null) return null;
+    const body = text.slice(DIGEST);
+    const book = text === (await sealed(body)) && JSON.parse(body);
+    if (book.format !== FORMAT) throw damaged("ledger is damaged, or of another version");
+    return book;
+  }
+
+  /** Write, and read again: some stores take what they do not keep. */
+  async #set(key, text) {
+    await this.#ask("set", key, text);
+    if ((await this.#ask("get", key)) !== text) throw denied();
+  }
+
+  async #ask(method, ...given) {
+    try {
+      return (await this.#store[method](...given)) ?? null;
+    } catch {
+      throw denied();
+    }
+  }
+}
+
+/** A text behind its SHA-256. */
+const sealed = async (body) => `${hex(await sha256(utf8(body)))} ${body}`;
+
+function denied() {
+  return new MemoryUnavailable("storage is denied, missing or full; nothing was sent. Allow it, or pass a store");
+}
+
+function damaged(what) {
+  return new BudgetExceeded(
+    `the ${what}, so nobody can say what this device has promised; nothing was sent. Put the storage back as it was`,
+  );
+}
+
+const turns = new WeakMap();
+
+/** Where there are no locks, work on one store is done one after another in this process. */
+function inTurn(store, work) {
+  const turn = (turns.get(store) ?? Promise.resolve()).then(work);
+  turns.set(
+    store,
+    turn.catch(() => {}),
+  );
+  return turn;
+}

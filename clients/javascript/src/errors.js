@@ -1,0 +1,70 @@
+/**
+ * Everything that is thrown on purpose, under the names of the Python package.
+ *
+ *     SfumatoError
+ *     ├── InvalidSurvey        a survey that cannot be meant, or is not in its canonical form
+ *     ├── WrongSurvey          not the survey that was pinned, or one that the aggregator does not serve
+ *     ├── PrivacyViolation     a survey whose channel breaks its context; x, x2 and output show where
+ *     ├── InvalidSymbols       a symbol or an argument of the wrong type or range
+ *     ├── UnknownValue         a value outside the domain; never holds the value
+ *     ├── EntropyUnavailable   no cryptographic randomness: nothing was privatised
+ *     ├── MemoryUnavailable    the device's storage is denied, missing or full: nothing was sent
+ *     ├── BudgetExceeded       the device has promised all that its ledger allows, or the ledger is lost; nothing sent
+ *     ├── NotDelivered         the report waits on this side; it will be sent again, and counted once
+ *     ├── InvalidBatch         the aggregator did not take the body for a batch
+ *     └── ReportRejected       the aggregator did not take the report; its index, not its value
+ *
+ * No message and no attribute ever holds a person's value. `name` is set by hand: minifiers rename classes.
+ */
+export class SfumatoError extends Error {
+  name = "SfumatoError";
+
+  constructor(message, details) {
+    super(message);
+    Object.assign(this, details);
+  }
+}
+
+export class InvalidSurvey extends SfumatoError {
+  name = "InvalidSurvey";
+}
+
+export class WrongSurvey extends SfumatoError {
+  name = "WrongSurvey";
+}
+
+export class PrivacyViolation extends SfumatoError {
+  name = "PrivacyViolation";
+}
+
+export class InvalidSymbols extends SfumatoError {
+  name = "InvalidSymbols";
+}
+
+export class UnknownValue extends SfumatoError {
+  name = "UnknownValue";
+}
+
+export class EntropyUnavailable extends SfumatoError {
+  name = "EntropyUnavailable";
+}
+
+export class MemoryUnavailable extends SfumatoError {
+  name = "MemoryUnavailable";
+}
+
+export class BudgetExceeded extends SfumatoError {
+  name = "BudgetExceeded";
+}
+
+export class NotDelivered extends SfumatoError {
+  name = "NotDelivered";
+}
+
+export class InvalidBatch extends SfumatoError {
+  name = "InvalidBatch";
+}
+
+export class ReportRejected extends SfumatoError {
+  name = "ReportRejected";
+}

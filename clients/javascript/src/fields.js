@@ -1,0 +1,55 @@
+/**
+ * Reading records: exactly the fields that are known, because a promise that is half understood is no promise.
+ *
+ * Messages say what was expected; `section` says where. The Python command `sfumato verify` says more about a file.
+ */
+import { InvalidSurvey, SfumatoError } from "./errors.js";
+
+/** Throw unless it holds. */
+export function demand(holds, expected) {
+  if (!holds) throw new InvalidSurvey(`expected ${expected}`);
+}
+
+/** What `read` returns; whatever goes wrong in it is about this part of the survey. */
+export function section(name, read) {
+  try {
+    return read();
+  } catch (problem) {
+    throw new InvalidSurvey(`${name}: ${problem instanceof SfumatoError ? problem.message : "this cannot be meant"}`);
+  }
+}
+
+/** The record, if it is an object with exactly these fields. */
+export function fieldsOf(record, ...known) {
+  const found = Object(record) === record ? Object.keys(record) : [];
+  demand(
+    found.length === known.length && known.every((field) => found.includes(field)),
+    `the fields ${known}, and no others`,
+  );
+  return record;
+}
+
+/** What a table of readers by kind has for this record. */
+export function readerOf(record, readers) {
+  const kind = record?.kind;
+  demand(typeof kind === "string" && Object.hasOwn(readers, kind), `one of the kinds ${Object.keys(readers)}`);
+  return readers[kind];
+}
+
+/** A whole number from `least` to `most`. */
+export function wholeNumber(number, least, most) {
+  demand(Number.isSafeInteger(number) && number >= least && number <= most, `a whole number from ${least} to ${most}`);
+  return number;
+}
+
+/** A number of words, written as text because it may pass 2^53. */
+export function count(text) {
+  demand(typeof text === "string" && /^(0|[1-9]\d{0,39})$/.test(text), "a number of words, as text");
+  return BigInt(text);
+}
+
+/** A list, of a given length if there is one. */
+export function list(record, length = record?.length) {
+  demand(Array.isArray(record) && record.length === length, `a list of ${length}`);
+  return record;
+}

@@ -1,0 +1,4 @@
+/** Context-aware local differential privacy on the device: see README.md. */
+export { Client } from "./client.js";
+export * from "./errors.js";
+export { Survey } from "./survey.js";

@@ -1,0 +1,88 @@
+/**
+ * Exact ε, and a bound on e^ε from below.
+ *
+ * An ε is a fraction `{ p, q }` of BigInts, or `Infinity` where nothing is promised. e^ε is irrational for every
+ * fraction but 0, so it is only ever bounded: from below, so that whatever is in doubt is refused.
+ */
+import { demand } from "./fields.js";
+
+export const LARGEST_EPSILON = { p: 40n, q: 1n };
+const MORE_THAN_WORDS_CAN_SHOW = 100n; // e^100 is above 2^144, and two words have 128 bits
+const BITS = 192n;
+
+/** The number that a record's text stands for, in the one way in which records write it: "0.25", "1/3", "inf". */
+export function exactNumber(text) {
+  if (text === "inf") return Infinity;
+  const found =
+    typeof text === "string" && text.length <= 64 && /^(0|[1-9]\d*)(?:\.(\d*[1-9])|\/([1-9]\d*))?$/.exec(text);
+  const [, whole, decimals = "", divisor] = found || [];
+  demand(found, "a decimal number, a fraction or inf, as text");
+  const number = lowest(BigInt(whole + decimals), BigInt(divisor ?? 10n ** BigInt(decimals.length)));
+  demand(
+    !divisor || (`${number.q}` === divisor && !hasDecimals(number.q)),
+    "a fraction in lowest terms that is no decimal",
+  );
+  return number;
+}
+
+/** An ε that a context may promise: above 0 and at most 40, or infinite. */
+export function positiveEpsilon(text) {
+  const epsilon = exactNumber(text);
+  demand(
+    epsilon === Infinity || (epsilon.p && atMost(epsilon, LARGEST_EPSILON)),
+    "an epsilon above 0, up to 40, or inf",
+  );
+  return epsilon;
+}
+
+/** `a + times · b`. */
+export function plus(a, b, times = 1n) {
+  if (a === Infinity || b === Infinity) return Infinity;
+  return lowest(a.p * b.q + times * b.p * a.q, a.q * b.q);
+}
+
+/** `a · b` for a above 0; infinity times nothing is nothing. */
+export function product(a, b) {
+  if (b.p === 0n) return b;
+  return a === Infinity || b === Infinity ? Infinity : lowest(a.p * b.p, a.q * b.q);
+}
+
+/** Whether `a ≤ b`. */
+export const atMost = (a, b) => b === Infinity || (a !== Infinity && a.p * b.q <= b.p * a.q);
+
+export const ZERO = { p: 0n, q: 1n };
+
+/** A function of BigInts that are not negative: whether `high ≤ e^ε · low`. An answer in doubt is no. */
+export function oddsOf(epsilon) {
+  const bound = epsilon === Infinity ? 0n : expBelow(epsilon);
+  return (high, low) => high <= low || !bound || high << BITS <= bound * low;
+}
+
+/** Whether `high ≤ e^ε · low`. */
+export const withinOdds = (high, low, epsilon) => oddsOf(epsilon)(high, low);
+
+const known = new Map();
+
+/** An integer of at most `2^192 · e^ε`: terms `ε^i / i!` of the series, each rounded down. */
+function expBelow({ p, q }) {
+  const key = `${p}/${q}`;
+  if (p > MORE_THAN_WORDS_CAN_SHOW * q) [p, q] = [MORE_THAN_WORDS_CAN_SHOW, 1n];
+  if (!known.has(key)) {
+    let [sum, term] = [0n, 1n << BITS];
+    for (let i = 1n; term; i++) [sum, term] = [sum + term, (term * p) / (q * i)];
+    known.set(key, sum);
+  }
+  return known.get(key);
+}
+
+function lowest(p, q) {
+  let [a, b] = [p, q];
+  while (b) [a, b] = [b, a % b];
+  return { p: p / a, q: q / a };
+}
+
+/** Whether a fraction in lowest terms over q is a finite decimal. */
+function hasDecimals(q) {
+  for (const prime of [2n, 5n]) while (q % prime === 0n) q /= prime;
+  return q === 1n;
+}

@@ -1,0 +1,127 @@
+/**
+ * A survey: one question put to many people, as the resolved JSON that the author published.
+ *
+ * Its fingerprint names the promise. Whoever asks for answers pins the fingerprint that they reviewed: a hash from the
+ * server that serves the survey would prove nothing.
+ */
+import { canonicalText, hex, utf8 } from "./canonical.js";
+import { checkPromise } from "./check.js";
+import { contextOf, sameRecord } from "./context.js";
+import { symbolOf } from "./domain.js";
+import { InvalidSymbols, WrongSurvey } from "./errors.js";
+import { demand, fieldsOf, section, wholeNumber } from "./fields.js";
+import { mechanismOf, reportOf } from "./mechanism.js";
+import { fetched, surveyAddress } from "./send.js";
+import { freshWords, sha256 } from "./words.js";
+
+const FORMAT = 1;
+const PROMISE = ["format", "name", "context", "mechanism", "mechanism_context", "repeat"];
+const ABOUT = ["title", "text", "contact", "minimum_reports", "opens", "closes"];
+const LARGEST_ROW = 2 ** 20;
+
+export class Survey {
+  /** Use `Survey.load` or `Survey.of`, which check what they are given. */
+  constructor(promise, about, context, mechanism, fingerprint) {
+    const { minimum_reports, ...texts } = about;
+    const { name, repeat } = promise;
+    Object.assign(this, texts, { title: about.title || name, name, repeat, fingerprint, context, mechanism });
+    Object.assign(this, { size: context.size, outputs: mechanism.outputs });
+    this.checked = checkPromise(mechanism, context);
+    Object.freeze(this);
+  }
+
+  /** The survey of an aggregator, fetched whole before anybody's value is looked at. */
+  static async load(url, { fingerprint, fetch = globalThis.fetch } = {}) {
+    if (!/^[0-9a-f]{64}$/.test(fingerprint))
+      throw new WrongSurvey("pin the survey's fingerprint, 64 hexadecimal digits");
+    const answer = await fetched(surveyAddress(url, fingerprint), fetch);
+    return Survey.of(answer, { fingerprint });
+  }
+
+  /** The survey of a resolved text or its bytes; with a fingerprint, that survey and no other. */
+  static async of(resolved, { fingerprint = null } = {}) {
+    const read = section("survey", () => {
+      const text = typeof resolved === "string" ? resolved : decoded(resolved);
+      return rebuilt(text.replace(/\n$/, ""));
+    });
+    const own = hex(await sha256(utf8(canonicalText(read.promise))));
+    if (fingerprint !== null && own !== fingerprint)
+      throw new WrongSurvey(`survey ${own} is not the one that was pinned`);
+    return new Survey(read.promise, read.about, read.context, read.mechanism, own);
+  }
+
+  /** The symbol of a value; `UnknownValue` where there is none. */
+  symbol(value) {
+    return symbolOf(this.context.domain, value);
+  }
+
+  /** The label of a symbol. */
+  label(symbol) {
+    return this.context.domain.label(this.demandSymbol(symbol));
+  }
+
+  /** A report with fresh randomness. It is forgotten: two reports about one value cost twice. */
+  privatize(value) {
+    return reportOf(this.mechanism, this.symbol(value), ...freshWords(2));
+  }
+
+  /** The report of a symbol for two given words of 64 bits, BigInts: a pure function. */
+  reportFrom(symbol, [word, word2]) {
+    return reportOf(this.mechanism, this.demandSymbol(symbol), word, word2);
+  }
+
+  /** With which probability a symbol sends each report. */
+  probabilities(symbol) {
+    if (this.outputs > LARGEST_ROW) throw new InvalidSymbols(`a row is written out up to ${LARGEST_ROW} reports`);
+    const { wordBits, words } = this.mechanism;
+    return this.mechanism.row(this.demandSymbol(symbol)).map((count) => Number(count) / 2 ** (wordBits * words));
+  }
+
+  demandSymbol(symbol) {
+    const known = Number.isInteger(symbol) && symbol >= 0 && symbol < this.size;
+    if (!known) throw new InvalidSymbols(`a symbol is a whole number below ${this.size}`);
+    return symbol;
+  }
+}
+
+/** Bytes as text; what is no UTF-8, or starts with a byte-order mark, is not canonical. */
+const decoded = (bytes) => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+
+function rebuilt(text) {
+  const data = JSON.parse(text);
+  const { promise, about } = fieldsOf(data, "promise", "about");
+  demand(promise?.format === FORMAT, `format ${FORMAT}`);
+  fieldsOf(promise, ...PROMISE);
+  section("about", () => demandAbout(about));
+  demandName(promise.name);
+  demandRepeat(promise.repeat);
+  const { context: own, mechanism_context: other } = promise;
+  const context = section("context", () => contextOf(own));
+  const apart = other === null || (sameRecord(other.domain, own.domain) && !sameRecord(other, own));
+  demand(apart, "no mechanism_context, or another one over the same domain");
+  const mechanism = section("mechanism", () =>
+    mechanismOf(promise.mechanism, other === null ? context : contextOf(other)),
+  );
+  demand(canonicalText(data) === text, "the canonical form");
+  return { promise, about, context, mechanism };
+}
+
+function demandAbout(about) {
+  const { minimum_reports, ...texts } = fieldsOf(about, ...ABOUT);
+  demand(
+    Object.values(texts).every((text) => typeof text === "string"),
+    "text about the survey",
+  );
+  wholeNumber(minimum_reports, 0, Number.MAX_SAFE_INTEGER);
+}
+
+function demandName(name) {
+  demand(typeof name === "string" && /^\S(.{0,98}\S)?$/u.test(name), "a name: one line of at most 100 characters");
+}
+
+function demandRepeat(repeat) {
+  if (repeat === "once") return;
+  const { every, distinct } = fieldsOf(repeat, "every", "distinct");
+  demand(["day", "week", "month", "year"].includes(every), "repeat every day, week, month or year");
+  wholeNumber(distinct, 1, 10_000);
+}

@@ -1,0 +1,58 @@
+/**
+ * The block in clear, something else inside it: any mechanism (a union) or a code (a block response).
+ *
+ * Report `offset_j + y` stands for report y of part j, blocks in order of first symbol.
+ */
+import { codeOf } from "./codes.js";
+import { ranksWithin, sizesOf } from "./context.js";
+import { demand, list, wholeNumber } from "./fields.js";
+
+/** `of` gives each symbol its block, or is null where there is one block. */
+export function unionResponse(parts, of) {
+  const [{ wordBits }] = parts;
+  demand(
+    parts.every((part) => part.wordBits === wordBits),
+    "words of one length",
+  );
+  const words = parts.reduce((most, { words: own = 1 }) => Math.max(most, own), 1);
+  const rank = of && ranksWithin(of);
+  let outputs = 0;
+  const offsets = parts.map((part) => (outputs += part.outputs) - part.outputs);
+  const place = (x) => (of ? [of[x], rank[x]] : [0, x]);
+  return {
+    parts,
+    words,
+    wordBits,
+    outputs,
+    respond(x, word, word2) {
+      const [j, point] = place(x);
+      return offsets[j] + parts[j].respond(point, word, word2);
+    },
+    row(x) {
+      const [j, point] = place(x);
+      const row = Array(outputs).fill(0n);
+      // A part of fewer words ignores the others, whatever they are.
+      const ignored = BigInt(wordBits * (words - (parts[j].words ?? 1)));
+      parts[j].row(point).forEach((count, y) => (row[offsets[j] + y] = count << ignored));
+      return row;
+    },
+  };
+}
+
+/** A code inside each block; with a single block, the plain response. */
+export function blockResponse({ codes, code_of_block }, { of, size, inside, outward }) {
+  const made = list(codes).map(codeOf);
+  const sizes = of ? sizesOf(of) : [size];
+  const numbers = list(code_of_block, sizes.length);
+  demand(new Set(numbers).size === made.length, "a block for every code");
+  demand(sizes.length === 1 || outward[0] === Infinity, "no promise across blocks");
+  const parts = numbers.map((number) => made[wholeNumber(number, 0, made.length - 1)]);
+  parts.forEach((code, j) => demandFit(code, sizes[j], sizes[j] < 2 || inside[j] === Infinity));
+  const ranges = parts.map(({ high, low }, j) => ({ group: j, size: sizes[j], high, low, cover: 0n }));
+  return { ...unionResponse(parts, of), ranges };
+}
+
+/** A code must have a point for every symbol; it is the clear one exactly where there is nothing to hide. */
+export function demandFit(code, size, inClear) {
+  demand(code.points >= size && (code.kind === "clear") === inClear, "a code that fits its symbols");
+}

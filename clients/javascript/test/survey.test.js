@@ -1,0 +1,299 @@
+/** Loading a survey, from values to symbols, and the client's own check of the promise. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { contextOf } from "../src/context.js";
+import {
+  InvalidSurvey,
+  InvalidSymbols,
+  NotDelivered,
+  PrivacyViolation,
+  Survey,
+  UnknownValue,
+  WrongSurvey,
+} from "../src/index.js";
+import { exactNumber, withinOdds } from "../src/odds.js";
+import { Aggregator, answered, seams } from "./support/aggregator.js";
+import { blocks, e, groupsOfTwo, packed, randomizedCode, resolved, uniform } from "./support/large.js";
+import { casesOf, surveyOf, surveyText } from "./support/vectors.js";
+
+const TEXT = surveyText("samples.json", "plain, hadamard");
+const survey = await Survey.of(TEXT);
+
+test("a survey is fetched by its pin, whole, without cookies", async () => {
+  const aggregator = new Aggregator(survey, TEXT);
+  const loaded = await Survey.load(`${aggregator.url}/`, { fingerprint: survey.fingerprint, ...seams(aggregator) });
+  assert.equal(loaded.fingerprint, survey.fingerprint);
+  const [request] = aggregator.requests;
+  assert.equal(request.url, `https://surveys.example.org/here/v1/surveys/${survey.fingerprint}`);
+  assert.equal(request.credentials, "omit");
+});
+
+test("another survey than the pinned one is refused", async () => {
+  const other = surveyText("samples.json", "plain, cyclic");
+  const aggregator = new Aggregator(survey, other);
+  const options = { fingerprint: survey.fingerprint, ...seams(aggregator) };
+  await assert.rejects(Survey.load(aggregator.url, options), WrongSurvey);
+  await assert.rejects(Survey.of(other, { fingerprint: survey.fingerprint }), WrongSurvey);
+  await assert.rejects(Survey.load(aggregator.url, { ...options, fingerprint: undefined }), WrongSurvey);
+});
+
+test("what the aggregator answers instead of a survey", async () => {
+  const load = (answer) =>
+    Survey.load("https://a.example", { fingerprint: survey.fingerprint, fetch: async () => answer });
+  await assert.rejects(load(answered(404, {})), WrongSurvey);
+  await assert.rejects(load(answered(503, {})), NotDelivered);
+  await assert.rejects(load(answered(200, "<p>Log in to the hotel</p>")), InvalidSurvey);
+  const unreachable = () => Promise.reject(new TypeError("fetch failed"));
+  await assert.rejects(
+    Survey.load("https://a.example", { fingerprint: survey.fingerprint, fetch: unreachable }),
+    NotDelivered,
+  );
+  await assert.rejects(
+    Survey.load("ftp://a.example", { fingerprint: survey.fingerprint, fetch: unreachable }),
+    NotDelivered,
+  );
+});
+
+test("bytes are read as text is, but for a byte-order mark or what is no UTF-8", async () => {
+  const bytes = new TextEncoder().encode(`${TEXT}\n`);
+  assert.equal((await Survey.of(bytes)).fingerprint, survey.fingerprint);
+  await assert.rejects(Survey.of(Uint8Array.of(0xef, 0xbb, 0xbf, ...bytes)), InvalidSurvey);
+  await assert.rejects(Survey.of(Uint8Array.of(0xff, ...bytes)), InvalidSurvey);
+});
+
+test("every character of a survey matters", async () => {
+  // One character changed: refused, or another survey; never the same one.
+  for (let i = 0; i < TEXT.length; i++) {
+    const changed = TEXT.slice(0, i) + (TEXT[i] === "1" ? "2" : "1") + TEXT.slice(i + 1);
+    const inAbout = i < TEXT.indexOf('"promise"');
+    const found = await Survey.of(changed).catch((problem) => problem);
+    assert.ok(
+      found instanceof InvalidSurvey ||
+        found instanceof PrivacyViolation ||
+        inAbout ||
+        found.fingerprint !== survey.fingerprint,
+    );
+  }
+});
+
+test("an unknown value is not in the error", async () => {
+  const canary = "a-value-that-nobody-may-see";
+  const strict = await surveyOf("samples.json", "table");
+  assert.throws(
+    () => strict.privatize(canary),
+    (problem) => {
+      const shown = JSON.stringify([problem.message, problem.stack, { ...problem }]);
+      return problem instanceof UnknownValue && !shown.includes(canary);
+    },
+  );
+});
+
+test("a position may be an object, as browsers hand it out", async () => {
+  const load = casesOf("domains.json").find(
+    ({ request }) => request.op === "load" && request.text.includes('"kind":"grid"'),
+  );
+  const grid = await Survey.of(load.request.text);
+  const cell = casesOf("domains.json").find(({ request, answer }) => request.survey === grid.fingerprint && answer.ok);
+  const [latitude, longitude] = cell.request.value;
+  assert.equal(grid.symbol({ latitude, longitude, accuracy: 5 }), cell.answer.ok.symbol);
+});
+
+test("the label of a cell is its south-western corner, and lies in it", async () => {
+  const load = casesOf("domains.json").find(
+    ({ request }) => request.op === "load" && request.text.includes('"kind":"grid"'),
+  );
+  const grid = await Survey.of(load.request.text);
+  const { domain } = JSON.parse(load.request.text).promise.context;
+  assert.equal(grid.label(0), `${domain.south},${domain.west}`);
+  for (const x of [0, 1, 7, grid.size - 2]) assert.equal(grid.symbol(grid.label(x).split(",").map(Number)), x);
+});
+
+test("symbols are checked", () => {
+  for (const symbol of [-1, 7, 0.5, "0", NaN]) assert.throws(() => survey.reportFrom(symbol, [0n, 0n]), InvalidSymbols);
+});
+
+test("probabilities are the channel's, and add up", async () => {
+  for (const about of [
+    "plain, hadamard",
+    "high-low, cyclic",
+    "groups, tiers",
+    "product, randomized",
+    "union",
+    "table",
+  ]) {
+    const one = await surveyOf("samples.json", about);
+    for (let x = 0; x < one.size; x++) {
+      const row = one.probabilities(x);
+      assert.equal(row.length, one.outputs);
+      assert.ok(Math.abs(row.reduce((sum, p) => sum + p) - 1) < 1e-12);
+    }
+  }
+  const odds = e(Number(JSON.parse(TEXT).promise.context.epsilon));
+  assert.ok(Math.abs(survey.probabilities(0)[0] - (2 * odds) / (8 * (odds + 1))) < 1e-12);
+});
+
+test("probabilities are what an enumeration of all words counts", async () => {
+  for (const { about, request, answer } of casesOf("mechanisms.json")) {
+    if (request.op !== "enumerate") continue;
+    const load = casesOf("mechanisms.json").find(({ answer: { ok } }) => ok?.fingerprint === request.survey);
+    const one = (enumerated[request.survey] ??= await Survey.of(load.request.text));
+    const draws = 2 ** (one.mechanism.wordBits * one.mechanism.words);
+    assert.deepEqual(
+      one.probabilities(request.symbol),
+      answer.ok.counts.map((count) => count / draws),
+      about,
+    );
+  }
+});
+const enumerated = {};
+
+// --- the promise --------------------------------------------------------------------------------------
+
+test("e^ε is bounded from below, and closely", () => {
+  const digits = 2718281828459045235360287471352662497757n; // e · 10^39, rounded down
+  assert.ok(withinOdds(digits, 10n ** 39n, exactNumber("1")));
+  assert.ok(!withinOdds(digits + 1n, 10n ** 39n, exactNumber("1")));
+  assert.ok(withinOdds(5n, 5n, exactNumber("0")));
+  assert.ok(!withinOdds(6n, 5n, exactNumber("0")));
+  assert.ok(!withinOdds(1n, 0n, exactNumber("40")));
+  assert.ok(withinOdds(1n, 0n, Infinity));
+  // e^40 = 235385266837019985.40789…
+  assert.ok(withinOdds(23538526683701998540789n, 100000n, exactNumber("40")));
+  assert.ok(!withinOdds(23538526683701998540790n, 100000n, exactNumber("40")));
+});
+
+test("small surveys are checked whole, large ones by their odds", async () => {
+  const verdicts = {};
+  for (const { about, request, answer } of casesOf("samples.json")) {
+    if (request.op === "load") verdicts[about] = [answer.ok.inputs, (await Survey.of(request.text)).checked];
+  }
+  for (const [about, [k, checked]] of Object.entries(verdicts))
+    assert.equal(checked, k <= 64 ? "whole" : "odds", about);
+});
+
+test("a survey that breaks its promise says where", async () => {
+  const bad = casesOf("bad_surveys.json").filter(({ answer }) => answer.error === "PrivacyViolation");
+  assert.ok(bad.length > 10);
+  for (const { request } of bad) {
+    const problem = await Survey.of(request.text).catch((found) => found);
+    assert.ok(problem instanceof PrivacyViolation);
+    assert.ok(problem.x >= 0 && problem.x2 >= 0 && problem.x !== problem.x2 && problem.output >= 0);
+  }
+});
+
+test("large surveys with codes that break their promise are refused", async () => {
+  for (const about of ["large, hadamard", "large, cyclic", "large, blocks on a grid", "large, high-low"]) {
+    const data = JSON.parse(surveyText("samples.json", about));
+    const { context } = data.promise;
+    // The same integers under a promise that is a little stronger.
+    context.epsilon = (Number(context.epsilon) * 0.999).toFixed(6).replace(/0+$/, "");
+    await assert.rejects(Survey.of(JSON.stringify(data)), PrivacyViolation, about);
+  }
+});
+
+/** What a survey was checked for, or the name of what was wrong with it. */
+const verdictOf = (text) =>
+  Survey.of(text).then(
+    ({ checked }) => checked,
+    ({ name }) => name,
+  );
+
+test("above 64 symbols, each promise of a group response is looked at", async () => {
+  const verdict = async (levels) => {
+    const text = resolved(blocks(2, 40, "3", "2"), groupsOfTwo(40, levels));
+    return verdictOf(text);
+  };
+  const kept = { high: 0.99 * e(2), low: e(-1), cover: 1n };
+  assert.equal(await verdict(kept), "odds");
+  assert.equal(await verdict({ ...kept, low: 0.9 * e(-1) }), "PrivacyViolation"); // inside a group
+  assert.equal(await verdict({ ...kept, high: 1.01 * e(2), low: 0.5 }), "PrivacyViolation"); // for a group, against others
+  assert.equal(await verdict({ high: 2, low: 0.1, cover: 1n }), "PrivacyViolation"); // against a group, on its own reports
+});
+
+test("above 64 symbols, both promises of a product are looked at", async () => {
+  const verdict = async (aboutBlock, aboutSymbol) => {
+    const codes = [randomizedCode(4, e(aboutBlock)), randomizedCode(100, e(aboutSymbol))];
+    const text = resolved(blocks(25, 4, "0.3", "0.6"), { kind: "product", codes });
+    return verdictOf(text);
+  };
+  assert.equal(await verdict(0.2999, 0.2999), "odds");
+  assert.equal(await verdict(0.3011, 0.2999), "PrivacyViolation");
+  assert.equal(await verdict(0.2, 0.3001), "PrivacyViolation");
+});
+
+test("above 64 symbols, a plain response is looked at for another context; what else there is, is not", async () => {
+  const plain = { kind: "plain", codes: [randomizedCode(100, e(0.9999))], code_of_block: [0] };
+  const verdict = async (context, mechanism, made_for) => {
+    return verdictOf(resolved(context, mechanism, made_for));
+  };
+  assert.equal(await verdict(blocks(25, 4, "1", "2"), plain, uniform(100, "1")), "odds");
+  assert.equal(await verdict(blocks(25, 4, "0.9", "2"), plain, uniform(100, "1")), "PrivacyViolation");
+  assert.equal(await verdict(blocks(25, 4, "1", "0.9"), plain, uniform(100, "1")), "PrivacyViolation");
+  // Alone in its block, a symbol has nobody to hide from there.
+  assert.equal(await verdict(blocks(1, 100, "0.5", "1"), plain, uniform(100, "1")), "odds");
+  const groups = groupsOfTwo(40, { high: 0.99 * e(2), low: e(-1), cover: 1n });
+  assert.equal(await verdict(blocks(2, 40, "4", "2"), groups, blocks(2, 40, "3", "2")), "none");
+});
+
+test("contexts of every kind say what they promise", () => {
+  const domain = { kind: "labels", labels: ["a", "b", "c"], other: null };
+  const read = (record) => {
+    const context = contextOf({ ...record, domain });
+    const shown = (epsilon) => (epsilon === Infinity ? "inf" : Number(epsilon.p) / Number(epsilon.q));
+    return [0, 1, 2].map((x) => [0, 1, 2].map((x2) => (x === x2 ? 0 : shown(context.epsilon(x, x2)))));
+  };
+  const u32 = (...numbers) => packed(numbers);
+  assert.deepEqual(read({ kind: "uniform", epsilon: "0.5" }), [
+    [0, 0.5, 0.5],
+    [0.5, 0, 0.5],
+    [0.5, 0.5, 0],
+  ]);
+  assert.deepEqual(read({ kind: "high-low", epsilon: "1", sensitive: u32(1) }), [
+    [0, "inf", "inf"],
+    [1, 0, 1],
+    ["inf", "inf", 0],
+  ]);
+  assert.deepEqual(read({ kind: "blocks", epsilon: "1", block_of: u32(0, 1, 0) }), [
+    [0, "inf", 1],
+    ["inf", 0, "inf"],
+    [1, "inf", 0],
+  ]);
+  assert.deepEqual(read({ kind: "blocks", epsilons: ["1", "2"], across: "3", block_of: u32(0, 1, 0) }), [
+    [0, 3, 1],
+    [3, 0, 3],
+    [1, 3, 0],
+  ]);
+  assert.deepEqual(read({ kind: "tiers", epsilons: ["1", "inf"], tier_of: u32(0, 1, 1) }), [
+    [0, 1, 1],
+    ["inf", 0, "inf"],
+    ["inf", "inf", 0],
+  ]);
+  const distances = [
+    ["0", "1", "inf"],
+    ["1", "0", "0"],
+    ["inf", "0", "0"],
+  ];
+  assert.deepEqual(read({ kind: "metric", epsilon: "2", distances }), [
+    [0, 2, "inf"],
+    [2, 0, 0],
+    ["inf", 0, 0],
+  ]);
+  assert.deepEqual(
+    read({
+      kind: "matrix",
+      matrix: [
+        ["0", "1/3", "2"],
+        ["inf", "0", "1"],
+        ["1", "1", "0"],
+      ],
+    })[0],
+    [0, 1 / 3, 2],
+  );
+  const part = (size, epsilon) => ({ kind: "uniform", domain: { kind: "range", size, start: 0 }, epsilon });
+  const union = { kind: "union", parts: [part(2, "1"), part(1, "2")], block_of: u32(0, 1, 0) };
+  assert.deepEqual(read(union), [
+    [0, "inf", 1],
+    ["inf", 0, "inf"],
+    [1, "inf", 0],
+  ]);
+});

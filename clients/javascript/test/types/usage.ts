@@ -1,0 +1,37 @@
+/** What a caller writes; compiled, never run. Lines marked as errors must be errors. */
+import { Client, NotDelivered, ReportRejected, SfumatoError, Survey, type Answered, type Store } from "@sfumato/client";
+
+const survey: Survey = await Survey.load("https://surveys.example.org", { fingerprint: "ab".repeat(32) });
+const store: Store = new Map<string, string>();
+const client = new Client(survey, {
+  url: "https://surveys.example.org",
+  store,
+  cap: { kind: "uniform", epsilon: "2" },
+});
+
+const answered: Answered = await client.answer("clinic");
+const waits: number = answered.delivered ? 0 : answered.waiting;
+await client.answer([48.2, 16.4]);
+await client.answer({ latitude: 48.2, longitude: 16.4 });
+const sent: boolean = (await client.prepare(7)).beacon();
+const report: number = survey.privatize("clinic") + survey.reportFrom(0, [0n, 1n]);
+const chances: number[] = survey.probabilities(0);
+if (survey.repeat !== "once") console.log(survey.repeat.every, survey.repeat.distinct, waits, sent, report, chances);
+
+try {
+  await client.flush();
+} catch (problem) {
+  if (problem instanceof ReportRejected) console.log(problem.index);
+  if (problem instanceof NotDelivered || problem instanceof SfumatoError) console.log(problem.message);
+}
+
+// @ts-expect-error a pin is needed
+await Survey.load("https://surveys.example.org", {});
+// @ts-expect-error a survey is loaded, not made
+new Survey();
+// @ts-expect-error a value is no function
+await client.answer(() => "clinic");
+// @ts-expect-error a survey does not change
+survey.title = "another";
+// @ts-expect-error an aggregator is needed
+new Client(survey, {});
