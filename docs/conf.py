@@ -1,5 +1,8 @@
 """Sphinx settings. Nothing on the pages is fetched from elsewhere when they are read."""
 
+import shutil
+from pathlib import Path
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sphinx.application import Sphinx
@@ -13,7 +16,7 @@ project = "Sfumato"
 author = "the Sfumato contributors"
 copyright = author
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "playground"]
 myst_heading_anchors = 3
 
 add_module_names = False
@@ -57,5 +60,19 @@ def shortened(text: str) -> str:
     return text
 
 
+HERE = Path(__file__).parent
+CLIENT = HERE.parent / "clients" / "javascript" / "src"
+
+
+def lay_out_playground(app: Sphinx, problem: Exception | None) -> None:
+    """The playground as it is, with the client that it runs: copied, so that there is one client in the tree."""
+    if problem is None and app.builder.format == "html":
+        target = Path(app.outdir) / "playground"
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(HERE / "playground", target)
+        shutil.copytree(CLIENT, target / "client")
+
+
 def setup(app: Sphinx) -> None:
     app.connect("autodoc-process-signature", with_names)
+    app.connect("build-finished", lay_out_playground)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from sfumato.codes import HadamardCode, RandomizedCode
-from sfumato.contexts import Blocks, HighLow, Metric, PrivacyMatrix, Uniform
+from sfumato.contexts import Blocks, ContextUnion, HighLow, Metric, PrivacyMatrix, Uniform
 from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
 from sfumato.domains.partitions import grid_tiles, nearest_places
 from sfumato.errors import (
@@ -27,7 +27,14 @@ from sfumato.errors import (
     WrongSurvey,
 )
 from sfumato.estimation.decoders import EmpiricalBayes
-from sfumato.mechanisms import BinaryResponse, BlockResponse, HighLowResponse, PlainResponse, TableResponse
+from sfumato.mechanisms import (
+    BinaryResponse,
+    BlockResponse,
+    HighLowResponse,
+    PlainResponse,
+    TableResponse,
+    UnionResponse,
+)
 from sfumato.promises import compose
 from sfumato.randomness.words import words_from
 from sfumato.survey import Survey
@@ -130,14 +137,21 @@ def test_h3_surveys_come_back():
     assert _of(survey).context.domain == cells
 
 
+def _composed_inside_a_block():
+    composed = compose(BinaryResponse(Uniform(2, 1)), BinaryResponse(Uniform(2, 1)))
+    union = ContextUnion([composed.context], np.zeros(2, dtype=np.int64), domain=composed.context.domain)
+    return union, UnionResponse(union, [composed])
+
+
 @pytest.mark.parametrize(
     "make",
     [
         lambda: (Uniform(2, 1) + Uniform(2, 1), None),
         lambda: (Uniform(2, 1), BinaryResponse(Uniform(2, 1)).then([["0.9", "0.1"], ["0.1", "0.9"]])),
         lambda: (Uniform(2, 2), compose(BinaryResponse(Uniform(2, 1)), BinaryResponse(Uniform(2, 1)))),
+        lambda: _composed_inside_a_block(),
     ],
-    ids=["sum", "processed", "composed"],
+    ids=["sum", "processed", "composed", "composed inside a block"],
 )
 def test_what_cannot_be_read_is_not_written(make):
     """A survey is refused when it is made, or it comes back."""

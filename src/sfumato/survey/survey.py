@@ -18,7 +18,7 @@ from sfumato.errors import InvalidSurvey, NoClosedForm, NotEnoughReports, Sfumat
 from sfumato.estimation import Estimate, estimate
 from sfumato.estimation.decoders import Decoder
 from sfumato.files import write_whole
-from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms import Mechanism, UnionResponse
 from sfumato.promises import Certificate, certify
 from sfumato.randomness.words import WordSource
 from sfumato.survey.answers import symbols_of
@@ -30,6 +30,7 @@ from sfumato.tally import Tally
 __all__ = ["Survey", "survey_bytes"]
 
 _KINDS = ("binary", "table", "plain", "blocks", "high-low", "groups", "product", "union")
+_SPANS_SEVERAL = "a survey promises one context through one mechanism; sums and compositions span several."
 _ABOUT = ("title", "text", "contact", "minimum_reports", "opens", "closes")
 _LARGEST_FILE = 2**28
 _UNMEANT = (SfumatoError, TypeError, LookupError, AttributeError, ValueError, ArithmeticError, MemoryError)
@@ -67,10 +68,9 @@ class Survey:
         self._mechanism = mechanism_for(context) if mechanism is None else mechanism
         if self._mechanism.context.domain != context.domain:
             raise InvalidSurvey("the mechanism must be for the survey's domain.")
-        if isinstance(context, ContextSum) or self._mechanism.kind not in _KINDS:
-            raise InvalidSurvey(
-                "a survey promises one context through one mechanism; sums and compositions span several."
-            )
+        _demand_single(self._mechanism)
+        if isinstance(context, ContextSum):
+            raise InvalidSurvey(_SPANS_SEVERAL)
 
     @classmethod
     def of(cls, description: Description, mechanism: Mechanism | None = None) -> Self:
@@ -255,6 +255,15 @@ class Survey:
 
     def __repr__(self) -> str:
         return f"Survey({self.name!r}, {self.context!r}, fingerprint={self.fingerprint[:12]}…)"
+
+
+def _demand_single(mechanism: Mechanism) -> None:
+    """Refuse what answers several times, inside the parts of a union too."""
+    if isinstance(mechanism.context, ContextSum) or mechanism.kind not in _KINDS:
+        raise InvalidSurvey(_SPANS_SEVERAL)
+    if isinstance(mechanism, UnionResponse):
+        for part in mechanism.parts:
+            _demand_single(part)
 
 
 def survey_bytes(path: Path) -> bytes:
