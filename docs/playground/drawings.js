@@ -1,5 +1,5 @@
 /** The error region as a picture, and bars. */
-import { element, percent, shape, short } from "./elements.js";
+import { element, shape, short } from "./elements.js";
 
 const [SIDE, LEFT, TOP] = [260, 44, 10];
 
@@ -48,7 +48,8 @@ export function drawBars(host, rows) {
         track.classList.add("marked");
         track.style.setProperty("--mark", percentage(mark));
       }
-      return element("li", { class: kind }, element("span", { class: "what", title: name }, short(name, 18)), track, element("span", { class: "number" }, text ?? percent(share)));
+      const what = element("span", { class: "what", title: name }, short(name, 18));
+      return element("li", { class: kind }, what, track, element("span", { class: "number" }, text));
     }),
   );
 }

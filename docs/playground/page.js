@@ -70,7 +70,8 @@ function complain(problem) {
 
 function drawSettings(rows) {
   const names = [...new Set(rows.map(({ group }) => groupName(kind(), group)))];
-  const wanted = kind() === "tiers" ? names.filter((name) => name !== OPEN).map((name) => [name, `ε of ${name} labels`]) : [["", kind() === "blocks" ? "ε inside blocks" : "ε"]];
+  const tiers = names.filter((name) => name !== OPEN).map((name) => [name, `ε of ${name} labels`]);
+  const wanted = kind() === "tiers" ? tiers : [["", kind() === "blocks" ? "ε inside blocks" : "ε"]];
   if (kind() === "blocks" && !part("shown").checked) wanted.push(["across", "ε across blocks"]);
   drawSliders(wanted);
   part("shown-row").hidden = kind() !== "blocks";
@@ -91,7 +92,8 @@ function slider(key, text) {
   const isAcross = key === "across" && kind() === "blocks";
   const value = isAcross ? chosen.across : epsilonOf(chosen.epsilons, key);
   const range = element("input", { type: "range", min: 0.1, max: SLIDER_END, step: 0.1, "aria-label": text });
-  const number = element("input", { type: "number", min: LEAST_EPSILON, max: MOST_EPSILON, step: "any", "aria-label": `${text}, as a number`, inputmode: "decimal" });
+  const limits = { min: LEAST_EPSILON, max: MOST_EPSILON, step: "any", inputmode: "decimal" };
+  const number = element("input", { type: "number", ...limits, "aria-label": `${text}, as a number` });
   [range.value, number.value] = [value, value];
   const choose = (from, to) => () => {
     const epsilon = decimalText(from.value);
@@ -178,7 +180,9 @@ function drawErrors() {
 
 function tellErrors(first, second, [falseAlarm, miss], isOpen) {
   if (isOpen) return `The promise says nothing about this pair: a report may tell “${first}” from “${second}” without error.`;
-  return `At the corner, the sharpest guess that the promise allows says “${first}” for ${percent(falseAlarm)} of those with “${second}” (false alarm), and “${second}” for ${percent(miss)} of those with “${first}” (miss). No guess lies below the edge.`;
+  const alarms = `“${first}” for ${percent(falseAlarm)} of those with “${second}” (false alarm)`;
+  const misses = `“${second}” for ${percent(miss)} of those with “${first}” (miss)`;
+  return `At the corner, the sharpest guess that the promise allows says ${alarms}, and ${misses}. No guess lies below the edge.`;
 }
 
 function drawPeople() {
@@ -208,8 +212,12 @@ function tellPeople(kind, own, classical) {
   const isBest = classical > 0.995 * own;
   if (kind === "uniform" && isBest) return `${asked}. This promise is the classical one, and no mechanism does better.`;
   if (kind === "uniform") return `${asked} with randomised response. This promise is the classical one, whose best mechanism needs ${counted(classical)}.`;
-  if (!isBest) return `${asked} with this simple channel. The best mechanism for one ε needs ${counted(classical)}: here a good mechanism matters more than the promise. The software chooses a better one for yours, too.`;
-  return `${asked}. Classical local differential privacy needs ${counted(classical)}, ${Number((classical / own).toPrecision(3))} times as many, even with its best mechanism.`;
+  if (!isBest) {
+    const better = "here a good mechanism matters more than the promise. The software chooses a better one for yours, too.";
+    return `${asked} with this simple channel. The best mechanism for one ε needs ${counted(classical)}: ${better}`;
+  }
+  const times = `${Number((classical / own).toPrecision(3))} times as many`;
+  return `${asked}. Classical local differential privacy needs ${counted(classical)}, ${times}, even with its best mechanism.`;
 }
 
 const counted = (people) => (people > MOST_PEOPLE ? "more than 10¹²" : people.toLocaleString("en-GB"));
