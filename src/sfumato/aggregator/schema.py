@@ -39,8 +39,9 @@ def _survey() -> Column[int]:
 batches = Table(
     "batches",
     _tables,
-    _survey(),
+    # The identifier first: before PostgreSQL has statistics, it would read all batches of the survey to find one.
     Column("id", LargeBinary, primary_key=True),
+    _survey(),
     Column("digest", LargeBinary, nullable=False),
     sqlite_with_rowid=False,
 )

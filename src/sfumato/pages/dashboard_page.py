@@ -182,9 +182,10 @@ answers have changed; for the others one cannot tell. With 95 % probability noth
 
 
 def _table_of_changes(rows: str) -> str:
-    return f"""<table class="changes"><thead><tr><th scope="col">answer</th><th scope="col">is</th>
+    return f"""<div class="wide" tabindex="0" role="region" aria-labelledby="changes-title">
+<table class="changes"><thead><tr><th scope="col">answer</th><th scope="col">is</th>
 <th scope="col" class="number">by about</th><th scope="col" class="number">by at least</th></tr></thead>
-<tbody>{rows}</tbody></table>"""
+<tbody>{rows}</tbody></table></div>"""
 
 
 def _change(changes: Difference, x: int, places: int) -> str:

@@ -54,32 +54,32 @@ is. Without scripts there is nothing to try.</p></noscript>
 </section>
 <section id="seen" aria-labelledby="seen-title" hidden>
 <h2 id="seen-title">2. What would leave your device</h2>
-<p>Your answer, <b id="answer" dir="auto"></b>, stays here. Your device rolls a weighted die and sends what it
+<p>Your answer, <b id="answer"></b>, stays here. Your device rolls a weighted die and sends what it
 shows:</p>
 <p class="big" aria-live="polite">report <span id="report"></span></p>
-<p class="note">One of <span id="outputs"></span> possible reports. Other people send the same one with other
-answers.</p>
+<p class="note">One of <span id="outputs"></span> possible reports.</p>
 <div class="buttons"><button id="again">Roll again</button><button id="many">Roll 1,000 times</button></div>
-<h3>Why nobody can tell</h3>
+<h3>What anybody could conclude</h3>
 <p id="compare" class="compare"><label for="other">Somebody wavers between your answer and</label>
 <select id="other"></select></p>
 <p id="conclusion" aria-live="polite"></p>
 <ul class="keys" aria-label="Key">
-<li class="own-key">how likely with your answer, <span id="own-name" dir="auto"></span></li>
-<li class="other-key">how likely with <span id="other-name" dir="auto"></span></li>
+<li class="own-key">how likely with your answer, <span id="own-name"></span></li>
+<li class="other-key">how likely with <span id="other-name"></span></li>
 <li class="draws-key" id="drawn-key" hidden>what <span id="drawn-count"></span> rolls gave</li>
 </ul>
 <div class="scroll" tabindex="0" role="region" aria-label="How likely each report is">
 <table id="bars" class="bars"><tbody></tbody></table></div>
-<p id="one-of-many" class="note" hidden>There are too many reports to draw them all; this is the one above.</p>
+<p id="together" class="note" hidden>There are too many reports to draw each; they are put together by what they say
+between these two answers. The one above is among those that are marked.</p>
 </section>
 <section id="send" aria-labelledby="send-title" hidden>
 <h2 id="send-title">3. Send it, if you like</h2>
 <p>One roll counts. Your browser keeps a secret and derives the roll from it, so that asking you again teaches nobody
 anything new: the first answer that is sent stands.</p>
 <div class="buttons"><button id="post" class="main">Send one report</button></div>
-<div id="sent" hidden><p id="receipt" role="status"></p>
-<p class="note">What was sent, to the last letter:</p><pre id="body"></pre></div>
+<p id="receipt" role="status"></p>
+<div id="sent" hidden><p class="note">What leaves your device, to the last letter:</p><pre id="body"></pre></div>
 </section>
 <section aria-labelledby="promise-title">
 <h2 id="promise-title">What is promised</h2>

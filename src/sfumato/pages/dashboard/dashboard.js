@@ -5,10 +5,11 @@
  * puts them in their places and keeps them fresh. What an analyst may see needs the token, which stays in this tab.
  */
 const REST = 5000; // milliseconds between two looks
+const TOKEN = "sfumato/token";
 const part = (id) => document.getElementById(id);
 const draw = figureDrawer(JSON.parse(document.body.dataset.dark));
 
-const state = { survey: null, shown: null, figures: {}, token: sessionStorage.getItem("sfumato/token"), turn: 0 };
+const state = { survey: null, listed: "", certified: false, shown: null, figures: {}, held: {}, token: null, turn: 0 };
 
 // --- talking to the aggregator -----------------------------------------------------------------------------------
 
@@ -21,7 +22,8 @@ class Refused extends Error {
 
 async function ask(path) {
   const headers = state.token ? { Authorization: `Bearer ${state.token}` } : {};
-  const answer = await fetch(path, { headers, cache: "no-store" });
+  const answer = await fetch(path, { headers, cache: "no-store" }).catch(() => null);
+  if (answer === null) throw new Refused(0, "The aggregator cannot be reached.");
   if (answer.ok) return answer.json();
   const problem = await answer.json().catch(() => ({}));
   throw new Refused(answer.status, problem.detail ?? "The aggregator answers with an error.");
@@ -31,13 +33,21 @@ async function ask(path) {
 
 async function showSurveys() {
   const { surveys } = await ask("v1/surveys");
-  part("surveys").replaceChildren(...surveys.map(entry));
+  const listed = JSON.stringify(surveys);
+  if (listed !== state.listed) part("surveys").replaceChildren(...surveys.map(entry)); // else the focus would be lost
+  state.listed = listed;
   part("none").hidden = surveys.length > 0;
   const wanted = location.hash.slice(1);
   const found = surveys.find(({ fingerprint }) => fingerprint === wanted) ?? surveys[0];
-  if (found && found.fingerprint !== state.survey) await showSurvey(found.fingerprint);
+  if (!found) part("loading").hidden = true;
+  else if (found.fingerprint === state.survey) markCurrent(state.survey);
+  else await showSurvey(found);
+}
+
+function markCurrent(fingerprint) {
   for (const link of part("surveys").querySelectorAll("a")) {
-    if (link.hash.slice(1) === state.survey) link.setAttribute("aria-current", "page");
+    if (link.hash.slice(1) === fingerprint) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
   }
 }
 
@@ -54,17 +64,35 @@ function entry({ fingerprint, title, open }) {
   return item;
 }
 
-async function showSurvey(fingerprint) {
+async function showSurvey({ fingerprint, title }) {
   const turn = ++state.turn;
-  Object.assign(state, { survey: fingerprint, shown: null, figures: {} });
+  Object.assign(state, { survey: null, certified: false, shown: null, figures: {}, held: {} });
   for (const place of document.querySelectorAll("[data-part]")) place.replaceChildren();
+  markCurrent(fingerprint);
   part("loading").hidden = false;
   const view = await ask(`dashboard/${fingerprint}/promise`);
   if (turn !== state.turn) return;
+  state.survey = fingerprint; // not before: what could not be shown is tried again
+  document.title = `${title} – Sfumato aggregator`;
   put(view);
   part("loading").hidden = true;
-  ask(`dashboard/${fingerprint}/certificate`).then((later) => turn === state.turn && put(later), (problem) => tell(problem.message));
+  showCertificate().catch(() => {}); // look() asks again, and says why not
   await refresh();
+}
+
+/** It takes seconds for many answers, and nothing else waits for it. */
+async function showCertificate() {
+  if (!state.survey || state.certified) return;
+  const turn = state.turn;
+  state.certified = true;
+  try {
+    const view = await ask(`dashboard/${state.survey}/certificate`);
+    if (turn === state.turn) put(view);
+  } catch (problem) {
+    if (turn !== state.turn) return;
+    state.certified = false;
+    throw problem;
+  }
 }
 
 /** What needs the token, if something came in since it was last shown. */
@@ -74,41 +102,93 @@ async function refresh() {
   part("leave").hidden = state.token === null;
   part("asked").hidden = state.token === null;
   if (state.token === null) return;
-  const turn = state.turn;
-  const question = new URLSearchParams({ decoder: part("decoder").value, days: part("days").value });
+  const [turn, question] = [state.turn, asked()];
+  const passed = () => turn !== state.turn || question !== asked() || state.token === null;
   try {
     const status = await ask(`v1/surveys/${state.survey}/status`);
     const version = `${status.reports}/${status.state}/${question}`;
-    if (turn !== state.turn || version === state.shown) return;
+    if (passed() || version === state.shown) return;
     const view = await ask(`dashboard/${state.survey}/results?${question}`);
-    if (turn !== state.turn) return;
+    if (passed()) return;
     put(view);
     state.shown = version;
-    tell("");
   } catch (problem) {
-    if (problem.status === 401) forgetToken("This is not the token of this aggregator.");
-    else tell(problem.message);
+    if (passed()) return;
+    if (problem.status !== 401) throw problem;
+    forgetToken("This is not the token of this aggregator.");
   }
 }
 
-/** Put parts of the page in their places; what somebody is just using is left alone. */
+const asked = () => String(new URLSearchParams({ decoder: part("decoder").value, days: part("days").value }));
+
+/** Put parts of the page in their places; a part that somebody is just using follows when they leave it. */
 function put({ parts, figures }) {
   for (const [name, html] of Object.entries(parts)) {
-    const place = document.querySelector(`[data-part="${name}"]`);
-    if (place.contains(document.activeElement)) continue;
-    const drawn = new Map(Array.from(place.querySelectorAll(".plot"), (plot) => [plot.id, plot]));
-    place.innerHTML = html;
-    for (const plot of place.querySelectorAll(".plot")) if (drawn.has(plot.id)) plot.replaceWith(drawn.get(plot.id));
-    if (name === "table" && html) enlivenRows();
+    if (placeOf(name).contains(document.activeElement)) state.held[name] = html;
+    else fill(name, html);
   }
+  for (const figure of Object.values(figures)) figure.layout.uirevision = state.survey; // what was zoomed stays zoomed
   Object.assign(state.figures, figures);
   const present = Object.entries(state.figures).filter(([id]) => part(id));
   draw(JSON.stringify(Object.fromEntries(present)));
 }
 
-function tell(words) {
-  part("problem").textContent = words;
+const placeOf = (name) => document.querySelector(`[data-part="${name}"]`);
+
+function fill(name, html) {
+  const place = placeOf(name);
+  const drawn = new Map(Array.from(place.querySelectorAll(".plot"), (plot) => [plot.id, plot]));
+  const before = name === "table" && part("rows") ? rowsShown() : null;
+  delete state.held[name];
+  place.innerHTML = html;
+  for (const plot of place.querySelectorAll(".plot")) if (drawn.has(plot.id)) plot.replaceWith(drawn.get(plot.id));
+  if (name !== "table" || !html) return;
+  enlivenRows();
+  if (before) showRows(before);
+}
+
+document.addEventListener("focusout", () => {
+  setTimeout(() => {
+    for (const [name, html] of Object.entries(state.held)) {
+      if (!placeOf(name).contains(document.activeElement)) fill(name, html);
+    }
+  });
+});
+
+// --- the table: what was searched for, sorted by and scrolled to stays so -----------------------------------------
+
+const heads = () => Array.from(document.querySelectorAll("#rows th[scope=col]"));
+
+function rowsShown() {
+  const orders = heads().map((head) => head.getAttribute("aria-sort"));
+  return { orders, search: part("search").value, top: part("rows").parentElement.scrollTop };
+}
+
+function showRows({ orders, search, top }) {
+  const column = orders.findIndex((order) => order !== "none");
+  const head = heads()[column];
+  while (head.getAttribute("aria-sort") !== orders[column]) head.querySelector("button").click();
+  part("search").value = search;
+  part("search").dispatchEvent(new Event("input"));
+  part("rows").parentElement.scrollTop = top;
+}
+
+// --- what went wrong ----------------------------------------------------------------------------------------------
+
+function tell(words, passing = false) {
+  if (part("problem").textContent !== words) part("problem").textContent = words; // else it would be read out again
   part("problem").hidden = words === "";
+  part("problem").toggleAttribute("data-passing", passing);
+}
+
+/** Try; what goes wrong is said until it works again. */
+async function attempt(work) {
+  try {
+    await work();
+    if (part("problem").hasAttribute("data-passing")) tell("");
+  } catch (problem) {
+    tell(problem.message, true);
+  }
 }
 
 // --- the token ----------------------------------------------------------------------------------------------------
@@ -117,19 +197,30 @@ part("token").addEventListener("submit", (event) => {
   event.preventDefault();
   state.token = part("secret").value.trim() || null;
   part("secret").value = "";
-  if (state.token) sessionStorage.setItem("sfumato/token", state.token);
+  if (state.token) kept((storage) => storage.setItem(TOKEN, state.token));
   state.shown = null;
-  refresh();
+  tell("");
+  attempt(refresh);
 });
 
 part("leave").addEventListener("click", () => forgetToken("The token is forgotten."));
 
 function forgetToken(words) {
-  sessionStorage.removeItem("sfumato/token");
-  Object.assign(state, { token: null, shown: null });
+  kept((storage) => storage.removeItem(TOKEN));
+  Object.assign(state, { token: null, shown: null, held: {} });
   for (const place of document.querySelectorAll("[data-private]")) place.replaceChildren();
   tell(words);
   refresh();
+  part("secret").focus();
+}
+
+/** Where the browser denies storage, the token lasts as long as the page. */
+function kept(work) {
+  try {
+    return work(sessionStorage);
+  } catch {
+    return null;
+  }
 }
 
 // --- over and over ------------------------------------------------------------------------------------------------
@@ -144,14 +235,15 @@ async function health() {
 async function look() {
   const started = performance.now();
   await health();
-  await showSurveys().catch((problem) => tell(problem.message));
-  await refresh();
+  await attempt(async () => {
+    await showSurveys();
+    await Promise.all([refresh(), showCertificate()]);
+  });
   // What took long is asked for less often, so that a slow answer never becomes a burden.
   setTimeout(look, Math.max(REST, 4 * (performance.now() - started)));
 }
 
-for (const id of ["decoder", "days"]) part(id).addEventListener("change", () => refresh());
-window.addEventListener("hashchange", () => {
-  showSurveys().catch((problem) => tell(problem.message));
-});
+for (const id of ["decoder", "days"]) part(id).addEventListener("change", () => attempt(refresh));
+window.addEventListener("hashchange", () => attempt(showSurveys));
+state.token = kept((storage) => storage.getItem(TOKEN));
 look();

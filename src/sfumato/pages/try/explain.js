@@ -38,6 +38,17 @@ export function conclusion(report, own, other, ownName, otherName) {
   return `${sent}; with ${otherName}, ${percent(q)}. Who thought both equally likely now says ${odds(p, q)}, and ${most}.`;
 }
 
+/** The reports put together by what each says between two answers, where there are any that say it. */
+export function sides(own, theirs, ownName, otherName) {
+  const all = Array.from(own.keys());
+  const found = [
+    { name: `those that speak for ${ownName}`, reports: all.filter((y) => own[y] > theirs[y]) },
+    { name: "those that speak for neither", reports: all.filter((y) => own[y] === theirs[y] && own[y] > 0) },
+    { name: `those that speak for ${otherName}`, reports: all.filter((y) => own[y] < theirs[y]) },
+  ];
+  return found.filter(({ reports }) => reports.length > 0);
+}
+
 /** How many of the draws gave each report, as shares. */
 export function shares(draws, outputs) {
   const counts = new Array(outputs).fill(0);

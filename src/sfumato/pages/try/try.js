@@ -6,7 +6,7 @@
  */
 import { Client, Survey } from "../client/index.js";
 import { watchChoice } from "./choose.js";
-import { conclusion, percent, shares } from "./explain.js";
+import { conclusion, percent, shares, sides } from "./explain.js";
 
 const MOST_BARS = 40;
 const MANY = 1000;
@@ -19,7 +19,8 @@ try {
   const survey = await Survey.load(base, { fingerprint: page.dataset.survey });
   start(survey, new Client(survey, { url: base }));
 } catch (problem) {
-  say(part("problem"), `This page cannot go on: ${problem.message}`);
+  part("problem").textContent = `This page cannot go on: ${problem.message}.`;
+  part("problem").hidden = false;
 }
 
 function start(survey, client) {
@@ -56,7 +57,8 @@ function start(survey, client) {
   }
 }
 
-const name = (survey, symbol) => `“${survey.label(symbol)}”`;
+/** A label in quotation marks, kept apart from the direction in which the words around it are read. */
+const name = (survey, symbol) => `“\u2068${survey.label(symbol)}\u2069”`;
 
 /** Answers to compare with: all others if they are few, else some near ones and a far one. */
 function fillOthers(survey, symbol) {
@@ -74,13 +76,15 @@ function fillOthers(survey, symbol) {
 // --- the picture -------------------------------------------------------------------------------------------------
 
 function drawBars(own, theirs, report, draws, ownName, otherName) {
-  const shown = own.length <= MOST_BARS ? own.map((_, y) => y) : [report];
+  const few = own.length <= MOST_BARS;
   const drawn = draws.length >= MANY ? shares(draws, own.length) : null;
-  const top = Math.max(...shown.flatMap((y) => [own[y], theirs[y], drawn?.[y] ?? 0])) || 1;
-  const rows = shown.map((y) => {
+  const groups = few ? own.map((_, y) => ({ name: `report ${y}`, reports: [y] })) : sides(own, theirs, ownName, otherName);
+  const sums = groups.map(({ reports }) => [own, theirs, drawn].map((row) => row && sum(reports, row)));
+  const top = Math.max(...sums.flat());
+  const rows = groups.map(({ name, reports }, i) => {
     const row = document.createElement("tr");
-    if (y === report) row.className = "drawn";
-    row.append(cell("th", `report ${y.toLocaleString("en")}`), bars(own[y], theirs[y], drawn?.[y], top));
+    if (reports.includes(report)) row.className = "drawn";
+    row.append(cell("th", name), bars(sums[i], top));
     return row;
   });
   part("bars").tBodies[0].replaceChildren(...rows);
@@ -88,16 +92,20 @@ function drawBars(own, theirs, report, draws, ownName, otherName) {
   part("other-name").textContent = otherName;
   part("drawn-key").hidden = drawn === null;
   part("drawn-count").textContent = draws.length.toLocaleString("en");
-  part("one-of-many").hidden = own.length <= MOST_BARS;
+  part("together").hidden = few;
 }
 
-function bars(own, theirs, drawn, top) {
+const sum = (reports, row) => reports.reduce((total, y) => total + row[y], 0);
+
+function bars(sums, top) {
   const held = document.createElement("td");
-  for (const [kind, share] of [["own", own], ["other", theirs], ["draws", drawn]]) {
-    if (share === undefined) continue;
+  for (const [i, kind] of ["own", "other", "draws"].entries()) {
+    const share = sums[i];
+    if (share === null) continue;
     const bar = document.createElement("span");
     bar.className = `bar ${kind}`;
     const length = document.createElement("meter");
+    length.setAttribute("aria-hidden", "true"); // the number beside it says the same
     Object.assign(length, { min: 0, max: top, value: share });
     bar.append(length, ` ${percent(share)}`);
     held.append(bar);
@@ -119,20 +127,15 @@ async function post(client, value) {
   try {
     const { body } = await client.prepare(value);
     part("body").textContent = body;
+    part("sent").hidden = false;
     const { delivered } = await client.answer(value);
     const sent = delivered
       ? "Counted. This is all that left your device, and it is counted once: sending again sends the same report."
       : "The aggregator is out of reach. The report waits in this browser and is sent when it is back.";
-    say(part("receipt"), sent);
+    part("receipt").textContent = sent;
   } catch (problem) {
-    say(part("receipt"), problem.message);
+    part("receipt").textContent = `${problem.message[0].toUpperCase()}${problem.message.slice(1)}.`;
   } finally {
     part("post").disabled = false;
-    part("sent").hidden = false;
   }
-}
-
-function say(place, text) {
-  place.textContent = text;
-  place.hidden = false;
 }

@@ -1,0 +1,294 @@
+"""`sfumato serve` as an operator meets it: what it prints, what it refuses, and how it ends."""
+
+import re
+import select
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing, contextmanager
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+from http_client import batch_of, head_of
+
+import sfumato as sf
+from sfumato.aggregator.run import listening
+from sfumato.batches import json_bytes
+from sfumato.cli import main
+from sfumato.errors import InvalidTable
+
+TOML = """name = "lunch-2026"
+[domain]
+kind = "labels"
+labels = ["park", "café", "clinic"]
+[context]
+kind = "high-low"
+epsilon = 1.0
+sensitive = ["clinic"]
+"""
+TOKEN = re.compile(r"shown this once: (\S+)")
+ADDRESS = re.compile(r"Sfumato listens on http://(127\.0\.0\.1):(\d+)\n")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lunch.toml").write_text(TOML, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def survey(folder):
+    return sf.Survey.load(folder / "lunch.toml")
+
+
+class Served:
+    """A process, and what it has printed."""
+
+    def __init__(self, process):
+        self.process, self.said = process, ""
+
+    def read(self, until, seconds=30.0):
+        """Read standard error up to a pattern."""
+        deadline = time.monotonic() + seconds
+        while not (found := until.search(self.said)):
+            ready, _, _ = select.select([self.process.stderr], [], [], max(0.0, deadline - time.monotonic()))
+            line = self.process.stderr.readline() if ready else ""
+            assert line, f"it ended, or said nothing more: {self.said}"
+            self.said += line
+        return found
+
+    def ended(self, number):
+        """Send a signal, and wait for the end."""
+        self.process.send_signal(number)
+        _, rest = self.process.communicate(timeout=30)
+        self.said += rest
+        return self.process.returncode
+
+
+@contextmanager
+def serving(*arguments):
+    """`sfumato serve` in a process of its own, once it can be reached."""
+    command = [sys.executable, "-m", "sfumato", "serve", "--port", "0", *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1) as process:
+        served = Served(process)
+        try:
+            host, port = served.read(ADDRESS).groups()
+            served.address = host, int(port)
+            yield served
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def _get(served, path, token=None):
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    request = Request("http://{}:{}{}".format(*served.address, path), headers=headers)  # noqa: S310
+    try:
+        with urlopen(request, timeout=30) as answer:  # noqa: S310
+            return answer.status, answer.read()
+    except HTTPError as refused:
+        with refused:
+            return refused.code, refused.read()
+
+
+def _upload(served, survey, reports, number=1):
+    request = Request(  # noqa: S310
+        "http://{}:{}/v1/surveys/{}/batches".format(*served.address, survey.fingerprint),
+        data=json_bytes(batch_of(survey, reports, number)),
+        headers={"Content-Type": "application/json"},
+    )
+    with urlopen(request, timeout=30) as answer:  # noqa: S310
+        return answer.status
+
+
+def _called(monkeypatch, capfd, *arguments):
+    """The console script in this process: exit code and standard error. It must not get as far as serving."""
+    monkeypatch.setattr("sfumato.aggregator.run.started", lambda *_: sys.exit("it would have served"))
+    monkeypatch.setattr(sys, "argv", ["sfumato", "serve", "--port", "0", *map(str, arguments)])
+    with pytest.raises(SystemExit) as left:
+        main.run()
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "Traceback" not in err
+    assert "shown this once" not in err
+    return left.value.code, err
+
+
+# --- a day in its life ------------------------------------------------------------------------------------------------
+
+
+def test_it_serves_shows_its_token_once_and_goes_on_after_a_restart(folder, survey):
+    """One story, for a start takes a second: first start, SIGTERM, second start without arguments, SIGINT."""
+    with serving("lunch.toml") as first:
+        token = first.read(TOKEN).group(1)
+        assert f"survey lunch-2026: {survey.fingerprint}\n" in first.said
+        assert _get(first, f"/v1/surveys/{survey.fingerprint}") == (200, survey.resolved())
+        assert _upload(first, survey, [0, 1, 2]) == 201
+        status = f"/v1/surveys/{survey.fingerprint}/status"
+        assert _get(first, status)[0] == 401
+        assert b'"reports":3' in _get(first, status, token)[1]
+        assert first.ended(signal.SIGTERM) == 0
+    assert len(token) >= 43
+    assert first.said.count(token) == 1
+    assert len(first.said.splitlines()) == 3  # survey, token, address: no request was logged, and nobody's address
+
+    with serving() as second:  # the survey is in the store
+        assert not TOKEN.search(second.said)
+        assert _upload(second, survey, [0, 1, 2]) == 200
+        assert b'"reports":3' in _get(second, status, token)[1]
+        assert second.ended(signal.SIGINT) == 0
+    assert not TOKEN.search(second.said)
+    assert "Traceback" not in first.said + second.said
+
+    held = b"".join(path.read_bytes() for path in folder.glob("sfumato.db*"))
+    assert token.encode() not in held
+    with closing(sqlite3.connect(folder / "sfumato.db")) as connection:
+        ((kept,),) = connection.execute("SELECT value FROM facts WHERE name = 'token_sha256'")
+    assert re.fullmatch("[0-9a-f]{64}", kept)
+
+
+def test_a_new_token_replaces_the_old_one_and_a_stop_waits_for_uploads(folder, survey):
+    with serving("lunch.toml") as first:
+        old = first.read(TOKEN).group(1)
+        body = json_bytes(batch_of(survey, [1]))
+        with socket.create_connection(first.address, timeout=30) as line:
+            head = head_of(survey.fingerprint, Content_Length=len(body), Expect="100-continue")
+            line.sendall(head)
+            assert line.recv(100).startswith(b"HTTP/1.1 100")  # the upload has begun
+            first.process.send_signal(signal.SIGTERM)
+            _wait_until_closed(first.address)
+            line.sendall(body)
+            assert line.recv(1000).startswith(b"HTTP/1.1 201")
+        assert first.process.wait(timeout=30) == 0
+    with serving("lunch.toml", "--new-token") as second:
+        new = second.read(TOKEN).group(1)
+        status = f"/v1/surveys/{survey.fingerprint}/status"
+        assert _get(second, status, old)[0] == 401
+        assert b'"reports":1' in _get(second, status, new)[1]
+        assert second.ended(signal.SIGTERM) == 0
+
+
+def _wait_until_closed(address):
+    """It has heard the signal when it takes no more connections."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection(address, timeout=5).close()
+        except ConnectionRefusedError:
+            return
+        time.sleep(0.01)
+    pytest.fail("it went on taking connections")
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------------
+
+
+def _lie(path):
+    """A resolved survey whose integers break its context."""
+    text = sf.Survey("lie", sf.Uniform(["no", "yes"], 1)).resolved().decode()
+    assert text.count('"epsilon":"1"') == 1
+    path.write_text(text.replace('"epsilon":"1"', '"epsilon":"0.9"'), encoding="utf-8")
+
+
+def _registered(folder):
+    with closing(sqlite3.connect(folder / "sfumato.db")) as connection:
+        return connection.execute("SELECT count(*) FROM surveys").fetchone()[0]
+
+
+@pytest.mark.parametrize("order", [("lie.json", "lunch.toml"), ("lunch.toml", "lie.json")])
+def test_a_survey_that_breaks_its_context_is_a_no_and_none_is_opened(folder, monkeypatch, capfd, order):
+    _lie(folder / "lie.json")
+    code, err = _called(monkeypatch, capfd, *order)
+    assert code == 1
+    assert "PRIVACY VIOLATION" in err
+    assert _registered(folder) == 0
+
+
+def test_a_survey_that_cannot_be_read_is_refused_and_none_is_opened(folder, monkeypatch, capfd):
+    (folder / "broken.toml").write_text("name = ")
+    for name in ("broken.toml", "absent.toml"):
+        code, _ = _called(monkeypatch, capfd, "lunch.toml", name)
+        assert code == 2
+        assert _registered(folder) == 0
+
+
+@pytest.mark.parametrize(
+    ("store", "said"),
+    [
+        ("sqlite:///absent/reports.db", "folder"),
+        ("sqlite://", "file"),
+        ("sqlite:///:memory:", "file"),
+        ("mysql://localhost/reports", "sqlite:///FILE"),
+        ("reports.db", "sqlite:///FILE"),
+        ("", "sqlite:///FILE"),
+        ("sqlite:///lunch.toml", "not a database"),
+    ],
+)
+def test_a_store_that_cannot_be_is_refused(folder, monkeypatch, capfd, store, said):
+    before = sorted(folder.iterdir())
+    code, err = _called(monkeypatch, capfd, "lunch.toml", "--store", store)
+    assert code == 2
+    assert said in err
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_port_that_is_taken_is_refused_in_words(folder, monkeypatch, capfd):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, err = _called(monkeypatch, capfd, "lunch.toml", "--port", port)
+    assert code == 2
+    assert f"port {port} of 127.0.0.1" in err
+    assert "Address already in use" in err
+    assert "--port" in err
+
+
+def test_a_host_that_is_not_here_is_refused_in_words(folder, monkeypatch, capfd):
+    code, err = _called(monkeypatch, capfd, "lunch.toml", "--host", "no such host")
+    assert code == 2
+    assert "127.0.0.1" in err
+
+
+@pytest.mark.parametrize("arguments", [("--port", "70000"), ("--requests-per-minute", "-1"), ("--what",)])
+def test_a_call_that_cannot_be_meant_is_refused(folder, monkeypatch, capfd, arguments):
+    assert _called(monkeypatch, capfd, *arguments)[0] == 2
+
+
+# --- where it listens -------------------------------------------------------------------------------------------------
+
+
+def test_by_default_nobody_outside_this_machine_can_reach_it(folder, monkeypatch):
+    """The default host goes to ``listening``, which binds to that address alone."""
+    heard = []
+
+    def noted(host, port):
+        heard.append((host, port))
+        raise InvalidTable("stop here")
+
+    monkeypatch.setattr("sfumato.aggregator.run.listening", noted)
+    monkeypatch.setattr(sys, "argv", ["sfumato", "serve", "lunch.toml"])
+    with pytest.raises(SystemExit):
+        main.run()
+    assert heard == [("127.0.0.1", 8750)]
+
+
+def _own(host, family):
+    """Whether this machine has the address: some have no IPv6, some only one address of the loopback."""
+    try:
+        socket.create_server((host, 0), family=family).close()
+    except OSError:
+        return False
+    return True
+
+
+HOSTS = {"127.0.0.1": socket.AF_INET, "127.0.0.2": socket.AF_INET, "::1": socket.AF_INET6}
+
+
+@pytest.mark.parametrize("host", [host for host, family in HOSTS.items() if _own(host, family)])
+def test_it_listens_on_one_address(host):
+    with listening(host, 0) as opened:
+        assert opened.getsockname()[0] == host
