@@ -185,7 +185,7 @@ def test_a_store_holds_identifiers_counts_and_hours_and_nothing_else(store, stor
             ("number", "fingerprint", "resolved", "state", "part", "reports"),
             {(1, fingerprint, survey.resolved(), "open", 0, 4)},
         ),
-        "batches": (("survey", "id", "digest"), {(1, first.id, first.digest), (1, second.id, second.digest)}),
+        "batches": (("id", "survey", "digest"), {(first.id, 1, first.digest), (second.id, 1, second.digest)}),
         "hours": (("survey", "hour", "batches", "reports"), {(1, "2026-11-15T17", 2, 4)}),
         "exports": (("survey", "id", "part", "reports"), set()),
         "imports": (("survey", "id", "digest", "part", "reports", "covers"), set()),
