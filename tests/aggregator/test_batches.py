@@ -455,7 +455,7 @@ def test_noise_is_refused(body):
         batch_of_arrow(body + END)
 
 
-@FUZZ
+@LAWS
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner, max_size=4)))
 def test_any_json_in_any_field_is_a_batch_or_refused(value):
     for field in ("batch", "format", "reports", "survey"):

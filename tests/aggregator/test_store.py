@@ -276,7 +276,7 @@ def test_a_survey_that_has_ended_forgets_identifiers_and_never_opens_again(store
         store.forget_ids(survey.fingerprint)
     store.set_closed(survey.fingerprint)
     store.forget_ids(survey.fingerprint)
-    assert dump(store_url)["batches"][1] == {(2, id_of_number(1), batch_of(other, 1, 5).digest)}
+    assert dump(store_url)["batches"][1] == {(id_of_number(1), 2, batch_of(other, 1, 5).digest)}
     with pytest.raises(WrongSurvey, match="has ended"):
         store.set_open(survey.fingerprint)
     store.set_closed(survey.fingerprint)
@@ -426,6 +426,6 @@ def test_tables_have_the_keys_that_hold_the_promises(store, store_url):
     found = inspect(engine)
     keys = {name: found.get_pk_constraint(name)["constrained_columns"] for name in found.get_table_names()}
     engine.dispose()
-    assert keys["batches"] == ["survey", "id"]
+    assert keys["batches"] == ["id", "survey"]
     assert keys["imports"] == ["survey", "id"]
     assert keys["counts"] == ["survey", "part", "day", "page"]

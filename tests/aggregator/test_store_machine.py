@@ -250,7 +250,7 @@ def files():
 
 
 def test_every_report_counts_once_in_files(files):
-    run(files, max_examples=20, stateful_step_count=30)
+    run(files, max_examples=15, stateful_step_count=30)
 
 
 def test_every_report_counts_once_on_a_server(postgres):
@@ -260,7 +260,7 @@ def test_every_report_counts_once_on_a_server(postgres):
 
 @pytest.mark.slow
 def test_every_report_counts_once_in_files_for_long(files):
-    run(files, max_examples=300, stateful_step_count=60)
+    run(files, max_examples=150, stateful_step_count=60)
 
 
 @pytest.mark.slow
@@ -342,7 +342,10 @@ def hand_out_everything(monkeypatch):
     monkeypatch.setattr(Store, "_part", whole)
 
 
-@pytest.mark.parametrize("plant", [keep_no_names, keep_names_in_memory, forget_what_is_inside, hand_out_everything])
+OTHERS = [keep_names_in_memory, forget_what_is_inside, hand_out_everything]
+
+
+@pytest.mark.parametrize("plant", [keep_no_names, *(pytest.param(plant, marks=pytest.mark.slow) for plant in OTHERS)])
 def test_a_planted_double_count_is_found(files, monkeypatch, plant):
     plant(monkeypatch)
     with pytest.raises(AssertionError):
