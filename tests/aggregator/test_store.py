@@ -12,7 +12,7 @@ from in_clear import batch_of, counts_of, id_of_number, survey_in_clear
 from sqlalchemy import MetaData, inspect, select, text
 
 import sfumato as sf
-from sfumato.aggregator import store as store_module
+from sfumato.aggregator import database as database_module
 from sfumato.aggregator.backends import backend_of
 from sfumato.aggregator.catalogue import Catalogue
 from sfumato.aggregator.cells import cells_of
@@ -356,7 +356,7 @@ def test_an_older_store_becomes_a_newer_one_once_and_keeps_its_counts(
 ):
     store.commit([batch_of(survey, 1, 5)])
     runs = []
-    monkeypatch.setattr(store_module, "MIGRATIONS", (*MIGRATIONS, planted(runs)))
+    monkeypatch.setattr(database_module, "MIGRATIONS", (*MIGRATIONS, planted(runs)))
     for _ in range(2):
         newer = open_store(store_url)
         assert runs == [1]
@@ -376,7 +376,7 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(store, store_url, ope
         connection.execute(text("SELECT * FROM nowhere"))
 
     with monkeypatch.context() as patched, pytest.raises(StoreUnavailable):
-        patched.setattr(store_module, "MIGRATIONS", (*MIGRATIONS, fails))
+        patched.setattr(database_module, "MIGRATIONS", (*MIGRATIONS, fails))
         open_store(store_url)
     assert dump(store_url) == before
     assert counts_of(open_store(store_url), survey) == {5: 1}
@@ -392,7 +392,7 @@ def test_a_store_of_a_newer_version_is_refused_and_left_alone(store, store_url, 
 
 def test_aggregators_that_start_at_once_make_the_tables_once(store_url, survey, monkeypatch):
     runs, together = [], threading.Barrier(4)
-    monkeypatch.setattr(store_module, "MIGRATIONS", (*MIGRATIONS, planted(runs)))
+    monkeypatch.setattr(database_module, "MIGRATIONS", (*MIGRATIONS, planted(runs)))
 
     def start():
         together.wait()

@@ -2,34 +2,32 @@
 
 ``commit`` is the heart. In one transaction it locks the survey, looks which batches are known, writes the identifiers
 of the others and adds their reports to the counts. So a batch is counted if and only if its identifier is there, and
-what was acknowledged survives whatever happens next. Reports themselves are not kept.
+what was acknowledged survives whatever happens next. Reports are not kept; a checksum of each batch is, until the
+survey has ended (docs/decisions/031.md says what it tells).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date
 from enum import Enum
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Row, bindparam, delete, insert, inspect, select, update
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 
-from sfumato.aggregator.backends import WRITES, Backend, backend_of
 from sfumato.aggregator.cells import cells_of, dense, folded, page_bytes, pages_of
-from sfumato.aggregator.schema import MIGRATIONS, batches, counts, exports, facts, hours, imports, surveys
+from sfumato.aggregator.database import Database
+from sfumato.aggregator.schema import batches, counts, exports, hours, imports, surveys
 from sfumato.batches import Batch
 from sfumato.batches.tally_form import SentTally
-from sfumato.errors import InvalidTally, StoreUnavailable, WrongSurvey
+from sfumato.errors import InvalidTally, WrongSurvey
 from sfumato.survey import Survey
 from sfumato.tally import Tally
 
 __all__ = ["Outcome", "State", "Status", "Store"]
 
 _LARGEST_TOTAL = 2**62
-_VERSION = "version"
 _NO_DAY = ""
 
 
@@ -58,85 +56,8 @@ class Status:
     by_hour: tuple[tuple[str, int], ...]
 
 
-class Store:
+class Store(Database):
     """Surveys, identifiers and counts in a database; one for SQLite and PostgreSQL."""
-
-    def __init__(self, backend: Backend, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        self._backend, self._now = backend, now
-        try:
-            self._migrate()
-        except BaseException:
-            self.close()  # nobody else holds this store
-            raise
-
-    @classmethod
-    def at(cls, url: str) -> "Store":
-        """The store of a URL: ``sqlite:///reports.db`` or ``postgresql://user@host/database``."""
-        return cls(backend_of(url))
-
-    def close(self) -> None:
-        """Give back all connections."""
-        self._backend.engine.dispose()
-
-    # --- transactions -------------------------------------------------------------------------------
-
-    @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        self._backend.demand_room()
-        with self._understood(), self._backend.engine.connect() as connection:
-            writer = connection.execution_options(**{WRITES: True})
-            with writer.begin():
-                yield writer
-
-    @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        with self._understood(), self._backend.engine.connect() as connection, connection.begin():
-            yield connection
-
-    @contextmanager
-    def _understood(self) -> Iterator[None]:
-        """Errors of the database in our words; theirs may hold what was being written."""
-        try:
-            yield
-        except DBAPIError as error:
-            # A fresh connection next time: one that has failed may go on failing.
-            self._backend.engine.dispose()
-            raise self._backend.problem_of(error) from None
-        except SQLAlchemyError:
-            self._backend.engine.dispose()
-            raise StoreUnavailable("the store refuses to work. Nothing changed; try again later.") from None
-
-    def _migrate(self) -> None:
-        with self._writing() as connection:
-            self._backend.lock_for_migration(connection)
-            there = inspect(connection).has_table(facts.name)
-            held = connection.scalar(select(facts.c.value).where(facts.c.name == _VERSION)) if there else "0"
-            version = int(held or 0)
-            if version > len(MIGRATIONS):
-                raise StoreUnavailable(
-                    f"the store was made by a newer version of Sfumato (tables {version}; this one knows "
-                    f"{len(MIGRATIONS)}). Upgrade Sfumato."
-                )
-            for migration in MIGRATIONS[version:]:
-                migration(connection)
-            _set_fact(connection, _VERSION, str(len(MIGRATIONS)))
-
-    # --- facts --------------------------------------------------------------------------------------
-
-    def fact(self, name: str) -> str | None:
-        """A small thing that the store remembers."""
-        with self._reading() as connection:
-            return connection.scalar(select(facts.c.value).where(facts.c.name == name))
-
-    def set_fact(self, name: str, value: str) -> None:
-        """Remember a small thing."""
-        with self._writing() as connection:
-            _set_fact(connection, name, value)
-
-    def ping(self) -> None:
-        """Refuse (``StoreUnavailable``) unless the store could be written to now."""
-        with self._writing() as connection:
-            connection.execute(select(facts.c.name).limit(1))
 
     # --- surveys ------------------------------------------------------------------------------------
 
@@ -368,11 +289,6 @@ class Store:
         out = connection.scalars(select(exports.c.id).where(exports.c.survey == number)).all()
         brought = connection.execute(select(imports.c.id, imports.c.covers).where(imports.c.survey == number)).all()
         return {*map(bytes, out), *(i for id_, inside in brought for i in (bytes(id_), *_ids(inside)))}
-
-
-def _set_fact(connection: Connection, name: str, value: str) -> None:
-    if connection.execute(update(facts).where(facts.c.name == name).values(value=value)).rowcount == 0:
-        connection.execute(insert(facts).values(name=name, value=value))
 
 
 def _ids(joined: str) -> list[bytes]:

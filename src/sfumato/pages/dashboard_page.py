@@ -160,7 +160,7 @@ def _hours_section(hours: Sequence[tuple[str, int]]) -> str:
 <h2 id="hours-title">What came in</h2>
 <p>{count_text(total)} reports in {count_text(len(hours))} hour{"s" * (len(hours) != 1)}. Nothing finer than the hour is
 kept.</p>
-<div class="plot" id="hours" role="img" aria-label="Bar chart of reports over time"></div>
+<div class="plot" id="hours" role="figure" aria-label="Bar chart of reports over time"></div>
 </section>"""
 
 

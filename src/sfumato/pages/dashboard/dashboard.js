@@ -127,10 +127,18 @@ function put({ parts, figures }) {
     if (placeOf(name).contains(document.activeElement)) state.held[name] = html;
     else fill(name, html);
   }
-  for (const figure of Object.values(figures)) figure.layout.uirevision = state.survey; // what was zoomed stays zoomed
+  for (const figure of Object.values(figures)) keepZoom(figure.layout);
   Object.assign(state.figures, figures);
   const present = Object.entries(state.figures).filter(([id]) => part(id));
   draw(JSON.stringify(Object.fromEntries(present)));
+}
+
+/** What was zoomed stays zoomed, unless the scale itself has changed. */
+function keepZoom(layout) {
+  layout.uirevision = state.survey;
+  for (const name of ["xaxis", "yaxis"]) {
+    layout[name] = { ...layout[name], uirevision: `${state.survey} ${layout[name]?.range}` };
+  }
 }
 
 const placeOf = (name) => document.querySelector(`[data-part="${name}"]`);
@@ -187,7 +195,7 @@ async function attempt(work) {
     await work();
     if (part("problem").hasAttribute("data-passing")) tell("");
   } catch (problem) {
-    tell(problem.message, true);
+    tell(problem.message[0].toUpperCase() + problem.message.slice(1), true);
   }
 }
 
