@@ -1,4 +1,4 @@
-"""An aggregator on loopback, people who visit its pages, and notes of whatever those pages complain about or ask for."""
+"""An aggregator on loopback, people who visit its pages, and notes of what those pages complain about and ask for."""
 
 import hashlib
 import threading
@@ -19,6 +19,7 @@ from sfumato.aggregator.store import Store
 from sfumato.aggregator.token import Token
 from sfumato.batches import Batch
 
+HOSTILE = "</script><script>alert(1)</script>\"'<img src=x onerror=alert(2)>&amp;"
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 REFUSALS = "Failed to load resource"  # how Chromium logs every answer that is an error, expected or not
 _AXE = Path(__file__).parents[1] / "browser" / "node_modules" / "axe-core" / "axe.min.js"
@@ -62,6 +63,7 @@ def running(folder):
     """An aggregator in a thread, over a new store; it believes that it is noon."""
     clock = [NOON]
     store = Store(backend_of(f"sqlite:///{folder / 'reports.db'}"), now=lambda: clock[0])
+    token = Token(store).make()
     app = create_app(store, Settings(requests_per_minute=0, now=lambda: clock[0]))
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False, ws="none"))
     with listening("127.0.0.1", 0) as socket:
@@ -70,7 +72,7 @@ def running(folder):
         while not server.started:
             time.sleep(0.01)
         try:
-            yield Aggregator(store, clock, Token(store).make(), f"http://127.0.0.1:{socket.getsockname()[1]}/")
+            yield Aggregator(store, clock, token, f"http://127.0.0.1:{socket.getsockname()[1]}/")
         finally:
             server.should_exit = True
             thread.join()
@@ -116,10 +118,13 @@ def outside(page, *homes):
 
 
 def barriers(page):
-    """What stands in the way of people who see, hear or move otherwise: the serious findings of axe."""
+    """What stands in the way of people who see, hear or move otherwise: axe's serious findings, by day and by night."""
     if not _AXE.exists():
         pytest.skip("skipped: needs axe-core; make javascript installs it")
     page.evaluate(_AXE.read_text(encoding="utf-8"))
-    found = page.evaluate("axe.run().then(({ violations }) => violations)")
-    serious = [finding for finding in found if finding["impact"] in ("serious", "critical")]
-    return [(finding["id"], [node["html"][:200] for node in finding["nodes"]][:3]) for finding in serious]
+    serious = []
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        found = page.evaluate("axe.run().then(({ violations }) => violations)")
+        serious += [(scheme, finding) for finding in found if finding["impact"] in ("serious", "critical")]
+    return [(scheme, one["id"], [node["html"][:200] for node in one["nodes"]][:3]) for scheme, one in serious]

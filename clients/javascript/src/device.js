@@ -31,9 +31,20 @@ export class Device {
   }
 
   /** Nobody else of this origin reads or writes meanwhile. Not to be held while waiting for a network. */
-  locked(work) {
+  async locked(work) {
     const locks = globalThis.navigator?.locks;
-    return locks ? locks.request("sfumato/1", work) : inTurn(this.#store, work);
+    if (!locks) return inTurn(this.#store, work);
+    let begun = false;
+    const once = () => {
+      begun = true;
+      return work();
+    };
+    try {
+      return await locks.request("sfumato/1", once);
+    } catch (problem) {
+      if (begun) throw problem;
+      return inTurn(this.#store, work); // frames without an origin have no locks, either
+    }
   }
 
   /** The secret and the book; made if the device is new. */

@@ -141,10 +141,10 @@ for {which}, on the same scale. A bar may end outside the interval beside it; ne
 <div class="readings">
 <div><h3>The decoded picture</h3>
 <p class="note">{escape(decoded)}</p>
-<div class="plot" id="decoded" role="img" aria-label="Bar chart of the decoded picture: {which}"></div></div>
+<div class="plot" id="decoded" role="figure" aria-label="Bar chart of the decoded picture: {which}"></div></div>
 <div><h3>The unbiased estimate</h3>
 <p class="note">{escape(unbiased)}</p>
-<div class="plot" id="unbiased" role="img" aria-label="Unbiased estimates with intervals: {which}"></div></div>
+<div class="plot" id="unbiased" role="figure" aria-label="Unbiased estimates with intervals: {which}"></div></div>
 </div>
 </section>"""
 
@@ -174,7 +174,7 @@ def map_section(survey: Survey, estimate: Estimate) -> str:
 
 def _figure(name: str, spoken: str, caption: str) -> str:
     return (
-        f'<figure><div class="plot" id="{name}" role="img" aria-label="{escape(spoken)}"></div>'
+        f'<figure><div class="plot" id="{name}" role="figure" aria-label="{escape(spoken)}"></div>'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
 
