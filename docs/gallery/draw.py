@@ -24,6 +24,7 @@ from sfumato.aggregator.backends import backend_of
 from sfumato.aggregator.store import Store
 from sfumato.batches import Batch
 from sfumato.domains.partitions import grid_tiles
+from sfumato.pages.design_facts import rivals_of
 from sfumato.pages.design_page import design_page
 from sfumato.pages.label import label_page
 from sfumato.pages.plan_page import plan_page
@@ -34,6 +35,7 @@ HERE = Path(__file__).parent
 BUILT = HERE.parent / "_build" / "html"
 TODAY = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
 DAYS = 14
+DARK = {"try", "map"}  # some pictures show how pages look at night
 
 
 def lunch() -> sf.Survey:
@@ -116,15 +118,15 @@ def served(folder: Path) -> Iterator[str]:
 def shot(
     browser: Browser, name: str, address: str, act: Callable[[Page], None], *, width: int = 1200, height: int = 1500
 ) -> None:
-    """Open a page, do something on it, and keep what is to be seen, in light and in dark."""
-    for scheme in ("light", "dark"):
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
-        page = context.new_page()
-        page.goto(address)
-        act(page)
-        page.wait_for_timeout(700)
-        page.screenshot(path=str(HERE / f"{name}-{scheme}.png"))
-        context.close()
+    """Open a page, do something on it, and keep what is to be seen."""
+    scheme = "dark" if name in DARK else "light"
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+    page = context.new_page()
+    page.goto(address)
+    act(page)
+    page.wait_for_timeout(1000)
+    page.screenshot(path=str(HERE / f"{name}.png"))
+    context.close()
 
 
 def try_lunch(page: Page) -> None:
@@ -151,13 +153,14 @@ def written(folder: Path) -> dict[str, str]:
     """Pages that are files."""
     survey = lunch()
     reports = survey.mechanism.reports_from(people_of(survey, 40_000, 3), words_from(bytes(32), 0, 40_000)[:, :1])
-    estimate = survey.estimate(survey.tally(sf.survey.Reports(reports, survey.fingerprint)))
+    estimate = survey.estimate(survey.tally(reports))
     matrix = sf.PrivacyMatrix([[0, 1, 2, 4], [1, 0, 1, 4], [1, 1, 0, 2], ["inf", "inf", 3, 0]])
+    found = sf.design(matrix, time_limit=20)
     pages = {
         "report": report_page(survey, estimate, survey.certify()),
         "label": label_page(survey),
         "plan": plan_page(sf.plan(survey.context, error=0.03)),
-        "design": design_page(sf.design(matrix, time_limit=20)),
+        "design": design_page(found, rivals_of(found), seconds=1.0),
     }
     for name, html in pages.items():
         (folder / f"{name}.html").write_text(html, encoding="utf-8")
