@@ -1,8 +1,15 @@
 """Where everything was to be installed, nothing may be skipped."""
 
 import os
+import signal
 
 import pytest
+
+
+def pytest_configure(config):
+    """Commands are interrupted in tests: a run in the background ignores that, and what it starts would too."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(hookwrapper=True)

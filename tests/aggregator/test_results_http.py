@@ -240,6 +240,7 @@ PAGES = {
     "/try/{fingerprint}",
     "/label/{fingerprint}",
     "/static/{path:path}",
+    "/dashboard/ready",
     "/dashboard/{fingerprint}/promise",
     "/dashboard/{fingerprint}/certificate",
 }

@@ -8,7 +8,7 @@ from in_clear import batch_of, counts_of, id_of_number, survey_in_clear
 
 from sfumato.aggregator.store import Outcome
 from sfumato.batches.tally_form import SentTally, sent_tally_of, tally_bytes
-from sfumato.errors import InvalidTally
+from sfumato.errors import InvalidTally, StoreFull
 from sfumato.tally import Tally
 
 COUNTED, REPLAYED, CONFLICT, OVERLAP = Outcome.COUNTED, Outcome.REPLAYED, Outcome.CONFLICT, Outcome.OVERLAP
@@ -145,7 +145,7 @@ def test_counts_never_add_up_to_more_than_2_to_the_62(store, survey, more):
     for report in (5, 6):
         with pytest.raises(InvalidTally, match="2\\^62"):
             store.bring(sent_of(survey, 102, {report: more}))
-    with pytest.raises(InvalidTally, match="2\\^62"):
+    with pytest.raises(StoreFull, match="2\\^62"):
         store.commit([batch_of(survey, 1, 6)])
     assert counts_of(store, survey) == {5: 2**62}
     assert store.status(survey.fingerprint).reports == 2**62

@@ -1,17 +1,14 @@
 """Surveys whose pages are looked at, and a real browser to look with."""
 
 import shutil
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from answered_surveys import HOSTILE, answered
 
 import sfumato as sf
 from sfumato.domains.partitions import grid_tiles
-from sfumato.randomness.words import words_from
-from sfumato.survey.reports import Reports
 
-HOSTILE = "</script><script>alert(1)</script>\"'<img src=x onerror=alert(2)>&amp;"
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -21,14 +18,6 @@ FLAGS = [
     "--disable-sync",
     "--disable-quic",
 ]
-
-
-def answered(survey, symbols):
-    """A survey with its certificate and the estimate from people with these symbols, the same every time."""
-    mechanism = survey.mechanism
-    words = words_from(bytes(32), 0, len(symbols))[:, : mechanism.words]
-    tally = survey.tally(Reports(mechanism.reports_from(symbols, words), survey.fingerprint))
-    return SimpleNamespace(survey=survey, estimate=survey.estimate(tally), certificate=survey.certify())
 
 
 @pytest.fixture(scope="session")

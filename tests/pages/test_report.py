@@ -9,14 +9,15 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from answered_surveys import HOSTILE, answered
 
 import sfumato as sf
-from conftest import HOSTILE, answered
 from sfumato.errors import InvalidContext, MissingExtra, WrongSurvey
 from sfumato.pages import report_page
 from sfumato.pages.charts import decoded_bars, grid_map, privacy_heatmap, save_png, unbiased_whiskers
 from sfumato.pages.numbers import factor_text
 from sfumato.pages.promise import promise_facts, promise_sentences
+from sfumato.survey.results import results_of
 
 pytest.importorskip("plotly")
 
@@ -168,6 +169,17 @@ def test_reports_that_cannot_be_are_cautioned_about(lunch, lunch_page):
     assert text.index("do not fit") < text.index("What is promised")
     assert "These reports do not fit." not in lunch_page
     assert "The reports fit the mechanism." in Page(lunch_page).text
+
+
+def test_repeated_answers_are_cautioned_about(lunch_page):
+    """Reports of one device in several periods are not those of several people."""
+    context = sf.Uniform(["no", "yes"], 1)
+    survey = sf.Survey("weekly", context, repeat={"every": "week", "distinct": 2})
+    found = answered(survey, np.arange(1000) % 2)
+    text = " ".join(Page(page_of(found)).text.split())
+    assert "Repeated answers. People may answer every week" in text
+    assert "Repeated answers." not in lunch_page
+    assert results_of(survey, found.estimate)["repeated"] is True
 
 
 def test_the_page_never_lends_the_picture_an_interval(lunch_page):

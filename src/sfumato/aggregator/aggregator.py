@@ -9,11 +9,13 @@ from fastapi import Depends, Path, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.concurrency import run_in_threadpool
 
+from sfumato.aggregator.body import Room
 from sfumato.aggregator.catalogue import Catalogue, Served
 from sfumato.aggregator.estimates import Estimates
 from sfumato.aggregator.limits import ClientLimits
 from sfumato.aggregator.metrics import Metrics
 from sfumato.aggregator.problems import Problem
+from sfumato.aggregator.readiness import Readiness
 from sfumato.aggregator.store import Store
 from sfumato.aggregator.token import Token
 from sfumato.aggregator.writer import Writer
@@ -25,6 +27,9 @@ Fingerprint = Annotated[
 ]
 
 _bearer = HTTPBearer(auto_error=False, description="The token that the aggregator printed at its first start.")
+
+
+_MOST_BYTES = 2**28
 
 
 @dataclass(frozen=True)
@@ -43,8 +48,10 @@ class Aggregator:
         self.store, self.settings = store, settings
         self.metrics = Metrics(lambda: self.writer.waiting)
         self.writer = Writer(store, observe=self.metrics.committed)
+        self.readiness = Readiness(store, self.writer)
         self.catalogue = Catalogue(store)
         self.estimates = Estimates(store)
+        self.room = Room(_MOST_BYTES)
         self.limits = ClientLimits(settings.requests_per_minute)
         self.token = Token(store)
 

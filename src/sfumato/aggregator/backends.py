@@ -23,6 +23,9 @@ _RESERVE = 2**25
 _WAIT = 5.0
 """Seconds that a writer waits for a lock that somebody else holds."""
 
+_ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 15_000}
+"""A server that has vanished without a word is noticed within seconds, and uploads are told to come again."""
+
 WRITES = "sfumato_writes"
 """The option of a connection that is going to write."""
 
@@ -95,7 +98,13 @@ class SqliteBackend:
 
     def _prepare(self, connection: sqlite3.Connection, _: object) -> None:
         connection.isolation_level = None  # transactions are begun by _begin_sqlite, not guessed at by the driver
-        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "wal_autocheckpoint = 4000"):
+        for pragma in (
+            "journal_mode = WAL",
+            "synchronous = FULL",
+            "foreign_keys = ON",
+            "secure_delete = ON",
+            "wal_autocheckpoint = 4000",
+        ):
             connection.execute(f"PRAGMA {pragma}").close()
         self._opened = self._opened or _identity(self._file)
 
@@ -152,7 +161,7 @@ class PostgresBackend:
         options = f"-c lock_timeout={int(wait * 1000)} -c timezone=UTC"
         self.engine = create_engine(
             address.set(drivername="postgresql+psycopg"),
-            connect_args={"connect_timeout": max(2, int(wait)), "options": options},
+            connect_args={"connect_timeout": max(2, int(wait)), "options": options, **_ALIVE},
             pool_pre_ping=True,
         )
 

@@ -5,6 +5,7 @@ import re
 import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 
 from sfumato.aggregator.store import Store
 from sfumato.survey import Survey
@@ -21,7 +22,7 @@ class Served:
     survey: Survey
     resolved: bytes
 
-    @property
+    @cached_property
     def etag(self) -> str:
         """Changes when a title is corrected, not only when the promise is another."""
         return f'"{hashlib.sha256(self.resolved).hexdigest()[:32]}"'

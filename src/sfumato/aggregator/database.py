@@ -93,9 +93,9 @@ class Database:
             _set_fact(connection, name, value)
 
     def ping(self) -> None:
-        """Refuse (``StoreUnavailable``) unless the store could be written to now."""
+        """Refuse (``StoreUnavailable``) unless the store could be written to now; a full disk may show only later."""
         with self._writing() as connection:
-            connection.execute(select(facts.c.name).limit(1))
+            connection.execute(self._backend.locked(select(facts.c.value).where(facts.c.name == _VERSION)))
 
 
 def _set_fact(connection: Connection, name: str, value: str) -> None:

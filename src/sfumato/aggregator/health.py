@@ -1,7 +1,6 @@
 """For those who watch over the process: is it alive, can it write, what has it done."""
 
 from fastapi import APIRouter, Depends, Response
-from starlette.concurrency import run_in_threadpool
 
 from sfumato.aggregator.aggregator import Aggregator
 from sfumato.aggregator.metrics import METRICS
@@ -22,7 +21,7 @@ def health(aggregator: Aggregator) -> APIRouter:
     @router.get("/ready", responses=problem_responses("store-unavailable", "store-full"))
     async def ready() -> dict[str, str]:
         """The store could be written to just now."""
-        await run_in_threadpool(aggregator.store.ping)
+        await aggregator.readiness.demand()
         return {"status": "ready"}
 
     @router.get(

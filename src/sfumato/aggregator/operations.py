@@ -152,7 +152,7 @@ def _add_imports(router: APIRouter, aggregator: Aggregator) -> None:
         if media_type_of(request) != JSON:
             raise Problem("unknown-media-type", f"Content-Type must be {JSON}.")
         most = 11 * served.outputs + _ROOM  # eight bytes a count, in base64
-        body = await body_of(request, most=most, seconds=aggregator.settings.body_seconds)
+        body = await body_of(request, aggregator.room, most=most, seconds=aggregator.settings.body_seconds)
         sent = await run_in_threadpool(sent_tally_of, body)
         if sent.tally.fingerprint != fingerprint or sent.tally.outputs != served.outputs:
             raise Problem("invalid-tally", "The tally belongs to another survey than the address names.")
@@ -167,4 +167,6 @@ def _brought(sent: SentTally, outcome: Outcome) -> Response:
         raise Problem("survey-closed", "The survey is closed. Open it to bring a tally in.")
     if outcome is Outcome.CONFLICT:
         raise Problem("tally-conflict", "Another tally was counted under this identifier.")
+    if outcome is Outcome.UNKNOWN:
+        raise Problem("unknown-survey", "The address names no survey of this aggregator. Look at /v1/surveys.")
     raise Problem("tally-conflict", "This tally, or one that it covers, is in the counts on another way already.")

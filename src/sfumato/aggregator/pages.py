@@ -1,18 +1,14 @@
 """Pages for people: the dashboard, the try page, the privacy label, and the files that they load."""
 
-import asyncio
-from datetime import timedelta
+from datetime import UTC
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from sfumato.aggregator.aggregator import Aggregator
-from sfumato.aggregator.catalogue import Served
 from sfumato.aggregator.problems import Problem
 from sfumato.aggregator.results import DecoderName
-from sfumato.errors import NotEnoughReports
-from sfumato.estimation.differences import Difference
 from sfumato.pages.dashboard_page import (
     COMPARED,
     DASHBOARD_POLICY,
@@ -55,7 +51,7 @@ def _add_pages(router: APIRouter, aggregator: Aggregator) -> None:
         aggregator.admit(request)
         served = await aggregator.served(fingerprint)
         if served.etag not in labels:  # it certifies the promise, which takes seconds for many symbols
-            labels[served.etag] = await run_in_threadpool(label_page, served.survey)
+            labels[served.etag] = await aggregator.estimates.worked_out(lambda: label_page(served.survey))
         return _page(labels[served.etag], PAPER_POLICY)
 
     @router.get("/static/{path:path}")
@@ -79,8 +75,11 @@ def _page(html: str, policy: str) -> Response:
 
 
 def _add_views(router: APIRouter, aggregator: Aggregator) -> None:
-    certificates: dict[str, Any] = {}
-    one_at_a_time = asyncio.Lock()
+    @router.get("/dashboard/ready")
+    async def ready(request: Request) -> dict[str, str]:
+        aggregator.admit(request)
+        await aggregator.readiness.demand()
+        return {"status": "ready"}
 
     @router.get("/dashboard/{fingerprint}/promise")
     async def promise(fingerprint: str, request: Request) -> dict[str, Any]:
@@ -90,11 +89,8 @@ def _add_views(router: APIRouter, aggregator: Aggregator) -> None:
     @router.get("/dashboard/{fingerprint}/certificate")
     async def certificate(fingerprint: str, request: Request) -> dict[str, Any]:
         aggregator.admit(request)
-        survey = (await aggregator.served(fingerprint)).survey
-        async with one_at_a_time:  # a certificate of many symbols takes seconds, once
-            if fingerprint not in certificates:
-                certificates[fingerprint] = await run_in_threadpool(survey.certify)
-        return certificate_view(survey, certificates[fingerprint])
+        served = await aggregator.served(fingerprint)
+        return certificate_view(served.survey, await aggregator.estimates.certificate(served))
 
     @router.get("/dashboard/{fingerprint}/results", dependencies=[Depends(aggregator.demand_token)])
     async def results(
@@ -104,24 +100,7 @@ def _add_views(router: APIRouter, aggregator: Aggregator) -> None:
             raise Problem("invalid-request", f"days must be one of {', '.join(map(str, COMPARED))}.")
         served = await aggregator.served(fingerprint)
         found = await aggregator.estimates.of(served, decoder)
-        changes = await _changes(aggregator, served, days)
+        today = aggregator.settings.now().astimezone(UTC).date()
+        changes = await aggregator.estimates.compared(served, days, today)
         status = await run_in_threadpool(aggregator.store.status, fingerprint)
         return await run_in_threadpool(results_view, served.survey, found, status.by_hour, changes, days)
-
-
-async def _changes(aggregator: Aggregator, served: Served, days: int) -> Difference | None:
-    """The last days against those before; ``None`` where there are too few reports in either."""
-    today = aggregator.settings.now().date()
-    first, middle = (today - timedelta(days=times * days - 1) for times in (2, 1))
-
-    def compared() -> Difference | None:
-        store, survey = aggregator.store, served.survey
-        before = store.tally_of_days(survey.fingerprint, served.outputs, first, middle - timedelta(days=1))
-        after = store.tally_of_days(survey.fingerprint, served.outputs, middle, today)
-        try:
-            earlier, later = (survey.estimate(tally, decoder="unbiased") for tally in (before, after))
-        except NotEnoughReports:
-            return None
-        return earlier.difference(later)
-
-    return await run_in_threadpool(compared)

@@ -11,13 +11,19 @@ from pydantic import BaseModel, Field
 
 from sfumato.canonical import canonical_bytes
 from sfumato.errors import (
+    ContextMismatch,
+    EntropyUnavailable,
     InvalidBatch,
+    InvalidContext,
+    InvalidSymbols,
     InvalidTally,
     NotEnoughReports,
+    NothingToLearn,
     ReportRejected,
     SfumatoError,
     StoreFull,
     StoreUnavailable,
+    UnknownValue,
 )
 
 __all__ = ["PROBLEM", "Problem", "ProblemDocument", "problem_of", "problem_response", "problem_responses"]
@@ -32,7 +38,6 @@ _STATUS = {
     "not-authorised": (401, "This address is for analysts: it needs the token."),
     "survey-not-open": (403, "The survey has not opened yet."),
     "unknown-survey": (404, "There is no such survey here."),
-    "unknown-export": (404, "There is no such tally here."),
     "not-found": (404, "There is nothing at this address."),
     "method-not-allowed": (405, "This address does not take this method."),
     "body-too-slow": (408, "The body did not arrive in time."),
@@ -50,6 +55,10 @@ _STATUS = {
     "store-unavailable": (503, "The store cannot take anything in just now."),
     "store-full": (507, "The store has no room left."),
 }
+
+
+_QUESTIONS = (ContextMismatch, InvalidContext, InvalidSymbols, NothingToLearn, UnknownValue)
+"""What is wrong with the question, and not with the aggregator."""
 
 
 class ProblemDocument(BaseModel):
@@ -88,7 +97,11 @@ def problem_of(error: SfumatoError) -> Problem:
         return Problem("store-unavailable", str(error), headers=_RETRY)
     if isinstance(error, NotEnoughReports):
         return Problem("not-enough-reports", str(error))
-    return Problem("invalid-question", str(error))
+    if isinstance(error, _QUESTIONS):
+        return Problem("invalid-question", str(error))
+    if isinstance(error, EntropyUnavailable):
+        return Problem("store-unavailable", str(error), headers=_RETRY)
+    return Problem("internal-error", f"The aggregator cannot do this ({type(error).__name__}).")
 
 
 def problem_response(problem: Problem) -> Response:

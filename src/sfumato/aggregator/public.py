@@ -1,5 +1,7 @@
 """What clients may read: which surveys there are, and each of them whole."""
 
+import logging
+
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
@@ -7,8 +9,11 @@ from starlette.concurrency import run_in_threadpool
 from sfumato.aggregator.aggregator import Aggregator, Fingerprint
 from sfumato.aggregator.problems import problem_responses
 from sfumato.batches import JSON
+from sfumato.errors import SfumatoError
 
 __all__ = ["public"]
+
+_log = logging.getLogger("sfumato.aggregator")
 
 
 class SurveyEntry(BaseModel):
@@ -36,7 +41,11 @@ def public(aggregator: Aggregator) -> APIRouter:
         aggregator.admit(request)
         now, entries = aggregator.settings.now(), []
         for fingerprint, state in (await run_in_threadpool(aggregator.store.states)).items():
-            served = await aggregator.served(fingerprint)
+            try:
+                served = await aggregator.served(fingerprint)
+            except SfumatoError as problem:  # one that this version cannot read must not hide the others
+                _log.error("survey %s is left out of the list: %s", fingerprint[:12], type(problem).__name__)
+                continue
             taking = state == "open" and not served.opens_later(now) and not served.has_closed(now)
             survey = served.survey
             entries.append(SurveyEntry(fingerprint=fingerprint, name=survey.name, title=survey.title, open=taking))

@@ -14,14 +14,14 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, insert, select, update
 
 from sfumato.aggregator.cells import cells_of, dense, folded, page_bytes, pages_of
 from sfumato.aggregator.database import Database
 from sfumato.aggregator.schema import batches, counts, exports, hours, imports, surveys
 from sfumato.batches import Batch
 from sfumato.batches.tally_form import SentTally
-from sfumato.errors import InvalidTally, WrongSurvey
+from sfumato.errors import InvalidTally, StoreFull, WrongSurvey
 from sfumato.survey import Survey
 from sfumato.tally import Tally
 
@@ -29,6 +29,7 @@ __all__ = ["Outcome", "State", "Status", "Store"]
 
 _LARGEST_TOTAL = 2**62
 _NO_DAY = ""
+_PIECE = 5000
 
 
 State = Literal["open", "closed", "ended"]
@@ -103,15 +104,26 @@ class Store(Database):
             connection.execute(update(surveys).where(surveys.c.number == row.number).values(state=state))
 
     def forget_ids(self, fingerprint: str) -> None:
-        """Delete the identifiers of a closed survey's batches: it has ended, and stays so."""
+        """Delete the identifiers of a closed survey's batches: it has ended, and stays so.
+
+        The state first, then piece by piece, so that uploads to other surveys are not held up. If it is cut off, the
+        next call goes on.
+        """
         with self._writing() as connection:
             row = self._demand(connection, fingerprint)
             if row.state == "open":
                 raise WrongSurvey(
                     "an open survey needs its identifiers, or a repeated batch would count. Close it first."
                 )
-            connection.execute(delete(batches).where(batches.c.survey == row.number))
             connection.execute(update(surveys).where(surveys.c.number == row.number).values(state="ended"))
+        own = batches.c.survey == row.number
+        deleted = 1
+        while deleted:
+            with self._writing() as connection:
+                some = connection.scalars(select(batches.c.id).where(own).limit(_PIECE)).all()
+                deleted = len(some)
+                if some:
+                    connection.execute(delete(batches).where(own, batches.c.id.in_(some)))
 
     def status(self, fingerprint: str) -> Status:
         """How a survey stands."""
@@ -174,6 +186,8 @@ class Store(Database):
                 insert(batches), [{"survey": row.number, "id": batch.id, "digest": batch.digest} for batch in fresh]
             )
             reports = np.concatenate([batch.reports for batch in fresh])
+            if row.reports + reports.size > _LARGEST_TOTAL:
+                raise StoreFull("the counts of this survey have no room for more: they add up to at most 2^62.")
             self._add(connection, row, folded(reports), reports.size, day=self._today)
             self._note_hour(connection, row.number, reports.size, len(fresh))
         return outcomes
@@ -213,16 +227,14 @@ class Store(Database):
         """All that was counted: every part, exported or not."""
         with self._reading() as connection:
             row = self._demand(connection, fingerprint, lock=False)
-            pages = connection.execute(select(counts.c.page, counts.c.cells).where(counts.c.survey == row.number))
-            return Tally(dense(((page, cells) for page, cells in pages), outputs), fingerprint)
+            return _summed(connection, counts.c.survey == row.number, outputs, fingerprint)
 
     def tally_of_days(self, fingerprint: str, outputs: int, first: date, last: date) -> Tally:
         """What was counted from uploads on some days (UTC), both ends included; tallies that were brought have none."""
         with self._reading() as connection:
             row = self._demand(connection, fingerprint, lock=False)
             days = (counts.c.day >= first.isoformat()) & (counts.c.day <= last.isoformat())
-            pages = connection.execute(select(counts.c.page, counts.c.cells).where(counts.c.survey == row.number, days))
-            return Tally(dense(((page, cells) for page, cells in pages), outputs), fingerprint)
+            return _summed(connection, (counts.c.survey == row.number) & days, outputs, fingerprint)
 
     # --- tallies that go out and come in ------------------------------------------------------------
 
@@ -256,9 +268,8 @@ class Store(Database):
     def _part(
         self, connection: Connection, number: int, part: int, fingerprint: str, id_: bytes, outputs: int
     ) -> SentTally:
-        query = select(counts.c.page, counts.c.cells).where(counts.c.survey == number, counts.c.part == part)
-        pages = connection.execute(query)
-        tally = Tally(dense(((page, cells) for page, cells in pages), outputs), fingerprint)
+        here = (counts.c.survey == number) & (counts.c.part == part)
+        tally = _summed(connection, here, outputs, fingerprint)
         brought = select(imports.c.id, imports.c.covers).where(imports.c.survey == number, imports.c.part == part)
         covers = [i for row_id, inside in connection.execute(brought).all() for i in (bytes(row_id), *_ids(inside))]
         return SentTally(id_, tally, tuple(sorted(covers)))
@@ -289,6 +300,12 @@ class Store(Database):
         out = connection.scalars(select(exports.c.id).where(exports.c.survey == number)).all()
         brought = connection.execute(select(imports.c.id, imports.c.covers).where(imports.c.survey == number)).all()
         return {*map(bytes, out), *(i for id_, inside in brought for i in (bytes(id_), *_ids(inside)))}
+
+
+def _summed(connection: Connection, which: ColumnElement[bool], outputs: int, fingerprint: str) -> Tally:
+    """The sum of some pages, read a few at a time: there is a set of them for every day."""
+    query = select(counts.c.page, counts.c.cells).where(which).execution_options(yield_per=64)
+    return Tally(dense(((page, cells) for page, cells in connection.execute(query)), outputs), fingerprint)
 
 
 def _ids(joined: str) -> list[bytes]:

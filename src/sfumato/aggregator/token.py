@@ -1,12 +1,14 @@
 """The analysts' token: made once, shown once, kept as a hash."""
 
 import base64
+import contextlib
 import hashlib
 import hmac
 from collections.abc import Callable
 from time import monotonic
 
 from sfumato.aggregator.store import Store
+from sfumato.errors import StoreUnavailable
 from sfumato.randomness.words import fresh_key
 
 __all__ = ["Token"]
@@ -38,11 +40,13 @@ class Token:
         """Whether this is the token; how long the answer takes says nothing."""
         # Another aggregator on this store may have made a new one. Wrong guesses do not make us look more often.
         if self._clock() - self._looked > _SECONDS:
-            self._look()
+            with contextlib.suppress(StoreUnavailable):  # then the one that was known goes on being it
+                self._look()
         return hmac.compare_digest(_hash(token), self._held)
 
     def _look(self) -> None:
-        self._held, self._looked = self._store.fact(_FACT) or "", self._clock()
+        self._looked = self._clock()  # first: a store that is away is not asked more often for it
+        self._held = self._store.fact(_FACT) or ""
 
 
 def _hash(token: str) -> str:

@@ -75,7 +75,7 @@ def uploads(aggregator: Aggregator) -> Route:
             raise Problem("survey-not-open", "The survey opens later; its description says when.")
         if served.has_closed(now):
             raise _closed()
-        batch = reader(await body_of(request, most=LARGEST_BODY, seconds=settings.body_seconds))
+        batch = reader(await body_of(request, aggregator.room, most=LARGEST_BODY, seconds=settings.body_seconds))
         batch.require(fingerprint, served.outputs)
         outcome = await aggregator.writer.count(batch)
         counted = batch.reports.size if outcome is Outcome.COUNTED else 0

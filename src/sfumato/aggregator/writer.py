@@ -53,6 +53,11 @@ class Writer:
         self._thread.join()
 
     @property
+    def alive(self) -> bool:
+        """Whether what waits will be written."""
+        return self._thread.is_alive()
+
+    @property
     def waiting(self) -> int:
         """Batches that wait for their turn."""
         return len(self._queue)
@@ -62,7 +67,7 @@ class Writer:
         loop = asyncio.get_running_loop()
         waiting = _Waiting(batch, loop, loop.create_future())
         with self._ready:
-            if self._stopping or len(self._queue) >= _MOST_WAITING or self._reports > _MOST_REPORTS:
+            if self._stopping or not self.alive or len(self._queue) >= _MOST_WAITING or self._reports > _MOST_REPORTS:
                 raise StoreUnavailable("more uploads wait than can be written just now. Try again in a moment.")
             self._queue.append(waiting)
             self._reports += batch.reports.size
@@ -72,13 +77,21 @@ class Writer:
     def _run(self) -> None:
         while group := self._next_group():
             started = perf_counter()
-            answers: Sequence[Outcome | Exception]
-            try:
-                answers = self._store.commit([waiting.batch for waiting in group])
-            except Exception as problem:  # noqa: BLE001 - whatever it is, uploads must hear of it and the writer go on
-                answers = [problem] * len(group)
-            self._observe(len(group), perf_counter() - started)
+            answers = self._counted([waiting.batch for waiting in group])
             _answer(group, answers)
+            with contextlib.suppress(Exception):  # a measurement that fails must not stop the writer
+                self._observe(len(group), perf_counter() - started)
+
+    def _counted(self, group: Sequence[Batch]) -> Sequence[Outcome | Exception]:
+        """What became of each batch. What is wrong with one survey must not be the trouble of the others."""
+        try:
+            return self._store.commit(group)
+        except Exception as problem:  # noqa: BLE001 - whatever it is, uploads must hear of it and the writer go on
+            surveys = {batch.fingerprint for batch in group}
+            if len(surveys) == 1 or type(problem) is StoreUnavailable:  # a store that is away is away for all of them
+                return [problem] * len(group)
+        parts = {name: iter(self._counted([batch for batch in group if batch.fingerprint == name])) for name in surveys}
+        return [next(parts[batch.fingerprint]) for batch in group]
 
     def _next_group(self) -> list[_Waiting]:
         """The batches that wait, oldest first; none when there is nothing left to do."""

@@ -47,7 +47,7 @@ def summary(survey: Survey, estimate: Estimate) -> str:
         f"{percent_text(low, places)} to {percent_text(high, places)}."
     )
     return f"""<p class="lead">{escape(sentence)}</p>
-{_misfit(estimate)}{_caution(survey, estimate, low, high, places)}"""
+{_misfit(estimate)}{_caution(survey, estimate, low, high, places)}{_repeated(survey)}"""
 
 
 def _misfit(estimate: Estimate) -> str:
@@ -59,6 +59,18 @@ def _misfit(estimate: Estimate) -> str:
         f"{fit.verdict} A broken client, another version or a forger may have sent them: do not rely on what follows."
     )
     return f'<p class="caution" role="note"><strong>These reports do not fit.</strong> {escape(words)}</p>\n'
+
+
+def _repeated(survey: Survey) -> str:
+    """A warning where one person may have sent several of the reports: then they are not as many as they seem."""
+    repeat = survey.description.about["repeat"]
+    if repeat == "once":
+        return ""
+    words = (
+        f"People may answer every {repeat['every']}, and a device repeats its report while its answer stays the same. "
+        "The intervals take all reports to be from different people: over several periods they are too narrow."
+    )
+    return f'<p class="caution" role="note"><strong>Repeated answers.</strong> {escape(words)}</p>\n'
 
 
 def _caution(survey: Survey, estimate: Estimate, low: float, high: float, places: int) -> str:

@@ -20,7 +20,10 @@ def rows_of(found: Estimate, level: float = 0.95) -> list[tuple[Label, float, fl
 
 
 def results_of(survey: Survey, found: Estimate, level: float = 0.95) -> dict[str, Any]:
-    """An estimate of a survey for machines."""
+    """An estimate of a survey for machines.
+
+    ``repeated`` says that one person may have sent several of the reports: intervals take them for different people's.
+    """
     fit = found.quiet_fit
     return {
         "survey": survey.fingerprint,
@@ -28,6 +31,7 @@ def results_of(survey: Survey, found: Estimate, level: float = 0.95) -> dict[str
         "decoder": found.decoder,
         "details": {name: _number_or_null(value) for name, value in found.details.items()},
         "fit": {"p_value": fit.p_value, "verdict": fit.verdict},
+        "repeated": survey.description.about["repeat"] != "once",
         "symbols": [dict(zip(COLUMNS, row, strict=True)) for row in rows_of(found, level)],
     }
 

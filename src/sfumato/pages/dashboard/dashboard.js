@@ -234,7 +234,7 @@ function kept(work) {
 // --- over and over ------------------------------------------------------------------------------------------------
 
 async function health() {
-  const answer = await fetch("ready", { cache: "no-store" }).catch(() => null);
+  const answer = await fetch("dashboard/ready", { cache: "no-store" }).catch(() => null);
   const words = answer === null ? "out of reach" : answer.ok ? "running, and can write" : "running, but cannot write now";
   part("health").textContent = words;
   part("health").className = answer?.ok ? "well" : "ill";

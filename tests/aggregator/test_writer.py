@@ -1,0 +1,212 @@
+"""The one writer: full queues are said, and nobody's trouble becomes that of the others."""
+
+import asyncio
+import threading
+
+import numpy as np
+import pytest
+from in_clear import batch_of, counts_of, survey_in_clear
+
+from sfumato.aggregator import writer as writer_module
+from sfumato.aggregator.body import Room
+from sfumato.aggregator.problems import problem_of
+from sfumato.aggregator.readiness import Readiness
+from sfumato.aggregator.store import Outcome
+from sfumato.aggregator.token import Token
+from sfumato.aggregator.writer import Writer
+from sfumato.batches.tally_form import SentTally
+from sfumato.errors import (
+    EntropyUnavailable,
+    InvalidContext,
+    MissingExtra,
+    PrivacyViolation,
+    StoreFull,
+    StoreUnavailable,
+)
+from sfumato.tally import Tally
+
+
+class Held:
+    """A store whose commits wait until they are let through."""
+
+    def __init__(self, store):
+        self._store, self.through, self.groups = store, threading.Event(), []
+
+    def commit(self, group):
+        self.groups.append(len(group))
+        assert self.through.wait(30)
+        return self._store.commit(group)
+
+
+@pytest.fixture
+def file_store(tmp_path, open_store, survey):
+    store = open_store(f"sqlite:///{tmp_path}/reports.db")
+    store.register(survey)
+    return store
+
+
+@pytest.fixture
+def writing():
+    """Starts writers, and stops all of them in the end."""
+    started = []
+
+    def starting(store, **options):
+        started.append(Writer(store, **options))
+        started[-1].start()
+        return started[-1]
+
+    yield starting
+    for writer in started:
+        writer.stop()
+
+
+def gathered(*awaited):
+    async def all_of_them():
+        return await asyncio.gather(*(make() for make in awaited), return_exceptions=True)
+
+    return asyncio.run(all_of_them())
+
+
+def _full(survey):
+    counts = np.zeros(survey.mechanism.outputs, dtype=np.int64)
+    counts[0] = 2**62
+    return SentTally(b"f" * 16, Tally(counts, survey.fingerprint))
+
+
+def test_a_survey_that_cannot_be_counted_does_not_disturb_the_rest_of_its_group(file_store, survey, writing):
+    other = survey_in_clear("other", 50)
+    file_store.register(other)
+    assert file_store.bring(_full(other)) is Outcome.COUNTED
+    held = Held(file_store)
+    writer = writing(held)
+    batches = [batch_of(survey, 1, 5), batch_of(other, 2, 7), batch_of(survey, 3, 6), batch_of(survey, 1, 5)]
+    threading.Timer(0.3, held.through.set).start()
+    first, full, third, again = gathered(*(lambda batch=batch: writer.count(batch) for batch in batches))
+    assert sorted(o.value for o in (first, third, again)) == ["counted", "counted", "replayed"]
+    assert isinstance(full, StoreFull)
+    assert counts_of(file_store, survey) == {5: 1, 6: 1}
+    assert problem_of(full).status == 507
+
+
+def test_a_store_that_is_away_is_asked_once_for_a_group(file_store, survey, writing, monkeypatch):
+    other, asked = survey_in_clear("other", 50), []
+
+    def away(group):
+        asked.append(len(group))
+        raise StoreUnavailable("away")
+
+    monkeypatch.setattr(file_store, "commit", away)
+    writer = writing(file_store)
+    answers = gathered(lambda: writer.count(batch_of(survey, 1, 5)), lambda: writer.count(batch_of(other, 2, 5)))
+    assert all(isinstance(answer, StoreUnavailable) for answer in answers)
+    assert sum(asked) == 2
+
+
+@pytest.mark.parametrize(("limit", "value"), [("_MOST_WAITING", 3), ("_MOST_REPORTS", 2)])
+def test_a_full_queue_is_said_and_empties_again(file_store, survey, writing, monkeypatch, limit, value):
+    monkeypatch.setattr(writer_module, limit, value)
+    held = Held(file_store)
+    writer = writing(held)
+    threading.Timer(0.5, held.through.set).start()
+    answers = gathered(*(lambda i=i: writer.count(batch_of(survey, i, i)) for i in range(8)))
+    refused = [answer for answer in answers if isinstance(answer, StoreUnavailable)]
+    counted = [answer for answer in answers if answer is Outcome.COUNTED]
+    assert len(refused) + len(counted) == 8
+    assert refused
+    assert len(counts_of(file_store, survey)) == len(counted)
+    assert (writer.waiting, writer._reports) == (0, 0)
+    assert gathered(lambda: writer.count(batch_of(survey, 99, 9))) == [Outcome.COUNTED]
+
+
+def test_groups_are_bounded(file_store, survey, writing, monkeypatch):
+    monkeypatch.setattr(writer_module, "_LARGEST_GROUP", 4)
+    held = Held(file_store)
+    writer = writing(held)
+    threading.Timer(0.3, held.through.set).start()
+    assert set(gathered(*(lambda i=i: writer.count(batch_of(survey, i, i)) for i in range(10)))) == {Outcome.COUNTED}
+    assert max(held.groups) <= 4
+
+
+def test_a_measurement_that_fails_does_not_stop_the_writer(file_store, survey, writing):
+    writer = writing(file_store, observe=lambda batches, seconds: 1 / 0)
+    for number in (1, 2):
+        assert gathered(lambda number=number: writer.count(batch_of(survey, number, 5))) == [Outcome.COUNTED]
+    assert writer.alive
+
+
+def test_a_writer_that_has_ended_is_not_ready_and_takes_nothing(file_store, survey):
+    writer = Writer(file_store)
+    writer.start()
+    readiness = Readiness(file_store, writer)
+    assert gathered(readiness.demand) == [None]
+    writer.stop()
+    assert isinstance(gathered(readiness.demand)[0], StoreUnavailable)
+    assert isinstance(gathered(lambda: writer.count(batch_of(survey, 1, 5)))[0], StoreUnavailable)
+
+
+def test_the_store_is_looked_at_once_in_a_second_however_many_ask(file_store, writing, monkeypatch):
+    now, looks, ping = [0.0], [], file_store.ping
+    monkeypatch.setattr(file_store, "ping", lambda: looks.append(now[0]) or ping())
+    readiness = Readiness(file_store, writing(file_store), clock=lambda: now[0])
+    gathered(*[readiness.demand] * 50)
+    assert len(looks) == 1
+    monkeypatch.setattr(file_store, "ping", _away)
+    assert gathered(readiness.demand) == [None]
+    now[0] = 2.0
+    assert isinstance(gathered(readiness.demand)[0], StoreUnavailable)
+
+
+def _away(*_):
+    raise StoreUnavailable("away")
+
+
+def test_wrong_guesses_do_not_ask_a_store_that_is_away(file_store, monkeypatch):
+    now, asked = [0.0], []
+    token = Token(file_store, clock=lambda: now[0])
+    right = token.make()
+    monkeypatch.setattr(file_store, "fact", lambda name: asked.append(name) or _away())
+    now[0] = 10.0
+    assert not any(token.opens(f"guess {i}") for i in range(20))
+    assert len(asked) == 1
+    assert token.opens(right)  # what was known goes on being known
+
+
+def test_room_for_bodies_is_bounded_and_given_back():
+    room = Room(100)
+    room.take(60)
+    with pytest.raises(StoreUnavailable, match="on their way"):
+        room.take(41)
+    room.take(40)
+    room.give_back(100)
+    room.take(100)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (InvalidContext("a label"), 422),
+        (EntropyUnavailable("none"), 503),
+        (MissingExtra("h3"), 500),
+        (PrivacyViolation("broken", x=0, x2=1, output=0), 500),
+    ],
+)
+def test_only_questions_are_the_callers_fault(error, status):
+    assert problem_of(error).status == status
+
+
+def test_identifiers_are_forgotten_piece_by_piece(file_store, survey, monkeypatch):
+    from sfumato.aggregator import store as store_module
+
+    monkeypatch.setattr(store_module, "_PIECE", 3)
+    other = survey_in_clear("other", 50)
+    file_store.register(other)
+    for number in range(10):
+        file_store.commit([batch_of(survey, number, 5), batch_of(other, number, 5)])
+    file_store.set_closed(survey.fingerprint)
+    file_store.forget_ids(survey.fingerprint)
+    assert file_store.status(survey.fingerprint).state == "ended"
+    assert counts_of(file_store, survey) == {5: 10}
+    assert file_store.commit([batch_of(other, 3, 5)]) == [Outcome.REPLAYED]  # another survey keeps its own
+    with file_store._reading() as connection:
+        left = connection.exec_driver_sql("SELECT survey, count(*) FROM batches GROUP BY survey").all()
+    assert [tuple(row) for row in left] == [(2, 10)]
