@@ -167,7 +167,7 @@ def test_a_closed_survey_takes_nothing_not_even_replays_until_it_is_opened(aggre
 def test_a_survey_that_cannot_be_read_does_not_hide_the_others(aggregator):
     aggregator.store.register(OTHER)
     with aggregator.store._writing() as connection:
-        spoilt = "UPDATE surveys SET resolved = 'of a version to come' WHERE fingerprint = ?"
+        spoilt = "UPDATE surveys SET resolved = x'7b7d' WHERE fingerprint = ?"
         connection.exec_driver_sql(spoilt, (OTHER.fingerprint,))
     assert [entry["name"] for entry in aggregator.wire.get("/v1/surveys").json["surveys"]] == ["places"]
     assert aggregator.upload(batch_of(SURVEY, [1])).status == 201

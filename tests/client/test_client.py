@@ -45,6 +45,13 @@ def hasty(aggregator):
     return Courier(aggregator.url, patience=0)
 
 
+@pytest.fixture
+def known_secret(monkeypatch):
+    """The secret of every new device; under this one symbols 7 and 8 of a survey have different reports."""
+    monkeypatch.setattr("sfumato.client.client.fresh_secret", lambda: bytes(range(32)))
+    return bytes(range(32))
+
+
 def ledger(home):
     return json.loads((home / "ledger").read_bytes().partition(b"\n")[0])["entries"]
 
@@ -100,22 +107,46 @@ def test_a_year_of_equal_answers_says_what_one_says(aggregator, hasty, home):
     assert [entry["times"] for entry in ledger(home)] == [3]
 
 
-def test_after_so_many_distinct_values_the_last_report_goes_on(aggregator, hasty, home):
+def test_after_so_many_distinct_values_the_last_report_goes_on(aggregator, hasty, home, known_secret):
     survey, clock = repeated("week", 2), Clock()
     aggregator.surveys[survey.fingerprint] = survey
     client = sf.Client(survey, hasty, home=home, clock=clock)
-    (home / "secret").write_bytes(bytes(range(32)))  # under which 7 and 8 have different reports
     values = [7, 7, 8, 7, 9, 10, 8, 11]
     for value in values:
         client.answer(PLACES[value])
         clock.now += timedelta(weeks=1)
-    secret = (home / "secret").read_bytes()
     told = [7, 7, 8, 7, 7, 7, 8, 8]  # 9, 10 and 11 are new values too many: the last report goes on
-    expected = [remembered_report(secret, survey.fingerprint, survey.mechanism, value) for value in told]
+    expected = [remembered_report(known_secret, survey.fingerprint, survey.mechanism, value) for value in told]
     assert [batch_of_json(body).reports.tolist() for body in aggregator.bodies] == [[report] for report in expected]
     diary = json.loads((home / f"answers-{survey.fingerprint}").read_bytes().partition(b"\n")[0])
-    assert diary["tokens"] == [token_of(secret, survey.fingerprint, value) for value in (7, 8)]
+    assert diary["tokens"] == [token_of(known_secret, survey.fingerprint, value) for value in (7, 8)]
     assert len(set(expected)) == 2
+
+
+@pytest.mark.parametrize("unknown", ["kanarienvogel-4711", None, object()])
+def test_an_unknown_value_is_a_new_one_once_they_are_used_up(aggregator, hasty, home, known_secret, unknown):
+    survey, clock = repeated("week", 2), Clock()
+    aggregator.surveys[survey.fingerprint] = survey
+    client = sf.Client(survey, hasty, home=home, clock=clock)
+    client.answer("place 7")
+    clock.now += timedelta(weeks=1)
+    with pytest.raises(UnknownValue):  # a value may still be told
+        client.answer(unknown)
+    client.answer("place 8")
+    clock.now += timedelta(weeks=1)
+    assert isinstance(client.answer(unknown), Receipt)
+    reports = [batch_of_json(body).reports.tolist() for body in aggregator.bodies]
+    assert reports[2] == reports[1] != reports[0]
+
+
+def test_a_position_that_is_none_is_a_new_value_too(aggregator, hasty, home):
+    survey, clock = repeated("week", 2, context=sf.Uniform(sf.GridDomain(0, 4, 0, 4, 1), 1)), Clock()
+    aggregator.surveys[survey.fingerprint] = survey
+    client = sf.Client(survey, hasty, home=home, clock=clock)
+    for value in ((1.5, 2.5), (2.5, 2.5), (1, 2, 3), "nowhere", (99.0, 0.0)):
+        assert isinstance(client.answer(value), Receipt)
+        clock.now += timedelta(weeks=1)
+    assert aggregator.reports == 5
 
 
 def test_one_distinct_value_needs_no_token_and_no_second_look(aggregator, hasty, home):
@@ -176,7 +207,7 @@ def test_flush_before_any_answer_sends_nothing(survey, aggregator, hasty, home):
 
 def test_the_charge_comes_before_the_value_is_read(survey, aggregator, hasty, home):
     client = sf.Client(survey, hasty, home=home)
-    assert ledger(home) == []
+    assert not (home / "ledger").exists()
     for value in ("kanarienvogel-4711", None, 3.5):
         with pytest.raises(UnknownValue) as raised:
             client.answer(value)
@@ -222,6 +253,19 @@ def test_accounts_are_apart_by_domain_and_together_by_subject(aggregator, hasty,
     assert isinstance(sf.Client(there, hasty, cap=sf.Uniform(["a", "b"], 2), **one).answer("a"), Receipt)
 
 
+def test_a_subject_is_one_account_however_its_letters_are_written(aggregator, hasty, home):
+    surveys = [sf.Survey(name, sf.Uniform(PLACES, 1)) for name in ("one", "two", "three")]
+    for survey in surveys:
+        aggregator.surveys[survey.fingerprint] = survey
+    cap, composed, decomposed = sf.Uniform(PLACES, 1), "caf\u00e9", "cafe\u0301"
+    sf.Client(surveys[0], hasty, home=home, cap=cap, subject=decomposed).answer("place 7")
+    for survey, subject in ((surveys[1], decomposed), (surveys[2], composed)):
+        with pytest.raises(BudgetExceeded):
+            sf.Client(survey, hasty, home=home, cap=cap, subject=subject).answer("place 7")
+    assert isinstance(sf.Client(surveys[0], hasty, home=home, cap=cap, subject=composed).answer("place 7"), Receipt)
+    assert [entry["account"] for entry in ledger(home)] == ["subject caf\u00e9"]
+
+
 def test_a_forgotten_secret_costs_anew(survey, aggregator, hasty, home):
     cap = sf.Uniform(PLACES, 2)
     client = sf.Client(survey, hasty, home=home, cap=cap)
@@ -252,14 +296,55 @@ def test_what_waits_is_forgotten_too(survey, aggregator, hasty, home):
     assert aggregator.bodies == []
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_what_is_forgotten_meanwhile_is_not_sent(home, again):
+    """The queue was read before: it is looked at again before each batch."""
+
+    class Forgetful(Courier):
+        sent = 0
+        reaches = False
+
+        def deliver(self, batch, *, arrow=False):
+            self.sent += 1
+            if not self.reaches:
+                raise NotDelivered("nobody is there")
+            client.forget()
+            if again:
+                sf.Client(survey, Courier(self.url, patience=0), home=home, clock=clock).answer("place 8")
+            return Receipt.of(batch)
+
+    survey, clock, courier = repeated("day", 2), Clock(), Forgetful("http://127.0.0.1:9")
+    client = sf.Client(survey, courier, home=home, clock=clock)
+    for _ in range(3):
+        client.answer("place 7")
+        clock.now += timedelta(days=1)
+    courier.sent, courier.reaches = 0, True
+    with pytest.raises(NotDelivered, match="forget"):
+        client.answer("place 7")
+    assert courier.sent == 1
+
+
+def test_what_another_process_delivered_meanwhile_is_not_sent_again(survey, aggregator, hasty, home):
+    aggregator.always = (503, {}, b"")
+    client = sf.Client(survey, hasty, home=home)
+    queued = client.answer("place 7")
+    diary = client._diary((home / "secret").read_bytes())
+    aggregator.always = None
+    client.flush()
+    sent = len(aggregator.bodies)
+    assert [receipt.batch for receipt in client._deliveries(diary)] == [queued.batch]
+    assert len(aggregator.bodies) == sent
+
+
 # --- what the aggregator may say ------------------------------------------------------------------------------------
 
 
-def test_another_report_of_this_device_that_was_counted_is_an_answer_given(survey, aggregator, hasty, home):
+def test_another_report_of_this_device_that_was_counted_is_an_answer_given(
+    survey, aggregator, hasty, home, known_secret
+):
     """An older copy of a home, put back, meets what its newer self has sent."""
     client = sf.Client(survey, hasty, home=home)
-    secret = (home / "secret").read_bytes()
-    aggregator.held[survey.fingerprint, batch_id(secret, survey.fingerprint)] = (10**6,)
+    aggregator.held[survey.fingerprint, batch_id(known_secret, survey.fingerprint)] = (10**6,)
     assert isinstance(client.answer("place 7"), Receipt)
     assert client.flush() == ()
     assert aggregator.reports == 0

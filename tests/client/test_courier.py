@@ -69,6 +69,13 @@ def test_pauses_grow_and_are_not_all_alike(aggregator, batch, pauses):
     assert len({pause / top for pause, top in zip(pauses, ceilings, strict=True)}) == 10
 
 
+def test_without_randomness_a_pause_is_as_long_as_it_may_be(aggregator, courier, batch, pauses, monkeypatch):
+    aggregator.faults = [problem(503), DROP, problem(503)]
+    monkeypatch.setattr("os.urandom", lambda size: bytes(size))
+    assert courier.deliver(batch).reports == 3
+    assert pauses == [0.5, 1, 2]
+
+
 def test_the_aggregator_says_how_long_to_wait(aggregator, courier, batch, pauses):
     later = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
     aggregator.faults = [(429, {"Retry-After": "7"}, b""), (503, {"Retry-After": later}, b"")]

@@ -1,8 +1,10 @@
 """A device's folder: crashes at every write, files cut off at every byte. Never a refilled budget."""
 
+import multiprocessing
 import shutil
 import subprocess
 import sys
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +15,7 @@ from sfumato.client import Courier, Receipt
 from sfumato.client.home import Home, _sealed
 from sfumato.errors import BudgetExceeded, NotDelivered
 
-CAP = sf.Uniform(40, 1)
+CAP, ROOMY = sf.Uniform(40, 1), sf.Uniform(40, 40)
 FIRST = sf.Survey("first", sf.Uniform(40, 1), repeat={"every": "day", "distinct": 1})
 SECOND = sf.Survey("second", sf.Uniform(40, "0.001"))
 
@@ -38,8 +40,8 @@ def certified(monkeypatch):
     monkeypatch.setattr(sf.Survey, "certify", lambda self: None)
 
 
-def client(survey, home, courier):
-    return sf.Client(survey, courier, home=home, cap=CAP)
+def client(survey, home, courier, *, cap=CAP):
+    return sf.Client(survey, courier, home=home, cap=cap)
 
 
 def test_a_home_is_for_its_owner_alone(tmp_path):
@@ -69,6 +71,25 @@ def test_two_processes_keep_apart(tmp_path):
         assert other.wait(timeout=30) == 0
 
 
+def test_a_child_that_was_forked_meanwhile_holds_no_lock(tmp_path):
+    home, context = Home(tmp_path / "device"), multiprocessing.get_context("fork")
+    end, entered = context.Event(), threading.Event()
+    with home.locked():
+        child = context.Process(target=end.wait)
+        child.start()
+
+    def enter():
+        with home.locked():
+            entered.set()
+
+    threading.Thread(target=enter, daemon=True).start()
+    try:
+        assert entered.wait(timeout=10)
+    finally:
+        end.set()
+        child.join()
+
+
 @pytest.fixture(scope="module")
 def used(tmp_path_factory):
     """A home whose account is full: one survey was answered, delivered or not."""
@@ -81,11 +102,11 @@ def used(tmp_path_factory):
     return made
 
 
-def _outcome(survey, home, value):
+def _outcome(survey, home, value, *, cap=CAP):
     """What was sent, and whether the answer was refused; a home is used anew each time, as after a restart."""
     recorder = Recorder(reaches=False)
     try:
-        client(survey, home, recorder).answer(value)
+        client(survey, home, recorder, cap=cap).answer(value)
     except BudgetExceeded:
         return set(recorder.sent), True
     return set(recorder.sent), False
@@ -109,14 +130,20 @@ def test_a_file_cut_off_at_any_byte_refills_nothing(used, tmp_path, name, reache
     assert refused == len(content)  # every piece that is missing is noticed
 
 
-@pytest.mark.parametrize("name", ["ledger", f"answers-{FIRST.fingerprint}"])
+def test_files_are_for_their_owner_alone(used):
+    modes = {path.name: path.stat().st_mode & 0o777 for path in used[False].home.iterdir() if path.name != "lock"}
+    assert modes == {"secret": 0o600, "ledger": 0o600, f"answers-{FIRST.fingerprint}": 0o600}
+
+
+@pytest.mark.parametrize("name", ["secret", "ledger", f"answers-{FIRST.fingerprint}"])
 def test_a_changed_byte_is_noticed(used, tmp_path, name):
     content = (used[True].home / name).read_bytes()
     home = tmp_path / "device"
     shutil.copytree(used[True].home, home)
-    for position in range(0, len(content), 7):
+    for position in range(0, len(content), 1 if name == "secret" else 7):
         (home / name).write_bytes(content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :])
-        assert _outcome(FIRST, home, 8) == (set(), True)
+        assert _outcome(FIRST, home, 8, cap=ROOMY) == (set(), True)
+        assert _outcome(SECOND, home, 8, cap=ROOMY) == (set(), True) or name.startswith("answers")
 
 
 @pytest.mark.parametrize("name", ["ledger", f"answers-{FIRST.fingerprint}"])
@@ -136,21 +163,61 @@ def test_a_ledger_lost_after_forgetting_is_noticed_while_anything_is_left(used, 
     assert _outcome(SECOND, home, 8) == (set(), True)
 
 
-def test_a_lost_secret_costs_anew(used, tmp_path):
+@pytest.mark.parametrize("damage", ["lost", "damaged"])
+def test_without_its_secret_a_device_is_silent_until_it_forgets(used, tmp_path, damage):
     home = tmp_path / "device"
-    shutil.copytree(used[True].home, home)
+    shutil.copytree(used[False].home, home)
+    secret = (home / "secret").read_bytes()
     (home / "secret").unlink()
-    assert _outcome(FIRST, home, 7) == (set(), True)  # the account is full
+    if damage == "damaged":
+        (home / "secret").write_bytes(secret[::-1])
+    before = {path.name: path.read_bytes() for path in home.iterdir()}
+    device = client(FIRST, home, Recorder(), cap=ROOMY)
+    for action in (lambda: device.answer(7), device.flush, lambda: client(SECOND, home, Recorder()).answer(7)):
+        with pytest.raises(BudgetExceeded, match=f"secret .* is {damage}.*forget"):
+            action()
+    assert {path.name: path.read_bytes() for path in home.iterdir()} == before
+    device.forget()
+    assert _outcome(FIRST, home, 7) == (set(), True)  # answering costs anew, and the account is full
+    sent, refused = _outcome(FIRST, home, 7, cap=ROOMY)
+    assert (len(sent), refused) == (1, False)
+    assert not sent & used[False].sent
 
 
-def test_an_older_ledger_does_not_bring_a_second_report(used, tmp_path):
+def test_a_lost_secret_that_is_put_back_is_as_before(used, tmp_path):
     home = tmp_path / "device"
-    empty = tmp_path / "empty"
-    client(FIRST, empty, Recorder())
+    shutil.copytree(used[False].home, home)
+    (home / "secret").rename(tmp_path / "secret")
+    assert _outcome(FIRST, home, 7) == (set(), True)
+    (tmp_path / "secret").rename(home / "secret")
+    assert _outcome(FIRST, home, 8) == (used[False].sent, False)
+
+
+def test_what_shows_that_a_ledger_is_lost_is_not_forgotten(used, tmp_path):
+    home = tmp_path / "device"
     shutil.copytree(used[True].home, home)
-    shutil.copy(empty / "ledger", home / "ledger")
-    sent, refused = _outcome(FIRST, home, 8)
-    assert (sent, refused) == (set(), False)  # the diary says that the answer was given and delivered
+    device = client(FIRST, home, Recorder())
+    (home / "ledger").unlink()
+    with pytest.raises(BudgetExceeded, match=r"ledger .* is lost"):
+        device.forget()
+    assert _outcome(SECOND, home, 8) == (set(), True)
+
+
+def test_an_older_ledger_does_not_bring_a_second_report(tmp_path):
+    home = tmp_path / "device"
+    device = client(FIRST, home, Recorder())
+    device.flush()
+    shutil.copy(home / "ledger", tmp_path / "older")
+    device.answer(7)
+    shutil.copy(tmp_path / "older", home / "ledger")
+    assert _outcome(FIRST, home, 8) == (set(), False)  # the diary says that the answer was given and delivered
+
+
+def test_a_ledger_of_another_device_is_refused(used, tmp_path):
+    home = tmp_path / "device"
+    shutil.copytree(used[True].home, home)
+    shutil.copy(used[False].home / "ledger", home / "ledger")
+    assert _outcome(FIRST, home, 8, cap=ROOMY) == (set(), True)
 
 
 def test_a_record_of_another_version_is_refused(tmp_path):
@@ -216,4 +283,6 @@ def test_a_crash_while_forgetting_leaves_nothing_that_speaks(tmp_path, monkeypat
         with pytest.raises(Crash):
             device.forget()
     assert not (home / "secret").exists()
+    assert _outcome(FIRST, home, 8, cap=ROOMY) == (set(), True)  # the diary is left, and shows that a secret is gone
+    client(FIRST, home, recorder).forget()
     assert _outcome(FIRST, home, 8) == (set(), True)  # a new secret, and the account is full

@@ -29,9 +29,16 @@ def lunch(folder):  # noqa: F811
     return sf.Survey.load(folder / "lunch.toml")
 
 
+class Served(Loopback):
+    """Hands out its survey before it begins to fail: nothing is randomised for an aggregator without it."""
+
+    def fault(self):
+        return super().fault() if self.bodies else None
+
+
 @pytest.fixture
 def served(lunch):
-    with Loopback(lunch) as running:
+    with Served(lunch) as running:
         yield running
 
 
@@ -132,7 +139,9 @@ def test_an_outbox_is_a_report_file_too(call, served, outbox):  # noqa: F811
 def test_an_outbox_goes_to_one_aggregator_with_one_survey(call, refused, served, outbox):  # noqa: F811
     served.always = DOWN
     call(*SEND, "--to", served.url)
-    assert "another aggregator" in refused(*SEND, "--to", "http://127.0.0.1:9")
+    said = refused(*SEND, "--to", "http://127.0.0.1:9")
+    assert "another aggregator" in said
+    assert "a second ε" in said
     other = ("send", "other.toml", *SEND[2:], "--to", served.url, "--outbox", outbox)
     assert "another survey" in refused(*other)
     assert len(served.bodies) <= 4
@@ -214,7 +223,48 @@ def test_a_closed_survey_is_said_to_be_closed(call, served, lunch, outbox):  # n
     result = call(*SEND, "--to", served.url)
     assert result.code == 2
     assert "closed" in result.err
+    assert f"wait in {outbox.name}" in result.err
     assert len(reports_in(outbox)) == 200
+
+
+@pytest.mark.parametrize("status", [400, 404, 409, 413, 422])
+def test_whatever_refuses_them_it_is_said_that_reports_wait(call, served, outbox, status):  # noqa: F811
+    body = json.dumps({"type": "urn:sfumato:problem:batch-conflict", "index": 3}).encode()
+    served.always = (status, {}, body)
+    result = call(*SEND, "--to", served.url)
+    assert result.code == 2
+    assert f"wait in {outbox.name}" in result.err
+    assert len(reports_in(outbox)) == 200
+
+
+@pytest.mark.parametrize("wrong", ["other aggregator", "other path", "nobody", "web site"])
+def test_a_mistyped_url_costs_nothing(folder, refused, served, wrong, monkeypatch):  # noqa: F811
+    monkeypatch.setattr("sfumato.mechanisms.Mechanism.privatize", None)
+    monkeypatch.setattr("sfumato.client.courier._backoff", lambda tries: 1000.0)
+    before = contents(folder)
+    with Loopback(sf.Survey("another", sf.Uniform(3, 1))) as other:
+        url = {
+            "other aggregator": other.url,
+            "other path": served.url + "/elsewhere",
+            "nobody": "http://127.0.0.1:9",
+            "web site": other.url,
+        }[wrong]
+        served.surveys = {} if wrong == "other path" else served.surveys
+        other.always = (200, {}, b"<html>Welcome</html>") if wrong == "web site" else None
+        said = refused(*SEND, "--to", url)
+        assert "Nothing was randomised" in said
+        assert url in said
+        assert other.bodies == served.bodies == []
+    assert contents(folder) == before
+
+
+def test_the_survey_is_asked_for_before_the_answers_are_read_and_once(call, served, lunch, outbox):  # noqa: F811
+    served.always = DOWN
+    call(*SEND, "--to", served.url)
+    served.always = None
+    assert call(*SEND, "--to", served.url).code == 0
+    assert served.paths[0] == f"/v1/surveys/{lunch.fingerprint}"
+    assert set(served.paths[1:]) == {f"/v1/surveys/{lunch.fingerprint}/batches"}
 
 
 def test_two_runs_at_once_do_not_both_send_what_they_randomised(tmp_path):

@@ -2,10 +2,12 @@
 
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
-from sfumato.files import whole_file
+from sfumato.files import whole_file, write_whole
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path):
@@ -28,13 +30,20 @@ def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path):
 
 
 def test_permissions_are_those_of_any_new_file(tmp_path):
-    before = os.umask(0o027)
-    try:
-        with whole_file(tmp_path / "a.json") as file:
-            file.write(b"")
-    finally:
-        os.umask(before)
+    program = "import sys; from sfumato.files import write_whole; write_whole(sys.argv[1], b'')"
+    subprocess.run([sys.executable, "-c", program, tmp_path / "a.json"], check=True, umask=0o027)
     assert stat.S_IMODE((tmp_path / "a.json").stat().st_mode) == 0o640
+
+
+def test_permissions_may_be_named(tmp_path):
+    write_whole(tmp_path / "a.json", b"", mode=0o600)
+    assert stat.S_IMODE((tmp_path / "a.json").stat().st_mode) == 0o600
+
+
+def test_the_mask_of_the_process_is_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.umask", None)  # all threads share it
+    write_whole(tmp_path / "a.json", b"all")
+    assert (tmp_path / "a.json").read_bytes() == b"all"
 
 
 def test_a_link_is_followed(tmp_path):
