@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli.options import AnswersFile, Column, Json, Latitude, Longitude, SurveyFile, check_outputs
-from sfumato.errors import InvalidTable, NotDelivered
+from sfumato.errors import InvalidTable, SfumatoError
 
 if TYPE_CHECKING:
     from threading import Event
@@ -37,16 +37,17 @@ def send(
 ) -> None:
     """Randomise each answer on this side, once, and have an aggregator count the reports, once.
 
-    All reports are written to the outbox before the first one is sent. If a run fails or is stopped, run the same
-    command again: it goes on from the outbox, randomises nothing anew and counts nobody twice. In the end the outbox
-    becomes a record that says what was sent; remove it to send the same answers again.
+    The aggregator is asked for the survey first. Then all reports are written to the outbox before one is sent. If a
+    run fails or is stopped, run the same command again: it goes on from the outbox, randomises nothing anew and counts
+    nobody twice. In the end the outbox becomes a record that says what was sent; remove it to send the same answers
+    again.
 
     Examples:
       sfumato send survey.toml answers.csv --column place --to https://surveys.example.org
 
-      sfumato send survey.toml trips.parquet --latitude lat --longitude lon --to http://127.0.0.1:8000 --json
+      sfumato send survey.toml trips.parquet --latitude lat --longitude lon --to http://127.0.0.1:8750 --json
 
-      cat answers.csv | sfumato send survey.toml - --column place --to http://127.0.0.1:8000 --outbox monday.outbox
+      cat answers.csv | sfumato send survey.toml - --column place --to http://127.0.0.1:8750 --outbox monday.outbox
 
     """
     from pathlib import Path
@@ -66,12 +67,15 @@ def send(
     stop = Event()
     courier = Courier(to, pause=stop.wait)
     if not Path(waiting).exists():
+        _ask_for(asked, courier)
         _privatize(asked, answers, AnswerColumns(column, latitude, longitude), waiting, courier.url, batch_size)
     filled = Outbox(waiting, asked.fingerprint, courier.url)
     try:
         _deliver(filled, courier, stop)
-    except NotDelivered as problem:
-        raise NotDelivered(f"{problem} {_waits(waiting)}") from None
+    except InvalidTable:  # the outbox itself cannot be read: it says so, and what to do
+        raise
+    except SfumatoError as problem:
+        raise _saying(problem, _waits(waiting)) from None
     except KeyboardInterrupt:
         typer.echo(f"sfumato: stopped. {_waits(waiting)}", err=True)
         raise
@@ -85,6 +89,20 @@ def send(
 
 def _waits(outbox: str) -> str:
     return f"The reports wait in {outbox}: run the same command again, and each is counted once."
+
+
+def _saying(problem: SfumatoError, more: str) -> SfumatoError:
+    """The same error, with a sentence more."""
+    problem.args = (f"{problem} {more}",)
+    return problem
+
+
+def _ask_for(asked: "Survey", courier: "Courier") -> None:
+    """Refuse a mistyped URL while it costs nothing: reports are bound to one aggregator once they are made."""
+    try:
+        courier.survey(asked.fingerprint)
+    except SfumatoError as problem:
+        raise _saying(problem, f"Nothing was randomised. Is {courier.url} the right aggregator?") from None
 
 
 def _privatize(asked: "Survey", answers: str, columns: "AnswerColumns", outbox: str, url: str, batch_size: int) -> None:

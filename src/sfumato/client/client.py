@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,11 +15,18 @@ from sfumato.client.courier import Conflict, Courier, Receipt
 from sfumato.client.diary import Answer, Diary
 from sfumato.client.home import Home
 from sfumato.client.ledger import Entry, Ledger, account_of
-from sfumato.client.memory import SECRET_BYTES, batch_id, fresh_secret, remembered_report, secret_tag, token_of
+from sfumato.client.memory import batch_id, fresh_secret, remembered_report, secret_tag, token_of
 from sfumato.client.period import period_of
 from sfumato.contexts import Context
 from sfumato.domains import Domain, H3Domain
-from sfumato.errors import BudgetExceeded, ContextMismatch, InvalidSurvey, InvalidSymbols, NotDelivered
+from sfumato.errors import (
+    BudgetExceeded,
+    ContextMismatch,
+    InvalidSurvey,
+    InvalidSymbols,
+    NotDelivered,
+    UnknownValue,
+)
 from sfumato.survey import Survey
 
 __all__ = ["Client", "Queued"]
@@ -34,6 +42,10 @@ class Queued:
     survey: str
     batch: str
     waiting: int
+
+
+class _Forgotten(NotDelivered):
+    """What was to be sent is gone: the device was told to forget it meanwhile."""
 
 
 class Client:
@@ -93,7 +105,7 @@ class Client:
         self._courier = url if isinstance(url, Courier) else Courier(url, patience=_PATIENCE)
         self._home = Home(home)
         with self._home.locked():
-            self._opened()
+            self._ledger()  # a lost secret is an error later: a client must be there to forget it
 
     # --- what people do -----------------------------------------------------------------------------
 
@@ -101,8 +113,9 @@ class Client:
         """Answer with a value; for a grid, and if one likes for H3 cells, a pair (latitude, longitude).
 
         A receipt if the aggregator has counted it; else it waits. Raises ``UnknownValue`` for a value outside the
-        domain, after the charge: give the domain an ``other`` label if people may have such values. What an aggregator
-        refuses for good (``WrongSurvey`` from one that has closed the survey) is raised too, and the report is kept.
+        domain, after the charge, unless all ``distinct`` values are used up: give the domain an ``other`` label if
+        people may have such values. What an aggregator refuses for good (``WrongSurvey`` from one that has closed the
+        survey) is raised too, and the report is kept. ``NotDelivered`` if another thread told the device to forget.
         """
         with self._home.locked():
             secret = self._charged()
@@ -118,6 +131,8 @@ class Client:
         try:
             for receipt in self._deliveries(diary):
                 waits.remove(bytes.fromhex(receipt.batch))
+        except _Forgotten:
+            raise
         except NotDelivered:
             pass
         if answer.batch in waits:
@@ -135,34 +150,45 @@ class Client:
     def forget(self) -> None:
         """Delete the device's secret, and with it the memory of every answer to every survey of this home.
 
-        What waits is dropped. The ledger stays: what was promised was promised, and answering again costs again.
+        What waits is dropped. The ledger stays: what was promised was promised, and answering again costs again. This
+        is also the way out when the secret was lost or damaged.
         """
         with self._home.locked():
+            self._ledger()  # where it is lost, secret and diaries are all that shows it
             self._home.drop(_SECRET)  # first: without it, nothing else says anything
             for name in self._home.names(_DIARY):
                 self._home.drop(name)
 
     # --- the home -----------------------------------------------------------------------------------
 
+    def _ledger(self) -> Ledger:
+        """The ledger of the home; an empty one if the home is new."""
+        record = self._home.record_of(_LEDGER)
+        if record is not None:
+            return Ledger.of_record(record)
+        if self._home.bytes_of(_SECRET) is not None or self._home.names(_DIARY):
+            raise BudgetExceeded(
+                f"the ledger of {self._home!r} is lost, so nobody can say what this device has promised. Nothing "
+                "was sent. Put the ledger back, or give up this home for good."
+            )
+        return Ledger()
+
     def _opened(self) -> tuple[bytes, Ledger]:
         """The secret and the ledger of the home, made if it is new. The ledger is there before the secret is."""
-        record, secret = self._home.record_of(_LEDGER), self._home.bytes_of(_SECRET)
-        if record is None:
-            if secret is not None or self._home.names(_DIARY):
-                raise BudgetExceeded(
-                    f"the ledger of {self._home!r} is lost, so nobody can say what this device has promised. Nothing "
-                    "was sent. Put the ledger back, or give up this home for good."
-                )
-            self._home.keep_record(_LEDGER, Ledger().record())
-        if secret is None:
-            secret = fresh_secret()
-            self._home.keep_bytes(_SECRET, secret)
-        if len(secret) != SECRET_BYTES:
+        ledger, secret = self._ledger(), self._home.bytes_of(_SECRET)
+        if secret is not None and secret_tag(secret) == ledger.secret:
+            return secret, ledger
+        if secret is not None or self._home.names(_DIARY):  # who forgets drops the diaries, too
+            what = "lost" if secret is None else "damaged"
             raise BudgetExceeded(
-                f"the secret of {self._home!r} is damaged, and what this device answered cannot be repeated. Nothing "
-                "was sent. Put the file back, or remove it: answering then costs anew."
+                f"the secret of {self._home!r} is {what}, and what this device answered cannot be repeated. Nothing "
+                "was sent. Put the file back; or call forget(), and answering costs anew."
             )
-        return secret, Ledger() if record is None else Ledger.of_record(record)
+        secret = fresh_secret()
+        ledger = replace(ledger, secret=secret_tag(secret))
+        self._home.keep_record(_LEDGER, ledger.record())
+        self._home.keep_bytes(_SECRET, secret)
+        return secret, ledger
 
     def _charged(self) -> bytes:
         """The secret, once the survey is charged to the account. The diary is there before the charge is."""
@@ -204,13 +230,19 @@ class Client:
         """The report of a new period, and the tokens of all values so far; at most ``distinct`` values are told."""
         if self._distinct == 1 and diary.last is not None:
             return diary.last.report, ()
-        symbol, fingerprint = _symbol(self._survey.context.domain, value), self._survey.fingerprint
-        tokens = diary.tokens
+        fingerprint, tokens = self._survey.fingerprint, diary.tokens
+        used_up = diary.last if len(tokens) == self._distinct else None  # the answer that goes on for new values
+        try:
+            symbol = _symbol(self._survey.context.domain, value)
+        except (UnknownValue, InvalidSymbols):
+            if used_up is None:
+                raise
+            return used_up.report, tokens
         if self._distinct > 1:
             token = token_of(secret, fingerprint, symbol)
             if token not in tokens:
-                if len(tokens) == self._distinct and diary.last is not None:
-                    return diary.last.report, tokens
+                if used_up is not None:
+                    return used_up.report, tokens
                 tokens = (*tokens, token)
         return remembered_report(secret, fingerprint, self._survey.mechanism, symbol), tokens
 
@@ -223,12 +255,19 @@ class Client:
         """Send what waits, one after another. The home is not locked meanwhile: what two send is counted once."""
         for answer in diary.waiting:
             batch = self._batch(answer)
-            try:
-                receipt = self._courier.deliver(batch)
-            except Conflict:  # an answer of this device stands there already: an older copy of this home, say
-                receipt = Receipt.of(batch)
-            self._strike_out(answer)
-            yield receipt
+            if self._still_waits(answer, diary.secret):
+                with suppress(Conflict):  # an answer of this device stands there already: an older copy of this home's
+                    self._courier.deliver(batch)
+                self._strike_out(answer)
+            yield Receipt.of(batch)
+
+    def _still_waits(self, answer: Answer, secret: str) -> bool:
+        """Whether nobody else delivered it since the diary was read; ``NotDelivered`` if it was forgotten since."""
+        with self._home.locked():
+            record = self._home.record_of(self._diary_name)
+        if record is None or record["secret"] != secret:
+            raise _Forgotten("this device was told to forget what waited, and it is not sent.")
+        return any(held.batch == answer.batch for held in Diary.of_record(record).waiting)
 
     def _strike_out(self, answer: Answer) -> None:
         with self._home.locked():

@@ -16,7 +16,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from sfumato.batches import ARROW, JSON, Batch, arrow_bytes, json_bytes
-from sfumato.errors import InvalidBatch, NotDelivered, ReportRejected, SfumatoError, WrongSurvey
+from sfumato.errors import EntropyUnavailable, InvalidBatch, NotDelivered, ReportRejected, SfumatoError, WrongSurvey
 from sfumato.randomness.words import SystemWords
 from sfumato.survey import Survey
 
@@ -231,8 +231,11 @@ def _retry_after(text: str | None) -> float:
 
 
 def _backoff(tries: int) -> float:
-    """Between half of and all of 0.5, 1, 2, … seconds, at most 30."""
-    chance = int(SystemWords().take(1)[0, 0]) / 2**64
+    """Between half of and all of 0.5, 1, 2, … seconds, at most 30; all of it where there is no randomness."""
+    try:
+        chance = int(SystemWords().take(1)[0, 0]) / 2**64
+    except EntropyUnavailable:  # what is sent was randomised before
+        chance = 1.0
     return min(_FIRST_PAUSE * 2.0 ** min(tries, 16), _LONGEST_PAUSE) * (1 + chance) / 2
 
 

@@ -51,8 +51,11 @@ class Home:
         import fcntl
 
         with (self._folder / _LOCK).open("ab") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # let go when the file is closed, by a crash too
-            yield
+            fcntl.flock(file, fcntl.LOCK_EX)  # a crash lets go of it
+            try:
+                yield
+            finally:  # not left to the closing: a child that was forked meanwhile holds the file open, too
+                fcntl.flock(file, fcntl.LOCK_UN)
 
     def bytes_of(self, name: str) -> bytes | None:
         """What stands in a file; ``None`` if there is none."""
@@ -62,8 +65,8 @@ class Home:
             return None
 
     def keep_bytes(self, name: str, content: bytes) -> None:
-        """Replace a file, durably."""
-        write_whole(self._folder / name, content)
+        """Replace a file, durably, by one that its owner alone may read."""
+        write_whole(self._folder / name, content, mode=0o600)
         sync_folder(self._folder)
 
     def record_of(self, name: str) -> dict[str, Any] | None:

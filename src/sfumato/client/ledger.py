@@ -6,8 +6,9 @@ the same survey cost nothing: they are derived from the same secret. After the s
 a new entry beside the old one.
 """
 
+import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from sfumato.canonical import Json, fingerprint
@@ -48,9 +49,14 @@ class Entry:
 
 @dataclass(frozen=True)
 class Ledger:
-    """All entries of a device, oldest first."""
+    """All entries of a device, oldest first, and the tag of the secret that it answers with now.
+
+    The tag tells a secret that was changed by a broken disk from the device's own: under a changed one the device would
+    answer anew, as somebody else.
+    """
 
     entries: tuple[Entry, ...] = ()
+    secret: str = ""
 
     def holds(self, entry: Entry) -> bool:
         """Whether the survey was charged to this account before, under this secret."""
@@ -68,18 +74,23 @@ class Ledger:
                 "to the same account before. Nothing was sent. Time does not refill the account; only a higher cap "
                 "lets it answer."
             )
-        return Ledger((*self.entries, entry))
+        return replace(self, entries=(*self.entries, entry))
 
     def record(self) -> dict[str, Json]:
         """The ledger as plain data."""
-        return {"entries": [entry.record() for entry in self.entries]}
+        return {"entries": [entry.record() for entry in self.entries], "secret": self.secret}
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Self:
         """The ledger that a record describes."""
-        return cls(tuple(Entry.of_record(entry) for entry in record["entries"]))
+        return cls(tuple(Entry.of_record(entry) for entry in record["entries"]), str(record["secret"]))
 
 
 def account_of(domain: Domain, subject: str | None) -> str:
-    """The account of a survey: that of the subject its author names, or of its domain."""
-    return f"domain {fingerprint(domain.record())}" if subject is None else f"subject {subject}"
+    """The account of a survey: that of the subject its author names, or of its domain.
+
+    A subject is normalised to NFC, as all text in records is: the account that is read is the one that was written.
+    """
+    if subject is None:
+        return f"domain {fingerprint(domain.record())}"
+    return f"subject {unicodedata.normalize('NFC', subject)}"

@@ -31,6 +31,7 @@ __all__ = ["Outbox", "write_outbox"]
 
 _SURVEY, _NONCE, _URL = b"sfumato.survey", b"sfumato.nonce", b"sfumato.url"
 _PARQUET = b"PAR1"
+_SECOND = ": the answers are then randomised a second time, which costs each person a second ε"
 
 
 class Outbox:
@@ -48,7 +49,7 @@ class Outbox:
             raise InvalidTable(f"{path} is a Parquet file, but no outbox of sfumato send. Name another with --outbox.")
         self._nonce = bytes.fromhex(metadata[_NONCE].decode("ascii"))
         self._demand("survey", metadata.get(_SURVEY, b"").decode("utf-8", "replace"), fingerprint)
-        self._demand("aggregator", metadata.get(_URL, b"").decode("utf-8", "replace"), url)
+        self._demand("aggregator", metadata.get(_URL, b"").decode("utf-8", "replace"), url, cost=_SECOND)
 
     @property
     def reports(self) -> int:
@@ -86,11 +87,11 @@ class Outbox:
         write_whole(self._path, canonical_bytes(sent) + b"\n")
         sync_folder(Path(self._path).resolve().parent)
 
-    def _demand(self, what: str, found: str, wanted: str) -> None:
+    def _demand(self, what: str, found: str, wanted: str, *, cost: str = "") -> None:
         if found != wanted:
             raise InvalidTable(
                 f"{self._path} holds reports for another {what} ({found[:60]}), and some of them may have been "
-                "counted there. Send them there, or name another file with --outbox."
+                f"counted there. Send them there, or name another file with --outbox{cost}."
             )
 
 
