@@ -2,7 +2,7 @@
 /**
  * This client as the conformance kit speaks to one: a JSON request per line of stdin, a JSON answer per line of stdout.
  *
- *     sfumato conformance "node clients/javascript/conformance.js"
+ *     sfumato conformance -- node clients/javascript/conformance.js
  *
  * The protocol is on the page docs/client-spec.md. `answerer()` serves the tests, too.
  */

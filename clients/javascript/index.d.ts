@@ -20,7 +20,7 @@ export class Survey {
   /** Fetch a survey from an aggregator by the fingerprint that you reviewed. */
   static load(url: string, options: { fingerprint: string; fetch?: Fetch }): Promise<Survey>;
 
-  /** Read a resolved survey; with a fingerprint, that survey and no other. */
+  /** Read a resolved survey; with a fingerprint, that survey and no other. One that is `undefined` fits none. */
   static of(resolved: string | Uint8Array, options?: { fingerprint?: string | null }): Promise<Survey>;
 
   readonly name: string;
@@ -61,21 +61,22 @@ export interface ClientOptions {
   /** The aggregator. */
   url: string;
   store?: Store;
-  /** The account of the ledger, for surveys about one thing over several domains. */
+  /** The account of the ledger, for surveys about one thing over several domains: a name, not empty. */
   subject?: string | null;
   /** The most that the account may promise: the record of a context, its domain left out. */
   cap?: { readonly kind: string; readonly [field: string]: unknown } | null;
-  /** For how many milliseconds an answer goes on trying to be delivered before it waits; 10,000 unless told. */
+  /** For how many milliseconds an answer is tried before it waits; 10,000 unless told. A try under way may end. */
   patience?: number;
   fetch?: Fetch;
   clock?: () => number;
   sleep?: (milliseconds: number) => Promise<unknown>;
+  now?: () => number;
 }
 
 export interface Answered {
   readonly survey: string;
   readonly batch: string;
-  /** Whether the aggregator has counted it; else it waits on the device. */
+  /** Whether the aggregator has counted it; else it waits on the device, unless that was told to forget meanwhile. */
   readonly delivered: boolean;
   /** How many answers wait. */
   readonly waiting: number;
@@ -94,9 +95,13 @@ export class Client {
   constructor(survey: Survey, options: ClientOptions);
   /** Settled when what waited from an earlier load has been tried. */
   readonly resumed: Promise<void>;
+  /** Answer with a value: charged, remembered and sent. */
   answer(value: Value): Promise<Answered>;
+  /** The request made ahead. This is the answer: it is sent at a later load even if `beacon()` is never called. */
   prepare(value: Value): Promise<Prepared>;
+  /** Send what waits. */
   flush(): Promise<void>;
+  /** Delete the secret and all memory of answers; the ledger stays. */
   forget(): Promise<void>;
 }
 

@@ -76,7 +76,7 @@ def fill(store_url: str, surveys: list[sf.Survey]) -> None:
         for day in range(DAYS - 1, -1, -1):
             for hour in range(7, 22):
                 clock[0] = (TODAY - timedelta(days=day)).replace(hour=hour)
-                wave = 1 + np.sin((hour - 7) / 15 * np.pi)
+                wave = (1 + np.sin((hour - 7) / 15 * np.pi)) * (1 + 0.3 * np.sin(2 * day))
                 people = people_of(survey, int((400 if number == 0 else 2500) * wave), day * 100 + hour)
                 words = words_from(bytes([number + 1]) * 32, (day * 24 + hour) * 10_000, people.size)
                 reports = survey.mechanism.reports_from(people, words[:, : survey.mechanism.words])
@@ -145,6 +145,8 @@ def unlock(token: str, wanted: str) -> Callable[[Page], None]:
         page.fill("#secret", token)
         page.click("text=Show results")
         page.wait_for_selector(f"{wanted} .main-svg", timeout=60_000)
+        if wanted == "#map":
+            page.locator("#map-section").evaluate("section => section.scrollIntoView()")
 
     return act
 
@@ -174,7 +176,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         with aggregator(folder, surveys) as (address, token):
             shot(browser, "dashboard", f"{address}/#{surveys[0].fingerprint}", unlock(token, "#decoded"))
-            shot(browser, "map", f"{address}/#{surveys[1].fingerprint}", unlock(token, "#map"), height=2100)
+            shot(browser, "map", f"{address}/#{surveys[1].fingerprint}", unlock(token, "#map"), height=1000)
             shot(browser, "try", f"{address}/try/{surveys[0].fingerprint}", try_lunch, width=900)
             shot(browser, "try-map", f"{address}/try/{surveys[1].fingerprint}", try_map, width=900, height=1100)
         for name, page in written(folder).items():

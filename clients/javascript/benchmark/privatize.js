@@ -8,7 +8,7 @@ import { Survey } from "../src/index.js";
 import { freshWords } from "../src/words.js";
 
 const PEOPLE = 1_000_000;
-const CHUNK = 4096; // people whose words are drawn in one go
+const CHUNK = 2048; // people whose words are drawn in one go
 
 const cases = JSON.parse(readFileSync(new URL("../../../test-vectors/samples.json", import.meta.url), "utf8"));
 

@@ -7,25 +7,22 @@ import { demand } from "./fields.js";
 
 const HALF_A_CHARACTER = /[\ud800-\udfff]/u; // with the flag u, whole characters above U+FFFF do not match
 
-/** The canonical text of what `JSON.parse` returned. */
+/** The canonical text of what `JSON.parse` returned. (To normalise is to bring into NFC, unless told otherwise.) */
 export function canonicalText(data) {
   if (typeof data === "string") return quoted(data);
-  if (data === null || typeof data === "boolean") return `${data}`;
-  if (typeof data === "number") {
-    demand(Number.isSafeInteger(data), "whole numbers below 2^53");
-    return `${data}`;
-  }
+  if (typeof data === "number") demand(Number.isSafeInteger(data), "whole numbers below 2^53");
+  if (Object(data) !== data) return `${data}`; // a number, true, false or null
   if (Array.isArray(data)) return `[${data.map(canonicalText)}]`;
-  const pairs = Object.keys(data).map((key) => [key.normalize("NFC"), data[key]]);
+  const pairs = Object.keys(data).map((key) => [key.normalize(), data[key]]);
   // Strings of JavaScript compare by halves of characters; bytes of UTF-8 are in the order of code points.
   pairs.sort(([a], [b]) => (hex(utf8(a)) < hex(utf8(b)) ? -1 : 1));
-  demand(!pairs.some(([key], i) => key === pairs[i - 1]?.[0]), "keys that differ in Unicode's NFC form");
+  demand(!pairs.some(([key], i) => key === pairs[i - 1]?.[0]), "keys that differ");
   return `{${pairs.map(([key, value]) => `${quoted(key)}:${canonicalText(value)}`)}}`;
 }
 
 function quoted(text) {
   demand(!HALF_A_CHARACTER.test(text), "text that UTF-8 can hold");
-  return JSON.stringify(text.normalize("NFC"));
+  return JSON.stringify(text.normalize());
 }
 
 /** A large array of integers below `size`, from base64 of little-endian 32-bit words. */

@@ -1,22 +1,27 @@
 /**
  * The client's own check that a survey's channel keeps the survey's context, in integers.
  *
- * Up to 64 symbols every report of every pair is compared with a bound on e^ε that is never too large. Above, the
- * odds of the codes are, which is enough for the mechanisms that consist of codes. What cannot be checked is said.
+ * Up to 64 symbols every report of every pair is compared with a bound on e^ε that is never too large. Above, and
+ * where the reports are many, the odds of the codes are, which is enough for the mechanisms that consist of codes. Up
+ * to 64 symbols, what these odds do not decide is compared after all, or refused; above, it is said that it was not.
  */
 import { sizesOf, typicalPairs } from "./context.js";
 import { PrivacyViolation } from "./errors.js";
 import { atMost, oddsOf, withinOdds } from "./odds.js";
 
 const FEW_SYMBOLS = 64;
-const FEW_REPORTS = 4096; // of codes, whose odds say it all; a table is compared whatever its length
+const FEW_REPORTS = 4096; // up to here all are compared, even if the odds of codes would do
+const MOST_REPORTS = 2 ** 16; // of a few symbols; nobody waits for more to be compared
 
 /** What was checked: "whole", every report of every pair; "odds", those of codes; "none". Throws what is broken. */
 export function checkPromise(mechanism, context) {
-  if (context.size <= FEW_SYMBOLS && (mechanism.rows || mechanism.outputs <= FEW_REPORTS)) {
-    checkTable(mechanism, context);
-    return "whole";
-  }
+  const few = context.size <= FEW_SYMBOLS;
+  if (few && (mechanism.rows || mechanism.outputs <= FEW_REPORTS)) return checkTable(mechanism, context);
+  const verdict = checkOdds(mechanism, context);
+  return few && verdict === "none" ? checkTable(mechanism, context) : verdict;
+}
+
+function checkOdds(mechanism, context) {
   if (mechanism.context !== context) return checkOther(mechanism, context);
   if (mechanism.ranges) return checkRanges(mechanism);
   if (mechanism.parts) return checkParts(mechanism);
@@ -24,6 +29,7 @@ export function checkPromise(mechanism, context) {
 }
 
 function checkTable(mechanism, context) {
+  if (mechanism.outputs > MOST_REPORTS && !mechanism.rows) throw new PrivacyViolation("too many reports to check");
   const rows = Array.from({ length: context.size }, (_, x) => mechanism.row(x));
   rows.forEach((row, x) => {
     rows.forEach((row2, x2) => {
@@ -32,6 +38,7 @@ function checkTable(mechanism, context) {
       if (output >= 0) throw broken({ x, x2, output });
     });
   });
+  return "whole";
 }
 
 /**
@@ -76,7 +83,7 @@ function demandOdds(kept) {
 
 function broken(where) {
   return new PrivacyViolation(
-    "the survey breaks its own promise: a report would say more than its context allows",
+    "the survey breaks its promise: a report would say more than the context allows",
     where,
   );
 }

@@ -1,14 +1,14 @@
 /**
  * The client of one device: it charges the ledger, derives the report, remembers it and sends it.
  *
- * In this order: the survey's whole cost is in the ledger, durably, before the value is read; the report is durable
- * before it leaves; and it is counted once, however often it must be sent. Whether something is sent, and where to,
- * does not depend on the value.
+ * In this order: the survey's whole cost is in the ledger before the value is read; the report is kept before it leaves
+ * (both as durably as the store keeps things); and it is counted once, however often it must be sent. Whether something
+ * is sent, and where to, does not depend on the value, but for an unknown one where a new value may still be told.
  */
 import { batchBody } from "./batch.js";
 import { Device, pageStore } from "./device.js";
 import { NotDelivered } from "./errors.js";
-import { accountOf, capOf, charged } from "./ledger.js";
+import { accountOf, capOf, charged, subjectOf } from "./ledger.js";
 import { batchId, rememberedWords, tokenOf } from "./memory.js";
 import { periodOf } from "./period.js";
 import { batchAddress, deliver, postOf } from "./send.js";
@@ -27,17 +27,17 @@ export class Client {
 
   /**
    * `store` has get, set and delete of text by key, at once or by promises; a `Map` will do for a process that may
-   * forget. `cap` is the record of a context, its domain left out. `fetch`, `clock` and `sleep` are for tests.
+   * forget. `cap` is the record of a context, its domain left out. `fetch`, `clock`, `sleep` and `now` are for tests.
    */
   constructor(survey, { url, store = pageStore, subject = null, cap = null, patience = PATIENCE, ...seams } = {}) {
     this.#survey = survey;
     this.#address = batchAddress(url, survey.fingerprint);
     this.#device = new Device(store);
-    this.#subject = subject;
+    this.#subject = subjectOf(subject);
     this.#cap = cap && capOf(cap, survey);
-    this.#clock = seams.clock ?? Date.now;
-    const { fetch = (...request) => globalThis.fetch(...request), sleep = pause } = seams;
-    this.#courier = { fetch, sleep, patience };
+    const { clock = Date.now, fetch = (...request) => globalThis.fetch(...request), sleep = pause, now = run } = seams;
+    this.#clock = clock;
+    this.#courier = { fetch, sleep, now, patience };
     // What waits from an earlier load is tried once more. If that fails it goes on waiting, and answer() says so.
     const resume = () => this.flush().catch(() => {});
     this.resumed = resume();
@@ -46,29 +46,29 @@ export class Client {
 
   /** Answer with a value. Says whether the aggregator has counted it; else it waits, and is sent again by itself. */
   async answer(value) {
-    const { answer, waiting } = await this.#device.locked(() => this.#answered(value));
-    const left = await this.#delivered(waiting).catch((problem) => {
-      if (problem instanceof NotDelivered) return problem.left;
-      throw problem;
-    });
-    const delivered = !left.some(({ batch }) => batch === answer.batch);
-    return { survey: this.#survey.fingerprint, batch: answer.batch, delivered, waiting: left.length };
+    const { batch } = await this.#device.locked(() => this.#answered(value));
+    const { last, waiting, problem } = await this.#delivered();
+    if (problem && !(problem instanceof NotDelivered)) throw problem;
+    // Without a last answer the device was told to forget meanwhile.
+    const delivered = !!last && !waiting.some((held) => held.batch === batch);
+    return { survey: this.#survey.fingerprint, batch, delivered, waiting: waiting.length };
   }
 
   /**
-   * The answer's request, made ahead and not yet sent. `beacon()` sends it as a page goes away, without looking back:
-   * the answer goes on waiting until a later load hears that it was counted.
+   * The answer's request, made ahead and not yet sent. This is the answer: it is sent at a later load even if
+   * `beacon()` is never called. `beacon()` sends it as a page goes away, without looking back: the answer goes on
+   * waiting until a later load hears that it was counted.
    */
   async prepare(value) {
-    const { answer } = await this.#device.locked(() => this.#answered(value));
+    const answer = await this.#device.locked(() => this.#answered(value));
     const { body } = this.#request(answer);
     return { address: this.#address, batch: answer.batch, body, beacon: () => this.#beacon(body) };
   }
 
   /** Send what waits, oldest first; `NotDelivered` if something must go on waiting. */
   async flush() {
-    const found = await this.#device.locked(() => this.#device.existing());
-    await this.#delivered(this.#diary(found?.book).waiting);
+    const { problem } = await this.#delivered();
+    if (problem) throw problem;
   }
 
   /** Delete the device's secret and its memory of all answers; the ledger stays, and answering again costs again. */
@@ -85,12 +85,11 @@ export class Client {
     const period = periodOf(repeat, this.#clock());
     const diary = this.#diary(book);
     // An answer for a later period stands, too: clocks run back.
-    if (diary.last && period <= diary.last.period) return { answer: diary.last, waiting: diary.waiting };
+    if (diary.last && period <= diary.last.period) return diary.last;
     const { report, tokens } = await this.#report(secret, diary, value);
     const answer = { period, batch: await batchId(secret, fingerprint, period), report };
-    const waiting = [...diary.waiting, answer];
-    await this.#keep(book, { last: answer, tokens, waiting });
-    return { answer, waiting };
+    await this.#keep(book, { last: answer, tokens, waiting: [...diary.waiting, answer] });
+    return answer;
   }
 
   /** Secret and book, once the survey's whole cost is in the ledger. */
@@ -108,18 +107,20 @@ export class Client {
   async #report(secret, { last, tokens }, value) {
     if (this.#distinct === 1 && last) return { report: last.report, tokens };
     const { fingerprint } = this.#survey;
-    const symbol = this.#survey.symbol(value);
+    const full = tokens.length === this.#distinct;
+    // Once all values are told an unknown one is new, as any other: symbol −1, of which there is no token.
+    const symbol = full ? this.#survey.context.domain.find(value) : this.#survey.symbol(value);
     if (this.#distinct > 1) {
       const token = await tokenOf(secret, fingerprint, symbol);
       const isNew = !tokens.includes(token);
-      if (isNew && tokens.length === this.#distinct) return { report: last.report, tokens };
+      if (isNew && full) return { report: last.report, tokens };
       tokens = isNew ? [...tokens, token] : tokens;
     }
     return { report: this.#survey.reportFrom(symbol, await rememberedWords(secret, fingerprint, symbol)), tokens };
   }
 
   get #distinct() {
-    return this.#survey.repeat === "once" ? 1 : this.#survey.repeat.distinct;
+    return this.#survey.repeat.distinct ?? 1; // "once" has none
   }
 
   #diary(book) {
@@ -137,27 +138,31 @@ export class Client {
     return { batch, survey, body: batchBody(batch, survey, [report]) };
   }
 
-  /** Send one after another; the device is not locked meanwhile, and what two tabs send is counted once. */
-  async #delivered(waiting) {
-    const left = [...waiting];
-    while (left.length) {
+  /**
+   * Send one after another. The device is not locked meanwhile: what two tabs send is counted once, and what waits is
+   * looked at again each time, for the device may have been told to forget. Gives the diary, and what went wrong.
+   */
+  async #delivered() {
+    for (let sent; ; ) {
+      const diary = await this.#device.locked(() => this.#without(sent));
+      const [first] = diary.waiting;
+      if (!first) return diary;
       try {
-        await deliver(this.#address, this.#request(left[0]), this.#courier);
+        await deliver(this.#address, this.#request(first), this.#courier);
       } catch (problem) {
-        throw Object.assign(problem, { left });
+        return { ...diary, problem };
       }
-      await this.#strikeOut(left.shift());
+      sent = first.batch;
     }
-    return left;
   }
 
-  async #strikeOut({ batch }) {
-    await this.#device.locked(async () => {
-      const found = await this.#device.existing();
-      if (!found) return; // the device was told to forget meanwhile
-      const diary = this.#diary(found.book);
-      await this.#keep(found.book, { ...diary, waiting: diary.waiting.filter((held) => held.batch !== batch) });
-    });
+  /** The diary, once a batch that was counted waits no longer. */
+  async #without(sent) {
+    const found = await this.#device.existing();
+    const diary = this.#diary(found?.book);
+    const waiting = diary.waiting.filter(({ batch }) => batch !== sent);
+    if (waiting.length < diary.waiting.length) await this.#keep(found.book, { ...diary, waiting });
+    return { ...diary, waiting };
   }
 
   #beacon(body) {
@@ -171,4 +176,5 @@ export class Client {
   }
 }
 
+const run = () => performance.now(); // the one clock that nobody sets back
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));

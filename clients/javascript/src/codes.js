@@ -10,9 +10,7 @@
  * are; `respond(point, word)` is the output for a word. Words and numbers of words are BigInts, all else is not.
  */
 import { unpackedU32 } from "./canonical.js";
-import { count, demand, fieldsOf, readerOf, wholeNumber } from "./fields.js";
-
-const LARGEST = 2 ** 31;
+import { count, demand, fieldsOf, LARGEST, readerOf, wholeNumber } from "./fields.js";
 
 /** The code that a record describes, with the integers that it holds. */
 export function codeOf(record) {
@@ -41,7 +39,7 @@ function whole(code, read) {
   const sets = { raised: 1, ...read(code) };
   const { raised, place, contains } = sets;
   const words = BigInt(raised) * high + BigInt(outputs - raised) * low;
-  demand(!outputs || (words === used && low < high), "all words of a code, with high above low");
+  demand(!outputs || (words === used && low < high), "all words, with high above low");
   return {
     ...code,
     respond: (point, word) => (word < used ? place(point, twoLevelIndex(word, raised, code)) : 0),
@@ -72,7 +70,7 @@ const READERS = {
   /** Hadamard response: S_x are the y with an even number of bits in common with x + 1. */
   hadamard({ points, outputs: K, high, leftover }) {
     const fits = K > 1 && (K & (K - 1)) === 0 && points === K - 1 && !leftover && high % 2n === 0n;
-    demand(fits, "a power of two of outputs, and even odds that fill the word");
+    demand(fits, "2^n outputs, and even odds that fill words");
     // The low bits of a word draw y; the bits above them are a coin that says + below high/2.
     const [half, mask, plus] = [K / 2, BigInt(K - 1), (high / 2n) * BigInt(K)];
     return {
@@ -95,7 +93,7 @@ const READERS = {
     const fits = Number.isInteger(w) && w > 0 && w < K && outputs === base_blocks * K;
     demand(
       fits && listed.every((d, i) => i % w === 0 || d > listed[i - 1]),
-      "equally large base blocks, in ascending order",
+      "equal base blocks, in ascending order",
     );
     const member = new Uint8Array(outputs);
     listed.forEach((d, i) => (member[Math.floor(i / w) * K + d] = 1));

@@ -67,7 +67,7 @@ const READERS = {
     const listed = unpackedU32(sensitive, domain.size);
     demand(
       listed.every((x, i) => !i || x > listed[i - 1]),
-      "sensitive symbols in ascending order",
+      "symbols in ascending order",
     );
     const isSensitive = new Uint8Array(domain.size);
     for (const x of listed) isSensitive[x] = 1;
@@ -81,8 +81,8 @@ const READERS = {
     const of = classesOf(block_of, domain.size);
     const blocks = sizesOf(of).length;
     const texts = several ? list(epsilons, blocks) : Array(blocks).fill(epsilon);
-    demand(!several || new Set(texts).size > 1, "one epsilon where all are the same");
-    demand(across !== "inf", "no field across where it is inf");
+    demand(!several || new Set(texts).size > 1, "epsilons that differ");
+    demand(across !== "inf", "no across of inf");
     const outward = positiveEpsilon(across ?? "inf");
     return groupedContext(domain, of, texts.map(positiveEpsilon), Array(blocks).fill(outward));
   },
@@ -122,7 +122,7 @@ const READERS = {
   },
 
   union(record, nesting) {
-    demand(nesting < DEEPEST_UNION, "fewer unions inside each other");
+    demand(nesting < DEEPEST_UNION, "fewer nested unions");
     const [fields, domain] = contextFields(record, "parts", "block_of");
     const of = classesOf(fields.block_of, domain.size);
     const sizes = sizesOf(of);
@@ -131,7 +131,7 @@ const READERS = {
     const numbered = parts.every((part, j) =>
       sameRecord(part.record.domain, { kind: "range", size: sizes[j], start: 0 }),
     );
-    demand(numbered, "parts over the numbers of their blocks' symbols");
+    demand(numbered, "parts over ranges from 0");
     return unionContext(domain, of, parts);
   },
 };
@@ -158,7 +158,7 @@ function classesOf(text, size) {
   const of = unpackedU32(text, size);
   let seen = -1;
   const ordered = of.every((number) => number <= seen + 1 && (seen = Math.max(seen, number)) >= 0);
-  demand(ordered && of.length === size, "a class per symbol, numbered in the order of first symbols");
+  demand(ordered && of.length === size, "classes in the order of first symbols");
   return of;
 }
 
@@ -171,8 +171,9 @@ function squareOf(rows, size) {
 /** A pair for every two classes of symbols that the contexts tell apart, and one inside each class. */
 export function* typicalPairs(contexts) {
   const classes = new Map();
+  const [{ size }] = contexts;
   const alike = contexts.every(({ kind }) => kind === "uniform"); // all symbols are, and they may be 2^31
-  for (let x = 0; x < (alike ? Math.min(2, contexts[0].size) : contexts[0].size); x++) {
+  for (let x = 0; x < size && !(alike && x > 1); x++) {
     const name = contexts.map((context) => context.classOf(x)).join();
     const members = classes.get(name) ?? classes.set(name, []).get(name);
     if (members.length < 2) members.push(x);

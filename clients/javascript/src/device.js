@@ -3,7 +3,8 @@
  *
  * The book is one text with a checksum under one key, so that a crash leaves the old book or the new one, and a text
  * that was cut off is an error and never an older state. It is there before the secret is: a secret without a book
- * means that the book was lost, and nobody can say what this device has promised.
+ * means that the book was lost, and nobody can say what this device has promised. Answers without their secret mean
+ * that the secret was lost: a new one would say another thing about the same values.
  *
  * In browsers any script of the page's origin can read both.
  */
@@ -34,16 +35,11 @@ export class Device {
   async locked(work) {
     const locks = globalThis.navigator?.locks;
     if (!locks) return inTurn(this.#store, work);
-    let begun = false;
-    const once = () => {
-      begun = true;
-      return work();
-    };
+    let begun;
     try {
-      return await locks.request("sfumato/1", once);
-    } catch (problem) {
-      if (begun) throw problem;
-      return inTurn(this.#store, work); // frames without an origin have no locks, either
+      return await locks.request("sfumato/1", () => (begun = work()));
+    } catch {
+      return begun ?? inTurn(this.#store, work); // frames without an origin have no locks, either
     }
   }
 
@@ -63,13 +59,15 @@ export class Device {
     return { secret, book };
   }
 
-  /** The secret and the book, or null where there is no secret. */
+  /** The secret and the book, or null for a device that is new or was told to forget. */
   async existing() {
     const [text, book] = [await this.#ask("get", SECRET), await this.#book()];
-    if (text === null) return null;
+    // To forget is to drop the diaries, too: where they are without a secret, it was lost.
+    if (text === null && !Object.keys(book?.diaries ?? {}).length) return null;
     if (!book) throw damaged("ledger is lost");
-    const secret = /^[0-9a-f]{64}$/.test(text) ? unhex(text) : null;
-    if (!secret || (await secretTag(secret)) !== book.secret) throw damaged("secret is damaged");
+    const secret = /^[0-9a-f]{64}$/.test(text) && unhex(text);
+    if (!secret || (await secretTag(secret)) !== book.secret)
+      throw damaged("secret is lost or damaged", ", or forget()");
     return { secret, book };
   }
 
@@ -116,15 +114,18 @@ function denied() {
   return new MemoryUnavailable("storage is denied, missing or full; nothing was sent. Allow it, or pass a store");
 }
 
-function damaged(what) {
+function damaged(what, way = "") {
   return new BudgetExceeded(
-    `the ${what}, so nobody can say what this device has promised; nothing was sent. Put the storage back as it was`,
+    `the ${what}: nobody can say what this device has promised; nothing was sent. Put the storage back as it was${way}`,
   );
 }
 
 const turns = new WeakMap();
 
-/** Where there are no locks, work on one store is done one after another in this process. */
+/**
+ * Where there are no locks, work on one store is done one after another in this process. Two tabs do not take turns
+ * then: on a new device each may make a secret and answer with it, and the book is that of the tab that wrote last.
+ */
 function inTurn(store, work) {
   const turn = (turns.get(store) ?? Promise.resolve()).then(work);
   turns.set(

@@ -6,9 +6,8 @@
  *     label(x)       the label of a symbol
  */
 import { UnknownValue } from "./errors.js";
-import { demand, fieldsOf, list, readerOf, wholeNumber } from "./fields.js";
+import { demand, fieldsOf, LARGEST, list, readerOf, wholeNumber } from "./fields.js";
 
-const LARGEST = 2 ** 31;
 const UNITS = 1e7; // the finest step of a grid, 1e-7 degree: a centimetre on the ground
 
 /** The domain that a record describes. */
@@ -17,7 +16,7 @@ export const domainOf = (record) => readerOf(record, READERS)(record);
 /** The symbol of a person's value; the error says that there is none, and never what the value was. */
 export function symbolOf(domain, value) {
   const symbol = domain.find(value);
-  if (symbol < 0) throw new UnknownValue("the value is not in the survey's domain, and there is no label for others");
+  if (symbol < 0) throw new UnknownValue("the survey has no such label, and none for others");
   return symbol;
 }
 
@@ -42,7 +41,7 @@ const READERS = {
   h3(record) {
     const { cells, other } = fieldsOf(record, "kind", "cells", "other");
     const isCell = (cell) => /^8[0-9a-f]{14}$/.test(cell) && cell[1] === cells[0][1];
-    demand(list(cells).every(isCell), "H3 indices of one resolution, as text");
+    demand(list(cells).every(isCell), "H3 indices of one resolution");
     return labelDomain(other === null ? cells : [...cells, other], other);
   },
 };
@@ -54,12 +53,12 @@ function labelDomain(labels, other) {
   demand(labels.length && symbols.size === labels.length, "labels that differ");
   demand(other === null || symbols.has(other), "one of the labels for other");
   const find = (value) =>
-    symbols.get(typeof value === "string" ? value.normalize("NFC") : value) ?? symbols.get(other) ?? -1;
+    symbols.get(typeof value === "string" ? value.normalize() : value) ?? symbols.get(other) ?? -1;
   return { size: labels.length, find, label: (x) => labels[x] };
 }
 
 function demandLabel(label) {
-  demand(typeof label === "string" ? label : Number.isSafeInteger(label), "labels that are text or integers");
+  demand(typeof label === "string" ? label : Number.isSafeInteger(label), "text or integers as labels");
 }
 
 /**

@@ -5,6 +5,9 @@
  */
 import { InvalidSurvey, SfumatoError } from "./errors.js";
 
+/** The most symbols, and the most reports, that there may be. */
+export const LARGEST = 2 ** 31;
+
 /** Throw unless it holds. */
 export function demand(holds, expected) {
   if (!holds) throw new InvalidSurvey(`expected ${expected}`);

@@ -59,7 +59,7 @@ export function groupResponse(fields, { of, inside, outward }) {
   const owing = [...sizes.keys()].filter((g) => outward[g] !== Infinity);
   const numberOf = sizes.map((_, g) => owing.indexOf(g));
   const hidden = inside.every((epsilon, g) => numberOf[g] >= 0 || epsilon === Infinity || sizes[g] < 2);
-  demand(hidden, "groups that are hidden from each other");
+  demand(hidden, "hidden groups");
   const kinds = list(fields.code_of_group, owing.length);
   const distinct = [...new Set(kinds)];
   demand(
@@ -69,7 +69,7 @@ export function groupResponse(fields, { of, inside, outward }) {
   const ranges = owing.map((group, i) => ({ group, size: sizes[group], code: codes[kinds[i]], ...levels[kinds[i]] }));
   demand(
     ranges.every(({ code, size }) => code.points >= size),
-    "a point for every symbol of a group",
+    "a point for every symbol",
   );
   return frame(
     Int32Array.from(of, (g) => numberOf[g]),
@@ -83,7 +83,7 @@ function levelsOf(record, { outputs, raised }, clear) {
   fieldsOf(record, "high", "low", "cover");
   const [high, low, cover] = [record.high, record.low, record.cover].map(count);
   const own = BigInt(raised) * high + BigInt(outputs - raised) * low;
-  demand(own === clear + BigInt(outputs) * cover && low < high, "`clear` words more than the cover");
+  demand(own === clear + BigInt(outputs) * cover && low < high, "`clear` words above the cover");
   return { high, low, cover };
 }
 

@@ -8,7 +8,7 @@
 import { canonicalText, hex, utf8 } from "./canonical.js";
 import { contextOf, sameRecord, typicalPairs } from "./context.js";
 import { BudgetExceeded } from "./errors.js";
-import { section } from "./fields.js";
+import { demand, section } from "./fields.js";
 import { atMost, plus, ZERO } from "./odds.js";
 import { sha256 } from "./words.js";
 
@@ -16,6 +16,12 @@ import { sha256 } from "./words.js";
 export async function accountOf(survey, subject) {
   if (subject !== null) return `subject ${subject}`;
   return `domain ${hex(await sha256(utf8(canonicalText(survey.context.record.domain))))}`;
+}
+
+/** The name of a subject, or null for an account of the domain's own. One name is one account, however it is typed. */
+export function subjectOf(subject) {
+  demand(subject === null || (subject && typeof subject === "string"), "text as subject");
+  return subject && subject.normalize();
 }
 
 /** The context of a cap, given as a record; its domain is the survey's. */
@@ -29,7 +35,7 @@ export function charged(entries, entry, cap) {
   if (ofAccount.some(({ survey, secret }) => survey === entry.survey && secret === entry.secret)) return entries;
   if (cap && !within([...ofAccount, entry], cap)) {
     throw new BudgetExceeded(
-      `the device would be above its cap, after ${ofAccount.length} surveys of this account; nothing was sent`,
+      `the cap is reached, after ${ofAccount.length} surveys of this account; nothing was sent`,
     );
   }
   return [...entries, entry];

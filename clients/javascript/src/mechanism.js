@@ -6,18 +6,16 @@
  *     respond(x, word, word2)   the report of symbol x for its words, which are BigInts: a pure function
  *     row(x)                    on how many of the 2^(wordBits · words) draws x sends each report, in BigInts
  */
-import { demand, fieldsOf, list, readerOf } from "./fields.js";
+import { demand, fieldsOf, LARGEST, list, readerOf } from "./fields.js";
 import { groupResponse, highLowResponse } from "./groups.js";
 import { productResponse } from "./product.js";
 import { binaryResponse, tableResponse } from "./table.js";
 import { blockResponse, unionResponse } from "./union.js";
 
-const LARGEST_OUTPUTS = 2 ** 31;
-
 /** The mechanism that a record describes, with the integers that it holds. */
 export function mechanismOf(record, context) {
   const made = readerOf(record, READERS)(record, context);
-  demand(made.outputs <= LARGEST_OUTPUTS, "at most 2^31 reports");
+  demand(made.outputs <= LARGEST, "at most 2^31 reports");
   return { words: 1, ...made, context, inputs: context.size, cut: 64n - BigInt(made.wordBits) };
 }
 

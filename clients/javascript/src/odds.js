@@ -16,11 +16,11 @@ export function exactNumber(text) {
   const found =
     typeof text === "string" && text.length <= 64 && /^(0|[1-9]\d*)(?:\.(\d*[1-9])|\/([1-9]\d*))?$/.exec(text);
   const [, whole, decimals = "", divisor] = found || [];
-  demand(found, "a decimal number, a fraction or inf, as text");
+  demand(found, "a decimal, a fraction or inf, as text");
   const number = lowest(BigInt(whole + decimals), BigInt(divisor ?? 10n ** BigInt(decimals.length)));
   demand(
     !divisor || (`${number.q}` === divisor && !hasDecimals(number.q)),
-    "a fraction in lowest terms that is no decimal",
+    "a fraction in lowest terms",
   );
   return number;
 }

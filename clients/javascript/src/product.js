@@ -9,7 +9,7 @@ import { demand, list } from "./fields.js";
 export function productResponse({ codes }, { of, size, outward }) {
   const [outer, inner] = list(codes, 2).map(codeOf);
   const fits = outer.points >= outward.length && inner.points >= size && outer.wordBits === inner.wordBits;
-  demand(fits && outward.length > 1 && outward[0] !== Infinity, "codes that fit blocks with a promise across");
+  demand(fits && outward.length > 1 && outward[0] !== Infinity, "codes that fit blocks and across");
   return {
     outer,
     inner,

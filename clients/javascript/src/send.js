@@ -9,8 +9,8 @@ import { InvalidBatch, NotDelivered, ReportRejected, WrongSurvey } from "./error
 import { freshWords } from "./words.js";
 
 const AGAIN = [408, 429, 502, 503, 504, 507];
-const WAITS = "the report waits on this device, and is safe to send again";
-const UNKNOWN = "the aggregator does not know this survey; check its URL and the fingerprint";
+const WAITS = "the report waits, and is safe to send again";
+const UNKNOWN = "the aggregator does not know this survey; check URL and fingerprint";
 const CONFLICT = "urn:sfumato:problem:batch-conflict";
 const [FIRST_PAUSE, LONGEST_PAUSE, SILENCE] = [500, 30_000, 30_000]; // milliseconds
 // No cookies and no page address go along, and nobody else is handed the report.
@@ -19,7 +19,7 @@ const POLITE = { credentials: "omit", referrerPolicy: "no-referrer", redirect: "
 /** Where an aggregator has a survey. */
 export function surveyAddress(url, fingerprint) {
   if (!/^https?:[^?#]*$/.test(url))
-    throw new NotDelivered("the aggregator's URL must begin with https: or http:, without ? and #");
+    throw new NotDelivered("the URL must begin with https: or http:, without ? and #");
   return `${url.replace(/\/+$/, "")}/v1/surveys/${fingerprint}`;
 }
 
@@ -47,15 +47,15 @@ export async function fetched(address, fetch) {
 /**
  * Have a batch counted. Returns when the aggregator counted it, now or before, or has another answer of this device.
  *
- * `NotDelivered` after `patience` milliseconds without a good answer: it may be sent again.
+ * `NotDelivered` once `patience` milliseconds are over without a good answer: it may be sent again.
  */
-export async function deliver(address, request, { fetch, sleep, patience }) {
-  for (let [tries, waited] = [0, 0]; ; tries++) {
+export async function deliver(address, request, { fetch, sleep, now, patience }) {
+  const deadline = now() + patience;
+  for (let tries = 0; ; tries++) {
     const [why, asked] = await delivery(address, request, fetch);
     if (!why) return;
     const wait = Math.max(asked, backoff(tries));
-    waited += wait;
-    if (waited > patience) throw new NotDelivered(`${WAITS}: ${why}`);
+    if (now() + wait > deadline) throw new NotDelivered(`${WAITS}: ${why}`);
     await sleep(wait);
   }
 }
@@ -75,7 +75,8 @@ async function delivery(address, { batch, body, survey }, fetch) {
   const receipt = content.batch === batch && content.survey === survey && content.reports === 1;
   // Anybody can answer 200: the log-in page of a hotel, say.
   if (answer.ok && receipt) return [];
-  return [`the aggregator answered ${status}`, 1000 * answer.headers.get("Retry-After") || 0];
+  const later = answer.headers.get("Retry-After"); // seconds, or a date
+  return [`the aggregator answered ${status}`, 1000 * later || Date.parse(later) - Date.now() || 0];
 }
 
 /** The error for a status that no further try would change. What was answered is not repeated in it. */
@@ -83,14 +84,17 @@ function refusal(status, content) {
   if (status === 422)
     return new ReportRejected("the aggregator refuses the report", { index: Number(content.index) || 0 });
   if (status === 404) return new WrongSurvey(UNKNOWN);
-  if (status === 410) return new WrongSurvey("the aggregator has closed this survey; nothing was counted");
+  if (status === 410) return new WrongSurvey("this survey is closed; nothing was counted");
   if ([400, 409, 413, 415].includes(status))
     return new InvalidBatch(`the aggregator does not take this for a batch (${status})`);
   return new NotDelivered(`${WAITS}: the aggregator ${status === 403 ? "takes no answers yet" : `answered ${status}`}`);
 }
 
-/** Between half of and all of 0.5, 1, 2, … seconds, at most 30. */
+/** Between half of and all of 0.5, 1, 2, … seconds, at most 30; all of it where there is no chance to be had. */
 function backoff(tries) {
-  const chance = Number(freshWords(2)[0]) / 2 ** 64;
+  let chance = 1;
+  try {
+    chance = Number(freshWords(2)[0]) / 2 ** 64;
+  } catch {} // the report was drawn before, and needs none
   return (Math.min(FIRST_PAUSE * 2 ** tries, LONGEST_PAUSE) * (1 + chance)) / 2;
 }

@@ -17,6 +17,7 @@ import { freshWords, sha256 } from "./words.js";
 const FORMAT = 1;
 const PROMISE = ["format", "name", "context", "mechanism", "mechanism_context", "repeat"];
 const ABOUT = ["title", "text", "contact", "minimum_reports", "opens", "closes"];
+const PERIODS = ["day", "week", "month", "year"];
 const LARGEST_ROW = 2 ** 20;
 
 export class Survey {
@@ -24,22 +25,25 @@ export class Survey {
   constructor(promise, about, context, mechanism, fingerprint) {
     const { minimum_reports, ...texts } = about;
     const { name, repeat } = promise;
-    Object.assign(this, texts, { title: about.title || name, name, repeat, fingerprint, context, mechanism });
-    Object.assign(this, { size: context.size, outputs: mechanism.outputs });
-    this.checked = checkPromise(mechanism, context);
+    const { size } = context;
+    const [title, checked] = [about.title || name, checkPromise(mechanism, context)];
+    Object.assign(this, texts, { title, name, repeat, fingerprint, context, mechanism, size, checked });
+    this.outputs = mechanism.outputs;
     Object.freeze(this);
   }
 
   /** The survey of an aggregator, fetched whole before anybody's value is looked at. */
   static async load(url, { fingerprint, fetch = globalThis.fetch } = {}) {
     if (!/^[0-9a-f]{64}$/.test(fingerprint))
-      throw new WrongSurvey("pin the survey's fingerprint, 64 hexadecimal digits");
+      throw new WrongSurvey("pin the fingerprint, 64 hexadecimal digits");
     const answer = await fetched(surveyAddress(url, fingerprint), fetch);
     return Survey.of(answer, { fingerprint });
   }
 
   /** The survey of a resolved text or its bytes; with a fingerprint, that survey and no other. */
-  static async of(resolved, { fingerprint = null } = {}) {
+  static async of(resolved, options = {}) {
+    // A pin that is missing by mistake, `fingerprint: undefined`, pins nothing that exists.
+    const { fingerprint = "fingerprint" in options ? "" : null } = options;
     const read = section("survey", () => {
       const text = typeof resolved === "string" ? resolved : decoded(resolved);
       return rebuilt(text.replace(/\n$/, ""));
@@ -72,7 +76,7 @@ export class Survey {
 
   /** With which probability a symbol sends each report. */
   probabilities(symbol) {
-    if (this.outputs > LARGEST_ROW) throw new InvalidSymbols(`a row is written out up to ${LARGEST_ROW} reports`);
+    if (this.outputs > LARGEST_ROW) throw new InvalidSymbols(`rows have at most ${LARGEST_ROW} reports`);
     const { wordBits, words } = this.mechanism;
     return this.mechanism.row(this.demandSymbol(symbol)).map((count) => Number(count) / 2 ** (wordBits * words));
   }
@@ -98,7 +102,7 @@ function rebuilt(text) {
   const { context: own, mechanism_context: other } = promise;
   const context = section("context", () => contextOf(own));
   const apart = other === null || (sameRecord(other.domain, own.domain) && !sameRecord(other, own));
-  demand(apart, "no mechanism_context, or another one over the same domain");
+  demand(apart, "no mechanism_context, or another one over this domain");
   const mechanism = section("mechanism", () =>
     mechanismOf(promise.mechanism, other === null ? context : contextOf(other)),
   );
@@ -112,16 +116,19 @@ function demandAbout(about) {
     Object.values(texts).every((text) => typeof text === "string"),
     "text about the survey",
   );
-  wholeNumber(minimum_reports, 0, Number.MAX_SAFE_INTEGER);
+  const isDate = (text) => /^(\d{4}|$)/.test(text); // for people: the aggregator is the one that reads it
+  demand(isDate(about.opens) && isDate(about.closes), "dates, the year first");
+  wholeNumber(minimum_reports, 0, 2 ** 53 - 1);
 }
 
 function demandName(name) {
-  demand(typeof name === "string" && /^\S(.{0,98}\S)?$/u.test(name), "a name: one line of at most 100 characters");
+  const isName = /^(?! |.* $)([^\p{C}\p{Z}]| ){1,100}$/u; // no controls, nothing invisible, no white space but spaces
+  demand(typeof name === "string" && isName.test(name), "a name: one line of at most 100 characters");
 }
 
 function demandRepeat(repeat) {
   if (repeat === "once") return;
   const { every, distinct } = fieldsOf(repeat, "every", "distinct");
-  demand(["day", "week", "month", "year"].includes(every), "repeat every day, week, month or year");
+  demand(PERIODS.includes(every), `repeat every ${PERIODS}`);
   wholeNumber(distinct, 1, 10_000);
 }

@@ -8,7 +8,7 @@ export function tableResponse(fields, { size }) {
   const outputs = rows[0].length;
   const words = wordsOf(fields.word_bits);
   const isWhole = (row) => row.length === outputs && row.reduce((sum, more) => sum + more) === words;
-  demand(rows.every(isWhole), "equally long rows of all words");
+  demand(rows.every(isWhole), "equal rows of all words");
   if ("crowd" in fields) list(fields.crowd, size).map(count);
   /** The report in whose range the word lies. */
   const respond = (x, word) => rows[x].findIndex((range) => (word -= range) < 0n);

@@ -6,22 +6,22 @@
  */
 import { EntropyUnavailable } from "./errors.js";
 
-let lastDraw;
+let lastUnused; // the beginning of the half of the last draw that nobody was handed
 
-/** Fresh words, an even number of them, at most 8,192 (which is what a platform hands out at a time). */
+/** Fresh words, an even number of them, at most 4,096. Twice as many are drawn, which a platform does up to 8,192. */
 export function freshWords(count) {
-  const drawn = new BigUint64Array(count);
+  const drawn = new BigUint64Array(2 * count);
   try {
     crypto.getRandomValues(drawn);
   } catch {
-    throw new EntropyUnavailable("this platform gives no cryptographic randomness; nothing was privatised");
+    throw new EntropyUnavailable("there is no cryptographic randomness; nothing was privatised");
   }
-  // A stuck source repeats itself; a working one once in 2^128 draws.
-  const start = `${drawn[0]},${drawn[1]}`;
-  if (start === lastDraw)
-    throw new EntropyUnavailable("the source of randomness repeats itself; nothing was privatised");
-  lastDraw = start;
-  return drawn;
+  // A stuck source repeats itself, within a draw or from one to the next; a working one once in 2^128 draws.
+  const [start, unused] = [`${drawn[0]},${drawn[1]}`, `${drawn[count]},${drawn[count + 1]}`];
+  const stuck = unused === start || unused === lastUnused;
+  lastUnused = unused;
+  if (stuck) throw new EntropyUnavailable("the randomness repeats itself; nothing was privatised");
+  return drawn.slice(0, count);
 }
 
 /** The two words at a position of 16 bytes under a key of 32: AES-256 of that one block. */
@@ -42,6 +42,6 @@ export async function sha256(...pieces) {
 function subtle() {
   const found = globalThis.crypto?.subtle;
   if (!found)
-    throw new EntropyUnavailable("this platform has no Web Crypto: pages over https have it; nothing was privatised");
+    throw new EntropyUnavailable("there is no Web Crypto: pages over https have it; nothing was privatised");
   return found;
 }

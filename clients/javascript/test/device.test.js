@@ -83,6 +83,13 @@ test("at most `distinct` values are told; then the last report goes on, whatever
   assert.equal(third, b);
   assert.equal(await told(0), a);
   assert.equal(await told(2), a); // the last report is a's now
+  // An unknown value is new then, as any other; before, it is an error, for there is nothing to say yet.
+  await client.answer({ not: "a label" });
+  assert.deepEqual([aggregator.reports.at(-1), aggregator.batches.size], [a, 6]);
+  const early = made(two);
+  await early.client.answer(two.label(0));
+  const later = { clock: () => Date.UTC(2027, 0, 1) };
+  await assert.rejects(made(two, early.store, later).client.answer({ not: "a label" }), UnknownValue);
   assert.equal(bookOf(store).diaries[two.fingerprint].tokens.length, 2);
 });
 
@@ -256,6 +263,39 @@ test("a crash at any write leaves a device that goes on, and never a second repo
   }
 });
 
+test("a lost secret beside its answers is an error, and no new device; to forget is the way out", async () => {
+  const { aggregator, client, store } = made(once);
+  await client.answer(once.label(0));
+  const book = store.get(BOOK);
+  store.delete(SECRET);
+  const next = made(once, store, { aggregator }).client;
+  await assert.rejects(next.answer(once.label(0)), (problem) => {
+    return problem instanceof BudgetExceeded && problem.message.includes("forget()");
+  });
+  await assert.rejects(next.flush(), BudgetExceeded);
+  assert.deepEqual([store.has(SECRET), store.get(BOOK)], [false, book]);
+  assert.equal(aggregator.requests.length, 1);
+  await next.forget();
+  assert.ok((await next.answer(once.label(0))).delivered);
+  assert.equal(bookOf(store).entries.length, 2); // and it costs again
+});
+
+test("a subject is one account, however its name is typed, and is text", async () => {
+  const [store, cap] = [new Map(), { kind: "uniform", epsilon: "1.5" }];
+  const [composed, apart] = ["caf\u00e9", "cafe\u0301"];
+  const [first, second] = [await named("first"), await named("second")];
+  assert.ok((await made(first, store, { cap, subject: composed }).client.answer(first.label(0))).delivered);
+  await assert.rejects(made(second, store, { cap, subject: apart }).client.answer(second.label(0)), BudgetExceeded);
+  // What is read is what was written: the entry is found again.
+  assert.ok((await made(first, store, { cap, subject: apart }).client.answer(first.label(0))).delivered);
+  assert.deepEqual(
+    bookOf(store).entries.map(({ account }) => account),
+    [`subject ${composed}`],
+  );
+  for (const subject of ["", 7, 0, false, {}, ["lunch"]])
+    assert.throws(() => made(first, new Map(), { subject }), InvalidSurvey);
+});
+
 test("two clients at once give one report", async () => {
   const store = new Map();
   const aggregator = new Aggregator(once);
@@ -340,9 +380,14 @@ test("without cryptography nothing is privatised", async (t) => {
   };
   for (const [name, platform] of Object.entries(platforms)) {
     put(platform);
-    if (name !== "insecure")
-      assert.throws(() => [once.privatize(once.label(0)), once.privatize(once.label(0))], EntropyUnavailable, name);
-    if (name !== "stuck") await assert.rejects(client.answer(once.label(0)), EntropyUnavailable, name);
+    // The secret first: a stuck source must be found out at its very first draw.
+    await assert.rejects(client.answer(once.label(0)), EntropyUnavailable, name);
+    if (name !== "insecure") assert.throws(() => once.privatize(once.label(0)), EntropyUnavailable, name);
   }
+  // A source that says the same at each draw is found out at the second one.
+  let first = 1;
+  put({ getRandomValues: (array) => array.forEach((_, i) => (array[i] = BigInt(first + i))), subtle: crypto.subtle });
+  for (first of [100, 200, 300]) once.privatize(once.label(0));
+  assert.throws(() => once.privatize(once.label(0)), EntropyUnavailable);
   assert.equal(aggregator.requests.length, 0);
 });

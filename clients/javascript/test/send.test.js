@@ -65,6 +65,45 @@ test("pauses grow, with some chance in them, and heed Retry-After", async () => 
   assert.deepEqual(pauses, [120_000, 120_000]);
 });
 
+test("Retry-After may be a date", async () => {
+  const pauses = [];
+  const { aggregator, client } = made(once, { patience: Infinity, sleep: async (pause) => pauses.push(pause) });
+  aggregator.headers = { "Retry-After": new Date(Date.now() + 3_600_000).toUTCString() };
+  aggregator.faults = [503];
+  await client.answer(once.label(0));
+  assert.ok(pauses[0] > 3_000_000 && pauses[0] <= 3_600_000, `${pauses}`);
+  for (const nonsense of ["soon", "0", "-5", "Mon, 01 Jan 2001 00:00:00 GMT"]) {
+    const other = made(once, { patience: Infinity, sleep: async (pause) => pauses.push(pause) });
+    other.aggregator.headers = { "Retry-After": nonsense };
+    other.aggregator.faults = [503];
+    await other.client.answer(once.label(0));
+    assert.ok(pauses.at(-1) >= 250 && pauses.at(-1) <= 500, nonsense);
+  }
+});
+
+test("patience is over when its time is, wherever the time went", async () => {
+  let now = 5;
+  const aggregator = new Aggregator(once);
+  const slow = (...request) => ((now += 6_000), aggregator.fetch(...request));
+  const { client } = made(once, { aggregator, fetch: slow, now: () => now, sleep: async (pause) => (now += pause) });
+  aggregator.faults = Array(50).fill("drop");
+  assert.equal((await client.answer(once.label(0))).delivered, false);
+  assert.equal(aggregator.requests.length, 2); // 6 s, a pause below a second, 6 s: that is above 10 s
+});
+
+test("pauses need no entropy: without it they are whole", async (t) => {
+  const { crypto } = globalThis;
+  const put = (value) => Object.defineProperty(globalThis, "crypto", { value, configurable: true, writable: true });
+  t.after(() => put(crypto));
+  const pauses = [];
+  const { aggregator, client } = made(once, { patience: Infinity, sleep: async (pause) => pauses.push(pause) });
+  await client.prepare(once.label(0));
+  put({ subtle: crypto.subtle });
+  aggregator.faults = ["drop", "drop"];
+  await client.flush();
+  assert.deepEqual([pauses, aggregator.batches.size], [[500, 1000], 1]);
+});
+
 test("patience ends: the answer waits, and a later load delivers it", async () => {
   const { aggregator, client, store } = made(once);
   aggregator.faults = Array(50).fill("drop");
@@ -176,6 +215,39 @@ test("anybody can answer 200: only the receipt of the batch counts", async () =>
   aggregator.faults = [...receipts];
   assert.ok((await client.answer(once.label(0))).delivered);
   assert.equal(aggregator.requests.length, receipts.length + 1);
+  assert.equal(aggregator.batches.size, 1);
+});
+
+test("what was prepared is the answer: a later load sends it, beacon or not", async () => {
+  const { aggregator, client, store } = made(once);
+  const prepared = await client.prepare(once.label(1));
+  assert.equal(aggregator.requests.length, 0);
+  await new Client(once, seams(aggregator, { store })).resumed;
+  assert.deepEqual([...aggregator.batches.values()], [prepared.body]);
+});
+
+test("errors hold what they are declared to hold, and no report", async () => {
+  for (const status of [503, 403, 400, 404, 410, 422]) {
+    const { aggregator, client } = made(once, { patience: 0 });
+    await client.prepare(once.label(0));
+    aggregator.faults = [status];
+    const problem = await client.flush().catch((found) => found);
+    const declared = problem instanceof ReportRejected ? ["index"] : [];
+    assert.deepEqual(Reflect.ownKeys(problem).sort(), [...declared, "message", "name", "stack"]);
+  }
+});
+
+test("what waits is not sent once the device was told to forget", async () => {
+  let now = Date.UTC(2026, 10, 15);
+  const { aggregator, client, store } = made(weekly, { clock: () => now, patience: 0 });
+  await client.resumed;
+  aggregator.faults = ["drop", "drop"];
+  await client.answer(weekly.label(0));
+  now += 7 * 86_400_000;
+  assert.equal((await client.answer(weekly.label(0))).waiting, 2);
+  // While the first of the two is on its way, somebody tells the device to forget.
+  const fetch = async (...request) => (await client.forget(), aggregator.fetch(...request));
+  await new Client(weekly, seams(aggregator, { store, fetch })).resumed;
   assert.equal(aggregator.batches.size, 1);
 });
 

@@ -35,6 +35,10 @@ test("another survey than the pinned one is refused", async () => {
   await assert.rejects(Survey.load(aggregator.url, options), WrongSurvey);
   await assert.rejects(Survey.of(other, { fingerprint: survey.fingerprint }), WrongSurvey);
   await assert.rejects(Survey.load(aggregator.url, { ...options, fingerprint: undefined }), WrongSurvey);
+  // A pin that was forgotten is not the same as none.
+  for (const fingerprint of [undefined, "", 0, false])
+    await assert.rejects(Survey.of(other, { fingerprint }), WrongSurvey);
+  for (const none of [undefined, {}, { fingerprint: null }]) assert.ok(await Survey.of(other, none));
 });
 
 test("what the aggregator answers instead of a survey", async () => {
@@ -169,6 +173,33 @@ test("small surveys are checked whole, large ones by their odds", async () => {
   }
   for (const [about, [k, checked]] of Object.entries(verdicts))
     assert.equal(checked, k <= 64 ? "whole" : "odds", about);
+});
+
+test("up to 64 symbols what the odds do not decide is compared, though the reports are many", async () => {
+  const { request } = casesOf("bad_surveys.json").find(({ about }) => about.includes("8,192 reports"));
+  const data = JSON.parse(request.text);
+  await assert.rejects(Survey.of(request.text), PrivacyViolation);
+  data.promise.context.epsilon = "3";
+  const kept = await Survey.of(JSON.stringify(data));
+  assert.deepEqual([kept.size, kept.outputs, kept.checked], [64, 8192, "whole"]);
+  // Too many to be compared by anybody: refused, since nobody knows.
+  const codes = [4, 2 ** 17].map((points) => randomizedCode(points, e(0.5)));
+  const context = { ...uniform(4, "3") };
+  const text = resolved(context, { kind: "product", codes }, blocks(2, 2, "1", "2"));
+  await assert.rejects(Survey.of(text), PrivacyViolation);
+});
+
+test("a name is a line of text that can be seen", async () => {
+  const load = (name) => {
+    const data = JSON.parse(TEXT);
+    data.promise.name = name;
+    return Survey.of(JSON.stringify(data));
+  };
+  for (const name of ["x", "lunch 2026", "déjeuner, 東京", "\u{1f375}".repeat(100)])
+    assert.equal((await load(name)).name, name);
+  const inside = ["\t", "\n", "\u007f", "\u200b", "\u00a0", "\u2028"].map((character) => `a${character}b`);
+  for (const bad of ["", " ", " x", "x ", "x".repeat(101), ...inside])
+    await assert.rejects(load(bad), InvalidSurvey, JSON.stringify(bad));
 });
 
 test("a survey that breaks its promise says where", async () => {

@@ -11,8 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from sfumato.canonical import packed_u32
+from sfumato.codes import HadamardCode
 from sfumato.conformance.case import Case, refused
 from sfumato.conformance.catalogue import Question, questions
+from sfumato.contexts import Blocks, Uniform
+from sfumato.mechanisms import ProductResponse
 
 __all__ = ["bad_surveys"]
 
@@ -38,6 +41,7 @@ def bad_surveys() -> Iterator[Case]:
         data = _data(known[name])
         change(data["promise"]["mechanism"])
         yield _load(f"{name}: breaks its context by a few words of 2^64", _text(data), "PrivacyViolation")
+    known[_MANY_REPORTS.name] = _MANY_REPORTS
     for name, path, value in _PROMISED_MORE:
         data = _changed(_data(known[name]), ("promise", "context", *path), value)
         yield _load(f"{name}: the context promises more than is kept", _text(data), "PrivacyViolation")
@@ -75,6 +79,15 @@ _CHANGES: Mapping[str, tuple[str, Path, object]] = {
     "labels that are no list": ("plain, hadamard", (*_DOMAIN, "labels"), "park"),
     "no name": ("plain, hadamard", ("promise", "name"), ""),
     "a number for a name": ("plain, hadamard", ("promise", "name"), 7),
+    "a name of 101 characters": ("plain, hadamard", ("promise", "name"), "\U0001f375" * 101),
+    "a space before a name": ("plain, hadamard", ("promise", "name"), " lunch"),
+    "a space after a name": ("plain, hadamard", ("promise", "name"), "lunch "),
+    "a tab in a name": ("plain, hadamard", ("promise", "name"), "lunch\t2026"),
+    "a control in a name": ("plain, hadamard", ("promise", "name"), "lunch\u007f2026"),
+    "a character in a name that cannot be seen": ("plain, hadamard", ("promise", "name"), "lunch\u200b2026"),
+    "a space in a name that is none": ("plain, hadamard", ("promise", "name"), "lunch\u00a02026"),
+    "a survey that opens yesterday": ("plain, hadamard", ("about", "opens"), "yesterday"),
+    "a survey that closes tomorrow": ("plain, hadamard", ("about", "closes"), "tomorrow"),
     "repeated, but how?": ("plain, hadamard", _REPEAT, "twice"),
     "repeated every hour": ("plain, hadamard", _REPEAT, {"distinct": 2, "every": "hour"}),
     "repeated for no value": ("plain, hadamard", _REPEAT, {"distinct": 0, "every": "week"}),
@@ -248,6 +261,13 @@ _BROKEN: Mapping[str, Callable[[Data], None]] = {
 }
 
 
+_MANY_REPORTS = Question(
+    "uniform, kept by a product with 8,192 reports",
+    ProductResponse(Blocks([x // 2 for x in range(64)], 2, across=3), HadamardCode),
+    Uniform(64, 3),
+)
+"""As many symbols as a client must check whole, more reports than it may like to, and no short cut by the odds."""
+
 _PROMISED_MORE: tuple[tuple[str, Path, str], ...] = (
     # Off by less than doubles can tell: ε is text, and an exact number.
     ("plain, hadamard", ("epsilon",), "0.99999999999999999"),
@@ -265,6 +285,7 @@ _PROMISED_MORE: tuple[tuple[str, Path, str], ...] = (
     # The mechanism keeps what it was made for, and that is not what is promised.
     ("tiers, kept by a plain response", ("epsilons", 0), "0.19999999999999999"),
     ("matrix, kept by blocks", ("matrix", 2, 0), "5"),
+    (_MANY_REPORTS.name, ("epsilon",), "2.9999999999999999"),
 )
 """Where a context is changed so that it promises a little more."""
 
