@@ -1,5 +1,6 @@
 """The dashboard in a real browser: what everybody may see, what the token opens, and how it keeps up."""
 
+import time
 from datetime import timedelta
 
 import numpy as np
@@ -386,9 +387,11 @@ def test_a_store_that_cannot_be_written_is_said(show, aggregator, monkeypatch):
         raise StoreUnavailable("the store is down for a test.")
 
     monkeypatch.setattr(aggregator.store, "ping", down)
+    time.sleep(1.1)  # the aggregator looks at its store once a second
     look_again(page)
     page.get_by_text("running, but cannot write now").wait_for()
     monkeypatch.undo()
+    time.sleep(1.1)
     look_again(page)
     page.get_by_text("running, and can write").wait_for()
 

@@ -284,7 +284,7 @@ def test_a_survey_that_has_closed_says_so(show, visits, aggregator):
     page.goto(f"{aggregator.url}try/{survey.fingerprint}")
     page.get_by_role("radio").first.check()
     page.get_by_role("button", name="Send one report").click()
-    page.get_by_text("has closed this survey; nothing was counted").wait_for()
+    page.get_by_text("this survey is closed; nothing was counted").wait_for()
     assert aggregator.counts(survey) == [0, 0]
 
 

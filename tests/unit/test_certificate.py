@@ -212,6 +212,7 @@ class OneEpsilonTooFew(sf.Context):
         return np.where((x == 0) | (x2 == 0), 0.1, 2.0)
 
 
+@pytest.mark.slow
 def test_a_context_of_somebody_elses_making_is_taken_entry_by_entry():
     mechanism = sf.PlainResponse(sf.Uniform(600, 1))
     context = OneEpsilonTooFew(mechanism.context.domain)
