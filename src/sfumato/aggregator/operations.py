@@ -19,7 +19,7 @@ from sfumato.errors import InvalidBatch, WrongSurvey
 
 __all__ = ["operations"]
 
-_PROBLEMS = ("not-authorised", "unknown-survey", "store-unavailable", "store-full")
+_PROBLEMS = ("not-authorised", "unknown-survey", "method-not-allowed", "store-unavailable", "store-full")
 _ROOM = 2**20
 
 ExportId = Annotated[

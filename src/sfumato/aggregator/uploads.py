@@ -28,6 +28,7 @@ _PROBLEMS = (
     "invalid-request",
     "survey-not-open",
     "unknown-survey",
+    "method-not-allowed",  # where a name with a question mark or a slash leads to another address
     "body-too-slow",
     "batch-conflict",
     "survey-closed",
