@@ -24,10 +24,10 @@ for (const about of ["large, hadamard", "large, cyclic"]) {
   }
   const bulk = (performance.now() - started) / 1000;
   const again = performance.now();
-  for (let i = 0; i < PEOPLE; i++) sum += survey.reportFrom(i % survey.size, freshWords(2));
+  for (let i = 0; i < PEOPLE; i++) sum += survey.privatize(survey.label(i % survey.size));
   const single = (performance.now() - again) / 1000;
   console.log(
     `${about}: k = ${survey.size}, ${PEOPLE} reports: ${bulk.toFixed(2)} s from words in bulk, ` +
-      `${single.toFixed(2)} s from words one by one (mean report ${(sum / PEOPLE / 2).toFixed(1)})`,
+      `${single.toFixed(2)} s by privatize(), value after value (mean report ${(sum / PEOPLE / 2).toFixed(1)})`,
   );
 }

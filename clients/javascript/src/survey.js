@@ -21,6 +21,8 @@ const PERIODS = ["day", "week", "month", "year"];
 const LARGEST_ROW = 2 ** 20;
 
 export class Survey {
+  #pool = []; // words that nobody has been handed yet
+
   /** Use `Survey.load` or `Survey.of`, which check what they are given. */
   constructor(promise, about, context, mechanism, fingerprint) {
     const { minimum_reports, ...texts } = about;
@@ -66,7 +68,10 @@ export class Survey {
 
   /** A report with fresh randomness. It is forgotten: two reports about one value cost twice. */
   privatize(value) {
-    return reportOf(this.mechanism, this.symbol(value), ...freshWords(2));
+    const symbol = this.symbol(value);
+    // Many at a time: asking the platform costs more than all the rest.
+    if (!this.#pool.length) this.#pool = [...freshWords(256)];
+    return reportOf(this.mechanism, symbol, this.#pool.pop(), this.#pool.pop());
   }
 
   /** The report of a symbol for two given words of 64 bits, BigInts: a pure function. */

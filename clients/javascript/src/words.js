@@ -14,13 +14,13 @@ export function freshWords(count) {
   try {
     crypto.getRandomValues(drawn);
   } catch {
-    throw new EntropyUnavailable("there is no cryptographic randomness; nothing was privatised");
+    throw new EntropyUnavailable("there is no randomness; nothing was privatised");
   }
   // A stuck source repeats itself, within a draw or from one to the next; a working one once in 2^128 draws.
   const [start, unused] = [`${drawn[0]},${drawn[1]}`, `${drawn[count]},${drawn[count + 1]}`];
   const stuck = unused === start || unused === lastUnused;
   lastUnused = unused;
-  if (stuck) throw new EntropyUnavailable("the randomness repeats itself; nothing was privatised");
+  if (stuck) throw new EntropyUnavailable("randomness repeats itself; nothing was privatised");
   return drawn.slice(0, count);
 }
 
@@ -42,6 +42,6 @@ export async function sha256(...pieces) {
 function subtle() {
   const found = globalThis.crypto?.subtle;
   if (!found)
-    throw new EntropyUnavailable("there is no Web Crypto: pages over https have it; nothing was privatised");
+    throw new EntropyUnavailable("there is no Web Crypto (https has it); nothing was privatised");
   return found;
 }

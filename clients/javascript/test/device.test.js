@@ -387,7 +387,8 @@ test("without cryptography nothing is privatised", async (t) => {
   // A source that says the same at each draw is found out at the second one.
   let first = 1;
   put({ getRandomValues: (array) => array.forEach((_, i) => (array[i] = BigInt(first + i))), subtle: crypto.subtle });
-  for (first of [100, 200, 300]) once.privatize(once.label(0));
+  // Words are drawn for 128 people at a time.
+  for (first of [1000, 2000, 3000]) for (let i = 0; i < 128; i++) once.privatize(once.label(0));
   assert.throws(() => once.privatize(once.label(0)), EntropyUnavailable);
   assert.equal(aggregator.requests.length, 0);
 });
