@@ -1,5 +1,7 @@
 """The report page in a real browser: drawn, sortable, quiet, and alone."""
 
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("plotly")
@@ -128,9 +130,17 @@ def test_the_search_filters_and_says_how_many(show, lunch):
     assert len(labels(page)) == 5
 
 
+def test_the_privacy_label_can_be_taken_out_of_the_page(show, lunch):
+    page = show(lunch)
+    with page.expect_download() as taken:
+        page.get_by_role("link", name="privacy label").click()
+    assert taken.value.suggested_filename == "privacy-label.html"
+    assert "What a report gives away" in Path(taken.value.path()).read_text(encoding="utf-8")
+
+
 def test_a_hostile_label_is_read_as_text(show, hostile):
     page = show(hostile)
-    assert page.evaluate("document.querySelectorAll('img, a[href]').length") == 0
+    assert page.evaluate("document.querySelectorAll('img, a[href]:not([download])').length") == 0
     assert page.locator("h1").inner_text() == hostile.survey.title
     assert "<b>bold</b>" in page.locator("#decoded .yaxislayer-above").text_content()
 

@@ -19,6 +19,7 @@ from sfumato.pages.label_schedule import different_answers, often_text, open_tex
 from sfumato.pages.label_shades import Shade, opening_text, shades_of
 from sfumato.pages.numbers import count_text
 from sfumato.pages.sheet import sheet
+from sfumato.promises import Certificate
 from sfumato.randomness.odds import Epsilon
 from sfumato.survey import Survey
 
@@ -32,23 +33,23 @@ _EXPLAINED = (
 )
 
 
-def label_page(survey: Survey) -> str:
+def label_page(survey: Survey, certificate: Certificate | None = None) -> str:
     """The whole page as HTML. It has no scripts and needs no network, and its policy forbids to load anything.
 
-    The mechanism is certified on the way; ``PrivacyViolation`` where it breaks its promise, since a label must not
-    tell of a promise that is not kept.
+    Without a certificate the mechanism is certified on the way; ``PrivacyViolation`` where it breaks its promise, since
+    a label must not tell of a promise that is not kept.
 
     >>> from sfumato.contexts import HighLow
     >>> lunch = Survey("lunch-2026", HighLow(["park", "clinic", "bar"], ["clinic", "bar"], 1))
     >>> "73.2\u00a0:\u00a026.8" in label_page(lunch)
     True
     """
-    certificate = _certificate_text(survey)
+    checked = _certificate_text(survey, certificate)
     shades = shades_of(survey.context)
     pair = _listing("open", "What is not protected", open_sentences(survey, shades)) + _listing(
         "kept", "What is sent and kept", kept_sentences(survey)
     )
-    body = "\n".join((_given_away(survey, shades), f'<div class="pair">{pair}</div>', _reviewers(survey, certificate)))
+    body = "\n".join((_given_away(survey, shades), f'<div class="pair">{pair}</div>', _reviewers(survey, checked)))
     style = files("sfumato.pages").joinpath("label.css").read_text(encoding="utf-8")
     return sheet(survey.title, kicker="Privacy label", opening=_asked(survey), body=body, style=style)
 
@@ -146,10 +147,10 @@ _FINGERPRINT = (
 )
 
 
-def _certificate_text(survey: Survey) -> str:
+def _certificate_text(survey: Survey, known: Certificate | None) -> str:
     """The outcome of the exact check in a line."""
     try:
-        certificate = survey.certify()
+        certificate = known or survey.certify()
     except (NoClosedForm, ContextMismatch):
         return "None: this channel is too large for an exact check. The promise rests on the proof of its mechanism."
     if certificate.tightest is None:

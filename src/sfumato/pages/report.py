@@ -1,5 +1,6 @@
 """The report page: one self-contained HTML file that works offline and can be sent to whoever asked."""
 
+import base64
 import json
 from html import escape
 from importlib.metadata import version
@@ -10,6 +11,7 @@ from sfumato.canonical import fingerprint
 from sfumato.errors import WrongSurvey
 from sfumato.estimation import Estimate
 from sfumato.pages.figures import estimate_figures, plotly_source, promise_figures, written
+from sfumato.pages.label import label_page
 from sfumato.pages.sections import (
     certificate_section,
     cite_section,
@@ -46,6 +48,7 @@ def report_page(survey: Survey, estimate: Estimate, certificate: Certificate, *,
         summary(survey, estimate),
         "</header><main>",
         promise_section(survey),
+        _label_link(survey, certificate),
         estimate_section(survey, estimate),
         map_section(survey, estimate) if "map" in figures else "",
         table_section(estimate),
@@ -57,6 +60,13 @@ def report_page(survey: Survey, estimate: Estimate, certificate: Certificate, *,
         "</footer>",
     )
     return _document(heading, "\n".join(parts), figures)
+
+
+def _label_link(survey: Survey, certificate: Certificate) -> str:
+    """The privacy label, inside the page: there is no address that it could be fetched from."""
+    label = base64.b64encode(label_page(survey, certificate).encode("utf-8")).decode("ascii")
+    link = f'<a download="privacy-label.html" href="data:text/html;charset=utf-8;base64,{label}">privacy label</a>'
+    return f'<p class="note">For the people who were asked: the {link} of this survey, one page in plain words.</p>'
 
 
 # --- the frame ------------------------------------------------------------------------------------------------------
