@@ -5,6 +5,7 @@ import shutil
 import numpy as np
 import pytest
 from answered_surveys import HOSTILE, answered
+from visits import Visits
 
 import sfumato as sf
 from sfumato.domains.partitions import grid_tiles
@@ -59,3 +60,11 @@ def chromium():
         browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def visits(chromium):
+    """People who visit pages, each with a storage of their own."""
+    made = Visits(chromium)
+    yield made
+    made.close()

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-from visits import Visits, outside, posts, running
+from visits import outside, posts, running
 
 import sfumato as sf
 from sfumato.canonical import canonical_bytes, fingerprint
@@ -63,13 +63,6 @@ def site():
 def aggregator(tmp_path_factory):
     with running(tmp_path_factory.mktemp("store")) as running_one:
         yield running_one
-
-
-@pytest.fixture
-def visits(chromium):
-    made = Visits(chromium)
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -39,13 +39,6 @@ def aggregator(tmp_path_factory):
         yield made
 
 
-@pytest.fixture
-def visits(chromium):
-    made = Visits(chromium)
-    yield made
-    made.close()
-
-
 @pytest.fixture(scope="module")
 def analyst(chromium):
     """One browser for many tabs: it keeps the drawing library, which is large, and each tab has its own token."""

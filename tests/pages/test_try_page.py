@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-from visits import HOSTILE, Visits, barriers, outside, posts, running
+from visits import HOSTILE, barriers, outside, posts, running
 
 import sfumato as sf
 from sfumato.domains.partitions import grid_tiles
@@ -50,13 +50,6 @@ def aggregator(tmp_path_factory):
         for survey in SURVEYS.values():
             running_one.ask(survey)
         yield running_one
-
-
-@pytest.fixture
-def visits(chromium):
-    made = Visits(chromium)
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -34,13 +34,19 @@ class Served:
 
     def opens_later(self, now: datetime) -> bool:
         """Whether the survey says that it opens after ``now``."""
-        opens = self._time("opens")
+        opens, _ = self._times
         return opens is not None and now < opens
 
     def has_closed(self, now: datetime) -> bool:
         """Whether the survey says that it closed before ``now``."""
-        closes = self._time("closes")
+        _, closes = self._times
         return closes is not None and now >= closes
+
+    @cached_property
+    def _times(self) -> tuple[datetime | None, datetime | None]:
+        """When it opens and closes; read once, for every upload asks."""
+        opens, closes = (self._time(name) for name in ("opens", "closes"))
+        return opens, closes
 
     def _time(self, name: str) -> datetime | None:
         text = str(self.survey.description.about[name])
