@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato.domains.symbols import kind_of
+from sfumato.domains.symbols import all_below, kind_of
 from sfumato.errors import InvalidTally, ReportRejected, WrongSurvey
 from sfumato.files import whole_file
 
@@ -18,6 +18,7 @@ __all__ = ["Tally", "tally_of_batches"]
 
 _FORMAT = 1
 _LARGEST_COUNT = 2**62
+_CHUNK = 2**14  # reports that fit the cache, widened, together with their counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +51,9 @@ class Tally:
     @classmethod
     def of(cls, reports: ArrayLike, *, outputs: int, fingerprint: str) -> Self:
         """Count one batch of reports; a report that is not in ``0 … outputs − 1`` rejects the batch."""
-        return cls(_counted(reports, outputs), fingerprint)
+        counts = np.zeros(outputs, dtype=np.int64)
+        _count_into(counts, reports)
+        return cls(counts, fingerprint)
 
     @property
     def reports(self) -> int:
@@ -118,24 +121,27 @@ def tally_of_batches(batches: Iterable[ArrayLike], *, outputs: int, fingerprint:
     """Count a stream of batches in memory for one of them."""
     counts = np.zeros(outputs, dtype=np.int64)
     for batch in batches:
-        counts += _counted(batch, outputs)
+        _count_into(counts, batch)
     return Tally(counts, fingerprint)
 
 
-def _counted(reports: ArrayLike, outputs: int) -> NDArray[np.int64]:
+def _count_into(counts: NDArray[np.int64], reports: ArrayLike) -> None:
+    """Add a batch of reports to counts, in time for the batch alone: there may be more outputs than reports."""
     try:
         array = np.asarray(reports)
     except (ValueError, TypeError):
         raise ReportRejected("reports must be a row of integers; found a ragged sequence.") from None
     if array.size == 0:
-        return np.zeros(outputs, dtype=np.int64)
+        return
     if array.dtype.kind not in "iu" or array.ndim != 1:
         raise ReportRejected(f"reports must be a row of integers; found {kind_of(array)}.")
-    wrong = (array < 0) | (array >= outputs)
-    if wrong.any():
+    outputs = counts.size
+    if not all_below(array, outputs):
+        wrong = (array < 0) | (array >= outputs)
         raise ReportRejected(
             f"reports must lie in 0..{outputs - 1}; {int(wrong.sum())} of {array.size} do not (the first at "
             f"position {int(np.argmax(wrong))}). They come from another mechanism or a broken client.",
             index=int(np.argmax(wrong)),
         )
-    return np.bincount(array.astype(np.int64, copy=False), minlength=outputs)
+    for start in range(0, array.size, _CHUNK):
+        np.add.at(counts, array[start : start + _CHUNK].astype(np.intp, copy=False), 1)

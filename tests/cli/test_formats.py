@@ -269,7 +269,7 @@ def test_a_tally_file_that_is_none_is_refused_by_name(folder, call):
 def test_the_json_of_an_estimate(folder, call):
     call("privatize", "lunch.toml", "answers.csv", *LABELS, "-o", "r.parquet")
     found = json.loads(call("estimate", "lunch.toml", "r.parquet", "--json").out)
-    assert set(found) == {"survey", "reports", "decoder", "details", "fit", "repeated", "symbols"}
+    assert set(found) == {"survey", "reports", "decoder", "details", "fit", "manipulation", "repeated", "symbols"}
     assert found["repeated"] is False
     assert found["survey"] == Survey.load(folder / "lunch.toml").fingerprint
     assert found["decoder"] == "auto"

@@ -146,10 +146,22 @@ def test_the_certificate_and_the_fingerprints_are_named(lunch, lunch_page):
 def test_what_fakes_can_do_is_told_in_points_rounded_up(lunch, lunch_page):
     section = lunch_page[lunch_page.index('id="fakes"') : lunch_page.index('id="cite"')]
     told = [float(cell) for cell in re.findall(r'<td class="number">([\d.,]+)</td>', section)]
-    assert told[::2] == [1, 10, 100]
-    for m, points in zip(told[::2], told[1::2], strict=True):
-        exact = 100 * (lunch.survey.mechanism.leverage + 1) * m / 20_000
-        assert exact * (1 - 1e-9) <= points <= exact * 1.11
+    assert told[::3] == [1, 10, 100]
+    reach = lunch.survey.mechanism.reach
+    for per_fake, column in ((reach.largest, told[1::3]), (reach.total_variation, told[2::3])):
+        for m, points in zip((1, 10, 100), column, strict=True):
+            exact = 100 * per_fake * m / 20_000
+            assert exact * (1 - 1e-9) <= points <= exact * 1.11
+
+
+def test_what_fakes_can_do_to_the_decoded_picture_is_told_where_it_is_known(lunch):
+    tally = sf.Tally(lunch.estimate._origin.tally.counts, lunch.survey.fingerprint)
+    known = lunch.survey.estimate(tally, decoder="projection")
+    text = Page(report_page(lunch.survey, known, lunch.certificate)).text
+    assert "100 fake reports move the decoded picture by at most" in text
+    assert "no bound is known" not in text
+    unknown = Page(report_page(lunch.survey, lunch.survey.estimate(tally, decoder="auto"), lunch.certificate)).text
+    assert "For the decoded picture no bound is known (decoder “auto”)." in unknown
 
 
 def test_few_reports_are_cautioned_about_and_many_are_not(lunch, lunch_page):

@@ -29,8 +29,8 @@ SYMBOLS = [2, 0, 0, 1, 2]
 class _FixedWords:
     """NOT PRIVATE: the words of a fixed key."""
 
-    def take(self, count):
-        return words_from(bytes(32), 0, count)
+    def take(self, count, words=2):
+        return words_from(bytes(32), 0, count)[:, :words]
 
 
 class _Capsule:

@@ -17,7 +17,7 @@ import sfumato
 from sfumato.contexts import Uniform
 from sfumato.errors import EntropyUnavailable, SfumatoError
 from sfumato.mechanisms import PlainResponse
-from sfumato.randomness.words import KEY_BYTES, WORDS_PER_POSITION, SystemWords, words_from
+from sfumato.randomness.words import KEY_BYTES, WORDS_PER_POSITION, SystemWords, words_at, words_from
 
 KEY = bytes(range(KEY_BYTES))
 SOURCES = sorted(Path(sfumato.__file__).parent.rglob("*.py"))
@@ -83,6 +83,24 @@ def test_positions_outside_128_bits_are_refused_rather_than_wrapped(first, count
 
 def test_the_last_position_is_allowed():
     assert words_from(KEY, 2**128 - 1, 1).tolist() == [_naive_words(KEY, 2**128 - 1)]
+
+
+def test_words_at_any_positions_are_those_of_the_positions():
+    positions = [7, 0, 2**128 - 1, 7, 2**64]
+    words = words_at(KEY, b"".join(position.to_bytes(16, "big") for position in positions))
+    assert words.tolist() == [_naive_words(KEY, position) for position in positions]
+    assert words.dtype == np.uint64
+
+
+def test_no_positions_have_no_words():
+    assert words_at(KEY, b"").shape == (0, WORDS_PER_POSITION)
+
+
+def test_a_key_or_positions_of_another_length_are_refused():
+    with pytest.raises(ValueError, match="32 bytes"):
+        words_at(KEY[:-1], bytes(16))
+    with pytest.raises(ValueError, match="16 bytes each; found 17"):
+        words_at(KEY, bytes(17))
 
 
 # --- without entropy nothing goes out -------------------------------------------------------------

@@ -44,16 +44,19 @@ class Code(ABC):
     def place(self, point: Words, index: Words) -> Words:
         """The outputs of a point in a fixed order: indices below ``raised`` run through S_x, others through the rest.
 
-        Pure, elementwise, the same work whatever the point. A frame that has its own odds for a code draws the
+        Pure, elementwise, the same work whatever the point; a new array. An index past the last place gives any output. A frame that has its own odds for a code draws the
         index itself; ``encode`` draws it by the code's own.
         """
 
     def encode(self, point: Words, word: Words) -> Words:
         """The output of each point for its word: ``high`` words for each place in S_x, then ``low`` for each other."""
         index = two_level_index(word, self.raised, self.high, self.low)
+        answer = self.place(point, index)
         # Leftover words lead past the last place; they are answered by 0 whatever the point.
-        answer = self.place(point, np.minimum(index, np.uint64(self.outputs - 1)))
-        return np.where(word <= np.uint64(self.total - self.leftover - 1), answer, np.uint64(0))
+        left_over = word > np.uint64(self.total - self.leftover - 1)
+        if left_over.any():  # hardly ever in 64 bits, and never a matter of the point
+            answer[left_over] = 0
+        return answer
 
     @abstractmethod
     def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:

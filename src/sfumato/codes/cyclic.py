@@ -123,9 +123,14 @@ class CyclicCode(Code):
     def place(self, point: Words, index: Words) -> Words:
         """``(i, x − d mod K)`` for the index-th pair of a base block i and a point d in it, then of points outside."""
         steps, first = self._steps
-        K = np.uint64(self.points)
-        y = point + steps[index]
-        return first[index] + np.where(y >= K, y - K, y)
+        position = index.view(np.int64)
+        y = steps.take(position, mode="clip")
+        y += point
+        # Around the circle: below K the difference wraps to a huge number, and the smaller one is right.
+        np.minimum(y, y - np.uint64(self.points), out=y)
+        if len(self.design.base) > 1:
+            y += first.take(position, mode="clip")
+        return y
 
     def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:
         """``x − y mod K ∈ D_i``."""

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from functools import lru_cache
-from math import exp
+from math import exp, gcd
 from typing import ClassVar, Self
 
 import numpy as np
@@ -75,11 +75,12 @@ class HadamardCode(Code):
         Half of the outputs have each sign, one for each way to fill the other bits.
         """
         row, half = point + np.uint64(1), np.uint64(self.outputs // 2)
-        lowest_bit = row & (~row + np.uint64(1))
-        filling, below = index & (half - np.uint64(1)), lowest_bit - np.uint64(1)
-        y = ((filling & ~below) << np.uint64(1)) | (filling & below)
-        minus = (np.bitwise_count(row & y) & np.uint8(1)).astype(np.bool_)
-        return np.where(minus == (index >= half), y, y ^ lowest_bit)
+        lowest_bit = _lowest_bit(row)
+        filling = index & (half - np.uint64(1))
+        y = ~(lowest_bit - np.uint64(1))
+        y &= filling
+        y += filling  # the filling's bits from the lowest bit of x+1 on, doubled, make room for it
+        return _with_sign(y, row, lowest_bit, index >= half)
 
     def encode(self, point: Words, word: Words) -> Words:
         """Draw y; if its sign in row x+1 is not the one that the coin wants, flip it.
@@ -88,10 +89,8 @@ class HadamardCode(Code):
         """
         row = point + np.uint64(1)
         y = word & np.uint64(self.outputs - 1)
-        minus_wanted = (word >> np.uint64(self._log_outputs)) >= np.uint64(self._threshold)
-        minus_drawn = (np.bitwise_count(row & y) & np.uint8(1)).astype(np.bool_)
-        lowest_bit = row & (~row + np.uint64(1))
-        return np.where(minus_wanted == minus_drawn, y, y ^ lowest_bit)
+        minus_wanted = word >= np.uint64(self._threshold << self._log_outputs)
+        return _with_sign(y, row, _lowest_bit(row), minus_wanted)
 
     def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:
         """``H_K(x+1, y) = +1``: an even number of common bits."""
@@ -113,23 +112,43 @@ class HadamardCode(Code):
         return 2 * e / (self.outputs * (e + 1)), 2 / (self.outputs * (e + 1))
 
 
+def _lowest_bit(row: Words) -> Words:
+    bit = np.negative(row)
+    bit &= row
+    return bit
+
+
+def _with_sign(y: Words, row: Words, lowest_bit: Words, minus: Booleans) -> Words:
+    """y, flipped at the lowest bit of its row where its sign is not the one wanted. Works in the arrays it is given."""
+    flip = np.bitwise_count(row & y)  # its parity is the sign of y
+    flip ^= minus.view(np.uint8)
+    flip &= np.uint8(1)
+    lowest_bit *= flip
+    y ^= lowest_bit
+    return y
+
+
 def walsh_hadamard(values: Floats) -> Floats:
     """``Σ_y (−1)^popcount(i & y) · values[…, y]`` for every i, in O(K log K) along the last axis.
 
     ``H_K`` is a Kronecker power of ``H_2``, so it is applied six factors at a time as products with
-    ``H_64``: fewer passes over memory than one factor at a time, and BLAS does the work.
+    ``H_64``: fewer passes over memory than one factor at a time, and BLAS does the work, in products of 64 × 64
+    that it does not split over threads: those would wait for each other longer than they work.
 
     >>> walsh_hadamard(np.array([1.0, 2.0, 3.0, 4.0]))
     array([10., -2., -4.,  0.])
     """
     K = values.shape[-1]
     result = np.asarray(values, dtype=np.float64)
-    done = 1
+    done = min(64, K)
+    rows = gcd(64, result.size // done)
+    result = np.matmul(result.reshape(-1, rows, done), _hadamard_matrix(done))
     while done < K:
         factor = min(64, K // done)
-        H = _hadamard_matrix(factor)
-        result = np.matmul(H, result.reshape(-1, factor, done)) if done > 1 else result.reshape(-1, factor) @ H
-        done *= factor
+        transformed = np.empty((result.size // (factor * done), factor, done // 64, 64))
+        blocks = result.reshape(transformed.shape).swapaxes(1, 2)
+        np.matmul(_hadamard_matrix(factor), blocks, out=transformed.swapaxes(1, 2))
+        result, done = transformed, done * factor
     return result.reshape(values.shape)
 
 

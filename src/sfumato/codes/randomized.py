@@ -48,7 +48,10 @@ class RandomizedCode(OwnPointCode):
 
     def place(self, point: Words, index: Words) -> Words:
         """The point itself, then the points 1, 2, … before it, around the circle."""
-        return np.where(point >= index, point - index, point + np.uint64(self.outputs) - index)
+        y = point - np.minimum(index, np.uint64(self.outputs - 1))
+        # Around the circle: what is below 0 has wrapped to a huge number, and the smaller one is right.
+        np.minimum(y, y + np.uint64(self.outputs), out=y)
+        return y
 
     def ideal_levels(self) -> tuple[float, float]:
         """``e/(e + k − 1)`` and ``1/(e + k − 1)``."""

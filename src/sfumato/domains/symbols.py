@@ -5,7 +5,7 @@ import numpy as np
 from sfumato.arrays import Symbols
 from sfumato.errors import InvalidSymbols
 
-__all__ = ["checked_symbols", "kind_of"]
+__all__ = ["all_below", "checked_symbols", "kind_of"]
 
 _KINDS = {"f": "floats", "c": "complex numbers", "b": "booleans", "O": "objects", "U": "text", "S": "bytes"}
 
@@ -26,14 +26,20 @@ def checked_symbols(symbols: object, size: int) -> Symbols:
             f"symbols must be integers in 0..{size - 1}; found {kind_of(array)}. "
             "Turn values into symbols with the domain's `symbols` method."
         )
-    outside = (array < 0) | (array >= size)
-    if outside.any():
+    if array.size and not all_below(array, size):
+        outside = (array < 0) | (array >= size)
         first = int(np.argmax(outside.ravel()))
         raise InvalidSymbols(
             f"symbols must lie in 0..{size - 1}; {int(outside.sum())} of {array.size} do not "
             f"(the first at position {first})."
         )
     return array.astype(np.int64, copy=False)
+
+
+def all_below(array: np.ndarray, size: int) -> bool:
+    """Whether integers lie in ``0 … size − 1``, in one pass: without a sign, a negative one is huge."""
+    unsigned = array.view(f"u{array.itemsize}") if array.dtype.kind == "i" else array
+    return bool(unsigned.max() < size)
 
 
 def kind_of(array: np.ndarray) -> str:

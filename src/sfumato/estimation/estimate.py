@@ -18,6 +18,7 @@ from sfumato.estimation.decoders import decoder_named
 from sfumato.estimation.differences import Difference, difference_of
 from sfumato.estimation.fit import Fit, FitWarning, fit_of
 from sfumato.estimation.intervals import score_bounds, share_bounds, tail_of
+from sfumato.estimation.manipulation import Forgeries, Manipulation
 from sfumato.estimation.ranking import Top, top_of
 from sfumato.estimation.readings import SHOWN, Readings, arrow_table, html_table, text_table
 from sfumato.estimation.score_moments import ScoreMoments, score_moments
@@ -184,6 +185,14 @@ class Estimate:
     def quiet_fit(self) -> Fit:
         """The same without a warning, for those who show the verdict in a way of their own."""
         return fit_of(self._origin.mechanism, self._origin.tally)
+
+    def manipulation(self, fakes: int) -> Manipulation:
+        """How far so many fake people among the reports could have moved the estimate (``manipulation.py``)."""
+        return self._forgeries.by(fakes)
+
+    @cached_property
+    def _forgeries(self) -> Forgeries:
+        return Forgeries.of(self._origin.mechanism, self._origin.tally, self._origin.decoder)
 
     # --- to be looked at and handed on --------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode
 from sfumato.contexts import Blocks, Context
 from sfumato.errors import ContextMismatch
 from sfumato.mechanisms.mechanism import Mechanism, checked_vector, demand_outputs, people_count
+from sfumato.mechanisms.reach import Reach
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.mechanisms.scores import (
     GroupScores,
@@ -96,9 +97,12 @@ class BlockResponse(Mechanism):
     # --- sampling -----------------------------------------------------------------------------------
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
-        point, word = self._point[symbols], words[:, 0]
+        word = words[:, 0]
+        if self._sizes.size == 1:  # ranks in the only block are the symbols themselves
+            return self._codes[0].encode(symbols.view(np.uint64), word)
+        point = self._point.take(symbols)
         if len(self._codes) == 1:
-            return self._codes[0].encode(point, word) + self._first_output[symbols]
+            return self._codes[0].encode(point, word) + self._first_output.take(symbols)
         # People are sorted by code, so that each code answers its people in one go.
         code_of = self._code_of[symbols]
         order = np.argsort(code_of, kind="stable")
@@ -151,7 +155,7 @@ class BlockResponse(Mechanism):
             share = inside.sum(axis=-1, keepdims=True)
             levels = code.low * share + (code.high - code.low) * code.spread(inside)
             q[stack.reports] = levels / code.total
-            q[stack.reports[:, 0]] += float(leftover_share(code)) * share[:, 0]
+            q[stack.first_reports] += float(leftover_share(code)) * share[:, 0]
         return q
 
     def adjoint(self, v: ArrayLike) -> Floats:
@@ -222,6 +226,17 @@ class BlockResponse(Mechanism):
     def leverage(self) -> float:
         """The largest score of a block; what a forged report adds to a block's share is 1."""
         return max(corrected.largest() for corrected in self._corrected)
+
+    @cached_property
+    def reach(self) -> Reach:
+        """The extremes inside each block; reports of another block score 0."""
+        highest, lowest = np.zeros(self.inputs), np.zeros(self.inputs)
+        for stack, corrected in zip(self._stacks, self._corrected, strict=True):
+            for bound, found in zip((highest, lowest), corrected.extremes_of_points(), strict=True):
+                stack.fill(bound, found)
+        if self._sizes.size > 1:
+            highest, lowest = np.maximum(highest, 0.0), np.minimum(lowest, 0.0)
+        return Reach(highest, lowest, max(float(corrected.sizes().max()) for corrected in self._corrected))
 
     def _mean(self, scores: Sequence[GroupScores], frequencies: ArrayLike) -> Floats:
         f, means = checked_vector(frequencies, self.outputs, "frequencies"), np.zeros(self.inputs)

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato.arrays import Floats, Symbols, Words
+from sfumato.arrays import Booleans, Floats, Symbols, Words
 from sfumato.canonical import Json
 from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode
 from sfumato.contexts import Context
@@ -19,6 +19,7 @@ from sfumato.contexts.groups import Groups
 from sfumato.errors import ContextMismatch
 from sfumato.mechanisms.group_levels import GroupLevels, GroupShape, group_levels
 from sfumato.mechanisms.mechanism import Mechanism, checked_vector, demand_outputs, people_count
+from sfumato.mechanisms.reach import Reach
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.mechanisms.scores import (
     GroupScores,
@@ -153,6 +154,7 @@ class GroupResponse(Mechanism):
         lengths = np.array([code.outputs for code in codes], dtype=np.int64)[kind_of_group]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         self._first, self._coded = offsets[:-1], int(offsets[-1])
+        self._first_word = self._first.astype(np.uint64)
         self.outputs = demand_outputs(self._coded + self._free.size)
         self._point = np.where(group_of >= 0, ranks_within(group_of + 1), 0)
         self._own_report = np.zeros(self.inputs, dtype=np.uint64)
@@ -187,35 +189,48 @@ class GroupResponse(Mechanism):
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
         """A word of cover for another group says what it says for everybody; any other word is the symbol's own."""
-        word, group = words[:, 0], self._group_of[symbols]
-        own = self._own_report[symbols]
+        word, group = words[:, 0], self._group_of.take(symbols)
+        own = self._own_report.take(symbols)
         if not self._starts.size:
             return own
         in_cover = word < np.uint64(self._covered)
-        covering = np.searchsorted(self._starts, word, side="right") - 1
-        cover = (
-            self._first[covering].astype(np.uint64) + (word - self._starts[covering]) // self._cover_levels[covering]
-        )
-        # A member counts the words of its own group's cover, then the clear ones.
+        # With one group there is nothing to look up: numbers serve where arrays would.
+        covering = np.searchsorted(self._starts, word, side="right") - 1 if self._starts.size > 1 else np.intp(0)
+        cover = (word - self._starts[covering]) // self._cover_levels[covering] + self._first_word[covering]
         in_own_cover = in_cover & (covering == group)
-        before = word - np.uint64(self._covered) + self._cover_words[group]
-        position = np.where(in_own_cover, word - self._starts[group], before)
-        inside = self._inside(symbols, group, position)
+        inside = self._inside(symbols, group, self._position(word, group, in_own_cover))
         answer = np.where(group >= 0, inside, own)
         answer = np.where(in_cover & ~in_own_cover, cover, answer)
-        return np.where(word <= np.uint64(self.denominator - self._leftover - 1), answer, np.uint64(0))
+        left_over = word > np.uint64(self.denominator - self._leftover - 1)
+        if left_over.any():  # hardly ever in 64 bits, and never a matter of the symbol
+            answer[left_over] = 0
+        return answer
+
+    def _position(self, word: Words, group: Symbols, in_own_cover: Booleans) -> Words:
+        """A member counts the words of its own group's cover, then the clear ones; a single group has no others."""
+        if self._starts.size == 1:
+            return word
+        before = word - np.uint64(self._covered) + self._cover_words[group]
+        return np.where(in_own_cover, word - self._starts[group], before)
 
     def _inside(self, symbols: Symbols, group: Symbols, position: Words) -> Words:
-        """The report of a member of a group for a position among its own words; kinds of groups one after another."""
-        kind, point = self._kind_of_group[group], self._point[symbols].astype(np.uint64)
-        answers = np.zeros(symbols.size, dtype=np.uint64)
-        for number, (code, level) in enumerate(zip(self._codes, self._levels, strict=True)):
-            people = np.flatnonzero(kind == number) if len(self._codes) > 1 else slice(None)
-            index = two_level_index(position[people], code.raised, level.high, level.low)
-            # What other kinds of symbols and leftover words find here is never looked at.
-            index = np.minimum(index, np.uint64(code.outputs - 1))
-            answers[people] = code.place(np.minimum(point[people], np.uint64(code.points - 1)), index)
-        return answers + self._first[group].astype(np.uint64)
+        """The report of a member of a group for a position among its own words.
+
+        What strangers to a group and leftover words find here is never looked at.
+        """
+        point = self._point.take(symbols).view(np.uint64)
+        if len(self._codes) == 1:
+            return self._member_report(0, point, position) + self._first_word.take(group, mode="clip")
+        kind, answers = self._kind_of_group[group], np.empty(symbols.size, dtype=np.uint64)
+        for number in range(len(self._codes)):
+            people = np.flatnonzero(kind == number)
+            answers[people] = self._member_report(number, point[people], position[people])
+        return answers + self._first_word[group]
+
+    def _member_report(self, kind: int, point: Words, position: Words) -> Words:
+        code, level = self._codes[kind], self._levels[kind]
+        index = two_level_index(position, code.raised, level.high, level.low)
+        return code.place(point, index)
 
     # --- the channel --------------------------------------------------------------------------------
 
@@ -390,6 +405,24 @@ class GroupResponse(Mechanism):
         if self._first.size > 1 or self._free.size:
             candidates += [float(np.abs(part.inside.used * part.outside).max(initial=0.0)) for part in self._corrected]
         return max(candidates)
+
+    @cached_property
+    def reach(self) -> Reach:
+        """The extremes inside each group, and a stranger's report against it; of a free symbol its own, and 0."""
+        highest = np.full(self.inputs, float(1 / self._beta))
+        lowest = np.full(self.inputs, 0.0 if self.outputs > 1 else float(1 / self._beta))
+        strangers = self._first.size > 1 or self._free.size > 0
+        outside = [np.abs(part.inside.used * part.outside).sum(axis=-1, keepdims=True) for part in self._corrected]
+        everywhere = sum(float(each.sum()) for each in outside)
+        heaviest = float(1 / self._beta) + everywhere if self._free.size else 0.0
+        for part, own in zip(self._corrected, outside, strict=True):
+            high, low = part.inside.extremes_of_points()
+            if strangers:
+                high, low = np.maximum(high, part.outside), np.minimum(low, part.outside)
+            part.stack.fill(highest, high)
+            part.stack.fill(lowest, low)
+            heaviest = max(heaviest, float((part.inside.sizes() - own).max()) + everywhere)
+        return Reach(highest, lowest, heaviest)
 
     def _mean(self, parts: Sequence["_Part"], frequencies: ArrayLike) -> Floats:
         f = checked_vector(frequencies, self.outputs, "frequencies")

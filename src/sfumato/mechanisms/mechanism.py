@@ -12,7 +12,7 @@ A mechanism never keeps a person's value or a source of randomness: both come in
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from html import escape
@@ -27,6 +27,7 @@ from sfumato.contexts import Context
 from sfumato.domains.symbols import checked_symbols
 from sfumato.errors import InvalidContext, InvalidSymbols, NotEnoughReports
 from sfumato.files import write_whole
+from sfumato.mechanisms.reach import Reach
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.randomness.words import SystemWords, WordSource
 from sfumato.simplex import project
@@ -40,7 +41,8 @@ LARGEST_TABLE = 2**24
 LARGEST_OUTPUTS = 2**31
 """A report is a 32-bit integer on every wire."""
 
-_CHUNK = 2**16  # people whose words, symbols and reports fit the cache together
+_DRAWN = 2**16  # people whose words are drawn under one key
+_CHUNK = 2**15  # people whose words, symbols and reports fit the cache together
 
 
 class Mechanism(ABC):
@@ -107,17 +109,46 @@ class Mechanism(ABC):
 
     def privatize(self, symbols: object, source: WordSource | None = None) -> Reports:
         """One report per symbol. The default source is the operating system's, and the only private one."""
+        people = self._people(symbols)
+        reports = np.empty(people.size, dtype=np.uint32)
+        done = 0
+        for chunk in self._responses(people, SystemWords() if source is None else source):
+            reports[done : done + chunk.size] = chunk
+            done += chunk.size
+        return reports
+
+    def privatize_and_tally(self, symbols: object, source: WordSource | None = None) -> Tally:
+        """The tally of one report per symbol; the reports themselves are never kept.
+
+        ``symbols`` is one batch, or any iterable of batches. Memory: the counts and a chunk of people.
+
+        >>> from sfumato import HadamardCode, PlainResponse, Uniform
+        >>> PlainResponse(Uniform(1000, 1)).privatize_and_tally(np.arange(1000)).reports
+        1000
+        """
+        source = SystemWords() if source is None else source
+        counts = np.zeros(demand_outputs(self.outputs), dtype=np.int64)
+        for batch in _batches(symbols):
+            for chunk in self._responses(self._people(batch), source):
+                np.add.at(counts, chunk.astype(np.intp, copy=False), 1)
+        return Tally(counts, self.fingerprint)
+
+    def _people(self, symbols: object) -> Symbols:
         people = _row(checked_symbols(symbols, self.inputs), "symbols")
         if people.size == 0:
             raise InvalidSymbols("symbols must hold at least one person's symbol; found none.")
         demand_outputs(self.outputs)
-        source = SystemWords() if source is None else source
-        reports = np.empty(people.size, dtype=np.uint32)
-        for start in range(0, people.size, _CHUNK):
-            chunk = people[start : start + _CHUNK]
-            drawn = source.take(chunk.size)[:, : self.words]
-            reports[start : start + _CHUNK] = self._respond(chunk, drawn >> np.uint64(64 - self.word_bits))
-        return reports
+        return people
+
+    def _responses(self, people: Symbols, source: WordSource) -> Iterator[Words | Reports]:
+        """The reports of people, chunk by chunk."""
+        shift = np.uint64(64 - self.word_bits)
+        for first in range(0, people.size, _DRAWN):
+            drawing = people[first : first + _DRAWN]
+            drawn = source.take(drawing.size, self.words)
+            words = drawn >> shift if shift else drawn
+            for start in range(0, drawing.size, _CHUNK):
+                yield self._respond(drawing[start : start + _CHUNK], words[start : start + _CHUNK])
 
     def reports_from(self, symbols: object, words: object) -> Reports:
         """The report of each symbol for given words, shape ``(people, words)``: a pure function."""
@@ -135,11 +166,7 @@ class Mechanism(ABC):
 
     def tally(self, reports: ArrayLike | Iterable[ArrayLike]) -> Tally:
         """Count reports: one batch (an array, a list of integers), or any iterable of batches."""
-        whole = isinstance(reports, np.ndarray) or (
-            isinstance(reports, Sequence) and all(isinstance(report, int | np.integer) for report in reports)
-        )
-        batches = [reports] if whole else reports
-        return tally_of_batches(batches, outputs=self.outputs, fingerprint=self.fingerprint)  # type: ignore[arg-type]
+        return tally_of_batches(_batches(reports), outputs=self.outputs, fingerprint=self.fingerprint)
 
     # --- the channel --------------------------------------------------------------------------------
 
@@ -227,6 +254,14 @@ class Mechanism(ABC):
         to a symbol, or take this many from it. So m forged reports among n move an estimate by at most
         ``m (leverage + 1)/n`` from where m honest ones would have left it.
         """
+
+    @cached_property
+    def reach(self) -> Reach:
+        """How far one forged report moves each symbol up and down, and the whole: the extremes of the scores.
+
+        From all scores written out, unless a mechanism knows a shorter way.
+        """
+        return Reach.of_table(self.scores())
 
     def observed_shares(self, tally: Tally) -> tuple[Symbols, Floats]:
         """Groups of symbols whose total is seen without noise: the group of each symbol, and the totals.
@@ -332,6 +367,14 @@ def checked_vector(values: ArrayLike, size: int, name: str) -> Floats:
     if array.shape != (size,):
         raise InvalidSymbols(f"{name} must have {size} entries; found shape {array.shape}.")
     return array
+
+
+def _batches(given: object) -> Iterable[ArrayLike]:
+    """One batch (an array, a list of integers) as the only one; any other iterable holds batches itself."""
+    whole = isinstance(given, np.ndarray) or (
+        isinstance(given, Sequence) and all(isinstance(number, int | np.integer) for number in given)
+    )
+    return [given] if whole or not isinstance(given, Iterable) else given  # type: ignore[list-item]
 
 
 def _row(symbols: Symbols, name: str) -> NDArray[np.int64]:

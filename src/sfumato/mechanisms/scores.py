@@ -19,7 +19,7 @@ the risk in a block by n·Var(Σp̂ − τ)/k for every distribution.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -43,6 +43,8 @@ __all__ = [
 ]
 
 Sizes = Sequence[int] | NDArray[np.int64]
+
+_ALIKE = 1e-12  # offsets that differ by less, relative to the largest, differ by rounding
 
 
 class Core(ABC):
@@ -72,6 +74,14 @@ class Core(ABC):
     def extremes(self, used: Floats) -> tuple[Floats, Floats]:
         """The largest and the least ``core(x, y)`` over the points used, for every y."""
 
+    @abstractmethod
+    def largest_of_points(self, offsets: Floats, sign: int) -> Floats:
+        """The largest ``sign · core(x, y) + offsets[y]`` over all outputs y, for every point: outputs → points."""
+
+    @abstractmethod
+    def sizes(self, used: Floats, offsets: Floats) -> Floats:
+        """``Σ_x |core(x, y) + offsets[y]|`` over the points used, for every y."""
+
 
 @dataclass(frozen=True)
 class MembershipCore(Core):
@@ -96,6 +106,27 @@ class MembershipCore(Core):
         """Some symbol has y in its set unless none has; some has it not unless all have."""
         inside, size = self.code.spread(used), used.sum(axis=-1, keepdims=True)
         return np.where(inside > 0.5, self.gain, 0.0), np.where(inside > size - 0.5, self.gain, 0.0)
+
+    def largest_of_points(self, offsets: Floats, sign: int) -> Floats:
+        """The best output in S_x, or the best of the others.
+
+        Offsets take few values. One transform for each of them, from the best on, tells who has it in S_x and who
+        outside; nearly always one or two are enough.
+        """
+        shape = (*offsets.shape[:-1], self.code.points)
+        inside, outside = np.full(shape, -np.inf), np.full(shape, -np.inf)
+        for value, here in _by_value(offsets):
+            members, all_of_them = self.code.gather(here.astype(np.float64)), here.sum(axis=-1, keepdims=True)
+            inside = np.where(np.isinf(inside) & (members > 0.5), value, inside)
+            outside = np.where(np.isinf(outside) & (members < all_of_them - 0.5), value, outside)
+            if not (np.isinf(inside).any() or np.isinf(outside).any()):
+                break
+        return np.maximum(sign * self.gain + inside, outside)
+
+    def sizes(self, used: Floats, offsets: Floats) -> Floats:
+        """Two sizes, and how many symbols have each."""
+        inside, size = self.code.spread(used), used.sum(axis=-1, keepdims=True)
+        return inside * np.abs(self.gain + offsets) + (size - inside) * np.abs(offsets)
 
 
 @dataclass(frozen=True)
@@ -126,6 +157,19 @@ class KernelCore(Core):
         )
         shape = (*used.shape[:-1], self.code.outputs)
         return np.broadcast_to(top, shape), np.broadcast_to(bottom, shape)
+
+    def largest_of_points(self, offsets: Floats, sign: int) -> Floats:
+        """The same for every point, since each meets every value of every kernel: offsets are equal on a base block."""
+        by_block = offsets.reshape(*offsets.shape[:-1], -1, self.code.points).max(axis=-1)
+        best = (by_block + (sign * self.gain * self.code.kernels).max(axis=1)).max(axis=-1, keepdims=True)
+        return np.broadcast_to(best, (*offsets.shape[:-1], self.code.points))
+
+    def sizes(self, used: Floats, offsets: Floats) -> Floats:
+        """The sum over a kernel, for each base block; where offsets differ inside one, the difference counts apart."""
+        by_block = offsets.reshape(*offsets.shape[:-1], -1, self.code.points)
+        first = by_block[..., :1]
+        sums = np.abs(self.gain * self.code.kernels + first).sum(axis=-1, keepdims=True)
+        return (sums + self.code.points * np.abs(by_block - first)).reshape(offsets.shape)
 
 
 @dataclass(frozen=True)
@@ -173,6 +217,17 @@ class GroupScores:
         top = self.offsets + core_top + self.shifts.max(initial=0.0)
         bottom = self.offsets + core_bottom + self.shifts.min(initial=0.0)
         return float(max(top.max(initial=0.0), -bottom.min(initial=0.0)))
+
+    def extremes_of_points(self) -> tuple[Floats, Floats]:
+        """The largest and the least ``A[x, y]`` over the outputs, for every point."""
+        highest = self.core.largest_of_points(self.offsets, 1)
+        lowest = -self.core.largest_of_points(-self.offsets, -1)
+        return highest + self.shifts, lowest + self.shifts
+
+    def sizes(self) -> Floats:
+        """``Σ_x |A[x, y]|`` for every y, or more by at most the leftover words' share."""
+        used = self.used.astype(np.float64)
+        return self.core.sizes(used, self.offsets) + np.abs(self.shifts * used).sum(axis=-1, keepdims=True)
 
 
 def simple_scores(code: Code, sizes: Sizes) -> GroupScores:
@@ -250,3 +305,16 @@ def leftover_share(code: Code) -> Fraction:
 
 def _used(code: Code, sizes: Sizes) -> Booleans:
     return np.arange(code.points)[None, :] < np.asarray(sizes)[:, None]
+
+
+def _by_value(offsets: Floats) -> Iterator[tuple[Floats, Booleans]]:
+    """For each row its largest value and where it is, then the second, and so on until all rows are through."""
+    order = np.argsort(-offsets, axis=-1)
+    falling = np.take_along_axis(offsets, order, axis=-1)
+    scale = float(np.abs(falling).max(initial=0.0))
+    steps = np.diff(falling, axis=-1, prepend=falling[..., :1]) < -_ALIKE * scale
+    number = np.empty(offsets.shape, dtype=np.int64)
+    np.put_along_axis(number, order, np.cumsum(steps, axis=-1), axis=-1)
+    for value in range(int(number.max(initial=-1)) + 1):
+        here = number == value
+        yield np.where(here, offsets, -np.inf).max(axis=-1, keepdims=True), here

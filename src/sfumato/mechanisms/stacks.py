@@ -1,6 +1,7 @@
 """Groups of symbols that share a code, stacked so that one transform serves them all."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,10 @@ from sfumato.codes import Code
 __all__ = ["Stack", "stacked"]
 
 
+Index = Any
+"""What picks entries of an array: numbers, or a slice where they follow each other."""
+
+
 @dataclass(frozen=True)
 class Stack:
     """Some groups with one code: where their reports and symbols are."""
@@ -18,10 +23,11 @@ class Stack:
     code: Code
     groups: NDArray[np.int64]  # the groups' numbers
     sizes: NDArray[np.int64]
-    reports: NDArray[np.int64]  # (groups, outputs of the code) → number of the report
-    symbols: Symbols  # the symbols of these groups …
-    rows: NDArray[np.int64]  # … with the row of their group in the stack …
-    points: NDArray[np.int64]  # … and their point in it
+    first_reports: NDArray[np.int64]  # of each group
+    reports: Index  # (groups, outputs of the code) → number of the report
+    symbols: Index  # the symbols of these groups …
+    rows: Index  # … with the row of their group in the stack …
+    points: Index  # … and their point in it
 
     def by_point(self, values: Floats) -> Floats:
         """Values of symbols, laid out as (groups, points), 0 on unused points."""
@@ -49,8 +55,19 @@ def stacked(
     for number, code in enumerate(codes):
         groups = np.flatnonzero(code_of_group == number)
         row_of_group[groups] = np.arange(groups.size)
-        symbols = np.flatnonzero(code_of == number)
-        reports = first_of_group[groups][:, None] + np.arange(code.outputs)
-        rows = row_of_group[group_of[symbols]]
-        stacks.append(Stack(code, groups, sizes[groups], reports, symbols, rows, point_of[symbols]))
+        symbols, first = np.flatnonzero(code_of == number), first_of_group[groups]
+        rows, points = row_of_group[group_of[symbols]], point_of[symbols]
+        where = _in_sequence(int(first[0]), code, symbols, points) if groups.size == 1 else None
+        where = where or (first[:, None] + np.arange(code.outputs), symbols, rows, points)
+        stacks.append(Stack(code, groups, sizes[groups], first, *where))
     return stacks
+
+
+def _in_sequence(
+    first: int, code: Code, symbols: Symbols, points: NDArray[np.int64]
+) -> tuple[Index, Index, Index, Index] | None:
+    """The indices of a single group whose symbols follow each other: slices, so that nothing large is copied."""
+    x, size = int(symbols[0]), symbols.size
+    if symbols[-1] - x != size - 1 or (points != np.arange(size)).any():
+        return None
+    return (None, slice(first, first + code.outputs)), slice(x, x + size), 0, slice(0, size)

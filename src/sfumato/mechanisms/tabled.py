@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.arrays import Floats
 from sfumato.mechanisms.left_inverse import LeftInverse
 from sfumato.mechanisms.mechanism import Mechanism, checked_vector
+from sfumato.mechanisms.reach import Reach
 
 __all__ = ["TabledMechanism"]
 
@@ -77,3 +78,8 @@ class TabledMechanism(Mechanism):
     def leverage(self) -> float:
         """The largest entry of A."""
         return float(np.abs(self._table).max())
+
+    @cached_property
+    def reach(self) -> Reach:
+        """The extremes of A."""
+        return Reach.of_table(self._table)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from sfumato.canonical import Json
 from sfumato.contexts import ContextUnion
 from sfumato.errors import ContextMismatch
 from sfumato.mechanisms.mechanism import Mechanism, checked_vector, demand_outputs
+from sfumato.mechanisms.reach import Reach
 from sfumato.mechanisms.table import TableResponse
 from sfumato.tally import Tally
 
@@ -178,6 +180,16 @@ class UnionResponse(Mechanism):
     def leverage(self) -> float:
         """The largest score of any part."""
         return max(part.leverage for part in self.parts)
+
+    @cached_property
+    def reach(self) -> Reach:
+        """The parts' own; reports of another block score 0."""
+        highest, lowest = np.empty(self.inputs), np.empty(self.inputs)
+        elsewhere = 0.0 if len(self.parts) > 1 else np.nan
+        for part, symbols in zip(self.parts, self.symbols, strict=True):
+            highest[symbols] = np.fmax(part.reach.highest, elsewhere)
+            lowest[symbols] = np.fmin(part.reach.lowest, elsewhere)
+        return Reach(highest, lowest, max(part.reach.heaviest for part in self.parts))
 
 
 def holds_table(mechanism: object) -> bool:

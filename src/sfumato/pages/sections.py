@@ -8,12 +8,14 @@ import numpy as np
 
 from sfumato.domains import GridDomain
 from sfumato.estimation import Estimate
+from sfumato.estimation.manipulation import Manipulation
 from sfumato.pages.charts import LARGEST_HEATMAP
 from sfumato.pages.numbers import count_text, percent_text
 from sfumato.pages.promise import promise_facts, promise_sentences
 from sfumato.pages.style import MOST_BARS, most_frequent, places_for
 from sfumato.promises import Certificate
 from sfumato.survey import Survey
+from sfumato.survey.results import FAKES
 
 __all__ = [
     "certificate_section",
@@ -263,21 +265,34 @@ def certificate_section(survey: Survey, certificate: Certificate) -> str:
 
 def fakes_section(survey: Survey, estimate: Estimate) -> str:
     """How far forged reports could move the estimate."""
-    leverage, n = survey.mechanism.leverage, estimate.reports
+    n = estimate.reports
+    weight = f"{math.ceil(10 * survey.mechanism.reach.largest - 1e-9) / 10:,.1f}"
+    found = [estimate.manipulation(m) for m in FAKES if m <= n]
     rows = "".join(
-        f'<tr><td class="number">{m}</td><td class="number">{escape(_points((leverage + 1) * m / n))}</td></tr>'
-        for m in (1, 10, 100)
-        if m <= n
+        f'<tr><td class="number">{each.fakes}</td><td class="number">{escape(_points(each.share))}</td>'
+        f'<td class="number">{escape(_points(each.total_variation))}</td></tr>'
+        for each in found
     )
-    weight = f"{math.ceil(10 * leverage - 1e-9) / 10:,.1f}"
     return f"""<section id="fakes" aria-labelledby="fakes-title">
 <h2 id="fakes-title">How far fake people could move it</h2>
 <p>Randomising protects the honest; it also gives a forged report more weight than one person should have. One fake
-report counts for at most {weight} people in the unbiased estimate of any one answer. Among {count_text(n)} reports,
-fake ones in place of honest ones could move it, up or down, by this many percentage points:</p>
+report in place of an honest one moves the unbiased estimate of any one answer by at most {weight} people. Among
+{count_text(n)} reports, fake ones could move it, up or down, by this many percentage points:</p>
 <table class="facts"><thead><tr><th scope="col" class="number">fake reports</th>
-<th scope="col" class="number">at most, in points</th></tr></thead><tbody>{rows}</tbody></table>
+<th scope="col" class="number">one answer, at most</th>
+<th scope="col" class="number">all together, at most</th></tr></thead><tbody>{rows}</tbody></table>
+<p class="note">All together is the total variation, half the sum over all answers. {escape(_decoded_fakes(found[-1]))}
+The check of fit notices one report that is sent many times. It cannot notice people who answer as if they held
+something else.</p>
 </section>"""
+
+
+def _decoded_fakes(most: Manipulation) -> str:
+    """What is known of the decoded picture: a bound, or nothing."""
+    if most.decoded is None:
+        return f"For the decoded picture no bound is known (decoder “{most.decoder}”)."
+    people = "One fake report moves" if most.fakes == 1 else f"{most.fakes} fake reports move"
+    return f"{people} the decoded picture by at most {_points(most.decoded)} points in the same measure."
 
 
 def _points(share: float) -> str:
@@ -285,6 +300,8 @@ def _points(share: float) -> str:
     points = 100 * share
     if points <= 0:
         return "0"
+    if points > 100:
+        return "over 100"
     unit = 10.0 ** (math.floor(math.log10(points)) - 1)
     return f"{math.ceil(points / unit - 1e-9) * unit:.10g}"
 

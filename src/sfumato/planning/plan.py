@@ -29,6 +29,7 @@ _MEASURED = {
 }
 _BEYOND = "10^12"
 _WORTH_SAYING = 0.05
+_FORGED = 0.01  # the share of fake people that a plan speaks of
 _DESIGN = (
     "No closed form is known for this privacy matrix: sf.design(context), or the command sfumato design, computes a "
     "mechanism for this very matrix."
@@ -80,8 +81,15 @@ class Plan:
         return " ".join(self.sentences())
 
     def sentences(self) -> list[str]:
-        """The answer; for whom and which estimate; a better row, if any; why a goal is out of reach, what helps."""
-        return [self._answer(), self._fine_print(), *self._better(), *self.advice]
+        """The answer; for whom; what fakes could do; a better row, if any; why a goal is out of reach, what helps."""
+        return [self._answer(), self._fine_print(), *self._forged(), *self._better(), *self.advice]
+
+    def _forged(self) -> list[str]:
+        """What one forger in a hundred could do, which no number of people makes smaller."""
+        if self.row.mechanism is None or self.row.mechanism.inputs == 1:
+            return []
+        moved = _FORGED * self.row.mechanism.reach.largest
+        return [f"If one report in a hundred is fake, that moves an unbiased share by up to {short(moved)}."]
 
     def _better(self) -> list[str]:
         """The shelf's best has the least squared error of the worst crowd; another measure may prefer another code."""
@@ -112,9 +120,17 @@ class Plan:
             "feasible": self.feasible,
             "advice": list(self.advice),
             "lower_bound_risk": self.lower_bound if math.isfinite(self.lower_bound) else None,
+            "forged": self._forged_json(),
             "mechanism": self.chosen,
             "mechanisms": [row.in_json() for row in self.rows],
         }
+
+    def _forged_json(self) -> dict[str, float] | None:
+        if self.row.mechanism is None:
+            return None
+        reach = self.row.mechanism.reach
+        moved = {"share": reach.largest, "total_variation": reach.total_variation}
+        return {"of_reports": _FORGED, **{name: _FORGED * people for name, people in moved.items()}}
 
     def _answer(self) -> str:
         surely = f"with probability {percent(self.confidence)}"

@@ -20,7 +20,7 @@ from sfumato.errors import ExamFailed, InvalidContext, NothingToLearn, PrivacyVi
 from sfumato.mechanisms import Mechanism
 from sfumato.promises.certificate import LARGEST_ENUMERATION, certify
 from sfumato.promises.structure import tightest_by_structure
-from sfumato.randomness.words import KEY_BYTES, words_from
+from sfumato.randomness.words import KEY_BYTES, WORDS_PER_POSITION, words_from
 from sfumato.tally import Tally
 
 __all__ = ["ALPHA", "ExamReport", "check_mechanism"]
@@ -117,7 +117,9 @@ def words_do_not_depend_on_the_symbol(mechanism: Mechanism) -> None:
         source = _CountingWords()
         mechanism.privatize(np.full(10, x), source)
         reads.add(tuple(source.taken))
-    _demand(reads == {(10,)}, "words_do_not_depend_on_the_symbol", "the number of words read differs.")
+    _demand(
+        reads == {(10 * mechanism.words,)}, "words_do_not_depend_on_the_symbol", "the number of words read differs."
+    )
 
 
 def sampler_matches_its_matrix(mechanism: Mechanism, seed: int = 0) -> None:
@@ -273,9 +275,9 @@ class _CountingWords:
     def __init__(self) -> None:
         self.taken: list[int] = []
 
-    def take(self, count: int) -> Words:
-        self.taken.append(count)
-        return words_from(bytes(KEY_BYTES), 0, count)
+    def take(self, count: int, words: int = WORDS_PER_POSITION) -> Words:
+        self.taken.append(count * words)
+        return words_from(bytes(KEY_BYTES), 0, count)[:, :words]
 
 
 class _KeyedWords:
@@ -285,10 +287,10 @@ class _KeyedWords:
         self._key = hashlib.sha256(f"sfumato/exam/{seed}/{symbol}".encode()).digest()
         self._position = 0
 
-    def take(self, count: int) -> Words:
-        words = words_from(self._key, self._position, count)
+    def take(self, count: int, words: int = WORDS_PER_POSITION) -> Words:
+        drawn = words_from(self._key, self._position, count)[:, :words]
         self._position += count
-        return words
+        return drawn
 
 
 def _shortened(mechanism: Mechanism) -> Mechanism:

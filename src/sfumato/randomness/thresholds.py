@@ -59,13 +59,16 @@ def two_level_index(word: Words, raised: int, high: int, low: int) -> Words:
     >>> two_level_index(np.arange(8, dtype=np.uint64), 2, 3, 1).tolist()
     [0, 0, 0, 1, 1, 1, 2, 3]
     """
-    # Compared with the last word of the range: a range may end at 2^64, which no word can hold.
-    last = np.uint64(raised * high - 1)
-    # Up to `last` the difference wraps around; np.where never looks at it.
-    other = (word - last - np.uint64(1)) // np.uint64(max(low, 1))
-    # A single raised output needs no division, and may have all 2^64 words.
-    favoured = np.uint64(0) if raised == 1 else word // np.uint64(high)
-    return np.where(word <= last, favoured, other + np.uint64(raised))
+    if raised * high == 2**64:  # no word can hold the end of the range, and none reaches it
+        return np.zeros_like(word) if raised == 1 else word // np.uint64(high)
+    end = np.uint64(raised * high)
+    index = np.minimum(word, end)
+    index //= np.uint64(high)  # `raised` for all words beyond
+    other = np.maximum(word, end)
+    other -= end
+    other //= np.uint64(max(low, 1))  # 0 for all words before
+    index += other
+    return index
 
 
 def coin_threshold(total: int, epsilon: Fraction) -> int:

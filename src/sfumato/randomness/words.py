@@ -12,23 +12,24 @@ from typing import NoReturn, Protocol
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
-from cryptography.hazmat.primitives.ciphers.modes import CTR
+from cryptography.hazmat.primitives.ciphers.modes import CTR, ECB
 
 from sfumato.arrays import Words
 from sfumato.errors import EntropyUnavailable
 
-__all__ = ["KEY_BYTES", "WORDS_PER_POSITION", "SystemWords", "WordSource", "fresh_key", "words_from"]
+__all__ = ["KEY_BYTES", "WORDS_PER_POSITION", "SystemWords", "WordSource", "fresh_key", "words_at", "words_from"]
 
 KEY_BYTES = 32
 WORDS_PER_POSITION = 2
 _BLOCK_BYTES = 16
+_ZEROS = memoryview(bytes(2**18))  # what is enciphered: counter mode adds its keystream to nothing
 
 
 class WordSource(Protocol):
     """Hands out words that were never handed out before."""
 
-    def take(self, count: int) -> Words:
-        """The words of ``count`` further people, as an array of shape ``(count, 2)``."""
+    def take(self, count: int, words: int = WORDS_PER_POSITION) -> Words:
+        """The first ``words`` words of ``count`` further people, as an array of shape ``(count, words)``."""
         ...
 
 
@@ -41,9 +42,15 @@ class SystemWords:
     ``EntropyUnavailable`` and hands out nothing.
     """
 
-    def take(self, count: int) -> Words:
-        """The words of ``count`` people, shape ``(count, 2)``."""
-        return words_from(fresh_key(), 0, count)
+    def take(self, count: int, words: int = WORDS_PER_POSITION) -> Words:
+        """The words of ``count`` people, shape ``(count, words)``.
+
+        Under a key that is used once nobody need be found again: people who take one word share positions, which
+        halves what is drawn.
+        """
+        positions = -(-count * words // WORDS_PER_POSITION)
+        drawn = words_from(fresh_key(), 0, positions).reshape(-1)
+        return drawn[: count * words].reshape(count, words)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a source of private randomness is not pickled or copied: make a new one there.")
@@ -64,8 +71,28 @@ def words_from(key: bytes, first: int, count: int) -> Words:
     if first < 0 or count < 0 or first + count > 2 ** (8 * _BLOCK_BYTES):
         raise ValueError("positions lie in 0 … 2^128 − 1.")
     keystream = Cipher(AES(key), CTR(first.to_bytes(_BLOCK_BYTES, "big"))).encryptor()
-    block = keystream.update(bytes(_BLOCK_BYTES * count))
-    words: Words = np.frombuffer(block, dtype="<u8").reshape(count, WORDS_PER_POSITION)
+    blocks = np.empty(_BLOCK_BYTES * count, dtype=np.uint8)
+    for start in range(0, blocks.size, len(_ZEROS)):
+        part = blocks[start : start + len(_ZEROS)]
+        keystream.update_into(_ZEROS[: part.size], part.data)
+    words: Words = blocks.view("<u8").reshape(count, WORDS_PER_POSITION)
+    return words.astype(np.uint64, copy=False)
+
+
+def words_at(key: bytes, blocks: bytes) -> Words:
+    """The words at any positions under ``key``: 16 bytes of ``blocks`` for each, big-endian; shape ``(positions, 2)``.
+
+    >>> positions = b"".join(position.to_bytes(16, "big") for position in (5, 6, 7))
+    >>> bool((words_at(bytes(32), positions) == words_from(bytes(32), 5, 3)).all())
+    True
+    """
+    if len(key) != KEY_BYTES:
+        raise ValueError(f"a key has {KEY_BYTES} bytes; found {len(key)}.")
+    if len(blocks) % _BLOCK_BYTES:
+        raise ValueError(f"positions have {_BLOCK_BYTES} bytes each; found {len(blocks)} bytes.")
+    # Block by block is what addresses are: nothing is hidden here, distinct blocks are turned into words.
+    enciphered = Cipher(AES(key), ECB()).encryptor().update(blocks)  # noqa: S305
+    words: Words = np.frombuffer(enciphered, dtype="<u8").reshape(-1, WORDS_PER_POSITION)
     return words.astype(np.uint64, copy=False)
 
 

@@ -7,7 +7,10 @@ from sfumato.domains import Label
 from sfumato.estimation import Estimate
 from sfumato.survey.survey import Survey
 
-__all__ = ["COLUMNS", "results_of", "rows_of"]
+__all__ = ["COLUMNS", "FAKES", "results_of", "rows_of"]
+
+FAKES = (1, 10, 100)
+"""Numbers of fake people that results speak of."""
 
 COLUMNS = ("label", "frequency", "unbiased", "low", "high")
 
@@ -23,6 +26,7 @@ def results_of(survey: Survey, found: Estimate, level: float = 0.95) -> dict[str
     """An estimate of a survey for machines.
 
     ``repeated`` says that one person may have sent several of the reports: intervals take them for different people's.
+    ``manipulation`` says how far 1, 10 and 100 fake people among them could have moved it.
     """
     fit = found.quiet_fit
     return {
@@ -32,6 +36,7 @@ def results_of(survey: Survey, found: Estimate, level: float = 0.95) -> dict[str
         "details": {name: _number_or_null(value) for name, value in found.details.items()},
         "fit": {"p_value": fit.p_value, "verdict": fit.verdict},
         "repeated": survey.description.about["repeat"] != "once",
+        "manipulation": [found.manipulation(m).in_json() for m in FAKES if m <= found.reports],
         "symbols": [dict(zip(COLUMNS, row, strict=True)) for row in rows_of(found, level)],
     }
 

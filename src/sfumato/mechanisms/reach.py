@@ -1,0 +1,69 @@
+"""Reach: how far one forged report speaks for a symbol, against it, and for another picture of the whole.
+
+A report y adds ``A[x, y]`` to the estimate of symbol x; an honest person adds 1 on average to the own symbol and 0 to
+every other. Of n reports let m be forged, and compare the estimate with the one in which those m people are counted as
+what they hold, that is, as honest reports would have counted them on average:
+
+    n (p̂_x − without forgery) = Σ over the forged reports of A[x, y_i] − [x = x_i]
+
+    up:     at most  m · max_y A[x, y]          (x_i ≠ x: somebody else's place was taken)
+    down:   at most  m · (1 − min_y A[x, y])    (x_i = x: the place of somebody who holds x)
+    total:  at most  m · max_y ½ (1 + Σ_x |A[x, y]|)   in total variation, ½ Σ_x |…|
+
+All three are attained: by m people who send the one report that is best for it. The third is, because where
+``A[x_i, y] ≤ 0`` the sum ``½ Σ_x |A[x, y] − [x = x_i]|`` is ``½ (Σ_x |A[x, y]| + 1)``, and there is such an x_i.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.arrays import Floats
+
+__all__ = ["Reach"]
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """The extremes of the scores: ``max_y A[x, y]`` and ``min_y A[x, y]`` of every x, and ``max_y Σ_x |A[x, y]|``.
+
+    >>> from sfumato.contexts import Uniform
+    >>> from sfumato.mechanisms import PlainResponse
+    >>> reach = PlainResponse(Uniform(["a", "b", "c"], 1.0)).reach
+    >>> reach.up.round(2), reach.down.round(2), round(reach.total_variation, 2)
+    (array([3.22, 3.22, 3.22]), array([2.11, 2.11, 2.11]), 3.22)
+    """
+
+    highest: Floats
+    lowest: Floats
+    heaviest: float
+
+    @classmethod
+    def of_table(cls, A: Floats) -> "Reach":
+        """From scores that are written out, a row per symbol."""
+        return cls(A.max(axis=1), A.min(axis=1), float(np.abs(A).sum(axis=0).max()))
+
+    @property
+    def up(self) -> Floats:
+        """For each symbol, by how many people one forged report in place of an honest one can raise its count."""
+        return self.highest - self._certain
+
+    @property
+    def down(self) -> Floats:
+        """For each symbol, by how many people one forged report in place of an honest one can lower its count."""
+        return 1 - self.lowest
+
+    @property
+    def total_variation(self) -> float:
+        """By how many people one forged report can move the whole picture, ``½ Σ_x |…|``."""
+        return (1 + self.heaviest) / 2 - self._certain
+
+    @property
+    def largest(self) -> float:
+        """By how many people one forged report can move the count of any symbol, up or down."""
+        return float(max(self.up.max(), self.down.max()))
+
+    @property
+    def _certain(self) -> float:
+        """With a single symbol everybody holds it, and no report can say otherwise."""
+        return 1.0 if self.highest.size == 1 else 0.0

@@ -1,0 +1,85 @@
+"""A device that fails says what failed, and nothing of what was answered: in no error, no traceback and no log."""
+
+import logging
+
+import pytest
+from loopback import DROP
+
+import sfumato as sf
+from sfumato.client import Courier
+from sfumato.errors import BudgetExceeded, SfumatoError
+from twins import all_said
+
+CANARY = "kanarienvogel-4711"
+LABELS = ["park", "café", CANARY, "clinic"]
+SURVEY = sf.Survey("birds", sf.Uniform(LABELS, 1))
+
+
+@pytest.fixture
+def quiet(aggregator, caplog):
+    """The survey is known; what is logged, however chatty, must not hold the canary."""
+    caplog.set_level(logging.DEBUG)
+    aggregator.surveys[SURVEY.fingerprint] = SURVEY
+    yield
+    logged = caplog.text + "".join(repr(record.__dict__) for record in caplog.records)
+    assert CANARY not in logged
+
+
+def _client(aggregator, folder, **limits):
+    return sf.Client(SURVEY, Courier(aggregator.url, patience=0), home=folder, **limits)
+
+
+@pytest.mark.parametrize(
+    "value", [f"{CANARY} ", CANARY.upper() + CANARY, [CANARY], {CANARY: 1}, (CANARY, 1.0), CANARY.encode()]
+)
+@pytest.mark.usefixtures("quiet")
+def test_a_value_that_is_no_label_is_in_no_error(aggregator, tmp_path, value):
+    with pytest.raises(SfumatoError) as caught:
+        _client(aggregator, tmp_path / "home").answer(value)
+    assert CANARY not in all_said(caught.value)
+    assert CANARY.upper() not in all_said(caught.value)
+
+
+ANSWERS = {
+    "busy": (503, {}, b""),
+    "rejected": (422, {"Content-Type": "application/problem+json"}, b'{"type":"urn:sfumato:problem:report-rejected"}'),
+    "garbage": (200, {"Content-Type": "application/json"}, b"{" * 5000),
+    "wrong kind": (200, {"Content-Type": "text/html"}, b"<p>hello"),
+    "dropped": DROP,
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.usefixtures("quiet")
+def test_an_aggregator_that_fails_brings_no_answer_to_light(aggregator, tmp_path, name):
+    """Whether the answer waits or an error says why it does not, neither holds it."""
+    aggregator.always = ANSWERS[name]
+    client = _client(aggregator, tmp_path / "home")
+    try:
+        said = repr(client.answer(CANARY))
+    except SfumatoError as error:
+        said = all_said(error)
+    assert CANARY not in said
+    assert CANARY not in repr(client)
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_budget_that_is_used_up_brings_no_answer_to_light(aggregator, tmp_path):
+    client = _client(aggregator, tmp_path / "home", cap=sf.Uniform(LABELS, "0.5"))
+    with pytest.raises(BudgetExceeded) as caught:
+        client.answer(CANARY)
+    assert CANARY not in all_said(caught.value)
+
+
+def _refuse():
+    try:
+        {}[CANARY]
+    except KeyError:
+        raise SfumatoError("refused") from None
+
+
+def test_the_search_for_canaries_finds_a_planted_one():
+    """Even where a traceback would not show it."""
+    with pytest.raises(SfumatoError) as caught:
+        _refuse()
+    assert CANARY in all_said(caught.value)
