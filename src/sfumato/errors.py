@@ -21,6 +21,7 @@ The tree::
     ├── EntropyUnavailable                the operating system gives no randomness
     ├── BudgetExceeded                    a device has promised all that its ledger allows
     ├── NotDelivered                      reports wait on this side; nothing is lost, nothing counted twice
+    ├── EngineStopped                     workers ended before their work was done; nothing was kept
     ├── StoreUnavailable                  the aggregator's store cannot take anything in just now
     │   └── StoreFull                     … because there is no room left
     └── MissingExtra        (ImportError) an optional dependency is not installed
@@ -29,9 +30,12 @@ Messages say what was expected, what was found and what to do. No message, attri
 exception ever holds a person's value.
 """
 
+from typing import Any
+
 __all__ = [
     "BudgetExceeded",
     "ContextMismatch",
+    "EngineStopped",
     "EntropyUnavailable",
     "ExamFailed",
     "InvalidBatch",
@@ -57,6 +61,17 @@ __all__ = [
 
 class SfumatoError(Exception):
     """The root: catch this to catch everything Sfumato raises on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By its state, not by its arguments: an error must reach the parent of a worker whole.
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
+
+def _rebuilt(kind: type[SfumatoError], args: tuple[object, ...], state: dict[str, object]) -> SfumatoError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
 
 
 class InvalidContext(SfumatoError, ValueError):  # noqa: N818 - the tree's words are the users' words
@@ -144,6 +159,10 @@ class EntropyUnavailable(SfumatoError):  # noqa: N818
 
 class BudgetExceeded(SfumatoError):  # noqa: N818
     """A device has promised all that its ledger allows; nothing was sent."""
+
+
+class EngineStopped(SfumatoError):  # noqa: N818
+    """Workers ended before their work was done. Nothing was kept, and the work can be begun again."""
 
 
 class NotDelivered(SfumatoError):  # noqa: N818

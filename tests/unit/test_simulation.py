@@ -40,10 +40,9 @@ def test_a_seed_is_a_whole_number(seed):
 
 
 @pytest.mark.parametrize("cuts", [[], [1], [0, 0, 17], [1000, 4999], list(range(0, 5000, 250))])
-@pytest.mark.parametrize("workers", [1, 2, 5])
-def test_cuts_and_workers_change_nothing(survey, cuts, workers):
+def test_cuts_change_nothing(survey, cuts):
     whole = simulate(survey, [SYMBOLS], runs=3, seed=1)
-    parts = simulate(survey, np.split(SYMBOLS, cuts), runs=3, seed=1, workers=workers)
+    parts = simulate(survey, np.split(SYMBOLS, cuts), runs=3, seed=1)
     np.testing.assert_array_equal(parts.estimates, whole.estimates)
     np.testing.assert_array_equal(parts.errors, whole.errors)
     assert parts.in_json() == whole.in_json()
@@ -63,10 +62,10 @@ def test_the_error_is_the_total_variation_from_the_data(survey):
     np.testing.assert_allclose(found.standard_error, np.std(found.errors, ddof=1) / 2)
 
 
-@pytest.mark.parametrize("numbers", [{"runs": 0}, {"workers": 0}, {"runs": -1}])
-def test_at_least_one_run_and_worker(survey, numbers):
+@pytest.mark.parametrize("runs", [0, -1])
+def test_at_least_one_run(survey, runs):
     with pytest.raises(InvalidContext, match="at least 1"):
-        simulate(survey, [SYMBOLS], **numbers)
+        simulate(survey, [SYMBOLS], runs=runs)
 
 
 @pytest.mark.parametrize("batches", [[], [np.empty(0, dtype=np.int64)]])

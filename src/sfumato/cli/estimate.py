@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli.options import Decoder, Json, SurveyFile, check_outputs
+from sfumato.cli.options import Decoder, Json, SurveyFile, check_outputs, demand_distinct
 from sfumato.errors import InvalidTable
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def estimate(
     _check_call(output, as_json=as_json)
     beside = [] if covariate is None else [covariate]
     check_outputs(None if output == "-" else output, html, png, inputs=[survey, *reports, *beside])
-    _demand_distinct(reports)
+    demand_distinct(reports)
     chosen = decoder_named(decoder)
     if covariate is not None and not hasattr(chosen, "covariate"):
         raise InvalidTable(f"the decoder {decoder} uses no covariate. Leave it out, or choose auto or empirical-bayes.")
@@ -117,15 +117,6 @@ def _covariate(path: str, domain: "Domain") -> "Floats":
     values = np.empty(domain.size)
     values[symbols] = numbers
     return values
-
-
-def _demand_distinct(reports: list[str]) -> None:
-    """A file that is named twice would be counted twice."""
-    from pathlib import Path
-
-    named = [path if path == "-" else str(Path(path).resolve()) for path in reports]
-    if len(set(named)) < len(named):
-        raise InvalidTable("a report file is named twice, and would be counted twice. Name each once.")
 
 
 def _check_call(output: str | None, *, as_json: bool) -> None:

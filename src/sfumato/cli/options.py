@@ -12,13 +12,17 @@ from sfumato.errors import InvalidTable
 __all__ = [
     "DECODERS",
     "AnswersFile",
+    "AnswersFiles",
     "Column",
     "Decoder",
     "Json",
     "Latitude",
     "Longitude",
     "SurveyFile",
+    "Workers",
     "check_outputs",
+    "demand_distinct",
+    "worker_count",
 ]
 
 DECODERS = ("auto", "projection", "likelihood", "empirical-bayes", "spatial-bayes", "unbiased")
@@ -26,6 +30,10 @@ DECODERS = ("auto", "projection", "likelihood", "empirical-bayes", "spatial-baye
 
 SurveyFile = Annotated[str, typer.Argument(metavar="SURVEY", help="The survey: a TOML file, or a resolved one (JSON).")]
 AnswersFile = Annotated[str, typer.Argument(metavar="ANSWERS", help="CSV (gzip too) or Parquet; - for a pipe.")]
+AnswersFiles = Annotated[list[str], typer.Argument(metavar="ANSWERS…", help="CSV (gzip too) or Parquet; - for a pipe.")]
+Workers = Annotated[
+    int, typer.Option(min=0, help="How many processes read Parquet row groups and files at a time; 0: one per core.")
+]
 Column = Annotated[str | None, typer.Option(help="The column that holds the answers.")]
 Latitude = Annotated[str | None, typer.Option(help="The column of latitudes, for grids and H3 cells.")]
 Longitude = Annotated[str | None, typer.Option(help="The column of longitudes.")]
@@ -61,3 +69,17 @@ def check_outputs(*paths: str | None, inputs: Sequence[str] = ()) -> None:
             raise InvalidTable(f"the output {path} cannot be written: there is no folder {folder}. Make it first.")
         if not os.access(folder, os.W_OK):
             raise InvalidTable(f"the output {path} cannot be written: the folder {folder} is read-only.")
+
+
+def demand_distinct(files: Sequence[str]) -> None:
+    """Refuse a file that is named twice: its rows would be counted twice."""
+    named = [path if path == "-" else str(Path(path).resolve()) for path in files]
+    if len(set(named)) < len(named):
+        raise InvalidTable("a file is named twice, and would be counted twice. Name each once.")
+
+
+def worker_count(workers: int) -> int:
+    """How many workers an option asks for."""
+    from sfumato.engines.workers import available_cores
+
+    return workers or available_cores()

@@ -6,20 +6,31 @@ from typing import Annotated
 
 import typer
 
-from sfumato.cli.options import AnswersFile, Column, Decoder, Json, Latitude, Longitude, SurveyFile
+from sfumato.cli.options import (
+    AnswersFiles,
+    Column,
+    Decoder,
+    Json,
+    Latitude,
+    Longitude,
+    SurveyFile,
+    Workers,
+    demand_distinct,
+    worker_count,
+)
 
 __all__ = ["simulate"]
 
 
 def simulate(
     survey: SurveyFile,
-    answers: AnswersFile,
+    answers: AnswersFiles,
     column: Column = None,
     latitude: Latitude = None,
     longitude: Longitude = None,
     runs: Annotated[int, typer.Option(min=1, help="How often the data are randomised anew.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")] = 0,
-    workers: Annotated[int, typer.Option(min=1, help="How many runs at a time.")] = 2,
+    workers: Workers = 0,
     decoder: Decoder = "auto",
     as_json: Json = False,
 ) -> None:
@@ -32,15 +43,24 @@ def simulate(
 
     """
     from sfumato.cli.progress import row_counter
-    from sfumato.simulation import simulate as simulated
+    from sfumato.engines.simulated import simulate_files
     from sfumato.survey import Survey
-    from sfumato.tables import AnswerColumns, answer_batches
+    from sfumato.tables import AnswerColumns
 
+    demand_distinct(answers)
     asked = Survey.load(survey)
     columns = AnswerColumns(column, latitude, longitude)
     with row_counter("simulating") as rows_done:
-        batches = answer_batches(answers, columns, asked.context.domain, rows_done=rows_done)
-        result = simulated(asked, batches, runs=runs, seed=seed, decoder=decoder, workers=workers)
+        result = simulate_files(
+            asked,
+            answers,
+            columns,
+            runs=runs,
+            seed=seed,
+            decoder=decoder,
+            workers=worker_count(workers),
+            rows_done=rows_done,
+        )
     if as_json:
         typer.echo(json.dumps(result.in_json()))
         return

@@ -4,7 +4,7 @@ import hashlib
 
 from sfumato.arrays import Words
 from sfumato.errors import InvalidContext
-from sfumato.randomness.words import words_from
+from sfumato.randomness.words import WORDS_PER_POSITION, words_from
 
 __all__ = ["SeededWords"]
 
@@ -26,11 +26,11 @@ class SeededWords:
         self._key = hashlib.sha256(f"sfumato/simulation/{seed}/{run}".encode()).digest()
         self._position = position
 
-    def take(self, count: int) -> Words:
-        """The words of ``count`` further people, shape ``(count, 2)``."""
-        words = words_from(self._key, self._position, count)
+    def take(self, count: int, words: int = WORDS_PER_POSITION) -> Words:
+        """The first ``words`` words of ``count`` further people, shape ``(count, words)``."""
+        drawn = words_from(self._key, self._position, count)[:, :words]
         self._position += count
-        return words
+        return drawn
 
     def __repr__(self) -> str:
         return f"SeededWords(at position {self._position}, NOT PRIVATE: for simulation only)"

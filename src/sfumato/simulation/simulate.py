@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,11 +10,12 @@ from numpy.typing import NDArray
 from sfumato.arrays import Floats, Symbols
 from sfumato.errors import InvalidContext, NotEnoughReports
 from sfumato.estimation.decoders import decoder_named
+from sfumato.mechanisms import Mechanism
 from sfumato.simulation.seeded import SeededWords
 from sfumato.survey import Survey
 from sfumato.tally import Tally
 
-__all__ = ["Simulation", "simulate"]
+__all__ = ["SeededCounts", "Simulation", "check_simulation", "seeded_counts", "simulate", "simulation_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,45 +53,57 @@ class Simulation:
         }
 
 
+@dataclass(frozen=True, eq=False)
+class SeededCounts:
+    """People as they are, and the tallies of their reports in every run: a row for each. They add up."""
+
+    truth: NDArray[np.int64]
+    reports: NDArray[np.int64]
+
+    def __add__(self, other: "SeededCounts") -> "SeededCounts":
+        return SeededCounts(self.truth + other.truth, self.reports + other.reports)
+
+
 def simulate(
-    survey: Survey,
-    batches: Iterable[Symbols],
-    *,
-    runs: int = 10,
-    seed: int = 0,
-    decoder: str = "auto",
-    workers: int = 1,
+    survey: Survey, batches: Iterable[Symbols], *, runs: int = 10, seed: int = 0, decoder: str = "auto"
 ) -> Simulation:
     """Privatise batches of symbols ``runs`` times and compare each estimate with the data.
 
     Memory is that of one batch and ``runs`` tallies. The same seed gives the same numbers however the input is cut
-    into batches and however many workers there are.
+    into batches; ``sfumato.engines.simulated`` gives them for files, over any number of workers.
     """
-    if runs < 1 or workers < 1:
-        raise InvalidContext("runs and workers must be at least 1.")
-    decoder_named(decoder)  # refused before any data are read
-    mechanism, people = survey.mechanism, 0
+    check_simulation(runs, decoder)
+    return simulation_of(survey, seeded_counts(survey.mechanism, batches, runs=runs, seed=seed), decoder)
+
+
+def check_simulation(runs: int, decoder: str) -> None:
+    """Refuse a wrong call before any data are read."""
+    if runs < 1:
+        raise InvalidContext("runs must be at least 1.")
+    decoder_named(decoder)
+
+
+def seeded_counts(
+    mechanism: Mechanism, batches: Iterable[Symbols], *, runs: int, seed: int, first_row: int = 0
+) -> SeededCounts:
+    """What ``runs`` runs count of people whose first stands in row ``first_row`` of the whole input."""
     truth = np.zeros(mechanism.inputs, dtype=np.int64)
-    counts = np.zeros((runs, mechanism.outputs), dtype=np.int64)
-    with ThreadPoolExecutor(workers) as pool:
-        for symbols in batches:
+    reports = np.zeros((runs, mechanism.outputs), dtype=np.int64)
+    sources = [SeededWords(seed, run=run, position=first_row) for run in range(runs)]
+    for symbols in batches:
+        if symbols.size:
             truth += np.bincount(symbols, minlength=mechanism.inputs)
-            added = pool.map(
-                lambda run, symbols=symbols, at=people: _one_run(survey, symbols, seed, run, at), range(runs)
-            )
-            for run, histogram in enumerate(added):
-                counts[run] += histogram
-            people += symbols.size
+            for row, source in zip(reports, sources, strict=True):
+                row += mechanism.privatize_and_tally(symbols, source).counts
+    return SeededCounts(truth, reports)
+
+
+def simulation_of(survey: Survey, counted: SeededCounts, decoder: str) -> Simulation:
+    """The estimate of every run, and how far it is from the data."""
+    people = int(counted.truth.sum())
     if people == 0:
         raise NotEnoughReports("there is nobody to simulate: the input has no rows.")
-    p = truth / people
-    decode = [survey.estimate(Tally(row, survey.fingerprint), decoder=decoder).frequencies for row in counts]
+    p = counted.truth / people
+    decode = [survey.estimate(Tally(row, survey.fingerprint), decoder=decoder).frequencies for row in counted.reports]
     errors = np.array([np.abs(frequencies - p).sum() / 2 for frequencies in decode])
     return Simulation(survey.fingerprint, decoder, people, p, errors, np.array(decode))
-
-
-def _one_run(survey: Survey, symbols: Symbols, seed: int, run: int, position: int) -> NDArray[np.int64]:
-    if symbols.size == 0:
-        return np.zeros(survey.mechanism.outputs, dtype=np.int64)
-    reports = survey.mechanism.privatize(symbols, SeededWords(seed, run=run, position=position))
-    return np.bincount(reports, minlength=survey.mechanism.outputs)

@@ -1,7 +1,19 @@
 """Tables: answers and reports in CSV (gzip too) and Parquet, streamed."""
 
 from sfumato.tables.answers import AnswerColumns, answer_batches
-from sfumato.tables.counted import counted
+from sfumato.tables.counted import counted, write_tally
+from sfumato.tables.pieces import Piece, numbered, pieces_of
 from sfumato.tables.reports import ReportWriter, report_batches, report_writer
 
-__all__ = ["AnswerColumns", "ReportWriter", "answer_batches", "counted", "report_batches", "report_writer"]
+__all__ = [
+    "AnswerColumns",
+    "Piece",
+    "ReportWriter",
+    "answer_batches",
+    "counted",
+    "numbered",
+    "pieces_of",
+    "report_batches",
+    "report_writer",
+    "write_tally",
+]

@@ -13,6 +13,7 @@ from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
 from sfumato.domains.domain import unknown_value
 from sfumato.errors import InvalidTable, UnknownValue
 from sfumato.survey.answers import symbols_of_column
+from sfumato.tables.pieces import Piece
 from sfumato.tables.read import opened_table
 
 __all__ = ["AnswerColumns", "answer_batches", "is_text"]
@@ -42,19 +43,23 @@ class AnswerColumns:
 
 
 def answer_batches(
-    path: str, columns: AnswerColumns, domain: Domain, *, rows_done: Callable[[int], None] = lambda rows: None
+    path: str | Piece, columns: AnswerColumns, domain: Domain, *, rows_done: Callable[[int], None] = lambda rows: None
 ) -> Iterator[Symbols]:
-    """The symbols of a file's answers, batch by batch; unknown values are refused by their row, not their value."""
+    """The symbols of the answers in a file, or in a piece of one, batch by batch.
+
+    Unknown values are refused by their row, not their value. ``rows_done`` hears how many rows have been read.
+    """
     columns.check(domain)
-    done = 0
+    piece = path if isinstance(path, Piece) else Piece(path)
+    done, first = 0, piece.first_row
     read: Callable[[Any], Symbols]
-    with opened_table(path) as table:
+    with opened_table(piece.path) as table:
         if columns.value is not None:
-            batches, read = table.batches({columns.value: None}), _ValueReader(domain)
+            wanted, read = {columns.value: None}, _ValueReader(domain)
         else:
             names = str(columns.latitude), str(columns.longitude)
-            batches, read = table.batches(dict.fromkeys(names, pa.float64())), _PositionReader(domain)
-        for batch in batches:
+            wanted, read = dict.fromkeys(names, pa.float64()), _PositionReader(domain)
+        for batch in table.batches(wanted, piece.row_groups):
             if batch.num_rows == 0:
                 continue
             try:
@@ -64,12 +69,12 @@ def answer_batches(
             except UnicodeDecodeError:
                 raise InvalidTable(f"{table.name}: a column must hold text in UTF-8.") from None
             except UnknownValue as unknown:
-                raise _in_file(unknown, table.name, done, batch.num_rows) from None
+                raise _in_file(unknown, table.name, first + done, batch.num_rows) from None
             done += batch.num_rows
             rows_done(done)
             yield symbols
     if done == 0:
-        raise InvalidTable(f"{'standard input' if path == '-' else path} has a header but no rows.")
+        raise InvalidTable(f"{'standard input' if piece.path == '-' else piece.path} has a header but no rows.")
 
 
 def _in_file(unknown: UnknownValue, name: str, done: int, rows: int) -> UnknownValue:

@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from sfumato.batches.tally_form import SentTally, sent_tally_of
+from sfumato.batches import fresh_id
+from sfumato.batches.tally_form import SentTally, sent_tally_of, tally_bytes
 from sfumato.errors import InvalidTable, InvalidTally
+from sfumato.files import write_whole
 from sfumato.survey import Survey
 from sfumato.tables.once import Once
 from sfumato.tables.reports import report_batches
 from sfumato.tally import Tally
 
-__all__ = ["counted"]
+__all__ = ["counted", "write_tally"]
 
 
 def counted(paths: Sequence[str], survey: Survey) -> Tally:
@@ -26,6 +28,11 @@ def counted(paths: Sequence[str], survey: Survey) -> Tally:
         once.demand({id_.hex() for id_ in (sent.id, *sent.covers)}, Path(path).name)
         total += sent.tally
     return total
+
+
+def write_tally(path: str, tally: Tally) -> None:
+    """Write a tally under a new identifier, whole or not at all, for ``estimate`` and for aggregators."""
+    write_whole(path, tally_bytes(SentTally(fresh_id(), tally)) + b"\n")
 
 
 def _sent(path: str) -> SentTally:

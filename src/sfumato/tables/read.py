@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -24,22 +24,32 @@ _CSV_BLOCK = 2**22
 
 
 class Table:
-    """An opened table: its column names, its metadata, and its rows as batches."""
+    """An opened table: its column names, its metadata, the sizes of its row groups if it has any, and its rows."""
 
-    def __init__(self, name: str, columns: list[str], batches: Any, metadata: Mapping[bytes, bytes] | None) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        name: str,
+        columns: list[str],
+        batches: Any,  # noqa: ANN401
+        metadata: Mapping[bytes, bytes] | None,
+        row_groups: list[int] | None = None,
+    ) -> None:
         self.name, self.columns, self._batches = name, columns, batches
         self.metadata: Mapping[bytes, bytes] = metadata or {}
+        self.row_groups = row_groups
         self._is_csv = metadata is None
 
-    def batches(self, wanted: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
-        """The wanted columns, in batches."""
+    def batches(
+        self, wanted: Mapping[str, pa.DataType], row_groups: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The wanted columns, in batches; of a table with row groups all of them, or those named."""
         missing = [column for column in wanted if column not in self.columns]
         if missing:
             raise InvalidTable(f"{self.name} has no column {missing[0]!r}{self._hint(missing[0])}")
         if any(self.columns.count(column) > 1 for column in wanted):
             raise InvalidTable(f"{self.name} has several columns of the name asked for. Rename all but one.")
         try:
-            yield from self._batches(wanted)
+            yield from self._batches(wanted) if row_groups is None else self._batches(wanted, row_groups)
         except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError, UnicodeDecodeError):
             # Arrow's own messages quote what they could not read.
             raise InvalidTable(
@@ -109,14 +119,15 @@ def _parquet(name: str, raw: BinaryIO) -> Table:
         raise InvalidTable(f"{name} starts like Parquet but cannot be read: it is cut off or damaged.") from None
     schema = file.schema_arrow
 
-    def batches(wanted: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
+    def batches(wanted: Mapping[str, pa.DataType], groups: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
         dictionaries = [
             column for column, kind in wanted.items() if kind is None and pa.types.is_string(schema.field(column).type)
         ]
         source = pa.parquet.ParquetFile(raw, read_dictionary=dictionaries) if dictionaries else file
-        yield from source.iter_batches(batch_size=_BATCH_ROWS, columns=list(wanted))
+        yield from source.iter_batches(batch_size=_BATCH_ROWS, columns=list(wanted), row_groups=groups)
 
-    return Table(name, list(schema.names), batches, schema.metadata or {})
+    sizes = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
+    return Table(name, list(schema.names), batches, schema.metadata or {}, sizes)
 
 
 def _csv(name: str, raw: BinaryIO, *, gzipped: bool) -> Table:

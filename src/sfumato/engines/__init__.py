@@ -1,0 +1,1 @@
+"""Engines: many people at a time, on the cores of one machine or on a cluster."""

@@ -1,0 +1,266 @@
+"""The local engine: the same answers and counts whatever the files, pieces and workers; nothing is kept on failure."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato.engines import workers as workers_module
+from sfumato.engines.local import reports_of_files, tally_files
+from sfumato.engines.simulated import simulate_files
+from sfumato.engines.workers import shared_out
+from sfumato.errors import EngineStopped, InvalidContext, InvalidTable, UnknownValue
+from sfumato.simulation import simulate
+from sfumato.tables import AnswerColumns, Piece, numbered, pieces_of, report_batches
+from sfumato.tables import pieces as pieces_module
+
+ROWS, K = 5000, 23
+SYMBOLS = np.arange(ROWS) ** 2 % K
+PLACE = AnswerColumns("place")
+IN_CLEAR = sf.Survey("in-clear", sf.Uniform(K, math.inf))
+PRIVATE = sf.Survey("private", sf.Uniform(K, 1))
+
+
+@pytest.fixture
+def small_pieces(monkeypatch):
+    monkeypatch.setattr(pieces_module, "_PIECE_ROWS", 700)
+
+
+def parquet(folder, name, symbols, group=300):
+    pq.write_table(pa.table({"place": pa.array(symbols)}), folder / name, row_group_size=group)
+    return str(folder / name)
+
+
+def csv(folder, name, symbols):
+    (folder / name).write_text("place\n" + "".join(f"{x}\n" for x in symbols))
+    return str(folder / name)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """The same people in one file, in several, and in several formats."""
+    cut = np.split(SYMBOLS, [1, 1800, 3100])
+    return {
+        "one": [parquet(tmp_path, "one.parquet", SYMBOLS)],
+        "several": [parquet(tmp_path, f"{i}.parquet", part) for i, part in enumerate(cut)],
+        "csv": [csv(tmp_path, f"{i}.csv", part) for i, part in enumerate(cut)],
+        "mixed": [(parquet if i % 2 else csv)(tmp_path, f"mixed{i}", part) for i, part in enumerate(cut)],
+    }
+
+
+# --- pieces -----------------------------------------------------------------------------------------
+
+
+def test_pieces_are_whole_row_groups_that_cover_the_file_once(tmp_path, small_pieces):
+    pieces = pieces_of(parquet(tmp_path, "a.parquet", SYMBOLS))
+    assert [group for piece in pieces for group in piece.row_groups] == list(range(math.ceil(ROWS / 300)))
+    assert sum(piece.rows for piece in pieces) == ROWS
+    assert [piece.first_row for piece in pieces] == np.cumsum([0, *(piece.rows for piece in pieces[:-1])]).tolist()
+    assert all(piece.rows >= 700 for piece in pieces[:-1])
+
+
+@pytest.mark.parametrize("name", ["-", "a.csv", "nowhere.csv"])
+def test_what_has_no_row_groups_is_one_piece(tmp_path, name):
+    csv(tmp_path, "a.csv", SYMBOLS)
+    path = name if name == "-" else str(tmp_path / name)
+    assert pieces_of(path) == [Piece(path)]
+
+
+def test_rows_are_numbered_through_all_files(files, small_pieces):
+    for paths in files.values():
+        pieces = [piece for path in paths for piece in pieces_of(path)]
+        firsts = numbered(pieces, "place")
+        read = [
+            np.concatenate(list(sf.tables.answer_batches(piece, PLACE, IN_CLEAR.context.domain))) for piece in pieces
+        ]
+        assert firsts == np.cumsum([0, *(part.size for part in read[:-1])]).tolist()
+        np.testing.assert_array_equal(np.concatenate(read), SYMBOLS)
+
+
+def test_a_pipe_in_the_middle_cannot_be_numbered():
+    with pytest.raises(InvalidTable, match="a pipe must be the last"):
+        numbered([Piece("-"), Piece("-")], "place")
+
+
+# --- tallies and reports ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "workers"), [("one", 1), ("several", 1), ("csv", 1), ("mixed", 1), ("one", 2), ("mixed", 3)]
+)
+def test_everybody_is_counted_once(files, kind, workers, small_pieces):
+    heard = []
+    tally = tally_files(IN_CLEAR, files[kind], PLACE, workers=workers, rows_done=heard.append)
+    assert tally.fingerprint == IN_CLEAR.fingerprint
+    np.testing.assert_array_equal(tally.counts, np.bincount(SYMBOLS, minlength=K))
+    assert heard == sorted(heard)
+    assert heard[-1] == ROWS
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("kind", ["one", "csv"])
+def test_reports_keep_the_order_of_the_answers(files, kind, workers, small_pieces):
+    reports = np.concatenate(list(reports_of_files(IN_CLEAR, files[kind], PLACE, workers=workers)))
+    np.testing.assert_array_equal(reports, SYMBOLS)
+
+
+def test_workers_draw_words_of_their_own(tmp_path, monkeypatch):
+    """Forty pieces of the same 60 people in the same order: no two of them are answered alike."""
+    monkeypatch.setattr(pieces_module, "_PIECE_ROWS", 60)
+    path = parquet(tmp_path, "same.parquet", np.tile(np.arange(60) % K, 40), group=60)
+    reports = np.concatenate(list(reports_of_files(PRIVATE, [path], PLACE, workers=2)))
+    assert len({row.tobytes() for row in reports.reshape(40, 60)}) == 40
+
+
+def test_the_fused_tally_is_that_of_the_reports():
+    from sfumato.simulation import SeededWords
+
+    for mechanism in (PRIVATE.mechanism, sf.BlockResponse(sf.Blocks(np.arange(K) // 5, 1.0))):
+        reports = mechanism.privatize(SYMBOLS, SeededWords(1))
+        parts = np.split(SYMBOLS, [1, 1700])
+        assert mechanism.privatize_and_tally(parts, SeededWords(1)) == mechanism.tally(reports)
+        assert mechanism.privatize_and_tally(SYMBOLS, SeededWords(1)) == mechanism.tally(reports)
+        assert mechanism.privatize_and_tally(SYMBOLS.tolist(), SeededWords(1)) == mechanism.tally(reports)
+        assert mechanism.privatize_and_tally(SYMBOLS, SeededWords(2)) != mechanism.tally(reports)
+
+
+# --- simulation -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "workers"), [("one", 1), ("several", 1), ("csv", 1), ("mixed", 1), ("one", 2), ("mixed", 2)]
+)
+def test_workers_and_files_change_no_simulation(files, kind, workers, small_pieces):
+    whole = simulate(PRIVATE, [SYMBOLS], runs=2, seed=3, decoder="projection")
+    found = simulate_files(PRIVATE, files[kind], PLACE, runs=2, seed=3, decoder="projection", workers=workers)
+    np.testing.assert_array_equal(found.estimates, whole.estimates)
+    assert found.in_json() == whole.in_json()
+
+
+def test_a_piece_at_a_wrong_row_would_be_noticed(files, small_pieces, monkeypatch):
+    monkeypatch.setattr("sfumato.engines.simulated.numbered", lambda pieces, column: [0] * len(pieces))
+    whole = simulate(PRIVATE, [SYMBOLS], runs=2, seed=3, decoder="projection")
+    found = simulate_files(PRIVATE, files["several"], PLACE, runs=2, seed=3, decoder="projection")
+    assert not np.array_equal(found.estimates, whole.estimates)
+
+
+# --- when something is wrong ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_unknown_value_is_refused_by_its_row_in_the_file(tmp_path, workers, small_pieces):
+    symbols = SYMBOLS.copy()
+    symbols[3333] = 777_777
+    path = parquet(tmp_path, "wrong.parquet", symbols)
+    with pytest.raises(UnknownValue, match=r"wrong.parquet: 1 of .* the first in row 3334\)") as caught:
+        tally_files(PRIVATE, [path], PLACE, workers=workers)
+    assert (caught.value.first, caught.value.count) == (3333, 1)
+    assert "777" not in str(caught.value)
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1.0, True])
+def test_at_least_one_worker(files, workers):
+    with pytest.raises(InvalidContext, match="workers must be a whole number of at least 1"):
+        tally_files(PRIVATE, files["one"], PLACE, workers=workers)
+
+
+def _dies(piece, rows_done):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_is_killed_is_told_and_does_not_hang():
+    with pytest.raises(EngineStopped, match="fewer workers"):
+        list(shared_out(_dies, range(4), workers=2))
+
+
+def _counted(piece, rows_done):
+    rows_done(piece)
+    return Counter([piece])
+
+
+def test_few_pieces_wait_at_a_time(monkeypatch):
+    submitted = []
+    submit = workers_module.ProcessPoolExecutor.submit
+    monkeypatch.setattr(
+        workers_module.ProcessPoolExecutor, "submit", lambda pool, *work: submitted.append(work) or submit(pool, *work)
+    )
+    results = shared_out(_counted, range(50), workers=2)
+    first = [next(results) for _ in range(10)]
+    assert len(submitted) <= 10 + 4
+    assert first + list(results) == [Counter([piece]) for piece in range(50)]
+
+
+SCRIPT = """
+import sys, time
+from sfumato.engines.workers import shared_out
+
+def slow(piece, rows_done):
+    print("working", flush=True)
+    time.sleep(600)
+
+if __name__ == "__main__":
+    list(shared_out(slow, range(4), workers=2))
+"""
+
+
+def test_ctrl_c_ends_parent_and_workers_at_once(tmp_path):
+    (tmp_path / "slow.py").write_text(SCRIPT)
+    running = subprocess.Popen(
+        [sys.executable, "slow.py"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert running.stdout.readline() == b"working\n"
+    os.killpg(running.pid, signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode != 0
+    assert said.count(b"Traceback") <= 2  # the parent's own, and none of a worker
+    deadline = time.monotonic() + 60
+    while _alive(running.pid):
+        assert time.monotonic() < deadline, "a worker outlived its parent"
+        time.sleep(0.05)
+
+
+def _alive(group):
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+# --- the command ------------------------------------------------------------------------------------
+
+
+def test_the_command_counts_without_reports(tmp_path, files):
+    IN_CLEAR.save(tmp_path / "s.json")
+    command = [sys.executable, "-m", "sfumato", "privatize", "s.json", *files["several"], "--column", "place"]
+    done = subprocess.run([*command, "-o", "tally.json"], cwd=tmp_path, capture_output=True, check=True, text=True)
+    assert "The tally of 5,000 reports" in done.stdout
+    counted = sf.tables.counted([str(tmp_path / "tally.json")], IN_CLEAR)
+    np.testing.assert_array_equal(counted.counts, np.bincount(SYMBOLS, minlength=K))
+    subprocess.run([*command, "-o", "reports.parquet"], cwd=tmp_path, capture_output=True, check=True)
+    reports = [batch.numbers for batch in report_batches(str(tmp_path / "reports.parquet"), IN_CLEAR.fingerprint)]
+    np.testing.assert_array_equal(np.concatenate(reports), SYMBOLS)
+
+
+def test_a_file_named_twice_is_refused(tmp_path, files):
+    IN_CLEAR.save(tmp_path / "s.json")
+    twice = [files["one"][0], files["one"][0]]
+    for command in (["privatize", "-o", "tally.json"], ["simulate"]):
+        call = [sys.executable, "-m", "sfumato", command[0], "s.json", *twice, "--column", "place", *command[1:]]
+        done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert "named twice" in done.stderr
+    assert not (tmp_path / "tally.json").exists()
