@@ -1,0 +1,50 @@
+"""pure-ldp: an object for the client and one for the server; symbols are numbered from 1."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from contestant import Contestant, Estimates, Floats, Symbols
+from pure_ldp.frequency_oracles.hadamard_response import (  # type: ignore[import-not-found]
+    HadamardResponseClient,
+    HadamardResponseServer,
+)
+from pure_ldp.frequency_oracles.local_hashing import LHClient, LHServer  # type: ignore[import-not-found]
+from pure_ldp.frequency_oracles.unary_encoding import UEClient, UEServer  # type: ignore[import-not-found]
+
+
+class PureLdp(Contestant):
+    def __init__(self, client: Any, server: Any) -> None:
+        self.client, self.server = client, server
+
+    def people(self, symbols: Symbols) -> list[int]:
+        return (symbols + 1).tolist()
+
+    def privatize(self, people: Sequence[Any]) -> list[Any]:
+        privatise = self.client.privatise
+        return [privatise(person) for person in people]
+
+    def count(self, reports: Sequence[Any]) -> None:
+        self.server.reset()
+        self.server.aggregate_all(reports)
+
+    def decode(self, counted: None) -> Floats:
+        """All symbols at once. Its `estimate_all` would add a call per symbol."""
+        self.server.last_estimated = 0  # else it would remember
+        self.server.check_and_update_estimates()
+        return self.server.get_estimates
+
+    def gather(self, reports: Sequence[Any]) -> None:
+        self.server.aggregate_all(reports)
+
+    def estimates(self) -> Estimates:
+        raw = self.decode(None) / self.server.n
+        return Estimates(raw, raw)
+
+
+def contestant(mechanism: str, size: int, epsilon: float) -> Contestant:
+    if mechanism == "Hadamard":
+        server = HadamardResponseServer(epsilon, size)
+        return PureLdp(HadamardResponseClient(epsilon, size, server.get_hash_funcs()), server)
+    if mechanism == "OUE":
+        return PureLdp(UEClient(epsilon, size, use_oue=True), UEServer(epsilon, size, use_oue=True))
+    return PureLdp(LHClient(epsilon, size, use_olh=True), LHServer(epsilon, size, use_olh=True))

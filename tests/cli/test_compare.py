@@ -1,0 +1,249 @@
+"""`compare`: one's own mechanism beside classical ones, on a column or for a survey; no value ever shows."""
+
+import gzip
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cli.conftest import parquet, process
+from sfumato.comparison import Draws, UnaryEncoding, compare
+from sfumato.contexts import Uniform
+from sfumato.survey import Survey
+
+CANARY = "kanarienvogel-4711"
+PEOPLE = [("park", "café", "clinic", "bar", "office")[i * i % 5] for i in range(2_000)]
+QUICK = ["--runs", "3", "--seed", "1", "--decoder", "projection"]
+COLUMN = ["--column", "place", "--epsilon", "1", *QUICK]
+SURVEY = ["--survey", "lunch.toml", "--column", "place", *QUICK]
+NAMES = ["sfumato", "k-rr", "hadamard", "oue", "olh"]
+
+
+@pytest.fixture
+def people(folder):
+    content = ("place\n" + "\n".join(PEOPLE) + "\n").encode()
+    (folder / "people.csv").write_bytes(content)
+    (folder / "people.csv.gz").write_bytes(gzip.compress(content))
+    parquet(folder / "people.parquet", place=PEOPLE)
+    return folder
+
+
+def in_json(call, *arguments, **options):
+    result = call("compare", *arguments, "--json", **options)
+    assert (result.code, result.err) == (0, ""), result.both
+    return json.loads(result.out)
+
+
+def test_the_json_of_a_column(people, call):
+    found = in_json(call, "people.csv", *COLUMN)
+    assert found["survey"] is None
+    assert (found["people"], found["labels"], found["left_out"], found["classical_epsilon"]) == (2000, 3, 0, 1)
+    assert (found["runs"], found["seed"], found["decoder"]) == (3, 1, "projection")
+    rows = found["mechanisms"]
+    assert [row["name"] for row in rows] == NAMES
+    for row in rows:
+        assert {"name", "epsilon", "total_variation", "decoded_total_variation", "l2"} <= set(row)
+        assert {"bits", "leverage", "reach", "people_needed"} <= set(row)
+        assert set(row["total_variation"]) == {"mean", "standard_error"}
+        assert 0 < row["total_variation"]["mean"] < 0.5
+    assert [row["decoded_total_variation"] is None for row in rows] == [False, False, False, True, True]
+
+
+def test_the_command_says_what_the_library_says(people, call):
+    """Labels in sorted order: café, park, office would not do."""
+    labels = sorted(set(PEOPLE))
+    counts = np.array([PEOPLE.count(label) for label in labels])
+    expected = compare(Uniform(labels, 1), counts, decoder="projection", draws=Draws(3, 1))
+    found = in_json(call, "people.csv", *COLUMN)
+    assert {name: found[name] for name in expected.in_json()} == json.loads(json.dumps(expected.in_json()))
+    assert found["mechanisms"][3]["l2"] == pytest.approx(np.sqrt(UnaryEncoding(3, 1.0).variances(counts).sum()))
+
+
+def test_the_json_of_a_survey(people, call):
+    survey = Survey.load(people / "lunch.toml")
+    found = in_json(call, "people.csv", *SURVEY)
+    assert (found["survey"], found["labels"], found["people"]) == (survey.fingerprint, 5, 2000)
+    own = found["mechanisms"][0]
+    assert (own["bits"], own["leverage"]) == (survey.mechanism.bits, survey.mechanism.leverage)
+    assert own["people_needed"] == 1
+    assert all(row["people_needed"] > 1 for row in found["mechanisms"][1:])
+
+
+def test_the_same_bytes_from_every_file_with_any_workers(people, call):
+    for options in (COLUMN, SURVEY):
+        outs = {
+            call("compare", name, *options, "--json", "--workers", workers).out
+            for name, workers in (("people.csv", "1"), ("people.csv.gz", "2"), ("people.parquet", "7"))
+        }
+        piped = call("compare", "-", *options, "--json", stdin=(people / "people.csv").read_bytes()).out
+        assert outs == {piped}
+    run = process("compare", "people.csv", *COLUMN, "--json", cwd=people)
+    assert run.stdout.decode() == call("compare", "people.csv", *COLUMN, "--json").out
+
+
+def test_the_order_of_people_does_not_matter(people, call):
+    (people / "turned.csv").write_text("place\n" + "\n".join(PEOPLE[::-1]) + "\n")
+    assert in_json(call, "turned.csv", *COLUMN) == in_json(call, "people.csv", *COLUMN)
+
+
+def test_the_default_decoder_is_that_of_surveys(people, call):
+    found = in_json(call, "people.csv", "--column", "place", "--epsilon", "1", "--runs", "1")
+    assert found["decoder"] == "auto"
+    assert found["mechanisms"][0]["total_variation"]["standard_error"] is None
+
+
+def test_a_grid(folder, call):
+    rows = [f"{i % 4 + 0.5},{i % 3 + 0.5}" for i in range(600)]
+    (folder / "trips.csv").write_text("lat,lon\n" + "\n".join(rows) + "\n")
+    options = ["--survey", "grid.toml", "--latitude", "lat", "--longitude", "lon", *QUICK]
+    found = in_json(call, "trips.csv", *options)
+    assert (found["labels"], found["people"]) == (16, 600)
+    assert [row["bits"] for row in found["mechanisms"][3:]] == [16, 66]
+    text = call("compare", "trips.csv", *options).out
+    assert "takes the smallest, ε = 1" in text
+    assert "≥ 1" in text
+
+
+def test_the_text_of_a_column(people, call):
+    (people / "gaps.csv").write_text("place\npark\n\nbar\nbar\n\n\n")
+    text = call("compare", "gaps.csv", *COLUMN).out
+    assert text.startswith("NOT PRIVATE")
+    assert "people: 3, labels: 2, runs of each mechanism: 3" in text
+    assert "the column's 2 distinct values, sorted. A survey makes its labels public." in text
+    assert "2 of them are held by fewer than 10 people" in text
+    assert "3 rows without an answer were left out." in text
+    assert in_json(call, "gaps.csv", *COLUMN)["left_out"] == 3
+    for name in ("Sfumato", "k-RR", "Hadamard response", "OUE", "OLH"):
+        assert f"\n{name}" in text
+
+
+def test_text_that_only_looks_different_is_one_label(folder, call):
+    parquet(folder / "forms.parquet", place=["cafe\u0301", "café", "park", ""] * 5)
+    found = in_json(call, "forms.parquet", *COLUMN)
+    assert (found["labels"], found["people"], found["left_out"]) == (2, 15, 5)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1, 2, 2, 30]),
+        pa.array(["a", "b", "b", "c"]).dictionary_encode(),
+        pa.array(["a", "b", "b", "c"], pa.large_string()),
+        pa.array(["NA", "NULL", "NULL", "nan"]),
+    ],
+    ids=["numbers", "dictionary", "large", "words like NA"],
+)
+def test_columns_of_other_kinds(folder, call, values):
+    parquet(folder / "v.parquet", place=values)
+    found = in_json(call, "v.parquet", *COLUMN)
+    assert (found["labels"], found["people"]) == (3, 4)
+
+
+def test_help_says_not_private(call):
+    assert "NOT PRIVATE" in call("compare", "--help").out
+
+
+def test_it_writes_no_file(people, call):
+    before = sorted(people.iterdir())
+    call("compare", "people.csv", *COLUMN)
+    assert sorted(people.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "ANSWERS"),
+        (("people.csv",), "either --survey"),
+        (("people.csv", "--column", "place"), "either --survey"),
+        (("people.csv", *SURVEY, "--epsilon", "1"), "either --survey"),
+        (("people.csv", "--epsilon", "1"), "name the --column"),
+        (("people.csv", "--epsilon", "1", "--latitude", "lat", "--longitude", "lon"), "name the --column"),
+        (("people.csv", *COLUMN, "--latitude", "lat"), "name the --column"),
+        (("people.csv", "--column", "nowhere", "--epsilon", "1"), "no column 'nowhere'"),
+        (("absent.csv", *COLUMN), "cannot be opened"),
+        (("people.csv", "--survey", "absent.toml", "--column", "place"), "cannot be read"),
+        (("people.csv", "--survey", "lunch.toml"), "either --column"),
+        (("people.csv", "--survey", "grid.toml", "--column", "place"), "needs positions"),
+        (("people.csv", "--column", "place", "--epsilon", "0"), "above 0"),
+        (("people.csv", "--column", "place", "--epsilon", "-1"), "not be negative"),
+        (("people.csv", "--column", "place", "--epsilon", "much"), "decimal number"),
+        (("people.csv", "--column", "place", "--epsilon", "41"), "at most 40"),
+        (("people.csv", "--column", "place", "--epsilon", "inf"), "finite"),
+        (("people.csv", *COLUMN, "--decoder", "nonsense"), "decoder must be one of"),
+        (("people.csv", *COLUMN, "--decoder", "spatial-bayes"), "neighbours"),
+        (("people.csv", *COLUMN, "--runs", "0"), "runs"),
+        (("people.csv", *COLUMN, "--runs", str(10**15)), "memory"),
+        (("people.csv", *COLUMN, "--seed", "-1"), "seed"),
+        (("people.csv", *COLUMN, "--seed", str(2**63)), "seed must be a whole number"),
+        (("people.csv", *COLUMN, "--workers", "0"), "workers"),
+    ],
+)
+def test_a_wrong_call_is_2(people, refused, arguments, said):
+    assert said in refused("compare", *arguments)
+
+
+@pytest.mark.parametrize("wrong", [["--decoder", "nonsense"], ["--seed", str(2**63)], ["--epsilon", "0"]])
+def test_a_wrong_wish_is_refused_before_any_data_are_read(refused, wrong):
+    assert "absent" not in refused("compare", "absent.csv", *COLUMN, *wrong)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "empty"),
+        (b"place\n", "0 different answers"),
+        (b"place\n\n\n", "0 different answers"),
+        (f"place\n{CANARY}\n{CANARY}\n".encode(), "1 different answers"),
+        (f"{CANARY}\npark\n".encode(), "no column"),
+        (f"place,age\n{CANARY},1\n{CANARY}\n".encode(), "cannot be read"),
+        (f'place\n"{CANARY}\npark\n'.encode(), "quotation mark"),
+        (f"place\npark\n{CANARY}é\n".encode("latin-1"), "UTF-8"),
+        (gzip.compress(f"place\n{CANARY}\npark\n".encode() * 9)[:-9], "cut off"),
+    ],
+    ids=["empty", "header", "blank", "one label", "no header", "ragged", "quote", "latin", "cut"],
+)
+def test_bad_columns_are_refused_without_a_value(folder, refused, content, said):
+    (folder / "bad.csv").write_bytes(content)
+    assert said in refused("compare", "bad.csv", *COLUMN, never=[CANARY])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1.5, 2.5]),
+        pa.array([[CANARY], ["park"]]),
+        pa.array([{"a": CANARY}, {"a": "park"}]),
+        pa.array([CANARY.encode(), b"park"]),
+        pa.array([True, False]),
+        pa.Array.from_buffers(
+            pa.string(),
+            2,
+            [None, pa.py_buffer(np.array([0, 2, 20], "<i4").tobytes()), pa.py_buffer(b"\xff\xfe" + CANARY.encode())],
+        ),
+    ],
+    ids=["decimals", "list", "struct", "binary", "bool", "not UTF-8"],
+)
+def test_columns_that_hold_no_labels_are_refused(folder, refused, values):
+    parquet(folder / "bad.parquet", place=values)
+    refused("compare", "bad.parquet", *COLUMN, never=[CANARY])
+
+
+def test_a_value_outside_the_survey_is_refused_by_its_row(folder, refused):
+    (folder / "bad.csv").write_text(f"place\npark\n{CANARY}\n")
+    assert "row 2" in refused("compare", "bad.csv", *SURVEY, never=[CANARY])
+
+
+def test_a_value_never_shows(folder, call):
+    """A label that is nobody's business shows neither as text nor as JSON."""
+    (folder / "a.csv").write_text("place\n" + f"park\n{CANARY}\n" * 50)
+    for arguments in (COLUMN, [*COLUMN, "--json"], ["--survey", "other.toml", "--column", "place", *QUICK]):
+        result = call("compare", "a.csv", *arguments)
+        assert result.code == 0
+        assert CANARY not in result.both
+        assert "park" not in result.both
+
+
+def test_a_survey_that_promises_nothing_has_no_classical_peer(folder, refused):
+    (folder / "free.toml").write_text((folder / "lunch.toml").read_text().replace('["clinic", "bar"]', "[]"))
+    assert "smallest" in refused("compare", "answers.csv", "--survey", "free.toml", "--column", "place")
