@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sfumato.auditing import Audit, audit
     from sfumato.client import Client
     from sfumato.codes import BestCode, CyclicDesign, HadamardCode, RandomizedCode
     from sfumato.contexts import Blocks, Context, ContextSum, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from sfumato.tally import Tally
 
 __all__ = [
+    "Audit",
     "BestCode",
     "BinaryResponse",
     "BlockResponse",
@@ -85,6 +87,7 @@ __all__ = [
     "Tiers",
     "Uniform",
     "UnionResponse",
+    "audit",
     "certify",
     "check_mechanism",
     "compose",
@@ -100,6 +103,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "auditing": ("Audit", "audit"),
     "client": ("Client",),
     "codes": ("BestCode", "CyclicDesign", "HadamardCode", "RandomizedCode"),
     "contexts": ("Blocks", "Context", "ContextSum", "HighLow", "Metric", "PrivacyMatrix", "Tiers", "Uniform"),

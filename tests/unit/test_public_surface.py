@@ -9,6 +9,7 @@ import sfumato
 from sfumato import errors
 
 NAMES = [
+    "Audit",
     "BestCode",
     "BinaryResponse",
     "BlockResponse",
@@ -45,6 +46,7 @@ NAMES = [
     "Tiers",
     "Uniform",
     "UnionResponse",
+    "audit",
     "certify",
     "check_mechanism",
     "compose",
@@ -155,6 +157,7 @@ def test_the_command_loads_no_numpy():
 ERRORS = [
     "BudgetExceeded",
     "ContextMismatch",
+    "EngineStopped",
     "EntropyUnavailable",
     "ExamFailed",
     "InvalidBatch",

@@ -11,6 +11,8 @@ import typer
 from typer.core import TyperGroup
 
 from sfumato.cli import (
+    audit,
+    compare,
     conformance,
     demo,
     design,
@@ -68,10 +70,12 @@ app.command(name="init")(init.init)
 app.command(name="design")(design.design)
 app.command(name="plan")(plan.plan)
 app.command(name="verify")(verify.verify)
+app.command(name="audit")(audit.audit)
 app.command(name="label")(label.label)
 app.command(name="privatize")(privatize.privatize)
 app.command(name="estimate")(estimate.estimate)
 app.command(name="simulate")(simulate.simulate)
+app.command(name="compare")(compare.compare)
 app.command(name="send")(send.send)
 app.command(name="serve")(serve.serve)
 app.command(name="demo")(demo.demo)

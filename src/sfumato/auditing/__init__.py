@@ -1,0 +1,7 @@
+"""The audit: what samples of any randomiser say against the promise that is made for it."""
+
+from sfumato.auditing.audit import audit
+from sfumato.auditing.command import command_randomizer
+from sfumato.auditing.verdict import Audit, PairAudit
+
+__all__ = ["Audit", "PairAudit", "audit", "command_randomizer"]
