@@ -17,6 +17,7 @@ author = "the Sfumato contributors"
 copyright = author
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["_build", "playground"]
+templates_path = ["_templates"]
 myst_heading_anchors = 3
 
 add_module_names = False
@@ -28,7 +29,9 @@ python_maximum_signature_line_length = 100
 html_theme = "pydata_sphinx_theme"
 html_title = "Sfumato"
 html_show_sourcelink = False
+html_sidebars = {"**": ["all-pages.html"]}
 html_theme_options = {
+    "navbar_center": [],  # all pages stand in the sidebar, under their captions
     "show_prev_next": False,
     "footer_start": [],
     "footer_end": [],

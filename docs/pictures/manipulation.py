@@ -73,7 +73,7 @@ def main() -> None:
             height += 1
         height += 1
     axes.set_xscale("log")
-    axes.set_xlim(SHARES[0], 3)
+    axes.set_xlim(SHARES[0], 5)
     axes.set_xticks([1e-4, 1e-3, 1e-2, 1e-1], ["0.01 %", "0.1 %", "1 %", "10 %"])
     axes.minorticks_off()
     axes.set_yticks([place for place, _ in ticks], [name for _, name in ticks])
