@@ -1,4 +1,4 @@
-"""How often intervals cover the truth: `python benchmarks/coverage.py [TALLIES] [REPORTS]`.
+"""How often intervals cover the truth: `python benchmarks/intervals.py [TALLIES] [REPORTS]`.
 
 Tallies are drawn from Multinomial(n, Qᵀp), and every 95 % interval that an estimate offers is compared with p. For each
 mechanism the table gives the coverage over all tallies and intervals of a kind, with the least and the largest of any

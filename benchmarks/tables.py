@@ -1,7 +1,7 @@
 """How fast a file is privatised and estimated: `python benchmarks/tables.py [ROWS]`.
 
-Writes a Parquet file of labels and one of positions, runs the commands on them as a user would, and prints rows per
-second; with GNU time installed also the largest memory of each command.
+Writes a Parquet file of labels and one of positions, runs the commands on them as a user would, to reports and to a
+tally alone, and prints rows per second; with GNU time installed also the largest memory of each command.
 """
 
 import multiprocessing
@@ -63,7 +63,7 @@ def write(kind: str, rows: int, folder: Path) -> None:
     """In a process of its own: a child's largest memory counts what its parent held when it was started."""
     generator = np.random.default_rng(0)
     if kind == "positions":
-        table = pa.table({"lat": generator.uniform(25, 50, rows), "lon": generator.uniform(-130, -60, rows)})
+        table = pa.table({"lat": generator.uniform(25, 49.999, rows), "lon": generator.uniform(-130, -60, rows)})
     else:
         numbers = pa.array(np.minimum(generator.zipf(1.3, rows) - 1, 999))
         table = pa.table({"place": pa.array(PLACES).take(numbers) if kind == "text" else numbers})
@@ -82,10 +82,15 @@ def main(rows: int) -> None:
             )
             Path(survey).write_text(described, encoding="utf-8")
             chosen = ["--latitude", "lat", "--longitude", "lon"] if kind == "positions" else ["--column", "place"]
+            tally = str(folder / f"{kind}.json")
             privatised = timed("privatize", survey, answers, *chosen, "-o", reports)
             estimated = timed("estimate", survey, reports)
+            counted = [timed("privatize", survey, answers, *chosen, "-o", tally, "--workers", n) for n in ("1", "2")]
             speed = rows / (privatised + estimated) / 1e6
-            print(f"{kind:<10} privatise {privatised:5.2f} s  estimate {estimated:5.2f} s  {speed:5.1f} million rows/s")
+            print(
+                f"{kind:<10} privatise {privatised:5.2f} s  estimate {estimated:5.2f} s  {speed:5.1f} million rows/s"
+                f"  tally alone {counted[0]:5.2f} s, two workers {counted[1]:5.2f} s"
+            )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,49 @@
+"""What a symbol costs in memory: `python benchmarks/memory.py`.
+
+Bytes per symbol that NumPy holds for a mechanism as a client has it, for its tally, and at most while the unbiased
+estimate and its standard errors are made; each in a process of its own, by the allocator's own count.
+"""
+
+import multiprocessing
+import tracemalloc
+
+import numpy as np
+
+import sfumato as sf
+
+SIZES = (43_750, 10**6)
+KINDS = ("plain, Hadamard", "plain, best code", "blocks of 25, Hadamard", "high-low, 1,000 sensitive")
+
+
+def made(kind: str, size: int) -> sf.Mechanism:
+    if kind.startswith("plain"):
+        return sf.PlainResponse(sf.Uniform(size, 1.0), sf.HadamardCode if "Hadamard" in kind else sf.BestCode())
+    if kind.startswith("blocks"):
+        return sf.BlockResponse(sf.Blocks(np.arange(size) // 25, 1.0))
+    return sf.HighLowResponse(sf.HighLow(size, range(1000), 1.0))
+
+
+def measure(kind: str, size: int) -> tuple[float, float, float, float]:
+    tracemalloc.start()
+    mechanism = made(kind, size)
+    tally = mechanism.privatize_and_tally(np.arange(size))
+    client, _ = tracemalloc.get_traced_memory()
+    peaks = []
+    for work in (mechanism.unbiased, mechanism.standard_errors):
+        tracemalloc.reset_peak()
+        work(tally)
+        peaks.append(tracemalloc.get_traced_memory()[1] / size)
+    return (client - tally.counts.nbytes) / size, tally.counts.nbytes / size, peaks[0], peaks[1]
+
+
+def main() -> None:
+    print(f"bytes per symbol{'':<22}{'client':>10}{'tally':>10}{'estimate':>10}{'errors':>10}")
+    for size in SIZES:
+        for kind in KINDS:
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                figures = pool.apply(measure, (kind, size))
+            print(f"{kind:<27}{size:>11,}" + "".join(f"{figure:>10.0f}" for figure in figures))
+
+
+if __name__ == "__main__":
+    main()
