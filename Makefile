@@ -10,10 +10,10 @@ demo: $(READY)
 	@$(BIN)/sfumato demo
 
 test: lint docs javascript
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
 test-slow: $(READY)
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m slow
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

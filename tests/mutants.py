@@ -11,6 +11,7 @@ import numpy as np
 from sfumato.codes import CyclicCode, CyclicDesign, HadamardCode, RandomizedCode
 from sfumato.contexts import Blocks, HighLow, PrivacyMatrix, Tiers, Uniform
 from sfumato.mechanisms import BinaryResponse, BlockResponse, GroupResponse, HighLowResponse, PlainResponse
+from sfumato.mechanisms.reach import Reach
 from sfumato.mechanisms.scores import exact_group_scores
 from sfumato.randomness.words import SystemWords
 from sfumato.tally import Tally
@@ -274,6 +275,23 @@ class LeverageTooSmall(PlainResponse):
         return super().leverage / 2
 
 
+class ReachTooSmall(PlainResponse):
+    """Half of what a forged report can do for or against a symbol."""
+
+    @property
+    def reach(self):
+        whole = super().reach
+        return Reach(whole.highest / 2, whole.lowest / 2, whole.heaviest)
+
+
+class WeighsTooLittle(PlainResponse):
+    """Half of what a forged report can do to the whole picture."""
+
+    @property
+    def reach(self):
+        return replace(super().reach, heaviest=super().reach.heaviest / 2)
+
+
 class VariancesForgetTheMean(BlockResponse):
     """``n Var = E[A²]``, without taking off p²."""
 
@@ -369,7 +387,12 @@ MUTANTS = {
         GroupTotalsForgotten(tiers, RandomizedCode),
         PlainResponse(uniform_7, CyclicDesignMisread(7, ((0, 1), (0, 2)))),
     ],
-    "fast_scores_match_exact_ones": [FastScoresForgetCorrection(blocks), LeverageTooSmall(uniform)],
+    "fast_scores_match_exact_ones": [
+        FastScoresForgetCorrection(blocks),
+        LeverageTooSmall(uniform),
+        ReachTooSmall(uniform),
+        WeighsTooLittle(uniform),
+    ],
     "moments_match_the_scores": [VariancesForgetTheMean(blocks)],
     "reports_are_a_pure_function": [LooksAtNeighbours(uniform)],
     "words_do_not_depend_on_the_symbol": [RejectsWords(uniform)],

@@ -9,8 +9,11 @@ import pytest
 
 from cli.conftest import parquet, process
 from sfumato.comparison import Draws, UnaryEncoding, compare
+from sfumato.comparison.crowd import column_crowd
 from sfumato.contexts import Uniform
+from sfumato.errors import InvalidTable
 from sfumato.survey import Survey
+from twins import all_said
 
 CANARY = "kanarienvogel-4711"
 PEOPLE = [("park", "café", "clinic", "bar", "office")[i * i % 5] for i in range(2_000)]
@@ -33,6 +36,16 @@ def in_json(call, *arguments, **options):
     result = call("compare", *arguments, "--json", **options)
     assert (result.code, result.err) == (0, ""), result.both
     return json.loads(result.out)
+
+
+def test_text_that_is_not_utf8_is_in_no_error(tmp_path):
+    held = CANARY.encode() + b"\xff"
+    ends = pa.py_buffer(np.array([0, len(held)], np.int32))
+    column = pa.Array.from_buffers(pa.string(), 1, [None, ends, pa.py_buffer(held)])
+    parquet(tmp_path / "people.parquet", place=column)
+    with pytest.raises(InvalidTable, match="UTF-8") as caught:
+        column_crowd(str(tmp_path / "people.parquet"), "place")
+    assert CANARY not in all_said(caught.value)
 
 
 def test_the_json_of_a_column(people, call):

@@ -5,13 +5,17 @@ import os
 import pty
 import subprocess
 import sys
+from typing import get_args
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from cli.conftest import PLACES, contents, parquet
 from sfumato.cli.init import TEMPLATES
 from sfumato.survey import Survey
+from sfumato.survey.schema import ContextFields
 
 FROM = ("init", "--from", "a.csv", "--column", "place")
 
@@ -28,6 +32,22 @@ def test_templates_load_and_certify(folder, call, template):
     assert (result.code, result.err) == (0, "")
     assert "sfumato verify new.toml" in result.out
     assert call("verify", "new.toml").code == 0
+
+
+def test_the_template_of_labels_names_every_kind_of_context():
+    told = next(line.partition("#")[2] for line in TEMPLATES["labels"].splitlines() if " | " in line)
+    kinds = get_args(ContextFields.model_fields["kind"].annotation)
+    assert {kind.strip() for kind in told.split("|")} == set(kinds)
+
+
+def test_text_that_is_not_utf8_is_refused_without_the_value(folder, refused):
+    held = b"kanarienvogel\xff"
+    ends = pa.py_buffer(np.array([0, len(held)], np.int32))
+    column = pa.Array.from_buffers(pa.string(), 1, [None, ends, pa.py_buffer(held)])
+    pq.write_table(pa.table({"place": column}), folder / "a.parquet")
+    said = refused("init", "--from", "a.parquet", "--column", "place", "new.toml")
+    assert "UTF-8" in said
+    assert "kanarienvogel" not in said
 
 
 @pytest.mark.parametrize("template", TEMPLATES)

@@ -8,6 +8,7 @@ import sys
 import time
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from loopback import DROP, SWALLOW, Loopback
@@ -175,6 +176,17 @@ def test_a_file_that_is_no_outbox_is_left_alone(folder, refused, served, content
     (folder / "mine.txt").write_bytes(content)
     assert "no outbox" in refused(*SEND, "--to", served.url, "--outbox", "mine.txt")
     assert served.bodies == []
+
+
+@pytest.mark.parametrize("nonce", [b"z" * 32, b"\xff" * 32, b"ab " * 10 + b"ab"])
+def test_an_outbox_whose_nonce_is_no_number_is_damaged(tmp_path, nonce):
+    """Of 32 bytes, as it must be; but not digits."""
+    path = str(tmp_path / "o.outbox")
+    held = {b"sfumato.survey": b"ab" * 32, b"sfumato.nonce": nonce, b"sfumato.url": b"http://first"}
+    schema = pa.schema([pa.field("report", pa.uint32(), nullable=False)], metadata=held)
+    pq.write_table(pa.table([pa.array([1, 2], pa.uint32())], schema=schema), path)
+    with pytest.raises(InvalidTable, match="damaged"):
+        Outbox(path, "ab" * 32, "http://first")
 
 
 def test_a_report_file_is_no_outbox(folder, call, refused, served):  # noqa: F811

@@ -6,7 +6,6 @@ were changed, taken out, put in or repeated.
 """
 
 import io
-import traceback
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +24,7 @@ from sfumato.survey.beside import read_columns
 from sfumato.survey.matrix_file import labelled_matrix
 from sfumato.tables.answers import AnswerColumns, answer_batches
 from sfumato.tables.counted import counted
+from twins import all_said
 
 FUZZ = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 CANARY = "kanarienvogel"  # stands only where people's values stand
@@ -87,6 +87,14 @@ SENT = SentTally(bytes(16), sf.Tally(np.array([1, 0, 5]), SURVEY.fingerprint))
 REPORTS = f"report@{SURVEY.fingerprint}#{bytes(16).hex()}\n" + "\n".join(map(str, NUMBERS)) + "\n"
 BATCH = Batch(bytes(range(16)), SURVEY.fingerprint, NUMBERS)
 PLACES = ["park", "café", CANARY, "clinic"]
+
+
+def _not_utf8(value, kind):
+    """A column of one value that no codec can read, in a file that says it is text."""
+    held = value.encode() + b"\xff"
+    ends = np.array([0, len(held)], np.int32 if kind == pa.string() else np.int64)
+    return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(ends), pa.py_buffer(held)])
+
 
 PARSERS = {
     "survey TOML": ("s.toml", lambda _: TOML.encode(), sf.Survey.load),
@@ -162,13 +170,8 @@ def _read(name, body, folder: Path):
         return read(folder / file)
     except SfumatoError as error:
         if name not in SHOWING:
-            assert CANARY not in _shown(error)
+            assert CANARY not in all_said(error)
         return None
-
-
-def _shown(error):
-    """What a log or a terminal would hold: the message, what the error carries, and the whole traceback."""
-    return "\n".join([str(error), repr(error.args), repr(vars(error)), *traceback.format_exception(error)])
 
 
 REFUSED_AS_THEY_ARE = {"answers in CSV", "answers in Parquet"}  # they hold the canary, which is no label
@@ -178,6 +181,28 @@ REFUSED_AS_THEY_ARE = {"answers in CSV", "answers in Parquet"}  # they hold the 
 def test_the_good_bytes_are_read(name, good, folder):
     """The twin: what is changed below would be read if nothing were changed."""
     assert (_read(name, good[name], folder) is None) == (name in REFUSED_AS_THEY_ARE)
+
+
+UNREADABLE = {
+    "no header, and not UTF-8": ("answers in CSV", f"{CANARY}\xff\n".encode("latin-1")),
+    "no header, and a stray quotation mark": ("answers in CSV", f'"{CANARY}"x,y\n'.encode()),
+    "no header": ("answers in CSV", f"{CANARY}\npark\n".encode()),
+    "no header, and its value twice": ("answers in CSV", f"{CANARY},{CANARY}\n".encode()),
+    "a value is not UTF-8": ("answers in CSV", f"place\n{CANARY}\xff\n".encode("latin-1")),
+    "a row is too long": ("answers in CSV", f"place,age\n{CANARY},{CANARY},{CANARY}\n".encode()),
+    "a position is no number": ("positions in CSV", f"lat,lon\n1,{CANARY}\n".encode()),
+    "a value in Parquet is not UTF-8": ("answers in Parquet", _parquet(place=_not_utf8(CANARY, pa.string()))),
+    "a large value is not UTF-8": ("answers in Parquet", _parquet(place=_not_utf8(CANARY, pa.large_string()))),
+    "a value is no text": ("answers in Parquet", _parquet(place=[CANARY.encode()])),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_values_that_cannot_be_read_are_in_no_error(name, folder):
+    """Neither in ours nor in one that ours was raised in the handling of."""
+    parser, body = UNREADABLE[name]
+    assert CANARY.encode() in body
+    assert _read(parser, body, folder) is None
 
 
 @pytest.mark.parametrize("name", PARSERS)

@@ -1,6 +1,6 @@
 """Intervals keep their word: coverage over thousands of tallies, through the face that users see.
 
-``benchmarks/coverage.py`` does the same with 20,000 tallies and prints the figures.
+``benchmarks/intervals.py`` does the same with 20,000 tallies and prints the figures.
 """
 
 import numpy as np

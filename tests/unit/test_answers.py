@@ -229,6 +229,12 @@ BAD = {
     "Array of runs": pa.RunEndEncodedArray.from_arrays([1], [CANARY]),
     "dictionary": pa.array([CANARY]).dictionary_encode(),
     "chunks": pa.chunked_array([["park"], [CANARY]]),
+    "Array of text that is not UTF-8": pa.Array.from_buffers(
+        pa.string(),
+        1,
+        [None, pa.py_buffer(np.array([0, len(CANARY) + 1], np.int32)), pa.py_buffer(CANARY.encode() + b"\xff")],
+    ),
+    "Array of years that no calendar has": pa.array([1979 * 10**9], pa.int64()).cast(pa.timestamp("s")),
 }
 
 

@@ -83,11 +83,14 @@ def test_one_report_sent_again_and_again_is_noticed_and_pretending_is_not():
 
 
 def test_randomised_response_leaves_nothing_to_notice_by():
-    """It has as many reports as symbols: every histogram is some crowd's, until shares are far below nought."""
+    """It has as many reports as symbols: every histogram is some crowd's, until a share is far above one."""
     crowd = _crowd(RANDOMISED, 50_000)
     found = attack(RANDOMISED, crowd, fakes=100, target=_target(RANDOMISED))
     assert not found.noticed
     assert found.moved > 0.06  # by two people in a thousand
+    flood = attack(RANDOMISED, crowd, fakes=2500, target=_target(RANDOMISED))
+    assert flood.noticed
+    assert flood.moved > 1.5
 
 
 @pytest.mark.parametrize("decoder", ["auto", "likelihood", "empirical-bayes"])

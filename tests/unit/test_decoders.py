@@ -95,6 +95,19 @@ def test_an_empty_tally_is_refused(name):
         decoder_named(name).decode(BLOCKS, _tally(BLOCKS, np.zeros(BLOCKS.outputs)))
 
 
+def test_every_list_of_decoders_is_that_of_the_registry():
+    """They are written out where a type or a page needs them; none may be forgotten there."""
+    from typing import get_args
+
+    from sfumato.cli import options
+    from sfumato.pages import dashboard_page
+
+    assert list(options.DECODERS) == list(DECODERS)
+    assert list(dashboard_page._DECODERS) == list(DECODERS)
+    results = pytest.importorskip("sfumato.aggregator.results")
+    assert list(get_args(results.DecoderName)) == list(DECODERS)
+
+
 def test_decoders_are_found_by_name_and_stand_for_themselves():
     assert [decoder_named(name).name for name in DECODERS] == list(DECODERS)
     planted = Projection()

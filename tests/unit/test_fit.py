@@ -151,6 +151,64 @@ def test_answers_sent_without_randomisation_are_found_out():
     assert "far below nought" in found.verdict
 
 
+RANDOMISED = sf.PlainResponse(sf.Uniform(60, 1.0), sf.RandomizedCode)
+
+
+def _forged(mechanism, reports, forged, seed):
+    """Honest reports of an even crowd, and one report that all forgers send."""
+    q = mechanism.forward(np.full(mechanism.inputs, 1 / mechanism.inputs))
+    counts = np.random.default_rng(seed).multinomial(reports - forged, q)
+    counts[7] += forged
+    return counts
+
+
+def test_a_share_far_above_one_is_found_out():
+    """Each of the others is below nought by less than its own noise; together they are far below."""
+    counts = _forged(RANDOMISED, 3000, 250, 1)
+    f = counts / 3000
+    assert RANDOMISED.mean_scores(f)[7] > 2.5
+    low = module.chance_below(module.score_moments(RANDOMISED, f), 3000, 0.0)
+    assert low.min() > 1e-4  # nothing to see from below
+    found = _fit(RANDOMISED, counts)
+    assert not found.possible
+    assert "far above one" in found.verdict
+
+
+def test_a_share_of_one_is_not_far_above_one():
+    """Everybody holds one symbol: half of all estimates lie above 1, by chance."""
+    runs, q = 200, RANDOMISED.forward(np.eye(60)[7])
+    found = [_fit(RANDOMISED, np.random.default_rng(seed).multinomial(3000, q)) for seed in range(runs)]
+    for level in (0.1, 0.01):
+        assert binom.sf(sum(fit.p_value < level for fit in found) - 1, runs, level) > 1e-6
+
+
+@pytest.mark.parametrize("mechanism", ALL, ids=repr)
+def test_the_others_have_the_moments_of_scores_written_out(mechanism):
+    counts = _drawn(mechanism, 500, 2)
+    f, B = counts / 500, 1 - mechanism.scores()
+    found = module._of_the_others(module.score_moments(mechanism, f))
+    for moment, i in ((found.first, 1), (found.second, 2), (found.third, 3)):
+        np.testing.assert_allclose(moment, B**i @ f, rtol=1e-7, atol=1e-7 * np.abs(B).max() ** i)
+    assert np.all(found.lowest <= B.min(axis=1) + 1e-9)
+    assert np.all(found.highest >= B.max(axis=1) - 1e-9)
+
+
+def test_the_correction_counts_every_test_of_a_share():
+    """Twice per symbol and twice per group; the smallest chance, times that."""
+    mechanism = sf.HighLowResponse(sf.HighLow(5, [0, 1], 1.0))
+    counts = np.array([54, 54, 54, 54, 0, 0, 225])  # nearly everybody in clear, a little more than can be
+    n, A = counts.sum(), mechanism.scores()
+    f = counts / n
+    group_of = mechanism.context.groups.group_of
+    totals = [A[group_of == g].sum(axis=0) for g in range(group_of.max() + 1)]
+    assert len(totals) > 1
+    scores = [a for row in [*A, *totals] for a in (row, 1 - row)]
+    chances = [module.chance_below(module.moments_of_scores(row, f), n, 0.0)[0] for row in scores]
+    expected = min(chances) * 2 * (5 + len(totals))
+    assert expected < 0.5
+    assert _fit(mechanism, counts).tests["impossible shares"] == pytest.approx(expected, rel=1e-6)
+
+
 def test_reports_of_another_epsilon_are_found_out():
     mine, other = (sf.PlainResponse(sf.Uniform(12, epsilon)) for epsilon in (1.0, 4.0))
     counts = np.random.default_rng(0).multinomial(50_000, other.forward([0.5, 0.4] + [0.01] * 10))

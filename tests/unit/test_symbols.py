@@ -10,6 +10,7 @@ from sfumato.contexts import Uniform
 from sfumato.domains.symbols import checked_symbols, kind_of
 from sfumato.errors import InvalidSymbols
 from sfumato.mechanisms import PlainResponse
+from twins import all_said
 
 SIZE = 1000
 
@@ -19,6 +20,16 @@ def test_integers_of_any_width_pass_as_64_bit_integers(dtype):
     symbols = checked_symbols(np.array([0, 3, 100], dtype=dtype), SIZE)
     assert symbols.tolist() == [0, 3, 100]
     assert symbols.dtype == np.int64
+
+
+def test_what_an_array_says_of_itself_is_in_no_error():
+    class Talkative:
+        def __array__(self, dtype=None, copy=None):
+            raise ValueError("cannot convert 4711")
+
+    with pytest.raises(InvalidSymbols) as caught:
+        checked_symbols(Talkative(), SIZE)
+    assert "4711" not in all_said(caught.value)
 
 
 @pytest.mark.parametrize("symbols", [[0, 1], (0, 1), range(2), np.array([0, 1])], ids=lambda s: type(s).__name__)

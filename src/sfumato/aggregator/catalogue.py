@@ -1,18 +1,16 @@
 """The surveys that an aggregator serves: what the store holds, rebuilt once and remembered."""
 
 import hashlib
-import re
 import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 
 from sfumato.aggregator.store import Store
+from sfumato.batches.batch import is_fingerprint
 from sfumato.survey import Survey
 
 __all__ = ["Catalogue", "Served"]
-
-_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class Catalogue:
 
     def find(self, fingerprint: str) -> Served | None:
         """A survey, from the store if need be."""
-        if not _FINGERPRINT.fullmatch(fingerprint):  # there are texts that a database chokes on
+        if not is_fingerprint(fingerprint):  # there are texts that a database chokes on
             return None
         with self._loading:
             if fingerprint not in self._served:

@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 from sfumato.errors import InvalidBatch, ReportRejected
 from sfumato.randomness.words import fresh_key
 
-__all__ = ["ID_BYTES", "LARGEST_BATCH", "LARGEST_BODY", "WIRE_FORMAT", "Batch", "fresh_id", "id_of", "survey_of"]
+__all__ = [
+    "ID_BYTES",
+    "LARGEST_BATCH",
+    "LARGEST_BODY",
+    "WIRE_FORMAT",
+    "Batch",
+    "fresh_id",
+    "id_of",
+    "is_fingerprint",
+    "survey_of",
+]
 
 WIRE_FORMAT = 1
 ID_BYTES = 16
@@ -83,8 +93,17 @@ def id_of(text: object) -> bytes:
     return bytes.fromhex(text)
 
 
+def is_fingerprint(text: object) -> bool:
+    """Whether this can be the fingerprint of a survey: 64 hexadecimal digits in lower case.
+
+    >>> is_fingerprint("ab" * 32), is_fingerprint("AB" * 32), is_fingerprint("ab" * 33)
+    (True, False, False)
+    """
+    return isinstance(text, str) and _HEX_SURVEY.match(text) is not None
+
+
 def survey_of(text: object) -> str:
     """A survey's fingerprint, if the text is one."""
-    if not isinstance(text, str) or not _HEX_SURVEY.match(text):
+    if not isinstance(text, str) or not is_fingerprint(text):
         raise InvalidBatch("survey must be 64 hexadecimal digits in lower case: the survey's fingerprint.")
     return text

@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -39,7 +40,7 @@ labels = ["park", "café", "clinic", "bar", "office"]
 other = "somewhere else"           # where unknown values go; without it they are an error
 
 [context]
-kind = "high-low"                  # uniform | high-low | blocks | metric | matrix
+kind = "high-low"                  # uniform | high-low | tiers | blocks | metric | matrix
 epsilon = 1.0
 sensitive = ["clinic", "bar"]
 """,
@@ -220,8 +221,10 @@ def _texts(column: Any, name: str) -> list[str | None]:  # noqa: ANN401
 
     if not (is_text(column.type) or pa.types.is_integer(column.type)):
         raise InvalidTable(f"column {name!r} must hold text or whole numbers; its type is {column.type}. Convert it.")
-    values = column.cast(pa.string()).to_pylist()
-    return [unicodedata.normalize("NFC", value) if value else None for value in values]
+    with suppress(UnicodeDecodeError):  # it would hold a value: ours is raised when it is gone
+        values = column.cast(pa.string()).to_pylist()
+        return [unicodedata.normalize("NFC", value) if value else None for value in values]
+    raise InvalidTable(f"column {name!r} must hold text in UTF-8.")
 
 
 def _compare(choices: "dict[str, Context]", counts: list[int]) -> None:

@@ -8,7 +8,6 @@ What an aggregator answers is never repeated in an error: it might hold what was
 """
 
 import json
-import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from sfumato.batches import ARROW, JSON, Batch, arrow_bytes, json_bytes
+from sfumato.batches.batch import is_fingerprint
 from sfumato.errors import EntropyUnavailable, InvalidBatch, NotDelivered, ReportRejected, SfumatoError, WrongSurvey
 from sfumato.randomness.words import SystemWords
 from sfumato.survey import Survey
@@ -30,7 +30,6 @@ _CONNECT_SECONDS, _SILENT_SECONDS, _LONGEST_ANSWER = 10.0, 30.0, 120.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _SMALL, _LARGE = 2**20, 2**28  # bytes of a receipt or a problem; of a survey
 _CONFLICT = "urn:sfumato:problem:batch-conflict"
-_FINGERPRINT = re.compile(r"[0-9a-f]{64}\Z")
 
 
 class Conflict(InvalidBatch):
@@ -103,7 +102,7 @@ class Courier:
 
         The fingerprint must come from somebody you trust: one that the aggregator itself names proves nothing.
         """
-        if not _FINGERPRINT.match(fingerprint):
+        if not is_fingerprint(fingerprint):
             raise WrongSurvey("a fingerprint has 64 hexadecimal digits, in lower case. Ask the survey's author for it.")
         answer = self._exchange("GET", f"/v1/surveys/{fingerprint}", lambda found: found.status == 200, limit=_LARGE)
         found = Survey.of_resolved(answer.body)

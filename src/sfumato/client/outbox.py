@@ -13,6 +13,7 @@ takes the place of the reports, so that the same answers are not sent again by m
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ class Outbox:
         metadata: dict[bytes, bytes] = self._file.schema_arrow.metadata or {}
         if self._file.schema_arrow.names != ["report"] or len(metadata.get(_NONCE, b"")) != 32:
             raise InvalidTable(f"{path} is a Parquet file, but no outbox of sfumato send. Name another with --outbox.")
-        self._nonce = bytes.fromhex(metadata[_NONCE].decode("ascii"))
+        self._nonce = _nonce_in(metadata[_NONCE], path)
         self._demand("survey", metadata.get(_SURVEY, b"").decode("utf-8", "replace"), fingerprint)
         self._demand("aggregator", metadata.get(_URL, b"").decode("utf-8", "replace"), url, cost=_SECOND)
 
@@ -139,6 +140,14 @@ def _cut(reports: Iterable[NDArray[np.uint32]], size: int) -> Iterator[NDArray[n
 
 def _batch_id(nonce: bytes, number: int) -> bytes:
     return hashlib.sha256(b"sfumato/1/send" + nonce + number.to_bytes(8, "little")).digest()[:16]
+
+
+def _nonce_in(digits: bytes, path: str) -> bytes:
+    with suppress(ValueError):  # no digits, or not even ASCII
+        nonce = bytes.fromhex(digits.decode("ascii"))
+        if len(nonce) == 16:  # spaces would have been skipped
+            return nonce
+    raise _damaged(path)
 
 
 def _refuse_if_sent(path: str) -> None:

@@ -44,8 +44,8 @@ class Code(ABC):
     def place(self, point: Words, index: Words) -> Words:
         """The outputs of a point in a fixed order: indices below ``raised`` run through S_x, others through the rest.
 
-        Pure, elementwise, the same work whatever the point; a new array. An index past the last place gives any output. A frame that has its own odds for a code draws the
-        index itself; ``encode`` draws it by the code's own.
+        Pure, elementwise, the same work whatever the point; a new array. An index past the last place gives any output.
+        A frame that has its own odds for a code draws the index itself; ``encode`` draws it by the code's own.
         """
 
     def encode(self, point: Words, word: Words) -> Words:

@@ -186,8 +186,9 @@ class CyclicCode(Code):
 
 def convolved(weights: Floats, spectrum: NDArray[np.complex128], K: int) -> Floats:
     """``Σ_{i,y} weights[…, i·K + y] a_i(x − y)`` for every x, from the transforms of the a_i."""
-    by_block = weights.reshape(*weights.shape[:-1], len(spectrum), K)
-    return np.fft.irfft((np.fft.rfft(by_block) * spectrum).sum(axis=-2), K)
+    transforms = np.fft.rfft(weights.reshape(*weights.shape[:-1], len(spectrum), K))
+    transforms *= spectrum
+    return np.fft.irfft(transforms[..., 0, :] if len(spectrum) == 1 else transforms.sum(axis=-2), K)
 
 
 def correlated(weights: Floats, spectrum: NDArray[np.complex128], K: int) -> Floats:

@@ -3,6 +3,7 @@
 import unicodedata
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -47,10 +48,7 @@ def column_crowd(path: str, column: str, *, rows_done: Callable[[int], None] = l
     rows = 0
     with opened_table(path) as table:
         for batch in table.batches({column: None}):
-            try:
-                found.update(_counted(batch.column(0), column))
-            except UnicodeDecodeError:
-                raise InvalidTable(f"{table.name}: column {column!r} must hold text in UTF-8.") from None
+            found.update(_counted(batch.column(0), column))
             rows += batch.num_rows
             rows_done(rows)
     if len(found) < 2:
@@ -69,7 +67,14 @@ def _counted(column: Any, name: str) -> Counter[str]:  # noqa: ANN401 - an Arrow
     if not (is_text(column.type) or pa.types.is_integer(column.type)):
         raise InvalidTable(f"column {name!r} must hold text or whole numbers; its type is {column.type}. Convert it.")
     found: Counter[str] = Counter()
-    for entry in column.cast(pa.string()).value_counts().to_pylist():
+    for entry in _entries(column.cast(pa.string()), name):
         if entry["values"]:
             found[unicodedata.normalize("NFC", entry["values"])] += entry["counts"]
     return found
+
+
+def _entries(column: Any, name: str) -> list[dict[str, Any]]:  # noqa: ANN401
+    """Each value and how often it occurs. The codec's error would hold a value, so ours is raised when it is gone."""
+    with suppress(UnicodeDecodeError):
+        return list(column.value_counts().to_pylist())
+    raise InvalidTable(f"column {name!r} must hold text in UTF-8.")

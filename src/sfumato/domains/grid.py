@@ -1,6 +1,7 @@
 """A grid of latitudes and longitudes: a position becomes its cell, in integers of 1e-7 degree."""
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from numbers import Real
@@ -208,4 +209,6 @@ def coordinates(degrees: ArrayLike) -> Floats:
     listed: list[Any] = list(degrees)
     if not all(value is None or (isinstance(value, Real) and not isinstance(value, bool)) for value in listed):
         raise refusal
-    return np.array([np.nan if value is None else float(value) for value in listed], dtype=np.float64)
+    with suppress(OverflowError):  # a whole number that no float holds is nowhere on Earth either
+        return np.array([np.nan if value is None else float(value) for value in listed], dtype=np.float64)
+    raise refusal

@@ -1,5 +1,7 @@
 """The one gate through which symbols enter: integers in 0..k−1, checked once, never echoed."""
 
+from contextlib import suppress
+
 import numpy as np
 
 from sfumato.arrays import Symbols
@@ -16,11 +18,7 @@ def checked_symbols(symbols: object, size: int) -> Symbols:
     >>> checked_symbols([2, 0, 1], size=3)
     array([2, 0, 1])
     """
-    try:
-        array = np.asarray(symbols)
-    except (ValueError, TypeError):
-        # NumPy's own message could hold a value.
-        raise InvalidSymbols("symbols must be an array of integers; found a ragged sequence.") from None
+    array = _array(symbols)
     if array.dtype.kind not in "iu":
         raise InvalidSymbols(
             f"symbols must be integers in 0..{size - 1}; found {kind_of(array)}. "
@@ -34,6 +32,13 @@ def checked_symbols(symbols: object, size: int) -> Symbols:
             f"(the first at position {first})."
         )
     return array.astype(np.int64, copy=False)
+
+
+def _array(symbols: object) -> np.ndarray:
+    """NumPy's own message could hold a value, so ours is raised when it is gone."""
+    with suppress(ValueError, TypeError):
+        return np.asarray(symbols)
+    raise InvalidSymbols("symbols must be an array of integers; found a ragged sequence.")
 
 
 def all_below(array: np.ndarray, size: int) -> bool:

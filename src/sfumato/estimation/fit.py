@@ -20,7 +20,8 @@ a hundred reports are not tested in this way.
 *Noise.* Reports that are drawn evenly, without looking at a value, pull in one direction of the residuals; that
 direction is tested by itself, since among thousands of others it would be lost.
 
-*Negative shares.* An unbiased share, of a symbol or of a group, that lies below 0 by more than chance allows.
+*Impossible shares.* An unbiased share, of a symbol or of a group, that lies below 0 by more than chance allows; or
+above 1, which leaves less than nothing for the others: their share is a mean of the scores ``1 − A``.
 
 The p-value is the smallest of theirs times their number (Bonferroni).
 """
@@ -34,7 +35,7 @@ import numpy as np
 
 from sfumato.arrays import Booleans, Floats
 from sfumato.estimation.intervals import chance_below
-from sfumato.estimation.score_moments import moments_of_scores, score_moments
+from sfumato.estimation.score_moments import ScoreMoments, moments_of_scores, score_moments
 from sfumato.mechanisms import Mechanism
 from sfumato.randomness.words import words_from
 from sfumato.simplex import project_groups
@@ -104,7 +105,7 @@ def fit_of(mechanism: Mechanism, tally: Tally) -> Fit:
         statistic, tests["residuals"] = residuals.statistic()
         tests["noise"] = residuals.noise()
     if mechanism.inputs > 1:
-        tests["negative shares"] = _negative_shares(mechanism, f, n)
+        tests["impossible shares"] = _impossible_shares(mechanism, f, n)
     p_value = min([1.0, *(len(tests) * chance for chance in tests.values())])
     return Fit(p_value, statistic, degrees, impossible, _verdict(p_value, tests, impossible, n), tests)
 
@@ -125,7 +126,7 @@ def _verdict(p_value: float, tests: Mapping[str, float], impossible: int, n: int
 _WORDS = {
     "residuals": "no distribution of symbols gives such a histogram",
     "noise": "part of the reports look as if drawn evenly, without a value behind them",
-    "negative shares": "some share would have to be far below nought",
+    "impossible shares": "some share would have to be far below nought, or far above one",
 }
 
 
@@ -203,15 +204,28 @@ def _probes(size: int) -> Iterator[Floats]:
         yield 2.0 * bits.astype(np.float64) - 1
 
 
-def _negative_shares(mechanism: Mechanism, f: Floats, n: int) -> float:
-    """The smallest probability of a share as low as estimated, over symbols and groups, times their number."""
+def _impossible_shares(mechanism: Mechanism, f: Floats, n: int) -> float:
+    """The smallest probability of a share as low or as high as estimated, over symbols and groups, times their number.
+
+    Each is tested on both sides, and the number counts both.
+    """
     if n == 1:
         return 1.0
-    chances = [chance_below(score_moments(mechanism, f), n, 0.0)]
-    groups = mechanism.context.groups
-    if groups is not None and 1 < groups.sizes.size <= _MOST_GROUPS:
-        for g in range(groups.sizes.size):
-            scores = mechanism.total_scores((groups.group_of == g).astype(np.float64))
-            chances.append(chance_below(moments_of_scores(scores, f), n, 0.0))
+    shares = [score_moments(mechanism, f), *_shares_of_groups(mechanism, f)]
+    chances = [chance_below(either, n, 0.0) for share in shares for either in (share, _of_the_others(share))]
     found = np.concatenate(chances)
     return min(1.0, float(found.min()) * found.size)
+
+
+def _shares_of_groups(mechanism: Mechanism, f: Floats) -> Iterator[ScoreMoments]:
+    groups = mechanism.context.groups
+    if groups is None or not 1 < groups.sizes.size <= _MOST_GROUPS:
+        return
+    for g in range(groups.sizes.size):
+        yield moments_of_scores(mechanism.total_scores((groups.group_of == g).astype(np.float64)), f)
+
+
+def _of_the_others(share: ScoreMoments) -> ScoreMoments:
+    """The moments of ``1 − A``, by expanding its powers."""
+    m1, m2, m3 = share.first, share.second, share.third
+    return ScoreMoments(1 - m1, 1 - 2 * m1 + m2, 1 - 3 * m1 + 3 * m2 - m3, 1 - share.highest, 1 - share.lowest)

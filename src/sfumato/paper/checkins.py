@@ -109,13 +109,16 @@ def _positions(path: str, name: str) -> Iterator[tuple[Floats, Floats]]:
                 latitudes, longitudes = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
                 yield latitudes, longitudes
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
-        # Arrow's own messages quote what they could not read.
-        raise InvalidTable(
+        # Arrow's own messages quote what they could not read: they must be gone before ours is raised.
+        refusal = InvalidTable(
             f"{name} must have five columns, separated by tabs and without a header: user, time, latitude, longitude "
             "and location, as SNAP's loc-gowalla_totalCheckins.txt.gz has. For a table of counts, pass it as a grid."
-        ) from None
+        )
     except OSError as problem:
-        raise InvalidTable(f"{name} cannot be read: {problem.strerror or 'it is cut off or damaged'}.") from None
+        refusal = InvalidTable(f"{name} cannot be read: {problem.strerror or 'it is cut off or damaged'}.")
+    else:
+        return
+    raise refusal
 
 
 def _unpacked(raw: Any, name: str) -> Any:  # noqa: ANN401 - Arrow has no types

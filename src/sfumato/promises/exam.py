@@ -207,7 +207,7 @@ def scores_undo_the_channel(mechanism: Mechanism) -> None:
 
 
 def fast_scores_match_exact_ones(mechanism: Mechanism) -> None:
-    """``mean_scores``, ``total_scores``, ``squared_scores`` and ``leverage`` agree with ``exact_scores``."""
+    """``mean_scores``, ``total_scores``, ``squared_scores``, ``leverage`` and ``reach`` agree with ``exact_scores``."""
     name = "fast_scores_match_exact_ones"
     A = _score_table(mechanism)
     scale = float(np.abs(A).max())
@@ -217,6 +217,11 @@ def fast_scores_match_exact_ones(mechanism: Mechanism) -> None:
         _close(mechanism.total_scores(w), w @ A, scale, name, "total_scores")
     _close(mechanism.squared_scores(), (A**2).sum(axis=0), mechanism.inputs * scale**2, name, "squared_scores")
     _demand(scale * (1 - 1e-9) <= mechanism.leverage <= scale * 1.01, name, "leverage is not the largest score.")
+    reach = mechanism.reach
+    _close(reach.highest, A.max(axis=1), scale, name, "the highest score in reach")
+    _close(reach.lowest, A.min(axis=1), scale, name, "the lowest score in reach")
+    heaviest = float(np.abs(A).sum(axis=0).max())
+    _demand(heaviest * (1 - 1e-9) <= reach.heaviest, name, "a report weighs more than the heaviest one in reach.")
 
 
 def moments_match_the_scores(mechanism: Mechanism) -> None:

@@ -1,9 +1,11 @@
 """Words: uniform 64-bit integers, addressed rather than streamed.
 
 Position ``i`` under a 256-bit key holds the AES-256 encryption of the 128-bit big-endian integer
-``i``: one block, read as two little-endian 64-bit words. One person reads one position, so a report
-depends on the key and on the person's own position, never on how many people came before in the
-same chunk, worker or file. Consecutive positions are AES in counter mode: about 8 GB/s on one core.
+``i``: one block, read as two little-endian 64-bit words. Where words are seeded or remembered, one
+person reads one position, so a report depends on the key and on the person's own position, never on
+how many people came before in the same chunk, worker or file; ``SystemWords``, whose keys are used
+once, lets people who need one word share positions. Consecutive positions are AES in counter mode:
+about 8 GB/s on one core.
 """
 
 import os

@@ -1,6 +1,7 @@
 """Answers in files: columns of values, as batches of symbols."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +12,12 @@ import pyarrow.compute
 from sfumato.arrays import Symbols
 from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
 from sfumato.domains.domain import unknown_value
-from sfumato.errors import InvalidTable, UnknownValue
-from sfumato.survey.answers import symbols_of_column
+from sfumato.errors import InvalidSymbols, InvalidTable, UnknownValue
+from sfumato.survey.answers import Lookup, symbols_of_column
 from sfumato.tables.pieces import Piece
 from sfumato.tables.read import opened_table
 
-__all__ = ["AnswerColumns", "answer_batches", "is_text"]
+__all__ = ["AnswerColumns", "answer_batches", "answer_reader", "is_text"]
 
 _WHOLE = r"^-?[0-9]{1,16}$"
 
@@ -51,14 +52,12 @@ def answer_batches(
     """
     columns.check(domain)
     piece = path if isinstance(path, Piece) else Piece(path)
-    done, first = 0, piece.first_row
-    read: Callable[[Any], Symbols]
+    done, first, read = 0, piece.first_row, answer_reader(columns, domain)
     with opened_table(piece.path) as table:
         if columns.value is not None:
-            wanted, read = {columns.value: None}, _ValueReader(domain)
+            wanted = {columns.value: None}
         else:
-            names = str(columns.latitude), str(columns.longitude)
-            wanted, read = dict.fromkeys(names, pa.float64()), _PositionReader(domain)
+            wanted = dict.fromkeys((str(columns.latitude), str(columns.longitude)), pa.float64())
         for batch in table.batches(wanted, piece.row_groups):
             if batch.num_rows == 0:
                 continue
@@ -66,8 +65,6 @@ def answer_batches(
                 symbols = read(batch)
             except InvalidTable as problem:
                 raise InvalidTable(f"{table.name}: {problem}") from None
-            except UnicodeDecodeError:
-                raise InvalidTable(f"{table.name}: a column must hold text in UTF-8.") from None
             except UnknownValue as unknown:
                 raise _in_file(unknown, table.name, first + done, batch.num_rows) from None
             done += batch.num_rows
@@ -88,6 +85,11 @@ def _in_file(unknown: UnknownValue, name: str, done: int, rows: int) -> UnknownV
     )
 
 
+def answer_reader(columns: AnswerColumns, domain: Domain) -> Callable[[Any], Symbols]:
+    """What turns Arrow batches of the columns asked for into symbols; errors hold positions, never values."""
+    return _PositionReader(domain) if columns.value is None else _ValueReader(domain)
+
+
 class _ValueReader:
     """Symbols from a column of text or whole numbers. Other kinds are refused, even where ``other`` would take them.
 
@@ -96,7 +98,7 @@ class _ValueReader:
     """
 
     def __init__(self, domain: Domain) -> None:
-        self._domain = domain
+        self._domain, self._lookup = domain, Lookup(domain)
         if isinstance(domain, IntegerDomain):
             self._kinds: set[type] = {int}
         else:
@@ -107,6 +109,11 @@ class _ValueReader:
         if not (is_text(column.type) or _is_whole(column.type)):
             name, kind = batch.schema.names[0], column.type
             raise InvalidTable(f"column {name!r} must hold text or whole numbers; its type is {kind}. Convert it.")
+        with suppress(pa.ArrowException, InvalidSymbols):  # and with them what they could not read
+            return self._symbols(column)
+        raise InvalidTable(f"column {batch.schema.names[0]!r} must hold text in UTF-8, or whole numbers.")
+
+    def _symbols(self, column: Any) -> Symbols:  # noqa: ANN401
         if is_text(column.type):
             if self._kinds == {int}:
                 column = _whole_numbers(column.cast(pa.string()))
@@ -116,7 +123,7 @@ class _ValueReader:
             column = column.cast(pa.string())
         if isinstance(self._domain, IntegerDomain) and not pa.types.is_dictionary(column.type):
             return self._integers(column)
-        return symbols_of_column(self._domain, column)
+        return symbols_of_column(column, self._lookup)
 
     def _integers(self, column: Any) -> Symbols:  # noqa: ANN401
         if column.null_count:

@@ -1,4 +1,8 @@
-"""Reading tables as a stream of Arrow batches, in constant memory. No error ever holds a value."""
+"""Reading tables as a stream of Arrow batches, in constant memory.
+
+No error ever holds a value. The errors of others do: Arrow quotes what it could not read, and a codec keeps all the
+bytes. An error that is raised while one of them is handled keeps it, even ``from None``; so ours are raised afterwards.
+"""
 
 import csv
 import os
@@ -6,7 +10,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -51,13 +55,15 @@ class Table:
         try:
             yield from self._batches(wanted) if row_groups is None else self._batches(wanted, row_groups)
         except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError, UnicodeDecodeError):
-            # Arrow's own messages quote what they could not read.
-            raise InvalidTable(
+            refusal = InvalidTable(
                 f"{self.name} cannot be read: its rows differ in length, its text is not UTF-8, or a column does not "
                 "hold what was asked for."
-            ) from None
+            )
         except OSError:
-            raise InvalidTable(f"{self.name} cannot be read to its end: it is cut off or damaged.") from None
+            refusal = InvalidTable(f"{self.name} cannot be read to its end: it is cut off or damaged.")
+        else:
+            return
+        raise refusal
 
     def _hint(self, missing: str) -> str:
         """Which columns there are. A CSV file's first line is not shown: without a header it holds people's values."""
@@ -113,10 +119,7 @@ def _seekable(raw: BinaryIO, stack: ExitStack) -> BinaryIO:
 
 
 def _parquet(name: str, raw: BinaryIO) -> Table:
-    try:
-        file = pa.parquet.ParquetFile(raw)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
-        raise InvalidTable(f"{name} starts like Parquet but cannot be read: it is cut off or damaged.") from None
+    file = _parquet_file(name, raw)
     schema = file.schema_arrow
 
     def batches(wanted: Mapping[str, pa.DataType], groups: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
@@ -128,6 +131,12 @@ def _parquet(name: str, raw: BinaryIO) -> Table:
 
     sizes = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
     return Table(name, list(schema.names), batches, schema.metadata or {}, sizes)
+
+
+def _parquet_file(name: str, raw: BinaryIO) -> Any:  # noqa: ANN401 - pyarrow is not typed
+    with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
+        return pa.parquet.ParquetFile(raw)
+    raise InvalidTable(f"{name} starts like Parquet but cannot be read: it is cut off or damaged.")
 
 
 def _csv(name: str, raw: BinaryIO, *, gzipped: bool) -> Table:
@@ -171,16 +180,7 @@ class _Lines:
                 break
             self._rest += more
         line, _, self._rest = self._rest.partition(b"\n")
-        try:
-            text = line.decode("utf-8-sig").rstrip("\r")
-        except UnicodeDecodeError:
-            raise InvalidTable(f"{name} must be text in UTF-8, or Parquet.") from None
-        try:
-            columns = next(csv.reader([text], strict=True), [])
-        except csv.Error:
-            raise InvalidTable(
-                f"{name} must start with a header: one line of column names, separated by commas, lines ended by \\n."
-            ) from None
+        columns = _names_in(_text_of(line, name), name)
         if not columns or len(set(columns)) != len(columns):
             raise InvalidTable(f"{name} must start with a header of distinct column names.")
         return columns
@@ -219,6 +219,21 @@ class _Lines:
     def seekable(self) -> bool:
         """Never."""
         return False
+
+
+def _text_of(line: bytes, name: str) -> str:
+    """A first line as text. Without a header it holds a person's value, and the codec's error would hold the line."""
+    with suppress(UnicodeDecodeError):
+        return line.decode("utf-8-sig").rstrip("\r")
+    raise InvalidTable(f"{name} must be text in UTF-8, or Parquet.")
+
+
+def _names_in(line: str, name: str) -> list[str]:
+    with suppress(csv.Error):
+        return next(csv.reader([line], strict=True), [])
+    raise InvalidTable(
+        f"{name} must start with a header: one line of column names, separated by commas, lines ended by \\n."
+    )
 
 
 def _listed(columns: list[str]) -> str:

@@ -75,21 +75,41 @@ def report_writer(path: str, fingerprint: str) -> Iterator[ReportWriter]:
 
 
 def report_batches(path: str, fingerprint: str, once: Once | None = None) -> Iterator[Reports]:
-    """The reports of a file, batch by batch; a file of another survey, or a simulated one, is refused.
+    """The reports of a file, or of a folder that one job wrote, batch by batch.
 
-    So is one whose reports ``once`` has seen, under whatever name.
+    What is of another survey, or simulated, is refused. So is what ``once`` has seen, under whatever name.
     """
-    with opened_table(path) as table:
-        column, found, id_ = _named(table)
-        if found != fingerprint:
-            raise WrongSurvey(f"{table.name} holds reports of survey {found[:12]}…; this one is {fingerprint[:12]}….")
-        if once is not None and id_:
-            once.demand({id_}, table.name)
-        for batch in table.batches({column: pa.uint32()}):
-            numbers = batch.column(0)
-            if numbers.null_count:
-                raise InvalidTable(f"{table.name}: a report is missing. Ask for the file again.")
-            yield Reports(numbers.to_numpy(zero_copy_only=False), fingerprint)
+    own: set[str] = set()  # all files of a folder carry the identifier of their job, in the name of the column
+    for part in _parts(path):
+        with opened_table(part) as table:
+            column, found, id_ = _named(table)
+            if found != fingerprint:
+                raise WrongSurvey(
+                    f"{table.name} holds reports of survey {found[:12]}…; this one is {fingerprint[:12]}…."
+                )
+            if once is not None and id_ and id_ not in own:
+                once.demand({id_}, table.name if part == path else Path(path).name)
+            if column != "report":
+                own.add(id_)
+            for batch in table.batches({column: pa.uint32()}):
+                numbers = batch.column(0)
+                if numbers.null_count:
+                    raise InvalidTable(f"{table.name}: a report is missing. Ask for the file again.")
+                yield Reports(numbers.to_numpy(zero_copy_only=False), fingerprint)
+
+
+def _parts(path: str) -> list[str]:
+    """A file by itself; of a folder, which a job on a cluster writes, the Parquet files."""
+    folder = Path(path)
+    if not folder.is_dir():
+        return [path]
+    parts = sorted(str(part) for part in folder.glob("*.parquet"))
+    if not parts or not (folder / "_SUCCESS").exists():
+        raise InvalidTable(
+            f"{folder.name} is a folder, but not one of reports that is complete: it needs Parquet files, and the file "
+            "_SUCCESS that a job leaves at its end."
+        )
+    return parts
 
 
 def _named(table: Table) -> tuple[str, str, str]:
