@@ -10,10 +10,12 @@ demo: $(READY)
 	@$(BIN)/sfumato demo
 
 test: lint docs javascript
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+	$(BIN)/python -m pytest -n 2 -m "not slow and not cluster"
+	$(BIN)/python -m pytest -m "cluster and not slow" tests/engines
 
 test-slow: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m slow
+	$(BIN)/python -m pytest -n 2 -m "slow and not cluster"
+	$(BIN)/python -m pytest -m "cluster and slow" tests/engines
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

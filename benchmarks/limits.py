@@ -54,6 +54,7 @@ def mechanisms() -> dict[str, sf.Mechanism]:
         "blocks of 25, Hadamard": sf.BlockResponse(blocks),
         "blocks of 25, best code": sf.BlockResponse(blocks, sf.BestCode()),
         "high-low, 1,000 sensitive": sf.HighLowResponse(high_low, sf.BestCode()),
+        "blocks of 25, across = 2": sf.GroupResponse(sf.Blocks(np.arange(SYMBOLS) // 25, 1.0, across=2.0)),
     }
 
 

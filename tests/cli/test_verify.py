@@ -1,6 +1,7 @@
 """`verify`: certificates that a checker of another hand accepts."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -50,11 +51,13 @@ def test_the_json_of_verify(folder, call):
     assert found["certificate"] == survey.certify().record()
 
 
-def test_it_says_so_in_words(call):
+def test_it_says_so_in_words(folder, call):
     shown = call("verify", "lunch.toml").out
+    mechanism = Survey.load(folder / "lunch.toml").mechanism
     assert "lunch-2026" in shown
-    assert "bits" in shown
-    assert "honest people" in shown
+    assert f"Reports have {mechanism.bits} bits; a forged one, in an average honest one's place, " in shown
+    weight = float(re.search(r"moves a count by up to ([\d.,]+) people\.", shown)[1])
+    assert mechanism.reach.largest <= weight <= 1.01 * mechanism.reach.largest
 
 
 def test_nothing_is_written_unless_asked(folder, call):

@@ -153,6 +153,66 @@ def test_a_piece_at_a_wrong_row_would_be_noticed(files, small_pieces, monkeypatc
     assert not np.array_equal(found.estimates, whole.estimates)
 
 
+# --- files that are not what they seem --------------------------------------------------------------
+
+
+def test_empty_row_groups_at_a_cut_make_no_piece(tmp_path, small_pieces):
+    table = pa.table({"place": pa.array(SYMBOLS[:700])})
+    with pq.ParquetWriter(tmp_path / "a.parquet", table.schema) as writer:
+        for part in (table[:0], table, table[:0]):
+            writer.write_table(part, row_group_size=700)
+    path = str(tmp_path / "a.parquet")
+    assert [piece.rows for piece in pieces_of(path)] == [700]
+    assert tally_files(IN_CLEAR, [path], PLACE).reports == 700
+
+
+def test_a_file_without_rows_is_refused(tmp_path):
+    with pytest.raises(InvalidTable, match=r"none\.parquet has a header but no rows"):
+        tally_files(IN_CLEAR, [parquet(tmp_path, "none.parquet", SYMBOLS[:0])], PLACE)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(
+    "replace",
+    [
+        lambda folder: parquet(folder, "a.parquet", SYMBOLS, group=70),
+        lambda folder: parquet(folder, "a.parquet", np.tile(SYMBOLS, 2), group=600),
+        lambda folder: parquet(folder, "a.parquet", SYMBOLS[:300]),
+        lambda folder: csv(folder, "a.parquet", SYMBOLS),
+    ],
+    ids=["other groups", "longer groups", "fewer groups", "CSV"],
+)
+def test_a_file_that_changes_is_not_counted_in_part(tmp_path, monkeypatch, small_pieces, replace, workers):
+    path, found = parquet(tmp_path, "a.parquet", SYMBOLS), pieces_module.pieces_of
+
+    def changed_after(path):
+        pieces = found(path)
+        replace(tmp_path)
+        return pieces
+
+    monkeypatch.setattr("sfumato.engines.asked.pieces_of", changed_after)
+    with pytest.raises(InvalidTable, match=r"a\.parquet changed while it was read"):
+        tally_files(IN_CLEAR, [path], PLACE, workers=workers)
+
+
+def test_a_file_called_like_standard_input_does_not_eat_it(tmp_path):
+    (tmp_path / "-").write_text("x")
+    IN_CLEAR.save(tmp_path / "s.json")
+    call = [sys.executable, "-m", "sfumato", "privatize", "s.json", "-", "--column", "place", "-o", "t.json"]
+    answers = "place\n" + "".join(f"{x}\n" for x in SYMBOLS)
+    subprocess.run(call, cwd=tmp_path, input=answers, text=True, capture_output=True, check=True)
+    assert sf.tables.counted([str(tmp_path / "t.json")], IN_CLEAR).reports == ROWS
+
+
+def test_descriptors_are_read_by_this_process(tmp_path):
+    IN_CLEAR.save(tmp_path / "s.json")
+    first, second = csv(tmp_path, "a.csv", SYMBOLS[:1000]), csv(tmp_path, "b.csv", SYMBOLS[1000:])
+    script = f"{sys.executable} -m sfumato privatize s.json <(cat {first}) {second} --column place -o t.json"
+    subprocess.run(["/bin/bash", "-c", script], cwd=tmp_path, capture_output=True, check=True, timeout=120)
+    tally = sf.tables.counted([str(tmp_path / "t.json")], IN_CLEAR)
+    np.testing.assert_array_equal(tally.counts, np.bincount(SYMBOLS, minlength=K))
+
+
 # --- when something is wrong ------------------------------------------------------------------------
 
 
@@ -212,7 +272,8 @@ if __name__ == "__main__":
 """
 
 
-def test_ctrl_c_ends_parent_and_workers_at_once(tmp_path):
+@pytest.mark.parametrize("signalled", ["everybody by Ctrl-C", "the parent ended", "the parent killed"])
+def test_workers_end_with_their_parent(tmp_path, signalled):
     (tmp_path / "slow.py").write_text(SCRIPT)
     running = subprocess.Popen(
         [sys.executable, "slow.py"],
@@ -222,7 +283,10 @@ def test_ctrl_c_ends_parent_and_workers_at_once(tmp_path):
         start_new_session=True,
     )
     assert running.stdout.readline() == b"working\n"
-    os.killpg(running.pid, signal.SIGINT)
+    if signalled == "everybody by Ctrl-C":
+        os.killpg(running.pid, signal.SIGINT)
+    else:
+        running.send_signal(signal.SIGTERM if signalled == "the parent ended" else signal.SIGKILL)
     _, said = running.communicate(timeout=60)
     assert running.returncode != 0
     assert said.count(b"Traceback") <= 2  # the parent's own, and none of a worker
@@ -255,9 +319,13 @@ def test_the_command_counts_without_reports(tmp_path, files):
     np.testing.assert_array_equal(np.concatenate(reports), SYMBOLS)
 
 
-def test_a_file_named_twice_is_refused(tmp_path, files):
+@pytest.mark.parametrize("other_name", [None, os.symlink, os.link], ids=["itself", "symbolic link", "hard link"])
+def test_a_file_named_twice_is_refused(tmp_path, files, other_name):
     IN_CLEAR.save(tmp_path / "s.json")
     twice = [files["one"][0], files["one"][0]]
+    if other_name is not None:
+        twice[1] = str(tmp_path / "other")
+        other_name(twice[0], twice[1])
     for command in (["privatize", "-o", "tally.json"], ["simulate"]):
         call = [sys.executable, "-m", "sfumato", command[0], "s.json", *twice, "--column", "place", *command[1:]]
         done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)

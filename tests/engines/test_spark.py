@@ -28,7 +28,7 @@ from sfumato.randomness.words import words_at
 from sfumato.tables import AnswerColumns
 
 pytestmark = [
-    pytest.mark.xdist_group("spark"),
+    pytest.mark.cluster,
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
 

@@ -7,6 +7,7 @@ import sfumato as sf
 from examples_of import EXAMPLES
 from sfumato.errors import InvalidContext, InvalidSymbols, NotEnoughReports
 from sfumato.mechanisms.reach import Reach
+from sfumato.simulation import SeededWords
 from sfumato.simulation.attack import KINDS, attack
 
 SEVERAL = [mechanism for examples in EXAMPLES.values() for mechanism in examples if mechanism.inputs > 1]
@@ -103,7 +104,17 @@ def test_decoders_without_a_bound_are_measured(decoder):
     assert found.within
 
 
-def test_honest_people_report_the_same_with_and_without_an_attack():
+@pytest.mark.parametrize("m", [1, 50, 2000])
+def test_honest_people_report_the_same_with_and_without_an_attack(m):
+    """So the unbiased picture moves by what the last m reports were exchanged for, and by nothing else."""
+    crowd, n, x, seed = _crowd(HADAMARD, 2000), 2000, 3, 4
+    A, honest = HADAMARD.scores(), HADAMARD.privatize(crowd, SeededWords(seed))
+    found = attack(HADAMARD, crowd, fakes=m, target=x, kind="raise", decoder="unbiased", seed=seed)
+    exchanged = m * A[x].max() - A[x, honest[-m:]].sum()
+    assert found.decoded_moved == pytest.approx(exchanged / n, rel=0, abs=1e-9)
+
+
+def test_the_same_seed_is_the_same_attack():
     crowd = _crowd(HADAMARD, 2000)
     first, second = (attack(HADAMARD, crowd, fakes=50, target=3, kind="blend", seed=4) for _ in range(2))
     assert first.fit == second.fit

@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,6 +47,9 @@ class Block(NamedTuple):
         return any(line.startswith(">>>") for line in self.lines)
 
 
+OPTION = re.compile(r":([\w-]+): *(.*)")
+
+
 def blocks_of(text: str) -> list[Block]:
     """The fenced blocks of a page, in order."""
     found, waiting = [], iter(text.splitlines())
@@ -56,8 +60,8 @@ def blocks_of(text: str) -> list[Block]:
                 if inner.strip() == opening[1]:
                     break
                 inside.append(inner)
-            options = dict(re.findall(r"^:([\w-]+): *(.*)$", "\n".join(inside), re.MULTILINE))
-            found.append(Block(opening[2], options, inside[len(options) :]))
+            head = list(takewhile(bool, map(OPTION.fullmatch, inside)))
+            found.append(Block(opening[2], {option[1]: option[2] for option in head}, inside[len(head) :]))
     return found
 
 
@@ -78,6 +82,11 @@ def test_blocks_are_read_with_their_options():
     program, console = blocks_of(PAGE)
     assert program == Block("python", {"caption": "a.py"}, ["print(1)"])
     assert console == Block("console", {}, ["$ python a.py", "1"])
+
+
+def test_options_end_where_the_first_line_is_none():
+    (block,) = blocks_of("```{code-block} text\n:class: varies\nseen\n:caption: no option\n```")
+    assert block == Block("text", {"class": "varies"}, ["seen", ":caption: no option"])
 
 
 # --- every page can be found ----------------------------------------------------------------------------------------
@@ -189,13 +198,16 @@ def printed_by(command: str, folder: Path) -> str:
 
 
 def compare(run: Run, printed: str) -> None:
-    """Word for word, `...` for anything; where numbers are drawn by chance, any number for any other."""
+    """Word for word, `...` for anything; where numbers are drawn by chance, any number for any other.
+
+    A command that is shown without output must print nothing.
+    """
     expected, found = run.output, printed
     if run.numbers_vary:
         expected, found = (re.sub(r"\d[\d,.]*", "#", text) for text in (expected, found))
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     agrees = doctest.OutputChecker().check_output(f"{expected.strip()}\n", f"{found.strip()}\n", flags)
-    assert agrees or not expected.strip(), f"$ {run.command}\nexpected:\n{run.output}\nprinted:\n{printed}"
+    assert agrees, f"$ {run.command}\nexpected:\n{run.output}\nprinted:\n{printed}"
 
 
 WITH_COMMANDS = [
@@ -226,6 +238,15 @@ def test_only_numbers_may_vary():
         compare(run, "7 tallies, 0.1 (0.2 to 9)")
     with pytest.raises(AssertionError):
         compare(run._replace(numbers_vary=False), "7 reports, 0.1 (0.2 to 9)")
+
+
+@pytest.mark.parametrize("numbers_vary", [False, True])
+def test_a_command_without_output_is_silent(numbers_vary):
+    silent = Run("c", "", numbers_vary)
+    compare(silent, "")
+    with pytest.raises(AssertionError):
+        compare(silent, "7 reports")
+    compare(silent._replace(output="..."), "7 reports")
 
 
 # --- commands that are only shown -----------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import sfumato as sf
 from examples_of import EXAMPLES
 from sfumato.errors import InvalidContext
 from sfumato.estimation import manipulation as module
-from sfumato.estimation.manipulation import manipulation_of
+from sfumato.estimation.manipulation import above, manipulation_of
 from sfumato.simplex import nearest_in_groups
 from sfumato.survey.results import results_of
 
@@ -148,6 +148,45 @@ def test_blocks_whose_symbols_are_alike_have_fixed_weights():
     assert not module._weights_are_fixed(mixed, _tally(mixed, _drawn(mixed, 300, 1)))
 
 
+# --- people who do not exist -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", SEVERAL, ids=repr)
+@pytest.mark.parametrize("decoder", [sf.decoders.Projection(), sf.decoders.Unbiased()])
+def test_beside_the_others_alone_the_decoded_picture_stays_within_its_bound(mechanism, decoder):
+    n, A = 200, mechanism.scores()
+    for m in (1, 10, 120, 199):
+        alone = _tally(mechanism, _drawn(mechanism, n - m, m))
+        for y in [*A.argmax(axis=1).tolist()[:6], *A.argmin(axis=1).tolist()[:6]]:
+            with_fakes = _tally(mechanism, alone.counts + _sent(mechanism, [y] * m))
+            first, second = (decoder.decode(mechanism, tally).frequencies for tally in (alone, with_fakes))
+            assert _apart(first, second) <= decoded_bound(mechanism, with_fakes, decoder, m) + 1e-9
+
+
+@pytest.mark.parametrize("mechanism", SEVERAL, ids=repr)
+def test_beside_the_others_alone_the_mean_shift_of_shares_stays_within_its_bounds(mechanism):
+    """The others' estimate means what they hold, so the mean shift is ``m/n (A[x, y] − p_x)``; here for many p."""
+    A, m, n = mechanism.scores(), 3, 40
+    bound = manipulation_of(mechanism, _tally(mechanism, _drawn(mechanism, n, 0)), sf.decoders.Unbiased(), m)
+    crowds = [*np.eye(mechanism.inputs)[:5], *np.random.default_rng(3).dirichlet(np.ones(mechanism.inputs), 5)]
+    slack = 1e-9 * np.abs(A).max()
+    for p in crowds:
+        q = np.maximum(mechanism.forward(p), 0)
+        shift = m / n * (A - (A @ q)[:, None])
+        assert (shift <= bound.up[:, None] + slack).all()
+        assert (-shift <= bound.down[:, None] + slack).all()
+        assert np.abs(shift).sum(axis=0).max() / 2 <= bound.total_variation + slack
+
+
+def test_in_a_single_case_the_shift_of_shares_may_go_further():
+    """The twin: why it says "on average". The one other person's report speaks against the target."""
+    mechanism = sf.PlainResponse(sf.Uniform(3, 1.0))
+    A = mechanism.scores()
+    alone, target = int(A[0].argmin()), int(A[0].argmax())
+    bound = manipulation_of(mechanism, _tally(mechanism, _sent(mechanism, [alone, target])), sf.decoders.Unbiased(), 1)
+    assert (A[0, target] - A[0, alone]) / 2 > 1.05 * bound.up[0]
+
+
 @pytest.mark.parametrize("decoder", ["auto", "likelihood", "empirical-bayes"])
 def test_for_other_decoders_no_bound_is_claimed(decoder):
     mechanism = sf.PlainResponse(sf.Uniform(5, 1.0))
@@ -174,14 +213,40 @@ def test_an_estimate_says_what_fakes_could_have_done():
         "total_variation": found.total_variation,
         "decoded": found.decoded,
     }
-    assert "1 fake person among 1,000" in estimate.manipulation(1).in_words()
+
+
+def test_every_bound_says_what_it_is_compared_with():
+    mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
+    estimate = sf.estimate(mechanism, _tally(mechanism, [400, 200, 200, 200]), decoder="projection")
+    ten, one = (estimate.manipulation(m).in_words() for m in (10, 1))
+    assert "10 fake people among 1,000, compared with what their honest reports would have meant on average, " in ten
+    assert "Compared with any other 10 reports in their place, the decoded picture (projection) moved by at most" in ten
+    assert "1 fake person among 1,000, compared with what an honest report would have meant on average, " in one
+    assert "Compared with any other report in its place, the decoded picture (projection) moved by at most" in one
 
 
 @pytest.mark.parametrize(
-    ("share", "said"), [(0, "0"), (0.0322, "0.0322"), (0.03221, "0.0323"), (1.5, "1.5"), (12345, "12400")]
+    ("bound", "digits", "said"),
+    [
+        (0, 3, "0"),
+        (0.0322, 3, "0.0322"),
+        (0.03221, 3, "0.0323"),
+        (0.03221, 2, "0.033"),
+        (0.3 - 0.1, 2, "0.2"),  # 0.19999999999999998
+        (0.1 + 0.2, 3, "0.3"),  # 0.30000000000000004
+        (1.5, 3, "1.5"),
+        (9.991, 3, "10"),
+        (12345, 3, "12,400"),
+    ],
 )
-def test_bounds_are_never_rounded_down(share, said):
-    assert module._above(share) == said
+def test_bounds_are_never_rounded_down(bound, digits, said):
+    assert above(bound, digits) == said
+
+
+@given(st.floats(1e-9, 1e9), st.integers(1, 6))
+def test_a_bound_is_rounded_up_by_less_than_one_unit(bound, digits):
+    found = float(above(bound, digits).replace(",", ""))
+    assert bound * (1 - 1e-8) <= found <= bound * (1 + 1.01 * 10.0 ** (1 - digits))
 
 
 @pytest.mark.parametrize("fakes", [-1, 1001, 1.5, True, "10", None])

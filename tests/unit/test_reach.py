@@ -51,6 +51,7 @@ def test_a_mechanism_that_knows_no_shorter_way_writes_its_scores_out(mechanism):
     by_default = Mechanism.reach.func(mechanism)
     np.testing.assert_allclose(by_default.highest, mechanism.reach.highest, atol=1e-9 * mechanism.leverage)
     np.testing.assert_allclose(by_default.lowest, mechanism.reach.lowest, atol=1e-9 * mechanism.leverage)
+    assert by_default.heaviest * (1 - 1e-9) <= mechanism.reach.heaviest <= by_default.heaviest * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("mechanism", ALL + LARGER, ids=repr)

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from sfumato.contexts import Uniform
-from sfumato.domains.symbols import checked_symbols, kind_of
-from sfumato.errors import InvalidSymbols
+from sfumato.domains.symbols import all_below, checked_symbols, kind_of
+from sfumato.errors import InvalidSymbols, ReportRejected
 from sfumato.mechanisms import PlainResponse
+from sfumato.tally import Tally
 from twins import all_said
 
 SIZE = 1000
@@ -141,3 +142,21 @@ def test_a_checked_array_is_not_copied():
 )
 def test_a_kind_is_named_in_words_that_reveal_no_entry(array, words):
     assert kind_of(array) == words
+
+
+@pytest.mark.parametrize("size", [100, 127, 128, 129, 255, 256, 257, 300, 2**15, 2**15 + 1, 2**16 - 1, 2**16 + 1])
+@pytest.mark.parametrize("kind", ["i1", "u1", "i2", "u2", ">i2", "i4", ">i4", "u4", "i8", ">i8", "u8", ">u8"])
+def test_all_below_is_what_python_says(kind, size):
+    limits = np.iinfo(kind)
+    edges = [-(2**56), -(2**15), -300, -1, 0, 1, 126, 127, 128, 254, 255, 256, size - 1, size, 2**15, 2**16, 2**56]
+    for number in (edge for edge in edges if limits.min <= edge <= limits.max):
+        array = np.array([0, number], dtype=kind)
+        assert all_below(array, size) == (0 <= number < size), number
+        if not 0 <= number < size:
+            with pytest.raises(InvalidSymbols):
+                checked_symbols(array, size)
+            with pytest.raises(ReportRejected):
+                Tally.of(array, outputs=size, fingerprint="f")
+        else:
+            assert checked_symbols(array, size).tolist() == [0, number]
+            assert Tally.of(array, outputs=size, fingerprint="f").reports == 2

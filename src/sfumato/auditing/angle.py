@@ -10,17 +10,19 @@ from numpy.typing import ArrayLike
 
 from sfumato.arrays import Floats
 
-__all__ = ["excess", "lower_log_ratio"]
+__all__ = ["errors_above", "lower_log_ratio"]
 
 
-def excess(hits: ArrayLike, hits2: ArrayLike, log_ratio: ArrayLike) -> Floats:
+def errors_above(hits: ArrayLike, hits2: ArrayLike, log_ratio: ArrayLike) -> Floats:
     """By how many standard errors the ratio of two counts lies above exp(log_ratio).
 
-    >>> float(excess(300, 100, np.log(3))), float(excess(300, 100, np.log(2)).round(2))
+    >>> float(errors_above(300, 100, np.log(3))), float(errors_above(300, 100, np.log(2)).round(2))
     (0.0, 3.68)
     """
     a, b = np.asarray(hits, dtype=float), np.asarray(hits2, dtype=float)
-    return 2 * np.sqrt(a + b) * (np.arctan2(np.sqrt(a), np.sqrt(b)) - np.arctan(np.exp(np.asarray(log_ratio) / 2)))
+    with np.errstate(over="ignore"):  # a ratio beyond all numbers has a right angle
+        angle = np.arctan(np.exp(np.asarray(log_ratio) / 2))
+    return 2 * np.sqrt(a + b) * (np.arctan2(np.sqrt(a), np.sqrt(b)) - angle)
 
 
 def lower_log_ratio(hits: Floats, hits2: Floats, errors: float) -> Floats:

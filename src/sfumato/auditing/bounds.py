@@ -10,7 +10,14 @@ So one Clopper–Pearson bound on π bounds the ratio. There is no second unknow
 approximated. Two bounds, one for each probability, would need about a third more samples for randomised response with
 ε = 1.
 
-References: Clopper and Pearson (1934); Przyborowski and Wilenski (1940) for the ratio of two Poisson means.
+**Where the channel changes with time.** Poisson numbers of symbols in random order are the same as symbols that are
+drawn one by one, each for itself. Let the channel be Q_t at ask t, whatever was asked. Of the asks for x or x2 whose
+report is in S, the one at t is for x with odds of ``(λ_x/λ_x2) · Q_t(S|x)/Q_t(S|x2)``, at most ``e^E λ_x/λ_x2`` if Q_t
+keeps E, and independently of all others. So a is at most as large as the binomial count of a ratio of e^E, in
+distribution, and a bound above E is as improbable as ever.
+
+References: Clopper and Pearson (1934); Garwood (1936) for one Poisson mean; Przyborowski and Wilenski (1940) for the
+ratio of two.
 """
 
 import numpy as np
@@ -18,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from sfumato.arrays import Floats
 
-__all__ = ["log_ratio_bounds", "share_bound"]
+__all__ = ["log_ratio_bounds", "mean_bound", "share_bound"]
 
 
 def share_bound(successes: ArrayLike, trials: ArrayLike, level: ArrayLike) -> Floats:
@@ -31,6 +38,18 @@ def share_bound(successes: ArrayLike, trials: ArrayLike, level: ArrayLike) -> Fl
 
     a, n = np.asarray(successes, dtype=float), np.asarray(trials, dtype=float)
     return np.where(a > 0, betaincinv(np.maximum(a, 1), n - a + 1, np.asarray(level, dtype=float)), 0.0)
+
+
+def mean_bound(count: ArrayLike, level: float) -> Floats:
+    """A lower bound on the mean of a Poisson count: above it with probability at most ``level``.
+
+    >>> float(mean_bound(10, 0.05).round(3)), float(mean_bound(0, 0.05))
+    (5.425, 0.0)
+    """
+    from scipy.special import gammaincinv
+
+    b = np.asarray(count, dtype=float)
+    return np.where(b > 0, gammaincinv(np.maximum(b, 1), level), 0.0)
 
 
 def log_ratio_bounds(hits: ArrayLike, hits2: ArrayLike, odds: ArrayLike, level: ArrayLike) -> Floats:

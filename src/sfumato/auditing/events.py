@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.arrays import Symbols
-from sfumato.auditing.angle import excess, lower_log_ratio
+from sfumato.auditing.angle import errors_above, lower_log_ratio
 from sfumato.auditing.sampling import Histogram
 
 __all__ = ["MOST_REPORTS", "Event", "chosen_event", "frequent_reports"]
 
 MOST_REPORTS = 4096
-"""Events are made of the reports that were seen most often, at most so many of them."""
+"""At most so many reports are looked at one by one, those that were seen most often."""
 
 _CAUTION = 4.0  # standard errors by which a noisy ratio must beat one that is known well
 
@@ -38,25 +38,31 @@ class Event:
 
     def suspicion(self, promised: float) -> float:
         """By how many standard errors the promise seems to be broken. It has not been tested."""
-        return float(excess(*self.hits, promised))
+        return float(errors_above(*self.hits, promised))
 
 
 def frequent_reports(histograms: Sequence[Histogram]) -> list[Hashable]:
-    """The reports that are common enough to be worth a look."""
+    """The reports that are looked at one by one: those that were seen twice, at most the 4,096 most frequent of them.
+
+    All others are looked at together. How many were seen once says how many more will come that were never seen (Good,
+    1953), so that this crowd is counted fairly from the start.
+    """
     total: Histogram = Histogram()
     for counted in histograms:
         total.update(counted)
-    return [report for report, _ in total.most_common(MOST_REPORTS)]
+    return [report for report, count in total.most_common(MOST_REPORTS) if count > 1]
 
 
 def chosen_event(ordering: tuple[Symbols, Symbols], choosing: tuple[Symbols, Symbols]) -> Event:
     """The upper set of the ratio, as ``ordering`` has it, that shows most on ``choosing``.
 
     Each is a pair of rows: the counts under x and under x2, from equally many samples. Half a count is added on both
-    sides, so that a report that x2 never sent comes early, and the earlier the more often x sent it.
+    sides, so that a report that x2 never sent comes early, and the earlier the more often x sent it. Reports that
+    neither of them ever sent are left out.
     """
     ratio = (ordering[0] + 0.5) / (ordering[1] + 0.5)
     columns = np.argsort(-ratio, kind="stable")
+    columns = columns[sum((*ordering, *choosing))[columns] > 0]
     a, b = (np.cumsum(row[columns], dtype=np.float64) + 0.5 for row in choosing)
     # The set of all reports has ratio 1 and shows nothing.
     shown = lower_log_ratio(a, b, _CAUTION)[: max(columns.size - 1, 1)]

@@ -54,8 +54,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, fo
 
 def check_outputs(*paths: str | None, inputs: Sequence[str] = ()) -> None:
     """Refuse outputs that cannot be written before anything else is done, so that there are all of them or none."""
-    named = [Path(path).resolve() for path in paths if path not in (None, "-")]
-    if len(set(named)) < len(named) or set(named) & {Path(path).resolve() for path in inputs if path != "-"}:
+    named = [_identity(path) for path in paths if path not in (None, "-")]
+    if len(set(named)) < len(named) or set(named) & {_identity(path) for path in inputs if path != "-"}:
         raise InvalidTable("an output must not be an input, or another output. Choose another name.")
     for path in paths:
         if path is None:
@@ -73,9 +73,19 @@ def check_outputs(*paths: str | None, inputs: Sequence[str] = ()) -> None:
 
 def demand_distinct(files: Sequence[str]) -> None:
     """Refuse a file that is named twice: its rows would be counted twice."""
-    named = [path if path == "-" else str(Path(path).resolve()) for path in files]
-    if len(set(named)) < len(named):
+    if len(set(map(_identity, files))) < len(files):
         raise InvalidTable("a file is named twice, and would be counted twice. Name each once.")
+
+
+def _identity(path: str) -> object:
+    """What a path stands for, whatever it is called: links of both kinds lead to the same file."""
+    if path == "-":
+        return path
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return Path(path).resolve()
+    return found.st_dev, found.st_ino
 
 
 def worker_count(workers: int) -> int:

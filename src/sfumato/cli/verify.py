@@ -28,6 +28,7 @@ def verify(
 
     """
     from sfumato.canonical import canonical_bytes
+    from sfumato.estimation.manipulation import above
     from sfumato.files import write_whole
     from sfumato.survey import Survey
 
@@ -44,5 +45,8 @@ def verify(
         return
     typer.echo(f"{asked.title} ({asked.fingerprint[:12]}…)")
     typer.echo(str(certificate))
-    bits, leverage = asked.mechanism.bits, asked.mechanism.leverage
-    typer.echo(f"Reports have {bits} bits; a forged one outweighs {leverage:.1f} honest people.")
+    bits, weight = asked.mechanism.bits, above(asked.mechanism.reach.largest)
+    typer.echo(
+        f"Reports have {bits} bits; a forged one, in an average honest one's place, moves a count by up to {weight} "
+        "people."
+    )

@@ -40,8 +40,8 @@ class ClearCode(OwnPointCode):
         return (point + index) % np.uint64(self.outputs)
 
     def encode(self, point: Words, word: Words) -> Words:
-        """The point itself."""
-        return point
+        """The point itself, in a new array: a report is nobody's symbol to be changed."""
+        return point.copy()
 
     def ideal_levels(self) -> tuple[float, float]:
         """Certainty."""

@@ -52,7 +52,10 @@ def column_crowd(path: str, column: str, *, rows_done: Callable[[int], None] = l
             rows += batch.num_rows
             rows_done(rows)
     if len(found) < 2:
-        raise InvalidTable(f"column {column!r} holds {len(found)} different answers; a comparison needs at least two.")
+        raise InvalidTable(
+            f"column {column!r} must hold at least two different answers to compare; found {len(found)}. "
+            "Name another column."
+        )
     labels = sorted(found)
     counts = np.array([found[label] for label in labels], dtype=np.int64)
     return Crowd(Domain(labels), counts, rows - int(counts.sum()))

@@ -62,6 +62,7 @@ def _legend(comparison: "Comparison") -> list[str]:
         f"          {comparison.decoder}: of the decoder with this name, for mechanisms of this package",
         "people    how many times as many it takes for the same mean squared error (unbiased, exact)",
         "bits      the length of one report",
-        "leverage  how many honest people one fake report outweighs on one label, at most",
-        "reach     the same for the whole picture, in total variation, before it is decoded",
+        "leverage  the most that one fake report adds to a label, or takes from it, in people",
+        "reach     how many people's worth of total variation it moves the whole unbiased estimate by, at most,",
+        "          in the place of an average honest one",
     ]

@@ -42,9 +42,14 @@ def _array(symbols: object) -> np.ndarray:
 
 
 def all_below(array: np.ndarray, size: int) -> bool:
-    """Whether integers lie in ``0 … size − 1``, in one pass: without a sign, a negative one is huge."""
-    unsigned = array.view(f"u{array.itemsize}") if array.dtype.kind == "i" else array
-    return bool(unsigned.max() < size)
+    """Whether integers lie in ``0 … size − 1``; in one pass where a negative one, without its sign, is too large.
+
+    >>> all_below(np.array([-1], dtype=np.int8), 300), all_below(np.array([0, 299]), 300)
+    (False, True)
+    """
+    if array.dtype.kind == "i" and array.dtype.isnative and size <= 2 ** (8 * array.itemsize - 1):
+        return bool(array.view(f"u{array.itemsize}").max() < size)
+    return bool(array.min() >= 0 and array.max() < size)
 
 
 def kind_of(array: np.ndarray) -> str:

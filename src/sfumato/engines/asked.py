@@ -6,7 +6,7 @@ from functools import cached_property
 from sfumato.arrays import Symbols
 from sfumato.mechanisms import Mechanism
 from sfumato.survey import Survey
-from sfumato.tables import AnswerColumns, Piece, answer_batches, pieces_of
+from sfumato.tables import AnswerColumns, Piece, answer_batches, flows, pieces_of
 
 __all__ = ["Asked", "input_pieces"]
 
@@ -35,5 +35,6 @@ class Asked:
 
 
 def input_pieces(paths: Sequence[str], workers: int) -> tuple[list[Piece], int]:
-    """All files in pieces, and how many workers can share them: standard input belongs to this process."""
-    return [piece for path in paths for piece in pieces_of(path)], 1 if "-" in paths else workers
+    """All files in pieces, and how many workers can share them: what flows belongs to this process."""
+    pieces = [piece for path in paths for piece in pieces_of(path)]
+    return pieces, 1 if any(map(flows, paths)) else workers

@@ -52,7 +52,7 @@ def reports_of_files(
     """One report for each answer in files, in their order, batch by batch.
 
     Several workers are of use for Parquet alone: they hand over the reports of a piece together, and nobody knows how
-    long a CSV file is.
+    long a CSV file is. A piece has at least one row group; while others wait, memory is some pieces' reports.
     """
     pieces, workers = input_pieces(paths, workers)
     task = _MakeReports(Asked(survey.resolved(), columns))

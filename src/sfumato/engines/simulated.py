@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import add
+from operator import iadd
 
 from sfumato.engines.asked import Asked, input_pieces
 from sfumato.engines.workers import shared_out
@@ -35,7 +35,7 @@ def simulate_files(
     pieces, workers = input_pieces(paths, workers)
     placed = list(zip(pieces, numbered(pieces, columns.value or str(columns.latitude)), strict=True))
     task = _CountRuns(Asked(survey.resolved(), columns), runs, seed)
-    counted = reduce(add, shared_out(task, placed, workers=workers, rows_done=rows_done))
+    counted = reduce(iadd, shared_out(task, placed, workers=workers, rows_done=rows_done))
     return simulation_of(survey, counted, decoder)
 
 

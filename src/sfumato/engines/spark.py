@@ -47,7 +47,7 @@ def tally_column(
 
     Guarantees: reports never leave the task that made them, only their counts do. Each row is counted once, whatever
     becomes of attempts: killed, repeated or overtaken. A value outside the domain refuses the whole table, and the
-    error says how many there are, never which.
+    error says how many there are, never which. ::
 
         tally = tally_column(survey, spark.read.parquet("answers"), column="place")
         survey.estimate(tally)
@@ -69,7 +69,7 @@ def tally_files(spark: "SparkSession", survey: Survey, paths: Sequence[str], col
     """The tally of files of answers (CSV, gzip too, or Parquet) that every executor can open under the same path.
 
     Each task opens its own files, so rows never pass through Spark. The guarantees are those of ``tally_column``;
-    errors name files and rows, never values.
+    errors name files and rows, never values. ::
 
         tally = tally_files(spark, survey, sorted(glob("/data/answers/*.csv.gz")), AnswerColumns("place"))
     """
@@ -97,7 +97,7 @@ def privatize_to(
     """Write one report per row to a new folder of Parquet files, which ``sfumato estimate`` reads as a whole.
 
     ``key`` is a column that names the person of each row: see ``keyed_reports`` for what is refused and guaranteed. It
-    is not written. When the folder is complete, or the job has failed, the secret is dropped.
+    is not written. When the folder is complete, or the job has failed, the secret is dropped. ::
 
         privatize_to(survey, spark.read.parquet("answers"), "/data/reports", column="place", key="account")
     """
@@ -127,7 +127,7 @@ def keyed_reports(
     report; errors hold counts, never a key or a value.
 
     A report beside a key says whose it is: whoever reads both over time sees when an answer changes. Drop the key
-    unless you need it. Another block draws another secret, and is another answer of the same people.
+    unless you need it. Another block draws another secret, and is another answer of the same people. ::
 
         with keyed_reports(survey, answers, column="place", key="account") as reports:
             reports.select("report").write.save("reports", format="delta")

@@ -8,6 +8,7 @@ interrupted dies quietly; whatever ends the parent's loop ends the workers.
 import multiprocessing
 import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, wait
@@ -79,8 +80,9 @@ def _elsewhere(
         rows_done(rows.value)
     except BrokenProcessPool:
         raise EngineStopped(
-            "a worker ended before its work was done: the system may have run out of memory, or somebody ended it. "
-            "Nothing was kept. Try again with fewer workers."
+            "a worker ended before its work was done: the system may have run out of memory, somebody ended it, or the "
+            'script that called it cannot be imported (it needs `if __name__ == "__main__":`). Nothing was kept. Try '
+            "again with fewer workers."
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
@@ -110,6 +112,15 @@ def _enter(task: Task[Any], rows: Any) -> None:  # noqa: ANN401
     # Ctrl-C reaches every process of a terminal. The parent says what there is to say.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     _entered[:] = [task, rows]
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A parent that is killed cannot end its workers; they must not wait for ever with people's answers."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _work(piece: Any) -> Any:  # noqa: ANN401

@@ -27,6 +27,7 @@ others
     reports. What attacks do to them can be measured (``sfumato.simulation.attack``), which is a bound from below.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,17 +41,19 @@ from sfumato.estimation.pools import pooled
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
 
-__all__ = ["Forgeries", "Manipulation", "checked_fakes", "manipulation_of"]
+__all__ = ["Forgeries", "Manipulation", "above", "checked_fakes", "manipulation_of"]
 
 _ALIKE = 1e-9  # relative, for weights that are equal but for rounding
+_HAIR = 1e-9  # what floating point may add to a number that is round
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Manipulation:
     """What ``fakes`` of the ``reports`` could have done, at most: shares, not percentage points.
 
-    ``up`` and ``down`` bound the unbiased share of each label; ``total_variation`` bounds the whole unbiased estimate,
-    ``decoded`` the decoded picture, ``None`` where no bound is known for the decoder.
+    ``up`` and ``down`` bound the unbiased share of each label and ``total_variation`` the whole unbiased estimate,
+    compared with what honest reports of the same people would have meant on average. ``decoded`` bounds the decoded
+    picture, compared with any other reports in their place; it is ``None`` where no bound is known for the decoder.
     """
 
     labels: Sequence[Label]
@@ -69,14 +72,21 @@ class Manipulation:
 
     def in_words(self) -> str:
         """The bounds as a short paragraph."""
-        people = "1 fake person" if self.fakes == 1 else f"{self.fakes:,} fake people"
+        one = self.fakes == 1
+        people = "1 fake person" if one else f"{self.fakes:,} fake people"
+        honest = "an honest report" if one else "their honest reports"
+        others = "report in its place" if one else f"{self.fakes:,} reports in their place"
         told = (
-            f"{people} among {self.reports:,} could have moved any one unbiased share by at most {_above(self.share)}, "
-            f"and all of them together by at most {_above(self.total_variation)} in total variation."
+            f"{people} among {self.reports:,}, compared with what {honest} would have meant on average, could have "
+            f"moved any one unbiased share by at most {above(self.share)}, and all shares together by at most "
+            f"{above(self.total_variation)} in total variation."
         )
         if self.decoded is None:
             return f"{told} No bound is known for what they do to the decoder {self.decoder!r}."
-        return f"{told} The decoded picture ({self.decoder}) moved by at most {_above(self.decoded)}."
+        return (
+            f"{told} Compared with any other {others}, the decoded picture ({self.decoder}) moved by at most "
+            f"{above(self.decoded)}."
+        )
 
     def in_json(self) -> dict[str, object]:
         """The bounds in the words of results."""
@@ -146,8 +156,9 @@ def manipulation_of(mechanism: Mechanism, tally: Tally, decoder: Decoder, fakes:
     >>> mechanism = PlainResponse(Uniform(["a", "b", "c"], 1.0))
     >>> tally = Tally(np.array([400, 200, 200, 200]), mechanism.fingerprint)
     >>> manipulation_of(mechanism, tally, Projection(), 10)
-    10 fake people among 1,000 could have moved any one unbiased share by at most 0.0322, and all of them together by
-    at most 0.0322 in total variation. The decoded picture (projection) moved by at most 0.0544.
+    10 fake people among 1,000, compared with what their honest reports would have meant on average, could have moved
+    any one unbiased share by at most 0.0322, and all shares together by at most 0.0322 in total variation. Compared
+    with any other 10 reports in their place, the decoded picture (projection) moved by at most 0.0544.
     """
     return Forgeries.of(mechanism, tally, decoder).by(fakes)
 
@@ -185,9 +196,13 @@ def checked_fakes(fakes: int, reports: int) -> int:
     return int(fakes)
 
 
-def _above(share: float) -> str:
-    """A share with three digits, never rounded down."""
-    if share <= 0:
+def above(bound: float, digits: int = 3) -> str:
+    """A bound in so many digits, never rounded down.
+
+    >>> above(0.03221), above(0.03221, digits=2), above(12345)
+    ('0.0323', '0.033', '12,400')
+    """
+    if bound <= 0:
         return "0"
-    unit = 10.0 ** (np.floor(np.log10(share)) - 2)
-    return f"{np.ceil(share / unit - 1e-6) * unit:.6g}"
+    unit = 10.0 ** (math.floor(math.log10(bound)) + 1 - digits)
+    return f"{math.ceil(bound / unit - _HAIR) * unit:,.10g}"

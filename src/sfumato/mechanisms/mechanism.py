@@ -109,7 +109,9 @@ class Mechanism(ABC):
 
     def privatize(self, symbols: object, source: WordSource | None = None) -> Reports:
         """One report per symbol. The default source is the operating system's, and the only private one."""
-        people = self._people(symbols)
+        people = self._checked(symbols)
+        if people.size == 0:
+            raise InvalidSymbols("symbols must hold at least one person's symbol; found none.")
         reports = np.empty(people.size, dtype=np.uint32)
         done = 0
         for chunk in self._responses(people, SystemWords() if source is None else source):
@@ -120,7 +122,8 @@ class Mechanism(ABC):
     def privatize_and_tally(self, symbols: object, source: WordSource | None = None) -> Tally:
         """The tally of one report per symbol; the reports themselves are never kept.
 
-        ``symbols`` is one batch, or any iterable of batches. Memory: the counts and a chunk of people.
+        ``symbols`` is one batch, or any iterable of batches, of which some may be empty. Memory: the counts and a chunk
+        of people.
 
         >>> from sfumato import HadamardCode, PlainResponse, Uniform
         >>> PlainResponse(Uniform(1000, 1)).privatize_and_tally(np.arange(1000)).reports
@@ -129,16 +132,13 @@ class Mechanism(ABC):
         source = SystemWords() if source is None else source
         counts = np.zeros(demand_outputs(self.outputs), dtype=np.int64)
         for batch in _batches(symbols):
-            for chunk in self._responses(self._people(batch), source):
+            for chunk in self._responses(self._checked(batch), source):
                 np.add.at(counts, chunk.astype(np.intp, copy=False), 1)
         return Tally(counts, self.fingerprint)
 
-    def _people(self, symbols: object) -> Symbols:
-        people = _row(checked_symbols(symbols, self.inputs), "symbols")
-        if people.size == 0:
-            raise InvalidSymbols("symbols must hold at least one person's symbol; found none.")
+    def _checked(self, symbols: object) -> Symbols:
         demand_outputs(self.outputs)
-        return people
+        return _row(checked_symbols(symbols, self.inputs), "symbols")
 
     def _responses(self, people: Symbols, source: WordSource) -> Iterator[Words | Reports]:
         """The reports of people, chunk by chunk."""
@@ -146,6 +146,8 @@ class Mechanism(ABC):
         for first in range(0, people.size, _DRAWN):
             drawing = people[first : first + _DRAWN]
             drawn = source.take(drawing.size, self.words)
+            if drawn.shape != (drawing.size, self.words):
+                raise InvalidSymbols("a source must hand out the words that were asked for: take(count, words).")
             words = drawn >> shift if shift else drawn
             for start in range(0, drawing.size, _CHUNK):
                 yield self._respond(drawing[start : start + _CHUNK], words[start : start + _CHUNK])
@@ -370,8 +372,8 @@ def checked_vector(values: ArrayLike, size: int, name: str) -> Floats:
 
 
 def _batches(given: object) -> Iterable[ArrayLike]:
-    """One batch (an array, a list of integers) as the only one; any other iterable holds batches itself."""
-    whole = isinstance(given, np.ndarray) or (
+    """One batch (an array or column, a list of integers) as the only one; any other iterable holds batches itself."""
+    whole = hasattr(given, "__array__") or (
         isinstance(given, Sequence) and all(isinstance(number, int | np.integer) for number in given)
     )
     return [given] if whole or not isinstance(given, Iterable) else given  # type: ignore[list-item]

@@ -1,6 +1,5 @@
 """The sections of a page about an estimate: what is promised, what was learned, and how far to trust it."""
 
-import math
 from html import escape
 from importlib.metadata import version
 
@@ -8,7 +7,7 @@ import numpy as np
 
 from sfumato.domains import GridDomain
 from sfumato.estimation import Estimate
-from sfumato.estimation.manipulation import Manipulation
+from sfumato.estimation.manipulation import Manipulation, above
 from sfumato.pages.charts import LARGEST_HEATMAP
 from sfumato.pages.numbers import count_text, percent_text
 from sfumato.pages.promise import promise_facts, promise_sentences
@@ -266,7 +265,7 @@ def certificate_section(survey: Survey, certificate: Certificate) -> str:
 def fakes_section(survey: Survey, estimate: Estimate) -> str:
     """How far forged reports could move the estimate."""
     n = estimate.reports
-    weight = f"{math.ceil(10 * survey.mechanism.reach.largest - 1e-9) / 10:,.1f}"
+    weight = above(survey.mechanism.reach.largest)
     found = [estimate.manipulation(m) for m in FAKES if m <= n]
     rows = "".join(
         f'<tr><td class="number">{each.fakes}</td><td class="number">{escape(_points(each.share))}</td>'
@@ -275,9 +274,10 @@ def fakes_section(survey: Survey, estimate: Estimate) -> str:
     )
     return f"""<section id="fakes" aria-labelledby="fakes-title">
 <h2 id="fakes-title">How far fake people could move it</h2>
-<p>Randomising protects the honest; it also gives a forged report more weight than one person should have. One fake
-report in place of an honest one moves the unbiased estimate of any one answer by at most {weight} people. Among
-{count_text(n)} reports, fake ones could move it, up or down, by this many percentage points:</p>
+<p>Randomising protects the honest; it also gives a forged report more weight than one person should have. Compared
+with what an honest report in its place would have meant on average, one fake report moves the unbiased estimate of any
+one answer by at most {weight} people. Among {count_text(n)} reports, in the same comparison, fake ones could move it,
+up or down, by this many percentage points:</p>
 <table class="facts"><thead><tr><th scope="col" class="number">fake reports</th>
 <th scope="col" class="number">one answer, at most</th>
 <th scope="col" class="number">all together, at most</th></tr></thead><tbody>{rows}</tbody></table>
@@ -291,19 +291,18 @@ def _decoded_fakes(most: Manipulation) -> str:
     """What is known of the decoded picture: a bound, or nothing."""
     if most.decoded is None:
         return f"For the decoded picture no bound is known (decoder “{most.decoder}”)."
-    people = "One fake report moves" if most.fakes == 1 else f"{most.fakes} fake reports move"
-    return f"{people} the decoded picture by at most {_points(most.decoded)} points in the same measure."
+    one = most.fakes == 1
+    people = "One fake report moves" if one else f"{most.fakes} fake reports move"
+    others = "report in its place" if one else f"{most.fakes} reports in their place"
+    return (
+        f"{people} the decoded picture by at most {_points(most.decoded)} points in the same measure, compared with "
+        f"any other {others}."
+    )
 
 
 def _points(share: float) -> str:
     """Percentage points, rounded up to two digits."""
-    points = 100 * share
-    if points <= 0:
-        return "0"
-    if points > 100:
-        return "over 100"
-    unit = 10.0 ** (math.floor(math.log10(points)) - 1)
-    return f"{math.ceil(points / unit - 1e-9) * unit:.10g}"
+    return "over 100" if share > 1 else above(100 * share, digits=2)
 
 
 def cite_section(survey: Survey, estimate: Estimate, heading: str) -> str:

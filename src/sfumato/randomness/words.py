@@ -68,8 +68,7 @@ def words_from(key: bytes, first: int, count: int) -> Words:
     >>> bool((words[2:] == words_from(bytes(32), 2, 2)).all())
     True
     """
-    if len(key) != KEY_BYTES:
-        raise ValueError(f"a key has {KEY_BYTES} bytes; found {len(key)}.")
+    _check_key(key)
     if first < 0 or count < 0 or first + count > 2 ** (8 * _BLOCK_BYTES):
         raise ValueError("positions lie in 0 … 2^128 − 1.")
     keystream = Cipher(AES(key), CTR(first.to_bytes(_BLOCK_BYTES, "big"))).encryptor()
@@ -84,18 +83,24 @@ def words_from(key: bytes, first: int, count: int) -> Words:
 def words_at(key: bytes, blocks: bytes) -> Words:
     """The words at any positions under ``key``: 16 bytes of ``blocks`` for each, big-endian; shape ``(positions, 2)``.
 
+    Positions must differ: equal ones give two people the same words, which is for the caller to rule out.
+
     >>> positions = b"".join(position.to_bytes(16, "big") for position in (5, 6, 7))
     >>> bool((words_at(bytes(32), positions) == words_from(bytes(32), 5, 3)).all())
     True
     """
-    if len(key) != KEY_BYTES:
-        raise ValueError(f"a key has {KEY_BYTES} bytes; found {len(key)}.")
+    _check_key(key)
     if len(blocks) % _BLOCK_BYTES:
         raise ValueError(f"positions have {_BLOCK_BYTES} bytes each; found {len(blocks)} bytes.")
     # Block by block is what addresses are: nothing is hidden here, distinct blocks are turned into words.
     enciphered = Cipher(AES(key), ECB()).encryptor().update(blocks)  # noqa: S305
     words: Words = np.frombuffer(enciphered, dtype="<u8").reshape(-1, WORDS_PER_POSITION)
     return words.astype(np.uint64, copy=False)
+
+
+def _check_key(key: bytes) -> None:
+    if len(key) != KEY_BYTES:
+        raise ValueError(f"a key has {KEY_BYTES} bytes; found {len(key)}.")
 
 
 _last_check: list[bytes] = []  # the half of the last draw that was not used as a key

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,13 +56,15 @@ class Simulation:
 
 @dataclass(frozen=True, eq=False)
 class SeededCounts:
-    """People as they are, and the tallies of their reports in every run: a row for each. They add up."""
+    """People as they are, and the tallies of their reports in every run: a row for each. They add up, in place."""
 
     truth: NDArray[np.int64]
     reports: NDArray[np.int64]
 
-    def __add__(self, other: "SeededCounts") -> "SeededCounts":
-        return SeededCounts(self.truth + other.truth, self.reports + other.reports)
+    def __iadd__(self, other: "SeededCounts") -> Self:
+        self.truth.__iadd__(other.truth)
+        self.reports.__iadd__(other.reports)
+        return self
 
 
 def simulate(

@@ -2,7 +2,7 @@
 
 from sfumato.tables.answers import AnswerColumns, answer_batches
 from sfumato.tables.counted import counted, write_tally
-from sfumato.tables.pieces import Piece, numbered, pieces_of
+from sfumato.tables.pieces import Piece, flows, numbered, pieces_of
 from sfumato.tables.reports import ReportWriter, report_batches, report_writer
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "ReportWriter",
     "answer_batches",
     "counted",
+    "flows",
     "numbered",
     "pieces_of",
     "report_batches",

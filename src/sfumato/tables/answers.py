@@ -70,8 +70,10 @@ def answer_batches(
             done += batch.num_rows
             rows_done(done)
             yield symbols
+    if piece.rows is not None and done != piece.rows:
+        raise InvalidTable(f"{table.name} changed while it was read. Nothing was kept; start again.")
     if done == 0:
-        raise InvalidTable(f"{'standard input' if piece.path == '-' else piece.path} has a header but no rows.")
+        raise InvalidTable(f"{table.name} has a header but no rows.")
 
 
 def _in_file(unknown: UnknownValue, name: str, done: int, rows: int) -> UnknownValue:
@@ -109,7 +111,9 @@ class _ValueReader:
         if not (is_text(column.type) or _is_whole(column.type)):
             name, kind = batch.schema.names[0], column.type
             raise InvalidTable(f"column {name!r} must hold text or whole numbers; its type is {kind}. Convert it.")
-        with suppress(pa.ArrowException, InvalidSymbols):  # and with them what they could not read
+        with suppress(
+            pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidSymbols
+        ):  # and with them what they could not read
             return self._symbols(column)
         raise InvalidTable(f"column {batch.schema.names[0]!r} must hold text in UTF-8, or whole numbers.")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from sfumato.errors import InvalidTable
 from sfumato.tables.read import opened_table
 
-__all__ = ["Piece", "numbered", "pieces_of"]
+__all__ = ["Piece", "flows", "numbered", "pieces_of"]
 
 _PIECE_ROWS = 2**22  # enough to be worth the way to another process, few enough to share out
 
@@ -26,9 +26,14 @@ class Piece:
     rows: int | None = None
 
 
+def flows(path: str) -> bool:
+    """Whether a path names no file that anybody may open at any time: standard input, a pipe, a descriptor."""
+    return path == "-" or path.startswith(("/dev/", "/proc/")) or not Path(path).is_file()
+
+
 def pieces_of(path: str) -> list[Piece]:
     """A Parquet file by its row groups, some four million rows together; any other file, and a pipe, whole."""
-    if not Path(path).is_file():  # what flows can be opened once, and what is missing is refused when it is read
+    if flows(path):  # it can be opened once; and what is missing is refused when it is read
         return [Piece(path)]
     with opened_table(path) as table:
         groups = table.row_groups
@@ -37,7 +42,7 @@ def pieces_of(path: str) -> list[Piece]:
     pieces, first, first_row, rows = [], 0, 0, 0
     for number, size in enumerate(groups):
         rows += size
-        if rows >= _PIECE_ROWS or number == len(groups) - 1:
+        if rows and (rows >= _PIECE_ROWS or number == len(groups) - 1):
             pieces.append(Piece(path, range(first, number + 1), first_row, rows))
             first, first_row, rows = number + 1, first_row + rows, 0
     return pieces or [Piece(path)]
@@ -54,7 +59,7 @@ def numbered(pieces: Sequence[Piece], column: str) -> list[int]:
 
 
 def _rows(piece: Piece, column: str) -> int:
-    if not Path(piece.path).is_file():
+    if flows(piece.path):
         raise InvalidTable("of several inputs a pipe must be the last, for rows after it could not be numbered.")
     with opened_table(piece.path) as table:
         return sum(batch.num_rows for batch in table.batches({column: None}))

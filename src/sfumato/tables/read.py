@@ -50,6 +50,8 @@ class Table:
         missing = [column for column in wanted if column not in self.columns]
         if missing:
             raise InvalidTable(f"{self.name} has no column {missing[0]!r}{self._hint(missing[0])}")
+        if row_groups is not None and max(row_groups, default=-1) >= len(self.row_groups or ()):
+            raise InvalidTable(f"{self.name} changed while it was read. Nothing was kept; start again.")
         if any(self.columns.count(column) > 1 for column in wanted):
             raise InvalidTable(f"{self.name} has several columns of the name asked for. Rename all but one.")
         try:

@@ -68,7 +68,9 @@ def report_writer(path: str, fingerprint: str) -> Iterator[ReportWriter]:
             sys.stdout.buffer.flush()
         return
     if Path(path).suffix not in (".csv", ".parquet"):
-        raise InvalidTable(f"the output must end in .csv or .parquet, or be - for a pipe; found {Path(path).name}.")
+        raise InvalidTable(
+            f"the output must end in .csv or .parquet (a tally: .json), or be - for a pipe; found {Path(path).name}."
+        )
     # Closed on failure too, while there is a file to close: Arrow would do it later and complain.
     with whole_file(path) as file, closing(ReportWriter(file, fingerprint, as_csv=path.endswith(".csv"))) as writer:
         yield writer
