@@ -25,7 +25,7 @@ from sfumato.engines.keyed import block_of
 from sfumato.engines.spark import keyed_reports, privatize_to, tally_column, tally_files
 from sfumato.errors import InvalidTable, UnknownValue
 from sfumato.randomness.words import words_at
-from sfumato.tables import AnswerColumns
+from sfumato.tables import AnswerColumns, counted
 
 pytestmark = [
     pytest.mark.cluster,
@@ -186,6 +186,7 @@ def test_positions_and_whole_numbers_are_counted_too(cluster):
     assert tally_column(numbers, table, column="number").counts.tolist() == [50] * 12
 
 
+@pytest.mark.slow
 def test_files_are_opened_by_the_tasks(cluster, tmp_path):
     values = places(500)
     (tmp_path / "a.csv").write_text("place\n" + "\n".join(values[:200]) + "\n", encoding="utf-8")
@@ -227,6 +228,7 @@ def test_columns_that_cannot_be_meant_are_refused(cluster, names, asked, message
         tally_column(PRIVATE, cluster.table([("park",)], names), **asked)
 
 
+@pytest.mark.slow
 def test_tables_that_cannot_be_counted_are_refused(cluster):
     table = cluster.table([("park", 1.5)], ["place", "share"])
     with pytest.raises(InvalidTable, match="'share' must hold text or whole numbers; its type is double"):
@@ -309,6 +311,7 @@ def test_keys_that_do_not_name_one_person_are_refused(cluster, tmp_path):
     assert CANARY.encode() not in cluster.logs()
 
 
+@pytest.mark.slow
 def test_after_the_block_there_are_no_more_reports(cluster):
     from pyspark.errors import PythonException
 
@@ -319,6 +322,7 @@ def test_after_the_block_there_are_no_more_reports(cluster):
         reports.collect()
 
 
+@pytest.mark.slow
 def test_a_folder_of_reports_names_its_survey_and_nobody(cluster, tmp_path):
     values = places()
     rows = [(f"{CANARY} {i}", value) for i, value in enumerate(values)]
@@ -333,6 +337,7 @@ def test_a_folder_of_reports_names_its_survey_and_nobody(cluster, tmp_path):
     assert names.pop().startswith(f"report@{IN_CLEAR.fingerprint}#")
     numbers = np.concatenate([part.column(0).to_numpy() for part in tables])
     assert IN_CLEAR.tally(numbers).counts.tolist() == counts_of(values)
+    assert counted([str(out)], IN_CLEAR).counts.tolist() == counts_of(values)
     assert not any(CANARY.encode() in path.read_bytes() for path in out.rglob("*") if path.is_file())
 
 
