@@ -272,7 +272,7 @@ def test_a_plan_says_what_one_fake_in_a_hundred_could_do():
         "share": pytest.approx(reach.largest / 100),
         "total_variation": pytest.approx(reach.total_variation / 100),
     }
-    assert f"moves an unbiased share by up to {told['share']:.3g}." in made.in_words()
+    assert f"moves an unbiased share by up to {above(told['share'])}." in made.in_words()
     assert "is fake" not in sf.plan(sf.Uniform(1, 1.0), people=1000).in_words()
 
 

@@ -1,19 +1,21 @@
 """The audit: samples in, a verdict out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
 from sfumato.arrays import Floats, Symbols
-from sfumato.auditing.allotment import Allotment, poisson_sizes
-from sfumato.auditing.bounds import log_ratio_bounds
+from sfumato.auditing.allotment import Allotment, even_blocks, poisson_blocks
+from sfumato.auditing.black_box import BlackBox, Randomizer, black_box
+from sfumato.auditing.bounds import log_ratio_bounds, mean_bound
+from sfumato.auditing.change import changed_rows
 from sfumato.auditing.choice import Choice, PromisedPair, choose, promised_pairs
 from sfumato.auditing.resolution import noticed_as_suspect, noticed_by_test
-from sfumato.auditing.sampling import Histogram, Randomizer, black_box, histogram, table
+from sfumato.auditing.sampling import ANY_OTHER, Histogram, counted, table
 from sfumato.auditing.verdict import POWER, Audit, PairAudit
 from sfumato.contexts import Context
 from sfumato.domains.symbols import checked_symbols
-from sfumato.errors import InvalidSymbols, NotEnoughReports
+from sfumato.errors import InvalidContext, InvalidSymbols, NotEnoughReports
 from sfumato.mechanisms import Mechanism
 from sfumato.randomness.words import SystemWords, WordSource
 from sfumato.survey import Survey
@@ -44,7 +46,9 @@ def audit(
 
     ``randomize`` is a function of a symbol and a count that returns so many independent reports of the symbol, of any
     kind that can be counted; or a mechanism or a survey, of which ``privatize`` alone is called. About ``samples``
-    reports are drawn in all, of the ``symbols`` given, or of all of them up to 64.
+    reports are drawn in all, of the ``symbols`` given, or of all of them up to 64, in random order. A function is
+    called many times, with counts of about a hundred. ``E`` is the closure of the context: what it promises by way of
+    third symbols, too.
 
     **What is done.** On one part of the samples, events are chosen for all ordered pairs with a finite promise, and
     the few pairs that look worst (*suspects*). On another, with fresh samples and most of them from the suspects, each
@@ -53,15 +57,18 @@ def audit(
 
     **Guarantee.** With probability ``confidence``, none of the bounds is too large. A randomiser that keeps its context
     is therefore called a violator with probability at most 1 − confidence. That holds for every channel, every number
-    of reports and every choice of events; it needs reports that are independent of each other and of what was asked
-    before.
+    of reports and every choice of events. It needs reports that are independent of each other and of what was asked
+    before. The channel may change with time, if it keeps the context at every time: between one report and the next
+    where symbols are handed over one by one (mechanisms, surveys, commands), and from one block of calls to the next
+    where ``randomize`` is a function. If it does, a bound is one on the largest entry of all times.
 
     **What a clear verdict means.** Nothing was found. ``resolution`` says for each pair how large its log-ratio on the
     event would have had to be to be seen with probability 0.99; the module ``resolution`` says how that is worked out.
-    It is no proof: for mechanisms of this package ``certify`` is one.
+    It is no proof: for mechanisms of this package ``certify`` is one. And it is about the time of the audit: a client
+    that knows when it is audited is not found out. ``changed`` names symbols whose reports changed meanwhile.
 
     There is no seed. Samples come from the black box with whatever randomness it has; ``source`` gives words only for
-    the sizes of the samples, which are drawn from a Poisson law.
+    the sizes of the samples, which are drawn from a Poisson law, and for their order.
 
     >>> import sfumato as sf
     >>> found = audit(sf.mechanism_for(sf.Uniform(3, 1)), samples=20_000)
@@ -76,18 +83,21 @@ def audit(
     _demand_samples(samples, audited.size)
     _demand_confidence(confidence)
     plan, source = allotment or Allotment(), source or SystemWords()
-    pairs, names = promised_pairs(promise, audited), tuple(audited.tolist())
+    pairs, k = promised_pairs(promise, audited), audited.size
+    names = tuple(audited.tolist())
+    labels = tuple(promise.domain.labels[symbol] for symbol in names)
     if not pairs:
-        return Audit((), names, 0, confidence, 0.0)
-    draw = _Sampler(box, audited, progress)
-    ordering, choosing = (draw(np.full(audited.size, size)) for size in plan.first_sizes(samples, audited.size))
+        return Audit((), names, labels, 0, confidence, 0.0, ())
+    draw, block = _Sampler(box, audited, source, progress), box.block(k)
+    ordering, choosing = (draw(even_blocks(size, k, block)) for size in plan.first_sizes(samples, k))
     choice = choose(pairs, ordering, choosing, plan.suspects)
-    means = plan.test_means(samples, audited.size, (row for i in choice.suspects for row in pairs[i].rows))
-    tested = table(draw(poisson_sizes(means, source)), choice.reports)
+    means = plan.test_means(samples, k, (row for i in choice.suspects for row in pairs[i].rows))
+    tested = table(draw(poisson_blocks(means, block, source)), choice.reports)
     levels = plan.levels(1 - confidence, len(pairs), choice.suspects)
-    resolutions = _resolutions(pairs, choice, tested, means, levels, plan.least_focus(samples, audited.size))
+    resolutions = _resolutions(pairs, choice, tested, means, levels, plan.least_focus(samples, k))
     found = _judged(pairs, choice, tested, means, levels, resolutions)
-    return Audit(found, names, draw.drawn, confidence, choice.rare)
+    changed = tuple(names[row] for row in changed_rows(choice.counts, tested))
+    return Audit(found, names, labels, draw.drawn, confidence, choice.rare, changed)
 
 
 # --- what is asked for ------------------------------------------------------------------------------------------------
@@ -116,22 +126,29 @@ def _demand_samples(samples: object, symbols: int) -> None:
 
 def _demand_confidence(confidence: object) -> None:
     if not isinstance(confidence, float) or not 0.5 <= confidence < 1:
-        raise InvalidSymbols(f"confidence must be a number from 0.5 to below 1, such as 0.999; found {confidence!r}.")
+        raise InvalidContext(f"confidence must be a number from 0.5 to below 1, such as 0.999; found {confidence!r}.")
 
 
 # --- what is drawn, and what it says ----------------------------------------------------------------------------------
 
 
 class _Sampler:
-    """Draws so many reports of each symbol, and remembers how many there were in all."""
+    """Draws so many reports of each symbol, block after block, and remembers how many there were in all."""
 
-    def __init__(self, randomize: Randomizer, symbols: Symbols, progress: Callable[[int], None] | None) -> None:
-        self._randomize, self._symbols, self._progress = randomize, symbols.tolist(), progress
+    def __init__(
+        self, box: BlackBox, symbols: Symbols, source: WordSource, progress: Callable[[int], None] | None
+    ) -> None:
+        self._box, self._symbols, self._source, self._progress = box, symbols, source, progress
         self.drawn = 0
 
-    def __call__(self, sizes: Symbols) -> list[Histogram]:
-        wanted = zip(self._symbols, sizes.tolist(), strict=True)
-        return [histogram(self._randomize, symbol, size, self._tick) for symbol, size in wanted]
+    def __call__(self, blocks: Symbols) -> list[Histogram]:
+        found = {symbol: Histogram() for symbol in self._symbols.tolist()}
+        for sizes in blocks:
+            wanted = dict(zip(found, sizes.tolist(), strict=True))
+            for symbol, reports in self._box.answers(self._symbols, sizes, self._source):
+                found[symbol].update(counted(reports, wanted[symbol]))
+            self._tick(int(sizes.sum()))
+        return list(found.values())
 
     def _tick(self, more: int) -> None:
         self.drawn += more
@@ -159,10 +176,17 @@ def _judged(
             hits=(int(hits[i]), int(hits2[i])),
             samples=(float(first[i]), float(second[i])),
             event_size=choice.events[i].columns.size,
-            event=tuple(choice.reports[column] for column in choice.events[i].columns[:_SHOWN]),
+            any_other=len(choice.reports) in choice.events[i].columns,
+            event=_shown(choice, i),
         )
         for i, pair in enumerate(pairs)
     )
+
+
+def _shown(choice: Choice, i: int) -> tuple[Hashable, ...]:
+    """The most telling reports of an event."""
+    named = [*choice.reports, ANY_OTHER]
+    return tuple(named[column] for column in choice.events[i].columns[:_SHOWN])
 
 
 def _resolutions(
@@ -171,11 +195,12 @@ def _resolutions(
     """By the better of two ways: each pair's own test; or becoming a suspect, and a test with ``focus`` samples."""
     E = np.array([pair.promised for pair in pairs])
     first, second = _means(pairs, means)
-    _, hits2 = _hits(pairs, choice, tested)
-    own = noticed_by_test(E, hits2, first / second, levels, POWER, first)
-    half, threshold = 1 - (1 - POWER) / 2, float(choice.suspicions[choice.suspects].min())
-    chosen = noticed_as_suspect(E, [event.hits[1] for event in choice.events], threshold, half)
-    then = noticed_by_test(E, hits2 * focus / second, 1.0, levels.max(), half, focus)
+    risk = (1 - POWER) / 2  # for the frequency that was seen, and as much for what is not noticed
+    rate2 = mean_bound(_hits(pairs, choice, tested)[1], risk) / second
+    own = noticed_by_test(E, rate2 * second, first / second, levels, 1 - risk, first)
+    threshold = float(choice.suspicions[choice.suspects].min())
+    chosen = noticed_as_suspect(E, rate2 * choice.size, threshold, 1 - risk / 2, choice.size)
+    then = noticed_by_test(E, rate2 * focus, 1.0, levels.max(), 1 - risk / 2, focus)
     return np.minimum(own, np.maximum(chosen, then))
 
 

@@ -26,7 +26,9 @@ __all__ = ["BlackBox", "InRuns", "OneByOne", "Randomizer", "black_box"]
 Randomizer = Callable[[int, int], Any]
 """``randomize(symbol, count)``: so many independent reports of a symbol, an array or a sequence of hashable things."""
 
-_RUN = 128  # reports of a symbol that a function is asked for at a time, on average: fewer would cost more than they help
+_RUN = (
+    128  # reports of a symbol that a function is asked for at a time, on average: fewer would cost more than they help
+)
 _BLOCK = 2**14  # symbols that are handed over at a time where they may be mixed
 
 

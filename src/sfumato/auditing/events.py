@@ -62,7 +62,7 @@ def chosen_event(ordering: tuple[Symbols, Symbols], choosing: tuple[Symbols, Sym
     """
     ratio = (ordering[0] + 0.5) / (ordering[1] + 0.5)
     columns = np.argsort(-ratio, kind="stable")
-    columns = columns[sum((*ordering, *choosing))[columns] > 0]
+    columns = columns[np.sum([*ordering, *choosing], axis=0)[columns] > 0]
     a, b = (np.cumsum(row[columns], dtype=np.float64) + 0.5 for row in choosing)
     # The set of all reports has ratio 1 and shows nothing.
     shown = lower_log_ratio(a, b, _CAUTION)[: max(columns.size - 1, 1)]

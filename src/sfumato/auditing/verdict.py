@@ -8,6 +8,7 @@ from html import escape
 import numpy as np
 
 from sfumato.arrays import Floats
+from sfumato.domains.domain import Label
 
 __all__ = ["POWER", "Audit", "PairAudit"]
 
@@ -15,6 +16,8 @@ POWER = 0.99
 """The probability with which something at its pair's resolution would have been seen."""
 
 _SHOWN = 10  # rows of a table for people
+_LONGEST = 24  # letters of a label that are shown there
+_COLUMNS = ("x", "x2", "promised", "at least", "resolution", "event", "seen")
 _NOTABLE = 0.01  # the share of rare reports from which on it is worth a sentence
 
 
@@ -25,7 +28,8 @@ class PairAudit:
     ``bound`` is a lower bound on the realised entry, at ``level``; ``promised`` is what it should not exceed.
     ``resolution`` is the least log-ratio on the event that would have been seen to exceed it, with probability 0.99.
     The event has ``event_size`` reports, of which ``event`` names the most telling ones; x sent one of them
-    ``hits[0]`` times and x2 ``hits[1]`` times, in Poisson samples of mean size ``samples``.
+    ``hits[0]`` times and x2 ``hits[1]`` times, in Poisson samples of mean size ``samples``. With ``any_other``, one of
+    the event's reports stands for all that were too rare to be looked at one by one; it is shown as "(any other)".
     """
 
     x: int
@@ -38,6 +42,7 @@ class PairAudit:
     hits: tuple[int, int]
     samples: tuple[float, float]
     event_size: int
+    any_other: bool
     event: tuple[Hashable, ...]
 
     @property
@@ -49,6 +54,13 @@ class PairAudit:
     def excess(self) -> float:
         """By how much, at least; negative where nothing was shown."""
         return self.bound - self.promised
+
+    @property
+    def event_text(self) -> str:
+        """How many reports the event has, in words."""
+        listed = self.event_size - self.any_other
+        named = "1 report" if listed == 1 else f"{listed:,} reports"
+        return named if not self.any_other else f"{named} + other" if listed else "any other"
 
     def in_json(self) -> dict[str, object]:
         """The pair in the words of the command; ``None`` is a resolution that no event could have."""
@@ -64,6 +76,7 @@ class PairAudit:
             "hits": list(self.hits),
             "samples": [round(mean, 1) for mean in self.samples],
             "event_size": self.event_size,
+            "any_other": self.any_other,
             "event": [str(report) for report in self.event],
         }
 
@@ -72,16 +85,19 @@ class PairAudit:
 class Audit:
     """The outcome of an audit. With probability ``confidence`` none of its bounds is too large.
 
-    ``pairs`` has a row for every ordered pair of the audited ``symbols`` with a finite promise. ``samples`` reports
-    were drawn. ``rare`` is the share of reports that were seen too seldom to be judged: what they give away, an audit
-    cannot see.
+    ``pairs`` has a row for every ordered pair of the audited ``symbols`` with a finite promise; ``labels`` are what
+    these stand for. ``samples`` reports were drawn. ``rare`` is the share of reports that were seen too seldom to be
+    judged one by one, for the symbol that has most of them: what a single one gives away, an audit cannot see.
+    ``changed`` are the symbols whose reports in the test were not what they had been before it.
     """
 
     pairs: tuple[PairAudit, ...]
     symbols: tuple[int, ...]
+    labels: tuple[Label, ...]
     samples: int
     confidence: float
     rare: float
+    changed: tuple[int, ...]
 
     @property
     def violates(self) -> bool:
@@ -109,21 +125,16 @@ class Audit:
         if not self.pairs:
             return "Nothing is promised between these symbols, so nothing can be broken."
         said = self._violation() if self.violates else self._resolved()
-        if self.rare > _NOTABLE:
-            said += (
-                f" But {self._percent(self.rare)} of the reports are too rare to be judged: whatever they give away "
-                "stays unseen. Audit a coarser report, or take more samples."
-            )
-        return said
+        return said + self._seen_together() + self._seen_for_a_time()
 
     def _violation(self) -> str:
         worst = self.violations[0]
         several = f" {len(self.violations)} ordered pairs do." if len(self.violations) > 1 else ""
         return (
-            f"Violates its promise, with confidence {self._percent(self.confidence)}: symbol {worst.x} against "
-            f"{worst.x2} has ε of at least {worst.bound:.4g}, where {worst.promised:.4g} is promised. It shows on an "
-            f"event of {_reports(worst.event_size)}, seen {worst.hits[0]:,} times of {worst.x} and {worst.hits[1]:,} "
-            f"times of {worst.x2}.{several}"
+            f"Violates its promise, with confidence {_percent(self.confidence)}: symbol {self._name(worst.x)} against "
+            f"{self._name(worst.x2)} has ε of at least {worst.bound:.4g}, where {worst.promised:.4g} is promised. It "
+            f"shows on an event ({worst.event_text}) that was seen {worst.hits[0]:,} times of {worst.x} and "
+            f"{worst.hits[1]:,} times of {worst.x2}.{several}"
         )
 
     def _resolved(self) -> str:
@@ -133,8 +144,8 @@ class Audit:
             least = max(seen, key=lambda pair: pair.resolution - pair.promised)
             said += (
                 f" On the events tested, anything above ε = {least.resolution:.4g} where {least.promised:.4g} is "
-                f"promised would have been seen with probability {self._percent(POWER)}: so it is for symbol {least.x} "
-                f"against {least.x2}, and other pairs show more."
+                f"promised would have been seen with probability {_percent(POWER)}: so it is for symbol "
+                f"{self._name(least.x)} against {self._name(least.x2)}, and other pairs show more."
             )
         if len(seen) < len(self.pairs):
             blind = len(self.pairs) - len(seen)
@@ -144,9 +155,30 @@ class Audit:
     def _by_excess(self) -> list[PairAudit]:
         return sorted(self.pairs, key=lambda pair: -pair.excess)
 
-    @staticmethod
-    def _percent(share: float) -> str:
-        return f"{100 * share:.3g} %"
+    def _seen_together(self) -> str:
+        if self.rare <= _NOTABLE:
+            return ""
+        floored = math.floor(1000 * self.rare) / 1000  # "100 %" would say that nothing was known
+        return (
+            f" But {_percent(floored)} of the reports, for one symbol at least, are too rare to be judged one by one: "
+            "they were judged together, and whatever else they give away stays unseen. Audit a coarser report, or take "
+            "more samples."
+        )
+
+    def _seen_for_a_time(self) -> str:
+        if not self.changed:
+            return ""
+        named = ", ".join(map(self._name, self.changed[:_SHOWN])) + (", …" if len(self.changed) > _SHOWN else "")
+        return (
+            f" The reports of {'symbol' if len(self.changed) == 1 else 'symbols'} {named} changed during the audit: "
+            "what it says is about its own time, and may not hold at another."
+        )
+
+    def _name(self, symbol: int) -> str:
+        """The symbol with what it stands for, where that is not the same."""
+        label = self.labels[self.symbols.index(symbol)]
+        text = str(label) if len(str(label)) <= _LONGEST else f"{str(label)[: _LONGEST - 1]}…"
+        return str(symbol) if label == symbol else f"{symbol} ({text})"
 
     def in_json(self) -> dict[str, object]:
         """The outcome in the words of the command."""
@@ -156,15 +188,18 @@ class Audit:
             "confidence": self.confidence,
             "samples": self.samples,
             "symbols": list(self.symbols),
+            "labels": list(self.labels),
             "rare": self.rare,
+            "changed": list(self.changed),
             "pairs": [pair.in_json() for pair in self.pairs],
         }
 
     def __str__(self) -> str:
         if not self.pairs:
             return self.verdict
-        lines = [f"{'x':>5} {'x2':>5} {'promised':>9} {'at least':>9} {'resolution':>11} {'event':>12} {'seen':>17}"]
-        lines += [f"{a:>5} {b:>5} {c:>9} {d:>9} {e:>11} {f:>12} {g:>17}" for a, b, c, d, e, f, g in self._rows()]
+        rows = [_COLUMNS, *self._rows()]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.rjust, row, widths)) for row in rows]
         more = len(self.pairs) - _SHOWN
         lines += [f"… and {more:,} ordered pairs that are further from their promise"] if more > 0 else []
         return "\n".join([*lines, "", f"{self.samples:,} samples. {self.verdict}"])
@@ -177,8 +212,7 @@ class Audit:
         """What notebooks show: the verdict, and the pairs that come closest to their promise."""
         if not self.pairs:
             return f"<p>{escape(self.verdict)}</p>"
-        names = ("x", "x2", "promised", "at least", "resolution", "event", "seen")
-        head = "".join(f'<th scope="col">{name}</th>' for name in names)
+        head = "".join(f'<th scope="col">{name}</th>' for name in _COLUMNS)
         rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in self._rows())
         found = "Violates" if self.violates else "No violation found"
         return (
@@ -190,17 +224,17 @@ class Audit:
         """The pairs that come closest to their promise, or exceed it most."""
         return [
             (
-                str(pair.x),
-                str(pair.x2),
+                self._name(pair.x),
+                self._name(pair.x2),
                 f"{pair.promised:.4g}",
                 f"{pair.bound:.4g}",
                 "–" if math.isinf(pair.resolution) else f"{pair.resolution:.4g}",
-                _reports(pair.event_size),
+                pair.event_text,
                 f"{pair.hits[0]:,} : {pair.hits[1]:,}",
             )
             for pair in self._by_excess()[:_SHOWN]
         ]
 
 
-def _reports(count: int) -> str:
-    return "1 report" if count == 1 else f"{count:,} reports"
+def _percent(share: float) -> str:
+    return f"{100 * share:.10g} %"

@@ -11,7 +11,7 @@ from sfumato.cli.options import Json, SurveyFile
 
 if TYPE_CHECKING:
     from sfumato.auditing import Audit
-    from sfumato.auditing.sampling import Randomizer
+    from sfumato.auditing.black_box import Randomizer
     from sfumato.survey import Survey
 
 __all__ = ["audit"]

@@ -254,7 +254,7 @@ class Mechanism(ABC):
 
         An honest report adds 1 on average to its own symbol and 0 to the others; a forged one can add this many
         to a symbol, or take this many from it. So m forged reports among n move an estimate by at most
-        ``m (leverage + 1)/n`` from where m honest ones would have left it.
+        ``m (leverage + 1)/n`` from where m honest ones would have left it on average.
         """
 
     @cached_property

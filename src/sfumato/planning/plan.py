@@ -12,6 +12,7 @@ from sfumato.designer.bounds import lower_bound_risk
 from sfumato.domains import Label
 from sfumato.errors import InvalidContext, NoClosedForm
 from sfumato.estimation.decoders import decoder_named
+from sfumato.estimation.manipulation import above
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.mechanism import people_count
 from sfumato.planning.asked import checked_aim, checked_goal
@@ -89,7 +90,7 @@ class Plan:
         if self.row.mechanism is None or self.row.mechanism.inputs == 1:
             return []
         moved = _FORGED * self.row.mechanism.reach.largest
-        return [f"If one report in a hundred is fake, that moves an unbiased share by up to {short(moved)}."]
+        return [f"If one report in a hundred is fake, that moves an unbiased share by up to {above(moved)}."]
 
     def _better(self) -> list[str]:
         """The shelf's best has the least squared error of the worst crowd; another measure may prefer another code."""
