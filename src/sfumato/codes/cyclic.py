@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sfumato.arrays import Booleans, Floats, Words
 from sfumato.canonical import Json, packed_u32
+from sfumato.codes.circle import circle_transform, from_circle_transform
 from sfumato.codes.code import Code
 from sfumato.elimination import solved
 from sfumato.errors import InvalidContext, NothingToLearn
@@ -142,7 +143,7 @@ class CyclicCode(Code):
 
     @cached_property
     def _spectrum(self) -> NDArray[np.complex128]:
-        return np.fft.rfft(self._member.astype(np.float64))
+        return circle_transform(self._member.astype(np.float64))
 
     @cached_property
     def _strengths(self) -> Floats:
@@ -171,7 +172,7 @@ class CyclicCode(Code):
         spectrum = self._spectrum.copy()
         spectrum[:, 1:] /= self._strengths[1:]
         spectrum[:, 0] = 0
-        return np.fft.irfft(spectrum, self.points)
+        return from_circle_transform(spectrum, self.points)
 
     def exact_kernels(self) -> list[list[Fraction]]:
         """``kernels`` in fractions."""
@@ -186,14 +187,14 @@ class CyclicCode(Code):
 
 def convolved(weights: Floats, spectrum: NDArray[np.complex128], K: int) -> Floats:
     """``Σ_{i,y} weights[…, i·K + y] a_i(x − y)`` for every x, from the transforms of the a_i."""
-    transforms = np.fft.rfft(weights.reshape(*weights.shape[:-1], len(spectrum), K))
+    transforms = circle_transform(weights.reshape(*weights.shape[:-1], len(spectrum), K))
     transforms *= spectrum
-    return np.fft.irfft(transforms[..., 0, :] if len(spectrum) == 1 else transforms.sum(axis=-2), K)
+    return from_circle_transform(transforms[..., 0, :] if len(spectrum) == 1 else transforms.sum(axis=-2), K)
 
 
 def correlated(weights: Floats, spectrum: NDArray[np.complex128], K: int) -> Floats:
     """``Σ_x weights[…, x] a_i(x − y)`` for every (i, y), from the transforms of the a_i."""
-    turned = np.fft.irfft(np.fft.rfft(weights)[..., None, :] * spectrum.conj(), K)
+    turned = from_circle_transform(circle_transform(weights)[..., None, :] * spectrum.conj(), K)
     return turned.reshape(*weights.shape[:-1], len(spectrum) * K)
 
 
@@ -209,8 +210,8 @@ def _member(design: CyclicDesign) -> Booleans:
 @lru_cache(maxsize=64)
 def _differences(design: CyclicDesign) -> NDArray[np.int64]:
     """How often each difference occurs in the base blocks: whole numbers, so a transform rounded to them is exact."""
-    spectrum = np.fft.rfft(_member(design).astype(np.float64))
-    counts = np.fft.irfft((np.abs(spectrum) ** 2).sum(axis=0), design.circle)
+    spectrum = circle_transform(_member(design).astype(np.float64))
+    counts = from_circle_transform((np.abs(spectrum) ** 2).sum(axis=0), design.circle)
     return np.rint(counts).astype(np.int64)
 
 

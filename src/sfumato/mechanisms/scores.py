@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from sfumato.arrays import Booleans, Floats
 from sfumato.codes import Code
+from sfumato.codes.circle import circle_transform
 from sfumato.codes.cyclic import CyclicCode, convolved, correlated
 from sfumato.errors import ContextMismatch
 
@@ -138,11 +139,11 @@ class KernelCore(Core):
 
     def moments(self, f: Floats, power: int) -> Floats:
         """A convolution with powers of the kernels."""
-        return convolved(f, np.fft.rfft((self.gain * self.code.kernels) ** power), self.code.points)
+        return convolved(f, circle_transform((self.gain * self.code.kernels) ** power), self.code.points)
 
     def totals(self, weights: Floats) -> Floats:
         """A correlation."""
-        return correlated(weights, np.fft.rfft(self.gain * self.code.kernels), self.code.points)
+        return correlated(weights, circle_transform(self.gain * self.code.kernels), self.code.points)
 
     def squares(self, used: Floats) -> Floats:
         """The same on all outputs of a base block: every point is used."""
