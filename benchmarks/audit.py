@@ -17,7 +17,7 @@ import numpy as np
 
 import sfumato as sf
 from sfumato.arrays import Floats
-from sfumato.auditing.allotment import Allotment
+from sfumato.auditing import Allotment
 from sfumato.simulation import SeededWords
 
 K = 8

@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 import textwrap
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,38 @@ def test_a_client_that_sends_answers_in_clear_is_a_no(call, folder):
     assert result.err == ""
 
 
+def test_spaces_give_away_what_they_stand_for(call, folder):
+    padded = client(folder, "import sys\nfor line in sys.stdin:\n    print('0' + ' ' * int(line), flush=True)")
+    result = call("audit", "lunch.toml", *SMALL, *padded)
+    assert (result.code, result.err) == (1, "")
+
+
+def test_lines_may_end_as_they_do_on_any_system(call, folder):
+    mixed = (
+        "import random, sys\nfor line in sys.stdin:\n"
+        "    sys.stdout.buffer.write(random.choice([b'1\\n', b'1\\r\\n']))\n    sys.stdout.flush()"
+    )
+    found = json.loads(call("audit", "lunch.toml", *SMALL, "--json", *client(folder, mixed)).out)
+    assert all(pair["event"] == ["1"] for pair in found["pairs"])
+
+
+def test_labels_are_told(call, folder):
+    echo = client(folder, "import sys\nfor line in sys.stdin:\n    print(line.strip(), flush=True)")
+    out = call("audit", "lunch.toml", *SMALL, *echo).out
+    assert "2 (clinic)" in out and "0 (park)" in out
+
+
+def test_a_clients_symbols_are_asked_for_in_random_order(call, folder):
+    noted = (
+        "import sys\nfile = open('asked.txt', 'w')\n"
+        "for line in sys.stdin:\n    file.write(line)\n    print(1, flush=True)\nfile.close()"
+    )
+    call("audit", "lunch.toml", *SMALL, *client(folder, noted))
+    asked = (folder / "asked.txt").read_text().split()
+    same = sum(one == other for one, other in pairwise(asked[:10_000]))
+    assert abs(same / 10_000 - 0.2) < 0.03  # of five symbols in equal numbers; in runs all would be the same
+
+
 def test_the_same_codes_leave_the_process(folder):
     echo = client(folder, "import sys\nfor line in sys.stdin:\n    print(line.strip(), flush=True)")
     calls = [("audit", "lunch.toml", *SMALL), ("audit", "lunch.toml", *SMALL, *echo), ("audit", "absent.toml")]
@@ -75,7 +108,10 @@ def test_the_same_codes_leave_the_process(folder):
 def test_the_json_of_an_audit(call, folder):
     constant = client(folder, "import sys\nfor line in sys.stdin:\n    print('same', flush=True)")
     found = json.loads(call("audit", "lunch.toml", *SMALL, "--json", *constant).out)
-    assert set(found) == {"survey", "violates", "verdict", "confidence", "samples", "symbols", "rare", "pairs"}
+    assert set(found) == {
+        *("survey", "violates", "verdict", "confidence", "samples", "symbols", "labels", "rare", "changed", "pairs")
+    }
+    assert found["labels"] == ["park", "café", "clinic", "bar", "office"]
     assert len(found["pairs"]) == 8  # two sensitive places against four others each
     assert all(pair["event"] == ["same"] for pair in found["pairs"])
 
@@ -101,6 +137,26 @@ def test_a_client_that_gives_no_reports_is_2(refused, folder, text, told):
 def test_a_client_that_says_more_than_it_was_asked_is_2(refused, folder):
     talker = "import sys\nprint('ready', flush=True)\nfor line in sys.stdin: print(1, flush=True)"
     assert "more lines" in refused("audit", "lunch.toml", *SMALL, *client(folder, talker))
+
+
+def test_a_client_with_one_line_too_many_is_2_even_if_it_comes_last(refused, folder):
+    """A greeting that nobody saw in time moves every report to the next symbol, and leaves one over."""
+    farewell = "import sys\nfor line in sys.stdin: print(1, flush=True)\nprint(1)"
+    assert "more lines" in refused("audit", "lunch.toml", *SMALL, *client(folder, farewell))
+    late = "import sys\nline = sys.stdin.readline()\nprint('ready')\nprint(1, flush=True)\n"
+    late += "for line in sys.stdin: print(1, flush=True)"
+    assert "more lines" in refused("audit", "lunch.toml", *SMALL, *client(folder, late))
+
+
+def test_a_line_without_end_is_2(refused, folder):
+    endless = "import sys\nfor line in sys.stdin: print('1' * 70_000, flush=True)"
+    assert "a line of 65,536 bytes or more" in refused("audit", "lunch.toml", *SMALL, *client(folder, endless))
+
+
+def test_a_client_that_does_not_end_is_ended(call, folder, monkeypatch):
+    monkeypatch.setattr("sfumato.auditing.command._FAREWELL", 0.2)
+    lingering = "import sys, time\nfor line in sys.stdin: print(1, flush=True)\ntime.sleep(600)"
+    assert call("audit", "lunch.toml", *SMALL, *client(folder, lingering)).code == 0
 
 
 def test_a_client_that_is_not_there_is_2(refused):

@@ -34,6 +34,7 @@ def test_odds_that_are_five_per_cent_too_large_are_found(code):
         assert found.violations[0].bound <= 1 + math.log(1.05), seed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", CODES)
 def test_a_mechanism_that_is_right_passes_in_99_of_100_audits(code):
     right = sf.PlainResponse(RIGHT, CODES[code])
@@ -116,6 +117,7 @@ def test_one_pair_of_many_is_found():
     assert [(pair.x, pair.x2, pair.event) for pair in found.violations] == [(6, 3, (6,))]
 
 
+@pytest.mark.slow
 def test_one_pair_at_its_resolution_is_seen_as_often_as_is_said():
     """It is a suspect in few audits of the right channel: its resolution counts on becoming one."""
     audits = 100

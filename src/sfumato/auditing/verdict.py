@@ -145,8 +145,8 @@ class Audit:
             said += (
                 f" On the events tested, anything above ε = {least.resolution:.4g} where {least.promised:.4g} is "
                 f"promised would have been seen with probability {_percent(POWER)}: so it is for symbol "
-                f"{self._name(least.x)} against {self._name(least.x2)}, and other pairs show more."
-            )
+                f"{self._name(least.x)} against {self._name(least.x2)}"
+            ) + (", and other pairs show more." if len(seen) > 1 else ".")
         if len(seen) < len(self.pairs):
             blind = len(self.pairs) - len(seen)
             said += f" For {blind:,} of {len(self.pairs):,} ordered pairs, no excess could have been seen on the event."
