@@ -253,6 +253,7 @@ def test_every_report_counts_once_in_files(files):
     run(files, max_examples=15, stateful_step_count=30)
 
 
+@pytest.mark.slow
 def test_every_report_counts_once_on_a_server(postgres):
     with Recycled(postgres) as new_url:
         run(new_url, max_examples=5, stateful_step_count=30)

@@ -99,6 +99,7 @@ def test_a_clients_symbols_are_asked_for_in_random_order(call, folder):
     assert abs(same / 10_000 - 0.2) < 0.03  # of five symbols in equal numbers; in runs all would be the same
 
 
+@pytest.mark.slow
 def test_the_same_codes_leave_the_process(folder):
     echo = client(folder, "import sys\nfor line in sys.stdin:\n    print(line.strip(), flush=True)")
     calls = [("audit", "lunch.toml", *SMALL), ("audit", "lunch.toml", *SMALL, *echo), ("audit", "absent.toml")]

@@ -87,6 +87,7 @@ def visit(visits, site, aggregator, survey):
 # --- counting ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_hundred_visitors_are_counted_exactly(visits, visit, aggregator, survey):
     answers = np.random.default_rng(1).integers(0, 10, PEOPLE).tolist()
     for answer in answers[:WITH_STORAGE]:

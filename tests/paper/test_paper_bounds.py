@@ -146,6 +146,7 @@ def test_people_fall_as_one_over_the_number_of_blocks(outcome):
     assert fit["measured"] == pytest.approx(-1, abs=0.1)
 
 
+@pytest.mark.slow
 def test_four_files_strict_json_and_a_row_per_line(outcome, tmp_path):
     paths = outcome.save(tmp_path)
     assert [path.suffix for path in paths] == [".png", ".pdf", ".csv", ".json"]

@@ -98,6 +98,7 @@ def test_the_seed_decides(tiny):
     assert first.rows != other.rows
 
 
+@pytest.mark.slow
 def test_workers_change_nothing(tiny):
     alone, shared = (domains(Asked(runs=2), {"names": lambda: tiny}, workers=w) for w in (1, 2))
     assert alone.data == shared.data

@@ -215,6 +215,7 @@ def test_the_papers_scheme_is_the_papers():
         assert found.paper.mean == pytest.approx(np.abs(slow - PEOPLE / 800).sum() / 2, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_workers():
     alone, together = (repeated(CONTEXTS, PEOPLE, runs=6, seed=1, workers=workers) for workers in (1, 2))
     for name in CONTEXTS:

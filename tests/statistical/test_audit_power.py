@@ -42,6 +42,7 @@ def test_a_mechanism_that_is_right_passes_in_99_of_100_audits(code):
     assert len(blamed) <= 1, blamed
 
 
+@pytest.mark.slow
 def test_small_audits_blame_a_mechanism_that_is_right_no_more_often_than_they_say():
     """At a level of 10 %, over 300 audits; a level of twice that would show."""
     right = sf.PlainResponse(sf.Uniform(3, 1), sf.RandomizedCode)
