@@ -25,6 +25,8 @@ __all__ = [
     "worker_count",
 ]
 
+_WORTH_WORKERS = 2**27  # bytes: they take most of a second to start
+
 DECODERS = ("auto", "projection", "likelihood", "empirical-bayes", "spatial-bayes", "unbiased")
 """Their names, written out so that --help loads no NumPy."""
 
@@ -32,7 +34,11 @@ SurveyFile = Annotated[str, typer.Argument(metavar="SURVEY", help="The survey: a
 AnswersFile = Annotated[str, typer.Argument(metavar="ANSWERS", help="CSV (gzip too) or Parquet; - for a pipe.")]
 AnswersFiles = Annotated[list[str], typer.Argument(metavar="ANSWERS…", help="CSV (gzip too) or Parquet; - for a pipe.")]
 Workers = Annotated[
-    int, typer.Option(min=0, help="How many processes read Parquet row groups and files at a time; 0: one per core.")
+    int,
+    typer.Option(
+        min=0,
+        help="How many processes read Parquet row groups and files at a time; 0: one per core from 128 MB on, else one.",
+    ),
 ]
 Column = Annotated[str | None, typer.Option(help="The column that holds the answers.")]
 Latitude = Annotated[str | None, typer.Option(help="The column of latitudes, for grids and H3 cells.")]
@@ -88,8 +94,11 @@ def _identity(path: str) -> object:
     return found.st_dev, found.st_ino
 
 
-def worker_count(workers: int) -> int:
-    """How many workers an option asks for."""
+def worker_count(workers: int, files: Sequence[str]) -> int:
+    """How many workers an option asks for; by itself one per core, where there is enough to read to pay for them."""
     from sfumato.engines.workers import available_cores
 
-    return workers or available_cores()
+    if workers:
+        return workers
+    size = sum(path.stat().st_size for path in map(Path, files) if path.is_file())
+    return available_cores() if size >= _WORTH_WORKERS else 1

@@ -58,7 +58,7 @@ def privatize(
     asked.certify()
     columns = AnswerColumns(column, latitude, longitude)
     columns.check(asked.context.domain)
-    cores = worker_count(workers)
+    cores = worker_count(workers, answers)
     with row_counter("privatising") as rows_done:
         if output.endswith(".json"):
             tally = tally_files(asked, answers, columns, workers=cores, rows_done=rows_done)

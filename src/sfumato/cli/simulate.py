@@ -58,7 +58,7 @@ def simulate(
             runs=runs,
             seed=seed,
             decoder=decoder,
-            workers=worker_count(workers),
+            workers=worker_count(workers, answers),
             rows_done=rows_done,
         )
     if as_json:
