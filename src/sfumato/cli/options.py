@@ -37,7 +37,7 @@ Workers = Annotated[
     int,
     typer.Option(
         min=0,
-        help="How many processes read Parquet row groups and files at a time; 0: one per core from 128 MB on, else one.",
+        help="How many processes read row groups and files at a time; 0: one per core from 128 MB on, else one.",
     ),
 ]
 Column = Annotated[str | None, typer.Option(help="The column that holds the answers.")]
