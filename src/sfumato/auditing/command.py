@@ -19,7 +19,7 @@ from sfumato.arrays import Symbols
 from sfumato.auditing.black_box import OneByOne
 from sfumato.errors import NotEnoughReports, ReportRejected
 
-__all__ = ["command_randomizer"]
+__all__ = ["command_randomizer", "end_process"]
 
 _LONGEST_LINE = 2**16
 _BATCH = 2**12  # symbols that are asked for at a time; clients that write when they like have room for so many
@@ -49,7 +49,7 @@ def command_randomizer(command: Sequence[str], patience: float = 60.0) -> Iterat
         yield OneByOne(conversation.reports)
         conversation.close()
     finally:
-        _end(process)
+        end_process(process)
 
 
 class _Conversation:
@@ -133,7 +133,7 @@ def _more_lines() -> ReportRejected:
     )
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
+def end_process(process: "subprocess.Popen[bytes]") -> None:
     """End the process, and what it started itself."""
     with suppress(ProcessLookupError, PermissionError):  # it has ended by itself
         if os.name == "posix":

@@ -3,12 +3,13 @@
 import json
 import os
 import queue
-import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, Any
+
+from sfumato.auditing.command import end_process
 
 __all__ = ["ClientGone", "Interview", "interview"]
 
@@ -80,15 +81,4 @@ def interview(command: Sequence[str], patience: float) -> Iterator[Interview]:
     try:
         yield Interview(process, patience)
     finally:
-        _end(process)
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    with suppress(ProcessLookupError, PermissionError):  # it has ended by itself
-        if os.name == "posix":
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    process.wait()
-    with suppress(OSError):  # what was not read yet goes nowhere
-        process.stdin.close()  # type: ignore[union-attr]
+        end_process(process)
