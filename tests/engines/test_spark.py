@@ -289,6 +289,7 @@ def test_reports_come_from_the_words_of_their_keys(cluster, secrets, keys):
         assert dict(found)[key] == slow[0]
 
 
+@pytest.mark.slow
 def test_keys_that_do_not_name_one_person_are_refused(cluster, tmp_path):
     rows = [(f"{CANARY} {i}", "park") for i in range(50)]
     twice = [*rows, (rows[3][0], "bar"), (rows[4][0], "park"), (rows[4][0], "park")]
@@ -341,6 +342,7 @@ def test_a_folder_of_reports_names_its_survey_and_nobody(cluster, tmp_path):
     assert not any(CANARY.encode() in path.read_bytes() for path in out.rglob("*") if path.is_file())
 
 
+@pytest.mark.slow
 def test_the_page_about_spark_is_true(cluster, tmp_path):
     """The programs on the page are run one after the other, in a folder of ours."""
     text = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")

@@ -174,6 +174,7 @@ def _many(context, outputs):
     return TableResponse(context, [[2**64 - sum(row[1:]), *row[1:]] for row in counts])
 
 
+@pytest.mark.slow
 def test_many_symbols_and_thousands_of_reports_are_drawn():
     context = sf.Uniform(64, 3)
     design = replace(made(context, sf.mechanism_for(context)), mechanism=_many(context, 2000))
@@ -187,6 +188,7 @@ def test_every_size_is_drawn(k):
     assert design_png(made(context, sf.mechanism_for(context))).startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_labels_are_left_out_where_there_are_too_many():
     def named(k):
         context = sf.Uniform([f"L{x}." for x in range(k)], 1)
@@ -202,6 +204,7 @@ def test_too_many_symbols_are_refused():
         demand_drawable(257)
 
 
+@pytest.mark.slow
 def test_the_same_design_gives_the_same_picture(stops):
     assert design_svg(stops) == design_svg(stops)
     assert design_png(stops) == design_png(stops)

@@ -130,6 +130,7 @@ def test_the_table_tells_error_and_hiding(unhurried, cut, tmp_path):
     assert not any("flatters" in note for note in outcome.notes)
 
 
+@pytest.mark.slow
 def test_everything_is_written(unhurried, tmp_path):
     outcome = partitions.partitions(Asked(quick=True))
     paths = outcome.save(tmp_path)

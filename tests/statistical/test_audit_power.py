@@ -25,7 +25,7 @@ def audited(mechanism, context, seed, samples=SAMPLES, **options):
     return sf.audit(randomize, context, samples=samples, source=SeededWords(seed, run=1), **options)
 
 
-@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("code", ["randomised response", pytest.param("Hadamard", marks=pytest.mark.slow)])
 def test_odds_that_are_five_per_cent_too_large_are_found(code):
     wrong = sf.PlainResponse(FIVE_PER_CENT, CODES[code])
     for seed in range(10):

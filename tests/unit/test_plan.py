@@ -508,6 +508,7 @@ def test_a_plan_says_for_whom_and_for_which_estimate():
         assert [row["name"] for row in told["mechanisms"]] == ["classical", "hadamard", "best"]
 
 
+@pytest.mark.slow
 def test_plans_are_the_same_every_time():
     p = _crowd(20, 3)
     first, second = (plan(CONTEXTS["high-low"], error=0.05, distribution=p).in_json() for _ in range(2))

@@ -213,6 +213,7 @@ def test_a_stuck_source_is_reported_without_its_key(monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.slow
 def test_a_forked_child_never_shares_a_keystream_with_its_parent():
     """One source, used before the fork, then on both sides: 100 of 100 runs, no word seen twice."""
     source = SystemWords()
