@@ -194,9 +194,7 @@ class GroupResponse(Mechanism):
         if not self._starts.size:
             return own
         in_cover = word < np.uint64(self._covered)
-        # With one group there is nothing to look up: numbers serve where arrays would.
-        covering = np.searchsorted(self._starts, word, side="right") - 1 if self._starts.size > 1 else np.intp(0)
-        cover = (word - self._starts[covering]) // self._cover_levels[covering] + self._first_word[covering]
+        covering, cover = self._cover_of(word)
         in_own_cover = in_cover & (covering == group)
         inside = self._inside(symbols, group, self._position(word, group, in_own_cover))
         answer = np.where(group >= 0, inside, own)
@@ -206,10 +204,26 @@ class GroupResponse(Mechanism):
             answer[left_over] = 0
         return answer
 
+    def _cover_of(self, word: Words) -> tuple[Symbols, Words]:
+        """The group that a word of cover speaks for, and the report that it says; of other words, anything.
+
+        Where groups are of one kind, all covers are equally long, and so there is nothing to look up.
+        """
+        if len(self._codes) == 1:
+            report = word // self._cover_levels[0]
+            return (report // np.uint64(self._codes[0].outputs)).view(np.int64), report
+        covering = np.searchsorted(self._starts, word, side="right") - 1
+        within = (word - self._starts[covering]) // self._cover_levels[covering]
+        return covering, within + self._first_word[covering]
+
     def _position(self, word: Words, group: Symbols, in_own_cover: Booleans) -> Words:
         """A member counts the words of its own group's cover, then the clear ones; a single group has no others."""
         if self._starts.size == 1:
             return word
+        if len(self._codes) == 1:
+            length = self._cover_words[0]
+            start = group.view(np.uint64) * length
+            return word - np.where(in_own_cover, start, np.uint64(self._covered) - length)
         before = word - np.uint64(self._covered) + self._cover_words[group]
         return np.where(in_own_cover, word - self._starts[group], before)
 
@@ -220,7 +234,7 @@ class GroupResponse(Mechanism):
         """
         point = self._point.take(symbols).view(np.uint64)
         if len(self._codes) == 1:
-            return self._member_report(0, point, position) + self._first_word.take(group, mode="clip")
+            return self._member_report(0, point, position) + group.view(np.uint64) * np.uint64(self._codes[0].outputs)
         kind, answers = self._kind_of_group[group], np.empty(symbols.size, dtype=np.uint64)
         for number in range(len(self._codes)):
             people = np.flatnonzero(kind == number)
