@@ -1,7 +1,6 @@
 """What is asked of workers: a survey and the columns of its answers, and the input in pieces."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 
 from sfumato.arrays import Symbols
 from sfumato.mechanisms import Mechanism
@@ -12,14 +11,10 @@ __all__ = ["Asked", "input_pieces"]
 
 
 class Asked:
-    """Travels as the bytes of the resolved survey, which are read once where they arrive."""
+    """In this process the survey as it is; to a worker it travels as the bytes of its resolved form."""
 
-    def __init__(self, resolved: bytes, columns: AnswerColumns) -> None:
-        self._resolved, self._columns = resolved, columns
-
-    @cached_property
-    def _survey(self) -> Survey:
-        return Survey.of_resolved(self._resolved)
+    def __init__(self, survey: Survey, columns: AnswerColumns) -> None:
+        self._survey, self._columns = survey, columns
 
     @property
     def mechanism(self) -> Mechanism:
@@ -30,8 +25,11 @@ class Asked:
         """The answers of a piece, batch by batch."""
         return answer_batches(piece, self._columns, self._survey.context.domain, rows_done=rows_done)
 
-    def __getstate__(self) -> dict[str, object]:
-        return {"_resolved": self._resolved, "_columns": self._columns}
+    def __getstate__(self) -> tuple[bytes, AnswerColumns]:
+        return self._survey.resolved(), self._columns
+
+    def __setstate__(self, state: tuple[bytes, AnswerColumns]) -> None:
+        self._survey, self._columns = Survey.of_resolved(state[0]), state[1]
 
 
 def input_pieces(paths: Sequence[str], workers: int) -> tuple[list[Piece], int]:

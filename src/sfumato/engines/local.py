@@ -33,7 +33,7 @@ def tally_files(
 
     With several workers a script must be importable (``if __name__ == "__main__":``), since they are started afresh.
     """
-    task = _CountReports(Asked(survey.resolved(), columns))
+    task = _CountReports(Asked(survey, columns))
     pieces, workers = input_pieces(paths, workers)
     counts = np.zeros(survey.mechanism.outputs, dtype=np.int64)
     for counted in shared_out(task, pieces, workers=workers, rows_done=rows_done):
@@ -55,7 +55,7 @@ def reports_of_files(
     long a CSV file is. A piece has at least one row group; while others wait, memory is some pieces' reports.
     """
     pieces, workers = input_pieces(paths, workers)
-    task = _MakeReports(Asked(survey.resolved(), columns))
+    task = _MakeReports(Asked(survey, columns))
     workers = workers if all(piece.rows is not None for piece in pieces) else 1
     for batches in shared_out(task, pieces, workers=workers, rows_done=rows_done):
         yield from batches

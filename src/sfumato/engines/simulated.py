@@ -34,7 +34,7 @@ def simulate_files(
     columns.check(survey.context.domain)
     pieces, workers = input_pieces(paths, workers)
     placed = list(zip(pieces, numbered(pieces, columns.value or str(columns.latitude)), strict=True))
-    task = _CountRuns(Asked(survey.resolved(), columns), runs, seed)
+    task = _CountRuns(Asked(survey, columns), runs, seed)
     counted = reduce(iadd, shared_out(task, placed, workers=workers, rows_done=rows_done))
     return simulation_of(survey, counted, decoder)
 
