@@ -1,5 +1,6 @@
 """The command, called in this process as the console script calls it, or as a process of its own."""
 
+import gzip
 import io
 import subprocess
 import sys
@@ -139,6 +140,15 @@ def process(*arguments, **options):
     """The command as a process of its own."""
     options = {"capture_output": True, "check": False, **options}
     return subprocess.run([sys.executable, "-m", "sfumato", *map(str, arguments)], **options)
+
+
+def written_in_all_formats(folder, people):
+    """The folder, with people's places in it as CSV, as CSV under gzip, and as Parquet."""
+    content = ("place\n" + "\n".join(people) + "\n").encode()
+    (folder / "people.csv").write_bytes(content)
+    (folder / "people.csv.gz").write_bytes(gzip.compress(content))
+    parquet(folder / "people.parquet", place=people)
+    return folder
 
 
 def parquet(path, **columns):

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cli.conftest import parquet, process
+from cli.conftest import parquet, process, written_in_all_formats
 from sfumato.comparison import Draws, UnaryEncoding, compare
 from sfumato.comparison.crowd import column_crowd
 from sfumato.contexts import Uniform
@@ -25,11 +25,7 @@ NAMES = ["sfumato", "k-rr", "hadamard", "oue", "olh"]
 
 @pytest.fixture
 def people(folder):
-    content = ("place\n" + "\n".join(PEOPLE) + "\n").encode()
-    (folder / "people.csv").write_bytes(content)
-    (folder / "people.csv.gz").write_bytes(gzip.compress(content))
-    parquet(folder / "people.parquet", place=PEOPLE)
-    return folder
+    return written_in_all_formats(folder, PEOPLE)
 
 
 def in_json(call, *arguments, **options):

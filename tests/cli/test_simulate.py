@@ -1,12 +1,11 @@
 """`simulate`: the same seed, the same bytes, however the data come and whoever computes."""
 
-import gzip
 import json
 
 import numpy as np
 import pytest
 
-from cli.conftest import parquet, process
+from cli.conftest import parquet, process, written_in_all_formats
 from sfumato.survey import Survey
 from sfumato.tables import read
 
@@ -16,11 +15,7 @@ OPTIONS = ["--column", "place", "--runs", "4", "--seed", "1", "--json"]
 
 @pytest.fixture
 def people(folder):
-    content = ("place\n" + "\n".join(PEOPLE) + "\n").encode()
-    (folder / "people.csv").write_bytes(content)
-    (folder / "people.csv.gz").write_bytes(gzip.compress(content))
-    parquet(folder / "people.parquet", place=PEOPLE)
-    return folder
+    return written_in_all_formats(folder, PEOPLE)
 
 
 @pytest.mark.parametrize("workers", ["1", "2", "7"])

@@ -1,12 +1,12 @@
 """After a fork nothing random is shared: reports, secrets and identifiers of parent and children all differ."""
 
 import os
-import warnings
 
 import numpy as np
 import pytest
 
 import sfumato as sf
+from forked import told_by_a_child
 from sfumato.batches import fresh_id
 from sfumato.client.memory import fresh_secret
 
@@ -23,19 +23,7 @@ def _drawn():
 
 
 def _of_a_child():
-    reading, writing = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the child draws, writes and ends
-        child = os.fork()
-    if child == 0:
-        try:
-            os.write(writing, b"".join(_drawn()))
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        said = pipe.read()
-    os.waitpid(child, 0)
+    said = told_by_a_child(lambda: b"".join(_drawn()))
     assert len(said) == 64 + 32 + 16
     return said[:64], said[64:96], said[96:]
 
@@ -55,16 +43,4 @@ def test_a_source_that_kept_its_key_would_be_found_out():
     source = SeededWords(1)
     parent = source.take(4).tobytes()
     source = SeededWords(1)
-    reading, writing = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        try:
-            os.write(writing, source.take(4).tobytes())
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        assert pipe.read() == parent
-    os.waitpid(child, 0)
+    assert told_by_a_child(lambda: source.take(4).tobytes()) == parent

@@ -4,7 +4,6 @@ import ast
 import copy
 import os
 import pickle
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import ECB
 
 import sfumato
+from forked import told_by_a_child
 from sfumato.contexts import Uniform
 from sfumato.errors import EntropyUnavailable, SfumatoError
 from sfumato.mechanisms import PlainResponse
@@ -226,21 +226,8 @@ def test_a_forked_child_never_shares_a_keystream_with_its_parent():
 
 
 def _words_of_a_child(source: SystemWords) -> list[int]:
-    reading, writing = os.pipe()
-    with warnings.catch_warnings():
-        # Newer Pythons warn of forking beside threads; the child only draws words and ends.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        try:
-            os.write(writing, source.take(4).tobytes())
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        words = np.frombuffer(pipe.read(), dtype=np.uint64).tolist()
-    os.waitpid(child, 0)
-    return words
+    told = told_by_a_child(lambda: source.take(4).tobytes())
+    return np.frombuffer(told, dtype=np.uint64).tolist()
 
 
 # --- no other generator in the house --------------------------------------------------------------
