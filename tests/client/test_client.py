@@ -1,7 +1,9 @@
 """The client: charged before it reads, the same report for ever, counted once."""
 
+import itertools
 import json
 import threading
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,11 +12,11 @@ from loopback import DROP, SWALLOW, Loopback
 import sfumato as sf
 from sfumato.batches import batch_of_json
 from sfumato.client import Courier, Queued, Receipt
+from sfumato.client.home import Home
 from sfumato.client.memory import batch_id, remembered_report, secret_tag, token_of
 from sfumato.errors import (
     BudgetExceeded,
-    ContextMismatch,
-    InvalidSurvey,
+    InvalidContext,
     InvalidSymbols,
     NotDelivered,
     PrivacyViolation,
@@ -162,7 +164,7 @@ def test_one_distinct_value_needs_no_token_and_no_second_look(aggregator, hasty,
 
 
 def test_a_clock_that_is_set_back_gives_at_most_replays(aggregator, hasty, home):
-    survey, clock = repeated("week", 5), Clock()
+    survey, clock = repeated("week", 4), Clock()
     aggregator.surveys[survey.fingerprint] = survey
     client = sf.Client(survey, hasty, home=home, clock=clock)
     client.answer("place 7")
@@ -218,57 +220,141 @@ def test_the_charge_comes_before_the_value_is_read(survey, aggregator, hasty, ho
     assert len(ledger(home)) == 1
 
 
-def test_the_cap_is_kept_for_every_pair_and_over_surveys(aggregator, hasty, home):
+def test_the_budget_holds_over_all_surveys_of_a_device(aggregator, hasty, home):
     high = sf.HighLow(PLACES, PLACES[:3], "0.5")
     surveys = [sf.Survey("one", sf.Uniform(PLACES, "0.5")), sf.Survey("two", high), repeated("day", 3, context=high)]
     for survey in surveys:
         aggregator.surveys[survey.fingerprint] = survey
-    cap = sf.HighLow(PLACES, PLACES[:4], 1)
-    clients = [sf.Client(survey, hasty, home=home, cap=cap) for survey in surveys]
-    clients[0].answer("place 7")
-    with pytest.raises(BudgetExceeded, match="1 surveys"):  # place 3 would owe more than 1 to the others
-        clients[1].answer("place 7")
+
+    def client(survey, budget):
+        return sf.Client(survey, hasty, home=home, budget=budget, allow_clear=True)
+
+    client(surveys[0], 1).answer("place 7")
+    with pytest.raises(BudgetExceeded, match=r"budget of 0\.9.*spent 0\.5.*would have spent 1\b"):
+        client(surveys[1], "0.9").answer("place 7")
     sent = len(aggregator.bodies)
-    allowed = sf.HighLow(PLACES, PLACES[:3], 1)
-    assert isinstance(sf.Client(surveys[1], hasty, home=home, cap=allowed).answer("place 7"), Receipt)
-    with pytest.raises(BudgetExceeded, match="2 surveys"):
-        sf.Client(surveys[2], hasty, home=home, cap=sf.HighLow(PLACES, PLACES[:3], "2.4")).answer("place 7")
+    assert isinstance(client(surveys[1], 1).answer("place 7"), Receipt)
+    with pytest.raises(BudgetExceeded, match=r"would have spent 2\.5"):
+        client(surveys[2], "2.4").answer("place 7")
     assert len(aggregator.bodies) == sent + 1
     assert [entry["times"] for entry in ledger(home)] == [1, 1]
-    assert isinstance(clients[0].answer("place 7"), Receipt)  # what was charged costs nothing again
-    wide = sf.HighLow(PLACES, PLACES[:3], "2.5")
-    assert isinstance(sf.Client(surveys[2], hasty, home=home, cap=wide).answer("place 7"), Receipt)
+    assert isinstance(client(surveys[0], "0.1").answer("place 7"), Receipt)  # what was charged costs nothing again
+    assert isinstance(client(surveys[2], "2.5").answer("place 7"), Receipt)
+    assert client(surveys[0], 1).spent() == 2.5
 
 
-def test_accounts_are_apart_by_domain_and_together_by_subject(aggregator, hasty, home):
-    here, there = sf.Survey("here", sf.Uniform(PLACES, 1)), sf.Survey("there", sf.Uniform(["a", "b"], 1))
-    for survey in (here, there):
-        aggregator.surveys[survey.fingerprint] = survey
-    sf.Client(here, hasty, home=home, cap=sf.Uniform(PLACES, 1)).answer("place 7")
-    sf.Client(there, hasty, home=home, cap=sf.Uniform(["a", "b"], 1)).answer("a")
-    one = {"home": home.parent / "other", "subject": "where people are"}
-    sf.Client(here, hasty, cap=sf.Uniform(PLACES, 1), **one).answer("place 7")
-    with pytest.raises(BudgetExceeded):
-        sf.Client(there, hasty, cap=sf.Uniform(["a", "b"], "1.9"), **one).answer("a")
-    assert isinstance(sf.Client(there, hasty, cap=sf.Uniform(["a", "b"], 2), **one).answer("a"), Receipt)
+L = ["healthy", "hiv", "cancer", "depression"]
 
 
-def test_a_subject_is_one_account_however_its_letters_are_written(aggregator, hasty, home):
-    surveys = [sf.Survey(name, sf.Uniform(PLACES, 1)) for name in ("one", "two", "three")]
+def forty(kind):
+    """The same question under forty names, as an author would put it who wants to know the answer."""
+    for i in range(40):
+        labels = {
+            "same labels": L,
+            "permuted labels": list(list(itertools.permutations(L))[i % 24]),
+            "one more label": [*L, f"other {i}"],
+        }[kind]
+        yield sf.Survey(f"mood-{i}", sf.Uniform(labels, 1))
+
+
+def answered(surveys, hasty, aggregator, home, **arguments):
+    """How many surveys a device answers, and how many it refuses."""
+    counts = Counter()
     for survey in surveys:
         aggregator.surveys[survey.fingerprint] = survey
-    cap, composed, decomposed = sf.Uniform(PLACES, 1), "caf\u00e9", "cafe\u0301"
-    sf.Client(surveys[0], hasty, home=home, cap=cap, subject=decomposed).answer("place 7")
-    for survey, subject in ((surveys[1], decomposed), (surveys[2], composed)):
-        with pytest.raises(BudgetExceeded):
-            sf.Client(survey, hasty, home=home, cap=cap, subject=subject).answer("place 7")
-    assert isinstance(sf.Client(surveys[0], hasty, home=home, cap=cap, subject=composed).answer("place 7"), Receipt)
-    assert [entry["account"] for entry in ledger(home)] == ["subject caf\u00e9"]
+        try:
+            sf.Client(survey, hasty, home=home, **arguments).answer("hiv")
+            counts["answered"] += 1
+        except BudgetExceeded:
+            counts["refused"] += 1
+    return counts
+
+
+@pytest.mark.parametrize("kind", ["same labels", "permuted labels", "one more label"])
+def test_forty_surveys_get_as_many_answers_as_the_default_budget_allows(kind, aggregator, hasty, home):
+    assert answered(forty(kind), hasty, aggregator, home) == {"answered": 4, "refused": 36}
+    assert len(aggregator.bodies) == 4
+
+
+def test_without_a_budget_all_forty_are_answered(aggregator, hasty, home):
+    assert answered(forty("same labels"), hasty, aggregator, home, budget=None) == {"answered": 40}
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        sf.Uniform(L, "inf"),
+        sf.HighLow(L, ["hiv"], 1),
+        sf.Blocks({"healthy": "a", "hiv": "a", "cancer": "b", "depression": "b"}, 1),
+        sf.Tiers({"healthy": "a", "hiv": "b", "cancer": "b", "depression": "b"}, {"a": "inf", "b": 1}),
+        sf.PrivacyMatrix([["0", "1", "1"], ["1", "0", "inf"], ["1", "1", "0"]], domain=L[:3]),
+    ],
+    ids=["uniform", "high-low", "blocks", "tiers", "matrix"],
+)
+def test_values_in_clear_need_the_callers_word(context, aggregator, hasty, home):
+    survey = sf.Survey("in clear", context, mechanism=sf.design(context).mechanism)
+    aggregator.surveys[survey.fingerprint] = survey
+    for budget in (sf.Client.__init__.__kwdefaults__["budget"], 40, None):
+        with pytest.raises(BudgetExceeded, match="allow_clear=True"):
+            sf.Client(survey, hasty, home=home, budget=budget)
+    assert not home.exists()
+    assert isinstance(sf.Client(survey, hasty, home=home, allow_clear=True).answer("hiv"), Receipt)
+
+
+def test_a_survey_that_hides_every_pair_needs_no_word(survey, hasty, home):
+    assert isinstance(sf.Client(survey, hasty, home=home).answer("place 7"), Receipt)
+
+
+def test_one_survey_above_the_budget_needs_the_callers_word(aggregator, hasty, home):
+    for number, epsilon in enumerate(("4.001", 40)):
+        survey = sf.Survey(f"loud-{number}", sf.Uniform(L, epsilon))
+        aggregator.surveys[survey.fingerprint] = survey
+        with pytest.raises(BudgetExceeded, match="larger budget"):
+            sf.Client(survey, hasty, home=home).answer("hiv")
+        assert aggregator.bodies == []
+    assert isinstance(sf.Client(survey, hasty, home=home, budget=40).answer("hiv"), Receipt)
+    repeats = sf.Survey("daily", sf.Uniform(L, 1), repeat={"every": "day", "distinct": 10_000})
+    aggregator.surveys[repeats.fingerprint] = repeats
+    with pytest.raises(BudgetExceeded, match="10040"):
+        sf.Client(repeats, hasty, home=home, budget=100).answer("hiv")
+
+
+def test_a_ledger_of_the_first_format_is_not_refilled(survey, aggregator, hasty, home):
+    """Format 1 kept an account for each domain and subject; all of them count now, and a survey counts once."""
+    sf.Client(survey, hasty, home=home).answer("place 7")
+    tag = secret_tag((home / "secret").read_bytes())
+    contexts = [sf.Uniform(PLACES, 1), sf.Uniform(["a", "b"], 1), sf.Uniform(["a", "b"], "1.5")]
+    entries = [
+        {"account": account, "survey": fingerprint, "secret": tag, "times": 1, "context": context.record()}
+        for account, fingerprint, context in [
+            (f"domain {'0' * 64}", survey.fingerprint, contexts[0]),
+            ("subject health", survey.fingerprint, contexts[0]),
+            (f"domain {'1' * 64}", "ab" * 32, contexts[1]),
+            ("subject health", "cd" * 32, contexts[2]),
+        ]
+    ]
+    Home(home).keep_record("ledger", {"entries": entries, "secret": tag}, 1)
+    assert sf.Client(survey, hasty, home=home).spent() == 3.5
+    other = sf.Survey("other", sf.Uniform(["a", "b"], "0.6"))
+    with pytest.raises(BudgetExceeded, match=r"spent 3\.5.*would have spent 4\.1"):
+        sf.Client(other, hasty, home=home).answer("a")
+    last = sf.Survey("last", sf.Uniform(["a", "b"], "0.5"))
+    aggregator.surveys[last.fingerprint] = last
+    assert isinstance(sf.Client(last, hasty, home=home).answer("a"), Receipt)
+    written = json.loads((home / "ledger").read_bytes().partition(b"\n")[0])
+    assert written["format"] == 2
+    assert [entry["survey"] for entry in written["entries"]] == [
+        survey.fingerprint,
+        "ab" * 32,
+        "cd" * 32,
+        last.fingerprint,
+    ]
+    assert all("account" not in entry for entry in written["entries"])
+    assert isinstance(sf.Client(survey, hasty, home=home).answer("place 8"), Receipt)  # what was charged stays charged
 
 
 def test_a_forgotten_secret_costs_anew(survey, aggregator, hasty, home):
-    cap = sf.Uniform(PLACES, 2)
-    client = sf.Client(survey, hasty, home=home, cap=cap)
+    client = sf.Client(survey, hasty, home=home, budget=2)
     client.answer("place 7")
     first = (home / "secret").read_bytes()
     (home / ".secret.left-by-a-crash").write_bytes(first)
@@ -401,10 +487,10 @@ def test_a_survey_may_be_a_path(survey, hasty, home, tmp_path):
 
 
 def test_arguments_that_cannot_be_meant(survey, hasty, home):
-    with pytest.raises(ContextMismatch):
-        sf.Client(survey, hasty, home=home, cap=sf.Uniform(40, 1))
-    with pytest.raises(InvalidSurvey, match="subject"):
-        sf.Client(survey, hasty, home=home, subject="")
+    with pytest.raises(InvalidContext, match="budget"):
+        sf.Client(survey, hasty, home=home, budget="plenty")
+    with pytest.raises(InvalidContext, match="allow_clear"):
+        sf.Client(survey, hasty, home=home, allow_clear="yes")
     with pytest.raises(NotDelivered, match="URL"):
         sf.Client(survey, "ftp://example.org", home=home)
     assert not home.exists()

@@ -65,7 +65,7 @@ def test_an_aggregator_that_fails_brings_no_answer_to_light(aggregator, tmp_path
 
 @pytest.mark.usefixtures("quiet")
 def test_a_budget_that_is_used_up_brings_no_answer_to_light(aggregator, tmp_path):
-    client = _client(aggregator, tmp_path / "home", cap=sf.Uniform(LABELS, "0.5"))
+    client = _client(aggregator, tmp_path / "home", budget="0.5")
     with pytest.raises(BudgetExceeded) as caught:
         client.answer(CANARY)
     assert CANARY not in all_said(caught.value)

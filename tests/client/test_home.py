@@ -15,7 +15,7 @@ from sfumato.client import Courier, Receipt
 from sfumato.client.home import Home, _sealed
 from sfumato.errors import BudgetExceeded, NotDelivered
 
-CAP, ROOMY = sf.Uniform(40, 1), sf.Uniform(40, 40)
+FULL, ROOMY = 1, 40  # budgets: one that the first survey uses up, and one with room
 FIRST = sf.Survey("first", sf.Uniform(40, 1), repeat={"every": "day", "distinct": 1})
 SECOND = sf.Survey("second", sf.Uniform(40, "0.001"))
 
@@ -40,8 +40,8 @@ def certified(monkeypatch):
     monkeypatch.setattr(sf.Survey, "certify", lambda self: None)
 
 
-def client(survey, home, courier, *, cap=CAP):
-    return sf.Client(survey, courier, home=home, cap=cap)
+def client(survey, home, courier, *, budget=FULL):
+    return sf.Client(survey, courier, home=home, budget=budget)
 
 
 def test_a_home_is_for_its_owner_alone(tmp_path):
@@ -102,11 +102,11 @@ def used(tmp_path_factory):
     return made
 
 
-def _outcome(survey, home, value, *, cap=CAP):
+def _outcome(survey, home, value, *, budget=FULL):
     """What was sent, and whether the answer was refused; a home is used anew each time, as after a restart."""
     recorder = Recorder(reaches=False)
     try:
-        client(survey, home, recorder, cap=cap).answer(value)
+        client(survey, home, recorder, budget=budget).answer(value)
     except BudgetExceeded:
         return set(recorder.sent), True
     return set(recorder.sent), False
@@ -142,8 +142,8 @@ def test_a_changed_byte_is_noticed(used, tmp_path, name):
     shutil.copytree(used[True].home, home)
     for position in range(0, len(content), 1 if name == "secret" else 7):
         (home / name).write_bytes(content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :])
-        assert _outcome(FIRST, home, 8, cap=ROOMY) == (set(), True)
-        assert _outcome(SECOND, home, 8, cap=ROOMY) == (set(), True) or name.startswith("answers")
+        assert _outcome(FIRST, home, 8, budget=ROOMY) == (set(), True)
+        assert _outcome(SECOND, home, 8, budget=ROOMY) == (set(), True) or name.startswith("answers")
 
 
 @pytest.mark.parametrize("name", ["ledger", f"answers-{FIRST.fingerprint}"])
@@ -172,14 +172,14 @@ def test_without_its_secret_a_device_is_silent_until_it_forgets(used, tmp_path, 
     if damage == "damaged":
         (home / "secret").write_bytes(secret[::-1])
     before = {path.name: path.read_bytes() for path in home.iterdir()}
-    device = client(FIRST, home, Recorder(), cap=ROOMY)
+    device = client(FIRST, home, Recorder(), budget=ROOMY)
     for action in (lambda: device.answer(7), device.flush, lambda: client(SECOND, home, Recorder()).answer(7)):
         with pytest.raises(BudgetExceeded, match=f"secret .* is {damage}.*forget"):
             action()
     assert {path.name: path.read_bytes() for path in home.iterdir()} == before
     device.forget()
     assert _outcome(FIRST, home, 7) == (set(), True)  # answering costs anew, and the account is full
-    sent, refused = _outcome(FIRST, home, 7, cap=ROOMY)
+    sent, refused = _outcome(FIRST, home, 7, budget=ROOMY)
     assert (len(sent), refused) == (1, False)
     assert not sent & used[False].sent
 
@@ -217,16 +217,17 @@ def test_a_ledger_of_another_device_is_refused(used, tmp_path):
     home = tmp_path / "device"
     shutil.copytree(used[True].home, home)
     shutil.copy(used[False].home / "ledger", home / "ledger")
-    assert _outcome(FIRST, home, 8, cap=ROOMY) == (set(), True)
+    assert _outcome(FIRST, home, 8, budget=ROOMY) == (set(), True)
 
 
 def test_a_record_of_another_version_is_refused(tmp_path):
     home = Home(tmp_path / "device")
-    home.keep_record("ledger", {})
-    assert home.record_of("ledger") == {"format": 1}
-    (tmp_path / "device" / "ledger").write_bytes(_sealed(b'{"format":2}'))
+    for version in (1, 2):
+        home.keep_record("ledger", {}, version)
+        assert home.record_of("ledger", (1, 2)) == {"format": version}
+    home.keep_record("ledger", {}, 3)
     with pytest.raises(BudgetExceeded, match="another version"):
-        home.record_of("ledger")
+        home.record_of("ledger", (1, 2))
 
 
 # --- crashes --------------------------------------------------------------------------------------------------------
@@ -283,6 +284,6 @@ def test_a_crash_while_forgetting_leaves_nothing_that_speaks(tmp_path, monkeypat
         with pytest.raises(Crash):
             device.forget()
     assert not (home / "secret").exists()
-    assert _outcome(FIRST, home, 8, cap=ROOMY) == (set(), True)  # the diary is left, and shows that a secret is gone
+    assert _outcome(FIRST, home, 8, budget=ROOMY) == (set(), True)  # the diary is left, and shows that a secret is gone
     client(FIRST, home, recorder).forget()
     assert _outcome(FIRST, home, 8) == (set(), True)  # a new secret, and the account is full

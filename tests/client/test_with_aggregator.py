@@ -63,7 +63,8 @@ def test_devices_are_counted_once_each_period(store, clear, tmp_path):
         for device in range(4):
             for days in range(3):
                 clock[0] = datetime(2026, 11, 15 + days, tzinfo=UTC)
-                client = sf.Client(clear, url, home=tmp_path / f"{device}", clock=lambda: clock[0])
+                home = tmp_path / f"{device}"
+                client = sf.Client(clear, url, home=home, allow_clear=True, clock=lambda: clock[0])
                 assert client.answer(device) == client.answer(device + 1)
     assert counts(store, clear) == [3, 3, 3, 3, 0, 0, 0]
 

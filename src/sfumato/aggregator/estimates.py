@@ -28,7 +28,6 @@ class Estimates:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._held: OrderedDict[tuple[str, str], Estimate] = OrderedDict()
-        self._certificates: dict[str, Certificate] = {}
         self._one_at_a_time = asyncio.Lock()
 
     async def of(self, served: Served, decoder: str) -> Estimate:
@@ -41,7 +40,7 @@ class Estimates:
 
     async def certificate(self, served: Served) -> Certificate:
         """That the promise is kept; for many symbols it takes seconds, once."""
-        return await self.worked_out(lambda: self._certificate(served))
+        return await self.worked_out(served.survey.certify)
 
     async def worked_out(self, work: Callable[[], _Found]) -> _Found:
         """Do something heavy outside the event loop, after whatever else is heavy."""
@@ -69,9 +68,3 @@ class Estimates:
         except NotEnoughReports:
             return None
         return before.difference(after)
-
-    def _certificate(self, served: Served) -> Certificate:
-        survey = served.survey
-        if survey.fingerprint not in self._certificates:
-            self._certificates[survey.fingerprint] = survey.certify()
-        return self._certificates[survey.fingerprint]

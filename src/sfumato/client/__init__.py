@@ -1,6 +1,7 @@
 """Clients: what runs on people's devices, or beside a table of answers, and sends reports to an aggregator."""
 
+from sfumato.client.budget import DEFAULT_BUDGET
 from sfumato.client.client import Client, Queued
 from sfumato.client.courier import Courier, ListedSurvey, Receipt
 
-__all__ = ["Client", "Courier", "ListedSurvey", "Queued", "Receipt"]
+__all__ = ["DEFAULT_BUDGET", "Client", "Courier", "ListedSurvey", "Queued", "Receipt"]

@@ -1,11 +1,14 @@
-"""Budgets: whether promises, added up pair by pair, stay within a cap. Decided exactly, for domains of any size.
+"""A device's budget: how much all its answers together may give away, as one number.
 
-Answers under E1 and E2 together keep E1 + E2 (Proposition 2 of the paper). The pairs of a large domain are too many to
-look at, but symbols fall into classes, the same in every context that is compared, so that ``E[x, x2]`` depends on the
-classes of x and x2 alone (and on whether x = x2). One pair for each two classes is enough.
+Answers under E1 and E2 together keep E1 + E2 (Proposition 2 of the paper). So what a device has spent on one domain is
+the largest sum of promises over any pair of its symbols. What it said on another domain concerns the same person but
+other pairs, so domains add up in full. Permuted or additional labels make another domain: they open no new account.
+
+An infinite entry is not a cost. It promises nothing for its pair, and a device answers such a survey only if its caller
+allows values in clear: see ``Client``.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
@@ -14,163 +17,122 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.arrays import Symbols
-from sfumato.contexts import Context, ContextSum, ContextUnion
-from sfumato.contexts.groups import numbered_by_first
-from sfumato.randomness.odds import Epsilon
+from sfumato.canonical import fingerprint
+from sfumato.contexts import Context
+from sfumato.contexts.groups import Entries, numbered_by_first
+from sfumato.errors import InvalidContext
+from sfumato.randomness.odds import exact_number
 
-__all__ = ["Cost", "largest_entry", "within"]
+__all__ = ["DEFAULT_BUDGET", "MOST_CLASSES", "Cost", "exact_budget", "spent_on"]
 
-_PAIRS_AT_ONCE = 2**20
+DEFAULT_BUDGET = Fraction(4)
+"""The odds between any two answers then move by a factor of at most e^4 ≈ 55, so a 50 : 50 guess becomes at most
+98 : 2. That is room for four surveys at ε = 1; beyond it there is little left to deny."""
 
-Levels = tuple[NDArray[np.int64], list[Epsilon]]
-"""Exact entries of many pairs: which of the values each pair has, and the values."""
+MOST_CLASSES = 1024
+"""Up to this many classes of symbols every pair of classes is added up; above, each survey counts in full."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """``times · E``: what a survey costs that may be answered with so many distinct values."""
+    """``times · E``: what a survey costs that a person may answer with ``times`` distinct values."""
 
     times: int
     context: Context
 
+    @property
+    def most(self) -> Fraction:
+        """The most that it costs for any pair."""
+        return self.times * self.context.largest_finite
 
-def within(costs: Sequence[Cost], cap: Context) -> bool:
-    """Whether ``Σ times · E[x, x2] ≤ cap[x, x2]`` for every two symbols.
 
-    A cost over another domain says something about the same people, but not pair by pair: its largest entry counts
-    for every pair.
+def exact_budget(budget: object) -> Fraction | None:
+    """The budget that a caller passed, exactly; ``None`` for no budget.
+
+    >>> exact_budget("2.5")
+    Fraction(5, 2)
+    """
+    if budget is None:
+        return None
+    exact = exact_number(budget, "budget")
+    if not isinstance(exact, Fraction) or exact == 0:
+        raise InvalidContext("budget must be a positive number such as 4. Pass budget=None to have no budget.")
+    return exact
+
+
+def spent_on(costs: Iterable[Cost]) -> Fraction:
+    """What these surveys give away together: the largest sum over pairs in each domain, added up over domains.
 
     >>> from sfumato.contexts import HighLow, Uniform
-    >>> costs = [Cost(2, Uniform(3, "0.5")), Cost(1, Uniform(3, 1))]
-    >>> within(costs, Uniform(3, 2)), within(costs, HighLow(3, [0], "1.99"))
-    (True, False)
+    >>> spent_on([Cost(2, Uniform(3, "0.5")), Cost(1, HighLow(3, [0], 1)), Cost(1, Uniform(4, "0.25"))])
+    Fraction(9, 4)
     """
-    abroad: Epsilon = Fraction(0)
-    spent = []
+    by_domain: dict[str, list[Cost]] = {}
     for cost in costs:
-        if cost.context.domain == cap.domain:
-            spent.append(cost)
+        domain = fingerprint(cost.context.domain.record())
+        by_domain.setdefault(domain, []).append(cost)
+    return sum((_spent_on_domain(here) for here in by_domain.values()), start=Fraction(0))
+
+
+def _spent_on_domain(costs: Sequence[Cost]) -> Fraction:
+    """The largest sum over the pairs of one domain."""
+    alike = Fraction(0)  # what is the same for all pairs
+    varied: list[Cost] = []
+    for cost in costs:
+        if cost.context.symbol_classes() is None:
+            alike += cost.most
         else:
-            abroad += cost.times * largest_entry(cost.context)
-    allowed = [Cost(1, term) for term in (cap.terms if isinstance(cap, ContextSum) else (cap,))]
-    readers = [(cost.times, _reader(cost.context)) for cost in spent], [(1, _reader(cost.context)) for cost in allowed]
-    for x, x2 in _typical_pairs([cost.context for cost in (*spent, *allowed)]):
-        (which, sums), (which2, limits) = (_sums(side, x, x2) for side in readers)
-        for joint in _renumbered(which * len(limits) + which2, len(sums) * len(limits))[0].tolist():
-            if sums[joint // len(limits)] + abroad > limits[joint % len(limits)]:
-                return False
-    return True
+            varied.append(cost)
+    in_full = sum((cost.most for cost in varied), start=Fraction(0))
+    if len(varied) < 2:
+        return alike + in_full
+    classes = _common_classes([cost.context for cost in varied])
+    if int(classes.max()) >= MOST_CLASSES:
+        return alike + in_full
+    return alike + _largest_sum(varied, *_pairs_of_classes(classes))
 
 
-def largest_entry(context: Context) -> Epsilon:
-    """The largest entry of a context off its diagonal; 0 if there is no pair."""
-    read = _reader(context)
-    largest: Epsilon = Fraction(0)
-    for x, x2 in _typical_pairs([context]):
-        which, values = read(x, x2)
-        largest = max(largest, *(values[i] for i in np.unique(which).tolist()))
-    return largest
-
-
-def _sums(terms: Sequence[tuple[int, Callable[[Symbols, Symbols], Levels]]], x: Symbols, x2: Symbols) -> Levels:
-    """``Σ times · E[x, x2]``."""
-    which: NDArray[np.int64] = np.zeros(x.shape, dtype=np.int64)
-    sums: list[Epsilon] = [Fraction(0)]
-    for times, read in terms:
-        here, values = read(x, x2)
-        joint, which = _renumbered(which * len(values) + here, len(sums) * len(values))
-        sums = [sums[j // len(values)] + times * values[j % len(values)] for j in joint.tolist()]
-    return which, sums
-
-
-def _renumbered(numbers: NDArray[np.int64], bound: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Which numbers below ``bound`` occur, and the place of each among them; without sorting if there are few."""
-    if bound > 4 * numbers.size:
-        return np.unique(numbers, return_inverse=True)
-    occurs = np.zeros(bound, dtype=np.bool_)
-    occurs[numbers] = True
-    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[numbers]
-
-
-# --- classes of symbols that a context does not tell apart ------------------------------------------------------------
-
-
-def _typical_pairs(contexts: Sequence[Context]) -> Iterator[tuple[Symbols, Symbols]]:
-    """One pair x ≠ x2 for every two classes that the contexts have in common; in pieces."""
-    size = contexts[0].size
-    common: Symbols = np.zeros(size, dtype=np.int64)
+def _common_classes(contexts: Sequence[Context]) -> Symbols:
+    """The coarsest classes of symbols that refine those of every context."""
+    common: Symbols = np.zeros(contexts[0].size, dtype=np.int64)
     for context in contexts:
-        own = _classes(context)
-        common, _ = numbered_by_first(common * (int(own.max()) + 1) + own)
-    order = np.argsort(common, kind="stable")
-    starts = np.searchsorted(common[order], np.arange(int(common.max()) + 1))
-    first, crowded = order[starts], np.bincount(common) > 1
-    if crowded.any():
-        yield first[crowded], order[starts[crowded] + 1]
-    rows = max(1, _PAIRS_AT_ONCE // first.size)
-    for start in range(0, first.size, rows):
-        x, x2 = (side.reshape(-1) for side in np.broadcast_arrays(first[start : start + rows, None], first))
-        if (x != x2).any():
-            yield x[x != x2], x2[x != x2]
+        own = context.symbol_classes()
+        if own is not None:
+            common, _ = numbered_by_first(common * (int(own.max()) + 1) + own)
+    return common
 
 
-def _classes(context: Context) -> Symbols:
-    if context.groups is not None:
-        return context.groups.group_of
-    if not isinstance(context, ContextUnion):
-        return np.arange(context.size)
-    inside: Symbols = np.zeros(context.size, dtype=np.int64)
-    for j, part in enumerate(context.parts):
-        here = context.block_of == j
-        inside[here] = _classes(part)[context.rank[here]]
-    return context.block_of * (int(inside.max()) + 1) + inside
+def _pairs_of_classes(classes: Symbols) -> tuple[Symbols, Symbols]:
+    """A pair of symbols for every ordered pair of classes, and one inside each class that has two symbols."""
+    count = int(classes.max()) + 1
+    order = np.argsort(classes, kind="stable")
+    starts = np.searchsorted(classes[order], np.arange(count))
+    first = order[starts]
+    crowded = np.bincount(classes) > 1
+    second = order[starts[crowded] + 1]
+    x, x2 = (side.reshape(-1) for side in np.meshgrid(first, first, indexing="ij"))
+    differ = x != x2
+    return np.concatenate([first[crowded], x[differ]]), np.concatenate([second, x2[differ]])
 
 
-# --- exact entries of many pairs --------------------------------------------------------------------------------------
+def _largest_sum(costs: Sequence[Cost], x: Symbols, x2: Symbols) -> Fraction:
+    """The largest ``Σ times · E[x, x2]`` over the pairs, infinite entries left out."""
+    which: NDArray[np.int64] = np.zeros(x.shape, dtype=np.int64)
+    sums = [Fraction(0)]
+    for cost in costs:
+        which, sums = _add(which, sums, cost.times, cost.context.exact_entries(x, x2))
+    return max(sums, default=Fraction(0))  # a domain of one symbol has no pairs
 
 
-def _reader(context: Context) -> Callable[[Symbols, Symbols], Levels]:
-    """A function that reads the entries of pairs x ≠ x2."""
-    groups = context.groups
-    if groups is not None:
-        number, values = _distinct((*groups.inside, *groups.outward))
-        m = len(groups.inside)
-
-        def of_groups(x: Symbols, x2: Symbols) -> Levels:
-            g = groups.group_of[x]
-            return number[np.where(g == groups.group_of[x2], g, m + g)], values
-
-        return of_groups
-    if isinstance(context, ContextUnion):
-        return _union_reader(context)
-    exact = context.exact_matrix()
-
-    def of_matrix(x: Symbols, x2: Symbols) -> Levels:
-        _, first, which = np.unique(exact.numerators[x, x2], return_index=True, return_inverse=True)
-        return which.reshape(-1), [exact.entry(int(x[i]), int(x2[i])) for i in first.tolist()]
-
-    return of_matrix
-
-
-def _union_reader(context: ContextUnion) -> Callable[[Symbols, Symbols], Levels]:
-    readers = [_reader(part) for part in context.parts]
-
-    def of_union(x: Symbols, x2: Symbols) -> Levels:
-        which: NDArray[np.int64] = np.zeros(x.shape, dtype=np.int64)
-        values: list[Epsilon] = [inf]
-        block = np.where(context.block_of[x] == context.block_of[x2], context.block_of[x], -1)
-        for j in np.unique(block[block >= 0]).tolist():
-            here = block == j
-            inside, more = readers[j](context.rank[x[here]], context.rank[x2[here]])
-            which[here] = inside + len(values)
-            values = [*values, *more]
-        number, distinct = _distinct(values)
-        return number[which], distinct
-
-    return of_union
-
-
-def _distinct(values: Sequence[Epsilon]) -> tuple[NDArray[np.int64], list[Epsilon]]:
-    """The number of each value among the distinct ones, and those: most contexts have very few."""
-    numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
-    return np.array([numbers[value] for value in values], dtype=np.int64), list(numbers)
+def _add(
+    which: NDArray[np.int64], sums: list[Fraction], times: int, entries: Entries
+) -> tuple[NDArray[np.int64], list[Fraction]]:
+    """The sums with one more term, each sum that occurs listed once."""
+    which_entry, values = entries
+    joint, places = np.unique(which * len(values) + which_entry, return_inverse=True)
+    longer = []
+    for number in joint.tolist():
+        before, entry = divmod(number, len(values))
+        value = values[entry]
+        longer.append(sums[before] if value == inf else sums[before] + times * Fraction(value))
+    return places.reshape(-1), longer

@@ -10,29 +10,29 @@ from typing import Any
 import numpy as np
 
 from sfumato.batches import Batch
-from sfumato.client.budget import Cost
+from sfumato.client.budget import DEFAULT_BUDGET, exact_budget
 from sfumato.client.courier import Conflict, Courier, Receipt
 from sfumato.client.diary import Answer, Diary
 from sfumato.client.home import Home
-from sfumato.client.ledger import Entry, Ledger, account_of
+from sfumato.client.ledger import LEDGER_FORMATS, Entry, Ledger
 from sfumato.client.memory import batch_id, fresh_secret, remembered_report, secret_tag, token_of
 from sfumato.client.period import period_of
-from sfumato.contexts import Context
 from sfumato.domains import Domain, H3Domain
 from sfumato.errors import (
     BudgetExceeded,
-    ContextMismatch,
-    InvalidSurvey,
+    InvalidContext,
     InvalidSymbols,
     NotDelivered,
     UnknownValue,
 )
+from sfumato.randomness.odds import float_above
 from sfumato.survey import Survey
 
 __all__ = ["Client", "Queued"]
 
 _PATIENCE = 10.0
 _SECRET, _LEDGER, _DIARY = "secret", "ledger", "answers-"
+_DIARY_FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Client:
 
     What ``answer`` guarantees, in this order:
 
-    - the survey's whole cost, ``distinct · E``, is in the ledger, durably, before the value is read; a ``cap`` that it
-      would pass for any pair is a ``BudgetExceeded``, and nothing is sent;
+    - the survey's whole cost, ``distinct · E``, is in the ledger, durably, before the value is read; if that exceeds
+      the device's ``budget``, it raises ``BudgetExceeded`` and sends nothing;
     - the report is derived from the device's secret: the same answer gives the same report, after a crash, from two
       processes or a year later, so that 365 equal answers say what one says;
     - whether and when something is sent does not depend on the value;
@@ -65,9 +65,14 @@ class Client:
     value is. A clock that is set back gives at most a replay.
 
     ``survey`` is a survey or the path of one: its fingerprint is pinned by being here. A survey whose mechanism breaks
-    its context is refused. ``home`` is a folder, made for its owner alone, that several surveys of one device share;
-    ``subject`` names the account, for surveys about one thing over several domains; ``cap`` is a context over the
-    survey's domain. ``url`` may be a ``Courier``.
+    its context is refused. ``home`` is a folder, made for its owner alone, that all surveys of one device share: it has
+    one secret and one account. ``url`` may be a ``Courier``.
+
+    ``budget`` is the most that all answers of this device together may give away, over all surveys: see
+    ``sfumato.client.budget``. Pass a larger one where the person agrees to more, and ``None`` for no budget at all.
+    ``allow_clear`` must be ``True`` for a survey that leaves some pair of answers open, such as the answers of a
+    high-low survey that are not sensitive: a report may then give an answer away, which no budget measures. Show the
+    person which (``survey.context.unprotected()``, or the privacy label) before you pass it.
 
     Reference: Erlingsson, Pihur and Korolova (2014), "RAPPOR", on answers that are remembered.
 
@@ -76,7 +81,7 @@ class Client:
     >>> survey = Survey("lunch", HighLow(["park", "clinic"], ["clinic"], 1))
     >>> nobody = Courier("http://127.0.0.1:9", patience=0)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     client = Client(survey, nobody, home=f"{folder}/device")
+    ...     client = Client(survey, nobody, home=f"{folder}/device", allow_clear=True)
     ...     client.answer("clinic").waiting, client.answer("park").waiting
     (1, 1)
     """
@@ -87,18 +92,15 @@ class Client:
         url: str | Courier,
         *,
         home: str | os.PathLike[str],
-        subject: str | None = None,
-        cap: Context | None = None,
+        budget: object = DEFAULT_BUDGET,
+        allow_clear: bool = False,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._survey = survey if isinstance(survey, Survey) else Survey.load(survey)
         self._survey.certify()
-        domain = self._survey.context.domain
-        if cap is not None and cap.domain != domain:
-            raise ContextMismatch("the cap must be a context over the survey's domain, label by label.")
-        if subject is not None and (not isinstance(subject, str) or not subject):
-            raise InvalidSurvey("subject must be a name, or None for an account of the domain's own.")
-        self._cap, self._account, self._clock = cap, account_of(domain, subject), clock
+        self._budget = exact_budget(budget)
+        _require_consent(self._survey, allow_clear)
+        self._clock = clock
         repeat: Any = self._survey.description.about["repeat"]
         self._every: str | None = None if repeat == "once" else repeat["every"]
         self._distinct: int = 1 if repeat == "once" else repeat["distinct"]
@@ -126,7 +128,7 @@ class Client:
                 report, tokens = self._report(secret, diary, value)
                 answer = Answer(period, batch_id(secret, self._survey.fingerprint, period), report)
                 diary = diary.answered(answer, tokens)
-                self._home.keep_record(self._diary_name, diary.record())
+                self._keep_diary(diary)
         waits = {held.batch for held in diary.waiting}
         try:
             for receipt in self._deliveries(diary):
@@ -143,7 +145,7 @@ class Client:
         """Send what waits, oldest first; ``NotDelivered`` if something must go on waiting."""
         with self._home.locked():
             secret, _ = self._opened()
-            record = self._home.record_of(self._diary_name)
+            record = self._home.record_of(self._diary_name, [_DIARY_FORMAT])
             diary = Diary(secret_tag(secret)) if record is None else Diary.of_record(record)
         return tuple(self._deliveries(diary)) if diary.secret == secret_tag(secret) else ()
 
@@ -159,11 +161,16 @@ class Client:
             for name in self._home.names(_DIARY):
                 self._home.drop(name)
 
+    def spent(self) -> float:
+        """What this device has given away so far, over all surveys: at most this much of its budget."""
+        with self._home.locked():
+            return float_above(self._ledger().spent)
+
     # --- the home -----------------------------------------------------------------------------------
 
     def _ledger(self) -> Ledger:
         """The ledger of the home; an empty one if the home is new."""
-        record = self._home.record_of(_LEDGER)
+        record = self._home.record_of(_LEDGER, LEDGER_FORMATS)
         if record is not None:
             return Ledger.of_record(record)
         if self._home.bytes_of(_SECRET) is not None or self._home.names(_DIARY):
@@ -186,32 +193,35 @@ class Client:
             )
         secret = fresh_secret()
         ledger = replace(ledger, secret=secret_tag(secret))
-        self._home.keep_record(_LEDGER, ledger.record())
+        self._keep_ledger(ledger)
         self._home.keep_bytes(_SECRET, secret)
         return secret, ledger
 
     def _charged(self) -> bytes:
         """The secret, once the survey is charged to the account. The diary is there before the charge is."""
         secret, ledger = self._opened()
-        cost = Cost(self._distinct, self._survey.context)
-        entry = Entry(self._account, self._survey.fingerprint, secret_tag(secret), cost)
+        entry = Entry(self._survey.fingerprint, secret_tag(secret), self._distinct, self._survey.context.record())
         if not ledger.holds(entry):
-            charged = ledger.charged(entry, self._cap)
-            self._begin_diary(entry, ledger)
-            self._home.keep_record(_LEDGER, charged.record())
+            charged = ledger.charge(entry, self._budget)
+            self._begin_diary(entry.secret)
+            self._keep_ledger(charged)
         return secret
 
-    def _begin_diary(self, entry: Entry, ledger: Ledger) -> None:
-        """An empty diary for a survey that was never charged under this secret, unless there is one."""
-        if any((held.survey, held.secret) == (entry.survey, entry.secret) for held in ledger.entries):
-            return  # charged to another account: then a diary that is missing is lost
-        record = self._home.record_of(self._diary_name)
-        if record is None or record["secret"] != entry.secret:
-            self._home.keep_record(self._diary_name, Diary(entry.secret).record())
+    def _keep_ledger(self, ledger: Ledger) -> None:
+        self._home.keep_record(_LEDGER, ledger.record(), LEDGER_FORMATS[-1])
+
+    def _keep_diary(self, diary: Diary) -> None:
+        self._home.keep_record(self._diary_name, diary.record(), _DIARY_FORMAT)
+
+    def _begin_diary(self, tag: str) -> None:
+        """Start an empty diary for a survey that was never charged under this secret, unless there is one."""
+        record = self._home.record_of(self._diary_name, [_DIARY_FORMAT])
+        if record is None or record["secret"] != tag:
+            self._keep_diary(Diary(tag))
 
     def _diary(self, secret: bytes) -> Diary:
         """What was answered to a survey that is charged."""
-        record = self._home.record_of(self._diary_name)
+        record = self._home.record_of(self._diary_name, [_DIARY_FORMAT])
         diary = None if record is None else Diary.of_record(record)
         if diary is None or diary.secret != secret_tag(secret):
             raise BudgetExceeded(
@@ -264,19 +274,30 @@ class Client:
     def _still_waits(self, answer: Answer, secret: str) -> bool:
         """Whether nobody else delivered it since the diary was read; ``NotDelivered`` if it was forgotten since."""
         with self._home.locked():
-            record = self._home.record_of(self._diary_name)
+            record = self._home.record_of(self._diary_name, [_DIARY_FORMAT])
         if record is None or record["secret"] != secret:
             raise _Forgotten("this device was told to forget what waited, and it is not sent.")
         return any(held.batch == answer.batch for held in Diary.of_record(record).waiting)
 
     def _strike_out(self, answer: Answer) -> None:
         with self._home.locked():
-            record = self._home.record_of(self._diary_name)
+            record = self._home.record_of(self._diary_name, [_DIARY_FORMAT])
             if record is not None:  # else the device was told to forget meanwhile
-                self._home.keep_record(self._diary_name, Diary.of_record(record).delivered(answer).record())
+                self._keep_diary(Diary.of_record(record).delivered(answer))
 
     def __repr__(self) -> str:
         return f"Client({self._survey.name!r}, {self._courier.url!r}, fingerprint={self._survey.fingerprint[:12]}…)"
+
+
+def _require_consent(survey: Survey, allow_clear: object) -> None:
+    """Refuse a survey that leaves pairs open unless the caller allows it: its reports may give answers away."""
+    if not isinstance(allow_clear, bool):
+        raise InvalidContext(f"allow_clear must be True or False; found {type(allow_clear).__name__}.")
+    if survey.context.leaves_open and not allow_clear:
+        raise BudgetExceeded(
+            f"survey {survey.fingerprint[:12]}… leaves some answers unprotected: a report may give them away, whatever "
+            "the budget. Show the person which (see the survey's privacy label), then pass allow_clear=True."
+        )
 
 
 def _symbol(domain: Domain, value: object) -> int:

@@ -9,7 +9,7 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +21,6 @@ from sfumato.files import write_whole
 
 __all__ = ["Home", "sync_folder"]
 
-_FORMAT = 1
 _LOCK = "lock"
 _CAN_LOCK = find_spec("fcntl") is not None  # not on Windows
 
@@ -69,8 +68,8 @@ class Home:
         write_whole(self._folder / name, content, mode=0o600)
         sync_folder(self._folder)
 
-    def record_of(self, name: str) -> dict[str, Any] | None:
-        """The record in a file; ``None`` if there is no such file. A damaged one is an error."""
+    def record_of(self, name: str, formats: Collection[int]) -> dict[str, Any] | None:
+        """Read a record of one of these formats; ``None`` if there is no such file. A damaged one is an error."""
         content = self.bytes_of(name)
         if content is None:
             return None
@@ -81,13 +80,13 @@ class Home:
                 "Nothing was sent. Put the file back as it was, or give up this home for good."
             )
         record: dict[str, Any] = json.loads(body)
-        if record.get("format") != _FORMAT:
+        if record.get("format") not in formats:
             raise BudgetExceeded(f"the file {name} in {self._folder} was written by another version. Nothing was sent.")
         return record
 
-    def keep_record(self, name: str, record: Mapping[str, Json]) -> None:
-        """Replace a record, durably."""
-        self.keep_bytes(name, _sealed(canonical_bytes({**record, "format": _FORMAT})))
+    def keep_record(self, name: str, record: Mapping[str, Json], version: int) -> None:
+        """Replace a record, durably, in this version of its format."""
+        self.keep_bytes(name, _sealed(canonical_bytes({**record, "format": version})))
 
     def drop(self, name: str) -> None:
         """Remove a file, and what a crash may have left of one that was being written."""

@@ -1,96 +1,112 @@
-"""The ledger: what a device has promised, entry by entry. Nothing is ever taken out, and no passage of time refills it.
+"""The ledger: what a device has promised, entry by entry. No entry is ever removed, and time refills nothing.
 
-An entry is a survey that was answered under one secret. It costs ``times · E``: E is the survey's context and ``times``
-how many distinct values it may be answered with. It is charged whole, before the value is read, and later answers to
-the same survey cost nothing: they are derived from the same secret. After the secret was forgotten, answering again is
-a new entry beside the old one.
+An entry is a survey that the device answered under one secret. It costs ``times · E``: E is the survey's context and
+``times`` the number of distinct values that the person may answer with. The device charges it in full before it reads
+the value. Later answers to the same survey cost nothing, because they are derived from the same secret. After the
+device forgets its secret, answering again is a new entry.
+
+A device has one account. In format 1 an entry also named an account of its domain or subject; those entries all count
+towards the one account now.
 """
 
-import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Self
 
-from sfumato.canonical import Json, fingerprint
-from sfumato.client.budget import Cost, within
-from sfumato.contexts import Context
-from sfumato.domains import Domain
+from sfumato.canonical import Json, decimal_text
+from sfumato.client.budget import Cost, spent_on
 from sfumato.errors import BudgetExceeded
 from sfumato.survey.wire import context_of
 
-__all__ = ["Entry", "Ledger", "account_of"]
+__all__ = ["LEDGER_FORMATS", "Entry", "Ledger"]
+
+LEDGER_FORMATS = (1, 2)
+"""The formats that this version reads; it writes the last."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A survey, the secret under which it was answered, and its cost."""
+    """A survey's fingerprint, the tag of the secret that answered it, and what it costs.
 
-    account: str
+    ``context`` is the context's record. It is parsed only when a new survey is charged.
+    """
+
     survey: str
     secret: str
-    cost: Cost
+    times: int
+    context: Json
+
+    @property
+    def cost(self) -> Cost:
+        """What the survey costs."""
+        return Cost(self.times, context_of(self.context))
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """What a device charges once: a survey under a secret."""
+        return self.survey, self.secret
 
     def record(self) -> Json:
-        """The entry as plain data."""
-        return {
-            "account": self.account,
-            "survey": self.survey,
-            "secret": self.secret,
-            "times": self.cost.times,
-            "context": self.cost.context.record(),
-        }
+        """Return the entry as plain data."""
+        return {"survey": self.survey, "secret": self.secret, "times": self.times, "context": self.context}
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Self:
-        """The entry that a record describes."""
-        cost = Cost(int(record["times"]), context_of(record["context"]))
-        return cls(str(record["account"]), str(record["survey"]), str(record["secret"]), cost)
+        """Read an entry of either format; the account that format 1 names no longer matters."""
+        return cls(str(record["survey"]), str(record["secret"]), int(record["times"]), record["context"])
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """All entries of a device, oldest first, and the tag of the secret that it answers with now.
+    """All entries of a device, oldest first, and the tag of its present secret.
 
-    The tag tells a secret that was changed by a broken disk from the device's own: under a changed one the device would
-    answer anew, as somebody else.
+    The tag tells the device's secret from one that a broken disk has changed. Under a changed secret the device would
+    answer the same questions a second time.
     """
 
     entries: tuple[Entry, ...] = ()
     secret: str = ""
 
     def holds(self, entry: Entry) -> bool:
-        """Whether the survey was charged to this account before, under this secret."""
-        return any(
-            (held.account, held.survey, held.secret) == (entry.account, entry.survey, entry.secret)
-            for held in self.entries
-        )
+        """Whether this survey was charged before, under this secret."""
+        return any(held.name == entry.name for held in self.entries)
 
-    def charged(self, entry: Entry, cap: Context | None) -> "Ledger":
-        """The ledger with one more entry; ``BudgetExceeded`` if the account then passes the cap for any pair."""
-        costs = [held.cost for held in self.entries if held.account == entry.account]
-        if cap is not None and not within([*costs, entry.cost], cap):
+    @property
+    def spent(self) -> Fraction:
+        """What the device has given away so far, at most."""
+        return spent_on([entry.cost for entry in self.entries])
+
+    def charge(self, entry: Entry, budget: Fraction | None) -> "Ledger":
+        """Return the ledger with one more entry; ``BudgetExceeded`` if that exceeds the budget.
+
+        A survey that was charged before costs nothing, and is never refused.
+        """
+        if self.holds(entry):
+            return self
+        charged = replace(self, entries=(*self.entries, entry))
+        if budget is not None and charged.spent > budget:
             raise BudgetExceeded(
-                f"survey {entry.survey[:12]}… would bring this device above its cap: {len(costs)} surveys were charged "
-                "to the same account before. Nothing was sent. Time does not refill the account; only a higher cap "
-                "lets it answer."
+                f"survey {entry.survey[:12]}… would exceed this device's budget of {decimal_text(budget)}: it has "
+                f"spent {decimal_text(self.spent)}, and would have spent {decimal_text(charged.spent)}. Nothing was "
+                "sent. Time does not refill a budget. If the person agrees to more, pass a larger budget."
             )
-        return replace(self, entries=(*self.entries, entry))
+        return charged
 
     def record(self) -> dict[str, Json]:
-        """The ledger as plain data."""
+        """Return the ledger as plain data."""
         return {"entries": [entry.record() for entry in self.entries], "secret": self.secret}
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Self:
-        """The ledger that a record describes."""
-        return cls(tuple(Entry.of_record(entry) for entry in record["entries"]), str(record["secret"]))
+        """Read a ledger of either format."""
+        entries = [Entry.of_record(entry) for entry in record["entries"]]
+        return cls(_first_of_each_name(entries), str(record["secret"]))
 
 
-def account_of(domain: Domain, subject: str | None) -> str:
-    """The account of a survey: that of the subject its author names, or of its domain.
-
-    A subject is normalised to NFC, as all text in records is: the account that is read is the one that was written.
-    """
-    if subject is None:
-        return f"domain {fingerprint(domain.record())}"
-    return f"subject {unicodedata.normalize('NFC', subject)}"
+def _first_of_each_name(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Drop copies: format 1 listed a survey twice if it was charged to two accounts, though it was answered once."""
+    by_name: dict[tuple[str, str], Entry] = {}
+    for entry in entries:
+        by_name.setdefault(entry.name, entry)
+    return tuple(by_name.values())

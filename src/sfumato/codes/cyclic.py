@@ -139,6 +139,12 @@ class CyclicCode(Code):
         i, y = output // K, output % K
         return self._member[i.astype(np.int64), ((point + K - y) % K).astype(np.int64)]
 
+    def favoured(self, point: int) -> Booleans:
+        """``[x − y mod K ∈ D_i]`` for all outputs: each base block, read backwards around the circle from x on."""
+        down_to_zero = self._member[:, point::-1]
+        down_from_top = self._member[:, :point:-1]
+        return np.concatenate([down_to_zero, down_from_top], axis=1).reshape(-1)
+
     # --- transforms ---------------------------------------------------------------------------------
 
     @cached_property

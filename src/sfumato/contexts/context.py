@@ -2,6 +2,7 @@
 
 import copy
 from abc import ABC, abstractmethod
+from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING, Self
 
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike
 from sfumato.arrays import Floats, Symbols
 from sfumato.canonical import Json, fingerprint
 from sfumato.contexts.exact import ExactMatrix
-from sfumato.contexts.groups import Groups
+from sfumato.contexts.groups import Entries, Groups
 from sfumato.domains import Domain
 from sfumato.domains.symbols import checked_symbols
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSymbols
@@ -99,6 +100,44 @@ class Context(ABC):
     @abstractmethod
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
         """``E[x, x2]`` exactly: a ``Fraction``, or ``inf``."""
+
+    # --- what a device must know before it answers ------------------------------------------------
+
+    @property
+    def largest_finite(self) -> Fraction:
+        """The largest finite entry off the diagonal; 0 if there is none."""
+        groups = self.groups
+        return self.exact_matrix().largest_finite() if groups is None else groups.largest_finite
+
+    @property
+    def leaves_open(self) -> bool:
+        """Whether some pair has no promise: a report may then tell its two symbols apart for certain."""
+        groups = self.groups
+        return self.exact_matrix().leaves_open() if groups is None else groups.leaves_open
+
+    def unprotected(self) -> Symbols:
+        """The symbols with no promise against any other: a report may give each of them away.
+
+        >>> from sfumato.contexts import HighLow
+        >>> HighLow(["park", "clinic", "bar"], ["clinic"], 1).unprotected()
+        array([0, 2])
+        """
+        groups = self.groups
+        return self.exact_matrix().unprotected() if groups is None else groups.unprotected()
+
+    def symbol_classes(self) -> Symbols | None:
+        """Classes of symbols such that ``E[x, x2]`` for x ≠ x2 depends on their classes alone; ``None`` for one class.
+
+        A device adds up promises class by class, so clients in all languages must number the same classes: the groups
+        of a grouped context, single symbols of a matrix, classes inside the blocks of a union.
+        """
+        groups = self.groups
+        return np.arange(self.size) if groups is None else groups.group_of
+
+    def exact_entries(self, x: Symbols, x2: Symbols) -> Entries:
+        """``E[x, x2]`` for arrays of symbols that differ pair by pair, exactly."""
+        groups = self.groups
+        return self.exact_matrix().entries(x, x2) if groups is None else groups.exact_entries(x, x2)
 
     @abstractmethod
     def closure(self) -> "Context":

@@ -117,6 +117,27 @@ class ExactMatrix:
             return inf
         return self.entry(*divmod(int(self.off_diagonal().argmin()), self.size))
 
+    def largest_finite(self) -> Fraction:
+        """The largest finite entry; 0 if there is none off the diagonal."""
+        finite = self.numerators[self.numerators != self.infinite]
+        return Fraction(int(finite.max()), self.denominator)
+
+    def leaves_open(self) -> bool:
+        """Whether some entry is infinite."""
+        return bool((self.numerators == self.infinite).any())
+
+    def unprotected(self) -> NDArray[np.int64]:
+        """The rows whose entries are all infinite, the diagonal apart."""
+        if self.size == 1:
+            return np.zeros(0, dtype=np.int64)
+        finite = (self.numerators != self.infinite).sum(axis=1)
+        return np.flatnonzero(finite == 1)
+
+    def entries(self, x: NDArray[np.int64], x2: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[Epsilon]]:
+        """Which of a list of values each of many entries has, and the values."""
+        _, first, which = np.unique(self.numerators[x, x2], return_index=True, return_inverse=True)
+        return which.reshape(-1), [self.entry(int(x[i]), int(x2[i])) for i in first.tolist()]
+
     def closed(self) -> "ExactMatrix":
         """Shortest paths (Floyd 1962, Warshall 1962), with zeros made mutual, until nothing changes."""
         N = self.numerators.copy()

@@ -7,12 +7,16 @@ from functools import cached_property
 from math import inf, lcm
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.arrays import Floats, Symbols
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.randomness.odds import Epsilon
 
-__all__ = ["Groups", "numbered_by_first"]
+__all__ = ["Entries", "Groups", "numbered_by_first"]
+
+Entries = tuple[NDArray[np.int64], list[Epsilon]]
+"""Exact entries of many pairs: which of the values each pair has, and the values. Most contexts have few."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +57,45 @@ class Groups:
         """The least promise to any pair; ``inf`` if there is none."""
         pairs = [epsilon for epsilon, size in zip(self.inside, self.sizes.tolist(), strict=True) if size > 1]
         return min([*pairs, *(self.outward if len(self.inside) > 1 else ())], default=inf)
+
+    @cached_property
+    def largest_finite(self) -> Fraction:
+        """The largest finite promise to any pair; 0 if no pair has one."""
+        return max(self._finite_promises, default=Fraction(0))
+
+    @property
+    def _finite_promises(self) -> list[Fraction]:
+        """The finite promises of all pairs that exist."""
+        crowded = self.sizes > 1
+        promises = [epsilon for g, epsilon in enumerate(self.inside) if crowded[g]]
+        if len(self.inside) > 1:
+            promises.extend(self.outward)
+        return [epsilon for epsilon in promises if isinstance(epsilon, Fraction)]
+
+    @cached_property
+    def leaves_open(self) -> bool:
+        """Whether some pair has no promise."""
+        several = len(self.inside) > 1
+        crowded = self.sizes > 1
+        open_inside = any(epsilon == inf and crowded[g] for g, epsilon in enumerate(self.inside))
+        return open_inside or (several and inf in self.outward)
+
+    def unprotected(self) -> Symbols:
+        """The symbols that have no promise against any other."""
+        several = len(self.inside) > 1
+        free_inside = (self._inside == inf) | (self.sizes == 1)
+        free_outward = (self._outward == inf) | (not several)
+        any_pair = several | (self.sizes > 1)
+        return np.flatnonzero((free_inside & free_outward & any_pair)[self.group_of])
+
+    def exact_entries(self, x: Symbols, x2: Symbols) -> "Entries":
+        """``E[x, x2]`` for pairs that differ, exactly."""
+        values = list(dict.fromkeys((*self.inside, *self.outward)))
+        place = {value: number for number, value in enumerate(values)}
+        inside = np.array([place[value] for value in self.inside])
+        outward = np.array([place[value] for value in self.outward])
+        g = self.group_of[x]
+        return np.where(g == self.group_of[x2], inside[g], outward[g]), values
 
     @cached_property
     def owing(self) -> list[int]:

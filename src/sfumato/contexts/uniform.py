@@ -42,6 +42,24 @@ class Uniform(Context):
         """ε; ``inf`` if there is one symbol and so no pair."""
         return self._exact if self.size > 1 else np.inf
 
+    @property
+    def largest_finite(self) -> Fraction:
+        """ε; 0 where it is infinite, or there is no pair."""
+        return self._exact if isinstance(self._exact, Fraction) and self.size > 1 else Fraction(0)
+
+    @property
+    def leaves_open(self) -> bool:
+        """Whether ε is infinite and there is a pair."""
+        return self._exact == np.inf and self.size > 1
+
+    def unprotected(self) -> Symbols:
+        """All symbols where ε is infinite, none elsewhere."""
+        return np.arange(self.size if self.leaves_open else 0)
+
+    def symbol_classes(self) -> None:
+        """One class: the domain may be too large to number its symbols."""
+        return
+
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
         """ε, or 0 on the diagonal."""
         return self._exact if x != x2 else Fraction(0)

@@ -33,6 +33,7 @@ def tally_files(
 
     With several workers a script must be importable (``if __name__ == "__main__":``), since they are started afresh.
     """
+    survey.certify()
     task = _CountReports(Asked(survey, columns))
     pieces, workers = input_pieces(paths, workers)
     counts = np.zeros(survey.mechanism.outputs, dtype=np.int64)
@@ -54,6 +55,7 @@ def reports_of_files(
     Several workers are of use for Parquet alone: they hand over the reports of a piece together, and nobody knows how
     long a CSV file is. A piece has at least one row group; while others wait, memory is some pieces' reports.
     """
+    survey.certify()
     pieces, workers = input_pieces(paths, workers)
     task = _MakeReports(Asked(survey, columns))
     workers = workers if all(piece.rows is not None for piece in pieces) else 1

@@ -124,7 +124,9 @@ class BlockResponse(Mechanism):
         """``high`` on S_x, ``low`` on the block's other reports, the leftover words on its first."""
         code, first, favoured = self._code_at(x)
         which = np.zeros(self.outputs, dtype=np.intp)
-        which[first : first + code.outputs] = np.where(favoured, 2, 1)
+        own = which[first : first + code.outputs]
+        own[:] = favoured
+        own += 1
         at_first = [0, code.low, code.high][which[first]] + code.leftover
         which[first] = 3
         return [0, code.low, code.high, at_first], which

@@ -33,6 +33,7 @@ from sfumato.randomness.words import SystemWords
 __all__ = ["RANDOM_ROWS", "tightest_by_structure"]
 
 RANDOM_ROWS = 1000
+_SMALL = np.uint32  # more numbers than any mechanism has levels
 
 
 def tightest_by_structure(
@@ -107,12 +108,16 @@ def _rows_to_check(inputs: int) -> Symbols:
 
 def _check_claims(mechanism: Mechanism, classes: tuple[RowClass, ...], ranges: _Ranges, rows: Symbols) -> None:
     """The rows looked at are as their class says."""
+    # Equal integers get equal numbers, so that a row is compared with the cover in small numbers.
+    number_of = {level: number for number, level in enumerate(dict.fromkeys(ranges.cover_levels))}
+    no_cover = len(number_of)
+    cover = np.array([number_of[level] for level in ranges.cover_levels])[ranges.cover].astype(_SMALL)
     for x in rows.tolist():
         levels, which = mechanism.levels(x)
         if not sums_to(levels, which, mechanism.denominator):
             raise no_channel(x)
-        same = np.array([[level == cover for cover in ranges.cover_levels] for level in levels])
-        strange = np.flatnonzero(~same[which, ranges.cover])
+        numbers = np.array([number_of.get(level, no_cover) for level in levels], dtype=_SMALL)
+        strange = np.flatnonzero(numbers.take(which) != cover)
         claim, first = classes[ranges.class_of[x]], max(int(ranges.first_of[x]), 0)
         if not claim.describes(levels, which, first, strange):
             raise _unfounded(x, first)

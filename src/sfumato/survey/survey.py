@@ -33,6 +33,8 @@ _KINDS = ("binary", "table", "plain", "blocks", "high-low", "groups", "product",
 _SPANS_SEVERAL = "a survey promises one context through one mechanism; sums and compositions span several."
 _ABOUT = ("title", "text", "contact", "minimum_reports", "opens", "closes")
 _LARGEST_FILE = 2**28
+_MOST_CERTIFICATES = 256
+_CERTIFICATES: dict[str, Certificate] = {}  # of surveys that this process has found to keep their promise
 _UNMEANT = (SfumatoError, TypeError, LookupError, AttributeError, ValueError, ArithmeticError, MemoryError)
 
 
@@ -203,7 +205,11 @@ class Survey:
     # --- what people, servers and analysts do -------------------------------------------------------
 
     def privatize(self, answers: Any, source: WordSource | None = None) -> Reports:  # noqa: ANN401 - any column
-        """One report per answer: a list, NumPy, or a column of Arrow, pandas or polars."""
+        """Randomise one report per answer: a list, NumPy, or a column of Arrow, pandas or polars.
+
+        The survey certifies itself first, once: ``PrivacyViolation`` if its mechanism breaks its promise.
+        """
+        self.certify()
         symbols = symbols_of(self.context.domain, answers)
         return Reports(self._mechanism.privatize(symbols, source), self.fingerprint)
 
@@ -244,8 +250,15 @@ class Survey:
         return replace(found, fingerprint=self.fingerprint)
 
     def certify(self) -> Certificate:
-        """Check that the mechanism keeps the survey's context; ``PrivacyViolation`` names pair and output."""
-        return certify(self._mechanism, self.context)
+        """Check that the mechanism keeps the survey's context; ``PrivacyViolation`` names pair and output.
+
+        The fingerprint names every integer that is checked, so a process checks each fingerprint once.
+        """
+        certificate = _CERTIFICATES.get(self.fingerprint)
+        if certificate is None:
+            certificate = certify(self._mechanism, self.context)
+            _remember_certificate(self.fingerprint, certificate)
+        return certificate
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Survey) and self.resolved() == other.resolved()
@@ -255,6 +268,13 @@ class Survey:
 
     def __repr__(self) -> str:
         return f"Survey({self.name!r}, {self.context!r}, fingerprint={self.fingerprint[:12]}…)"
+
+
+def _remember_certificate(fingerprint: str, certificate: Certificate) -> None:
+    """Keep the newest certificates of this process."""
+    _CERTIFICATES[fingerprint] = certificate
+    while len(_CERTIFICATES) > _MOST_CERTIFICATES:
+        del _CERTIFICATES[next(iter(_CERTIFICATES))]
 
 
 def _demand_single(mechanism: Mechanism) -> None:

@@ -1,0 +1,99 @@
+"""A survey that breaks its promise gives no report, whichever way it was made and whoever asks."""
+
+import pytest
+
+import sfumato as sf
+from sfumato.engines.local import reports_of_files, tally_files
+from sfumato.errors import PrivacyViolation
+from sfumato.mechanisms import PlainResponse, TableResponse
+from sfumato.survey import survey as survey_module
+from sfumato.tables import AnswerColumns
+
+LABELS = ["a", "b", "c"]
+
+
+@pytest.fixture(autouse=True)
+def no_certificates(monkeypatch):
+    """Certificates of other tests must not answer for these."""
+    monkeypatch.setattr(survey_module, "_CERTIFICATES", {})
+
+
+def assembled():
+    """A survey that promises 0.1 and realises 20."""
+    return sf.Survey("q", sf.Uniform(LABELS, "0.1"), PlainResponse(sf.Uniform(LABELS, 20)))
+
+
+def loaded(tmp_path):
+    """The red team's file: a deterministic table of 1,002 symbols that promises 0.01 inside a block."""
+    N = 2**64
+    context = sf.Blocks([0] * 1001 + [1], "0.01")
+    reports = [0 if x < 2 else 1 + x % 3 for x in range(1001)] + [4]
+    rows = [[N if y == report else 0 for y in range(5)] for report in reports]
+    sf.Survey("forged", context, TableResponse(context, rows)).save(tmp_path / "forged.json")
+    return sf.Survey.load(tmp_path / "forged.json")
+
+
+def write_answers(tmp_path, values):
+    path = tmp_path / "answers.csv"
+    path.write_text("answer\n" + "\n".join(map(str, values)) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def test_an_assembled_survey_gives_no_report():
+    with pytest.raises(PrivacyViolation):
+        assembled().privatize(LABELS)
+
+
+def test_a_loaded_survey_gives_no_report(tmp_path):
+    with pytest.raises(PrivacyViolation):
+        loaded(tmp_path).privatize([2, 3, 4])
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_local_engine_gives_no_report(tmp_path, workers):
+    answers = write_answers(tmp_path, LABELS)
+    columns = AnswerColumns("answer")
+    with pytest.raises(PrivacyViolation):
+        tally_files(assembled(), [answers], columns, workers=workers)
+    with pytest.raises(PrivacyViolation):
+        next(reports_of_files(assembled(), [answers], columns, workers=workers))
+    numbers = write_answers(tmp_path, [2, 3, 4])
+    with pytest.raises(PrivacyViolation):
+        tally_files(loaded(tmp_path), [numbers], columns, workers=workers)
+
+
+def test_surveys_that_keep_their_promise_answer(tmp_path):
+    """The twin: the same calls on honest surveys."""
+    survey = sf.Survey("q", sf.Uniform(LABELS, 1))
+    answers = write_answers(tmp_path, LABELS)
+    columns = AnswerColumns("answer")
+    assert len(survey.privatize(LABELS).numbers) == 3
+    assert tally_files(survey, [answers], columns).reports == 3
+    assert sum(len(some) for some in reports_of_files(survey, [answers], columns)) == 3
+
+
+def test_a_fingerprint_is_checked_once(monkeypatch):
+    calls = []
+    real = survey_module.certify
+    monkeypatch.setattr(survey_module, "certify", lambda *given: calls.append(given) or real(*given))
+    surveys = [sf.Survey("q", sf.Uniform(LABELS, 1)) for _ in range(3)]
+    for survey in (*surveys, sf.Survey.of_resolved(surveys[0].resolved())):
+        survey.privatize(LABELS)
+        survey.privatize(LABELS)
+    assert len(calls) == 1
+    sf.Survey("another name", sf.Uniform(LABELS, 1)).privatize(LABELS)
+    assert len(calls) == 2
+
+
+def test_a_violation_is_never_remembered_as_kept():
+    survey = assembled()
+    for _ in range(2):
+        with pytest.raises(PrivacyViolation):
+            survey.privatize(LABELS)
+
+
+def test_only_the_newest_certificates_are_kept(monkeypatch):
+    monkeypatch.setattr(survey_module, "_MOST_CERTIFICATES", 2)
+    for number in range(5):
+        sf.Survey(f"q{number}", sf.Uniform(LABELS, 1)).certify()
+    assert len(survey_module._CERTIFICATES) == 2
