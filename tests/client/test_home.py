@@ -12,7 +12,7 @@ import pytest
 import sfumato as sf
 from sfumato.batches import json_bytes
 from sfumato.client import Courier, Receipt
-from sfumato.client.home import Home, _sealed
+from sfumato.client.home import Home
 from sfumato.errors import BudgetExceeded, NotDelivered
 
 FULL, ROOMY = 1, 40  # budgets: one that the first survey uses up, and one with room

@@ -8,10 +8,11 @@ import unicodedata
 
 import pytest
 
+from sfumato.canonical import canonical_bytes
 from sfumato.codes import HadamardCode, RandomizedCode
 from sfumato.contexts import Blocks, HighLow, Metric, PrivacyMatrix, Uniform
 from sfumato.domains import Domain, GridDomain
-from sfumato.errors import InvalidSurvey, PrivacyViolation
+from sfumato.errors import InvalidSurvey, PrivacyViolation, WrongSurvey
 from sfumato.mechanisms import BinaryResponse, BlockResponse, HighLowResponse, PlainResponse, TableResponse
 from sfumato.promises import certify
 from sfumato.survey import Survey
@@ -402,3 +403,46 @@ def test_a_channel_that_says_nothing_is_refused(name):
     except InvalidSurvey:
         return
     survey.estimate(survey.tally(survey.privatize([survey.context.domain.labels[0]])))
+
+
+# --- surveys of strangers ---------------------------------------------------------------------------------------------
+
+
+def _oversized(survey, size):
+    """The survey over a domain of another size: a few hundred bytes that would take gigabytes to build."""
+    data = json.loads(survey.resolved())
+    data["promise"]["context"]["domain"]["size"] = size
+    return canonical_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("survey", "size"),
+    [
+        (Survey("huge", HighLow(8, [1, 2], 1)), 10**8),
+        (Survey("huge", HighLow(8, [1, 2], 1)), 2**31),
+        (Survey("huge", Uniform(7, 1), PlainResponse(Uniform(7, 1))), 2**31 - 1),
+    ],
+)
+def test_an_oversized_survey_is_refused_before_it_is_built(survey, size, monkeypatch):
+    """With a pin by its fingerprint alone, without one by its size."""
+    raw = _oversized(survey, size)
+    assert len(raw) < 600
+    with pytest.raises(InvalidSurvey, match="symbols"):
+        Survey.of_resolved(raw)
+    # With a pin, nothing of the survey is built at all.
+    monkeypatch.setattr(Survey, "_rebuilt", lambda data: pytest.fail("the survey was built"))
+    with pytest.raises(WrongSurvey, match="pinned"):
+        Survey.of_resolved(raw, fingerprint=survey.fingerprint)
+
+
+def test_a_pinned_survey_is_built():
+    survey = Survey("pinned", HighLow(8, [1, 2], 1))
+    assert Survey.of_resolved(survey.resolved(), fingerprint=survey.fingerprint) == survey
+
+
+@pytest.mark.parametrize("raw", [b"[]", b'"promise"', b"{}", b'{"promise":null}'])
+def test_what_is_no_survey_is_not_the_pinned_one(raw):
+    with pytest.raises(WrongSurvey):
+        Survey.of_resolved(raw, fingerprint="ab" * 32)
+    with pytest.raises(InvalidSurvey):
+        Survey.of_resolved(raw)

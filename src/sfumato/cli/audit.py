@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sfumato.cli.console import printable, say
 from sfumato.cli.options import Json, SurveyFile
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def audit(
     asked = Survey.load(survey)
     chosen = None if symbols is None else _numbers(symbols)
     found = _audited(asked, client, samples, chosen, confidence, patience)
-    typer.echo(json.dumps(_in_json(asked, found), ensure_ascii=False) if as_json else _in_text(asked, found))
+    say(json.dumps(_in_json(asked, found)) if as_json else _in_text(asked, found))
     if found.violates:
         raise typer.Exit(1)
 
@@ -92,4 +93,4 @@ def _in_json(survey: "Survey", found: "Audit") -> dict[str, object]:
 
 
 def _in_text(survey: "Survey", found: "Audit") -> str:
-    return f"{survey.title} ({survey.fingerprint[:12]}…)\n\n{found}"
+    return f"{printable(survey.title)} ({survey.fingerprint[:12]}…)\n\n{found}"

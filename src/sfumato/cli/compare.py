@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from sfumato.cli.console import say
 from sfumato.cli.options import AnswersFile, Column, Decoder, Json, Latitude, Longitude
 
 if TYPE_CHECKING:
@@ -66,9 +67,9 @@ def compare(
             asked.context, asked.crowd.counts, mechanism=asked.mechanism, decoder=chosen, draws=draws, tell=tell
         )
     if as_json:
-        typer.echo(json.dumps({"survey": asked.survey, "left_out": asked.crowd.left_out, **found.in_json()}))
+        say(json.dumps({"survey": asked.survey, "left_out": asked.crowd.left_out, **found.in_json()}))
         return
-    typer.echo("\n".join([repr(found), *asked.notes]))
+    say("\n".join([repr(found), *asked.notes]))
 
 
 class _Asked(NamedTuple):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sfumato.cli.console import say
 from sfumato.cli.options import Json
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def conformance(
         return
     results = _examined(client or [], patience, file)
     failed = any(result.passed < result.cases for result in results)
-    typer.echo(json.dumps(_in_json(results, failed), ensure_ascii=False) if as_json else _in_text(results, failed))
+    say(json.dumps(_in_json(results, failed)) if as_json else _in_text(results, failed))
     if failed:
         raise typer.Exit(1)
 
@@ -57,7 +58,7 @@ def _write(folder: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     for path in write_vectors(folder):
-        typer.echo(path)
+        say(str(path))
 
 
 def _examined(client: list[str], patience: float, wanted: list[str] | None) -> "list[FileResult]":

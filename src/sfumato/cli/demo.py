@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sfumato.cli.console import say
 from sfumato.cli.options import check_outputs
 
 if TYPE_CHECKING:
@@ -57,11 +58,11 @@ def demo(
         "alike around each of 1,750 cities": around_cities,
     }
     rows_and_columns = " × ".join(map(str, grid.shape))
-    typer.echo(f"{PEOPLE:,} people on {rows_and_columns} cells, ε = {EPSILON:g}. Places: GeoNames (CC BY 4.0).")
+    say(f"{PEOPLE:,} people on {rows_and_columns} cells, ε = {EPSILON:g}. Places: GeoNames (CC BY 4.0).")
     outcomes = [_outcome(number, name, context, people) for number, (name, context) in enumerate(promises.items())]
     _show(outcomes)
     _write_page(outcomes[-1], output)
-    typer.echo(f"The map, its error bars and its certificate: {output}")
+    say(f"The map, its error bars and its certificate: {output}")
 
 
 def _outcome(number: int, promise: str, context: "Context", people: "Symbols") -> _Outcome:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sfumato.cli.console import say
 from sfumato.cli.options import Json, check_outputs
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def design(
         )
     told = _Told(Survey.of(asked, found.mechanism), found, time.monotonic() - start)
     _write(told, output, html, plot)
-    typer.echo(json.dumps(told.in_json()) if as_json else told.in_text(output))
+    say(json.dumps(told.in_json()) if as_json else told.in_text(output))
 
 
 class _Told:

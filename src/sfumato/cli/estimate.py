@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sfumato.cli.console import printable, say, say_data, warn
 from sfumato.cli.options import Decoder, Json, SurveyFile, check_outputs, demand_distinct
 from sfumato.errors import InvalidTable
 
@@ -85,11 +86,11 @@ def estimate(
     if html is not None:
         write_whole(html, page.encode("utf-8"))
     if output == "-":
-        typer.echo(_csv(found).encode("utf-8"), nl=False)
+        say_data(_csv(found))
     else:
-        typer.echo(json.dumps(results_of(asked, found)) if as_json else _in_text(found, fit))
+        say(json.dumps(results_of(asked, found)) if as_json else _in_text(found, fit))
     if not fit.possible:
-        typer.echo(f"sfumato: WARNING: {fit.verdict} {_UNTRUSTED}", err=True)
+        warn(f"sfumato: WARNING: {fit.verdict} {_UNTRUSTED}")
 
 
 def _covariate(path: str, domain: "Domain") -> "Floats":
@@ -134,15 +135,16 @@ def _in_text(found: "Estimate", fit: "Fit") -> str:
     rows, symbols = rows_of(found), len(found.labels)
     if symbols > _SHOWN:
         rows = [rows[int(x)] for x in most_frequent(found, _SHOWN)]
-    width = max(len(str(row[0])) for row in (*rows, COLUMNS))
+    names = [printable(str(row[0])) for row in rows]
+    width = max(map(len, [*names, COLUMNS[0]]))
     lines = [
         f"{found.reports:,} reports. {fit.verdict}",
         "",
         f"{'':<{width}}  decoded picture    unbiased estimate",
         f"{'label':<{width}}  {found.decoder:>15}    and its 95 % interval",
     ]
-    for label, frequency, unbiased, low, high in rows:
-        lines.append(f"{label!s:<{width}}  {frequency:15.4f}    {unbiased:7.4f} ({low:.4f} to {high:.4f})")
+    for name, (_, frequency, unbiased, low, high) in zip(names, rows, strict=True):
+        lines.append(f"{name:<{width}}  {frequency:15.4f}    {unbiased:7.4f} ({low:.4f} to {high:.4f})")
     if symbols > _SHOWN:
         lines.append(f"… the {_SHOWN} most frequent of {symbols:,}; -o FILE.csv writes all.")
     return "\n".join(lines)

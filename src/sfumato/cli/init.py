@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sfumato.cli.console import say, warn
 from sfumato.cli.options import check_outputs
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def init(
         text = _from_answers(str(answers), column, sensitive, blocks, epsilon, Path(output))
     _check(text, Path(output))
     write_whole(output, text.encode("utf-8"))
-    typer.echo(f"{output} written. Next: sfumato verify {output}")
+    say(f"{output} written. Next: sfumato verify {output}")
 
 
 def _check(text: str, output: "Path") -> None:
@@ -157,13 +158,12 @@ def _from_answers(
         choices["blocks"] = Blocks([block_of[label] for label in labels], epsilon, domain=labels)
     _compare(choices, [counts[label] for label in labels])
     kind = list(choices)[-1]
-    typer.echo(f"Written is the last of them, {kind}; edit the file to change it.", err=True)
+    warn(f"Written is the last of them, {kind}; edit the file to change it.")
     rare = sum(count < _FEW for count in counts.values())
     if rare:
-        typer.echo(
+        warn(
             f"A survey file is public. {rare} of its {len(labels)} labels are held by fewer than {_FEW} people here: "
-            "take out those that would name somebody, and give the domain an `other` label for them.",
-            err=True,
+            "take out those that would name somebody, and give the domain an `other` label for them."
         )
     return _toml(unique_name(output), kind, labels, named, block_of, epsilon)
 

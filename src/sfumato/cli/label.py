@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from sfumato.cli.console import printable, say
 from sfumato.cli.options import SurveyFile, check_outputs
 
 __all__ = ["label"]
@@ -30,4 +31,4 @@ def label(
     check_outputs(output, inputs=[survey])
     asked = Survey.load(survey)
     write_whole(output, label_page(asked).encode("utf-8"))
-    typer.echo(f"{output} written: the privacy label of {asked.title} ({asked.fingerprint[:12]}…).")
+    say(f"{output} written: the privacy label of {printable(asked.title)} ({asked.fingerprint[:12]}…).")

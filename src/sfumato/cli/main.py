@@ -27,6 +27,7 @@ from sfumato.cli import (
     simulate,
     verify,
 )
+from sfumato.cli.console import printable, warn
 from sfumato.errors import PrivacyViolation, SfumatoError
 
 __all__ = ["app", "run"]
@@ -46,7 +47,7 @@ class _Commands(TyperGroup):
         except BrokenPipeError:
             raise _ReaderGone from None
         except typer.Abort:
-            typer.echo("sfumato: stopped; nothing was written.", err=True)
+            warn("sfumato: stopped; nothing was written.")
             raise typer.Exit(2) from None
 
 
@@ -109,5 +110,5 @@ def run() -> None:
 
 
 def _leave(message: str, code: int) -> None:
-    print(f"sfumato: {message}", file=sys.stderr)
+    print(f"sfumato: {printable(message)}", file=sys.stderr)
     sys.exit(code)

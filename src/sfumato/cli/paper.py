@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sfumato.cli.console import say, warn
 from sfumato.cli.options import Json
 
 if TYPE_CHECKING:
@@ -284,10 +285,10 @@ def _one(wish: _Wish, name: str, experiment: _Experiment) -> None:
     outcome = wish.outcome(name, experiment)
     written = wish.save(outcome)
     if wish.as_json:
-        typer.echo(json.dumps(outcome.data, allow_nan=False))
+        say(json.dumps(outcome.data, allow_nan=False))
         return
     _print(outcome)
-    typer.echo("Written: " + ", ".join(map(str, written)))
+    say("Written: " + ", ".join(map(str, written)))
 
 
 def _all(wish: _Wish, grid: str | None, checkins: str | None) -> None:
@@ -322,13 +323,11 @@ def _all(wish: _Wish, grid: str | None, checkins: str | None) -> None:
         raise MissingExtra("nothing could be run. " + "; ".join(each.reason for each in absent))
     write_whole(wish.folder / PAGE, paper_page(parts).encode("utf-8"))
     for each in absent:
-        typer.echo(f"sfumato: {each.name} was not run: {each.reason}", err=True)
+        warn(f"sfumato: {each.name} was not run: {each.reason}")
     if wish.as_json:
-        typer.echo(json.dumps({part.found.name: _in_json(part.found) for part in parts}, allow_nan=False))
+        say(json.dumps({part.found.name: _in_json(part.found) for part in parts}, allow_nan=False))
         return
-    typer.echo(
-        f"Written: {len(written)} pictures and tables in {wish.folder}, and all on one page: {wish.folder / PAGE}"
-    )
+    say(f"Written: {len(written)} pictures and tables in {wish.folder}, and all on one page: {wish.folder / PAGE}")
 
 
 def _named(path: str | None) -> str | None:
@@ -350,12 +349,12 @@ def _print(found: "Outcome | NotRun") -> None:
     if isinstance(found, NotRun):
         return
     console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else _WIDE)
-    typer.echo(found.title)
+    say(found.title)
     console.print(_table(found))
-    typer.echo(found.summary)
+    say(found.summary)
     for note in found.notes:
-        typer.echo(f"- {note}")
-    typer.echo("")
+        say(f"- {note}")
+    say("")
 
 
 def _table(outcome: "Outcome") -> "Table":

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sfumato.cli.console import say
 from sfumato.cli.options import DECODERS, Json, SurveyFile, check_outputs
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def plan(
     )
     steps = [made] if people is not None or error is not None else [made, *map(made.at, _LADDER[1:])]
     _write(asked, steps[-1], html, plot)
-    typer.echo(json.dumps(_in_json(asked, steps)) if as_json else _in_text(steps))
+    say(json.dumps(_in_json(asked, steps)) if as_json else _in_text(steps))
     if not made.feasible:
         raise typer.Exit(1)
 

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from sfumato.cli.console import say
 from sfumato.cli.options import (
     AnswersFiles,
     Column,
@@ -63,7 +64,7 @@ def privatize(
         if output.endswith(".json"):
             tally = tally_files(asked, answers, columns, workers=cores, rows_done=rows_done)
             write_tally(output, tally)
-            typer.echo(f"The tally of {tally.reports:,} reports of survey {asked.fingerprint[:12]}… is in {output}.")
+            say(f"The tally of {tally.reports:,} reports of survey {asked.fingerprint[:12]}… is in {output}.")
             return
         people = 0
         with report_writer(output, asked.fingerprint) as writer:
@@ -71,4 +72,4 @@ def privatize(
                 writer.write(reports)
                 people += reports.size
     if output != "-":
-        typer.echo(f"{people:,} reports of survey {asked.fingerprint[:12]}… written to {output}.")
+        say(f"{people:,} reports of survey {asked.fingerprint[:12]}… written to {output}.")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sfumato.cli.console import say, warn
 from sfumato.cli.options import AnswersFile, Column, Json, Latitude, Longitude, SurveyFile, check_outputs
 from sfumato.errors import InvalidTable, SfumatoError
 
@@ -77,14 +78,14 @@ def send(
     except SfumatoError as problem:
         raise _saying(problem, _waits(waiting)) from None
     except KeyboardInterrupt:
-        typer.echo(f"sfumato: stopped. {_waits(waiting)}", err=True)
+        warn(f"sfumato: stopped. {_waits(waiting)}")
         raise
     finally:
         filled.close()
     filled.finish()
     result = {"survey": asked.fingerprint, "to": courier.url, "reports": filled.reports, "batches": filled.size}
     said = f"{filled.reports:,} reports of survey {asked.fingerprint[:12]}… counted by {courier.url}."
-    typer.echo(json.dumps(result) if as_json else said)
+    say(json.dumps(result) if as_json else said)
 
 
 def _waits(outbox: str) -> str:

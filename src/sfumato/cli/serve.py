@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sfumato.cli.console import warn
 from sfumato.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def serve(
             timeout_graceful_shutdown=10,
         )
         make_threads_share()
-        started(config, socket, lambda address: typer.echo(f"Sfumato listens on {address}", err=True))
+        started(config, socket, lambda address: warn(f"Sfumato listens on {address}"))
 
 
 def _register(store: "Store", paths: list[str]) -> None:
@@ -78,7 +79,7 @@ def _register(store: "Store", paths: list[str]) -> None:
         survey.certify()  # all of them, before any is opened
     for survey in loaded:
         store.register(survey)
-        typer.echo(f"survey {survey.name}: {survey.fingerprint}", err=True)
+        warn(f"survey {survey.name}: {survey.fingerprint}")
 
 
 def _show_token(store: "Store", *, new_token: bool) -> None:
@@ -86,4 +87,4 @@ def _show_token(store: "Store", *, new_token: bool) -> None:
 
     token = Token(store)
     if new_token or not token.exists:
-        typer.echo(f"The analysts' token, shown this once: {token.make()}", err=True)
+        warn(f"The analysts' token, shown this once: {token.make()}")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from sfumato.cli.console import say
 from sfumato.cli.options import (
     AnswersFiles,
     Column,
@@ -62,7 +63,7 @@ def simulate(
             rows_done=rows_done,
         )
     if as_json:
-        typer.echo(json.dumps(result.in_json()))
+        say(json.dumps(result.in_json()))
         return
     spread = "" if math.isnan(result.standard_error) else f" ± {result.standard_error:.4f}"
-    typer.echo(f"{result.people:,} people, {runs} runs, {decoder}: total variation error {result.mean:.4f}{spread}")
+    say(f"{result.people:,} people, {runs} runs, {decoder}: total variation error {result.mean:.4f}{spread}")

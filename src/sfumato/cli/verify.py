@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from sfumato.cli.console import printable, say
 from sfumato.cli.options import Json, SurveyFile, check_outputs
 
 __all__ = ["verify"]
@@ -41,12 +42,12 @@ def verify(
     if resolved is not None:
         asked.save(resolved)
     if as_json:
-        typer.echo(json.dumps({"survey": asked.fingerprint, "kept": True, "certificate": certificate.record()}))
+        say(json.dumps({"survey": asked.fingerprint, "kept": True, "certificate": certificate.record()}))
         return
-    typer.echo(f"{asked.title} ({asked.fingerprint[:12]}…)")
-    typer.echo(str(certificate))
+    say(f"{printable(asked.title)} ({asked.fingerprint[:12]}…)")
+    say(str(certificate))
     bits, weight = asked.mechanism.bits, above(asked.mechanism.reach.largest)
-    typer.echo(
+    say(
         f"Reports have {bits} bits; a forged one, in an average honest one's place, moves a count by up to {weight} "
         "people."
     )

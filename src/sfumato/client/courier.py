@@ -105,13 +105,7 @@ class Courier:
         if not is_fingerprint(fingerprint):
             raise WrongSurvey("a fingerprint has 64 hexadecimal digits, in lower case. Ask the survey's author for it.")
         answer = self._exchange("GET", f"/v1/surveys/{fingerprint}", lambda found: found.status == 200, limit=_LARGE)
-        found = Survey.of_resolved(answer.body)
-        if found.fingerprint != fingerprint:
-            raise WrongSurvey(
-                f"{self.url} hands out survey {found.fingerprint[:12]}… for {fingerprint[:12]}…, which promises "
-                "something else. Do not answer it; tell the survey's author."
-            )
-        return found
+        return Survey.of_resolved(answer.body, fingerprint=fingerprint)
 
     def deliver(self, batch: Batch, *, arrow: bool = False) -> Receipt:
         """Have a batch counted, once, however often it must be sent; in JSON or, for bulk, as Arrow.

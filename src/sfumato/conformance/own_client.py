@@ -61,9 +61,7 @@ class OwnClient:
     # --- surveys and values -------------------------------------------------------------------------
 
     def _load(self, request: Fields) -> Fields:
-        survey = Survey.of_resolved(request["text"].encode("utf-8"))
-        if survey.fingerprint != request["fingerprint"]:
-            raise WrongSurvey("the survey has another fingerprint than the one that was pinned.")
+        survey = Survey.of_resolved(request["text"].encode("utf-8"), fingerprint=request["fingerprint"])
         survey.certify()
         self._surveys[survey.fingerprint] = survey
         mechanism = survey.mechanism

@@ -59,7 +59,7 @@ def read_toml(raw: bytes, folder: Path) -> Described:
     try:
         file = FileFields.model_validate(data)
     except ValidationError as problem:
-        raise InvalidSurvey("\n".join(dict.fromkeys(in_words(error) for error in problem.errors()))) from None
+        raise InvalidSurvey(" ".join(dict.fromkeys(in_words(error) for error in problem.errors()))) from None
     return _described(file, folder)
 
 

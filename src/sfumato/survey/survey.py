@@ -32,6 +32,7 @@ __all__ = ["Survey", "survey_bytes"]
 _KINDS = ("binary", "table", "plain", "blocks", "high-low", "groups", "product", "union")
 _SPANS_SEVERAL = "a survey promises one context through one mechanism; sums and compositions span several."
 _ABOUT = ("title", "text", "contact", "minimum_reports", "opens", "closes")
+_NOT_CANONICAL = "the resolved survey is not in its canonical form. Resolve it again."
 _LARGEST_FILE = 2**28
 _MOST_CERTIFICATES = 256
 _CERTIFICATES: dict[str, Certificate] = {}  # of surveys that this process has found to keep their promise
@@ -171,21 +172,24 @@ class Survey:
             ) from problem
 
     @classmethod
-    def of_resolved(cls, raw: bytes) -> Self:
-        """The survey of a resolved file, with the integers that it holds."""
-        try:
-            data = json.loads(raw.decode("utf-8"))
-        except (ValueError, RecursionError):
-            raise InvalidSurvey("a resolved survey must be JSON in UTF-8.") from None
+    def of_resolved(cls, raw: bytes, *, fingerprint: str | None = None) -> Self:
+        """Build the survey of a resolved file, with the integers that it holds.
+
+        Pass the ``fingerprint`` that you have pinned: any other survey is a ``WrongSurvey``, before anything is built
+        from it. A stranger's survey of a few hundred bytes can describe a domain that fills the memory.
+        """
+        data = _canonical_json(raw)
+        if fingerprint is not None:
+            _require_pinned(data, fingerprint)
         try:
             made = cls._rebuilt(data)
             whole = raw in (made.resolved(), made.resolved() + b"\n")
         except InvalidSurvey:
             raise
         except _UNMEANT as problem:
-            raise InvalidSurvey(f"the resolved survey cannot be meant: {problem or type(problem).__name__}") from None
+            raise InvalidSurvey(f"the resolved survey is malformed: {problem or type(problem).__name__}") from None
         if not whole:
-            raise InvalidSurvey("the resolved survey is not in its canonical form. Resolve it again.")
+            raise InvalidSurvey(_NOT_CANONICAL)
         return made
 
     @classmethod
@@ -268,6 +272,32 @@ class Survey:
 
     def __repr__(self) -> str:
         return f"Survey({self.name!r}, {self.context!r}, fingerprint={self.fingerprint[:12]}…)"
+
+
+def _canonical_json(raw: bytes) -> Json:
+    """Parse the canonical JSON of a resolved survey; no other spelling of the same data is accepted."""
+    try:
+        data: Json = json.loads(raw.decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise InvalidSurvey("a resolved survey must be JSON in UTF-8.") from None
+    try:
+        canonical = canonical_bytes(data)
+    except (ValueError, TypeError, RecursionError):
+        raise InvalidSurvey(_NOT_CANONICAL) from None
+    if raw not in (canonical, canonical + b"\n"):
+        raise InvalidSurvey(_NOT_CANONICAL)
+    return data
+
+
+def _require_pinned(data: Json, pinned: str) -> None:
+    """Refuse every survey but the pinned one."""
+    promise = data.get("promise") if isinstance(data, Mapping) else None
+    own = fingerprint(promise)
+    if own != pinned:
+        raise WrongSurvey(
+            f"survey {own[:12]}… is not the pinned one ({pinned[:12]}…): it promises something else. Do not answer it; "
+            "tell the survey's author."
+        )
 
 
 def _remember_certificate(fingerprint: str, certificate: Certificate) -> None:
