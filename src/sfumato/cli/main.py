@@ -27,8 +27,9 @@ from sfumato.cli import (
     simulate,
     verify,
 )
-from sfumato.cli.console import printable, warn
+from sfumato.cli.console import warn
 from sfumato.errors import PrivacyViolation, SfumatoError
+from sfumato.printable import printable_lines
 
 __all__ = ["app", "run"]
 
@@ -110,5 +111,7 @@ def run() -> None:
 
 
 def _leave(message: str, code: int) -> None:
-    print(f"sfumato: {printable(message)}", file=sys.stderr)
+    # Further lines are indented, so that no text of a survey can pose as a line of its own.
+    lines = printable_lines(message).replace("\n", "\n  ")
+    print(f"sfumato: {lines}", file=sys.stderr)
     sys.exit(code)

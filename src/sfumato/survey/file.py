@@ -16,6 +16,7 @@ from sfumato.designer import mechanism_for
 from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
 from sfumato.errors import InvalidSurvey, NoClosedForm, SfumatoError
 from sfumato.mechanisms import Mechanism
+from sfumato.printable import printable
 from sfumato.survey.beside import read_columns
 from sfumato.survey.context_section import context_of_section
 from sfumato.survey.description import Description
@@ -59,7 +60,8 @@ def read_toml(raw: bytes, folder: Path) -> Described:
     try:
         file = FileFields.model_validate(data)
     except ValidationError as problem:
-        raise InvalidSurvey(" ".join(dict.fromkeys(in_words(error) for error in problem.errors()))) from None
+        mistakes = dict.fromkeys(printable(in_words(error)) for error in problem.errors())
+        raise InvalidSurvey("\n".join(mistakes)) from None
     return _described(file, folder)
 
 
