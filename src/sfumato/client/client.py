@@ -14,13 +14,12 @@ from sfumato.client.budget import DEFAULT_BUDGET, exact_budget
 from sfumato.client.courier import Conflict, Courier, Receipt
 from sfumato.client.diary import Answer, Diary
 from sfumato.client.home import Home
-from sfumato.client.ledger import LEDGER_FORMATS, Entry, Ledger
+from sfumato.client.ledger import LEDGER_FORMATS, Entry, Ledger, distinct_values, require_consent
 from sfumato.client.memory import batch_id, fresh_secret, remembered_report, secret_tag, token_of
 from sfumato.client.period import period_of
 from sfumato.domains import Domain, H3Domain
 from sfumato.errors import (
     BudgetExceeded,
-    InvalidContext,
     InvalidSymbols,
     NotDelivered,
     UnknownValue,
@@ -99,11 +98,11 @@ class Client:
         self._survey = survey if isinstance(survey, Survey) else Survey.load(survey)
         self._survey.certify()
         self._budget = exact_budget(budget)
-        _require_consent(self._survey, allow_clear)
+        require_consent(self._survey, allow_clear)
         self._clock = clock
         repeat: Any = self._survey.description.about["repeat"]
         self._every: str | None = None if repeat == "once" else repeat["every"]
-        self._distinct: int = 1 if repeat == "once" else repeat["distinct"]
+        self._distinct = distinct_values(self._survey)
         self._courier = url if isinstance(url, Courier) else Courier(url, patience=_PATIENCE)
         self._home = Home(home)
         with self._home.locked():
@@ -200,7 +199,7 @@ class Client:
     def _charged(self) -> bytes:
         """The secret, once the survey is charged to the account. The diary is there before the charge is."""
         secret, ledger = self._opened()
-        entry = Entry(self._survey.fingerprint, secret_tag(secret), self._distinct, self._survey.context.record())
+        entry = Entry.of_survey(self._survey, secret_tag(secret))
         if not ledger.holds(entry):
             charged = ledger.charge(entry, self._budget)
             self._begin_diary(entry.secret)
@@ -287,17 +286,6 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client({self._survey.name!r}, {self._courier.url!r}, fingerprint={self._survey.fingerprint[:12]}…)"
-
-
-def _require_consent(survey: Survey, allow_clear: object) -> None:
-    """Refuse a survey that leaves pairs open unless the caller allows it: its reports may give answers away."""
-    if not isinstance(allow_clear, bool):
-        raise InvalidContext(f"allow_clear must be True or False; found {type(allow_clear).__name__}.")
-    if survey.context.leaves_open and not allow_clear:
-        raise BudgetExceeded(
-            f"survey {survey.fingerprint[:12]}… leaves some answers unprotected: a report may give them away, whatever "
-            "the budget. Show the person which (see the survey's privacy label), then pass allow_clear=True."
-        )
 
 
 def _symbol(domain: Domain, value: object) -> int:

@@ -16,10 +16,11 @@ from typing import Any, Self
 
 from sfumato.canonical import Json, decimal_text
 from sfumato.client.budget import Cost, spent_on
-from sfumato.errors import BudgetExceeded
+from sfumato.errors import BudgetExceeded, InvalidContext
+from sfumato.survey import Survey
 from sfumato.survey.wire import context_of
 
-__all__ = ["LEDGER_FORMATS", "Entry", "Ledger"]
+__all__ = ["LEDGER_FORMATS", "Entry", "Ledger", "distinct_values", "require_consent"]
 
 LEDGER_FORMATS = (1, 2)
 """The formats that this version reads; it writes the last."""
@@ -36,6 +37,11 @@ class Entry:
     secret: str
     times: int
     context: Json
+
+    @classmethod
+    def of_survey(cls, survey: Survey, secret: str) -> Self:
+        """The entry of a survey that is answered under the secret with this tag."""
+        return cls(survey.fingerprint, secret, distinct_values(survey), survey.context.record())
 
     @property
     def cost(self) -> Cost:
@@ -102,6 +108,23 @@ class Ledger:
         """Read a ledger of either format."""
         entries = [Entry.of_record(entry) for entry in record["entries"]]
         return cls(_first_of_each_name(entries), str(record["secret"]))
+
+
+def require_consent(survey: Survey, allow_clear: object) -> None:
+    """Refuse a survey that leaves pairs open unless the caller allows it: its reports may give answers away."""
+    if not isinstance(allow_clear, bool):
+        raise InvalidContext(f"allow_clear must be True or False; found {type(allow_clear).__name__}.")
+    if survey.context.leaves_open and not allow_clear:
+        raise BudgetExceeded(
+            f"survey {survey.fingerprint[:12]}… leaves some answers unprotected: a report may give them away, whatever "
+            "the budget. Show the person which (see the survey's privacy label), then pass allow_clear=True."
+        )
+
+
+def distinct_values(survey: Survey) -> int:
+    """How many distinct values of one person a survey may be answered with."""
+    repeat: Any = survey.description.about["repeat"]
+    return 1 if repeat == "once" else int(repeat["distinct"])
 
 
 def _first_of_each_name(entries: Sequence[Entry]) -> tuple[Entry, ...]:

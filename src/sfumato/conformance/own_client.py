@@ -16,6 +16,8 @@ import numpy as np
 from sfumato.arrays import Words
 from sfumato.batches import Batch, json_bytes
 from sfumato.canonical import canonical_bytes
+from sfumato.client.budget import exact_budget
+from sfumato.client.ledger import Entry, Ledger, require_consent
 from sfumato.client.memory import batch_id, remembered_report, remembered_words, token_of
 from sfumato.client.period import period_of
 from sfumato.errors import InvalidSurvey, SfumatoError, WrongSurvey
@@ -46,6 +48,7 @@ class OwnClient:
             "token": self._token,
             "batch_id": self._batch_id,
             "batch": self._batch,
+            "charge": self._charge,
         }
 
     def answer(self, request: Fields) -> dict[str, Any]:
@@ -122,6 +125,14 @@ class OwnClient:
         reports = np.array(request["reports"], dtype=np.uint32)
         batch = Batch(bytes.fromhex(request["batch"]), self._survey(request).fingerprint, reports)
         return {"body": json_bytes(batch).decode("ascii")}
+
+    def _charge(self, request: Fields) -> Fields:
+        survey = self._survey(request)
+        require_consent(survey, request["allow_clear"])
+        ledger = Ledger.of_record({"entries": request["entries"], "secret": request["secret"]})
+        entry = Entry.of_survey(survey, request["secret"])
+        charged = ledger.charge(entry, exact_budget(request["budget"]))
+        return {"spent": str(charged.spent), "entries": len(charged.entries)}
 
     def _survey(self, request: Fields) -> Survey:
         if request["survey"] not in self._surveys:

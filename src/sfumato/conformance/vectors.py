@@ -7,11 +7,13 @@ from pathlib import Path
 
 from sfumato.conformance.bad_survey_cases import bad_surveys
 from sfumato.conformance.batch_cases import bodies
+from sfumato.conformance.budget_cases import budgets
 from sfumato.conformance.canonical_cases import canonical_forms, fingerprints
 from sfumato.conformance.case import Case
 from sfumato.conformance.domain_cases import values
 from sfumato.conformance.mechanism_cases import enumerations, samples
 from sfumato.conformance.memory_cases import derivations
+from sfumato.conformance.stranger_cases import strangers
 from sfumato.files import write_whole
 
 __all__ = ["FILES", "cases_of", "file_bytes", "write_vectors"]
@@ -24,6 +26,8 @@ FILES: Mapping[str, Callable[[], Iterable[Case]]] = {
     "memory.json": derivations,
     "batches.json": bodies,
     "bad_surveys.json": bad_surveys,
+    "budget.json": budgets,
+    "strangers.json": strangers,
 }
 """What each file holds."""
 

@@ -1,0 +1,188 @@
+"""What a device's ledger allows: charges against a budget, for every kind of context.
+
+What is spent is added up here pair by pair, as the specification says it, and not by the client's own code by classes.
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf
+from typing import Any
+
+from sfumato.canonical import decimal_text
+from sfumato.conformance.case import Case, loading, refused
+from sfumato.contexts import Blocks, Context, ContextUnion, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
+from sfumato.designer import design
+from sfumato.domains import IntegerDomain
+from sfumato.survey import Survey
+
+__all__ = ["budgets"]
+
+_SECRET = "5ec2e7" + "0" * 26
+_OTHER_SECRET = "07e2" + "0" * 28
+_L = ["healthy", "hiv", "cancer", "depression"]
+_TINY = Fraction(1, 10**12)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """An entry of a ledger: a survey's fingerprint, the tag of a secret, and its cost."""
+
+    survey: str
+    times: int
+    context: Context
+    secret: str = _SECRET
+
+    def record(self, account: str | None = None) -> dict[str, Any]:
+        """The entry in format 2; with an account, in format 1."""
+        named = {} if account is None else {"account": account}
+        return {
+            **named,
+            "survey": self.survey,
+            "secret": self.secret,
+            "times": self.times,
+            "context": self.context.record(),
+        }
+
+
+def budgets() -> Iterator[Case]:
+    """Charges of every kind of context, alone and after others."""
+    for survey in _surveys():
+        yield loading(survey)
+        yield from _charges(survey)
+    first = Survey("budget: first", Uniform(_L, 1))
+    yield loading(first)
+    yield from _histories(first)
+    yield from _many_classes()
+
+
+def _surveys() -> Iterator[Survey]:
+    """A survey of every kind."""
+    contexts: Mapping[str, Context] = {
+        "uniform": Uniform(_L, 1),
+        "in clear": Uniform(_L, "inf"),
+        "high-low": HighLow(_L, ["hiv", "cancer"], "0.5"),
+        "blocks": Blocks([0, 0, 1, 1], ["1/3", 2], domain=_L),
+        "blocks, across": Blocks([0, 0, 1, 1], "0.5", across=1, domain=_L),
+        "tiers": Tiers([0, 1, 1, 2], ["inf", 1, 2], domain=_L),
+        "metric": Metric([[0, 1, 2, 3], [1, 0, 1, 2], [2, 1, 0, 1], [3, 2, 1, 0]], "0.3", domain=_L),
+        "matrix": PrivacyMatrix(
+            [["0", "1", "inf", "2"], ["0.5", "0", "1", "1"], ["2", "2", "0", "inf"], ["1", "1", "1", "0"]], domain=_L
+        ),
+        "union": ContextUnion([Uniform(2, 1), HighLow(2, [0], 2)], [0, 1, 1, 0], domain=_L),
+    }
+    for name, context in contexts.items():
+        yield Survey(f"budget: {name}", context, design(context).mechanism)
+    yield Survey("budget: repeated", Uniform(_L, "0.7"), repeat={"every": "week", "distinct": 3})
+
+
+def _charges(survey: Survey) -> Iterator[Case]:
+    """One survey, alone and after others of the same domain and of another, at its exact price and just below."""
+    repeat: Any = survey.description.about["repeat"]
+    times = 1 if repeat == "once" else repeat["distinct"]
+    own = _Entry(survey.fingerprint, times, survey.context)
+    before = {
+        "nothing": [],
+        "uniform": [_Entry("aa" * 32, 2, Uniform(_L, "0.25"))],
+        "other pairs": [_Entry("bb" * 32, 1, HighLow(_L, ["healthy"], 1)), _Entry("cc" * 32, 1, Uniform(_L, "inf"))],
+        "another domain": [_Entry("dd" * 32, 1, Metric([[0, 1, 2], [1, 0, 1], [2, 1, 0]], 1, domain=_L[:3]))],
+    }
+    for name, held in before.items():
+        spent = _spent([*held, own])
+        listed = [entry.record() for entry in held]
+        if not spent:
+            yield _charge(f"{survey.name} after {name}: costs nothing", survey, listed, own, "1", spent)
+            continue
+        enough = decimal_text(spent)
+        yield _charge(f"{survey.name} after {name}, just enough", survey, listed, own, enough, spent)
+        less = decimal_text(spent - _TINY)
+        yield _charge(f"{survey.name} after {name}, a little less", survey, listed, own, less, spent)
+    if survey.context.leaves_open:
+        request = _request(survey, [], None, allow_clear=False)
+        yield refused(f"{survey.name}: some pair is open, and the caller did not allow it", request, "BudgetExceeded")
+
+
+def _charge(
+    about: str, survey: Survey, held: Sequence[Mapping[str, Any]], own: _Entry, budget: str | None, spent: Fraction
+) -> Case:
+    request = _request(survey, held, budget, allow_clear=survey.context.leaves_open)
+    if budget is not None and spent > Fraction(budget):
+        return refused(about, request, "BudgetExceeded")
+    names = {(entry["survey"], entry["secret"]) for entry in held} | {(own.survey, own.secret)}
+    return Case.answered(about, request, {"spent": str(spent), "entries": len(names)})
+
+
+def _request(
+    survey: Survey, held: Sequence[Mapping[str, Any]], budget: str | None, *, allow_clear: bool
+) -> dict[str, Any]:
+    return {
+        "op": "charge",
+        "survey": survey.fingerprint,
+        "secret": _SECRET,
+        "entries": list(held),
+        "budget": budget,
+        "allow_clear": allow_clear,
+    }
+
+
+# --- ledgers with a past ----------------------------------------------------------------------------------------------
+
+
+def _histories(survey: Survey) -> Iterator[Case]:
+    """A survey that was charged before; other labels; ledgers of format 1."""
+    own = _Entry(survey.fingerprint, 1, survey.context)
+    loud = _Entry("aa" * 32, 1, Uniform(_L, 40))
+    yield _charge("charged before: costs nothing", survey, [own.record()], own, "1", Fraction(1))
+    request = _request(survey, [own.record(), loud.record()], "1", allow_clear=False)
+    yield Case.answered("charged before: never refused", request, {"spent": "41", "entries": 2})
+    forgotten = _Entry(own.survey, 1, own.context, _OTHER_SECRET)
+    yield _charge("charged under another secret: costs again", survey, [forgotten.record()], own, "1.9", Fraction(2))
+    yield _charge("the same, with room", survey, [forgotten.record()], own, "2", Fraction(2))
+    for about, labels in {"permuted": _L[::-1], "one more": [*_L, "other"], "one fewer": _L[:3]}.items():
+        held = [_Entry(f"{i}e" * 32, 1, Uniform(labels, 1)).record() for i in range(4)]
+        yield _charge(f"labels, {about}: no new account", survey, held, own, "4", Fraction(5))
+        yield _charge(f"labels, {about}: no budget", survey, held, own, None, Fraction(5))
+    accounts = [
+        own.record(f"domain {'0' * 64}"),
+        own.record("subject health"),
+        _Entry("aa" * 32, 1, Uniform(["a", "b"], 1)).record(f"domain {'1' * 64}"),
+        _Entry("bb" * 32, 1, Uniform(_L, "1.5")).record("subject health"),
+    ]
+    yield _charge("format 1: every account counts, each survey once", survey, accounts, own, "4", Fraction("3.5"))
+    yield _charge("format 1: nothing is refilled", survey, accounts[2:], own, "3", Fraction("3.5"))
+
+
+def _many_classes() -> Iterator[Case]:
+    """Up to 1,024 common classes pairs are added up; above, surveys count in full."""
+    for symbols, spent in ((1024, 1), (1026, 2)):
+        domain = IntegerDomain(symbols)
+        pairs = Blocks([x // 2 for x in range(symbols)], 1, domain=domain)
+        # No two symbols share a block of both, so every symbol is a class of its own.
+        shifted = Blocks([(x + 1) // 2 % (symbols // 2) for x in range(symbols)], 1, domain=domain)
+        survey = Survey(f"budget: {symbols} symbols in pairs", pairs)
+        own = _Entry(survey.fingerprint, 1, pairs)
+        yield loading(survey)
+        held = [_Entry("aa" * 32, 1, shifted).record()]
+        yield _charge(f"{symbols} common classes", survey, held, own, str(spent), Fraction(spent))
+        below = decimal_text(spent - _TINY)
+        yield _charge(f"{symbols} common classes, less", survey, held, own, below, Fraction(spent))
+
+
+# --- the rule ---------------------------------------------------------------------------------------------------------
+
+
+def _spent(entries: Sequence[_Entry]) -> Fraction:
+    """Pair by pair inside a domain, in full over domains."""
+    domains = {str(entry.context.domain.record()) for entry in entries}
+    total = Fraction(0)
+    for domain in domains:
+        here = [entry for entry in entries if str(entry.context.domain.record()) == domain]
+        pairs = itertools.permutations(range(here[0].context.size), 2)
+        total += max(sum((_price(entry, x, x2) for entry in here), start=Fraction(0)) for x, x2 in pairs)
+    return total
+
+
+def _price(entry: _Entry, x: int, x2: int) -> Fraction:
+    epsilon = entry.context.exact_epsilon(x, x2)
+    return Fraction(0) if epsilon == inf else entry.times * Fraction(epsilon)

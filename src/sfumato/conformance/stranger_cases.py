@@ -1,0 +1,68 @@
+"""Surveys of strangers: large ones that a client must refuse before it builds them, and forged tables."""
+
+import json
+from collections.abc import Iterator, Sequence
+
+from sfumato.canonical import canonical_bytes, fingerprint
+from sfumato.conformance.case import Case, loading, refused
+from sfumato.contexts import Blocks, Context, HighLow, Uniform
+from sfumato.mechanisms import PlainResponse, TableResponse
+from sfumato.survey import Survey
+
+__all__ = ["strangers"]
+
+_N = 2**64
+
+
+def strangers() -> Iterator[Case]:
+    """Surveys that fill the memory, under another's pin and under their own; tables whose rows were exchanged."""
+    yield from _oversized()
+    yield from _forged_tables()
+
+
+def _oversized() -> Iterator[Case]:
+    small = {
+        "high-low": (Survey("oversized", HighLow(8, [1, 2], 1)), (10**8, 2**31)),
+        "plain": (Survey("oversized", Uniform(7, 1), PlainResponse(Uniform(7, 1))), (2**31 - 1,)),
+    }
+    for kind, (survey, sizes) in small.items():
+        for size in sizes:
+            data = json.loads(survey.resolved())
+            data["promise"]["context"]["domain"]["size"] = size
+            text = canonical_bytes(data).decode("utf-8")
+            pinned = {"op": "load", "fingerprint": survey.fingerprint, "text": text}
+            yield refused(f"{kind} over {size} symbols, another survey is pinned", pinned, "WrongSurvey")
+            own = {**pinned, "fingerprint": fingerprint(data["promise"])}
+            yield refused(f"{kind} over {size} symbols", own, "InvalidSurvey")
+
+
+def _forged_tables() -> Iterator[Case]:
+    """Each with its honest twin: the same numbers, and rows in places that keep the promise."""
+    blocks = Blocks([0] * 1001 + [1], "0.01")
+    by_symbol = [0 if x < 2 else 1 + x % 3 for x in range(1001)]
+    yield _forged("a table that sends the symbol", blocks, [*map(_certain, by_symbol), _certain(4)])
+    yield loading(_table("a table that sends the block", blocks, [_certain(0)] * 1001 + [_certain(4)]))
+    uniform = Uniform(1100, 1)
+    steps = [_N // 16 * weight for weight in (6, 4, 4, 2)]
+    yield _forged("rows that are permutations of each other", uniform, [_turned(steps, x % 4) for x in range(1100)])
+    gentle = [_N // 16 * weight for weight in (5, 4, 4, 3)]
+    yield loading(_table("the same, closer together", uniform, [_turned(gentle, x % 4) for x in range(1100)]))
+
+
+def _forged(about: str, context: Context, rows: Sequence[Sequence[int]]) -> Case:
+    survey = _table(about, context, rows)
+    request = {"op": "load", "fingerprint": survey.fingerprint, "text": survey.resolved().decode("utf-8")}
+    return refused(about, request, "PrivacyViolation")
+
+
+def _table(name: str, context: Context, rows: Sequence[Sequence[int]]) -> Survey:
+    return Survey(name, context, TableResponse(context, [list(row) for row in rows]))
+
+
+def _certain(report: int) -> list[int]:
+    """The row of a symbol that always sends this one of five reports."""
+    return [_N if y == report else 0 for y in range(5)]
+
+
+def _turned(row: Sequence[int], places: int) -> list[int]:
+    return [*row[places:], *row[:places]]
