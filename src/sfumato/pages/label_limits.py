@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from sfumato.canonical import decimal_text
+from sfumato.client.budget import DEFAULT_BUDGET
 from sfumato.pages.label_schedule import different_answers
 from sfumato.pages.label_shades import Shade
 from sfumato.pages.numbers import count_text
@@ -19,10 +21,23 @@ def open_sentences(survey: Survey, shades: Sequence[Shade]) -> list[str]:
         *(shade.shown for shade in shades if shade.shown),
         "That you took part or did not, when, and from which address: the network sees that.",
         *changed,
-        "Other surveys about the same thing: each gives away some more, and the odds multiply.",
+        _other_surveys(survey),
+        "What a browser forgets: if a website's data are deleted, its account and its memory of your answers are gone, "
+        "and nobody can tell that from a new device.",
         "What is true of people like you: results are about the crowd, whether or not you are in it.",
         "Your answer before it is blurred: whoever controls the device or the software that asks can see it.",
     ]
+
+
+def _other_surveys(survey: Survey) -> str:
+    """What surveys add up to, and what bounds it."""
+    cost = different_answers(survey) * survey.context.largest_finite
+    price = f"This survey takes up to {decimal_text(cost)} of it. " if cost else ""
+    return (
+        "Other surveys: each gives away some more, and the odds multiply. Your device bounds the sum by a budget, "
+        f"{decimal_text(DEFAULT_BUDGET)} unless the software that asks sets another. {price}In a browser each website "
+        "has a budget of its own."
+    )
 
 
 def kept_sentences(survey: Survey) -> list[str]:
