@@ -7,12 +7,14 @@ every survey as it comes: what a client must refuse is examined elsewhere.
 import base64
 import functools
 import hashlib
+import itertools
 import json
 import math
 import struct
 import sys
 import unicodedata
 from datetime import datetime
+from fractions import Fraction
 
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
@@ -29,6 +31,10 @@ FAULTS = {
     "week": "weeks are named by the calendar year",
     "no NFC": "text is taken as it comes",
     "rank": "a symbol is taken for its rank in its block",
+    "accounts": "what was promised over other domains is not counted",
+    "in full": "surveys over one domain are added up without looking at pairs",
+    "refilled": "entries of the first format are not counted",
+    "in clear": "open pairs need nobody's word",
 }
 
 
@@ -92,6 +98,45 @@ class PlainClient:
 
     def key_order(self, key):
         return json.loads(key).encode("utf-16-be") if self.fault == "order" else json.loads(key)
+
+    # --- the ledger ---------------------------------------------------------------------------------
+
+    def op_charge(self, request):
+        promise = self.survey(request)[0]
+        if is_open(promise["context"]) and not request["allow_clear"] and self.fault != "in clear":
+            raise Refused("BudgetExceeded")
+        held = {(entry["survey"], entry["secret"]): entry for entry in request["entries"]}
+        if self.fault == "refilled":
+            held = {name: entry for name, entry in held.items() if "account" not in entry}
+        name = request["survey"], request["secret"]
+        is_new = name not in held
+        times = 1 if promise["repeat"] == "once" else promise["repeat"]["distinct"]
+        held.setdefault(name, {"times": times, "context": promise["context"]})
+        spent = self.spent(list(held.values()), promise["context"]["domain"])
+        if is_new and request["budget"] is not None and spent > Fraction(request["budget"]):
+            raise Refused("BudgetExceeded")
+        return {"spent": str(spent), "entries": len(held)}
+
+    def spent(self, entries, own_domain):
+        by_domain = {}
+        for entry in entries:
+            by_domain.setdefault(self.canonical(entry["context"]["domain"]), []).append(entry)
+        if self.fault == "accounts":
+            by_domain = {"own": by_domain[self.canonical(own_domain)]}
+        return sum((self.spent_on_domain(here) for here in by_domain.values()), start=Fraction(0))
+
+    def spent_on_domain(self, entries):
+        classes = {}
+        for x, name in enumerate(zip(*(classes_of(entry["context"]) for entry in entries), strict=True)):
+            classes.setdefault(name, []).append(x)
+        if len(classes) > 1024 or (self.fault == "in full" and len(entries) > 1):
+            return sum(self.spent_on_domain([entry]) if len(entries) > 1 else largest(entry) for entry in entries)
+        some = [x for members in classes.values() for x in members[:2]]
+        promises = [promise(entry["context"]) for entry in entries]
+        values = {tuple(E(x, x2) for E in promises) for x, x2 in itertools.permutations(some, 2)}
+        times = [entry["times"] for entry in entries]
+        sums = [sum(n * (epsilon or 0) for n, epsilon in zip(times, row, strict=True)) for row in values]
+        return Fraction(max(sums, default=0))
 
     # --- values -------------------------------------------------------------------------------------
 
@@ -428,6 +473,70 @@ class Mechanism:
         self.respond = lambda x, word0, word1: (
             firsts[self.block_of[x]] + parts[self.block_of[x]].report(self.rank[x], word0, word1)
         )
+
+
+# --- what a context promises --------------------------------------------------------------------------
+
+
+def promise(context):
+    """E as a function of two symbols that differ; None where it is infinite."""
+    kind = context["kind"]
+    if kind in ("matrix", "metric"):
+        scale = number(context.get("epsilon", "1"))
+        table = [[number(entry) for entry in row] for row in context["matrix" if kind == "matrix" else "distances"]]
+        return lambda x, x2: None if None in (scale, table[x][x2]) else scale * table[x][x2]
+    classes = classes_of(context)
+    if kind == "union":
+        parts = [promise(part) for part in context["parts"]]
+        blocks = unpacked(context["block_of"])
+        ranks = [blocks[:x].count(block) for x, block in enumerate(blocks)]
+        return lambda x, x2: parts[blocks[x]](ranks[x], ranks[x2]) if blocks[x] == blocks[x2] else None
+    inside = {group: number(epsilon_inside(context, group)) for group in set(classes)}
+    outward = {group: number(context.get("across", "inf")) for group in inside} if kind == "blocks" else inside
+    return lambda x, x2: (inside if classes[x] == classes[x2] else outward)[classes[x]]
+
+
+def epsilon_inside(context, group):
+    if context["kind"] == "high-low":
+        return context["epsilon"] if group else "inf"
+    if context["kind"] == "tiers":
+        return group  # tiers of equal epsilon are one class, named by it
+    return context["epsilons"][group] if "epsilons" in context else context["epsilon"]
+
+
+def classes_of(context):
+    """The class of each symbol."""
+    kind, symbols = context["kind"], range(size(context["domain"]))
+    if kind == "uniform":
+        return [0 for _ in symbols]
+    if kind == "high-low":
+        sensitive = set(unpacked(context["sensitive"]))
+        return [x in sensitive for x in symbols]
+    if kind == "blocks":
+        return unpacked(context["block_of"])
+    if kind == "tiers":
+        return [context["epsilons"][tier] for tier in unpacked(context["tier_of"])]
+    if kind == "union":
+        blocks = unpacked(context["block_of"])
+        parts = [iter(classes_of(part)) for part in context["parts"]]
+        return [(block, next(parts[block])) for block in blocks]
+    return list(symbols)
+
+
+def number(text):
+    return None if text == "inf" else Fraction(text)
+
+
+def largest(entry):
+    """The most that one survey of many classes costs: those of the vectors are blocks."""
+    blocks = unpacked(entry["context"]["block_of"])
+    crowded = len(set(blocks)) < len(blocks)
+    return entry["times"] * Fraction(entry["context"]["epsilon"]) if crowded else Fraction(0)
+
+
+def is_open(context):
+    E, symbols = promise(context), range(size(context["domain"]))
+    return any(E(x, x2) is None for x, x2 in itertools.permutations(symbols, 2))
 
 
 def running(lengths):

@@ -16,7 +16,8 @@ from sfumato.mechanisms import PlainResponse
 from sfumato.survey import Survey
 
 PUBLISHED = Path(__file__).parents[2] / "test-vectors"
-TAKEN = [file for file in FILES if not file.startswith("bad")]
+REFUSED = ("bad_surveys.json", "strangers.json")
+TAKEN = [file for file in FILES if file not in REFUSED]
 WITHOUT_CHOICE = {
     "plain, clear",
     "plain, one symbol",
@@ -162,6 +163,10 @@ SEEN_IN = {
     "week": "memory.json",
     "no NFC": "domains.json",
     "rank": "samples.json",
+    "accounts": "budget.json",
+    "in full": "budget.json",
+    "refilled": "budget.json",
+    "in clear": "budget.json",
 }
 
 
