@@ -10,15 +10,19 @@
  */
 import { canonicalText, hex, unhex, utf8 } from "./canonical.js";
 import { BudgetExceeded, MemoryUnavailable } from "./errors.js";
+import { settled } from "./ledger.js";
 import { secretTag } from "./memory.js";
 import { freshWords, sha256 } from "./words.js";
 
-const FORMAT = 1;
+const FORMAT = 2;
+const FORMATS = [1, FORMAT]; // entries of the first had accounts, which count no longer
 const DIGEST = 65; // 64 hexadecimal digits and a space
 const [SECRET, BOOK] = ["sfumato/1/secret", "sfumato/1/book"];
 
 /** The page's own storage. Where there is none, or it is denied, each of these throws. */
 export const pageStore = {
+  /** Whether the browser agrees to keep it until the person deletes it; some ask the person first. */
+  persisted: () => navigator.storage.persist(),
   get: (key) => localStorage.getItem(key),
   set: (key, text) => localStorage.setItem(key, text),
   delete: (key) => localStorage.removeItem(key),
@@ -41,6 +45,16 @@ export class Device {
     } catch {
       return begun ?? inTurn(this.#store, work); // frames without an origin have no locks, either
     }
+  }
+
+  /** Refuse a store that may forget by itself. One that does not say is taken at its word. */
+  async demandLasting() {
+    const { persisted } = this.#store;
+    if (persisted && !(await this.#ask("persisted")))
+      throw new MemoryUnavailable(
+        "this survey is asked repeatedly, and the browser does not promise to keep its storage; nothing was sent. Allow " +
+          "persistent storage (install or bookmark the page), or pass a store that lasts",
+      );
   }
 
   /** The secret and the book; made if the device is new. */
@@ -71,6 +85,11 @@ export class Device {
     return { secret, book };
   }
 
+  /** What the ledger holds, whatever became of the secret. */
+  async entries() {
+    return (await this.#book())?.entries ?? [];
+  }
+
   /** Replace the book. */
   async keep(book) {
     await this.#set(BOOK, await sealed(canonicalText(book)));
@@ -88,8 +107,8 @@ export class Device {
     if (text === null) return null;
     const body = text.slice(DIGEST);
     const book = text === (await sealed(body)) && JSON.parse(body);
-    if (book.format !== FORMAT) throw damaged("ledger is damaged, or of another version");
-    return book;
+    if (!FORMATS.includes(book.format)) throw damaged("ledger is damaged, or of another version");
+    return { ...book, format: FORMAT, entries: settled(book.entries) };
   }
 
   /** Write, and read again: some stores take what they do not keep. */
