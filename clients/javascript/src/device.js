@@ -86,8 +86,8 @@ export class Device {
   }
 
   /** What the ledger holds, whatever became of the secret. */
-  async entries() {
-    return (await this.#book())?.entries ?? [];
+  entries() {
+    return this.locked(async () => (await this.#book())?.entries ?? []);
   }
 
   /** Replace the book. */
