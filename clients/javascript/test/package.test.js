@@ -134,7 +134,9 @@ test("the example of the README runs", async (t) => {
     .replace("…64 hexadecimal digits that you reviewed…", survey.fingerprint)
     .replace('"clinic"', JSON.stringify(survey.label(0)));
   await import(`data:text/javascript,${encodeURIComponent(runnable)}`);
-  assert.deepEqual(said, [[survey.title, "thank you"]]);
+  const open = survey.unprotected.join(", ");
+  assert.ok(open);
+  assert.deepEqual(said, [["Not protected:", open], [survey.title, "thank you"]]);
   assert.equal(aggregator.batches.size, 1);
   assert.deepEqual([...kept.keys()].sort(), ["sfumato/1/book", "sfumato/1/secret"]);
 });
