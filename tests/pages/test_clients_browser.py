@@ -366,9 +366,12 @@ WORKER = """([core, text]) => new Promise((resolve) => {
 class Shelf:
     """A site that serves the client and, under the try page's policy, an empty page; each request may be tampered with."""
 
-    def __init__(self, *tampered):
-        """``tampered`` says of the first, the second … request for the module of tables whether it gets other bytes."""
-        self.tampered, self.asked = tampered, 0
+    def __init__(self, *tampered, link=""):
+        """``tampered`` says of the first, the second … request for the module of tables whether it gets other bytes.
+
+        ``link`` is a header of every answer.
+        """
+        self.tampered, self.link, self.asked = tampered, link, 0
 
     def content(self, path):
         """The bytes of a path, and their media type."""
@@ -392,6 +395,8 @@ class Shelf:
                 self.send_header("Access-Control-Allow-Origin", "*")
                 self.send_header("Cache-Control", "no-store")
                 self.send_header("Content-Security-Policy", TRY_POLICY)
+                if shelf.link:
+                    self.send_header("Link", shelf.link)
                 self.end_headers()
                 self.wfile.write(content)
 
@@ -406,8 +411,8 @@ def shelve():
     """Serve a shelf; gives it, and its address."""
     with ExitStack() as stack:
 
-        def put(*tampered):
-            shelf = Shelf(*tampered)
+        def put(*tampered, link=""):
+            shelf = Shelf(*tampered, link=link)
             return shelf, stack.enter_context(serving(shelf.handler()))
 
         yield put
@@ -440,6 +445,30 @@ def test_a_module_that_was_changed_does_not_run(visits, shelve, site, own, later
     assert said.startswith("SfumatoError: the module tables cannot be loaded, or is not the one")
     assert not ran_tampered(page)
     page.evaluate(LOAD, [f"{url}static/client/core.js", NEEDS_TABLES])
+    assert not ran_tampered(page)
+
+
+def test_a_module_that_the_server_had_the_browser_load_before_does_not_run(visits, shelve):
+    """A header of any answer can have a module fetched without a pin, under the address that the core will ask for."""
+    shelf, url = shelve(True, True, True, link="</static/client/modules/tables.js>; rel=modulepreload")
+    page = visits.page()
+    page.goto(url)
+    core = f"{url}static/client/core.js"
+    page.evaluate("(core) => import(core)", core)
+    page.wait_for_function("performance.getEntriesByType('resource').some(({ name }) => name.includes('tables.js'))")
+    assert shelf.asked >= 1  # the header works
+    said = page.evaluate(LOAD, [core, NEEDS_TABLES])
+    assert not ran_tampered(page)
+    assert said.startswith("SfumatoError: the module tables cannot be loaded, or is not the one")
+
+
+def test_a_module_loads_once_the_right_file_is_back(visits, shelve, site):
+    _, url = shelve(True, False)
+    page = visits.page()
+    page.goto(site)
+    core = f"{url}static/client/core.js"
+    assert page.evaluate(LOAD, [core, NEEDS_TABLES]).startswith("SfumatoError")
+    assert page.evaluate(LOAD, [core, NEEDS_TABLES]) == "whole"
     assert not ran_tampered(page)
 
 
