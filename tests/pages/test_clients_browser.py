@@ -107,8 +107,10 @@ def test_two_hundred_visitors_are_counted_exactly(visits, visit, aggregator, sur
         page.context.close()
     page = visit(visits.person())
     delivered = page.evaluate(
-        """([url, answers]) => Promise.all(answers.map((answer) =>
-          new sfumato.Client(survey, { url, store: new Map(), allowClear: true }).answer(answer).then(({ delivered }) => delivered)))""",
+        """([url, answers]) => Promise.all(answers.map(async (answer) => {
+          const client = new sfumato.Client(survey, { url, store: new Map(), allowClear: true });
+          return (await client.answer(answer)).delivered;
+        }))""",
         [aggregator.url, answers[WITH_STORAGE:]],
     )
     assert delivered == [True] * (PEOPLE - WITH_STORAGE)
@@ -364,7 +366,7 @@ WORKER = """([core, text]) => new Promise((resolve) => {
 
 
 class Shelf:
-    """A site that serves the client and, under the try page's policy, an empty page; each request may be tampered with."""
+    """A site that serves the client and an empty page under the try page's policy, and may change a module."""
 
     def __init__(self, *tampered, link=""):
         """``tampered`` says of the first, the second … request for the module of tables whether it gets other bytes.
@@ -424,7 +426,7 @@ def ran_tampered(page):
 
 @pytest.mark.parametrize("own", [True, False], ids=["same origin, strict policy", "another origin"])
 def test_a_module_is_fetched_once_and_is_what_was_pinned(visits, shelve, site, own):
-    """Whoever serves good bytes first and others second is never asked a second time."""
+    """A server that has good bytes first and others second is never asked a second time."""
     shelf, url = shelve(False, True, True)
     page = visits.page()
     page.goto(url if own else site)

@@ -119,7 +119,7 @@ function grouped(domain, classOf, promised) {
   const owed = order.map((number) => promised[number]);
   return groupedContext(
     domain,
-    Uint32Array.from(classOf, (number) => places.get(number)),
+    classOf.map((number) => places.get(number)),
     owed,
     owed,
   );

@@ -244,6 +244,15 @@ test("each promise of a group response is looked at", async () => {
   assert.equal(await verdict({ high: 2, low: 0.1, cover: 1n }), "PrivacyViolation"); // against a group, on its own reports
 });
 
+test("a group response needs a context of groups", async () => {
+  const free = { kind: "groups", codes: [], levels: [], code_of_group: [], clear: String(2n ** 64n), word_bits: 64 };
+  const tier = { ...uniform(2, "inf"), kind: "tiers", epsilons: ["inf"], tier_of: packed([0, 0]) };
+  delete tier.epsilon;
+  assert.equal(await verdictOf(resolved(tier, free)), "odds");
+  assert.equal(await verdictOf(resolved(uniform(2, "inf"), free)), "InvalidSurvey");
+  assert.equal(await verdictOf(resolved(uniform(1, "1"), free)), "InvalidSurvey");
+});
+
 test("both promises of a product are looked at", async () => {
   const verdict = async (aboutBlock, aboutSymbol) => {
     const codes = [randomizedCode(4, e(aboutBlock)), randomizedCode(100, e(aboutSymbol))];

@@ -13,7 +13,7 @@ export default (core) => {
 
   /** `ranges` are { group, code, high, low, cover } of groups that own one; `of[x]` is −1 for free symbols. */
   function coverResponse(of, ranges, clear, wordBits, context) {
-    const rank = ranksWithin(Uint32Array.from(of, (g) => g + 1));
+    const rank = ranksWithin(of.map((g) => g + 1));
     let [outputs, covered] = [0, 0n];
     for (const range of ranges) {
       Object.assign(range, { first: outputs, start: covered, own: BigInt(range.code.outputs) * range.cover });
@@ -22,7 +22,7 @@ export default (core) => {
     }
     const leftover = core.wordsOf(wordBits) - covered - clear;
     demand(clear > 0n && leftover >= 0n && (ranges.length || !leftover), "words of groups that add up");
-    const ownReport = Uint32Array.from(of, (g) => (g < 0 ? outputs++ : 0));
+    const ownReport = of.map((g) => (g < 0 ? outputs++ : 0));
     return {
       wordBits,
       outputs,
@@ -54,6 +54,7 @@ export default (core) => {
   /** Any context of groups: tiers, blocks with a promise across, high-low. */
   function groupResponse(fields, context) {
     const { of, sizes, inside, outward } = context;
+    demand(of, "a context of groups");
     const codes = list(fields.codes).map(codeOf);
     const clear = count(fields.clear);
     const levels = list(fields.levels, codes.length).map((record, i) => levelsOf(record, codes[i], clear));
@@ -74,7 +75,7 @@ export default (core) => {
       "a point for every symbol",
     );
     return coverResponse(
-      Int32Array.from(of, (g) => numberOf[g]),
+      new Int32Array(of).map((g) => numberOf[g]),
       ranges,
       clear,
       fields.word_bits,
@@ -100,7 +101,7 @@ export default (core) => {
     // The code's other outputs are exactly as likely as the cover that everybody else takes.
     const ranges = size ? [{ group: of[isSensitive.indexOf(1)], code, high, low, cover: low }] : [];
     return coverResponse(
-      Int32Array.from(isSensitive, (flag) => flag - 1),
+      new Int32Array(isSensitive).map((flag) => flag - 1),
       ranges,
       BigInt(raised) * (high - low),
       wordBits,
