@@ -2,7 +2,7 @@
 /**
  * What is served to browsers: `npm run build` writes `dist`, `npm run hashes` the hashes of the modules in `src`.
  *
- *     dist/core.js        the small core, which loads modules from beside itself
+ *     dist/core.js        the small core, which loads modules as surveys need them
  *     dist/modules/*.js   the modules
  *     dist/sfumato.js     everything in one file
  *

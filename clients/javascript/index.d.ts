@@ -8,7 +8,7 @@ export type Value =
   | readonly [latitude: number, longitude: number]
   | { readonly latitude: number; readonly longitude: number };
 
-/** How often a survey is answered: the first answer stands; or one answer a period, with at most so many values. */
+/** How often a survey is answered: once, and the first answer stands; or once a period, with a limit on distinct values. */
 export type Repeat = "once" | { readonly every: "day" | "week" | "month" | "year"; readonly distinct: number };
 
 type Fetch = (url: string, request: RequestInit) => Promise<Response>;
@@ -37,7 +37,7 @@ export class Survey {
   readonly outputs: number;
   /** How the promise was proved here: by the odds of the codes, or report by report. What is not proved is refused. */
   readonly checked: "whole" | "odds";
-  /** Whether any two answers are told apart for certain. Such a survey needs `allowClear`. */
+  /** Whether reports tell any two answers apart for certain. Such a survey needs `allowClear`. */
   readonly leavesOpen: boolean;
   /** The labels that are sent as they are, because nothing protects them. Show them to people. */
   readonly unprotected: (string | number)[];
@@ -88,7 +88,7 @@ export interface ClientOptions {
 export interface Answered {
   readonly survey: string;
   readonly batch: string;
-  /** Whether the aggregator has counted it; else it waits on the device, unless that was told to forget meanwhile. */
+  /** Whether the aggregator has counted it; else it waits on the device, unless that has forgotten meanwhile. */
   readonly delivered: boolean;
   /** How many answers wait. */
   readonly waiting: number;

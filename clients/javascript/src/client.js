@@ -3,7 +3,7 @@
  *
  * In this order: the survey's whole cost is in the ledger before the value is read; the report is kept before it leaves
  * (both as durably as the store keeps things); and it is counted once, however often it must be sent. Whether something
- * is sent, and where to, does not depend on the value, but for an unknown one where a new value may still be told.
+ * is sent, and where to, does not depend on the value. The exception is a value outside the domain.
  */
 import { batchBody } from "./batch.js";
 import { Device, pageStore } from "./device.js";
@@ -55,7 +55,7 @@ export class Client {
     const { batch } = await this.#answer(value);
     const { last, waiting, problem } = await this.#delivered();
     if (problem && !(problem instanceof NotDelivered)) throw problem;
-    // Without a last answer the device was told to forget meanwhile.
+    // Without a last answer, the device has forgotten meanwhile.
     const delivered = !!last && !waiting.some((held) => held.batch === batch);
     return { survey: this.#survey.fingerprint, batch, delivered, waiting: waiting.length };
   }
@@ -91,7 +91,7 @@ export class Client {
     return this.#device.locked(() => this.#answered(value));
   }
 
-  /** The answer that stands for now, made from the value if there is none yet. */
+  /** The answer that stands for now, made from the value if it is the first. */
   async #answered(value) {
     const { secret, book } = await this.#charged();
     const { fingerprint, repeat } = this.#survey;
@@ -113,12 +113,12 @@ export class Client {
     return { secret, book: { ...book, entries } };
   }
 
-  /** The report of a new period, and the tokens of all values so far: at most `distinct` values are ever told. */
+  /** The report of a new period, and the tokens of all values so far: at most `distinct` values are ever sent. */
   async #report(secret, { last, tokens }, value) {
     if (this.#distinct === 1 && last) return { report: last.report, tokens };
     const { fingerprint } = this.#survey;
     const full = tokens.length === this.#distinct;
-    // Once all values are told an unknown one is new, as any other: symbol −1, of which there is no token.
+    // Once `distinct` values were sent, an unknown one counts as new: symbol −1, which has no token.
     const symbol = full ? this.#survey.context.domain.find(value) : this.#survey.symbol(value);
     if (this.#distinct > 1) {
       const token = await tokenOf(secret, fingerprint, symbol);
@@ -150,7 +150,7 @@ export class Client {
 
   /**
    * Send one after another. The device is not locked meanwhile: what two tabs send is counted once, and what waits is
-   * looked at again each time, for the device may have been told to forget. Gives the diary, and what went wrong.
+   * read again each time, because the device may have forgotten. Returns the diary, and what went wrong.
    */
   async #delivered() {
     for (let sent; ; ) {
@@ -186,5 +186,5 @@ export class Client {
   }
 }
 
-const run = () => performance.now(); // the one clock that nobody sets back
+const run = () => performance.now(); // a clock that is never set back
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));

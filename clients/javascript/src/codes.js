@@ -24,7 +24,7 @@ export function codeOf(record) {
   return whole({ ...record, wordBits: record.word_bits, high, low, leftover, used }, read);
 }
 
-/** The number of words of so many bits. */
+/** The number of words of this many bits. */
 export const wordsOf = (bits) => 1n << BigInt(wholeNumber(bits, 8, 64));
 
 /** Which place a word stands for: `high` words for each of the first `raised` places, then `low` for each other. */

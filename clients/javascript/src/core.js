@@ -1,4 +1,4 @@
-/** The client in a small core, which loads modules from beside itself when a survey needs them: see README.md. */
+/** The client as a small core, which loads a module when a survey needs it: see README.md. */
 import { installBy } from "./kinds.js";
 import { load } from "./load.js";
 

@@ -2,7 +2,7 @@
  * Domains: all labels that a question can be answered with, in order (value → label → symbol).
  *
  *     size           the number of symbols
- *     find(value)    the symbol of a value: that of `other` if the value is unknown or missing, −1 if there is none
+ *     find(value)    the symbol of a value: that of `other` if the value is unknown or missing, or −1 without one
  *     label(x)       the label of a symbol
  */
 import { UnknownValue } from "./errors.js";
@@ -11,7 +11,7 @@ import { demand, fieldsOf, LARGEST, list, readerOf, wholeNumber } from "./fields
 /** The domain that a record describes. */
 export const domainOf = (record) => readerOf(record, DOMAINS)(record);
 
-/** The symbol of a person's value; the error says that there is none, and never what the value was. */
+/** The symbol of a person's value. The error never holds the value. */
 export function symbolOf(domain, value) {
   const symbol = domain.find(value);
   if (symbol < 0) throw new UnknownValue("the survey has no such label, and none for others");

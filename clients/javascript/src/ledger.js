@@ -56,7 +56,8 @@ export async function charged(entries, entry, budget) {
   const before = settled(entries);
   const after = settled([...before, entry]);
   if (budget === null || after.length === before.length) return after;
-  const [spent, total] = [await totalOf(before), await totalOf(after)];
+  const spent = await totalOf(before);
+  const total = await totalOf(after);
   if (atMost(total, budget)) return after;
   throw new BudgetExceeded(
     `this device has spent ${roundedUp(spent)} of its budget of ${roundedUp(budget)}, and this survey would bring it to ` +
@@ -77,7 +78,7 @@ export async function totalOf(entries) {
   return lowest(total.p, total.q);
 }
 
-/** Load the modules that entries need, so that nobody waits for a network with the device locked. */
+/** Load the modules that entries need. Call it before locking the device: it may wait for a network. */
 export const loadFor = (entries) => needFor(...entries.map(({ context }) => context));
 
 /** A number for showing, rounded up. */

@@ -3,8 +3,8 @@
  *
  * - In pages, by a script element with an `integrity`. The browser compares the bytes that it is about to run, so there is
  *   no second fetch in between; the module then stands under its address, where `import` finds it. The address ends in
- *   a fragment that nobody can guess: a server can have browsers load modules ahead, without an `integrity`, by a header
- *   of any answer, and what stands under an address is not looked at again. This works under `script-src 'self'`.
+ *   a random fragment: by a header, a server can make browsers load modules ahead of time without an `integrity`, and a
+ *   browser does not check what already stands under an address. This works under `script-src 'self'`.
  * - Elsewhere (Node, workers), the bytes are read, hashed, and imported as they are in memory.
  */
 import { SfumatoError } from "./errors.js";
@@ -21,7 +21,7 @@ export async function load(name) {
   } catch {
     throw new SfumatoError(
       `the module ${name} cannot be loaded, or is not the one that this client was built with; nothing was sent. ` +
-        "Serve its file beside the core, unchanged, or use the bundled file",
+        "Serve its file unchanged next to the core, or use the bundled file",
     );
   }
 }

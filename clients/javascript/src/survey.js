@@ -1,7 +1,7 @@
 /**
  * A survey: one question put to many people, as the resolved JSON that the author published.
  *
- * Its fingerprint names the promise. Whoever asks for answers pins the fingerprint that they reviewed: a hash from the
+ * Its fingerprint names the promise. Pin the fingerprint that you reviewed: a hash from the
  * server that serves the survey would prove nothing.
  */
 import { canonicalText, hex, utf8 } from "./canonical.js";
@@ -22,7 +22,7 @@ const PERIODS = ["day", "week", "month", "year"];
 const LARGEST_ROW = 2 ** 20;
 
 export class Survey {
-  #pool = []; // words that nobody has been handed yet
+  #pool = []; // words that were drawn and not used yet
 
   /** Use `Survey.load` or `Survey.of`, which check what they are given. */
   constructor(promise, about, context, mechanism, fingerprint, checked) {
@@ -71,7 +71,7 @@ export class Survey {
     return labels;
   }
 
-  /** The symbol of a value; `UnknownValue` where there is none. */
+  /** The symbol of a value; throws `UnknownValue` outside the domain. */
   symbol(value) {
     return symbolOf(this.context.domain, value);
   }

@@ -244,7 +244,7 @@ test("a ledger of an unknown format is an error", async () => {
 
 // --- the conformance kit ------------------------------------------------------------------------------
 
-test("the kit is told what is spent, in lowest terms, and how many entries there are", async () => {
+test("the kit learns what is spent, in lowest terms, and the number of entries", async () => {
   const { request, answer: loaded } = casesOf("samples.json").find(({ about }) => about === "plain, hadamard");
   const answer = answerer();
   await answer(request);

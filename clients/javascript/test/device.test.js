@@ -67,21 +67,21 @@ test("365 identical answers say what one says", async () => {
   assert.deepEqual([entry.times, others], [daily.repeat.distinct, []]);
 });
 
-test("at most `distinct` values are told; then the last report goes on, whatever the value", async () => {
+test("at most `distinct` values are sent; then the last report goes on, whatever the value", async () => {
   const text = JSON.parse(surveyText("memory.json", "uploads: day"));
   text.promise.repeat.distinct = 2;
   const two = await Survey.of(JSON.stringify(text));
   let now = Date.UTC(2026, 0, 1);
   const { aggregator, client, store } = made(two, undefined, { clock: () => now });
-  const told = async (x) => {
+  const sent = async (x) => {
     await client.answer(two.label(x));
     now += DAY;
     return aggregator.reports.at(-1);
   };
-  const [a, b, third] = [await told(0), await told(1), await told(2)];
+  const [a, b, third] = [await sent(0), await sent(1), await sent(2)];
   assert.equal(third, b);
-  assert.equal(await told(0), a);
-  assert.equal(await told(2), a); // the last report is a's now
+  assert.equal(await sent(0), a);
+  assert.equal(await sent(2), a); // the last report is a's now
   // An unknown value is new then, as any other; before, it is an error, for there is nothing to say yet.
   await client.answer({ not: "a label" });
   assert.deepEqual([aggregator.reports.at(-1), aggregator.batches.size], [a, 6]);
@@ -211,7 +211,7 @@ test("a crash at any write leaves a device that goes on, and never a second repo
   }
 });
 
-test("a lost secret beside its answers is an error, and no new device; to forget is the way out", async () => {
+test("a lost secret is an error while its answers are there, and no new device; forget() is the way out", async () => {
   const { aggregator, client, store } = made(once);
   await client.answer(once.label(0));
   const book = store.get(BOOK);

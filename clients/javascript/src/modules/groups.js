@@ -14,7 +14,8 @@ export default (core) => {
   /** `ranges` are { group, code, high, low, cover } of groups that own one; `of[x]` is −1 for free symbols. */
   function coverResponse(of, ranges, clear, wordBits, context) {
     const rank = ranksWithin(of.map((g) => g + 1));
-    let [outputs, covered] = [0, 0n];
+    let outputs = 0;
+    let covered = 0n;
     for (const range of ranges) {
       Object.assign(range, { first: outputs, start: covered, own: BigInt(range.code.outputs) * range.cover });
       outputs += range.code.outputs;

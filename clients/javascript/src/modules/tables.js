@@ -1,6 +1,6 @@
 /**
  * Promises and channels that are written out: contexts of kind matrix and metric, mechanisms of kind table and binary,
- * and the proof by rows, which every mechanism needs that the odds of its codes do not prove.
+ * and the proof by rows, for every mechanism that the odds of its codes do not prove.
  *
  * A module has no imports: the core hands it what it needs, so that one file is all there is to verify and to load.
  */
@@ -105,7 +105,8 @@ export default (core) => {
    * sends (ε inside), and of the least that anybody outside sends (ε outward). Linear, and exact.
    */
   function checkGroups(rows, { classOf, sizes, inside, outward }) {
-    const [isWithin, isWithinOutside] = [inside, outward].map((epsilons) => epsilons.map(oddsOf));
+    const isWithin = inside.map(oddsOf);
+    const isWithinOutside = outward.map(oddsOf);
     rows[0].forEach((_, y) => {
       const [most, least] = extremesOf(rows, y, classOf);
       const lowest = leastOf(rows, y, least);
@@ -120,7 +121,8 @@ export default (core) => {
 
   /** By group, the symbols that send a report most often and least often. */
   function extremesOf(rows, y, classOf) {
-    const [most, least] = [[], []];
+    const most = [];
+    const least = [];
     rows.forEach((row, x) => {
       const g = classOf(x);
       if (!(row[y] <= rows[most[g]]?.[y])) most[g] = x;
@@ -129,7 +131,7 @@ export default (core) => {
     return [most, least];
   }
 
-  /** Of one symbol for each group, the one that sends a report least often, one group left out; −1 if there is none. */
+  /** From one symbol per group, pick the one that sends a report least often, leaving one group out; −1 without any. */
   function leastOf(rows, y, symbols, leftOut) {
     return symbols.reduce((best, x, g) => {
       return g !== leftOut && !(rows[x][y] >= rows[best]?.[y]) ? x : best;
@@ -152,7 +154,8 @@ export default (core) => {
     for (const [epsilon, pairs] of pairsByEpsilon(symbolsOf, context)) {
       const reach = reachOf(numbers, oddsOf(epsilon));
       for (const [i, j] of pairs) {
-        const [row, row2] = [distinct[i], distinct[j]];
+        const row = distinct[i];
+        const row2 = distinct[j];
         const output = row.findIndex((rank, y) => rank > row2[y] && rank > reach(row2[y]));
         if (output >= 0) throw broken(placeOf(symbolsOf[i], symbolsOf[j], epsilon, context, output));
       }
@@ -163,14 +166,14 @@ export default (core) => {
   function ranked(rows) {
     const numbers = [...new Set(rows.flatMap((row) => [...new Set(row)]))].sort((a, b) => (a < b ? -1 : 1));
     const rankOf = new Map(numbers.map((number, rank) => [number, rank]));
-    const found = new Map();
+    const byName = new Map();
     rows.forEach((row, x) => {
       const ranks = Uint32Array.from(row, (number) => rankOf.get(number));
       const name = ranks.join();
-      if (!found.has(name)) found.set(name, { ranks, symbols: [] });
-      found.get(name).symbols.push(x);
+      if (!byName.has(name)) byName.set(name, { ranks, symbols: [] });
+      byName.get(name).symbols.push(x);
     });
-    const all = [...found.values()];
+    const all = [...byName.values()];
     return { numbers, distinct: all.map(({ ranks }) => ranks), symbolsOf: all.map(({ symbols }) => symbols) };
   }
 
@@ -200,7 +203,8 @@ export default (core) => {
     const known = new Map();
     return (rank) => {
       if (!known.has(rank)) {
-        let [low, high] = [rank, numbers.length - 1];
+        let low = rank;
+        let high = numbers.length - 1;
         while (low < high) {
           const middle = (low + high + 1) >> 1;
           if (within(numbers[middle], numbers[rank])) low = middle;

@@ -108,7 +108,7 @@ function bars(sums, top) {
     const bar = document.createElement("span");
     bar.className = `bar ${kind}`;
     const length = document.createElement("meter");
-    length.setAttribute("aria-hidden", "true"); // the number beside it says the same
+    length.setAttribute("aria-hidden", "true"); // the number next to it says the same
     Object.assign(length, { min: 0, max: top, value: share });
     bar.append(length, ` ${percent(share)}`);
     held.append(bar);
