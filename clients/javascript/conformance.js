@@ -11,10 +11,10 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { batchBody } from "./src/batch.js";
 import { canonicalText, unhex } from "./src/canonical.js";
-import { InvalidSurvey, SfumatoError } from "./src/errors.js";
+import { InvalidSurvey, SfumatoError, Survey } from "./src/index.js";
+import { budgetOf, charged, demandConsent, entryOf, totalOf } from "./src/ledger.js";
 import { batchId, rememberedWords, tokenOf } from "./src/memory.js";
 import { periodOf } from "./src/period.js";
-import { Survey } from "./src/survey.js";
 
 /** A function from a request to its answer. It remembers the surveys that were loaded; `loaded` may look at each. */
 export function answerer(loaded = () => {}) {
@@ -85,6 +85,15 @@ const OPERATIONS = {
     const survey = known(request);
     const period = periodOf(survey.repeat, request.time);
     return { batch: await batchId(unhex(request.secret), survey.fingerprint, period), period: period || null };
+  },
+
+  async charge(request, known) {
+    const survey = known(request);
+    demandConsent(survey, request.allow_clear);
+    const entry = entryOf(survey, request.secret);
+    const entries = await charged(request.entries, entry, budgetOf(request.budget));
+    const { p, q } = await totalOf(entries);
+    return { spent: q === 1n ? `${p}` : `${p}/${q}`, entries: entries.length };
   },
 
   batch: (request, known) => ({ body: batchBody(request.batch, known(request).fingerprint, request.reports) }),

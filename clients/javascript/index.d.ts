@@ -8,7 +8,7 @@ export type Value =
   | readonly [latitude: number, longitude: number]
   | { readonly latitude: number; readonly longitude: number };
 
-/** How often a survey is answered: the first answer stands; or one answer a period, with at most so many values. */
+/** How often a survey is answered: once, and the first answer stands; or once a period, with a limit on distinct values. */
 export type Repeat = "once" | { readonly every: "day" | "week" | "month" | "year"; readonly distinct: number };
 
 type Fetch = (url: string, request: RequestInit) => Promise<Response>;
@@ -35,8 +35,12 @@ export class Survey {
   readonly size: number;
   /** The number of different reports. */
   readonly outputs: number;
-  /** What of the promise was checked here: every report of every pair, the odds of the codes, or nothing. */
-  readonly checked: "whole" | "odds" | "none";
+  /** How the promise was proved here: by the odds of the codes, or report by report. What is not proved is refused. */
+  readonly checked: "whole" | "odds";
+  /** Whether reports tell any two answers apart for certain. Such a survey needs `allowClear`. */
+  readonly leavesOpen: boolean;
+  /** The labels that are sent as they are, because nothing protects them. Show them to people. */
+  readonly unprotected: (string | number)[];
 
   /** The symbol of a value. Throws `UnknownValue`, which never holds the value. */
   symbol(value: Value): number;
@@ -50,22 +54,30 @@ export class Survey {
   probabilities(symbol: number): number[];
 }
 
-/** Text by key, at once or by promises: `localStorage` unless told, a `Map` for a process that may forget. */
+/** Text by key, at once or by promises: `localStorage` by default, a `Map` for a process that may forget. */
 export interface Store {
   get(key: string): string | null | undefined | Promise<string | null | undefined>;
   set(key: string, text: string): unknown;
   delete(key: string): unknown;
+  /** Whether the store lasts until the person deletes it; without this method, it does. Repeated surveys ask. */
+  persisted?(): boolean | Promise<boolean>;
 }
+
+/** The budget of a client that names none. */
+export const DEFAULT_BUDGET: "4";
 
 export interface ClientOptions {
   /** The aggregator. */
   url: string;
   store?: Store;
-  /** The account of the ledger, for surveys about one thing over several domains: a name, not empty. */
-  subject?: string | null;
-  /** The most that the account may promise: the record of a context, its domain left out. */
-  cap?: { readonly kind: string; readonly [field: string]: unknown } | null;
-  /** For how many milliseconds an answer is tried before it waits; 10,000 unless told. A try under way may end. */
+  /**
+   * The most ε that all surveys of this device may spend together; "4" by default, `null` for no limit. In a browser a
+   * device is an origin: every survey that pages of one origin ask counts against one total.
+   */
+  budget?: string | number | null;
+  /** The person was shown what is sent unprotected; needed where `survey.leavesOpen`. */
+  allowClear?: boolean;
+  /** For how many milliseconds an answer is tried before it waits; 10,000 by default. A try under way may end. */
   patience?: number;
   fetch?: Fetch;
   clock?: () => number;
@@ -76,7 +88,7 @@ export interface ClientOptions {
 export interface Answered {
   readonly survey: string;
   readonly batch: string;
-  /** Whether the aggregator has counted it; else it waits on the device, unless that was told to forget meanwhile. */
+  /** Whether the aggregator has counted it; else it waits on the device, unless that has forgotten meanwhile. */
   readonly delivered: boolean;
   /** How many answers wait. */
   readonly waiting: number;
@@ -99,6 +111,8 @@ export class Client {
   answer(value: Value): Promise<Answered>;
   /** The request made ahead. This is the answer: it is sent at a later load even if `beacon()` is never called. */
   prepare(value: Value): Promise<Prepared>;
+  /** What all surveys that this device answered have spent, rounded up. */
+  spent(): Promise<number>;
   /** Send what waits. */
   flush(): Promise<void>;
   /** Delete the secret and all memory of answers; the ledger stays. */

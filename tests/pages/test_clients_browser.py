@@ -2,6 +2,7 @@
 
 import json
 import threading
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
@@ -13,13 +14,15 @@ from visits import outside, posts, running
 
 import sfumato as sf
 from sfumato.canonical import canonical_bytes, fingerprint
+from sfumato.pages.static import static_files
+from sfumato.pages.try_page import TRY_POLICY
 
 PEOPLE, WITH_STORAGE = 200, 20
 
 SETTING = """async ({ url, fingerprint, patience = 10000 }) => {
   const sfumato = await import(`${url}static/client/index.js`);
   const survey = await sfumato.Survey.load(url, { fingerprint });
-  const client = new sfumato.Client(survey, { url, patience });
+  const client = new sfumato.Client(survey, { url, patience, allowClear: true });
   Object.assign(window, { sfumato, survey, client });
   await client.resumed;
 }"""
@@ -28,7 +31,7 @@ REFUSED = """async ([setting, value]) => {
   try {
     const sfumato = await import(`${setting.url}static/client/index.js`);
     const survey = await sfumato.Survey.load(setting.url, setting);
-    await new sfumato.Client(survey, setting).answer(value);
+    await new sfumato.Client(survey, { allowClear: true, ...setting }).answer(value);
     return ["nothing", ""];
   } catch (problem) {
     return [problem.name, problem.message];
@@ -49,14 +52,21 @@ class Blank(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.fixture(scope="module")
-def site():
-    with ThreadingHTTPServer(("127.0.0.1", 0), Blank) as server:
+@contextmanager
+def serving(handler):
+    """A server on loopback, and its address."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture(scope="module")
+def site():
+    with serving(Blank) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -97,8 +107,10 @@ def test_two_hundred_visitors_are_counted_exactly(visits, visit, aggregator, sur
         page.context.close()
     page = visit(visits.person())
     delivered = page.evaluate(
-        """([url, answers]) => Promise.all(answers.map((answer) =>
-          new sfumato.Client(survey, { url, store: new Map() }).answer(answer).then(({ delivered }) => delivered)))""",
+        """([url, answers]) => Promise.all(answers.map(async (answer) => {
+          const client = new sfumato.Client(survey, { url, store: new Map(), allowClear: true });
+          return (await client.answer(answer)).delivered;
+        }))""",
         [aggregator.url, answers[WITH_STORAGE:]],
     )
     assert delivered == [True] * (PEOPLE - WITH_STORAGE)
@@ -330,3 +342,213 @@ def test_a_request_says_nothing_about_the_page_it_comes_from(visits, visit):
     assert "referer" not in headers
     assert "cookie" not in headers
     assert headers["content-type"] == "application/json"
+
+
+# --- modules that load when a survey needs them -----------------------------------------------------------------------
+
+TAMPERED = b"globalThis.tampered = true;\n"
+NEEDS_TABLES = sf.Survey("tabled", sf.Uniform(["yes", "no"], 1)).resolved().decode()
+LOAD = """async ([core, text]) => {
+  try {
+    return (await (await import(core)).Survey.of(text)).checked;
+  } catch (problem) {
+    return `${problem.name}: ${problem.message}`;
+  }
+}"""
+WORKER = """([core, text]) => new Promise((resolve) => {
+  const source = `(${"LOAD"})(${JSON.stringify([core, text])})
+    .then((verdict) => postMessage([verdict, globalThis.tampered === true]));`;
+  const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  const worker = new Worker(address, { type: "module" });
+  worker.onmessage = ({ data }) => resolve(data);
+  worker.onerror = ({ message }) => resolve([message, false]);
+})""".replace('"LOAD"', f"({json.dumps(LOAD)})")
+
+
+class Shelf:
+    """A site that serves the client and an empty page under the try page's policy, and may change a module."""
+
+    def __init__(self, *tampered, link=""):
+        """``tampered`` says of the first, the second … request for the module of tables whether it gets other bytes.
+
+        ``link`` is a header of every answer.
+        """
+        self.tampered, self.link, self.asked = tampered, link, 0
+
+    def content(self, path):
+        """The bytes of a path, and their media type."""
+        if path == "/":
+            return b"<!DOCTYPE html><title>A strict page</title><link rel=icon href=data:,>", "text/html; charset=utf-8"
+        content, kind = static_files()[path.removeprefix("/static/")]
+        if path.endswith("/modules/tables.js"):
+            tampered = self.asked < len(self.tampered) and self.tampered[self.asked]
+            self.asked += 1
+            return (TAMPERED + content if tampered else content), kind
+        return content, kind
+
+    def handler(self):
+        shelf = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                content, kind = shelf.content(self.path)
+                self.send_response(200)
+                self.send_header("Content-Type", kind)
+                self.send_header("Access-Control-Allow-Origin", "*")
+                self.send_header("Cache-Control", "no-store")
+                self.send_header("Content-Security-Policy", TRY_POLICY)
+                if shelf.link:
+                    self.send_header("Link", shelf.link)
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_):
+                pass
+
+        return Handler
+
+
+@pytest.fixture
+def shelve():
+    """Serve a shelf; gives it, and its address."""
+    with ExitStack() as stack:
+
+        def put(*tampered, link=""):
+            shelf = Shelf(*tampered, link=link)
+            return shelf, stack.enter_context(serving(shelf.handler()))
+
+        yield put
+
+
+def ran_tampered(page):
+    return page.evaluate("globalThis.tampered === true")
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["same origin, strict policy", "another origin"])
+def test_a_module_is_fetched_once_and_is_what_was_pinned(visits, shelve, site, own):
+    """A server that has good bytes first and others second is never asked a second time."""
+    shelf, url = shelve(False, True, True)
+    page = visits.page()
+    page.goto(url if own else site)
+    for _ in range(3):
+        assert page.evaluate(LOAD, [f"{url}static/client/core.js", NEEDS_TABLES]) == "whole"
+    assert shelf.asked == 1
+    assert not ran_tampered(page)
+    assert page.complaints == []
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["same origin, strict policy", "another origin"])
+@pytest.mark.parametrize("later", [True, False], ids=["always", "at first"])
+def test_a_module_that_was_changed_does_not_run(visits, shelve, site, own, later):
+    _, url = shelve(True, later, later)
+    page = visits.page()
+    page.goto(url if own else site)
+    said = page.evaluate(LOAD, [f"{url}static/client/core.js", NEEDS_TABLES])
+    assert said.startswith("SfumatoError: the module tables cannot be loaded, or is not the one")
+    assert not ran_tampered(page)
+    page.evaluate(LOAD, [f"{url}static/client/core.js", NEEDS_TABLES])
+    assert not ran_tampered(page)
+
+
+def test_a_module_that_the_server_had_the_browser_load_before_does_not_run(visits, shelve):
+    """A header of any answer can have a module fetched without a pin, under the address that the core will ask for."""
+    shelf, url = shelve(True, True, True, link="</static/client/modules/tables.js>; rel=modulepreload")
+    page = visits.page()
+    page.goto(url)
+    core = f"{url}static/client/core.js"
+    page.evaluate("(core) => import(core)", core)
+    page.wait_for_function("performance.getEntriesByType('resource').some(({ name }) => name.includes('tables.js'))")
+    assert shelf.asked >= 1  # the header works
+    said = page.evaluate(LOAD, [core, NEEDS_TABLES])
+    assert not ran_tampered(page)
+    assert said.startswith("SfumatoError: the module tables cannot be loaded, or is not the one")
+
+
+def test_a_module_loads_once_the_right_file_is_back(visits, shelve, site):
+    _, url = shelve(True, False)
+    page = visits.page()
+    page.goto(site)
+    core = f"{url}static/client/core.js"
+    assert page.evaluate(LOAD, [core, NEEDS_TABLES]).startswith("SfumatoError")
+    assert page.evaluate(LOAD, [core, NEEDS_TABLES]) == "whole"
+    assert not ran_tampered(page)
+
+
+def test_without_a_pin_the_same_change_would_run(visits, shelve):
+    """The twin: a page that imports the module by itself runs whatever is served."""
+    _, url = shelve(True)
+    page = visits.page()
+    page.goto(url)
+    page.evaluate("(url) => import(`${url}static/client/modules/tables.js`)", url)
+    assert ran_tampered(page)
+
+
+def test_the_whole_client_loads_no_module_at_run_time(visits, shelve, site):
+    shelf, url = shelve(False, True)
+    page = visits.page()
+    page.goto(site)
+    assert page.evaluate(LOAD, [f"{url}static/client/index.js", NEEDS_TABLES]) == "whole"
+    assert shelf.asked == 1  # with the rest, before there is a survey
+
+
+@pytest.mark.parametrize("tampered", [False, True])
+def test_workers_hash_what_they_import(visits, shelve, site, tampered):
+    _, url = shelve(tampered)
+    page = visits.page()
+    page.goto(site)
+    verdict, ran = page.evaluate(WORKER, [f"{url}static/client/core.js", NEEDS_TABLES])
+    assert ran is False
+    if tampered:
+        assert verdict.startswith("SfumatoError: the module tables cannot be loaded, or is not the one")
+    else:
+        assert verdict == "whole"
+
+
+# --- storage that lasts -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def weekly(aggregator, request):
+    return aggregator.ask(
+        sf.Survey(request.node.name[:90], sf.Uniform(sf.IntegerDomain(10), 1), repeat={"every": "week", "distinct": 3})
+    )
+
+
+def test_a_repeated_survey_needs_storage_that_lasts(visits, site, aggregator, weekly):
+    page = visits.page()
+    page.goto(site)
+    assert page.evaluate("navigator.storage.persist()") is False
+    name, words = refusal(page, aggregator, weekly.fingerprint, 1)
+    assert name == "MemoryUnavailable"
+    assert "does not promise to keep its storage" in words
+    assert page.evaluate("localStorage.length") == 0
+
+
+def test_where_the_browser_promises_to_keep_it_a_repeated_survey_is_answered(visits, site, aggregator, weekly):
+    person = visits.person()
+    page = visits.page(person)
+    page.goto(site)
+    session = person.new_cdp_session(page)
+    browser = session.send("Target.getTargetInfo")["targetInfo"]["browserContextId"]
+    granted = {"permissions": ["durableStorage"], "origin": site.rstrip("/"), "browserContextId": browser}
+    session.send("Browser.grantPermissions", granted)
+    page.evaluate(SETTING, {"url": aggregator.url, "fingerprint": weekly.fingerprint})
+    assert page.evaluate(ANSWER, 3)["delivered"]
+    assert sum(aggregator.counts(weekly)) == 1
+
+
+def test_what_is_sent_unprotected_needs_consent(opened, aggregator, survey):
+    name, words = refusal(opened, aggregator, survey.fingerprint, 1, allowClear=False)
+    assert name == "BudgetExceeded"
+    assert "unprotected" in words
+
+
+def test_a_site_has_one_budget_for_all_its_surveys(visits, site, aggregator):
+    page = visits.page()
+    page.goto(site)
+    names = []
+    for i in range(6):
+        asked = aggregator.ask(sf.Survey(f"one budget {i}", sf.Uniform(["a", "b", "c", str(i)], 1)))
+        setting = {"url": aggregator.url, "fingerprint": asked.fingerprint}
+        names.append(page.evaluate(REFUSED, [setting, "a"])[0])
+    assert names == ["nothing"] * 4 + ["BudgetExceeded"] * 2

@@ -291,6 +291,48 @@ def test_a_page_whose_storage_is_denied_says_so_and_sends_nothing(show):
     assert posts(page) == []
 
 
+# --- what is not protected --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("case", "sentence"),
+    [
+        ("list", "These answers are sent as they are: park, café, office."),
+        ("map", "Anybody can see which group your answer is in."),
+        ("clear", "Nothing is protected: every answer is sent as it is."),
+    ],
+)
+def test_what_is_sent_unprotected_is_said_above_the_button(show, case, sentence):
+    page = show(case)
+    pick(page, case)
+    said, button = page.locator("#open"), page.locator("#post")
+    assert plain(said.inner_text()) == sentence
+    assert said.bounding_box()["y"] < button.bounding_box()["y"]
+
+
+@pytest.mark.parametrize("case", ["box", "hostile", "one"])
+def test_where_all_is_protected_nothing_is_said(show, case):
+    page = show(case)
+    pick(page, case)
+    assert page.locator("#open").is_hidden()
+
+
+def test_a_site_that_has_spent_its_budget_says_so_and_sends_nothing(visits, aggregator):
+    person = visits.person()
+    for i in range(5):
+        survey = aggregator.ask(sf.Survey(f"try-budget-{i}", sf.Uniform(["yes", "no", "perhaps"], 1)))
+        page = visits.page(person)
+        page.goto(f"{aggregator.url}try/{survey.fingerprint}")
+        page.get_by_role("radio").first.check()
+        page.get_by_role("button", name="Send one report").click()
+        if i < 4:
+            page.get_by_text("Counted.").wait_for()
+            assert f"have spent ε = {i + 1} of 4" in page.locator("#spent").inner_text()
+    page.get_by_text("This device has spent 4 of its budget of 4").wait_for()
+    assert posts(page) == []
+    assert page.locator("#receipt").inner_text().endswith("nothing was sent.")
+
+
 # --- people -----------------------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-/** A batch in JSON: what is posted, byte for byte. Whoever sends it again sends the same bytes under the same name. */
+/** A batch in JSON: what is posted, byte for byte. A retry sends the same bytes under the same name. */
 const FORMAT = 1;
 
 /** The body of a batch: its identifier (32 hexadecimal digits), the survey's fingerprint and the reports. */

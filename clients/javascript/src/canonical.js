@@ -7,7 +7,7 @@ import { demand } from "./fields.js";
 
 const HALF_A_CHARACTER = /[\ud800-\udfff]/u; // with the flag u, whole characters above U+FFFF do not match
 
-/** The canonical text of what `JSON.parse` returned. (To normalise is to bring into NFC, unless told otherwise.) */
+/** The canonical text of what `JSON.parse` returned. (`normalize()` means NFC.) */
 export function canonicalText(data) {
   if (typeof data === "string") return quoted(data);
   if (typeof data === "number") demand(Number.isSafeInteger(data), "whole numbers below 2^53");

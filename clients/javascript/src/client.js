@@ -3,12 +3,12 @@
  *
  * In this order: the survey's whole cost is in the ledger before the value is read; the report is kept before it leaves
  * (both as durably as the store keeps things); and it is counted once, however often it must be sent. Whether something
- * is sent, and where to, does not depend on the value, but for an unknown one where a new value may still be told.
+ * is sent, and where to, does not depend on the value. The exception is a value outside the domain.
  */
 import { batchBody } from "./batch.js";
 import { Device, pageStore } from "./device.js";
 import { NotDelivered } from "./errors.js";
-import { accountOf, capOf, charged, subjectOf } from "./ledger.js";
+import { budgetOf, charged, DEFAULT_BUDGET, demandConsent, entryOf, loadFor, roundedUp, totalOf } from "./ledger.js";
 import { batchId, rememberedWords, tokenOf } from "./memory.js";
 import { periodOf } from "./period.js";
 import { batchAddress, deliver, postOf } from "./send.js";
@@ -20,21 +20,22 @@ export class Client {
   #survey;
   #address;
   #device;
-  #subject;
-  #cap;
+  #budget;
   #clock;
   #courier;
 
   /**
    * `store` has get, set and delete of text by key, at once or by promises; a `Map` will do for a process that may
-   * forget. `cap` is the record of a context, its domain left out. `fetch`, `clock`, `sleep` and `now` are for tests.
+   * forget. `budget` is the most that all surveys of this device may spend together, null for no limit. `allowClear`
+   * says that the person knows what is sent unprotected. `fetch`, `clock`, `sleep` and `now` are for tests.
    */
-  constructor(survey, { url, store = pageStore, subject = null, cap = null, patience = PATIENCE, ...seams } = {}) {
+  constructor(survey, options = {}) {
+    const { url, store = pageStore, budget = DEFAULT_BUDGET, allowClear, patience = PATIENCE, ...seams } = options;
     this.#survey = survey;
     this.#address = batchAddress(url, survey.fingerprint);
     this.#device = new Device(store);
-    this.#subject = subjectOf(subject);
-    this.#cap = cap && capOf(cap, survey);
+    this.#budget = budgetOf(budget);
+    demandConsent(survey, allowClear);
     const { clock = Date.now, fetch = (...request) => globalThis.fetch(...request), sleep = pause, now = run } = seams;
     this.#clock = clock;
     this.#courier = { fetch, sleep, now, patience };
@@ -44,12 +45,17 @@ export class Client {
     globalThis.addEventListener?.("online", resume);
   }
 
+  /** What all surveys that this device answered have spent together, rounded up. */
+  async spent() {
+    return roundedUp(await totalOf(await this.#device.entries()));
+  }
+
   /** Answer with a value. Says whether the aggregator has counted it; else it waits, and is sent again by itself. */
   async answer(value) {
-    const { batch } = await this.#device.locked(() => this.#answered(value));
+    const { batch } = await this.#answer(value);
     const { last, waiting, problem } = await this.#delivered();
     if (problem && !(problem instanceof NotDelivered)) throw problem;
-    // Without a last answer the device was told to forget meanwhile.
+    // Without a last answer, the device has forgotten meanwhile.
     const delivered = !!last && !waiting.some((held) => held.batch === batch);
     return { survey: this.#survey.fingerprint, batch, delivered, waiting: waiting.length };
   }
@@ -60,7 +66,7 @@ export class Client {
    * waiting until a later load hears that it was counted.
    */
   async prepare(value) {
-    const answer = await this.#device.locked(() => this.#answered(value));
+    const answer = await this.#answer(value);
     const { body } = this.#request(answer);
     return { address: this.#address, batch: answer.batch, body, beacon: () => this.#beacon(body) };
   }
@@ -78,7 +84,14 @@ export class Client {
 
   // --- from value to report -------------------------------------------------------------------------------------
 
-  /** The answer that stands for now, made from the value if there is none yet. */
+  async #answer(value) {
+    // A device that may forget would answer a repeated survey under one secret after another.
+    if (this.#survey.repeat !== "once") await this.#device.demandLasting();
+    await loadFor(await this.#device.entries());
+    return this.#device.locked(() => this.#answered(value));
+  }
+
+  /** The answer that stands for now, made from the value if it is the first. */
   async #answered(value) {
     const { secret, book } = await this.#charged();
     const { fingerprint, repeat } = this.#survey;
@@ -95,20 +108,17 @@ export class Client {
   /** Secret and book, once the survey's whole cost is in the ledger. */
   async #charged() {
     const { secret, book } = await this.#device.open();
-    const { fingerprint, context } = this.#survey;
-    const account = await accountOf(this.#survey, this.#subject);
-    const entry = { account, survey: fingerprint, secret: book.secret, times: this.#distinct, context: context.record };
-    const entries = charged(book.entries, entry, this.#cap);
-    if (entries !== book.entries) await this.#device.keep({ ...book, entries });
+    const entries = await charged(book.entries, entryOf(this.#survey, book.secret), this.#budget);
+    if (entries.length > book.entries.length) await this.#device.keep({ ...book, entries });
     return { secret, book: { ...book, entries } };
   }
 
-  /** The report of a new period, and the tokens of all values so far: at most `distinct` values are ever told. */
+  /** The report of a new period, and the tokens of all values so far: at most `distinct` values are ever sent. */
   async #report(secret, { last, tokens }, value) {
     if (this.#distinct === 1 && last) return { report: last.report, tokens };
     const { fingerprint } = this.#survey;
     const full = tokens.length === this.#distinct;
-    // Once all values are told an unknown one is new, as any other: symbol −1, of which there is no token.
+    // Once `distinct` values were sent, an unknown one counts as new: symbol −1, which has no token.
     const symbol = full ? this.#survey.context.domain.find(value) : this.#survey.symbol(value);
     if (this.#distinct > 1) {
       const token = await tokenOf(secret, fingerprint, symbol);
@@ -140,7 +150,7 @@ export class Client {
 
   /**
    * Send one after another. The device is not locked meanwhile: what two tabs send is counted once, and what waits is
-   * looked at again each time, for the device may have been told to forget. Gives the diary, and what went wrong.
+   * read again each time, because the device may have forgotten. Returns the diary, and what went wrong.
    */
   async #delivered() {
     for (let sent; ; ) {
@@ -176,5 +186,5 @@ export class Client {
   }
 }
 
-const run = () => performance.now(); // the one clock that nobody sets back
+const run = () => performance.now(); // a clock that is never set back
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));

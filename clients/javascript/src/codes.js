@@ -10,7 +10,7 @@
  * are; `respond(point, word)` is the output for a word. Words and numbers of words are BigInts, all else is not.
  */
 import { unpackedU32 } from "./canonical.js";
-import { count, demand, fieldsOf, LARGEST, readerOf, wholeNumber } from "./fields.js";
+import { count, demand, demandMemory, fieldsOf, LARGEST, readerOf, wholeNumber } from "./fields.js";
 
 /** The code that a record describes, with the integers that it holds. */
 export function codeOf(record) {
@@ -24,7 +24,7 @@ export function codeOf(record) {
   return whole({ ...record, wordBits: record.word_bits, high, low, leftover, used }, read);
 }
 
-/** The number of words of so many bits. */
+/** The number of words of this many bits. */
 export const wordsOf = (bits) => 1n << BigInt(wholeNumber(bits, 8, 64));
 
 /** Which place a word stands for: `high` words for each of the first `raised` places, then `low` for each other. */
@@ -95,6 +95,7 @@ const READERS = {
       fits && listed.every((d, i) => i % w === 0 || d > listed[i - 1]),
       "equal base blocks, in ascending order",
     );
+    demandMemory(outputs);
     const member = new Uint8Array(outputs);
     listed.forEach((d, i) => (member[Math.floor(i / w) * K + d] = 1));
     // For each place, the output of point 0 there: that of point x lies x further around its circle.

@@ -2,20 +2,20 @@
  * Contexts: which pairs of symbols must look alike, and how much.
  *
  * A channel Q keeps a context when `Q(y|x) ≤ exp(E[x, x2]) · Q(y|x2)` for all symbols x, x2 and all reports y.
- * `epsilon(x, x2)` is E[x, x2] for x ≠ x2. `classOf(x)` names what E looks at: of two symbols in one class, E says the
- * same towards all others.
+ *
+ *     epsilon(x, x2)   E[x, x2] for x ≠ x2
+ *     classOf(x)       a name for what E looks at: of two symbols in one class, E says the same towards all others
+ *     entries          every E[x, x2] that occurs for x ≠ x2, perhaps more than once
+ *     isOpen(x)        whether E[x, x2] is infinite for every x2: x is sent as it is
  */
 import { canonicalText, unpackedU32 } from "./canonical.js";
 import { domainOf } from "./domain.js";
-import { demand, fieldsOf, list, readerOf } from "./fields.js";
-import { atMost, exactNumber, LARGEST_EPSILON, positiveEpsilon, product } from "./odds.js";
-
-const DEEPEST_UNION = 8;
-const LARGEST_MATRIX = 4096;
+import { demand, demandMemory, fieldsOf, list, readerOf } from "./fields.js";
+import { positiveEpsilon } from "./odds.js";
 
 /** The context that a record describes, with its domain. */
 export function contextOf(record, nesting = 0) {
-  const context = readerOf(record, READERS)(record, nesting);
+  const context = readerOf(record, CONTEXTS)(record, nesting);
   return { ...context, kind: record.kind, record, size: context.domain.size };
 }
 
@@ -27,20 +27,24 @@ export function contextOf(record, nesting = 0) {
  * `of` gives each symbol its group, or is null where there is one group.
  */
 function groupedContext(domain, of, inside, outward) {
+  const sizes = of ? sizesOf(of) : [domain.size];
+  const others = sizes.length > 1;
   const classOf = (x) => (of ? of[x] : 0);
-  const epsilon = (x, x2) => (classOf(x) === classOf(x2) ? inside : outward)[classOf(x)];
-  return { domain, of, inside, outward, classOf, epsilon };
-}
-
-/** E written out. */
-const matrixContext = (domain, E) => ({ domain, E, classOf: (x) => x, epsilon: (x, x2) => E[x][x2] });
-
-/** Blocks that a report may show, with any context inside each. */
-function unionContext(domain, of, parts) {
-  const rank = ranksWithin(of);
-  const classOf = (x) => `${of[x]}/${parts[of[x]].classOf(rank[x])}`;
-  const epsilon = (x, x2) => (of[x] === of[x2] ? parts[of[x]].epsilon(rank[x], rank[x2]) : Infinity);
-  return { domain, of, parts, classOf, epsilon };
+  const isOpen = (x) => {
+    const g = classOf(x);
+    return (sizes[g] < 2 || inside[g] === Infinity) && (!others || outward[g] === Infinity);
+  };
+  return {
+    domain,
+    of,
+    sizes,
+    inside,
+    outward,
+    classOf,
+    epsilon: (x, x2) => (classOf(x) === classOf(x2) ? inside : outward)[classOf(x)],
+    entries: [...inside.filter((_, g) => sizes[g] > 1), ...(others ? outward : [])],
+    isOpen,
+  };
 }
 
 /** The place of each symbol inside its class, from 0. */
@@ -56,7 +60,8 @@ export function sizesOf(of) {
   return sizes;
 }
 
-const READERS = {
+/** Readers by kind; modules add theirs. */
+export const CONTEXTS = {
   uniform(record) {
     const [{ epsilon }, domain] = contextFields(record, "epsilon");
     return groupedContext(domain, null, [positiveEpsilon(epsilon)], [Infinity]);
@@ -69,6 +74,7 @@ const READERS = {
       listed.every((x, i) => !i || x > listed[i - 1]),
       "symbols in ascending order",
     );
+    demandMemory(domain.size);
     const isSensitive = new Uint8Array(domain.size);
     for (const x of listed) isSensitive[x] = 1;
     return { ...grouped(domain, isSensitive, [Infinity, positiveEpsilon(epsilon)]), isSensitive };
@@ -98,45 +104,10 @@ const READERS = {
       distinct.map(positiveEpsilon),
     );
   },
-
-  metric(record) {
-    const [fields, domain] = contextFields(record, "epsilon", "distances");
-    const epsilon = positiveEpsilon(fields.epsilon);
-    const d = squareOf(fields.distances, domain.size);
-    const symmetric = fields.distances.every((row, x) => row.every((text, x2) => text === fields.distances[x2][x]));
-    demand(symmetric, "symmetric distances");
-    return matrixContext(
-      domain,
-      d.map((row) => row.map((distance) => product(epsilon, distance))),
-    );
-  },
-
-  matrix(record) {
-    const [{ matrix }, domain] = contextFields(record, "matrix");
-    const E = squareOf(matrix, domain.size);
-    demand(
-      E.flat().every((entry) => entry === Infinity || atMost(entry, LARGEST_EPSILON)),
-      "entries up to 40, or inf",
-    );
-    return matrixContext(domain, E);
-  },
-
-  union(record, nesting) {
-    demand(nesting < DEEPEST_UNION, "fewer nested unions");
-    const [fields, domain] = contextFields(record, "parts", "block_of");
-    const of = classesOf(fields.block_of, domain.size);
-    const sizes = sizesOf(of);
-    const parts = list(fields.parts, sizes.length).map((part) => contextOf(part, nesting + 1));
-    // A part speaks of the symbols 0, 1, … of its block; labels belong to the union.
-    const numbered = parts.every((part, j) =>
-      sameRecord(part.record.domain, { kind: "range", size: sizes[j], start: 0 }),
-    );
-    demand(numbered, "parts over ranges from 0");
-    return unionContext(domain, of, parts);
-  },
 };
 
-function contextFields(record, ...own) {
+/** The fields of a context's record, and its domain. */
+export function contextFields(record, ...own) {
   const fields = fieldsOf(record, "kind", "domain", ...own);
   return [fields, domainOf(fields.domain)];
 }
@@ -144,42 +115,24 @@ function contextFields(record, ...own) {
 /** Classes of symbols that owe all others one ε, renumbered in the order of first symbols. */
 function grouped(domain, classOf, promised) {
   const order = [...new Set(classOf)];
+  const places = new Map(order.map((number, place) => [number, place]));
   const owed = order.map((number) => promised[number]);
   return groupedContext(
     domain,
-    Uint32Array.from(classOf, (number) => order.indexOf(number)),
+    classOf.map((number) => places.get(number)),
     owed,
     owed,
   );
 }
 
 /** Each symbol in one class, numbered in the order of first symbols. */
-function classesOf(text, size) {
+export function classesOf(text, size) {
+  demandMemory(size);
   const of = unpackedU32(text, size);
   let seen = -1;
   const ordered = of.every((number) => number <= seen + 1 && (seen = Math.max(seen, number)) >= 0);
   demand(ordered && of.length === size, "classes in the order of first symbols");
   return of;
-}
-
-function squareOf(rows, size) {
-  const square = list(rows, size).map((row) => list(row, size).map(exactNumber));
-  demand(size <= LARGEST_MATRIX && square.every((row, x) => row[x].p === 0n), "zeros on the diagonal");
-  return square;
-}
-
-/** A pair for every two classes of symbols that the contexts tell apart, and one inside each class. */
-export function* typicalPairs(contexts) {
-  const classes = new Map();
-  const [{ size }] = contexts;
-  const alike = contexts.every(({ kind }) => kind === "uniform"); // all symbols are, and they may be 2^31
-  for (let x = 0; x < size && !(alike && x > 1); x++) {
-    const name = contexts.map((context) => context.classOf(x)).join();
-    const members = classes.get(name) ?? classes.set(name, []).get(name);
-    if (members.length < 2) members.push(x);
-  }
-  const typical = [...classes.values()].flat();
-  for (const x of typical) for (const x2 of typical) if (x !== x2) yield [x, x2];
 }
 
 /** Whether two records are the same. */

@@ -3,22 +3,26 @@
  *
  * The book is one text with a checksum under one key, so that a crash leaves the old book or the new one, and a text
  * that was cut off is an error and never an older state. It is there before the secret is: a secret without a book
- * means that the book was lost, and nobody can say what this device has promised. Answers without their secret mean
+ * means that the book was lost, and with it what this device has promised. Answers without their secret mean
  * that the secret was lost: a new one would say another thing about the same values.
  *
  * In browsers any script of the page's origin can read both.
  */
 import { canonicalText, hex, unhex, utf8 } from "./canonical.js";
 import { BudgetExceeded, MemoryUnavailable } from "./errors.js";
+import { settled } from "./ledger.js";
 import { secretTag } from "./memory.js";
 import { freshWords, sha256 } from "./words.js";
 
-const FORMAT = 1;
+const FORMAT = 2;
+const FORMATS = [1, FORMAT]; // entries of the first had accounts, which count no longer
 const DIGEST = 65; // 64 hexadecimal digits and a space
 const [SECRET, BOOK] = ["sfumato/1/secret", "sfumato/1/book"];
 
-/** The page's own storage. Where there is none, or it is denied, each of these throws. */
+/** The page's own storage. Where it is missing or denied, each of these throws. */
 export const pageStore = {
+  /** Whether the browser agrees to keep it until the person deletes it; some ask the person first. */
+  persisted: () => navigator.storage.persist(),
   get: (key) => localStorage.getItem(key),
   set: (key, text) => localStorage.setItem(key, text),
   delete: (key) => localStorage.removeItem(key),
@@ -31,7 +35,7 @@ export class Device {
     this.#store = store;
   }
 
-  /** Nobody else of this origin reads or writes meanwhile. Not to be held while waiting for a network. */
+  /** Run `work` while no other page of this origin reads or writes. Do not wait for a network inside. */
   async locked(work) {
     const locks = globalThis.navigator?.locks;
     if (!locks) return inTurn(this.#store, work);
@@ -41,6 +45,16 @@ export class Device {
     } catch {
       return begun ?? inTurn(this.#store, work); // frames without an origin have no locks, either
     }
+  }
+
+  /** Refuse a store that may forget by itself. One that does not say is taken at its word. */
+  async demandLasting() {
+    const { persisted } = this.#store;
+    if (persisted && !(await this.#ask("persisted")))
+      throw new MemoryUnavailable(
+        "this survey is asked repeatedly, and the browser does not promise to keep its storage; nothing was sent. Allow " +
+          "persistent storage (install or bookmark the page), or pass a store that lasts",
+      );
   }
 
   /** The secret and the book; made if the device is new. */
@@ -59,16 +73,21 @@ export class Device {
     return { secret, book };
   }
 
-  /** The secret and the book, or null for a device that is new or was told to forget. */
+  /** The secret and the book, or null for a device that is new or has forgotten. */
   async existing() {
     const [text, book] = [await this.#ask("get", SECRET), await this.#book()];
-    // To forget is to drop the diaries, too: where they are without a secret, it was lost.
+    // forget() drops the diaries, too: diaries without a secret mean that it was lost.
     if (text === null && !Object.keys(book?.diaries ?? {}).length) return null;
     if (!book) throw damaged("ledger is lost");
     const secret = /^[0-9a-f]{64}$/.test(text) && unhex(text);
     if (!secret || (await secretTag(secret)) !== book.secret)
       throw damaged("secret is lost or damaged", ", or forget()");
     return { secret, book };
+  }
+
+  /** What the ledger holds, whatever became of the secret. */
+  entries() {
+    return this.locked(async () => (await this.#book())?.entries ?? []);
   }
 
   /** Replace the book. */
@@ -88,8 +107,8 @@ export class Device {
     if (text === null) return null;
     const body = text.slice(DIGEST);
     const book = text === (await sealed(body)) && JSON.parse(body);
-    if (book.format !== FORMAT) throw damaged("ledger is damaged, or of another version");
-    return book;
+    if (!FORMATS.includes(book.format)) throw damaged("ledger is damaged, or of another version");
+    return { ...book, format: FORMAT, entries: settled(book.entries) };
   }
 
   /** Write, and read again: some stores take what they do not keep. */
@@ -116,7 +135,7 @@ function denied() {
 
 function damaged(what, way = "") {
   return new BudgetExceeded(
-    `the ${what}: nobody can say what this device has promised; nothing was sent. Put the storage back as it was${way}`,
+    `the ${what}, so what this device has promised is unknown; nothing was sent. Restore its storage${way}`,
   );
 }
 

@@ -2,7 +2,7 @@
  * Everything that is thrown on purpose, under the names of the Python package.
  *
  *     SfumatoError
- *     ├── InvalidSurvey        a survey that cannot be meant, or is not in its canonical form
+ *     ├── InvalidSurvey        a survey that is malformed, or not in its canonical form
  *     ├── WrongSurvey          not the survey that was pinned, or one that the aggregator does not serve
  *     ├── PrivacyViolation     a survey whose channel breaks its context; x, x2 and output show where
  *     ├── InvalidSymbols       a symbol or an argument of the wrong type or range

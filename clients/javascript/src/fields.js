@@ -8,17 +8,25 @@ import { InvalidSurvey, SfumatoError } from "./errors.js";
 /** The most symbols, and the most reports, that there may be. */
 export const LARGEST = 2 ** 31;
 
+/** The most symbols of a context that needs memory for each, and the most outputs of a code that does. */
+const LARGEST_IN_MEMORY = 2 ** 24;
+
 /** Throw unless it holds. */
 export function demand(holds, expected) {
   if (!holds) throw new InvalidSurvey(`expected ${expected}`);
 }
 
-/** What `read` returns; whatever goes wrong in it is about this part of the survey. */
+/** Throw before memory is taken for more than a device has. */
+export function demandMemory(count) {
+  demand(count <= LARGEST_IN_MEMORY, "at most 2^24 symbols");
+}
+
+/** Call `read`; whatever goes wrong in it is about this part of the survey. */
 export function section(name, read) {
   try {
     return read();
   } catch (problem) {
-    throw new InvalidSurvey(`${name}: ${problem instanceof SfumatoError ? problem.message : "this cannot be meant"}`);
+    throw new InvalidSurvey(`${name}: ${problem instanceof SfumatoError ? problem.message : "malformed"}`);
   }
 }
 

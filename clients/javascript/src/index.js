@@ -1,4 +1,15 @@
-/** Context-aware local differential privacy on the device: see README.md. */
-export { Client } from "./client.js";
-export * from "./errors.js";
-export { Survey } from "./survey.js";
+/** Context-aware local differential privacy on the device, all of it in one piece: see README.md. */
+import { install } from "./kinds.js";
+import groups from "./modules/groups.js";
+import places from "./modules/places.js";
+import products from "./modules/products.js";
+import tables from "./modules/tables.js";
+import unions from "./modules/unions.js";
+
+install("groups", groups);
+install("places", places);
+install("products", products);
+install("tables", tables);
+install("unions", unions);
+
+export * from "./api.js";

@@ -8,7 +8,7 @@
  *     token of a value     SHA-256("sfumato/1/value" ‖ secret ‖ F ‖ symbol)[:16]
  *     tag of the secret    SHA-256("sfumato/1/secret" ‖ secret)[:16]
  *
- * Whoever holds the secret can try out every symbol and see which one fits a report or a token.
+ * With the secret, anybody can try every symbol and see which one fits a report or a token.
  */
 import { hex, unhex, utf8 } from "./canonical.js";
 import { sha256, wordsAt } from "./words.js";
@@ -23,12 +23,12 @@ export async function batchId(secret, fingerprint, period) {
   return hex(await digest("batch", secret, unhex(fingerprint), utf8(period)));
 }
 
-/** What tells a value from another without naming it, to whoever does not hold the secret. */
+/** A name for a value that says nothing about it without the secret. */
 export async function tokenOf(secret, fingerprint, symbol) {
   return hex(await digest("value", secret, unhex(fingerprint), u32(symbol)));
 }
 
-/** What tells a secret from another. */
+/** A name for a secret. */
 export async function secretTag(secret) {
   return hex(await digest("secret", secret));
 }

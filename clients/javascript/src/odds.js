@@ -35,17 +35,8 @@ export function positiveEpsilon(text) {
   return epsilon;
 }
 
-/** `a + times · b`. */
-export function plus(a, b, times = 1n) {
-  if (a === Infinity || b === Infinity) return Infinity;
-  return lowest(a.p * b.q + times * b.p * a.q, a.q * b.q);
-}
-
-/** `a · b` for a above 0; infinity times nothing is nothing. */
-export function product(a, b) {
-  if (b.p === 0n) return b;
-  return a === Infinity || b === Infinity ? Infinity : lowest(a.p * b.p, a.q * b.q);
-}
+/** `a + times · b`, which need not be in lowest terms. */
+export const plus = (a, b, times) => ({ p: a.p * b.q + times * b.p * a.q, q: a.q * b.q });
 
 /** Whether `a ≤ b`. */
 export const atMost = (a, b) => b === Infinity || (a !== Infinity && a.p * b.q <= b.p * a.q);
@@ -75,7 +66,8 @@ function expBelow({ p, q }) {
   return known.get(key);
 }
 
-function lowest(p, q) {
+/** `p / q` in lowest terms. */
+export function lowest(p, q) {
   let [a, b] = [p, q];
   while (b) [a, b] = [b, a % b];
   return { p: p / a, q: q / a };

@@ -13,7 +13,7 @@ const WAITS = "the report waits, and is safe to send again";
 const UNKNOWN = "the aggregator does not know this survey; check URL and fingerprint";
 const CONFLICT = "urn:sfumato:problem:batch-conflict";
 const [FIRST_PAUSE, LONGEST_PAUSE, SILENCE] = [500, 30_000, 30_000]; // milliseconds
-// No cookies and no page address go along, and nobody else is handed the report.
+// Send no cookies and no referrer, and follow no redirect.
 const POLITE = { credentials: "omit", referrerPolicy: "no-referrer", redirect: "error", cache: "no-store" };
 
 /** Where an aggregator has a survey. */

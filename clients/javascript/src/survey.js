@@ -1,7 +1,7 @@
 /**
  * A survey: one question put to many people, as the resolved JSON that the author published.
  *
- * Its fingerprint names the promise. Whoever asks for answers pins the fingerprint that they reviewed: a hash from the
+ * Its fingerprint names the promise. Pin the fingerprint that you reviewed: a hash from the
  * server that serves the survey would prove nothing.
  */
 import { canonicalText, hex, utf8 } from "./canonical.js";
@@ -10,6 +10,7 @@ import { contextOf, sameRecord } from "./context.js";
 import { symbolOf } from "./domain.js";
 import { InvalidSymbols, WrongSurvey } from "./errors.js";
 import { demand, fieldsOf, section, wholeNumber } from "./fields.js";
+import { needFor } from "./kinds.js";
 import { mechanismOf, reportOf } from "./mechanism.js";
 import { fetched, surveyAddress } from "./send.js";
 import { freshWords, sha256 } from "./words.js";
@@ -21,16 +22,17 @@ const PERIODS = ["day", "week", "month", "year"];
 const LARGEST_ROW = 2 ** 20;
 
 export class Survey {
-  #pool = []; // words that nobody has been handed yet
+  #pool = []; // words that were drawn and not used yet
 
   /** Use `Survey.load` or `Survey.of`, which check what they are given. */
-  constructor(promise, about, context, mechanism, fingerprint) {
+  constructor(promise, about, context, mechanism, fingerprint, checked) {
     const { minimum_reports, ...texts } = about;
     const { name, repeat } = promise;
-    const { size } = context;
-    const [title, checked] = [about.title || name, checkPromise(mechanism, context)];
-    Object.assign(this, texts, { title, name, repeat, fingerprint, context, mechanism, size, checked });
-    this.outputs = mechanism.outputs;
+    const { size, entries } = context;
+    const { outputs } = mechanism;
+    const leavesOpen = entries.includes(Infinity);
+    Object.assign(this, texts, { title: about.title || name, name, repeat, fingerprint, context, mechanism });
+    Object.assign(this, { size, outputs, checked, leavesOpen });
     Object.freeze(this);
   }
 
@@ -42,21 +44,34 @@ export class Survey {
     return Survey.of(answer, { fingerprint });
   }
 
-  /** The survey of a resolved text or its bytes; with a fingerprint, that survey and no other. */
+  /**
+   * The survey of a resolved text or its bytes; with a fingerprint, that survey and no other.
+   *
+   * The pin comes before anything is built: until then the text may be anybody's.
+   */
   static async of(resolved, options = {}) {
     // A pin that is missing by mistake, `fingerprint: undefined`, pins nothing that exists.
     const { fingerprint = "fingerprint" in options ? "" : null } = options;
-    const read = section("survey", () => {
-      const text = typeof resolved === "string" ? resolved : decoded(resolved);
-      return rebuilt(text.replace(/\n$/, ""));
-    });
-    const own = hex(await sha256(utf8(canonicalText(read.promise))));
+    const data = section("survey", () => parsed(resolved));
+    const own = hex(await sha256(utf8(canonicalText(data.promise))));
     if (fingerprint !== null && own !== fingerprint)
       throw new WrongSurvey(`survey ${own} is not the one that was pinned`);
-    return new Survey(read.promise, read.about, read.context, read.mechanism, own);
+    const { context, mechanism, mechanism_context } = data.promise;
+    await needFor(context, mechanism, mechanism_context);
+    const built = section("survey", () => rebuilt(data));
+    const checked = await checkPromise(built.mechanism, built.context);
+    return new Survey(data.promise, data.about, built.context, built.mechanism, own, checked);
   }
 
-  /** The symbol of a value; `UnknownValue` where there is none. */
+  /** The labels of the symbols that are sent as they are; nothing is promised about them. */
+  get unprotected() {
+    const { context, leavesOpen, size } = this;
+    const labels = [];
+    for (let x = 0; leavesOpen && x < size; x++) if (context.isOpen(x)) labels.push(context.domain.label(x));
+    return labels;
+  }
+
+  /** The symbol of a value; throws `UnknownValue` outside the domain. */
   symbol(value) {
     return symbolOf(this.context.domain, value);
   }
@@ -96,10 +111,18 @@ export class Survey {
 /** Bytes as text; what is no UTF-8, or starts with a byte-order mark, is not canonical. */
 const decoded = (bytes) => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
 
-function rebuilt(text) {
+/** What canonical JSON holds, if it has a promise. */
+function parsed(resolved) {
+  const text = (typeof resolved === "string" ? resolved : decoded(resolved)).replace(/\n$/, "");
   const data = JSON.parse(text);
+  demand(canonicalText(data) === text, "the canonical form");
+  demand(Object(data?.promise) === data?.promise, "a promise");
+  return data;
+}
+
+function rebuilt(data) {
   const { promise, about } = fieldsOf(data, "promise", "about");
-  demand(promise?.format === FORMAT, `format ${FORMAT}`);
+  demand(promise.format === FORMAT, `format ${FORMAT}`);
   fieldsOf(promise, ...PROMISE);
   section("about", () => demandAbout(about));
   demandName(promise.name);
@@ -111,8 +134,7 @@ function rebuilt(text) {
   const mechanism = section("mechanism", () =>
     mechanismOf(promise.mechanism, other === null ? context : contextOf(other)),
   );
-  demand(canonicalText(data) === text, "the canonical form");
-  return { promise, about, context, mechanism };
+  return { context, mechanism };
 }
 
 function demandAbout(about) {

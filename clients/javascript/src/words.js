@@ -6,7 +6,7 @@
  */
 import { EntropyUnavailable } from "./errors.js";
 
-let lastUnused; // the beginning of the half of the last draw that nobody was handed
+let lastUnused; // the beginning of the unused half of the last draw
 
 /** Fresh words, an even number of them, at most 4,096. Twice as many are drawn, which a platform does up to 8,192. */
 export function freshWords(count) {

@@ -6,7 +6,6 @@ import {
   BudgetExceeded,
   Client,
   EntropyUnavailable,
-  InvalidSurvey,
   MemoryUnavailable,
   Survey,
   UnknownValue,
@@ -64,25 +63,25 @@ test("365 identical answers say what one says", async () => {
   for (let day = 0; day < 365; day++, now += DAY) await client.answer(daily.label(1));
   assert.equal(aggregator.batches.size, 365);
   assert.equal(new Set(aggregator.reports).size, 1);
-  assert.equal(bookOf(store).entries.length, 1);
-  assert.equal(bookOf(store).entries[0].times, daily.repeat.distinct);
+  const [entry, ...others] = bookOf(store).entries;
+  assert.deepEqual([entry.times, others], [daily.repeat.distinct, []]);
 });
 
-test("at most `distinct` values are told; then the last report goes on, whatever the value", async () => {
+test("at most `distinct` values are sent; then the last report goes on, whatever the value", async () => {
   const text = JSON.parse(surveyText("memory.json", "uploads: day"));
   text.promise.repeat.distinct = 2;
   const two = await Survey.of(JSON.stringify(text));
   let now = Date.UTC(2026, 0, 1);
   const { aggregator, client, store } = made(two, undefined, { clock: () => now });
-  const told = async (x) => {
+  const sent = async (x) => {
     await client.answer(two.label(x));
     now += DAY;
     return aggregator.reports.at(-1);
   };
-  const [a, b, third] = [await told(0), await told(1), await told(2)];
+  const [a, b, third] = [await sent(0), await sent(1), await sent(2)];
   assert.equal(third, b);
-  assert.equal(await told(0), a);
-  assert.equal(await told(2), a); // the last report is a's now
+  assert.equal(await sent(0), a);
+  assert.equal(await sent(2), a); // the last report is a's now
   // An unknown value is new then, as any other; before, it is an error, for there is nothing to say yet.
   await client.answer({ not: "a label" });
   assert.deepEqual([aggregator.reports.at(-1), aggregator.batches.size], [a, 6]);
@@ -150,63 +149,12 @@ test("the whole cost is charged, durably, before the value is read", async () =>
   assert.equal(aggregator.requests.length, 0);
 });
 
-/** The survey under other names: so many surveys over one domain. */
-async function named(name, change = () => {}) {
+/** The survey under another name: another survey over the same domain. */
+async function named(name) {
   const data = JSON.parse(surveyText("memory.json", "uploads: once"));
   data.promise.name = name;
-  change(data.promise);
   return Survey.of(JSON.stringify(data));
 }
-
-test("beyond the cap nothing is sent, and time does not help", async () => {
-  const epsilon = JSON.parse(surveyText("memory.json", "uploads: once")).promise.context.epsilon;
-  const cap = { kind: "uniform", epsilon: String(2 * Number(epsilon)) };
-  const store = new Map();
-  for (const name of ["first", "second"]) {
-    const { client } = made(await named(name), store, { cap });
-    assert.ok((await client.answer(once.label(0))).delivered);
-    assert.ok((await client.answer(once.label(1))).delivered); // later sends cost nothing
-  }
-  const { aggregator, client } = made(await named("third"), store, { cap, clock: () => Date.UTC(2099, 0, 1) });
-  const before = store.get(BOOK);
-  await assert.rejects(client.answer(once.label(0)), BudgetExceeded);
-  assert.equal(aggregator.requests.length, 0);
-  assert.equal(store.get(BOOK), before);
-  // Another account is another matter; a higher cap lets it answer.
-  assert.ok(
-    (await made(await named("third"), store, { cap, subject: "lunch" }).client.answer(once.label(0))).delivered,
-  );
-  assert.ok(
-    (await made(await named("third"), store, { cap: { kind: "uniform", epsilon: "20" } }).client.answer(once.label(0)))
-      .delivered,
-  );
-});
-
-test("a cap is kept pair by pair, and a survey with distinct values costs that many times", async () => {
-  const epsilon = Number(JSON.parse(surveyText("memory.json", "uploads: once")).promise.context.epsilon);
-  const low = Buffer.from(Uint32Array.of(2).buffer).toString("base64");
-  const answer = async (survey, cap) => made(survey, new Map(), { cap }).client.answer(survey.label(0));
-  // Only symbol 2 is protected by this cap, and uniform surveys spend on all pairs.
-  await answer(once, { kind: "high-low", epsilon: String(epsilon), sensitive: low });
-  await assert.rejects(
-    answer(once, { kind: "high-low", epsilon: String(epsilon - 0.1), sensitive: low }),
-    BudgetExceeded,
-  );
-  await answer(daily, { kind: "uniform", epsilon: String(3 * epsilon) });
-  await assert.rejects(answer(daily, { kind: "uniform", epsilon: String(3 * epsilon - 0.001) }), BudgetExceeded);
-  assert.throws(() => made(once, new Map(), { cap: { kind: "uniform" } }), InvalidSurvey);
-});
-
-test("a subject's account adds up over domains: of another one, the largest entry counts", async () => {
-  const other = await surveyOf("samples.json", "high-low, hadamard"); // it has pairs without a promise
-  const [store, subject] = [new Map(), "lunch"];
-  await made(other, store, { subject }).client.answer(other.label(0));
-  await assert.rejects(
-    made(once, store, { subject, cap: { kind: "uniform", epsilon: "40" } }).client.answer(once.label(0)),
-    BudgetExceeded,
-  );
-  assert.ok((await made(once, store, { subject }).client.answer(once.label(0))).delivered);
-});
 
 test("a book cut off anywhere is an error, and never an empty one", async () => {
   const { store } = made(once);
@@ -263,7 +211,7 @@ test("a crash at any write leaves a device that goes on, and never a second repo
   }
 });
 
-test("a lost secret beside its answers is an error, and no new device; to forget is the way out", async () => {
+test("a lost secret is an error while its answers are there, and no new device; forget() is the way out", async () => {
   const { aggregator, client, store } = made(once);
   await client.answer(once.label(0));
   const book = store.get(BOOK);
@@ -278,22 +226,6 @@ test("a lost secret beside its answers is an error, and no new device; to forget
   await next.forget();
   assert.ok((await next.answer(once.label(0))).delivered);
   assert.equal(bookOf(store).entries.length, 2); // and it costs again
-});
-
-test("a subject is one account, however its name is typed, and is text", async () => {
-  const [store, cap] = [new Map(), { kind: "uniform", epsilon: "1.5" }];
-  const [composed, apart] = ["caf\u00e9", "cafe\u0301"];
-  const [first, second] = [await named("first"), await named("second")];
-  assert.ok((await made(first, store, { cap, subject: composed }).client.answer(first.label(0))).delivered);
-  await assert.rejects(made(second, store, { cap, subject: apart }).client.answer(second.label(0)), BudgetExceeded);
-  // What is read is what was written: the entry is found again.
-  assert.ok((await made(first, store, { cap, subject: apart }).client.answer(first.label(0))).delivered);
-  assert.deepEqual(
-    bookOf(store).entries.map(({ account }) => account),
-    [`subject ${composed}`],
-  );
-  for (const subject of ["", 7, 0, false, {}, ["lunch"]])
-    assert.throws(() => made(first, new Map(), { subject }), InvalidSurvey);
 });
 
 test("two clients at once give one report", async () => {
@@ -349,6 +281,65 @@ test("storage that is denied, missing, full or forgetful: a clear error, and not
     await assert.rejects(client.prepare(once.label(0)), MemoryUnavailable, name);
     assert.equal(aggregator.requests.length, 0);
   }
+});
+
+/** Stand in for what a browser has. */
+function browser(t, parts) {
+  const before = Object.fromEntries(Object.keys(parts).map((name) => [name, globalThis[name]]));
+  const put = (name, value) => Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
+  t.after(() => Object.entries(before).forEach(([name, value]) => put(name, value)));
+  Object.entries(parts).forEach(([name, value]) => put(name, value));
+}
+
+/** The storage of a page, in a map. */
+function storageOf(kept) {
+  return {
+    getItem: (key) => kept.get(key) ?? null,
+    setItem: (key, text) => kept.set(key, text),
+    removeItem: (key) => kept.delete(key),
+  };
+}
+
+const REFUSALS = {
+  "is denied": { storage: { persist: async () => false } },
+  "cannot be asked for": {},
+  fails: { storage: { persist: () => Promise.reject(new TypeError("no origin")) } },
+};
+
+for (const [how, navigator] of Object.entries(REFUSALS)) {
+  test(`where persistent storage ${how}, a repeated survey is refused before anything is charged`, async (t) => {
+    const kept = new Map();
+    browser(t, { navigator, localStorage: storageOf(kept) });
+    const aggregator = new Aggregator(daily);
+    const client = new Client(daily, seams(aggregator));
+    await assert.rejects(client.answer(daily.label(0)), MemoryUnavailable);
+    await assert.rejects(client.prepare(daily.label(0)), MemoryUnavailable);
+    assert.deepEqual([kept.size, aggregator.requests.length], [0, 0]);
+    // A survey that is answered once does not ask.
+    assert.ok((await new Client(once, seams(new Aggregator(once))).answer(once.label(0))).delivered);
+  });
+}
+
+test("where persistent storage is granted, a repeated survey is answered", async (t) => {
+  const kept = new Map();
+  let asked = 0;
+  const storage = { persist: async () => ++asked > 0 };
+  browser(t, { navigator: { storage }, localStorage: storageOf(kept) });
+  const client = new Client(daily, seams(new Aggregator(daily)));
+  assert.ok((await client.answer(daily.label(0))).delivered);
+  assert.equal(asked, 1);
+});
+
+test("an own store says whether it lasts, or is taken at its word", async () => {
+  const lasting = (persisted) => Object.assign(new Map(), { persisted });
+  for (const persisted of [() => true, async () => true, undefined])
+    assert.ok((await made(daily, lasting(persisted)).client.answer(daily.label(0))).delivered);
+  for (const persisted of [() => false, async () => false, () => Promise.reject(new Error("no"))]) {
+    const { client, store, aggregator } = made(daily, lasting(persisted));
+    await assert.rejects(client.answer(daily.label(0)), MemoryUnavailable);
+    assert.deepEqual([store.size, aggregator.requests.length], [0, 0]);
+  }
+  assert.ok((await made(once, lasting(() => false)).client.answer(once.label(0))).delivered);
 });
 
 test("a store may answer by promises", async () => {

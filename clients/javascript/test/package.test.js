@@ -3,37 +3,42 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { gzipSync } from "node:zlib";
 import * as published from "@sfumato/client";
+import { built, compressed } from "../build.js";
 import { Aggregator } from "./support/aggregator.js";
+import { tool } from "./support/tool.js";
 import { surveyText } from "./support/vectors.js";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-const LARGEST = 12_000; // bytes, minified and compressed
+const SOURCES = readdirSync(`${ROOT}src`, { recursive: true })
+  .filter((file) => file.endsWith(".js"))
+  .map((file) => [file, readFileSync(`${ROOT}src/${file}`, "utf8")]);
 const { dependencies, peerDependencies, scripts, exports, type, sideEffects, license } = JSON.parse(
   readFileSync(`${ROOT}package.json`, "utf8"),
 );
 
-/** A development tool; where it is not installed the test is skipped, unless everything is required. */
-async function tool(t, name) {
-  try {
-    return await import(name);
-  } catch (problem) {
-    if (process.env.SFUMATO_REQUIRE_ALL) throw problem;
-    t.skip(`${name} is not installed: npm install`);
-    return null;
-  }
-}
+/** Bytes, minified and compressed: what each file has, and a little room. */
+const LARGEST = {
+  "core.js": 12_000,
+  "sfumato.js": 16_000,
+  "modules/groups.js": 1_400,
+  "modules/places.js": 900,
+  "modules/products.js": 550,
+  "modules/tables.js": 2_200,
+  "modules/unions.js": 650,
+};
 
 test("it is small", async (t) => {
   const esbuild = await tool(t, "esbuild");
   if (!esbuild) return;
-  const entry = { entryPoints: [`${ROOT}src/index.js`], bundle: true, minify: true, format: "esm", write: false };
-  const { outputFiles, warnings } = await esbuild.build(entry);
-  const size = gzipSync(outputFiles[0].contents, { level: 9 }).length;
-  t.diagnostic(`${outputFiles[0].contents.length} bytes minified, ${size} compressed`);
+  const { files, warnings } = await built(esbuild);
   assert.deepEqual(warnings, []);
-  assert.ok(size <= LARGEST, `${size} bytes`);
+  assert.deepEqual(Object.keys(files).sort(), Object.keys(LARGEST).sort());
+  for (const [path, content] of Object.entries(files)) {
+    const size = compressed(content);
+    t.diagnostic(`${path}: ${content.length} bytes minified, ${size} compressed`);
+    assert.ok(size <= LARGEST[path], `${path}: ${size} bytes`);
+  }
 });
 
 test("its types are right where they are used", async (t) => {
@@ -59,6 +64,7 @@ test("its names are these", () => {
   const names = [
     "BudgetExceeded",
     "Client",
+    "DEFAULT_BUDGET",
     "EntropyUnavailable",
     "InvalidBatch",
     "InvalidSurvey",
@@ -73,7 +79,7 @@ test("its names are these", () => {
     "WrongSurvey",
   ];
   assert.deepEqual(Object.keys(published).sort(), names);
-  const typed = [...readFileSync(`${ROOT}index.d.ts`, "utf8").matchAll(/^export class (\w+)/gm)].map(
+  const typed = [...readFileSync(`${ROOT}index.d.ts`, "utf8").matchAll(/^export (?:class|const) (\w+)/gm)].map(
     ([, name]) => name,
   );
   assert.deepEqual(typed.sort(), names);
@@ -87,21 +93,18 @@ test("it depends on nothing, and runs nothing when it is installed", () => {
     Object.keys(scripts).filter((name) => /install|prepare/.test(name)),
     [],
   );
-  assert.deepEqual([type, sideEffects, license], ["module", false, "Apache-2.0"]);
-  assert.equal(exports["."].default, "./src/index.js");
-  for (const file of readdirSync(`${ROOT}src`)) {
-    const text = readFileSync(`${ROOT}src/${file}`, "utf8");
-    for (const [, from] of text.matchAll(/from "([^"]+)"/g)) assert.match(from, /^\.\/\w+\.js$/, file);
-  }
+  assert.deepEqual([type, license], ["module", "Apache-2.0"]);
+  // The entry points install kinds; a bundler that dropped that would refuse surveys.
+  assert.deepEqual(sideEffects, ["./src/index.js", "./src/core.js", "./dist/*.js"]);
+  assert.deepEqual([exports["."].default, exports["./core"].default], ["./src/index.js", "./src/core.js"]);
+  for (const [file, text] of SOURCES)
+    for (const [, from] of text.matchAll(/from "([^"]+)"/g)) assert.match(from, /^\.\/(modules\/)?\w+\.js$/, file);
 });
 
 test("randomness comes from one place, and none of it is weak", () => {
-  const asking = readdirSync(`${ROOT}src`).filter((file) =>
-    readFileSync(`${ROOT}src/${file}`, "utf8").includes("getRandomValues("),
-  );
+  const asking = SOURCES.filter(([, text]) => text.includes("getRandomValues(")).map(([file]) => file);
   assert.deepEqual(asking, ["words.js"]);
-  for (const file of readdirSync(`${ROOT}src`))
-    assert.ok(!readFileSync(`${ROOT}src/${file}`, "utf8").includes("Math.random"), file);
+  for (const [file, text] of SOURCES) assert.ok(!text.includes("Math.random"), file);
 });
 
 test("the example of the README runs", async (t) => {
@@ -131,7 +134,9 @@ test("the example of the README runs", async (t) => {
     .replace("…64 hexadecimal digits that you reviewed…", survey.fingerprint)
     .replace('"clinic"', JSON.stringify(survey.label(0)));
   await import(`data:text/javascript,${encodeURIComponent(runnable)}`);
-  assert.deepEqual(said, [[survey.title, "thank you"]]);
+  const open = survey.unprotected.join(", ");
+  assert.ok(open);
+  assert.deepEqual(said, [["Not protected:", open], [survey.title, "thank you"]]);
   assert.equal(aggregator.batches.size, 1);
   assert.deepEqual([...kept.keys()].sort(), ["sfumato/1/book", "sfumato/1/secret"]);
 });

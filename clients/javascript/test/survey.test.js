@@ -166,27 +166,30 @@ test("e^ε is bounded from below, and closely", () => {
   assert.ok(!withinOdds(23538526683701998540790n, 100000n, exactNumber("40")));
 });
 
-test("small surveys are checked whole, large ones by their odds", async () => {
-  const verdicts = {};
-  for (const { about, request, answer } of casesOf("samples.json")) {
-    if (request.op === "load") verdicts[about] = [answer.ok.inputs, (await Survey.of(request.text)).checked];
+test("codes are proved by their odds, tables row by row, whatever their size", async () => {
+  for (const { about, request } of casesOf("samples.json")) {
+    if (request.op !== "load") continue;
+    const { promise } = JSON.parse(request.text);
+    const { mechanism, mechanism_context } = promise;
+    const isOfCodes = !["table", "binary"].includes(mechanism.kind);
+    const isForThis = mechanism_context === null || mechanism.kind === "plain";
+    const { checked } = await Survey.of(request.text);
+    assert.equal(checked, isOfCodes && isForThis ? "odds" : "whole", about);
   }
-  for (const [about, [k, checked]] of Object.entries(verdicts))
-    assert.equal(checked, k <= 64 ? "whole" : "odds", about);
 });
 
-test("up to 64 symbols what the odds do not decide is compared, though the reports are many", async () => {
+test("what the odds do not prove is compared, or refused where that is too much", async () => {
   const { request } = casesOf("bad_surveys.json").find(({ about }) => about.includes("8,192 reports"));
   const data = JSON.parse(request.text);
   await assert.rejects(Survey.of(request.text), PrivacyViolation);
   data.promise.context.epsilon = "3";
   const kept = await Survey.of(JSON.stringify(data));
   assert.deepEqual([kept.size, kept.outputs, kept.checked], [64, 8192, "whole"]);
-  // Too many to be compared by anybody: refused, since nobody knows.
-  const codes = [4, 2 ** 17].map((points) => randomizedCode(points, e(0.5)));
-  const context = { ...uniform(4, "3") };
-  const text = resolved(context, { kind: "product", codes }, blocks(2, 2, "1", "2"));
-  await assert.rejects(Survey.of(text), PrivacyViolation);
+  const codes = [4, 2 ** 19].map((points) => randomizedCode(points, e(0.5)));
+  const text = resolved(uniform(4, "3"), { kind: "product", codes }, blocks(2, 2, "1", "2"));
+  await assert.rejects(Survey.of(text), (problem) => {
+    return problem instanceof PrivacyViolation && problem.message.includes("too large to compare");
+  });
 });
 
 test("a name is a line of text that can be seen", async () => {
@@ -229,7 +232,7 @@ const verdictOf = (text) =>
     ({ name }) => name,
   );
 
-test("above 64 symbols, each promise of a group response is looked at", async () => {
+test("each promise of a group response is looked at", async () => {
   const verdict = async (levels) => {
     const text = resolved(blocks(2, 40, "3", "2"), groupsOfTwo(40, levels));
     return verdictOf(text);
@@ -241,7 +244,16 @@ test("above 64 symbols, each promise of a group response is looked at", async ()
   assert.equal(await verdict({ high: 2, low: 0.1, cover: 1n }), "PrivacyViolation"); // against a group, on its own reports
 });
 
-test("above 64 symbols, both promises of a product are looked at", async () => {
+test("a group response needs a context of groups", async () => {
+  const free = { kind: "groups", codes: [], levels: [], code_of_group: [], clear: String(2n ** 64n), word_bits: 64 };
+  const tier = { ...uniform(2, "inf"), kind: "tiers", epsilons: ["inf"], tier_of: packed([0, 0]) };
+  delete tier.epsilon;
+  assert.equal(await verdictOf(resolved(tier, free)), "odds");
+  assert.equal(await verdictOf(resolved(uniform(2, "inf"), free)), "InvalidSurvey");
+  assert.equal(await verdictOf(resolved(uniform(1, "1"), free)), "InvalidSurvey");
+});
+
+test("both promises of a product are looked at", async () => {
   const verdict = async (aboutBlock, aboutSymbol) => {
     const codes = [randomizedCode(4, e(aboutBlock)), randomizedCode(100, e(aboutSymbol))];
     const text = resolved(blocks(25, 4, "0.3", "0.6"), { kind: "product", codes });
@@ -252,7 +264,7 @@ test("above 64 symbols, both promises of a product are looked at", async () => {
   assert.equal(await verdict(0.2, 0.3001), "PrivacyViolation");
 });
 
-test("above 64 symbols, a plain response is looked at for another context; what else there is, is not", async () => {
+test("a plain response is proved for another context by its odds, all else by its rows", async () => {
   const plain = { kind: "plain", codes: [randomizedCode(100, e(0.9999))], code_of_block: [0] };
   const verdict = async (context, mechanism, made_for) => {
     return verdictOf(resolved(context, mechanism, made_for));
@@ -263,7 +275,105 @@ test("above 64 symbols, a plain response is looked at for another context; what 
   // Alone in its block, a symbol has nobody to hide from there.
   assert.equal(await verdict(blocks(1, 100, "0.5", "1"), plain, uniform(100, "1")), "odds");
   const groups = groupsOfTwo(40, { high: 0.99 * e(2), low: e(-1), cover: 1n });
-  assert.equal(await verdict(blocks(2, 40, "4", "2"), groups, blocks(2, 40, "3", "2")), "none");
+  assert.equal(await verdict(blocks(2, 40, "4", "2"), groups, blocks(2, 40, "3", "2")), "whole");
+  assert.equal(await verdict(blocks(2, 40, "2.9", "2"), groups, blocks(2, 40, "3", "2")), "PrivacyViolation");
+  assert.equal(await verdict(blocks(2, 40, "4", "1.9"), groups, blocks(2, 40, "3", "2")), "PrivacyViolation");
+});
+
+// --- the pin comes first ------------------------------------------------------------------------------
+
+/** Small documents that ask for memory by the gigabyte. */
+const GREEDY = {
+  "high-low over 10^8": resolved({ ...uniform(1e8, "1"), kind: "high-low", sensitive: packed([1, 2]) }, { kind: "x" }),
+  "high-low over 2^31": resolved(
+    { ...uniform(2 ** 31, "1"), kind: "high-low", sensitive: packed([1, 2]) },
+    { kind: "high-low", codes: [randomizedCode(2, 2)] },
+  ),
+  "a circle of 2^31": resolved(uniform(2, "1"), {
+    kind: "plain",
+    codes: [cyclicCode(2 ** 31)],
+    code_of_block: [0],
+  }),
+};
+
+/** Odds of 2 to 1, in words that add up for any number of points. */
+function evenCode(points) {
+  const low = 2n ** 64n / BigInt(points + 1);
+  const leftover = 2n ** 64n - BigInt(points + 1) * low;
+  const counts = { high: String(2n * low), low: String(low), leftover: String(leftover) };
+  return { kind: "randomized", points, outputs: points, word_bits: 64, ...counts };
+}
+
+/** The same around a circle. */
+function cyclicCode(points) {
+  return { ...evenCode(points), kind: "cyclic", base: packed([0]), base_blocks: 1 };
+}
+
+for (const [about, text] of Object.entries(GREEDY)) {
+  test(`a small document that asks for much memory is refused at once: ${about}`, async () => {
+    assert.ok(text.length < 1000);
+    await assert.rejects(Survey.of(text, { fingerprint: survey.fingerprint }), WrongSurvey);
+    await assert.rejects(Survey.of(text), InvalidSurvey);
+  });
+}
+
+test("as large as memory allows, and uniform ones at any size, surveys are read", async () => {
+  const plain = (code) => ({ kind: "plain", codes: [code], code_of_block: [0] });
+  const huge = await Survey.of(resolved(uniform(2 ** 31, "1"), plain(evenCode(2 ** 31))));
+  assert.deepEqual([huge.size, huge.checked], [2 ** 31, "odds"]);
+  const circle = await Survey.of(resolved(uniform(2 ** 16, "1"), plain(cyclicCode(2 ** 16))));
+  assert.deepEqual([circle.outputs, circle.checked], [2 ** 16, "odds"]);
+  // The limit is on symbols that need memory each.
+  const sensitive = { ...uniform(2 ** 20, "1"), kind: "high-low", sensitive: packed([1, 2]) };
+  const highLow = await Survey.of(resolved(sensitive, { kind: "high-low", codes: [randomizedCode(2, 2)] }));
+  assert.equal(highLow.size, 2 ** 20);
+});
+
+test("first the text, then the pin, then the form, then the promise", async () => {
+  const pin = { fingerprint: survey.fingerprint };
+  const named = (text) => Survey.of(text, pin).catch(({ name }) => name);
+  assert.equal(await named("{"), "InvalidSurvey");
+  assert.equal(await named(` ${TEXT}`), "InvalidSurvey");
+  assert.equal(await named('{"about":{}}'), "InvalidSurvey");
+  assert.equal(await named('{"promise":{}}'), "WrongSurvey");
+  const unknown = JSON.parse(TEXT);
+  unknown.promise.mechanism.kind = "wishful";
+  assert.equal(await named(JSON.stringify(unknown)), "WrongSurvey");
+  const broken = casesOf("bad_surveys.json").find(({ answer }) => answer.error === "PrivacyViolation").request.text;
+  assert.equal(await named(broken), "WrongSurvey");
+  // The pinned promise with something wrong around it.
+  assert.equal(await named(JSON.stringify({ ...JSON.parse(TEXT), zzz: 1 })), "InvalidSurvey");
+});
+
+// --- what is left open --------------------------------------------------------------------------------
+
+test("a survey says what it leaves open, and which labels it sends as they are", async () => {
+  const domain = { kind: "labels", labels: ["park", "clinic", "bar", "school"], other: null };
+  const opened = (record) => {
+    const context = contextOf({ ...record, domain });
+    const mechanism = { outputs: 4 };
+    const made = new Survey({ name: "x", repeat: "once" }, { title: "" }, context, mechanism, "", "whole");
+    return [made.leavesOpen, made.unprotected];
+  };
+  const all = domain.labels;
+  assert.deepEqual(opened({ kind: "uniform", epsilon: "1" }), [false, []]);
+  assert.deepEqual(opened({ kind: "uniform", epsilon: "inf" }), [true, all]);
+  assert.deepEqual(opened({ kind: "high-low", epsilon: "1", sensitive: packed([1, 2]) }), [true, ["park", "school"]]);
+  assert.deepEqual(opened({ kind: "high-low", epsilon: "1", sensitive: packed([0, 1, 2, 3]) }), [false, []]);
+  assert.deepEqual(opened({ kind: "blocks", epsilon: "1", block_of: packed([0, 0, 1, 1]) }), [true, []]);
+  assert.deepEqual(opened({ kind: "blocks", epsilon: "1", block_of: packed([0, 0, 1, 0]) }), [true, ["bar"]]);
+  assert.deepEqual(opened({ kind: "blocks", epsilon: "1", across: "2", block_of: packed([0, 0, 1, 0]) }), [false, []]);
+  assert.deepEqual(opened({ kind: "tiers", epsilons: ["1", "inf"], tier_of: packed([0, 1, 0, 0]) }), [true, ["clinic"]]);
+  const matrix = [
+    ["0", "1", "inf", "1"],
+    ["1", "0", "1", "1"],
+    ["inf", "inf", "0", "inf"],
+    ["1", "1", "1", "0"],
+  ];
+  assert.deepEqual(opened({ kind: "matrix", matrix }), [true, ["bar"]]);
+  const part = (size, epsilon) => ({ kind: "uniform", domain: { kind: "range", size, start: 0 }, epsilon });
+  const union = { kind: "union", parts: [part(2, "1"), part(2, "inf")], block_of: packed([0, 1, 0, 1]) };
+  assert.deepEqual(opened(union), [true, ["clinic", "school"]]);
 });
 
 test("contexts of every kind say what they promise", () => {

@@ -22,7 +22,9 @@ def static_files() -> Mapping[str, tuple[bytes, str]]:
     found = {name: own.joinpath(name) for name in _SHARED}
     for folder in ("try", "dashboard"):
         found |= {f"{folder}/{file.name}": file for file in own.joinpath(folder).iterdir() if file.is_file()}
-    found |= {f"client/{file.name}": file for file in _client_folder().iterdir() if file.name.endswith(".js")}
+    client = _client_folder()
+    found |= {f"client/{file.name}": file for file in client.iterdir() if file.name.endswith(".js")}
+    found |= {f"client/modules/{file.name}": file for file in client.joinpath("modules").iterdir()}
     read = {path: (file.read_bytes(), _KINDS[path.rpartition(".")[2]]) for path, file in found.items()}
     return {**read, "plotly.js": (plotly_source().encode("utf-8"), _KINDS["js"])}
 

@@ -77,8 +77,10 @@ between these two answers. The one above is among those that are marked.</p>
 <h2 id="send-title">3. Send it, if you like</h2>
 <p>One roll counts. Your browser keeps a secret and derives the roll from it, so that asking you again teaches nobody
 anything new: the first answer that is sent stands.</p>
+<p id="open" class="caution" hidden></p>
 <div class="buttons"><button id="post" class="main">Send one report</button></div>
 <p id="receipt" role="status"></p>
+<p id="spent" class="note" hidden></p>
 <div id="sent" hidden><p class="note">What leaves your device, to the last letter:</p><pre id="body"></pre></div>
 </section>
 <section aria-labelledby="promise-title">

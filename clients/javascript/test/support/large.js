@@ -6,7 +6,7 @@ export const e = Math.exp;
 
 export const packed = (numbers) => Buffer.from(Uint32Array.from(numbers).buffer).toString("base64");
 
-/** So many units, as words; a float is near enough where a test does not look at the last words. */
+/** Units as words; a float is near enough where a test does not look at the last words. */
 const words = (units) => BigInt(Math.floor(units * 2 ** 50));
 
 /** A randomized code whose odds are `odds` to 1. */
@@ -18,7 +18,7 @@ export function randomizedCode(points, odds) {
   return { kind: "randomized", points, outputs: points, word_bits: 64, ...counts };
 }
 
-/** Groups of two, with so many units of words on favoured outputs, on others, and on those of other groups. */
+/** Groups of two; units of words on favoured outputs, on others, and on those of other groups. */
 export function groupsOfTwo(groups, { high, low, cover }) {
   const levels = { high: words(high), low: words(low), cover: cover * UNIT };
   return {

@@ -1,13 +1,28 @@
 /** What a caller writes; compiled, never run. Lines marked as errors must be errors. */
-import { Client, NotDelivered, ReportRejected, SfumatoError, Survey, type Answered, type Store } from "@sfumato/client";
+import {
+  Client,
+  DEFAULT_BUDGET,
+  NotDelivered,
+  ReportRejected,
+  SfumatoError,
+  Survey,
+  type Answered,
+  type Store,
+} from "@sfumato/client";
+import { Survey as SurveyOfCore } from "@sfumato/client/core";
 
 const survey: Survey = await Survey.load("https://surveys.example.org", { fingerprint: "ab".repeat(32) });
 const store: Store = new Map<string, string>();
 const client = new Client(survey, {
   url: "https://surveys.example.org",
   store,
-  cap: { kind: "uniform", epsilon: "2" },
+  budget: 2 * Number(DEFAULT_BUDGET),
+  allowClear: true,
 });
+new Client(survey, { url: "https://surveys.example.org", budget: null, store: { ...store, persisted: async () => true } });
+const spent: number = await client.spent();
+const shown: string = survey.leavesOpen ? survey.unprotected.join() : survey.checked;
+console.log(spent, shown, await SurveyOfCore.of("{}"));
 
 const answered: Answered = await client.answer("clinic");
 const waits: number = answered.delivered ? 0 : answered.waiting;
@@ -33,5 +48,11 @@ new Survey();
 await client.answer(() => "clinic");
 // @ts-expect-error a survey does not change
 survey.title = "another";
+// @ts-expect-error there is no such verdict
+if (survey.checked === "none") console.log("unchecked");
+// @ts-expect-error a budget is a number or its text
+new Client(survey, { url: "https://surveys.example.org", budget: true });
+// @ts-expect-error consent is true or false
+new Client(survey, { url: "https://surveys.example.org", allowClear: "yes" });
 // @ts-expect-error an aggregator is needed
 new Client(survey, {});

@@ -55,3 +55,22 @@ export function shares(draws, outputs) {
   for (const report of draws) counts[report] += 1;
   return counts.map((count) => count / Math.max(1, draws.length));
 }
+
+/** What a survey sends unprotected, in a sentence; "" where every two answers are protected from each other. */
+export function openSentence({ leavesOpen, unprotected, size, context }) {
+  if (!leavesOpen) return "";
+  if (unprotected.length === size) return "Nothing is protected: every answer is sent as it is.";
+  // What is sensitive, or in a tier, looks like all other answers. Elsewhere reports may show a group.
+  const showsGroup = !["high-low", "tiers"].includes(context.kind);
+  const asTheyAre = unprotected.length ? `These answers are sent as they are: ${listed(unprotected)}. ` : "";
+  return `${asTheyAre}${showsGroup ? "Anybody can see which group your answer is in." : ""}`.trim();
+}
+
+const MOST_LISTED = 30;
+
+/** Labels one after another, each kept apart from the direction in which the words around it are read. */
+function listed(labels) {
+  const shown = labels.slice(0, MOST_LISTED).map((label) => `\u2068${label}\u2069`);
+  const more = labels.length - shown.length;
+  return `${shown.join(", ")}${more ? ` and ${more.toLocaleString("en")} more` : ""}`;
+}

@@ -4,9 +4,9 @@
  * Everything happens here, in the browser. The survey is fetched whole before anything is picked; nothing is sent until
  * the button is pressed, and then one report, by the client that any page would use.
  */
-import { Client, Survey } from "../client/index.js";
+import { Client, DEFAULT_BUDGET, Survey } from "../client/core.js";
 import { watchChoice } from "./choose.js";
-import { conclusion, percent, shares, sides } from "./explain.js";
+import { conclusion, openSentence, percent, shares, sides } from "./explain.js";
 
 const MOST_BARS = 40;
 const MANY = 1000;
@@ -17,7 +17,10 @@ const base = new URL("../../", import.meta.url).href;
 
 try {
   const survey = await Survey.load(base, { fingerprint: page.dataset.survey });
-  start(survey, new Client(survey, { url: base }));
+  part("open").textContent = openSentence(survey);
+  part("open").hidden = !survey.leavesOpen;
+  // The page has just said what is sent unprotected, above the button that sends.
+  start(survey, new Client(survey, { url: base, allowClear: true }));
 } catch (problem) {
   part("problem").textContent = `This page cannot go on: ${problem.message}.`;
   part("problem").hidden = false;
@@ -105,7 +108,7 @@ function bars(sums, top) {
     const bar = document.createElement("span");
     bar.className = `bar ${kind}`;
     const length = document.createElement("meter");
-    length.setAttribute("aria-hidden", "true"); // the number beside it says the same
+    length.setAttribute("aria-hidden", "true"); // the number next to it says the same
     Object.assign(length, { min: 0, max: top, value: share });
     bar.append(length, ` ${percent(share)}`);
     held.append(bar);
@@ -133,8 +136,12 @@ async function post(client, value) {
       ? "Counted. This is all that left your device, and it is counted once: sending again sends the same report."
       : "The aggregator is out of reach. The report waits in this browser and is sent when it is back.";
     part("receipt").textContent = sent;
+    part("spent").textContent = `Surveys of this site have spent ε = ${await client.spent()} of ${DEFAULT_BUDGET} in this browser.`;
+    part("spent").hidden = false;
   } catch (problem) {
-    part("receipt").textContent = `${problem.message[0].toUpperCase()}${problem.message.slice(1)}.`;
+    // The sentences that follow are for the author of a page.
+    const words = problem.name === "BudgetExceeded" ? problem.message.split(". ")[0] : problem.message;
+    part("receipt").textContent = `${words[0].toUpperCase()}${words.slice(1)}.`;
   } finally {
     part("post").disabled = false;
   }

@@ -4,8 +4,9 @@
  * Report `offset_j + y` stands for report y of part j, blocks in order of first symbol.
  */
 import { codeOf } from "./codes.js";
-import { ranksWithin, sizesOf } from "./context.js";
+import { ranksWithin } from "./context.js";
 import { demand, list, wholeNumber } from "./fields.js";
+import { rangesKeep } from "./ranges.js";
 
 /** `of` gives each symbol its block, or is null where there is one block. */
 export function unionResponse(parts, of) {
@@ -20,7 +21,6 @@ export function unionResponse(parts, of) {
   const offsets = parts.map((part) => (outputs += part.outputs) - part.outputs);
   const place = (x) => (of ? [of[x], rank[x]] : [0, x]);
   return {
-    parts,
     words,
     wordBits,
     outputs,
@@ -40,16 +40,16 @@ export function unionResponse(parts, of) {
 }
 
 /** A code inside each block; with a single block, the plain response. */
-export function blockResponse({ codes, code_of_block }, { of, size, inside, outward }) {
+export function blockResponse({ codes, code_of_block }, context) {
+  const { of, sizes, inside, outward } = context;
   const made = list(codes).map(codeOf);
-  const sizes = of ? sizesOf(of) : [size];
   const numbers = list(code_of_block, sizes.length);
   demand(new Set(numbers).size === made.length, "a block for every code");
   demand(sizes.length === 1 || outward[0] === Infinity, "no promise across blocks");
   const parts = numbers.map((number) => made[wholeNumber(number, 0, made.length - 1)]);
   parts.forEach((code, j) => demandFit(code, sizes[j], sizes[j] < 2 || inside[j] === Infinity));
-  const ranges = parts.map(({ high, low }, j) => ({ group: j, size: sizes[j], high, low, cover: 0n }));
-  return { ...unionResponse(parts, of), ranges };
+  const ranges = parts.map(({ high, low }, group) => ({ group, high, low, cover: 0n }));
+  return { ...unionResponse(parts, of), ranges, keepsByOdds: () => rangesKeep(ranges, context) };
 }
 
 /** A code must have a point for every symbol; it is the clear one exactly where there is nothing to hide. */

@@ -1,0 +1,5 @@
+/** What both builds publish. */
+export { Client } from "./client.js";
+export * from "./errors.js";
+export { DEFAULT_BUDGET } from "./ledger.js";
+export { Survey } from "./survey.js";

@@ -1,0 +1,72 @@
+/**
+ * Domains of places: cells of a grid in degrees, and H3 cells.
+ *
+ * A module has no imports: the core hands it what it needs, so that one file is all there is to verify and to load.
+ */
+export default ({ LARGEST, demand, demandLabel, fieldsOf, labelDomain, list }) => {
+  const UNITS = 1e7; // the finest step of a grid, 1e-7 degree: a centimetre on the ground
+
+  const domains = {
+    grid: (record) => gridDomain(fieldsOf(record, "kind", "south", "north", "west", "east", "step", "other")),
+
+    /** H3 cells by their index as text, of one resolution; the value is the index. */
+    h3(record) {
+      const { cells, other } = fieldsOf(record, "kind", "cells", "other");
+      const isCell = (cell) => /^8[0-9a-f]{14}$/.test(cell) && cell[1] === cells[0][1];
+      demand(list(cells).every(isCell), "H3 indices of one resolution");
+      return labelDomain(other === null ? cells : [...cells, other], other);
+    },
+  };
+
+  /**
+   * Cells of `step` degrees between four edges, numbered row by row from the south-western corner.
+   *
+   * A coordinate is rounded to 1e-7 degree, `c = ⌊degrees·10⁷ + ½⌋`; its row or column is `⌊(c − origin)/step⌋` in
+   * integers. A value is a pair [latitude, longitude], or an object with these names, as browsers hand out positions.
+   */
+  function gridDomain({ other, ...edges }) {
+    const [south, north, west, east, step] = [edges.south, edges.north, edges.west, edges.east, edges.step].map(units);
+    const rows = cellsBetween(south, north, step, 90);
+    const columns = cellsBetween(west, east, step, 180);
+    const cells = rows * columns;
+    demand(cells < LARGEST, "fewer than 2^31 cells");
+    if (other !== null) demandLabel(other);
+    return {
+      size: other === null ? cells : cells + 1,
+      find(value) {
+        const pair = Array.isArray(value) && value.length === 2 ? value : [value?.latitude, value?.longitude];
+        const [row, column] = [index(pair[0], south, step), index(pair[1], west, step)];
+        const inside = row >= 0 && row < rows && column >= 0 && column < columns;
+        return inside ? row * columns + column : other === null ? -1 : cells;
+      },
+      label(x) {
+        const corner = [south + Math.floor(x / columns) * step, west + (x % columns) * step];
+        return x < cells ? corner.map(degrees).join() : other;
+      },
+    };
+  }
+
+  /** Degrees as an integer of 1e-7 degree, from the one text that records have for them. */
+  function units(text) {
+    const size = Math.round(text * UNITS);
+    demand(degrees(size) === text && Math.abs(size) <= 360 * UNITS, "degrees with at most 7 decimals, as text");
+    return size;
+  }
+
+  /** The text of an integer of 1e-7 degree. */
+  const degrees = (size) => (size / UNITS).toFixed(7).replace(/\.?0+$/, "");
+
+  function cellsBetween(low, high, step, limit) {
+    const onGlobe = -limit * UNITS <= low && low < high && high <= limit * UNITS;
+    demand(onGlobe && step > 0 && (high - low) % step === 0, "edges on the globe, whole steps apart");
+    return (high - low) / step;
+  }
+
+  /** The row or column of a coordinate; NaN, infinities and what is no number lie nowhere. */
+  function index(coordinate, origin, step) {
+    if (typeof coordinate !== "number" || !(Math.abs(coordinate) <= 360)) return -1;
+    return Math.floor((Math.floor(coordinate * UNITS + 0.5) - origin) / step);
+  }
+
+  return { domains };
+};

@@ -1,0 +1,45 @@
+/**
+ * Unions: the block in clear, and any context and any mechanism inside it.
+ *
+ * A module has no imports: the core hands it what it needs, so that one file is all there is to verify and to load.
+ */
+export default (core) => {
+  const { classesOf, contextFields, contextOf, demand, fieldsOf, list, mechanismOf, ranksWithin, sizesOf } = core;
+  const DEEPEST_UNION = 8;
+
+  const contexts = {
+    union(record, nesting) {
+      demand(nesting < DEEPEST_UNION, "fewer nested unions");
+      const [fields, domain] = contextFields(record, "parts", "block_of");
+      const of = classesOf(fields.block_of, domain.size);
+      const sizes = sizesOf(of);
+      const parts = list(fields.parts, sizes.length).map((part) => contextOf(part, nesting + 1));
+      // A part speaks of the symbols 0, 1, … of its block; labels belong to the union.
+      const isNumbered = (part, j) =>
+        core.sameRecord(part.record.domain, { kind: "range", size: sizes[j], start: 0 });
+      demand(parts.every(isNumbered), "parts over ranges from 0");
+      const rank = ranksWithin(of);
+      return {
+        domain,
+        of,
+        parts,
+        classOf: (x) => `${of[x]}/${parts[of[x]].classOf(rank[x])}`,
+        epsilon: (x, x2) => (of[x] === of[x2] ? parts[of[x]].epsilon(rank[x], rank[x2]) : Infinity),
+        entries: [...parts.flatMap(({ entries }) => entries), ...(parts.length > 1 ? [Infinity] : [])],
+        isOpen: (x) => parts[of[x]].isOpen(rank[x]),
+      };
+    },
+  };
+
+  const mechanisms = {
+    union(record, context) {
+      const { parts } = fieldsOf(record, "kind", "parts");
+      demand(context.kind === "union", "a union of contexts");
+      const made = list(parts, context.parts.length).map((part, j) => mechanismOf(part, context.parts[j]));
+      // A report shows the block, so every part keeps its own promise.
+      return { ...core.unionResponse(made, context.of), proofs: made };
+    },
+  };
+
+  return { contexts, mechanisms };
+};
