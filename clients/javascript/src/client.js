@@ -7,7 +7,7 @@
  */
 import { batchBody } from "./batch.js";
 import { Device, pageStore } from "./device.js";
-import { NotDelivered } from "./errors.js";
+import { InvalidSymbols, NotDelivered } from "./errors.js";
 import { budgetOf, charged, DEFAULT_BUDGET, demandConsent, entryOf, loadFor, roundedUp, totalOf } from "./ledger.js";
 import { batchId, rememberedWords, tokenOf } from "./memory.js";
 import { periodOf } from "./period.js";
@@ -36,7 +36,11 @@ export class Client {
     this.#device = new Device(store);
     this.#budget = budgetOf(budget);
     demandConsent(survey, allowClear);
-    const { clock = Date.now, fetch = (...request) => globalThis.fetch(...request), sleep = pause, now = run } = seams;
+    const { clock = Date.now, fetch = (...request) => globalThis.fetch(...request), ...more } = seams;
+    const { sleep = pause, now = run, ...unknown } = more;
+    // A misspelt option, or one of an earlier version, would leave people with another limit than the caller meant.
+    const [name] = Object.keys(unknown);
+    if (name) throw new InvalidSymbols(`unknown option ${name}`);
     this.#clock = clock;
     this.#courier = { fetch, sleep, now, patience };
     // What waits from an earlier load is tried once more. If that fails it goes on waiting, and answer() says so.

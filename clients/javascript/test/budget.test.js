@@ -56,6 +56,14 @@ for (const [way, labelsOf] of Object.entries(WAYS)) {
   });
 }
 
+test("options of an earlier version and misspelt ones are refused", async () => {
+  const survey = await surveyFor("mood", LABELS);
+  const client = (more) => new Client(survey, seams(new Aggregator(survey), { store: new Map(), ...more }));
+  for (const more of [{ cap: { kind: "uniform", epsilon: "1" } }, { subject: "health" }, { allowclear: true }])
+    assert.throws(() => client(more), InvalidSymbols);
+  client({});
+});
+
 test("without a budget, which must be said, all are answered", async () => {
   const store = new Map();
   for (let i = 0; i < 40; i++)

@@ -19,8 +19,7 @@ const [SECRET, BOOK] = ["sfumato/1/secret", "sfumato/1/book"];
 const DAY = 86_400_000;
 
 /** A client on a store, with an aggregator of its own unless there is one. */
-function made(survey, store = new Map(), more = {}) {
-  const aggregator = more.aggregator ?? new Aggregator(survey);
+function made(survey, store = new Map(), { aggregator = new Aggregator(survey), ...more } = {}) {
   return { aggregator, store, client: new Client(survey, seams(aggregator, { store, ...more })) };
 }
 

@@ -8,9 +8,7 @@ import { surveyOf, surveyText } from "./support/vectors.js";
 const once = await surveyOf("memory.json", "uploads: once");
 const weekly = await surveyOf("memory.json", "uploads: week");
 
-function made(survey, more = {}) {
-  const aggregator = more.aggregator ?? new Aggregator(survey);
-  const store = more.store ?? new Map();
+function made(survey, { aggregator = new Aggregator(survey), store = new Map(), ...more } = {}) {
   return { aggregator, store, client: new Client(survey, seams(aggregator, { store, ...more })) };
 }
 
