@@ -64,6 +64,7 @@ export function sizesOf(of) {
 export const CONTEXTS = {
   uniform(record) {
     const [{ epsilon }, domain] = contextFields(record, "epsilon");
+    demand(domain.size <= 2 ** 26, "at most 2^26 symbols");
     return groupedContext(domain, null, [positiveEpsilon(epsilon)], [Infinity]);
   },
 
