@@ -82,6 +82,7 @@ class Cluster:
             "spark.broadcast.compress": "false",
             "spark.shuffle.compress": "false",
             "spark.sql.shuffle.partitions": "4",
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
             "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
             "spark.excludeOnFailure.enabled": "false",
             **settings,
@@ -90,6 +91,7 @@ class Cluster:
         for name, value in given.items():
             builder = builder.config(name, value)
         self.spark = builder.getOrCreate()
+        self.spark.sparkContext.setCheckpointDir(str(folder / "checkpoints"))
 
     def table(self, rows, names, parts=4):
         """A table of rows, spread over several tasks. From Arrow, the rows are part of the plan itself."""

@@ -158,7 +158,9 @@ def keyed_reports(
         key_field = StructField("key", answers.schema["key"].dataType)
         yield answers.mapInArrow(privatize, StructType([key_field, StructField("report", IntegerType())]))
     _demand_unchanged(
-        answers, files, "Delete the reports of this block: a person may have two, and two that differ give away a change."
+        answers,
+        files,
+        "Delete the reports of this block: a person may have two, and two that differ give away a change.",
     )
 
 

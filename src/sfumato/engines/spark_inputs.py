@@ -50,6 +50,7 @@ _FORMATS = {
     f"{_SPARK}.execution.datasources.{name}FileFormat"
     for name in ("parquet.Parquet", "orc.Orc", "csv.CSV", "json.Json", "text.Text")
 }
+_SKIPPING = ("ignoreCorruptFiles", "ignoreMissingFiles")
 
 EXPRESSIONS = {
     f"{_SPARK}.catalyst.expressions.{name}"
@@ -95,6 +96,9 @@ def demand_driver_session(dataframe: "DataFrame") -> None:
 
 def demand_repeatable(dataframe: "DataFrame") -> None:
     """Refuse a table unless every part of its plan is known to give the same rows each time."""
+    if dataframe.isStreaming:
+        raise _unrepeatable("a stream")
+    _demand_no_skipping(dataframe)
     # What Spark would really read: a step that is cached shows as its cache here.
     plan = dataframe._jdf.queryExecution().withCachedData()
     for node in _tree(plan):
@@ -121,12 +125,27 @@ def _demand_repeatable_node(node: Any) -> None:  # noqa: ANN401 - Java objects h
         raise _unrepeatable(f"the step {_short_name(node)}")
 
 
+def _demand_no_skipping(dataframe: "DataFrame") -> None:
+    for setting in _SKIPPING:
+        if dataframe.sparkSession.conf.get(f"spark.sql.files.{setting}") == "true":
+            raise _skipping(f"the setting spark.sql.files.{setting}")
+
+
 def _demand_plain_files(relation: Any) -> None:  # noqa: ANN401
     if _class_name(relation) != _FILES:
         raise _unrepeatable(f"the source {_short_name(relation)}")
+    _demand_no_skipping_option(relation)
     for part, known in ((relation.location(), _LISTINGS), (relation.fileFormat(), _FORMATS)):
         if _class_name(part) not in known:
             raise _unrepeatable(f"the source {_short_name(part)}")
+
+
+def _demand_no_skipping_option(relation: Any) -> None:  # noqa: ANN401
+    # The names of options are as the caller spelt them.
+    options = {pair._1().lower(): pair._2().lower() for pair in _sequence(relation.options().toSeq())}
+    for option in _SKIPPING:
+        if options.get(option.lower()) == "true":
+            raise _skipping(f"the option {option}")
 
 
 def _demand_checkpoint(node: Any) -> None:  # noqa: ANN401
@@ -150,6 +169,13 @@ def _reads_no_clock(cast: Any) -> bool:  # noqa: ANN401
     if target in _TIMELESS or _type_name(source) in _MOMENTS:
         return True
     return _class_name(source) == _LITERAL and _FULL_DATE.match(str(source.value())) is not None
+
+
+def _skipping(what: str) -> InvalidTable:
+    return InvalidTable(
+        f"the table must have the same rows each time Spark computes it, but {what} lets Spark skip files that it "
+        "fails to read. Turn it off."
+    )
 
 
 def _unrepeatable(what: str) -> InvalidTable:
