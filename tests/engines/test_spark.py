@@ -354,8 +354,9 @@ def test_the_page_about_spark_is_true(cluster, tmp_path):
     for program in programs:
         exec(program.replace("/data/", f"{tmp_path}/"), shown)  # noqa: S102 - our own page
         tallies.append(shown["tally"].counts.tolist())
-    assert len(programs) == 4
-    assert tallies == [counts_of(values)] * 4
+    assert len(programs) == 5
+    assert tallies == [counts_of(values)] * 5
+    assert counted([str(tmp_path / "reports-once")], IN_CLEAR).counts.tolist() == counts_of(values)
     written = (tmp_path / "reports-csv").glob("*.csv")
     reports = [int(line) for path in written for line in path.read_text().splitlines()]
     assert IN_CLEAR.tally(np.array(reports)).counts.tolist() == counts_of(values)

@@ -113,6 +113,19 @@ def test_a_copy_in_files_has_one_report_per_person(cluster, tmp_path):
     assert people_with_two_reports(table.checkpoint()) == 0
 
 
+@pytest.mark.slow
+def test_accepted_steps_give_one_report_per_person(cluster):
+    """Joins, unions, filters and sorts on shuffled rows, where order would show if it mattered."""
+    spark = cluster.spark
+    people = shuffled(spark).where("place = 'park'").repartition(7)
+    others = (
+        shuffled(spark).where("place = 'bar'").selectExpr(f"account + {PEOPLE} AS account", "place").orderBy("place")
+    )
+    places = spark.createDataFrame(pa.table({"place": ["park", "bar"], "own": ["school", "clinic"]})).repartition(2)
+    table = people.union(others).join(places, "place").selectExpr("account", "own AS place").repartition(5)
+    assert people_with_two_reports(table) == 0
+
+
 # --- plans ------------------------------------------------------------------------------------------------------------
 
 
@@ -124,6 +137,7 @@ def folder(cluster, tmp_path_factory):
     people = cluster.spark.createDataFrame(pa.table({name: list(values) for name, values in columns.items()}))
     for form in ("parquet", "orc", "csv", "json"):
         people.write.option("header", "true").format(form).save(str(written / form))
+    people.select("place").write.text(str(written / "text"))
     people.write.saveAsTable("people")
     people.write.partitionBy("city").saveAsTable("people_by_city")
     cluster.spark.table("people").createTempView("seen_people")
@@ -137,6 +151,7 @@ REPEATABLE = {
     "Parquet": "SELECT * FROM parquet.`{folder}/parquet`",
     "ORC": "SELECT * FROM orc.`{folder}/orc`",
     "JSON": "SELECT * FROM json.`{folder}/json`",
+    "lines of text": "SELECT value AS account, value AS place FROM text.`{folder}/text`",
     "table": "SELECT * FROM people",
     "partitioned table": "SELECT * FROM people_by_city",
     "view": "SELECT place, account FROM seen_people",
