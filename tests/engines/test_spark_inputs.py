@@ -315,6 +315,22 @@ def test_files_that_change_during_the_check_are_refused_before_there_is_a_report
         pytest.fail("there must be no block")
 
 
+def test_a_cache_inside_the_block_is_no_change_of_files(cluster, tmp_path):
+    table, _ = people_in_files(cluster.spark, tmp_path / "people")
+    with keyed_reports(SURVEY, table, column="place", key="account") as reports:
+        table.cache()
+        assert reports.select("*").count() == 20
+    table.unpersist()
+
+
+def test_files_of_other_partitions_may_change(cluster, folder):
+    table = cluster.spark.table("people_by_city").where("city = 'a b'")
+    before = file_states(table)
+    assert 0 < len(before) < len(file_states(cluster.spark.table("people_by_city")))
+    cluster.spark.sql("INSERT INTO people_by_city PARTITION (city = 'other') SELECT 98, 'park', '2024-05-06'")
+    assert file_states(table) == before
+
+
 def test_an_error_inside_the_block_is_not_replaced(cluster, tmp_path):
     table, file = people_in_files(cluster.spark, tmp_path / "people")
     with (
@@ -334,5 +350,5 @@ def test_the_states_of_files_cover_partitions_and_checkpoints(cluster, folder):
     saved = cluster.spark.table("people").checkpoint()
     held = file_states(saved)
     assert held
-    touch(next(path for path in (cluster.folder / "checkpoints").rglob("part-*")))
+    touch(min(held)[0].removeprefix("file:"))
     assert file_states(saved) != held

@@ -192,14 +192,23 @@ def file_states(dataframe: "DataFrame") -> frozenset[FileState]:
     java: Any = dataframe.sparkSession.sparkContext._jvm
     settings = dataframe._jdf.sparkSession().sessionState().newHadoopConf()
     names = defaultdict(set)
-    # A new plan looks up the table's partitions again.
-    for address in dataframe.select("*").inputFiles():
+    for address in _input_files(dataframe):
         path = java.org.apache.hadoop.fs.Path(java.java.net.URI(address))
         names[path.getParent().toString()].add(path.getName())
     states = {state for folder in names for state in _listing(java, settings, folder) if _name(state) in names[folder]}
     for folder in _checkpoints(dataframe):
         states.update(_listing(java, settings, folder))
     return frozenset(states)
+
+
+def _input_files(dataframe: "DataFrame") -> Iterator[str]:
+    """The addresses of the files that Spark would read now, without the partitions that no row can come from."""
+    # Not `dataframe.inputFiles()`: it keeps to an old list of partitions, and sees no files behind a cache.
+    optimizer = dataframe._jdf.sparkSession().sessionState().optimizer()
+    plan = optimizer.execute(dataframe._jdf.queryExecution().analyzed())
+    for node in _tree(plan):
+        if _class_name(node) == _RELATION:
+            yield from node.relation().location().inputFiles()
 
 
 def _checkpoints(dataframe: "DataFrame") -> Iterator[str]:
