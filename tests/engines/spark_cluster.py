@@ -1,13 +1,18 @@
-"""A real Spark cluster: a driver and two executors, on this machine's loopback only."""
+"""Real Spark clusters: a driver and two executors, on this machine's loopback only."""
 
 import base64
 import os
 import shutil
 import subprocess
 import sys
+import time
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import pyarrow as pa
+
 HERE = "127.0.0.1"
+ELSEWHERE = "127.0.0.2"  # another host, as far as Spark can tell
 
 
 def java_is_new_enough():
@@ -31,25 +36,35 @@ def spark_home(folder):
     return folder
 
 
+def environment(folder, address=HERE):
+    """What every process of a cluster must know; all that it writes goes to ``folder``."""
+    return {
+        "SPARK_HOME": str(folder / "spark"),
+        "SPARK_LOCAL_DIRS": str(folder / "local"),
+        "SPARK_LOCAL_IP": address,
+        "TMPDIR": str(folder / "tmp"),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path.endswith("src")),
+    }
+
+
+def prepare(folder):
+    """Make the folders that a cluster writes to."""
+    for name in ("events", "local", "out", "tmp"):
+        (folder / name).mkdir()
+    spark_home(folder / "spark")
+
+
 class Cluster:
     """A session, and the folders where anything that Spark writes must be."""
 
-    def __init__(self, folder, monkeypatch, **settings):
+    def __init__(self, folder, monkeypatch, master="local-cluster[2,1,1024]", **settings):
         from pyspark.sql import SparkSession
 
         self.folder = folder
-        for name in ("events", "local", "out", "tmp"):
-            (folder / name).mkdir()
-        environment = {
-            "SPARK_HOME": str(spark_home(folder / "spark")),
-            "SPARK_LOCAL_DIRS": str(folder / "local"),
-            "SPARK_LOCAL_IP": HERE,
-            "TMPDIR": str(folder / "tmp"),
-            "PYSPARK_PYTHON": sys.executable,
-            "PYSPARK_DRIVER_PYTHON": sys.executable,
-            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path.endswith("src")),
-        }
-        for name, value in environment.items():
+        prepare(folder)
+        for name, value in environment(folder).items():
             monkeypatch.setenv(name, value)
         given = {
             "spark.driver.host": HERE,
@@ -67,23 +82,21 @@ class Cluster:
             "spark.broadcast.compress": "false",
             "spark.shuffle.compress": "false",
             "spark.sql.shuffle.partitions": "4",
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
             "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
-            "spark.speculation": "true",
-            "spark.speculation.interval": "100ms",
-            "spark.speculation.quantile": "0.3",
-            "spark.speculation.multiplier": "1.1",
-            "spark.speculation.minTaskRuntime": "500ms",
             "spark.excludeOnFailure.enabled": "false",
             **settings,
         }
-        builder = SparkSession.builder.master("local-cluster[2,1,1024]").appName("tests")
+        builder = SparkSession.builder.master(master).appName("tests")
         for name, value in given.items():
             builder = builder.config(name, value)
         self.spark = builder.getOrCreate()
+        self.spark.sparkContext.setCheckpointDir(str(folder / "checkpoints"))
 
     def table(self, rows, names, parts=4):
-        """A table of rows, spread over several tasks."""
-        return self.spark.createDataFrame(rows, names).repartition(parts)
+        """A table of rows, spread over several tasks. From Arrow, the rows are part of the plan itself."""
+        columns = [pa.array(column) for column in zip(*rows, strict=True)]
+        return self.spark.createDataFrame(pa.table(columns, names)).repartition(parts)
 
     def logs(self):
         """Everything that executors printed."""
@@ -95,6 +108,45 @@ class Cluster:
         (self.folder / "settings").write_bytes(settings)
         written = [path for path in self.folder.rglob("*") if path.is_file() and not path.is_symlink()]
         return sorted({path.name for path in written if any(dress in path.read_bytes() for dress in dresses(secret))})
+
+
+@contextmanager
+def two_hosts(folder):
+    """A standalone master and a worker on each of two addresses; gives the master's URL.
+
+    Spark never speculates on the host that runs the original, so one host is not enough to see it.
+    """
+    prepare(folder)
+    with ExitStack() as running:
+        master = _daemon(running, folder, HERE, "master.Master", "--port", "0", "--webui-port", "0")
+        url = _awaited(master, "Starting Spark master at ").split()[0]
+        for address in (HERE, ELSEWHERE):
+            worker = _daemon(running, folder, address, "worker.Worker", "--cores", "1", "--memory", "1g", url)
+            _awaited(worker, "Successfully registered with master")
+        yield url
+
+
+def _daemon(running, folder, address, name, *arguments):
+    """Start a daemon that ends with ``running``; gives the file of its log."""
+    log = folder / f"{name}-{address}.log"
+    command = [folder / "spark" / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", "--host", address]
+    known = {**os.environ, **environment(folder, address), "SPARK_DAEMON_MEMORY": "256m"}
+    with log.open("wb") as output:
+        started = subprocess.Popen([*command, *arguments], env=known, stdout=output, stderr=output)
+    running.callback(started.wait, timeout=60)
+    running.callback(started.terminate)
+    return log
+
+
+def _awaited(log, said):
+    """What a log says after some words, once it says them."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        _, found, rest = log.read_text(encoding="utf-8", errors="replace").partition(said)
+        if found and "\n" in rest:
+            return rest.partition("\n")[0]
+        time.sleep(0.1)
+    raise TimeoutError(f"{log.name} did not say {said!r}: {log.read_text(encoding='utf-8', errors='replace')[-2000:]}")
 
 
 def dresses(secret):

@@ -1,4 +1,4 @@
-"""Spark on a real cluster: killed, repeated and overtaken tasks change nothing, and nothing leaves that should not."""
+"""Spark on a real cluster: killed and repeated tasks change nothing, and nothing leaves that should not."""
 
 import ast
 import math
@@ -71,12 +71,11 @@ def killer(folder):
 
 
 def witness(folder):
-    """Notes every key and report that it sees, attempt by attempt. Then some attempts die and some fall asleep."""
+    """Notes every key and report that it sees, attempt by attempt. The first attempts at two partitions die."""
     folder = str(folder)
 
     def note(batches):
         import os
-        import time
         import uuid
         from pathlib import Path
 
@@ -89,11 +88,8 @@ def witness(folder):
                 for row in batch.to_pylist():
                     seen.write(f"{row['key']} {row['report']}\n")
                 seen.flush()
-                if task.attemptNumber() == 0 and done == 3:
-                    if task.partitionId() == 1:
-                        os._exit(1)
-                    if task.partitionId() == 2:
-                        time.sleep(5)
+                if task.attemptNumber() == 0 and done == 3 and task.partitionId() in (1, 2):
+                    os._exit(1)
                 yield batch
 
     return note
@@ -245,12 +241,10 @@ def test_tables_that_cannot_be_counted_are_refused(cluster):
 
 
 def test_all_attempts_together_hold_one_report_per_person(cluster, tmp_path):
-    """Tasks die half-way, others are overtaken; the rows are cut anew and computed again: still one report each."""
+    """Tasks die half-way, and the rows are split differently and computed again: still one report each."""
     rows = [(f"person {i}", value) for i, value in enumerate(places())]
     table = cluster.table(rows, ["who", "place"], 6)
-    (tmp_path / "dead").mkdir()
-    killed = table.mapInArrow(killer(tmp_path / "dead"), table.schema)
-    with keyed_reports(PRIVATE, killed, column="place", key="who") as reports:
+    with keyed_reports(PRIVATE, table, column="place", key="who") as reports:
         first = reports.mapInArrow(witness(tmp_path), reports.schema).collect()
         _, attempts = pairs_of(tmp_path)
         again = reports.repartition(3).mapInArrow(witness(tmp_path), reports.schema).collect()
@@ -260,9 +254,8 @@ def test_all_attempts_together_hold_one_report_per_person(cluster, tmp_path):
     assert len(seen) == PEOPLE
     assert {len(reports) for reports in seen.values()} == {1}
     assert {who: report for who, (report,) in seen.items()} == {row["key"]: row["report"] for row in first}
-    assert len(list((tmp_path / "dead").glob("killed-*"))) >= 3
-    assert attempts["1"] >= 2, "one task was to die"
-    assert attempts["2"] >= 2, "one task was to be overtaken"
+    assert attempts["1"] >= 2, "this task was to die"
+    assert attempts["2"] >= 2, "this task was to die"
     with keyed_reports(PRIVATE, table, column="place", key="who") as reports:
         other = reports.collect()
     assert sorted(other) != sorted(first), "another job has another secret"
@@ -278,14 +271,17 @@ def test_all_attempts_together_hold_one_report_per_person(cluster, tmp_path):
 )
 def test_reports_come_from_the_words_of_their_keys(cluster, secrets, keys):
     rows = [(key, LABELS[i % len(LABELS)]) for i, key in enumerate(keys)]
-    table = cluster.spark.createDataFrame(rows, ["who", "place"])
+    table = cluster.table(rows, ["who", "place"])
     with keyed_reports(PRIVATE, table, column="place", key="who") as reports:
         # Bytes come back as another kind of bytes.
         found = [(bytes(key) if isinstance(key, bytearray) else key, report) for key, report in reports.collect()]
     secret, mechanism = secrets[0], PRIVATE.mechanism
     for key, place in rows:
-        words = words_at(secret, block_of(PRIVATE.fingerprint, key))[:, : mechanism.words]
-        slow = mechanism.reports_from([LABELS.index(place)], words >> np.uint64(64 - mechanism.word_bits))
+        symbol = LABELS.index(place)
+        chained = words_at(secret, block_of(PRIVATE.fingerprint, key))[0].tolist()
+        block = (chained[0] ^ symbol).to_bytes(8, "little") + chained[1].to_bytes(8, "little")
+        words = words_at(secret, block)[:, : mechanism.words]
+        slow = mechanism.reports_from([symbol], words >> np.uint64(64 - mechanism.word_bits))
         assert dict(found)[key] == slow[0]
 
 
@@ -294,7 +290,7 @@ def test_keys_that_do_not_name_one_person_are_refused(cluster, tmp_path):
     rows = [(f"{CANARY} {i}", "park") for i in range(50)]
     twice = [*rows, (rows[3][0], "bar"), (rows[4][0], "park"), (rows[4][0], "park")]
     out = tmp_path / "out"
-    with pytest.raises(InvalidTable, match=r"^2 keys stand in more than one row") as caught:
+    with pytest.raises(InvalidTable, match=r"^2 keys stand in more than one row.*write the result to files") as caught:
         privatize_to(PRIVATE, cluster.table(twice, ["who", "place"]), str(out), column="place", key="who")
     assert CANARY not in str(caught.value)
     with pytest.raises(InvalidTable, match="2 of 52 rows have no key"):
@@ -304,7 +300,7 @@ def test_keys_that_do_not_name_one_person_are_refused(cluster, tmp_path):
         unknown = cluster.table([*rows, ("x", CANARY)], ["who", "place"])
         privatize_to(PRIVATE, unknown, str(out), column="place", key="who")
     table = cluster.table(rows, ["who", "place"])
-    with pytest.raises(InvalidTable, match="depends on chance"):
+    with pytest.raises(InvalidTable, match="the expression Uuid does not ensure that"):
         privatize_to(PRIVATE, table.selectExpr("uuid() AS who", "place"), str(out), column="place", key="who")
     with pytest.raises(InvalidTable, match="text, whole numbers or bytes"):
         privatize_to(PRIVATE, table.selectExpr("1.5D AS who", "place"), str(out), column="place", key="who")
@@ -358,8 +354,9 @@ def test_the_page_about_spark_is_true(cluster, tmp_path):
     for program in programs:
         exec(program.replace("/data/", f"{tmp_path}/"), shown)  # noqa: S102 - our own page
         tallies.append(shown["tally"].counts.tolist())
-    assert len(programs) == 4
-    assert tallies == [counts_of(values)] * 4
+    assert len(programs) == 5
+    assert tallies == [counts_of(values)] * 5
+    assert counted([str(tmp_path / "reports-once")], IN_CLEAR).counts.tolist() == counts_of(values)
     written = (tmp_path / "reports-csv").glob("*.csv")
     reports = [int(line) for path in written for line in path.read_text().splitlines()]
     assert IN_CLEAR.tally(np.array(reports)).counts.tolist() == counts_of(values)

@@ -14,10 +14,12 @@ from cryptography.hazmat.primitives.ciphers.modes import ECB
 
 from examples_of import EXAMPLES
 from sfumato import Domain, GridDomain, Survey, Uniform
-from sfumato.engines import spark, spark_tasks
+from sfumato.engines import keyed, spark, spark_tasks
 from sfumato.engines.keyed import block_of, keyed_reports_from
+from sfumato.engines.spark_inputs import demand_driver_session
 from sfumato.engines.spark_secret import offered_secret
 from sfumato.errors import InvalidTable, MissingExtra, SfumatoError, UnknownValue
+from sfumato.randomness.words import words_at
 from sfumato.tables import AnswerColumns
 
 pytest.importorskip("pyspark")
@@ -59,16 +61,39 @@ def test_another_survey_has_other_blocks():
     assert block_of("00" * 32, "Ada") != block_of("11" * 32, "Ada")
 
 
+def enciphered_block(block):
+    return Cipher(AES(SECRET), ECB()).encryptor().update(block)  # noqa: S305 - one block
+
+
 @pytest.mark.parametrize("mechanism", [one for some in EXAMPLES.values() for one in some], ids=repr)
 def test_keyed_reports_are_those_of_one_person_at_a_time(mechanism):
     symbols = np.arange(40) % mechanism.inputs
     blocks = [block_of("ab" * 32, i) for i in range(40)]
     together = keyed_reports_from(mechanism, symbols, b"".join(blocks), SECRET)
     for i in range(40):
-        enciphered = Cipher(AES(SECRET), ECB()).encryptor().update(blocks[i])  # noqa: S305 - one block
+        symbol = int(symbols[i]).to_bytes(8, "little") + bytes(8)
+        chained = bytes(a ^ b for a, b in zip(enciphered_block(blocks[i]), symbol, strict=True))
+        enciphered = enciphered_block(chained)
         drawn = [int.from_bytes(enciphered[:8], "little"), int.from_bytes(enciphered[8:], "little")]
         words = [word >> (64 - mechanism.word_bits) for word in drawn[: mechanism.words]]
         assert together[i] == mechanism.reports_from([symbols[i]], np.array([words], dtype=np.uint64))[0]
+
+
+def agreements(words_of):
+    """For how many of 4,000 people the first bits of the words of two symbols agree."""
+    people = b"".join(block_of("cd" * 32, i) for i in range(4000))
+    one, other = (words_of(np.full(4000, symbol), people, SECRET)[:, 0] >> np.uint64(63) for symbol in (0, 1))
+    return int((one == other).sum())
+
+
+def test_each_symbol_of_a_person_has_independent_words():
+    # Half of 4,000 fair coins agree; 1,700 … 2,300 leaves out less than 1e-20.
+    assert 1700 < agreements(keyed._words_of) < 2300
+
+
+def test_words_without_the_symbol_are_noticed():
+    """The twin: words of the key alone are the same for both symbols."""
+    assert agreements(lambda _, blocks, secret: words_at(secret, blocks)) == 4000
 
 
 def test_reports_do_not_depend_on_how_people_are_cut_into_batches():
@@ -188,4 +213,4 @@ def test_a_missing_extra_is_named(monkeypatch, package):
 
 def test_a_remote_session_is_told_that_reports_need_the_driver():
     with pytest.raises(InvalidTable, match="Spark Connect"):
-        spark._demand_repeatable(object())
+        demand_driver_session(object())

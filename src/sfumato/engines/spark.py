@@ -17,6 +17,7 @@ import numpy as np
 import sfumato.errors
 from sfumato.batches import fresh_id
 from sfumato.engines import spark_tasks
+from sfumato.engines.spark_inputs import FileState, demand_driver_session, demand_repeatable, file_states
 from sfumato.engines.spark_secret import offered_secret
 from sfumato.errors import InvalidTable, MissingExtra, SfumatoError, UnknownValue
 from sfumato.survey import Survey
@@ -122,9 +123,14 @@ def keyed_reports(
     The words of a report belong to the person that ``key`` names: text, whole numbers or bytes.
 
     Guarantees: inside the block a person has one report, in every attempt of every task and however often the rows are
-    computed again. After it the secret is gone, and rows that were not computed yet fail. Rows without a key, two
-    rows with the same key, values outside the domain, and tables that depend on chance are refused before there is any
-    report; errors hold counts, never a key or a value.
+    computed again. After it the secret is gone, and rows that were not computed yet fail. Refused before there is any
+    report: rows without a key, two rows with the same key, values outside the domain, and tables that may have other
+    rows when Spark computes them again (`spark_inputs.py`). If a file of the table changes inside the block, leaving
+    the block raises ``InvalidTable``. Errors hold counts, never a key or a value.
+
+    Two different reports of one person would prove that the person's rows differ. Each symbol has its own words, so
+    that the contents of both would reveal at most twice the promise; but no promise covers that they differ. This is
+    why such tables are refused.
 
     A report beside a key says whose it is: whoever reads both over time sees when an answer changes. Drop the key
     unless you need it. Another block draws another secret, and is another answer of the same people. ::
@@ -135,9 +141,12 @@ def keyed_reports(
     _demand_pyspark()
     from pyspark.sql.types import IntegerType, StructField, StructType
 
-    _demand_repeatable(dataframe)
+    demand_driver_session(dataframe)
     answers, columns = _answers(survey, dataframe, AnswerColumns(column, latitude, longitude), key)
+    demand_repeatable(answers)
+    files = file_states(answers)
     _refuse_unfit(survey, answers.drop("key"), columns)
+    _demand_unchanged(answers, files, "No report was made. Run the job again when nothing writes to them.")
     settings, resolved = dataframe.sparkSession.sparkContext.getConf(), survey.resolved()
     host = settings.get("spark.driver.host", "localhost").strip("[]")
     listen_on = settings.get("spark.driver.bindAddress", host).strip("[]")
@@ -148,6 +157,11 @@ def keyed_reports(
 
         key_field = StructField("key", answers.schema["key"].dataType)
         yield answers.mapInArrow(privatize, StructType([key_field, StructField("report", IntegerType())]))
+    _demand_unchanged(
+        answers,
+        files,
+        "Delete the reports of this block: a person may have two, and two that differ give away a change.",
+    )
 
 
 # --- what is refused before a job starts ------------------------------------------------------------------------------
@@ -213,18 +227,14 @@ def _distinct(paths: Sequence[str]) -> tuple[str, ...]:
     return tuple(map(str, paths))
 
 
-def _demand_repeatable(dataframe: "DataFrame") -> None:
-    """Refuse a table that may hold other values in another attempt: under the same words they tell on each other."""
-    plan = getattr(dataframe, "_jdf", None)
-    if plan is None:
+def _demand_unchanged(answers: "DataFrame", before: frozenset[FileState], what_to_do: str) -> None:
+    """Refuse a table whose files are no longer what they were: the same person may have had another value."""
+    now = file_states(answers)
+    changed = {path for path, _, _ in before ^ now}
+    if changed:
         raise InvalidTable(
-            "reports need a session in the driver itself, where the job's secret is kept; this one is remote (Spark "
-            "Connect). Run the job with spark-submit, or ask for a tally."
-        )
-    if not plan.queryExecution().analyzed().deterministic():
-        raise InvalidTable(
-            "the table must be the same each time it is computed; this one depends on chance or on the order of rows "
-            "(rand, uuid, monotonically_increasing_id, …). Write it to files, and read it from there."
+            f"the table's files must not change while its reports are made; {len(changed)} of {len(before)} changed. "
+            f"{what_to_do}"
         )
 
 
@@ -252,7 +262,9 @@ def _refuse_unfit(survey: Survey, answers: "DataFrame", columns: AnswerColumns) 
         raise InvalidTable(f"{found['nobody']} of {found['rows']} rows have no key. Give each row its person's key.")
     if found["shared"]:
         raise InvalidTable(
-            f"{found['shared']} keys stand in more than one row; each person answers once. Keep one row of each."
+            f"{found['shared']} keys stand in more than one row; each person answers once. Keep one row of each, write "
+            "the result to files and pass the copy: frame.dropDuplicates([key]).write.parquet(path), then "
+            "spark.read.parquet(path)."
         )
     if found["unknown"]:
         raise UnknownValue(

@@ -97,7 +97,7 @@ def flagged(resolved: bytes, columns: AnswerColumns, batches: Batches) -> Iterat
 
 
 def reported(resolved: bytes, columns: AnswerColumns, ticket: Ticket, batches: Batches) -> Iterator[Any]:
-    """The key and the report of each person, by the words that belong to the person's block."""
+    """The key and the report of each person, by the words that belong to the person's block and symbol."""
     survey = _survey_of(resolved)
     read = answer_reader(columns, survey.context.domain)
     secret = ticket.fetched()

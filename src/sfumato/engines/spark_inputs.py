@@ -1,0 +1,256 @@
+"""Repeatable tables: Spark may compute them as often as it likes, and every row comes out the same.
+
+Spark computes a table again for every action, every retried task and every speculative attempt. If a person's value
+changes from one evaluation to the next, the person gets two reports, and two different reports prove that the rows
+differ. Spark's own flag, ``deterministic``, does not rule this out: it also allows a choice that depends on the order
+in which rows arrive (``dropDuplicates``, ``mode``, ``row_number`` over ties) and any function that is not declared
+random. So a plan is accepted only if every part of it is listed here:
+
+- *where rows come from*: files of a built-in format, reliable checkpoints, values that are part of the plan itself;
+- *what is done to them*: steps whose result is a function of the set of their input rows, whatever the order;
+- *expressions*: built-in functions of one row that read neither the clock nor the task.
+
+Files must not change meanwhile. Compare two calls of ``file_states`` to find out.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from sfumato.errors import InvalidTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["EXPRESSIONS", "FileState", "demand_driver_session", "demand_repeatable", "file_states"]
+
+FileState = tuple[str, int, int]
+"""The path of a file, its size in bytes, and its modification time in milliseconds."""
+
+_SPARK = "org.apache.spark.sql"
+
+# A join pairs all rows that match, and a union keeps all rows: neither chooses. Aggregates, windows, limits and samples
+# may choose by order, and are not listed.
+_STEPS = {
+    f"{_SPARK}.catalyst.plans.logical.{name}"
+    for name in (
+        *("Project", "Filter", "Join", "Union", "SubqueryAlias", "View", "ResolvedHint"),
+        *("Sort", "Repartition", "RepartitionByExpression", "RebalancePartitions"),
+    )
+}
+_VALUES = {f"{_SPARK}.catalyst.plans.logical.{name}" for name in ("LocalRelation", "Range")}
+_RELATION = f"{_SPARK}.execution.datasources.LogicalRelation"
+_ROWS_OF_RDD = f"{_SPARK}.execution.LogicalRDD"
+_CACHE = f"{_SPARK}.execution.columnar.InMemoryRelation"
+
+_FILES = f"{_SPARK}.execution.datasources.HadoopFsRelation"
+_LISTINGS = {f"{_SPARK}.execution.datasources.{name}" for name in ("InMemoryFileIndex", "CatalogFileIndex")}
+_FORMATS = {
+    f"{_SPARK}.execution.datasources.{name}FileFormat"
+    for name in ("parquet.Parquet", "orc.Orc", "csv.CSV", "json.Json", "text.Text")
+}
+_SKIPPING = ("ignoreCorruptFiles", "ignoreMissingFiles")
+
+EXPRESSIONS = {
+    f"{_SPARK}.catalyst.expressions.{name}"
+    for name in (
+        *("Alias", "AttributeReference", "Cast", "Literal", "SortOrder"),
+        *("EqualTo", "EqualNullSafe", "LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "In"),
+        *("And", "Or", "Not", "IsNull", "IsNotNull", "IsNaN", "AtLeastNNonNulls"),
+        *("CaseWhen", "If", "Coalesce", "Nvl", "NaNvl", "Greatest", "Least"),
+        *("Add", "Subtract", "Multiply", "Divide", "IntegralDivide", "Remainder", "Pmod", "UnaryMinus", "Abs"),
+        *("Floor", "Ceil", "Round"),
+        *("Upper", "Lower", "InitCap", "Concat", "ConcatWs", "Substring", "SubstringIndex", "Left", "Right", "Length"),
+        *("StringTrim", "StringTrimLeft", "StringTrimRight", "StringReplace", "StringTranslate", "StringLPad"),
+        *("StringRPad", "StringSplit", "StartsWith", "EndsWith", "Contains", "Like", "RLike"),
+        *("RegExpReplace", "RegExpExtract"),
+        *("Sha1", "Sha2", "Md5", "XxHash64", "Murmur3Hash", "Hex", "Unhex"),
+        *("Year", "Month", "DayOfMonth", "DateAdd", "DateSub", "DateDiff"),
+        *("CreateNamedStruct", "CreateArray", "GetStructField", "GetArrayItem"),
+    )
+}
+_CAST = f"{_SPARK}.catalyst.expressions.Cast"
+_LITERAL = f"{_SPARK}.catalyst.expressions.Literal"
+_TIMELESS = {"string", "binary", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal"}
+_MOMENTS = {"date", "timestamp", "timestamp_ntz"}
+_FULL_DATE = re.compile(r"\s*\d{4,}-\d")
+
+_WHAT_TO_DO = (
+    "Write the table to files and pass the copy: frame.write.parquet(path), then spark.read.parquet(path). Or pass "
+    "frame.checkpoint(), which also writes the rows to files. Delete the copy afterwards: it holds people's values."
+)
+
+
+def demand_driver_session(dataframe: "DataFrame") -> None:
+    """Refuse tables of a remote session: the secret must be drawn in the driver's own process."""
+    if getattr(dataframe, "_jdf", None) is None:
+        raise InvalidTable(
+            "reports need a session in the driver itself, where the job's secret is kept; this one is remote (Spark "
+            "Connect). Run the job with spark-submit, or ask for a tally."
+        )
+
+
+# --- the plan ---------------------------------------------------------------------------------------------------------
+
+
+def demand_repeatable(dataframe: "DataFrame") -> None:
+    """Refuse a table unless every part of its plan is known to give the same rows each time."""
+    if dataframe.isStreaming:
+        raise _unrepeatable("a stream")
+    _demand_no_skipping(dataframe)
+    # What Spark would really read: a step that is cached shows as its cache here.
+    plan = dataframe._jdf.queryExecution().withCachedData()
+    for node in _tree(plan):
+        _demand_repeatable_node(node)
+        for expression in _sequence(node.expressions()):
+            for part in _tree(expression):
+                _demand_repeatable_expression(part)
+
+
+def _demand_repeatable_node(node: Any) -> None:  # noqa: ANN401 - Java objects have no types here
+    kind = _class_name(node)
+    if kind in _STEPS | _VALUES:
+        return
+    if kind == _RELATION:
+        _demand_plain_files(node.relation())
+    elif kind == _ROWS_OF_RDD:
+        _demand_checkpoint(node)
+    elif kind == _CACHE:
+        raise InvalidTable(
+            "the table must not be cached: Spark drops cached rows when memory is short, and computes them again from "
+            "what its files hold by then. Call unpersist() on the cached table first."
+        )
+    else:
+        raise _unrepeatable(f"the step {_short_name(node)}")
+
+
+def _demand_no_skipping(dataframe: "DataFrame") -> None:
+    for setting in _SKIPPING:
+        if dataframe.sparkSession.conf.get(f"spark.sql.files.{setting}") == "true":
+            raise _skipping(f"the setting spark.sql.files.{setting}")
+
+
+def _demand_plain_files(relation: Any) -> None:  # noqa: ANN401
+    if _class_name(relation) != _FILES:
+        raise _unrepeatable(f"the source {_short_name(relation)}")
+    _demand_no_skipping_option(relation)
+    for part, known in ((relation.location(), _LISTINGS), (relation.fileFormat(), _FORMATS)):
+        if _class_name(part) not in known:
+            raise _unrepeatable(f"the source {_short_name(part)}")
+
+
+def _demand_no_skipping_option(relation: Any) -> None:  # noqa: ANN401
+    # The names of options are as the caller spelt them.
+    options = {pair._1().lower(): pair._2().lower() for pair in _sequence(relation.options().toSeq())}
+    for option in _SKIPPING:
+        if options.get(option.lower()) == "true":
+            raise _skipping(f"the option {option}")
+
+
+def _demand_checkpoint(node: Any) -> None:  # noqa: ANN401
+    # Only reliable checkpoints that are complete have a folder. A local one may hold two versions of a block.
+    if node.rdd().getCheckpointFile().isEmpty():
+        raise _unrepeatable("an RDD or a list of Python rows")
+
+
+def _demand_repeatable_expression(expression: Any) -> None:  # noqa: ANN401
+    kind = _class_name(expression)
+    if kind not in EXPRESSIONS:
+        raise _unrepeatable(f"the expression {_short_name(expression)}")
+    if kind == _CAST and not _reads_no_clock(expression):
+        raise _unrepeatable("a cast to a date or time")
+
+
+def _reads_no_clock(cast: Any) -> bool:  # noqa: ANN401
+    """Whether a cast is safe: 'now' and 'today' are dates too, and text with only a time of day means today's."""
+    target = _type_name(cast)
+    source = cast.child()
+    if target in _TIMELESS or _type_name(source) in _MOMENTS:
+        return True
+    return _class_name(source) == _LITERAL and _FULL_DATE.match(str(source.value())) is not None
+
+
+def _skipping(what: str) -> InvalidTable:
+    return InvalidTable(
+        f"the table must have the same rows each time Spark computes it, but {what} lets Spark skip files that it "
+        "fails to read. Turn it off."
+    )
+
+
+def _unrepeatable(what: str) -> InvalidTable:
+    return InvalidTable(
+        f"the table must have the same rows each time Spark computes it, and {what} does not ensure that. {_WHAT_TO_DO}"
+    )
+
+
+# --- the files --------------------------------------------------------------------------------------------------------
+
+
+def file_states(dataframe: "DataFrame") -> frozenset[FileState]:
+    """The present state of every file that the table is read from; a file that is gone has no state."""
+    java: Any = dataframe.sparkSession.sparkContext._jvm
+    settings = dataframe._jdf.sparkSession().sessionState().newHadoopConf()
+    names = defaultdict(set)
+    for address in _input_files(dataframe):
+        path = java.org.apache.hadoop.fs.Path(java.java.net.URI(address))
+        names[path.getParent().toString()].add(path.getName())
+    states = {state for folder in names for state in _listing(java, settings, folder) if _name(state) in names[folder]}
+    for folder in _checkpoints(dataframe):
+        states.update(_listing(java, settings, folder))
+    return frozenset(states)
+
+
+def _input_files(dataframe: "DataFrame") -> Iterator[str]:
+    """The addresses of the files that Spark would read now, without the partitions that no row can come from."""
+    # Not `dataframe.inputFiles()`: it keeps to an old list of partitions, and sees no files behind a cache.
+    optimizer = dataframe._jdf.sparkSession().sessionState().optimizer()
+    plan = optimizer.execute(dataframe._jdf.queryExecution().analyzed())
+    for node in _tree(plan):
+        if _class_name(node) == _RELATION:
+            yield from node.relation().location().inputFiles()
+
+
+def _checkpoints(dataframe: "DataFrame") -> Iterator[str]:
+    plan = dataframe._jdf.queryExecution().analyzed()
+    for node in _tree(plan):
+        if _class_name(node) == _ROWS_OF_RDD:
+            yield node.rdd().getCheckpointFile().get()
+
+
+def _listing(java: Any, settings: Any, folder: str) -> Iterator[FileState]:  # noqa: ANN401
+    path = java.org.apache.hadoop.fs.Path(folder)
+    system = path.getFileSystem(settings)
+    if system.exists(path):
+        for status in system.listStatus(path):
+            yield status.getPath().toString(), status.getLen(), status.getModificationTime()
+
+
+def _name(state: FileState) -> str:
+    return state[0].rpartition("/")[2]
+
+
+# --- Java objects -----------------------------------------------------------------------------------------------------
+
+
+def _tree(root: Any) -> Iterator[Any]:  # noqa: ANN401
+    yield root
+    for child in _sequence(root.children()):
+        yield from _tree(child)
+
+
+def _sequence(items: Any) -> list[Any]:  # noqa: ANN401
+    return [items.apply(i) for i in range(items.size())]
+
+
+def _class_name(item: Any) -> str:  # noqa: ANN401
+    return str(item.getClass().getName())
+
+
+def _short_name(item: Any) -> str:  # noqa: ANN401
+    return _class_name(item).rpartition(".")[2].rstrip("$")
+
+
+def _type_name(expression: Any) -> str:  # noqa: ANN401
+    """The type without its parameters: ``decimal``, not ``decimal(10,2)``; a collation may follow a space."""
+    return re.split(r"[( ]", expression.dataType().simpleString())[0]
