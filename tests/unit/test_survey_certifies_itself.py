@@ -3,6 +3,7 @@
 import pytest
 
 import sfumato as sf
+from sfumato.engines import spark
 from sfumato.engines.local import reports_of_files, tally_files
 from sfumato.errors import PrivacyViolation
 from sfumato.mechanisms import PlainResponse, TableResponse
@@ -60,6 +61,19 @@ def test_the_local_engine_gives_no_report(tmp_path, workers):
     numbers = write_answers(tmp_path, [2, 3, 4])
     with pytest.raises(PrivacyViolation):
         tally_files(loaded(tmp_path), [numbers], columns, workers=workers)
+
+
+def test_spark_gives_no_report():
+    """The driver refuses before it looks at the table."""
+    pytest.importorskip("pyspark")
+    with pytest.raises(PrivacyViolation):
+        spark.tally_column(assembled(), None, column="answer")
+    with pytest.raises(PrivacyViolation):
+        spark.tally_files(None, assembled(), ["answers.csv"], AnswerColumns("answer"))
+    with pytest.raises(PrivacyViolation), spark.keyed_reports(assembled(), None, key="account", column="answer"):
+        pass
+    with pytest.raises(PrivacyViolation):
+        spark.privatize_to(assembled(), None, "reports", key="account", column="answer")
 
 
 def test_surveys_that_keep_their_promise_answer(tmp_path):

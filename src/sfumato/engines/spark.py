@@ -54,6 +54,7 @@ def tally_column(
         survey.estimate(tally)
     """
     _demand_pyspark()
+    survey.certify()
     answers, columns = _answers(survey, dataframe, AnswerColumns(column, latitude, longitude))
     resolved = survey.resolved()
 
@@ -75,6 +76,7 @@ def tally_files(spark: "SparkSession", survey: Survey, paths: Sequence[str], col
         tally = tally_files(spark, survey, sorted(glob("/data/answers/*.csv.gz")), AnswerColumns("place"))
     """
     _demand_pyspark()
+    survey.certify()
     columns.check(survey.context.domain)
     named, resolved = _distinct(paths), survey.resolved()
 
@@ -139,6 +141,7 @@ def keyed_reports(
             reports.select("report").write.save("reports", format="delta")
     """
     _demand_pyspark()
+    survey.certify()
     from pyspark.sql.types import IntegerType, StructField, StructType
 
     demand_driver_session(dataframe)
