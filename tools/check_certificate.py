@@ -82,6 +82,8 @@ LARGEST_LISTED = 2**24  # symbols, or pairs of symbols, that may be listed one b
 LARGEST_WORK = 10**9  # comparisons of two table entries: about a minute
 BOUND_WORK = 500  # comparisons that take as long as one bound on exp(E)
 LARGEST_SEARCH = 2**20  # reports that are tried to show that a promise is broken
+LARGEST_SUSPICION = 100  # pairs that are tried to show it
+TRIED = 3  # symbols on each side of a relation
 LARGEST_OUTPUTS = 2**31
 LONGEST_NUMBER = 100  # characters
 DEEPEST_UNION = 8
@@ -1151,26 +1153,40 @@ SHOWN = Odds(inside=(0, 1), outward=(1, 0), toward=(0, 1))  # the leaf of a unio
 
 def first_violation(context, channel):
     """A place where the promise is broken, or None if every pair of symbols keeps it on every report."""
-    for symbols, promise in zip(context.parts.symbols, context.parts.leaves, strict=True):
-        pair = shown_across(promise, symbols, channel) or broken_inside(promise, symbols, channel)
-        if pair is not None:
-            x, x2 = (symbols[i] for i in pair)
-            return violation(context, channel, x, x2)
+    suspect = None
+    for suspect in itertools.islice(suspect_pairs(context, channel), LARGEST_SUSPICION):
+        place = violation(context, channel, *suspect)
+        if place is not None:
+            return place
+    if suspect is not None:
+        x, x2 = suspect
+        raise NotChecked(
+            f"not decided: the odds of the mechanism may exceed the promise of symbol {x} to symbol {x2}, but no "
+            "report shows it"
+        )
     return None
 
 
+def suspect_pairs(context, channel):
+    """Pairs of symbols whose promise the comparisons do not show to be kept. If there are none, the promise is kept."""
+    for symbols, promise in zip(context.parts.symbols, context.parts.leaves, strict=True):
+        for i, i2 in itertools.chain(shown_across(promise, symbols, channel), inside(promise, symbols, channel)):
+            yield symbols[i], symbols[i2]
+
+
 def shown_across(promise, symbols, channel):
-    """Two symbols that answer in different leaves of a union, with a finite promise between them."""
+    """Pairs with a finite promise that answer in different leaves of a union; as places in ``symbols``."""
     if channel.home is None:
-        return None
+        return iter(())
     home = [channel.home[x] for x in symbols]
     return compare(promise, Layout(len(home), home, [SHOWN] * len(channel.leaves)))
 
 
-def broken_inside(promise, symbols, channel):
-    """Two symbols of one leaf of the mechanism whose promise is broken, as places in ``symbols``."""
+def inside(promise, symbols, channel):
+    """Pairs that answer in one leaf of the mechanism; as places in ``symbols``."""
     if channel.home is None and promise.size == channel.size:
-        return compare(promise, comparable(channel.leaves[0]))
+        yield from compare(promise, comparable(channel.leaves[0]))
+        return
 
     pieces = {}
     for i, x in enumerate(symbols):
@@ -1179,10 +1195,8 @@ def broken_inside(promise, symbols, channel):
     for j, piece in pieces.items():
         chosen = [i for i, _ in piece]
         leaf = comparable(channel.leaves[j]).restricted([place for _, place in piece])
-        pair = compare(promise.restricted(chosen), leaf)
-        if pair is not None:
-            return chosen[pair[0]], chosen[pair[1]]
-    return None
+        for i, i2 in compare(promise.restricted(chosen), leaf):
+            yield chosen[i], chosen[i2]
 
 
 def comparable(leaf):
@@ -1191,7 +1205,7 @@ def comparable(leaf):
 
 
 def compare(promise, given):
-    """Two symbols whose promise ``given`` does not keep, or None."""
+    """Pairs of symbols whose promise ``given`` is not shown to keep."""
     ways = {
         (Groups, Table): table_with_groups,
         (Matrix, Table): table_with_matrix,
@@ -1202,7 +1216,7 @@ def compare(promise, given):
 
 
 def violation(context, channel, x, x2):
-    """The report that shows a violation. Without one there is no verdict."""
+    """The report that shows that a promise is broken, or None."""
     epsilon = context.epsilon(x, x2)
     j, i = channel.of(x)
     j2, i2 = channel.of(x2)
@@ -1215,10 +1229,7 @@ def violation(context, channel, x, x2):
         b = row2(y)
         if not keeps(a, b, epsilon):
             return Violation(x, x2, first + y, a, b, epsilon)
-    raise NotChecked(
-        f"not decided: the odds of the mechanism may exceed the promise of symbol {x} to symbol {x2}, but no report "
-        "shows it"
-    )
+    return None
 
 
 # T1: a table, and a promise by groups.
@@ -1238,18 +1249,17 @@ def table_with_groups(promise, table):
     for g, symbols in members.items():
         y = exceeding(largest[g], smallest[g], promise.inside[g])
         if y is not None:
-            return holder(table, symbols, y, largest[g][y]), holder(table, symbols, y, smallest[g][y])
+            yield holder(table, symbols, y, largest[g][y]), holder(table, symbols, y, smallest[g][y])
 
     if len(members) == 1:
-        return None
+        return
     two = [two_smallest(column) for column in zip(*([(low, g) for low in smallest[g]] for g in members), strict=True)]
     for g, symbols in members.items():
         outside = [first[0] if first[1] != g else second[0] for first, second in two]
         y = exceeding(largest[g], outside, promise.outward[g])
         if y is not None:
             others = (x for x in range(promise.size) if promise.group(x) != g)
-            return holder(table, symbols, y, largest[g][y]), holder(table, others, y, outside[y])
-    return None
+            yield holder(table, symbols, y, largest[g][y]), holder(table, others, y, outside[y])
 
 
 def exceeding(entries, others, epsilon):
@@ -1290,8 +1300,7 @@ def table_with_matrix(promise, table):
             most = [most_within(b, epsilon) for b in row2]
             for c in numbers:
                 if any(map(operator.gt, rows[c], most)) and exceeding(rows[c], row2, epsilon) is not None:
-                    return strongest[c2][c][1:]
-    return None
+                    yield strongest[c2][c][1:]
 
 
 def strongest_promises(promise, row_of, number):
@@ -1369,14 +1378,13 @@ def layout_with_groups(promise, layout):
             far = census.in_group[g] > max(together, 1)
             broken = broken_relation(layout, i, promise.inside[g], near, far, inside)
             if broken is not None:
-                return pair_of(promise, layout, g, i, True, *broken)
+                yield from related_pairs(promise, layout, g, i, True, *broken)
 
             near = sharing > together
             far = promise.size - census.in_group[g] > sharing - together
             broken = broken_relation(layout, i, promise.outward[g], near, far, outside)
             if broken is not None:
-                return pair_of(promise, layout, g, i, False, *broken)
-    return None
+                yield from related_pairs(promise, layout, g, i, False, *broken)
 
 
 def broken_relation(layout, i, epsilon, near, far, strongest):
@@ -1396,17 +1404,20 @@ def broken_relation(layout, i, epsilon, near, far, strongest):
     return None
 
 
-def pair_of(promise, layout, g, i, same_group, same_range, j):
-    """The first two symbols that are related in this way."""
+def related_pairs(promise, layout, g, i, same_group, same_range, j):
+    """Some pairs that are related in this way, from symbols of group g and range i."""
     symbols = range(promise.size)
-    x = next(x for x in symbols if promise.group(x) == g and layout.range(x) == i)
 
-    def related(x2):
+    def related(x, x2):
         shares_range = layout.range(x2) == i != OWN
         fits = (promise.group(x2) == g) == same_group and shares_range == same_range
         return x2 != x and fits and j in (None, layout.range(x2))
 
-    return x, next(x2 for x2 in symbols if related(x2))
+    sources = (x for x in symbols if promise.group(x) == g and layout.range(x) == i)
+    for x in itertools.islice(sources, TRIED):
+        targets = (x2 for x2 in symbols if related(x, x2))
+        for x2 in itertools.islice(targets, TRIED):
+            yield x, x2
 
 
 # C1 to C3: ranges of reports, and a promise for each pair.
@@ -1430,8 +1441,7 @@ def layout_with_matrix(promise, layout):
     for (kind, kind2, same_range), (rank, x, x2) in strongest.items():
         odds = [kinds[kind].inside] if same_range else [kinds[kind].outward, kinds[kind2].toward]
         if not all(keeps(a, b, promise.values[rank]) for a, b in odds):
-            return x, x2
-    return None
+            yield x, x2
 
 
 # --- Certificates -----------------------------------------------------------------------------------------------------
