@@ -1741,6 +1741,7 @@ def sections_of(data):
     fields(promise, "promise", *PROMISE)
     name = text_of(promise["name"], "name")
     demand(0 < len(name) <= 100, "name must have 1 to 100 characters")
+    demand(isinstance(other, dict), "a certificate must be an object")
     if not certified:
         *texts, minimum = fields(other, "about", *ABOUT)
         for text in texts:
