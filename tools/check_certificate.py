@@ -73,6 +73,8 @@ from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 
+USAGE = "Check a saved survey, certificate or mechanism: python check_certificate.py FILE.json"
+
 KEPT = 0
 BROKEN = 1
 NOT_CHECKED = 2
@@ -82,7 +84,7 @@ LARGEST_LISTED = 2**24  # symbols, or pairs of symbols, that may be listed one b
 LARGEST_WORK = 10**9  # comparisons of two table entries: about a minute
 BOUND_WORK = 500  # comparisons that take as long as one bound on exp(E)
 LARGEST_SEARCH = 2**20  # reports that are tried to show that a promise is broken
-LARGEST_SUSPICION = 100  # pairs that are tried to show it
+LARGEST_SUSPICION = 30  # pairs that are tried to show it
 TRIED = 3  # symbols on each side of a relation
 LARGEST_OUTPUTS = 2**31
 LONGEST_NUMBER = 100  # characters
@@ -592,8 +594,8 @@ def sum_context(record, depth):
     demand(all(term["domain"] == terms[0]["domain"] for term in terms), "the terms of a sum must have the same domain")
     domain = domain_of(terms[0]["domain"])
     size = domain.size
-    if size * size > LARGEST_LISTED:
-        raise too_large(f"a sum of contexts over {size:,} symbols")
+    if size * size * len(terms) > 4 * LARGEST_LISTED:
+        raise too_large(f"a sum of {len(terms):,} contexts over {size:,} symbols")
     contexts = [context_of(term, depth + 1) for term in terms]
     cache = {}
 
@@ -867,6 +869,7 @@ class Coded:
             if i == OWN:
                 yield firsts[-1] + self.rank(symbol)
             else:
+                yield min(firsts[i] + self.rank(symbol), firsts[i + 1] - 1)  # where it raises its own point alone
                 yield from range(firsts[i], min(firsts[i + 1], firsts[i] + LARGEST_SEARCH))
 
     def premises(self):
@@ -1055,8 +1058,8 @@ def ranges_with_leftover(groups, codes, code_of_range):
 def plain(record, frame):
     _, records, numbers = fields(record, "a plain response", "kind", "codes", "code_of_block")
     codes = codes_of(records)
-    demand(len(codes) == 1 and numbers == [0], "a plain response has one code")
-    return ranges_with_leftover(leaf_of(frame, "uniform"), codes, [0])
+    demand(len(codes) == 1, "a plain response has one code")
+    return ranges_with_leftover(leaf_of(frame, "uniform"), codes, numbers_of(numbers, "code_of_block", 1, 1))
 
 
 def block_response(record, frame):
@@ -1813,7 +1816,7 @@ def main(arguments):
     """Check one file, print what was checked, and return the exit code."""
     if len(arguments) != 1 or arguments[0] in ("-h", "--help"):
         code = NOT_CHECKED
-        lines = [__doc__.splitlines()[0]]
+        lines = [USAGE]
     else:
         code, lines = answer(arguments[0])
 
