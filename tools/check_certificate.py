@@ -81,7 +81,7 @@ NOT_CHECKED = 2
 
 LARGEST_FILE = 2**28  # bytes
 LARGEST_LISTED = 2**24  # symbols, or pairs of symbols, that may be listed one by one
-LARGEST_WORK = 10**9  # comparisons of two table entries: about a minute
+LARGEST_WORK = 5 * 10**8  # comparisons of two table entries: about a minute
 BOUND_WORK = 500  # comparisons that take as long as one bound on exp(E)
 LARGEST_SEARCH = 2**20  # reports that are tried to show that a promise is broken
 LARGEST_SUSPICION = 30  # pairs that are tried to show it
@@ -1294,13 +1294,14 @@ def table_with_matrix(promise, table):
         raise too_large(f"{comparisons:,} comparisons of table entries with {len(promise.values):,} different promises")
 
     strongest = strongest_promises(promise, row_of, len(rows))
+    below = [exp_bounds(min(epsilon, Fraction(200)), 128)[0] for epsilon in promise.values[:-1]]
     for c2, row2 in enumerate(rows):
         by_rank = {}
         for c, (rank, _, _) in strongest[c2].items():
             by_rank.setdefault(rank, []).append(c)
         for rank, numbers in by_rank.items():
             epsilon = promise.values[rank]
-            most = [most_within(b, epsilon) for b in row2]
+            most = [below[rank] * b >> 128 for b in row2]  # at most exp(epsilon) times b, and hardly less
             for c in numbers:
                 if any(map(operator.gt, rows[c], most)) and exceeding(rows[c], row2, epsilon) is not None:
                     yield strongest[c2][c][1:]
@@ -1319,12 +1320,6 @@ def strongest_promises(promise, row_of, number):
                 if known is None or rank < known[0]:
                     strongest[c2][c] = (rank, x, x2)
     return strongest
-
-
-def most_within(b, epsilon):
-    """An integer that is at most exp(epsilon) * b, and hardly less."""
-    below, _ = exp_bounds(min(epsilon, Fraction(200)), 128)
-    return below * b >> 128
 
 
 # C1 to C3: ranges of reports, and a promise by groups.
