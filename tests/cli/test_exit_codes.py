@@ -19,6 +19,7 @@ COMMANDS = (
     "design",
     "plan",
     "verify",
+    "check",
     "audit",
     "label",
     "privatize",

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.canonical import canonical_bytes
 from sfumato.codes import BestCode, CyclicDesign, HadamardCode, RandomizedCode
 from sfumato.randomness.odds import within_odds
 from sfumato.randomness.thresholds import two_levels
@@ -27,7 +28,7 @@ N = 1 << 64
 
 def verdict(saved, folder):
     path = folder / "saved.json"
-    path.write_text(json.dumps(saved))
+    path.write_bytes(canonical_bytes(saved))
     run = subprocess.run([sys.executable, "-E", "-s", "-S", CHECKER, path], capture_output=True, text=True, check=False)
     return run.returncode
 

@@ -1,6 +1,5 @@
 """Places where a broken promise could slip through: each was open once."""
 
-import json
 import math
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.canonical import canonical_bytes
 from sfumato.codes import HadamardCode
 from sfumato.errors import ContextMismatch, InvalidContext, NothingToLearn, PrivacyViolation
 from sfumato.mechanisms.row_class import RowClass
@@ -20,7 +20,7 @@ CHECKER = Path(__file__).parents[2] / "tools" / "check_certificate.py"
 
 
 def _checked(path, saved):
-    path.write_text(json.dumps(saved), encoding="utf-8")
+    path.write_bytes(canonical_bytes(saved))
     return subprocess.run([sys.executable, CHECKER, path], capture_output=True, text=True, check=False)
 
 

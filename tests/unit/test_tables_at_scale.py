@@ -389,7 +389,7 @@ def test_the_checker_knows_where_a_crowd_belongs(kind, code, tmp_path):
 
 def _checked(saved, folder):
     path = folder / "saved.json"
-    path.write_text(json.dumps(saved), encoding="utf-8")
+    path.write_bytes(canonical_bytes(saved))
     run = subprocess.run([sys.executable, "-E", "-s", "-S", CHECKER, path], capture_output=True, text=True, check=False)
     return run.returncode, run.stdout
 

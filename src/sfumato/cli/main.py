@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from sfumato.cli import (
     audit,
+    check,
     compare,
     conformance,
     demo,
@@ -72,6 +73,7 @@ app.command(name="init")(init.init)
 app.command(name="design")(design.design)
 app.command(name="plan")(plan.plan)
 app.command(name="verify")(verify.verify)
+app.command(name="check")(check.check)
 app.command(name="audit")(audit.audit)
 app.command(name="label")(label.label)
 app.command(name="privatize")(privatize.privatize)

@@ -15,7 +15,7 @@ def verify(
     survey: SurveyFile,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", help="Write promise and certificate, for tools/check_certificate.py."),
+        typer.Option("--output", "-o", help="Write promise and certificate, for sfumato check."),
     ] = None,
     resolved: Annotated[str | None, typer.Option(help="Write the resolved survey (JSON), as clients read it.")] = None,
     as_json: Json = False,
@@ -25,7 +25,7 @@ def verify(
     Examples:
       sfumato verify survey.toml
 
-      sfumato verify survey.toml -o certificate.json && python tools/check_certificate.py certificate.json
+      sfumato verify survey.toml -o certificate.json && sfumato check certificate.json
 
     """
     from sfumato.canonical import canonical_bytes

@@ -89,7 +89,7 @@ class Mechanism(ABC):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write context and mechanism, with all their integers, as canonical JSON.
 
-        The file is what ``tools/check_certificate.py`` reads to verify the promise without this package.
+        ``sfumato check`` reads the file, and so does ``tools/check_certificate.py``, which needs Python alone.
         """
         saved: Json = {"format": 1, "context": self._context.record(), "mechanism": self._saved_record()}
         write_whole(path, canonical_bytes(saved) + b"\n")
