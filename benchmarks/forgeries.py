@@ -659,7 +659,11 @@ def javascript_client() -> Judge:
         if not line:
             return "crash"
         answer = json.loads(line)
-        return "kept" if "ok" in answer else {"PrivacyViolation": "broken"}.get(answer["error"], "refused")
+        if "ok" in answer:
+            return "kept"
+        if "too large" in answer["reason"]:
+            return "too large"
+        return "broken" if answer["error"] == "PrivacyViolation" else "refused"
 
     return judge
 
@@ -667,11 +671,8 @@ def javascript_client() -> Judge:
 # --- The exam ---------------------------------------------------------------------------------------------------------
 
 
-def examine(judges: dict[str, Judge], forger: Forger, count: int, *, slow: frozenset[str] = frozenset()) -> Json:
-    """What each judge says about ``count`` forgeries, and where it is wrong.
-
-    ``slow`` judges are asked about a tenth of the large ones.
-    """
+def examine(judges: dict[str, Judge], forger: Forger, count: int) -> Json:
+    """What each judge says about ``count`` forgeries, and where it is wrong."""
     truths: Counter[str] = Counter()
     verdicts: dict[str, Counter[str]] = {name: Counter() for name in judges}
     wrong: dict[str, list[str]] = {name: [] for name in judges}
@@ -685,7 +686,7 @@ def examine(judges: dict[str, Judge], forger: Forger, count: int, *, slow: froze
         truths[true] += 1
         is_large = size_of(data["promise"]["context"]["domain"]) > LARGE
         large += is_large
-        said = {name: judge(raw) for name, judge in judges.items() if not (is_large and name in slow and i % 10)}
+        said = {name: judge(raw) for name, judge in judges.items()}
         for name, verdict in said.items():
             verdicts[name][verdict] += 1
             if (verdict == "kept" and true != "kept") or (verdict == "broken" and true == "kept") or "crash" in verdict:
@@ -732,7 +733,7 @@ def main() -> None:
     judges: dict[str, Judge] = {"checker": lone_checker(), "certify": certify}
     if asked.node:
         judges["javascript"] = javascript_client()
-    summary = {"seed": asked.seed, **examine(judges, Forger(asked.seed), asked.count, slow=frozenset({"certify"}))}
+    summary = {"seed": asked.seed, **examine(judges, Forger(asked.seed), asked.count)}
     both = {"checker": judges["checker"], "process": lone_process}
     sample = examine(both, Forger(asked.seed + 1), asked.processes)
     summary["as a process"] = {"forgeries": asked.processes, "wrong": sample["wrong"], "verdicts": sample["verdicts"]}
@@ -740,7 +741,7 @@ def main() -> None:
     print(text)
     if asked.json:
         asked.json.write_text(text + "\n", encoding="utf-8")
-    sys.exit(any(summary["wrong"][name] for name in ("checker", "certify")))
+    sys.exit(any(summary["wrong"].values()) or summary["disagreements"] > 0)
 
 
 if __name__ == "__main__":

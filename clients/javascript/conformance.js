@@ -33,7 +33,7 @@ export function answerer(loaded = () => {}) {
       return { ok: { fingerprint: survey.fingerprint, inputs, outputs, words, word_bits: wordBits } };
     } catch (problem) {
       if (!(problem instanceof SfumatoError)) throw problem;
-      return { error: problem.name };
+      return { error: problem.name, reason: problem.message };
     }
   };
 }
