@@ -353,6 +353,17 @@ def test_a_ledger_of_the_first_format_is_not_refilled(survey, aggregator, hasty,
     assert isinstance(sf.Client(survey, hasty, home=home).answer("place 8"), Receipt)  # what was charged stays charged
 
 
+def test_a_ledger_of_a_survey_that_is_too_large_today_can_be_read(survey, hasty, home):
+    """Earlier versions answered larger surveys; what they charged must still count, and not lock the device."""
+    sf.Client(survey, hasty, home=home).answer("place 7")
+    tag = secret_tag((home / "secret").read_bytes())
+    huge = {"survey": "ab" * 32, "secret": tag, "times": 1, "context": sf.Uniform(2**30, "2.5").record()}
+    Home(home).keep_record("ledger", {"entries": [huge], "secret": tag}, 2)
+    assert sf.Client(survey, hasty, home=home).spent() == 2.5
+    assert isinstance(sf.Client(survey, hasty, home=home).answer("place 7"), Receipt)
+    assert sf.Client(survey, hasty, home=home).spent() == 3.5
+
+
 def test_a_forgotten_secret_costs_anew(survey, aggregator, hasty, home):
     client = sf.Client(survey, hasty, home=home, budget=2)
     client.answer("place 7")

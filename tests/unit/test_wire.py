@@ -10,7 +10,7 @@ import pytest
 
 from sfumato.canonical import canonical_bytes
 from sfumato.codes import HadamardCode, RandomizedCode
-from sfumato.contexts import Blocks, HighLow, Metric, PrivacyMatrix, Uniform
+from sfumato.contexts import Blocks, ContextUnion, HighLow, Metric, PrivacyMatrix, Uniform
 from sfumato.domains import Domain, GridDomain
 from sfumato.errors import InvalidSurvey, PrivacyViolation, WrongSurvey
 from sfumato.mechanisms import BinaryResponse, BlockResponse, HighLowResponse, PlainResponse, TableResponse
@@ -433,6 +433,14 @@ def test_an_oversized_survey_is_refused_before_it_is_built(survey, size, monkeyp
     monkeypatch.setattr(Survey, "_rebuilt", lambda data: pytest.fail("the survey was built"))
     with pytest.raises(WrongSurvey, match="pinned"):
         Survey.of_resolved(raw, fingerprint=survey.fingerprint)
+
+
+def test_an_oversized_part_of_a_union_is_refused():
+    survey = Survey("union", ContextUnion([Uniform(2, 1), HighLow(2, [0], 2)], [0, 1, 1, 0]))
+    data = json.loads(survey.resolved())
+    data["promise"]["context"]["parts"][1]["domain"]["size"] = 2**31
+    with pytest.raises(InvalidSurvey, match="symbols"):
+        Survey.of_resolved(canonical_bytes(data))
 
 
 def test_a_pinned_survey_is_built():

@@ -24,7 +24,7 @@ from sfumato.randomness.words import WordSource
 from sfumato.survey.answers import symbols_of
 from sfumato.survey.description import Description
 from sfumato.survey.reports import Reports
-from sfumato.survey.wire import FORMAT, context_of, fields_of, mechanism_of
+from sfumato.survey.wire import FORMAT, context_of, fields_of, mechanism_of, require_buildable
 from sfumato.tally import Tally
 
 __all__ = ["Survey", "survey_bytes"]
@@ -201,8 +201,10 @@ class Survey:
         names = ("format", "name", "context", "mechanism", "mechanism_context", "repeat")
         promise = fields_of(parts["promise"], "promise", names)
         about = fields_of(parts["about"], "about", _ABOUT)
-        context = context_of(promise["context"])
         own = promise["mechanism_context"]
+        require_buildable(promise["context"])
+        require_buildable(own)
+        context = context_of(promise["context"])
         mechanism = mechanism_of(promise["mechanism"], context if own is None else context_of(own))
         return cls(promise["name"], context, mechanism, repeat=promise["repeat"], **about)
 

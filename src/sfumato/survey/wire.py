@@ -39,7 +39,16 @@ from sfumato.mechanisms.mechanism import LARGEST_OUTPUTS
 from sfumato.randomness.odds import Epsilon
 from sfumato.randomness.thresholds import TwoLevels
 
-__all__ = ["FORMAT", "LARGEST_BY_SYMBOL", "LARGEST_UNIFORM", "context_of", "domain_of", "fields_of", "mechanism_of"]
+__all__ = [
+    "FORMAT",
+    "LARGEST_BY_SYMBOL",
+    "LARGEST_UNIFORM",
+    "context_of",
+    "domain_of",
+    "fields_of",
+    "mechanism_of",
+    "require_buildable",
+]
 
 FORMAT = 1
 _DEEPEST_UNION = 8
@@ -108,7 +117,7 @@ def _context(record: object, name: str, nesting: int) -> Context:
 def _union(record: Fields, nesting: int) -> Context:
     if nesting == _DEEPEST_UNION:
         raise InvalidSurvey(f"unions of contexts must not be nested more than {_DEEPEST_UNION} deep.")
-    fields, domain = _fields_by_symbol(record, "parts", "block_of")
+    fields, domain = _context_fields(record, "parts", "block_of")
     if not isinstance(fields["parts"], list):
         raise InvalidSurvey("context.parts must be a list of contexts.")
     parts = [_context(part, "a part of the context", nesting + 1) for part in fields["parts"]]
@@ -117,35 +126,34 @@ def _union(record: Fields, nesting: int) -> Context:
 
 def _uniform(record: Fields) -> Context:
     fields, domain = _context_fields(record, "epsilon")
-    _require_symbols(fields, domain, LARGEST_UNIFORM)
     return Uniform(domain, fields["epsilon"])
 
 
 def _high_low(record: Fields) -> Context:
-    fields, domain = _fields_by_symbol(record, "epsilon", "sensitive")
+    fields, domain = _context_fields(record, "epsilon", "sensitive")
     symbols = _u32(fields["sensitive"], "sensitive", domain.size)
     return HighLow(domain, [domain.labels[x] for x in symbols.tolist()], fields["epsilon"])
 
 
 def _blocks(record: Fields) -> Context:
     inside = "epsilons" if "epsilons" in record else "epsilon"
-    fields, domain = _fields_by_symbol(record, inside, *(("across",) if "across" in record else ()), "block_of")
+    fields, domain = _context_fields(record, inside, *(("across",) if "across" in record else ()), "block_of")
     block_of = _u32(fields["block_of"], "block_of", domain.size)
     return Blocks(block_of, fields[inside], across=fields.get("across", "inf"), domain=domain)
 
 
 def _tiers(record: Fields) -> Context:
-    fields, domain = _fields_by_symbol(record, "epsilons", "tier_of")
+    fields, domain = _context_fields(record, "epsilons", "tier_of")
     return Tiers(_u32(fields["tier_of"], "tier_of", domain.size), fields["epsilons"], domain=domain)
 
 
 def _metric(record: Fields) -> Context:
-    fields, domain = _fields_by_symbol(record, "epsilon", "distances")
+    fields, domain = _context_fields(record, "epsilon", "distances")
     return Metric(fields["distances"], fields["epsilon"], domain=domain)
 
 
 def _matrix(record: Fields) -> Context:
-    fields, domain = _fields_by_symbol(record, "matrix")
+    fields, domain = _context_fields(record, "matrix")
     return PrivacyMatrix(fields["matrix"], domain=domain)
 
 
@@ -165,20 +173,24 @@ def _context_fields(record: Fields, *own: str) -> tuple[Fields, Domain]:
     return fields, domain_of(fields["domain"])
 
 
-def _fields_by_symbol(record: Fields, *own: str) -> tuple[Fields, Domain]:
-    """The fields of a context that lists something for each symbol."""
-    fields, domain = _context_fields(record, *own)
-    _require_symbols(fields, domain, LARGEST_BY_SYMBOL)
-    return fields, domain
+def require_buildable(record: object, nesting: int = 0) -> None:
+    """Refuse a stranger's context that would fill the memory, however short its record is.
 
-
-def _require_symbols(fields: Fields, domain: Domain, largest: int) -> None:
-    """Refuse a domain that would fill the memory, however short its record is."""
-    if domain.size > largest:
-        raise InvalidSurvey(
-            f"a survey with a context of kind {fields['kind']!r} may have up to {largest:,} symbols; this one has "
-            f"{domain.size:,}."
-        )
+    Contexts that a device has answered before are not refused: its ledger must stay readable.
+    """
+    if not isinstance(record, Mapping) or nesting > _DEEPEST_UNION:
+        return  # the reader refuses it before it builds anything
+    if "domain" in record:
+        size = domain_of(record["domain"]).size
+        largest = LARGEST_UNIFORM if record.get("kind") == "uniform" else LARGEST_BY_SYMBOL
+        if size > largest:
+            raise InvalidSurvey(
+                f"a survey with a context of kind {record.get('kind')!r} may have up to {largest:,} symbols; this one "
+                f"has {size:,}."
+            )
+    parts = record.get("parts")
+    for part in parts if isinstance(parts, list) else ():
+        require_buildable(part, nesting + 1)
 
 
 # --- mechanisms ------------------------------------------------------------------------------------------------------
