@@ -31,10 +31,10 @@ FAULTS = {
     "week": "weeks are named by the calendar year",
     "no NFC": "text is taken as it comes",
     "rank": "a symbol is taken for its rank in its block",
-    "accounts": "what was promised over other domains is not counted",
-    "in full": "surveys over one domain are added up without looking at pairs",
+    "accounts": "only entries of the first format under one account are counted",
     "refilled": "entries of the first format are not counted",
-    "in clear": "open pairs need nobody's word",
+    "in the clear": "open pairs need no permission",
+    "smallest": "a survey costs its smallest entry",
 }
 
 
@@ -103,40 +103,28 @@ class PlainClient:
 
     def op_charge(self, request):
         promise = self.survey(request)[0]
-        if is_open(promise["context"]) and not request["allow_clear"] and self.fault != "in clear":
+        if is_open(promise["context"]) and not request["allow_clear"] and self.fault != "in the clear":
             raise Refused("BudgetExceeded")
         held = {(entry["survey"], entry["secret"]): entry for entry in request["entries"]}
         if self.fault == "refilled":
             held = {name: entry for name, entry in held.items() if "account" not in entry}
+        if self.fault == "accounts":
+            held = {name: entry for name, entry in held.items() if entry.get("account", "subject health")[0] == "s"}
         name = request["survey"], request["secret"]
         is_new = name not in held
         times = 1 if promise["repeat"] == "once" else promise["repeat"]["distinct"]
         held.setdefault(name, {"times": times, "context": promise["context"]})
-        spent = self.spent(list(held.values()), promise["context"]["domain"])
+        spent = sum((self.cost(entry) for entry in held.values()), start=Fraction(0))
         if is_new and request["budget"] is not None and spent > Fraction(request["budget"]):
             raise Refused("BudgetExceeded")
         return {"spent": str(spent), "entries": len(held)}
 
-    def spent(self, entries, own_domain):
-        by_domain = {}
-        for entry in entries:
-            by_domain.setdefault(self.canonical(entry["context"]["domain"]), []).append(entry)
-        if self.fault == "accounts":
-            by_domain = {"own": by_domain[self.canonical(own_domain)]}
-        return sum((self.spent_on_domain(here) for here in by_domain.values()), start=Fraction(0))
-
-    def spent_on_domain(self, entries):
-        classes = {}
-        for x, name in enumerate(zip(*(classes_of(entry["context"]) for entry in entries), strict=True)):
-            classes.setdefault(name, []).append(x)
-        if len(classes) > 1024 or (self.fault == "in full" and len(entries) > 1):
-            return sum(self.spent_on_domain([entry]) if len(entries) > 1 else largest(entry) for entry in entries)
-        some = [x for members in classes.values() for x in members[:2]]
-        promises = [promise(entry["context"]) for entry in entries]
-        values = {tuple(E(x, x2) for E in promises) for x, x2 in itertools.permutations(some, 2)}
-        times = [entry["times"] for entry in entries]
-        sums = [sum(n * (epsilon or 0) for n, epsilon in zip(times, row, strict=True)) for row in values]
-        return Fraction(max(sums, default=0))
+    def cost(self, entry):
+        if "cost" in entry:
+            return Fraction(entry["cost"])
+        finite = [epsilon for epsilon in every_entry(entry["context"]) if epsilon is not None]
+        chosen = min if self.fault == "smallest" else max
+        return entry["times"] * Fraction(chosen(finite, default=0))
 
     # --- values -------------------------------------------------------------------------------------
 
@@ -527,16 +515,13 @@ def number(text):
     return None if text == "inf" else Fraction(text)
 
 
-def largest(entry):
-    """The most that one survey of many classes costs: those of the vectors are blocks."""
-    blocks = unpacked(entry["context"]["block_of"])
-    crowded = len(set(blocks)) < len(blocks)
-    return entry["times"] * Fraction(entry["context"]["epsilon"]) if crowded else Fraction(0)
-
-
 def is_open(context):
+    return None in every_entry(context)
+
+
+def every_entry(context):
     E, symbols = promise(context), range(size(context["domain"]))
-    return any(E(x, x2) is None for x, x2 in itertools.permutations(symbols, 2))
+    return [E(x, x2) for x, x2 in itertools.permutations(symbols, 2)]
 
 
 def running(lengths):

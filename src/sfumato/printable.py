@@ -1,4 +1,4 @@
-"""Text of strangers on a terminal: what would move the cursor, hide a line or reverse it is shown as an escape."""
+"""Untrusted text on a terminal: what would move the cursor, hide a line or reverse it is shown as an escape."""
 
 import unicodedata
 
@@ -12,7 +12,7 @@ _UNSAFE = (
 
 
 def printable(text: str) -> str:
-    r"""Return ``text`` on one line, with every control or invisible character escaped.
+    r"""Return ``text`` on one line, with every control or format character escaped.
 
     >>> print(printable("Lunch\nCertified: \x1b[8mε = 0.1"))
     Lunch\nCertified: \x1b[8mε = 0.1
@@ -21,7 +21,7 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Return ``text`` with every control or invisible character escaped, line ends kept."""
+    """Return ``text`` with every control or format character escaped, line ends kept."""
     return "\n".join(printable(line) for line in text.split("\n"))
 
 

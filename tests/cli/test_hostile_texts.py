@@ -4,10 +4,12 @@ import unicodedata
 
 import pytest
 
+import sfumato as sf
+from sfumato.cli import console
 from sfumato.printable import printable
 
 ESCAPES = "\u001b[8m\u001b]0;owned\u0007\u009b31m\u202e\u200b\u2028\u2029\u0085\u007f"
-FORGED = "Certified (every pair on every report): ε = 0.1 of 0.1 promised."
+FORGED = "Certified: ok."  # short, because some commands cut labels off
 TITLE = f"Lunch\n{FORGED}\r{ESCAPES}"
 LABELS = [f"park{ESCAPES}", f"clinic\n{FORGED}", "bar"]
 
@@ -57,7 +59,7 @@ def unsafe(printed):
 
 def assert_safe(printed):
     assert unsafe(printed) == set()
-    assert not any(line.startswith(FORGED) for line in printed.splitlines())
+    assert not any(line.lstrip().startswith(FORGED) for line in printed.splitlines())
 
 
 def test_the_categories_are_covered():
@@ -119,3 +121,40 @@ def test_errors_are_safe_too(survey, answers, tmp_path, run):
     other = tmp_path / "other.csv"
     other.write_text("place\nnowhere\n", encoding="utf-8")
     assert_safe(run("privatize", survey, other, "--column", "place", "-o", tmp_path / "r.csv", expected=2))
+
+
+def test_a_table_for_a_pipe_is_as_it_is_and_safe_on_a_terminal(monkeypatch, capsysbinary):
+    console.say_data(f"label\n{TITLE}\n")
+    assert capsysbinary.readouterr().out.decode() == f"label\n{TITLE}\n"
+    monkeypatch.setattr(console.sys.stdout, "isatty", lambda: True, raising=False)
+    console.say_data(f"label\n{TITLE}\n")
+    assert unsafe(capsysbinary.readouterr().out.decode()) == set()
+
+
+def test_warnings_are_safe(capsys):
+    console.warn(f"stopped: {ESCAPES}")
+    assert unsafe(capsys.readouterr().err) == set()
+
+
+def test_errors_of_the_library_are_safe(survey, tmp_path):
+    path = tmp_path / "broken.toml"
+    text = survey.read_text(encoding="utf-8")
+    path.write_text(text.replace("epsilon = 3", f"epsilon = 3\n{toml_text(TITLE)} = 1"), encoding="utf-8")
+    with pytest.raises(sf.errors.InvalidSurvey) as refused:
+        sf.Survey.load(path)
+    assert unsafe(str(refused.value)) == set()
+
+
+def test_further_lines_of_an_error_are_indented(tmp_path, run):
+    path = tmp_path / "broken.toml"
+    path.write_text('[domain]\nkind = "labels"\nlabels = ["a", "b"]\nsouthh = 1\n', encoding="utf-8")
+    first, *others = run("verify", path, expected=2).splitlines()
+    assert first.startswith("sfumato: ")
+    assert others
+    assert all(line.startswith("  ") for line in others)
+
+
+def test_estimates_are_printed_safely(survey):
+    asked = sf.Survey.load(survey)
+    found = asked.estimate(asked.tally(asked.privatize(LABELS * 10)))
+    assert_safe(repr(found))

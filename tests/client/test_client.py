@@ -2,9 +2,11 @@
 
 import itertools
 import json
+import shutil
 import threading
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from loopback import DROP, SWALLOW, Loopback
@@ -23,6 +25,7 @@ from sfumato.errors import (
     UnknownValue,
     WrongSurvey,
 )
+from sfumato.mechanisms import PlainResponse
 
 PLACES = [f"place {i}" for i in range(40)]
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -106,7 +109,7 @@ def test_a_year_of_equal_answers_says_what_one_says(aggregator, hasty, home):
     secret = (home / "secret").read_bytes()
     days = [(START + timedelta(days=day)).date().isoformat() for day in range(365)]
     assert [batch.id for batch in batches] == [batch_id(secret, survey.fingerprint, day) for day in days]
-    assert [entry["times"] for entry in ledger(home)] == [3]
+    assert [entry["cost"] for entry in ledger(home)] == ["3"]
 
 
 def test_after_so_many_distinct_values_the_last_report_goes_on(aggregator, hasty, home, known_secret):
@@ -237,7 +240,7 @@ def test_the_budget_holds_over_all_surveys_of_a_device(aggregator, hasty, home):
     with pytest.raises(BudgetExceeded, match=r"would have spent 2\.5"):
         client(surveys[2], "2.4").answer("place 7")
     assert len(aggregator.bodies) == sent + 1
-    assert [entry["times"] for entry in ledger(home)] == [1, 1]
+    assert [entry["cost"] for entry in ledger(home)] == ["0.5", "0.5"]
     assert isinstance(client(surveys[0], "0.1").answer("place 7"), Receipt)  # what was charged costs nothing again
     assert isinstance(client(surveys[2], "2.5").answer("place 7"), Receipt)
     assert client(surveys[0], 1).spent() == 2.5
@@ -291,21 +294,51 @@ def test_without_a_budget_all_forty_are_answered(aggregator, hasty, home):
     ],
     ids=["uniform", "high-low", "blocks", "tiers", "matrix"],
 )
-def test_values_in_clear_need_the_callers_word(context, aggregator, hasty, home):
+def test_answers_in_the_clear_need_the_callers_permission(context, aggregator, hasty, home):
     survey = sf.Survey("in clear", context, mechanism=sf.design(context).mechanism)
     aggregator.surveys[survey.fingerprint] = survey
     for budget in (sf.Client.__init__.__kwdefaults__["budget"], 40, None):
+        refusing = sf.Client(survey, hasty, home=home, budget=budget)
         with pytest.raises(BudgetExceeded, match="allow_clear=True"):
-            sf.Client(survey, hasty, home=home, budget=budget)
-    assert not home.exists()
+            refusing.answer("hiv")
+        assert refusing.flush() == ()
+        assert refusing.spent() == 0
+        refusing.forget()
+    assert aggregator.bodies == []
+    assert survey.disclosure()
     assert isinstance(sf.Client(survey, hasty, home=home, allow_clear=True).answer("hiv"), Receipt)
 
 
-def test_a_survey_that_hides_every_pair_needs_no_word(survey, hasty, home):
+def test_many_questions_in_one_list_of_labels_add_up(aggregator, hasty, home):
+    """Each survey protects another part of one domain. They ask for different facts, so none of them is free."""
+    labels = [f"q{question} {answer}" for question in range(6) for answer in ("yes", "no")]
+    for question in range(6):
+        own = {f"q{question} yes", f"q{question} no"}
+        E = [[0 if x == x2 else 3.9 if {x, x2} <= own else 1.95 for x2 in labels] for x in labels]
+        survey = sf.Survey(f"q{question}", sf.PrivacyMatrix(E, domain=labels), PlainResponse(sf.Uniform(labels, 1.95)))
+        aggregator.surveys[survey.fingerprint] = survey
+        client = sf.Client(survey, hasty, home=home)
+        if question == 0:
+            assert isinstance(client.answer("q0 yes"), Receipt)
+            continue
+        with pytest.raises(BudgetExceeded):
+            client.answer(f"q{question} yes")
+    assert client.spent() == 3.9
+
+
+def test_what_is_spent_is_rounded_up(aggregator, hasty, home):
+    survey = sf.Survey("thirds", sf.Uniform(PLACES, "2/3"))
+    aggregator.surveys[survey.fingerprint] = survey
+    client = sf.Client(survey, hasty, home=home)
+    client.answer("place 7")
+    assert client.spent() > 2 / 3 > 0.666
+
+
+def test_a_survey_that_hides_every_pair_needs_no_permission(survey, hasty, home):
     assert isinstance(sf.Client(survey, hasty, home=home).answer("place 7"), Receipt)
 
 
-def test_one_survey_above_the_budget_needs_the_callers_word(aggregator, hasty, home):
+def test_one_survey_above_the_budget_needs_a_larger_budget(aggregator, hasty, home):
     for number, epsilon in enumerate(("4.001", 40)):
         survey = sf.Survey(f"loud-{number}", sf.Uniform(L, epsilon))
         aggregator.surveys[survey.fingerprint] = survey
@@ -349,16 +382,40 @@ def test_a_ledger_of_the_first_format_is_not_refilled(survey, aggregator, hasty,
         "cd" * 32,
         last.fingerprint,
     ]
-    assert all("account" not in entry for entry in written["entries"])
+    assert [entry["cost"] for entry in written["entries"]] == ["1", "1", "1.5", "0.5"]
+    assert all(set(entry) == {"survey", "secret", "cost"} for entry in written["entries"])
     assert isinstance(sf.Client(survey, hasty, home=home).answer("place 8"), Receipt)  # what was charged stays charged
+
+
+def test_a_home_of_an_earlier_version_is_not_refilled(aggregator, hasty, home):
+    """These files were written by the version that kept an account for each domain and subject."""
+    shutil.copytree(Path(__file__).parent / "first_format_home", home)
+    home.chmod(0o700)
+    lunch = sf.Survey("lunch-2026", sf.HighLow(["park", "clinic", "bar"], ["clinic", "bar"], 1))
+    mood = sf.Survey("mood", sf.Uniform(["good", "bad"], "0.5"), repeat={"every": "week", "distinct": 3})
+    dinner = sf.Survey("dinner", sf.Uniform(["park", "clinic", "bar"], "1.5"))
+    for survey in (lunch, mood, dinner):
+        aggregator.surveys[survey.fingerprint] = survey
+    secret = (home / "secret").read_bytes()
+    client = sf.Client(lunch, hasty, home=home, allow_clear=True)
+    assert client.spent() == 2.5  # 1 for lunch, once though it had two accounts; 3 · 0.5 for mood
+    assert isinstance(client.answer("park"), Receipt)
+    expected = remembered_report(secret, lunch.fingerprint, lunch.mechanism, 1)  # the first answer, clinic, stands
+    assert batch_of_json(aggregator.bodies[-1]).reports.tolist() == [expected]
+    assert isinstance(sf.Client(dinner, hasty, home=home).answer("bar"), Receipt)
+    assert json.loads((home / "ledger").read_bytes().partition(b"\n")[0])["format"] == 2
+    assert client.spent() == 4
+    with pytest.raises(BudgetExceeded):
+        sf.Client(sf.Survey("more", sf.Uniform(2, "0.001")), hasty, home=home).answer(0)
 
 
 def test_a_ledger_of_a_survey_that_is_too_large_today_can_be_read(survey, hasty, home):
     """Earlier versions answered larger surveys; what they charged must still count, and not lock the device."""
     sf.Client(survey, hasty, home=home).answer("place 7")
     tag = secret_tag((home / "secret").read_bytes())
-    huge = {"survey": "ab" * 32, "secret": tag, "times": 1, "context": sf.Uniform(2**30, "2.5").record()}
-    Home(home).keep_record("ledger", {"entries": [huge], "secret": tag}, 2)
+    context = sf.Uniform(2**30, "2.5").record()
+    huge = {"account": "subject", "survey": "ab" * 32, "secret": tag, "times": 1, "context": context}
+    Home(home).keep_record("ledger", {"entries": [huge], "secret": tag}, 1)
     assert sf.Client(survey, hasty, home=home).spent() == 2.5
     assert isinstance(sf.Client(survey, hasty, home=home).answer("place 7"), Receipt)
     assert sf.Client(survey, hasty, home=home).spent() == 3.5

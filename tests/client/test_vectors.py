@@ -164,9 +164,9 @@ SEEN_IN = {
     "no NFC": "domains.json",
     "rank": "samples.json",
     "accounts": "budget.json",
-    "in full": "budget.json",
     "refilled": "budget.json",
-    "in clear": "budget.json",
+    "in the clear": "budget.json",
+    "smallest": "budget.json",
 }
 
 

@@ -355,3 +355,12 @@ def test_an_ordinary_survey_prints_on_one_page_in_black_on_white(chromium, lunch
     assert (ink, paper) == ("rgb(0, 0, 0)", "rgb(255, 255, 255)")
     assert page.evaluate("getComputedStyle(document.querySelector('.open th')).color") == "rgb(0, 0, 0)"
     context.close()
+
+
+def test_the_label_says_what_the_survey_takes_of_the_budget():
+    thrice = label_of(sf.Uniform(2, "0.5"), repeat={"every": "week", "distinct": 3})
+    assert "This survey takes up to 1.5 of it." in thrice
+    nothing = label_of(sf.Uniform(2, "inf"))
+    assert "a budget, 4 unless" in nothing
+    assert "takes up to" not in nothing
+    assert "nobody can tell that from a new device" in nothing

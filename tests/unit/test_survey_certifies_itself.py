@@ -1,5 +1,8 @@
-"""A survey that breaks its promise gives no report, whichever way it was made and whoever asks."""
+"""A survey that breaks its promise gives no report, no matter how it was made or who asks."""
 
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
 import pytest
 
 import sfumato as sf
@@ -108,6 +111,35 @@ def test_a_violation_is_never_remembered_as_kept():
 
 def test_only_the_newest_certificates_are_kept(monkeypatch):
     monkeypatch.setattr(survey_module, "_MOST_CERTIFICATES", 2)
-    for number in range(5):
-        sf.Survey(f"q{number}", sf.Uniform(LABELS, 1)).certify()
-    assert len(survey_module._CERTIFICATES) == 2
+    surveys = [sf.Survey(f"q{number}", sf.Uniform(LABELS, 1)) for number in range(5)]
+    for survey in surveys:
+        survey.certify()
+    kept = {fingerprint for _, fingerprint in survey_module._CERTIFICATES}
+    assert kept == {survey.fingerprint for survey in surveys[-2:]}
+
+
+class Loud(TableResponse):
+    """The integers of a table, and a channel that ignores them."""
+
+    def levels(self, x):
+        return [0, self.denominator], np.where(np.arange(self.outputs) == x, 1, 0)
+
+
+def test_another_class_with_the_same_integers_is_checked_again():
+    context = sf.Uniform(LABELS, 1)
+    rows = [[2**64 // 4 + (2**62 if x == y else 0) for y in range(3)] for x in range(3)]
+    honest = sf.Survey("q", context, TableResponse(context, rows))
+    loud = sf.Survey("q", context, Loud(context, rows))
+    assert honest.fingerprint == loud.fingerprint
+    honest.certify()
+    with pytest.raises(PrivacyViolation):
+        loud.privatize(LABELS)
+
+
+def test_many_threads_may_certify_at_once(monkeypatch):
+    monkeypatch.setattr(survey_module, "_MOST_CERTIFICATES", 3)
+    surveys = [sf.Survey(f"q{number}", sf.Uniform(LABELS, 1)) for number in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        certificates = list(pool.map(sf.Survey.certify, surveys * 20))
+    assert len(certificates) == 800
+    assert len(survey_module._CERTIFICATES) == 3

@@ -15,7 +15,8 @@ from sfumato.domains import Domain, GridDomain
 from sfumato.errors import InvalidSurvey, PrivacyViolation, WrongSurvey
 from sfumato.mechanisms import BinaryResponse, BlockResponse, HighLowResponse, PlainResponse, TableResponse
 from sfumato.promises import certify
-from sfumato.survey import Survey
+from sfumato.survey import Survey, wire
+from sfumato.survey.wire import require_buildable_codes, require_buildable_context
 
 inf = math.inf
 PLACES = Domain(["park", "café", "clinic"], other="elsewhere")
@@ -441,6 +442,31 @@ def test_an_oversized_part_of_a_union_is_refused():
     data["promise"]["context"]["parts"][1]["domain"]["size"] = 2**31
     with pytest.raises(InvalidSurvey, match="symbols"):
         Survey.of_resolved(canonical_bytes(data))
+
+
+@pytest.mark.parametrize("kind", ["uniform", "high-low", "blocks", "tiers", "matrix", "metric"])
+def test_the_limit_of_symbols_is_exact(kind):
+    largest = 2**26 if kind == "uniform" else 2**24
+    record = {"kind": kind, "domain": {"kind": "range", "size": largest, "start": 0}}
+    require_buildable_context(record)
+    with pytest.raises(InvalidSurvey, match="symbols"):
+        require_buildable_context({**record, "domain": {**record["domain"], "size": largest + 1}})
+
+
+def test_the_limit_of_outputs_is_exact():
+    context = {"kind": "uniform", "domain": {"kind": "range", "size": 7, "start": 0}}
+    largest = 64 * 7 + 2**16
+    for nested in (lambda codes: {"codes": codes}, lambda codes: {"parts": [{"codes": codes}]}):
+        require_buildable_codes(nested([{"outputs": largest}]), context)
+        with pytest.raises(InvalidSurvey, match="outputs"):
+            require_buildable_codes(nested([{"outputs": largest + 1}]), context)
+
+
+def test_a_survey_made_in_python_has_the_same_limit(monkeypatch):
+    monkeypatch.setattr(wire, "LARGEST_BY_SYMBOL", 6)
+    Survey("q", HighLow(6, [0], 1))
+    with pytest.raises(InvalidSurvey, match="up to 6 symbols"):
+        Survey("q", HighLow(7, [0], 1))
 
 
 def test_a_pinned_survey_is_built():

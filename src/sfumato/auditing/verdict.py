@@ -9,6 +9,7 @@ import numpy as np
 
 from sfumato.arrays import Floats
 from sfumato.domains.domain import Label
+from sfumato.printable import printable
 
 __all__ = ["POWER", "Audit", "PairAudit"]
 
@@ -177,7 +178,9 @@ class Audit:
     def _name(self, symbol: int) -> str:
         """The symbol with what it stands for, where that is not the same."""
         label = self.labels[self.symbols.index(symbol)]
-        text = str(label) if len(str(label)) <= _LONGEST else f"{str(label)[: _LONGEST - 1]}…"
+        text = printable(str(label))
+        if len(text) > _LONGEST:
+            text = f"{text[: _LONGEST - 1]}…"
         return str(symbol) if label == symbol else f"{symbol} ({text})"
 
     def in_json(self) -> dict[str, object]:

@@ -20,6 +20,7 @@ from sfumato.client.period import period_of
 from sfumato.domains import Domain, H3Domain
 from sfumato.errors import (
     BudgetExceeded,
+    InvalidContext,
     InvalidSymbols,
     NotDelivered,
     UnknownValue,
@@ -71,7 +72,7 @@ class Client:
     ``sfumato.client.budget``. Pass a larger one where the person agrees to more, and ``None`` for no budget at all.
     ``allow_clear`` must be ``True`` for a survey that leaves some pair of answers open, such as the answers of a
     high-low survey that are not sensitive: a report may then give an answer away, which no budget measures. Show the
-    person which (``survey.context.unprotected()``, or the privacy label) before you pass it.
+    person ``survey.disclosure()``, or the privacy label, before you pass it.
 
     Reference: Erlingsson, Pihur and Korolova (2014), "RAPPOR", on answers that are remembered.
 
@@ -98,7 +99,9 @@ class Client:
         self._survey = survey if isinstance(survey, Survey) else Survey.load(survey)
         self._survey.certify()
         self._budget = exact_budget(budget)
-        require_consent(self._survey, allow_clear)
+        if not isinstance(allow_clear, bool):
+            raise InvalidContext(f"allow_clear must be True or False; got {type(allow_clear).__name__}.")
+        self._allow_clear = allow_clear
         self._clock = clock
         repeat: Any = self._survey.description.about["repeat"]
         self._every: str | None = None if repeat == "once" else repeat["every"]
@@ -118,6 +121,7 @@ class Client:
         people may have such values. What an aggregator refuses for good (``WrongSurvey`` from one that has closed the
         survey) is raised too, and the report is kept. ``NotDelivered`` if another thread told the device to forget.
         """
+        require_consent(self._survey, self._allow_clear)
         with self._home.locked():
             secret = self._charged()
             diary = self._diary(secret)
@@ -161,7 +165,7 @@ class Client:
                 self._home.drop(name)
 
     def spent(self) -> float:
-        """What this device has given away so far, over all surveys: at most this much of its budget."""
+        """What this device has given away so far, over all surveys: an upper bound, rounded up."""
         with self._home.locked():
             return float_above(self._ledger().spent)
 

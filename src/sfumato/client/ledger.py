@@ -1,12 +1,12 @@
 """The ledger: what a device has promised, entry by entry. No entry is ever removed, and time refills nothing.
 
-An entry is a survey that the device answered under one secret. It costs ``times · E``: E is the survey's context and
-``times`` the number of distinct values that the person may answer with. The device charges it in full before it reads
-the value. Later answers to the same survey cost nothing, because they are derived from the same secret. After the
-device forgets its secret, answering again is a new entry.
+An entry is a survey that the device answered under one secret, with its cost: the number of distinct values that the
+person may answer with, times the survey's largest finite ε. The device charges it in full before it reads the value.
+Later answers to the same survey cost nothing, because they are derived from the same secret. After the device forgets
+its secret, answering again is a new entry.
 
-A device has one account. In format 1 an entry also named an account of its domain or subject; those entries all count
-towards the one account now.
+A device has one account. Entries of format 1 had an account for their domain or subject, and a context in place of the
+cost. They all count towards the one account now.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,8 @@ from fractions import Fraction
 from typing import Any, Self
 
 from sfumato.canonical import Json, decimal_text
-from sfumato.client.budget import Cost, spent_on
-from sfumato.errors import BudgetExceeded, InvalidContext
+from sfumato.client.budget import cost_of
+from sfumato.errors import BudgetExceeded
 from sfumato.survey import Survey
 from sfumato.survey.wire import context_of
 
@@ -28,25 +28,16 @@ LEDGER_FORMATS = (1, 2)
 
 @dataclass(frozen=True)
 class Entry:
-    """A survey's fingerprint, the tag of the secret that answered it, and what it costs.
-
-    ``context`` is the context's record. It is parsed only when a new survey is charged.
-    """
+    """A survey's fingerprint, the tag of the secret that answered it, and what it costs."""
 
     survey: str
     secret: str
-    times: int
-    context: Json
+    cost: Fraction
 
     @classmethod
     def of_survey(cls, survey: Survey, secret: str) -> Self:
         """The entry of a survey that is answered under the secret with this tag."""
-        return cls(survey.fingerprint, secret, distinct_values(survey), survey.context.record())
-
-    @property
-    def cost(self) -> Cost:
-        """What the survey costs."""
-        return Cost(self.times, context_of(self.context))
+        return cls(survey.fingerprint, secret, cost_of(survey.context, distinct_values(survey)))
 
     @property
     def name(self) -> tuple[str, str]:
@@ -55,12 +46,16 @@ class Entry:
 
     def record(self) -> Json:
         """Return the entry as plain data."""
-        return {"survey": self.survey, "secret": self.secret, "times": self.times, "context": self.context}
+        return {"survey": self.survey, "secret": self.secret, "cost": decimal_text(self.cost)}
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Self:
-        """Read an entry of either format; the account that format 1 names no longer matters."""
-        return cls(str(record["survey"]), str(record["secret"]), int(record["times"]), record["context"])
+        """Read an entry of either format."""
+        if "cost" in record:
+            cost = Fraction(record["cost"])
+        else:
+            cost = cost_of(context_of(record["context"]), int(record["times"]))
+        return cls(str(record["survey"]), str(record["secret"]), cost)
 
 
 @dataclass(frozen=True)
@@ -81,7 +76,7 @@ class Ledger:
     @property
     def spent(self) -> Fraction:
         """What the device has given away so far, at most."""
-        return spent_on([entry.cost for entry in self.entries])
+        return sum((entry.cost for entry in self.entries), start=Fraction(0))
 
     def charge(self, entry: Entry, budget: Fraction | None) -> "Ledger":
         """Return the ledger with one more entry; ``BudgetExceeded`` if that exceeds the budget.
@@ -110,14 +105,12 @@ class Ledger:
         return cls(_first_of_each_name(entries), str(record["secret"]))
 
 
-def require_consent(survey: Survey, allow_clear: object) -> None:
+def require_consent(survey: Survey, allow_clear: bool) -> None:
     """Refuse a survey that leaves pairs open unless the caller allows it: its reports may give answers away."""
-    if not isinstance(allow_clear, bool):
-        raise InvalidContext(f"allow_clear must be True or False; found {type(allow_clear).__name__}.")
     if survey.context.leaves_open and not allow_clear:
         raise BudgetExceeded(
             f"survey {survey.fingerprint[:12]}… leaves some answers unprotected: a report may give them away, whatever "
-            "the budget. Show the person which (see the survey's privacy label), then pass allow_clear=True."
+            "the budget. Nothing was sent. Show the person survey.disclosure(), then pass allow_clear=True."
         )
 
 

@@ -1,6 +1,7 @@
 """What a device's ledger allows: charges against a budget, for every kind of context.
 
-What is spent is added up here pair by pair, as the specification says it, and not by the client's own code by classes.
+The largest finite entry of a context is searched pair by pair here, as the specification says it, and not by the
+client's own code.
 """
 
 import itertools
@@ -14,7 +15,6 @@ from sfumato.canonical import decimal_text
 from sfumato.conformance.case import Case, loading, refused
 from sfumato.contexts import Blocks, Context, ContextUnion, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
 from sfumato.designer import design
-from sfumato.domains import IntegerDomain
 from sfumato.survey import Survey
 
 __all__ = ["budgets"]
@@ -34,16 +34,21 @@ class _Entry:
     context: Context
     secret: str = _SECRET
 
-    def record(self, account: str | None = None) -> dict[str, Any]:
-        """The entry in format 2; with an account, in format 1."""
-        named = {} if account is None else {"account": account}
-        return {
-            **named,
-            "survey": self.survey,
-            "secret": self.secret,
-            "times": self.times,
-            "context": self.context.record(),
-        }
+    @property
+    def cost(self) -> Fraction:
+        """``times`` the largest finite entry, pair by pair."""
+        pairs = itertools.permutations(range(self.context.size), 2)
+        entries = [self.context.exact_epsilon(x, x2) for x, x2 in pairs]
+        return self.times * max((Fraction(entry) for entry in entries if entry != inf), default=Fraction(0))
+
+    def record(self) -> dict[str, Any]:
+        """The entry in format 2."""
+        return {"survey": self.survey, "secret": self.secret, "cost": decimal_text(self.cost)}
+
+    def first_record(self, account: str) -> dict[str, Any]:
+        """The entry in format 1."""
+        named = {"account": account, "survey": self.survey, "secret": self.secret}
+        return {**named, "times": self.times, "context": self.context.record()}
 
 
 def budgets() -> Iterator[Case]:
@@ -54,12 +59,18 @@ def budgets() -> Iterator[Case]:
     first = Survey("budget: first", Uniform(_L, 1))
     yield loading(first)
     yield from _histories(first)
-    yield from _many_classes()
 
 
 def _surveys() -> Iterator[Survey]:
     """A survey of every kind."""
-    contexts: Mapping[str, Context] = {
+    for name, context in _kinds().items():
+        yield Survey(f"budget: {name}", context, design(context).mechanism)
+    yield Survey("budget: repeated", Uniform(_L, "0.7"), repeat={"every": "week", "distinct": 3})
+
+
+def _kinds() -> Mapping[str, Context]:
+    """A context of every kind."""
+    return {
         "uniform": Uniform(_L, 1),
         "in clear": Uniform(_L, "inf"),
         "high-low": HighLow(_L, ["hiv", "cancer"], "0.5"),
@@ -72,9 +83,16 @@ def _surveys() -> Iterator[Survey]:
         ),
         "union": ContextUnion([Uniform(2, 1), HighLow(2, [0], 2)], [0, 1, 1, 0], domain=_L),
     }
-    for name, context in contexts.items():
-        yield Survey(f"budget: {name}", context, design(context).mechanism)
-    yield Survey("budget: repeated", Uniform(_L, "0.7"), repeat={"every": "week", "distinct": 3})
+
+
+def _one_question(number: int) -> Context:
+    """Eight labels for four questions, and a promise that is weak for one of the questions alone."""
+    own = (2 * number, 2 * number + 1)
+    rows = []
+    for x in range(8):
+        inside = ["0" if x == x2 else "3.9" if x in own and x2 in own else "1.95" for x2 in range(8)]
+        rows.append(inside if x in own else ["1.95" if x2 in own else "0" for x2 in range(8)])
+    return PrivacyMatrix(rows)
 
 
 def _charges(survey: Survey) -> Iterator[Case]:
@@ -85,7 +103,7 @@ def _charges(survey: Survey) -> Iterator[Case]:
     before = {
         "nothing": [],
         "uniform": [_Entry("aa" * 32, 2, Uniform(_L, "0.25"))],
-        "other pairs": [_Entry("bb" * 32, 1, HighLow(_L, ["healthy"], 1)), _Entry("cc" * 32, 1, Uniform(_L, "inf"))],
+        "another pair": [_Entry("bb" * 32, 1, HighLow(_L, ["healthy"], 1)), _Entry("cc" * 32, 1, Uniform(_L, "inf"))],
         "another domain": [_Entry("dd" * 32, 1, Metric([[0, 1, 2], [1, 0, 1], [2, 1, 0]], 1, domain=_L[:3]))],
     }
     for name, held in before.items():
@@ -144,45 +162,24 @@ def _histories(survey: Survey) -> Iterator[Case]:
         yield _charge(f"labels, {about}: no new account", survey, held, own, "4", Fraction(5))
         yield _charge(f"labels, {about}: no budget", survey, held, own, None, Fraction(5))
     accounts = [
-        own.record(f"domain {'0' * 64}"),
-        own.record("subject health"),
-        _Entry("aa" * 32, 1, Uniform(["a", "b"], 1)).record(f"domain {'1' * 64}"),
-        _Entry("bb" * 32, 1, Uniform(_L, "1.5")).record("subject health"),
+        own.first_record(f"domain {'0' * 64}"),
+        own.first_record("subject health"),
+        _Entry("aa" * 32, 1, Uniform(["a", "b"], 1)).first_record(f"domain {'1' * 64}"),
+        _Entry("bb" * 32, 1, Uniform(_L, "1.5")).first_record("subject health"),
     ]
     yield _charge("format 1: every account counts, each survey once", survey, accounts, own, "4", Fraction("3.5"))
     yield _charge("format 1: nothing is refilled", survey, accounts[2:], own, "3", Fraction("3.5"))
-
-
-def _many_classes() -> Iterator[Case]:
-    """Up to 1,024 common classes pairs are added up; above, surveys count in full."""
-    for symbols, spent in ((1024, 1), (1026, 2)):
-        domain = IntegerDomain(symbols)
-        pairs = Blocks([x // 2 for x in range(symbols)], 1, domain=domain)
-        # No two symbols share a block of both, so every symbol is a class of its own.
-        shifted = Blocks([(x + 1) // 2 % (symbols // 2) for x in range(symbols)], 1, domain=domain)
-        survey = Survey(f"budget: {symbols} symbols in pairs", pairs)
-        own = _Entry(survey.fingerprint, 1, pairs)
-        yield loading(survey)
-        held = [_Entry("aa" * 32, 1, shifted).record()]
-        yield _charge(f"{symbols} common classes", survey, held, own, str(spent), Fraction(spent))
-        below = decimal_text(spent - _TINY)
-        yield _charge(f"{symbols} common classes, less", survey, held, own, below, Fraction(spent))
-
-
-# --- the rule ---------------------------------------------------------------------------------------------------------
+    for name, kind in _kinds().items():
+        earlier = _Entry("cc" * 32, 2, kind)
+        spent = _spent([earlier, own])
+        listed = [earlier.first_record("subject health")]
+        yield _charge(f"format 1, {name}", survey, listed, own, decimal_text(spent), spent)
+        yield _charge(f"format 1, {name}, less", survey, listed, own, decimal_text(spent - _TINY), spent)
+    # One list of labels with many questions in it, of which each survey protects another: they are different facts.
+    listed = [_Entry(f"{i}f" * 32, 1, _one_question(i)).record() for i in range(4)]
+    yield _charge("surveys about other pairs of one domain", survey, listed, own, "4", Fraction("16.6"))
 
 
 def _spent(entries: Sequence[_Entry]) -> Fraction:
-    """Pair by pair inside a domain, in full over domains."""
-    domains = {str(entry.context.domain.record()) for entry in entries}
-    total = Fraction(0)
-    for domain in domains:
-        here = [entry for entry in entries if str(entry.context.domain.record()) == domain]
-        pairs = itertools.permutations(range(here[0].context.size), 2)
-        total += max(sum((_price(entry, x, x2) for entry in here), start=Fraction(0)) for x, x2 in pairs)
-    return total
-
-
-def _price(entry: _Entry, x: int, x2: int) -> Fraction:
-    epsilon = entry.context.exact_epsilon(x, x2)
-    return Fraction(0) if epsilon == inf else entry.times * Fraction(epsilon)
+    """All surveys add up, whatever their labels are."""
+    return sum((entry.cost for entry in entries), start=Fraction(0))

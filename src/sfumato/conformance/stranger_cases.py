@@ -1,9 +1,10 @@
-"""Surveys of strangers: large ones that a client must refuse before it builds them, and forged tables."""
+"""Untrusted surveys: large ones that a client must refuse before it builds them, and forged tables."""
 
 import json
 from collections.abc import Iterator, Sequence
 
 from sfumato.canonical import canonical_bytes, fingerprint
+from sfumato.codes import HadamardCode
 from sfumato.conformance.case import Case, loading, refused
 from sfumato.contexts import Blocks, Context, HighLow, Uniform
 from sfumato.mechanisms import PlainResponse, TableResponse
@@ -17,6 +18,7 @@ _N = 2**64
 def strangers() -> Iterator[Case]:
     """Surveys that fill the memory, under another's pin and under their own; tables whose rows were exchanged."""
     yield from _oversized()
+    yield from _oversized_codes()
     yield from _forged_tables()
 
 
@@ -36,6 +38,21 @@ def _oversized() -> Iterator[Case]:
             yield refused(f"{kind} over {size} symbols", own, "InvalidSurvey")
 
 
+def _oversized_codes() -> Iterator[Case]:
+    """A code has at most 64 outputs for each symbol, and 2^16 more."""
+    context = Uniform(7, 1)
+    for points, error in ((2**16 - 1, ""), (2**17 - 1, "InvalidSurvey"), (2**31 - 1, "InvalidSurvey")):
+        survey = Survey("oversized code", context, PlainResponse(context))
+        data = json.loads(survey.resolved())
+        data["promise"]["mechanism"]["codes"] = [HadamardCode(points, context.exact_inside).record()]
+        text = canonical_bytes(data).decode("utf-8")
+        if error:
+            request = {"op": "load", "fingerprint": fingerprint(data["promise"]), "text": text}
+            yield refused(f"7 symbols, a code of {points} points", request, error)
+        else:
+            yield loading(Survey.of_resolved(text.encode("utf-8")))
+
+
 def _forged_tables() -> Iterator[Case]:
     """Each with its honest twin: the same numbers, and rows in places that keep the promise."""
     blocks = Blocks([0] * 1001 + [1], "0.01")
@@ -44,9 +61,9 @@ def _forged_tables() -> Iterator[Case]:
     yield loading(_table("a table that sends the block", blocks, [_certain(0)] * 1001 + [_certain(4)]))
     uniform = Uniform(1100, 1)
     steps = [_N // 16 * weight for weight in (6, 4, 4, 2)]
-    yield _forged("rows that are permutations of each other", uniform, [_turned(steps, x % 4) for x in range(1100)])
+    yield _forged("rows that are permutations of each other", uniform, [_rotate(steps, x % 4) for x in range(1100)])
     gentle = [_N // 16 * weight for weight in (5, 4, 4, 3)]
-    yield loading(_table("the same, closer together", uniform, [_turned(gentle, x % 4) for x in range(1100)]))
+    yield loading(_table("the same, closer together", uniform, [_rotate(gentle, x % 4) for x in range(1100)]))
 
 
 def _forged(about: str, context: Context, rows: Sequence[Sequence[int]]) -> Case:
@@ -64,5 +81,5 @@ def _certain(report: int) -> list[int]:
     return [_N if y == report else 0 for y in range(5)]
 
 
-def _turned(row: Sequence[int], places: int) -> list[int]:
+def _rotate(row: Sequence[int], places: int) -> list[int]:
     return [*row[places:], *row[:places]]

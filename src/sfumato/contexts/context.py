@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sfumato.arrays import Floats, Symbols
 from sfumato.canonical import Json, fingerprint
 from sfumato.contexts.exact import ExactMatrix
-from sfumato.contexts.groups import Entries, Groups
+from sfumato.contexts.groups import Groups
 from sfumato.domains import Domain
 from sfumato.domains.symbols import checked_symbols
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSymbols
@@ -125,19 +125,11 @@ class Context(ABC):
         groups = self.groups
         return self.exact_matrix().unprotected() if groups is None else groups.unprotected()
 
-    def symbol_classes(self) -> Symbols | None:
-        """Classes of symbols such that ``E[x, x2]`` for x ≠ x2 depends on their classes alone; ``None`` for one class.
-
-        A device adds up promises class by class, so clients in all languages must number the same classes: the groups
-        of a grouped context, single symbols of a matrix, classes inside the blocks of a union.
-        """
+    @property
+    def partly_open(self) -> bool:
+        """Whether some symbol has a promise against one symbol and none against another: its group may show."""
         groups = self.groups
-        return np.arange(self.size) if groups is None else groups.group_of
-
-    def exact_entries(self, x: Symbols, x2: Symbols) -> Entries:
-        """``E[x, x2]`` for arrays of symbols that differ pair by pair, exactly."""
-        groups = self.groups
-        return self.exact_matrix().entries(x, x2) if groups is None else groups.exact_entries(x, x2)
+        return self.exact_matrix().partly_open() if groups is None else groups.partly_open
 
     @abstractmethod
     def closure(self) -> "Context":

@@ -133,10 +133,10 @@ class ExactMatrix:
         finite = (self.numerators != self.infinite).sum(axis=1)
         return np.flatnonzero(finite == 1)
 
-    def entries(self, x: NDArray[np.int64], x2: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[Epsilon]]:
-        """Which of a list of values each of many entries has, and the values."""
-        _, first, which = np.unique(self.numerators[x, x2], return_index=True, return_inverse=True)
-        return which.reshape(-1), [self.entry(int(x[i]), int(x2[i])) for i in first.tolist()]
+    def partly_open(self) -> bool:
+        """Whether some row has finite and infinite entries off the diagonal."""
+        finite = (self.numerators != self.infinite).sum(axis=1)
+        return bool(((finite > 1) & (finite < self.size)).any())
 
     def closed(self) -> "ExactMatrix":
         """Shortest paths (Floyd 1962, Warshall 1962), with zeros made mutual, until nothing changes."""

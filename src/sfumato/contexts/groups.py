@@ -7,16 +7,12 @@ from functools import cached_property
 from math import inf, lcm
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.arrays import Floats, Symbols
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.randomness.odds import Epsilon
 
-__all__ = ["Entries", "Groups", "numbered_by_first"]
-
-Entries = tuple[NDArray[np.int64], list[Epsilon]]
-"""Exact entries of many pairs: which of the values each pair has, and the values. Most contexts have few."""
+__all__ = ["Groups", "numbered_by_first"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,14 +84,15 @@ class Groups:
         any_pair = several | (self.sizes > 1)
         return np.flatnonzero((free_inside & free_outward & any_pair)[self.group_of])
 
-    def exact_entries(self, x: Symbols, x2: Symbols) -> "Entries":
-        """``E[x, x2]`` for pairs that differ, exactly."""
-        values = list(dict.fromkeys((*self.inside, *self.outward)))
-        place = {value: number for number, value in enumerate(values)}
-        inside = np.array([place[value] for value in self.inside])
-        outward = np.array([place[value] for value in self.outward])
-        g = self.group_of[x]
-        return np.where(g == self.group_of[x2], inside[g], outward[g]), values
+    @cached_property
+    def partly_open(self) -> bool:
+        """Whether some symbol has a promise against one symbol and none against another."""
+        if len(self.inside) == 1:
+            return False
+        return any(
+            size > 1 and (inside == inf) != (outward == inf)
+            for size, inside, outward in zip(self.sizes.tolist(), self.inside, self.outward, strict=True)
+        )
 
     @cached_property
     def owing(self) -> list[int]:

@@ -56,10 +56,6 @@ class Uniform(Context):
         """All symbols where ε is infinite, none elsewhere."""
         return np.arange(self.size if self.leaves_open else 0)
 
-    def symbol_classes(self) -> None:
-        """One class: the domain may be too large to number its symbols."""
-        return
-
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
         """ε, or 0 on the diagonal."""
         return self._exact if x != x2 else Fraction(0)

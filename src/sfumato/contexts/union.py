@@ -13,7 +13,6 @@ from sfumato.contexts.assignment import Assignment
 from sfumato.contexts.blocks import Blocks, ranks_within
 from sfumato.contexts.context import Context
 from sfumato.contexts.exact import ExactMatrix
-from sfumato.contexts.groups import Entries
 from sfumato.contexts.uniform import Uniform
 from sfumato.domains import Domain, IntegerDomain, Label, as_domain
 from sfumato.errors import ContextMismatch, InvalidContext
@@ -92,26 +91,12 @@ class ContextUnion(Context):
             alone[symbols[part.unprotected()]] = True
         return np.flatnonzero(alone)
 
-    def symbol_classes(self) -> Symbols:
-        """The classes of each part, block by block."""
-        inside: Symbols = np.zeros(self.size, dtype=np.int64)
-        for part, symbols in zip(self._parts, self._symbols_by_block(), strict=True):
-            classes = part.symbol_classes()
-            if classes is not None:
-                inside[symbols] = classes
-        return self._block_of * (int(inside.max()) + 1) + inside
-
-    def exact_entries(self, x: Symbols, x2: Symbols) -> Entries:
-        """What the parts say inside their blocks, ``inf`` across."""
-        which: Symbols = np.zeros(x.shape, dtype=np.int64)
-        values: list[Epsilon] = [inf]
-        block = np.where(self._block_of[x] == self._block_of[x2], self._block_of[x], -1)
-        for j in np.unique(block[block >= 0]).tolist():
-            here = block == j
-            inside, more = self._parts[j].exact_entries(self._rank[x[here]], self._rank[x2[here]])
-            which[here] = inside + len(values)
-            values.extend(more)
-        return which, values
+    @property
+    def partly_open(self) -> bool:
+        """Whether some symbol has a promise inside its block, and there are other blocks."""
+        if len(self._parts) == 1:
+            return self._parts[0].partly_open
+        return any(part.largest_finite > 0 for part in self._parts)
 
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
         """What the part says inside a block, ``inf`` across."""

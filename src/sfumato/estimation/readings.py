@@ -11,6 +11,7 @@ from typing import Any
 
 from sfumato.arrays import Floats
 from sfumato.domains import Label
+from sfumato.printable import printable
 
 __all__ = ["SHOWN", "Readings", "arrow_table", "html_table", "text_table"]
 
@@ -41,15 +42,16 @@ class Readings:
 
 def text_table(readings: Readings, symbols: int) -> str:
     """For a terminal: the readings of the first symbols, of so many in all."""
-    width = max(len(str(label)) for label in (*readings.labels, "label"))
+    names = [printable(str(label)) for label in readings.labels]
+    width = max(map(len, [*names, "label"]))
     said = (
         f"{readings.reports} reports; frequency: {readings.decoder}; low and high: {readings.percent} interval of the "
         "unbiased estimate"
     )
     lines = [f"{'label':<{width}}  frequency  unbiased     low    high   ({said})"]
-    for x, label in enumerate(readings.labels):
+    for x, name in enumerate(names):
         figures = f"{readings.frequency[x]:9.4f} {readings.unbiased[x]:9.4f} {readings.low[x]:7.4f}"
-        lines.append(f"{label!s:<{width}}  {figures} {readings.high[x]:7.4f}")
+        lines.append(f"{name:<{width}}  {figures} {readings.high[x]:7.4f}")
     if symbols > len(readings.labels):
         lines.append(f"… {symbols - len(readings.labels)} more")
     return "\n".join(lines)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from sfumato.errors import InvalidSurvey
+from sfumato.printable import printable
 
 __all__ = ["column_of", "opened", "read_columns"]
 
@@ -49,12 +50,14 @@ class opened:  # noqa: N801 - reads as a verb where it is used
             raw = self._bytes()
         except OSError as problem:
             reason = problem.strerror or "it is damaged"
-            raise InvalidSurvey(f"{self._name}: {self._path.name} cannot be read: {reason}.") from None
+            raise InvalidSurvey(f"{self._name}: {printable(self._path.name)} cannot be read: {reason}.") from None
         except (EOFError, ValueError, zlib.error):
-            shown = self._path.name.replace("\0", "")
+            shown = printable(self._path.name)
             raise InvalidSurvey(f"{self._name}: {shown} cannot be read: it is damaged.") from None
         if len(raw) > _LARGEST_FILE:
-            raise InvalidSurvey(f"{self._name}: {self._path.name} holds more than 256 MiB. Use a smaller file.")
+            raise InvalidSurvey(
+                f"{self._name}: {printable(self._path.name)} holds more than 256 MiB. Use a smaller file."
+            )
         try:
             return io.StringIO(raw.decode("utf-8-sig"), newline="")
         except UnicodeDecodeError:

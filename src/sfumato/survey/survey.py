@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.canonical import Json, canonical_bytes, fingerprint
-from sfumato.contexts import Context, ContextSum
+from sfumato.contexts import Context, ContextSum, Uniform
 from sfumato.designer import mechanism_for
 from sfumato.errors import InvalidSurvey, NoClosedForm, NotEnoughReports, SfumatoError, WrongSurvey
 from sfumato.estimation import Estimate, estimate
@@ -23,8 +24,17 @@ from sfumato.promises import Certificate, certify
 from sfumato.randomness.words import WordSource
 from sfumato.survey.answers import symbols_of
 from sfumato.survey.description import Description
+from sfumato.survey.disclosure import disclosure_of
 from sfumato.survey.reports import Reports
-from sfumato.survey.wire import FORMAT, context_of, fields_of, mechanism_of, require_buildable
+from sfumato.survey.wire import (
+    FORMAT,
+    context_of,
+    fields_of,
+    mechanism_of,
+    require_buildable_codes,
+    require_buildable_context,
+    require_size,
+)
 from sfumato.tally import Tally
 
 __all__ = ["Survey", "survey_bytes"]
@@ -35,7 +45,8 @@ _ABOUT = ("title", "text", "contact", "minimum_reports", "opens", "closes")
 _NOT_CANONICAL = "the resolved survey is not in its canonical form. Resolve it again."
 _LARGEST_FILE = 2**28
 _MOST_CERTIFICATES = 256
-_CERTIFICATES: dict[str, Certificate] = {}  # of surveys that this process has found to keep their promise
+_CERTIFICATES: dict[tuple[type[Mechanism], str], Certificate] = {}  # of surveys that keep their promise
+_REMEMBERING = Lock()
 _UNMEANT = (SfumatoError, TypeError, LookupError, AttributeError, ValueError, ArithmeticError, MemoryError)
 
 
@@ -74,6 +85,7 @@ class Survey:
         _demand_single(self._mechanism)
         if isinstance(context, ContextSum):
             raise InvalidSurvey(_SPANS_SEVERAL)
+        require_size(context.size, uniform=isinstance(context, Uniform))
 
     @classmethod
     def of(cls, description: Description, mechanism: Mechanism | None = None) -> Self:
@@ -114,6 +126,17 @@ class Survey:
     def mechanism(self) -> Mechanism:
         """What keeps the promise."""
         return self._mechanism
+
+    def disclosure(self) -> str:
+        """What reports may show, in plain words: show it to the person before you allow answers in the clear.
+
+        Empty where every pair of answers has a promise.
+
+        >>> from sfumato.contexts import HighLow
+        >>> Survey("lunch", HighLow(["park", "clinic", "bar"], ["clinic", "bar"], 1)).disclosure()
+        'These answers are sent as they are: park.'
+        """
+        return disclosure_of(self.context)
 
     @property
     def minimum_reports(self) -> int:
@@ -202,8 +225,9 @@ class Survey:
         promise = fields_of(parts["promise"], "promise", names)
         about = fields_of(parts["about"], "about", _ABOUT)
         own = promise["mechanism_context"]
-        require_buildable(promise["context"])
-        require_buildable(own)
+        require_buildable_context(promise["context"])
+        require_buildable_context(own)
+        require_buildable_codes(promise["mechanism"], promise["context"])
         context = context_of(promise["context"])
         mechanism = mechanism_of(promise["mechanism"], context if own is None else context_of(own))
         return cls(promise["name"], context, mechanism, repeat=promise["repeat"], **about)
@@ -260,10 +284,11 @@ class Survey:
 
         The fingerprint names every integer that is checked, so a process checks each fingerprint once.
         """
-        certificate = _CERTIFICATES.get(self.fingerprint)
+        key = (type(self._mechanism), self.fingerprint)  # another class may do another thing with the same integers
+        certificate = _CERTIFICATES.get(key)
         if certificate is None:
             certificate = certify(self._mechanism, self.context)
-            _remember_certificate(self.fingerprint, certificate)
+            _remember_certificate(key, certificate)
         return certificate
 
     def __eq__(self, other: object) -> bool:
@@ -302,11 +327,12 @@ def _require_pinned(data: Json, pinned: str) -> None:
         )
 
 
-def _remember_certificate(fingerprint: str, certificate: Certificate) -> None:
+def _remember_certificate(key: tuple[type[Mechanism], str], certificate: Certificate) -> None:
     """Keep the newest certificates of this process."""
-    _CERTIFICATES[fingerprint] = certificate
-    while len(_CERTIFICATES) > _MOST_CERTIFICATES:
-        del _CERTIFICATES[next(iter(_CERTIFICATES))]
+    with _REMEMBERING:
+        _CERTIFICATES[key] = certificate
+        while len(_CERTIFICATES) > _MOST_CERTIFICATES:
+            del _CERTIFICATES[next(iter(_CERTIFICATES))]
 
 
 def _demand_single(mechanism: Mechanism) -> None:

@@ -47,7 +47,9 @@ __all__ = [
     "domain_of",
     "fields_of",
     "mechanism_of",
-    "require_buildable",
+    "require_buildable_codes",
+    "require_buildable_context",
+    "require_size",
 ]
 
 FORMAT = 1
@@ -58,6 +60,10 @@ LARGEST_BY_SYMBOL = 2**24
 
 LARGEST_UNIFORM = 2**26
 """The most symbols of a resolved survey with a uniform context."""
+
+OUTPUTS_PER_SYMBOL = 64
+FEW_OUTPUTS = 2**16
+"""A code in a resolved survey has at most ``OUTPUTS_PER_SYMBOL · k + FEW_OUTPUTS`` outputs for k symbols."""
 
 _Made = TypeVar("_Made", Domain, Context, Mechanism)
 
@@ -173,24 +179,47 @@ def _context_fields(record: Fields, *own: str) -> tuple[Fields, Domain]:
     return fields, domain_of(fields["domain"])
 
 
-def require_buildable(record: object, nesting: int = 0) -> None:
-    """Refuse a stranger's context that would fill the memory, however short its record is.
+# --- sizes -----------------------------------------------------------------------------------------------------------
+# A short record can describe something that fills the memory. These checks come before anything is built.
 
-    Contexts that a device has answered before are not refused: its ledger must stay readable.
+
+def require_size(symbols: int, *, uniform: bool) -> None:
+    """Refuse a survey with more symbols than clients can hold."""
+    largest = LARGEST_UNIFORM if uniform else LARGEST_BY_SYMBOL
+    if symbols > largest:
+        raise InvalidSurvey(
+            f"a survey may have up to {LARGEST_BY_SYMBOL:,} symbols, or {LARGEST_UNIFORM:,} with a uniform context; "
+            f"this one has {symbols:,}."
+        )
+
+
+def require_buildable_context(record: object, nesting: int = 0) -> None:
+    """Refuse an untrusted context that would fill the memory, parts of unions included.
+
+    A ledger is not checked like this: contexts that a device has answered before must stay readable.
     """
     if not isinstance(record, Mapping) or nesting > _DEEPEST_UNION:
         return  # the reader refuses it before it builds anything
     if "domain" in record:
-        size = domain_of(record["domain"]).size
-        largest = LARGEST_UNIFORM if record.get("kind") == "uniform" else LARGEST_BY_SYMBOL
-        if size > largest:
-            raise InvalidSurvey(
-                f"a survey with a context of kind {record.get('kind')!r} may have up to {largest:,} symbols; this one "
-                f"has {size:,}."
-            )
+        require_size(domain_of(record["domain"]).size, uniform=record.get("kind") == "uniform")
     parts = record.get("parts")
     for part in parts if isinstance(parts, list) else ():
-        require_buildable(part, nesting + 1)
+        require_buildable_context(part, nesting + 1)
+
+
+def require_buildable_codes(record: object, context: object, nesting: int = 0) -> None:
+    """Refuse codes with many more outputs than the survey has symbols: no code of ours has 64 times as many."""
+    if not isinstance(record, Mapping) or not isinstance(context, Mapping) or nesting > _DEEPEST_UNION:
+        return
+    largest = OUTPUTS_PER_SYMBOL * domain_of(context["domain"]).size + FEW_OUTPUTS
+    codes = record.get("codes")
+    for code in codes if isinstance(codes, list) else ():
+        outputs = code.get("outputs") if isinstance(code, Mapping) else 0
+        if isinstance(outputs, int) and outputs > largest:
+            raise InvalidSurvey(f"a code of this survey may have up to {largest:,} outputs; one has {outputs:,}.")
+    parts = record.get("parts")
+    for part in parts if isinstance(parts, list) else ():
+        require_buildable_codes(part, context, nesting + 1)
 
 
 # --- mechanisms ------------------------------------------------------------------------------------------------------
