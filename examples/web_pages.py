@@ -70,8 +70,7 @@ def take_part(survey: sf.Survey, url: str, token: str, folder: Path) -> None:
         return urllib3.request(method, f"{address}/{what}", headers={"Authorization": f"Bearer {token}"}).json()
 
     read = np.repeat(list(READERS), list(READERS.values()))
-    unprotected = [str(survey.context.domain.labels[x]) for x in survey.context.unprotected()]
-    print(f"People are shown what is sent as it is: {', '.join(unprotected)}.")
+    print(f"People are shown first: {survey.disclosure()}")
     homes = [folder / f"device-{i}" for i in range(len(read))]
     clients = [sf.Client(survey, courier, home=home, allow_clear=True) for home in homes]
     with ThreadPoolExecutor(8) as several:  # devices do not wait for one another
