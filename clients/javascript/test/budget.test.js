@@ -1,18 +1,15 @@
 /** The budget: one account for a device, which no other name, order or number of labels refills. */
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { answerer } from "../conformance.js";
 import { BudgetExceeded, Client, DEFAULT_BUDGET, InvalidSymbols, Survey } from "../src/index.js";
 import { entryOf, totalOf } from "../src/ledger.js";
 import { Aggregator, seams } from "./support/aggregator.js";
 import { packed, resolved } from "./support/large.js";
+import { BOOK, bookOf, rewriteBook } from "./support/storage.js";
 import { casesOf, surveyOf, surveyText } from "./support/vectors.js";
 
 const LABELS = ["healthy", "flu", "cancer", "depression"];
-const BOOK = "sfumato/1/book";
-
-const bookOf = (store) => JSON.parse(store.get(BOOK).slice(65));
 
 /** A table whose rows are all alike: it keeps any promise. */
 function silent(size) {
@@ -157,7 +154,7 @@ const highLow = (...sensitive) => ({ kind: "high-low", epsilon: "1", sensitive: 
 
 /** What a ledger with these surveys has spent. */
 async function spentBy(...surveys) {
-  const { p, q } = await totalOf(surveys.map((survey) => entryOf(survey, "00")));
+  const { p, q } = totalOf(surveys.map((survey) => entryOf(survey, "00")));
   return Number(p) / Number(q);
 }
 
@@ -210,20 +207,8 @@ async function oldStore(accounts) {
   }
   const { entries, ...book } = bookOf(store);
   const dated = entries.flatMap((entry, i) => accounts[i].map((account) => ({ account, ...entry })));
-  rewrite(store, { ...book, entries: dated, format: 1 });
+  rewriteBook(store, { ...book, entries: dated, format: 1 });
   return { store, surveys };
-}
-
-function rewrite(store, book) {
-  const body = canonical(book);
-  store.set(BOOK, `${createHash("sha256").update(body).digest("hex")} ${body}`);
-}
-
-function canonical(data) {
-  if (Array.isArray(data)) return `[${data.map(canonical)}]`;
-  if (Object(data) !== data) return JSON.stringify(data);
-  const keys = Object.keys(data).sort();
-  return `{${keys.map((key) => `${JSON.stringify(key)}:${canonical(data[key])}`)}}`;
 }
 
 test("a ledger of the first format counts whole, whatever its accounts were, and is written as the second", async () => {
@@ -245,7 +230,7 @@ test("a ledger of the first format counts whole, whatever its accounts were, and
 test("a ledger of an unknown format is an error", async () => {
   for (const format of [0, 3, "2", null]) {
     const { store, surveys } = await oldStore([["domain aa"]]);
-    rewrite(store, { ...bookOf(store), format });
+    rewriteBook(store, { ...bookOf(store), format });
     assert.equal(await answered(surveys[0], store), "BudgetExceeded", String(format));
   }
 });
@@ -266,6 +251,6 @@ test("the kit learns what is spent, in lowest terms, and the number of entries",
   assert.equal((await ask({ entries: [{ ...entry, secret: "cd" }] })).ok.entries, 2);
   const third = { survey: "00", secret: "ab", times: 1, context: { ...context, epsilon: "1/3" } };
   assert.match((await ask({ entries: [third] })).ok.spent, /^\d+\/\d+$/);
-  assert.deepEqual(await ask({ entries: [third], budget: "1/3" }), { error: "BudgetExceeded" });
+  assert.equal((await ask({ entries: [third], budget: "1/3" })).error, "BudgetExceeded");
   assert.deepEqual((await ask({ entries: [third, entry], budget: "1/3" })).ok.entries, 2);
 });

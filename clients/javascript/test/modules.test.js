@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { built, sourceHashes } from "../build.js";
+import { buildFiles, sourceHashes } from "../build.js";
 import * as whole from "../src/index.js";
 import { casesOf, FILES, surveyText } from "./support/vectors.js";
 import { tool } from "./support/tool.js";
@@ -105,7 +105,7 @@ test("what is built for browsers works: the core with its modules, and the one f
   const esbuild = await tool(t, "esbuild");
   if (!esbuild) return;
   const folder = copyOf(t);
-  const { files } = await built(esbuild);
+  const { files } = await buildFiles(esbuild);
   mkdirSync(join(folder, "dist", "modules"), { recursive: true });
   for (const [path, content] of Object.entries(files)) writeFileSync(join(folder, "dist", path), content);
   const core = await imported(folder, "dist", "core.js");

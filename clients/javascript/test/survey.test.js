@@ -12,7 +12,7 @@ import {
   WrongSurvey,
 } from "../src/index.js";
 import { exactNumber, withinOdds } from "../src/odds.js";
-import { Aggregator, answered, seams } from "./support/aggregator.js";
+import { Aggregator, answered } from "./support/aggregator.js";
 import { blocks, e, groupsOfTwo, packed, randomizedCode, resolved, uniform } from "./support/large.js";
 import { casesOf, surveyOf, surveyText } from "./support/vectors.js";
 
@@ -21,7 +21,7 @@ const survey = await Survey.of(TEXT);
 
 test("a survey is fetched by its pin, whole, without cookies", async () => {
   const aggregator = new Aggregator(survey, TEXT);
-  const loaded = await Survey.load(`${aggregator.url}/`, { fingerprint: survey.fingerprint, ...seams(aggregator) });
+  const loaded = await Survey.load(`${aggregator.url}/`, { fingerprint: survey.fingerprint, fetch: aggregator.fetch });
   assert.equal(loaded.fingerprint, survey.fingerprint);
   const [request] = aggregator.requests;
   assert.equal(request.url, `https://surveys.example.org/here/v1/surveys/${survey.fingerprint}`);
@@ -31,14 +31,38 @@ test("a survey is fetched by its pin, whole, without cookies", async () => {
 test("another survey than the pinned one is refused", async () => {
   const other = surveyText("samples.json", "plain, cyclic");
   const aggregator = new Aggregator(survey, other);
-  const options = { fingerprint: survey.fingerprint, ...seams(aggregator) };
+  const options = { fingerprint: survey.fingerprint, fetch: aggregator.fetch };
   await assert.rejects(Survey.load(aggregator.url, options), WrongSurvey);
   await assert.rejects(Survey.of(other, { fingerprint: survey.fingerprint }), WrongSurvey);
   await assert.rejects(Survey.load(aggregator.url, { ...options, fingerprint: undefined }), WrongSurvey);
   // A pin that was forgotten is not the same as none.
-  for (const fingerprint of [undefined, "", 0, false])
+  for (const fingerprint of [undefined, null, "", 0, false])
     await assert.rejects(Survey.of(other, { fingerprint }), WrongSurvey);
-  for (const none of [undefined, {}, { fingerprint: null }]) assert.ok(await Survey.of(other, none));
+  for (const none of [undefined, {}]) assert.ok(await Survey.of(other, none));
+});
+
+test("unknown options are refused, so that a misspelt pin is not ignored", async () => {
+  const aggregator = new Aggregator(survey, TEXT);
+  const pin = survey.fingerprint;
+  for (const more of [{ fingerPrint: pin }, { pin }]) {
+    await assert.rejects(Survey.of(TEXT, more), InvalidSymbols);
+    await assert.rejects(Survey.of(TEXT, { fingerprint: pin, ...more }), InvalidSymbols);
+    const options = { fingerprint: pin, fetch: aggregator.fetch, ...more };
+    await assert.rejects(Survey.load(aggregator.url, options), InvalidSymbols);
+  }
+  assert.equal(aggregator.requests.length, 0);
+  assert.ok(await Survey.of(TEXT, { fingerprint: pin }));
+});
+
+test("a deeply nested document is an invalid survey, pinned or not", async () => {
+  for (let depth = 500; depth <= 6000; depth += 250) {
+    const context = `${'{"parts":['.repeat(depth)}1${"]}".repeat(depth)}`;
+    const text = `{"about":{},"promise":{"context":${context},"mechanism":{},"mechanism_context":null}}`;
+    await assert.rejects(Survey.of(text), InvalidSurvey, String(depth));
+    await assert.rejects(Survey.of(text, { fingerprint: survey.fingerprint }), (problem) => {
+      return problem instanceof InvalidSurvey || problem instanceof WrongSurvey;
+    });
+  }
 });
 
 test("what the aggregator answers instead of a survey", async () => {
@@ -354,7 +378,9 @@ test("a survey says what it leaves open, and which labels it sends as they are",
     const context = contextOf({ ...record, domain });
     const mechanism = { outputs: 4 };
     const made = new Survey({ name: "x", repeat: "once" }, { title: "" }, context, mechanism, "", "whole");
-    return [made.leavesOpen, made.unprotected];
+    const { labels, count } = made.unprotected();
+    assert.equal(count, labels.length);
+    return [made.leavesOpen, labels];
   };
   const all = domain.labels;
   assert.deepEqual(opened({ kind: "uniform", epsilon: "1" }), [false, []]);
