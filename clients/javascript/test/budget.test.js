@@ -3,9 +3,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { answerer } from "../conformance.js";
 import { BudgetExceeded, Client, DEFAULT_BUDGET, InvalidSymbols, Survey } from "../src/index.js";
+import { contextOf } from "../src/context.js";
 import { entryOf, totalOf } from "../src/ledger.js";
+import { atMost, lowest } from "../src/odds.js";
 import { Aggregator, seams } from "./support/aggregator.js";
 import { packed, resolved } from "./support/large.js";
+import { generator } from "./support/generator.js";
 import { BOOK, bookOf, rewriteBook } from "./support/storage.js";
 import { casesOf, surveyOf, surveyText } from "./support/vectors.js";
 
@@ -195,6 +198,52 @@ test("above 1,024 classes the largest entries add up, which is never less", asyn
   assert.equal(await spentBy(...(await swapped(1025))), 3);
 });
 
+test("a union costs what its parts cost", () => {
+  const inner = { ...highLow(2), epsilon: "3", domain: { kind: "range", size: 3, start: 0 } };
+  const single = { kind: "uniform", epsilon: "1", domain: { kind: "range", size: 1, start: 0 } };
+  const domain = { kind: "range", size: 4, start: 0 };
+  const union = { kind: "union", domain, parts: [inner, single], block_of: packed([0, 0, 0, 1]) };
+  const { p, q } = totalOf([{ survey: "00", secret: "00", times: 1, context: union }]);
+  assert.deepEqual([p, q], [3n, 1n]);
+});
+
+test("totals are those of brute force over all pairs, in exact fractions", () => {
+  const draw = generator(5);
+  const epsilons = ["1/3", "0.1", "2/7", "1.25", "1/1000000007", "0.0000000000000000001", "inf"];
+  const pick = () => epsilons[draw(epsilons.length)];
+  for (let i = 0; i < 200; i++) {
+    const size = 2 + draw(5);
+    const domain = { kind: "range", size, start: 0 };
+    const square = () =>
+      Array.from({ length: size }, (_, x) => Array.from({ length: size }, (_, x2) => (x === x2 ? "0" : pick())));
+    const block_of = packed(Array.from({ length: size }, (_, x) => Math.min(x, 1)));
+    const entries = Array.from({ length: 1 + draw(4) }, (_, k) => {
+      const context = [
+        { kind: "uniform", domain, epsilon: pick() },
+        { kind: "matrix", domain, matrix: square() },
+        { kind: "blocks", domain, epsilon: pick(), block_of },
+      ][draw(3)];
+      return { survey: `${k}`, secret: "00", times: 1 + draw(3), context };
+    });
+    assert.deepEqual(totalOf(entries), bruteForce(entries, size), JSON.stringify(entries));
+  }
+});
+
+/** The largest sum over pairs, fraction by fraction. */
+function bruteForce(entries, size) {
+  const costs = entries.map(({ times, context }) => [BigInt(times), contextOf(context)]);
+  let most = { p: 0n, q: 1n };
+  for (let x = 0; x < size; x++) {
+    for (let x2 = 0; x2 < size; x2++) {
+      const owed = x === x2 ? [] : costs.map(([times, { epsilon }]) => [times, epsilon(x, x2)]);
+      const finite = owed.filter(([, epsilon]) => epsilon !== Infinity);
+      const sum = finite.reduce((a, [times, b]) => lowest(a.p * b.q + times * b.p * a.q, a.q * b.q), { p: 0n, q: 1n });
+      if (!atMost(sum, most)) most = sum;
+    }
+  }
+  return most;
+}
+
 // --- older ledgers ------------------------------------------------------------------------------------
 
 /** The book of a device as the first format had it: every entry with an account. */
@@ -234,6 +283,28 @@ test("a ledger of an unknown format is an error", async () => {
     assert.equal(await answered(surveys[0], store), "BudgetExceeded", String(format));
   }
 });
+
+/** Contexts that were legal before surveys had limits of size, and what they cost. */
+const HUGE = {
+  "uniform over 2^27": [{ kind: "uniform", domain: { kind: "range", size: 2 ** 27, start: 0 }, epsilon: "0.5" }, 0.5],
+  "high-low over 2^31": [{ ...highLow(1, 2), domain: { kind: "range", size: 2 ** 31, start: 0 } }, 1],
+};
+
+for (const [about, [context, cost]] of Object.entries(HUGE)) {
+  test(`an old entry that is larger than surveys may be still counts: ${about}`, async () => {
+    const store = new Map();
+    const first = await surveyFor("first", LABELS);
+    await answered(first, store);
+    const book = bookOf(store);
+    const old = { survey: "ab".repeat(32), secret: book.secret, times: 1, context };
+    rewriteBook(store, { ...book, entries: [...book.entries, old, { ...old, survey: "cd".repeat(32) }] });
+    const client = new Client(first, seams(new Aggregator(first), { store }));
+    assert.equal(await client.spent(), 1 + 2 * cost);
+    const second = await surveyFor("second", LABELS);
+    assert.equal(await answered(second, store, { budget: 1 + 2 * cost }), "BudgetExceeded");
+    assert.equal(await answered(second, store, { budget: 2 + 2 * cost }), "sent");
+  });
+}
 
 // --- the conformance kit ------------------------------------------------------------------------------
 

@@ -1,6 +1,9 @@
 /** What is published: its size, its types, its names, and what it must not hold. */
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import * as published from "@sfumato/client";
@@ -100,6 +103,20 @@ test("it depends on nothing, and runs nothing when it is installed", () => {
   assert.deepEqual([exports["."].default, exports["./core"].default], ["./src/index.js", "./src/core.js"]);
   for (const [file, text] of SOURCES)
     for (const [, from] of text.matchAll(/from "([^"]+)"/g)) assert.match(from, /^\.\/(modules\/)?\w+\.js$/, file);
+});
+
+test("the package is built before it is packed, and holds what was built", (t) => {
+  assert.equal(scripts.prepack, "npm run build");
+  const folder = mkdtempSync(join(tmpdir(), "sfumato-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  for (const path of ["package.json", "README.md", "index.d.ts", "src"])
+    cpSync(`${ROOT}${path}`, join(folder, path), { recursive: true });
+  mkdirSync(join(folder, "dist"));
+  writeFileSync(join(folder, "dist", "core.js"), "");
+  const npm = spawnSync("npm", ["pack", "--dry-run", "--json", "--ignore-scripts"], { cwd: folder, encoding: "utf8" });
+  const paths = JSON.parse(npm.stdout)[0].files.map(({ path }) => path);
+  for (const path of ["dist/core.js", "src/index.js", "src/modules/tables.js", "index.d.ts", "README.md"])
+    assert.ok(paths.includes(path), path);
 });
 
 test("randomness comes from one place, and none of it is weak", () => {

@@ -13,7 +13,7 @@ import {
 } from "../src/index.js";
 import { exactNumber, withinOdds } from "../src/odds.js";
 import { Aggregator, answered } from "./support/aggregator.js";
-import { blocks, e, groupsOfTwo, packed, randomizedCode, resolved, uniform } from "./support/large.js";
+import { blocks, clearCode, e, evenCode, groupsOfTwo, packed, randomizedCode, resolved, uniform } from "./support/large.js";
 import { casesOf, surveyOf, surveyText } from "./support/vectors.js";
 
 const TEXT = surveyText("samples.json", "plain, hadamard");
@@ -320,15 +320,7 @@ const GREEDY = {
   }),
 };
 
-/** Odds of 2 to 1, in words that add up for any number of points. */
-function evenCode(points) {
-  const low = 2n ** 64n / BigInt(points + 1);
-  const leftover = 2n ** 64n - BigInt(points + 1) * low;
-  const counts = { high: String(2n * low), low: String(low), leftover: String(leftover) };
-  return { kind: "randomized", points, outputs: points, word_bits: 64, ...counts };
-}
-
-/** The same around a circle. */
+/** Odds of 2 to 1, around a circle. */
 function cyclicCode(points) {
   return { ...evenCode(points), kind: "cyclic", base: packed([0]), base_blocks: 1 };
 }
@@ -401,6 +393,58 @@ test("a survey says what it leaves open, and which labels it sends as they are",
   const part = (size, epsilon) => ({ kind: "uniform", domain: { kind: "range", size, start: 0 }, epsilon });
   const union = { kind: "union", parts: [part(2, "1"), part(2, "inf")], block_of: packed([0, 1, 0, 1]) };
   assert.deepEqual(opened(union), [true, ["clinic", "school"]]);
+});
+
+/** A survey over these labels with any context, and a table that keeps any promise. */
+async function open(labels, record) {
+  const rows = labels.map(() => [String(2n ** 63n), String(2n ** 63n)]);
+  const domain = { kind: "labels", labels, other: null };
+  return Survey.of(resolved({ ...record, domain }, { kind: "table", rows, word_bits: 64 }));
+}
+
+const GROUP = "Anybody can see which group your answer is in.";
+
+/** Without the marks that isolate labels. */
+const plainText = (text) => text.replace(/[\u2068\u2069]/g, "");
+
+test("the disclosure says everything that is open, in whole sentences", async () => {
+  const labels = ["park", "clinic", "bar", "school"];
+  const said = async (record) => plainText((await open(labels, record)).disclosure);
+  assert.equal(await said({ kind: "uniform", epsilon: "1" }), "");
+  assert.equal(await said({ kind: "uniform", epsilon: "inf" }), "Nothing is protected: every answer is sent as it is.");
+  const blocksOf = (...of) => ({ kind: "blocks", epsilon: "1", block_of: packed(of) });
+  assert.equal(await said(blocksOf(0, 0, 1, 1)), GROUP);
+  // One label is open, and the group of the others is visible as well.
+  assert.equal(await said(blocksOf(0, 0, 1, 0)), `These answers are sent as they are: bar. ${GROUP}`);
+  const sensitive = { kind: "high-low", epsilon: "1", sensitive: packed([1, 2]) };
+  assert.equal(await said(sensitive), "These answers are sent as they are: park, school.");
+  const tiers = { kind: "tiers", epsilons: ["1", "inf"], tier_of: packed([0, 1, 0, 0]) };
+  assert.equal(await said(tiers), "These answers are sent as they are: clinic.");
+});
+
+test("the disclosure isolates labels, and lists thirty of many", async () => {
+  const labels = Array.from({ length: 1300 }, (_, x) => `label ${x}`);
+  const sensitive = (...symbols) => ({ kind: "high-low", epsilon: "1", sensitive: packed(symbols) });
+  const many = await open(labels, sensitive(0));
+  const listed = labels.slice(1, 31).join(", ");
+  assert.equal(plainText(many.disclosure), `These answers are sent as they are: ${listed} and 1,269 more.`);
+  assert.ok(many.disclosure.includes("\u2068label 1\u2069, \u2068label 2\u2069"));
+  const thirty = await open(labels.slice(0, 31), sensitive(0));
+  assert.equal(plainText(thirty.disclosure), `These answers are sent as they are: ${listed}.`);
+});
+
+test("what is unprotected is counted, and listed up to a limit", async () => {
+  const size = 2 ** 26;
+  const clear = { kind: "plain", codes: [clearCode(size)], code_of_block: [0] };
+  const all = await Survey.of(resolved(uniform(size, "inf"), clear));
+  const first = (count) => Array.from({ length: count }, (_, x) => x);
+  assert.deepEqual(all.unprotected(), { labels: first(30), count: size });
+  assert.deepEqual(all.unprotected(2), { labels: first(2), count: size });
+  assert.equal(all.disclosure, "Nothing is protected: every answer is sent as it is.");
+  const some = await open(["a", "b", "c", "d"], { kind: "high-low", epsilon: "1", sensitive: packed([1]) });
+  assert.deepEqual(some.unprotected(2), { labels: ["a", "c"], count: 3 });
+  assert.deepEqual(some.unprotected(0), { labels: [], count: 3 });
+  assert.deepEqual(survey.unprotected(), { labels: [], count: 0 });
 });
 
 test("contexts of every kind say what they promise", () => {
