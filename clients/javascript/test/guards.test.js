@@ -93,6 +93,9 @@ test("reports of a group are held to the strictest of the other groups", async (
   const tiers = (...epsilons) => ({ kind: "tiers", domain: range(4), epsilons, tier_of: packed([0, 0, 1, 2]) });
   assert.equal(await verdictOf(resolved(tiers("3", "0.1", "2"), mechanism)), "PrivacyViolation");
   assert.equal(await verdictOf(resolved(tiers("3", "1.5", "2"), mechanism)), "odds");
+  // A group is not held to its own ε there: 22/12 is within e^0.65, and 12/6 is not.
+  const alone = { ...tiers("0.65", "1.5", "2"), domain: range(3), tier_of: packed([0, 1, 2]) };
+  assert.equal(await verdictOf(resolved(alone, mechanism)), "odds");
 });
 
 // --- sizes --------------------------------------------------------------------------------------------

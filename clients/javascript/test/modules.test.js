@@ -91,19 +91,6 @@ test("a survey of the core's own kinds needs no module", async (t) => {
   await assert.rejects(Survey.of(NEEDING.tables), /the module tables cannot be loaded/);
 });
 
-test("what a ledger holds is loaded, too", async (t) => {
-  const core = await imported(copyOf(t), "core.js");
-  const store = new Map();
-  const table = await whole.Survey.of(NEEDING.tables);
-  const options = { url: "https://a.example", store, budget: null, allowClear: true, patience: 0 };
-  const fetch = async () => new Response("{}", { status: 503 });
-  await new whole.Client(table, { ...options, fetch }).answer(table.label(0));
-  const plain = await core.Survey.of(surveyText("samples.json", "plain, hadamard"));
-  const client = new core.Client(plain, { ...options, budget: 100, fetch });
-  await client.answer(plain.label(0));
-  assert.ok((await client.spent()) > 0);
-});
-
 /** Locks as a browser has them, one after another, and whether one is held. */
 function lockStub(t) {
   let last = Promise.resolve();
@@ -140,14 +127,14 @@ function finiteStore() {
 
 const offline = async () => new Response("{}", { status: 503 });
 
-/** The options of clients that share a store. */
-const sharing = (store) => {
-  return { url: "https://a.example", store, budget: 1000, allowClear: true, patience: 0, fetch: offline };
-};
+/** The options of clients that share a store of their own. */
+function sharing() {
+  return { url: "https://a.example", store: finiteStore(), budget: 1000, allowClear: true, patience: 0, fetch: offline };
+}
 
 test("modules load while no lock is held, also those that another tab needs meanwhile", async (t) => {
   const locks = lockStub(t);
-  const options = sharing(finiteStore());
+  const options = sharing();
   const charge = async (text) => {
     const survey = await whole.Survey.of(text);
     await new whole.Client(survey, options).answer(survey.label(0));
@@ -171,8 +158,17 @@ test("modules load while no lock is held, also those that another tab needs mean
   assert.ok((await client.spent()) > 0);
 });
 
+test("what a ledger holds is loaded before an answer is charged", async (t) => {
+  const options = sharing();
+  const table = await whole.Survey.of(NEEDING.tables);
+  await new whole.Client(table, options).answer(table.label(0));
+  const core = await imported(copyOf(t), "core.js");
+  const plain = await core.Survey.of(surveyText("samples.json", "plain, hadamard"));
+  assert.ok((await new core.Client(plain, options).answer(plain.label(0))).batch);
+});
+
 test("what is spent loads the modules that it needs", async (t) => {
-  const options = sharing(new Map());
+  const options = sharing();
   const table = await whole.Survey.of(NEEDING.tables);
   await new whole.Client(table, options).answer(table.label(0));
   const core = await imported(copyOf(t), "core.js");
@@ -181,7 +177,7 @@ test("what is spent loads the modules that it needs", async (t) => {
 });
 
 test("a module that cannot be loaded is an error of the answer, and nothing is charged", async (t) => {
-  const options = sharing(new Map());
+  const options = sharing();
   const table = await whole.Survey.of(NEEDING.tables);
   await new whole.Client(table, options).answer(table.label(0));
   const before = options.store.get("sfumato/1/book");
