@@ -12,7 +12,7 @@ import { demandLabel, DOMAINS, labelDomain } from "./domain.js";
 import { PrivacyViolation } from "./errors.js";
 import { count, demand, fieldsOf, LARGEST, list } from "./fields.js";
 import { frame, mechanismOf, MECHANISMS } from "./mechanism.js";
-import { atMost, exactNumber, LARGEST_EPSILON, lowest, oddsOf, positiveEpsilon, withinOdds } from "./odds.js";
+import { atMost, exactNumber, lowest, oddsOf, positiveEpsilon, withinOdds } from "./odds.js";
 import { rangesKeep } from "./ranges.js";
 
 /** Kinds by the module that reads them. */
@@ -26,7 +26,6 @@ export const KINDS = {
 
 const CORE = {
   LARGEST,
-  LARGEST_EPSILON,
   PrivacyViolation,
   atMost,
   classesOf,

@@ -17,6 +17,7 @@ import { atMost, exactNumber, lowest } from "./odds.js";
 export const DEFAULT_BUDGET = "4";
 const MOST_CLASSES = 1024; // of symbols, up to which costs are added pair by pair
 const DIGITS = 1_000_000n;
+const LARGEST_UNIT = 1n << 512n;
 
 /** A budget as a number, or null for none: text or a number above 0. */
 export function budgetOf(budget) {
@@ -25,7 +26,7 @@ export function budgetOf(budget) {
     const limit = exactNumber(typeof budget === "number" ? `${budget}` : budget);
     if (limit.p > 0n) return limit;
   } catch {} // not the way numbers are written
-  throw new InvalidSymbols('a budget must be a number above 0 such as "4" or 0.5, or null for none');
+  throw new InvalidSymbols('a budget must be a number above 0 such as "4", or null for none');
 }
 
 /** Refuse a survey that sends part of the answer as it is, unless the caller says that people know. */
@@ -62,7 +63,7 @@ export function charged(entries, entry, budget) {
   if (atMost(total, budget)) return after;
   throw new BudgetExceeded(
     `this device has spent ${roundedUp(totalOf(before))} of its budget of ${roundedUp(budget)}, and this survey would ` +
-      `bring it to ${roundedUp(total)}; nothing was sent. Pass a larger budget if the person agreed`,
+      `bring it to ${roundedUp(total)}; nothing was sent. Pass a larger budget if the person agrees`,
   );
 }
 
@@ -78,7 +79,7 @@ export function totalOf(entries) {
   const all = [...domains.values()];
   // Fractions over one denominator are integers, which are fast to add and compare.
   const denominators = new Set(all.flat().flatMap(({ finite }) => finite.map(({ q }) => q)));
-  const unit = [...denominators].reduce((multiple, q) => multiple * lowest(q, multiple).p, 1n);
+  const unit = [...denominators].reduce((unit, q) => (unit < LARGEST_UNIT ? unit * lowest(q, unit).p : unit), 1n);
   return lowest(
     all.reduce((sum, costs) => sum + domainTotal(costs, unit), 0n),
     unit,
@@ -90,7 +91,9 @@ export const roundedUp = ({ p, q }) => Number((p * DIGITS + q - 1n) / q) / Numbe
 
 /** The largest sum of any pair; or, where pairs are too many, the sum of the largest entries, which is never less. */
 function domainTotal(costs, unit) {
-  const tables = costs.map(({ finite, times }) => new Map(finite.map((entry) => [entry, times * entry.p * (unit / entry.q)])));
+  // Exact where q divides the unit. Rounded up where a survey has too many denominators for that.
+  const weightOf = ({ p, q }, times) => (times * p * unit + q - 1n) / q;
+  const tables = costs.map(({ finite, times }) => new Map(finite.map((entry) => [entry, weightOf(entry, times)])));
   const classes = commonClasses(costs);
   if (!classes) return tables.reduce((sum, weights) => sum + [...weights.values()].reduce(larger, 0n), 0n);
   // A pair that a survey leaves open has no weight.

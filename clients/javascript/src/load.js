@@ -10,6 +10,7 @@
  * A page's import map can send `import` to another address, so an address that the map changes is refused.
  */
 import { SfumatoError } from "./errors.js";
+import { demand } from "./fields.js";
 import { HASHES } from "./hashes.js";
 import { freshWords, sha256 } from "./words.js";
 
@@ -21,15 +22,15 @@ export async function load(name) {
   try {
     const integrity = HASHES[name];
     // Browsers ignore an `integrity` that they cannot parse.
-    if (!/^sha256-[\w+/]{43}=$/.test(integrity)) throw new Error("no hash");
+    demand(/^sha256-[\w+/]{43}=$/.test(integrity), "a hash");
     const inPage = globalThis.document && !file.startsWith("file:");
     const address = await (inPage ? runVerified : readVerified)(file, integrity);
-    if (import.meta.resolve(address) !== address) throw new Error("another address");
+    demand(import.meta.resolve(address) === address, "this address");
     return (await import(address)).default;
   } catch {
     throw new SfumatoError(
       `the module ${name} cannot be loaded, or is not the one that this client was built with; nothing was sent. ` +
-        "Serve its file unchanged, next to the core",
+        "Serve it unchanged, next to the core",
     );
   }
 }
@@ -60,6 +61,6 @@ async function readVerified(file, integrity) {
     ? await (await import(fileSystem)).readFile(new URL(file))
     : new Uint8Array(await (await fetch(file, request)).arrayBuffer());
   const digest = btoa(String.fromCharCode(...(await sha256(bytes))));
-  if (`sha256-${digest}` !== integrity) throw new Error("another module");
+  demand(`sha256-${digest}` === integrity, "this hash");
   return `data:text/javascript,${encodeURIComponent(new TextDecoder().decode(bytes))}`;
 }

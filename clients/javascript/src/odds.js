@@ -6,7 +6,7 @@
  */
 import { demand } from "./fields.js";
 
-export const LARGEST_EPSILON = { p: 40n, q: 1n };
+const LARGEST_EPSILON = { p: 40n, q: 1n };
 const MORE_THAN_WORDS_CAN_SHOW = 100n; // e^100 is above 2^144, and two words have 128 bits
 const BITS = 192n;
 

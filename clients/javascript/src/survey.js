@@ -40,8 +40,7 @@ export class Survey {
   /** The survey of an aggregator, fetched whole before anybody's value is looked at. */
   static async load(url, { fingerprint, fetch = globalThis.fetch, ...unknown } = {}) {
     refuseUnknown(unknown);
-    if (!/^[0-9a-f]{64}$/.test(fingerprint))
-      throw new WrongSurvey("pin the fingerprint, 64 hexadecimal digits");
+    if (!/^[0-9a-f]{64}$/.test(fingerprint)) throw new WrongSurvey("pin the fingerprint, 64 hexadecimal digits");
     const answer = await fetched(surveyAddress(url, fingerprint), fetch);
     return Survey.of(answer, { fingerprint });
   }

@@ -229,6 +229,21 @@ test("totals are those of brute force over all pairs, in exact fractions", () =>
   }
 });
 
+test("hundreds of denominators are rounded up, and take no more room than a few", () => {
+  const size = 40;
+  const matrix = Array.from({ length: size }, (_, x) => {
+    return Array.from({ length: size }, (_, x2) => (x === x2 ? "0" : `1/${10_007 + 30 * (size * x + x2)}`));
+  });
+  const context = { kind: "matrix", domain: { kind: "range", size, start: 0 }, matrix };
+  const entries = ["a", "b"].map((survey) => ({ survey, secret: "00", times: 1, context }));
+  const total = totalOf(entries);
+  const exact = bruteForce(entries, size);
+  assert.ok(atMost(exact, total));
+  const excess = { p: total.p * exact.q - exact.p * total.q, q: total.q * exact.q };
+  assert.ok(atMost(excess, { p: 1n, q: 1n << 500n }));
+  assert.ok(total.q < 1n << 800n);
+});
+
 /** The largest sum over pairs, fraction by fraction. */
 function bruteForce(entries, size) {
   const costs = entries.map(({ times, context }) => [BigInt(times), contextOf(context)]);

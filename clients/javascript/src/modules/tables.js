@@ -36,8 +36,7 @@ export default (core) => {
 
   function entryOf(text) {
     const epsilon = exactNumber(text);
-    demand(epsilon === Infinity || atMost(epsilon, core.LARGEST_EPSILON), "entries up to 40, or inf");
-    return epsilon;
+    return epsilon.p === 0n ? epsilon : positiveEpsilon(text);
   }
 
   /** `a · b` for a above 0; infinity times nothing is nothing. */
