@@ -27,9 +27,10 @@ export class Client {
   #courier;
 
   /**
-   * `store` has get, set and delete of text by key, at once or by promises; a `Map` will do for a process that may
-   * forget; `persist()` says whether it lasts. `budget` is the most that all surveys of this device may spend together, null for no limit. `allowClear`
-   * says that the person knows what is sent unprotected. `fetch`, `clock`, `sleep` and `now` are for tests.
+   * `store`: get, set and delete text by key, at once or by promises. A `Map` will do for a process that may forget;
+   * repeated surveys also need `persist()`. `budget`: the most that all surveys of this device may spend together, null
+   * for no limit. `allowClear`: the person was shown what is sent unprotected. `fetch`, `clock`, `sleep` and `now` are
+   * for tests.
    */
   constructor(survey, options = {}) {
     const {
@@ -112,10 +113,10 @@ export class Client {
 
   /** The answer that stands for now, made from the value if it is the first; or the modules that are missing. */
   async #answered(value) {
-    const { secret, book: found } = await this.#device.open();
-    const missing = missingIn(found.entries);
+    const { secret, book: before } = await this.#device.open();
+    const missing = missingIn(before.entries);
     if (missing.length) return { missing };
-    const book = await this.#charged(found);
+    const book = await this.#charged(before);
     const { fingerprint, repeat } = this.#survey;
     const period = periodOf(repeat, this.#clock());
     const diary = this.#diary(book);
@@ -189,10 +190,10 @@ export class Client {
 
   /** The diary, once a batch that was counted waits no longer. */
   async #without(sent) {
-    const found = await this.#device.existing();
-    const diary = this.#diary(found?.book);
+    const device = await this.#device.existing();
+    const diary = this.#diary(device?.book);
     const waiting = diary.waiting.filter(({ batch }) => batch !== sent);
-    if (waiting.length < diary.waiting.length) await this.#keep(found.book, { ...diary, waiting });
+    if (waiting.length < diary.waiting.length) await this.#keep(device.book, { ...diary, waiting });
     return { ...diary, waiting };
   }
 

@@ -7,7 +7,16 @@
 import { demandFit, unionResponse } from "./blocks.js";
 import { unpackedU32 } from "./canonical.js";
 import { codeOf, twoLevelIndex, wordsOf } from "./codes.js";
-import { classesOf, contextFields, contextOf, CONTEXTS, groupedContext, ranksWithin, sameRecord, sizesOf } from "./context.js";
+import {
+  classesOf,
+  contextFields,
+  contextOf,
+  CONTEXTS,
+  groupedContext,
+  ranksWithin,
+  sameRecord,
+  sizesOf,
+} from "./context.js";
 import { demandLabel, DOMAINS, labelDomain } from "./domain.js";
 import { PrivacyViolation } from "./errors.js";
 import { count, demand, fieldsOf, LARGEST, list } from "./fields.js";
@@ -79,6 +88,7 @@ export async function need(name) {
   return installed[name];
 }
 
+/** Load these modules. */
 export const needAll = (names) => Promise.all(names.map(need));
 
 /** The modules that these records need, at any depth, and that are not installed. Unreadable records need none. */

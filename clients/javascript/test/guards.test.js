@@ -41,7 +41,7 @@ test("a union that was made for a weaker promise is compared with the stronger o
 
 /** Blocks of two with nothing promised across, and a group response in which every symbol is sent as it is. */
 const openGroups = { kind: "groups", codes: [], levels: [], code_of_group: [], clear: "256", word_bits: 8 };
-const twoBlocks = (epsilon, sizes) => ({ kind: "blocks", domain: range(sizes.length), epsilon, block_of: packed(sizes) });
+const twoBlocks = (epsilon, of) => ({ kind: "blocks", domain: range(of.length), epsilon, block_of: packed(of) });
 
 test("a group response that sends members of a block as they are is refused", async () => {
   const text = resolved(twoBlocks("0.1", [0, 0, 1, 1]), openGroups);
@@ -116,7 +116,7 @@ function distinctRows(size, outputs) {
   return resolved({ kind: "union", domain: range(size), parts, block_of }, { kind: "table", rows, word_bits: 64 });
 }
 
-test("a table that needs more than 2^28 comparisons is refused, and one that needs just these is compared", async () => {
+test("a table that needs more than 2^28 comparisons is refused, and one that needs 2^28 is compared", async () => {
   assert.equal(await verdictOf(distinctRows(1024, 256)), "whole");
   assert.match(await refusal(distinctRows(1024, 257), PrivacyViolation), /too large to compare/);
 });

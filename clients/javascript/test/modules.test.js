@@ -129,7 +129,8 @@ const offline = async () => new Response("{}", { status: 503 });
 
 /** The options of clients that share a store of their own. */
 function sharing() {
-  return { url: "https://a.example", store: finiteStore(), budget: 1000, allowClear: true, patience: 0, fetch: offline };
+  const store = finiteStore();
+  return { url: "https://a.example", store, budget: 1000, allowClear: true, patience: 0, fetch: offline };
 }
 
 test("modules load while no lock is held, also those that another tab needs meanwhile", async (t) => {

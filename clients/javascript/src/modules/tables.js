@@ -159,7 +159,7 @@ export default (core) => {
     }
   }
 
-  /** Sort all numbers, and rank rows by them. Returns the numbers; the distinct rows, as ranks among them; and the symbols that have each. */
+  /** Sort all numbers, and rank the rows by them. Returns the numbers, the distinct rows, and the symbols of each row. */
   function rankRows(rows) {
     const numbers = [...new Set(rows.flatMap((row) => [...new Set(row)]))].sort((a, b) => (a < b ? -1 : 1));
     const rankOf = new Map(numbers.map((number, rank) => [number, rank]));
