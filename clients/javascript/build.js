@@ -31,8 +31,8 @@ export function sourceHashes() {
   return hashesText(Object.fromEntries(MODULES.map((file) => [file, readFileSync(`${ROOT}src/modules/${file}`)])));
 }
 
-/** Every file of `dist` by its path, minified; and what the bundler complained about. */
-export async function built(esbuild) {
+/** Build every file of `dist`, minified, by its path. Returns the files and the bundler's warnings. */
+export async function buildFiles(esbuild) {
   const options = { bundle: true, minify: true, format: "esm", target: "es2022", write: false };
   const warnings = [];
   const minified = async (entry, plugins = []) => {
@@ -59,7 +59,7 @@ function withHashes(contents) {
 export const compressed = (content) => gzipSync(content, { level: 9 }).length;
 
 async function writeDist() {
-  const { files } = await built(await import("esbuild"));
+  const { files } = await buildFiles(await import("esbuild"));
   rmSync(`${ROOT}dist`, { recursive: true, force: true });
   mkdirSync(`${ROOT}dist/modules`, { recursive: true });
   for (const [path, content] of Object.entries(files)) {

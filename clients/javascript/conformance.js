@@ -91,8 +91,8 @@ const OPERATIONS = {
     const survey = known(request);
     demandConsent(survey, request.allow_clear);
     const entry = entryOf(survey, request.secret);
-    const entries = await charged(request.entries, entry, budgetOf(request.budget));
-    const { p, q } = await totalOf(entries);
+    const entries = charged(request.entries, entry, budgetOf(request.budget));
+    const { p, q } = totalOf(entries);
     return { spent: q === 1n ? `${p}` : `${p}/${q}`, entries: entries.length };
   },
 

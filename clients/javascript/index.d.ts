@@ -20,8 +20,8 @@ export class Survey {
   /** Fetch a survey from an aggregator by the fingerprint that you reviewed. */
   static load(url: string, options: { fingerprint: string; fetch?: Fetch }): Promise<Survey>;
 
-  /** Read a resolved survey; with a fingerprint, that survey and no other. One that is `undefined` fits none. */
-  static of(resolved: string | Uint8Array, options?: { fingerprint?: string | null }): Promise<Survey>;
+  /** Read a resolved survey; with a fingerprint, that survey and no other. Leave the options out for no pin. */
+  static of(resolved: string | Uint8Array, options?: { fingerprint: string }): Promise<Survey>;
 
   readonly name: string;
   readonly title: string;
@@ -37,10 +37,13 @@ export class Survey {
   readonly outputs: number;
   /** How the promise was proved here: by the odds of the codes, or report by report. What is not proved is refused. */
   readonly checked: "whole" | "odds";
-  /** Whether reports tell any two answers apart for certain. Such a survey needs `allowClear`. */
+  /** Whether some pair of answers has no protection. Such a survey needs `allowClear`. */
   readonly leavesOpen: boolean;
-  /** The labels that are sent as they are, because nothing protects them. Show them to people. */
-  readonly unprotected: (string | number)[];
+  /** What is sent unprotected, in English, for showing people before they answer; "" where nothing is. */
+  readonly disclosure: string;
+
+  /** The answers that are sent as they are: their number, and the labels of the first `limit`, 30 by default. */
+  unprotected(limit?: number): { labels: (string | number)[]; count: number };
 
   /** The symbol of a value. Throws `UnknownValue`, which never holds the value. */
   symbol(value: Value): number;
@@ -59,8 +62,8 @@ export interface Store {
   get(key: string): string | null | undefined | Promise<string | null | undefined>;
   set(key: string, text: string): unknown;
   delete(key: string): unknown;
-  /** Whether the store lasts until the person deletes it; without this method, it does. Repeated surveys ask. */
-  persisted?(): boolean | Promise<boolean>;
+  /** Ask for storage that lasts until the person deletes it. Returns whether it does. Repeated surveys need it. */
+  persist?(): boolean | Promise<boolean>;
 }
 
 /** The budget of a client that names none. */

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
@@ -27,11 +27,11 @@ SETTING = """async ({ url, fingerprint, patience = 10000 }) => {
   await client.resumed;
 }"""
 ANSWER = "(value) => client.answer(value)"
-REFUSED = """async ([setting, value]) => {
+REFUSED = """async ([{ fingerprint, ...options }, value]) => {
   try {
-    const sfumato = await import(`${setting.url}static/client/index.js`);
-    const survey = await sfumato.Survey.load(setting.url, setting);
-    await new sfumato.Client(survey, { allowClear: true, ...setting }).answer(value);
+    const sfumato = await import(`${options.url}static/client/index.js`);
+    const survey = await sfumato.Survey.load(options.url, { fingerprint });
+    await new sfumato.Client(survey, { allowClear: true, ...options }).answer(value);
     return ["nothing", ""];
   } catch (problem) {
     return [problem.name, problem.message];
@@ -365,24 +365,56 @@ WORKER = """([core, text]) => new Promise((resolve) => {
 })""".replace('"LOAD"', f"({json.dumps(LOAD)})")
 
 
-class Shelf:
-    """A site that serves the client and an empty page under the try page's policy, and may change a module."""
+WORKER_SCRIPT = f"""onmessage = async ({{ data }}) => {{
+  const verdict = await ({LOAD})(data);
+  postMessage([verdict, globalThis.tampered === true]);
+}};"""
+WORK = """(data) => new Promise((resolve) => {
+  const worker = new Worker("/worker.js", { type: "module" });
+  worker.onmessage = ({ data }) => resolve(data);
+  worker.onerror = ({ message }) => resolve([message, false]);
+  worker.postMessage(data);
+})"""
+HTML, SCRIPT = "text/html; charset=utf-8", "text/javascript; charset=utf-8"
 
-    def __init__(self, *tampered, link=""):
+
+class Shelf:
+    """A site that serves the client and an empty page, by default under the try page's policy, and may misbehave."""
+
+    def __init__(self, *tampered, link="", policy=TRY_POLICY, head="", hashes=None):
         """``tampered`` says of the first, the second … request for the module of tables whether it gets other bytes.
 
-        ``link`` is a header of every answer.
+        ``link`` and ``policy`` are headers of every answer, ``head`` is in the page, ``hashes`` is the text of the
+        file with the modules' hashes.
         """
-        self.tampered, self.link, self.asked = tampered, link, 0
+        self.tampered = tampered
+        self.link = link
+        self.policy = policy
+        self.head = head
+        self.hashes = hashes
+        self.asked = 0
+        self.reached = threading.Event()  # the module was asked for
+        self.released = threading.Event()  # the module may be answered
+        self.released.set()
 
     def content(self, path):
         """The bytes of a path, and their media type."""
         if path == "/":
-            return b"<!DOCTYPE html><title>A strict page</title><link rel=icon href=data:,>", "text/html; charset=utf-8"
-        content, kind = static_files()[path.removeprefix("/static/")]
+            page = f"<!DOCTYPE html><title>A strict page</title><link rel=icon href=data:,>{self.head}"
+            return page.encode(), HTML
+        if path == "/worker.js":
+            return WORKER_SCRIPT.encode(), SCRIPT
+        if path == "/static/client/hashes.js" and self.hashes is not None:
+            return self.hashes.encode(), SCRIPT
+        elsewhere = path.startswith("/elsewhere/")
+        content, kind = static_files()[path.replace("/elsewhere/", "client/modules/").removeprefix("/static/")]
+        if elsewhere:
+            return TAMPERED + content, kind
         if path.endswith("/modules/tables.js"):
             tampered = self.asked < len(self.tampered) and self.tampered[self.asked]
             self.asked += 1
+            self.reached.set()
+            self.released.wait()
             return (TAMPERED + content if tampered else content), kind
         return content, kind
 
@@ -396,11 +428,12 @@ class Shelf:
                 self.send_header("Content-Type", kind)
                 self.send_header("Access-Control-Allow-Origin", "*")
                 self.send_header("Cache-Control", "no-store")
-                self.send_header("Content-Security-Policy", TRY_POLICY)
+                self.send_header("Content-Security-Policy", shelf.policy)
                 if shelf.link:
                     self.send_header("Link", shelf.link)
                 self.end_headers()
-                self.wfile.write(content)
+                with suppress(ConnectionError):  # the browser may have given up
+                    self.wfile.write(content)
 
             def log_message(self, *_):
                 pass
@@ -413,9 +446,11 @@ def shelve():
     """Serve a shelf; gives it, and its address."""
     with ExitStack() as stack:
 
-        def put(*tampered, link=""):
-            shelf = Shelf(*tampered, link=link)
-            return shelf, stack.enter_context(serving(shelf.handler()))
+        def put(*tampered, **options):
+            shelf = Shelf(*tampered, **options)
+            url = stack.enter_context(serving(shelf.handler()))
+            stack.callback(shelf.released.set)  # before the server ends
+            return shelf, url
 
         yield put
 
@@ -483,6 +518,81 @@ def test_without_a_pin_the_same_change_would_run(visits, shelve):
     assert ran_tampered(page)
 
 
+REFUSED_MODULE = "SfumatoError: the module tables cannot be loaded, or is not the one"
+NO_POLICY = "default-src * 'unsafe-inline' data:"
+IMPORT_MAP = """<script type="importmap">{"imports": {"/static/client/modules/": "/elsewhere/"}}</script>"""
+
+
+def test_a_module_that_an_import_map_redirects_does_not_run(visits, shelve):
+    _, url = shelve(policy=NO_POLICY, head=IMPORT_MAP)
+    page = visits.page()
+    page.goto(url)
+    assert page.evaluate(LOAD, [f"{url}static/client/core.js", NEEDS_TABLES]).startswith(REFUSED_MODULE)
+    assert not ran_tampered(page)
+    # The map works: an import by the page itself runs the other bytes.
+    page.evaluate("(url) => import(`${url}static/client/modules/tables.js`)", url)
+    assert ran_tampered(page)
+
+
+def test_an_import_map_for_the_core_alone_does_no_harm(visits, shelve):
+    """The twin: a page may map the client's name, as the README says."""
+    core = """<script type="importmap">{"imports": {"@sfumato/client": "/static/client/core.js"}}</script>"""
+    _, url = shelve(policy=NO_POLICY, head=core)
+    page = visits.page()
+    page.goto(url)
+    assert page.evaluate(LOAD, ["@sfumato/client", NEEDS_TABLES]) == "whole"
+
+
+@pytest.mark.parametrize("hashes", ["{}", "{ tables: 'sha256-' }", "{ tables: 'none' }"])
+def test_a_module_without_a_hash_does_not_run(visits, shelve, hashes):
+    """Browsers ignore an integrity that they cannot read, and would run whatever is served."""
+    shelf, url = shelve(True, hashes=f"export const HASHES = {hashes};")
+    page = visits.page()
+    page.goto(url)
+    assert page.evaluate(LOAD, [f"{url}static/client/core.js", NEEDS_TABLES]).startswith(REFUSED_MODULE)
+    assert shelf.asked == 0
+    assert not ran_tampered(page)
+
+
+def test_a_module_that_does_not_arrive_is_given_up(visits, shelve):
+    shelf, url = shelve()
+    shelf.released.clear()
+    page = visits.page()
+    page.goto(url)
+    page.clock.install()
+    page.evaluate(
+        f"""(given) => {{
+          const late = new Promise((resolve) => setTimeout(() => resolve("still waiting"), 60000));
+          window.loaded = Promise.race([({LOAD})(given), late]);
+        }}""",
+        [f"{url}static/client/core.js", NEEDS_TABLES],
+    )
+    assert shelf.reached.wait(20)
+    page.clock.fast_forward(31_000)
+    page.clock.fast_forward(30_000)
+    assert page.evaluate("() => loaded").startswith(REFUSED_MODULE)
+
+
+def test_a_page_with_trusted_types_is_refused(visits, shelve):
+    _, url = shelve(policy="script-src 'self'; require-trusted-types-for 'script'")
+    page = visits.page()
+    page.goto(url)
+    assert page.evaluate(LOAD, [f"{url}static/client/core.js", NEEDS_TABLES]).startswith(REFUSED_MODULE)
+
+
+@pytest.mark.parametrize("policy", ["script-src 'self'", "script-src 'self' data:"])
+def test_a_module_worker_needs_a_policy_that_allows_data(visits, shelve, policy):
+    _, url = shelve(policy=f"{policy}; worker-src 'self'")
+    page = visits.page()
+    page.goto(url)
+    verdict, ran = page.evaluate(WORK, [f"{url}static/client/core.js", NEEDS_TABLES])
+    assert ran is False
+    if "data:" in policy:
+        assert verdict == "whole"
+    else:
+        assert verdict.startswith(REFUSED_MODULE)
+
+
 def test_the_whole_client_loads_no_module_at_run_time(visits, shelve, site):
     shelf, url = shelve(False, True)
     page = visits.page()
@@ -520,7 +630,7 @@ def test_a_repeated_survey_needs_storage_that_lasts(visits, site, aggregator, we
     assert page.evaluate("navigator.storage.persist()") is False
     name, words = refusal(page, aggregator, weekly.fingerprint, 1)
     assert name == "MemoryUnavailable"
-    assert "does not promise to keep its storage" in words
+    assert "its storage may not last" in words
     assert page.evaluate("localStorage.length") == 0
 
 
@@ -535,6 +645,20 @@ def test_where_the_browser_promises_to_keep_it_a_repeated_survey_is_answered(vis
     page.evaluate(SETTING, {"url": aggregator.url, "fingerprint": weekly.fingerprint})
     assert page.evaluate(ANSWER, 3)["delivered"]
     assert sum(aggregator.counts(weekly)) == 1
+
+
+def test_a_repeated_survey_refuses_a_store_that_does_not_say_that_it_lasts(opened, aggregator, weekly):
+    said = opened.evaluate(
+        """async ([url, fingerprint]) => {
+          const { Client, Survey } = await import(`${url}static/client/index.js`);
+          const survey = await Survey.load(url, { fingerprint });
+          const stores = [new Map(), Object.assign(new Map(), { persist: () => true })];
+          const answers = stores.map((store) => new Client(survey, { url, store }).answer(3));
+          return (await Promise.allSettled(answers)).map(({ reason }) => reason?.name ?? "sent");
+        }""",
+        [aggregator.url, weekly.fingerprint],
+    )
+    assert said == ["MemoryUnavailable", "sent"]
 
 
 def test_what_is_sent_unprotected_needs_consent(opened, aggregator, survey):

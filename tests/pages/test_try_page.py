@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from visits import HOSTILE, barriers, outside, posts, running
 
 import sfumato as sf
 from sfumato.domains.partitions import grid_tiles
+from sfumato.pages import static
 
 MANY = [f"town {x}" for x in range(1990)] + [
     "<script>alert(1)</script>",
@@ -38,6 +40,8 @@ def surveys():
         "hostile": sf.Survey("try-hostile", sf.Uniform([HOSTILE, "<b>bold</b>", "שלום", "$x^2$"], 1), title=HOSTILE),
         "clear": sf.Survey("try-clear", sf.Uniform(["yes", "no"], "inf")),
         "one": sf.Survey("try-one", sf.Uniform(["all"], 1)),
+        "mixed": sf.Survey("try-mixed", sf.Blocks({"park": "free time", "bar": "free time", "clinic": "health"}, 1)),
+        "many": sf.Survey("try-many", sf.HighLow(MANY, MANY[:2], 1)),
     }
 
 
@@ -67,7 +71,7 @@ def show(visits, aggregator):
 
 def pick(page, case):
     """Answer, with symbol 2 where there is one."""
-    if case == "box":
+    if case in ("box", "many"):
         page.get_by_label("one of").fill("town 2")
     elif case == "map":
         page.get_by_label("Latitude").fill("0.25")
@@ -277,7 +281,7 @@ def test_a_survey_that_has_closed_says_so(show, visits, aggregator):
     page.goto(f"{aggregator.url}try/{survey.fingerprint}")
     page.get_by_role("radio").first.check()
     page.get_by_role("button", name="Send one report").click()
-    page.get_by_text("this survey is closed; nothing was counted").wait_for()
+    page.get_by_text("This survey is closed, or this site does not have it. Nothing was counted.").wait_for()
     assert aggregator.counts(survey) == [0, 0]
 
 
@@ -286,7 +290,7 @@ def test_a_page_whose_storage_is_denied_says_so_and_sends_nothing(show):
     pick(page, "list")
     page.evaluate("() => { Storage.prototype.setItem = () => { throw new Error('denied'); }; }")
     page.get_by_role("button", name="Send one report").click()
-    page.get_by_text("storage is denied").wait_for()
+    page.get_by_text("storage is blocked, full or not sure to last. Nothing was sent.").wait_for()
     assert page.locator("#body").is_hidden()
     assert posts(page) == []
 
@@ -300,6 +304,8 @@ def test_a_page_whose_storage_is_denied_says_so_and_sends_nothing(show):
         ("list", "These answers are sent as they are: park, café, office."),
         ("map", "Anybody can see which group your answer is in."),
         ("clear", "Nothing is protected: every answer is sent as it is."),
+        ("mixed", "These answers are sent as they are: clinic. Anybody can see which group your answer is in."),
+        ("many", f"These answers are sent as they are: {', '.join(MANY[2:32])} and 1,968 more."),
     ],
 )
 def test_what_is_sent_unprotected_is_said_above_the_button(show, case, sentence):
@@ -328,9 +334,63 @@ def test_a_site_that_has_spent_its_budget_says_so_and_sends_nothing(visits, aggr
         if i < 4:
             page.get_by_text("Counted.").wait_for()
             assert f"have spent ε = {i + 1} of 4" in page.locator("#spent").inner_text()
-    page.get_by_text("This device has spent 4 of its budget of 4").wait_for()
+    page.get_by_text("This browser has no privacy budget left for this site").wait_for()
     assert posts(page) == []
-    assert page.locator("#receipt").inner_text().endswith("nothing was sent.")
+    assert page.locator("#receipt").inner_text().endswith("Nothing was sent.")
+    assert "have spent ε = 4 of 4" in page.locator("#spent").inner_text()
+
+
+def test_a_ledger_that_cannot_be_shown_leaves_the_receipt(show):
+    page = show("list")
+    page.evaluate(
+        """async () => {
+          const { Client } = await import(new URL("../static/client/core.js", location).href);
+          window.asked = new Promise((resolve) => {
+            Client.prototype.spent = async () => { resolve(); throw new Error("unreadable"); };
+          });
+        }"""
+    )
+    pick(page, "list")
+    page.get_by_role("button", name="Send one report").click()
+    page.evaluate("() => asked")
+    page.get_by_text("Counted.").wait_for()
+    assert page.locator("#spent").is_hidden()
+
+
+def test_every_error_of_the_client_has_a_sentence_for_people(show):
+    page = show("list")
+    said = page.evaluate(
+        """async () => {
+          const client = await import(new URL("../static/client/core.js", location).href);
+          const { problemSentence } = await import(new URL("../static/try/explain.js", location).href);
+          const errors = Object.values(client).filter((one) => one.prototype instanceof Error);
+          const all = [...errors.map((one) => new one("")), new TypeError("")];
+          return Object.fromEntries(all.map((error) => [error.name, problemSentence(error)]));
+        }"""
+    )
+    unknown = said.pop("TypeError")
+    assert "Something went wrong" in unknown
+    assert said.pop("InvalidSymbols") == unknown  # an error of the page's author
+    assert len(said) == 11
+    assert all(sentence.endswith(".") and "Something went wrong" not in sentence for sentence in said.values())
+
+
+def test_a_survey_that_is_not_there_says_so(visits, aggregator):
+    page = visits.page()
+    page.route("**/v1/surveys/*", lambda route: route.fulfill(status=404, body="{}"))
+    page.goto(f"{aggregator.url}try/{SURVEYS['list'].fingerprint}")
+    page.get_by_text("This survey is closed, or this site does not have it.").wait_for()
+
+
+def test_only_scripts_are_served_from_the_client(tmp_path, monkeypatch):
+    """Whatever else lies in the client's folders, such as a desktop's notes, is not served and does no harm."""
+    copied = tmp_path / "javascript"
+    shutil.copytree(static._client_folder(), copied)
+    expected = static.static_files()
+    for name in (".DS_Store", "modules/.DS_Store", "modules/tables.js~", "modules/notes"):
+        (copied / name).write_bytes(b"")
+    monkeypatch.setattr(static, "_client_folder", lambda: copied)
+    assert static.static_files.__wrapped__() == expected
 
 
 # --- people -----------------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 /**
- * The block in clear, something else inside it: any mechanism (a union) or a code (a block response).
+ * The block in the clear, something else inside it: any mechanism (a union) or a code (a block response).
  *
  * Report `offset_j + y` stands for report y of part j, blocks in order of first symbol.
  */

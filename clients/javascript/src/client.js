@@ -7,8 +7,10 @@
  */
 import { batchBody } from "./batch.js";
 import { Device, pageStore } from "./device.js";
-import { InvalidSymbols, NotDelivered } from "./errors.js";
-import { budgetOf, charged, DEFAULT_BUDGET, demandConsent, entryOf, loadFor, roundedUp, totalOf } from "./ledger.js";
+import { NotDelivered } from "./errors.js";
+import { refuseUnknown } from "./fields.js";
+import { missingFor, needAll } from "./kinds.js";
+import { budgetOf, charged, DEFAULT_BUDGET, demandConsent, entryOf, roundedUp, totalOf } from "./ledger.js";
 import { batchId, rememberedWords, tokenOf } from "./memory.js";
 import { periodOf } from "./period.js";
 import { batchAddress, deliver, postOf } from "./send.js";
@@ -25,22 +27,30 @@ export class Client {
   #courier;
 
   /**
-   * `store` has get, set and delete of text by key, at once or by promises; a `Map` will do for a process that may
-   * forget. `budget` is the most that all surveys of this device may spend together, null for no limit. `allowClear`
-   * says that the person knows what is sent unprotected. `fetch`, `clock`, `sleep` and `now` are for tests.
+   * `store`: get, set and delete text by key, at once or by promises. A `Map` will do for a process that may forget;
+   * repeated surveys also need `persist()`. `budget`: the most that all surveys of this device may spend together, null
+   * for no limit. `allowClear`: the person was shown what is sent unprotected. `fetch`, `clock`, `sleep` and `now` are
+   * for tests.
    */
   constructor(survey, options = {}) {
-    const { url, store = pageStore, budget = DEFAULT_BUDGET, allowClear, patience = PATIENCE, ...seams } = options;
+    const {
+      url,
+      store = pageStore,
+      budget = DEFAULT_BUDGET,
+      allowClear,
+      patience = PATIENCE,
+      clock = Date.now,
+      fetch = (...request) => globalThis.fetch(...request),
+      sleep = pause,
+      now = run,
+      ...unknown
+    } = options;
+    refuseUnknown(unknown);
     this.#survey = survey;
     this.#address = batchAddress(url, survey.fingerprint);
     this.#device = new Device(store);
     this.#budget = budgetOf(budget);
     demandConsent(survey, allowClear);
-    const { clock = Date.now, fetch = (...request) => globalThis.fetch(...request), ...more } = seams;
-    const { sleep = pause, now = run, ...unknown } = more;
-    // A misspelt option, or one of an earlier version, would leave people with another limit than the caller meant.
-    const [name] = Object.keys(unknown);
-    if (name) throw new InvalidSymbols(`unknown option ${name}`);
     this.#clock = clock;
     this.#courier = { fetch, sleep, now, patience };
     // What waits from an earlier load is tried once more. If that fails it goes on waiting, and answer() says so.
@@ -51,7 +61,9 @@ export class Client {
 
   /** What all surveys that this device answered have spent together, rounded up. */
   async spent() {
-    return roundedUp(await totalOf(await this.#device.entries()));
+    const entries = await this.#device.entries();
+    await needAll(missingIn(entries));
+    return roundedUp(totalOf(entries));
   }
 
   /** Answer with a value. Says whether the aggregator has counted it; else it waits, and is sent again by itself. */
@@ -91,30 +103,36 @@ export class Client {
   async #answer(value) {
     // A device that may forget would answer a repeated survey under one secret after another.
     if (this.#survey.repeat !== "once") await this.#device.demandLasting();
-    await loadFor(await this.#device.entries());
-    return this.#device.locked(() => this.#answered(value));
+    for (;;) {
+      const { answer, missing } = await this.#device.locked(() => this.#answered(value));
+      if (answer) return answer;
+      // Load modules while the device is not locked. Another tab may then charge a survey that needs one more.
+      await needAll(missing);
+    }
   }
 
-  /** The answer that stands for now, made from the value if it is the first. */
+  /** The answer that stands for now, made from the value if it is the first; or the modules that are missing. */
   async #answered(value) {
-    const { secret, book } = await this.#charged();
+    const { secret, book: before } = await this.#device.open();
+    const missing = missingIn(before.entries);
+    if (missing.length) return { missing };
+    const book = await this.#charged(before);
     const { fingerprint, repeat } = this.#survey;
     const period = periodOf(repeat, this.#clock());
     const diary = this.#diary(book);
     // An answer for a later period stands, too: clocks run back.
-    if (diary.last && period <= diary.last.period) return diary.last;
+    if (diary.last && period <= diary.last.period) return { answer: diary.last };
     const { report, tokens } = await this.#report(secret, diary, value);
     const answer = { period, batch: await batchId(secret, fingerprint, period), report };
     await this.#keep(book, { last: answer, tokens, waiting: [...diary.waiting, answer] });
-    return answer;
+    return { answer };
   }
 
-  /** Secret and book, once the survey's whole cost is in the ledger. */
-  async #charged() {
-    const { secret, book } = await this.#device.open();
-    const entries = await charged(book.entries, entryOf(this.#survey, book.secret), this.#budget);
+  /** The book, once the survey's whole cost is in the ledger. */
+  async #charged(book) {
+    const entries = charged(book.entries, entryOf(this.#survey, book.secret), this.#budget);
     if (entries.length > book.entries.length) await this.#device.keep({ ...book, entries });
-    return { secret, book: { ...book, entries } };
+    return { ...book, entries };
   }
 
   /** The report of a new period, and the tokens of all values so far: at most `distinct` values are ever sent. */
@@ -172,10 +190,10 @@ export class Client {
 
   /** The diary, once a batch that was counted waits no longer. */
   async #without(sent) {
-    const found = await this.#device.existing();
-    const diary = this.#diary(found?.book);
+    const device = await this.#device.existing();
+    const diary = this.#diary(device?.book);
     const waiting = diary.waiting.filter(({ batch }) => batch !== sent);
-    if (waiting.length < diary.waiting.length) await this.#keep(found.book, { ...diary, waiting });
+    if (waiting.length < diary.waiting.length) await this.#keep(device.book, { ...diary, waiting });
     return { ...diary, waiting };
   }
 
@@ -190,5 +208,6 @@ export class Client {
   }
 }
 
+const missingIn = (entries) => missingFor(...entries.map(({ context }) => context));
 const run = () => performance.now(); // a clock that is never set back
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));

@@ -13,10 +13,22 @@ import { domainOf } from "./domain.js";
 import { demand, demandMemory, fieldsOf, list, readerOf } from "./fields.js";
 import { positiveEpsilon } from "./odds.js";
 
+const LARGEST_UNIFORM = 2 ** 26; // a uniform context needs no memory per symbol
+
 /** The context that a record describes, with its domain. */
 export function contextOf(record, nesting = 0) {
   const context = readerOf(record, CONTEXTS)(record, nesting);
   return { ...context, kind: record.kind, record, size: context.domain.size };
+}
+
+/**
+ * Refuse a context that would need more memory than a device has, at any depth, before anything is built.
+ *
+ * Only surveys have this limit. A ledger may hold entries from before there was one, and they still count.
+ */
+export function demandSize({ kind, domain, parts = [] }) {
+  demandMemory(domainOf(domain).size, kind === "uniform" ? LARGEST_UNIFORM : undefined);
+  list(parts).forEach(demandSize);
 }
 
 /**
@@ -26,7 +38,7 @@ export function contextOf(record, nesting = 0) {
  *
  * `of` gives each symbol its group, or is null where there is one group.
  */
-function groupedContext(domain, of, inside, outward) {
+export function groupedContext(domain, of, inside, outward) {
   const sizes = of ? sizesOf(of) : [domain.size];
   const others = sizes.length > 1;
   const classOf = (x) => (of ? of[x] : 0);
@@ -64,21 +76,7 @@ export function sizesOf(of) {
 export const CONTEXTS = {
   uniform(record) {
     const [{ epsilon }, domain] = contextFields(record, "epsilon");
-    demand(domain.size <= 2 ** 26, "at most 2^26 symbols");
     return groupedContext(domain, null, [positiveEpsilon(epsilon)], [Infinity]);
-  },
-
-  "high-low"(record) {
-    const [{ epsilon, sensitive }, domain] = contextFields(record, "epsilon", "sensitive");
-    const listed = unpackedU32(sensitive, domain.size);
-    demand(
-      listed.every((x, i) => !i || x > listed[i - 1]),
-      "symbols in ascending order",
-    );
-    demandMemory(domain.size);
-    const isSensitive = new Uint8Array(domain.size);
-    for (const x of listed) isSensitive[x] = 1;
-    return { ...grouped(domain, isSensitive, [Infinity, positiveEpsilon(epsilon)]), isSensitive };
   },
 
   blocks(record) {
@@ -93,18 +91,6 @@ export const CONTEXTS = {
     const outward = positiveEpsilon(across ?? "inf");
     return groupedContext(domain, of, texts.map(positiveEpsilon), Array(blocks).fill(outward));
   },
-
-  tiers(record) {
-    const [{ epsilons, tier_of }, domain] = contextFields(record, "epsilons", "tier_of");
-    const of = classesOf(tier_of, domain.size);
-    const texts = list(epsilons, sizesOf(of).length);
-    const distinct = [...new Set(texts)]; // tiers of equal ε are one group
-    return grouped(
-      domain,
-      of.map((tier) => distinct.indexOf(texts[tier])),
-      distinct.map(positiveEpsilon),
-    );
-  },
 };
 
 /** The fields of a context's record, and its domain. */
@@ -113,22 +99,8 @@ export function contextFields(record, ...own) {
   return [fields, domainOf(fields.domain)];
 }
 
-/** Classes of symbols that owe all others one ε, renumbered in the order of first symbols. */
-function grouped(domain, classOf, promised) {
-  const order = [...new Set(classOf)];
-  const places = new Map(order.map((number, place) => [number, place]));
-  const owed = order.map((number) => promised[number]);
-  return groupedContext(
-    domain,
-    classOf.map((number) => places.get(number)),
-    owed,
-    owed,
-  );
-}
-
 /** Each symbol in one class, numbered in the order of first symbols. */
 export function classesOf(text, size) {
-  demandMemory(size);
   const of = unpackedU32(text, size);
   let seen = -1;
   const ordered = of.every((number) => number <= seen + 1 && (seen = Math.max(seen, number)) >= 0);

@@ -10,7 +10,7 @@
  */
 import { canonicalText, hex, unhex, utf8 } from "./canonical.js";
 import { BudgetExceeded, MemoryUnavailable } from "./errors.js";
-import { settled } from "./ledger.js";
+import { withoutDuplicates } from "./ledger.js";
 import { secretTag } from "./memory.js";
 import { freshWords, sha256 } from "./words.js";
 
@@ -21,8 +21,8 @@ const [SECRET, BOOK] = ["sfumato/1/secret", "sfumato/1/book"];
 
 /** The page's own storage. Where it is missing or denied, each of these throws. */
 export const pageStore = {
-  /** Whether the browser agrees to keep it until the person deletes it; some ask the person first. */
-  persisted: () => navigator.storage.persist(),
+  /** Ask the browser to keep it until the person deletes it; some ask the person first. Returns whether it will. */
+  persist: () => navigator.storage.persist(),
   get: (key) => localStorage.getItem(key),
   set: (key, text) => localStorage.setItem(key, text),
   delete: (key) => localStorage.removeItem(key),
@@ -47,13 +47,12 @@ export class Device {
     }
   }
 
-  /** Refuse a store that may forget by itself. One that does not say is taken at its word. */
+  /** Refuse a store that may forget by itself, or that does not say. */
   async demandLasting() {
-    const { persisted } = this.#store;
-    if (persisted && !(await this.#ask("persisted")))
+    if (!this.#store.persist || !(await this.#ask("persist")))
       throw new MemoryUnavailable(
-        "this survey is asked repeatedly, and the browser does not promise to keep its storage; nothing was sent. Allow " +
-          "persistent storage (install or bookmark the page), or pass a store that lasts",
+        "this survey repeats, and its storage may not last; nothing was sent. Allow persistent storage, or pass a store " +
+          "with persist()",
       );
   }
 
@@ -108,7 +107,7 @@ export class Device {
     const body = text.slice(DIGEST);
     const book = text === (await sealed(body)) && JSON.parse(body);
     if (!FORMATS.includes(book.format)) throw damaged("ledger is damaged, or of another version");
-    return { ...book, format: FORMAT, entries: settled(book.entries) };
+    return { ...book, format: FORMAT, entries: withoutDuplicates(book.entries) };
   }
 
   /** Write, and read again: some stores take what they do not keep. */

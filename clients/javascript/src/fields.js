@@ -3,7 +3,7 @@
  *
  * Messages say what was expected; `section` says where. The Python command `sfumato verify` says more about a file.
  */
-import { InvalidSurvey, SfumatoError } from "./errors.js";
+import { InvalidSurvey, InvalidSymbols, SfumatoError } from "./errors.js";
 
 /** The most symbols, and the most reports, that there may be. */
 export const LARGEST = 2 ** 31;
@@ -16,9 +16,15 @@ export function demand(holds, expected) {
   if (!holds) throw new InvalidSurvey(`expected ${expected}`);
 }
 
-/** Throw before memory is taken for more than a device has. */
-export function demandMemory(count) {
-  demand(count <= LARGEST_IN_MEMORY, "at most 2^24 symbols");
+/** Throw before allocating more memory than a device has. */
+export function demandMemory(count, most = LARGEST_IN_MEMORY) {
+  demand(count <= most, `at most ${most} symbols`);
+}
+
+/** Throw if any option is left over: a misspelt name must not silently drop a pin or a limit. */
+export function refuseUnknown(options) {
+  const [name] = Object.keys(options);
+  if (name) throw new InvalidSymbols(`unknown option ${name}`);
 }
 
 /** Call `read`; whatever goes wrong in it is about this part of the survey. */

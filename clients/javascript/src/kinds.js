@@ -1,22 +1,32 @@
 /**
  * Modules: kinds of domains, contexts and mechanisms that the core does not know by itself.
  *
- * A module is a function that is handed the core's tools and gives readers by kind. The whole client installs all of
- * them; the core loads one when a survey needs it.
+ * A module is a function from the core's tools to readers by kind. It has no imports, so that one file is all there is
+ * to verify and to load. The whole client installs all modules; the core loads one when a survey needs it.
  */
 import { demandFit, unionResponse } from "./blocks.js";
+import { unpackedU32 } from "./canonical.js";
 import { codeOf, twoLevelIndex, wordsOf } from "./codes.js";
-import { classesOf, contextFields, contextOf, CONTEXTS, ranksWithin, sameRecord, sizesOf } from "./context.js";
+import {
+  classesOf,
+  contextFields,
+  contextOf,
+  CONTEXTS,
+  groupedContext,
+  ranksWithin,
+  sameRecord,
+  sizesOf,
+} from "./context.js";
 import { demandLabel, DOMAINS, labelDomain } from "./domain.js";
 import { PrivacyViolation } from "./errors.js";
 import { count, demand, fieldsOf, LARGEST, list } from "./fields.js";
 import { frame, mechanismOf, MECHANISMS } from "./mechanism.js";
-import { atMost, exactNumber, LARGEST_EPSILON, lowest, oddsOf, positiveEpsilon, withinOdds } from "./odds.js";
+import { atMost, exactNumber, lowest, oddsOf, positiveEpsilon, withinOdds } from "./odds.js";
 import { rangesKeep } from "./ranges.js";
 
-/** Kinds by the module that reads them. A context of kind high-low is the core's own; a mechanism is not. */
-const KINDS = {
-  groups: ["groups", "high-low"],
+/** Kinds by the module that reads them. */
+export const KINDS = {
+  groups: ["groups", "high-low", "tiers"],
   places: ["grid", "h3"],
   products: ["product"],
   tables: ["binary", "matrix", "metric", "table"],
@@ -25,7 +35,6 @@ const KINDS = {
 
 const CORE = {
   LARGEST,
-  LARGEST_EPSILON,
   PrivacyViolation,
   atMost,
   classesOf,
@@ -39,6 +48,7 @@ const CORE = {
   exactNumber,
   fieldsOf,
   frame,
+  groupedContext,
   labelDomain,
   list,
   lowest,
@@ -51,6 +61,7 @@ const CORE = {
   sizesOf,
   twoLevelIndex,
   unionResponse,
+  unpackedU32,
   withinOdds,
   wordsOf,
 };
@@ -77,11 +88,14 @@ export async function need(name) {
   return installed[name];
 }
 
-/** Load whatever these records need, at any depth. Records that cannot be read need nothing. */
-export async function needFor(...records) {
+/** Load these modules. */
+export const needAll = (names) => Promise.all(names.map(need));
+
+/** The modules that these records need, at any depth, and that are not installed. Unreadable records need none. */
+export function missingFor(...records) {
   const kinds = records.flatMap(kindsIn);
-  const isNeeded = (name) => KINDS[name].some((kind) => kinds.includes(kind));
-  await Promise.all(Object.keys(KINDS).filter(isNeeded).map(need));
+  const isMissing = (name) => !installed[name] && KINDS[name].some((kind) => kinds.includes(kind));
+  return Object.keys(KINDS).filter(isMissing);
 }
 
 function kindsIn(record) {

@@ -1,55 +1,66 @@
 /**
- * Loading a module that was pinned: what runs is what was hashed when this file was written, or nothing.
+ * Load a pinned module: run the bytes that were hashed when this client was built, or nothing.
  *
- * - In pages, by a script element with an `integrity`. The browser compares the bytes that it is about to run, so there is
- *   no second fetch in between; the module then stands under its address, where `import` finds it. The address ends in
- *   a random fragment: by a header, a server can make browsers load modules ahead of time without an `integrity`, and a
- *   browser does not check what already stands under an address. This works under `script-src 'self'`.
- * - Elsewhere (Node, workers), the bytes are read, hashed, and imported as they are in memory.
+ * - In pages, a script element with an `integrity` loads it. The browser checks the bytes that it is about to run, so
+ *   there is no second fetch. `import` then finds the module under the same address. The address ends in a random
+ *   fragment because a server can send a header that preloads modules without an `integrity`, and browsers do not check
+ *   a module that is already loaded. This works under `script-src 'self'`.
+ * - Elsewhere (Node, workers), this file reads the bytes, hashes them and imports them from memory.
+ *
+ * A page's import map can send `import` to another address, so an address that the map changes is refused.
  */
 import { SfumatoError } from "./errors.js";
+import { demand } from "./fields.js";
 import { HASHES } from "./hashes.js";
 import { freshWords, sha256 } from "./words.js";
 
-/** The module of this name. */
+const PATIENCE = 30_000; // milliseconds to wait for a module
+
+/** Load the module with this name. */
 export async function load(name) {
-  const address = new URL(`./modules/${name}.js`, import.meta.url).href;
+  const file = new URL(`./modules/${name}.js`, import.meta.url).href;
   try {
-    const inPage = globalThis.document && !address.startsWith("file:");
-    const verified = await (inPage ? scripted : read)(address, HASHES[name]);
-    return (await import(verified)).default;
+    const integrity = HASHES[name];
+    // Browsers ignore an `integrity` that they cannot parse.
+    demand(/^sha256-[\w+/]{43}=$/.test(integrity), "a hash");
+    const inPage = globalThis.document && !file.startsWith("file:");
+    const address = await (inPage ? runVerified : readVerified)(file, integrity);
+    demand(import.meta.resolve(address) === address, "this address");
+    return (await import(address)).default;
   } catch {
     throw new SfumatoError(
       `the module ${name} cannot be loaded, or is not the one that this client was built with; nothing was sent. ` +
-        "Serve its file unchanged next to the core, or use the bundled file",
+        "Serve it unchanged, next to the core",
     );
   }
 }
 
-/** An address of its own, once the browser has verified and run what is there. */
-function scripted(file, integrity) {
+/** Have the browser verify and run a file. Returns the address under which it is loaded. */
+function runVerified(file, integrity) {
   const { document } = globalThis;
   const address = `${file}#${freshWords(2).join("")}`;
   return new Promise((resolve, reject) => {
     const script = document.createElement("script");
-    const settle = (settled) => () => {
+    const end = (outcome) => () => {
       script.remove();
-      settled(address);
+      outcome(address);
     };
     Object.assign(script, { type: "module", crossOrigin: "anonymous", integrity, src: address });
-    script.addEventListener("load", settle(resolve));
-    script.addEventListener("error", settle(reject));
+    script.addEventListener("load", end(resolve));
+    script.addEventListener("error", end(reject));
+    setTimeout(end(reject), PATIENCE);
     document.head.append(script);
   });
 }
 
-/** An address that holds the verified bytes themselves. */
-async function read(address, integrity) {
-  const fileSystem = "node:fs/promises"; // a variable, so that bundlers for browsers let it be
-  const bytes = address.startsWith("file:")
-    ? await (await import(fileSystem)).readFile(new URL(address))
-    : new Uint8Array(await (await fetch(address, { credentials: "omit" })).arrayBuffer());
+/** Read and verify a file. Returns an address that contains its bytes. */
+async function readVerified(file, integrity) {
+  const fileSystem = "node:fs/promises"; // a variable, so that bundlers for browsers leave it alone
+  const request = { credentials: "omit", signal: AbortSignal.timeout(PATIENCE) };
+  const bytes = file.startsWith("file:")
+    ? await (await import(fileSystem)).readFile(new URL(file))
+    : new Uint8Array(await (await fetch(file, request)).arrayBuffer());
   const digest = btoa(String.fromCharCode(...(await sha256(bytes))));
-  if (`sha256-${digest}` !== integrity) throw new Error("another module");
+  demand(`sha256-${digest}` === integrity, "this hash");
   return `data:text/javascript,${encodeURIComponent(new TextDecoder().decode(bytes))}`;
 }

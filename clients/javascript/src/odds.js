@@ -6,7 +6,7 @@
  */
 import { demand } from "./fields.js";
 
-export const LARGEST_EPSILON = { p: 40n, q: 1n };
+const LARGEST_EPSILON = { p: 40n, q: 1n };
 const MORE_THAN_WORDS_CAN_SHOW = 100n; // e^100 is above 2^144, and two words have 128 bits
 const BITS = 192n;
 
@@ -35,13 +35,8 @@ export function positiveEpsilon(text) {
   return epsilon;
 }
 
-/** `a + times · b`, which need not be in lowest terms. */
-export const plus = (a, b, times) => ({ p: a.p * b.q + times * b.p * a.q, q: a.q * b.q });
-
 /** Whether `a ≤ b`. */
 export const atMost = (a, b) => b === Infinity || (a !== Infinity && a.p * b.q <= b.p * a.q);
-
-export const ZERO = { p: 0n, q: 1n };
 
 /** A function of BigInts that are not negative: whether `high ≤ e^ε · low`. An answer in doubt is no. */
 export function oddsOf(epsilon) {

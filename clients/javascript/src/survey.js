@@ -6,11 +6,12 @@
  */
 import { canonicalText, hex, utf8 } from "./canonical.js";
 import { checkPromise } from "./check.js";
-import { contextOf, sameRecord } from "./context.js";
+import { contextOf, demandSize, sameRecord } from "./context.js";
+import { disclosureOf, unprotectedLabels } from "./disclosure.js";
 import { symbolOf } from "./domain.js";
 import { InvalidSymbols, WrongSurvey } from "./errors.js";
-import { demand, fieldsOf, section, wholeNumber } from "./fields.js";
-import { needFor } from "./kinds.js";
+import { demand, fieldsOf, refuseUnknown, section, wholeNumber } from "./fields.js";
+import { missingFor, needAll } from "./kinds.js";
 import { mechanismOf, reportOf } from "./mechanism.js";
 import { fetched, surveyAddress } from "./send.js";
 import { freshWords, sha256 } from "./words.js";
@@ -37,9 +38,9 @@ export class Survey {
   }
 
   /** The survey of an aggregator, fetched whole before anybody's value is looked at. */
-  static async load(url, { fingerprint, fetch = globalThis.fetch } = {}) {
-    if (!/^[0-9a-f]{64}$/.test(fingerprint))
-      throw new WrongSurvey("pin the fingerprint, 64 hexadecimal digits");
+  static async load(url, { fingerprint, fetch = globalThis.fetch, ...unknown } = {}) {
+    refuseUnknown(unknown);
+    if (!/^[0-9a-f]{64}$/.test(fingerprint)) throw new WrongSurvey("pin the fingerprint, 64 hexadecimal digits");
     const answer = await fetched(surveyAddress(url, fingerprint), fetch);
     return Survey.of(answer, { fingerprint });
   }
@@ -50,25 +51,27 @@ export class Survey {
    * The pin comes before anything is built: until then the text may be anybody's.
    */
   static async of(resolved, options = {}) {
-    // A pin that is missing by mistake, `fingerprint: undefined`, pins nothing that exists.
-    const { fingerprint = "fingerprint" in options ? "" : null } = options;
-    const data = section("survey", () => parsed(resolved));
-    const own = hex(await sha256(utf8(canonicalText(data.promise))));
-    if (fingerprint !== null && own !== fingerprint)
+    const { fingerprint, ...unknown } = options;
+    refuseUnknown(unknown);
+    const { data, text, missing } = section("survey", () => parse(resolved));
+    const own = hex(await sha256(utf8(text)));
+    // A pin that is undefined or null by mistake pins no survey that exists.
+    if ("fingerprint" in options && own !== fingerprint)
       throw new WrongSurvey(`survey ${own} is not the one that was pinned`);
-    const { context, mechanism, mechanism_context } = data.promise;
-    await needFor(context, mechanism, mechanism_context);
-    const built = section("survey", () => rebuilt(data));
-    const checked = await checkPromise(built.mechanism, built.context);
-    return new Survey(data.promise, data.about, built.context, built.mechanism, own, checked);
+    await needAll(missing);
+    const { context, mechanism } = section("survey", () => build(data));
+    const checked = await checkPromise(mechanism, context);
+    return new Survey(data.promise, data.about, context, mechanism, own, checked);
   }
 
-  /** The labels of the symbols that are sent as they are; nothing is promised about them. */
-  get unprotected() {
-    const { context, leavesOpen, size } = this;
-    const labels = [];
-    for (let x = 0; leavesOpen && x < size; x++) if (context.isOpen(x)) labels.push(context.domain.label(x));
-    return labels;
+  /** The symbols that are sent as they are: their number, and the labels of the first ones. */
+  unprotected(limit) {
+    return unprotectedLabels(this, limit);
+  }
+
+  /** What to show people before they answer: what is sent unprotected, in English; "" where nothing is. */
+  get disclosure() {
+    return disclosureOf(this);
   }
 
   /** The symbol of a value; throws `UnknownValue` outside the domain. */
@@ -111,16 +114,18 @@ export class Survey {
 /** Bytes as text; what is no UTF-8, or starts with a byte-order mark, is not canonical. */
 const decoded = (bytes) => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
 
-/** What canonical JSON holds, if it has a promise. */
-function parsed(resolved) {
+/** Read canonical JSON. Returns it with the text of its promise, and the modules that are missing to build it. */
+function parse(resolved) {
   const text = (typeof resolved === "string" ? resolved : decoded(resolved)).replace(/\n$/, "");
   const data = JSON.parse(text);
   demand(canonicalText(data) === text, "the canonical form");
-  demand(Object(data?.promise) === data?.promise, "a promise");
-  return data;
+  const promise = data?.promise;
+  demand(Object(promise) === promise, "a promise");
+  const missing = missingFor(promise.context, promise.mechanism, promise.mechanism_context);
+  return { data, text: canonicalText(promise), missing };
 }
 
-function rebuilt(data) {
+function build(data) {
   const { promise, about } = fieldsOf(data, "promise", "about");
   demand(promise.format === FORMAT, `format ${FORMAT}`);
   fieldsOf(promise, ...PROMISE);
@@ -128,13 +133,18 @@ function rebuilt(data) {
   demandName(promise.name);
   demandRepeat(promise.repeat);
   const { context: own, mechanism_context: other } = promise;
-  const context = section("context", () => contextOf(own));
+  const context = section("context", () => read(own));
   const apart = other === null || (sameRecord(other.domain, own.domain) && !sameRecord(other, own));
   demand(apart, "no mechanism_context, or another one over this domain");
   const mechanism = section("mechanism", () =>
-    mechanismOf(promise.mechanism, other === null ? context : contextOf(other)),
+    mechanismOf(promise.mechanism, other === null ? context : read(other)),
   );
   return { context, mechanism };
+}
+
+function read(record) {
+  demandSize(record);
+  return contextOf(record);
 }
 
 function demandAbout(about) {

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { contextOf } from "../src/context.js";
 import { PrivacyViolation, Survey } from "../src/index.js";
 import { withinOdds } from "../src/odds.js";
+import { generator } from "./support/generator.js";
 import { blocks, packed, resolved, uniform } from "./support/large.js";
 
 const TOTAL = 2n ** 64n;
@@ -76,15 +77,6 @@ test("a table that is too large to compare is refused, though it may keep its pr
 });
 
 // --- against brute force ------------------------------------------------------------------------------
-
-/** Numbers that look random and are the same in every run. */
-function generator(seed) {
-  let state = seed;
-  return (below) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-}
 
 /** Rows over words of 8 bits, near each other, a few of them equal or permuted. */
 function randomRows(draw, size, outputs) {

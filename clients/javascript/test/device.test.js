@@ -11,19 +11,17 @@ import {
   UnknownValue,
 } from "../src/index.js";
 import { Aggregator, seams } from "./support/aggregator.js";
+import { BOOK, bookOf, lastingStore, SECRET, storageOf } from "./support/storage.js";
 import { casesOf, surveyOf, surveyText } from "./support/vectors.js";
 
 const once = await surveyOf("memory.json", "uploads: once");
 const daily = await surveyOf("memory.json", "uploads: day");
-const [SECRET, BOOK] = ["sfumato/1/secret", "sfumato/1/book"];
 const DAY = 86_400_000;
 
 /** A client on a store, with an aggregator of its own unless there is one. */
-function made(survey, store = new Map(), { aggregator = new Aggregator(survey), ...more } = {}) {
+function made(survey, store = lastingStore(), { aggregator = new Aggregator(survey), ...more } = {}) {
   return { aggregator, store, client: new Client(survey, seams(aggregator, { store, ...more })) };
 }
-
-const bookOf = (store) => JSON.parse(store.get(BOOK).slice(65));
 
 /** A value of the survey other than some. */
 const otherThan = (survey, ...symbols) => survey.label([0, 1, 2].find((x) => !symbols.includes(x)));
@@ -126,7 +124,7 @@ test("one answer a period: the first of the day stands", async () => {
 // --- the ledger ---------------------------------------------------------------------------------------
 
 test("the whole cost is charged, durably, before the value is read", async () => {
-  const store = new Map();
+  const store = lastingStore();
   const { aggregator, client } = made(daily, store);
   const seen = [];
   const value = {
@@ -290,15 +288,6 @@ function browser(t, parts) {
   Object.entries(parts).forEach(([name, value]) => put(name, value));
 }
 
-/** The storage of a page, in a map. */
-function storageOf(kept) {
-  return {
-    getItem: (key) => kept.get(key) ?? null,
-    setItem: (key, text) => kept.set(key, text),
-    removeItem: (key) => kept.delete(key),
-  };
-}
-
 const REFUSALS = {
   "is denied": { storage: { persist: async () => false } },
   "cannot be asked for": {},
@@ -329,16 +318,24 @@ test("where persistent storage is granted, a repeated survey is answered", async
   assert.equal(asked, 1);
 });
 
-test("an own store says whether it lasts, or is taken at its word", async () => {
-  const lasting = (persisted) => Object.assign(new Map(), { persisted });
-  for (const persisted of [() => true, async () => true, undefined])
-    assert.ok((await made(daily, lasting(persisted)).client.answer(daily.label(0))).delivered);
-  for (const persisted of [() => false, async () => false, () => Promise.reject(new Error("no"))]) {
-    const { client, store, aggregator } = made(daily, lasting(persisted));
+test("a repeated survey needs a store that says that it lasts", async () => {
+  const storeWith = (methods) => Object.assign(new Map(), methods);
+  for (const persist of [() => true, async () => true])
+    assert.ok((await made(daily, storeWith({ persist })).client.answer(daily.label(0))).delivered);
+  const refused = [
+    {},
+    { persist: undefined },
+    { persist: () => false },
+    { persist: async () => false },
+    { persist: () => undefined },
+    { persist: () => Promise.reject(new Error("no")) },
+  ];
+  for (const methods of refused) {
+    const { client, store, aggregator } = made(daily, storeWith(methods));
     await assert.rejects(client.answer(daily.label(0)), MemoryUnavailable);
     assert.deepEqual([store.size, aggregator.requests.length], [0, 0]);
+    assert.ok((await made(once, store).client.answer(once.label(0))).delivered); // asked once, it needs no promise
   }
-  assert.ok((await made(once, lasting(() => false)).client.answer(once.label(0))).delivered);
 });
 
 test("a store may answer by promises", async () => {

@@ -5,8 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { built, sourceHashes } from "../build.js";
+import { buildFiles, sourceHashes } from "../build.js";
+import { HASHES } from "../src/hashes.js";
 import * as whole from "../src/index.js";
+import { KINDS } from "../src/kinds.js";
+import { packed, resolved } from "./support/large.js";
 import { casesOf, FILES, surveyText } from "./support/vectors.js";
 import { tool } from "./support/tool.js";
 
@@ -88,24 +91,129 @@ test("a survey of the core's own kinds needs no module", async (t) => {
   await assert.rejects(Survey.of(NEEDING.tables), /the module tables cannot be loaded/);
 });
 
-test("what a ledger holds is loaded, too", async (t) => {
-  const core = await imported(copyOf(t), "core.js");
+/** Locks as a browser has them, one after another, and whether one is held. */
+function lockStub(t) {
+  let last = Promise.resolve();
+  const stub = { held: false };
+  const request = (_, work) => {
+    const turn = last.then(async () => {
+      stub.held = true;
+      try {
+        return await work();
+      } finally {
+        stub.held = false;
+      }
+    });
+    last = turn.catch(() => {});
+    return turn;
+  };
+  const { navigator } = globalThis;
+  const put = (value) => Object.defineProperty(globalThis, "navigator", { value, configurable: true, writable: true });
+  put({ locks: { request } });
+  t.after(() => put(navigator));
+  return stub;
+}
+
+/** A store that fails after many reads, so that a client that reads for ever fails the test. */
+function finiteStore() {
   const store = new Map();
-  const table = await whole.Survey.of(NEEDING.tables);
-  const options = { url: "https://a.example", store, budget: null, allowClear: true, patience: 0 };
-  const fetch = async () => new Response("{}", { status: 503 });
-  await new whole.Client(table, { ...options, fetch }).answer(table.label(0));
+  let reads = 0;
+  const get = (key) => {
+    if (++reads > 1000) throw new Error("too many reads");
+    return store.get(key);
+  };
+  return { get, set: (key, text) => store.set(key, text), delete: (key) => store.delete(key) };
+}
+
+const offline = async () => new Response("{}", { status: 503 });
+
+/** The options of clients that share a store of their own. */
+function sharing() {
+  const store = finiteStore();
+  return { url: "https://a.example", store, budget: 1000, allowClear: true, patience: 0, fetch: offline };
+}
+
+test("modules load while no lock is held, also those that another tab needs meanwhile", async (t) => {
+  const locks = lockStub(t);
+  const options = sharing();
+  const charge = async (text) => {
+    const survey = await whole.Survey.of(text);
+    await new whole.Client(survey, options).answer(survey.label(0));
+  };
+  await charge(NEEDING.tables);
+  const source = copyOf(t);
+  const core = await imported(source, "api.js");
+  const { installBy } = await imported(source, "kinds.js");
+  const loads = [];
+  installBy(async (name) => {
+    loads.push([name, locks.held]);
+    if (name === "tables") await charge(NEEDING.unions); // another tab, which would wait for ever for a lock
+    return (await imported(source, "modules", `${name}.js`)).default;
+  });
   const plain = await core.Survey.of(surveyText("samples.json", "plain, hadamard"));
-  const client = new core.Client(plain, { ...options, budget: 100, fetch });
-  await client.answer(plain.label(0));
+  const client = new core.Client(plain, options);
+  assert.ok((await client.answer(plain.label(0))).batch);
+  const names = loads.map(([name]) => name);
+  assert.ok(names[0] === "tables" && names.includes("unions"), names.join());
+  assert.ok(loads.every(([, held]) => !held));
   assert.ok((await client.spent()) > 0);
+});
+
+test("what a ledger holds is loaded before an answer is charged", async (t) => {
+  const options = sharing();
+  const table = await whole.Survey.of(NEEDING.tables);
+  await new whole.Client(table, options).answer(table.label(0));
+  const core = await imported(copyOf(t), "core.js");
+  const plain = await core.Survey.of(surveyText("samples.json", "plain, hadamard"));
+  assert.ok((await new core.Client(plain, options).answer(plain.label(0))).batch);
+});
+
+test("what is spent loads the modules that it needs", async (t) => {
+  const options = sharing();
+  const table = await whole.Survey.of(NEEDING.tables);
+  await new whole.Client(table, options).answer(table.label(0));
+  const core = await imported(copyOf(t), "core.js");
+  const plain = await core.Survey.of(surveyText("samples.json", "plain, hadamard"));
+  assert.ok((await new core.Client(plain, options).spent()) > 0);
+});
+
+test("a module that cannot be loaded is an error of the answer, and nothing is charged", async (t) => {
+  const options = sharing();
+  const table = await whole.Survey.of(NEEDING.tables);
+  await new whole.Client(table, options).answer(table.label(0));
+  const before = options.store.get("sfumato/1/book");
+  const source = copyOf(t);
+  rmSync(join(source, "modules"), { recursive: true });
+  const core = await imported(source, "core.js");
+  const plain = await core.Survey.of(surveyText("samples.json", "plain, hadamard"));
+  await assert.rejects(new core.Client(plain, options).answer(plain.label(0)), /the module tables cannot be loaded/);
+  assert.equal(options.store.get("sfumato/1/book"), before);
+});
+
+test("the core has a hash for every module that it may load, and no others", () => {
+  assert.deepEqual(Object.keys(HASHES).sort(), Object.keys(KINDS).sort());
+  assert.deepEqual(Object.keys(NEEDING).sort(), Object.keys(KINDS).sort());
+  for (const hash of Object.values(HASHES)) assert.match(hash, /^sha256-[\w+/]{43}=$/);
+});
+
+test("parts of unions are read for the modules that they need", async (t) => {
+  const matrix = [
+    ["0", "1"],
+    ["1", "0"],
+  ];
+  const domain = { kind: "range", size: 2, start: 0 };
+  const context = { kind: "union", domain, parts: [{ kind: "matrix", domain, matrix }], block_of: packed([0, 0]) };
+  const half = String(2n ** 63n);
+  const table = { kind: "table", rows: [[half, half], [half, half]], word_bits: 64 };
+  const { Survey } = await imported(copyOf(t), "core.js");
+  assert.equal((await Survey.of(resolved(context, { kind: "union", parts: [table] }))).checked, "whole");
 });
 
 test("what is built for browsers works: the core with its modules, and the one file", async (t) => {
   const esbuild = await tool(t, "esbuild");
   if (!esbuild) return;
   const folder = copyOf(t);
-  const { files } = await built(esbuild);
+  const { files } = await buildFiles(esbuild);
   mkdirSync(join(folder, "dist", "modules"), { recursive: true });
   for (const [path, content] of Object.entries(files)) writeFileSync(join(folder, "dist", path), content);
   const core = await imported(folder, "dist", "core.js");

@@ -3,12 +3,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Client, InvalidBatch, NotDelivered, ReportRejected, Survey, WrongSurvey } from "../src/index.js";
 import { Aggregator, answered, seams } from "./support/aggregator.js";
+import { lastingStore } from "./support/storage.js";
 import { surveyOf, surveyText } from "./support/vectors.js";
 
 const once = await surveyOf("memory.json", "uploads: once");
 const weekly = await surveyOf("memory.json", "uploads: week");
 
-function made(survey, { aggregator = new Aggregator(survey), store = new Map(), ...more } = {}) {
+function made(survey, { aggregator = new Aggregator(survey), store = lastingStore(), ...more } = {}) {
   return { aggregator, store, client: new Client(survey, seams(aggregator, { store, ...more })) };
 }
 
@@ -313,7 +314,7 @@ test("requests do not depend on the value: as many, to the same addresses, of th
     const recorded = [];
     for (let x = 0; x < survey.size; x++) {
       const aggregator = new Aggregator(survey, surveyText("memory.json", "uploads: once"));
-      const client = new Client(survey, seams(aggregator, { store: new Map(), allowClear: true }));
+      const client = new Client(survey, seams(aggregator, { store: lastingStore(), allowClear: true }));
       await client.answer(survey.label(x));
       await client.answer(survey.label((x + 1) % survey.size));
       // A report has as many digits as it has: that depends on the report, not on the value. So has the body's length.

@@ -12,8 +12,8 @@ import {
   WrongSurvey,
 } from "../src/index.js";
 import { exactNumber, withinOdds } from "../src/odds.js";
-import { Aggregator, answered, seams } from "./support/aggregator.js";
-import { blocks, e, groupsOfTwo, packed, randomizedCode, resolved, uniform } from "./support/large.js";
+import { Aggregator, answered } from "./support/aggregator.js";
+import { blocks, clearCode, e, evenCode, groupsOfTwo, packed, randomizedCode, resolved, uniform } from "./support/large.js";
 import { casesOf, surveyOf, surveyText } from "./support/vectors.js";
 
 const TEXT = surveyText("samples.json", "plain, hadamard");
@@ -21,7 +21,7 @@ const survey = await Survey.of(TEXT);
 
 test("a survey is fetched by its pin, whole, without cookies", async () => {
   const aggregator = new Aggregator(survey, TEXT);
-  const loaded = await Survey.load(`${aggregator.url}/`, { fingerprint: survey.fingerprint, ...seams(aggregator) });
+  const loaded = await Survey.load(`${aggregator.url}/`, { fingerprint: survey.fingerprint, fetch: aggregator.fetch });
   assert.equal(loaded.fingerprint, survey.fingerprint);
   const [request] = aggregator.requests;
   assert.equal(request.url, `https://surveys.example.org/here/v1/surveys/${survey.fingerprint}`);
@@ -31,14 +31,38 @@ test("a survey is fetched by its pin, whole, without cookies", async () => {
 test("another survey than the pinned one is refused", async () => {
   const other = surveyText("samples.json", "plain, cyclic");
   const aggregator = new Aggregator(survey, other);
-  const options = { fingerprint: survey.fingerprint, ...seams(aggregator) };
+  const options = { fingerprint: survey.fingerprint, fetch: aggregator.fetch };
   await assert.rejects(Survey.load(aggregator.url, options), WrongSurvey);
   await assert.rejects(Survey.of(other, { fingerprint: survey.fingerprint }), WrongSurvey);
   await assert.rejects(Survey.load(aggregator.url, { ...options, fingerprint: undefined }), WrongSurvey);
   // A pin that was forgotten is not the same as none.
-  for (const fingerprint of [undefined, "", 0, false])
+  for (const fingerprint of [undefined, null, "", 0, false])
     await assert.rejects(Survey.of(other, { fingerprint }), WrongSurvey);
-  for (const none of [undefined, {}, { fingerprint: null }]) assert.ok(await Survey.of(other, none));
+  for (const none of [undefined, {}]) assert.ok(await Survey.of(other, none));
+});
+
+test("unknown options are refused, so that a misspelt pin is not ignored", async () => {
+  const aggregator = new Aggregator(survey, TEXT);
+  const pin = survey.fingerprint;
+  for (const more of [{ fingerPrint: pin }, { pin }]) {
+    await assert.rejects(Survey.of(TEXT, more), InvalidSymbols);
+    await assert.rejects(Survey.of(TEXT, { fingerprint: pin, ...more }), InvalidSymbols);
+    const options = { fingerprint: pin, fetch: aggregator.fetch, ...more };
+    await assert.rejects(Survey.load(aggregator.url, options), InvalidSymbols);
+  }
+  assert.equal(aggregator.requests.length, 0);
+  assert.ok(await Survey.of(TEXT, { fingerprint: pin }));
+});
+
+test("a deeply nested document is an invalid survey, pinned or not", async () => {
+  for (let depth = 500; depth <= 6000; depth += 250) {
+    const context = `${'{"parts":['.repeat(depth)}1${"]}".repeat(depth)}`;
+    const text = `{"about":{},"promise":{"context":${context},"mechanism":{},"mechanism_context":null}}`;
+    await assert.rejects(Survey.of(text), InvalidSurvey, String(depth));
+    await assert.rejects(Survey.of(text, { fingerprint: survey.fingerprint }), (problem) => {
+      return problem instanceof InvalidSurvey || problem instanceof WrongSurvey;
+    });
+  }
 });
 
 test("what the aggregator answers instead of a survey", async () => {
@@ -296,15 +320,7 @@ const GREEDY = {
   }),
 };
 
-/** Odds of 2 to 1, in words that add up for any number of points. */
-function evenCode(points) {
-  const low = 2n ** 64n / BigInt(points + 1);
-  const leftover = 2n ** 64n - BigInt(points + 1) * low;
-  const counts = { high: String(2n * low), low: String(low), leftover: String(leftover) };
-  return { kind: "randomized", points, outputs: points, word_bits: 64, ...counts };
-}
-
-/** The same around a circle. */
+/** Odds of 2 to 1, around a circle. */
 function cyclicCode(points) {
   return { ...evenCode(points), kind: "cyclic", base: packed([0]), base_blocks: 1 };
 }
@@ -354,7 +370,9 @@ test("a survey says what it leaves open, and which labels it sends as they are",
     const context = contextOf({ ...record, domain });
     const mechanism = { outputs: 4 };
     const made = new Survey({ name: "x", repeat: "once" }, { title: "" }, context, mechanism, "", "whole");
-    return [made.leavesOpen, made.unprotected];
+    const { labels, count } = made.unprotected();
+    assert.equal(count, labels.length);
+    return [made.leavesOpen, labels];
   };
   const all = domain.labels;
   assert.deepEqual(opened({ kind: "uniform", epsilon: "1" }), [false, []]);
@@ -375,6 +393,58 @@ test("a survey says what it leaves open, and which labels it sends as they are",
   const part = (size, epsilon) => ({ kind: "uniform", domain: { kind: "range", size, start: 0 }, epsilon });
   const union = { kind: "union", parts: [part(2, "1"), part(2, "inf")], block_of: packed([0, 1, 0, 1]) };
   assert.deepEqual(opened(union), [true, ["clinic", "school"]]);
+});
+
+/** A survey over these labels with any context, and a table that keeps any promise. */
+async function open(labels, record) {
+  const rows = labels.map(() => [String(2n ** 63n), String(2n ** 63n)]);
+  const domain = { kind: "labels", labels, other: null };
+  return Survey.of(resolved({ ...record, domain }, { kind: "table", rows, word_bits: 64 }));
+}
+
+const GROUP = "Anybody can see which group your answer is in.";
+
+/** Without the marks that isolate labels. */
+const plainText = (text) => text.replace(/[\u2068\u2069]/g, "");
+
+test("the disclosure says everything that is open, in whole sentences", async () => {
+  const labels = ["park", "clinic", "bar", "school"];
+  const said = async (record) => plainText((await open(labels, record)).disclosure);
+  assert.equal(await said({ kind: "uniform", epsilon: "1" }), "");
+  assert.equal(await said({ kind: "uniform", epsilon: "inf" }), "Nothing is protected: every answer is sent as it is.");
+  const blocksOf = (...of) => ({ kind: "blocks", epsilon: "1", block_of: packed(of) });
+  assert.equal(await said(blocksOf(0, 0, 1, 1)), GROUP);
+  // One label is open, and the group of the others is visible as well.
+  assert.equal(await said(blocksOf(0, 0, 1, 0)), `These answers are sent as they are: bar. ${GROUP}`);
+  const sensitive = { kind: "high-low", epsilon: "1", sensitive: packed([1, 2]) };
+  assert.equal(await said(sensitive), "These answers are sent as they are: park, school.");
+  const tiers = { kind: "tiers", epsilons: ["1", "inf"], tier_of: packed([0, 1, 0, 0]) };
+  assert.equal(await said(tiers), "These answers are sent as they are: clinic.");
+});
+
+test("the disclosure isolates labels, and lists thirty of many", async () => {
+  const labels = Array.from({ length: 1300 }, (_, x) => `label ${x}`);
+  const sensitive = (...symbols) => ({ kind: "high-low", epsilon: "1", sensitive: packed(symbols) });
+  const many = await open(labels, sensitive(0));
+  const listed = labels.slice(1, 31).join(", ");
+  assert.equal(plainText(many.disclosure), `These answers are sent as they are: ${listed} and 1,269 more.`);
+  assert.ok(many.disclosure.includes("\u2068label 1\u2069, \u2068label 2\u2069"));
+  const thirty = await open(labels.slice(0, 31), sensitive(0));
+  assert.equal(plainText(thirty.disclosure), `These answers are sent as they are: ${listed}.`);
+});
+
+test("what is unprotected is counted, and listed up to a limit", async () => {
+  const size = 2 ** 26;
+  const clear = { kind: "plain", codes: [clearCode(size)], code_of_block: [0] };
+  const all = await Survey.of(resolved(uniform(size, "inf"), clear));
+  const first = (count) => Array.from({ length: count }, (_, x) => x);
+  assert.deepEqual(all.unprotected(), { labels: first(30), count: size });
+  assert.deepEqual(all.unprotected(2), { labels: first(2), count: size });
+  assert.equal(all.disclosure, "Nothing is protected: every answer is sent as it is.");
+  const some = await open(["a", "b", "c", "d"], { kind: "high-low", epsilon: "1", sensitive: packed([1]) });
+  assert.deepEqual(some.unprotected(2), { labels: ["a", "c"], count: 3 });
+  assert.deepEqual(some.unprotected(0), { labels: [], count: 3 });
+  assert.deepEqual(survey.unprotected(), { labels: [], count: 0 });
 });
 
 test("contexts of every kind say what they promise", () => {

@@ -10,7 +10,7 @@ for (const file of FILES) {
   test(`vectors of ${file}`, async () => {
     const answer = answerer();
     for (const { about, request, answer: right } of casesOf(file)) {
-      const found = await answer(request);
+      const { reason, ...found } = await answer(request); // reasons are in each client's own words
       assert.deepEqual(found, right, `${about}: ${JSON.stringify(request).slice(0, 300)}`);
     }
   });

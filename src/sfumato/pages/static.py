@@ -20,11 +20,11 @@ def static_files() -> Mapping[str, tuple[bytes, str]]:
     """By path under ``static/``: the content, and its media type."""
     own = files("sfumato.pages")
     found = {name: own.joinpath(name) for name in _SHARED}
-    for folder in ("try", "dashboard"):
-        found |= {f"{folder}/{file.name}": file for file in own.joinpath(folder).iterdir() if file.is_file()}
+    for page in ("try", "dashboard"):
+        found |= {f"{page}/{file.name}": file for file in own.joinpath(page).iterdir() if file.is_file()}
     client = _client_folder()
-    found |= {f"client/{file.name}": file for file in client.iterdir() if file.name.endswith(".js")}
-    found |= {f"client/modules/{file.name}": file for file in client.joinpath("modules").iterdir()}
+    for folder, path in ((client, "client"), (client.joinpath("modules"), "client/modules")):
+        found |= {f"{path}/{file.name}": file for file in folder.iterdir() if file.name.endswith(".js")}
     read = {path: (file.read_bytes(), _KINDS[path.rpartition(".")[2]]) for path, file in found.items()}
     return {**read, "plotly.js": (plotly_source().encode("utf-8"), _KINDS["js"])}
 

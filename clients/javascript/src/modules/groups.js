@@ -1,15 +1,63 @@
 /**
- * Group response: groups of symbols that take cover in each other's reports, and symbols that owe nothing.
+ * Contexts of kind high-low and tiers, and group response.
+ *
+ * In a group response, groups of symbols take cover in each other's reports, and some symbols owe nothing.
  *
  * A member of a group has `high` words on each output of its code that it favours and `low` on each other one;
  * everybody else has `cover` on each of them. What a member has more there is `clear`; a symbol that owes nothing has
  * that on a report of its own. Words 0, 1, … say cover, group after group; `clear` words follow; the rest are left
  * over and say report 0. Reports are those of the groups' codes, then one for each symbol that owes nothing.
- *
- * A module has no imports: the core hands it what it needs, so that one file is all there is to verify and to load.
  */
 export default (core) => {
-  const { codeOf, count, demand, demandFit, fieldsOf, frame, list, rangesKeep, ranksWithin, twoLevelIndex } = core;
+  const { codeOf, contextFields, count, demand, demandFit, fieldsOf, frame, list, positiveEpsilon } = core;
+  const { rangesKeep, ranksWithin, twoLevelIndex } = core;
+
+  const LARGEST_IN_MEMORY = 2 ** 24;
+
+  // --- contexts -----------------------------------------------------------------------------------------------
+
+  const contexts = {
+    "high-low"(record) {
+      const [{ epsilon, sensitive }, domain] = contextFields(record, "epsilon", "sensitive");
+      const listed = core.unpackedU32(sensitive, domain.size);
+      demand(
+        listed.every((x, i) => !i || x > listed[i - 1]),
+        "symbols in ascending order",
+      );
+      // Only an old entry of a ledger is larger than a survey may be. Its one ε bounds what any pair costs.
+      if (domain.size > LARGEST_IN_MEMORY) return { domain, classOf: (x) => x, entries: [positiveEpsilon(epsilon)] };
+      const isSensitive = new Uint8Array(domain.size);
+      for (const x of listed) isSensitive[x] = 1;
+      return { ...grouped(domain, isSensitive, [Infinity, positiveEpsilon(epsilon)]), isSensitive };
+    },
+
+    tiers(record) {
+      const [{ epsilons, tier_of }, domain] = contextFields(record, "epsilons", "tier_of");
+      const of = core.classesOf(tier_of, domain.size);
+      const texts = list(epsilons, core.sizesOf(of).length);
+      const distinct = [...new Set(texts)]; // tiers of equal ε are one group
+      return grouped(
+        domain,
+        of.map((tier) => distinct.indexOf(texts[tier])),
+        distinct.map(positiveEpsilon),
+      );
+    },
+  };
+
+  /** Classes of symbols that owe all others one ε, renumbered in the order of first symbols. */
+  function grouped(domain, classOf, promised) {
+    const order = [...new Set(classOf)];
+    const places = new Map(order.map((number, place) => [number, place]));
+    const owed = order.map((number) => promised[number]);
+    return core.groupedContext(
+      domain,
+      classOf.map((number) => places.get(number)),
+      owed,
+      owed,
+    );
+  }
+
+  // --- mechanisms ---------------------------------------------------------------------------------------------
 
   /** `ranges` are { group, code, high, low, cover } of groups that own one; `of[x]` is −1 for free symbols. */
   function coverResponse(of, ranges, clear, wordBits, context) {
@@ -92,7 +140,7 @@ export default (core) => {
     return { high, low, cover };
   }
 
-  /** Sensitive symbols answer through a code; the others in clear, or vanish in its range. */
+  /** Sensitive symbols answer through a code; the others in the clear, or vanish in its range. */
   function highLowResponse({ codes }, context) {
     const { isSensitive, of, inside } = context;
     const code = codeOf(list(codes, 1)[0]);
@@ -111,6 +159,7 @@ export default (core) => {
   }
 
   return {
+    contexts,
     mechanisms: {
       "high-low": frame(highLowResponse, ["codes"], "high-low"),
       groups: frame(groupResponse, ["codes", "levels", "code_of_group", "clear", "word_bits"]),

@@ -1,7 +1,5 @@
 /**
  * Domains of places: cells of a grid in degrees, and H3 cells.
- *
- * A module has no imports: the core hands it what it needs, so that one file is all there is to verify and to load.
  */
 export default ({ LARGEST, demand, demandLabel, fieldsOf, labelDomain, list }) => {
   const UNITS = 1e7; // the finest step of a grid, 1e-7 degree: a centimetre on the ground

@@ -1,8 +1,7 @@
 /**
  * Product response: one answer about the block, another about the symbol. Report `J · K2 + T` stands for the pair.
  *
- * It is the one mechanism that reads two words. A module has no imports: the core hands it what it needs, so that one
- * file is all there is to verify and to load.
+ * It is the only mechanism that reads two words.
  */
 export default ({ codeOf, demand, frame, list, withinOdds }) => {
   function productResponse({ codes }, { of, size, sizes, inside, outward }) {

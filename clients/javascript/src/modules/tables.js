@@ -1,8 +1,6 @@
 /**
  * Promises and channels that are written out: contexts of kind matrix and metric, mechanisms of kind table and binary,
  * and the proof by rows, for every mechanism that the odds of its codes do not prove.
- *
- * A module has no imports: the core hands it what it needs, so that one file is all there is to verify and to load.
  */
 export default (core) => {
   const { atMost, contextFields, count, demand, exactNumber, list, lowest, oddsOf, positiveEpsilon, wordsOf } = core;
@@ -38,8 +36,7 @@ export default (core) => {
 
   function entryOf(text) {
     const epsilon = exactNumber(text);
-    demand(epsilon === Infinity || atMost(epsilon, core.LARGEST_EPSILON), "entries up to 40, or inf");
-    return epsilon;
+    return epsilon.p === 0n ? epsilon : positiveEpsilon(text);
   }
 
   /** `a · b` for a above 0; infinity times nothing is nothing. */
@@ -95,7 +92,7 @@ export default (core) => {
   /** Compare all rows; throws a `PrivacyViolation` that says where, or that they are too large to compare. */
   function checkRows(mechanism, context) {
     const { size, sizes } = context;
-    demandWork(size * mechanism.outputs <= MOST_ENTRIES);
+    demandAffordable(size * mechanism.outputs <= MOST_ENTRIES);
     const rows = Array.from({ length: size }, (_, x) => mechanism.row(x));
     (sizes ? checkGroups : checkPairs)(rows, context);
   }
@@ -139,7 +136,7 @@ export default (core) => {
   }
 
   function demandWithin(within, rows, x, x2, output) {
-    if (!within(rows[x][output], rows[x2][output])) throw broken({ x, x2, output });
+    if (!within(rows[x][output], rows[x2][output])) throw violationAt({ x, x2, output });
   }
 
   /**
@@ -148,22 +145,22 @@ export default (core) => {
    */
   function checkPairs(rows, context) {
     const { size } = context;
-    demandWork(size <= LARGEST_MATRIX);
-    const { numbers, distinct, symbolsOf } = ranked(rows);
-    demandWork(distinct.length ** 2 * rows[0].length <= MOST_COMPARISONS);
+    demandAffordable(size <= LARGEST_MATRIX);
+    const { numbers, distinct, symbolsOf } = rankRows(rows);
+    demandAffordable(distinct.length ** 2 * rows[0].length <= MOST_COMPARISONS);
     for (const [epsilon, pairs] of pairsByEpsilon(symbolsOf, context)) {
       const reach = reachOf(numbers, oddsOf(epsilon));
       for (const [i, j] of pairs) {
         const row = distinct[i];
         const row2 = distinct[j];
         const output = row.findIndex((rank, y) => rank > row2[y] && rank > reach(row2[y]));
-        if (output >= 0) throw broken(placeOf(symbolsOf[i], symbolsOf[j], epsilon, context, output));
+        if (output >= 0) throw violationAt(placeOf(symbolsOf[i], symbolsOf[j], epsilon, context, output));
       }
     }
   }
 
-  /** All numbers in ascending order; the distinct rows, as ranks among them; and the symbols that have each. */
-  function ranked(rows) {
+  /** Sort all numbers, and rank the rows by them. Returns the numbers, the distinct rows, and the symbols of each row. */
+  function rankRows(rows) {
     const numbers = [...new Set(rows.flatMap((row) => [...new Set(row)]))].sort((a, b) => (a < b ? -1 : 1));
     const rankOf = new Map(numbers.map((number, rank) => [number, rank]));
     const byName = new Map();
@@ -220,14 +217,14 @@ export default (core) => {
     for (const x of symbols) for (const x2 of symbols2) if (epsilon(x, x2) === least) return { x, x2, output };
   }
 
-  function demandWork(affordable) {
-    if (!affordable)
+  function demandAffordable(isAffordable) {
+    if (!isAffordable)
       throw new core.PrivacyViolation(
         "the odds of codes do not prove the promise, and the rows are too large to compare; the survey is refused",
       );
   }
 
-  function broken(where) {
+  function violationAt(where) {
     return new core.PrivacyViolation(
       "the survey breaks its promise: a report would say more than the context allows",
       where,

@@ -1,7 +1,5 @@
 /**
- * Unions: the block in clear, and any context and any mechanism inside it.
- *
- * A module has no imports: the core hands it what it needs, so that one file is all there is to verify and to load.
+ * Unions: the block in the clear, and any context and any mechanism inside it.
  */
 export default (core) => {
   const { classesOf, contextFields, contextOf, demand, fieldsOf, list, mechanismOf, ranksWithin, sizesOf } = core;

@@ -56,3 +56,21 @@ function sorted(data) {
       .map((key) => [key, sorted(data[key])]),
   );
 }
+
+/** Odds of 2 to 1, in words that add up for any number of points. */
+export function evenCode(points) {
+  const low = TOTAL / BigInt(points + 1);
+  const leftover = TOTAL - BigInt(points + 1) * low;
+  const counts = { high: String(2n * low), low: String(low), leftover: String(leftover) };
+  return { kind: "randomized", points, outputs: points, word_bits: 64, ...counts };
+}
+
+/** The code without noise. */
+export function clearCode(points) {
+  return { kind: "clear", points, outputs: points, word_bits: 64, high: String(TOTAL), low: "0", leftover: "0" };
+}
+
+/** A code of two points over words of 8 bits. */
+export function smallCode(high, low) {
+  return { kind: "randomized", points: 2, outputs: 2, word_bits: 8, high: String(high), low: String(low), leftover: "0" };
+}

@@ -19,10 +19,11 @@ const client = new Client(survey, {
   budget: 2 * Number(DEFAULT_BUDGET),
   allowClear: true,
 });
-new Client(survey, { url: "https://surveys.example.org", budget: null, store: { ...store, persisted: async () => true } });
+new Client(survey, { url: "https://surveys.example.org", budget: null, store: { ...store, persist: async () => true } });
 const spent: number = await client.spent();
-const shown: string = survey.leavesOpen ? survey.unprotected.join() : survey.checked;
-console.log(spent, shown, await SurveyOfCore.of("{}"));
+const shown: string = survey.leavesOpen ? survey.disclosure : survey.checked;
+const open: number = survey.unprotected().count + survey.unprotected(5).labels.length;
+console.log(spent, shown, open, await SurveyOfCore.of("{}"));
 
 const answered: Answered = await client.answer("clinic");
 const waits: number = answered.delivered ? 0 : answered.waiting;
@@ -42,6 +43,10 @@ try {
 
 // @ts-expect-error a pin is needed
 await Survey.load("https://surveys.example.org", {});
+// @ts-expect-error a pin is not null
+await Survey.of("{}", { fingerprint: null });
+// @ts-expect-error an option is not misspelt
+await Survey.of("{}", { fingerPrint: "ab" });
 // @ts-expect-error a survey is loaded, not made
 new Survey();
 // @ts-expect-error a value is no function

@@ -3,25 +3,25 @@
 /** Let the person choose; `chosen(value)` is called with every choice, and with `null` where there is none. */
 export function watchChoice(form, survey, chosen) {
   const kind = form.dataset.kind;
-  if (kind === "list") form.addEventListener("change", () => chosen(listed(form, survey)));
-  else if (kind === "box") form.addEventListener("input", () => chosen(typed(form, survey)));
+  if (kind === "list") form.addEventListener("change", () => chosen(readList(form, survey)));
+  else if (kind === "box") form.addEventListener("input", () => chosen(readBox(form, survey)));
   else watchMap(form, survey, chosen);
   form.addEventListener("submit", (event) => event.preventDefault());
 }
 
-function listed(form, survey) {
+function readList(form, survey) {
   const picked = form.querySelector("input:checked");
   return picked && survey.label(Number(picked.value));
 }
 
 /** What was typed, as text or as a number; `null` while it is no label. */
-function typed(form, survey) {
+function readBox(form, survey) {
   const text = form.querySelector("input").value.trim();
   const number = /^-?\d+$/.test(text) ? Number(text) : null;
-  return [text, number].find((value) => value !== null && value !== "" && known(survey, value)) ?? null;
+  return [text, number].find((value) => value !== null && value !== "" && isKnown(survey, value)) ?? null;
 }
 
-function known(survey, value) {
+function isKnown(survey, value) {
   try {
     survey.symbol(value);
     return true;
@@ -38,7 +38,7 @@ function watchMap(form, survey, chosen) {
   const edges = { ...JSON.parse(form.dataset.edges), ratio: canvas.height / canvas.width };
   const place = () => {
     const typed = [latitude, longitude].map((input) => (input.value === "" ? NaN : Number(input.value)));
-    return typed.every(Number.isFinite) && known(survey, typed) ? typed : null;
+    return typed.every(Number.isFinite) && isKnown(survey, typed) ? typed : null;
   };
   const shown = () => {
     drawMap(canvas, edges, place());

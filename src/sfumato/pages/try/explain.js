@@ -56,21 +56,22 @@ export function shares(draws, outputs) {
   return counts.map((count) => count / Math.max(1, draws.length));
 }
 
-/** What a survey sends unprotected, in a sentence; "" where every two answers are protected from each other. */
-export function openSentence({ leavesOpen, unprotected, size, context }) {
-  if (!leavesOpen) return "";
-  if (unprotected.length === size) return "Nothing is protected: every answer is sent as it is.";
-  // What is sensitive, or in a tier, looks like all other answers. Elsewhere reports may show a group.
-  const showsGroup = !["high-low", "tiers"].includes(context.kind);
-  const asTheyAre = unprotected.length ? `These answers are sent as they are: ${listed(unprotected)}. ` : "";
-  return `${asTheyAre}${showsGroup ? "Anybody can see which group your answer is in." : ""}`.trim();
-}
+/** What went wrong, by the name of the error: for the person in front of the page, not for its author. */
+const PROBLEMS = {
+  BudgetExceeded: "This browser has no privacy budget left for this site, or its record of it is damaged. Nothing was sent.",
+  EntropyUnavailable: "This browser offers no secure randomness to this page. Nothing was sent.",
+  InvalidBatch: "This site did not accept the report. Nothing was counted.",
+  InvalidSurvey: "This survey is damaged, so this page does not ask it. Nothing was sent.",
+  MemoryUnavailable:
+    "This browser does not let this page keep a record of your answer: storage is blocked, full or not sure to last. Nothing was sent.",
+  NotDelivered: "This site cannot be reached, or takes no answers now. Try again later.",
+  PrivacyViolation: "This survey breaks its own promise, so this page does not ask it. Nothing was sent.",
+  ReportRejected: "This site did not accept the report. Nothing was counted.",
+  SfumatoError: "A part of this page did not load, or was changed on the way. Nothing was sent.",
+  UnknownValue: "This survey has no such answer. Nothing was sent.",
+  WrongSurvey: "This survey is closed, or this site does not have it. Nothing was counted.",
+};
 
-const MOST_LISTED = 30;
-
-/** Labels one after another, each kept apart from the direction in which the words around it are read. */
-function listed(labels) {
-  const shown = labels.slice(0, MOST_LISTED).map((label) => `\u2068${label}\u2069`);
-  const more = labels.length - shown.length;
-  return `${shown.join(", ")}${more ? ` and ${more.toLocaleString("en")} more` : ""}`;
-}
+/** A sentence for people about an error. */
+export const problemSentence = ({ name }) =>
+  Object.hasOwn(PROBLEMS, name) ? PROBLEMS[name] : "Something went wrong in this page. Load it again to see whether your answer was sent.";

@@ -6,7 +6,7 @@
  */
 import { Client, DEFAULT_BUDGET, Survey } from "../client/core.js";
 import { watchChoice } from "./choose.js";
-import { conclusion, openSentence, percent, shares, sides } from "./explain.js";
+import { conclusion, percent, problemSentence, shares, sides } from "./explain.js";
 
 const MOST_BARS = 40;
 const MANY = 1000;
@@ -17,12 +17,12 @@ const base = new URL("../../", import.meta.url).href;
 
 try {
   const survey = await Survey.load(base, { fingerprint: page.dataset.survey });
-  part("open").textContent = openSentence(survey);
+  part("open").textContent = survey.disclosure;
   part("open").hidden = !survey.leavesOpen;
   // The page has just said what is sent unprotected, above the button that sends.
-  start(survey, new Client(survey, { url: base, allowClear: true }));
+  start(survey, new Client(survey, { url: base, allowClear: survey.leavesOpen }));
 } catch (problem) {
-  part("problem").textContent = `This page cannot go on: ${problem.message}.`;
+  part("problem").textContent = problemSentence(problem);
   part("problem").hidden = false;
 }
 
@@ -136,13 +136,20 @@ async function post(client, value) {
       ? "Counted. This is all that left your device, and it is counted once: sending again sends the same report."
       : "The aggregator is out of reach. The report waits in this browser and is sent when it is back.";
     part("receipt").textContent = sent;
-    part("spent").textContent = `Surveys of this site have spent ε = ${await client.spent()} of ${DEFAULT_BUDGET} in this browser.`;
-    part("spent").hidden = false;
   } catch (problem) {
-    // The sentences that follow are for the author of a page.
-    const words = problem.name === "BudgetExceeded" ? problem.message.split(". ")[0] : problem.message;
-    part("receipt").textContent = `${words[0].toUpperCase()}${words.slice(1)}.`;
+    part("receipt").textContent = problemSentence(problem);
   } finally {
     part("post").disabled = false;
+  }
+  await showSpent(client);
+}
+
+/** Say what is spent, if the ledger can be read; whatever happens, the receipt stays. */
+async function showSpent(client) {
+  try {
+    part("spent").textContent = `Surveys of this site have spent ε = ${await client.spent()} of ${DEFAULT_BUDGET} in this browser.`;
+    part("spent").hidden = false;
+  } catch {
+    part("spent").hidden = true;
   }
 }

@@ -1,0 +1,32 @@
+/** What a survey sends unprotected: the labels, and words for the people who answer. */
+
+const MOST_LABELS = 30;
+
+/** Count the symbols that are sent as they are, and list the labels of the first ones. */
+export function unprotectedLabels({ leavesOpen, size, context }, limit = MOST_LABELS) {
+  const labels = [];
+  let count = 0;
+  for (let x = 0; leavesOpen && x < size; x++) {
+    if (!context.isOpen(x)) continue;
+    if (labels.length < limit) labels.push(context.domain.label(x));
+    // A uniform context that leaves one pair open leaves all open, and may have millions of symbols.
+    else if (context.kind === "uniform") return { labels, count: size };
+    count++;
+  }
+  return { labels, count };
+}
+
+/** One or two English sentences; "" where every two answers are protected from each other. */
+export function disclosureOf(survey) {
+  const { leavesOpen, size, context } = survey;
+  if (!leavesOpen) return "";
+  const { labels, count } = unprotectedLabels(survey);
+  if (count === size) return "Nothing is protected: every answer is sent as it is.";
+  // The marks isolate a label from the writing direction of the text around it.
+  const shown = labels.map((label) => `\u2068${label}\u2069`).join(", ");
+  const more = count > labels.length ? ` and ${(count - labels.length).toLocaleString("en")} more` : "";
+  const open = count ? `These answers are sent as they are: ${shown}${more}.` : "";
+  // Sensitive answers and tiers hide among all others. Reports of other contexts may show a group.
+  const hidesGroups = ["high-low", "tiers"].includes(context.kind);
+  return `${open} ${hidesGroups ? "" : "Anybody can see which group your answer is in."}`.trim();
+}
