@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 import { batchBody } from "./src/batch.js";
 import { canonicalText, unhex } from "./src/canonical.js";
 import { InvalidSurvey, SfumatoError, Survey } from "./src/index.js";
-import { budgetOf, charged, demandConsent, entryOf, totalOf } from "./src/ledger.js";
+import { budgetOf, charge, demandConsent, entryOf, totalOf, withCosts } from "./src/ledger.js";
 import { batchId, rememberedWords, tokenOf } from "./src/memory.js";
 import { periodOf } from "./src/period.js";
 
@@ -87,11 +87,11 @@ const OPERATIONS = {
     return { batch: await batchId(unhex(request.secret), survey.fingerprint, period), period: period || null };
   },
 
-  async charge(request, known) {
+  charge(request, known) {
     const survey = known(request);
     demandConsent(survey, request.allow_clear);
     const entry = entryOf(survey, request.secret);
-    const entries = charged(request.entries, entry, budgetOf(request.budget));
+    const entries = charge(withCosts(request.entries), entry, budgetOf(request.budget));
     const { p, q } = totalOf(entries);
     return { spent: q === 1n ? `${p}` : `${p}/${q}`, entries: entries.length };
   },

@@ -7,10 +7,9 @@
  */
 import { batchBody } from "./batch.js";
 import { Device, pageStore } from "./device.js";
-import { NotDelivered } from "./errors.js";
+import { InvalidSymbols, NotDelivered } from "./errors.js";
 import { refuseUnknown } from "./fields.js";
-import { missingFor, needAll } from "./kinds.js";
-import { budgetOf, charged, DEFAULT_BUDGET, demandConsent, entryOf, roundedUp, totalOf } from "./ledger.js";
+import { budgetOf, charge, DEFAULT_BUDGET, demandConsent, entryOf, roundedUp, totalOf } from "./ledger.js";
 import { batchId, rememberedWords, tokenOf } from "./memory.js";
 import { periodOf } from "./period.js";
 import { batchAddress, deliver, postOf } from "./send.js";
@@ -23,6 +22,7 @@ export class Client {
   #address;
   #device;
   #budget;
+  #allowClear;
   #clock;
   #courier;
 
@@ -37,7 +37,7 @@ export class Client {
       url,
       store = pageStore,
       budget = DEFAULT_BUDGET,
-      allowClear,
+      allowClear = false,
       patience = PATIENCE,
       clock = Date.now,
       fetch = (...request) => globalThis.fetch(...request),
@@ -50,7 +50,8 @@ export class Client {
     this.#address = batchAddress(url, survey.fingerprint);
     this.#device = new Device(store);
     this.#budget = budgetOf(budget);
-    demandConsent(survey, allowClear);
+    if (typeof allowClear !== "boolean") throw new InvalidSymbols("allowClear must be true or false");
+    this.#allowClear = allowClear;
     this.#clock = clock;
     this.#courier = { fetch, sleep, now, patience };
     // What waits from an earlier load is tried once more. If that fails it goes on waiting, and answer() says so.
@@ -61,9 +62,7 @@ export class Client {
 
   /** What all surveys that this device answered have spent together, rounded up. */
   async spent() {
-    const entries = await this.#device.entries();
-    await needAll(missingIn(entries));
-    return roundedUp(totalOf(entries));
+    return roundedUp(totalOf(await this.#device.entries()));
   }
 
   /** Answer with a value. Says whether the aggregator has counted it; else it waits, and is sent again by itself. */
@@ -101,36 +100,30 @@ export class Client {
   // --- from value to report -------------------------------------------------------------------------------------
 
   async #answer(value) {
+    demandConsent(this.#survey, this.#allowClear);
     // A device that may forget would answer a repeated survey under one secret after another.
     if (this.#survey.repeat !== "once") await this.#device.demandLasting();
-    for (;;) {
-      const { answer, missing } = await this.#device.locked(() => this.#answered(value));
-      if (answer) return answer;
-      // Load modules while the device is not locked. Another tab may then charge a survey that needs one more.
-      await needAll(missing);
-    }
+    return this.#device.locked(() => this.#answered(value));
   }
 
-  /** The answer that stands for now, made from the value if it is the first; or the modules that are missing. */
+  /** The answer that stands for now, made from the value if it is the first. */
   async #answered(value) {
     const { secret, book: before } = await this.#device.open();
-    const missing = missingIn(before.entries);
-    if (missing.length) return { missing };
     const book = await this.#charged(before);
     const { fingerprint, repeat } = this.#survey;
     const period = periodOf(repeat, this.#clock());
     const diary = this.#diary(book);
     // An answer for a later period stands, too: clocks run back.
-    if (diary.last && period <= diary.last.period) return { answer: diary.last };
+    if (diary.last && period <= diary.last.period) return diary.last;
     const { report, tokens } = await this.#report(secret, diary, value);
     const answer = { period, batch: await batchId(secret, fingerprint, period), report };
     await this.#keep(book, { last: answer, tokens, waiting: [...diary.waiting, answer] });
-    return { answer };
+    return answer;
   }
 
   /** The book, once the survey's whole cost is in the ledger. */
   async #charged(book) {
-    const entries = charged(book.entries, entryOf(this.#survey, book.secret), this.#budget);
+    const entries = charge(book.entries, entryOf(this.#survey, book.secret), this.#budget);
     if (entries.length > book.entries.length) await this.#device.keep({ ...book, entries });
     return { ...book, entries };
   }
@@ -208,6 +201,5 @@ export class Client {
   }
 }
 
-const missingIn = (entries) => missingFor(...entries.map(({ context }) => context));
 const run = () => performance.now(); // a clock that is never set back
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));

@@ -4,7 +4,7 @@
  * A channel Q keeps a context when `Q(y|x) ≤ exp(E[x, x2]) · Q(y|x2)` for all symbols x, x2 and all reports y.
  *
  *     epsilon(x, x2)   E[x, x2] for x ≠ x2
- *     classOf(x)       a name for what E looks at: of two symbols in one class, E says the same towards all others
+ *     classOf(x)       the group of x, in contexts of groups
  *     entries          every E[x, x2] that occurs for x ≠ x2, perhaps more than once
  *     isOpen(x)        whether E[x, x2] is infinite for every x2: x is sent as it is
  */
@@ -21,11 +21,7 @@ export function contextOf(record, nesting = 0) {
   return { ...context, kind: record.kind, record, size: context.domain.size };
 }
 
-/**
- * Refuse a context that would need more memory than a device has, at any depth, before anything is built.
- *
- * Only surveys have this limit. A ledger may hold entries from before there was one, and they still count.
- */
+/** Refuse a context that would need more memory than a device has, at any depth, before anything is built. */
 export function demandSize({ kind, domain, parts = [] }) {
   demandMemory(domainOf(domain).size, kind === "uniform" ? LARGEST_UNIFORM : undefined);
   list(parts).forEach(demandSize);

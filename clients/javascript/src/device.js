@@ -10,7 +10,7 @@
  */
 import { canonicalText, hex, unhex, utf8 } from "./canonical.js";
 import { BudgetExceeded, MemoryUnavailable } from "./errors.js";
-import { withoutDuplicates } from "./ledger.js";
+import { withCosts } from "./ledger.js";
 import { secretTag } from "./memory.js";
 import { freshWords, sha256 } from "./words.js";
 
@@ -107,7 +107,7 @@ export class Device {
     const body = text.slice(DIGEST);
     const book = text === (await sealed(body)) && JSON.parse(body);
     if (!FORMATS.includes(book.format)) throw damaged("ledger is damaged, or of another version");
-    return { ...book, format: FORMAT, entries: withoutDuplicates(book.entries) };
+    return { ...book, format: FORMAT, entries: withCosts(book.entries) };
   }
 
   /** Write, and read again: some stores take what they do not keep. */

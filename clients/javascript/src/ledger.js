@@ -1,23 +1,20 @@
 /**
  * The ledger: what a device has promised, entry by entry. Nothing is taken out, and no passage of time refills it.
  *
- * An entry is a survey that was answered under one secret. It costs `times · E`: E is the survey's context, `times` how
- * many distinct values it may be answered with. It is charged whole, before the value is read; later answers to the
- * same survey are derived from the same secret and cost nothing.
+ * An entry is a survey that was answered under one secret, with its cost: the number of distinct values that it may be
+ * answered with, times its largest finite ε. It is charged whole, before the value is read; later answers to the same
+ * survey are derived from the same secret and cost nothing.
  *
- * All entries count against one budget. Within a domain they add up pair by pair, and the largest sum counts; domains
- * add up in full. A pair that a survey leaves open costs nothing here, because it needs `allowClear`.
+ * All surveys add up, whatever their labels are: a device cannot know whether two of them ask about the same thing. A
+ * pair that a survey leaves open costs nothing here, because it needs `allowClear`.
  */
-import { canonicalText } from "./canonical.js";
-import { contextOf } from "./context.js";
 import { BudgetExceeded, InvalidSymbols } from "./errors.js";
 import { atMost, exactNumber, lowest } from "./odds.js";
 
 /** The budget of a client that names none: odds between two answers move by at most e^4, so 50:50 becomes 98:2. */
 export const DEFAULT_BUDGET = "4";
-const MOST_CLASSES = 1024; // of symbols, up to which costs are added pair by pair
 const DIGITS = 1_000_000n;
-const LARGEST_UNIT = 1n << 512n;
+const ZERO = { p: 0n, q: 1n };
 
 /** A budget as a number, or null for none: text or a number above 0. */
 export function budgetOf(budget) {
@@ -30,99 +27,68 @@ export function budgetOf(budget) {
 }
 
 /** Refuse a survey that sends part of the answer as it is, unless the caller says that people know. */
-export function demandConsent({ leavesOpen }, allowClear = false) {
-  if (typeof allowClear !== "boolean") throw new InvalidSymbols("allowClear must be true or false");
+export function demandConsent({ leavesOpen }, allowClear) {
   if (leavesOpen && !allowClear)
     throw new BudgetExceeded(
-      "this survey sends part of the answer unprotected. Show survey.disclosure, then pass allowClear: true",
+      "this survey sends part of the answer unprotected; nothing was sent. Show survey.disclosure, then pass allowClear: true",
     );
 }
 
 /** The entry of a survey under a secret, which is named by its tag. */
-export function entryOf({ fingerprint, repeat, context }, secret) {
+export function entryOf({ fingerprint, repeat, context: { entries } }, secret) {
   // Surveys that are answered once have no number of distinct values.
-  return { survey: fingerprint, secret, times: repeat.distinct ?? 1, context: context.record };
+  return { survey: fingerprint, secret, cost: textOf(times(repeat.distinct ?? 1, largest(entries))) };
 }
 
-/** Entries of any format: without accounts, and one for each survey and secret. */
-export function withoutDuplicates(entries) {
-  const known = new Map(entries.map(({ account, ...entry }) => [`${entry.survey} ${entry.secret}`, entry]));
+/** Entries of any format as those of the second: one for each survey and secret, with its cost. */
+export function withCosts(entries) {
+  const known = new Map();
+  for (const { survey, secret, cost, times: number, context } of entries)
+    known.set(`${survey} ${secret}`, { survey, secret, cost: cost ?? textOf(times(number, largestIn(context))) });
   return [...known.values()];
 }
 
-/**
- * The entries with this one among them; `BudgetExceeded` if it is new and they would cost more than the budget.
- *
- * The modules that the entries need must be installed.
- */
-export function charged(entries, entry, budget) {
-  const before = withoutDuplicates(entries);
-  const after = withoutDuplicates([...before, entry]);
-  if (budget === null || after.length === before.length) return after;
+/** The entries with this one among them; `BudgetExceeded` if it is new and they would cost more than the budget. */
+export function charge(before, entry, budget) {
+  const after = withCosts([...before, entry]);
   const total = totalOf(after);
-  if (atMost(total, budget)) return after;
+  if (budget === null || after.length === before.length || atMost(total, budget)) return after;
   throw new BudgetExceeded(
     `this device has spent ${roundedUp(totalOf(before))} of its budget of ${roundedUp(budget)}, and this survey would ` +
       `bring it to ${roundedUp(total)}; nothing was sent. Pass a larger budget if the person agrees`,
   );
 }
 
-/** What entries cost together: the sum over domains, in lowest terms. */
+/** What entries cost together, in lowest terms. */
 export function totalOf(entries) {
-  const domains = new Map();
-  for (const { times, context: record } of entries) {
-    const name = canonicalText(record.domain);
-    const costs = domains.get(name) ?? domains.set(name, []).get(name);
-    const context = contextOf(record);
-    costs.push({ ...context, times: BigInt(times), finite: context.entries.filter(({ p }) => p) });
-  }
-  const all = [...domains.values()];
-  // Fractions over one denominator are integers, which are fast to add and compare.
-  const denominators = new Set(all.flat().flatMap(({ finite }) => finite.map(({ q }) => q)));
-  const unit = [...denominators].reduce((unit, q) => (unit < LARGEST_UNIT ? unit * lowest(q, unit).p : unit), 1n);
-  return lowest(
-    all.reduce((sum, costs) => sum + domainTotal(costs, unit), 0n),
-    unit,
-  );
+  const costs = entries.map(({ cost }) => numberOf(cost));
+  return costs.reduce((a, b) => lowest(a.p * b.q + b.p * a.q, a.q * b.q), ZERO);
 }
 
 /** A number for showing, rounded up. */
 export const roundedUp = ({ p, q }) => Number((p * DIGITS + q - 1n) / q) / Number(DIGITS);
 
-/** The largest sum of any pair; or, where pairs are too many, the sum of the largest entries, which is never less. */
-function domainTotal(costs, unit) {
-  // Exact where q divides the unit. Rounded up where a survey has too many denominators for that.
-  const weightOf = ({ p, q }, times) => (times * p * unit + q - 1n) / q;
-  const tables = costs.map(({ finite, times }) => new Map(finite.map((entry) => [entry, weightOf(entry, times)])));
-  const classes = commonClasses(costs);
-  if (!classes) return tables.reduce((sum, weights) => sum + [...weights.values()].reduce(larger, 0n), 0n);
-  // A pair that a survey leaves open has no weight.
-  const weigh = (x, x2) => costs.reduce((sum, { epsilon }, i) => sum + (tables[i].get(epsilon(x, x2)) ?? 0n), 0n);
-  let most = 0n;
-  for (const [x, twin] of classes) {
-    if (twin) most = larger(most, weigh(x, twin));
-    for (const [x2] of classes) if (x !== x2) most = larger(most, weigh(x, x2));
-  }
-  return most;
+/** `p/q` as text, and back; in vectors, costs may also be decimals. */
+const textOf = ({ p, q }) => `${p}/${q}`;
+const numberOf = (text) => {
+  const [p, q] = text.split("/");
+  return q ? lowest(BigInt(p), BigInt(q)) : exactNumber(p);
+};
+
+const times = (number, { p, q }) => lowest(BigInt(number) * p, q);
+
+/** The largest number, infinities left out. */
+const largest = (numbers) => numbers.filter(({ p }) => p).reduce((a, b) => (atMost(a, b) ? b : a), ZERO);
+
+/**
+ * The largest finite ε in the record of a context, for ledgers of the first format. Nothing is built from the record,
+ * so it may be of any size. An ε that concerns no pair counts, too.
+ */
+function largestIn({ epsilon, epsilons = [epsilon], across, matrix = [], distances, parts = [] }) {
+  const texts = distances?.flat() ?? [...epsilons, across, ...matrix.flat()];
+  const numbers = texts.filter((text) => text).map(exactNumber);
+  const found = largest([...numbers, ...parts.map(largestIn)]);
+  if (!distances) return found;
+  const scale = exactNumber(epsilon);
+  return scale.p ? lowest(found.p * scale.p, found.q * scale.q) : ZERO;
 }
-
-const larger = (a, b) => (a > b ? a : b);
-
-/** One or two symbols of each class of symbols that no context tells apart; null where there are too many classes. */
-function commonClasses(contexts) {
-  const nonUniform = contexts.filter(({ kind }) => kind !== "uniform");
-  // Uniform contexts tell no symbols apart, so any two stand for all of them.
-  const size = nonUniform.length ? contexts[0].size : Math.min(2, contexts[0].size);
-  const tree = new Map(); // by the class in the first context, then in the second …
-  const classes = [];
-  for (let x = 0; x < size; x++) {
-    let node = tree;
-    for (const { classOf } of nonUniform) node = branchOf(node, classOf(x));
-    if (!node.members) classes.push((node.members = []));
-    if (node.members.length < 2) node.members.push(x);
-    if (classes.length > MOST_CLASSES) return null;
-  }
-  return classes;
-}
-
-const branchOf = (node, name) => node.get(name) ?? node.set(name, new Map()).get(name);

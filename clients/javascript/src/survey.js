@@ -10,7 +10,7 @@ import { contextOf, demandSize, sameRecord } from "./context.js";
 import { disclosureOf, unprotectedLabels } from "./disclosure.js";
 import { symbolOf } from "./domain.js";
 import { InvalidSymbols, WrongSurvey } from "./errors.js";
-import { demand, fieldsOf, refuseUnknown, section, wholeNumber } from "./fields.js";
+import { demand, fieldsOf, list, refuseUnknown, section, wholeNumber } from "./fields.js";
 import { missingFor, needAll } from "./kinds.js";
 import { mechanismOf, reportOf } from "./mechanism.js";
 import { fetched, surveyAddress } from "./send.js";
@@ -136,15 +136,22 @@ function build(data) {
   const context = section("context", () => read(own));
   const apart = other === null || (sameRecord(other.domain, own.domain) && !sameRecord(other, own));
   demand(apart, "no mechanism_context, or another one over this domain");
-  const mechanism = section("mechanism", () =>
-    mechanismOf(promise.mechanism, other === null ? context : read(other)),
-  );
+  const mechanism = section("mechanism", () => {
+    demandCodes(promise.mechanism, context.size);
+    return mechanismOf(promise.mechanism, other === null ? context : read(other));
+  });
   return { context, mechanism };
 }
 
 function read(record) {
   demandSize(record);
   return contextOf(record);
+}
+
+/** A short record must not fill the memory: no code of ours has 64 outputs for each symbol. */
+function demandCodes({ codes = [], parts = [] }, symbols) {
+  for (const { outputs } of list(codes)) demand(!(outputs > 64 * symbols + 2 ** 16), "codes with fewer outputs");
+  list(parts).forEach((part) => demandCodes(part, symbols));
 }
 
 function demandAbout(about) {

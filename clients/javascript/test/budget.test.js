@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { answerer } from "../conformance.js";
 import { BudgetExceeded, Client, DEFAULT_BUDGET, InvalidSymbols, Survey } from "../src/index.js";
 import { contextOf } from "../src/context.js";
-import { entryOf, totalOf } from "../src/ledger.js";
+import { entryOf, totalOf, withCosts } from "../src/ledger.js";
 import { atMost, lowest } from "../src/odds.js";
 import { Aggregator, seams } from "./support/aggregator.js";
 import { packed, resolved } from "./support/large.js";
@@ -90,14 +90,22 @@ test("a large ε needs a larger budget, an open pair consent", async () => {
   assert.equal(await answered(open, new Map(), { allowClear: true }), "sent");
 });
 
-test("consent is asked for by the constructor, and its error says what to do", async () => {
+test("consent is asked for by an answer, and its error says what to do", async () => {
   const highLow = await surveyOf("samples.json", "high-low, hadamard");
-  const client = (options) => new Client(highLow, { url: "https://a.example", store: new Map(), ...options });
-  assert.throws(
-    () => client({}),
+  const aggregator = new Aggregator(highLow);
+  const client = (options) => new Client(highLow, seams(aggregator, { store: new Map(), ...options }));
+  const refusing = client({});
+  await assert.rejects(
+    refusing.answer(highLow.label(0)),
     (problem) => problem instanceof BudgetExceeded && /unprotected.*allowClear: true/s.test(problem.message),
   );
-  assert.ok(client({ allowClear: true }));
+  await assert.rejects(refusing.prepare(highLow.label(0)), BudgetExceeded);
+  assert.equal(aggregator.requests.length, 0);
+  // What needs no consent goes on.
+  assert.equal(await refusing.spent(), 0);
+  await refusing.flush();
+  await refusing.forget();
+  assert.ok((await client({ allowClear: true }).answer(highLow.label(0))).delivered);
   for (const allowClear of [1, "yes", null, {}]) assert.throws(() => client({ allowClear }), InvalidSymbols);
 });
 
@@ -161,14 +169,12 @@ async function spentBy(...surveys) {
   return Number(p) / Number(q);
 }
 
-test("in one domain costs add up pair by pair, and the largest pair counts", async () => {
+test("surveys add up, also where they protect different answers of one domain", async () => {
   const on = (context, name = "one") => surveyFor(name, LABELS, context);
-  // Sensitive symbols owe all others: 0 and 1 in one survey, 2 in another. No pair is spent twice.
-  assert.equal(await spentBy(await on(highLow(0, 1)), await on(highLow(2))), 1);
-  assert.equal(await spentBy(await on(highLow(0, 1)), await on(highLow(1, 2))), 2);
+  assert.equal(await spentBy(await on(highLow(0, 1)), await on(highLow(2))), 2);
   assert.equal(await spentBy(await on(highLow(0)), await on({ kind: "uniform", epsilon: "0.5" })), 1.5);
   const tiers = { kind: "tiers", epsilons: ["1", "3"], tier_of: packed([0, 1, 1, 1]) };
-  assert.equal(await spentBy(await on(tiers), await on(highLow(0))), 3);
+  assert.equal(await spentBy(await on(tiers), await on(highLow(0))), 4);
 });
 
 test("an open pair costs nothing, other domains add up in full, repeats cost each time", async () => {
@@ -182,32 +188,7 @@ test("an open pair costs nothing, other domains add up in full, repeats cost eac
   assert.equal(await spentBy(weekly, blocks), 3.5);
 });
 
-test("above 1,024 classes the largest entries add up, which is never less", async () => {
-  // Two surveys whose expensive blocks differ: pair by pair 2 + 0.5, by largest entries 2 + 1.
-  const swapped = async (size) => {
-    const labels = Array.from({ length: 2 * size }, (_, x) => `label ${x}`);
-    const block_of = packed(labels.map((_, i) => i >> 1));
-    const rest = Array(size - 2).fill("0.25");
-    const record = { kind: "blocks", across: "0.125", block_of };
-    return [
-      await surveyFor("one", labels, { ...record, epsilons: ["2", "0.5", ...rest] }),
-      await surveyFor("two", labels, { ...record, epsilons: ["0.5", "1", ...rest] }),
-    ];
-  };
-  assert.equal(await spentBy(...(await swapped(1024))), 2.5);
-  assert.equal(await spentBy(...(await swapped(1025))), 3);
-});
-
-test("a union costs what its parts cost", () => {
-  const inner = { ...highLow(2), epsilon: "3", domain: { kind: "range", size: 3, start: 0 } };
-  const single = { kind: "uniform", epsilon: "1", domain: { kind: "range", size: 1, start: 0 } };
-  const domain = { kind: "range", size: 4, start: 0 };
-  const union = { kind: "union", domain, parts: [inner, single], block_of: packed([0, 0, 0, 1]) };
-  const { p, q } = totalOf([{ survey: "00", secret: "00", times: 1, context: union }]);
-  assert.deepEqual([p, q], [3n, 1n]);
-});
-
-test("totals are those of brute force over all pairs, in exact fractions", () => {
+test("a survey costs its largest finite entry, as brute force finds it, in both formats", async () => {
   const draw = generator(5);
   const epsilons = ["1/3", "0.1", "2/7", "1.25", "1/1000000007", "0.0000000000000000001", "inf"];
   const pick = () => epsilons[draw(epsilons.length)];
@@ -216,47 +197,32 @@ test("totals are those of brute force over all pairs, in exact fractions", () =>
     const domain = { kind: "range", size, start: 0 };
     const square = () =>
       Array.from({ length: size }, (_, x) => Array.from({ length: size }, (_, x2) => (x === x2 ? "0" : pick())));
-    const block_of = packed(Array.from({ length: size }, (_, x) => Math.min(x, 1)));
-    const entries = Array.from({ length: 1 + draw(4) }, (_, k) => {
-      const context = [
-        { kind: "uniform", domain, epsilon: pick() },
-        { kind: "matrix", domain, matrix: square() },
-        { kind: "blocks", domain, epsilon: pick(), block_of },
-      ][draw(3)];
-      return { survey: `${k}`, secret: "00", times: 1 + draw(3), context };
-    });
-    assert.deepEqual(totalOf(entries), bruteForce(entries, size), JSON.stringify(entries));
+    const block_of = packed(Array.from({ length: size }, (_, x) => Math.floor(x / 2)));
+    const record = [
+      { kind: "uniform", domain, epsilon: pick() },
+      { kind: "matrix", domain, matrix: square() },
+      { kind: "blocks", domain, epsilon: pick(), block_of },
+    ][draw(3)];
+    const context = contextOf(record);
+    const distinct = 1 + draw(3);
+    const expected = bruteForce(context, size, BigInt(distinct));
+    const survey = { fingerprint: "aa", repeat: { distinct }, context };
+    assert.deepEqual(totalOf([entryOf(survey, "00")]), expected, JSON.stringify(record));
+    const old = { account: "domain", survey: "aa", secret: "00", times: distinct, context: record };
+    assert.deepEqual(totalOf(withCosts([old])), expected, JSON.stringify(record));
   }
 });
 
-test("hundreds of denominators are rounded up, and take no more room than a few", () => {
-  const size = 40;
-  const matrix = Array.from({ length: size }, (_, x) => {
-    return Array.from({ length: size }, (_, x2) => (x === x2 ? "0" : `1/${10_007 + 30 * (size * x + x2)}`));
-  });
-  const context = { kind: "matrix", domain: { kind: "range", size, start: 0 }, matrix };
-  const entries = ["a", "b"].map((survey) => ({ survey, secret: "00", times: 1, context }));
-  const total = totalOf(entries);
-  const exact = bruteForce(entries, size);
-  assert.ok(atMost(exact, total));
-  const excess = { p: total.p * exact.q - exact.p * total.q, q: total.q * exact.q };
-  assert.ok(atMost(excess, { p: 1n, q: 1n << 500n }));
-  assert.ok(total.q < 1n << 800n);
-});
-
-/** The largest sum over pairs, fraction by fraction. */
-function bruteForce(entries, size) {
-  const costs = entries.map(({ times, context }) => [BigInt(times), contextOf(context)]);
+/** The largest finite entry of any pair. */
+function bruteForce({ epsilon }, size, times) {
   let most = { p: 0n, q: 1n };
   for (let x = 0; x < size; x++) {
     for (let x2 = 0; x2 < size; x2++) {
-      const owed = x === x2 ? [] : costs.map(([times, { epsilon }]) => [times, epsilon(x, x2)]);
-      const finite = owed.filter(([, epsilon]) => epsilon !== Infinity);
-      const sum = finite.reduce((a, [times, b]) => lowest(a.p * b.q + times * b.p * a.q, a.q * b.q), { p: 0n, q: 1n });
-      if (!atMost(sum, most)) most = sum;
+      const owed = x === x2 ? Infinity : epsilon(x, x2);
+      if (owed !== Infinity && !atMost(owed, most)) most = owed;
     }
   }
-  return most;
+  return lowest(times * most.p, most.q);
 }
 
 // --- older ledgers ------------------------------------------------------------------------------------
@@ -270,7 +236,10 @@ async function oldStore(accounts) {
     await answered(surveys[i], store);
   }
   const { entries, ...book } = bookOf(store);
-  const dated = entries.flatMap((entry, i) => accounts[i].map((account) => ({ account, ...entry })));
+  const context = { kind: "uniform", epsilon: "1", domain: { kind: "labels", labels: LABELS, other: null } };
+  const dated = entries.flatMap(({ cost, ...entry }, i) =>
+    accounts[i].map((account) => ({ account, ...entry, times: 1, context })),
+  );
   rewriteBook(store, { ...book, entries: dated, format: 1 });
   return { store, surveys };
 }
@@ -287,7 +256,7 @@ test("a ledger of the first format counts whole, whatever its accounts were, and
   assert.equal(await answered(await surveyFor("next", LABELS), store), "sent");
   const { format, entries } = bookOf(store);
   assert.deepEqual([format, entries.length], [2, 4]);
-  assert.ok(entries.every((entry) => !("account" in entry)));
+  for (const entry of entries) assert.deepEqual(Object.keys(entry).sort(), ["cost", "secret", "survey"]);
   assert.equal(await answered(await surveyFor("one more", LABELS), store), "BudgetExceeded");
 });
 

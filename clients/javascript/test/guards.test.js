@@ -155,9 +155,18 @@ test("the context that a mechanism was made for has the same limits", async () =
   assert.match(await refusal(text, InvalidSurvey), /at most 16777216 symbols/);
 });
 
+test("a code has at most 64 outputs for each symbol, and 2^16 more", async () => {
+  const code = (outputs) => resolved(uniform(2, "1"), plain({ ...evenCode(outputs), outputs }));
+  const most = 128 + 2 ** 16;
+  assert.match(await refusal(code(most + 1), InvalidSurvey), /codes with fewer outputs/);
+  assert.doesNotMatch(String(await Survey.of(code(most)).catch(({ message }) => message)), /fewer outputs/);
+});
+
 test("a circle has at most 2^24 outputs", async () => {
   const cyclic = (points) => ({ ...evenCode(points), kind: "cyclic", base: packed([0]), base_blocks: 1 });
-  assert.match(await refusal(resolved(uniform(2, "1"), plain(cyclic(LIMIT + 1))), InvalidSurvey), /at most 16777216/);
+  const symbols = 2 ** 20; // enough for a code of this size
+  const text = resolved(uniform(symbols, "1"), plain(cyclic(LIMIT + 1)));
+  assert.match(await refusal(text, InvalidSurvey), /at most 16777216/);
 });
 
 test("unions are nested at most eight deep", async () => {

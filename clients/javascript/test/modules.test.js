@@ -91,29 +91,6 @@ test("a survey of the core's own kinds needs no module", async (t) => {
   await assert.rejects(Survey.of(NEEDING.tables), /the module tables cannot be loaded/);
 });
 
-/** Locks as a browser has them, one after another, and whether one is held. */
-function lockStub(t) {
-  let last = Promise.resolve();
-  const stub = { held: false };
-  const request = (_, work) => {
-    const turn = last.then(async () => {
-      stub.held = true;
-      try {
-        return await work();
-      } finally {
-        stub.held = false;
-      }
-    });
-    last = turn.catch(() => {});
-    return turn;
-  };
-  const { navigator } = globalThis;
-  const put = (value) => Object.defineProperty(globalThis, "navigator", { value, configurable: true, writable: true });
-  put({ locks: { request } });
-  t.after(() => put(navigator));
-  return stub;
-}
-
 /** A store that fails after many reads, so that a client that reads for ever fails the test. */
 function finiteStore() {
   const store = new Map();
@@ -133,61 +110,18 @@ function sharing() {
   return { url: "https://a.example", store, budget: 1000, allowClear: true, patience: 0, fetch: offline };
 }
 
-test("modules load while no lock is held, also those that another tab needs meanwhile", async (t) => {
-  const locks = lockStub(t);
-  const options = sharing();
-  const charge = async (text) => {
-    const survey = await whole.Survey.of(text);
-    await new whole.Client(survey, options).answer(survey.label(0));
-  };
-  await charge(NEEDING.tables);
-  const source = copyOf(t);
-  const core = await imported(source, "api.js");
-  const { installBy } = await imported(source, "kinds.js");
-  const loads = [];
-  installBy(async (name) => {
-    loads.push([name, locks.held]);
-    if (name === "tables") await charge(NEEDING.unions); // another tab, which would wait for ever for a lock
-    return (await imported(source, "modules", `${name}.js`)).default;
-  });
-  const plain = await core.Survey.of(surveyText("samples.json", "plain, hadamard"));
-  const client = new core.Client(plain, options);
-  assert.ok((await client.answer(plain.label(0))).batch);
-  const names = loads.map(([name]) => name);
-  assert.ok(names[0] === "tables" && names.includes("unions"), names.join());
-  assert.ok(loads.every(([, held]) => !held));
-  assert.ok((await client.spent()) > 0);
-});
-
-test("what a ledger holds is loaded before an answer is charged", async (t) => {
+test("a ledger needs no modules, whatever surveys were charged", async (t) => {
   const options = sharing();
   const table = await whole.Survey.of(NEEDING.tables);
   await new whole.Client(table, options).answer(table.label(0));
-  const core = await imported(copyOf(t), "core.js");
-  const plain = await core.Survey.of(surveyText("samples.json", "plain, hadamard"));
-  assert.ok((await new core.Client(plain, options).answer(plain.label(0))).batch);
-});
-
-test("what is spent loads the modules that it needs", async (t) => {
-  const options = sharing();
-  const table = await whole.Survey.of(NEEDING.tables);
-  await new whole.Client(table, options).answer(table.label(0));
-  const core = await imported(copyOf(t), "core.js");
-  const plain = await core.Survey.of(surveyText("samples.json", "plain, hadamard"));
-  assert.ok((await new core.Client(plain, options).spent()) > 0);
-});
-
-test("a module that cannot be loaded is an error of the answer, and nothing is charged", async (t) => {
-  const options = sharing();
-  const table = await whole.Survey.of(NEEDING.tables);
-  await new whole.Client(table, options).answer(table.label(0));
-  const before = options.store.get("sfumato/1/book");
   const source = copyOf(t);
   rmSync(join(source, "modules"), { recursive: true });
   const core = await imported(source, "core.js");
   const plain = await core.Survey.of(surveyText("samples.json", "plain, hadamard"));
-  await assert.rejects(new core.Client(plain, options).answer(plain.label(0)), /the module tables cannot be loaded/);
-  assert.equal(options.store.get("sfumato/1/book"), before);
+  const client = new core.Client(plain, options);
+  assert.ok((await client.spent()) > 0);
+  assert.ok((await client.answer(plain.label(0))).batch);
+  await assert.rejects(core.Survey.of(NEEDING.tables), /the module tables cannot be loaded/);
 });
 
 test("the core has a hash for every module that it may load, and no others", () => {

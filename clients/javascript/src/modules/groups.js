@@ -12,7 +12,6 @@ export default (core) => {
   const { codeOf, contextFields, count, demand, demandFit, fieldsOf, frame, list, positiveEpsilon } = core;
   const { rangesKeep, ranksWithin, twoLevelIndex } = core;
 
-  const LARGEST_IN_MEMORY = 2 ** 24;
 
   // --- contexts -----------------------------------------------------------------------------------------------
 
@@ -24,8 +23,6 @@ export default (core) => {
         listed.every((x, i) => !i || x > listed[i - 1]),
         "symbols in ascending order",
       );
-      // Only an old entry of a ledger is larger than a survey may be. Its one ε bounds what any pair costs.
-      if (domain.size > LARGEST_IN_MEMORY) return { domain, classOf: (x) => x, entries: [positiveEpsilon(epsilon)] };
       const isSensitive = new Uint8Array(domain.size);
       for (const x of listed) isSensitive[x] = 1;
       return { ...grouped(domain, isSensitive, [Infinity, positiveEpsilon(epsilon)]), isSensitive };

@@ -15,7 +15,7 @@ export default (core) => {
     const entries = new Set();
     E.forEach((row, x) => row.forEach((epsilon, x2) => x === x2 || entries.add(epsilon)));
     const isOpen = (x) => E[x].every((epsilon, x2) => x === x2 || epsilon === Infinity);
-    return { domain, E, classOf: (x) => x, epsilon: (x, x2) => E[x][x2], entries: [...entries], isOpen };
+    return { domain, E, epsilon: (x, x2) => E[x][x2], entries: [...entries], isOpen };
   }
 
   const contexts = {

@@ -21,7 +21,6 @@ export default (core) => {
         domain,
         of,
         parts,
-        classOf: (x) => `${of[x]}/${parts[of[x]].classOf(rank[x])}`,
         epsilon: (x, x2) => (of[x] === of[x2] ? parts[of[x]].epsilon(rank[x], rank[x2]) : Infinity),
         entries: [...parts.flatMap(({ entries }) => entries), ...(parts.length > 1 ? [Infinity] : [])],
         isOpen: (x) => parts[of[x]].isOpen(rank[x]),
