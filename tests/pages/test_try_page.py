@@ -302,9 +302,9 @@ def test_a_page_whose_storage_is_denied_says_so_and_sends_nothing(show):
     ("case", "sentence"),
     [
         ("list", "These answers are sent as they are: park, café, office."),
-        ("map", "Anybody can see which group your answer is in."),
-        ("clear", "Nothing is protected: every answer is sent as it is."),
-        ("mixed", "These answers are sent as they are: clinic. Anybody can see which group your answer is in."),
+        ("map", "A report may show to which group of answers yours belongs."),
+        ("clear", "Every answer is sent as it is."),
+        ("mixed", "These answers are sent as they are: clinic. A report may show to which group of answers yours belongs."),
         ("many", f"These answers are sent as they are: {', '.join(MANY[2:32])} and 1,968 more."),
     ],
 )

@@ -21,12 +21,12 @@ export function disclosureOf(survey) {
   const { leavesOpen, size, context } = survey;
   if (!leavesOpen) return "";
   const { labels, count } = unprotectedLabels(survey);
-  if (count === size) return "Nothing is protected: every answer is sent as it is.";
+  if (count === size) return "Every answer is sent as it is.";
   // The marks isolate a label from the writing direction of the text around it.
   const shown = labels.map((label) => `\u2068${label}\u2069`).join(", ");
   const more = count > labels.length ? ` and ${(count - labels.length).toLocaleString("en")} more` : "";
   const open = count ? `These answers are sent as they are: ${shown}${more}.` : "";
   // Sensitive answers and tiers hide among all others. Reports of other contexts may show a group.
   const hidesGroups = ["high-low", "tiers"].includes(context.kind);
-  return `${open} ${hidesGroups ? "" : "Anybody can see which group your answer is in."}`.trim();
+  return `${open} ${hidesGroups ? "" : "A report may show to which group of answers yours belongs."}`.trim();
 }

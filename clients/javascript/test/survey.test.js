@@ -402,7 +402,7 @@ async function open(labels, record) {
   return Survey.of(resolved({ ...record, domain }, { kind: "table", rows, word_bits: 64 }));
 }
 
-const GROUP = "Anybody can see which group your answer is in.";
+const GROUP = "A report may show to which group of answers yours belongs.";
 
 /** Without the marks that isolate labels. */
 const plainText = (text) => text.replace(/[\u2068\u2069]/g, "");
@@ -411,7 +411,7 @@ test("the disclosure says everything that is open, in whole sentences", async ()
   const labels = ["park", "clinic", "bar", "school"];
   const said = async (record) => plainText((await open(labels, record)).disclosure);
   assert.equal(await said({ kind: "uniform", epsilon: "1" }), "");
-  assert.equal(await said({ kind: "uniform", epsilon: "inf" }), "Nothing is protected: every answer is sent as it is.");
+  assert.equal(await said({ kind: "uniform", epsilon: "inf" }), "Every answer is sent as it is.");
   const blocksOf = (...of) => ({ kind: "blocks", epsilon: "1", block_of: packed(of) });
   assert.equal(await said(blocksOf(0, 0, 1, 1)), GROUP);
   // One label is open, and the group of the others is visible as well.
@@ -440,7 +440,7 @@ test("what is unprotected is counted, and listed up to a limit", async () => {
   const first = (count) => Array.from({ length: count }, (_, x) => x);
   assert.deepEqual(all.unprotected(), { labels: first(30), count: size });
   assert.deepEqual(all.unprotected(2), { labels: first(2), count: size });
-  assert.equal(all.disclosure, "Nothing is protected: every answer is sent as it is.");
+  assert.equal(all.disclosure, "Every answer is sent as it is.");
   const some = await open(["a", "b", "c", "d"], { kind: "high-low", epsilon: "1", sensitive: packed([1]) });
   assert.deepEqual(some.unprotected(2), { labels: ["a", "c"], count: 3 });
   assert.deepEqual(some.unprotected(0), { labels: [], count: 3 });

@@ -1,0 +1,36 @@
+"""What a survey says that its reports may show, before a person answers."""
+
+import pytest
+
+import sfumato as sf
+from sfumato.contexts import ContextUnion
+from sfumato.survey.disclosure import disclosure_of
+
+GROUP = "A report may show to which group of answers yours belongs."
+L = ["park", "café", "clinic", "bar"]
+
+
+@pytest.mark.parametrize(
+    ("context", "words"),
+    [
+        (sf.Uniform(L, 1), ""),
+        (sf.Blocks([0, 0, 1, 1], 1, across=2, domain=L), ""),
+        (sf.Uniform(L, "inf"), "Every answer is sent as it is."),
+        (sf.HighLow(L, ["clinic"], 1), "These answers are sent as they are: park, café, bar."),
+        (sf.Blocks([0, 0, 1, 1], 1, domain=L), GROUP),
+        (sf.Blocks([0, 0, 0, 1], 1, domain=L), f"These answers are sent as they are: bar. {GROUP}"),
+        (sf.Tiers([0, 1, 1, 1], ["inf", 1], domain=L), "These answers are sent as they are: park."),
+        (sf.PrivacyMatrix([["0", "1", "inf"], ["1", "0", "1"], ["1", "1", "0"]], domain=L[:3]), GROUP),
+        (ContextUnion([sf.Uniform(2, 1), sf.Uniform(2, 1)], [0, 0, 1, 1], domain=L), GROUP),
+    ],
+    ids=["uniform", "across", "in the clear", "high-low", "blocks", "alone in a block", "tiers", "matrix", "union"],
+)
+def test_it_says_what_is_open(context, words):
+    assert disclosure_of(context) == words
+    assert bool(words) == context.leaves_open
+
+
+def test_long_lists_are_cut_and_counted():
+    words = disclosure_of(sf.HighLow(100, [0], 1))
+    assert words.startswith("These answers are sent as they are: 1, 2, ")
+    assert words.endswith(", 30 and 69 more.")
