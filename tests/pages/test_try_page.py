@@ -304,7 +304,10 @@ def test_a_page_whose_storage_is_denied_says_so_and_sends_nothing(show):
         ("list", "These answers are sent as they are: park, café, office."),
         ("map", "A report may show to which group of answers yours belongs."),
         ("clear", "Every answer is sent as it is."),
-        ("mixed", "These answers are sent as they are: clinic. A report may show to which group of answers yours belongs."),
+        (
+            "mixed",
+            "These answers are sent as they are: clinic. A report may show to which group of answers yours belongs.",
+        ),
         ("many", f"These answers are sent as they are: {', '.join(MANY[2:32])} and 1,968 more."),
     ],
 )
