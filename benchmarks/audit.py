@@ -16,8 +16,8 @@ from multiprocessing import Pool
 import numpy as np
 
 import sfumato as sf
-from sfumato.arrays import Floats
 from sfumato.auditing import Allotment
+from sfumato.foundation.arrays import Floats
 from sfumato.simulation import SeededWords
 
 K = 8

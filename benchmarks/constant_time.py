@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import sfumato as sf
-from sfumato.arrays import Floats, Words
+from sfumato.foundation.arrays import Floats, Words
 from sfumato.randomness.words import words_from
 
 PERCENTILES = (50, 70, 80, 90, 95, 99, 100)

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from playwright.sync_api import Page, sync_playwright
 
-from sfumato.aggregator.store import Store
+from sfumato.aggregator.store.store import Store
 from sfumato.batches import ARROW, Batch, arrow_bytes, fresh_id
 from sfumato.survey import Survey
 

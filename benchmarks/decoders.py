@@ -22,8 +22,8 @@ import numpy as np
 import sfumato as sf
 from sfumato.domains.partitions import grid_tiles
 from sfumato.estimation.decoders import decoder_named
+from sfumato.foundation.simplex import project
 from sfumato.mechanisms import Mechanism
-from sfumato.simplex import project
 from sfumato.tally import Tally
 
 K = 1000

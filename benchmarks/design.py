@@ -16,9 +16,9 @@ import time
 import numpy as np
 
 import sfumato as sf
-from sfumato.arrays import Floats
+from sfumato.designer.component import Round
 from sfumato.designer.exponential import exponential_response
-from sfumato.designer.part import Round
+from sfumato.foundation.arrays import Floats
 
 # What the column generation that this began with reached, in 12, 122 and 292 seconds: planar matrices, uniform p.
 FIRST_PROTOTYPE = {"planar 16": 242.02, "planar 32": 516.97, "planar 64": 1517.1}

@@ -32,9 +32,9 @@ from typing import Any
 import numpy as np
 
 import sfumato as sf
-from sfumato.canonical import canonical_bytes
 from sfumato.codes import BestCode, CyclicDesign, HadamardCode, RandomizedCode
 from sfumato.errors import NoClosedForm, PrivacyViolation, SfumatoError
+from sfumato.foundation.canonical import canonical_bytes, decimal_text
 
 ROOT = Path(__file__).parents[1]
 CHECKER = ROOT / "tools" / "check_certificate.py"
@@ -204,7 +204,7 @@ def lower_promise(data: Json, chance: random.Random, _others: list[Json]) -> Non
     holder, key = chance.choice(usable)
     if data["promise"]["mechanism_context"] is None and chance.random() < 0.5:
         data["promise"]["mechanism_context"] = copy.deepcopy(context)
-    holder[key] = sf.canonical.decimal_text(Fraction(holder[key]) * factor)
+    holder[key] = decimal_text(Fraction(holder[key]) * factor)
 
 
 def swap_contexts(data: Json, chance: random.Random, others: list[Json]) -> None:

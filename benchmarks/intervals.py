@@ -16,9 +16,9 @@ from multiprocessing import Pool
 import numpy as np
 
 import sfumato as sf
-from sfumato.arrays import Booleans, Floats, Symbols
-from sfumato.estimation.intervals import share_bounds, tail_of
-from sfumato.estimation.score_moments import ScoreMoments, score_moments
+from sfumato.estimation.uncertainty.intervals import share_bounds, tail_of
+from sfumato.estimation.uncertainty.score_moments import ScoreMoments, score_moments
+from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.tally import Tally
 
 LEVEL = 0.95

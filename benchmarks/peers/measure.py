@@ -65,7 +65,7 @@ def one_by_one(contestant: Contestant, people: Any) -> None:
 
 def accuracy(make: Callable[[], Contestant], case: Case) -> dict[str, Any]:
     """Total variation between the shares of a crowd and their estimates: projected, and as the library has them."""
-    from sfumato.simplex import project  # here, so that speeds of peers do not depend on us
+    from sfumato.foundation.simplex import project  # here, so that speeds of peers do not depend on us
 
     symbols = zipf_crowd(case.size, case.people)
     shares = np.bincount(symbols, minlength=case.size) / case.people

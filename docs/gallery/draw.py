@@ -20,15 +20,15 @@ import numpy as np
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import sfumato as sf
-from sfumato.aggregator.backends import backend_of
-from sfumato.aggregator.store import Store
+from sfumato.aggregator.store.backends import backend_of
+from sfumato.aggregator.store.store import Store
 from sfumato.batches import Batch
 from sfumato.domains.partitions import grid_tiles
-from sfumato.pages.design_facts import rivals_of
-from sfumato.pages.design_page import design_page
-from sfumato.pages.label import label_page
-from sfumato.pages.plan_page import plan_page
-from sfumato.pages.report import report_page
+from sfumato.pages.design.facts import rivals_of
+from sfumato.pages.design.page import design_page
+from sfumato.pages.label.page import label_page
+from sfumato.pages.plan.page import plan_page
+from sfumato.pages.report.page import report_page
 from sfumato.randomness.words import words_from
 
 HERE = Path(__file__).parent

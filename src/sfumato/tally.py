@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.domains.symbols import all_below, kind_of
 from sfumato.errors import InvalidTally, ReportRejected, WrongSurvey
-from sfumato.files import whole_file
+from sfumato.foundation.files import whole_file
 
 __all__ = ["Tally", "tally_of_batches"]
 

@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 from itertools import count
 
 import pytest
-from in_clear import survey_in_clear
-from postgres_server import PostgresServer, programs
 
-from sfumato.aggregator.backends import backend_of
-from sfumato.aggregator.store import Store
+from sfumato.aggregator.store.backends import backend_of
+from sfumato.aggregator.store.store import Store
+from support.in_clear import survey_in_clear
+from support.postgres_server import PostgresServer, programs
 
 
 class Clock:

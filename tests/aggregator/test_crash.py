@@ -4,9 +4,10 @@ import signal
 import sys
 from pathlib import Path
 
-import forgetful_serve
 import pytest
-from crash_rig import crash
+
+from support import forgetful_serve
+from support.crash_rig import crash
 
 
 def test_an_aggregator_that_is_killed_loses_and_doubles_nothing(store_url):

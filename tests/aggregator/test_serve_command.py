@@ -13,13 +13,13 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
-from http_client import batch_of, head_of
 
 import sfumato as sf
 from sfumato.aggregator.run import listening
 from sfumato.batches import json_bytes
 from sfumato.cli import main
 from sfumato.errors import InvalidTable
+from support.http_client import batch_of, head_of
 
 TOML = """name = "lunch-2026"
 [domain]

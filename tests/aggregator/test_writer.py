@@ -5,14 +5,13 @@ import threading
 
 import numpy as np
 import pytest
-from in_clear import batch_of, counts_of, survey_in_clear
 
 from sfumato.aggregator import writer as writer_module
-from sfumato.aggregator.body import Room
-from sfumato.aggregator.problems import problem_of
-from sfumato.aggregator.readiness import Readiness
-from sfumato.aggregator.store import Outcome
-from sfumato.aggregator.token import Token
+from sfumato.aggregator.http.body import Room
+from sfumato.aggregator.http.problems import problem_of
+from sfumato.aggregator.http.readiness import Readiness
+from sfumato.aggregator.http.token import Token
+from sfumato.aggregator.store.store import Outcome
 from sfumato.aggregator.writer import Writer
 from sfumato.batches.tally_form import SentTally
 from sfumato.errors import (
@@ -24,6 +23,7 @@ from sfumato.errors import (
     StoreUnavailable,
 )
 from sfumato.tally import Tally
+from support.in_clear import batch_of, counts_of, survey_in_clear
 
 
 class Held:
@@ -195,7 +195,7 @@ def test_only_questions_are_the_callers_fault(error, status):
 
 
 def test_identifiers_are_forgotten_piece_by_piece(file_store, survey, monkeypatch):
-    from sfumato.aggregator import store as store_module
+    from sfumato.aggregator.store import store as store_module
 
     monkeypatch.setattr(store_module, "_PIECE", 3)
     other = survey_in_clear("other", 50)

@@ -5,13 +5,13 @@ import shutil
 import sys
 import textwrap
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
-from cli.conftest import process
+from support.command import process
+from support.paths import ROOT
 
-JAVASCRIPT = Path(__file__).parents[2] / "clients" / "javascript" / "audit.js"
+JAVASCRIPT = ROOT / "clients" / "javascript" / "audit.js"
 SMALL = ("--samples", "20000", "--confidence", "0.999999")
 """A right client is blamed once in a million runs."""
 

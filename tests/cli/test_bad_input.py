@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cli.conftest import LUNCH, OTHER, PLACES, contents, parquet
 from sfumato.survey import Survey
+from support.command import LUNCH, OTHER, PLACES, contents, parquet
 
 PRIVATIZE = ("privatize", "{survey}", "{answers}", "--column", "place", "-o", "out.csv")
 SIMULATE = ("simulate", "{survey}", "{answers}", "--column", "place")

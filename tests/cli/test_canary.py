@@ -6,7 +6,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from cli.conftest import contents, parquet
+from support.command import contents, parquet
 
 CANARY = "kanarienvogel-4711"
 LABELS = ["--column", "place"]

@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cli.conftest import parquet, process, written_in_all_formats
-from sfumato.comparison import Draws, UnaryEncoding, compare
-from sfumato.comparison.crowd import column_crowd
 from sfumato.contexts import Uniform
 from sfumato.errors import InvalidTable
+from sfumato.simulation import Draws, UnaryEncoding, compare
+from sfumato.simulation.population import column_crowd
 from sfumato.survey import Survey
-from twins import all_said
+from support.command import parquet, process, written_in_all_formats
+from support.twins import all_said
 
 CANARY = "kanarienvogel-4711"
 PEOPLE = [("park", "café", "clinic", "bar", "office")[i * i % 5] for i in range(2_000)]

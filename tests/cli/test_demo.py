@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from cli.conftest import contents, process
+from support.command import contents, process
 
 
 @pytest.fixture(scope="module")

@@ -9,14 +9,14 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import sfumato as sf
-from cli.conftest import contents
 from sfumato.survey import Survey
+from support.command import contents
+from support.paths import ROOT
 
 STOPS = """,park,café,clinic,bar
 park,0,1,2,3
@@ -97,7 +97,7 @@ def test_a_matrix_becomes_a_survey_that_works(call, folder):
     for step in steps:
         done = call(*step)
         assert (done.code, done.err) == (0, ""), step
-    checker = Path(__file__).parents[2] / "tools" / "check_certificate.py"
+    checker = ROOT / "tools" / "check_certificate.py"
     checked = subprocess.run(
         [sys.executable, checker, "certificate.json"], cwd=folder, capture_output=True, check=False
     )

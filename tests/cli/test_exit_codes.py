@@ -10,9 +10,9 @@ import time
 import pytest
 
 import sfumato as sf
-from cli.conftest import LUNCH, contents, process
 from sfumato.cli.main import app
 from sfumato.survey import Survey
+from support.command import LUNCH, contents, process
 
 COMMANDS = (
     "init",

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cli.conftest import LUNCH, PLACES, parquet, process
 from sfumato.batches.tally_form import SentTally, tally_bytes
 from sfumato.survey import Survey
+from support.command import LUNCH, PLACES, parquet, process
 
 PEOPLE = PLACES * 3
 LABELS = ["--column", "place"]

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cli.conftest import PLACES, contents, parquet
 from sfumato.cli.init import TEMPLATES
 from sfumato.survey import Survey
-from sfumato.survey.schema import ContextFields
+from sfumato.survey.toml.schema import ContextFields
+from support.command import PLACES, contents, parquet
 
 FROM = ("init", "--from", "a.csv", "--column", "place")
 

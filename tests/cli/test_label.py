@@ -1,9 +1,9 @@
 """`sfumato label`: a page for those who are asked, or a refusal."""
 
 import sfumato as sf
-from cli.conftest import contents
-from sfumato.pages.label import label_page
+from sfumato.pages.label.page import label_page
 from sfumato.survey import Survey
+from support.command import contents
 
 CANARY = "kanarienvogel-4711"
 

@@ -11,11 +11,11 @@ from html import unescape
 
 import pytest
 
-from cli.conftest import contents
 from sfumato.cli import paper
 from sfumato.errors import MissingExtra
 from sfumato.paper.experiment import Asked, Outcome
 from sfumato.paper.page import NotRun, Part, cell_text, paper_page
+from support.command import contents
 
 EXPERIMENTS = ("error-region", "synthetic", "gowalla", "high-low", "partitions", "domains", "bounds")
 OWN = {

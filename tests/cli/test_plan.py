@@ -5,7 +5,7 @@ import json
 import pytest
 
 import sfumato as sf
-from cli.conftest import contents
+from support.command import contents
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from cli.conftest import parquet, process, written_in_all_formats
 from sfumato.survey import Survey
 from sfumato.tables import read
+from support.command import parquet, process, written_in_all_formats
 
 PEOPLE = [("park", "café", "clinic", "bar", "office")[i * i % 5] for i in range(20_000)]
 OPTIONS = ["--column", "place", "--runs", "4", "--seed", "1", "--json"]

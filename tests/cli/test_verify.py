@@ -4,14 +4,12 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from cli.conftest import SURVEYS
 from sfumato.survey import Survey
-
-CHECKER = Path(__file__).parents[2] / "tools" / "check_certificate.py"
+from support.command import SURVEYS
+from support.paths import CHECKER
 
 
 def _checked(path):

@@ -1,10 +1,10 @@
 """A survey, an aggregator on the loopback, and couriers that do not waste time."""
 
 import pytest
-from loopback import Loopback
 
 import sfumato as sf
 from sfumato.client import Courier
+from support.loopback import Loopback
 
 
 @pytest.fixture(scope="session")

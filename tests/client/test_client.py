@@ -9,12 +9,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from loopback import DROP, SWALLOW, Loopback
 
 import sfumato as sf
 from sfumato.batches import batch_of_json
 from sfumato.client import Courier, Queued, Receipt
-from sfumato.client.home import Home
+from sfumato.client.device_folder import Home
 from sfumato.client.memory import batch_id, remembered_report, secret_tag, token_of
 from sfumato.errors import (
     BudgetExceeded,
@@ -26,6 +25,7 @@ from sfumato.errors import (
     WrongSurvey,
 )
 from sfumato.mechanisms import PlainResponse
+from support.loopback import DROP, SWALLOW, Loopback
 
 PLACES = [f"place {i}" for i in range(40)]
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -3,12 +3,12 @@
 import logging
 
 import pytest
-from loopback import DROP
 
 import sfumato as sf
 from sfumato.client import Courier
 from sfumato.errors import BudgetExceeded, SfumatoError
-from twins import all_said
+from support.loopback import DROP
+from support.twins import all_said
 
 CANARY = "kanarienvogel-4711"
 LABELS = ["park", "café", CANARY, "clinic"]

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +20,7 @@ from sfumato.client.memory import (
     token_of,
 )
 from sfumato.client.period import period_of
+from support.paths import ROOT
 
 SECRET = bytes(range(32))
 F = "ab" * 32
@@ -98,7 +98,7 @@ def test_the_names_of_periods_never_go_back(every):
 
 
 def test_the_shared_vectors_are_met():
-    cases = json.loads((Path(__file__).parents[2] / "test-vectors" / "memory.json").read_text(encoding="utf-8"))
+    cases = json.loads((ROOT / "test-vectors" / "memory.json").read_text(encoding="utf-8"))
     surveys, met = {}, {"remembered": 0, "token": 0, "batch_id": 0}
     for case in cases:
         asked, answer = case["request"], case["answer"].get("ok")

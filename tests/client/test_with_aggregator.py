@@ -9,14 +9,14 @@ import pytest
 import uvicorn
 
 import sfumato as sf
-from cli.conftest import call, folder  # noqa: F401 - fixtures
 from sfumato.aggregator.aggregator import Settings
 from sfumato.aggregator.app import create_app
-from sfumato.aggregator.store import Store
+from sfumato.aggregator.store.store import Store
 from sfumato.batches import Batch, fresh_id
 from sfumato.client import Courier, Queued, Receipt
-from sfumato.client.courier import Conflict
+from sfumato.client.http import Conflict
 from sfumato.errors import NotDelivered, ReportRejected, WrongSurvey
+from support.command import call, folder  # noqa: F401 - fixtures
 
 PEOPLE = 5000
 

@@ -1,7 +1,8 @@
 """What tests of engines share."""
 
 import pytest
-from spark_cluster import Cluster, java_is_new_enough, stop_java
+
+from support.spark_cluster import Cluster, java_is_new_enough, stop_java
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from sfumato.engines.workers import shared_out
 from sfumato.errors import EngineStopped, InvalidContext, InvalidTable, UnknownValue
 from sfumato.simulation import simulate
 from sfumato.tables import AnswerColumns, Piece, numbered, pieces_of, report_batches
-from sfumato.tables import pieces as pieces_module
+from sfumato.tables import slices as pieces_module
 
 ROWS, K = 5000, 23
 SYMBOLS = np.arange(ROWS) ** 2 % K
@@ -190,7 +190,7 @@ def test_a_file_that_changes_is_not_counted_in_part(tmp_path, monkeypatch, small
         replace(tmp_path)
         return pieces
 
-    monkeypatch.setattr("sfumato.engines.asked.pieces_of", changed_after)
+    monkeypatch.setattr("sfumato.engines.work_item.pieces_of", changed_after)
     with pytest.raises(InvalidTable, match=r"a\.parquet changed while it was read"):
         tally_files(IN_CLEAR, [path], PLACE, workers=workers)
 

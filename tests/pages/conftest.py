@@ -4,11 +4,11 @@ import shutil
 
 import numpy as np
 import pytest
-from answered_surveys import HOSTILE, answered
-from visits import Visits
 
 import sfumato as sf
 from sfumato.domains.partitions import grid_tiles
+from support.answered_surveys import HOSTILE, answered
+from support.visits import Visits
 
 FLAGS = [
     "--no-sandbox",

@@ -10,12 +10,11 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-from visits import outside, posts, running
-
 import sfumato as sf
-from sfumato.canonical import canonical_bytes, fingerprint
+from sfumato.foundation.canonical import canonical_bytes, fingerprint
 from sfumato.pages.static import static_files
-from sfumato.pages.try_page import TRY_POLICY
+from sfumato.pages.try_page.page import TRY_POLICY
+from support.visits import outside, posts, running
 
 PEOPLE, WITH_STORAGE = 200, 20
 

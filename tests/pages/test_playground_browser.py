@@ -5,11 +5,12 @@ import json
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
+from support.paths import ROOT
 
 pytest.importorskip("sphinx")
 
@@ -19,7 +20,6 @@ from sfumato.designer.bounds import yebarg
 from sfumato.planning.predict import Aim, UnbiasedForecast
 from sfumato.promises.error_region import error_region
 
-ROOT = Path(__file__).parents[2]
 FEW = "park, open\ncafé, open\noffice, open\nbar, sensitive\nclinic, secret"
 STREETS = "Rue A, Paris\nVia D, Rome\nRue B, Paris\nRue C, Paris\nVia E, Rome\nGasse G, Wien"
 HOSTILE = '"a ""quoted"" one, with a comma"\n<img src=x onerror=alert(1)>, open\nC:\\new\\table\nnaïve 🦊 = 1, open'

@@ -9,15 +9,15 @@ from fastapi import Depends, Path, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.concurrency import run_in_threadpool
 
-from sfumato.aggregator.body import Room
 from sfumato.aggregator.catalogue import Catalogue, Served
 from sfumato.aggregator.estimates import Estimates
-from sfumato.aggregator.limits import ClientLimits
+from sfumato.aggregator.http.body import Room
+from sfumato.aggregator.http.limits import ClientLimits
+from sfumato.aggregator.http.problems import Problem
+from sfumato.aggregator.http.readiness import Readiness
+from sfumato.aggregator.http.token import Token
 from sfumato.aggregator.metrics import Metrics
-from sfumato.aggregator.problems import Problem
-from sfumato.aggregator.readiness import Readiness
-from sfumato.aggregator.store import Store
-from sfumato.aggregator.token import Token
+from sfumato.aggregator.store.store import Store
 from sfumato.aggregator.writer import Writer
 
 __all__ = ["Aggregator", "Fingerprint", "Settings"]

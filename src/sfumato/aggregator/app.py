@@ -14,14 +14,14 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sfumato.aggregator.aggregator import Aggregator, Settings
-from sfumato.aggregator.health import health
-from sfumato.aggregator.operations import operations
-from sfumato.aggregator.pages import pages
-from sfumato.aggregator.problems import Problem, ProblemDocument, problem_of, problem_response
-from sfumato.aggregator.public import public
-from sfumato.aggregator.results import results
-from sfumato.aggregator.store import Store
-from sfumato.aggregator.uploads import UPLOADS, described_uploads, uploads
+from sfumato.aggregator.http.health import health
+from sfumato.aggregator.http.operations import operations
+from sfumato.aggregator.http.pages import pages
+from sfumato.aggregator.http.problems import Problem, ProblemDocument, problem_of, problem_response
+from sfumato.aggregator.http.public import public
+from sfumato.aggregator.http.results import results
+from sfumato.aggregator.http.uploads import UPLOADS, described_uploads, uploads
+from sfumato.aggregator.store.store import Store
 from sfumato.errors import SfumatoError
 
 __all__ = ["create_app"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 
-from sfumato.aggregator.store import Store
+from sfumato.aggregator.store.store import Store
 from sfumato.batches.batch import is_fingerprint
 from sfumato.survey import Survey
 

@@ -9,10 +9,10 @@ from typing import TypeVar
 from starlette.concurrency import run_in_threadpool
 
 from sfumato.aggregator.catalogue import Served
-from sfumato.aggregator.store import Store
+from sfumato.aggregator.store.store import Store
 from sfumato.errors import NotEnoughReports
 from sfumato.estimation import Estimate
-from sfumato.estimation.differences import Difference
+from sfumato.estimation.uncertainty.differences import Difference
 from sfumato.promises import Certificate
 
 __all__ = ["Estimates"]

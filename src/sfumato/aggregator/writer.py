@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
-from sfumato.aggregator.store import Outcome, Store
+from sfumato.aggregator.store.store import Outcome, Store
 from sfumato.batches import Batch
 from sfumato.errors import StoreUnavailable
 

@@ -4,18 +4,18 @@ from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
-from sfumato.arrays import Floats, Symbols
-from sfumato.auditing.allotment import Allotment, even_blocks, poisson_blocks
 from sfumato.auditing.black_box import BlackBox, Randomizer, black_box
 from sfumato.auditing.bounds import log_ratio_bounds, mean_bound
-from sfumato.auditing.change import changed_rows
 from sfumato.auditing.choice import Choice, PromisedPair, choose, promised_pairs
+from sfumato.auditing.drift import changed_rows
 from sfumato.auditing.resolution import noticed_as_suspect, noticed_by_test
+from sfumato.auditing.sample_plan import Allotment, even_blocks, poisson_blocks
 from sfumato.auditing.sampling import ANY_OTHER, Histogram, counted, table
 from sfumato.auditing.verdict import POWER, Audit, PairAudit
 from sfumato.contexts import Context
 from sfumato.domains.symbols import checked_symbols
 from sfumato.errors import InvalidContext, InvalidSymbols, NotEnoughReports
+from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.mechanisms import Mechanism
 from sfumato.randomness.words import SystemWords, WordSource
 from sfumato.survey import Survey

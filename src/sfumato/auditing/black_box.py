@@ -14,9 +14,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sfumato.arrays import Symbols
 from sfumato.contexts import Context
 from sfumato.errors import ContextMismatch, InvalidContext
+from sfumato.foundation.arrays import Symbols
 from sfumato.mechanisms import Mechanism
 from sfumato.randomness.words import WordSource
 from sfumato.survey import Survey

@@ -23,7 +23,7 @@ ratio of two.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import Floats
+from sfumato.foundation.arrays import Floats
 
 __all__ = ["log_ratio_bounds", "mean_bound", "share_bound"]
 

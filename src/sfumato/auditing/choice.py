@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.arrays import Floats, Symbols
 from sfumato.auditing.events import Event, chosen_event, frequent_reports
 from sfumato.auditing.sampling import Histogram, table
 from sfumato.contexts import Context
 from sfumato.errors import InvalidContext
+from sfumato.foundation.arrays import Floats, Symbols
 
 __all__ = ["Choice", "PromisedPair", "choose", "promised_pairs"]
 

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO
 
-from sfumato.arrays import Symbols
 from sfumato.auditing.black_box import OneByOne
 from sfumato.errors import NotEnoughReports, ReportRejected
+from sfumato.foundation.arrays import Symbols
 
 __all__ = ["command_randomizer", "end_process"]
 

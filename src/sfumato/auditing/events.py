@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Symbols
-from sfumato.auditing.angle import errors_above, lower_log_ratio
+from sfumato.auditing.arcsine import errors_above, lower_log_ratio
 from sfumato.auditing.sampling import Histogram
+from sfumato.foundation.arrays import Symbols
 
 __all__ = ["MOST_REPORTS", "Event", "chosen_event", "frequent_reports"]
 

@@ -27,8 +27,8 @@ have seen what happens elsewhere; the share of ``rare`` reports says how much th
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import Floats
-from sfumato.auditing.angle import errors_above
+from sfumato.auditing.arcsine import errors_above
+from sfumato.foundation.arrays import Floats
 
 __all__ = ["noticed_as_suspect", "noticed_by_test"]
 

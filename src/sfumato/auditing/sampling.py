@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.arrays import Symbols
 from sfumato.errors import NotEnoughReports, ReportRejected
+from sfumato.foundation.arrays import Symbols
 
 __all__ = ["ANY_OTHER", "Histogram", "counted", "table"]
 

@@ -7,9 +7,9 @@ from html import escape
 
 import numpy as np
 
-from sfumato.arrays import Floats
 from sfumato.domains.domain import Label
-from sfumato.printable import printable
+from sfumato.foundation.arrays import Floats
+from sfumato.foundation.printable import printable
 
 __all__ = ["POWER", "Audit", "PairAudit"]
 

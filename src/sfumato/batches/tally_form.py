@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.batches.batch import ID_BYTES, WIRE_FORMAT, id_of, survey_of
-from sfumato.canonical import Json, canonical_bytes
 from sfumato.errors import InvalidBatch, InvalidTally
+from sfumato.foundation.canonical import Json, canonical_bytes
 from sfumato.tally import Tally
 
 __all__ = ["SentTally", "sent_tally_of", "tally_bytes"]

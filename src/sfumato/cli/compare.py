@@ -10,9 +10,9 @@ from sfumato.cli.console import say
 from sfumato.cli.options import AnswersFile, Column, Decoder, Json, Latitude, Longitude
 
 if TYPE_CHECKING:
-    from sfumato.comparison.crowd import Crowd
     from sfumato.contexts import Context
     from sfumato.mechanisms import Mechanism
+    from sfumato.simulation.population import Crowd
 
 __all__ = ["compare"]
 
@@ -50,10 +50,10 @@ def compare(
 
     """
     from sfumato.cli.progress import line_shown
-    from sfumato.comparison import Draws
-    from sfumato.comparison import compare as compared
     from sfumato.errors import InvalidSurvey
     from sfumato.estimation.decoders import decoder_named
+    from sfumato.simulation import Draws
+    from sfumato.simulation import compare as compared
 
     chosen, draws = decoder_named(decoder), Draws(runs, seed, workers)  # refused before any data are read
     if (survey is None) == (epsilon is None):
@@ -85,7 +85,7 @@ class _Asked(NamedTuple):
 def _of_survey(
     survey: str, answers: str, column: str | None, latitude: str | None, longitude: str | None, tell: Tell
 ) -> _Asked:
-    from sfumato.comparison.crowd import survey_crowd
+    from sfumato.simulation.population import survey_crowd
     from sfumato.survey import Survey
     from sfumato.tables import AnswerColumns
 
@@ -98,9 +98,9 @@ def _of_survey(
 def _of_column(
     epsilon: str, answers: str, column: str | None, latitude: str | None, longitude: str | None, tell: Tell
 ) -> _Asked:
-    from sfumato.comparison.crowd import column_crowd
     from sfumato.contexts import Uniform
     from sfumato.errors import InvalidTable
+    from sfumato.simulation.population import column_crowd
 
     Uniform(2, epsilon)  # refuses what is no ε before any data are read
     if column is None or (latitude, longitude) != (None, None):

@@ -10,7 +10,7 @@ from sfumato.cli.console import say
 from sfumato.cli.options import Json
 
 if TYPE_CHECKING:
-    from sfumato.conformance.examination import FileResult
+    from sfumato.conformance.examine import FileResult
 
 __all__ = ["conformance"]
 
@@ -63,7 +63,7 @@ def _write(folder: Path) -> None:
 
 def _examined(client: list[str], patience: float, wanted: list[str] | None) -> "list[FileResult]":
     from sfumato.cli.progress import line_shown
-    from sfumato.conformance.examination import examine
+    from sfumato.conformance.examine import examine
     from sfumato.conformance.vectors import FILES
 
     files = list(wanted or FILES)

@@ -8,7 +8,7 @@ import sys
 
 import typer
 
-from sfumato.printable import printable, printable_lines
+from sfumato.foundation.printable import printable, printable_lines
 
 __all__ = ["printable", "say", "say_data", "warn"]
 

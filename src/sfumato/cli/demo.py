@@ -10,9 +10,9 @@ from sfumato.cli.console import say
 from sfumato.cli.options import check_outputs
 
 if TYPE_CHECKING:
-    from sfumato.arrays import Symbols
     from sfumato.contexts import Context
     from sfumato.estimation import Estimate
+    from sfumato.foundation.arrays import Symbols
     from sfumato.survey import Survey
 
 __all__ = ["demo"]
@@ -70,7 +70,7 @@ def _outcome(number: int, promise: str, context: "Context", people: "Symbols") -
     import numpy as np
 
     from sfumato.survey import Survey
-    from sfumato.survey.reports import Reports
+    from sfumato.survey.report_batch import Reports
 
     start = time.perf_counter()
     survey = Survey(f"demo-{number}", context, title="Where do people live?", text=CREDIT)
@@ -93,8 +93,8 @@ def _show(outcomes: list[_Outcome]) -> None:
 
 
 def _write_page(outcome: _Outcome, output: str) -> None:
-    from sfumato.files import write_whole
-    from sfumato.pages.report import report_page
+    from sfumato.foundation.files import write_whole
+    from sfumato.pages.report.page import report_page
 
     page = report_page(outcome.survey, outcome.estimate, outcome.survey.certify())
     write_whole(output, page.encode("utf-8"))

@@ -11,10 +11,10 @@ from sfumato.cli.console import say
 from sfumato.cli.options import Json, check_outputs
 
 if TYPE_CHECKING:
-    from sfumato.arrays import Floats
     from sfumato.designer.design import Design
     from sfumato.domains import Domain
-    from sfumato.pages.design_facts import Rival
+    from sfumato.foundation.arrays import Floats
+    from sfumato.pages.design.facts import Rival
     from sfumato.promises import Certificate
     from sfumato.survey import Survey
     from sfumato.survey.description import Description
@@ -85,14 +85,14 @@ class _Told:
     """A finished design with all that is said of it; made only once the integers are certified."""
 
     def __init__(self, survey: "Survey", found: "Design", seconds: float) -> None:
-        from sfumato.pages.design_facts import rivals_of
+        from sfumato.pages.design.facts import rivals_of
 
         self.survey, self.design, self.seconds = survey, found, seconds
         self.certificate: Certificate = survey.certify()
         self.rivals: list[Rival] = rivals_of(found)
 
     def in_json(self) -> dict[str, object]:
-        from sfumato.pages.design_facts import recognised_as
+        from sfumato.pages.design.facts import recognised_as
 
         return {
             "survey": self.survey.fingerprint,
@@ -106,7 +106,7 @@ class _Told:
         }
 
     def in_text(self, output: str | None) -> str:
-        from sfumato.pages.design_facts import bound_sentence, design_facts
+        from sfumato.pages.design.facts import bound_sentence, design_facts
 
         compared = [(rival.what, f"{rival.times:,.3g} times the risk") for rival in self.rivals]
         lines = [*design_facts(self.design, self.seconds), *compared]
@@ -129,7 +129,7 @@ def _check_call(output: str | None, pictures: list[str | None], read: list[str])
 
 def _check_pictures(symbols: int, html: str | None, plot: str | None) -> None:
     if html is not None or plot is not None:
-        from sfumato.pages.design_chart import demand_drawable
+        from sfumato.pages.design.chart import demand_drawable
 
         demand_drawable(symbols)
 
@@ -150,7 +150,7 @@ def _of_matrix(path: Path, name: str | None) -> "Description":
     from sfumato.contexts import PrivacyMatrix
     from sfumato.domains import Domain
     from sfumato.survey.description import Description
-    from sfumato.survey.matrix_file import labelled_matrix
+    from sfumato.survey.toml.matrix import labelled_matrix
 
     labels, rows = labelled_matrix(path, "matrix")
     stem = Path(path.name.removesuffix(".gz"))
@@ -160,9 +160,9 @@ def _of_matrix(path: Path, name: str | None) -> "Description":
 def _of_survey(path: Path) -> "Description":
     from sfumato.errors import InvalidSurvey
     from sfumato.survey import Survey
-    from sfumato.survey.file import read_toml
-    from sfumato.survey.schema import MechanismFields
     from sfumato.survey.survey import survey_bytes
+    from sfumato.survey.toml.file import read_toml
+    from sfumato.survey.toml.schema import MechanismFields
 
     if path.suffix == ".json":
         return Survey.load(path).description
@@ -194,15 +194,15 @@ def _weights(path: str, domain: "Domain") -> "Floats":
 
 def _write(told: _Told, output: str | None, html: str | None, plot: str | None) -> None:
     """All files are made before any is written."""
-    from sfumato.files import write_whole
+    from sfumato.foundation.files import write_whole
 
     page, picture = "", b""
     if html is not None:
-        from sfumato.pages.design_page import design_page
+        from sfumato.pages.design.page import design_page
 
         page = design_page(told.design, told.rivals, seconds=told.seconds, title=told.survey.title)
     if plot is not None:
-        from sfumato.pages.design_chart import design_png
+        from sfumato.pages.design.chart import design_png
 
         picture = design_png(told.design)
     if output is not None:

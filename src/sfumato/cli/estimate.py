@@ -10,9 +10,9 @@ from sfumato.cli.options import Decoder, Json, SurveyFile, check_outputs, demand
 from sfumato.errors import InvalidTable
 
 if TYPE_CHECKING:
-    from sfumato.arrays import Floats
     from sfumato.domains import Domain
     from sfumato.estimation import Estimate, Fit
+    from sfumato.foundation.arrays import Floats
     from sfumato.survey import Survey
 
 __all__ = ["estimate"]
@@ -60,7 +60,7 @@ def estimate(
     """
     from sfumato.cli.progress import row_counter
     from sfumato.estimation.decoders import decoder_named
-    from sfumato.files import write_whole
+    from sfumato.foundation.files import write_whole
     from sfumato.survey import Survey
     from sfumato.survey.results import results_of
     from sfumato.tables import counted
@@ -100,7 +100,7 @@ def _covariate(path: str, domain: "Domain") -> "Floats":
     import numpy as np
 
     from sfumato.cli.labelled import labelled_numbers
-    from sfumato.survey.beside import read_columns
+    from sfumato.survey.toml.companion_files import read_columns
 
     table = read_columns(Path(path), "covariate")
     columns = [name for name in table if name != "label"]
@@ -164,7 +164,7 @@ def _csv(found: "Estimate") -> str:
 
 
 def _page(asked: "Survey", found: "Estimate") -> str:
-    from sfumato.pages.report import report_page
+    from sfumato.pages.report.page import report_page
 
     return report_page(asked, found, asked.certify())
 

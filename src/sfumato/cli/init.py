@@ -88,7 +88,7 @@ def init(
     from pathlib import Path
 
     from sfumato.errors import InvalidSurvey
-    from sfumato.files import write_whole
+    from sfumato.foundation.files import write_whole
 
     check_outputs(output)
     if Path(output).suffix == ".json":
@@ -114,7 +114,7 @@ def init(
 def _check(text: str, output: "Path") -> None:
     """Refuse to write a survey that could not be read again."""
     from sfumato.survey import Survey
-    from sfumato.survey.file import read_toml
+    from sfumato.survey.toml.file import read_toml
 
     described = read_toml(text.encode("utf-8"), output.parent)
     Survey(described.name, described.context, described.mechanism, **described.about)

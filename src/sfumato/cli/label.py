@@ -24,8 +24,8 @@ def label(
       sfumato label survey.toml -o label.html
 
     """
-    from sfumato.files import write_whole
-    from sfumato.pages.label import label_page
+    from sfumato.foundation.files import write_whole
+    from sfumato.pages.label.page import label_page
     from sfumato.survey import Survey
 
     check_outputs(output, inputs=[survey])

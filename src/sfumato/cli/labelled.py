@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from sfumato.arrays import Floats, Symbols
 from sfumato.domains import Domain
 from sfumato.errors import InvalidContext, InvalidTable
-from sfumato.survey.beside import read_columns
+from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.survey.toml.companion_files import read_columns
 
 __all__ = ["label_of", "labelled_column", "labelled_numbers", "labelled_shares"]
 

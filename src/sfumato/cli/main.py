@@ -30,7 +30,7 @@ from sfumato.cli import (
 )
 from sfumato.cli.console import warn
 from sfumato.errors import PrivacyViolation, SfumatoError
-from sfumato.printable import printable_lines
+from sfumato.foundation.printable import printable_lines
 
 __all__ = ["app", "run"]
 

@@ -294,7 +294,7 @@ def _one(wish: _Wish, name: str, experiment: _Experiment) -> None:
 def _all(wish: _Wish, grid: str | None, checkins: str | None) -> None:
     """Files are written as experiments end, so that an end that comes early leaves those that are done."""
     from sfumato.errors import MissingExtra
-    from sfumato.files import write_whole
+    from sfumato.foundation.files import write_whole
     from sfumato.paper.page import NotRun, Part, paper_page
 
     on_map = {"grid": _named(grid), "checkins": _named(checkins)}

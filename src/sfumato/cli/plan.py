@@ -105,15 +105,15 @@ def _in_text(steps: "list[Plan]") -> str:
 
 def _write(asked: "Survey", made: "Plan", html: str | None, plot: str | None) -> None:
     """Both files are made before either is written."""
-    from sfumato.files import write_whole
+    from sfumato.foundation.files import write_whole
 
     page, picture = "", b""
     if html is not None:
-        from sfumato.pages.plan_page import plan_page
+        from sfumato.pages.plan.page import plan_page
 
         page = plan_page(made, title=asked.title)
     if plot is not None:
-        from sfumato.pages.plan_chart import plan_png
+        from sfumato.pages.plan.chart import plan_png
 
         picture = plan_png(made)
     if html is not None:

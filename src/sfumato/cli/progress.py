@@ -50,7 +50,7 @@ def bar_shown(what: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 def _reached(done: "Round") -> str:
-    from sfumato.pages.design_facts import gap_text
+    from sfumato.pages.design.facts import gap_text
 
     part = f"part {done.part} of {done.parts}, " if done.parts > 1 else ""
     kind = "certified" if done.certified else "estimated"

@@ -12,7 +12,7 @@ from sfumato.errors import InvalidTable, SfumatoError
 if TYPE_CHECKING:
     from threading import Event
 
-    from sfumato.client.courier import Courier
+    from sfumato.client.http import Courier
     from sfumato.client.outbox import Outbox
     from sfumato.survey import Survey
     from sfumato.tables import AnswerColumns
@@ -54,7 +54,7 @@ def send(
     from pathlib import Path
     from threading import Event
 
-    from sfumato.client.courier import Courier
+    from sfumato.client.http import Courier
     from sfumato.client.outbox import Outbox
     from sfumato.survey import Survey
     from sfumato.tables import AnswerColumns
@@ -122,7 +122,7 @@ def _deliver(filled: "Outbox", courier: "Courier", stop: "Event") -> None:
     from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
     from sfumato.cli.progress import bar_shown
-    from sfumato.client.courier import Receipt
+    from sfumato.client.http import Receipt
 
     def settled(flying: set[Future[Receipt]]) -> tuple[int, set[Future[Receipt]]]:
         done, others = wait(flying, return_when=FIRST_COMPLETED)

@@ -9,7 +9,7 @@ from sfumato.cli.console import warn
 from sfumato.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from sfumato.aggregator.store import Store
+    from sfumato.aggregator.store.store import Store
 
 __all__ = ["serve"]
 
@@ -49,7 +49,7 @@ def serve(
 
         from sfumato.aggregator.aggregator import Settings
         from sfumato.aggregator.app import create_app
-        from sfumato.aggregator.store import Store
+        from sfumato.aggregator.store.store import Store
     except ImportError as problem:
         raise MissingExtra(f"the aggregator needs {problem.name}: pip install 'sfumato[server]'") from None
     from sfumato.aggregator.run import listening, make_threads_share, started
@@ -83,7 +83,7 @@ def _register(store: "Store", paths: list[str]) -> None:
 
 
 def _show_token(store: "Store", *, new_token: bool) -> None:
-    from sfumato.aggregator.token import Token
+    from sfumato.aggregator.http.token import Token
 
     token = Token(store)
     if new_token or not token.exists:

@@ -28,9 +28,9 @@ def verify(
       sfumato verify survey.toml -o certificate.json && sfumato check certificate.json
 
     """
-    from sfumato.canonical import canonical_bytes
-    from sfumato.estimation.manipulation import above
-    from sfumato.files import write_whole
+    from sfumato.estimation.uncertainty.manipulation import above
+    from sfumato.foundation.canonical import canonical_bytes
+    from sfumato.foundation.files import write_whole
     from sfumato.survey import Survey
 
     check_outputs(output, resolved, inputs=[survey])

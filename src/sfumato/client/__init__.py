@@ -2,6 +2,6 @@
 
 from sfumato.client.budget import DEFAULT_BUDGET
 from sfumato.client.client import Client, Queued
-from sfumato.client.courier import Courier, ListedSurvey, Receipt
+from sfumato.client.http import Courier, ListedSurvey, Receipt
 
 __all__ = ["DEFAULT_BUDGET", "Client", "Courier", "ListedSurvey", "Queued", "Receipt"]

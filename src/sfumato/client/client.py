@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from sfumato.batches import Batch
+from sfumato.client.answer_log import Answer, Diary
 from sfumato.client.budget import DEFAULT_BUDGET, exact_budget
-from sfumato.client.courier import Conflict, Courier, Receipt
-from sfumato.client.diary import Answer, Diary
-from sfumato.client.home import Home
+from sfumato.client.device_folder import Home
+from sfumato.client.http import Conflict, Courier, Receipt
 from sfumato.client.ledger import LEDGER_FORMATS, Entry, Ledger, distinct_values, require_consent
 from sfumato.client.memory import batch_id, fresh_secret, remembered_report, secret_tag, token_of
 from sfumato.client.period import period_of

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self
 
-from sfumato.canonical import Json, decimal_text
 from sfumato.client.budget import cost_of
 from sfumato.errors import BudgetExceeded
+from sfumato.foundation.canonical import Json, decimal_text
 from sfumato.survey import Survey
-from sfumato.survey.wire import context_of
+from sfumato.survey.resolved import context_of
 
 __all__ = ["LEDGER_FORMATS", "Entry", "Ledger", "distinct_values", "require_consent"]
 

@@ -16,7 +16,7 @@ import hashlib
 
 import numpy as np
 
-from sfumato.arrays import Words
+from sfumato.foundation.arrays import Words
 from sfumato.mechanisms import Mechanism
 from sfumato.randomness.words import KEY_BYTES, SystemWords, words_from
 

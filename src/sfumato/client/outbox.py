@@ -23,10 +23,10 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from sfumato.batches import Batch, fresh_id
-from sfumato.canonical import Json, canonical_bytes
-from sfumato.client.home import sync_folder
+from sfumato.client.device_folder import sync_folder
 from sfumato.errors import InvalidTable
-from sfumato.files import whole_file, write_whole
+from sfumato.foundation.canonical import Json, canonical_bytes
+from sfumato.foundation.files import whole_file, write_whole
 
 __all__ = ["Outbox", "write_outbox"]
 

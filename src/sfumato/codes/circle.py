@@ -14,7 +14,7 @@ from math import gcd, isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Floats
+from sfumato.foundation.arrays import Floats
 
 __all__ = ["circle_transform", "from_circle_transform"]
 

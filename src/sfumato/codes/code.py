@@ -17,9 +17,9 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from sfumato.arrays import Booleans, Floats, Words
-from sfumato.canonical import Json
 from sfumato.errors import InvalidContext
+from sfumato.foundation.arrays import Booleans, Floats, Words
+from sfumato.foundation.canonical import Json
 from sfumato.randomness.odds import Epsilon
 from sfumato.randomness.thresholds import two_level_index
 

@@ -10,12 +10,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Booleans, Floats, Words
-from sfumato.canonical import Json, packed_u32
 from sfumato.codes.circle import circle_transform, from_circle_transform
 from sfumato.codes.code import Code
-from sfumato.elimination import solved
 from sfumato.errors import InvalidContext, NothingToLearn
+from sfumato.foundation.arrays import Booleans, Floats, Words
+from sfumato.foundation.canonical import Json, packed_u32
+from sfumato.foundation.elimination import solved
 from sfumato.randomness.odds import Epsilon
 from sfumato.randomness.thresholds import TwoLevels, two_levels
 

@@ -7,9 +7,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from sfumato.arrays import Booleans, Floats, Words
 from sfumato.codes.code import Code
 from sfumato.errors import InvalidContext, NothingToLearn
+from sfumato.foundation.arrays import Booleans, Floats, Words
 from sfumato.randomness.odds import Epsilon
 from sfumato.randomness.thresholds import TwoLevels, coin_threshold
 

@@ -6,9 +6,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from sfumato.arrays import Words
-from sfumato.codes.own_point import OwnPointCode
+from sfumato.codes.singleton import OwnPointCode
 from sfumato.errors import InvalidContext
+from sfumato.foundation.arrays import Words
 from sfumato.randomness.odds import Epsilon
 from sfumato.randomness.thresholds import TwoLevels, two_levels
 

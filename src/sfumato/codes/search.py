@@ -28,8 +28,8 @@ from math import exp, inf
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Floats
 from sfumato.errors import InvalidContext
+from sfumato.foundation.arrays import Floats
 
 __all__ = ["block_counts", "flatness", "search", "searched_blocks", "stored_sizes", "wanted_sizes", "yebarg_risk"]
 

@@ -24,8 +24,8 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Floats
 from sfumato.errors import ExamFailed, InvalidContext
+from sfumato.foundation.arrays import Floats
 
 __all__ = ["LARGEST", "SingerDesign", "singer_designs", "singer_set"]
 

@@ -10,11 +10,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from sfumato.canonical import packed_u32
 from sfumato.codes import HadamardCode
 from sfumato.conformance.case import Case, refused
 from sfumato.conformance.catalogue import Question, questions
 from sfumato.contexts import Blocks, Uniform
+from sfumato.foundation.canonical import packed_u32
 from sfumato.mechanisms import ProductResponse
 
 __all__ = ["bad_surveys"]

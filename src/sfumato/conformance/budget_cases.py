@@ -11,10 +11,10 @@ from fractions import Fraction
 from math import inf
 from typing import Any
 
-from sfumato.canonical import decimal_text
 from sfumato.conformance.case import Case, loading, refused
 from sfumato.contexts import Blocks, Context, ContextUnion, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
 from sfumato.designer import design
+from sfumato.foundation.canonical import decimal_text
 from sfumato.survey import Survey
 
 __all__ = ["budgets"]

@@ -4,9 +4,9 @@ import hashlib
 import json
 from collections.abc import Iterator
 
-from sfumato.canonical import canonical_bytes
 from sfumato.conformance.case import Case, loading, refused
 from sfumato.contexts import Uniform
+from sfumato.foundation.canonical import canonical_bytes
 from sfumato.mechanisms import PlainResponse
 from sfumato.survey import Survey
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 from math import nextafter
 from typing import Any
 
-from sfumato.canonical import canonical_bytes, fingerprint
 from sfumato.conformance.case import Case, loading, refused
 from sfumato.contexts import Uniform
 from sfumato.domains import Domain, GridDomain, IntegerDomain
+from sfumato.foundation.canonical import canonical_bytes, fingerprint
 from sfumato.mechanisms import PlainResponse
 from sfumato.survey import Survey
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.arrays import Words
 from sfumato.conformance.case import Case, loading
 from sfumato.conformance.catalogue import large_questions, questions
 from sfumato.conformance.edges import edges_of
+from sfumato.foundation.arrays import Words
 from sfumato.mechanisms import Mechanism
 from sfumato.survey import Survey
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.arrays import Words
 from sfumato.batches import Batch, json_bytes
-from sfumato.canonical import canonical_bytes
 from sfumato.client.budget import exact_budget
 from sfumato.client.ledger import Entry, Ledger, require_consent
 from sfumato.client.memory import batch_id, remembered_report, remembered_words, token_of
 from sfumato.client.period import period_of
 from sfumato.errors import InvalidSurvey, SfumatoError, WrongSurvey
+from sfumato.foundation.arrays import Words
+from sfumato.foundation.canonical import canonical_bytes
 from sfumato.mechanisms import Mechanism
 from sfumato.survey import Survey
 

@@ -3,10 +3,10 @@
 import json
 from collections.abc import Iterator, Sequence
 
-from sfumato.canonical import canonical_bytes, fingerprint
 from sfumato.codes import HadamardCode
 from sfumato.conformance.case import Case, loading, refused
 from sfumato.contexts import Blocks, Context, HighLow, Uniform
+from sfumato.foundation.canonical import canonical_bytes, fingerprint
 from sfumato.mechanisms import PlainResponse, TableResponse
 from sfumato.survey import Survey
 

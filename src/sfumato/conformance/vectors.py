@@ -14,7 +14,7 @@ from sfumato.conformance.domain_cases import values
 from sfumato.conformance.mechanism_cases import enumerations, samples
 from sfumato.conformance.memory_cases import derivations
 from sfumato.conformance.stranger_cases import strangers
-from sfumato.files import write_whole
+from sfumato.foundation.files import write_whole
 
 __all__ = ["FILES", "cases_of", "file_bytes", "write_vectors"]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.arrays import Symbols
 from sfumato.domains import Domain, as_domain
 from sfumato.errors import ContextMismatch, InvalidContext
+from sfumato.foundation.arrays import Symbols
 from sfumato.randomness.odds import Epsilon, positive_epsilon
 
 __all__ = ["Assignment", "is_collection"]

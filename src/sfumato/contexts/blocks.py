@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfumato.arrays import Floats, Symbols
-from sfumato.canonical import Json, decimal_text, packed_u32
 from sfumato.contexts.assignment import Assignment, is_collection
 from sfumato.contexts.context import Context
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.contexts.groups import Groups
 from sfumato.errors import ContextMismatch
+from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.canonical import Json, decimal_text, packed_u32
 from sfumato.randomness.odds import Epsilon, positive_epsilon
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import Floats, Symbols
-from sfumato.canonical import Json, fingerprint
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.contexts.groups import Groups
 from sfumato.domains import Domain
 from sfumato.domains.symbols import checked_symbols
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSymbols
+from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.canonical import Json, fingerprint
 from sfumato.randomness.odds import Epsilon, float_below
 
 if TYPE_CHECKING:

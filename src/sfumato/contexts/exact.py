@@ -13,8 +13,8 @@ from math import inf, lcm
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Booleans, Floats
 from sfumato.errors import InvalidContext
+from sfumato.foundation.arrays import Booleans, Floats
 from sfumato.randomness.odds import Epsilon, exact_number
 
 __all__ = ["ExactMatrix"]

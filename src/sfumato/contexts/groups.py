@@ -8,8 +8,8 @@ from math import inf, lcm
 
 import numpy as np
 
-from sfumato.arrays import Floats, Symbols
 from sfumato.contexts.exact import ExactMatrix
+from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.randomness.odds import Epsilon
 
 __all__ = ["Groups", "numbered_by_first"]

@@ -5,13 +5,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.arrays import Booleans, Floats, Symbols
-from sfumato.canonical import Json, decimal_text, packed_u32
 from sfumato.contexts.context import Context
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.contexts.groups import Groups
 from sfumato.domains import Label, as_domain
 from sfumato.errors import InvalidContext
+from sfumato.foundation.arrays import Booleans, Floats, Symbols
+from sfumato.foundation.canonical import Json, decimal_text, packed_u32
 from sfumato.randomness.odds import Epsilon, positive_epsilon
 
 __all__ = ["HighLow"]

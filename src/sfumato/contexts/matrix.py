@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from sfumato.arrays import Floats, Symbols
-from sfumato.canonical import Json, decimal_text
 from sfumato.contexts.context import LARGEST_MATRIX, Context
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.domains import Domain, as_domain
 from sfumato.errors import ContextMismatch, InvalidContext
+from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.canonical import Json, decimal_text
 from sfumato.randomness.odds import LARGEST_EPSILON, Epsilon
 
 __all__ = ["PrivacyMatrix", "matrix_domain"]

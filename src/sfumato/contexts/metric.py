@@ -5,8 +5,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import Floats, Symbols
-from sfumato.canonical import Json, decimal_text
 from sfumato.contexts.assignment import Assignment
 from sfumato.contexts.blocks import Blocks
 from sfumato.contexts.context import Context
@@ -15,6 +13,8 @@ from sfumato.contexts.matrix import matrix_domain
 from sfumato.contexts.union import ContextUnion, union_of
 from sfumato.domains import as_domain
 from sfumato.errors import InvalidContext
+from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.canonical import Json, decimal_text
 from sfumato.randomness.odds import Epsilon, positive_epsilon
 
 __all__ = ["Metric"]

@@ -5,13 +5,13 @@ from operator import add
 
 import numpy as np
 
-from sfumato.arrays import Floats, Symbols
-from sfumato.canonical import Json
 from sfumato.contexts.context import LARGEST_MATRIX, Context
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.contexts.matrix import PrivacyMatrix
 from sfumato.domains import Domain
 from sfumato.errors import ContextMismatch
+from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.canonical import Json
 from sfumato.randomness.odds import Epsilon
 
 __all__ = ["ContextSum"]

@@ -2,12 +2,12 @@
 
 from collections.abc import Hashable
 
-from sfumato.arrays import Floats, Symbols
-from sfumato.canonical import Json, decimal_text, packed_u32
 from sfumato.contexts.assignment import Assignment
 from sfumato.contexts.context import Context
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.contexts.groups import Groups
+from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.canonical import Json, decimal_text, packed_u32
 from sfumato.randomness.odds import Epsilon
 
 __all__ = ["Tiers"]

@@ -4,12 +4,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.arrays import Floats, Symbols
-from sfumato.canonical import Json, decimal_text
 from sfumato.contexts.context import Context
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.contexts.groups import Groups
 from sfumato.domains import as_domain
+from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.canonical import Json, decimal_text
 from sfumato.randomness.odds import Epsilon, positive_epsilon
 
 __all__ = ["Uniform"]

@@ -7,8 +7,6 @@ from math import inf
 
 import numpy as np
 
-from sfumato.arrays import Floats, Symbols
-from sfumato.canonical import Json, packed_u32
 from sfumato.contexts.assignment import Assignment
 from sfumato.contexts.blocks import Blocks, ranks_within
 from sfumato.contexts.context import Context
@@ -16,6 +14,8 @@ from sfumato.contexts.exact import ExactMatrix
 from sfumato.contexts.uniform import Uniform
 from sfumato.domains import Domain, IntegerDomain, Label, as_domain
 from sfumato.errors import ContextMismatch, InvalidContext
+from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.canonical import Json, packed_u32
 from sfumato.randomness.odds import Epsilon
 
 __all__ = ["ContextUnion", "union_of"]

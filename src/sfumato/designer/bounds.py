@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from sfumato.arrays import Floats
 from sfumato.contexts import Context, ContextUnion, Groups, HighLow
 from sfumato.designer.high_low_floor import high_low_floor
-from sfumato.designer.recognise import recognise
+from sfumato.designer.shelf.recognise import recognise
 from sfumato.errors import InvalidContext, NoClosedForm, NothingToLearn
+from sfumato.foundation.arrays import Floats
 
 __all__ = ["lower_bound_risk", "lower_bound_risk_at_uniform", "yebarg"]
 

@@ -9,14 +9,14 @@ from math import inf, isfinite
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import Floats
-from sfumato.canonical import fingerprint
 from sfumato.contexts import Context, ContextUnion
-from sfumato.designer.aim import Aim
-from sfumato.designer.choose import mechanism_for
-from sfumato.designer.part import LARGEST_DESIGNED, Clock, Part, Round, designed_part
-from sfumato.designer.split import Piece, split
+from sfumato.designer.component import LARGEST_DESIGNED, Clock, Part, Round, designed_part
+from sfumato.designer.component_context import Piece, split
+from sfumato.designer.search.objective import Aim
+from sfumato.designer.shelf.choose import mechanism_for
 from sfumato.errors import InvalidContext, NoClosedForm
+from sfumato.foundation.arrays import Floats
+from sfumato.foundation.canonical import fingerprint
 from sfumato.mechanisms import Mechanism, TableResponse, UnionResponse
 from sfumato.promises import Certificate, certify
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from sfumato.arrays import Floats
 from sfumato.contexts import Context
 from sfumato.contexts.exact import ExactMatrix
-from sfumato.designer.recognise import refuse_twins
+from sfumato.designer.shelf.recognise import refuse_twins
 from sfumato.errors import InvalidContext
+from sfumato.foundation.arrays import Floats
 from sfumato.mechanisms import TableResponse
 
 __all__ = ["LARGEST_EXPONENTIAL", "exponential_response"]

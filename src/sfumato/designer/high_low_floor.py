@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from sfumato.arrays import Floats
+from sfumato.foundation.arrays import Floats
 
 __all__ = ["high_low_floor"]
 

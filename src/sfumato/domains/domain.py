@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from sfumato.arrays import Symbols
-from sfumato.canonical import Json
 from sfumato.errors import InvalidContext, UnknownValue
+from sfumato.foundation.arrays import Symbols
+from sfumato.foundation.canonical import Json
 
 __all__ = ["Domain", "Label", "checked_label", "unknown_value"]
 

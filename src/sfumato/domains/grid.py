@@ -10,10 +10,10 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import Booleans, Floats, Symbols
-from sfumato.canonical import decimal_text
 from sfumato.domains.domain import Domain, Label, checked_label, unknown_value
 from sfumato.errors import InvalidContext, InvalidSymbols, UnknownValue
+from sfumato.foundation.arrays import Booleans, Floats, Symbols
+from sfumato.foundation.canonical import decimal_text
 
 __all__ = ["GridDomain", "coordinates"]
 

@@ -7,11 +7,11 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import Floats, Symbols
-from sfumato.canonical import Json
 from sfumato.domains.domain import Domain, Label
 from sfumato.domains.grid import coordinates
 from sfumato.errors import InvalidContext, InvalidSymbols, MissingExtra
+from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.canonical import Json
 
 __all__ = ["H3Domain"]
 

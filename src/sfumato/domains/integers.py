@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from sfumato.arrays import Symbols
-from sfumato.canonical import Json
 from sfumato.domains.domain import Domain, Label, unknown_value
 from sfumato.errors import InvalidContext
+from sfumato.foundation.arrays import Symbols
+from sfumato.foundation.canonical import Json
 
 __all__ = ["IntegerDomain"]
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import Floats, Symbols
 from sfumato.domains.grid import GridDomain, coordinates
 from sfumato.domains.h3_cells import H3Domain
 from sfumato.errors import InvalidContext, InvalidSymbols
+from sfumato.foundation.arrays import Floats, Symbols
 
 __all__ = ["grid_tiles", "h3_parents", "nearest_places"]
 

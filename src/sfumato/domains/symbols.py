@@ -4,8 +4,8 @@ from contextlib import suppress
 
 import numpy as np
 
-from sfumato.arrays import Symbols
 from sfumato.errors import InvalidSymbols
+from sfumato.foundation.arrays import Symbols
 
 __all__ = ["all_below", "checked_symbols", "kind_of"]
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Reports
-from sfumato.engines.asked import Asked, input_pieces
+from sfumato.engines.work_item import Asked, input_pieces
 from sfumato.engines.workers import shared_out
+from sfumato.foundation.arrays import Reports
 from sfumato.survey import Survey
 from sfumato.tables import AnswerColumns, Piece
 from sfumato.tally import Tally

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import iadd
 
-from sfumato.engines.asked import Asked, input_pieces
+from sfumato.engines.work_item import Asked, input_pieces
 from sfumato.engines.workers import shared_out
 from sfumato.simulation.simulate import SeededCounts, Simulation, check_simulation, seeded_counts, simulation_of
 from sfumato.survey import Survey

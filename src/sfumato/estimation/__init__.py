@@ -2,6 +2,6 @@
 
 from sfumato.estimation import decoders
 from sfumato.estimation.estimate import Estimate, estimate
-from sfumato.estimation.fit import Fit, FitWarning
+from sfumato.estimation.uncertainty.fit import Fit, FitWarning
 
 __all__ = ["Estimate", "Fit", "FitWarning", "decoders", "estimate"]

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato.arrays import Floats
 from sfumato.domains import Label
 from sfumato.errors import ContextMismatch, InvalidContext, MissingExtra
-from sfumato.estimation.bootstrap import Bootstrap, bootstrap_of
-from sfumato.estimation.decoder import Decoder
 from sfumato.estimation.decoders import decoder_named
-from sfumato.estimation.differences import Difference, difference_of
-from sfumato.estimation.fit import Fit, FitWarning, fit_of
-from sfumato.estimation.intervals import score_bounds, share_bounds, tail_of
-from sfumato.estimation.manipulation import Forgeries, Manipulation
-from sfumato.estimation.ranking import Top, top_of
+from sfumato.estimation.decoders.decoder import Decoder
 from sfumato.estimation.readings import SHOWN, Readings, arrow_table, html_table, text_table
-from sfumato.estimation.score_moments import ScoreMoments, score_moments
-from sfumato.estimation.shares import Shares, block_shares, shares_within
-from sfumato.estimation.totals import Total, label_weights, symbol_weights, total_of
+from sfumato.estimation.uncertainty.bootstrap import Bootstrap, bootstrap_of
+from sfumato.estimation.uncertainty.differences import Difference, difference_of
+from sfumato.estimation.uncertainty.fit import Fit, FitWarning, fit_of
+from sfumato.estimation.uncertainty.intervals import score_bounds, share_bounds, tail_of
+from sfumato.estimation.uncertainty.manipulation import Forgeries, Manipulation
+from sfumato.estimation.uncertainty.ranking import Top, top_of
+from sfumato.estimation.uncertainty.score_moments import ScoreMoments, score_moments
+from sfumato.estimation.uncertainty.shares import Shares, block_shares, shares_within
+from sfumato.estimation.uncertainty.totals import Total, label_weights, symbol_weights, total_of
+from sfumato.foundation.arrays import Floats
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from sfumato.arrays import Floats
 from sfumato.domains import Label
-from sfumato.printable import printable
+from sfumato.foundation.arrays import Floats
+from sfumato.foundation.printable import printable
 
 __all__ = ["SHOWN", "Readings", "arrow_table", "html_table", "text_table"]
 

@@ -6,12 +6,12 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from sfumato.arrays import Floats, Symbols, Words
-from sfumato.canonical import Json
 from sfumato.contexts import Context
 from sfumato.errors import ContextMismatch, NothingToLearn
+from sfumato.foundation.arrays import Floats, Symbols, Words
+from sfumato.foundation.canonical import Json
 from sfumato.mechanisms.channel import IntegerChannel
-from sfumato.mechanisms.tabled import TabledMechanism
+from sfumato.mechanisms.dense import TabledMechanism
 from sfumato.randomness.thresholds import binary_flips
 
 __all__ = ["BinaryResponse"]

@@ -8,11 +8,12 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato.arrays import Booleans, Floats, Symbols, Words
-from sfumato.canonical import Json
 from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode
 from sfumato.contexts import Blocks, Context
 from sfumato.errors import ContextMismatch
+from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
+from sfumato.foundation.canonical import Json
+from sfumato.mechanisms.code_batches import Stack, stacked
 from sfumato.mechanisms.mechanism import Mechanism, checked_vector, demand_outputs, people_count
 from sfumato.mechanisms.reach import Reach
 from sfumato.mechanisms.row_class import RowClass
@@ -23,7 +24,6 @@ from sfumato.mechanisms.scores import (
     leftover_share,
     simple_scores,
 )
-from sfumato.mechanisms.stacks import Stack, stacked
 from sfumato.randomness.odds import Epsilon
 from sfumato.tally import Tally
 

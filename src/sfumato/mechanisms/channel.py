@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.arrays import Words
 from sfumato.errors import InvalidContext
+from sfumato.foundation.arrays import Words
 from sfumato.randomness.odds import exact_number
 
 __all__ = ["IntegerChannel", "stochastic_rows"]

@@ -7,11 +7,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from sfumato.arrays import Floats, Symbols, Words
-from sfumato.canonical import Json
 from sfumato.errors import ContextMismatch
+from sfumato.foundation.arrays import Floats, Symbols, Words
+from sfumato.foundation.canonical import Json
+from sfumato.mechanisms.dense import TabledMechanism
 from sfumato.mechanisms.mechanism import Mechanism, demand_outputs
-from sfumato.mechanisms.tabled import TabledMechanism
 from sfumato.randomness.words import WORDS_PER_POSITION
 
 __all__ = ["ComposedResponse"]

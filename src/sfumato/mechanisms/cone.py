@@ -10,9 +10,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Booleans, Floats
 from sfumato.contexts import Context
 from sfumato.contexts.exact import ExactMatrix
+from sfumato.foundation.arrays import Booleans, Floats
 from sfumato.randomness.odds import exp_bounds
 
 __all__ = ["Cone", "Integers"]

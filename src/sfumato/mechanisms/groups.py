@@ -10,13 +10,14 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato.arrays import Booleans, Floats, Symbols, Words
-from sfumato.canonical import Json
 from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode
 from sfumato.contexts import Context
 from sfumato.contexts.blocks import ranks_within
 from sfumato.contexts.groups import Groups
 from sfumato.errors import ContextMismatch
+from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
+from sfumato.foundation.canonical import Json
+from sfumato.mechanisms.code_batches import Stack, stacked
 from sfumato.mechanisms.group_levels import GroupLevels, GroupShape, group_levels
 from sfumato.mechanisms.mechanism import Mechanism, checked_vector, demand_outputs, people_count
 from sfumato.mechanisms.reach import Reach
@@ -28,7 +29,6 @@ from sfumato.mechanisms.scores import (
     demand_balanced,
     exact_group_scores,
 )
-from sfumato.mechanisms.stacks import Stack, stacked
 from sfumato.randomness.thresholds import two_level_index
 from sfumato.tally import Tally
 

@@ -4,10 +4,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.canonical import Json
 from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode
 from sfumato.contexts import HighLow
 from sfumato.errors import ContextMismatch
+from sfumato.foundation.canonical import Json
 from sfumato.mechanisms.group_levels import GroupLevels
 from sfumato.mechanisms.groups import GroupResponse
 

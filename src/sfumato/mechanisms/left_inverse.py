@@ -12,9 +12,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Floats
-from sfumato.elimination import solved
 from sfumato.errors import NothingToLearn
+from sfumato.foundation.arrays import Floats
+from sfumato.foundation.elimination import solved
 
 __all__ = ["LeftInverse", "surely_independent"]
 

@@ -21,16 +21,16 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato.arrays import Floats, Reports, Symbols, Words
-from sfumato.canonical import Json, canonical_bytes, fingerprint
 from sfumato.contexts import Context
 from sfumato.domains.symbols import checked_symbols
 from sfumato.errors import InvalidContext, InvalidSymbols, NotEnoughReports
-from sfumato.files import write_whole
+from sfumato.foundation.arrays import Floats, Reports, Symbols, Words
+from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint
+from sfumato.foundation.files import write_whole
+from sfumato.foundation.simplex import project
 from sfumato.mechanisms.reach import Reach
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.randomness.words import SystemWords, WordSource
-from sfumato.simplex import project
 from sfumato.tally import Tally, tally_of_batches
 
 __all__ = ["LARGEST_OUTPUTS", "LARGEST_TABLE", "Mechanism", "checked_vector", "demand_outputs", "people_count"]

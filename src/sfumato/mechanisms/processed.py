@@ -7,12 +7,12 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from sfumato.arrays import Floats, Symbols, Words
-from sfumato.canonical import Json, decimal_text
 from sfumato.errors import ContextMismatch
+from sfumato.foundation.arrays import Floats, Symbols, Words
+from sfumato.foundation.canonical import Json, decimal_text
 from sfumato.mechanisms.channel import IntegerChannel, stochastic_rows
+from sfumato.mechanisms.dense import TabledMechanism
 from sfumato.mechanisms.mechanism import Mechanism
-from sfumato.mechanisms.tabled import TabledMechanism
 
 __all__ = ["ProcessedResponse"]
 

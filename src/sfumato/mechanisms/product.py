@@ -7,14 +7,14 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from sfumato.arrays import Floats, Symbols, Words
-from sfumato.canonical import Json
 from sfumato.codes import Code, CodeFamily, RandomizedCode
 from sfumato.contexts import Blocks
 from sfumato.errors import ContextMismatch, InvalidContext
+from sfumato.foundation.arrays import Floats, Symbols, Words
+from sfumato.foundation.canonical import Json
+from sfumato.mechanisms.dense import TabledMechanism
 from sfumato.mechanisms.mechanism import LARGEST_TABLE
 from sfumato.mechanisms.scores import corrected_scores, exact_group_scores, leftover_share
-from sfumato.mechanisms.tabled import TabledMechanism
 
 __all__ = ["ProductResponse"]
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.arrays import Floats
+from sfumato.foundation.arrays import Floats
 
 __all__ = ["Reach"]
 

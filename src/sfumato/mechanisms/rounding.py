@@ -9,9 +9,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.arrays import Floats
 from sfumato.contexts import Context
 from sfumato.errors import NothingToLearn
+from sfumato.foundation.arrays import Floats
 from sfumato.mechanisms.cone import Cone, Integers
 
 __all__ = ["near_table", "rounded_table"]

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Symbols
-from sfumato.canonical import Json
 from sfumato.codes import Code
+from sfumato.foundation.arrays import Symbols
+from sfumato.foundation.canonical import Json
 
 __all__ = ["RowClass"]
 

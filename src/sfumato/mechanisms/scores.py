@@ -26,11 +26,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Booleans, Floats
 from sfumato.codes import Code
 from sfumato.codes.circle import circle_transform
 from sfumato.codes.cyclic import CyclicCode, convolved, correlated
 from sfumato.errors import ContextMismatch
+from sfumato.foundation.arrays import Booleans, Floats
 
 __all__ = [
     "GroupScores",

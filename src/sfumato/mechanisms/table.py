@@ -9,14 +9,14 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import Floats, Symbols, Words
-from sfumato.canonical import Json
 from sfumato.contexts import Context
 from sfumato.errors import ContextMismatch, InvalidContext, NothingToLearn
+from sfumato.foundation.arrays import Floats, Symbols, Words
+from sfumato.foundation.canonical import Json
 from sfumato.mechanisms.channel import IntegerChannel, stochastic_rows
+from sfumato.mechanisms.dense import TabledMechanism
 from sfumato.mechanisms.left_inverse import surely_independent
 from sfumato.mechanisms.rounding import near_table, rounded_table
-from sfumato.mechanisms.tabled import TabledMechanism
 
 __all__ = ["TableResponse"]
 

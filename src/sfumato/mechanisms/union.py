@@ -8,10 +8,10 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato.arrays import Floats, Symbols, Words
-from sfumato.canonical import Json
 from sfumato.contexts import ContextUnion
 from sfumato.errors import ContextMismatch
+from sfumato.foundation.arrays import Floats, Symbols, Words
+from sfumato.foundation.canonical import Json
 from sfumato.mechanisms.mechanism import Mechanism, checked_vector, demand_outputs
 from sfumato.mechanisms.reach import Reach
 from sfumato.mechanisms.table import TableResponse

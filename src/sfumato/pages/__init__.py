@@ -1,5 +1,5 @@
 """Pages: an estimate as something to look at. One file each, without a single outside address."""
 
-from sfumato.pages.report import report_page
+from sfumato.pages.report.page import report_page
 
 __all__ = ["report_page"]

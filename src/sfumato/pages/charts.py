@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Booleans, Floats
 from sfumato.contexts import Context
 from sfumato.domains import GridDomain, Label
 from sfumato.errors import InvalidContext, MissingExtra
 from sfumato.estimation import Estimate
-from sfumato.pages.cells import cells_to_draw, decades_of, logarithms, stretch_of
+from sfumato.foundation.arrays import Booleans, Floats
+from sfumato.pages.map_cells import cells_to_draw, decades_of, logarithms, stretch_of
 from sfumato.pages.numbers import epsilon_text, factor_text, percent_text
 from sfumato.pages.png import save_png
 from sfumato.pages.style import (

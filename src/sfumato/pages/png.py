@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfumato.arrays import Floats
 from sfumato.domains import GridDomain
 from sfumato.errors import MissingExtra
 from sfumato.estimation import Estimate
-from sfumato.files import whole_file
-from sfumato.pages.cells import cells_to_draw, decades_of, logarithms, stretch_of
+from sfumato.foundation.arrays import Floats
+from sfumato.foundation.files import whole_file
+from sfumato.pages.map_cells import cells_to_draw, decades_of, logarithms, stretch_of
 from sfumato.pages.style import BAR, FAINT, FREE, LONGEST_LABEL, MAPPED, MOST_BARS, WHISKER, most_frequent, short_label
 
 if TYPE_CHECKING:

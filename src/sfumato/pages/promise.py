@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from sfumato.arrays import Symbols
 from sfumato.contexts import Blocks, Context, ContextUnion, Groups, HighLow, Metric, Tiers, Uniform
 from sfumato.contexts.context import LARGEST_MATRIX
 from sfumato.domains import Label
+from sfumato.foundation.arrays import Symbols
 from sfumato.pages.numbers import count_text, epsilon_text, factor_text
 from sfumato.randomness.odds import Epsilon, float_above
 

@@ -7,11 +7,11 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from sfumato.errors import MissingExtra
-from sfumato.pages.figures import plotly_source
+from sfumato.pages.report.figures import plotly_source
 
 __all__ = ["static_files"]
 
-_SHARED = ("report.css", "figures.js", "rows.js")
+_SHARED = ("report.css", "figures.js", "rows.js")  # of the report page, shared with the dashboard
 _KINDS = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 
 
@@ -19,9 +19,11 @@ _KINDS = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-
 def static_files() -> Mapping[str, tuple[bytes, str]]:
     """By path under ``static/``: the content, and its media type."""
     own = files("sfumato.pages")
-    found = {name: own.joinpath(name) for name in _SHARED}
-    for page in ("try", "dashboard"):
-        found |= {f"{page}/{file.name}": file for file in own.joinpath(page).iterdir() if file.is_file()}
+    found = {name: own.joinpath("report", name) for name in _SHARED}
+    for path, page in (("try", "try_page"), ("dashboard", "dashboard")):
+        for file in own.joinpath(page).iterdir():
+            if file.name.endswith((".css", ".js")):
+                found[f"{path}/{file.name}"] = file
     client = _client_folder()
     for folder, path in ((client, "client"), (client.joinpath("modules"), "client/modules")):
         found |= {f"{path}/{file.name}": file for file in folder.iterdir() if file.name.endswith(".js")}

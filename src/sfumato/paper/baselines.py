@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.arrays import Floats, Symbols
 from sfumato.codes import RandomizedCode
 from sfumato.contexts import HighLow
 from sfumato.errors import NotEnoughReports
+from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.mechanisms import HighLowResponse
 from sfumato.randomness.words import words_from
 

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.arrays import Floats
 from sfumato.contexts import Blocks, Context, HighLow, Uniform
 from sfumato.designer.bounds import lower_bound_risk
-from sfumato.designer.choose import mechanism_for
+from sfumato.designer.shelf.choose import mechanism_for
+from sfumato.foundation.arrays import Floats
+from sfumato.foundation.simplex import project
 from sfumato.mechanisms import BlockResponse, GroupResponse, Mechanism
 from sfumato.paper.experiment import Asked, Measured, drawn_people, total_variation
 from sfumato.paper.growth import hadamard_response
 from sfumato.planning.fewest_people import lower_bound_people
 from sfumato.planning.hardest import hardest_for_l2, hardest_for_tv
 from sfumato.planning.upper_bounds import upper_bounds
-from sfumato.simplex import project
 from sfumato.simulation import SeededWords
 from sfumato.tally import Tally
 

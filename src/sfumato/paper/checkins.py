@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from sfumato.arrays import Floats, Symbols
 from sfumato.domains import GridDomain
 from sfumato.errors import InvalidContext, InvalidTable
+from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.paper.population import CREDIT, american_places
 from sfumato.tables.read import opened_table
 

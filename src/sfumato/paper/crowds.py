@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sfumato.arrays import Floats, Symbols
 from sfumato.errors import InvalidContext
+from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.randomness.words import words_from
 
 __all__ = ["crowd_sizes", "geometric", "shuffled_order", "uniform", "zipf"]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfumato.arrays import Floats
 from sfumato.contexts import Context, PrivacyMatrix, Uniform
+from sfumato.foundation.arrays import Floats
 from sfumato.mechanisms import BinaryResponse, Mechanism, PlainResponse
 from sfumato.pages.style import FAINT, INK, MAPPED, PROMISED, WHISKER
 from sfumato.paper.experiment import Asked, Cell, Measured, Outcome

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfumato.arrays import Floats, Symbols
 from sfumato.errors import InvalidContext, MissingExtra
-from sfumato.files import write_whole
+from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.files import write_whole
 from sfumato.randomness.words import words_from
 
 if TYPE_CHECKING:

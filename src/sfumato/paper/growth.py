@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.arrays import Floats
 from sfumato.contexts import Blocks, Context, HighLow
-from sfumato.designer.choose import mechanism_for
+from sfumato.designer.shelf.choose import mechanism_for
 from sfumato.errors import ContextMismatch
+from sfumato.foundation.arrays import Floats
 from sfumato.mechanisms import BlockResponse, GroupResponse, Mechanism
 from sfumato.paper.experiment import Asked, drawn_people, total_variation
 from sfumato.planning.fewest_people import lower_bound_people

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfumato.arrays import Floats, Symbols
 from sfumato.codes import HadamardCode
 from sfumato.contexts import HighLow
 from sfumato.designer import mechanism_for
+from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.simplex import project
 from sfumato.mechanisms import HighLowResponse, Mechanism
 from sfumato.pages.style import BAR, FAINT, INK, MAPPED, PROMISED
 from sfumato.paper.baselines import UtilityOptimizedRappor, utility_optimized_response
@@ -20,7 +21,6 @@ from sfumato.paper.curves import draw_curve, dress_panel, name_ends
 from sfumato.paper.experiment import Asked, Cell, Measured, Outcome, drawn_people, total_variation
 from sfumato.paper.schemes import answered, best_estimate, paper_estimate
 from sfumato.paper.workers import shared_out
-from sfumato.simplex import project
 from sfumato.tally import Tally
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfumato.arrays import Floats, Symbols
 from sfumato.domains import GridDomain
-from sfumato.pages.cells import cells_to_draw, stretch_of
+from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.pages.map_cells import cells_to_draw, stretch_of
 from sfumato.pages.style import FAINT, FREE, INK, MAPPED
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from sfumato.pages.sheet import sheet
+from sfumato.pages.document import sheet
 from sfumato.paper.experiment import Cell, Outcome
 
 __all__ = ["NotRun", "Part", "cell_text", "paper_page"]

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfumato.arrays import Symbols
 from sfumato.contexts import Blocks, Uniform
 from sfumato.domains import GridDomain
 from sfumato.domains.partitions import grid_tiles, nearest_places
 from sfumato.errors import MissingExtra
+from sfumato.foundation.arrays import Symbols
 from sfumato.paper.checkins import Crowd, crowd_of, map_grid
 from sfumato.paper.experiment import Asked, Outcome
 from sfumato.paper.gowalla import PER_RECORD

@@ -9,9 +9,9 @@ from functools import cache
 
 import numpy as np
 
-from sfumato.arrays import Floats, Symbols
 from sfumato.domains import GridDomain
 from sfumato.errors import InvalidContext, MissingExtra
+from sfumato.foundation.arrays import Floats, Symbols
 
 __all__ = ["CREDIT", "Places", "american_places"]
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from sfumato.arrays import Floats, Symbols
 from sfumato.contexts import Blocks
 from sfumato.errors import MissingExtra
+from sfumato.foundation.arrays import Floats, Symbols
 
 __all__ = ["READERS", "RealData", "apportioned"]
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.arrays import Floats, Symbols
 from sfumato.contexts import Blocks, Uniform
 from sfumato.designer import mechanism_for
+from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.mechanisms import BlockResponse, PlainResponse
 from sfumato.paper.experiment import Measured, total_variation
 from sfumato.paper.schemes import answered, best_estimate, paper_estimate

@@ -5,10 +5,10 @@ Both are measured on reports that were really made: people are drawn, and every 
 
 import hashlib
 
-from sfumato.arrays import Floats, Symbols
 from sfumato.estimation.decoders import Auto
+from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.simplex import project
 from sfumato.mechanisms import BlockResponse, HighLowResponse, Mechanism
-from sfumato.simplex import project
 from sfumato.simulation.seeded import SeededWords
 from sfumato.tally import Tally
 

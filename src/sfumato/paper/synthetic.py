@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfumato.arrays import Floats
 from sfumato.codes import HadamardCode
 from sfumato.contexts import Blocks, Uniform
 from sfumato.designer import mechanism_for
+from sfumato.foundation.arrays import Floats
 from sfumato.mechanisms import BlockResponse, Mechanism, PlainResponse
 from sfumato.pages.style import BAR, FAINT, INK, MAPPED, PROMISED
 from sfumato.paper.crowds import crowd_sizes, geometric, shuffled_order, uniform, zipf

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from sfumato.arrays import Floats
 from sfumato.contexts import Context
 from sfumato.errors import InvalidContext
+from sfumato.foundation.arrays import Floats
 from sfumato.planning.predict import MEASURES, Aim
 
 __all__ = ["checked_aim", "checked_goal"]

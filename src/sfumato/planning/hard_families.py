@@ -15,9 +15,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.arrays import Symbols
 from sfumato.contexts import Blocks, Context, HighLow, Uniform
 from sfumato.errors import InvalidContext, InvalidSymbols, NoClosedForm
+from sfumato.foundation.arrays import Symbols
 from sfumato.randomness.odds import Epsilon, exact_number, exp_bounds
 
 __all__ = ["HardFamily", "block_family", "families_of", "free_family", "high_low_family", "sensitive_family"]

@@ -9,9 +9,9 @@ concave in p. So are its root and sums of roots, and every maximum here is globa
 
 import numpy as np
 
-from sfumato.arrays import Floats, Symbols
+from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.simplex import project
 from sfumato.mechanisms import Mechanism
-from sfumato.simplex import project
 
 __all__ = ["hardest_for_l2", "hardest_for_tv", "worst_symbol_variance", "worst_total_variance"]
 

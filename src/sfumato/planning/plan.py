@@ -12,7 +12,7 @@ from sfumato.designer.bounds import lower_bound_risk
 from sfumato.domains import Label
 from sfumato.errors import InvalidContext, NoClosedForm
 from sfumato.estimation.decoders import decoder_named
-from sfumato.estimation.manipulation import above
+from sfumato.estimation.uncertainty.manipulation import above
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.mechanism import people_count
 from sfumato.planning.asked import checked_aim, checked_goal

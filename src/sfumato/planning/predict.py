@@ -18,9 +18,9 @@ from statistics import NormalDist
 
 import numpy as np
 
-from sfumato.arrays import Floats
 from sfumato.estimation.decoders import decoder_named
-from sfumato.estimation.histograms import drawn_histogram
+from sfumato.estimation.decoders.histograms import drawn_histogram
+from sfumato.foundation.arrays import Floats
 from sfumato.mechanisms import Mechanism
 from sfumato.planning.hardest import hardest_for_l2, hardest_for_tv, worst_symbol_variance, worst_total_variance
 from sfumato.tally import Tally

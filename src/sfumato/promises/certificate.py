@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
 
-from sfumato.canonical import Json, fingerprint
 from sfumato.contexts import Context, ContextUnion, PrivacyMatrix
 from sfumato.contexts.context import LARGEST_MATRIX
 from sfumato.domains import IntegerDomain
 from sfumato.errors import ContextMismatch
+from sfumato.foundation.canonical import Json, fingerprint
 from sfumato.mechanisms import Mechanism, UnionResponse
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.promises.enumeration import tightest_of_all

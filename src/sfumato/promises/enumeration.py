@@ -12,9 +12,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Booleans, Floats, Symbols
 from sfumato.contexts import Context
 from sfumato.contexts.groups import Groups
+from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.mechanisms import Mechanism
 from sfumato.promises.tightest import Tightest, no_channel, sums_to, violation
 from sfumato.randomness.odds import Epsilon, exp_bounds, within_odds

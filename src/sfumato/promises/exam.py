@@ -14,9 +14,9 @@ from math import lcm
 
 import numpy as np
 
-from sfumato.arrays import Floats, Words
-from sfumato.canonical import canonical_bytes
 from sfumato.errors import ExamFailed, InvalidContext, NothingToLearn, PrivacyViolation, WrongSurvey
+from sfumato.foundation.arrays import Floats, Words
+from sfumato.foundation.canonical import canonical_bytes
 from sfumato.mechanisms import Mechanism
 from sfumato.promises.certificate import LARGEST_ENUMERATION, certify
 from sfumato.promises.structure import tightest_by_structure

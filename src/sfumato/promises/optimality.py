@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import Floats
 from sfumato.errors import ContextMismatch, NothingToLearn, PrivacyViolation
+from sfumato.foundation.arrays import Floats
 
 __all__ = ["binary_optimum", "factor", "minimax_risk", "mutual_information", "total_variation"]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import Floats
 from sfumato.contexts import Context
 from sfumato.errors import InvalidContext
+from sfumato.foundation.arrays import Floats
 
 __all__ = ["PosteriorOdds", "posterior_odds"]
 

@@ -19,11 +19,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Booleans, Symbols
 from sfumato.contexts import Context, ContextSum
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.contexts.groups import Groups
 from sfumato.errors import NoClosedForm, PrivacyViolation
+from sfumato.foundation.arrays import Booleans, Symbols
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.promises.tightest import Tightest, no_channel, sums_to, violation

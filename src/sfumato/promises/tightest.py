@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.canonical import Json, decimal_text
 from sfumato.errors import PrivacyViolation
+from sfumato.foundation.canonical import Json, decimal_text
 from sfumato.randomness.odds import epsilon_of_odds
 
 __all__ = ["Tightest", "no_channel", "sums_to", "violation"]

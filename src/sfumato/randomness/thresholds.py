@@ -10,8 +10,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.arrays import Words
 from sfumato.errors import NothingToLearn
+from sfumato.foundation.arrays import Words
 from sfumato.randomness.odds import exp_bounds, within_odds
 
 __all__ = ["TwoLevels", "binary_flips", "coin_threshold", "two_level_index", "two_levels"]

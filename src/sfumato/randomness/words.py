@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import CTR, ECB
 
-from sfumato.arrays import Words
 from sfumato.errors import EntropyUnavailable
+from sfumato.foundation.arrays import Words
 
 __all__ = ["KEY_BYTES", "WORDS_PER_POSITION", "SystemWords", "WordSource", "fresh_key", "words_at", "words_from"]
 

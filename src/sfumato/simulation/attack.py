@@ -23,14 +23,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Floats, Symbols
 from sfumato.domains import Label
 from sfumato.domains.symbols import checked_symbols
 from sfumato.errors import InvalidContext, NotEnoughReports
 from sfumato.estimation import Fit
 from sfumato.estimation.decoders import decoder_named
-from sfumato.estimation.fit import fit_of
-from sfumato.estimation.manipulation import checked_fakes, manipulation_of
+from sfumato.estimation.uncertainty.fit import fit_of
+from sfumato.estimation.uncertainty.manipulation import checked_fakes, manipulation_of
+from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.mechanisms import Mechanism
 from sfumato.simulation.seeded import SeededWords
 from sfumato.tally import Tally

@@ -2,8 +2,8 @@
 
 import hashlib
 
-from sfumato.arrays import Words
 from sfumato.errors import InvalidContext
+from sfumato.foundation.arrays import Words
 from sfumato.randomness.words import WORDS_PER_POSITION, words_from
 
 __all__ = ["SeededWords"]

@@ -8,9 +8,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Floats, Symbols
 from sfumato.errors import InvalidContext, NotEnoughReports
 from sfumato.estimation.decoders import decoder_named
+from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.mechanisms import Mechanism
 from sfumato.simulation.seeded import SeededWords
 from sfumato.survey import Survey

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.arrays import Symbols
 from sfumato.domains import Domain, GridDomain
 from sfumato.domains.domain import unknown_value
 from sfumato.errors import InvalidSymbols
+from sfumato.foundation.arrays import Symbols
 
 __all__ = ["Lookup", "symbols_of", "symbols_of_column"]
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sfumato.canonical import Json
 from sfumato.contexts import Context
 from sfumato.domains.domain import checked_label
 from sfumato.errors import InvalidContext, InvalidSurvey
+from sfumato.foundation.canonical import Json
 
 __all__ = ["Description"]
 

@@ -12,21 +12,21 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.canonical import Json, canonical_bytes, fingerprint
 from sfumato.contexts import Context, ContextSum, Uniform
 from sfumato.designer import mechanism_for
 from sfumato.errors import InvalidSurvey, NoClosedForm, NotEnoughReports, SfumatoError, WrongSurvey
 from sfumato.estimation import Estimate, estimate
 from sfumato.estimation.decoders import Decoder
-from sfumato.files import write_whole
+from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint
+from sfumato.foundation.files import write_whole
 from sfumato.mechanisms import Mechanism, UnionResponse
 from sfumato.promises import Certificate, certify
 from sfumato.randomness.words import WordSource
 from sfumato.survey.answers import symbols_of
 from sfumato.survey.description import Description
 from sfumato.survey.disclosure import disclosure_of
-from sfumato.survey.reports import Reports
-from sfumato.survey.wire import (
+from sfumato.survey.report_batch import Reports
+from sfumato.survey.resolved import (
     FORMAT,
     context_of,
     fields_of,
@@ -178,7 +178,7 @@ class Survey:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a survey: a TOML file that describes one, or a resolved survey (JSON)."""
-        from sfumato.survey.file import read_toml
+        from sfumato.survey.toml.file import read_toml
 
         source = Path(path)
         raw = survey_bytes(source)

@@ -1,9 +1,9 @@
 """Tables: answers and reports in CSV (gzip too) and Parquet, streamed."""
 
 from sfumato.tables.answers import AnswerColumns, answer_batches
-from sfumato.tables.counted import counted, write_tally
-from sfumato.tables.pieces import Piece, flows, numbered, pieces_of
+from sfumato.tables.count_files import counted, write_tally
 from sfumato.tables.reports import ReportWriter, report_batches, report_writer
+from sfumato.tables.slices import Piece, flows, numbered, pieces_of
 
 __all__ = [
     "AnswerColumns",

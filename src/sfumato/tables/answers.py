@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from sfumato.arrays import Symbols
 from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
 from sfumato.domains.domain import unknown_value
 from sfumato.errors import InvalidSymbols, InvalidTable, UnknownValue
+from sfumato.foundation.arrays import Symbols
 from sfumato.survey.answers import Lookup, symbols_of_column
-from sfumato.tables.pieces import Piece
 from sfumato.tables.read import opened_table
+from sfumato.tables.slices import Piece
 
 __all__ = ["AnswerColumns", "answer_batches", "answer_reader", "is_text"]
 

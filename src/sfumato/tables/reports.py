@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from sfumato.batches import fresh_id
 from sfumato.errors import InvalidTable, WrongSurvey
-from sfumato.files import whole_file
-from sfumato.survey.reports import Reports
-from sfumato.tables.once import Once
+from sfumato.foundation.files import whole_file
+from sfumato.survey.report_batch import Reports
+from sfumato.tables.duplicates import Once
 from sfumato.tables.read import Table, opened_table
 
 __all__ = ["ReportWriter", "report_batches", "report_writer"]

@@ -1,0 +1,1 @@
+"""The store: batches counted once, in SQLite or PostgreSQL."""

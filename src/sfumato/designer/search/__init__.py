@@ -1,0 +1,1 @@
+"""The search for the best mechanism: column generation over extreme rays."""

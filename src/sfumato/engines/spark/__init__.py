@@ -1,0 +1,1 @@
+"""The Spark engine: only sums leave a task, or reports that every attempt repeats."""

@@ -1,0 +1,38 @@
+"""What is asked of workers: a survey and the columns of its answers, and the input in pieces."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from sfumato.foundation.arrays import Symbols
+from sfumato.mechanisms import Mechanism
+from sfumato.survey import Survey
+from sfumato.tables import AnswerColumns, Piece, answer_batches, flows, pieces_of
+
+__all__ = ["Asked", "input_pieces"]
+
+
+class Asked:
+    """In this process the survey as it is; to a worker it travels as the bytes of its resolved form."""
+
+    def __init__(self, survey: Survey, columns: AnswerColumns) -> None:
+        self._survey, self._columns = survey, columns
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """What answers."""
+        return self._survey.mechanism
+
+    def symbols(self, piece: Piece, rows_done: Callable[[int], None]) -> Iterator[Symbols]:
+        """The answers of a piece, batch by batch."""
+        return answer_batches(piece, self._columns, self._survey.context.domain, rows_done=rows_done)
+
+    def __getstate__(self) -> tuple[bytes, AnswerColumns]:
+        return self._survey.resolved(), self._columns
+
+    def __setstate__(self, state: tuple[bytes, AnswerColumns]) -> None:
+        self._survey, self._columns = Survey.of_resolved(state[0]), state[1]
+
+
+def input_pieces(paths: Sequence[str], workers: int) -> tuple[list[Piece], int]:
+    """All files in pieces, and how many workers can share them: what flows belongs to this process."""
+    pieces = [piece for path in paths for piece in pieces_of(path)]
+    return pieces, 1 if any(map(flows, paths)) else workers

@@ -1,0 +1,1 @@
+"""Uncertainty: intervals, totals, changes, ranks, fit, and what forgers can do."""

@@ -1,0 +1,1 @@
+"""The privacy label: what a survey promises, on one page."""

@@ -1,0 +1,1 @@
+"""The report page: an estimate on one page that works offline."""

@@ -1,0 +1,1 @@
+"""Survey files in TOML, and the files they refer to."""

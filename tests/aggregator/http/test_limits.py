@@ -1,0 +1,194 @@
+"""Limits: how often a client may ask, and how much of a body is read, before anything else is done."""
+
+from fractions import Fraction
+
+import pytest
+
+import sfumato as sf
+from sfumato.aggregator.http import limits as module
+from sfumato.aggregator.http.limits import ClientLimits
+from sfumato.batches import LARGEST_BODY, json_bytes
+from support.http_client import JSON, batch_of, running
+
+SURVEY = sf.Survey("places", sf.Uniform(["no", "yes"], 1))
+ADDRESS, NEIGHBOUR = "198.51.100.7", "198.51.100.8"
+
+
+class Clock:
+    def __init__(self):
+        self.time = 1000.0
+
+    def __call__(self):
+        return self.time
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+def test_the_bucket_agrees_with_an_obvious_one(clock):
+    """A twin in fractions: the level rises with time up to its size, and each request that fits takes one."""
+    limits, level = ClientLimits(30, clock=clock), Fraction(30)
+    steps = [0] * 40 + [1] * 10 + [Fraction(1, 4)] * 40 + [100] + [0] * 35
+    waits = []
+    for step in steps:
+        clock.time += float(step)
+        level = min(Fraction(30), level + step * Fraction(30, 60))
+        wait = limits.seconds_to_wait(ADDRESS)
+        expected = Fraction(0) if level >= 1 else (1 - level) * 2
+        level -= 1 if level >= 1 else 0
+        assert wait == pytest.approx(float(expected), abs=1e-9)
+        waits.append(wait)
+    assert 0 < sum(wait > 0 for wait in waits) < len(waits)
+
+
+def test_whoever_waits_as_long_as_told_may_go_on(clock):
+    limits = ClientLimits(7, clock=clock)
+    for _ in range(50):
+        clock.time += limits.seconds_to_wait(ADDRESS) + 1e-9
+    while wait := limits.seconds_to_wait(ADDRESS):
+        clock.time += wait + 1e-9
+        assert limits.seconds_to_wait(ADDRESS) == 0
+
+
+def test_clients_do_not_share_a_bucket(clock):
+    limits = ClientLimits(1, clock=clock)
+    assert limits.seconds_to_wait(ADDRESS) == 0
+    assert limits.seconds_to_wait(ADDRESS) == 60
+    assert limits.seconds_to_wait(NEIGHBOUR) == 0
+
+
+def test_zero_means_any_number(clock):
+    limits = ClientLimits(0, clock=clock)
+    assert {limits.seconds_to_wait(ADDRESS) for _ in range(1000)} == {0.0}
+
+
+def test_no_address_is_kept(clock):
+    limits = ClientLimits(5, clock=clock)
+    limits.seconds_to_wait(ADDRESS)
+    kept = repr(limits) + repr(vars(limits))
+    assert ADDRESS not in kept
+    assert repr(ADDRESS.encode())[2:-1] not in kept
+    (client,) = limits._buckets
+    assert len(client) == 16
+
+
+def test_hashes_are_of_no_use_elsewhere_or_later(clock):
+    """Under another key the same address has another hash: nobody can look addresses up in a table."""
+    first, second = ClientLimits(5, clock=clock), ClientLimits(5, clock=clock)
+    for limits in (first, second):
+        limits.seconds_to_wait(ADDRESS)
+    before = set(first._buckets)
+    assert before.isdisjoint(second._buckets)
+    clock.time += 3601
+    first.seconds_to_wait(ADDRESS)
+    assert len(first._buckets) == 1
+    assert before.isdisjoint(first._buckets)
+
+
+def test_memory_is_bounded_and_the_quiet_are_forgotten_first(clock, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_CLIENTS", 10)
+    limits = ClientLimits(1, clock=clock)
+    limits.seconds_to_wait(ADDRESS)
+    for number in range(50):
+        limits.seconds_to_wait(f"client {number}")
+        assert limits.seconds_to_wait(ADDRESS) > 0  # it asks all the time, and is remembered
+        assert len(limits._buckets) <= 10
+    assert limits.seconds_to_wait("client 0") == 0
+
+
+# --- over HTTP --------------------------------------------------------------------------------------------------------
+
+
+def test_a_client_that_asks_too_often_is_told_when_to_come_back(tmp_path):
+    with running(tmp_path, SURVEY, requests_per_minute=3) as aggregator:
+        batch = batch_of(SURVEY, [1])
+        assert [aggregator.upload(batch, client=ADDRESS).status for _ in range(3)] == [201, 200, 200]
+        before = aggregator.dump()
+        answer = aggregator.upload(batch_of(SURVEY, [1], 2), client=ADDRESS)
+        assert (answer.status, answer.problem) == (429, "too-many-requests")
+        assert 1 <= int(answer.headers["retry-after"]) <= 21
+        assert ADDRESS not in answer.body.decode()
+        assert aggregator.dump() == before
+        for path in ("/v1/surveys", f"/v1/surveys/{SURVEY.fingerprint}"):
+            assert aggregator.wire.request("GET", path, client=ADDRESS).status == 429
+            assert aggregator.wire.request("GET", path, client=NEIGHBOUR).status == 200
+
+
+def test_refused_requests_use_up_the_bucket_too(tmp_path):
+    with running(tmp_path, SURVEY, requests_per_minute=2) as aggregator:
+        statuses = [
+            aggregator.post(SURVEY.fingerprint, b"{", {"Content-Type": JSON}, client=ADDRESS).status for _ in range(3)
+        ]
+        assert statuses == [400, 400, 429]
+
+
+def test_who_watches_over_the_process_is_not_limited(tmp_path):
+    with running(tmp_path, SURVEY, requests_per_minute=1) as aggregator:
+        assert {aggregator.wire.get(path).status for path in ("/health", "/ready") for _ in range(5)} == {200}
+        assert {aggregator.ask("/metrics").status for _ in range(5)} == {200}
+
+
+# --- bodies -----------------------------------------------------------------------------------------------------------
+
+
+class Endless:
+    """A body of 100 MB in chunks, and how much of it was asked for."""
+
+    def __init__(self, *, chunk=65_536, total=100_000_000):
+        self._chunk, self._left, self.read = bytes(chunk), total, 0
+
+    def __iter__(self):
+        while self._left > 0:
+            self._left -= len(self._chunk)
+            self.read += len(self._chunk)
+            yield self._chunk
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+@pytest.mark.parametrize("chunk", [1_000, 65_536])
+def test_a_large_body_is_refused_after_one_mebibyte(tmp_path, chunk, encoding):
+    with running(tmp_path, SURVEY) as aggregator:
+        before, body = aggregator.dump(), Endless(chunk=chunk)
+        headers = {"Content-Type": JSON, "Content-Encoding": encoding}
+        answer = aggregator.post(SURVEY.fingerprint, body, headers)
+        assert (answer.status, answer.problem) == (413, "body-too-large")
+        assert answer.headers["connection"] == "close"
+        assert LARGEST_BODY < body.read <= LARGEST_BODY + chunk
+        assert aggregator.dump() == before
+
+
+@pytest.mark.parametrize(
+    ("fingerprint", "headers", "status"),
+    [
+        (SURVEY.fingerprint, {"Content-Type": JSON, "Content-Length": "100000000"}, 413),
+        (SURVEY.fingerprint, {"Content-Type": JSON, "Content-Encoding": "br"}, 415),
+        (SURVEY.fingerprint, {"Content-Type": "text/plain"}, 415),
+        ("ab" * 32, {"Content-Type": JSON}, 404),
+    ],
+)
+def test_what_is_refused_anyway_is_not_read_at_all(tmp_path, fingerprint, headers, status):
+    with running(tmp_path, SURVEY) as aggregator:
+        body = Endless()
+        assert aggregator.post(fingerprint, body, headers).status == status
+        assert body.read == 0
+
+
+def test_a_client_that_hangs_up_counts_nothing(tmp_path):
+    with running(tmp_path, SURVEY) as aggregator:
+        before = aggregator.dump()
+        answer = aggregator.post(
+            SURVEY.fingerprint, json_bytes(batch_of(SURVEY, [1])), {"Content-Type": JSON}, gone=True
+        )
+        assert (answer.status, answer.problem) == (400, "invalid-request")
+        assert aggregator.dump() == before
+
+
+def test_a_tally_may_be_as_large_as_its_survey_and_no_larger(tmp_path):
+    with running(tmp_path, SURVEY) as aggregator:
+        body = Endless()
+        path, headers = f"/v1/surveys/{SURVEY.fingerprint}/imports", {"Content-Type": JSON}
+        answer = aggregator.ask(path, method="POST", body=body, headers=headers)
+        assert (answer.status, answer.problem) == (413, "body-too-large")
+        assert body.read < 1.2 * 2**20

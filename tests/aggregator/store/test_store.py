@@ -1,0 +1,431 @@
+"""One exam for both kinds of store: what is counted, what is refused, and what is kept."""
+
+import random
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime, timedelta, timezone
+
+import numpy as np
+import pytest
+from sqlalchemy import MetaData, inspect, select, text
+
+import sfumato as sf
+from sfumato.aggregator.catalogue import Catalogue
+from sfumato.aggregator.http.token import Token
+from sfumato.aggregator.store import database as database_module
+from sfumato.aggregator.store.backends import backend_of
+from sfumato.aggregator.store.count_pages import cells_of
+from sfumato.aggregator.store.schema import MIGRATIONS
+from sfumato.aggregator.store.store import Outcome, Store
+from sfumato.errors import InvalidTable, StoreUnavailable, WrongSurvey
+from support.in_clear import batch_of, counts_of, id_of_number, survey_in_clear
+
+COUNTED, REPLAYED, CONFLICT = Outcome.COUNTED, Outcome.REPLAYED, Outcome.CONFLICT
+CLOSED, UNKNOWN = Outcome.CLOSED, Outcome.UNKNOWN
+
+
+def dump(url):
+    """Every table as it lies in the database: columns, and rows as sets of plain tuples."""
+    engine = backend_of(url).engine
+    tables = MetaData()
+    with engine.connect() as connection:
+        tables.reflect(connection)
+        found = {
+            name: (
+                tuple(column.name for column in table.columns),
+                {
+                    tuple(bytes(v) if isinstance(v, memoryview) else v for v in row)
+                    for row in connection.execute(select(table))
+                },
+            )
+            for name, table in tables.tables.items()
+        }
+    engine.dispose()
+    return found
+
+
+# --- counting ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_counts_once_however_often_it_comes(store, survey):
+    batch = batch_of(survey, 1, 5, 5, 9_999)
+    assert store.commit([batch]) == [COUNTED]
+    assert store.commit([batch]) == [REPLAYED]
+    assert store.commit([batch, batch]) == [REPLAYED, REPLAYED]
+    assert counts_of(store, survey) == {5: 2, 9_999: 1}
+    assert store.status(survey.fingerprint).reports == 3
+
+
+def test_a_batch_that_comes_twice_in_one_group_counts_once(store, survey):
+    group = [batch_of(survey, 1, 5), batch_of(survey, 1, 5), batch_of(survey, 2, 5)]
+    assert store.commit(group) == [COUNTED, REPLAYED, COUNTED]
+    assert counts_of(store, survey) == {5: 2}
+
+
+def test_other_reports_under_a_known_identifier_are_a_conflict_and_the_first_stand(store, survey):
+    assert store.commit([batch_of(survey, 1, 5), batch_of(survey, 1, 6)]) == [COUNTED, CONFLICT]
+    assert store.commit([batch_of(survey, 1, 7), batch_of(survey, 1, 5)]) == [CONFLICT, REPLAYED]
+    assert store.commit([batch_of(survey, 1, 5, 5)]) == [CONFLICT]
+    assert counts_of(store, survey) == {5: 1}
+
+
+def test_the_order_of_reports_is_part_of_a_batch(store, survey):
+    assert store.commit([batch_of(survey, 1, 5, 6), batch_of(survey, 1, 6, 5)]) == [COUNTED, CONFLICT]
+    assert counts_of(store, survey) == {5: 1, 6: 1}
+
+
+def test_an_unknown_survey_does_not_disturb_the_rest_of_its_group(store, survey):
+    stranger = survey_in_clear("elsewhere", 10)
+    assert store.commit([batch_of(stranger, 1, 5), batch_of(survey, 1, 5)]) == [UNKNOWN, COUNTED]
+    with pytest.raises(WrongSurvey):
+        store.tally(stranger.fingerprint, 10)
+    assert counts_of(store, survey) == {5: 1}
+
+
+def test_surveys_in_one_group_have_their_own_counts_and_identifiers(store, survey):
+    other = survey_in_clear("other places", 70_000)
+    store.register(other)
+    assert store.commit([batch_of(survey, 1, 5), batch_of(other, 1, 69_999), batch_of(survey, 2, 6)]) == [COUNTED] * 3
+    assert store.commit([batch_of(other, 1, 69_999), batch_of(survey, 1, 6)]) == [REPLAYED, CONFLICT]
+    assert counts_of(store, survey) == {5: 1, 6: 1}
+    assert counts_of(store, other) == {69_999: 1}
+
+
+def test_an_empty_group_changes_nothing(store, store_url):
+    before = dump(store_url)
+    assert store.commit([]) == []
+    assert dump(store_url) == before
+
+
+class Twin:
+    """What a store should do, over dictionaries."""
+
+    def __init__(self):
+        self.held, self.counts = {}, {}
+
+    def commit(self, group):
+        outcomes = []
+        for batch in group:
+            key, content = (batch.fingerprint, batch.id), batch.reports.tolist()
+            if key in self.held:
+                outcomes.append(REPLAYED if self.held[key] == content else CONFLICT)
+            else:
+                self.held[key] = content
+                self.counts.setdefault(batch.fingerprint, Counter()).update(content)
+                outcomes.append(COUNTED)
+        return outcomes
+
+
+def random_batch(choose, surveys):
+    """A batch whose identifier has probably come before, with reports on few or on many pages."""
+    survey = choose.choice(surveys)
+    number, size = choose.randrange(30), choose.choice([1, 1, 2, 400])
+    content = random.Random(choose.choice([number, number, choose.random()]))
+    return batch_of(survey, number, *(content.randrange(survey.mechanism.outputs) for _ in range(size)))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_groups_have_the_outcomes_and_counts_of_a_plain_twin(store, survey, seed):
+    surveys = [survey, survey_in_clear("coin", 2), survey_in_clear("wide", 20_000)]
+    for other in surveys[1:]:
+        store.register(other)
+    choose, twin, seen = random.Random(seed), Twin(), set()
+    for _ in range(15):
+        group = [random_batch(choose, surveys) for _ in range(choose.randrange(1, 12))]
+        expected = twin.commit(group)
+        assert store.commit(group) == expected
+        seen.update(expected)
+    assert seen == {COUNTED, REPLAYED, CONFLICT}
+    for one in surveys:
+        assert counts_of(store, one) == dict(twin.counts[one.fingerprint])
+        assert store.status(one.fingerprint).reports == twin.counts[one.fingerprint].total()
+
+
+def test_the_largest_batch_is_counted(store, survey):
+    reports = np.arange(65_536) % 10_000
+    assert store.commit([batch_of(survey, 1, *reports)]) == [COUNTED]
+    assert counts_of(store, survey) == dict(Counter(reports.tolist()))
+
+
+def test_what_was_counted_is_there_after_a_restart(store, store_url, open_store, survey):
+    store.commit([batch_of(survey, 1, 5)])
+    store.close()
+    again = open_store(store_url)
+    again.register(survey)
+    assert again.commit([batch_of(survey, 1, 5), batch_of(survey, 2, 5)]) == [REPLAYED, COUNTED]
+    assert counts_of(again, survey) == {5: 2}
+
+
+def test_if_the_counts_cannot_be_written_the_identifiers_are_not_either(store, survey, monkeypatch):
+    store.commit([batch_of(survey, 1, 5)])
+
+    def broken(*_):
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as planted, pytest.raises(ZeroDivisionError):
+        planted.setattr(store, "_note_hour", broken)  # the last thing that a commit writes
+        store.commit([batch_of(survey, 2, 6)])
+    assert counts_of(store, survey) == {5: 1}
+    assert store.commit([batch_of(survey, 2, 6)]) == [COUNTED]
+
+
+# --- what is kept -----------------------------------------------------------------------------------------------------
+
+
+def test_a_store_holds_identifiers_counts_and_hours_and_nothing_else(store, store_url, survey):
+    first, second = batch_of(survey, 1, 5, 4_097, 5), batch_of(survey, 2, 7)
+    store.commit([first])
+    store.commit([second])
+    fingerprint, found = survey.fingerprint, dump(store_url)
+    pages = found.pop("counts")
+    assert found == {
+        "facts": (("name", "value"), {("version", str(len(MIGRATIONS)))}),
+        "surveys": (
+            ("number", "fingerprint", "resolved", "state", "part", "reports"),
+            {(1, fingerprint, survey.resolved(), "open", 0, 4)},
+        ),
+        "batches": (("id", "survey", "digest"), {(first.id, 1, first.digest), (second.id, 1, second.digest)}),
+        "hours": (("survey", "hour", "batches", "reports"), {(1, "2026-11-15T17", 2, 4)}),
+        "exports": (("survey", "id", "part", "reports"), set()),
+        "imports": (("survey", "id", "digest", "part", "reports", "covers"), set()),
+    }
+    assert pages[0] == ("survey", "part", "day", "page", "cells")
+    held = {row[:4]: Counter({i: int(n) for i, n in enumerate(cells_of(row[4])) if n}) for row in pages[1]}
+    assert held == {(1, 0, "2026-11-15", 0): {5: 2, 7: 1}, (1, 0, "2026-11-15", 1): {1: 1}}
+
+
+def test_counts_do_not_tell_how_reports_were_batched(new_url, open_store, survey):
+    together, apart = new_url(), new_url()
+    one, other = open_store(together), open_store(apart)
+    for made in (one, other):
+        made.register(survey)
+    one.commit([batch_of(survey, 1, 5, 4_097, 5)])
+    for number, report in enumerate([4_097, 5, 5]):
+        other.commit([batch_of(survey, number, report)])
+    assert dump(together)["counts"] == dump(apart)["counts"]
+
+
+def test_hours_are_in_utc_and_in_order(store, survey, clock):
+    clock.time = datetime(2026, 11, 16, 0, 59, 59, tzinfo=timezone(timedelta(hours=2)))
+    store.commit([batch_of(survey, 1, 5, 5)])
+    store.commit([batch_of(survey, 2, 5)])
+    clock.time = datetime(2026, 11, 15, 23, 0, tzinfo=UTC)
+    store.commit([batch_of(survey, 3, 5)])
+    clock.time = datetime(2026, 11, 15, 9, 0, tzinfo=UTC)
+    store.commit([batch_of(survey, 4, 5), batch_of(survey, 1, 5, 5)])
+    by_hour = (("2026-11-15T09", 1), ("2026-11-15T22", 3), ("2026-11-15T23", 1))
+    assert store.status(survey.fingerprint).by_hour == by_hour
+
+
+def test_counts_of_some_days_are_those_of_uploads_on_these_days(store, survey, clock):
+    outputs = survey.mechanism.outputs
+    for number, day in enumerate([1, 2, 2, 4]):
+        clock.time = datetime(2026, 11, day, 23, 59, tzinfo=UTC)
+        store.commit([batch_of(survey, number, 10 + day, number)])
+        store.export(survey.fingerprint, id_of_number(100 + number), outputs)
+    store.commit([batch_of(survey, 0, 11, 0)])  # a repetition, days later
+    expected = {
+        (1, 1): {11: 1, 0: 1},
+        (2, 3): {12: 2, 1: 1, 2: 1},
+        (3, 3): {},
+        (2, 4): {12: 2, 14: 1, 1: 1, 2: 1, 3: 1},
+    }
+    for (first, last), counts in expected.items():
+        found = store.tally_of_days(survey.fingerprint, outputs, date(2026, 11, first), date(2026, 11, last)).counts
+        assert {int(report): int(found[report]) for report in found.nonzero()[0]} == counts
+
+
+# --- surveys and their states -----------------------------------------------------------------------------------------
+
+
+def test_a_survey_that_comes_again_keeps_counts_and_state_and_gets_the_corrected_title(store, survey):
+    corrected = sf.Survey(survey.name, survey.context, title="Where do you live?")
+    assert corrected.fingerprint == survey.fingerprint
+    store.commit([batch_of(survey, 1, 5)])
+    store.set_closed(survey.fingerprint)
+    store.register(corrected)
+    assert store.resolved(survey.fingerprint) == corrected.resolved() != survey.resolved()
+    assert store.states() == {survey.fingerprint: "closed"}
+    assert counts_of(store, survey) == {5: 1}
+
+
+def test_surveys_are_listed_in_the_order_in_which_they_came(store, survey):
+    others = [survey_in_clear(f"survey {i}", 4) for i in range(8)]
+    for other in others:
+        store.register(other)
+    assert list(store.states()) == [one.fingerprint for one in (survey, *others)]
+
+
+def test_a_closed_survey_takes_nothing_and_an_opened_one_knows_its_batches(store, survey):
+    store.commit([batch_of(survey, 1, 5)])
+    store.set_closed(survey.fingerprint)
+    assert store.commit([batch_of(survey, 1, 5), batch_of(survey, 2, 6)]) == [CLOSED, CLOSED]
+    store.set_closed(survey.fingerprint)
+    assert store.status(survey.fingerprint).state == "closed"
+    store.set_open(survey.fingerprint)
+    store.set_open(survey.fingerprint)
+    assert store.commit([batch_of(survey, 1, 5), batch_of(survey, 2, 6)]) == [REPLAYED, COUNTED]
+
+
+def test_a_survey_that_has_ended_forgets_identifiers_and_never_opens_again(store, store_url, survey):
+    other = survey_in_clear("other", 10)
+    store.register(other)
+    store.commit([batch_of(survey, 1, 5), batch_of(other, 1, 5)])
+    with pytest.raises(WrongSurvey, match="Close it first"):
+        store.forget_ids(survey.fingerprint)
+    store.set_closed(survey.fingerprint)
+    store.forget_ids(survey.fingerprint)
+    assert dump(store_url)["batches"][1] == {(id_of_number(1), 2, batch_of(other, 1, 5).digest)}
+    with pytest.raises(WrongSurvey, match="has ended"):
+        store.set_open(survey.fingerprint)
+    store.set_closed(survey.fingerprint)
+    store.register(survey)
+    store.forget_ids(survey.fingerprint)
+    assert store.status(survey.fingerprint).state == "ended"
+    assert store.commit([batch_of(survey, 1, 5)]) == [CLOSED]
+    assert counts_of(store, survey) == {5: 1}
+
+
+def test_whatever_asks_for_an_unknown_survey_is_refused(store):
+    unknown = "ab" * 32
+    assert store.resolved(unknown) is None
+    asked = [store.set_open, store.set_closed, store.forget_ids, store.status, store.exports]
+    for ask in [*asked, lambda name: store.tally(name, 4), lambda name: store.export(name, bytes(16), 4)]:
+        with pytest.raises(WrongSurvey, match="no survey"):
+            ask(unknown)
+
+
+def test_a_catalogue_finds_surveys_that_came_later_and_no_others(store, survey):
+    catalogue, late = Catalogue(store), survey_in_clear("late", 7)
+    assert catalogue.known(survey.fingerprint) is None
+    assert catalogue.find(late.fingerprint) is None
+    store.register(late)
+    found = catalogue.find(late.fingerprint)
+    assert (found.resolved, found.outputs) == (late.resolved(), 7)
+    assert catalogue.known(late.fingerprint) is catalogue.find(late.fingerprint) is found
+
+
+def test_a_name_that_is_no_fingerprint_is_an_unknown_survey(store):
+    for name in ("", "\0", "\ud800", "é" * 64, "AB" * 32, "ab" * 32 + "\n", "a" * 100_000):
+        assert Catalogue(store).find(name) is None
+
+
+# --- facts ------------------------------------------------------------------------------------------------------------
+
+
+def test_facts_are_remembered_and_replaced(store, store_url, open_store):
+    assert store.fact("colour") is None
+    store.set_fact("colour", "blue")
+    store.set_fact("colour", "green")
+    assert open_store(store_url).fact("colour") == "green"
+
+
+def test_a_token_opens_as_long_as_it_is_the_last_one_and_is_kept_as_a_hash(store, store_url, open_store):
+    seconds = [0.0]
+    here, there = (Token(one, clock=lambda: seconds[0]) for one in (store, open_store(store_url)))
+    assert not here.exists
+    assert not here.opens("")
+    first = there.make()
+    assert there.opens(first)
+    assert not there.opens(first[:-1])
+    assert not here.opens(first)  # it has just looked
+    seconds[0] = 100.0
+    assert here.opens(first)
+    assert first not in str(dump(store_url))
+    second = there.make()
+    assert there.opens(second)
+    assert not there.opens(first)
+
+
+# --- versions of the tables -------------------------------------------------------------------------------------------
+
+
+def planted(runs):
+    """A further migration, which notes that it ran."""
+
+    def migration(connection):
+        runs.append(1)
+        connection.execute(text("CREATE TABLE planted (number INTEGER)"))
+
+    return migration
+
+
+def test_an_older_store_becomes_a_newer_one_once_and_keeps_its_counts(
+    store, store_url, open_store, survey, monkeypatch
+):
+    store.commit([batch_of(survey, 1, 5)])
+    runs = []
+    monkeypatch.setattr(database_module, "MIGRATIONS", (*MIGRATIONS, planted(runs)))
+    for _ in range(2):
+        newer = open_store(store_url)
+        assert runs == [1]
+        assert newer.fact("version") == str(len(MIGRATIONS) + 1)
+        assert newer.commit([batch_of(survey, 1, 5)]) == [REPLAYED]
+        assert counts_of(newer, survey) == {5: 1}
+    assert "planted" in dump(store_url)
+
+
+def test_a_migration_that_fails_leaves_the_store_as_it_was(store, store_url, open_store, survey, monkeypatch):
+    store.commit([batch_of(survey, 1, 5)])
+    before = dump(store_url)
+
+    def fails(connection):
+        planted([])(connection)
+        connection.execute(text("DELETE FROM counts"))
+        connection.execute(text("SELECT * FROM nowhere"))
+
+    with monkeypatch.context() as patched, pytest.raises(StoreUnavailable):
+        patched.setattr(database_module, "MIGRATIONS", (*MIGRATIONS, fails))
+        open_store(store_url)
+    assert dump(store_url) == before
+    assert counts_of(open_store(store_url), survey) == {5: 1}
+
+
+def test_a_store_of_a_newer_version_is_refused_and_left_alone(store, store_url, open_store):
+    store.set_fact("version", str(len(MIGRATIONS) + 1))
+    before = dump(store_url)
+    with pytest.raises(StoreUnavailable, match=r"newer version .* Upgrade"):
+        open_store(store_url)
+    assert dump(store_url) == before
+
+
+def test_aggregators_that_start_at_once_make_the_tables_once(store_url, survey, monkeypatch):
+    runs, together = [], threading.Barrier(4)
+    monkeypatch.setattr(database_module, "MIGRATIONS", (*MIGRATIONS, planted(runs)))
+
+    def start():
+        together.wait()
+        store = Store.at(store_url)
+        store.register(survey)
+        store.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        for started in [pool.submit(start) for _ in range(4)]:
+            started.result()
+    assert runs == [1]
+    assert len(dump(store_url)["surveys"][1]) == 1
+
+
+# --- addresses --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("url", ["", "reports.db", "mysql://localhost/reports", "sqlite://", "sqlite:///:memory:"])
+def test_an_address_that_is_no_store_is_refused(url):
+    with pytest.raises(InvalidTable, match="must be"):
+        Store.at(url)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(InvalidTable, match=str(tmp_path / "nowhere")):
+        Store.at(f"sqlite:///{tmp_path / 'nowhere' / 'reports.db'}")
+
+
+def test_tables_have_the_keys_that_hold_the_promises(store, store_url):
+    engine = backend_of(store_url).engine
+    found = inspect(engine)
+    keys = {name: found.get_pk_constraint(name)["constrained_columns"] for name in found.get_table_names()}
+    engine.dispose()
+    assert keys["batches"] == ["id", "survey"]
+    assert keys["imports"] == ["survey", "id"]
+    assert keys["counts"] == ["survey", "part", "day", "page"]

@@ -1,0 +1,760 @@
+"""The audit: exact bounds, levels that add up, a test that nothing was chosen on, verdicts that say what they mean."""
+
+import itertools
+import json
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy.stats import binom, poisson
+
+import sfumato as sf
+from sfumato.auditing import Allotment
+from sfumato.auditing.arcsine import errors_above
+from sfumato.auditing.black_box import InRuns, OneByOne, black_box
+from sfumato.auditing.bounds import log_ratio_bounds, mean_bound, share_bound
+from sfumato.auditing.choice import choose, promised_pairs
+from sfumato.auditing.drift import changed_rows
+from sfumato.auditing.events import MOST_REPORTS, chosen_event, frequent_reports
+from sfumato.auditing.resolution import noticed_as_suspect, noticed_by_test
+from sfumato.auditing.sample_plan import even_blocks, poisson_blocks
+from sfumato.auditing.sampling import counted, table
+from sfumato.auditing.verdict import Audit
+from sfumato.errors import ContextMismatch, InvalidContext, InvalidSymbols, NotEnoughReports, ReportRejected
+from sfumato.simulation import SeededWords
+
+
+def seeded(mechanism, seed=0):
+    """The mechanism as a black box, with words of a seed."""
+    source = SeededWords(seed)
+    return lambda symbol, count: mechanism.privatize(np.full(count, symbol), source)
+
+
+# --- bounds -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", [0.3, 0.01, 1e-5])
+@pytest.mark.parametrize("trials", [1, 2, 7, 40])
+def test_the_bound_on_a_share_is_too_large_no_more_often_than_its_level(trials, level):
+    successes = np.arange(trials + 1)
+    bounds = share_bound(successes, trials, level)
+    for probability in np.linspace(0, 1, 201):
+        too_large = binom.pmf(successes, trials, probability)[bounds > probability + 1e-12].sum()
+        assert too_large <= level * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("level", [0.3, 0.01])
+def test_the_bound_on_a_share_cannot_be_raised(level):
+    """Clopper and Pearson's bound is the p at which so many successes or more have exactly that probability."""
+    for trials, successes in ((1, 1), (10, 3), (40, 39), (1000, 500)):
+        bound = float(share_bound(successes, trials, level))
+        assert binom.sf(successes - 1, trials, bound) == pytest.approx(level, rel=1e-8)
+
+
+@pytest.mark.parametrize("level", [0.1, 0.01])
+@pytest.mark.parametrize(("means", "odds"), [((6.0, 2.0), 1.0), ((20.0, 7.0), 3.0), ((3.0, 12.0), 0.25), ((5, 5), 0.5)])
+def test_the_bound_on_a_log_ratio_is_too_large_no_more_often_than_its_level(means, odds, level):
+    """Summed over all pairs of Poisson counts that matter."""
+    a, b = np.meshgrid(np.arange(90), np.arange(90), indexing="ij")
+    probability = poisson.pmf(a, means[0]) * poisson.pmf(b, means[1])
+    assert probability.sum() > 1 - 1e-9
+    true = math.log(means[0] / means[1] / odds)
+    too_large = probability[log_ratio_bounds(a, b, odds, level) > max(true, 0.0) + 1e-12].sum()
+    assert 0 < too_large <= level
+
+
+def test_the_bound_on_a_log_ratio_is_never_below_0_and_grows_with_the_first_count():
+    bounds = log_ratio_bounds(np.arange(200), 50, 1.0, 0.01)
+    assert bounds[0] == 0
+    assert (bounds >= 0).all()
+    assert (np.diff(bounds[100:]) > 0).all()
+
+
+@pytest.mark.parametrize("level", [0.3, 0.005])
+def test_the_bound_on_a_mean_is_too_large_no_more_often_than_its_level_and_cannot_be_raised(level):
+    counts = np.arange(200)
+    bounds = mean_bound(counts, level)
+    for mean in np.linspace(0.01, 60, 400):
+        assert poisson.pmf(counts, mean)[bounds > mean].sum() <= level * (1 + 1e-9)
+    assert bounds[0] == 0
+    assert poisson.sf(counts[1:] - 1, bounds[1:]) == pytest.approx(level, rel=1e-8)
+
+
+def test_a_channel_that_changes_with_time_is_blamed_no_more_often_than_the_level():
+    """Summed over the symbols of all asks and over what is reported: at each ask the channel is another, within E."""
+    E, level = 1.0, 0.05
+    P = np.array([[0.9, 0.9 / math.e], [math.e * 0.02, 0.02], [0.3, 0.3], [0.999, 1.0], [0.01, 0.01 / math.e]] * 8)
+    chances = np.zeros((P.shape[0] + 1,) * 2)  # of a hits of x and b of x2, so far
+    chances[0, 0] = 1
+    for first, second in P / 2:  # each ask is for x or for x2, with equal odds
+        after = chances * (1 - first - second)
+        after[1:] += first * chances[:-1]
+        after[:, 1:] += second * chances[:, :-1]
+        chances = after
+    a, b = np.indices(chances.shape)
+    assert chances.sum() == pytest.approx(1)
+    assert 0 < chances[log_ratio_bounds(a, b, 1.0, level) > E].sum() <= level
+
+
+def test_a_report_that_one_symbol_never_sends_has_a_large_bound():
+    assert log_ratio_bounds(10_000, 0, 1.0, 0.001) > math.log(1000)
+
+
+# --- the allotment ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("pairs", "suspects"), [(56, [3, 7, 9]), (2, [0, 1]), (1, [0]), (4032, [1])])
+def test_levels_add_up_to_alpha(pairs, suspects):
+    levels = Allotment().levels(0.01, pairs, suspects)
+    assert levels.size == pairs
+    assert (levels > 0).all()
+    assert levels.sum() == pytest.approx(0.01, rel=1e-12)
+
+
+def test_the_parts_add_up_to_the_samples():
+    plan = Allotment()
+    ordering, choosing = plan.first_sizes(1_000_000, 8)
+    means = plan.test_means(1_000_000, 8, [2, 5, 2])
+    assert 8 * (ordering + choosing) + means.sum() == pytest.approx(1_000_000, abs=20)
+    assert means[2] == means[5] == means.max() > 10 * means[0]
+    assert len(set(np.delete(means, [2, 5]).tolist())) == 1
+
+
+@pytest.mark.parametrize("block", [4000 * 10, 10**9])
+def test_sizes_are_poisson(block):
+    sizes = poisson_blocks(np.full(4000, 30.0), block, SeededWords(5))
+    assert sizes.shape == (3 if block < 10**9 else 1, 4000)
+    total = sizes.sum(axis=0)
+    assert abs(total.mean() - 30) < 5 * math.sqrt(30 / 4000)
+    assert abs(total.var() / 30 - 1) < 5 * math.sqrt(2 / 4000)  # a fixed size would have variance 0
+    assert (poisson_blocks(np.full(4000, 30.0), block, SeededWords(5)) == sizes).all()
+
+
+@pytest.mark.parametrize(("size", "symbols", "block"), [(1000, 3, 100), (1, 64, 10), (17, 2, 8), (5, 2, 1000)])
+def test_even_blocks_add_up_and_are_alike(size, symbols, block):
+    sizes = even_blocks(size, symbols, block)
+    assert (sizes.sum(axis=0) == size).all()
+    assert np.ptp(sizes) <= 1
+    assert sizes.sum(axis=1).max() <= block + symbols
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [
+        *({"ordering": 0.0}, {"choosing": 1.0}, {"everywhere": math.nan}, {"everywhere": "0.3"}, {"ordering": 0.6}),
+        *({"suspects": 0}, {"suspects": 1.5}, {"suspects": True}),
+    ],
+    ids=repr,
+)
+def test_an_allotment_that_leaves_something_out_is_refused(shares):
+    with pytest.raises(InvalidContext, match=next(iter(shares))):
+        Allotment(**shares)
+
+
+def test_an_audit_takes_an_allotment():
+    found = sf.audit(sf.mechanism_for(sf.Uniform(3, 1)), samples=3000, allotment=Allotment(suspects=1))
+    assert sum(pair.suspect for pair in found.pairs) == 1
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
+
+
+def naive_event(ordering, choosing, caution=4.0):
+    """Try every upper set of what was sent, but the whole, one after the other."""
+    sent = [y for y in range(len(ordering[0])) if any(row[y] for row in (*ordering, *choosing))]
+    order = sorted(sent, key=lambda y: -(ordering[0][y] + 0.5) / (ordering[1][y] + 0.5))
+    best = None
+    for size in range(1, len(order)):
+        a, b = (sum(row[y] for y in order[:size]) + 0.5 for row in choosing)
+        angle = math.atan(math.sqrt(a / b)) - caution / 2 / math.sqrt(a + b)
+        shown = 2 * math.log(math.tan(angle)) if angle > 0 else -math.inf
+        if best is None or shown > best[0] + 1e-12:
+            best = shown, order[:size]
+    return best[1]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_event_is_the_upper_set_that_shows_most(seed):
+    rng = np.random.default_rng(seed)
+    ordering, choosing = rng.poisson(rng.gamma(1, 20, size=(2, 2, 12)) * (rng.random(12) < 0.8))
+    event = chosen_event(tuple(ordering), tuple(choosing))
+    assert event.columns.tolist() == naive_event(ordering.tolist(), choosing.tolist())
+
+
+def test_a_report_that_the_other_never_sends_is_found():
+    rows = np.array([500, 500, 40]), np.array([500, 500, 0])
+    assert chosen_event(rows, rows).columns.tolist() == [2]
+
+
+def test_of_too_many_reports_the_most_frequent_are_looked_at():
+    common = Counter(dict.fromkeys(range(MOST_REPORTS), 3))
+    rare = Counter({-1 - y: 2 for y in range(500)})
+    assert set(frequent_reports([rare, common])) == set(common)
+
+
+def test_reports_that_were_seen_once_are_not_looked_at_one_by_one():
+    assert frequent_reports([Counter(a=1, b=1, c=5), Counter(a=1, d=1)]) == ["c", "a"]
+
+
+def test_a_table_has_a_column_for_any_other_report():
+    counts = table([Counter(a=5, b=2, c=1), Counter(b=1, d=7)], ["b", "a"])
+    assert counts.tolist() == [[2, 5, 1], [1, 0, 7]]
+    assert table([Counter(a=5), Counter(b=1)], []).tolist() == [[5], [1]]
+
+
+def test_nothing_is_tested_where_nothing_is_promised():
+    context = sf.PrivacyMatrix([[0, 1, "inf"], [2, 0, "inf"], ["inf", 0.5, 0]])
+    pairs = promised_pairs(context, np.arange(3))
+    assert [(pair.x, pair.x2, pair.promised) for pair in pairs] == [(0, 1, 1.0), (1, 0, 2.0), (2, 0, 2.5), (2, 1, 0.5)]
+
+
+@pytest.mark.parametrize("direct", ["inf", 9])
+def test_what_is_promised_by_way_of_a_third_symbol_is_tested(direct):
+    context = sf.PrivacyMatrix([[0, 1, direct], [1, 0, 1], [direct, 1, 0]])
+    pairs = promised_pairs(context, np.array([0, 2]))
+    assert [(pair.x, pair.x2, pair.promised) for pair in pairs] == [(0, 2, 2.0), (2, 0, 2.0)]
+    found = sf.audit(lambda symbol, count: [symbol] * count, context, samples=2000, symbols=[0, 2])
+    assert len(found.violations) == 2
+
+
+def test_a_sum_too_large_to_be_closed_is_tested_as_it_stands():
+    """Its second term is not closed: two steps across cost less than one inside."""
+    context = sf.Uniform(5000, 1) + sf.Blocks([x // 2500 for x in range(5000)], 5, across=1)
+    assert [pair.promised for pair in promised_pairs(context, np.array([0, 1]))] == [6.0, 6.0]
+
+
+def test_reports_are_ordered_on_one_part_and_events_chosen_on_another():
+    """What looked telling at first, by chance, is dropped when it does not show again."""
+    ordering = [Counter(a=5, b=40, c=40), Counter(b=20, c=60)]
+    choosing = [Counter(a=1, b=400, c=400), Counter(a=1, b=200, c=600)]
+    choice = choose(promised_pairs(sf.Uniform(2, 1), np.arange(2)), ordering, choosing, 1)
+    assert set(choice.reports) == {"a", "b", "c"}
+    assert [choice.reports[column] for column in choice.events[0].columns] == ["a", "b"]
+    assert choice.events[0].hits == (401.5, 201.5)
+
+
+def test_suspects_are_measured_against_their_own_promise():
+    """The pair with the larger ratio is promised more; the other one is the suspect."""
+    counts = [Counter(a=800, b=200), Counter(a=200, b=800)]
+    context = sf.PrivacyMatrix([[0, 3], [1, 0]])
+    choice = choose(promised_pairs(context, np.arange(2)), counts, counts, 1)
+    assert choice.suspects.tolist() == [1]
+    assert choice.suspicions[0] < 0 < choice.suspicions[1]
+
+
+# --- choosing never sees the test -------------------------------------------------------------------------------------
+
+
+BEFORE = 6000
+"""Samples of an audit with 12,000 that are drawn before its test."""
+
+
+class Recorded:
+    """A black box that hands out the reports of a seed, those of the test as a function changes them."""
+
+    def __init__(self, mechanism, change):
+        self._box, self._change = seeded(mechanism), change
+        self.asked = []
+
+    def __call__(self, symbol, count):
+        tested = sum(size for _, size in self.asked) >= BEFORE
+        self.asked.append((symbol, count))
+        reports = self._box(symbol, count)
+        return self._change(reports) if tested else reports
+
+    def sizes(self):
+        """How many reports of each of three symbols were asked for before the test, and in it."""
+        starts = np.cumsum([0, *(size for _, size in self.asked)])[:-1]
+        parts = [
+            [call for call, start in zip(self.asked, starts, strict=True) if (start < BEFORE) == first]
+            for first in (True, False)
+        ]
+        return [[sum(size for symbol, size in part if symbol == x) for x in range(3)] for part in parts]
+
+
+@pytest.mark.parametrize("permutation", list(itertools.permutations(range(3))))
+def test_events_suspects_and_sizes_do_not_depend_on_the_samples_of_the_test(permutation):
+    """Whatever the reports of the test are renamed to, the same is chosen and the same is asked for."""
+    mechanism = sf.PlainResponse(sf.Uniform(3, 1), sf.RandomizedCode)
+    chosen = []
+    for change in (lambda reports: reports, lambda reports: np.array(permutation)[reports]):
+        box = Recorded(mechanism, change)
+        found = sf.audit(box, mechanism.context, samples=12_000, source=SeededWords(1))
+        chosen.append((box.asked, [(p.x, p.x2, p.event, p.event_size, p.suspect, p.level) for p in found.pairs]))
+    assert chosen[0] == chosen[1]
+
+
+def test_the_sizes_of_the_test_are_drawn_and_those_before_are_not():
+    mechanism = sf.PlainResponse(sf.Uniform(3, 1), sf.RandomizedCode)
+    sizes = []
+    for seed in (1, 2):
+        box = Recorded(mechanism, lambda reports: reports)
+        sf.audit(box, mechanism.context, samples=12_000, source=SeededWords(seed))
+        sizes.append(box.sizes())
+    assert sizes[0][0] == sizes[1][0] == [2000] * 3
+    assert all(one != other for one, other in zip(sizes[0][1], sizes[1][1], strict=True))
+
+
+def test_counts_above_a_ratio_are_told_in_standard_errors():
+    """Of Poisson counts at the very ratio, it has mean 0 and variance 1, whatever the ratio."""
+    for mean, mean2 in ((300, 100), (40, 40), (30, 900)):
+        a, b = (np.arange(int(m + 10 * math.sqrt(m)))[:, None] for m in (mean, mean2))
+        weights = poisson.pmf(a, mean) * poisson.pmf(b.T, mean2)
+        found = errors_above(a, b.T + 1e-9, math.log(mean / mean2))
+        average = (weights * found).sum()
+        assert abs(average) < 0.1
+        assert abs((weights * found**2).sum() - average**2 - 1) < 0.1
+
+
+def test_the_bounds_do_depend_on_them():
+    mechanism = sf.PlainResponse(sf.Uniform(3, 1), sf.RandomizedCode)
+    found = [
+        sf.audit(Recorded(mechanism, change), mechanism.context, samples=12_000, source=SeededWords(1))
+        for change in (lambda reports: reports, lambda reports: np.zeros_like(reports))
+    ]
+    assert (found[0].bounds != found[1].bounds).any()
+
+
+# --- the resolution ---------------------------------------------------------------------------------------------------
+
+
+def detected(promised, mean2, odds, level, log_ratio, most=math.inf):
+    """The probability that the bound lies above the promise, summed over all counts within seven standard errors."""
+    mean = min(mean2 * odds * math.exp(log_ratio), most)
+    mean2 = mean / odds / math.exp(log_ratio)
+    a, b = (np.arange(max(int(m - 7 * math.sqrt(m)), 0), int(m + 7 * math.sqrt(m)) + 8) for m in (mean, mean2))
+    above = log_ratio_bounds(a[:, None], b[None, :], odds, level) > promised
+    return float(poisson.pmf(a, mean) @ above @ poisson.pmf(b, mean2))
+
+
+@pytest.mark.parametrize(
+    ("promised", "mean2", "odds", "level", "most"),
+    [
+        (0.0, 3.5, 1.0, 0.01, math.inf),
+        (0.0, 100.5, 4.0, 1e-3, math.inf),
+        (1.0, 20.5, 0.2, 1e-4, math.inf),
+        (1.0, 100.5, 1.0, 1e-3, math.inf),
+        (3.0, 20.5, 1.0, 0.01, math.inf),
+        (1.0, 500.0, 1.0, 1e-3, 1000.0),  # x sends the event almost always as it is
+        (1.0, 367.0, 1.0, 1e-4, 1000.0),
+        (2.0, 60.0, 0.5, 1e-4, 200.0),
+    ],
+)
+def test_what_is_at_the_resolution_is_seen_with_the_power_stated(promised, mean2, odds, level, most):
+    least = float(noticed_by_test(promised, mean2, odds, level, 0.99, most))
+    assert least > promised
+    assert 0.989 < detected(promised, mean2, odds, level, least, most) < 0.998
+    assert detected(promised, mean2, odds, level, (least + promised) / 2, most) < 0.7  # half way to the promise
+
+
+def test_an_event_that_is_almost_certain_has_a_resolution():
+    """x cannot send it more often, but x2 can send it less often."""
+    assert 1.2 < noticed_by_test(1.0, 500, 1.0, 0.001, 0.99, 1000.0) < 1.4
+    assert 1 < noticed_as_suspect(1.0, 500, 2.0, 0.99, 1000.0) < 1.3
+    context = sf.HighLow(["park", "clinic"], ["clinic"], 1)
+    found = sf.audit(seeded(sf.mechanism_for(context)), context, samples=100_000, source=SeededWords(6))
+    assert [pair.hits[0] > 0.99 * pair.samples[0] for pair in found.pairs] == [True]
+    assert 1 < found.pairs[0].resolution < 1.1
+    assert "no excess" not in found.verdict
+
+
+def test_where_nothing_could_be_noticed_there_is_no_resolution():
+    assert noticed_by_test(1.0, 0.0, 1.0, 0.001, 0.99, 1000.0) == np.inf  # x2 may never send it, nor x
+    assert noticed_by_test(1.0, 3.0, 1.0, 0.001, 0.99, 4.0) == np.inf  # four samples show nothing
+    assert noticed_by_test(800.0, 500.0, 1.0, 0.001, 0.99, 1000.0) == np.inf  # nor do a thousand, of so much
+    assert noticed_as_suspect(1.0, 0.0, 1.0, 0.99, 1000.0) == np.inf
+
+
+@pytest.mark.parametrize("mean2", [2.0, 10.0, 30.0])
+@pytest.mark.parametrize(("promised", "level"), [(0.5, 1e-5), (1.0, 1e-3)])
+def test_what_is_at_the_resolution_of_a_count_is_seen_with_probability_99(promised, level, mean2):
+    """On average over all that the count may be. It would not be so if the count were taken for its mean."""
+    counts = np.arange(int(mean2 + 6 * math.sqrt(mean2)) + 4)
+
+    def seen(means, power):
+        least = noticed_by_test(promised, means, 1.0, level, power, np.inf).tolist()
+        powers = [1.0 if r > promised + 4 else detected(promised, mean2, 1.0, level, r) for r in least]
+        return poisson.pmf(counts, mean2) @ powers
+
+    assert seen(mean_bound(counts, 0.005), 0.995) >= 0.99
+    assert seen(counts + 0.5, 0.99) < 0.99
+
+
+def test_suspects_need_more_to_be_noticed_where_the_others_look_worse():
+    low, high = (float(noticed_as_suspect(1.0, 5000, threshold, 0.99, np.inf)) for threshold in (1.0, 3.0))
+    assert 1 < low < high < 1.2
+
+
+def test_more_samples_show_more():
+    mechanism = sf.mechanism_for(sf.Uniform(4, 1))
+    worst = []
+    for samples in (20_000, 200_000):
+        found = sf.audit(seeded(mechanism), mechanism.context, samples=samples, source=SeededWords(2))
+        worst.append(max(pair.resolution for pair in found.pairs))
+    assert 1 < worst[1] < worst[0]
+
+
+# --- black boxes ------------------------------------------------------------------------------------------------------
+
+
+CLEAR = {
+    "numbers": lambda symbol, count: np.full(count, symbol),
+    "rows of bits": lambda symbol, count: np.tile(np.arange(3) == symbol, (count, 1)),
+    "text": lambda symbol, count: [f"I have {symbol}"] * count,
+    "bytes": lambda symbol, count: [bytes([symbol])] * count,
+    "tuples": lambda symbol, count: [(symbol, "x")] * count,
+    "a generator": lambda symbol, count: (symbol for _ in range(count)),
+}
+
+
+@pytest.mark.parametrize("kind", CLEAR)
+def test_any_report_that_can_be_counted_will_do(kind):
+    found = sf.audit(CLEAR[kind], sf.Uniform(3, 1), samples=3000)
+    assert found.violates
+    assert len(found.violations) == 6
+    assert (found.bounds[~np.eye(3, dtype=bool)] > 1).all()
+
+
+def test_a_function_that_gives_too_few_reports_is_refused():
+    with pytest.raises(NotEnoughReports, match="returned"):
+        sf.audit(lambda symbol, count: [0] * (count - 1), sf.Uniform(2, 1), samples=1000)
+
+
+@pytest.mark.parametrize("returned", [None, 7, "7", b"7", np.array(7)], ids=repr)
+def test_what_is_no_list_of_reports_is_refused(returned):
+    with pytest.raises(ReportRejected, match="an array or a list"):
+        sf.audit(lambda symbol, count: returned, sf.Uniform(2, 1), samples=1000)
+
+
+def test_reports_that_cannot_be_counted_are_refused():
+    with pytest.raises(ReportRejected, match="hashable"):
+        sf.audit(lambda symbol, count: [[1]] * count, sf.Uniform(2, 1), samples=1000)
+
+
+@pytest.mark.parametrize("audited", [3, "krr", None])
+def test_what_cannot_be_called_is_refused(audited):
+    with pytest.raises(InvalidContext, match="randomize must be"):
+        sf.audit(audited, sf.Uniform(2, 1))
+
+
+def test_a_function_needs_a_context():
+    with pytest.raises(InvalidContext, match="pass the context"):
+        sf.audit(lambda symbol, count: [0] * count)
+
+
+def test_mechanisms_and_surveys_bring_their_context():
+    survey = sf.Survey("lunch", sf.HighLow(["park", "clinic"], ["clinic"], 1))
+    assert black_box(survey, None)[1] == survey.context
+    assert black_box(survey.mechanism, None)[1] == survey.mechanism.context
+    assert black_box(survey, sf.Uniform(["park", "clinic"], 2))[1] == sf.Uniform(["park", "clinic"], 2)
+
+
+def test_a_context_of_another_size_is_refused():
+    with pytest.raises(ContextMismatch, match="3 symbols"):
+        sf.audit(sf.mechanism_for(sf.Uniform(4, 1)), sf.Uniform(3, 1))
+
+
+@pytest.mark.parametrize("samples", [0, 799, -1, 1000.0, True, None, "many"])
+def test_too_few_samples_are_refused(samples):
+    with pytest.raises(NotEnoughReports, match="at least 800"):
+        sf.audit(sf.mechanism_for(sf.Uniform(8, 1)), samples=samples)
+
+
+@pytest.mark.parametrize("confidence", [1.0, 0.4, math.nan, "0.9", 1])
+def test_a_confidence_that_is_none_is_refused(confidence):
+    with pytest.raises(InvalidContext, match="confidence"):
+        sf.audit(sf.mechanism_for(sf.Uniform(3, 1)), confidence=confidence)
+
+
+def test_more_symbols_than_can_be_compared_must_be_named():
+    mechanism = sf.mechanism_for(sf.Uniform(100, 1))
+    with pytest.raises(InvalidSymbols, match="at most 64"):
+        sf.audit(mechanism)
+    found = sf.audit(mechanism, samples=3000, symbols=[99, 4, 4, 7])
+    assert found.symbols == (4, 7, 99)
+    assert found.bounds.shape == (3, 3)
+    assert {(pair.x, pair.x2) for pair in found.pairs} == set(itertools.permutations((4, 7, 99), 2))
+
+
+@pytest.mark.parametrize("symbols", [[], [3], [3, 3], [0, 100], [-1, 0], ["0", "1"]], ids=repr)
+def test_symbols_that_cannot_be_compared_are_refused(symbols):
+    with pytest.raises(InvalidSymbols):
+        sf.audit(sf.mechanism_for(sf.Uniform(100, 1)), symbols=symbols)
+
+
+@pytest.mark.parametrize(
+    ("reports", "expected"),
+    [
+        (np.array([2, 0, 2]), {2: 2, 0: 1}),
+        (np.array([[1, 0], [1, 0], [0, 1]]), {(1, 0): 2, (0, 1): 1}),
+        (np.array([["a", 1], ["a", 1], ["b", 1]], dtype=object), {("a", 1): 2, ("b", 1): 1}),
+        (np.array([[[1], [0]]] * 3), {(1, 0): 3}),
+        (np.array(["x", "y", "x"]), {"x": 2, "y": 1}),
+        ([True, 1, 1.0], {1: 3}),
+        (iter("aab"), {"a": 2, "b": 1}),
+    ],
+    ids=["numbers", "rows", "objects", "tables", "text", "alike", "iterator"],
+)
+def test_reports_are_counted_by_what_they_are(reports, expected):
+    assert counted(reports, 3) == expected
+
+
+@pytest.mark.parametrize(
+    "reports",
+    [
+        lambda: [float("nan"), float("nan")],
+        lambda: np.array([np.nan, np.nan]),
+        lambda: np.array([np.nan, np.nan], dtype=object),
+        lambda: [np.float32("nan"), -np.float64("nan")],
+    ],
+)
+def test_what_is_not_a_number_is_one_report(reports):
+    total = counted(reports(), 2) + counted(reports(), 2)
+    assert list(total.values()) == [4]
+
+
+def test_rows_with_what_is_not_a_number_are_compared_as_rows():
+    total = counted(np.array([[np.nan, 1.0]] * 2), 2) + counted([(float("nan"), 1.0)] * 2, 2)
+    assert list(total.values()) == [4]
+
+
+def test_what_is_not_a_number_gives_away():
+    found = sf.audit(lambda symbol, count: np.full(count, [np.nan, 1.0][symbol]), sf.Uniform(2, 1), samples=3000)
+    assert len(found.violations) == 2
+
+
+def test_reports_that_are_never_sent_twice_give_a_symbol_away():
+    """One symbol sends fresh numbers now and then, the others never do."""
+    rng = np.random.default_rng(1)
+
+    def stamped(symbol, count):
+        fresh = (symbol == 0) & (rng.random(count) < 0.05)
+        return np.where(fresh, rng.integers(2**40, 2**60, size=count), rng.integers(8, size=count))
+
+    found = sf.audit(stamped, sf.Uniform(3, 1), samples=30_000, source=SeededWords(1))
+    assert {(pair.x, pair.x2) for pair in found.violations} == {(0, 1), (0, 2)}
+    worst = found.violations[0]
+    assert worst.any_other and worst.event_size == 1
+    assert worst.in_json()["event"] == ["(any other)"]
+    assert "(any other)" in found.verdict
+    assert 0.03 < found.rare < 0.07  # of the symbol that has most, not of all together
+
+
+# --- the order in which symbols are asked for -------------------------------------------------------------------------
+
+
+class Drifting:
+    """Randomised response with a public stamp that changes with time: private at every moment."""
+
+    def __init__(self, period, seed):
+        self._period, self._rng, self._asked = period, np.random.default_rng(seed), 0
+
+    def reports(self, symbols):
+        stamps = (self._asked + np.arange(symbols.size)) // self._period % 2
+        self._asked += symbols.size
+        kept = self._rng.random(symbols.size) < math.e / (math.e + 1)
+        return 2 * stamps + np.where(kept, symbols, 1 - symbols)
+
+    def in_runs(self, symbol, count):
+        return self.reports(np.full(count, symbol))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("period", [3_000, 30_000])
+def test_what_changes_with_time_alone_is_not_blamed(period, seed):
+    for box in (Drifting(period, seed).in_runs, OneByOne(Drifting(period, seed).reports)):
+        found = sf.audit(box, sf.Uniform(2, 1), samples=200_000, source=SeededWords(seed))
+        assert not found.violates
+        assert max(pair.bound for pair in found.pairs) > 0.9  # it would not pass with much more
+
+
+@pytest.mark.parametrize("stamps", [2, 2**13])
+def test_what_changes_inside_a_block_is_not_blamed_where_symbols_are_handed_over_one_by_one(stamps):
+    """One symbol first and the other one then would meet different stamps."""
+
+    def reports(symbols):
+        kept = rng.random(symbols.size) < math.e / (math.e + 1)
+        return 2 * (np.arange(symbols.size) * stamps // symbols.size) + np.where(kept, symbols, 1 - symbols)
+
+    rng = np.random.default_rng(1)
+    assert not sf.audit(OneByOne(reports), sf.Uniform(2, 1), samples=100_000, source=SeededWords(1)).violates
+
+
+@pytest.mark.parametrize("kind", [InRuns, OneByOne])
+def test_blocks_are_asked_for_in_random_order(kind):
+    calls = []
+
+    def in_runs(symbol, count):
+        calls.append((symbol, count))
+        return [symbol] * count
+
+    def one_by_one(symbols):
+        calls.extend((symbol, 1) for symbol in symbols.tolist())
+        return symbols.tolist()
+
+    box, symbols, sizes = kind(in_runs if kind is InRuns else one_by_one), np.array([3, 5, 8]), np.array([40, 0, 60])
+    source, orders = SeededWords(1), []
+    for _ in range(20):
+        calls.clear()
+        answers = dict(box.answers(symbols, sizes, source))
+        assert {symbol: len(reports) for symbol, reports in answers.items() if len(reports)} == {3: 40, 8: 60}
+        assert all(set(reports) <= {symbol} for symbol, reports in answers.items())
+        orders.append(tuple(calls))
+    assert len(set(orders)) == (2 if kind is InRuns else 20)
+
+
+def test_functions_are_asked_for_few_reports_at_a_time():
+    counts = []
+
+    def noted(symbol, count):
+        counts.append(count)
+        return [0] * count
+
+    sf.audit(noted, sf.Uniform(2, 1), samples=100_000)
+    assert len(counts) > 600
+    assert max(counts) < 300
+
+
+def test_reports_that_change_during_an_audit_are_told():
+    """The second half of the samples gives symbol 0 away on a report that nobody had sent before."""
+    rng, asked = np.random.default_rng(1), []
+
+    def late(symbol, count):
+        asked.append(count)
+        noise = rng.integers(8, size=count)
+        return np.where(rng.random(count) < 0.5, 9, noise) if symbol == 0 and sum(asked) > 20_000 else noise
+
+    found = sf.audit(late, sf.Uniform(4, 1), samples=40_000, source=SeededWords(1))
+    assert found.changed == (0,)
+    assert "The reports of symbol 0 changed during the audit" in found.verdict
+    assert found.in_json()["changed"] == [0]
+
+
+def test_rows_are_changed_where_shares_are_not_the_same():
+    rng = np.random.default_rng(2)
+    Q = rng.dirichlet(np.full(30, 0.3), size=200)  # many cells are too small to be compared by themselves
+    before, after = (np.array([rng.multinomial(n, row) for row in Q]) for n in (4000, 900))
+    assert changed_rows(before, after) == []
+    after[7] = rng.multinomial(900, np.roll(Q[7], 1))
+    assert changed_rows(before, after) == [7]
+    assert changed_rows(np.array([[50, 0]]), np.array([[40, 0]])) == []
+    assert changed_rows(np.array([[50, 0]]), np.array([[10, 30]])) == [0]
+
+
+# --- verdicts ---------------------------------------------------------------------------------------------------------
+
+
+def test_where_nothing_is_promised_nothing_is_drawn():
+    found = sf.audit(lambda symbol, count: [symbol] * count, sf.Uniform(3, "inf"))
+    assert (found.violates, found.samples, found.pairs) == (False, 0, ())
+    assert "Nothing is promised" in found.verdict
+    assert np.isnan(found.bounds[0, 1])
+    assert "Nothing is promised" in str(found) and "Nothing is promised" in found._repr_html_()
+
+
+def test_each_direction_is_judged_by_its_own_promise():
+    """Mangat's response: a no proves itself, a yes does not."""
+    context = sf.PrivacyMatrix([[0, "inf"], [1, 0]])
+    found = sf.audit(seeded(sf.BinaryResponse(context)), context, samples=50_000, source=SeededWords(3))
+    assert [(pair.x, pair.x2) for pair in found.pairs] == [(1, 0)]
+    assert not found.violates
+    back = sf.PrivacyMatrix([[0, 1], ["inf", 0]])
+    turned = sf.audit(seeded(sf.BinaryResponse(context)), back, samples=50_000, source=SeededWords(3))
+    assert turned.violations[0].bound > 5  # a report of no rules a yes out
+
+
+def test_an_epsilon_of_0_is_kept_by_saying_nothing_and_broken_by_little():
+    context = sf.PrivacyMatrix([[0, 0], [0, 0]])
+    assert not sf.audit(lambda symbol, count: np.arange(count) % 2, context, samples=10_000).violates
+    leaky = sf.BinaryResponse(sf.Uniform(2, 0.2))
+    assert sf.audit(seeded(leaky), context, samples=50_000, source=SeededWords(4)).violates
+
+
+def test_a_violation_is_told_with_pair_bound_event_and_confidence():
+    found = sf.audit(lambda symbol, count: [symbol] * count, sf.Uniform(2, 1), samples=5000, confidence=0.95)
+    worst = found.violations[0]
+    assert worst.violates and worst.excess > 0
+    for part in ("Violates", "95 %", f"symbol {worst.x} against {worst.x2}", f"{worst.bound:.4g}", "(1 report)"):
+        assert part in found.verdict
+    assert "2 ordered pairs" in found.verdict
+    assert repr(found) == f"Audit(violates, 2 ordered pairs, {found.samples:,} samples)"
+
+
+def test_a_clear_verdict_says_what_would_have_been_seen():
+    mechanism = sf.mechanism_for(sf.Uniform(3, 1))
+    found = sf.audit(seeded(mechanism), mechanism.context, samples=50_000, source=SeededWords(5))
+    least = max(found.pairs, key=lambda pair: pair.resolution)
+    assert not found.violates
+    assert f"anything above ε = {least.resolution:.4g} where 1 is promised" in found.verdict
+    assert "no proof" in found.verdict
+    assert "no violation found" in repr(found)
+
+
+def test_reports_too_rare_to_be_judged_are_told():
+    rng = np.random.default_rng(1)
+    found = sf.audit(lambda symbol, count: rng.integers(2**60, size=count), sf.Uniform(2, 1), samples=20_000)
+    assert found.rare > 0.99
+    split = sf.audit(lambda symbol, count: rng.integers(2000, size=count), sf.Uniform(2, 1), samples=20_000)
+    assert split.rare > 0.5  # each is seen, but half a time for each symbol when reports are ordered
+    assert not split.violates
+    coarse = sf.audit(lambda symbol, count: rng.integers(20, size=count), sf.Uniform(2, 1), samples=20_000)
+    assert coarse.rare == 0
+    assert "rare" not in coarse.verdict
+    assert "too rare to be judged" in found.verdict
+    assert not found.violates
+
+
+def test_the_table_has_bounds_in_its_places():
+    found = sf.audit(lambda symbol, count: [symbol] * count, sf.Uniform(4, 1), samples=5000, symbols=[0, 2, 3])
+    bounds = found.bounds
+    assert (np.diag(bounds) == 0).all()
+    for pair in found.pairs:
+        assert bounds[found.symbols.index(pair.x), found.symbols.index(pair.x2)] == pair.bound
+
+
+def test_the_outcome_in_json_and_html():
+    found = sf.audit(lambda symbol, count: ["<b>"] * count, sf.Uniform(2, 1), samples=1000)
+    data = json.loads(json.dumps(found.in_json(), allow_nan=False))
+    assert set(data) == {
+        *("violates", "verdict", "confidence", "samples", "symbols", "labels", "rare", "changed", "pairs")
+    }
+    assert [pair["violates"] for pair in data["pairs"]] == [False, False]
+    assert isinstance(found, Audit)
+    assert "<b>No violation found</b>" in found._repr_html_()
+    assert found._repr_html_().count("<tr>") == 3
+
+
+def test_labels_are_told_where_they_are_not_the_symbols():
+    context = sf.Uniform(["park", "a place with a name that is much too long"], 1)
+    found = sf.audit(lambda symbol, count: [symbol] * count, context, samples=1000)
+    assert found.labels == ("park", "a place with a name that is much too long")
+    for shown in (found.verdict, str(found), found._repr_html_()):
+        assert "0 (park)" in shown
+        assert "1 (a place with a name tha…)" in shown
+    numbered = sf.audit(lambda symbol, count: [symbol] * count, sf.Uniform(2, 1), samples=1000)
+    assert "(0)" not in str(numbered)
+
+
+def test_the_confidence_is_told_in_full():
+    found = sf.audit(lambda symbol, count: [symbol] * count, sf.Uniform(2, 1), samples=1000, confidence=0.9999)
+    assert "confidence 99.99 %" in found.verdict
+
+
+def test_the_share_of_rare_reports_is_rounded_down():
+    told = Audit((), (), (), 0, 0.999, 0.99996, ())._seen_together()
+    assert "99.9 %" in told
+
+
+def test_long_tables_are_cut():
+    mechanism = sf.mechanism_for(sf.Uniform(6, 1))
+    text = str(sf.audit(mechanism, samples=3000))
+    assert "and 20 ordered pairs" in text
+
+
+def test_progress_is_told():
+    seen = []
+    found = sf.audit(sf.mechanism_for(sf.Uniform(2, 1)), samples=2000, progress=seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == found.samples
+    assert abs(found.samples - 2000) < 300

@@ -1,0 +1,202 @@
+"""The test vectors: published as they are made, complete, answered by two clients that share no code, and sharp."""
+
+import json
+
+import pytest
+
+from sfumato.conformance.case import loading
+from sfumato.conformance.examine import first_difference
+from sfumato.conformance.own_client import OwnClient
+from sfumato.conformance.vectors import FILES, cases_of, file_bytes, write_vectors
+from sfumato.contexts import Uniform
+from sfumato.domains import H3Domain
+from sfumato.mechanisms import PlainResponse
+from sfumato.survey import Survey
+from support.paths import ROOT
+from support.plain_client import FAULTS, PlainClient
+
+PUBLISHED = ROOT / "test-vectors"
+REFUSED = ("bad_surveys.json", "strangers.json")
+TAKEN = [file for file in FILES if file not in REFUSED]
+WITHOUT_CHOICE = {
+    "plain, clear",
+    "plain, one symbol",
+    "high-low, none",
+    "high-low, clear",
+    "high-low, one",  # one favoured output, and one bit more or less is no other report
+    "groups, tiers in clear",
+}
+
+
+def _wrong(client, file):
+    """The cases of a file that a client answers wrongly, by what they are about."""
+    wrong = []
+    for case in cases_of(file):
+        try:
+            answer = client.answer(case.request)
+        except (ArithmeticError, LookupError, StopIteration) as problem:  # a client with a fault may stumble
+            answer = {"error": repr(problem)}
+        if first_difference(case.answer, answer) is not None:
+            wrong.append(case.about)
+    return wrong
+
+
+def _loaded():
+    """Every survey that must be taken, with the question it is about."""
+    return [
+        json.loads(case.request["text"]) for file in TAKEN for case in cases_of(file) if case.request["op"] == "load"
+    ]
+
+
+# --- what is published ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_the_published_copy_is_what_the_code_makes(file):
+    assert (PUBLISHED / file).read_bytes() == file_bytes(file), "run: sfumato conformance --write-vectors test-vectors"
+
+
+def test_nothing_else_is_published_and_it_stays_small():
+    published = {path.name for path in PUBLISHED.iterdir()}
+    assert published == {"README.md", *FILES}
+    assert sum(path.stat().st_size for path in PUBLISHED.iterdir()) < 1_500_000
+
+
+def test_the_files_are_lists_of_cases_one_in_a_line():
+    for file in FILES:
+        cases = json.loads(file_bytes(file))
+        assert [case["request"] for case in cases] == [case.request for case in cases_of(file)]
+        assert file_bytes(file).count(b"\n") == len(cases) + 2
+
+
+def test_the_pages_name_every_file_and_every_operation():
+    readme = (PUBLISHED / "README.md").read_text(encoding="utf-8")
+    spec = (PUBLISHED.parent / "docs" / "client-spec.md").read_text(encoding="utf-8")
+    operations = {case.request["op"] for file in FILES for case in cases_of(file)}
+    assert all(f"`{name}`" in readme for name in (*FILES, *operations))
+    assert all(f"`{name}`" in spec for name in operations)
+
+
+def test_writing_again_gives_the_same(tmp_path):
+    paths = write_vectors(tmp_path)
+    assert [path.name for path in paths] == list(FILES)
+    assert all(path.read_bytes() == (PUBLISHED / path.name).read_bytes() for path in paths)
+
+
+# --- what they cover --------------------------------------------------------------------------------
+
+
+def _every(data, key):
+    """All values of a key, however deep."""
+    if isinstance(data, dict):
+        if key in data:
+            yield data[key]
+        for value in data.values():
+            yield from _every(value, key)
+    elif isinstance(data, list):
+        for value in data:
+            yield from _every(value, key)
+
+
+def test_every_kind_occurs():
+    promises = [survey["promise"] for survey in _loaded()]
+    mechanisms = {kind for promise in promises for kind in _every(promise["mechanism"], "kind")}
+    contexts = {kind for promise in promises for kind in _every(promise["context"], "kind")}
+    frames = {"binary", "table", "plain", "blocks", "high-low", "groups", "product", "union"}
+    assert mechanisms == frames | {"hadamard", "randomized", "cyclic", "clear"}
+    domains = {"labels", "range", "grid", "h3"}
+    assert contexts == domains | {"uniform", "high-low", "blocks", "tiers", "metric", "matrix", "union"}
+    assert {tables for promise in promises for tables in _every(promise["mechanism"], "base_blocks")} >= {1, 2}
+    assert any(promise["mechanism_context"] for promise in promises)
+    assert {"once", "day", "week", "month", "year"} == {
+        promise["repeat"] if promise["repeat"] == "once" else promise["repeat"]["every"] for promise in promises
+    }
+
+
+def test_short_surveys_are_enumerated_completely():
+    """Every symbol, with as many words as the channel's integers say."""
+    surveys, seen = {}, {}
+    for case in cases_of("mechanisms.json"):
+        if case.request["op"] == "load":
+            surveys[case.request["fingerprint"]] = Survey.of_resolved(case.request["text"].encode())
+        elif case.request["op"] == "enumerate":
+            mechanism, x = surveys[case.request["survey"]].mechanism, case.request["symbol"]
+            assert case.answer["ok"]["counts"] == mechanism.integer_row(x)
+            seen.setdefault(case.request["survey"], []).append(x)
+    assert len(surveys) > 50
+    assert seen == {name: list(range(survey.mechanism.inputs)) for name, survey in surveys.items()}
+
+
+def test_cells_are_written_as_the_library_for_them_would():
+    cells = ["872a10088ffffff", "872a10089ffffff", "872a1008affffff"]
+    made = []
+    for other in (None, "elsewhere"):
+        context = Uniform(H3Domain(cells, other=other), 1)
+        made.append(loading(Survey("values: H3 cells", context, PlainResponse(context))))
+    given = [case for case in cases_of("domains.json") if '"h3"' in case.request.get("text", "")]
+    assert given == made
+
+
+# --- two clients --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_the_packages_own_client_is_right(file):
+    assert _wrong(OwnClient(), file) == []
+
+
+@pytest.mark.parametrize("file", TAKEN)
+def test_a_client_written_from_the_specification_is_right(file):
+    assert _wrong(PlainClient(), file) == []
+
+
+# --- and clients that are wrong -----------------------------------------------------------------------
+
+SEEN_IN = {
+    "one bit": "samples.json",
+    "threshold": "samples.json",
+    "endian": "memory.json",
+    "words": "samples.json",
+    "low bits": "mechanisms.json",
+    "order": "canonical.json",
+    "rounding": "domains.json",
+    "week": "memory.json",
+    "no NFC": "domains.json",
+    "rank": "samples.json",
+    "accounts": "budget.json",
+    "refilled": "budget.json",
+    "in the clear": "budget.json",
+    "smallest": "budget.json",
+}
+
+
+def test_every_fault_has_a_place():
+    assert set(SEEN_IN) == set(FAULTS)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_seen(fault):
+    assert _wrong(PlainClient(fault), SEEN_IN[fault])
+
+
+@pytest.mark.parametrize("fault", ["one bit", "threshold"])
+@pytest.mark.parametrize("file", ["mechanisms.json", "samples.json"])
+def test_a_fault_of_one_word_is_seen_in_every_survey_that_has_a_choice(fault, file):
+    """Of 2^12 words, and of 2^64."""
+    wrong = {about.partition(":")[0] for about in _wrong(PlainClient(fault), file)}
+    names = {case.about for case in cases_of(file) if case.request["op"] == "load"}
+    missed = {name.removesuffix(", 12 bits").removesuffix(", 8 bits") for name in names - wrong}
+    assert missed == WITHOUT_CHOICE
+
+
+@pytest.mark.parametrize(
+    ("expected", "found"),
+    [
+        ({"ok": 1}, {"ok": True}),
+        ({"ok": 1}, {"ok": 1.0}),
+        ({"ok": [1]}, {"ok": [1, 2]}),
+        ({"ok": {}}, {"ok": {"a": 1}}),
+    ],
+)
+def test_answers_are_compared_strictly(expected, found):
+    assert first_difference(expected, found) is not None

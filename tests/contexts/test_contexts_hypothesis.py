@@ -1,0 +1,271 @@
+"""Laws of contexts, for matrices that nobody thought of."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sfumato.contexts import Blocks, Context, ContextUnion, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
+from sfumato.designer.shelf.recognise import recognise
+from sfumato.domains import Domain
+from sfumato.errors import InvalidContext, NoClosedForm, NothingToLearn
+from sfumato.survey.resolved import context_of
+from support.twins import naive_closure
+
+INF = math.inf
+LAWS = settings(max_examples=150, deadline=None, derandomize=True, database=None)
+
+epsilons = st.one_of(
+    st.integers(1, 40).map(Fraction),
+    st.integers(1, 4000).map(lambda n: Fraction(n, 100)),
+    st.builds(Fraction, st.integers(1, 30), st.integers(1, 30)),
+    st.sampled_from([Fraction(1, 10**18), Fraction(40), Fraction("0.1"), Fraction(1, 3)]),
+)
+entries = st.one_of(epsilons, st.just(INF), st.just(Fraction(0)))
+small = st.integers(1, 6)
+
+
+@st.composite
+def matrices(draw, sizes=small):
+    k = draw(sizes)
+    return [[Fraction(0) if x == x2 else draw(entries) for x2 in range(k)] for x in range(k)]
+
+
+def _classes(draw, k):
+    """A class for each of k symbols, and one ε or inf for each class."""
+    names = draw(st.lists(st.sampled_from("abcd"), min_size=k, max_size=k))
+    return names, {name: draw(st.one_of(epsilons, st.just(INF))) for name in sorted(set(names))}
+
+
+@st.composite
+def structured(draw, k):
+    """A context of groups over k symbols."""
+    kind = draw(st.sampled_from(["uniform", "high-low", "blocks", "own blocks", "hidden blocks", "tiers"]))
+    if kind == "uniform":
+        return Uniform(k, draw(epsilons))
+    if kind == "high-low":
+        return HighLow(k, sorted(draw(st.sets(st.integers(0, k - 1)))), draw(epsilons))
+    names, by_name = _classes(draw, k)
+    if kind == "blocks":
+        return Blocks(names, draw(epsilons))
+    if kind == "tiers":
+        return Tiers(names, by_name)
+    return Blocks(names, by_name, across=INF if kind == "own blocks" else draw(epsilons))
+
+
+@st.composite
+def contexts(draw, k, nested=True):
+    """Any context over k symbols."""
+    kind = draw(st.sampled_from(["structured", "structured", "metric", "matrix", *["union"] * (nested and k > 1)]))
+    if kind == "structured":
+        return draw(structured(k))
+    if kind == "union":
+        block_of = draw(st.lists(st.integers(0, 2), min_size=k, max_size=k))
+        return Blocks.of({j: draw(contexts(block_of.count(j), False)) for j in set(block_of)}, block_of=block_of)
+    E = draw(matrices(sizes=st.just(k)))
+    if kind == "matrix":
+        return PrivacyMatrix(E)
+    return Metric([[E[min(x, x2)][max(x, x2)] for x2 in range(k)] for x in range(k)], draw(epsilons))
+
+
+def _exact(context: Context) -> list[list[Fraction | float]]:
+    return [[context.exact_epsilon(x, x2) for x2 in range(context.size)] for x in range(context.size)]
+
+
+any_context = small.flatmap(contexts)
+structured_context = small.flatmap(structured)
+two_contexts = st.integers(1, 5).flatmap(lambda k: st.tuples(contexts(k), contexts(k)))
+
+
+@LAWS
+@given(matrices())
+def test_a_matrix_of_fractions_is_held_as_it_is(E):
+    assert _exact(PrivacyMatrix(E)) == E
+
+
+@LAWS
+@given(matrices())
+def test_a_matrix_is_read_the_same_from_its_own_record(E):
+    """Entries that are decimals come back from their text; the record names every entry."""
+    context = PrivacyMatrix(E)
+    record = context.record()["matrix"]
+    assert [[INF if text == "inf" else Fraction(text) for text in row] for row in record] == E
+
+
+@LAWS
+@given(any_context)
+def test_the_closure_is_what_a_brute_force_search_finds(context):
+    assert _exact(context.closure()) == naive_closure(_exact(context))
+
+
+@LAWS
+@given(any_context)
+def test_closing_twice_changes_nothing(context):
+    once = context.closure()
+    assert _exact(once.closure()) == _exact(once)
+
+
+@LAWS
+@given(any_context)
+def test_the_smallest_epsilon_never_exceeds_an_entry_and_is_the_largest_such_float(context):
+    E = _exact(context)
+    least = min((E[x][x2] for x in range(len(E)) for x2 in range(len(E)) if x != x2), default=INF)
+    found = context.smallest_epsilon
+    if least == INF:
+        assert found == INF
+    else:
+        assert Fraction(repr(found)) <= least < Fraction(repr(math.nextafter(found, INF)))
+
+
+@LAWS
+@given(any_context)
+def test_epsilon_answers_with_the_nearest_float_for_every_pair(context):
+    symbols = np.arange(context.size)
+    found = context.epsilon(symbols[:, None], symbols[None, :]).tolist()
+    assert found == [[float(entry) for entry in row] for row in _exact(context)]
+
+
+@LAWS
+@given(any_context)
+def test_the_exact_matrix_says_what_the_entries_say(context):
+    matrix = context.exact_matrix()
+    assert [[matrix.entry(x, x2) for x2 in range(matrix.size)] for x in range(matrix.size)] == _exact(context)
+
+
+@LAWS
+@given(two_contexts)
+def test_a_sum_adds_entries_and_its_order_does_not_matter(pair):
+    a, b = pair
+    total = [[x + y for x, y in zip(*rows, strict=True)] for rows in zip(_exact(a), _exact(b), strict=True)]
+    assert _exact(a + b) == _exact(b + a) == total
+
+
+@LAWS
+@given(two_contexts)
+def test_the_closure_of_a_sum_is_that_of_its_written_out_matrix(pair):
+    total = pair[0] + pair[1]
+    assert _exact(total.closure()) == naive_closure(_exact(total))
+
+
+@LAWS
+@given(two_contexts)
+def test_equal_contexts_hash_alike_and_promise_alike(pair):
+    a, b = pair
+    if a == b:
+        assert hash(a) == hash(b)
+        assert _exact(a) == _exact(b)
+    if (
+        type(a) is type(b)
+        and type(a) in (PrivacyMatrix, HighLow, Blocks, Tiers, ContextUnion)
+        and _exact(a) != _exact(b)
+    ):
+        assert a != b
+
+
+@LAWS
+@given(st.data())
+def test_renaming_symbols_renames_the_closure(data):
+    E = data.draw(matrices())
+    order = data.draw(st.permutations(range(len(E))))
+    shuffled = PrivacyMatrix([[E[x][x2] for x2 in order] for x in order])
+    closed = _exact(PrivacyMatrix(E).closure())
+    assert _exact(shuffled.closure()) == [[closed[x][x2] for x2 in order] for x in order]
+
+
+# --- groups, records, recognition -----------------------------------------------------------------
+
+
+@LAWS
+@given(structured_context)
+def test_groups_say_what_every_entry_says(context):
+    groups, k = context.groups, context.size
+    expected = [
+        [
+            Fraction(0)
+            if x == x2
+            else (groups.inside if groups.group_of[x] == groups.group_of[x2] else groups.outward)[groups.group_of[x]]
+            for x2 in range(k)
+        ]
+        for x in range(k)
+    ]
+    assert expected == _exact(context)
+    firsts = [groups.group_of.tolist().index(g) for g in range(len(groups.inside))]
+    assert firsts == sorted(firsts)
+    assert len(groups.inside) == len(groups.outward) == groups.group_of.max() + 1
+
+
+@LAWS
+@given(any_context)
+def test_a_record_is_read_back_as_the_same_context(context):
+    again = context_of(context.record())
+    assert type(again) is type(context)
+    assert again.record() == context.record()
+    assert _exact(again) == _exact(context)
+
+
+@LAWS
+@given(any_context)
+def test_new_labels_change_nothing_else(context):
+    labels = Domain([f"label {x}" for x in range(context.size)])
+    renamed = context.relabelled(labels)
+    assert renamed.domain == labels
+    assert _exact(renamed) == _exact(context)
+    assert renamed.relabelled(context.domain) == context
+
+
+def _recognised(context):
+    """What is recognised, or ``None`` where there is nothing to learn or an entry is beyond what contexts hold."""
+    try:
+        return recognise(context)
+    except NothingToLearn:
+        assert any(0 in row[:x] + row[x + 1 :] for x, row in enumerate(naive_closure(_exact(context))))
+    except InvalidContext:
+        held = {entry for row in naive_closure(_exact(context)) for entry in row} - {0, INF}
+        assert max(held) > 40 or min(held) < Fraction(1, 10**18)
+    return None
+
+
+@LAWS
+@given(structured_context)
+def test_a_structured_context_is_recognised_from_its_matrix_by_what_it_promises(context):
+    found = _recognised(PrivacyMatrix(_exact(context)))
+    direct = _recognised(context)
+    for form in (found, direct):
+        if form is not None:
+            assert _exact(form) == naive_closure(_exact(context))
+            assert form.closure() is form
+            assert recognise(form) is form
+
+
+@LAWS
+@given(any_context)
+def test_what_is_recognised_promises_the_closure_whatever_it_came_from(context):
+    try:
+        found = _recognised(context)
+    except NoClosedForm:
+        return
+    if found is not None:
+        assert _exact(found) == naive_closure(_exact(context))
+        assert found.domain == context.domain
+
+
+@LAWS
+@given(structured_context)
+def test_the_simplest_form_is_taken(context):
+    """Uniform before blocks that are shown, before high-low, before tiers, before blocks that are hidden."""
+    found = _recognised(PrivacyMatrix(_exact(context)))
+    if found is None:
+        return
+    E = naive_closure(_exact(context))
+    off = [entry for x, row in enumerate(E) for x2, entry in enumerate(row) if x != x2]
+    rows = [set(row[:x] + row[x + 1 :]) for x, row in enumerate(E)]
+    finite = {entry for entry in off if entry != INF}
+    if len(set(off)) <= 1:
+        assert isinstance(found, Uniform)
+    elif all(len(row) == 1 for row in rows):
+        assert isinstance(found, HighLow if len(finite) == 1 else Tiers)
+    else:
+        assert isinstance(found, Blocks)
+        assert (found.exact_across == INF) == (INF in off)

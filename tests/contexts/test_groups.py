@@ -1,0 +1,465 @@
+"""Blocks with their own ε, promises across, tiers and unions: structure, records, and what is refused."""
+
+import base64
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sfumato.contexts import Blocks, ContextUnion, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
+from sfumato.contexts.groups import Groups
+from sfumato.domains import Domain, GridDomain, IntegerDomain
+from sfumato.errors import ContextMismatch, InvalidContext, InvalidSurvey
+from sfumato.foundation.canonical import packed_u32
+from sfumato.survey.resolved import context_of
+
+INF = math.inf
+MILLION = 1_000_000
+ONE, TWO, THREE = Fraction(1), Fraction(2), Fraction(3)
+COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
+
+
+def _described(groups):
+    return groups.group_of.tolist(), groups.inside, groups.outward
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("context", "described"),
+    [
+        (Uniform(3, 2), ([0, 0, 0], (TWO,), (INF,))),
+        (HighLow(4, [1, 3], 1), ([0, 1, 0, 1], (INF, ONE), (INF, ONE))),
+        (HighLow(3, [0], 1), ([0, 1, 1], (ONE, INF), (ONE, INF))),
+        (HighLow(2, [0, 1], 1), ([0, 0], (ONE,), (ONE,))),
+        (HighLow(2, [], 1), ([0, 0], (INF,), (INF,))),
+        (Blocks([7, 3, 7], 1), ([0, 1, 0], (ONE, ONE), (INF, INF))),
+        (Blocks(["b", "a", "b"], {"a": 3, "b": 1}, across=2), ([0, 1, 0], (ONE, THREE), (TWO, TWO))),
+        (Tiers([0, 1, 2, 1], [1, 3, INF]), ([0, 1, 2, 1], (ONE, THREE, INF), (ONE, THREE, INF))),
+        (Tiers(["x", "y", "z"], [1, 2, "1.0"]), ([0, 1, 0], (ONE, TWO), (ONE, TWO))),
+        (Tiers(["z", "y", "x"], [2, 2, 1]), ([0, 0, 1], (TWO, ONE), (TWO, ONE))),
+    ],
+    ids=repr,
+)
+def test_groups_are_numbered_by_first_label_and_tiers_of_one_epsilon_are_merged(context, described):
+    assert _described(context.groups) == described
+
+
+@pytest.mark.parametrize(
+    "context",
+    [PrivacyMatrix([[0, 1], [1, 0]]), Metric([[0, 1], [1, 0]]), Uniform(2, 1) + Uniform(2, 1)],
+    ids=["matrix", "metric", "sum"],
+)
+def test_what_is_written_out_has_no_groups(context):
+    assert context.groups is None
+
+
+def test_a_union_has_no_groups():
+    assert Blocks.of([HighLow(2, [0], 1), Uniform(2, 1)]).groups is None
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_the_least_promise_counts_only_pairs_that_there_are(size):
+    groups = Groups(np.zeros(size, dtype=np.int64), (TWO,), (ONE,))
+    assert groups.exact_smallest == (TWO if size > 1 else INF)
+
+
+def test_exact_matrices_hold_fractions_that_64_bits_cannot():
+    """Denominators of coprime primes: their common one has more than 64 bits."""
+    epsilons = [Fraction(1, 999_999_999_989), Fraction(1, 999_999_999_961), Fraction(40)]
+    context = Blocks([0, 0, 1, 1, 2, 2], epsilons, across=Fraction(1, 999_999_999_937))
+    exact = context.exact_matrix()
+    for x in range(6):
+        for x2 in range(6):
+            assert exact.entry(x, x2) == context.exact_epsilon(x, x2)
+    union = Blocks.of([Tiers([0, 1], epsilons[:2]), Tiers([0, 1], epsilons[1:])])
+    for x in range(4):
+        for x2 in range(4):
+            assert union.exact_matrix().entry(x, x2) == union.exact_epsilon(x, x2)
+
+
+# --- one ε for each block -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "epsilon",
+    [{"Paris": 1, "Rome": "0.5"}, {"Rome": 0.5, "Paris": Fraction(1)}, [1, 0.5], (1, "0.5"), np.array([1.0, 0.5])],
+    ids=["mapping", "another order", "list", "tuple", "array"],
+)
+def test_blocks_may_have_their_own_epsilon(epsilon):
+    context = Blocks({"Rue A": "Paris", "Via C": "Rome", "Rue B": "Paris"}, epsilon)
+    assert context.exact_epsilons == (1, Fraction(1, 2))
+    assert context.exact_across == INF
+    assert context.exact_smallest == 1  # there is no pair in Rome
+
+
+def test_names_of_blocks_meet_in_nfc():
+    assert Blocks([COMPOSED, "b"], {DECOMPOSED: 1, "b": 2}).exact_epsilons == (1, 2)
+
+
+def test_one_epsilon_for_all_is_the_papers_context():
+    assert Blocks([0, 0, 1], [2, 2]).exact_inside == 2
+    for other in (Blocks([0, 0, 1], [2, 1]), Blocks([0, 0, 1], 2, across=2), Blocks([0, 0, 1], 2, across=3)):
+        with pytest.raises(ContextMismatch, match="exact_epsilons and exact_across"):
+            _ = other.exact_inside
+
+
+@pytest.mark.parametrize(
+    ("context", "least"),
+    [
+        (Blocks([0, 0, 1, 1], [3, 2]), 2),
+        (Blocks([0, 0, 1], [3, 2]), 3),
+        (Blocks([0, 1, 2], [3, 2, 1]), INF),
+        (Blocks([0, 1, 2], [3, 2, 1], across=5), 5),
+        (Blocks([0, 0, 1], 3, across=1), 1),
+        (Blocks([0, 0], 3, across=1), 3),
+        (Blocks([0], 3, across=1), INF),
+        (Tiers([0, 1, 1], [3, 2]), 2),
+        (Tiers([0, 1], [3, INF]), 3),
+        (Tiers([0], [3]), INF),
+    ],
+    ids=repr,
+)
+def test_the_smallest_epsilon_by_hand(context, least):
+    assert context.exact_smallest == least
+
+
+def test_the_way_through_another_block_may_be_shorter():
+    context = Blocks(["a", "a", "b", "b", "c"], {"a": 5, "b": 1, "c": 9}, across=2)
+    assert context.closure().exact_epsilons == (4, 1, 9)  # nobody goes round from a single symbol to itself
+    assert context.closure().exact_across == 2
+    assert context.closure().domain == context.domain
+    assert context.exact_epsilons == (5, 1, 9)
+
+
+def test_there_is_no_way_round_where_there_is_one_block():
+    assert Blocks([0, 0], 5, across=1).closure().exact_epsilons == (5,)
+
+
+def test_a_way_round_may_pass_forty():
+    closed = Blocks([0, 0, 1], INF, across=30).closure()
+    assert closed.exact_epsilon(0, 1) == 60
+    assert closed.closure() is closed
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "words"),
+    [
+        ([1], "each of the 2 blocks; it has 1"),
+        ([1, 2, 3], "each of the 2 blocks; it has 3"),
+        ([], "each of the 2 blocks; it has 0"),
+        ({"a": 1}, "epsilon must give every block an ε; 'b' has none"),
+        ({}, "'a' has none"),
+        ({"a": 1, "b": 2, "c": 3}, "epsilon names 'c', a block that no label is in"),
+        ({"a": 1, "b": 2, 0: 3}, "epsilon names 0, a block"),
+    ],
+    ids=repr,
+)
+def test_epsilons_that_do_not_fit_the_blocks_are_refused(epsilon, words):
+    with pytest.raises(ContextMismatch, match=words):
+        Blocks(["a", "a", "b"], epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [{1, 2}, b"12", {1.5: 1, "b": 2}, {"a": 1, None: 2}], ids=repr)
+def test_what_gives_no_block_an_epsilon_is_refused(epsilon):
+    with pytest.raises(InvalidContext):
+        Blocks(["a", "a", "b"], epsilon)
+
+
+def test_an_epsilon_named_twice_is_refused():
+    with pytest.raises(InvalidContext, match="once"):
+        Blocks([COMPOSED, "b"], {COMPOSED: 1, DECOMPOSED: 2, "b": 1})
+
+
+def test_a_bad_epsilon_is_named_with_its_block():
+    with pytest.raises(InvalidContext, match="epsilon of block 'b' must be above 0"):
+        Blocks(["a", "b"], {"a": 1, "b": 0})
+    with pytest.raises(InvalidContext, match="epsilons of tier 7 must be at most 40"):
+        Tiers([3, 7], [1, 50])
+    with pytest.raises(InvalidContext, match="across must be above 0"):
+        Blocks(["a", "b"], 1, across=0)
+
+
+@pytest.mark.parametrize("names", [[1, 0, 1], [5, 2, 9], np.array([3, 1, 3])], ids=repr)
+def test_a_sequence_that_could_be_meant_by_number_is_refused(names):
+    """Block 0 comes second: [ε of the first block, …] and [ε of block 0, …] would differ, and one is a leak."""
+    m = len(set(names))
+    for make in (
+        lambda: Blocks(names, list(range(1, m + 1))),
+        lambda: Tiers(names, list(range(1, m + 1))),
+        lambda: Blocks.of([HighLow(1, [], 1)] * m, block_of=names),
+    ):
+        with pytest.raises(InvalidContext, match=r"read two ways.*Pass a mapping"):
+            make()
+    assert Blocks(names, dict.fromkeys(names, 1)) == Blocks(names, 1)
+    assert Blocks([2, 5, 9], [1, 2, 3]).exact_epsilons == (1, 2, 3)
+
+
+# --- tiers ----------------------------------------------------------------------------------------
+
+
+def test_tiers_know_their_names_and_epsilons():
+    context = Tiers({"park": "public", "bar": "private", "clinic": "secret", "club": "private"},
+                    {"secret": 0.5, "private": 2, "public": INF})  # fmt: skip
+    assert context.tier_names == ("public", "private", "secret")
+    assert context.tier_of.tolist() == [0, 1, 2, 1]
+    assert context.exact_epsilons == (INF, 2, Fraction(1, 2))
+    assert context.domain == Domain(["park", "bar", "clinic", "club"])
+    assert context.closure() is context
+
+
+@pytest.mark.parametrize(
+    ("tier_of", "epsilons", "error", "words"),
+    [
+        (
+            [0, 1],
+            1,
+            InvalidContext,
+            "epsilons must be a sequence in the order of tiers, or a mapping from tier to an ε",
+        ),
+        ([0, 1], "12", InvalidContext, "epsilons must be a sequence"),
+        ([0, 1], None, InvalidContext, "epsilons must be a sequence"),
+        ([0, 1], [1], ContextMismatch, "each of the 2 tiers; it has 1"),
+        (["a", "b"], {"a": 1}, ContextMismatch, "every tier an ε; 'b' has none"),
+        (["a", "b"], {"a": 1, "b": 2, "c": 3}, ContextMismatch, "names 'c', a tier that no label is in"),
+        ("ab", [1, 2], InvalidContext, "tier_of must be a sequence in domain order, or a mapping from label to tier"),
+        ([0.5, 1], [1, 2], InvalidContext, "a tier is named by text or an integer"),
+        ([], [], InvalidContext, "between 1 and"),
+    ],
+    ids=repr,
+)
+def test_bad_tiers_are_refused(tier_of, epsilons, error, words):
+    with pytest.raises(error, match=words):
+        Tiers(tier_of, epsilons)
+
+
+def test_tiers_that_do_not_fit_their_domain_are_refused():
+    with pytest.raises(ContextMismatch, match="tier_of has 2 entries; the domain has 3"):
+        Tiers([0, 1], [1, 2], domain=3)
+    with pytest.raises(InvalidContext, match="tier_of names 'c'"):
+        Tiers({"a": 0, "c": 1}, [1, 2], domain=["a", "b"])
+
+
+# --- unions ---------------------------------------------------------------------------------------
+
+
+def test_uniform_contexts_unite_to_blocks():
+    context = Blocks.of([Uniform(2, 1), Uniform(3, 0.5), Uniform(1, INF)])
+    assert context == Blocks([0, 0, 1, 1, 1, 2], [1, 0.5, INF])
+    assert context.domain == IntegerDomain(6)
+    assert Blocks.of([Uniform(2, 1), Uniform(1, 1)]) == Blocks([0, 0, 1], 1)
+    assert Blocks.of({"Rome": Uniform(["a"], 2), "Paris": Uniform(["b"], 1)}).block_names == ("Rome", "Paris")
+
+
+def test_a_union_with_blocks_given_follows_the_order_of_the_domain():
+    context = Blocks.of(
+        {"Rome": HighLow(2, [1], 1), "Paris": Uniform(2, 3)},
+        block_of={"c": "Rome", "a": "Paris", "d": "Rome", "b": "Paris"},
+        domain=["a", "b", "c", "d"],
+    )
+    assert isinstance(context, ContextUnion)
+    assert context.block_of.tolist() == [0, 0, 1, 1]
+    assert context.parts == (Uniform(2, 3), HighLow(2, [1], 1))
+    assert context.exact_epsilon(3, 2) == 1
+    assert context.exact_epsilon(2, 3) == INF
+
+
+def test_a_union_knows_its_symbols():
+    context = Blocks.of([HighLow(2, [0], 1), Uniform(3, 1)], block_of=["x", "y", "y", "x", "y"])
+    assert context.sizes.tolist() == [2, 3]
+    assert context.rank.tolist() == [0, 0, 1, 1, 2]
+    assert context.exact_smallest == 1
+    assert repr(context) == "ContextUnion(2 blocks of IntegerDomain(5, start=0): 1 HighLow, 1 Uniform)"
+
+
+@pytest.mark.parametrize(
+    ("domains", "joined"),
+    [
+        ([2, 3], IntegerDomain(5)),
+        ([["a", "b"], ["c"]], Domain(["a", "b", "c"])),
+        ([["a"], 2], Domain(["a", 0, 1])),
+        ([IntegerDomain(2, start=5), IntegerDomain(2)], Domain([5, 6, 0, 1])),
+        ([Domain(["a"], other="b"), ["c"]], Domain(["a", "b", "c"], other="b")),
+    ],
+    ids=repr,
+)
+def test_labels_follow_one_another(domains, joined):
+    assert Blocks.of([HighLow(domain, [], 1) for domain in domains]).domain == joined
+
+
+@pytest.mark.parametrize(
+    ("contexts", "options", "error", "words"),
+    [
+        ([], {}, InvalidContext, "at least one context"),
+        (None, {}, InvalidContext, "sequence of contexts, or a mapping"),
+        ("ab", {}, InvalidContext, "sequence of contexts"),
+        (Uniform(2, 1), {}, InvalidContext, "sequence of contexts"),
+        ([Uniform(2, 1), 3], {}, InvalidContext, "contexts only; found int"),
+        ({"a": Uniform(2, 1), "b": None}, {}, InvalidContext, "contexts only; found NoneType"),
+        ([Uniform(["a"], 1), Uniform(["a"], 1)], {}, InvalidContext, "the label 'a' is in two contexts.*domain="),
+        ([Uniform(["a", 0], 1), Uniform(1, 1)], {}, InvalidContext, "the label 0 is in two contexts"),
+        ([Uniform(Domain(["a"], other="a"), 1), Uniform(Domain(["b"], other="b"), 1)], {}, InvalidContext, "`other`"),
+        ([Uniform(2, 1)], {"domain": 3}, ContextMismatch, "2 entries; the domain has 3"),
+        ([Uniform(2, 1)], {"block_of": [0, 0, 0]}, ContextMismatch, "block 0 has 3 symbols; its context has 2"),
+        ([Uniform(2, 1)], {"block_of": [0, 1]}, ContextMismatch, "each of the 2 blocks; it has 1"),
+        ({"a": Uniform(1, 1)}, {"block_of": ["a", "b"]}, ContextMismatch, "every block a context; 'b' has none"),
+        ({"a": Uniform(1, 1), "b": Uniform(1, 1)}, {"block_of": ["a"]}, ContextMismatch, "names 'b', a block that no"),
+        ({1.5: Uniform(1, 1)}, {}, InvalidContext, "a block is named by text or an integer"),
+    ],
+    ids=repr,
+)
+def test_what_cannot_be_united_is_refused(contexts, options, error, words):
+    with pytest.raises(error, match=words):
+        Blocks.of(contexts, **options)
+
+
+def test_only_contexts_are_parts():
+    with pytest.raises(InvalidContext, match="contexts only; found str"):
+        ContextUnion(["a"], [0])
+
+
+def test_a_large_union_answers_without_being_written_out():
+    half = MILLION // 2
+    context = Blocks.of([HighLow(half, range(0, half, 10), 1.5), Uniform(half, 2)])
+    rng = np.random.default_rng(0)
+    x, x2 = rng.integers(0, MILLION, (2, 10_000))
+    inside = np.where(x < half, np.where(x % 10 == 0, 1.5, INF), 2)
+    expected = np.where((x < half) == (x2 < half), inside, INF)
+    assert np.array_equal(context.epsilon(x, x2), np.where(x == x2, 0, expected))
+    assert context.smallest_epsilon == 1.5
+    assert context.closure() is context
+    with pytest.raises(InvalidContext, match="4096"):
+        context.exact_matrix()
+
+
+# --- other labels ---------------------------------------------------------------------------------
+
+
+def test_a_context_is_relabelled_only_by_as_many_labels():
+    with pytest.raises(ContextMismatch, match="3 symbols; the domain has 2"):
+        Uniform(3, 1).relabelled(Domain(["a", "b"]))
+
+
+def test_a_relabelled_sum_adds_up():
+    labels = Domain(["a", "b"])
+    total = (Uniform(2, 1) + HighLow(2, [0], 1)).relabelled(labels)
+    assert total == Uniform(labels, 1) + HighLow(labels, ["a"], 1)
+
+
+# --- records --------------------------------------------------------------------------------------
+
+
+def test_todays_records_keep_their_bytes():
+    assert Blocks(["x", "y", "x"], [1, 1], across=INF).record() == {
+        "kind": "blocks",
+        "domain": {"kind": "range", "size": 3, "start": 0},
+        "epsilon": "1",
+        "block_of": packed_u32([0, 1, 0]),
+    }
+
+
+def test_new_records_say_what_is_new():
+    assert Blocks([0, 1, 0], ["0.5", INF], across=2).record() == {
+        "kind": "blocks",
+        "domain": {"kind": "range", "size": 3, "start": 0},
+        "epsilons": ["0.5", "inf"],
+        "across": "2",
+        "block_of": packed_u32([0, 1, 0]),
+    }
+    assert Blocks([0, 1, 0], 1, across="1/3").record()["across"] == "1/3"
+    assert Tiers(["b", "a"], {"a": 1, "b": INF}, domain=["u", "v"]).record() == {
+        "kind": "tiers",
+        "domain": {"kind": "labels", "labels": ["u", "v"], "other": None},
+        "epsilons": ["inf", "1"],
+        "tier_of": packed_u32([0, 1]),
+    }
+    assert Blocks.of([HighLow(["a"], ["a"], 1), Uniform(["b"], 2)]).record() == {
+        "kind": "union",
+        "domain": {"kind": "labels", "labels": ["a", "b"], "other": None},
+        "parts": [HighLow(1, [0], 1).record(), Uniform(1, 2).record()],
+        "block_of": packed_u32([0, 1]),
+    }
+
+
+READ_BACK = {
+    "own": Blocks([0, 0, 1], [1, 2], domain=["a", "b", "c"]),
+    "across": Blocks([0, 0, 1], 1, across="0.7"),
+    "both": Blocks([0, 0, 1], [1, "1/3"], across=2, domain=GridDomain(0, 1, 0, 3, 1)),
+    "tiers": Tiers([0, 1, 0], [1, "inf"], domain=Domain(["a", "b"], other="c")),
+    "union": Blocks.of([HighLow(["a", "b"], ["b"], 1), PrivacyMatrix([[0, 1], [2, 0]], domain=["c", "d"])]),
+    "nested": Blocks.of([Blocks.of([HighLow(2, [0], 1), Uniform(1, 1)]), Tiers([0, 1], [1, 2])]),
+    "uniform parts": ContextUnion([Uniform(1, 1), Uniform(1, 1)], [0, 1]),
+}
+
+
+@pytest.mark.parametrize("context", READ_BACK.values(), ids=READ_BACK)
+def test_records_are_read_back(context):
+    again = context_of(context.record())
+    assert again == context
+    assert type(again) is type(context)
+
+
+def _packed(numbers):
+    return base64.b64encode(np.array(numbers, dtype="<u4").tobytes()).decode()
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("own", {"epsilons": ["1", "1"]}),
+        ("own", {"epsilons": ["1", "2.0"]}),
+        ("own", {"epsilons": ["1"]}),
+        ("own", {"epsilons": "1"}),
+        ("own", {"epsilons": {"0": "1", "1": "2"}}),
+        ("own", {"epsilons": [1, 2]}),
+        ("own", {"epsilon": "1"}),
+        ("own", {"across": "inf"}),
+        ("own", {"across": None}),
+        ("own", {"block_of": _packed([1, 1, 0])}),
+        ("own", {"surprise": 1}),
+        ("across", {"across": "inf"}),
+        ("across", {"across": "0.70"}),
+        ("across", {"across": "0"}),
+        ("across", {"across": ["1"]}),
+        ("across", {"epsilon": ["1", "1"]}),
+        ("tiers", {"tier_of": _packed([1, 0, 1])}),
+        ("tiers", {"tier_of": _packed([0, 2, 0])}),
+        ("tiers", {"tier_of": _packed([0, 1])}),
+        ("tiers", {"epsilons": ["1", "Infinity"]}),
+        ("tiers", {"epsilons": ["1"]}),
+        ("tiers", {"epsilon": "1"}),
+        ("union", {"parts": []}),
+        ("union", {"parts": {}}),
+        ("union", {"parts": None}),
+        ("union", {"parts": [Uniform(2, 1).record()]}),
+        ("union", {"parts": [Uniform(2, 1).record(), Uniform(3, 1).record()]}),
+        ("union", {"parts": [Uniform(["x", "y"], 1).record(), Uniform(2, 1).record()]}),
+        ("union", {"parts": [None, Uniform(2, 1).record()]}),
+        ("union", {"parts": [{"kind": "sum", "terms": []}, Uniform(2, 1).record()]}),
+        ("union", {"block_of": _packed([1, 1, 0, 0])}),
+    ],
+    ids=repr,
+)
+def test_a_record_that_says_something_else_is_refused(name, changes):
+    with pytest.raises((InvalidSurvey, InvalidContext, ContextMismatch)):
+        context_of({**READ_BACK[name].record(), **changes})
+
+
+@pytest.mark.parametrize("name", READ_BACK)
+def test_a_record_without_a_field_is_refused(name):
+    record = READ_BACK[name].record()
+    for field in record:
+        if field != "across":  # without it, it is another context: nothing is promised across
+            with pytest.raises(InvalidSurvey):
+                context_of({key: value for key, value in record.items() if key != field})
+
+
+def test_unions_are_read_eight_deep_and_no_deeper():
+    context = Uniform(1, 1)
+    for _ in range(8):
+        context = ContextUnion([context], [0])
+    assert context_of(context.record()) == context
+    with pytest.raises(InvalidSurvey, match="nested more than 8 deep"):
+        context_of(ContextUnion([context], [0]).record())

@@ -1,0 +1,109 @@
+"""The best mixture of given rays: against a general solver, its multipliers, its tolerance, its constraints."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
+
+from sfumato.designer.search.cone import RayCone
+from sfumato.designer.search.master import best_mixture
+from support.matrices import asymmetric, closed, free_rows, halves, one_way, planar
+
+
+def _pool(E, seed, count=4):
+    """Members of the cone that a channel can be made of, normalised; a crowd; weights."""
+    random = np.random.default_rng(seed)
+    k = len(E)
+    crowd, weights = random.dirichlet(np.full(k, 3.0)), random.uniform(0.5, 2, k)
+    cone = RayCone(closed(E), crowd)
+    members = np.vstack([cone.shrink, cone.lowered(random.uniform(0.2, 1, (count, k)))])
+    return cone.normalised(halves(cone, members)), crowd, weights
+
+
+POOLS = {
+    "asymmetric": _pool(asymmetric(3, 1), 1),
+    "planar": _pool(planar(4, 2, 2.0), 2),
+    "one-way": _pool(one_way(4, 3), 3),
+    "a free row": _pool(free_rows(4, 4, 1), 4),
+}
+
+
+def _value(theta, rays, weights):
+    return float(weights @ np.linalg.inv(rays.T @ (theta[:, None] * rays)).diagonal())
+
+
+@pytest.mark.parametrize(("rays", "crowd", "weights"), POOLS.values(), ids=POOLS)
+def test_a_general_solver_finds_nothing_better(rays, crowd, weights):
+    with threadpool_limits(1):
+        found = best_mixture(rays, weights, np.full(len(rays), 1 / len(rays)), 1e-8)
+        general = minimize(
+            _value,
+            np.full(len(rays), 1 / len(rays)),
+            args=(rays, weights),
+            method="SLSQP",
+            bounds=[(0, None)] * len(rays),
+            constraints={"type": "eq", "fun": lambda theta: theta @ rays - 1, "jac": lambda _: rays.T},
+            options={"maxiter": 500, "ftol": 1e-12},
+        )
+    assert general.success, general.message
+    assert np.abs(general.x @ rays - 1).max() < 1e-8
+    assert found.value == pytest.approx(general.fun, rel=1e-6)
+    assert found.value == pytest.approx(_value(found.theta, rays, weights), rel=1e-9)
+
+
+@pytest.mark.parametrize("tolerance", [1e-2, 1e-4, 1e-7])
+@pytest.mark.parametrize(("rays", "crowd", "weights"), POOLS.values(), ids=POOLS)
+def test_the_tolerance_is_kept_and_the_multipliers_prove_it(rays, crowd, weights, tolerance):
+    """By duality no mixture of the pool is below ``value²/(ν·1 + max φ)``."""
+    with threadpool_limits(1):
+        found = best_mixture(rays, weights, np.full(len(rays), 1 / len(rays)), tolerance)
+        best = best_mixture(rays, weights, np.full(len(rays), 1 / len(rays)), 1e-10).value
+    assert (found.theta > 0).all()
+    assert np.abs(found.theta @ rays - 1).max() < 1e-8
+    assert best * (1 - 1e-9) <= found.value <= best * (1 + 1.1 * tolerance)
+    phi = ((rays @ found.inverse * np.sqrt(weights)) ** 2).sum(axis=1) - rays @ found.multipliers
+    bound = found.value**2 / (found.multipliers.sum() + phi.max())
+    assert best * (1 - 2.5 * tolerance) <= bound <= best * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("rays", "crowd", "weights"), POOLS.values(), ids=POOLS)
+def test_rays_that_carry_weight_have_no_slack(rays, crowd, weights):
+    with threadpool_limits(1):
+        found = best_mixture(rays, weights, np.full(len(rays), 1 / len(rays)), 1e-9)
+    slack = rays @ found.multipliers - ((rays @ found.inverse * np.sqrt(weights)) ** 2).sum(axis=1)
+    used = found.theta > 1e-3
+    assert used.sum() >= rays.shape[1]
+    assert np.abs(slack[used]).max() < 1e-4 * found.value
+    assert slack.min() > -1e-4 * found.value
+    assert (found.theta * np.abs(slack)).sum() < 1e-6 * found.value
+
+
+def test_any_start_leads_to_the_same_mixture():
+    rays, _, weights = POOLS["planar"]
+    random = np.random.default_rng(0)
+    with threadpool_limits(1):
+        values = [
+            best_mixture(rays, weights, random.dirichlet(np.full(len(rays), 0.3)) + 1e-6, 1e-8, first=first).value
+            for first in (1.0, 1e-3)
+            for _ in range(5)
+        ]
+    assert max(values) == pytest.approx(min(values), rel=3e-8)
+
+
+def test_weights_by_a_factor_change_the_value_alone():
+    rays, _, weights = POOLS["asymmetric"]
+    start = np.full(len(rays), 1 / len(rays))
+    with threadpool_limits(1):
+        once, often = (best_mixture(rays, weights * factor, start, 1e-8) for factor in (1.0, 2.0**20))
+    np.testing.assert_allclose(often.theta, once.theta, rtol=1e-6, atol=1e-12)
+    assert often.value == pytest.approx(once.value * 2.0**20, rel=1e-9)
+
+
+def test_warner_is_found():
+    """Two symbols at ε: the better of both rays half of the time."""
+    e = np.e
+    rays = np.array([[e, 1], [1, e], [(1 + e) / 2, (1 + e) / 2]]) * 2 / (1 + e)
+    with threadpool_limits(1):
+        found = best_mixture(rays, np.ones(2), np.full(3, 1 / 3), 1e-10)
+    assert found.theta == pytest.approx([0.5, 0.5, 0], abs=1e-8)
+    assert found.value - 0.5 == pytest.approx(0.5 * ((e + 1) / (e - 1)) ** 2, rel=1e-8)

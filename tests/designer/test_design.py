@@ -1,0 +1,542 @@
+"""Design: what is known is met, what is computed is private and near its bound, and a search may stop at any time."""
+
+import subprocess
+import sys
+from fractions import Fraction
+from itertools import islice
+from math import exp, nan
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+import sfumato as sf
+from sfumato.contexts import ContextUnion
+from sfumato.designer import component as part
+from sfumato.designer.exponential import exponential_response
+from sfumato.designer.search.cone import RayCone
+from sfumato.designer.search.finalize import settled
+from sfumato.designer.search.objective import Aim
+from sfumato.designer.search.search import answers
+from sfumato.errors import InvalidContext, NoClosedForm, NothingToLearn
+from sfumato.planning import lower_bound_risk_at_uniform, yebarg
+from support.matrices import (
+    asymmetric,
+    chain,
+    equal,
+    free_rows,
+    line,
+    mixed,
+    one_way,
+    planar,
+    star,
+    value_of,
+    without,
+)
+from support.paths import CHECKER
+
+
+def _demand_sound(found, context):
+    """What every design must be: private in integers, its figures those of its mechanism, its bound below."""
+    assert str(sf.certify(found.mechanism, context)) == str(found.certificate)
+    variances = found.mechanism.variances(found.prior, 1)
+    assert found.risk == pytest.approx(float(found.weights @ variances), rel=1e-9, abs=1e-12)
+    assert -1e-12 <= found.lower_bound <= found.risk
+    assert found.gap == pytest.approx(found.risk / found.lower_bound - 1 if found.lower_bound > 0 else 0, abs=1e-12)
+
+
+# --- what is known ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("a", "b"), [(1, 1), ("0.5", 2), ("inf", 1), (1, "inf"), ("inf", "inf")])
+@pytest.mark.parametrize("prior", [None, [0.9, 0.1]])
+def test_two_symbols_have_the_optimum_of_the_paper(a, b, prior):
+    context = sf.PrivacyMatrix([[0, a], [b, 0]])
+    found = sf.design(context, prior=prior)
+    _demand_sound(found, context)
+    assert (found.mechanism.kind, found.certified) == ("binary", True)
+    assert found.gap < 1e-8  # nothing but what rounding to integers may have cost
+    if (a, b) == (1, 1) and prior is None:
+        assert found.risk == pytest.approx(0.5 * ((exp(1) + 1) / (exp(1) - 1)) ** 2, rel=1e-12)
+
+
+@pytest.mark.parametrize("k", range(3, 11))
+@pytest.mark.parametrize("epsilon", ["0.5", 1, 3])
+def test_uniform_contexts_meet_ye_and_barg(k, epsilon):
+    found = sf.design(sf.Uniform(k, epsilon))
+    _demand_sound(found, sf.Uniform(k, epsilon))
+    assert found.certified
+    assert found.risk == pytest.approx(yebarg(k, float(epsilon)), rel=1e-4)
+    assert found.lower_bound == pytest.approx(yebarg(k, float(epsilon)), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        sf.HighLow(8, [0, 1, 2], 1),
+        sf.HighLow(12, range(4), 1),
+        sf.HighLow(10, range(5), 1),
+        sf.Blocks([0] * 4 + [1] * 4, 1),
+        sf.Blocks([0] * 3 + [1] * 5 + [2] * 2, 1),
+        sf.Blocks([0] * 3 + [1] * 5 + [2] * 2, [1, 2, 3]),
+    ],
+    ids=repr,
+)
+def test_high_low_and_blocks_meet_their_floor(context):
+    found = sf.design(context)
+    _demand_sound(found, context)
+    assert found.certified
+    assert found.risk == pytest.approx(lower_bound_risk_at_uniform(context), rel=1e-4)
+    assert found.risk <= sf.mechanism_for(context).risk(found.prior) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        sf.Tiers([0, 0, 1, 1, 1, 2], [1, 2, "0.5"]),
+        sf.Blocks([0, 0, 0, 1, 1, 1], 1, across=3),
+        sf.Uniform(6, 1),
+        sf.HighLow(7, [0, 2, 4], 2),
+        sf.Blocks([0, 0, 0, 1, 1], [1, 2]),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("seed", [None, 1, 2])
+def test_no_closed_form_is_below_the_bound_or_better(context, seed):
+    k = context.size
+    random = np.random.default_rng(seed)
+    prior = None if seed is None else random.dirichlet(np.full(k, 2.0))
+    weights = None if seed is None else random.uniform(0.3, 3, k)
+    found = sf.design(context, prior=prior, weights=weights)
+    _demand_sound(found, context)
+    assert found.certified
+    assert found.gap < 1e-3
+    for rival in (sf.mechanism_for(context), exponential_response(context)):
+        risk = float(found.weights @ rival.variances(found.prior, 1))
+        assert found.lower_bound <= risk * (1 + 1e-12)
+        assert found.risk <= risk * (1 + 2e-5)
+
+
+def test_a_better_table_wins_over_a_closed_form():
+    context = sf.Uniform(5, 1)
+    found = sf.design(context, prior=[5, 1, 1, 1, 1])
+    assert found.mechanism.kind == "table"
+    assert found.risk < 0.999 * sf.mechanism_for(context).risk(found.prior)
+    even = sf.design(context, weights=[3] * 5)
+    assert even.mechanism.kind == "plain"
+    assert even.risk == pytest.approx(3 * yebarg(5, 1.0), rel=1e-9)
+
+
+# --- what is not -----------------------------------------------------------------------------------------------------
+
+KNOWN = {  # from another program
+    "planar 8": (planar(8, 1, 2.0), 73.5673),
+    "planar 9": (planar(9, 1, 2.0), 88.4876),
+    "asymmetric 6": (asymmetric(6, 5), 22.4108),
+    "asymmetric 8": (asymmetric(8, 5), 30.9608),
+    "asymmetric 10": (asymmetric(10, 5), 34.7632),
+}
+
+
+@pytest.mark.parametrize(("E", "risk"), KNOWN.values(), ids=KNOWN)
+def test_figures_that_another_program_found(E, risk):
+    found = sf.design(sf.PrivacyMatrix(E))
+    assert found.certified
+    assert found.risk == pytest.approx(risk, rel=1e-4)
+    assert found.lower_bound == pytest.approx(risk, rel=1e-4)
+
+
+APART = np.not_equal.outer([0, 1, 0, 2, 1, 0, 3], [0, 1, 0, 2, 1, 0, 3])
+NEAR = np.isin(np.arange(36).reshape(6, 6), [1, 6])
+MATRICES = {
+    "asymmetric 6": asymmetric(6, 11),
+    "asymmetric 8": asymmetric(8, 12),
+    "line 6": line(6, 1.0),
+    "line 8": line(8, 0.5),
+    "planar 6": planar(6, 13, 2.0),
+    "planar 8": planar(8, 14, 1.0),
+    "ε around 0.01": asymmetric(6, 7) * 0.01,
+    "ε around 0.1": asymmetric(6, 7) * 0.1,
+    "ε around 5": asymmetric(6, 7) * 3,
+    "ε around 20": asymmetric(6, 7) * 12,
+    "mixed": mixed(6, 1),
+    "mixed again": mixed(6, 2),
+    "a pair at 1/100": np.where(NEAR, 0.01, asymmetric(6, 3)),
+    "a free row": free_rows(6, 4, 1),
+    "three free rows": free_rows(7, 5, 3),
+    "one-way": one_way(6, 6),
+    "chain": chain(7, 7),
+    "star": star(6, 8),
+    "star outwards": star(6, 9).T,
+    "pieces and singles": without(asymmetric(7, 10), APART),
+    "a link between pieces": np.where(np.arange(49).reshape(7, 7) == 1, 1.0, without(asymmetric(7, 10), APART)),
+    "blocks with a matrix inside": np.where(np.kron(np.eye(2), np.ones((4, 4))), asymmetric(8, 16), 6.0)
+    * (1 - np.eye(8)),
+}
+
+
+@pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
+def test_designs_are_private_and_near_their_bound(E):
+    context = sf.PrivacyMatrix(E)
+    found = sf.design(context)
+    _demand_sound(found, context)
+    assert found.certified
+    assert found.stopped == "converged"
+    assert found.gap < 2e-5
+    rival = exponential_response(context)
+    assert found.risk < rival.risk(np.full(len(E), 1 / len(E)))
+
+
+@pytest.mark.parametrize(
+    "name", ["asymmetric 6", "ε around 0.01", "mixed", "a pair at 1/100", "star", "pieces and singles"]
+)
+def test_designs_pass_the_exam(name):
+    sf.check_mechanism(sf.design(sf.PrivacyMatrix(MATRICES[name])).mechanism)
+
+
+@pytest.mark.parametrize("name", ["asymmetric 8", "planar 8", "ε around 0.01", "mixed", "a pair at 1/100", "star"])
+@pytest.mark.parametrize("prior", [None, 1])
+def test_rounding_costs_nearly_nothing(name, prior):
+    context = sf.PrivacyMatrix(MATRICES[name])
+    k = context.size
+    p = None if prior is None else np.random.default_rng(prior).dirichlet(np.full(k, 2.0))
+    aim = Aim.of(k, p, None)
+    cone = RayCone(context.exact_matrix().closed().floats(), aim.crowd)
+    with threadpool_limits(1):
+        answer = list(islice(answers(cone, aim.weights, 0, np.empty((0, k))), 8))[-1]
+        table = settled(context, answer, aim)
+    assert aim.value(table) <= answer.mixture.value * (1 + 1e-6)
+    assert aim.value(table) >= answer.bound
+    assert aim.value(table) == pytest.approx(value_of(table.matrix().T, aim.crowd, aim.weights), rel=1e-7)
+    sf.certify(table, context)
+
+
+def test_few_reports_are_needed():
+    """No more than ``k(k+1)/2``: a best mixture needs no more."""
+    for E in (asymmetric(8, 12), planar(8, 14, 1.0), line(8, 0.5), equal(6, 1.0)):
+        context = sf.PrivacyMatrix(E)
+        k = context.size
+        assert sf.design(context, prior=np.arange(1, k + 1)).mechanism.outputs <= k * (k + 1) // 2
+
+
+@pytest.mark.parametrize("E", [star(18, 7), one_way(18, 7), chain(18, 7), free_rows(18, 7, 3), star(20, 7)])
+def test_more_symbols_that_owe_in_one_direction(E):
+    """Columns with zeros, where a search has no list of all rays to look at."""
+    context = sf.PrivacyMatrix(E)
+    found = sf.design(context, time_limit=2)
+    _demand_sound(found, context)
+    assert np.isfinite(found.lower_bound)
+    assert not found.certified
+    assert found.risk < exponential_response(context).risk(found.prior)
+
+
+def test_a_closed_form_keeps_its_proof_where_a_search_only_estimates():
+    context = sf.HighLow(20, range(4), 1)
+    found = sf.design(context, time_limit=20)
+    _demand_sound(found, context)
+    assert found.certified
+    assert found.lower_bound >= lower_bound_risk_at_uniform(context) * (1 - 1e-9)
+    assert found.risk < 0.95 * sf.mechanism_for(context).risk(found.prior)
+
+
+@pytest.mark.parametrize("epsilon", ["1e-5", "1e-7", "1e-9"])
+def test_symbols_that_are_nearly_one_have_a_design_or_a_clear_refusal(epsilon):
+    context = sf.PrivacyMatrix(np.where(NEAR, float(epsilon), asymmetric(6, 3)))
+    try:
+        found = sf.design(context)
+    except NothingToLearn as refused:
+        assert "ε" in str(refused) or "word" in str(refused)
+    else:
+        _demand_sound(found, context)
+
+
+# --- priors and weights ----------------------------------------------------------------------------------------------
+
+PRIORS = {
+    "uneven": [3, 1, 4, 1, 5, 9],
+    "tiny shares": [1, 0.1, 0.01, 1e-3, 1e-4, 1e-5],
+    "nobody there": [1, 1, 0, 0, 1, 0],
+    "all in one": [0, 0, 1, 0, 0, 0],
+}
+WEIGHTS = {
+    "even": None,
+    "uneven": [1, 2, 3, 4, 5, 6],
+    "one hardly counts": [1, 1, 1, 1, 1, 1e-6],
+    "one alone counts": [1, 1, 1, 1, 1e6, 1],
+    "small": [1e-30] * 6,
+    "large": [1e30] * 6,
+}
+
+
+@pytest.mark.parametrize("weights", WEIGHTS.values(), ids=WEIGHTS)
+@pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
+def test_any_prior_and_weights(prior, weights):
+    context = sf.PrivacyMatrix(asymmetric(6, 7))
+    found = sf.design(context, prior=prior, weights=weights)
+    _demand_sound(found, context)
+    assert found.certified
+    assert found.gap < 2e-5
+    p = np.maximum(np.array(prior) / np.sum(prior), 1e-6)
+    np.testing.assert_allclose(found.prior, p / p.sum(), rtol=0.1, atol=2e-6)
+    even = sf.design(context).mechanism
+    assert found.lower_bound <= float(found.weights @ even.variances(found.prior, 1)) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"prior": [1, 2]}, "prior must be 6 finite numbers"),
+        ({"prior": [nan] * 6}, "prior must be 6 finite numbers"),
+        ({"prior": [0] * 6}, "not all 0"),
+        ({"prior": [-1, 1, 1, 1, 1, 1]}, "at least 0"),
+        ({"weights": [0, 1, 1, 1, 1, 1]}, "weights must be above 0"),
+        ({"weights": 3}, "weights must be 6 finite numbers"),
+        ({"time_limit": 0}, "time_limit must be a number of seconds above 0; found 0"),
+        ({"time_limit": nan}, "time_limit must be"),
+        ({"time_limit": "3"}, "time_limit must be"),
+        ({"time_limit": True}, "time_limit must be"),
+        ({"seed": 1.5}, "seed must be a whole number; found 1.5"),
+        ({"seed": True}, "seed must be"),
+    ],
+    ids=str,
+)
+def test_what_makes_no_sense_is_refused(given, said):
+    with pytest.raises(InvalidContext, match=said):
+        sf.design(sf.PrivacyMatrix(asymmetric(6, 1)), **given)
+
+
+@pytest.mark.parametrize(
+    "E", [[[0, 0, 1], [0, 0, 1], [1, 1, 0]], [[0, 0, 1], [2, 0, 1], [1, 1, 0]]], ids=["both", "one"]
+)
+def test_symbols_that_must_look_the_same_are_refused(E):
+    with pytest.raises(NothingToLearn, match="forbids telling symbols 0 and 1 apart"):
+        sf.design(sf.PrivacyMatrix(E))
+
+
+# --- sizes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("context", [sf.PrivacyMatrix([[0]]), sf.Uniform(1, 1)], ids=repr)
+def test_one_symbol(context):
+    found = sf.design(context, prior=[3], weights=[2])
+    assert (found.risk, found.lower_bound, found.gap, found.stopped) == (0, 0, 0, "closed form")
+
+
+def test_too_many_symbols_without_a_form_are_refused_at_once():
+    context = sf.PrivacyMatrix(asymmetric(300, 1))
+    with pytest.raises(NoClosedForm, match=r"300 symbols are bound to one another.*up to 128.*Metric\.tiles"):
+        sf.design(context)
+
+
+def test_a_large_matrix_with_a_form_gets_it():
+    found = sf.design(sf.PrivacyMatrix(equal(600, 1.0)))
+    assert (found.mechanism.kind, found.stopped, found.certified) == ("plain", "closed form", True)
+    assert found.gap < 0.02
+
+
+def test_many_small_pieces_are_no_trouble():
+    context = sf.Blocks.of([sf.PrivacyMatrix(asymmetric(3, 1))] * 100)
+    found = sf.design(context)
+    _demand_sound(found, context)
+    assert found.mechanism.inputs == 300
+    assert found.certified
+    assert found.gap < 1e-5
+
+
+# --- unions ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_union_is_made_of_its_parts():
+    """``Σ_j p_j (tr W_j M_j⁻¹)``, less ``Σ w p²``, for the risk and for the bound."""
+    parts = [sf.PrivacyMatrix(asymmetric(4, 1)), sf.PrivacyMatrix(asymmetric(3, 2)), sf.Uniform(3, 2)]
+    context = ContextUnion(parts, [0, 1, 0, 2, 1, 0, 2, 0, 2, 1])
+    prior, weights = np.arange(1, 11) / 55, np.arange(10, 0, -1.0)
+    found = sf.design(context, prior=prior, weights=weights)
+    _demand_sound(found, context)
+    risk = bound = 0.0
+    for j, inside in enumerate(parts):
+        at = np.flatnonzero(context.block_of == j)
+        p, w = prior[at] / prior[at].sum(), weights[at]
+        alone = sf.design(inside, prior=p, weights=w)
+        known = float(w @ p**2)
+        risk += prior[at].sum() * (alone.risk + known)
+        bound += prior[at].sum() * (alone.lower_bound + known)
+    known = float(weights @ prior**2)
+    assert found.risk == pytest.approx(risk - known, rel=1e-5)
+    assert found.lower_bound == pytest.approx(bound - known, rel=1e-5)
+    assert found.gap < 1e-5
+
+
+def test_parts_that_are_alike_are_designed_once(monkeypatch):
+    made = []
+
+    def counted(context, aim, *rest):
+        made.append(context.size)
+        return part.designed_part(context, aim, *rest)
+
+    monkeypatch.setattr(sys.modules["sfumato.designer.design"], "designed_part", counted)
+    E = sf.PrivacyMatrix(asymmetric(4, 1))
+    parts = [E, E, sf.Uniform(3, 2), E, sf.Uniform(3, 2)]
+    found = sf.design(sf.Blocks.of(parts))
+    assert sorted(made) == [3, 4]
+    assert found.mechanism.parts[0].record() == found.mechanism.parts[1].record() == found.mechanism.parts[3].record()
+    made.clear()
+    sf.design(sf.Blocks.of([E, E]), prior=[1, 1, 1, 1, 1, 1, 1, 2])
+    assert made == [4, 4]
+    made.clear()
+    sf.design(sf.Blocks.of([E, E]), prior=[1, 1, 1, 2, 3, 3, 3, 6])
+    assert made == [4]
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        sf.PrivacyMatrix(asymmetric(5, 1), domain=["a", "b", "c", "d", "e"]),
+        sf.Metric(line(5, 1.0), "0.7"),
+        sf.PrivacyMatrix(without(asymmetric(7, 10), APART)),
+        sf.Metric(planar(8, 1, 1.0)).tiles([0, 0, 0, 0, 1, 1, 1, 1]),
+        sf.Blocks([0, 0, 0, 1, 1], [1, 2]),
+    ],
+    ids=["table", "metric", "pieces", "tiles", "blocks"],
+)
+@pytest.mark.parametrize("prior", [False, True], ids=["even", "prior"])
+def test_designs_survive_files_and_the_checker(context, prior, tmp_path):
+    found = sf.design(context, prior=np.arange(1, context.size + 1) if prior else None)
+    survey = sf.Survey("designed", context, found.mechanism)
+    survey.save(tmp_path / "survey.json")
+    again = sf.Survey.load(tmp_path / "survey.json")
+    assert again.fingerprint == survey.fingerprint
+    assert again.mechanism.fingerprint == found.mechanism.fingerprint
+    assert again.context == context
+    np.testing.assert_array_equal(again.mechanism.variances(found.prior, 1), found.mechanism.variances(found.prior, 1))
+    found.mechanism.save(tmp_path / "mechanism.json")
+    checked = subprocess.run(
+        [sys.executable, "-E", "-s", "-S", CHECKER, tmp_path / "mechanism.json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+# --- rounds, and stopping --------------------------------------------------------------------------------------------
+
+HARD = sf.PrivacyMatrix(asymmetric(8, 5))
+
+
+class FakeTime:
+    """A clock that stands still until it is told to jump."""
+
+    now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+
+def _stopped_after(rounds, monkeypatch, how, context=HARD):
+    """A design whose search was stopped after so many rounds."""
+    time = FakeTime()
+    monkeypatch.setattr(part, "time", time)
+
+    def progress(done):
+        if done.number == rounds:
+            if how == "interrupted":
+                raise KeyboardInterrupt
+            time.now += 1000
+
+    return sf.design(context, time_limit=900, progress=progress)
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 4])
+@pytest.mark.parametrize(
+    "context", [HARD, sf.PrivacyMatrix(asymmetric(9, 1)), sf.PrivacyMatrix(star(8, 1))], ids=["8", "9", "star"]
+)
+def test_where_it_stops_decides_what_it_is_and_not_why(context, rounds, monkeypatch):
+    late = _stopped_after(rounds, monkeypatch, "time limit", context)
+    broken = _stopped_after(rounds, monkeypatch, "interrupted", context)
+    assert (late.stopped, broken.stopped) == ("time limit", "interrupted")
+    assert late.rounds == broken.rounds == rounds
+    assert late.mechanism.fingerprint == broken.mechanism.fingerprint
+    assert late.lower_bound == broken.lower_bound
+    _demand_sound(late, context)
+
+
+def test_an_interrupt_inside_a_round_keeps_the_rounds_before(monkeypatch):
+    def interrupted(*arguments):
+        yield from islice(answers(*arguments), 3)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(part, "answers", interrupted)
+    seen = []
+    found = sf.design(HARD, progress=lambda done: seen.append(done.number))
+    assert (found.stopped, found.rounds, seen) == ("interrupted", 3, [1, 2, 3])
+    monkeypatch.undo()
+    assert found.mechanism.fingerprint == _stopped_after(3, monkeypatch, "time limit").mechanism.fingerprint
+
+
+def test_an_interrupt_ends_the_search_of_every_part(monkeypatch):
+    context = sf.Blocks.of([sf.PrivacyMatrix(asymmetric(6, seed)) for seed in (1, 2)])
+    found = _stopped_after(2, monkeypatch, "interrupted", context)
+    _demand_sound(found, context)
+    assert found.stopped == "interrupted"
+    assert found.rounds == 3
+
+
+def test_the_same_seed_gives_the_same_mechanism():
+    one, two, other = (sf.design(HARD, seed=seed) for seed in (3, 3, -4))
+    assert one.mechanism.fingerprint == two.mechanism.fingerprint
+    assert one.mechanism.fingerprint != other.mechanism.fingerprint
+    assert one.risk == pytest.approx(other.risk, rel=1e-5)
+
+
+def test_progress_tells_of_every_round():
+    seen = []
+    context = sf.Blocks.of([sf.PrivacyMatrix(asymmetric(5, 1)), sf.PrivacyMatrix(asymmetric(6, 2)), sf.Uniform(3, 1)])
+    found = sf.design(context, progress=seen.append)
+    assert {done.parts for done in seen} == {3}
+    for number in (1, 2):
+        rounds = [done for done in seen if done.part == number]
+        assert [done.number for done in rounds] == list(range(1, len(rounds) + 1))
+        risks, bounds = [done.risk for done in rounds], [done.lower_bound for done in rounds]
+        assert risks == sorted(risks, reverse=True)
+        assert bounds == sorted(bounds)
+        assert rounds[-1].gap <= 1e-5
+        assert all(done.certified and done.rays > 0 for done in rounds)
+    assert len(seen) == found.rounds
+    seconds = [done.seconds for done in seen]
+    assert seconds == sorted(seconds)
+
+
+def test_parts_share_the_time(monkeypatch):
+    """Of 900 seconds the first of three parts gets 300, and stops after them; the others still get theirs."""
+    time, rounds = FakeTime(), {1: 0, 2: 0, 3: 0}
+    monkeypatch.setattr(part, "time", time)
+
+    def progress(done):
+        rounds[done.part] += 1
+        time.now += 160
+
+    context = sf.Blocks.of([sf.PrivacyMatrix(asymmetric(7, seed)) for seed in (1, 2, 3)])
+    assert sf.design(context, time_limit=900, progress=progress).stopped == "time limit"
+    assert rounds == {1: 2, 2: 2, 3: 2}
+
+
+def test_figures_in_words_and_as_data():
+    found = sf.design(HARD)
+    assert found.in_words().startswith(f"Risk {found.risk:.6g}, ")
+    assert "certified bound" in found.in_words()
+    assert found.in_words() in repr(found)
+    told = found.in_json()
+    assert (told["risk"], told["bound_is"], told["stopped"]) == (found.risk, "certified", "converged")
+    assert told["outputs"] == found.mechanism.outputs
+    assert "<p>" in found._repr_html_()
+    exact = sf.design(sf.Uniform(4, 1))
+    assert exact.in_json()["gap"] == pytest.approx(0, abs=1e-12)
+
+
+def test_exact_promises_are_the_ones_that_are_kept():
+    """Entries as decimals, not as the floats that a search sees."""
+    context = sf.PrivacyMatrix([[0, "0.1", "0.2"], ["0.1", 0, "0.3"], ["0.2", "0.1", 0]])
+    found = sf.design(context)
+    assert found.mechanism.context.exact_epsilon(0, 1) == Fraction(1, 10)
+    _demand_sound(found, context)

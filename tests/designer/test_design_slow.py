@@ -1,0 +1,130 @@
+"""Designs that take longer: more symbols, many matrices, and whether estimates of the gap can be believed."""
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+import sfumato as sf
+from sfumato.designer.exponential import exponential_response
+from sfumato.designer.search import search
+from sfumato.designer.search.cone import RayCone
+from sfumato.planning import yebarg
+from support.matrices import asymmetric, chain, closed, equal, free_rows, line, mixed, one_way, planar, star, without
+
+pytestmark = pytest.mark.slow
+
+
+def _demand_sound(found, context):
+    sf.certify(found.mechanism, context)
+    assert found.risk == pytest.approx(float(found.weights @ found.mechanism.variances(found.prior, 1)), rel=1e-9)
+    assert found.lower_bound <= found.risk
+    assert np.isfinite(found.lower_bound)
+
+
+@pytest.mark.parametrize("k", [11, 12])
+def test_uniform_contexts_meet_ye_and_barg(k):
+    """By search alone: nothing is known to it."""
+    cone = RayCone(equal(k, 1.0), np.full(k, 1 / k))
+    value, bound = np.inf, 0.0
+    with threadpool_limits(1):
+        for number, answer in enumerate(search.answers(cone, np.ones(k), 0, np.empty((0, k)))):
+            value, bound = min(value, answer.mixture.value), max(bound, answer.bound)
+            if value - 1 / k <= (bound - 1 / k) * (1 + 1e-5) or number == 60:
+                break
+    assert value - 1 / k == pytest.approx(yebarg(k, 1.0), rel=1e-4)
+    assert bound - 1 / k == pytest.approx(yebarg(k, 1.0), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("E", "risk"), [(planar(10, 1, 2.0), 99.5765), (asymmetric(10, 5), 34.7632)], ids=["planar", "asymmetric"]
+)
+def test_figures_that_another_program_found(E, risk):
+    found = sf.design(sf.PrivacyMatrix(E))
+    assert found.certified
+    assert found.risk == pytest.approx(risk, rel=1e-4)
+    assert found.lower_bound == pytest.approx(risk, rel=1e-4)
+
+
+def _any_matrix(seed):
+    """A matrix of a random family and size, at a random scale."""
+    random = np.random.default_rng(seed)
+    k = int(random.integers(3, 10))
+    family = random.integers(9)
+    E = [
+        lambda: asymmetric(k, seed),
+        lambda: planar(k, seed, 2.0),
+        lambda: line(k, 1.0),
+        lambda: mixed(k, seed, 0.1, 10.0),
+        lambda: free_rows(k, seed, int(random.integers(1, k))),
+        lambda: one_way(k, seed),
+        lambda: chain(k, seed),
+        lambda: star(k, seed),
+        lambda: without(asymmetric(k, seed), random.random((k, k)) < 0.85),
+    ][family]()
+    return np.minimum(E, 30.0, where=np.isfinite(E), out=E) * np.exp(random.uniform(np.log(0.05), np.log(1.3)))
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_any_matrix_prior_and_weights(seed):
+    context = sf.PrivacyMatrix(_any_matrix(seed))
+    random, k = np.random.default_rng(1000 + seed), context.size
+    prior, weights = random.dirichlet(np.full(k, 0.7)), np.exp(random.uniform(-2, 2, k))
+    found = sf.design(context, prior=prior, weights=weights, seed=seed)
+    _demand_sound(found, context)
+    assert found.certified
+    assert found.gap < 1e-4
+    rival = exponential_response(context)
+    assert found.lower_bound <= float(found.weights @ rival.variances(found.prior, 1))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_search_may_stop_after_its_first_round(seed):
+    context = sf.PrivacyMatrix(_any_matrix(200 + seed))
+    found = sf.design(context, time_limit=1e-9)
+    _demand_sound(found, context)
+    assert found.rounds <= 3
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_estimates_of_the_risk_are_near_what_is_certified(seed, monkeypatch):
+    """Of matrices of nine symbols, searched as if they had too many rays to look at."""
+    E = planar(9, seed, 2.0) if seed % 2 else asymmetric(9, seed)
+    context = sf.PrivacyMatrix(E)
+    proved = sf.design(context)
+    monkeypatch.setattr(search, "_LARGEST_ENUMERATED", 1)
+    searched = sf.design(context)
+    assert (proved.certified, searched.certified) == (True, False)
+    assert searched.risk >= proved.lower_bound
+    assert searched.risk == pytest.approx(proved.risk, rel=3e-3)
+    assert searched.lower_bound == pytest.approx(proved.lower_bound, rel=3e-3)
+
+
+@pytest.mark.parametrize("k", [16, 24, 32])
+def test_more_symbols_than_can_be_enumerated(k):
+    context = sf.PrivacyMatrix(planar(k, 1, 2.0))
+    found = sf.design(context, time_limit=60)
+    _demand_sound(found, context)
+    assert not found.certified
+    assert found.gap < 0.1
+    assert found.risk * 8 < exponential_response(context).risk(found.prior)
+
+
+@pytest.mark.parametrize("k", [11, 12])
+def test_all_rays_of_twelve_symbols(k):
+    """Lines have ``2^(k−1)`` rays in truth: every step goes up or down."""
+    from sfumato.designer.search.rays import wider_rays
+
+    E = closed(line(k, 1.0))
+    rays = np.unique(np.exp(wider_rays(E, 10**6)).round(4), axis=0)
+    assert len(rays) == 2 ** (k - 1)
+    found = sf.design(sf.PrivacyMatrix(E), time_limit=120)
+    assert found.certified
+    assert found.gap < 1e-4
+
+
+def test_the_largest_that_is_searched():
+    context = sf.PrivacyMatrix(planar(128, 1, 2.0))
+    found = sf.design(context, time_limit=20)
+    _demand_sound(found, context)
+    assert found.stopped == "time limit"
+    assert found.risk < exponential_response(context).risk(found.prior)

@@ -1,0 +1,154 @@
+"""The exponential mechanism: its formula, its promise exactly, and what a wrong one looks like."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.designer.exponential import exponential_response
+from sfumato.errors import InvalidContext, NothingToLearn, PrivacyViolation
+from sfumato.mechanisms.channel import IntegerChannel
+from support.twins import naive_closure
+
+INF = math.inf
+
+
+def _random(k, seed, *, symmetric=False, without=0.0, scale=1.0):
+    """A random matrix, not closed; some promises of it are none."""
+    generator = np.random.default_rng(seed)
+    E = np.rint(generator.uniform(0.1, 4, (k, k)) * 1000) / 1000 * scale
+    E = np.minimum(E, E.T) if symmetric else E
+    E[generator.random((k, k)) < without] = INF
+    np.fill_diagonal(E, 0)
+    return sf.PrivacyMatrix(E)
+
+
+def _chain(k, epsilon):
+    """Each symbol owes its neighbours alone: far ends are k − 1 steps apart, and no promise is made directly."""
+    steps = np.abs(np.subtract.outer(np.arange(k), np.arange(k)))
+    return sf.PrivacyMatrix(np.where(steps == 1, epsilon, np.where(steps == 0, 0, INF)))
+
+
+CONTEXTS = {
+    "one": sf.PrivacyMatrix([[0]]),
+    "two": sf.PrivacyMatrix([[0, 1], ["inf", 0]]),
+    "line": sf.Metric([[0, 1, 2], [1, 0, 1], [2, 1, 0]], 2),
+    "detour": sf.PrivacyMatrix([[0, 1, 5], [1, 0, 1], [5, 1, 0]]),
+    "symmetric": _random(7, 1, symmetric=True),
+    "asymmetric": _random(7, 2),
+    "some inf": _random(8, 3, without=0.6),
+    "mostly inf": _random(9, 4, without=0.9),
+    "apart": sf.PrivacyMatrix([[0, 1, "inf"], [1, 0, "inf"], ["inf", "inf", 0]]),
+    "all inf": sf.Metric([[0, 1], [1, 0]], "inf"),
+    "small": _random(6, 5, scale=0.001),
+    "large": _random(6, 6, scale=10),
+    "chain": _chain(10, 2.5),
+    "blocks": sf.Blocks([0, 0, 0, 1, 1], 1, across=3),
+    "free": sf.HighLow(6, [1, 2], 1),
+    "union": sf.Blocks.of([_random(4, 7), sf.Uniform(3, 2)]),
+    "sum": _random(5, 8) + sf.Uniform(5, 1),
+}
+
+
+def _naive_distances(context):
+    """Shortest paths over the lesser promise of both directions, in fractions."""
+    k = range(context.size)
+    return naive_closure([[min(context.exact_epsilon(x, y), context.exact_epsilon(y, x)) for y in k] for x in k])
+
+
+def _naive_channel(distances, factor=0.5):
+    """``Q(y|x) ∝ e^{−factor · d(x, y)}``, entry by entry."""
+    weights = [[math.exp(-factor * d) for d in row] for row in distances]
+    return [[weight / sum(row) for weight in row] for row in weights]
+
+
+def _nearest_table(context, Q):
+    """The table of nearest integers: no rounding towards privacy, so that nothing mends a wrong channel."""
+    rows = [[Fraction(q) for q in row] for row in Q]
+    exact = [[q / sum(row) for q in row] for row in rows]
+    return sf.TableResponse(context, IntegerChannel.nearest(exact, 64).rows)
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_the_channel_is_the_formula(name):
+    context = CONTEXTS[name]
+    found = exponential_response(context)
+    assert found.outputs == found.inputs == context.size
+    np.testing.assert_allclose(found.matrix(), _naive_channel(_naive_distances(context)), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_the_context_is_kept_exactly(name):
+    """Also for the least matrix that promises the same, and in both directions where one is enough."""
+    context = CONTEXTS[name]
+    found = exponential_response(context)
+    certificate = sf.certify(found)
+    assert certificate.method == "enumerated"
+    assert certificate.realised_epsilon <= certificate.promised_epsilon
+    exact = sf.PrivacyMatrix([[str(d) for d in row] for row in _naive_distances(context)], domain=context.domain)
+    sf.certify(found, exact)
+
+
+@pytest.mark.parametrize("name", ["line", "symmetric", "asymmetric", "some inf", "large"])
+def test_without_the_half_the_context_is_broken(name):
+    """Twins on one road: nearest integers of the formula are certified, those of the formula without 1/2 are not."""
+    context = CONTEXTS[name]
+    d = _naive_distances(context)
+    sf.certify(_nearest_table(context, _naive_channel(d)))
+    with pytest.raises(PrivacyViolation):
+        sf.certify(_nearest_table(context, _naive_channel(d, factor=1.0)))
+
+
+@pytest.mark.parametrize("name", ["detour", "asymmetric"])
+def test_without_shortest_paths_or_the_lesser_direction_the_context_is_broken(name):
+    context = CONTEXTS[name]
+    with pytest.raises(PrivacyViolation):
+        sf.certify(_nearest_table(context, _naive_channel(context.matrix().tolist())))
+
+
+def test_a_uniform_context_gives_randomised_response_at_half_the_epsilon():
+    found = exponential_response(sf.Uniform(5, 1)).matrix()
+    np.testing.assert_allclose(np.diag(found), math.exp(0.5) / (math.exp(0.5) + 4), atol=1e-10)
+    assert np.ptp(found[~np.eye(5, dtype=bool)]) < 1e-10
+
+
+def test_the_far_end_of_a_long_chain_is_held_in_a_word():
+    """e^{−156} of a word is nothing; yet what one symbol sends, every symbol that is joined to it must send."""
+    context = _chain(40, 8.0)
+    found = exponential_response(context)
+    sf.certify(found)
+    assert all(min(found.integer_row(x)) > 0 for x in range(40))
+    np.testing.assert_allclose(found.matrix(), _naive_channel(_naive_distances(context)), rtol=0, atol=1e-10)
+
+
+def test_it_sits_the_exam():
+    sf.check_mechanism(exponential_response(CONTEXTS["asymmetric"]))
+
+
+def test_the_labels_are_those_of_the_context():
+    context = sf.Metric([[0, 1], [1, 0]], domain=["near", "far"])
+    assert exponential_response(context).context == context
+
+
+@pytest.mark.parametrize("E", [[[0, 0], [0, 0]], [[0, 1, 2], [1, 0, 0], [2, 1, 0]]])
+def test_symbols_that_nobody_may_tell_apart_are_refused(E):
+    with pytest.raises(NothingToLearn, match="forbids telling symbols"):
+        exponential_response(sf.PrivacyMatrix(E))
+
+
+def test_a_domain_that_is_too_large_is_refused():
+    with pytest.raises(InvalidContext, match="up to 256 symbols; this domain has 257"):
+        exponential_response(sf.Uniform(257, 1))
+
+
+@pytest.mark.slow
+def test_the_largest_domain_is_kept_exactly():
+    side = np.arange(16)
+    places = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    steps = np.abs(places[:, None] - places[None]).sum(axis=2)
+    context = sf.Metric(steps, "0.5")
+    found = exponential_response(context)
+    sf.certify(found)
+    np.testing.assert_allclose(found.matrix(), _naive_channel((0.5 * steps).tolist()), rtol=0, atol=1e-10)

@@ -1,0 +1,365 @@
+"""Domains: from values to symbols, and never a value in an error."""
+
+import sys
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sfumato.contexts import HighLow, Uniform
+from sfumato.domains import Domain, IntegerDomain, as_domain
+from sfumato.errors import InvalidContext, UnknownValue
+from support.twins import all_said
+
+COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
+CANARY = "canary-7f3a9"
+
+
+# --- labels ---------------------------------------------------------------------------------------
+
+
+def test_labels_are_numbered_in_their_order():
+    domain = Domain(["park", "café", "clinic"])
+    assert domain.size == 3
+    assert domain.labels == ("park", "café", "clinic")
+    assert domain.symbols(["clinic", "park", "café", "park"]).tolist() == [2, 0, 1, 0]
+
+
+def test_symbols_are_64_bit_integers_whatever_holds_the_values():
+    domain = Domain(["a", "b", 7])
+    for values in (["b", 7], ("b", 7), iter(["b", 7]), np.array(["b", 7], dtype=object), (v for v in ["b", 7])):
+        symbols = domain.symbols(values)
+        assert symbols.tolist() == [1, 2]
+        assert symbols.dtype == np.int64
+
+
+def test_no_values_give_no_symbols():
+    assert Domain(["a"]).symbols([]).tolist() == []
+    assert IntegerDomain(3).symbols([]).tolist() == []
+
+
+def test_labels_may_come_from_any_sequence():
+    for labels in (("a", "b"), iter(["a", "b"]), np.array(["a", "b"]), (label for label in "ab")):
+        domain = Domain(labels)
+        assert domain.labels == ("a", "b")
+        assert all(type(label) is str for label in domain.labels)
+
+
+def test_integer_labels_are_plain_integers():
+    domain = Domain(np.array([10, 20]))
+    assert domain.labels == (10, 20)
+    assert all(type(label) is int for label in domain.labels)
+    assert domain.symbols([np.int8(20), 10]).tolist() == [1, 0]
+
+
+def test_a_number_and_its_text_are_different_labels():
+    domain = Domain([1, "1"])
+    assert domain.symbols(["1", 1]).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [["a", "b", "a"], [1, 2, 1], [COMPOSED, DECOMPOSED], ["\u212b", "\u00c5"], ["\u2126", "\u03a9"], [3, np.int64(3)]],
+    ids=["text", "integers", "accents", "angstrom", "ohm", "NumPy"],
+)
+def test_labels_that_are_one_label_are_refused(labels):
+    with pytest.raises(InvalidContext, match=r"occurs twice\. Remove or rename one"):
+        Domain(labels)
+
+
+def test_values_and_labels_meet_in_nfc():
+    for label in (COMPOSED, DECOMPOSED):
+        for value in (COMPOSED, DECOMPOSED, np.str_(DECOMPOSED)):
+            assert Domain(["park", label]).symbols([value]).tolist() == [1]
+
+
+@pytest.mark.parametrize("value", ["\u0430", "a ", " a", "\ufeffa", "A", "a\u200b", "\uff41", b"a"])
+def test_a_value_that_only_looks_like_a_label_is_unknown(value):
+    with pytest.raises(UnknownValue):
+        Domain(["a", "b"]).symbols([value])
+
+
+@pytest.mark.parametrize("labels", [[], (), np.array([]), iter([])], ids=["list", "tuple", "array", "iterator"])
+def test_a_domain_without_labels_is_refused(labels):
+    with pytest.raises(InvalidContext, match="at least one label"):
+        Domain(labels)
+
+
+@pytest.mark.parametrize(
+    "label",
+    [True, np.True_, None, 1.0, float("nan"), b"a", ("a",), Decimal(1), Fraction(1), date(2026, 1, 1)],
+    ids=lambda label: type(label).__name__,
+)
+def test_a_label_is_text_or_an_integer(label):
+    with pytest.raises(InvalidContext, match="text or an integer"):
+        Domain(["a", label])
+
+
+def test_empty_text_is_no_label():
+    with pytest.raises(InvalidContext, match="Name it"):
+        Domain(["a", ""])
+
+
+@pytest.mark.parametrize("labels", ["abc", b"abc", {"a": 1}, None, 3.5, object()], ids=lambda labels: str(type(labels)))
+def test_what_is_no_sequence_of_labels_is_refused(labels):
+    with pytest.raises(InvalidContext, match="sequence of labels"):
+        Domain(labels)
+
+
+@pytest.mark.parametrize("label", [2**53, -(2**53), 2**64, "\ud800", "a\udfff"], ids=repr)
+def test_a_label_that_no_file_or_client_could_hold_is_refused_at_once(label):
+    """Canonical JSON holds neither integers from 2^53 nor lone surrogates: say so here, not in a fingerprint."""
+    with pytest.raises(InvalidContext):
+        Domain(["a", label])
+
+
+@pytest.mark.parametrize("label", [2**53 - 1, -(2**53) + 1, "\U0001f600", "a\nb", "\x00"], ids=repr)
+def test_a_label_that_files_can_hold_is_accepted(label):
+    assert len(Uniform(Domain(["a", label]), 1.0).domain.labels) == 2
+    assert hash(Uniform(Domain(["a", label]), 1.0)) == hash(Uniform(Domain(["a", label]), 1.0))
+
+
+# --- unknown values -------------------------------------------------------------------------------
+
+
+NOT_LABELS = [None, float("nan"), np.nan, True, np.True_, 1.0, b"park", ("park",), ["park"], object(), Decimal(1)]
+
+
+@pytest.mark.parametrize("value", NOT_LABELS, ids=lambda value: f"{type(value).__name__}")
+def test_a_value_that_can_be_no_label_is_unknown(value):
+    with pytest.raises(UnknownValue, match=r"1 of 2 values .* position 1"):
+        Domain(["park", "1", 1]).symbols(["park", value])
+
+
+@pytest.mark.parametrize("value", ["zoo", 17, *NOT_LABELS], ids=lambda value: f"{type(value).__name__}")
+def test_with_an_other_label_unknown_and_missing_values_go_there(value):
+    assert Domain(["park", "1"], other="elsewhere").symbols(["park", value]).tolist() == [0, 2]
+
+
+def test_other_may_be_one_of_the_labels():
+    domain = Domain(["park", DECOMPOSED, "bar"], other=COMPOSED)
+    assert domain.size == 3
+    assert domain.other == COMPOSED
+    assert domain.symbols(["zoo", "bar"]).tolist() == [1, 2]
+
+
+def test_other_is_appended_when_it_is_new():
+    domain = Domain(["park"], other=0)
+    assert domain.labels == ("park", 0)
+    assert domain.symbols(["zoo", 0, "park"]).tolist() == [1, 1, 0]
+
+
+@pytest.mark.parametrize("other", [True, 1.5, "", float("nan"), ["x"]], ids=repr)
+def test_other_must_be_a_label(other):
+    with pytest.raises(InvalidContext, match="other"):
+        Domain(["park"], other=other)
+
+
+def test_unknown_values_are_counted_and_the_first_is_placed():
+    with pytest.raises(UnknownValue, match=r"3 of 6 values are not in the domain \(the first at position 2\)"):
+        Domain(["a", "b"]).symbols(["a", "b", "x", "a", "y", "z"])
+
+
+class _Speaking:
+    """A value that says itself whenever it is looked at."""
+
+    def __repr__(self) -> str:
+        return CANARY
+
+    __str__ = __repr__
+
+
+CANARIES = {
+    "text": CANARY,
+    "bytes": CANARY.encode(),
+    "list": [CANARY],
+    "object": _Speaking(),
+    "NumPy text": np.str_(CANARY),
+    "dictionary": {CANARY: CANARY},
+    "date": date(7391, 3, 7),
+    "number": 739137,
+    "decimal": Decimal("7391.37"),
+}
+HIDDEN = (CANARY, "7391", "canary")
+
+
+@pytest.mark.parametrize("value", CANARIES.values(), ids=CANARIES.keys())
+@pytest.mark.parametrize("domain", [Domain(["park", "bar"]), IntegerDomain(5)], ids=["labels", "integers"])
+def test_the_error_for_an_unknown_value_never_holds_the_value(domain, value):
+    first = domain.labels[0]
+    with pytest.raises(UnknownValue) as caught:
+        domain.symbols([first, value])
+    said = all_said(caught.value)
+    assert not any(hidden in said for hidden in HIDDEN)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([0, 739137]),
+        np.array([0.0, 7391.37]),
+        np.array(["0", CANARY]),
+        np.array([0, CANARY], dtype=object),
+        np.array([CANARY.encode()]),
+        np.array(["7391-03-07"], dtype="datetime64[D]"),
+    ],
+    ids=lambda values: str(values.dtype),
+)
+@pytest.mark.parametrize("domain", [Domain(["park", 0, "0"]), IntegerDomain(5)], ids=["labels", "integers"])
+def test_the_error_for_an_array_of_unknown_values_never_holds_one(domain, values):
+    with pytest.raises(UnknownValue) as caught:
+        domain.symbols(values)
+    assert not any(hidden in all_said(caught.value) for hidden in HIDDEN)
+
+
+# --- consecutive integers -------------------------------------------------------------------------
+
+
+def test_integers_are_counted_from_their_start():
+    ages = IntegerDomain(100, start=18)
+    assert ages.size == 100
+    assert ages.symbols([18, 20, 117]).tolist() == [0, 2, 99]
+    assert (ages.labels[0], ages.labels[-1]) == (18, 117)
+    assert IntegerDomain(3, start=-1).symbols([-1, 0, 1]).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int64, np.uint8, np.uint64, object])
+def test_integers_of_any_width_are_understood(dtype):
+    symbols = IntegerDomain(1000, start=18).symbols(np.array([18, 100], dtype=dtype))
+    assert symbols.tolist() == [0, 82]
+    assert symbols.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    "value", [17, 118, -1, 18.0, 20.5, True, None, "18", float("nan"), 2**63, 2**64, 10**30, np.float64(20), np.True_]
+)
+def test_what_is_not_one_of_the_integers_is_unknown(value):
+    with pytest.raises(UnknownValue, match="position 1"):
+        IntegerDomain(100, start=18).symbols([18, value])
+
+
+@pytest.mark.parametrize("values", [[17], [118], [-5], [2**40]])
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_arrays_that_leave_the_integers_are_unknown(values, dtype):
+    with pytest.raises(UnknownValue):
+        IntegerDomain(100, start=18).symbols(np.array(values).astype(dtype))
+
+
+@pytest.mark.parametrize("values", [np.array([1.0]), np.array([True]), np.array(["1"]), np.array([1 + 0j])])
+def test_arrays_of_other_types_are_unknown(values):
+    with pytest.raises(UnknownValue):
+        IntegerDomain(100).symbols(values)
+
+
+def test_a_million_symbols_need_no_list():
+    domain = IntegerDomain(1_000_000)
+    assert isinstance(domain.labels, range)
+    assert sum(sys.getsizeof(part) for part in vars(domain).values()) < 1000
+    assert domain.symbols(np.array([0, 999_999])).tolist() == [0, 999_999]
+
+
+@pytest.mark.parametrize("size", [1, 2**31])
+def test_sizes_up_to_two_to_the_31_are_accepted(size):
+    assert IntegerDomain(size).size == size
+
+
+@pytest.mark.parametrize("size", [0, -1, 2**31 + 1, 10**30])
+def test_sizes_that_no_report_could_number_are_refused(size):
+    with pytest.raises(InvalidContext, match="between 1 and"):
+        IntegerDomain(size)
+
+
+@pytest.mark.parametrize("size", [True, 3.0, "3", None, float("nan")], ids=repr)
+def test_a_size_is_an_integer(size):
+    with pytest.raises(InvalidContext, match="integer"):
+        IntegerDomain(size)
+
+
+@pytest.mark.parametrize("start", [True, 1.0, "1", None, 2**52 + 1, -(2**52) - 1], ids=repr)
+def test_a_start_is_an_integer_that_files_can_hold(start):
+    with pytest.raises(InvalidContext, match="start"):
+        IntegerDomain(3, start=start)
+
+
+def test_numpy_integers_are_integers():
+    assert IntegerDomain(np.int64(3)) == IntegerDomain(3)
+    assert as_domain(np.int64(3)) == IntegerDomain(3)
+    assert IntegerDomain(3, start=np.int64(18)) == IntegerDomain(3, start=18)
+
+
+# --- what designers write -------------------------------------------------------------------------
+
+
+def test_a_designers_label_is_found():
+    assert Domain(["a", COMPOSED, 7]).label_symbols([7, DECOMPOSED], "sensitive").tolist() == [2, 1]
+    assert IntegerDomain(9, start=1).label_symbols([9, np.int64(1)], "sensitive").tolist() == [8, 0]
+
+
+@pytest.mark.parametrize("domain", [Domain(["a", "b"]), IntegerDomain(3)], ids=["labels", "integers"])
+def test_a_designers_unknown_label_is_named(domain):
+    with pytest.raises(InvalidContext, match="sensitive names 'zoo'"):
+        domain.label_symbols(["zoo"], "sensitive")
+
+
+@pytest.mark.parametrize("label", [True, None, 1.0, [1]], ids=repr)
+@pytest.mark.parametrize("domain", [Domain(["a", 1]), IntegerDomain(3)], ids=["labels", "integers"])
+def test_a_designers_label_of_another_type_is_refused(domain, label):
+    with pytest.raises(InvalidContext, match="sensitive"):
+        domain.label_symbols([label], "sensitive")
+
+
+# --- one domain or two ----------------------------------------------------------------------------
+
+
+def test_equal_domains_are_equal_and_hash_alike():
+    pairs = [
+        (Domain(["a", COMPOSED]), Domain(["a", DECOMPOSED])),
+        (Domain(["a", "b"], other="b"), Domain(["a", "b"], other="b")),
+        (IntegerDomain(5, start=2), IntegerDomain(5, start=2)),
+    ]
+    for domain, twin in pairs:
+        assert domain == twin
+        assert hash(domain) == hash(twin)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [Domain(["b", "a"]), Domain(["a", "b"], other="b"), Domain(["a"]), Domain(["a", "b", "c"]), IntegerDomain(2), 2],
+    ids=repr,
+)
+def test_order_other_and_number_of_labels_make_another_domain(other):
+    assert Domain(["a", "b"]) != other
+
+
+def test_another_start_makes_another_domain():
+    assert IntegerDomain(3) != IntegerDomain(3, start=1)
+    assert IntegerDomain(3) != IntegerDomain(4)
+
+
+def test_as_domain_takes_a_domain_a_number_or_labels():
+    domain = Domain(["a"])
+    assert as_domain(domain) is domain
+    assert as_domain(3) == IntegerDomain(3)
+    assert as_domain(["a"]) == domain
+
+
+@pytest.mark.parametrize("domain", [True, None, 3.0, "abc", {"a": 1}, 0, -2, []], ids=repr)
+def test_as_domain_refuses_anything_else(domain):
+    with pytest.raises(InvalidContext):
+        as_domain(domain)
+
+
+def test_a_representation_is_short():
+    assert repr(Domain(["a", "b"])) == "Domain(['a', 'b'], size=2)"
+    assert len(repr(Domain(range(1000)))) < 80
+    assert repr(IntegerDomain(10**6)) == "IntegerDomain(1000000, start=0)"
+
+
+def test_a_sensitive_set_of_numpy_integers_over_many_symbols_is_found():
+    """As many lookups as labels: each must be direct, not a walk through the range."""
+    context = HighLow(50_000, sensitive=np.arange(0, 50_000, 100), epsilon=1)
+    assert context.sensitive.tolist() == list(range(0, 50_000, 100))

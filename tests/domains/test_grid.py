@@ -1,0 +1,236 @@
+"""Grids: from degrees to cells in integers of 1e-7 degree, and never a position in an error."""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato.domains import GridDomain
+from sfumato.errors import InvalidContext, InvalidSymbols, SfumatoError, UnknownValue
+from support.twins import all_said
+
+USA = GridDomain(25, 50, -130, -60, 0.2)
+CANARY = 41.8723051
+
+
+def _naive_cell(degrees, south, step):
+    """``⌊(⌊degrees·10⁷ + ½⌋ − origin)/step⌋`` in fractions, for a decimal written as text."""
+    units = math.floor(Fraction(degrees) * 10**7 + Fraction(1, 2))
+    return math.floor((units - Fraction(south) * 10**7) / (Fraction(step) * 10**7))
+
+
+# --- cells and their edges ------------------------------------------------------------------------
+
+
+def test_the_papers_grid():
+    assert USA.shape == (125, 350)
+    assert USA.size == USA.cells == 43_750
+    assert USA.other is None
+
+
+def test_lower_edges_belong_to_a_cell_and_upper_edges_to_the_next():
+    grid = GridDomain(0, 2, 0, 3, 1)
+    assert grid.symbols_at([0, 0, 1, 1.9999999], [0, 1, 0, 2.9999999]).tolist() == [0, 1, 3, 5]
+    for latitude, longitude in ((2, 0), (0, 3), (-0.0000001, 0), (0, -0.0000001)):
+        with pytest.raises(UnknownValue):
+            grid.symbols_at([latitude], [longitude])
+
+
+@pytest.mark.parametrize(("degrees", "row"), [("0.99999994", 0), ("0.99999995001", 1), ("0.99999996", 1), ("1", 1)])
+def test_coordinates_are_rounded_to_the_seventh_decimal(degrees, row):
+    assert GridDomain(0, 2, 0, 1, 1).symbols_at([float(degrees)], [0]).tolist() == [row]
+
+
+def test_positions_just_outside_are_rounded_in_and_just_inside_out():
+    grid = GridDomain(0, 1, 0, 1, 1)
+    assert grid.symbols_at([-0.00000004], [0]).tolist() == [0]
+    with pytest.raises(UnknownValue):
+        grid.symbols_at([-0.00000006], [0])
+    with pytest.raises(UnknownValue):
+        grid.symbols_at([0.99999996], [0])
+
+
+def test_edges_that_floats_cannot_hold_are_exact():
+    rows = [f"{25 + Decimal(row) / 5:.1f}" for row in range(125)]
+    columns = [f"{-130 + Decimal(column) / 5:.1f}" for column in range(350)]
+    assert "25.2" in rows
+    assert USA.symbols_at([float(row) for row in rows], [-130.0] * 125).tolist() == list(range(0, 43_750, 350))
+    assert USA.symbols_at([25.0] * 350, [float(column) for column in columns]).tolist() == list(range(350))
+
+
+def test_one_unit_below_an_edge_lies_in_the_cell_below():
+    below = [(25 * 10**7 + row * 2 * 10**6 - 1) / 10**7 for row in range(1, 126)]
+    assert USA.symbols_at(below, [-130.0] * 125).tolist() == list(range(0, 43_750, 350))
+
+
+@given(st.integers(-90 * 10**7, 90 * 10**7), st.sampled_from([-4, -1, 0, 1, 4]))
+def test_cells_agree_with_fractions(units, tenths):
+    """Any coordinate of eight decimals that is not half way between two units."""
+    text = str(Fraction(10 * units + tenths, 10**8))
+    degrees = float(Fraction(text))
+    grid = GridDomain("-63.7", "71.3", -3, 3, "0.3", other="else")
+    row = _naive_cell(text, "-63.7", "0.3")
+    expected = row * 20 if 0 <= row < 450 else grid.cells
+    assert grid.symbols_at([degrees], [-3]).tolist() == [expected]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, None, 91, -91, 1e300, -1e-3, 2.0, 360.5])
+def test_what_lies_nowhere_is_refused_without_its_value_or_answered_with_other(bad):
+    latitudes = np.array([1.0, bad], dtype=np.float64)
+    grid = GridDomain(0, 2, 0, 2, 1)
+    with pytest.raises(UnknownValue, match=r"1 of 2 values .* at position 1"):
+        grid.symbols_at(latitudes, [0, 0])
+    assert GridDomain(0, 2, 0, 2, 1, other="else").symbols_at(latitudes, [0, 0]).tolist() == [2, 4]
+    assert GridDomain(0, 2, 0, 2, 1, other="else").symbols_at([0, 0], latitudes).tolist() == [1, 4]
+
+
+def test_positions_come_as_pairs_too():
+    grid = GridDomain(0, 2, 0, 2, 1, other="else")
+    assert grid.symbols([(0, 1), (1.5, 0), (None, 0), (7, 7)]).tolist() == [1, 2, 4, 4]
+    assert grid.symbols(np.array([[0.0, 1.0], [1.0, 1.0]])).tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[1.0, 2.0], [(1, 2, 3)], [[(1, 2)]], [(1, 2), (1,)], [("one", "two")], ["1,2"], [{"latitude": 1}], [object()]],
+    ids=["flat", "triples", "nested", "ragged", "words", "text", "mapping", "object"],
+)
+def test_other_shapes_and_types_are_refused(values):
+    with pytest.raises(SfumatoError):
+        GridDomain(0, 2, 0, 2, 1).symbols(values)
+
+
+@pytest.mark.parametrize(
+    ("latitudes", "longitudes"), [([1], [1, 1]), ([[1]], [[1]]), (1, 1), (["x"], [1]), ([{}], [1])]
+)
+def test_latitudes_and_longitudes_are_two_rows_of_numbers(latitudes, longitudes):
+    with pytest.raises(InvalidSymbols, match="latitudes and longitudes"):
+        GridDomain(0, 2, 0, 2, 1).symbols_at(latitudes, longitudes)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[(CANARY, 0)], [(str(CANARY), 0)], [(f"{CANARY} N", 0)], [(CANARY, None)], [(0, 0), (CANARY,)], [CANARY]],
+)
+def test_no_position_in_any_error(values):
+    with pytest.raises(SfumatoError) as caught:
+        GridDomain(0, 2, 0, 2, 1).symbols(values)
+    assert str(CANARY) not in all_said(caught.value)
+
+
+def test_no_position_in_errors_of_two_columns():
+    with pytest.raises(InvalidSymbols) as caught:
+        GridDomain(0, 2, 0, 2, 1).symbols_at([f"{CANARY} N"], [0])
+    assert str(CANARY) not in all_said(caught.value)
+
+
+# --- labels ---------------------------------------------------------------------------------------
+
+
+def test_a_label_is_the_south_western_corner():
+    assert USA.labels[0] == "25,-130"
+    assert USA.labels[351] == "25.2,-129.8"
+    assert USA.labels[-1] == "49.8,-60.2"
+    assert USA.labels[1:3] == ("25,-129.8", "25,-129.6")
+
+
+def test_labels_and_symbols_are_a_round_trip():
+    for grid in (USA, GridDomain("-0.3", "0.3", "-1.1", "1.3", "0.1", other="else")):
+        sample = range(0, grid.size, 7)
+        assert grid.label_symbols([grid.labels[x] for x in sample], "cells").tolist() == list(sample)
+
+
+def test_labels_round_trip_at_the_finest_step_and_with_other():
+    grid = GridDomain("-0.0000002", "0.0000001", "9.9999999", "10.0000001", "0.0000001", other="else")
+    assert list(grid.labels)[:2] == ["-0.0000002,9.9999999", "-0.0000002,10"]
+    assert grid.label_symbols(grid.labels, "cells").tolist() == list(range(7))
+    assert len(grid.labels) == grid.size == 7
+    assert grid.labels[6] == "else"
+    with pytest.raises(IndexError):
+        grid.labels[7]
+
+
+def test_labels_are_distinct_even_with_other():
+    try:
+        grid = GridDomain(0, 2, 0, 2, 1, other="0,0")
+    except InvalidContext:
+        return
+    assert len(set(grid.labels)) == grid.size
+
+
+@pytest.mark.parametrize(
+    "label", ["25.1,-130", "25.20,-129.8", "50,-60", "nowhere", "25", "nan,nan", "inf,0", 7, "1,2,3"]
+)
+def test_a_label_that_is_no_corner_is_named(label):
+    with pytest.raises(InvalidContext, match=r"cells names .* not a cell of the grid"):
+        USA.label_symbols([label], "cells")
+
+
+def test_centres_lie_in_their_cells():
+    grid = GridDomain("-1.3", "1.4", 10, 11, "0.1")
+    assert grid.symbols_at(*grid.centres()).tolist() == list(range(grid.cells))
+
+
+def test_one_value_is_found_as_in_other_domains():
+    """``find`` is how columns of tables are looked up."""
+    grid = GridDomain(0, 2, 0, 2, 1, other="else")
+    assert grid.find("somewhere") in (4, -1)
+
+
+# --- what makes a grid ----------------------------------------------------------------------------
+
+
+def test_decimals_are_meant_as_typed():
+    assert GridDomain("25.0", 50, -130.0, "-60", "0.20").record() == USA.record()
+    assert GridDomain(25, 50, -130, -60, np.float64(0.2)) == USA
+    assert USA.record() == {
+        "kind": "grid", "south": "25", "north": "50", "west": "-130", "east": "-60", "step": "0.2", "other": None,
+    }  # fmt: skip
+
+
+def test_grids_differ_by_edge_step_and_other():
+    others = [(24.8, 50, -130, -60, 0.2), (25, 50, -130, -60, 0.1), (25, 50, -130, -60.2, 0.2)]
+    assert all(GridDomain(*edges) != USA for edges in others)
+    assert GridDomain(25, 50, -130, -60, 0.2, other="else") != USA
+
+
+@pytest.mark.parametrize(
+    ("edges", "field"),
+    [
+        ((50, 25, -130, -60, 0.2), "south"),
+        ((25, 25, -130, -60, 0.2), "south"),
+        ((25, 91, -130, -60, 1), "north"),
+        ((25, 50, -181, -60, 1), "west"),
+        ((25, 50, -60, -130, 1), "west"),
+        ((25, 50, -130, -60, 0), "step"),
+        ((25, 50, -130, -60, -0.2), "step"),
+        ((25, 50, -130, -60, 0.3), "step"),
+        ((25, 50, -130, -60, "0.00000001"), "step"),
+        ((math.nan, 50, -130, -60, 1), "south"),
+        ((25, math.inf, -130, -60, 1), "north"),
+        ((25, 50, "west", -60, 1), "west"),
+        ((25, 50, None, -60, 1), "west"),
+        ((25, 50, -130, True, 1), "east"),
+        ((25, 50, -130, [1], 1), "east"),
+        (("0." + "0" * 40 + "1", 50, -130, -60, 1), "south"),
+        ((25 + 1e-12, 50, -130, -60, 1), "south"),
+    ],
+)
+def test_edges_that_cannot_be_meant_name_their_field(edges, field):
+    with pytest.raises(InvalidContext, match=rf"\b{field}\b"):
+        GridDomain(*edges)
+
+
+def test_a_grid_has_fewer_than_two_to_the_31_cells():
+    with pytest.raises(InvalidContext, match="larger step"):
+        GridDomain(-90, 90, -180, 180, "0.005")
+    assert GridDomain(-90, 90, -180, 180, "0.01").cells == 18_000 * 36_000
+
+
+def test_other_must_be_a_label():
+    with pytest.raises(InvalidContext, match="other"):
+        GridDomain(0, 2, 0, 2, 1, other="")

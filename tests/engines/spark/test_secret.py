@@ -1,0 +1,161 @@
+"""The secret of a job: whoever has the ticket gets it while it is offered, and nobody else, and never afterwards."""
+
+import pickle
+import socket
+import threading
+from contextlib import contextmanager, suppress
+
+import pytest
+
+import sfumato.engines.spark.secret as spark_secret
+from sfumato.engines.spark.secret import Ticket, offered_secret
+from sfumato.errors import EntropyUnavailable
+
+HERE = "127.0.0.1"
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """All keys that were drawn: the first is the secret, the second the password."""
+    keys, draw = [], spark_secret.fresh_key
+    monkeypatch.setattr(spark_secret, "fresh_key", lambda: keys.append(draw()) or keys[-1])
+    return keys
+
+
+@contextmanager
+def eavesdropper(ticket):
+    """A ticket that leads through a listener, and all that the listener hears."""
+    heard = []
+
+    def carry(source, sink):
+        while part := source.recv(4096):
+            heard.append(part)
+            sink.sendall(part)
+
+    def pass_on():
+        near, _ = listening.accept()
+        with near, socket.create_connection((ticket.host, ticket.port)) as far:
+            asking = threading.Thread(target=carry, args=(near, far))
+            asking.start()
+            carry(far, near)
+            near.shutdown(socket.SHUT_WR)
+            asking.join()
+
+    with socket.create_server((HERE, 0)) as listening:
+        thread = threading.Thread(target=pass_on)
+        thread.start()
+        yield Ticket(HERE, listening.getsockname()[1], ticket.password), heard
+        thread.join()
+
+
+def test_every_task_gets_the_same_secret(drawn):
+    with offered_secret(HERE, HERE) as ticket:
+        travelled = pickle.loads(pickle.dumps(ticket))  # noqa: S301 - our own
+        assert travelled.fetched() == ticket.fetched() == drawn[0]
+        assert ticket.password == drawn[1]
+        assert ticket.host == HERE
+
+
+def test_many_tasks_may_come_at_once():
+    found = []
+    with offered_secret(HERE, HERE) as ticket:
+        tasks = [threading.Thread(target=lambda: found.append(ticket.fetched())) for _ in range(64)]
+        for task in tasks:
+            task.start()
+        for task in tasks:
+            task.join()
+    assert len(found) == 64
+    assert len(set(found)) == 1
+
+
+def test_two_jobs_have_two_secrets():
+    with offered_secret(HERE, HERE) as one, offered_secret(HERE, HERE) as other:
+        assert one.fetched() != other.fetched()
+        assert one.password != other.password
+
+
+def test_once_it_is_dropped_a_ticket_opens_nothing():
+    with offered_secret(HERE, HERE) as ticket:
+        ticket.fetched()
+    with pytest.raises(EntropyUnavailable, match="the secret is gone"):
+        ticket.fetched()
+
+
+def test_it_is_dropped_when_a_job_fails_too():
+    with pytest.raises(ZeroDivisionError), offered_secret(HERE, HERE) as ticket:
+        _ = 1 / 0
+    with pytest.raises(EntropyUnavailable):
+        ticket.fetched()
+
+
+def test_without_the_password_there_is_nothing_to_be_had():
+    with offered_secret(HERE, HERE) as ticket:
+        stranger = Ticket(ticket.host, ticket.port, bytes(32))
+        with pytest.raises(EntropyUnavailable) as caught:
+            stranger.fetched()
+        assert ticket.fetched()
+    assert caught.value.__cause__ is None
+
+
+def test_a_stranger_in_the_drivers_place_is_not_believed():
+    with offered_secret(HERE, HERE) as ticket, offered_secret(HERE, HERE) as stranger:
+        mixed = Ticket(stranger.host, stranger.port, ticket.password)
+        with pytest.raises(EntropyUnavailable):
+            mixed.fetched()
+
+
+def test_who_listens_hears_neither_secret_nor_password(drawn):
+    with offered_secret(HERE, HERE) as ticket, eavesdropper(ticket) as (tapped, heard):
+        assert tapped.fetched() == drawn[0]
+    said = b"".join(heard)
+    assert len(said) == 32 + 80
+    assert drawn[0] not in said
+    assert drawn[1] not in said
+
+
+def test_who_listened_and_finds_the_ticket_later_has_nothing(drawn):
+    """The same exchange under the same password has another key each time: both sides throw their halves away."""
+    answers = []
+    with offered_secret(HERE, HERE) as ticket:
+        for _ in range(2):
+            with eavesdropper(ticket) as (tapped, heard):
+                tapped.fetched()
+            answers.append(b"".join(heard))
+    assert len(set(drawn)) == len(drawn) == 2 + 2 * 2
+    assert answers[0][-48:] != answers[1][-48:]
+
+
+@pytest.mark.parametrize("said", [b"", b"x", bytes(32), b"\xff" * 500])
+def test_nonsense_leaves_the_driver_standing(said, drawn):
+    with offered_secret(HERE, HERE) as ticket:
+        heard = b""
+        with socket.create_connection((ticket.host, ticket.port), timeout=5) as stranger, suppress(OSError):
+            stranger.sendall(said)
+            stranger.shutdown(socket.SHUT_WR)  # the driver may have hung up by then
+            heard = stranger.recv(4096)
+        assert drawn[0] not in heard
+        assert ticket.fetched() == drawn[0]
+
+
+@pytest.mark.parametrize("cut", [0, 31, 32, 79])
+def test_an_answer_that_is_cut_off_is_refused(cut):
+    def answer():
+        near, _ = listening.accept()
+        with near:
+            near.recv(32)
+            near.sendall(bytes(cut))
+
+    with socket.create_server((HERE, 0)) as listening:
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(EntropyUnavailable):
+            Ticket(HERE, listening.getsockname()[1], bytes(32)).fetched()
+        thread.join()
+
+
+def test_a_ticket_does_not_show_its_password():
+    ticket = Ticket(HERE, 1, b"correct horse battery staple 32.")
+    assert "correct" not in repr(ticket)
+    with pytest.raises(EntropyUnavailable) as caught:
+        ticket.fetched()
+    assert "correct" not in str(caught.value)

@@ -1,0 +1,218 @@
+"""What runs inside a task, without a cluster: sums, keyed reports, and no value in any error."""
+
+import hashlib
+import math
+import sys
+import traceback
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import ECB
+
+from sfumato import Domain, GridDomain, Survey, Uniform
+from sfumato.engines.spark import engine as spark
+from sfumato.engines.spark import keyed
+from sfumato.engines.spark import tasks as spark_tasks
+from sfumato.engines.spark.inputs import demand_driver_session
+from sfumato.engines.spark.keyed import block_of, keyed_reports_from
+from sfumato.engines.spark.secret import offered_secret
+from sfumato.errors import InvalidTable, MissingExtra, SfumatoError, UnknownValue
+from sfumato.randomness.words import words_at
+from sfumato.tables import AnswerColumns
+from support.mechanism_examples import EXAMPLES
+
+pytest.importorskip("pyspark")
+
+CANARY = "kanarienvogel-4711"
+LABELS = ["park", "café", "clinic"]
+IN_CLEAR = Survey("in-clear", Uniform(Domain(LABELS), math.inf))
+VALUE = AnswerColumns("value")
+SECRET = bytes(range(32))
+
+
+def batch(**columns):
+    return pa.record_batch(list(columns.values()), names=list(columns))
+
+
+def outcome_of(rows):
+    (only,) = rows
+    return only.to_pylist()[0]
+
+
+def counts_in(row):
+    return spark_tasks.counts_of(row["counts"], IN_CLEAR.mechanism.outputs).tolist()
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_block_is_the_hash_of_survey_and_key():
+    survey = hashlib.sha256(b"a survey").hexdigest()
+    for key, plain in [("Zoë", b"Zo\xc3\xab"), (-7, b"-7"), (b"\xff", b"\xff"), ("", b"")]:
+        assert block_of(survey, key) == hashlib.sha256(bytes.fromhex(survey) + plain).digest()[:16]
+
+
+def test_spellings_of_a_name_are_different_keys():
+    assert block_of("00" * 32, "Zo\u00eb") != block_of("00" * 32, "Zoe\u0308")
+
+
+def test_another_survey_has_other_blocks():
+    assert block_of("00" * 32, "Ada") != block_of("11" * 32, "Ada")
+
+
+def enciphered_block(block):
+    return Cipher(AES(SECRET), ECB()).encryptor().update(block)  # noqa: S305 - one block
+
+
+@pytest.mark.parametrize("mechanism", [one for some in EXAMPLES.values() for one in some], ids=repr)
+def test_keyed_reports_are_those_of_one_person_at_a_time(mechanism):
+    symbols = np.arange(40) % mechanism.inputs
+    blocks = [block_of("ab" * 32, i) for i in range(40)]
+    together = keyed_reports_from(mechanism, symbols, b"".join(blocks), SECRET)
+    for i in range(40):
+        symbol = int(symbols[i]).to_bytes(8, "little") + bytes(8)
+        chained = bytes(a ^ b for a, b in zip(enciphered_block(blocks[i]), symbol, strict=True))
+        enciphered = enciphered_block(chained)
+        drawn = [int.from_bytes(enciphered[:8], "little"), int.from_bytes(enciphered[8:], "little")]
+        words = [word >> (64 - mechanism.word_bits) for word in drawn[: mechanism.words]]
+        assert together[i] == mechanism.reports_from([symbols[i]], np.array([words], dtype=np.uint64))[0]
+
+
+def agreements(words_of):
+    """For how many of 4,000 people the first bits of the words of two symbols agree."""
+    people = b"".join(block_of("cd" * 32, i) for i in range(4000))
+    one, other = (words_of(np.full(4000, symbol), people, SECRET)[:, 0] >> np.uint64(63) for symbol in (0, 1))
+    return int((one == other).sum())
+
+
+def test_each_symbol_of_a_person_has_independent_words():
+    # Half of 4,000 fair coins agree; 1,700 … 2,300 leaves out less than 1e-20.
+    assert 1700 < agreements(keyed._words_of) < 2300
+
+
+def test_words_without_the_symbol_are_noticed():
+    """The twin: words of the key alone are the same for both symbols."""
+    assert agreements(lambda _, blocks, secret: words_at(secret, blocks)) == 4000
+
+
+def test_reports_do_not_depend_on_how_people_are_cut_into_batches():
+    people = batch(value=pa.array(LABELS * 5), key=pa.array(range(15)))
+    blocks = pa.array([block_of(IN_CLEAR.fingerprint, i) for i in range(15)], pa.binary())
+    survey = Survey("private", Uniform(Domain(LABELS), 1))
+    whole = people.append_column("block", blocks)
+    with offered_secret("127.0.0.1", "127.0.0.1") as ticket:
+        one = pa.Table.from_batches(spark_tasks.reported(survey.resolved(), VALUE, ticket, [whole]))
+        cut = [whole.slice(9, 6), whole.slice(0, 0), whole.slice(0, 9)]
+        other = pa.Table.from_batches(spark_tasks.reported(survey.resolved(), VALUE, ticket, cut))
+    assert one.num_rows == 15
+    assert sorted(zip(*one.to_pydict().values(), strict=True)) == sorted(zip(*other.to_pydict().values(), strict=True))
+
+
+# --- sums -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_task_hands_over_one_row_of_counts():
+    batches = [batch(value=pa.array(["park", "park", "clinic"])), batch(value=pa.array([], pa.string()))]
+    row = outcome_of(spark_tasks.tallied(IN_CLEAR.resolved(), VALUE, batches))
+    assert counts_in(row) == [2, 0, 1]
+    assert row["error"] is None
+
+
+def test_a_task_without_people_counts_nobody():
+    assert counts_in(outcome_of(spark_tasks.tallied(IN_CLEAR.resolved(), VALUE, []))) == [0, 0, 0]
+
+
+@pytest.mark.parametrize("largest", [0, 1, 255, 256, 2**16, 2**32 - 1, 2**32, 2**62])
+def test_counts_travel_unchanged(largest):
+    counts = np.array([0, largest, 1, 0])
+    held = spark_tasks.counts_bytes(counts)
+    assert spark_tasks.counts_of(held, 4).tolist() == counts.tolist()
+    assert len(held) == 4 * max(1, next(width for width in (1, 2, 4, 8) if largest < 256**width))
+
+
+def rows_of(*columns):
+    values = (pa.array(column, pa.string()) for column in columns)
+    tasks = (spark_tasks.tallied(IN_CLEAR.resolved(), VALUE, [batch(value=column)]) for column in values)
+    return [outcome_of(task) for task in tasks]
+
+
+def test_sums_add_up():
+    tally = spark._added_up(IN_CLEAR, rows_of(["park"], ["clinic"] * 300, ["park", "café"]))
+    assert tally.counts.tolist() == [2, 1, 300]
+    assert tally.fingerprint == IN_CLEAR.fingerprint
+
+
+def test_one_problem_refuses_all_sums():
+    rows = rows_of(["park"], ["elsewhere", None], ["park", "nowhere"])
+    with pytest.raises(UnknownValue, match=r"of 2 values in partition 0.*more in 1 further tasks"):
+        spark._added_up(IN_CLEAR, rows[::-1])
+    with pytest.raises(InvalidTable, match="no rows"):
+        spark._added_up(IN_CLEAR, rows_of([]))
+
+
+@pytest.mark.parametrize("name", ["UnknownValue", "InvalidTable", "EntropyUnavailable", "no such", "annotations"])
+def test_errors_of_tasks_are_raised_as_what_they_were(name):
+    error = spark._error_named(name)("a message")
+    assert isinstance(error, SfumatoError)
+    assert name.startswith(("no", "ann")) or type(error).__name__ == name
+
+
+BAD = {
+    "unknown": ["park", CANARY],
+    "missing": ["park", None],
+    "not UTF-8": pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.py_buffer(np.array([0, 19], np.int32)), pa.py_buffer(CANARY.encode() + b"\xff")]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_no_task_shows_a_value(name):
+    values = BAD[name] if isinstance(BAD[name], pa.Array) else pa.array(BAD[name], pa.string())
+    row = outcome_of(spark_tasks.tallied(IN_CLEAR.resolved(), VALUE, [batch(value=values)]))
+    assert row["error"] in {"UnknownValue", "InvalidTable"}
+    assert CANARY not in row["message"]
+    blocks = pa.array([bytes(16)] * len(values), pa.binary())
+    people = batch(value=values, key=pa.array([CANARY] * len(values)), block=blocks)
+    with offered_secret("127.0.0.1", "127.0.0.1") as ticket, pytest.raises((UnknownValue, InvalidTable)) as caught:
+        list(spark_tasks.reported(IN_CLEAR.resolved(), VALUE, ticket, [people]))
+    assert CANARY not in "".join(traceback.format_exception(caught.value))
+
+
+def test_unknown_values_are_counted_with_their_blocks():
+    blocks = pa.array([b"a" * 16, b"b" * 16, None], pa.binary())
+    people = batch(value=pa.array(["park", CANARY, None]), block=blocks)
+    (flags,) = spark_tasks.flagged(IN_CLEAR.resolved(), VALUE, [people])
+    assert flags.column("block").to_pylist() == [b"a" * 16, b"b" * 16, None]
+    assert sum(flags.column("unknown").to_pylist()) == 2
+
+
+def test_positions_are_read_as_degrees():
+    survey = Survey("cells", Uniform(GridDomain(0, 2, 0, 2, 1), math.inf))
+    spots = batch(latitude=pa.array([0.5, 1.5, 1.5]), longitude=pa.array([0.5, 0.5, 0.5]))
+    columns = AnswerColumns(None, "latitude", "longitude")
+    expected = np.bincount(survey.context.domain.symbols_at([0.5, 1.5, 1.5], [0.5, 0.5, 0.5]), minlength=4)
+    held = outcome_of(spark_tasks.tallied(survey.resolved(), columns, [spots]))["counts"]
+    assert spark_tasks.counts_of(held, 4).tolist() == expected.tolist()
+
+
+# --- without Spark ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("package", ["pyspark", "pandas"])
+def test_a_missing_extra_is_named(monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtra, match=r"pip install 'sfumato\[spark\]'"):
+        spark.tally_column(IN_CLEAR, None, column="place")
+    with pytest.raises(MissingExtra, match="sfumato"):
+        spark.tally_files(None, IN_CLEAR, ["/a.csv"], VALUE)
+    with pytest.raises(MissingExtra, match="sfumato"), spark.keyed_reports(IN_CLEAR, None, column="p", key="k"):
+        pass
+
+
+def test_a_remote_session_is_told_that_reports_need_the_driver():
+    with pytest.raises(InvalidTable, match="Spark Connect"):
+        demand_driver_session(object())

@@ -1,0 +1,178 @@
+"""The default decoder: halves of the tally judge, without bias, and the better decoder gets the larger share."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from sfumato.contexts import Blocks, Uniform
+from sfumato.domains import GridDomain
+from sfumato.errors import InvalidContext
+from sfumato.estimation.decoders import auto as choose
+from sfumato.estimation.decoders.auto import Auto, bayes_share, halved
+from sfumato.estimation.decoders.decoder import Decoded, Projection
+from sfumato.estimation.decoders.empirical_bayes import EmpiricalBayes, SpatialBayes
+from sfumato.mechanisms import BlockResponse, PlainResponse
+from sfumato.tally import Tally
+
+PLAIN = PlainResponse(Uniform(300, 1))
+SPIKY = np.where(np.arange(300) < 6, 0.16, 0.04 / 294)
+
+
+@dataclass(frozen=True)
+class _Planted:
+    """Says the same whatever was reported."""
+
+    frequencies: np.ndarray
+    name: str = "planted"
+
+    def decode(self, mechanism, tally):
+        return Decoded(self.frequencies)
+
+
+def _drawn(mechanism, p, reports, seed=0):
+    q = np.maximum(mechanism.forward(p), 0)
+    return Tally(np.random.default_rng(seed).multinomial(reports, q / q.sum()), mechanism.fingerprint)
+
+
+def _naive_share(o, e, p):
+    """The λ for which λe + (1 − λ)o is nearest to p in weighted squares, by trying many."""
+    D = np.abs(o - e)
+    omega, tried = D + 0.1 * D.mean(), np.linspace(-2, 3, 5_001)
+    losses = ((np.outer(tried, e) + np.outer(1 - tried, o) - p) ** 2 / omega).sum(axis=1)
+    return tried[int(np.argmin(losses))]
+
+
+# --- the judge ----------------------------------------------------------------------------------------------------
+
+
+def test_a_perfect_decoder_gets_everything():
+    judged = [bayes_share(_Planted(SPIKY), PLAIN, _drawn(PLAIN, SPIKY, 200_000, seed)) for seed in range(20)]
+    shares, errors = np.array(judged).T
+    assert (np.abs(shares - 1) < 5 * errors).all()
+    assert abs(shares.mean() - 1) < 5 * errors.mean() / np.sqrt(20)
+    assert errors.max() < 0.6
+
+
+def test_a_bad_decoder_gets_next_to_nothing():
+    """Even shares for a crowd on six symbols, and many reports."""
+    for seed in range(5):
+        share, error = bayes_share(_Planted(np.full(300, 1 / 300)), PLAIN, _drawn(PLAIN, SPIKY, 500_000, seed))
+        assert share < 0.1
+        assert error < 0.05
+
+
+def test_the_share_is_that_of_the_best_mixture():
+    """With B's unbiased estimate for p exactly; and so with p itself, up to the error that is claimed."""
+    e, off = 0.5 * SPIKY + 0.5 / 300, []
+    for seed in range(20):
+        a, b = halved(_drawn(PLAIN, SPIKY, 100_000, seed))
+        share, error = choose._judged(_Planted(e), PLAIN, a, b)
+        o = Projection().decode(PLAIN, a).frequencies
+        assert share == pytest.approx(_naive_share(o, e, PLAIN.unbiased(b)), abs=1e-3)
+        off.append((share - _naive_share(o, e, SPIKY)) / error)
+    assert np.abs(off).max() < 5
+    assert abs(np.mean(off)) < 5 / np.sqrt(20)
+    assert 0.4 < np.std(off) < 2  # the error that is claimed is the spread
+
+
+def test_a_decoder_that_is_projection_is_never_moved():
+    assert bayes_share(Projection(), PLAIN, _drawn(PLAIN, SPIKY, 1_000)) == (1.0, np.inf)
+
+
+def test_one_half_without_reports_cannot_judge():
+    tally = PLAIN.tally([5])
+    assert bayes_share(EmpiricalBayes(), PLAIN, tally) == (1.0, np.inf)
+
+
+def test_where_one_split_leaves_it_open_both_halves_judge(monkeypatch):
+    tally = _drawn(PLAIN, SPIKY, 3_000)
+    decoder, (a, b) = _Planted(np.full(300, 1 / 300)), halved(tally)
+    first, second = choose._judged(decoder, PLAIN, a, b), choose._judged(decoder, PLAIN, b, a)
+    monkeypatch.setattr(choose, "_DECIDED", first[1] / 2)
+    share, error = bayes_share(decoder, PLAIN, tally)
+    assert share == pytest.approx((first[0] + second[0]) / 2)
+    assert error == pytest.approx(np.hypot(first[1], second[1]) / 2)
+    monkeypatch.setattr(choose, "_DECIDED", first[1] * 2)
+    assert bayes_share(decoder, PLAIN, tally) == first
+
+
+# --- the default --------------------------------------------------------------------------------------------------
+
+
+def test_the_default_mixes_both_by_the_share_plus_its_error():
+    tally = _drawn(PLAIN, SPIKY, 200_000)
+    found = Auto().decode(PLAIN, tally)
+    bayes, projected = (decoder.decode(PLAIN, tally).frequencies for decoder in (EmpiricalBayes(), Projection()))
+    share, error = bayes_share(EmpiricalBayes(), PLAIN, tally)
+    share = min(max(share + error, 0.0), 1.0)
+    assert found.details["chosen"] == "empirical-bayes"
+    assert found.details["share"] == pytest.approx(share, abs=1e-4)
+    assert found.frequencies == pytest.approx(share * bayes + (1 - share) * projected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("planted", "least", "most"),
+    [(SPIKY, 0.9, 1.0), (np.full(300, 1 / 300), 0.0, 0.15)],
+    ids=["perfect", "bad"],
+)
+def test_the_default_follows_the_judge(planted, least, most, monkeypatch):
+    monkeypatch.setattr(Auto, "_decoder", lambda self, mechanism: _Planted(planted))
+    tally = _drawn(PLAIN, SPIKY, 200_000)
+    found = Auto().decode(PLAIN, tally)
+    assert least <= found.details["share"] <= most
+    projected = Projection().decode(PLAIN, tally).frequencies
+    ours, plain = (np.abs(each - SPIKY).sum() for each in (found.frequencies, projected))
+    assert ours < (0.2 if least else 1.1) * plain
+
+
+@pytest.mark.parametrize("reports", [2, 3, 10, 1_000, 100_000])
+def test_the_share_lies_between_nothing_and_everything(reports):
+    for seed in range(3):
+        details = Auto().decode(PLAIN, _drawn(PLAIN, SPIKY, reports, seed)).details
+        assert 0 <= details["share"] <= 1
+
+
+def test_one_report_and_one_symbol_are_projected():
+    one = PLAIN.tally([7])
+    assert Auto().decode(PLAIN, one).details == {"chosen": "projection"}
+    single = PlainResponse(Uniform(1, 1))
+    found = Auto().decode(single, single.tally([0, 0, 0]))
+    assert (found.frequencies.tolist(), dict(found.details)) == ([1.0], {"chosen": "projection"})
+
+
+def test_neighbours_are_used_where_there_are_any_and_no_covariate_is_given():
+    grid = GridDomain(0, 4, 0, 5, 1)
+    mechanism = PlainResponse(Uniform(grid, 1))
+    tally = _drawn(mechanism, np.full(20, 0.05), 1_000)
+    assert isinstance(Auto()._decoder(mechanism), SpatialBayes)
+    assert Auto().decode(mechanism, tally).details["chosen"] == "spatial-bayes"
+    assert Auto(np.arange(20)).decode(mechanism, tally).details["chosen"] == "empirical-bayes"
+    with pytest.raises(InvalidContext, match="20 symbols"):
+        Auto(np.arange(19)).decode(mechanism, tally)
+
+
+def test_the_neighbourhoods_that_all_reports_chose_are_judged():
+    def judged(widths):
+        return choose._as_chosen(SpatialBayes(), Decoded(SPIKY, {"widths": widths}))
+
+    assert judged({0.0: 0.2, 1.4: 0.5, 2.8: 0.3}) == SpatialBayes((1.4, 2.8))
+    assert isinstance(judged({0.0: 1.0}), EmpiricalBayes)
+    plain = EmpiricalBayes()
+    assert choose._as_chosen(plain, Decoded(SPIKY, {"strata": 1})) is plain
+
+
+def test_where_shrinking_is_wrong_the_default_is_hardly_worse_than_projection():
+    """Small blocks, each with one symbol of its own that holds nearly all, and a generous ε."""
+    k, size = 400, 8
+    mechanism = BlockResponse(Blocks(np.arange(k) // size, 2.0))
+    inside = np.full((k // size, size), 0.02 / (size - 1))
+    inside[np.arange(k // size), np.random.default_rng(1).integers(0, size, k // size)] = 0.98
+    p = (inside / (k // size)).ravel()
+    errors = np.zeros((5, 2))
+    for seed in range(5):
+        tally = _drawn(mechanism, p, 400_000, seed)
+        for i, decoder in enumerate((Auto(), Projection())):
+            errors[seed, i] = np.abs(decoder.decode(mechanism, tally).frequencies - p).sum() / 2
+    ours, projected = errors.mean(axis=0)
+    assert ours < 1.1 * projected

@@ -1,0 +1,291 @@
+"""Every decoder on every mechanism; projection in units of errors; the groups that symbols are pooled in."""
+
+import numpy as np
+import pytest
+
+from sfumato.codes import HadamardCode, RandomizedCode
+from sfumato.contexts import Blocks, ContextUnion, HighLow, Tiers, Uniform
+from sfumato.errors import ContextMismatch, InvalidContext, NotEnoughReports
+from sfumato.estimation.decoders import DECODERS, decoder_named
+from sfumato.estimation.decoders.decoder import Projection, Unbiased
+from sfumato.estimation.decoders.pools import pooled
+from sfumato.foundation.simplex import nearest_in_groups, project, project_groups
+from sfumato.mechanisms import BlockResponse, GroupResponse, HighLowResponse, PlainResponse, UnionResponse
+from sfumato.tally import Tally
+from support.mechanism_examples import EXAMPLES
+
+ALL = [(f"{cls.__name__}-{i}", mechanism) for cls, each in EXAMPLES.items() for i, mechanism in enumerate(each)]
+every_example = pytest.mark.parametrize("mechanism", [m for _, m in ALL], ids=[name for name, _ in ALL])
+one_of_each = pytest.mark.parametrize("mechanism", [each[-1] for each in EXAMPLES.values()], ids=lambda m: m.kind)
+BLOCKS = BlockResponse(Blocks([0, 0, 0, 1, 2, 2, 2, 2], 1), RandomizedCode)
+
+
+def _tally(mechanism, counts):
+    return Tally(np.asarray(counts, dtype=np.int64), mechanism.fingerprint)
+
+
+def _drawn(mechanism, p, reports, seed=0):
+    q = np.maximum(mechanism.forward(p), 0)
+    return _tally(mechanism, np.random.default_rng(seed).multinomial(reports, q / q.sum()))
+
+
+def _crowd(mechanism, reports, seed=0):
+    """A tally as people make it, most of them with few of the symbols."""
+    p = np.random.default_rng(seed).dirichlet(np.full(mechanism.inputs, 0.2))
+    return _drawn(mechanism, p, reports, seed)
+
+
+def _alike(mechanism, reports):
+    """Everybody sends the last report: blocks without reports, and estimates as far out as can be."""
+    return _tally(mechanism, reports * (np.arange(mechanism.outputs) == mechanism.outputs - 1))
+
+
+def _demand_distribution(mechanism, tally, frequencies):
+    groups, shares = mechanism.observed_shares(tally)
+    assert frequencies.shape == (mechanism.inputs,)
+    assert np.isfinite(frequencies).all()
+    assert (frequencies >= 0).all()
+    assert np.bincount(groups, frequencies, minlength=shares.size) == pytest.approx(shares, abs=1e-12)
+    assert frequencies.sum() == pytest.approx(1, abs=1e-12)
+
+
+# --- every decoder, every mechanism -------------------------------------------------------------------------------
+
+
+@every_example
+def test_every_decoder_gives_a_distribution_with_the_observed_shares(mechanism):
+    """Warnings are errors here as everywhere; test_decoders_slow.py has the default as well."""
+    for tally in (_crowd(mechanism, 2_000), _alike(mechanism, 1), _alike(mechanism, 1_000)):
+        for name in ("projection", "likelihood", "empirical-bayes"):
+            _demand_distribution(mechanism, tally, decoder_named(name).decode(mechanism, tally).frequencies)
+
+
+@one_of_each
+def test_so_does_the_default_for_a_crowd_and_for_one_or_two_reports(mechanism):
+    last = mechanism.outputs - 1
+    for sent in ([0], [last], [0, 0], [0, last]):
+        tally = mechanism.tally(sent)
+        _demand_distribution(mechanism, tally, decoder_named("auto").decode(mechanism, tally).frequencies)
+    tally = _crowd(mechanism, 2_000)
+    found = decoder_named("auto").decode(mechanism, tally)
+    _demand_distribution(mechanism, tally, found.frequencies)
+    assert found.details["chosen"] in ("projection", "empirical-bayes")
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_a_tally_is_decoded_to_the_same_numbers_every_time(name):
+    domain = _small_grid()
+    mechanism = PlainResponse(Uniform(domain, 1))
+    tally = _crowd(mechanism, 3_000)
+    first, second = (decoder_named(name).decode(mechanism, tally) for _ in range(2))
+    assert first.frequencies.tolist() == second.frequencies.tolist()
+    assert dict(first.details) == dict(second.details)
+
+
+def test_the_unbiased_decoder_is_the_mean_score_as_it_is():
+    tally = _crowd(BLOCKS, 50)
+    found = Unbiased().decode(BLOCKS, tally).frequencies
+    assert found == pytest.approx(BLOCKS.scores() @ (tally.counts / 50), abs=1e-12)
+    assert (found < 0).any()
+
+
+@pytest.mark.parametrize("name", [name for name in DECODERS if name != "spatial-bayes"])
+def test_an_empty_tally_is_refused(name):
+    with pytest.raises(NotEnoughReports):
+        decoder_named(name).decode(BLOCKS, _tally(BLOCKS, np.zeros(BLOCKS.outputs)))
+
+
+def test_every_list_of_decoders_is_that_of_the_registry():
+    """They are written out where a type or a page needs them; none may be forgotten there."""
+    from typing import get_args
+
+    from sfumato.cli import options
+    from sfumato.pages.dashboard import page as dashboard_page
+
+    assert list(options.DECODERS) == list(DECODERS)
+    assert list(dashboard_page._DECODERS) == list(DECODERS)
+    results = pytest.importorskip("sfumato.aggregator.http.results")
+    assert list(get_args(results.DecoderName)) == list(DECODERS)
+
+
+def test_decoders_are_found_by_name_and_stand_for_themselves():
+    assert [decoder_named(name).name for name in DECODERS] == list(DECODERS)
+    planted = Projection()
+    assert decoder_named(planted) is planted
+    with pytest.raises(InvalidContext, match=r"one of auto, projection, .*; found 'best'"):
+        decoder_named("best")
+    with pytest.raises(InvalidContext, match="found int"):
+        decoder_named(3)
+
+
+def test_spatial_bayes_asks_for_a_domain_with_neighbours():
+    with pytest.raises(ContextMismatch, match="no neighbours; use the empirical-bayes decoder"):
+        decoder_named("spatial-bayes").decode(BLOCKS, _crowd(BLOCKS, 100))
+
+
+def _small_grid():
+    from sfumato.domains import GridDomain
+
+    return GridDomain(0, 3, 0, 4, 1, other="elsewhere")
+
+
+# --- projection ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [HadamardCode, RandomizedCode], ids=lambda code: code.kind)
+def test_where_symbols_are_known_equally_well_projection_is_euclidean(code):
+    plain = PlainResponse(Uniform(7, 1), code)
+    tally = _crowd(plain, 300)
+    assert Projection().decode(plain, tally).frequencies == pytest.approx(project(plain.unbiased(tally)), abs=1e-12)
+    blocks = BlockResponse(Blocks([0, 1, 0, 0, 1, 1, 1, 1, 1, 1], 1), code)  # 3 and 7: no room to spare in either code
+    tally = _crowd(blocks, 300)
+    euclidean = project_groups(blocks.unbiased(tally), *blocks.observed_shares(tally))
+    assert Projection().decode(blocks, tally).frequencies == pytest.approx(euclidean, abs=1e-12)
+
+
+def test_projection_is_weighed_by_the_variances_of_even_groups():
+    """Against the formula: d_x is the variance of p̂_x if each group of the context were even inside."""
+    context = HighLow(9, [0, 4, 5], 1)
+    mechanism = HighLowResponse(context, RandomizedCode)
+    tally = _crowd(mechanism, 60, seed=3)
+    unbiased, groups = mechanism.unbiased(tally), context.groups.group_of
+    shares = project(np.bincount(groups, unbiased))
+    even = (shares / np.bincount(groups))[groups]
+    twin = _naive_nearest(unbiased, 1.0, mechanism.variances(even, 60))
+    found = Projection().decode(mechanism, tally).frequencies
+    assert found == pytest.approx(twin, abs=1e-9)
+    assert np.abs(found - project(unbiased)).max() > 1e-3
+
+
+def test_what_is_known_well_is_moved_less_and_the_picture_is_better():
+    """High-low, skewed towards symbols in clear: 40 tallies, total variation of both projections."""
+    mechanism = HighLowResponse(HighLow(60, range(40), 1.0))
+    p = np.concatenate([np.full(40, 0.2 / 40), 0.8 * 0.7 ** np.arange(20) / sum(0.7 ** np.arange(20))])
+    errors = []
+    for seed in range(40):
+        tally = _drawn(mechanism, p, 3_000, seed)
+        both = Projection().decode(mechanism, tally).frequencies, project(mechanism.unbiased(tally))
+        errors.append([np.abs(found - p).sum() / 2 for found in both])
+    ours, euclidean = np.mean(errors, axis=0)
+    gains = np.diff(errors, axis=1).ravel()
+    assert gains.mean() > 5 * gains.std() / np.sqrt(gains.size)
+    assert ours < 0.97 * euclidean
+
+
+def _naive_nearest(v, total, d):
+    """Bisect for the θ at which Σ max(v − θd, 0) falls to the total."""
+    low, high = -(np.abs(v).max() + total) / d.min(), np.abs(v).max() / d.min()
+    for _ in range(300):
+        theta = (low + high) / 2
+        if np.maximum(v - theta * d, 0).sum() > total:
+            low = theta
+        else:
+            high = theta
+    return np.maximum(v - high * d, 0)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 40])
+def test_nearest_is_what_bisection_finds(size):
+    rng = np.random.default_rng(size)
+    for _ in range(30):
+        v, d = rng.normal(0.2, 0.5, size), rng.lognormal(0, 2, size)
+        found = nearest_in_groups(v, np.zeros(size, dtype=np.int64), np.ones(1), d)
+        assert found == pytest.approx(_naive_nearest(v, 1.0, d), abs=1e-10)
+
+
+def test_nearest_is_what_a_general_optimiser_finds():
+    optimize = pytest.importorskip("scipy.optimize")
+    rng = np.random.default_rng(1)
+    group_of, totals = np.array([0, 0, 1, 1, 1, 2]), np.array([0.5, 0.4, 0.1])
+    for _ in range(10):
+        v, d = rng.normal(0.15, 0.3, 6), rng.uniform(0.2, 3, 6)
+        sums = [{"type": "eq", "fun": lambda p, j=j: p[group_of == j].sum() - totals[j]} for j in range(3)]
+        ended = optimize.minimize(
+            lambda p, v=v, d=d: ((p - v) ** 2 / d).sum(),
+            (totals / np.bincount(group_of))[group_of],
+            bounds=[(0, 1)] * 6,
+            constraints=sums,
+            method="SLSQP",
+            options={"ftol": 1e-14, "maxiter": 500},
+        )
+        assert nearest_in_groups(v, group_of, totals, d) == pytest.approx(ended.x, abs=1e-5)
+
+
+def test_nearest_with_equal_scales_is_the_projection_group_by_group():
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        group_of, totals = rng.integers(0, 5, 30), rng.dirichlet(np.ones(5)) * (rng.random(5) < 0.8)
+        v, scale = rng.normal(0, 1, 30), rng.uniform(0.1, 10)
+        found = nearest_in_groups(v, group_of, totals, np.full(30, scale))
+        assert found == pytest.approx(project_groups(v, group_of, totals), abs=1e-12)
+
+
+# --- pools --------------------------------------------------------------------------------------------------------
+
+UNION = ContextUnion(
+    [Uniform(3, 1), Tiers([0, 0, 1, 1, 1], [1, 2]), Uniform(4, 0.5)], [0, 1, 2, 1, 0, 1, 2, 1, 2, 1, 0, 2]
+)
+POOLED = {
+    "plain": PlainResponse(Uniform(6, 1)),
+    "blocks": BLOCKS,
+    "tiers": GroupResponse(Tiers([0, 0, 0, 1, 1, 2, 2], [1, 2, 3]), RandomizedCode),
+    "high-low": HighLowResponse(HighLow(8, [0, 2, 4, 6], 1)),
+    "across": GroupResponse(Blocks([0, 0, 0, 1, 1, 1, 1, 2, 2, 2], 1, across=2)),
+    "union": UnionResponse(
+        UNION, [PlainResponse(UNION.parts[0]), GroupResponse(UNION.parts[1]), PlainResponse(UNION.parts[2])]
+    ),
+}
+
+
+def _naive_key(mechanism, x):
+    """What two symbols must have in common to be of one group."""
+    context = mechanism.context
+    if isinstance(context, ContextUnion):
+        j = int(context.block_of[x])
+        inside = np.flatnonzero(context.block_of == j).tolist().index(x)
+        return j, int(context.parts[j].groups.group_of[inside])
+    return int(context.groups.group_of[x])
+
+
+@pytest.mark.parametrize("name", POOLED)
+def test_pools_are_what_a_loop_over_groups_finds(name):
+    mechanism = POOLED[name]
+    tally = _crowd(mechanism, 400, seed=2)
+    pools, k, n = pooled(mechanism, tally), mechanism.inputs, 400
+    keys = [_naive_key(mechanism, x) for x in range(k)]
+    observed, shares = mechanism.observed_shares(tally)
+    unbiased = mechanism.scores() @ (tally.counts / n)
+    totals = {}
+    for j in range(shares.size):  # in each observed block, the groups' sums, projected onto the block's share
+        inside = list(dict.fromkeys(keys[x] for x in range(k) if observed[x] == j))
+        sums = [sum(unbiased[x] for x in range(k) if keys[x] == key) for key in inside]
+        totals.update(zip(inside, project(sums, shares[j]), strict=True))
+    means = np.array([totals[keys[x]] / keys.count(keys[x]) for x in range(k)])
+    A, q = mechanism.scores(), means @ mechanism.matrix()
+    errors = np.sqrt(np.maximum(((A**2 * q).sum(axis=1) - means**2) / n, 0))
+    assert pools.unbiased == pytest.approx(unbiased, abs=1e-12)
+    assert pools.means == pytest.approx(means, abs=1e-12)
+    assert pools.errors == pytest.approx(errors, rel=1e-6, abs=1e-9)
+    for x in range(k):
+        for x2 in range(k):
+            assert (pools.group_of[x] == pools.group_of[x2]) == (keys[x] == keys[x2])
+    drowned = [means[x] > 0 and keys.count(keys[x]) > 1 and errors[x] ** 2 > 4 * means[x] / n for x in range(k)]
+    assert pools.pooled.tolist() == drowned
+    assert pools.u == pytest.approx(unbiased[drowned] / means[drowned], rel=1e-9)
+    assert pools.s == pytest.approx(errors[drowned] / means[drowned], rel=1e-6)
+
+
+def test_symbols_in_clear_are_not_pooled_and_those_that_take_cover_are():
+    mechanism = HighLowResponse(HighLow(40, range(30), 1))
+    pools = pooled(mechanism, _crowd(mechanism, 100_000))
+    assert pools.pooled.tolist() == [True] * 30 + [False] * 10
+    clear = PlainResponse(Uniform(5, np.inf))
+    assert not pooled(clear, _crowd(clear, 1_000)).pooled.any()
+
+
+@pytest.mark.parametrize("name", ["empirical-bayes", "auto"])
+def test_counts_in_clear_come_back_as_they_are(name):
+    clear = BlockResponse(Blocks([0, 0, 0, 1, 1], np.inf))
+    tally = _tally(clear, np.arange(clear.outputs) + 1)
+    found = decoder_named(name).decode(clear, tally).frequencies
+    assert found == pytest.approx(clear.unbiased(tally), abs=1e-12)

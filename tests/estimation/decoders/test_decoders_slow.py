@@ -1,0 +1,89 @@
+"""Decoders against the truth: a crowd of cells, in total variation; and the default on every mechanism there is.
+
+``benchmarks/decoders.py`` does the same on 80 cells and prints the figures.
+"""
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.estimation.decoders import decoder_named
+from sfumato.foundation.simplex import project
+from support.mechanism_examples import EXAMPLES
+
+pytestmark = pytest.mark.slow
+
+K, RUNS = 1_000, 2
+RANK = np.arange(K)
+SHAPES = {
+    "even": np.full(K, 1 / K),
+    "geometric": 0.95**RANK / sum(0.95**RANK),
+    "shuffled": np.random.default_rng(4).permutation(0.95**RANK / sum(0.95**RANK)),
+    "Zipf": 1 / (RANK + 1) / sum(1 / (RANK + 1)),
+}
+CELLS = [(m, n) for m in (1, 10, 100) for n in (8_000, 64_000)] + [(20, 512_000)]
+MEAN, WORST = 0.45, 1.2
+
+
+def _drawn(mechanism, p, n, rng):
+    q = np.maximum(mechanism.forward(p), 0)
+    return sf.Tally(rng.multinomial(n, q / q.sum()), mechanism.fingerprint)
+
+
+def _ratios(decoder):
+    """Total variation of a decoder over that of projecting everything at once, cell by cell."""
+    rng, found = np.random.default_rng(17), {}
+    for m, n in CELLS:
+        context = sf.Uniform(K, 1) if m == 1 else sf.Blocks(RANK // (K // m), 1)
+        mechanism = sf.mechanism_for(context, code="hadamard")
+        for shape, p in SHAPES.items():
+            errors = np.zeros(2)
+            for _ in range(RUNS):
+                tally = _drawn(mechanism, p, n, rng)
+                ours = decoder_named(decoder).decode(mechanism, tally).frequencies
+                errors += [np.abs(each - p).sum() / 2 for each in (ours, project(mechanism.unbiased(tally)))]
+            found[shape, m, n] = errors[0] / errors[1]
+    return found
+
+
+def _good_enough(ratios):
+    mean = float(np.exp(np.mean(np.log(list(ratios.values())))))
+    worst = max(ratios, key=ratios.get)
+    return mean <= MEAN and ratios[worst] <= WORST, f"mean {mean:.3f}, worst {ratios[worst]:.3f} at {worst}"
+
+
+def test_the_default_is_less_than_half_as_far_from_the_truth_as_projection():
+    good, said = _good_enough(_ratios("auto"))
+    assert good, said
+
+
+def test_projection_in_its_place_would_be_noticed():
+    good, said = _good_enough(_ratios("projection"))
+    assert not good, said
+
+
+def test_with_a_generous_promise_the_default_is_hardly_worse_than_projection_block_by_block():
+    """ε = 3 in many small blocks: most is known well, and shrinking is not worth much."""
+    rng, mechanism = np.random.default_rng(5), sf.mechanism_for(sf.Blocks(RANK // 10, 3), code="hadamard")
+    for shape, p in SHAPES.items():
+        for n in (20_000, 500_000):
+            errors = np.zeros(2)
+            for _ in range(3):
+                tally = _drawn(mechanism, p, n, rng)
+                found = [decoder_named(name).decode(mechanism, tally).frequencies for name in ("auto", "projection")]
+                errors += [np.abs(each - p).sum() / 2 for each in found]
+            assert errors[0] <= 1.1 * errors[1], (shape, n, errors / 3)
+
+
+@pytest.mark.parametrize("cls", EXAMPLES, ids=lambda cls: cls.__name__)
+def test_the_default_gives_a_distribution_on_every_mechanism(cls):
+    for mechanism in EXAMPLES[cls]:
+        rng = np.random.default_rng(0)
+        q = np.maximum(mechanism.forward(rng.dirichlet(np.full(mechanism.inputs, 0.2))), 0)
+        everybody_last = np.arange(mechanism.outputs) == mechanism.outputs - 1
+        for counts in (rng.multinomial(2_000, q / q.sum()), rng.multinomial(2, q / q.sum()), 1_000 * everybody_last):
+            tally = sf.Tally(counts, mechanism.fingerprint)
+            frequencies = decoder_named("auto").decode(mechanism, tally).frequencies
+            groups, shares = mechanism.observed_shares(tally)
+            assert (frequencies >= 0).all()
+            assert np.bincount(groups, frequencies, minlength=shares.size) == pytest.approx(shares, abs=1e-12)

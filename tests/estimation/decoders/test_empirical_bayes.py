@@ -1,0 +1,260 @@
+"""Empirical Bayes: quantiles at one level are best, covariates and neighbours help where they tell, and do no harm."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from sfumato.contexts import Blocks, HighLow, Uniform
+from sfumato.domains import GridDomain
+from sfumato.errors import InvalidContext
+from sfumato.estimation.decoders import empirical_bayes
+from sfumato.estimation.decoders.decoder import Projection
+from sfumato.estimation.decoders.empirical_bayes import EmpiricalBayes, SpatialBayes
+from sfumato.estimation.decoders.pools import Pools
+from sfumato.estimation.decoders.prior import Prior
+from sfumato.mechanisms import BlockResponse, HighLowResponse, PlainResponse
+from sfumato.tally import Tally
+
+
+def _drawn(mechanism, p, reports, seed=0):
+    q = np.maximum(mechanism.forward(p), 0)
+    return Tally(np.random.default_rng(seed).multinomial(reports, q / q.sum()), mechanism.fingerprint)
+
+
+def _error(decoder, mechanism, p, reports, seeds=range(3)):
+    found = [decoder.decode(mechanism, _drawn(mechanism, p, reports, seed)).frequencies for seed in seeds]
+    return float(np.mean([np.abs(each - p).sum() / 2 for each in found]))
+
+
+# --- the quantile rule --------------------------------------------------------------------------------------------
+
+VALUES = np.concatenate([[0.0], np.geomspace(0.01, 5, 150)])
+PRIORS = {
+    "smooth": np.exp(-VALUES),
+    "sparse": np.where(VALUES == 0, 1.0, 2e-3),
+    "two heaps": np.exp(-0.5 * ((VALUES - 0.2) / 0.1) ** 2) + 0.4 * np.exp(-0.5 * ((VALUES - 3) / 0.3) ** 2),
+}
+
+
+def _case(name, k, seed, groups=1):
+    rng = np.random.default_rng(seed)
+    group_of = np.sort(np.arange(k) % groups)
+    totals = rng.dirichlet(np.full(groups, 5.0))
+    means = (totals / np.bincount(group_of))[group_of]
+    s = rng.uniform(0.3, 1.5, k)
+    u = rng.choice(VALUES, k, p=PRIORS[name] / PRIORS[name].sum()) + s * rng.normal(size=k)
+    pools = Pools(group_of, totals, u * means, s * means, reports=10**9)
+    prior = Prior(VALUES, PRIORS[name] / PRIORS[name].sum(), 0.0)
+    strata = [empirical_bayes._Stratum(np.arange(k), prior)]
+    return pools, empirical_bayes._Model(np.zeros(k, dtype=np.int64), strata)
+
+
+def _losses(pools, x, tried):
+    """``½ E|a − p_x|`` for each a, by Bayes' rule for one symbol."""
+    mean = pools.means[x]
+    s = pools.errors[x] / mean
+    weights = PRIORS[_losses.name] * np.exp(-0.5 * ((pools.unbiased[x] / mean - VALUES) / s) ** 2)
+    return np.abs(np.asarray(tried)[:, None] - mean * VALUES) @ (weights / weights.sum()) / 2
+
+
+def _brute_force(pools, steps):
+    """The least expected total variation of all allocations of the total in equal steps."""
+    total, k = pools.totals[0], pools.unbiased.size
+    losses = [_losses(pools, x, np.linspace(0, total, steps + 1)) for x in range(k)]
+    return min(
+        sum(losses[x][units] for x, units in enumerate((*given, steps - sum(given))))
+        for given in itertools.product(range(steps + 1), repeat=k - 1)
+        if sum(given) <= steps
+    )
+
+
+@pytest.mark.parametrize("name", PRIORS)
+@pytest.mark.parametrize(("k", "steps"), [(3, 120), (4, 40)])
+def test_no_allocation_of_the_total_has_a_smaller_expected_error(name, k, steps):
+    _losses.name = name
+    for seed in range(5):
+        pools, model = _case(name, k, seed)
+        assert pools.pooled.all()
+        found = empirical_bayes._frequencies(pools, model)
+        assert found.sum() == pytest.approx(1, abs=1e-12)
+        ours = sum(float(_losses(pools, x, [found[x]])[0]) for x in range(k))
+        assert ours < _brute_force(pools, steps) + 1e-3
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_the_test_would_notice_posterior_means(name):
+    """Means are best for squares, not for absolute values: somewhere they must lose by more than a thousandth."""
+    _losses.name, lost = name, []
+    for seed in range(5):
+        pools, model = _case(name, 4, seed)
+        means = model.means(pools) * pools.means
+        means /= means.sum()
+        ours = empirical_bayes._frequencies(pools, model)
+        errors = [sum(float(_losses(pools, x, [each[x]])[0]) for x in range(4)) for each in (means, ours)]
+        lost.append(errors[0] - errors[1])
+    assert max(lost) > 1e-3
+
+
+def test_every_group_has_its_own_level_and_its_own_total():
+    pools, model = _case("smooth", 600, 0, groups=3)
+    found = empirical_bayes._frequencies(pools, model)
+    assert np.bincount(pools.group_of, found) == pytest.approx(pools.totals, abs=1e-12)
+    theta = empirical_bayes._levelled(pools, model)
+    assert np.bincount(pools.group_of, theta * pools.means) == pytest.approx(pools.totals, rel=1e-3)
+    cumulated = model.strata[0].prior.posterior(pools.u, pools.s).cumulated()
+    levels = np.array([np.interp(theta[x], VALUES, cumulated[x]) for x in range(600)])
+    inside = (theta > 0) & (theta < VALUES[-1])
+    for group in range(3):
+        assert np.ptp(levels[inside & (pools.group_of == group)]) < 1e-3
+
+
+def test_symbols_that_are_alike_may_share_a_posterior(monkeypatch):
+    pools, model = _case("smooth", 2_000, 0)
+    exact = empirical_bayes._frequencies(pools, model)
+    monkeypatch.setattr(empirical_bayes, "_FEW", 100)
+    assert np.abs(empirical_bayes._frequencies(pools, model) - exact).sum() < 0.01
+    assert empirical_bayes._table(pools, model.strata[0])[0].shape[0] < 2_000
+
+
+# --- the crowd ----------------------------------------------------------------------------------------------------
+
+PLAIN = PlainResponse(Uniform(600, 1))
+ZIPF = 1 / np.arange(1, 601) / sum(1 / np.arange(1, 601))
+
+
+@pytest.mark.parametrize(
+    ("p", "gain"), [(np.full(600, 1 / 600), 0.25), (ZIPF, 0.8)], ids=["even", "Zipf"]
+)  # measured: 0.08 and 0.69 of the projection's error
+def test_shrinking_is_worth_it(p, gain):
+    ours, projected = (_error(decoder, PLAIN, p, 60_000) for decoder in (EmpiricalBayes(), Projection()))
+    assert ours < gain * projected
+
+
+def test_symbols_in_clear_keep_their_counts():
+    mechanism = HighLowResponse(HighLow(500, range(400), 1.0))
+    p = np.random.default_rng(0).dirichlet(np.full(500, 0.5))
+    tally = _drawn(mechanism, p, 200_000)
+    found, unbiased = EmpiricalBayes().decode(mechanism, tally).frequencies, mechanism.unbiased(tally)
+    clear, hidden = slice(400, 500), slice(0, 400)
+    moved = found[clear] - np.maximum(unbiased[clear], 0)
+    assert np.abs(moved).sum() < 0.02
+    assert np.abs(found[hidden] - np.maximum(unbiased[hidden], 0)).sum() > 0.1
+
+
+def test_symbols_of_small_and_of_large_blocks_are_pooled_in_units_of_their_means():
+    """Half of each block's symbols hold nothing; a crowded and a thin block learn that from each other."""
+    mechanism = BlockResponse(Blocks(np.repeat([0, 1], [300, 300]), 1))
+    inside = np.tile([0.0, 2.0], 150) / 300
+    p = np.concatenate([0.9 * inside, 0.1 * inside])
+    ours, projected = (_error(decoder, mechanism, p, 100_000) for decoder in (EmpiricalBayes(), Projection()))
+    assert ours < 0.9 * projected
+
+
+# --- known weaknesses ---------------------------------------------------------------------------------------------
+
+
+def test_groups_of_which_some_symbols_are_known_better_are_decoded_as_well():
+    """Padded blocks of 5 at ε = 3: one symbol of each is known a little better than the others."""
+    mechanism = BlockResponse(Blocks(np.arange(600) // 5, 3.0))
+    ours, projected = (_error(decoder, mechanism, ZIPF, 300_000) for decoder in (EmpiricalBayes(), Projection()))
+    assert ours < 0.8 * projected
+
+
+def test_many_reports_are_not_rounded_to_a_coarse_grid():
+    """Nearly even blocks that are known to 1 %: the crowd has little to add, and must not take anything away."""
+    mechanism = BlockResponse(Blocks(np.arange(600) // 10, 1.0))
+    p = 0.95 ** np.arange(600) / sum(0.95 ** np.arange(600))
+    ours, projected = (_error(decoder, mechanism, p, 5_000_000) for decoder in (EmpiricalBayes(), Projection()))
+    assert ours < 1.1 * projected
+
+
+def test_two_symbols_and_two_heaps_get_the_best_allocation():
+    _losses.name = "two heaps"
+    for seed in range(8):
+        pools, model = _case("two heaps", 2, seed)
+        found = empirical_bayes._frequencies(pools, model)
+        assert sum(float(_losses(pools, x, [found[x]])[0]) for x in range(2)) < _brute_force(pools, 400) + 1e-3
+
+
+# --- covariates ---------------------------------------------------------------------------------------------------
+
+LARGE = PlainResponse(Uniform(2_000, 1))
+SKEWED = np.random.default_rng(5).permutation(np.random.default_rng(5).lognormal(0, 1.5, 2_000))
+SKEWED = SKEWED / SKEWED.sum()
+
+
+def test_a_covariate_that_tells_helps_and_one_that_does_not_hardly_hurts():
+    plain, told, noise = (
+        _error(EmpiricalBayes(covariate), LARGE, SKEWED, 200_000)
+        for covariate in (None, SKEWED, np.random.default_rng(6).normal(size=2_000))
+    )
+    assert told < 0.8 * plain
+    assert noise < 1.08 * plain
+
+
+def test_only_the_order_of_a_covariate_matters():
+    tally = _drawn(LARGE, SKEWED, 50_000)
+    found = [EmpiricalBayes(x).decode(LARGE, tally) for x in (SKEWED, np.log(SKEWED), (1e6 * SKEWED).tolist())]
+    assert found[0].frequencies.tolist() == found[1].frequencies.tolist() == found[2].frequencies.tolist()
+    assert found[0].details == {"strata": 4}
+
+
+def test_a_constant_covariate_is_none_at_all():
+    tally = _drawn(LARGE, SKEWED, 50_000)
+    found = EmpiricalBayes(np.ones(2_000)).decode(LARGE, tally).frequencies
+    assert found.tolist() == EmpiricalBayes().decode(LARGE, tally).frequencies.tolist()
+
+
+@pytest.mark.parametrize(
+    "covariate",
+    [np.ones(1_999), np.ones((2_000, 1)), np.full(2_000, np.nan), np.append(np.ones(1_999), np.inf), 1.0],
+    ids=["short", "a column", "nan", "infinite", "one number"],
+)
+def test_a_covariate_holds_one_finite_number_for_each_symbol(covariate):
+    with pytest.raises(InvalidContext, match="one finite number for each of the 2000 symbols"):
+        EmpiricalBayes(covariate).decode(LARGE, _drawn(LARGE, SKEWED, 100))
+
+
+# --- maps ---------------------------------------------------------------------------------------------------------
+
+GRID = GridDomain(0, 40, 0, 50, 1)
+MAP = PlainResponse(Uniform(GRID, 1))
+
+
+def _smooth_map():
+    y, x = np.mgrid[:40, :50]
+    towns = [(8, 10, 3.0, 3.0), (25, 35, 5.0, 5.0), (33, 8, 2.0, 1.0)]
+    density = 0.05 + sum(
+        height * np.exp(-((y - row) ** 2 + (x - column) ** 2) / (2 * width**2)) for row, column, width, height in towns
+    )
+    return (density / density.sum()).ravel()
+
+
+def test_on_a_smooth_map_neighbours_help():
+    p = _smooth_map()
+    spatial, plain = (_error(decoder, MAP, p, 1_000_000, [0, 1]) for decoder in (SpatialBayes(), EmpiricalBayes()))
+    assert spatial < 0.7 * plain  # measured: 0.55
+    assert SpatialBayes().decode(MAP, _drawn(MAP, p, 1_000_000)).details["widths"].get(0.0, 0.0) < 0.2
+
+
+def test_on_a_shuffled_map_they_are_not_asked():
+    p = np.random.default_rng(7).permutation(_smooth_map())
+    tally = _drawn(MAP, p, 1_000_000)
+    found, plain = (decoder.decode(MAP, tally) for decoder in (SpatialBayes(), EmpiricalBayes()))
+    widths = found.details["widths"]
+    assert sum(widths.values()) == pytest.approx(1, abs=0.002)
+    assert widths[0.0] > 0.4  # and no single width has as much
+    assert widths[0.0] == max(widths.values())
+    assert np.abs(found.frequencies - p).sum() < 1.05 * np.abs(plain.frequencies - p).sum()
+
+
+@pytest.mark.parametrize("reports", [1, 2, 50])
+def test_a_map_of_few_reports_is_a_distribution_all_the_same(reports):
+    for context in (Uniform(GRID, 1), Blocks(np.arange(2_000) // 7, 2.0, domain=GRID)):
+        mechanism = PlainResponse(context) if isinstance(context, Uniform) else BlockResponse(context)
+        tally = _drawn(mechanism, _smooth_map(), reports)
+        found = SpatialBayes().decode(mechanism, tally).frequencies
+        groups, shares = mechanism.observed_shares(tally)
+        assert (found >= 0).all()
+        assert np.bincount(groups, found, minlength=shares.size) == pytest.approx(shares, abs=1e-12)

@@ -1,0 +1,302 @@
+"""Maximum likelihood: no distribution is likelier by more than the gap, whatever the mechanism and the tally."""
+
+import math
+
+import numpy as np
+import pytest
+
+from sfumato.codes import HadamardCode, RandomizedCode
+from sfumato.contexts import Blocks, HighLow, Uniform
+from sfumato.errors import InvalidContext, NotEnoughReports, WrongSurvey
+from sfumato.estimation.decoders import likelihood
+from sfumato.estimation.decoders.decoder import Decoded, Projection
+from sfumato.estimation.decoders.likelihood import Likelihood
+from sfumato.foundation.simplex import project
+from sfumato.mechanisms import BlockResponse, GroupResponse, HighLowResponse, PlainResponse, TableResponse
+from sfumato.tally import Tally
+from support.mechanism_examples import EXAMPLES
+
+ALL = [(f"{cls.__name__}-{i}", mechanism) for cls, each in EXAMPLES.items() for i, mechanism in enumerate(each)]
+FIRST_OF_EACH = [(cls.__name__, each[min(2, len(each) - 1)]) for cls, each in EXAMPLES.items()]
+every_example = pytest.mark.parametrize("mechanism", [m for _, m in ALL], ids=[name for name, _ in ALL])
+one_of_each = pytest.mark.parametrize("mechanism", [m for _, m in FIRST_OF_EACH], ids=[n for n, _ in FIRST_OF_EACH])
+BLOCKS = BlockResponse(Blocks([0, 0, 0, 1, 2, 2, 2, 2], 1), RandomizedCode)
+TIGHT = Likelihood(tolerance=1e-4)
+
+
+def _likely(mechanism, seed=0, reports=2_000):
+    """A tally as people make it, most of them with few of the symbols: many entries of p̂ are negative."""
+    rng = np.random.default_rng(seed)
+    q = np.maximum(mechanism.forward(rng.dirichlet(np.full(mechanism.inputs, 0.2))), 0)
+    return Tally(rng.multinomial(reports, q / q.sum()), mechanism.fingerprint)
+
+
+def _unlikely(mechanism, seed=0, reports=200):
+    """Reports of any kind, those that nobody can send included."""
+    rng = np.random.default_rng(seed)
+    return Tally(rng.multinomial(reports, rng.dirichlet(np.full(mechanism.outputs, 0.3))), mechanism.fingerprint)
+
+
+def _naive_value(mechanism, tally, p):
+    """Σ_y count(y) log q(y), over the reports that some symbol can send."""
+    Q = mechanism.matrix()
+    q = p @ Q
+    return sum(
+        count * (math.log(q[y]) if q[y] > 0 else -math.inf)
+        for y, count in enumerate(tally.counts.tolist())
+        if count and Q[:, y].any()
+    )
+
+
+def _naive_gap(mechanism, tally, p):
+    """The formula, over the matrix written out and group by group."""
+    Q, n = mechanism.matrix(), tally.reports
+    f = np.where(Q.any(axis=0), tally.counts / n, 0.0)
+    q = p @ Q
+    g = [sum(row[y] * f[y] / q[y] for y in range(f.size) if f[y] > 0) for row in Q]
+    groups, shares = mechanism.observed_shares(tally)
+    tops = [max(g[x] for x in np.flatnonzero(groups == j)) for j in range(shares.size)]
+    return n * (sum(share * top for share, top in zip(shares, tops, strict=True)) - f.sum())
+
+
+def _slow_em(mechanism, tally, steps=2_000):
+    """Plain EM over the matrix written out, from even shares: p_x ← p_x Σ_y Q(y|x) f(y)/q(y), group by group."""
+    Q = mechanism.matrix()
+    possible = Q.any(axis=0)
+    groups, shares = mechanism.observed_shares(tally)
+    p = (shares / np.bincount(groups))[groups]
+    for _ in range(steps):
+        q = p @ Q
+        odds = np.divide(tally.counts, q, out=np.zeros_like(q), where=possible & (tally.counts > 0))
+        weighed = p * (Q @ odds)
+        totals = np.bincount(groups, weighed, minlength=shares.size)
+        p = np.where(totals[groups] > 0, weighed * (shares / np.where(totals > 0, totals, 1))[groups], p)
+    return p
+
+
+def _demand_gap_holds(mechanism, tally, found, better):
+    """No distribution, and surely not this one, is likelier by more than the gap."""
+    rise = _naive_value(mechanism, tally, better) - _naive_value(mechanism, tally, found.frequencies)
+    assert rise <= found.details["gap"] + 1e-9 * tally.reports
+
+
+# --- the top, and the bound on it ---------------------------------------------------------------------------------
+
+
+@every_example
+@pytest.mark.parametrize("drawn", [_likely, _unlikely])
+def test_it_is_as_likely_as_slow_em_and_the_gap_is_the_formula_and_a_bound(mechanism, drawn):
+    tally = drawn(mechanism)
+    found = TIGHT.decode(mechanism, tally)
+    assert found.details["converged"]
+    assert 0 <= found.details["gap"] <= 1e-4
+    naive = _naive_gap(mechanism, tally, found.frequencies)
+    assert found.details["gap"] == pytest.approx(naive, abs=1e-9 * tally.reports)
+    value = _naive_value(mechanism, tally, found.frequencies)
+    assert found.details["log_likelihood"] == pytest.approx(value, rel=1e-12, abs=1e-9)
+    slow = _slow_em(mechanism, tally, steps=500)
+    _demand_gap_holds(mechanism, tally, found, slow)
+
+
+@one_of_each
+def test_it_is_where_a_general_optimiser_ends(mechanism):
+    optimize = pytest.importorskip("scipy.optimize")
+    tally = _likely(mechanism, seed=3, reports=500)
+    groups, shares = mechanism.observed_shares(tally)
+    Q, n = mechanism.matrix(), tally.reports
+    seen = np.flatnonzero(tally.counts)
+    sums = [{"type": "eq", "fun": lambda p, j=j: p[groups == j].sum() - shares[j]} for j in range(shares.size)]
+    ended = optimize.minimize(
+        lambda p: -(tally.counts[seen] / n) @ np.log(np.maximum(p @ Q[:, seen], 1e-12)),
+        (shares / np.bincount(groups))[groups],
+        bounds=[(0, 1)] * mechanism.inputs,
+        constraints=sums,
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 1_000},
+    )
+    found = TIGHT.decode(mechanism, tally)
+    assert found.details["log_likelihood"] == pytest.approx(-n * ended.fun, abs=1e-3)
+    # One standard error costs half a unit, so 1e-4 of a unit is about a hundredth of one.
+    reach = 0.05 * np.sqrt(mechanism.variances(found.frequencies, n).clip(0)) + 1e-4
+    assert (np.abs(found.frequencies - ended.x) <= reach).all()
+
+
+@every_example
+def test_it_is_a_distribution_with_the_observed_shares_and_no_less_likely_than_the_projection(mechanism):
+    for drawn, most in ((_likely, 5_000), (_unlikely, 5_000), (_likely, 1)):
+        tally = drawn(mechanism, seed=1)
+        found = Likelihood(most_iterations=most).decode(mechanism, tally)
+        groups, shares = mechanism.observed_shares(tally)
+        assert (found.frequencies >= 0).all()
+        assert np.bincount(groups, found.frequencies).tolist() == pytest.approx(shares.tolist(), abs=1e-12)
+        nearest = Projection().decode(mechanism, tally).frequencies
+        least = _naive_value(mechanism, tally, nearest)
+        assert _naive_value(mechanism, tally, found.frequencies) >= least - 1e-12 * abs(least)
+        assert found.details["iterations"] <= most
+
+
+@pytest.mark.parametrize("mechanism", [BLOCKS, PlainResponse(Uniform(5, 1), HadamardCode)], ids=["blocks", "plain"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda problem, g: max(float(problem.shares @ np.full(problem.shares.size, g.max())) - 1, 0.0),
+        lambda problem, g: problem.reports * max(float(g.mean()) - 1, 0.0),
+        lambda problem, g: problem.reports * max(float(np.median(g)) - 1, 0.0),
+    ],
+    ids=["as if of one report", "the mean", "the median"],
+)
+def test_a_wrong_gap_does_not_go_unnoticed(mechanism, wrong, monkeypatch):
+    tallies = [_likely(mechanism, seed) for seed in range(5)]
+    tops = [_slow_em(mechanism, tally) for tally in tallies]
+    for tally, top in zip(tallies, tops, strict=True):
+        _demand_gap_holds(mechanism, tally, Likelihood(most_iterations=1).decode(mechanism, tally), top)
+    monkeypatch.setattr(likelihood._Problem, "bound", wrong)
+    with pytest.raises(AssertionError):  # which of the tallies gives it away does not matter
+        for tally, top in zip(tallies, tops, strict=True):
+            _demand_gap_holds(mechanism, tally, Likelihood(most_iterations=1).decode(mechanism, tally), top)
+
+
+# --- what must come out -------------------------------------------------------------------------------------------
+
+
+class _Even:
+    """In place of the projection: even shares, as far from the truth as anything that knows the shares."""
+
+    def decode(self, mechanism, tally):
+        groups, shares = mechanism.observed_shares(tally)
+        return Decoded((shares / np.bincount(groups))[groups])
+
+
+@every_example
+def test_exact_frequencies_give_the_distribution_back_from_wherever_it_starts(mechanism, monkeypatch):
+    p = np.random.default_rng(7).dirichlet(np.ones(mechanism.inputs))
+    p[1::3] = 0
+    p /= p.sum()
+    tally = Tally(np.rint(mechanism.forward(p) * 2**30).astype(np.int64), mechanism.fingerprint)
+    close = pytest.approx(p.tolist(), abs=20 * max(math.sqrt(mechanism.risk(p)), 1) / 2**15 * 1e-2 + 1e-6)
+    assert Likelihood().decode(mechanism, tally).frequencies.tolist() == close
+    monkeypatch.setattr(likelihood, "Projection", _Even)
+    assert Likelihood().decode(mechanism, tally).frequencies.tolist() == close
+
+
+def test_what_is_in_clear_is_counted():
+    clear = HighLowResponse(HighLow(4, [], 1))
+    counts = np.array([5, 0, 3, 2])
+    assert Likelihood().decode(clear, Tally(counts, clear.fingerprint)).frequencies.tolist() == [0.5, 0, 0.3, 0.2]
+    mixed = BlockResponse(Blocks([0, 0, 0, 1, 1, 1, 1], [1, math.inf]))
+    tally = Tally(np.array([*[9, 1, 1, 1], *[6, 0, 3, 1]]), mixed.fingerprint)
+    assert Likelihood().decode(mixed, tally).frequencies[3:].tolist() == pytest.approx([6 / 22, 0, 3 / 22, 1 / 22])
+
+
+def test_a_free_symbol_whose_reports_came_is_never_impossible():
+    """Euclidean projection cuts it to 0, which makes the tally impossible; the likelihood must not stay there."""
+    mechanism = HighLowResponse(HighLow(40, range(31), 0.5), HadamardCode)
+    counts = np.zeros(mechanism.outputs, dtype=np.int64)
+    counts[1:13], counts[-1] = 25, 1
+    tally = Tally(counts, mechanism.fingerprint)
+    assert project(mechanism.unbiased(tally))[-1] == 0
+    found = TIGHT.decode(mechanism, tally)
+    assert found.frequencies[-1] >= 1 / tally.reports
+    assert found.details["converged"]
+
+
+@every_example
+def test_a_handful_of_reports_is_enough(mechanism):
+    for seed in range(6):
+        for reports in (1, 3):
+            tally = _unlikely(mechanism, seed, reports)
+            found = Likelihood().decode(mechanism, tally)
+            assert found.details["converged"]
+            assert math.isfinite(_naive_value(mechanism, tally, found.frequencies))
+
+
+def test_a_block_without_reports_has_nothing():
+    counts = np.zeros(BLOCKS.outputs, dtype=np.int64)
+    counts[:3] = 4, 2, 2
+    found = Likelihood().decode(BLOCKS, Tally(counts, BLOCKS.fingerprint))
+    assert (found.frequencies[3:] == 0).all()
+    assert found.details["converged"]
+
+
+def test_reports_that_nobody_can_send_have_no_say():
+    mechanism = TableResponse.of(Uniform(2, 1), [["0.5", "0.25", "0.25", 0], ["0.25", "0.5", "0.25", 0]])
+    with_it, without = (Tally(np.array([30, 25, 10, c]), mechanism.fingerprint) for c in (7, 0))
+    one, other = (TIGHT.decode(mechanism, tally) for tally in (with_it, without))
+    assert one.frequencies.tolist() == pytest.approx(other.frequencies.tolist(), abs=1e-3)
+    assert one.details["log_likelihood"] == pytest.approx(other.details["log_likelihood"], abs=1e-4)
+    nothing_else = Tally(np.array([0, 0, 0, 7]), mechanism.fingerprint)
+    assert Likelihood().decode(mechanism, nothing_else).frequencies.sum() == pytest.approx(1)
+
+
+# --- what it says of itself, and what it refuses ------------------------------------------------------------------
+
+
+def test_it_says_so_where_it_did_not_get_there():
+    tally = _likely(BLOCKS, seed=4)
+    details = Likelihood(tolerance=1e-9, most_iterations=1).decode(BLOCKS, tally).details
+    assert set(details) == {"gap", "log_likelihood", "iterations", "converged"}
+    assert details["converged"] is False
+    assert details["gap"] > 1e-9
+    assert Likelihood().name == "likelihood"
+
+
+@pytest.mark.parametrize("tolerance", [0, -1, math.inf, math.nan])
+def test_a_tolerance_that_cannot_be_meant_is_refused(tolerance):
+    with pytest.raises(InvalidContext, match="tolerance must be positive"):
+        Likelihood(tolerance=tolerance)
+
+
+@pytest.mark.parametrize("most", [0, -3, 2.5, True])
+def test_a_number_of_iterations_that_cannot_be_meant_is_refused(most):
+    with pytest.raises(InvalidContext, match="most_iterations must be a whole number"):
+        Likelihood(most_iterations=most)
+
+
+def test_a_foreign_or_empty_tally_is_refused():
+    with pytest.raises(WrongSurvey):
+        Likelihood().decode(BLOCKS, Tally(np.ones(BLOCKS.outputs, dtype=np.int64), "other"))
+    with pytest.raises(NotEnoughReports):
+        Likelihood().decode(BLOCKS, Tally(np.zeros(BLOCKS.outputs, dtype=np.int64), BLOCKS.fingerprint))
+
+
+# --- what makes it fast: counted in iterations, not by a clock ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "most"),
+    [
+        (PlainResponse(Uniform(2_000, 1), HadamardCode), 10),
+        (BlockResponse(Blocks(np.arange(2_000) // 25, 1), HadamardCode), 25),
+        (HighLowResponse(HighLow(2_000, range(1_500), 1), HadamardCode), 12),
+    ],
+    ids=["plain", "blocks", "high-low"],
+)
+@pytest.mark.parametrize("reports", [1_000, 100_000, 4_000_000])
+def test_a_few_iterations_will_do(mechanism, most, reports):
+    found = Likelihood().decode(mechanism, _likely(mechanism, reports=reports))
+    assert found.details["converged"]
+    assert found.details["iterations"] <= most
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "seed"),
+    [
+        (HighLowResponse(HighLow(20, range(0, 20, 3), 1), HadamardCode), 0),
+        (GroupResponse(HighLow(6, [1, 4, 5], 2), HadamardCode), 1),
+    ],
+    ids=["high-low", "groups"],
+)
+def test_a_start_in_the_right_scale_saves_iterations(mechanism, seed):
+    """Free symbols have reports that do not fit the others', so that the projection takes all or most of them away."""
+    details = Likelihood().decode(mechanism, _unlikely(mechanism, seed, 1_000_000)).details
+    assert details["converged"]
+    assert details["iterations"] <= 40
+
+
+def test_momentum_takes_no_report_its_probability():
+    before = likelihood._Point(np.array([0.5, 0.5]), np.array([0.6, 0.4]))
+    now = likelihood._Point(np.array([0.1, 0.9]), np.array([0.2, 0.8]))
+    assert now.beyond(before, 0.25).q.tolist() == pytest.approx([0.1, 0.9])
+    far = now.beyond(before, 0.9)
+    assert far.q.tolist() == pytest.approx([0.02, 0.98])
+    assert far.p.tolist() == pytest.approx([-0.08, 1.08])

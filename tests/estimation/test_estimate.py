@@ -1,0 +1,336 @@
+"""Estimates: two readings of one tally, intervals from the unbiased one, pictures from the other."""
+
+import math
+import sys
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.codes import HadamardCode, RandomizedCode
+from sfumato.contexts import Blocks, HighLow, PrivacyMatrix, Uniform
+from sfumato.errors import InvalidContext, MissingExtra, NotEnoughReports, WrongSurvey
+from sfumato.estimation import estimate
+from sfumato.estimation.decoders.decoder import Decoded
+from sfumato.mechanisms import BinaryResponse, BlockResponse, HighLowResponse, Mechanism, PlainResponse
+from sfumato.tally import Tally
+
+BLOCKS = Blocks([0, 1, 0, 2, 1, 0, 3], 1.0, domain=list("abcdefg"))
+MECHANISMS = {
+    "binary": BinaryResponse(PrivacyMatrix([[0, "inf"], [1, 0]], domain=["no", "yes"])),
+    "plain": PlainResponse(Uniform(["a", "b", "c"], 1.0)),
+    "plain, randomized": PlainResponse(Uniform(5, 2.0), RandomizedCode),
+    "one symbol": PlainResponse(Uniform(1, 1.0)),
+    "blocks": BlockResponse(BLOCKS),
+    "blocks, randomized": BlockResponse(BLOCKS, RandomizedCode),
+    "high-low": HighLowResponse(HighLow(["park", "café", "clinic"], ["clinic"], 1.0)),
+    "high-low, three sensitive": HighLowResponse(HighLow(6, [0, 2, 5], 0.5), HadamardCode),
+    "in clear": HighLowResponse(HighLow(4, [], 1.0)),
+}
+each_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS.keys())
+
+
+def _tally(mechanism: Mechanism, seed: int = 0, reports: int = 500) -> Tally:
+    """Reports of any kind, likely or not: what follows holds for every tally."""
+    drawn = np.random.default_rng(seed).integers(0, mechanism.outputs, reports)
+    return mechanism.tally(drawn)
+
+
+def _naive_readings(mechanism: Mechanism, tally: Tally) -> tuple[list[Fraction], list[Fraction]]:
+    """The mean score of each symbol and the unbiased estimate of its variance, in fractions, report by report."""
+    n = tally.reports
+    columns = [mechanism.exact_scores(y) for y in range(mechanism.outputs)]
+    counts = tally.counts.tolist()
+    means = [sum(c * column[x] for c, column in zip(counts, columns, strict=True)) / n for x in range(mechanism.inputs)]
+    squares = [
+        sum(c * column[x] ** 2 for c, column in zip(counts, columns, strict=True)) / n for x in range(mechanism.inputs)
+    ]
+    return means, [(square - mean**2) / (n - 1) for square, mean in zip(squares, means, strict=True)]
+
+
+# --- the two readings ---------------------------------------------------------------------------------------------
+
+
+@each_mechanism
+def test_the_unbiased_reading_is_the_mean_score_and_its_errors_are_those_of_a_mean(mechanism):
+    tally = _tally(mechanism)
+    means, variances = _naive_readings(mechanism, tally)
+    found = estimate(mechanism, tally)
+    assert found.unbiased.tolist() == pytest.approx([float(mean) for mean in means], abs=1e-12)
+    errors = [math.sqrt(variance) for variance in variances]
+    assert found.standard_errors.tolist() == pytest.approx(errors, rel=1e-9, abs=1e-9)
+
+
+@each_mechanism
+def test_an_estimate_says_where_it_comes_from(mechanism):
+    found = estimate(mechanism, _tally(mechanism, reports=123), decoder="unbiased")
+    assert list(found.labels) == list(mechanism.context.domain.labels)
+    assert (found.reports, found.decoder) == (123, "unbiased")
+
+
+@each_mechanism
+def test_the_unbiased_decoder_changes_nothing(mechanism):
+    found = estimate(mechanism, _tally(mechanism), decoder="unbiased")
+    assert found.frequencies.tolist() == found.unbiased.tolist()
+
+
+@each_mechanism
+def test_intervals_do_not_depend_on_the_decoder(mechanism):
+    tally = _tally(mechanism)
+    projected, plain = (estimate(mechanism, tally, decoder=name) for name in ("projection", "unbiased"))
+    assert projected.unbiased.tolist() == plain.unbiased.tolist()
+    assert np.array_equal(projected.interval(0.9), plain.interval(0.9))
+
+
+@each_mechanism
+@pytest.mark.parametrize("seed", range(5))
+def test_the_projected_reading_is_a_distribution(mechanism, seed):
+    p = estimate(mechanism, _tally(mechanism, seed, reports=40), decoder="projection").frequencies
+    assert (p >= 0).all()
+    assert p.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+@each_mechanism
+def test_the_projected_reading_is_no_farther_from_any_distribution(mechanism):
+    """Projection on a convex set that holds the truth can only help."""
+    found = estimate(mechanism, _tally(mechanism, 3, reports=40), decoder="projection")
+    groups, shares = mechanism.observed_shares(_tally(mechanism, 3, reports=40))
+    for x in range(mechanism.inputs):
+        if groups.max() == 0 and shares.tolist() == [1.0]:
+            truth = np.eye(mechanism.inputs)[x]
+            assert ((found.frequencies - truth) ** 2).sum() <= ((found.unbiased - truth) ** 2).sum() + 1e-9
+
+
+@pytest.mark.parametrize("code", [HadamardCode, RandomizedCode])
+@pytest.mark.parametrize("seed", range(5))
+def test_every_block_is_projected_onto_the_share_that_was_observed(code, seed):
+    mechanism = BlockResponse(BLOCKS, code)
+    tally = _tally(mechanism, seed, reports=37)
+    p = estimate(mechanism, tally, decoder="projection").frequencies
+    for block in range(4):
+        members = np.flatnonzero(BLOCKS.block_of == block)
+        own = [y for y, count in enumerate(mechanism.integer_row(int(members[0]))) if count]
+        observed = Fraction(int(tally.counts[own].sum()), 37)
+        assert p[members].sum() == pytest.approx(float(observed), abs=1e-14)
+
+
+def test_a_block_that_nobody_reported_has_no_share():
+    mechanism = BlockResponse(BLOCKS)
+    own = [y for y, count in enumerate(mechanism.integer_row(0)) if count]
+    found = estimate(mechanism, mechanism.tally(own * 3))
+    assert found.frequencies[BLOCKS.block_of != 0].tolist() == [0.0] * 4
+    assert found.frequencies[BLOCKS.block_of == 0].sum() == pytest.approx(1.0, abs=1e-14)
+
+
+def test_answers_in_clear_are_read_as_they_are():
+    mechanism = MECHANISMS["in clear"]
+    found = estimate(mechanism, mechanism.tally([0, 0, 0, 3]))
+    assert found.frequencies.tolist() == found.unbiased.tolist() == [0.75, 0, 0, 0.25]
+
+
+@each_mechanism
+def test_a_tally_that_is_exactly_the_channels_own_is_read_exactly(mechanism):
+    """Counts in proportion to Q(·|x) say that everybody is x."""
+    for x in range(mechanism.inputs):
+        row = mechanism.at_word(16).integer_row(x)
+        short = mechanism.at_word(16)
+        found = estimate(short, Tally(row, short.fingerprint), decoder="unbiased")
+        assert found.frequencies.tolist() == pytest.approx(np.eye(mechanism.inputs)[x].tolist(), abs=1e-9)
+
+
+# --- intervals (more in test_intervals.py) --------------------------------------------------------------------------
+
+
+def test_the_default_level_is_95_percent():
+    found = estimate(MECHANISMS["plain"], _tally(MECHANISMS["plain"]))
+    assert np.array_equal(found.interval(), found.interval(0.95))
+    assert np.array_equal(found.simultaneous_interval(), found.simultaneous_interval(0.95))
+
+
+def test_an_estimate_below_nought_has_an_interval_with_a_width():
+    mechanism = PlainResponse(Uniform(["a", "b", "c"], 1.0))
+    found = estimate(mechanism, Tally([500, 0, 500, 500], mechanism.fingerprint))
+    low, high = found.interval()
+    below = found.unbiased < -5 * found.standard_errors
+    assert below.any()
+    assert (low[below] == 0).all()
+    assert ((high[below] > 0) & (high[below] < found.standard_errors[below])).all()
+
+
+def test_a_symbol_that_nobody_reports_has_an_interval_of_exact_width():
+    """All of 100 people say "a" in clear: "b" may still be held by 1 − 0.025^(1/100) of the crowd."""
+    mechanism = sf.PlainResponse(sf.Uniform(["a", "b"], "inf"))
+    low, high = sf.estimate(mechanism, mechanism.tally([0] * 100)).interval(0.95)
+    bound = 1 - 0.025 ** (1 / 100)
+    assert low.tolist() == pytest.approx([1 - bound, 0])
+    assert high.tolist() == pytest.approx([1, bound])
+
+
+# --- few reports ----------------------------------------------------------------------------------------------------
+
+
+@each_mechanism
+@pytest.mark.parametrize("decoder", ["projection", "unbiased"])
+def test_no_reports_are_not_enough(mechanism, decoder):
+    with pytest.raises(NotEnoughReports, match="at least one report"):
+        estimate(mechanism, mechanism.tally([]), decoder=decoder)
+
+
+@each_mechanism
+def test_one_report_has_infinite_errors_and_says_nothing_certain(mechanism):
+    found = estimate(mechanism, mechanism.tally([0]))
+    assert found.standard_errors.tolist() == [math.inf] * mechanism.inputs
+    if mechanism.inputs > 1:
+        for low, high in (found.interval(0.5), found.simultaneous_interval(0.5)):
+            assert low.tolist() == [0.0] * mechanism.inputs
+            assert high.tolist() == [1.0] * mechanism.inputs
+    assert found.frequencies.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+@each_mechanism
+def test_two_reports_have_finite_errors(mechanism):
+    assert np.isfinite(estimate(mechanism, mechanism.tally([0, mechanism.outputs - 1])).standard_errors).all()
+
+
+# --- what is refused ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["nonsense", "", "Projection"], ids=repr)
+def test_an_unknown_decoder_is_refused_with_the_known_ones(name):
+    mechanism = MECHANISMS["plain"]
+    with pytest.raises(InvalidContext, match="projection"):
+        estimate(mechanism, mechanism.tally([0]), decoder=name)
+
+
+@pytest.mark.parametrize("decoder", [None, 3], ids=repr)
+def test_what_is_no_decoder_is_refused(decoder):
+    mechanism = MECHANISMS["plain"]
+    with pytest.raises(InvalidContext, match="a name or a decoder"):
+        estimate(mechanism, mechanism.tally([0]), decoder=decoder)
+
+
+@dataclass(frozen=True)
+class _Leaning:
+    """A decoder that says what its covariate says."""
+
+    covariate: object = None
+    name: str = "leaning"
+
+    def decode(self, mechanism, tally):
+        return Decoded(np.asarray(self.covariate, dtype=float), {"asked": True})
+
+
+def test_a_decoder_may_be_an_object_and_is_told_the_covariate():
+    mechanism = MECHANISMS["plain"]
+    found = estimate(mechanism, mechanism.tally([0, 1]), decoder=_Leaning(), covariate=[0.5, 0.25, 0.25])
+    assert found.frequencies.tolist() == [0.5, 0.25, 0.25]
+    assert found.decoder == "leaning"
+    assert found.details == {"asked": True}
+
+
+def test_a_covariate_that_nobody_uses_is_refused():
+    mechanism = MECHANISMS["plain"]
+    with pytest.raises(InvalidContext, match="'unbiased' uses no covariate"):
+        estimate(mechanism, mechanism.tally([0, 1]), decoder="unbiased", covariate=[1, 2, 3])
+
+
+@each_mechanism
+def test_another_mechanisms_tally_is_refused(mechanism):
+    with pytest.raises(WrongSurvey):
+        estimate(mechanism, Tally(np.ones(mechanism.outputs, dtype=np.int64), "another"))
+    with pytest.raises(WrongSurvey):
+        estimate(mechanism, Tally(np.ones(mechanism.outputs + 1, dtype=np.int64), mechanism.fingerprint))
+
+
+# --- as a table -------------------------------------------------------------------------------------------------------
+
+
+def test_an_estimate_prints_as_a_table_of_labels():
+    mechanism = MECHANISMS["high-low"]
+    lines = repr(estimate(mechanism, mechanism.tally([0, 1, 2, 3]), decoder="projection")).splitlines()
+    assert "4 reports; frequency: projection; low and high: 95 % interval of the unbiased estimate" in lines[0]
+    assert lines[0].split()[:5] == ["label", "frequency", "unbiased", "low", "high"]
+    assert [line.split()[0] for line in lines[1:]] == ["park", "café", "clinic"]
+
+
+def test_a_printed_row_holds_both_readings_in_the_order_of_the_header():
+    mechanism = MECHANISMS["plain"]
+    found = estimate(mechanism, _tally(mechanism), decoder="projection")
+    low, high = found.interval()
+    for x, line in enumerate(repr(found).splitlines()[1:]):
+        figures = [found.frequencies[x], found.unbiased[x], low[x], high[x]]
+        assert line.split() == [found.labels[x], *(f"{value:.4f}" for value in figures)]
+
+
+def test_a_notebook_keeps_the_two_readings_apart():
+    context = Uniform([f"<{i}>" for i in range(30)], 1.0)
+    mechanism = PlainResponse(context)
+    found = estimate(mechanism, _tally(mechanism), decoder="projection")
+    page = found._repr_html_()
+    assert "decoded picture (projection)" in page
+    assert "unbiased, with 95 % interval" in page
+    assert "the 20 most frequent of 30" in page
+    assert page.count("<tr>") == 22
+    first = int(np.argmax(found.frequencies))
+    assert page.index(f"&lt;{first}&gt;") < page.index("<td>")
+    assert "<0>" not in page
+
+
+@each_mechanism
+def test_the_arrow_table_holds_every_column(mechanism):
+    found = estimate(mechanism, _tally(mechanism))
+    table = found.to_arrow(0.9)
+    low, high = found.interval(0.9)
+    columns = {
+        "label": list(found.labels),
+        "frequency": found.frequencies.tolist(),
+        "unbiased": found.unbiased.tolist(),
+        "standard_error": found.standard_errors.tolist(),
+        "low": low.tolist(),
+        "high": high.tolist(),
+    }
+    assert table.to_pydict() == columns
+    assert list(table.column_names) == list(columns)
+    said = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
+    assert said["decoder"] == found.decoder
+    assert said["level"] == "0.9"
+    assert said["reports"] == "500"
+    assert said["fingerprint"] == mechanism.fingerprint
+
+
+def test_labels_of_two_kinds_become_text_in_arrow():
+    mechanism = PlainResponse(Uniform(["a", 1], 1.0))
+    assert estimate(mechanism, mechanism.tally([0, 1])).to_arrow()["label"].to_pylist() == ["a", "1"]
+
+
+def test_pandas_and_polars_read_an_estimate():
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    found = estimate(MECHANISMS["high-low"], _tally(MECHANISMS["high-low"]))
+    frame = found.to_pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame["unbiased"].tolist() == found.unbiased.tolist()
+    assert polars.DataFrame(found)["low"].to_list() == found.interval()[0].tolist()
+
+
+def test_without_pandas_one_is_told_what_to_install(monkeypatch):
+    found = estimate(MECHANISMS["plain"], _tally(MECHANISMS["plain"]))
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtra, match="pip install pandas"):
+        found.to_pandas()
+
+
+def test_what_an_estimate_is_worked_out_from_is_no_part_of_its_face():
+    found = estimate(MECHANISMS["plain"], _tally(MECHANISMS["plain"]))
+    assert "Origin" not in repr(found)
+    other = replace(found, fingerprint="a survey")
+    assert other.fingerprint == "a survey"
+    assert np.array_equal(other.interval(), found.interval())
+
+
+def test_a_long_table_is_cut():
+    mechanism = PlainResponse(Uniform(1000, 1.0))
+    lines = repr(estimate(mechanism, mechanism.tally([0, 1]))).splitlines()
+    assert len(lines) == 22
+    assert lines[-1] == "… 980 more"

@@ -1,0 +1,127 @@
+"""The bootstrap of the decoded picture: the way from a truth to a picture, walked again."""
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+import sfumato as sf
+from sfumato.errors import InvalidContext
+from sfumato.estimation.decoders.decoder import Decoded, Projection, Unbiased
+from sfumato.estimation.uncertainty.bootstrap import bootstrap_of
+from support.mechanism_examples import EXAMPLES
+
+PLAIN = sf.PlainResponse(sf.Uniform(list("abcde"), 1.0))
+CROWD = np.array([0.4, 0.3, 0.2, 0.1, 0.0])
+
+
+def _estimate(mechanism=PLAIN, p=CROWD, reports=20_000, decoder="projection", seed=0):
+    q = np.maximum(mechanism.forward(p), 0)
+    counts = np.random.default_rng(seed).multinomial(reports, q / q.sum())
+    return sf.estimate(mechanism, sf.Tally(counts, mechanism.fingerprint), decoder=decoder)
+
+
+def _naive(mechanism, p, reports, runs, seed):
+    """The same by NumPy's own multinomial, and a list of pictures."""
+    random = np.random.default_rng(seed)
+    q = mechanism.forward(p)
+    tallies = [sf.Tally(random.multinomial(reports, q / q.sum()), mechanism.fingerprint) for _ in range(runs)]
+    pictures = np.array([Projection().decode(mechanism, tally).frequencies for tally in tallies])
+    return np.abs(pictures - p).sum(axis=1) / 2, pictures
+
+
+def test_it_agrees_with_a_slow_twin():
+    found = _estimate()
+    p, runs = found.frequencies, 1500
+    boot = found.bootstrap(runs)
+    errors, pictures = _naive(PLAIN, p, found.reports, runs, 1)
+    # Two means of 1,500 runs each: within six standard errors of each other.
+    spread = np.sqrt((errors.var() + boot.errors.var()) / runs)
+    assert abs(boot.mean - errors.mean()) < 6 * spread
+    assert boot.standard_errors == pytest.approx(pictures.std(axis=0, ddof=1), rel=0.12, abs=1e-9)
+    assert boot.biases == pytest.approx((pictures - p).mean(axis=0), abs=6 * pictures.std() / np.sqrt(runs))
+    low, high = np.quantile(errors, [0.025, 0.975])
+    assert (boot.low, boot.high) == pytest.approx((low, high), rel=0.15)
+
+
+def test_standard_errors_of_the_unbiased_reading_come_out_exactly_known():
+    """Variances over runs are scaled chi-squares around the true ones; both tails at 1e-6, over five symbols."""
+    found, runs = _estimate(p=np.full(5, 0.2), decoder="unbiased"), 400
+    boot = found.bootstrap(runs)
+    variances = PLAIN.variances(found.frequencies, found.reports)
+    ratio = (runs - 1) * boot.standard_errors**2 / variances
+    assert (chi2.sf(ratio, runs - 1) > 1e-6 / 5).all()
+    assert (chi2.cdf(ratio, runs - 1) > 1e-6 / 5).all()
+
+
+def test_a_bootstrap_with_half_the_reports_would_be_noticed():
+    found, runs = _estimate(p=np.full(5, 0.2), decoder="unbiased"), 400
+    half = sf.Tally(found._origin.tally.counts // 2, PLAIN.fingerprint)
+    boot = bootstrap_of(PLAIN, Unbiased(), half, found.frequencies, runs=runs, seed=0, level=0.95)
+    ratio = (runs - 1) * boot.standard_errors**2 / PLAIN.variances(found.frequencies, found.reports)
+    assert (chi2.sf(ratio, runs - 1) < 1e-6 / 5).any()
+
+
+def test_the_interval_holds_the_error_that_was_made():
+    """A smooth crowd with many reports: the picture is as hard to see as the truth."""
+    runs, hits = 60, 0
+    for seed in range(runs):
+        found = _estimate(seed=seed, p=np.array([0.3, 0.25, 0.2, 0.15, 0.1]))
+        boot = found.bootstrap(100, seed=seed)
+        hits += boot.low <= np.abs(found.frequencies - [0.3, 0.25, 0.2, 0.15, 0.1]).sum() / 2 <= boot.high
+    assert hits >= 46  # 57 on average; fewer than 46 come up less than once in a million
+
+
+@pytest.mark.parametrize("mechanism", [each[0] for each in EXAMPLES.values()], ids=repr)
+def test_every_mechanism_can_be_walked_again(mechanism):
+    p = np.random.default_rng(0).dirichlet(np.ones(mechanism.inputs))
+    boot = _estimate(mechanism, p, reports=500).bootstrap(5)
+    assert 0 <= boot.low <= boot.mean <= boot.high <= 1
+    assert boot.errors.shape == (5,)
+    assert boot.standard_errors.shape == (mechanism.inputs,)
+
+
+def test_the_same_seed_gives_the_same_numbers_and_another_others():
+    found = _estimate()
+    first, again, other = (found.bootstrap(10, seed=seed) for seed in (3, 3, 4))
+    assert first.errors.tolist() == again.errors.tolist()
+    assert first.errors.tolist() != other.errors.tolist()
+
+
+def test_a_higher_level_gives_a_wider_interval():
+    found = _estimate()
+    narrow, wide = found.bootstrap(100, level=0.5), found.bootstrap(100, level=0.95)
+    assert wide.low < narrow.low < narrow.mean < narrow.high < wide.high
+
+
+def test_the_decoder_of_the_estimate_is_the_one_that_is_walked_again():
+    class Stubborn:
+        name = "stubborn"
+
+        def decode(self, mechanism, tally):
+            return Decoded(CROWD)
+
+    boot = _estimate(decoder=Stubborn()).bootstrap(3)
+    assert boot.errors.tolist() == [0, 0, 0]
+    assert boot.standard_errors.tolist() == [0] * 5
+
+
+def test_a_handful_of_reports_is_answered():
+    boot = _estimate(reports=1).bootstrap(50)
+    assert np.isfinite(boot.errors).all()
+
+
+def test_it_says_what_it_found():
+    assert "total variation" in repr(_estimate().bootstrap(5))
+    assert "5 runs" in repr(_estimate().bootstrap(5))
+
+
+@pytest.mark.parametrize("runs", [0, 1, -3, 2.5, True, "many"])
+def test_too_few_runs_are_refused(runs):
+    with pytest.raises(InvalidContext, match="runs must be a whole number of at least 2"):
+        _estimate().bootstrap(runs)
+
+
+@pytest.mark.parametrize("seed", [1.5, None, "seed", True])
+def test_a_seed_is_a_whole_number(seed):
+    with pytest.raises(InvalidContext, match="seed must be a whole number"):
+        _estimate().bootstrap(2, seed=seed)

@@ -1,0 +1,274 @@
+"""Goodness of fit: honest reports pass, reports of any other origin are found out, and chance is not called a fault."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.special import gammaincc
+from scipy.stats import binom, chi2
+
+import sfumato as sf
+from sfumato.estimation.uncertainty import fit as module
+from sfumato.estimation.uncertainty.fit import IMPOSSIBLE, FitWarning, fit_of
+from support.mechanism_examples import EXAMPLES
+
+ALL = [mechanism for examples in EXAMPLES.values() for mechanism in examples]
+LARGE = {
+    "Hadamard": sf.PlainResponse(sf.Uniform(600, 1.0)),
+    "blocks": sf.BlockResponse(sf.Blocks(np.repeat(np.arange(60), 6), 1.0)),
+    "high-low": sf.HighLowResponse(sf.HighLow(500, range(300), 1.0)),
+    "cyclic": sf.PlainResponse(sf.Uniform(100, 2.0), sf.BestCode()),
+    "two-level": sf.GroupResponse(sf.Blocks(np.repeat(np.arange(4), 30), 1.0, across=2)),
+}
+
+
+def _drawn(mechanism, reports, seed, concentration=1.0):
+    random = np.random.default_rng(seed)
+    q = np.maximum(mechanism.forward(random.dirichlet(np.full(mechanism.inputs, concentration))), 0)
+    return random.multinomial(reports, q / q.sum())
+
+
+def _fit(mechanism, counts):
+    return fit_of(mechanism, sf.Tally(counts, mechanism.fingerprint))
+
+
+# --- honest reports --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", ALL, ids=repr)
+@pytest.mark.parametrize("reports", [1, 3, 100, 50_000])
+def test_honest_reports_are_possible(mechanism, reports):
+    for seed, concentration in ((0, 0.1), (1, 10)):
+        found = _fit(mechanism, _drawn(mechanism, reports, seed, concentration))
+        assert found.possible, found
+        assert "cannot have come" not in found.verdict
+        assert 0 <= found.p_value <= 1
+
+
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("reports", [150, 1000, 20_000])
+def test_p_values_of_honest_reports_are_not_too_small(name, reports):
+    """From cells that are mostly empty to full ones; at levels of 10 and 1 %, by the exact tail at 1e-6."""
+    runs, mechanism = 60, LARGE[name]
+    found = np.array([_fit(mechanism, _drawn(mechanism, reports, seed, 0.3)).p_value for seed in range(runs)])
+    for level in (0.1, 0.01):
+        assert binom.sf((found < level).sum() - 1, runs, level) > 1e-6
+
+
+def test_p_values_of_residuals_are_even():
+    """Not cautious only: half of them are below one half."""
+    mechanism, runs = LARGE["Hadamard"], 100
+    found = np.array([_fit(mechanism, _drawn(mechanism, 3000, seed)).tests["residuals"] for seed in range(runs)])
+    assert 1e-6 < binom.cdf((found < 0.5).sum(), runs, 0.5) < 1 - 1e-6
+
+
+def _dense(mechanism, counts):
+    """The statistic and its p-value with every matrix written out."""
+    Q, A, n = mechanism.matrix(), mechanism.scores(), counts.sum()
+    f = counts / n
+    P = np.eye(mechanism.outputs) - Q.T @ A
+    q = module._expected(mechanism, sf.Tally(counts, mechanism.fingerprint))
+    root = np.diag(q**-0.5)
+    statistic = n * ((P @ f) ** 2 / q).sum()
+    M = root @ P @ np.diag(q) @ P.T @ root
+    rho = np.diag(P.T @ np.diag(1 / q) @ P)
+    squares = np.trace(M @ M)
+    skewness = (8 * squares**2 / np.trace(M) + 4 / n * (q**2 * rho**3).sum()) / (2 * squares) ** 1.5
+    z = (statistic - f @ rho) / np.sqrt(2 * squares)
+    return statistic, gammaincc(4 / skewness**2, 4 / skewness**2 + 2 * z / skewness)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        sf.PlainResponse(sf.Uniform(20, 1.0)),
+        sf.PlainResponse(sf.Uniform(6, 1.0), sf.CyclicDesign(6, ((0, 1), (0, 2)))),
+        sf.GroupResponse(sf.Blocks([0, 0, 0, 1, 1, 1, 1, 2, 2, 2], 1, across=2)),
+        sf.ComposedResponse(sf.PlainResponse(sf.Uniform(3, 1)), sf.PlainResponse(sf.Uniform(3, 0.5))),
+    ],
+    ids=repr,
+)
+def test_residuals_are_those_of_matrices_written_out(mechanism):
+    counts = _drawn(mechanism, 4000, 1)
+    found = _fit(mechanism, counts)
+    statistic, p_value = _dense(mechanism, counts)
+    assert found.statistic == pytest.approx(statistic, rel=1e-6)
+    assert found.tests["residuals"] == pytest.approx(p_value, rel=1e-5)
+    assert found.degrees_of_freedom == mechanism.outputs - mechanism.inputs
+
+
+def test_random_directions_agree_with_all_of_them(monkeypatch):
+    mechanism = sf.PlainResponse(sf.Uniform(150, 1.0))
+    counts = _drawn(mechanism, 20_000, 2)
+    exact = _fit(mechanism, counts).tests["residuals"]
+    monkeypatch.setattr(module, "_WRITTEN", 8)
+    assert _fit(mechanism, counts).tests["residuals"] == pytest.approx(exact, abs=0.15)
+
+
+def test_with_many_reports_of_an_even_crowd_the_p_value_is_that_of_chi_square():
+    mechanism = sf.PlainResponse(sf.Uniform(6, 1.0), sf.CyclicDesign(6, ((0, 1), (0, 2))))
+    q = mechanism.forward(np.full(6, 1 / 6))
+    counts = np.random.default_rng(5).multinomial(10**6, q)
+    found = _fit(mechanism, counts)
+    assert found.tests["residuals"] == pytest.approx(chi2.sf(found.statistic, 6), abs=0.01)
+
+
+# --- reports of another origin ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["Hadamard", "blocks", "high-low", "two-level"])
+def test_reports_that_are_drawn_evenly_are_found_out(name):
+    mechanism = LARGE[name]
+    counts = np.random.default_rng(1).multinomial(300_000, np.full(mechanism.outputs, 1 / mechanism.outputs))
+    assert not _fit(mechanism, counts).possible
+
+
+def test_noise_among_honest_reports_has_a_test_of_its_own():
+    mechanism = LARGE["high-low"]
+    honest = _drawn(mechanism, 500_000, 1)
+    noise = np.random.default_rng(1).multinomial(500_000, np.full(mechanism.outputs, 1 / mechanism.outputs))
+    assert _fit(mechanism, honest).possible
+    found = _fit(mechanism, honest + noise)
+    assert found.tests["noise"] < 1e-9
+    assert found.tests["noise"] < 1e-3 * found.tests["residuals"]
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_one_report_sent_again_and_again_is_found_out(name):
+    mechanism = LARGE[name]
+    counts = _drawn(mechanism, 50_000, 3)
+    counts[mechanism.outputs // 3] += 3000
+    found = _fit(mechanism, counts)
+    assert found.p_value < IMPOSSIBLE
+    assert "cannot have come from this mechanism" in found.verdict
+
+
+def test_answers_sent_without_randomisation_are_found_out():
+    mechanism = sf.PlainResponse(sf.Uniform(10, 1.0), sf.RandomizedCode)
+    counts = np.array([50_000, 30_000, 10_000, 5000, 1000, 0, 0, 0, 0, 0])
+    found = _fit(mechanism, counts)
+    assert not found.possible
+    assert "far below nought" in found.verdict
+
+
+RANDOMISED = sf.PlainResponse(sf.Uniform(60, 1.0), sf.RandomizedCode)
+
+
+def _forged(mechanism, reports, forged, seed):
+    """Honest reports of an even crowd, and one report that all forgers send."""
+    q = mechanism.forward(np.full(mechanism.inputs, 1 / mechanism.inputs))
+    counts = np.random.default_rng(seed).multinomial(reports - forged, q)
+    counts[7] += forged
+    return counts
+
+
+def test_a_share_far_above_one_is_found_out():
+    """Each of the others is below nought by less than its own noise; together they are far below."""
+    counts = _forged(RANDOMISED, 3000, 250, 1)
+    f = counts / 3000
+    assert RANDOMISED.mean_scores(f)[7] > 2.5
+    low = module.chance_below(module.score_moments(RANDOMISED, f), 3000, 0.0)
+    assert low.min() > 1e-4  # nothing to see from below
+    found = _fit(RANDOMISED, counts)
+    assert not found.possible
+    assert "far above one" in found.verdict
+
+
+def test_a_share_of_one_is_not_far_above_one():
+    """Everybody holds one symbol: half of all estimates lie above 1, by chance."""
+    runs, q = 200, RANDOMISED.forward(np.eye(60)[7])
+    found = [_fit(RANDOMISED, np.random.default_rng(seed).multinomial(3000, q)) for seed in range(runs)]
+    for level in (0.1, 0.01):
+        assert binom.sf(sum(fit.p_value < level for fit in found) - 1, runs, level) > 1e-6
+
+
+@pytest.mark.parametrize("mechanism", ALL, ids=repr)
+def test_the_others_have_the_moments_of_scores_written_out(mechanism):
+    counts = _drawn(mechanism, 500, 2)
+    f, B = counts / 500, 1 - mechanism.scores()
+    found = module._of_the_others(module.score_moments(mechanism, f))
+    for moment, i in ((found.first, 1), (found.second, 2), (found.third, 3)):
+        np.testing.assert_allclose(moment, B**i @ f, rtol=1e-7, atol=1e-7 * np.abs(B).max() ** i)
+    assert np.all(found.lowest <= B.min(axis=1) + 1e-9)
+    assert np.all(found.highest >= B.max(axis=1) - 1e-9)
+
+
+def test_the_correction_counts_every_test_of_a_share():
+    """Twice per symbol and twice per group; the smallest chance, times that."""
+    mechanism = sf.HighLowResponse(sf.HighLow(5, [0, 1], 1.0))
+    counts = np.array([54, 54, 54, 54, 0, 0, 225])  # nearly everybody in clear, a little more than can be
+    n, A = counts.sum(), mechanism.scores()
+    f = counts / n
+    group_of = mechanism.context.groups.group_of
+    totals = [A[group_of == g].sum(axis=0) for g in range(group_of.max() + 1)]
+    assert len(totals) > 1
+    scores = [a for row in [*A, *totals] for a in (row, 1 - row)]
+    chances = [module.chance_below(module.moments_of_scores(row, f), n, 0.0)[0] for row in scores]
+    expected = min(chances) * 2 * (5 + len(totals))
+    assert expected < 0.5
+    assert _fit(mechanism, counts).tests["impossible shares"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_reports_of_another_epsilon_are_found_out():
+    mine, other = (sf.PlainResponse(sf.Uniform(12, epsilon)) for epsilon in (1.0, 4.0))
+    counts = np.random.default_rng(0).multinomial(50_000, other.forward([0.5, 0.4] + [0.01] * 10))
+    assert not _fit(mine, counts).possible
+
+
+def test_a_group_with_a_share_far_below_nought_is_found_out():
+    mechanism = sf.HighLowResponse(sf.HighLow(4, [0, 1], 1.0))
+    counts = np.zeros(mechanism.outputs, dtype=int)
+    counts[-2:] = 5000  # everybody in clear: nobody could have been drawn to the cover
+    assert not _fit(mechanism, counts).possible
+
+
+def test_reports_that_no_symbol_sends_are_named():
+    mechanism = sf.TableResponse.of(sf.Uniform(2, 1), [["0.5", "0.25", "0.25", 0], ["0.25", "0.5", "0.25", 0]])
+    assert _fit(mechanism, [40, 40, 20, 0]).impossible == 0
+    found = _fit(mechanism, [40, 40, 20, 3])
+    assert (found.p_value, found.impossible) == (0, 3)
+    assert "3 of 103 are reports that no symbol sends" in found.verdict
+
+
+def test_a_faulty_residual_is_noticed(monkeypatch):
+    """The planted fault: residuals against a crowd that is a little off."""
+    mechanism = LARGE["Hadamard"]
+    right = module._Residuals.of
+    monkeypatch.setattr(module._Residuals, "of", lambda self, u: right(self, u) + 0.02 * np.sin(np.arange(u.size)) * u)
+    assert not _fit(mechanism, _drawn(mechanism, 10**7, 4)).possible
+
+
+# --- words and warnings ----------------------------------------------------------------------------------------------
+
+
+def test_one_symbol_leaves_nothing_to_contradict():
+    mechanism = sf.PlainResponse(sf.Uniform(1, 1.0))
+    found = _fit(mechanism, [10])
+    assert (found.p_value, found.tests) == (1, {})
+    assert "nothing that the reports could contradict" in found.verdict
+
+
+def test_a_doubtful_fit_is_called_doubtful():
+    words = module._verdict(1e-4, {"residuals": 5e-5, "noise": 0.3}, 0, 100)
+    assert words.startswith("The fit is doubtful (p = 0.0001)")
+
+
+def test_an_estimate_warns_when_asked_and_only_then():
+    mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
+    tally = sf.Tally([0, 50_000, 50_000, 0], mechanism.fingerprint)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = sf.estimate(mechanism, tally)
+        repr(found)
+        found._repr_html_()
+    with pytest.warns(FitWarning, match="cannot have come from this mechanism"):
+        first = found.fit
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert found.fit is first
+
+
+def test_a_good_fit_does_not_warn():
+    mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
+    fit = sf.estimate(mechanism, sf.Tally(_drawn(mechanism, 1000, 1), mechanism.fingerprint)).fit
+    assert fit.verdict == "The reports fit the mechanism."

@@ -1,0 +1,287 @@
+"""Manipulation: no set of forged reports moves an estimate further than is said, and some move it as far."""
+
+from itertools import combinations_with_replacement
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sfumato as sf
+from sfumato.errors import InvalidContext
+from sfumato.estimation.uncertainty import manipulation as module
+from sfumato.estimation.uncertainty.manipulation import above, manipulation_of
+from sfumato.foundation.simplex import nearest_in_groups
+from sfumato.survey.results import results_of
+from support.mechanism_examples import EXAMPLES
+
+ALL = [mechanism for examples in EXAMPLES.values() for mechanism in examples]
+SMALL = [mechanism for mechanism in ALL if 1 < mechanism.inputs <= 5 and mechanism.outputs <= 9]
+SEVERAL = [mechanism for mechanism in ALL if mechanism.inputs > 1]
+
+
+def _tally(mechanism, counts):
+    return sf.Tally(np.asarray(counts, dtype=np.int64), mechanism.fingerprint)
+
+
+def _drawn(mechanism, reports, seed):
+    random = np.random.default_rng(seed)
+    q = np.maximum(mechanism.forward(random.dirichlet(np.full(mechanism.inputs, 0.5))), 0)
+    return random.multinomial(reports, q / q.sum())
+
+
+def decoded_bound(mechanism, tally, decoder, fakes):
+    return manipulation_of(mechanism, tally, decoder, fakes).decoded
+
+
+def _apart(first, second):
+    return np.abs(first - second).sum() / 2
+
+
+# --- the unbiased estimate -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", SMALL, ids=repr)
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_every_forgery_in_everybodys_place_stays_within_and_the_worst_gets_there(mechanism, m):
+    """All multisets of m reports, for all multisets of m people whom they replace, among 7 others."""
+    honest = _drawn(mechanism, 7, m)
+    n, k = 7 + m, mechanism.inputs
+    A = mechanism.scores()
+    bound = manipulation_of(mechanism, _tally(mechanism, honest + _sent(mechanism, [0] * m)), sf.decoders.Unbiased(), m)
+    forged = np.array([A[:, list(sent)].sum(axis=1) for sent in combinations_with_replacement(range(A.shape[1]), m)])
+    held = np.array([np.bincount(who, minlength=k) for who in combinations_with_replacement(range(k), m)])
+    moved = (forged[:, None, :] - held[None, :, :]) / n
+    scale = 1e-9 * np.abs(A).max()
+    assert (moved.max(axis=(0, 1)) <= bound.up + scale).all()
+    assert (-moved.min(axis=(0, 1)) <= bound.down + scale).all()
+    np.testing.assert_allclose(moved.max(axis=(0, 1)), bound.up, atol=scale)
+    np.testing.assert_allclose(-moved.min(axis=(0, 1)), bound.down, atol=scale)
+    worst = np.abs(moved).sum(axis=-1).max() / 2
+    assert worst * (1 - 1e-9) <= bound.total_variation <= worst * 1.01
+
+
+def _sent(mechanism, reports):
+    return np.bincount(reports, minlength=mechanism.outputs)
+
+
+def test_bounds_are_in_proportion_to_the_share_of_fakes():
+    mechanism = sf.HighLowResponse(sf.HighLow(6, [1, 4], 1))
+    tally = _tally(mechanism, _drawn(mechanism, 1000, 0))
+    one, ten = (manipulation_of(mechanism, tally, sf.decoders.Unbiased(), m) for m in (1, 10))
+    np.testing.assert_allclose(10 * one.up, ten.up)
+    np.testing.assert_allclose(10 * one.down, ten.down)
+    assert 10 * one.share == pytest.approx(ten.share)
+    assert 10 * one.total_variation == pytest.approx(ten.total_variation)
+    assert ten.share == max(ten.up.max(), ten.down.max())
+
+
+# --- the decoded picture ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", SEVERAL, ids=repr)
+@pytest.mark.parametrize("decoder", [sf.decoders.Projection(), sf.decoders.Unbiased()])
+def test_no_exchanged_reports_move_the_decoded_picture_further_than_is_said(mechanism, decoder):
+    """The report that is best for each symbol, the worst for it, and reports at random, in place of others."""
+    n, A = 200, mechanism.scores()
+    for m in (1, 10, 60):
+        honest = _drawn(mechanism, n - m, m)
+        sets = [np.full(m, y) for y in {*A.argmax(axis=1).tolist(), *A.argmin(axis=1).tolist()}][:12]
+        sets += [np.random.default_rng(seed).integers(0, mechanism.outputs, m) for seed in range(4)]
+        tallies = [_tally(mechanism, honest + _sent(mechanism, reports)) for reports in sets]
+        pictures = [decoder.decode(mechanism, tally).frequencies for tally in tallies]
+        bounds = [decoded_bound(mechanism, tally, decoder, m) for tally in tallies]
+        for picture, bound in zip(pictures, bounds, strict=True):
+            assert max(_apart(picture, other) for other in pictures) <= bound + 1e-9
+
+
+def test_the_bound_of_the_projection_is_not_far_above_what_happens():
+    """Two fakes in place of two, where nothing is cut off: as far apart as the two furthest columns of scores."""
+    mechanism = sf.PlainResponse(sf.Uniform(7, 1.0), sf.CyclicDesign(7, ((0, 1, 3),)))
+    even, decoder = np.full(7, 10_000), sf.decoders.Projection()
+    tallies = [_tally(mechanism, even + _sent(mechanism, [y] * 2)) for y in range(7)]
+    pictures = [decoder.decode(mechanism, tally).frequencies for tally in tallies]
+    furthest = max(_apart(one, other) for one in pictures for other in pictures)
+    assert furthest > 0.4 * decoded_bound(mechanism, tallies[0], decoder, 2)
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=300, deadline=None)
+def test_projection_onto_the_own_sum_moves_no_two_points_apart(seed):
+    """The lemma behind the bound: with fixed weights, group by group, in total variation."""
+    random = np.random.default_rng(seed)
+    k, groups = int(random.integers(2, 9)), int(random.integers(1, 4))
+    group_of = random.integers(0, groups, k)
+    d = random.exponential(size=k) + 1e-3
+    points = []
+    for _ in range(2):
+        v = random.normal(size=k)
+        sums = np.bincount(group_of, v, minlength=groups)
+        v += (np.abs(sums) - sums)[group_of] / np.maximum(np.bincount(group_of, minlength=groups), 1)[group_of]
+        points.append((v, nearest_in_groups(v, group_of, np.bincount(group_of, v, minlength=groups), d)))
+    (v, p), (v2, p2) = points
+    assert _apart(p, p2) <= _apart(v, v2) + 1e-9
+
+
+def test_onto_a_fixed_total_the_lemma_fails():
+    """The twin: it is the sum that is kept which makes the projection tame."""
+    everybody, total, d = np.zeros(3, dtype=np.int64), np.ones(1), np.ones(3)
+    v, v2 = np.array([0.4, 0.3, 0.3]), np.array([1.4, 0.3, 0.3])
+    p, p2 = (nearest_in_groups(each, everybody, total, d) for each in (v, v2))
+    assert _apart(p, p2) > 1.1 * _apart(v, v2)
+
+
+@pytest.mark.parametrize(
+    "mechanism", [sf.HighLowResponse(sf.HighLow(6, [1, 4, 5], 1)), *EXAMPLES[sf.GroupResponse][:4]]
+)
+def test_weights_that_reports_can_move_cost_the_negative_mass(mechanism):
+    tally = _tally(mechanism, _drawn(mechanism, 300, 5))
+    negative = np.maximum(-mechanism.unbiased(tally), 0).sum()
+    found = decoded_bound(mechanism, tally, sf.decoders.Projection(), 3)
+    assert found == pytest.approx(min(1, 3 / 300 * mechanism.reach.heaviest + negative), abs=1e-6)
+
+
+def test_blocks_whose_symbols_are_alike_have_fixed_weights():
+    alike = sf.BlockResponse(sf.Blocks([0] * 7 + [1] * 7, 1), sf.CyclicDesign(7, ((0, 1, 3),)))
+    assert module._weights_are_fixed(alike, _tally(alike, _drawn(alike, 300, 1)))
+    mixed = sf.GroupResponse(sf.Tiers([0, 0, 0, 1, 1, 2, 2], [1, 2, "inf"]))
+    assert not module._weights_are_fixed(mixed, _tally(mixed, _drawn(mixed, 300, 1)))
+
+
+# --- people who do not exist -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", SEVERAL, ids=repr)
+@pytest.mark.parametrize("decoder", [sf.decoders.Projection(), sf.decoders.Unbiased()])
+def test_beside_the_others_alone_the_decoded_picture_stays_within_its_bound(mechanism, decoder):
+    n, A = 200, mechanism.scores()
+    for m in (1, 10, 120, 199):
+        alone = _tally(mechanism, _drawn(mechanism, n - m, m))
+        for y in [*A.argmax(axis=1).tolist()[:6], *A.argmin(axis=1).tolist()[:6]]:
+            with_fakes = _tally(mechanism, alone.counts + _sent(mechanism, [y] * m))
+            first, second = (decoder.decode(mechanism, tally).frequencies for tally in (alone, with_fakes))
+            assert _apart(first, second) <= decoded_bound(mechanism, with_fakes, decoder, m) + 1e-9
+
+
+@pytest.mark.parametrize("mechanism", SEVERAL, ids=repr)
+def test_beside_the_others_alone_the_mean_shift_of_shares_stays_within_its_bounds(mechanism):
+    """The others' estimate means what they hold, so the mean shift is ``m/n (A[x, y] − p_x)``; here for many p."""
+    A, m, n = mechanism.scores(), 3, 40
+    bound = manipulation_of(mechanism, _tally(mechanism, _drawn(mechanism, n, 0)), sf.decoders.Unbiased(), m)
+    crowds = [*np.eye(mechanism.inputs)[:5], *np.random.default_rng(3).dirichlet(np.ones(mechanism.inputs), 5)]
+    slack = 1e-9 * np.abs(A).max()
+    for p in crowds:
+        q = np.maximum(mechanism.forward(p), 0)
+        shift = m / n * (A - (A @ q)[:, None])
+        assert (shift <= bound.up[:, None] + slack).all()
+        assert (-shift <= bound.down[:, None] + slack).all()
+        assert np.abs(shift).sum(axis=0).max() / 2 <= bound.total_variation + slack
+
+
+def test_in_a_single_case_the_shift_of_shares_may_go_further():
+    """The twin: why it says "on average". The one other person's report speaks against the target."""
+    mechanism = sf.PlainResponse(sf.Uniform(3, 1.0))
+    A = mechanism.scores()
+    alone, target = int(A[0].argmin()), int(A[0].argmax())
+    bound = manipulation_of(mechanism, _tally(mechanism, _sent(mechanism, [alone, target])), sf.decoders.Unbiased(), 1)
+    assert (A[0, target] - A[0, alone]) / 2 > 1.05 * bound.up[0]
+
+
+@pytest.mark.parametrize("decoder", ["auto", "likelihood", "empirical-bayes"])
+def test_for_other_decoders_no_bound_is_claimed(decoder):
+    mechanism = sf.PlainResponse(sf.Uniform(5, 1.0))
+    found = sf.estimate(mechanism, _tally(mechanism, _drawn(mechanism, 300, 1)), decoder=decoder).manipulation(3)
+    assert found.decoded is None
+    assert f"No bound is known for what they do to the decoder {decoder!r}" in found.in_words()
+    assert found.in_json()["decoded"] is None
+
+
+# --- how it is said --------------------------------------------------------------------------------------------------
+
+
+def test_an_estimate_says_what_fakes_could_have_done():
+    mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
+    estimate = sf.estimate(mechanism, _tally(mechanism, [400, 200, 200, 200]), decoder="projection")
+    found = estimate.manipulation(10)
+    assert list(found.labels) == ["a", "b", "c"]
+    assert (found.fakes, found.reports, found.decoder) == (10, 1000, "projection")
+    np.testing.assert_allclose(found.up, 0.01 * mechanism.reach.up)
+    assert repr(found) == found.in_words()
+    assert found.in_json() == {
+        "fakes": 10,
+        "share": found.share,
+        "total_variation": found.total_variation,
+        "decoded": found.decoded,
+    }
+
+
+def test_every_bound_says_what_it_is_compared_with():
+    mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
+    estimate = sf.estimate(mechanism, _tally(mechanism, [400, 200, 200, 200]), decoder="projection")
+    ten, one = (estimate.manipulation(m).in_words() for m in (10, 1))
+    assert "10 fake people among 1,000, compared with what their honest reports would have meant on average, " in ten
+    assert "Compared with any other 10 reports in their place, the decoded picture (projection) moved by at most" in ten
+    assert "1 fake person among 1,000, compared with what an honest report would have meant on average, " in one
+    assert "Compared with any other report in its place, the decoded picture (projection) moved by at most" in one
+
+
+@pytest.mark.parametrize(
+    ("bound", "digits", "said"),
+    [
+        (0, 3, "0"),
+        (0.0322, 3, "0.0322"),
+        (0.03221, 3, "0.0323"),
+        (0.03221, 2, "0.033"),
+        (0.3 - 0.1, 2, "0.2"),  # 0.19999999999999998
+        (0.1 + 0.2, 3, "0.3"),  # 0.30000000000000004
+        (1.5, 3, "1.5"),
+        (9.991, 3, "10"),
+        (12345, 3, "12,400"),
+    ],
+)
+def test_bounds_are_never_rounded_down(bound, digits, said):
+    assert above(bound, digits) == said
+
+
+@given(st.floats(1e-9, 1e9), st.integers(1, 6))
+def test_a_bound_is_rounded_up_by_less_than_one_unit(bound, digits):
+    found = float(above(bound, digits).replace(",", ""))
+    assert bound * (1 - 1e-8) <= found <= bound * (1 + 1.01 * 10.0 ** (1 - digits))
+
+
+@pytest.mark.parametrize("fakes", [-1, 1001, 1.5, True, "10", None])
+def test_fakes_are_some_of_the_reports(fakes):
+    mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
+    estimate = sf.estimate(mechanism, _tally(mechanism, [400, 200, 200, 200]))
+    with pytest.raises(InvalidContext, match="from 0 to all 1000"):
+        estimate.manipulation(fakes)
+
+
+def test_without_fakes_nothing_moves():
+    mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
+    found = sf.estimate(mechanism, _tally(mechanism, [400, 200, 200, 200]), decoder="projection").manipulation(0)
+    assert (found.share, found.total_variation, found.decoded) == (0, 0, 0)
+
+
+def test_a_plan_says_what_one_fake_in_a_hundred_could_do():
+    made = sf.plan(sf.Uniform(20, 1.0), people=1000)
+    reach = made.row.mechanism.reach
+    told = made.in_json()["forged"]
+    assert told == {
+        "of_reports": 0.01,
+        "share": pytest.approx(reach.largest / 100),
+        "total_variation": pytest.approx(reach.total_variation / 100),
+    }
+    assert f"moves an unbiased share by up to {above(told['share'])}." in made.in_words()
+    assert "is fake" not in sf.plan(sf.Uniform(1, 1.0), people=1000).in_words()
+
+
+def test_results_say_what_1_10_and_100_fakes_could_do():
+    survey = sf.Survey("lunch", sf.Uniform(["a", "b", "c"], 1.0))
+    for reports, fakes in ((5, [1]), (60, [1, 10]), (3000, [1, 10, 100])):
+        estimate = survey.estimate(
+            survey.tally(survey.privatize(["a", "b", "b"] * (reports // 3) + ["c"] * (reports % 3)))
+        )
+        told = results_of(survey, estimate)["manipulation"]
+        assert [each["fakes"] for each in told] == fakes
+        assert told[-1] == estimate.manipulation(fakes[-1]).in_json()

@@ -1,0 +1,491 @@
+"""Designed tables: floats of a solver rounded to integers, their scores, certificates and files, at size."""
+
+import itertools
+import json
+import subprocess
+import sys
+from fractions import Fraction
+from math import inf
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.errors import ContextMismatch, InvalidContext, InvalidSurvey, NothingToLearn, PrivacyViolation
+from sfumato.foundation.canonical import canonical_bytes
+from sfumato.mechanisms import TableResponse
+from sfumato.mechanisms.channel import IntegerChannel
+from sfumato.mechanisms.cone import Cone
+from sfumato.mechanisms.left_inverse import LeftInverse, surely_independent
+from sfumato.promises.exam import check_mechanism
+from sfumato.randomness.odds import within_odds
+from sfumato.survey.resolved import mechanism_of
+from support.paths import CHECKER
+
+N = 1 << 64
+
+
+# --- channels as a solver might find them ----------------------------------------------------------------------------
+
+
+def planar(k, epsilon, seed=1):
+    """Distances of random points, ε in the median."""
+    points = np.random.default_rng(seed).random((k, 2))
+    distances = np.hypot(*(points[:, None] - points[None]).T)
+    return np.round(distances / np.median(distances[distances > 0]) * epsilon, 6)
+
+
+def mixed(k):
+    """Pairs that are hardly told apart, in groups at ε = 1, in a world at ε = 20."""
+    x = np.arange(k)
+    E = np.where(x[:, None] // 2 == x // 2, 0.01, np.where(x[:, None] // 4 == x // 4, 1.0, 20.0))
+    return np.where(np.eye(k), 0, E)
+
+
+def owing_nothing(k):
+    """A few symbols that owe nothing to anybody."""
+    E = planar(k, 1)
+    E[: k // 3] = inf
+    return np.where(np.eye(k), 0, E)
+
+
+def in_blocks(k):
+    """Two halves with nothing promised between them."""
+    half = np.arange(k) < k // 2
+    return np.where(half[:, None] == half, planar(k, 1), inf)
+
+
+def one_way(k):
+    """A chain in which looking back is cheaper than looking ahead."""
+    steps = np.subtract.outer(np.arange(k), np.arange(k))
+    return np.where(steps > 0, 0.3 * steps, -0.9 * steps)
+
+
+MATRICES = {
+    **{f"uniform-{epsilon}": np.where(np.eye(8), 0, epsilon) for epsilon in (0.01, 0.1, 1, 5, 20)},
+    **{f"planar-{epsilon}": planar(8, epsilon) for epsilon in (0.05, 1, 5)},
+    "mixed": mixed(8),
+    "owing-nothing": owing_nothing(9),
+    "blocks": in_blocks(8),
+    "one-way": one_way(7),
+    "free": np.where(np.eye(4), 0, inf),
+}
+
+
+def closed(E):
+    E = E.copy()
+    for z in range(len(E)):
+        E = np.minimum(E, E[:, z, None] + E[None, z, :])
+    return E
+
+
+def channel(E, outputs, seed=0):
+    """A channel of edges of the cone: ``r = max_{x in S} e^−E[x, ·]`` for random sets S, weighted to add up to 1."""
+    source, E = np.random.default_rng(seed), closed(E)
+    sets = source.random((outputs, len(E))) < source.uniform(0.2, 0.8, (outputs, 1))
+    sets[np.arange(outputs), source.integers(len(E), size=outputs)] = True
+    Q = np.array([np.exp(-E[members]).max(axis=0) for members in sets]).T
+    Q *= len(E) / outputs / Q.sum(axis=0)
+    for _ in range(6):
+        ratios = Q / Q.mean(axis=0)
+        Q = Q * np.maximum(1 + np.linalg.lstsq(ratios @ Q.T, 1 - Q.sum(axis=1))[0] @ ratios, 0.1)
+    assert np.abs(Q.sum(axis=1) - 1).max() < 1e-13
+    return Q
+
+
+def disturbed(Q, by, seed=3):
+    return Q * (1 + by * np.random.default_rng(seed).uniform(-1, 1, Q.shape))
+
+
+def designed(name, outputs=60, **options):
+    E = MATRICES[name]
+    return TableResponse.near(sf.PrivacyMatrix(E), disturbed(channel(E, outputs), 1e-9), **options)
+
+
+def least_risk(Q, p=None):
+    """The risk of the best unbiased estimate at p, with 1 taken out of M by hand: floats would lose small ε in it."""
+    p = np.full(len(Q), 1 / len(Q)) if p is None else p
+    q = p @ Q
+    centred = (Q - q)[:, q > 0]
+    return np.trace(np.linalg.inv(1 + centred / q[q > 0] @ centred.T)) - p @ p
+
+
+# --- rounding --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", [0, 1e-9])
+@pytest.mark.parametrize("name", MATRICES)
+def test_a_rounded_design_keeps_its_context_and_its_risk(name, by):
+    Q = channel(MATRICES[name], 60)
+    table = TableResponse.near(sf.PrivacyMatrix(MATRICES[name]), disturbed(Q, by))
+    sf.certify(table)
+    assert all(sum(table.integer_row(x)) == N for x in range(table.inputs))
+    assert least_risk(table.matrix()) == pytest.approx(least_risk(Q), rel=1e-7 if by else 1e-9)
+    assert np.abs(table.matrix() - Q).max() < 1e-8
+
+
+@pytest.mark.parametrize("name", ["uniform-0.01", "planar-1", "mixed"])
+def test_without_the_cone_the_same_floats_would_break_the_promise(name):
+    """The twin of the test above: integers nearest to the floats, their rest on the largest entry."""
+    E, rows = MATRICES[name], []
+    for row in disturbed(channel(E, 60), 1e-9):
+        integers = [round(Fraction(q) * N) for q in row]
+        integers[int(row.argmax())] += N - sum(integers)
+        rows.append(integers)
+    with pytest.raises(PrivacyViolation):
+        sf.certify(TableResponse(sf.PrivacyMatrix(E), rows))
+
+
+def test_many_outputs_and_symbols():
+    E = planar(32, 1)
+    Q = channel(E, 500)
+    table = TableResponse.near(sf.Metric(E), disturbed(Q, 1e-9))
+    assert table.outputs == 500
+    assert sf.certify(table).slack < 1e-12
+    assert least_risk(table.matrix()) == pytest.approx(least_risk(Q), rel=1e-7)
+
+
+def _naive_raised(column, context):
+    """Add a unit wherever a promise is broken, until none is."""
+    column, changed = list(column), True
+    while changed:
+        changed = False
+        for x, x2 in itertools.permutations(range(len(column)), 2):
+            while not within_odds(column[x], column[x2], context.exact_epsilon(x, x2)):
+                column[x2], changed = column[x2] + 1, True
+    return column
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_raised_columns_are_the_least_that_a_plain_loop_finds(name):
+    context = sf.PrivacyMatrix(MATRICES[name])
+    columns = np.random.default_rng(5).integers(0, 60, (context.size, 30)).astype(object)
+    columns[:, :5] = 0
+    columns[0, 1] = 1
+    raised = Cone(context).raised(columns)
+    assert raised.T.tolist() == [_naive_raised(column, context) for column in columns.T.tolist()]
+
+
+def test_promises_that_follow_from_others_and_promises_beyond_any_word():
+    """The cone is that of the closure; a finite promise, however weak, forbids a report that only one symbol sends."""
+    chain = Cone(sf.PrivacyMatrix([[0, 1, 20], [1, 0, 1], [20, 1, 0]]))
+    assert chain.raised(np.array([[1000], [0], [0]], dtype=object))[:, 0].tolist() == [1000, 368, 136]
+    far = Cone(sf.Metric([[0, 10**6], [10**6, 0]], 1))
+    assert far.raised(np.array([[N, 0], [0, 0]], dtype=object)).tolist() == [[N, 0], [1, 0]]
+
+
+def test_symbols_that_nobody_may_tell_apart_get_equal_rows():
+    context = sf.PrivacyMatrix([[0, 0, 1], [0, 0, 1], [1, 1, 0]])
+    Q = np.array([[0.6, 0.4], [0.6, 0.4], [0.3, 0.7]]) + 1e-9 * np.array([[1, -1], [-1, 1], [0, 0]])
+    table = TableResponse.near(context, Q)
+    sf.certify(table)
+    assert table.integer_row(0) == table.integer_row(1)
+
+
+def test_what_fits_a_word_exactly_is_kept_exactly():
+    identity = TableResponse.of(sf.Uniform(2, inf), [[1, 0], [0, 1]])
+    assert [identity.integer_row(x) for x in (0, 1)] == [[N, 0], [0, N]]
+    inside = TableResponse.of(sf.Uniform(2, 1), [["0.6", "0.4"], ["0.45", "0.55"]])
+    nearest = [[round(Fraction(q) * N) for q in row] for row in (("0.6", "0.4"), ("0.45", "0.55"))]
+    assert [inside.integer_row(x) for x in (0, 1)] == nearest
+    assert inside.at_word(12).at_word(13).integer_row(0) == [2 * n for n in inside.at_word(12).integer_row(0)]
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_short_words_hold_a_coarser_table_that_keeps_the_context(name):
+    table = designed(name)
+    for bits in (14, 18, 32):
+        short = table.at_word(bits)
+        sf.certify(short)
+        assert all(sum(short.integer_row(x)) == 1 << bits for x in range(short.inputs))
+    assert np.abs(short.matrix() - table.matrix()).max() < 1e-5
+
+
+def test_a_word_that_holds_nothing_of_a_table_is_refused():
+    with pytest.raises(NothingToLearn, match="8 bits is too short"):
+        designed("uniform-0.01").at_word(8)
+
+
+def test_reports_that_hardly_anybody_sends_are_left_out():
+    Q = channel(MATRICES["planar-1"], 30)
+    wider = np.insert(Q, [0, 7], 1e-14, axis=1)
+    assert TableResponse.near(sf.PrivacyMatrix(MATRICES["planar-1"]), wider).outputs == 30
+    assert TableResponse.of(sf.Uniform(2, 1), [["0.5", 0, "0.5"], ["0.4", 0, "0.6"]]).outputs == 3
+
+
+@pytest.mark.parametrize(
+    ("Q", "said"),
+    [
+        ([[0.5, 0.5]], "2 symbols"),
+        ([[0.5, 0.5, 0]] * 3, "2 symbols"),
+        ([0.5, 0.5], "matrix of probabilities"),
+        ([[0.5, np.nan], [0.5, 0.5]], "matrix of probabilities"),
+        ([[1.1, -0.1], [0.5, 0.5]], "matrix of probabilities"),
+        ([[0.5, 0.5], [0.5, 0.50001]], "row 1 is off by 1e-05"),
+    ],
+)
+def test_floats_that_are_no_channel_are_refused(Q, said):
+    with pytest.raises(InvalidContext, match=said):
+        TableResponse.near(sf.Uniform(2, 1), Q)
+
+
+def test_floats_that_break_the_context_are_refused():
+    with pytest.raises(ContextMismatch, match="does not keep the context"):
+        TableResponse.near(sf.Uniform(2, 1), [[0.74, 0.26], [0.26, 0.74]])
+
+
+# --- the kernel ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bits", [8, 63, 64])
+@pytest.mark.parametrize("outputs", [1, 2, 3, 4, 5, 8, 9, 40])
+def test_halving_finds_what_counting_finds(outputs, bits):
+    source, total = np.random.default_rng(outputs), 1 << bits
+    rows = []
+    for _ in range(12):
+        ends = [
+            [0, 1, total - 1, total, int(source.integers(total, dtype=np.uint64))][i]
+            for i in source.integers(5, size=outputs - 1)
+        ]
+        ends = [0, *sorted(ends), total]
+        rows.append([b - a for a, b in itertools.pairwise(ends)])
+    words = sorted({0, total - 1, *(end + i for row in rows for end in itertools.accumulate(row) for i in (-1, 0, 1))})
+    words = [word for word in words if 0 <= word < total]
+    for x, row in enumerate(rows):
+        counted = [sum(end <= word for end in list(itertools.accumulate(row))[:-1]) for word in words]
+        symbols = np.full(len(words), x, dtype=np.uint64)
+        assert IntegerChannel(rows, bits).choose(symbols, np.array(words, dtype=np.uint64)).tolist() == counted
+
+
+# --- scores ----------------------------------------------------------------------------------------------------------
+
+
+def _exact(inverse, outputs):
+    return np.array([[float(score) for score in inverse.column(y)] for y in range(outputs)]).T
+
+
+@pytest.mark.parametrize("crowd", [None, [1, 2, 4, 8, 16, 32, 64, 128, 256]], ids=["uniform", "skewed"])
+@pytest.mark.parametrize("name", MATRICES)
+def test_float_scores_are_the_exact_ones(name, crowd):
+    table = designed(name, crowd=crowd and crowd[: len(MATRICES[name])])
+    exact = _exact(table._left_inverse, table.outputs)
+    assert table._left_inverse._float_solve() is not None
+    assert np.abs(table.scores() - exact).max() <= 1e-11 * np.abs(exact).max()
+    assert table.leverage == pytest.approx(np.abs(exact).max(), rel=1e-11)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 1e-4, 1e-6])
+def test_where_floats_are_not_sure_the_exact_scores_are_taken(epsilon):
+    E = np.where(np.eye(5), 0, epsilon)
+    table = TableResponse.near(sf.PrivacyMatrix(E), channel(E, 25))
+    exact = _exact(table._left_inverse, table.outputs)
+    assert (table._left_inverse._float_solve() is None) == (epsilon < 1e-4)
+    assert np.abs(table.scores() - exact).max() <= 1e-10 * np.abs(exact).max()
+
+
+def _naive_scores(rows, denominator, crowd):
+    """``M⁻¹ Q G`` for two symbols, by Cramer's rule in fractions, with G exactly 1/q."""
+    Q = [[Fraction(entry, denominator) for entry in row] for row in rows]
+    q = [sum(Fraction(c, sum(crowd)) * row[y] for c, row in zip(crowd, Q, strict=True)) for y in range(len(rows[0]))]
+    (a, b), (c, d) = [[sum(s * t / w for s, t, w in zip(r, r2, q, strict=True)) for r2 in Q] for r in Q]
+    inverse = [[d, -b], [-c, a]]
+    return [
+        [sum(i * row[y] for i, row in zip(mine, Q, strict=True)) / q[y] / (a * d - b * c) for y in range(len(q))]
+        for mine in inverse
+    ]
+
+
+@pytest.mark.parametrize("crowd", [[1, 1], [1, 9], [2**32, 1]])
+def test_scores_are_those_of_the_formula(crowd):
+    rows = [[20, 30, 14], [30, 11, 23]]
+    wanted = np.array(_naive_scores(rows, 64, crowd), dtype=float)
+    found = LeftInverse(rows, 64, crowd)
+    assert found.floats() == pytest.approx(wanted, rel=1e-4, abs=1e-4)  # the weights G have 16 bits
+    assert _exact(found, 3) == pytest.approx(found.floats(), rel=1e-12)
+    columns = [found.column(y) for y in range(3)]
+    means = [
+        [sum(Fraction(q, 64) * column[x] for q, column in zip(row, columns, strict=True)) for x in (0, 1)]
+        for row in rows
+    ]
+    assert means == [[1, 0], [0, 1]]
+
+
+def test_rows_that_are_not_independent_have_no_scores():
+    rows = [[2, 1, 1], [1, 2, 1], [3, 3, 2]]
+    assert not surely_independent(rows)
+    assert surely_independent([[2, 1, 1], [1, 2, 1], [3, 3, 3]])
+    assert not surely_independent([[1, 2], [1, 2]])
+    assert surely_independent([[0, 0, N], [0, N, 0], [1, 0, 0]])
+    with pytest.raises(NothingToLearn, match="nothing undoes it"):
+        LeftInverse(rows, 8, [1, 1, 1]).floats()
+
+
+# --- crowds ----------------------------------------------------------------------------------------------------------
+
+
+def test_scores_are_of_least_variance_where_the_crowd_is():
+    name, crowd = "planar-1", [1, 2, 3, 5, 8, 13, 21, 34]
+    p = np.array(crowd) / sum(crowd)
+    even, skewed = designed(name), designed(name, crowd=crowd)
+    assert even.integer_row(0) == skewed.integer_row(0)
+    assert skewed.risk(p) == pytest.approx(least_risk(skewed.matrix(), p), rel=1e-4)
+    assert even.risk(p) > 1.001 * skewed.risk(p)
+    assert skewed.risk(np.full(8, 1 / 8)) > 1.001 * even.risk(np.full(8, 1 / 8))
+
+
+def test_a_crowd_belongs_to_the_record_and_stays_over_other_words():
+    table = designed("planar-1", crowd=[1, 2, 3, 5, 8, 13, 21, 34])
+    assert table.record()["crowd"] == ["1", "2", "3", "5", "8", "13", "21", "34"]
+    assert table.at_word(20).crowd == table.at_word(64).crowd == table.crowd
+    assert table.at_word(64).fingerprint == table.fingerprint
+    plain = designed("planar-1")
+    assert "crowd" not in plain.record()
+    assert plain.fingerprint != table.fingerprint
+
+
+def test_a_uniform_crowd_is_no_crowd():
+    assert designed("planar-1", crowd=[1] * 8).crowd is None
+    assert designed("planar-1", crowd=np.ones(8, dtype=np.int64)).fingerprint == designed("planar-1").fingerprint
+
+
+@pytest.mark.parametrize(
+    ("crowd", "said"),
+    [
+        ([1, 2, 3], "each of the 2 symbols"),
+        ([0, 1], "from 1 to 2\\^32"),
+        ([1, 2**32 + 1], "from 1 to 2\\^32"),
+        ([1.0, 2.0], "whole number"),
+        ([True, 2], "whole number"),
+        (["1", "2"], "whole number"),
+        ([4, 6], "multiples of 2"),
+    ],
+)
+def test_a_crowd_that_cannot_be_meant_is_refused(crowd, said):
+    with pytest.raises(InvalidContext, match=said):
+        TableResponse(sf.Uniform(2, 1), [[3, 1], [1, 3]], word_bits=2, crowd=crowd)
+
+
+def test_a_crowd_is_read_back_and_nothing_else_in_its_place():
+    context = sf.Uniform(2, 1)
+    table = TableResponse.of(context, [["0.6", "0.4"], ["0.4", "0.6"]], crowd=[3, 7])
+    record = json.loads(canonical_bytes(table.record()))
+    assert mechanism_of(record, context).fingerprint == table.fingerprint
+    for wrong in (["1", "1"], ["6", "14"], ["3"], ["3", "x"], ["3", "07"]):
+        with pytest.raises((InvalidSurvey, InvalidContext)):
+            mechanism_of({**record, "crowd": wrong}, context)
+    with pytest.raises(InvalidSurvey, match="unknown"):
+        mechanism_of({**record, "kind": "binary"}, context)
+
+
+@pytest.mark.parametrize(("kind", "code"), [("table", 0), ("binary", 2)])
+def test_the_checker_knows_where_a_crowd_belongs(kind, code, tmp_path):
+    table = TableResponse.of(sf.Uniform(2, 1), [["0.6", "0.4"], ["0.4", "0.6"]], crowd=[3, 7])
+    table.save(tmp_path / "table.json")
+    saved = json.loads((tmp_path / "table.json").read_bytes())
+    saved["mechanism"]["kind"] = kind
+    assert _checked(saved, tmp_path)[0] == code
+
+
+def _checked(saved, folder):
+    path = folder / "saved.json"
+    path.write_bytes(canonical_bytes(saved))
+    run = subprocess.run([sys.executable, "-E", "-s", "-S", CHECKER, path], capture_output=True, text=True, check=False)
+    return run.returncode, run.stdout
+
+
+# --- certificates ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_a_table_of_many_numbers_is_certified_as_a_plain_loop_would(name):
+    table, context = designed(name), sf.PrivacyMatrix(MATRICES[name])
+    rows = [table.integer_row(x) for x in range(table.inputs)]
+    slacks = [
+        float(epsilon) - (np.log(q) - np.log(q2))
+        for x, x2 in itertools.permutations(range(table.inputs), 2)
+        if isinstance(epsilon := context.exact_epsilon(x, x2), Fraction)
+        for q, q2 in zip(map(float, rows[x]), map(float, rows[x2]), strict=True)
+        if q
+    ]
+    place = sf.certify(table).tightest
+    assert (place is None) == (not slacks)
+    if place is not None:
+        assert float(place.promised) - place.realised == pytest.approx(min(slacks), abs=1e-13)
+        assert (rows[place.x][place.output], rows[place.x2][place.output]) == (place.high, place.low)
+        assert context.exact_epsilon(place.x, place.x2) == place.promised
+
+
+@pytest.mark.parametrize("name", ["uniform-0.01", "uniform-20", "planar-1", "mixed", "owing-nothing"])
+def test_one_word_too_many_is_found_among_thousands_of_numbers(name, tmp_path):
+    """At the tightest place x gets all the words that its promise allows, from its likeliest report; then one more."""
+    table = designed(name)
+    place = sf.certify(table).tightest
+    rows = [table.integer_row(x) for x in range(table.inputs)]
+    more = _words_too_many(place)
+    largest = max((y for y in range(table.outputs) if y != place.output), key=lambda y: rows[place.x][y])
+    for extra in (more - 1, more):
+        moved = [list(row) for row in rows]
+        moved[place.x][place.output] += extra
+        moved[place.x][largest] -= extra
+        others = [x2 for x2 in range(table.inputs) if x2 != place.x]
+        kept = all(
+            within_odds(moved[a][y], moved[b][y], table.context.exact_epsilon(a, b))
+            for x2 in others
+            for a, b in ((place.x, x2), (x2, place.x))
+            for y in (place.output, largest)
+        )
+        broken = TableResponse(table.context, moved)
+        broken.save(tmp_path / "table.json")
+        verdict = _checked(json.loads((tmp_path / "table.json").read_bytes()), tmp_path)[0]
+        if kept:
+            assert sf.certify(broken)
+            assert verdict == 0
+        else:
+            with pytest.raises(PrivacyViolation) as violation:
+                sf.certify(broken)
+            x, x2, y = violation.value.x, violation.value.x2, violation.value.output
+            assert not within_odds(moved[x][y], moved[x2][y], table.context.exact_epsilon(x, x2))
+            assert verdict == 1
+    assert not kept
+
+
+def _words_too_many(place):
+    """The least number of words that break a promise if a place has so many more of them."""
+    kept, broken = 0, place.high
+    assert not within_odds(place.high + broken, place.low, place.promised)
+    while broken - kept > 1:
+        middle = (kept + broken) // 2
+        if within_odds(place.high + middle, place.low, place.promised):
+            kept = middle
+        else:
+            broken = middle
+    return broken
+
+
+# --- the exam --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_designed_tables_pass_the_exam(name):
+    crowd = [1 + x for x in range(len(MATRICES[name]))]
+    assert check_mechanism(designed(name, crowd=crowd)).word_bits <= 18
+
+
+def test_a_table_of_more_than_512_outputs_sits_the_exam():
+    E = planar(4, 1)
+    report = check_mechanism(TableResponse.near(sf.PrivacyMatrix(E), channel(E, 700)))
+    assert report.passed[-1] == "sampler_matches_its_matrix"
+
+
+@pytest.mark.slow
+def test_sixty_four_symbols_and_fifteen_hundred_outputs():
+    E = planar(64, 2)
+    Q = channel(E, 1500)
+    table = TableResponse.near(sf.Metric(E), disturbed(Q, 1e-9))
+    sf.certify(table)
+    assert least_risk(table.matrix()) == pytest.approx(least_risk(Q), rel=1e-7)
+    assert np.abs(table.scores() @ table.matrix().T - np.eye(64)).max() < 1e-9
+    for y in (0, 700, 1499):
+        assert table.scores()[:, y] == pytest.approx(
+            [float(a) for a in table.exact_scores(y)], abs=1e-9 * table.leverage
+        )

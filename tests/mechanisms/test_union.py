@@ -1,0 +1,165 @@
+"""Union response: its risk from its parts', blocks of uniform promises as a case, and what is refused."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.codes import BestCode, HadamardCode, RandomizedCode
+from sfumato.contexts import ContextUnion
+from sfumato.errors import ContextMismatch, InvalidSurvey
+from sfumato.simulation.seeded import SeededWords
+from sfumato.survey.resolved import mechanism_of
+
+inf = math.inf
+PARTS = [
+    sf.Uniform(3, 1),
+    sf.HighLow(4, [1, 3], 2),
+    sf.PrivacyMatrix([[0, 1], [2, 0]]),
+    sf.Tiers([0, 1, 1], [1, 2]),
+    sf.Uniform(1, 1),
+]
+TURNED = [0, 1, 0, 2, 1, 3, 4, 1, 3, 0, 2, 3, 1]  # the symbols of the blocks, well mixed
+
+
+def union(block_of=None):
+    return sf.Blocks.of(PARTS) if block_of is None else ContextUnion(PARTS, block_of)
+
+
+def crowds(k):
+    rng = np.random.default_rng(k)
+    return [np.full(k, 1 / k), rng.dirichlet(np.full(k, 0.5)), rng.dirichlet(np.full(k, 5.0))]
+
+
+@pytest.mark.parametrize("block_of", [None, TURNED], ids=["in order", "turned"])
+@pytest.mark.parametrize("code", ["best", "hadamard"])
+def test_the_risk_is_made_of_the_parts_and_of_what_chance_does_to_the_shares(block_of, code):
+    """``Σ_j [p_j R_j(θ_j) + p_j (1 − p_j) ‖θ_j‖²]``."""
+    context = union(block_of)
+    mechanism = sf.mechanism_for(context, code=code)
+    assert isinstance(mechanism, sf.UnionResponse)
+    for p in crowds(context.size):
+        wanted = 0.0
+        for j, part in enumerate(mechanism.parts):
+            inside = p[np.flatnonzero(context.block_of == j)]
+            share = inside.sum()
+            theta = inside / share
+            wanted += share * part.risk(theta) + share * (1 - share) * float(theta @ theta)
+        assert mechanism.risk(p) == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize("family", [HadamardCode, RandomizedCode, BestCode()], ids=repr)
+def test_a_union_of_plain_responses_is_a_block_response(family):
+    block_of, epsilons = [0, 1, 0, 1, 1, 0, 2, 1], [1, 2, 1]
+    context = ContextUnion([sf.Uniform(3, 1), sf.Uniform(4, 2), sf.Uniform(1, 1)], block_of)
+    together = sf.UnionResponse(context, [sf.PlainResponse(part, family) for part in context.parts])
+    blocks = sf.BlockResponse(sf.Blocks(block_of, epsilons), family)
+    assert together.outputs == blocks.outputs
+    for x in range(8):
+        assert together.exact_row(x) == blocks.exact_row(x)
+    for y in range(blocks.outputs):
+        assert together.exact_scores(y) == blocks.exact_scores(y)
+    words = np.random.default_rng(0).integers(0, 2**64, (400, 1), dtype=np.uint64)
+    symbols = np.arange(400) % 8
+    assert np.array_equal(together.reports_from(symbols, words), blocks.reports_from(symbols, words))
+
+
+def test_uniform_parts_become_blocks_on_the_shelf():
+    assert isinstance(sf.mechanism_for(sf.Blocks.of([sf.Uniform(3, 1), sf.Uniform(4, 2)])), sf.BlockResponse)
+
+
+def test_the_shares_of_blocks_are_observed_and_the_estimate_keeps_them():
+    context = union(TURNED)
+    mechanism = sf.mechanism_for(context)
+    reports = mechanism.privatize(np.arange(5000) % context.size, SeededWords(3))
+    tally = mechanism.tally(reports)
+    group_of, shares = mechanism.observed_shares(tally)
+    counted = np.array([(np.array(TURNED)[np.arange(5000) % 13] == j).mean() for j in range(5)])
+    for x, j in enumerate(TURNED):
+        assert shares[group_of[x]] == pytest.approx(counted[j], abs=1e-12)
+    np.testing.assert_allclose(np.bincount(TURNED, mechanism.unbiased(tally)), counted, atol=1e-9)
+
+
+def test_a_block_that_nobody_is_in_has_no_share():
+    mechanism = sf.mechanism_for(union())
+    tally = mechanism.tally(mechanism.privatize([0, 1, 2] * 10, SeededWords(1)))
+    group_of, shares = mechanism.observed_shares(tally)
+    assert shares.sum() == pytest.approx(1)
+    assert shares[group_of[0]] == 1 and all(shares[group_of[x]] == 0 for x in range(3, 13))
+    np.testing.assert_array_equal(mechanism.unbiased(tally)[3:], 0)
+
+
+def test_a_union_in_a_union_is_kept_and_undone():
+    inner = sf.Blocks.of([sf.HighLow(3, [0], 1), sf.Uniform(2, 1)])
+    context = sf.Blocks.of([sf.Tiers([0, 1], [1, 2]), inner, sf.Uniform(3, inf)])
+    mechanism = sf.mechanism_for(context)
+    sf.certify(mechanism, context)
+    p = crowds(context.size)[1]
+    np.testing.assert_allclose(mechanism.mean_scores(mechanism.forward(p)), p, atol=1e-9)
+    again = mechanism_of(mechanism.record(), mechanism.context)
+    assert again.fingerprint == mechanism.fingerprint
+
+
+def test_parts_of_two_words_leave_the_second_word_of_others_alone():
+    context = sf.Blocks.of([sf.Blocks([0, 0, 1, 1], "0.5", across=1), sf.Uniform(3, 1)])
+    parts = [sf.ProductResponse(context.parts[0]), sf.PlainResponse(context.parts[1])]
+    mechanism = sf.UnionResponse(context, parts)
+    assert mechanism.words == 2
+    words = np.random.default_rng(2).integers(0, 2**64, (60, 2), dtype=np.uint64)
+    changed = np.column_stack([words[:, 0], words[::-1, 1]])
+    symbols = 4 + np.arange(60) % 3
+    assert np.array_equal(mechanism.reports_from(symbols, words), mechanism.reports_from(symbols, changed))
+    assert sum(mechanism.integer_row(5)) == mechanism.denominator == 1 << 128
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------
+
+
+def test_parts_must_be_for_the_very_contexts():
+    context = union()
+    parts = list(sf.mechanism_for(context).parts)
+    fitting = context.with_parts([part.context for part in parts])
+    sf.UnionResponse(fitting, parts)
+    wrong = [
+        parts[:-1],
+        [*parts, parts[-1]],
+        [parts[1], parts[0], *parts[2:]],
+        [sf.PlainResponse(sf.Uniform(3, 2)), *parts[1:]],
+        [parts[0].at_word(32), *parts[1:]],
+        [],
+    ]
+    for each in wrong:
+        with pytest.raises(ContextMismatch, match=r"union response|of one length"):
+            sf.UnionResponse(fitting, each)
+    with pytest.raises(ContextMismatch, match=r"Blocks\.of"):
+        sf.UnionResponse(sf.Blocks([0, 0, 1], 1), parts)
+
+
+def test_a_record_that_does_not_fit_is_refused():
+    mechanism = sf.mechanism_for(union())
+    record, context = mechanism.record(), mechanism.context
+    spoilt = [
+        {**record, "parts": record["parts"][:-1]},
+        {**record, "parts": record["parts"][::-1]},
+        {**record, "parts": {}},
+        {**record, "more": 1},
+    ]
+    for changed in spoilt:
+        with pytest.raises((InvalidSurvey, ContextMismatch)):
+            mechanism_of(copy.deepcopy(changed), context)
+    with pytest.raises(InvalidSurvey, match="part by part"):
+        mechanism_of(record, sf.Uniform(context.size, 1))
+
+
+def test_one_broken_part_breaks_the_whole():
+    """A part that keeps less than its block is owed is found, and the symbols that are named are the union's."""
+    context = ContextUnion([sf.Uniform(3, 1), sf.Uniform(3, 1)], [0, 1, 0, 1, 0, 1])
+    kept = [sf.PlainResponse(part) for part in context.parts]
+    stricter = ContextUnion([sf.Uniform(3, 1), sf.Uniform(3, "0.99")], [0, 1, 0, 1, 0, 1])
+    mechanism = sf.UnionResponse(context, kept)
+    assert sf.certify(mechanism, context).slack >= 0
+    with pytest.raises(sf.errors.PrivacyViolation) as violation:
+        sf.certify(mechanism, stricter)
+    assert {violation.value.x, violation.value.x2} <= {1, 3, 5}

@@ -1,0 +1,484 @@
+"""The dashboard in a real browser: what everybody may see, what the token opens, and how it keeps up."""
+
+import time
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("plotly")
+
+import sfumato as sf
+from sfumato.domains.partitions import grid_tiles
+from sfumato.errors import StoreUnavailable
+from sfumato.pages import report_page
+from support.visits import HOSTILE, NOON, REFUSALS, Visits, barriers, outside, posts, running
+
+PLACES = ["park", "café", "clinic", "bar", "office"]
+LUNCH = sf.Survey("lunch", sf.HighLow(PLACES, ["clinic", "bar"], 1), title="Where did you have lunch?")
+GRID_DOMAIN = sf.GridDomain(0, 5, 10, 20, 0.5)
+GRID = sf.Survey("grid", sf.Blocks(grid_tiles(GRID_DOMAIN, 2, 4), 1, domain=GRID_DOMAIN), title="Where are you?")
+ODD = sf.Survey("odd", sf.Uniform([HOSTILE, "<b>bold</b>", "שלום", "$x^2$ %{y}"], 1), title=HOSTILE)
+FEW = sf.Survey("few", sf.Uniform(["yes", "no"], 1), title="Too few", minimum_reports=1000)
+
+
+@pytest.fixture(scope="module")
+def aggregator(tmp_path_factory):
+    """Four surveys: two of them had another crowd a week ago, one has too few reports to say anything."""
+    with running(tmp_path_factory.mktemp("store")) as made:
+        for survey in (LUNCH, GRID, ODD, FEW):
+            made.ask(survey)
+        for survey in (LUNCH, GRID, ODD):
+            people = np.minimum(np.random.default_rng(1).geometric(0.4, 6000) - 1, survey.context.size - 1)
+            made.receive(survey, people, 1)
+            made.receive(survey, people, 2, NOON - timedelta(days=1))
+            made.receive(survey, (people + 1) % survey.context.size, 3, NOON - timedelta(days=9))
+        made.receive(FEW, np.array([0, 1, 1]), 1)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def analyst(chromium):
+    """One browser for many tabs: it keeps the drawing library, which is large, and each tab has its own token."""
+    made = Visits(chromium)
+    yield made.person()
+    made.close()
+
+
+@pytest.fixture
+def show(visits, analyst, aggregator):
+    """The dashboard at a survey, once its public part is there. Its clock can be set forward."""
+    tabs = []
+
+    def opened(survey=LUNCH, **options):
+        tabs.append(page := visits.page(None if options else analyst, **options))
+        page.clock.install()
+        page.goto(f"{aggregator.url}#{survey.fingerprint}")
+        certified(page, survey)
+        return page
+
+    yield opened
+    for page in tabs:
+        page.close()
+
+
+@pytest.fixture
+def show_all(show, aggregator):
+    """The same, with the token."""
+
+    def opened(survey=LUNCH, **options):
+        page = show(survey, **options)
+        enter(page, aggregator.token)
+        learned(page)
+        return page
+
+    return opened
+
+
+def enter(page, token):
+    page.get_by_label("The token that the aggregator printed").fill(token)
+    page.get_by_role("button", name="Show results").click()
+
+
+def learned(page):
+    page.locator("#decoded .main-svg").first.wait_for()
+
+
+def certified(page, survey):
+    page.locator("#certificate", has_text=survey.fingerprint).wait_for()
+
+
+def look_again(page):
+    """As if the page had rested long enough to ask what is new."""
+    with page.expect_response("**/v1/surveys"):
+        page.clock.fast_forward(60_000)
+
+
+def lead(page):
+    return page.locator("[data-part=summary] .lead")
+
+
+def rows(page):
+    return page.locator("#rows tbody tr:visible th").all_inner_texts()
+
+
+def unexpected(page):
+    """Complaints, without the browser's own notes of answers that are errors."""
+    return [text for text in page.complaints if REFUSALS not in text]
+
+
+# --- who may see what -------------------------------------------------------------------------------------------------
+
+
+def test_everybody_may_see_the_promise_and_nothing_else(show, aggregator):
+    page = show()
+    assert page.locator("h2.title").inner_text() == "Where did you have lunch?"
+    assert page.locator("#privacy .heatmaplayer image").count() == 2
+    assert "Certified" in page.locator("#certificate").inner_text()
+    assert page.get_by_label("The token that").is_visible()
+    assert page.locator("#asked").is_hidden()
+    assert page.evaluate("[...document.querySelectorAll('[data-private]')].every((part) => !part.innerHTML)")
+    assert [request.url for request in page.requests if request.url.endswith(("/status", "/results"))] == []
+    assert outside(page, aggregator.url) == []
+    assert page.complaints == []
+
+
+def test_a_wrong_token_opens_nothing_and_the_right_one_all(show, aggregator):
+    page = show()
+    enter(page, "sfm_wrong")
+    page.get_by_text("This is not the token of this aggregator.").wait_for()
+    look_again(page)
+    assert page.locator("#problem").inner_text() == "This is not the token of this aggregator."
+    assert page.locator("#estimate").count() == 0
+    enter(page, aggregator.token)
+    learned(page)
+    assert page.locator("#problem").is_hidden()
+    assert page.locator("#token").is_hidden()
+    assert unexpected(page) == []
+
+
+def test_what_is_learned_is_what_python_learns(show_all, aggregator):
+    page = show_all()
+    tally = aggregator.store.tally(LUNCH.fingerprint, LUNCH.mechanism.outputs)
+    estimate = LUNCH.estimate(tally)
+    assert f"{tally.reports:,} randomised reports" in lead(page).inner_text()
+    shown = {
+        row.locator("th").inner_text(): [float(cell.get_attribute("data-v")) for cell in row.locator("td").all()]
+        for row in page.locator("#rows tbody tr").all()
+    }
+    low, high = estimate.interval(0.95)
+    numbers = np.array([estimate.frequencies, estimate.unbiased, low, high]).T
+    assert shown.keys() == set(PLACES)
+    for x, label in enumerate(PLACES):
+        np.testing.assert_allclose(shown[label], numbers[x], rtol=1e-8)
+    assert page.locator("#decoded .bars .point").count() == 5
+    assert page.evaluate("document.getElementById('hours').data[0].y.reduce((a, b) => a + b)") == tally.reports
+    assert outside(page, aggregator.url) == []
+    assert posts(page) == []
+    assert page.complaints == []
+
+
+def test_the_token_stays_in_its_tab_until_it_is_forgotten(show_all, visits, analyst, aggregator):
+    page = show_all()
+    page.reload()
+    learned(page)
+    assert page.evaluate("localStorage.length") == 0
+    assert all(aggregator.token not in request.url for request in page.requests)
+    other = visits.page(analyst)
+    other.goto(aggregator.url)
+    other.get_by_label("The token that").wait_for()
+    other.close()
+    page.get_by_role("button", name="Forget the token").click()
+    assert page.locator("#estimate").count() == 0
+    assert page.evaluate("sessionStorage.length") == 0
+    page.reload()
+    page.get_by_label("The token that").wait_for()
+    assert page.complaints == []
+
+
+# --- keeping up -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def growing(aggregator, request):
+    """A survey of the test's own, so that its numbers may change; 3,000 reports so far."""
+    context = sf.HighLow(PLACES, ["clinic", "bar"], 2)
+    survey = aggregator.ask(sf.Survey(request.node.name[:90], context, minimum_reports=0))
+    aggregator.receive(survey, np.arange(3000) % 5, 1)
+    return survey
+
+
+def test_new_reports_are_shown_without_a_reload_and_the_focus_stays(show_all, aggregator, growing):
+    page = show_all(growing)
+    page.locator("#surveys a[aria-current]").focus()
+    aggregator.receive(growing, np.arange(2000) % 5, 2)
+    look_again(page)
+    page.get_by_text("5,000 randomised reports").wait_for()
+    assert page.evaluate("document.activeElement.hash") == f"#{growing.fingerprint}"
+    asked = sum("/results" in request.url for request in page.requests)
+    look_again(page)
+    page.wait_for_timeout(200)
+    assert sum("/results" in request.url for request in page.requests) == asked  # nothing new, nothing asked for
+    assert page.complaints == []
+
+
+def test_a_search_and_an_order_outlive_new_reports(show_all, aggregator, growing):
+    page = show_all(growing)
+    page.get_by_role("button", name="label").click()
+    page.get_by_role("button", name="label").click()
+    page.get_by_label("Search labels").fill("a")
+    expected = ["park", "café", "bar"]
+    assert rows(page) == expected
+    first = page.locator("#rows tbody td").first.get_attribute("data-v")
+
+    aggregator.receive(growing, np.zeros(2000, dtype=np.int64), 2)
+    look_again(page)
+    page.get_by_text("5,000 randomised reports").wait_for()
+    assert page.get_by_label("Search labels").input_value() == "a"
+    assert page.evaluate("document.activeElement.id") == "search"
+    assert page.locator("#rows tbody td").first.get_attribute("data-v") == first  # in use: it follows later
+
+    page.locator("#decoder").focus()
+    page.locator(f"#rows tbody td:not([data-v='{first}'])").first.wait_for()
+    assert page.get_by_label("Search labels").input_value() == "a"
+    assert rows(page) == expected
+    assert page.locator("#found").inner_text() == "3 of 5 rows"
+    assert page.locator("#rows th[scope=col]").first.get_attribute("aria-sort") == "descending"
+    page.get_by_label("Search labels").fill("")
+    assert len(rows(page)) == 5
+
+
+@pytest.mark.slow
+def test_a_map_that_was_zoomed_stays_so(show_all, aggregator):
+    survey = aggregator.ask(sf.Survey("zoomed", GRID.context, minimum_reports=0))
+    aggregator.receive(survey, np.arange(3000) % 200, 1)
+    page = show_all(survey)
+    chart = page.locator("#map")
+    chart.hover()
+    chart.get_by_role("button", name="Zoom").click()
+    box = chart.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.4)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.8, box["y"] + box["height"] * 0.6, steps=5)
+    page.mouse.up()
+    span = "document.getElementById('map').layout.xaxis.range"
+    zoomed = page.evaluate(span)
+    assert zoomed[0] > 12
+    aggregator.receive(survey, np.arange(2000) % 200, 2)
+    look_again(page)
+    page.get_by_text("5,000 randomised reports").wait_for()
+    assert page.evaluate(span) == zoomed
+
+
+def test_a_survey_that_is_closed_is_marked(show_all, aggregator, growing):
+    page = show_all(growing)
+    entry = page.locator("#surveys li", has=page.locator(f"a[href='#{growing.fingerprint}']"))
+    assert entry.locator(".mark").inner_text() == "open"
+    aggregator.store.set_closed(growing.fingerprint)
+    look_again(page)
+    entry.locator(".mark", has_text="closed").wait_for()
+    assert entry.locator("a").get_attribute("aria-current") == "page"
+
+
+# --- asking -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("survey", [LUNCH, pytest.param(GRID, marks=pytest.mark.slow)], ids=["lunch", "grid"])
+def test_changes_are_those_of_python(show_all, aggregator, survey):
+    page = show_all(survey)
+    days = [NOON.date() - timedelta(days=back) for back in (13, 7, 6, 0)]
+    outputs = survey.mechanism.outputs
+    before, after = (
+        survey.estimate(aggregator.store.tally_of_days(survey.fingerprint, outputs, *ends), decoder="unbiased")
+        for ends in (days[:2], days[2:])
+    )
+    difference = before.difference(after)
+    labels = difference.labels
+    expected = {str(labels[x]): "more frequent" for x in np.flatnonzero(difference.low > 0)}
+    expected |= {str(labels[x]): "less frequent" for x in np.flatnonzero(difference.high < 0)}
+    assert {*expected.values()} == {"more frequent", "less frequent"}
+    changes = page.locator("#changes")
+    shown = {
+        row.locator("th").inner_text(): row.locator("td").first.inner_text()
+        for row in changes.locator("tbody tr").all()
+    }
+    assert shown == expected
+    assert f"{len(expected)} of {survey.context.size} answers have changed" in changes.inner_text().replace("\n", " ")
+
+
+def test_a_period_without_reports_cannot_be_compared(show_all):
+    page = show_all()
+    page.get_by_label("changes against").select_option("30")
+    page.get_by_text("not enough reports in the last 30 days, or in the 30 days before").wait_for()
+    page.get_by_label("changes against").select_option("1")
+    page.get_by_text("The last day against the day before").wait_for()
+
+
+def test_a_decoder_is_chosen(show_all, aggregator):
+    page = show_all()
+    tally = aggregator.store.tally(LUNCH.fingerprint, LUNCH.mechanism.outputs)
+    for decoder in ("projection", "likelihood", "empirical-bayes", "unbiased"):
+        page.get_by_label("decoded by").select_option(decoder)
+        page.locator("#estimate", has_text=f"shaped by the decoder “{decoder}”").wait_for()
+        expected = LUNCH.estimate(tally, decoder=decoder).frequencies
+        shown = page.evaluate("Array.from(document.getElementById('decoded').data[0].x)")
+        np.testing.assert_allclose(sorted(shown), sorted(np.maximum(expected, 0)), rtol=1e-6)
+
+
+def test_a_decoder_that_does_not_fit_says_why(show_all):
+    page = show_all()
+    page.get_by_label("decoded by").select_option("spatial-bayes")
+    page.locator("#problem", has_text="This domain has no neighbours").wait_for()
+    page.get_by_label("decoded by").select_option("projection")
+    page.locator("#estimate", has_text="“projection”").wait_for()
+    assert page.locator("#problem").is_hidden()
+
+
+def test_a_grid_has_a_map(show_all, aggregator):
+    page = show_all(GRID)
+    page.locator("#map .heatmaplayer image").wait_for()
+    tally = aggregator.store.tally(GRID.fingerprint, GRID.mechanism.outputs)
+    told = page.evaluate("Math.max(...document.getElementById('map').data[0].z.flat().filter((z) => z === z))")
+    assert 10**told == pytest.approx(GRID.estimate(tally).frequencies.max(), rel=1e-4)
+    assert page.complaints == []
+
+
+def test_too_few_reports_are_refused_in_words(show, aggregator):
+    page = show(FEW)
+    enter(page, aggregator.token)
+    page.locator("#problem", has_text="This survey gives results from 1000 reports on; there are 3.").wait_for()
+    assert page.locator("#estimate").count() == 0
+    look_again(page)
+    page.wait_for_timeout(200)
+    assert page.locator("#problem").is_visible()
+    page.get_by_role("link", name="Where did you have lunch?").click()
+    learned(page)
+    assert page.locator("#problem").is_hidden()
+    assert unexpected(page) == []
+
+
+def test_surveys_are_switched_by_link_by_address_and_back(show_all):
+    page = show_all()
+    page.get_by_role("link", name="Where are you?").click()
+    certified(page, GRID)
+    learned(page)
+    assert page.title() == "Where are you? – Sfumato aggregator"
+    assert page.locator("[aria-current]").all_inner_texts() == ["Where are you?"]
+    assert page.locator("#map").count() == 1
+    page.evaluate("(fingerprint) => { location.hash = fingerprint; }", ODD.fingerprint)
+    certified(page, ODD)
+    page.go_back()
+    certified(page, GRID)
+    page.go_back()
+    certified(page, LUNCH)
+    learned(page)
+    assert page.locator("#map").count() == 0
+    assert page.locator("h2.title").inner_text() == LUNCH.title
+    assert page.locator("[aria-current]").all_inner_texts() == [LUNCH.title]
+    assert page.complaints == []
+
+
+def test_a_hostile_label_is_read_as_text(show_all):
+    page = show_all(ODD)
+    assert page.locator("h2.title").inner_text() == HOSTILE
+    assert HOSTILE in rows(page)
+    assert page.locator("#surveys a", has_text="alert(1)").inner_text() == HOSTILE
+    assert page.evaluate("document.querySelectorAll('main img, main script, a[href*=example]').length") == 0
+    assert page.complaints == []
+
+
+# --- trouble ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_store_that_cannot_be_written_is_said(show, aggregator, monkeypatch):
+    page = show()
+    assert page.locator("#health").inner_text() == "running, and can write"
+
+    def down():
+        raise StoreUnavailable("the store is down for a test.")
+
+    monkeypatch.setattr(aggregator.store, "ping", down)
+    time.sleep(1.1)  # the aggregator looks at its store once a second
+    look_again(page)
+    page.get_by_text("running, but cannot write now").wait_for()
+    monkeypatch.undo()
+    time.sleep(1.1)
+    look_again(page)
+    page.get_by_text("running, and can write").wait_for()
+
+
+def test_an_aggregator_out_of_reach_is_said_until_it_is_back(show_all):
+    page = show_all(locale="en")
+    page.context.set_offline(True)
+    page.clock.fast_forward(60_000)
+    page.get_by_text("out of reach").wait_for()
+    page.get_by_text("The aggregator cannot be reached.").wait_for()
+    assert page.locator("#estimate").is_visible()
+    page.context.set_offline(False)
+    look_again(page)
+    page.get_by_text("running, and can write").wait_for()
+    page.locator("#problem", has_text="reached").wait_for(state="hidden")
+    assert unexpected(page) == []
+
+
+@pytest.mark.parametrize("view", ["promise", "certificate"])
+def test_what_could_not_be_shown_at_first_is_shown_later(visits, aggregator, view):
+    page = visits.page()
+    page.clock.install()
+    page.route(f"**/{view}", lambda route: route.fulfill(status=503, json={"detail": "The store sleeps."}), times=1)
+    page.goto(f"{aggregator.url}#{LUNCH.fingerprint}")
+    page.wait_for_timeout(300)
+    assert page.locator("#certificate").count() == 0
+    look_again(page)
+    certified(page, LUNCH)
+    page.locator("#loading").wait_for(state="hidden")
+    assert page.locator("#promise").is_visible()
+
+
+def test_where_storage_is_denied_the_token_lasts_as_long_as_the_page(visits, aggregator):
+    page = visits.page()
+    page.add_init_script("Object.defineProperty(window, 'sessionStorage', { get() { throw new Error('denied'); } })")
+    page.goto(aggregator.url)
+    enter(page, aggregator.token)
+    learned(page)
+    assert page.complaints == []
+
+
+def test_an_aggregator_without_surveys_says_how_to_open_one(visits, tmp_path):
+    with running(tmp_path) as empty:
+        page = visits.page()
+        page.goto(empty.url)
+        page.get_by_text("There are none yet").wait_for()
+        assert page.locator("#loading").is_hidden()
+        page.close()
+
+
+# --- people -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("survey", [LUNCH, pytest.param(GRID, marks=pytest.mark.slow)], ids=["lunch", "grid"])
+def test_nothing_stands_in_anybodys_way(show, aggregator, survey):
+    page = show(survey)
+    assert barriers(page) == []
+    enter(page, aggregator.token)
+    learned(page)
+    assert barriers(page) == []
+
+
+def test_nothing_of_the_report_page_stands_in_anybodys_way(visits, tmp_path, hostile):
+    file = tmp_path / "report.html"
+    file.write_text(report_page(hostile.survey, hostile.estimate, hostile.certificate), encoding="utf-8")
+    page = visits.page()
+    page.goto(file.as_uri())
+    page.locator("#decoded .main-svg").first.wait_for()
+    assert barriers(page) == []
+
+
+def test_nothing_runs_over_the_edge(show_all):
+    page = show_all(viewport={"width": 360, "height": 700})
+    for survey in (LUNCH, GRID, ODD):
+        page.evaluate("(fingerprint) => { location.hash = fingerprint; }", survey.fingerprint)
+        certified(page, survey)
+        learned(page)
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_all_of_it_can_be_done_from_the_keyboard(show, aggregator):
+    page = show()
+    page.locator("body").click(position={"x": 2, "y": 2})
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == "secret":
+            break
+    page.keyboard.type(aggregator.token)
+    page.keyboard.press("Enter")
+    learned(page)
+    page.locator("#leave").focus()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('.links') !== null")
+    for _ in range(2):
+        page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "decoder"
+    page.keyboard.press("ArrowDown")
+    page.locator("#estimate", has_text="“projection”").wait_for()

@@ -1,0 +1,272 @@
+"""A design as a page and as a picture: what it says, which word it has for its bound, and that it draws."""
+
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+import sfumato as sf
+from sfumato.designer.design import Design
+from sfumato.designer.exponential import exponential_response
+from sfumato.errors import InvalidContext
+from sfumato.mechanisms import TableResponse
+from sfumato.pages.design.chart import demand_drawable, design_png, design_svg, promise_used, speaking_order
+from sfumato.pages.design.facts import Rival, bound_sentence, design_facts, gap_text, recognised_as, rivals_of
+from sfumato.pages.design.page import design_page
+from support.answered_surveys import HOSTILE
+
+STOPS = ["park", "café", "clinic", "bar"]
+LINE = sf.PrivacyMatrix([[0, 1, 2, "inf"], [1, 0, 1, "inf"], [2, 1, 0, "inf"], ["0.5", "0.5", "0.5", 0]], domain=STOPS)
+
+
+def made(context, mechanism, **changes):
+    """A design of a mechanism that was not searched for, as if it had been."""
+    k = context.size
+    prior = np.full(k, 1 / k)
+    risk = mechanism.risk(prior)
+    facts = {"risk": risk, "lower_bound": risk / 1.25, "certified": True, "rounds": 12, "stopped": "converged"}
+    facts |= {"prior": prior, "weights": np.ones(k), "certificate": sf.certify(mechanism, context)}
+    return Design(context=context, mechanism=mechanism, **{**facts, **changes})
+
+
+@pytest.fixture(scope="module")
+def stops():
+    return made(LINE, exponential_response(LINE))
+
+
+def page_of(design, **options):
+    options = {"seconds": 2.5, "title": "Which stop?", **options}
+    return design_page(design, rivals_of(design), **options)
+
+
+# --- the figures ----------------------------------------------------------------------------------
+
+
+def test_the_figures_are_those_of_the_design(stops):
+    facts = dict(design_facts(stops, 2.5))
+    assert facts["symbols"] == "4"
+    assert facts["closed form"].startswith("none")
+    assert facts["risk"] == f"{stops.risk:.6g}, people spread evenly"
+    assert facts["lower bound"] == f"{stops.risk / 1.25:.6g} (certified)"
+    assert facts["gap"] == "25 % (certified)"
+    assert facts["search"] == "12 rounds in 2.5 s, ended by itself"
+    assert facts["reports"] == "4 different ones, 2 bits each"
+    assert f"{stops.mechanism.leverage:.3g}" in facts["leverage"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "said"),
+    [
+        ({"stopped": "interrupted", "rounds": 1}, "search", "1 round in 2.5 s, stopped early"),
+        ({"stopped": "time limit"}, "search", "12 rounds in 2.5 s, stopped by the time limit"),
+        ({"certified": False}, "lower bound", "(estimated)"),
+        ({"certified": False}, "gap", "25 % (estimated)"),
+        ({"prior": np.array([0.4, 0.3, 0.2, 0.1])}, "risk", "people like the prior"),
+        ({"weights": np.array([1.0, 2, 3, 4])}, "risk", "people spread evenly, symbols weighted"),
+    ],
+)
+def test_what_differs_is_said(stops, changes, name, said):
+    assert said in dict(design_facts(replace(stops, **changes), 2.5))[name]
+
+
+def test_the_two_words_for_a_bound_never_meet(stops):
+    certified, estimated = stops, replace(stops, certified=False)
+    for design, word, other in ((certified, "certified", "estimated"), (estimated, "estimated", "certified")):
+        told = " ".join([bound_sentence(design), *(fact for _, fact in design_facts(design, 1))])
+        assert word in told
+        assert other not in told
+
+
+@pytest.mark.parametrize(
+    ("context", "kind"),
+    [
+        (sf.PrivacyMatrix([[0, 1, 1], [1, 0, 1], [1, 1, 0]]), "uniform"),
+        (sf.PrivacyMatrix([[0, 1, 1], [1, 0, 1], ["inf", "inf", 0]]), "high-low"),
+        (sf.PrivacyMatrix([[0, 1, 1], [2, 0, 2], ["inf", "inf", 0]]), "tiers"),
+        (sf.PrivacyMatrix([[0, 1, "inf"], [1, 0, "inf"], ["inf", "inf", 0]]), "blocks"),
+        (sf.PrivacyMatrix([[0, 1, "inf"], ["inf", 0, "inf"], ["inf", "inf", 0]]), "a union of blocks"),
+        (sf.PrivacyMatrix([[0, 1], [3, 0]]), "two symbols"),
+    ],
+)
+def test_a_closed_form_is_named_and_has_no_search(context, kind):
+    design = made(context, sf.mechanism_for(context), stopped="closed form", rounds=0)
+    facts = dict(design_facts(design, 0.1))
+    assert recognised_as(design) == facts["closed form"] == kind
+    assert "search" not in facts
+
+
+def test_a_search_beside_a_closed_form_is_told_with_its_outcome():
+    context = sf.PrivacyMatrix([[0, 1, 1], [1, 0, 1], [1, 1, 0]])
+    kept = made(context, sf.mechanism_for(context))
+    assert dict(design_facts(kept, 1))["closed form"] == "uniform; a search found no better mechanism"
+    beaten = made(context, exponential_response(context))
+    assert dict(design_facts(beaten, 1))["closed form"] == "uniform; a search found a better mechanism"
+
+
+def test_rivals_are_measured_by_the_same_crowd_and_weights(stops):
+    prior, weights = np.array([0.4, 0.3, 0.2, 0.1]), np.array([1.0, 2, 3, 4])
+    design = replace(stops, prior=prior, weights=weights, risk=10.0)
+    rivals = {rival.name: rival for rival in rivals_of(design)}
+    classical = sf.mechanism_for(sf.Uniform(STOPS, "0.5"))
+    assert rivals["classical"].what == "classical LDP, ε = 0.5"
+    assert rivals["classical"].risk == pytest.approx((weights * classical.variances(prior, 1)).sum())
+    assert rivals["exponential"].risk == pytest.approx((weights * stops.mechanism.variances(prior, 1)).sum())
+    assert rivals["classical"].times == pytest.approx(rivals["classical"].risk / 10)
+
+
+def test_there_is_no_rival_where_nothing_is_promised_or_there_are_too_many_symbols():
+    for context in (sf.Uniform(3, "inf"), sf.Uniform(129, 1)):
+        assert rivals_of(made(context, sf.mechanism_for(context))) == []
+
+
+def test_a_gap_that_nobody_knows():
+    assert [gap_text(gap) for gap in (math.inf, math.nan, 0.0, 0.12345)] == [
+        "unknown", "unknown", "below 0.0001 %", "12.3 %",
+    ]  # fmt: skip
+
+
+# --- the picture ----------------------------------------------------------------------------------
+
+
+def _naive_used(Q):
+    k, outputs = Q.shape
+    T = np.zeros((k, k))
+    for x in range(k):
+        for x2 in range(k):
+            losses = [math.log(Q[x, y] / Q[x2, y]) if Q[x2, y] else math.inf for y in range(outputs) if Q[x, y]]
+            T[x, x2] = max(losses)
+    return T
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.3])
+def test_what_is_used_of_a_promise(zeros):
+    generator = np.random.default_rng(3)
+    Q = generator.random((5, 9)) * (generator.random((5, 9)) >= zeros) + np.eye(5, 9)
+    Q /= Q.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(promise_used(Q), _naive_used(Q), atol=1e-12)
+
+
+def test_nothing_is_used_beyond_what_is_promised(stops):
+    assert (promise_used(stops.mechanism.matrix()) <= LINE.closure().matrix() + 1e-12).all()
+
+
+def test_reports_are_sorted_by_whom_they_speak_for_and_how_narrowly():
+    Q = np.array([[0.1, 0.5, 0.2, 0.2], [0.5, 0.1, 0.2, 0.2], [0.1, 0.2, 0.3, 0.4]])
+    order, spoken = speaking_order(Q)
+    assert order.tolist() == [1, 0, 3, 2]
+    assert spoken.tolist() == [0, 1, 2, 2]
+
+
+def test_a_report_that_speaks_for_two_alike_counts_for_the_first():
+    Q = np.array([[0.5, 0.5], [0.5 * (1 + 1e-12), 0.5 * (1 - 1e-12)]])
+    assert speaking_order(Q)[1].tolist() == [0, 0]
+
+
+def _many(context, outputs):
+    """A channel of many reports, some of them rare; it keeps nothing, and nobody asks."""
+    generator = np.random.default_rng(outputs)
+    Q = np.exp(generator.uniform(0, 1, (context.size, outputs))) * generator.exponential(1, outputs) ** 3
+    counts = [[int(q) for q in row] for row in 2**62 * Q / Q.sum(axis=1, keepdims=True)]
+    return TableResponse(context, [[2**64 - sum(row[1:]), *row[1:]] for row in counts])
+
+
+@pytest.mark.slow
+def test_many_symbols_and_thousands_of_reports_are_drawn():
+    context = sf.Uniform(64, 3)
+    design = replace(made(context, sf.mechanism_for(context)), mechanism=_many(context, 2000))
+    assert design_png(design).startswith(b"\x89PNG")
+    assert len(design_svg(design)) < 1_000_000
+
+
+@pytest.mark.parametrize("k", [1, 2, 11, 30])
+def test_every_size_is_drawn(k):
+    context = sf.Uniform([f"label {x} $x^2$" for x in range(k)], 1)
+    assert design_png(made(context, sf.mechanism_for(context))).startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_labels_are_left_out_where_there_are_too_many():
+    def named(k):
+        context = sf.Uniform([f"L{x}." for x in range(k)], 1)
+        return set(re.findall(r"L\d+\.", design_svg(made(context, sf.mechanism_for(context)))))
+
+    assert len(named(24)) == 24
+    assert 5 < len(named(60)) <= 40
+
+
+def test_too_many_symbols_are_refused():
+    demand_drawable(256)
+    with pytest.raises(InvalidContext, match="up to 256 symbols; this context has 257"):
+        demand_drawable(257)
+
+
+@pytest.mark.slow
+def test_the_same_design_gives_the_same_picture(stops):
+    assert design_svg(stops) == design_svg(stops)
+    assert design_png(stops) == design_png(stops)
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def test_the_page_says_it_all(stops):
+    page = page_of(stops)
+    for said in (
+        "Which stop?", "odds of “bar” against “park”", "12 rounds in 2.5 s", "(certified)", "25 %",
+        "classical LDP, ε = 0.5", "exponential mechanism", "this design", "Certified (every pair on every report)",
+        "forged report outweighs", stops.mechanism.fingerprint,
+    ):  # fmt: skip
+        assert said in page, said
+    assert "estimated" not in page
+    assert page.count("<svg") == 2
+
+
+def test_an_estimated_bound_is_never_called_certified(stops):
+    page = page_of(replace(stops, certified=False))
+    words = [match.group(0) for match in re.finditer(r"(?i)\bcertified\b", re.sub(r"<[^>]*>", " ", page))]
+    assert "(estimated)" in page
+    assert words == ["certified", "Certified"]  # a rule of the style sheet, and the certificate of the promise
+
+
+def test_nothing_on_the_page_points_outside(stops):
+    page = page_of(stops)
+    assert "default-src 'none'" in page
+    assert "<script" not in page
+    assert not re.search(r"""(?:src|href)\s*=\s*["'](?!data:|#)""", page)
+
+
+def test_labels_and_titles_stay_text():
+    context = sf.PrivacyMatrix([[0, 1, 2], [1, 0, 3], [2, 3, 0]], domain=[HOSTILE, "<b>bold</b>", "$x^2$ %{y}"])
+    page = page_of(made(context, exponential_response(context)), title=HOSTILE)
+    assert "<script" not in page
+    assert "<img" not in page
+    assert "<b>bold" not in page
+
+
+def test_without_rivals_there_is_no_comparison(stops):
+    assert "Compared" not in design_page(stops, [], seconds=1)
+    assert "7 ×" in design_page(stops, [Rival("x", "another", 7.0, 7.0)], seconds=1)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1000])
+def test_the_page_in_a_browser(chromium, tmp_path, stops, scheme, width):
+    file = tmp_path / "design.html"
+    file.write_text(page_of(stops), encoding="utf-8")
+    context = chromium.new_context(color_scheme=scheme, viewport={"width": width, "height": 800})
+    page = context.new_page()
+    complaints, requests = [], []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(file.as_uri())
+    assert page.locator(f".plot.{scheme} svg image").count() == 7  # four squares and three scales
+    shown = {name: page.locator(f".plot.{name}").is_visible() for name in ("light", "dark")}
+    assert shown == {"light": scheme == "light", "dark": scheme == "dark"}
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert complaints == []
+    assert [url for url in requests if not url.startswith("data:")] == [file.as_uri()]
+    context.close()

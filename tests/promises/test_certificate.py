@@ -1,0 +1,429 @@
+"""Certificates: enumerated, structural, and by the checker that shares nothing with the package."""
+
+import itertools
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.errors import ContextMismatch, NoClosedForm, PrivacyViolation
+from sfumato.foundation.canonical import canonical_bytes
+from sfumato.mechanisms import TableResponse
+from sfumato.promises import structure
+from sfumato.promises.structure import tightest_by_structure
+from sfumato.randomness.odds import within_odds
+from support.mechanism_examples import EXAMPLES
+from support.mutants import MUTANTS, OneUnitTooMuch
+from support.paths import CHECKER
+
+INSTANCES = [mechanism for instances in EXAMPLES.values() for mechanism in instances]
+LARGE = 43_750
+N = 1 << 64
+
+
+def checked(mechanism, folder):
+    """The checker's exit code and what it says, run as a stranger would run it: isolated from the package."""
+    path = folder / "mechanism.json"
+    mechanism.save(path)
+    return check_file(path)
+
+
+def check_file(path):
+    run = subprocess.run([sys.executable, "-E", "-s", "-S", CHECKER, path], capture_output=True, text=True, check=False)
+    return run.returncode, run.stdout + run.stderr
+
+
+# --- enumerated ------------------------------------------------------------------------------------------------------
+
+
+def _naive_tightest(mechanism):
+    """Every pair, every output, one after the other: the largest realised ratio over its promise."""
+    rows = [mechanism.integer_row(x) for x in range(mechanism.inputs)]
+    places = []
+    for x, x2 in itertools.permutations(range(mechanism.inputs), 2):
+        epsilon = mechanism.context.exact_epsilon(x, x2)
+        for q, q2 in zip(rows[x], rows[x2], strict=True):
+            assert within_odds(q, q2, epsilon)
+            if isinstance(epsilon, Fraction) and q:
+                places.append(float(epsilon) - np.log(q / q2))
+    return min(places, default=None)
+
+
+@pytest.mark.parametrize("mechanism", INSTANCES, ids=repr)
+def test_the_enumerated_certificate_is_what_a_plain_loop_finds(mechanism):
+    certificate = sf.certify(mechanism)
+    naive = _naive_tightest(mechanism)
+    assert certificate.method == "enumerated"
+    assert (certificate.tightest is None) == (naive is None)
+    if naive is not None:
+        assert certificate.slack == pytest.approx(naive, abs=1e-12)
+        assert certificate.realised_epsilon <= certificate.promised_epsilon
+        place = certificate.tightest
+        assert mechanism.integer_row(place.x)[place.output] == place.high
+        assert mechanism.integer_row(place.x2)[place.output] == place.low
+
+
+@pytest.mark.parametrize("unit", [0, 1])
+def test_odds_one_unit_above_the_largest_permitted_are_refused_by_both_checkers(unit, tmp_path):
+    """Of 2^64 words: 13485… : 4960… is within e, one word moved from one to the other is not."""
+    high = max(h for h in _largest_permitted(Fraction(1)))
+    integers = [[high + unit, N - high - unit], [N - high - unit, high + unit]]
+    mechanism = TableResponse(sf.Uniform(2, 1), integers)
+    code, said = checked(mechanism, tmp_path)
+    if unit == 0:
+        assert sf.certify(mechanism).slack < 1e-15
+        assert code == 0
+        assert said.endswith("\nkept: every pair, every report\n")
+    else:
+        with pytest.raises(PrivacyViolation) as violation:
+            sf.certify(mechanism)
+        assert (violation.value.x, violation.value.x2, violation.value.output) == (0, 1, 0)
+        assert code == 1
+        assert "report 0 says more for 0 (symbol 0) against 1 (symbol 1)" in said
+
+
+def _largest_permitted(epsilon):
+    """The largest h with ``h ≤ e^ε (2^64 − h)``, by bisection on the exact decision."""
+    low, high = N // 2, N - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if within_odds(middle, N - middle, epsilon) else (low, middle)
+    return [low]
+
+
+def test_the_context_must_be_over_the_mechanisms_domain():
+    with pytest.raises(ContextMismatch, match="different domains"):
+        sf.certify(sf.BinaryResponse(sf.Uniform(2, 1)), sf.Uniform(["a", "b"], 1))
+
+
+def test_a_certificate_says_what_was_done():
+    assert "every pair on every report" in str(sf.certify(sf.BinaryResponse(sf.Uniform(2, 1))))
+    assert "nothing is promised" in str(sf.certify(sf.PlainResponse(sf.Uniform(3, "inf"))))
+    record = sf.certify(sf.PlainResponse(sf.Uniform(LARGE, 1))).record()
+    assert record["method"] == "structural"
+    assert record["rows"] == 1000
+    assert record["premises"][0]["raised"] == 32768
+
+
+# --- structural ------------------------------------------------------------------------------------------------------
+
+STRUCTURED = [mechanism for mechanism in INSTANCES if mechanism.row_classes() and mechanism.inputs > 1]
+
+
+@pytest.mark.parametrize("mechanism", STRUCTURED, ids=repr)
+def test_structure_and_enumeration_agree_where_both_can_be_had(mechanism):
+    enumerated = sf.certify(mechanism)
+    place, rows = tightest_by_structure(mechanism, mechanism.context, mechanism.row_classes())
+    assert rows == mechanism.inputs
+    assert (place is None) == (enumerated.tightest is None)
+    if place is not None:
+        assert place.promised == enumerated.tightest.promised
+        # Structure leaves leftover words out, which can only make the real odds smaller.
+        assert place.realised >= enumerated.realised_epsilon
+        assert place.realised == pytest.approx(enumerated.realised_epsilon, abs=1e-15)
+        assert mechanism.context.exact_epsilon(place.x, place.x2) == place.promised
+
+
+@pytest.mark.parametrize("mechanism", STRUCTURED, ids=repr)
+def test_structure_is_no_laxer_than_enumeration(mechanism):
+    """For contexts that the mechanism was not made for: what structure certifies, enumeration certifies."""
+    k, domain = mechanism.inputs, mechanism.context.domain
+    labels = list(domain.labels)
+    others = [
+        sf.Uniform(domain, 0.4),
+        sf.Uniform(domain, 6),
+        sf.Blocks([x % 2 for x in range(k)], 6, domain=domain),
+        sf.HighLow(domain, labels[:1], 6),
+        sf.HighLow(domain, labels[-1:], 6),
+        sf.PrivacyMatrix(
+            [[0 if x == x2 else (x + 2 * x2) % 7 + 1 for x2 in range(k)] for x in range(k)], domain=domain
+        ),
+    ]
+    for context in others:
+        try:
+            tightest_by_structure(mechanism, context, mechanism.row_classes())
+        except PrivacyViolation:
+            continue
+        sf.certify(mechanism, context)
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        sf.Blocks(np.arange(LARGE) // 25, 1.0),
+        sf.Uniform(LARGE, 1.0),
+        sf.HighLow(LARGE, range(0, LARGE, 40), 1.0),
+        sf.Blocks(np.sort(np.arange(LARGE) ** 2 % 997), 1.0),
+    ],
+    ids=repr,
+)
+def test_large_mechanisms_are_certified_by_structure_and_by_the_checker(context, tmp_path):
+    mechanism = sf.mechanism_for(context, code="hadamard")
+    certificate = sf.certify(mechanism)
+    assert (certificate.method, certificate.rows) == ("structural", 1000)
+    assert 0 <= certificate.slack < 1e-9
+    assert checked(mechanism, tmp_path)[0] == 0
+
+
+@pytest.mark.parametrize(
+    "context",
+    [sf.Uniform(600, 1), sf.Blocks(np.arange(1200) // 3, 1), sf.HighLow(1000, range(300), 1)],
+    ids=repr,
+)
+def test_one_unit_too_much_is_refused_at_size_by_both_checkers(context, tmp_path):
+    frame = {sf.Uniform: sf.PlainResponse, sf.Blocks: sf.BlockResponse, sf.HighLow: sf.HighLowResponse}[type(context)]
+    mechanism = frame(context, OneUnitTooMuch)
+    with pytest.raises(PrivacyViolation):
+        sf.certify(mechanism)
+    assert checked(mechanism, tmp_path)[0] == 1
+
+
+def test_a_sum_of_block_contexts_is_certified_at_size():
+    blocks = sf.Blocks(np.arange(1200) // 3, 1)
+    assert sf.certify(sf.mechanism_for(blocks), blocks + blocks).promised_epsilon == 2.0
+    with pytest.raises(PrivacyViolation, match="ε = inf"):
+        sf.certify(sf.mechanism_for(blocks), sf.Uniform(1200, 1) + sf.Uniform(1200, 1))
+
+
+class OneEpsilonTooFew(sf.Context):
+    """A context of somebody else's making: symbol 0 is owed far more than the others owe each other."""
+
+    def __init__(self, domain):
+        super().__init__(domain)
+
+    @property
+    def exact_smallest(self):
+        return Fraction(1, 10)
+
+    def exact_epsilon(self, x, x2):
+        return Fraction(0) if x == x2 else Fraction(1, 10) if 0 in (x, x2) else Fraction(2)
+
+    def closure(self):
+        return self
+
+    def record(self):
+        return {"kind": "somebody else's"}
+
+    def _epsilon(self, x, x2):
+        return np.where((x == 0) | (x2 == 0), 0.1, 2.0)
+
+
+@pytest.mark.slow
+def test_a_context_of_somebody_elses_making_is_taken_entry_by_entry():
+    mechanism = sf.PlainResponse(sf.Uniform(600, 1))
+    context = OneEpsilonTooFew(mechanism.context.domain)
+    assert context.exact_matrix().entry(0, 5) == Fraction(1, 10)
+    with pytest.raises(PrivacyViolation):
+        sf.certify(mechanism, context)
+    # What it promises between the others is less than a detour over symbol 0 does: two levels of blocks.
+    assert sf.certify(sf.mechanism_for(context), context).promised_epsilon <= 0.2
+
+
+def test_the_pair_that_is_named_is_one_with_a_promise():
+    E = np.full((600, 600), np.inf)
+    np.fill_diagonal(E, 0)
+    E[0, 1] = E[1, 400] = E[400, 401] = 1
+    context = sf.PrivacyMatrix(E)
+    blocks = sf.BlockResponse(sf.Blocks(np.arange(600) // 300, 1))
+    with pytest.raises(PrivacyViolation) as violation:
+        sf.certify(blocks, context)
+    assert (violation.value.x, violation.value.x2) == (1, 400)
+    place = sf.certify(sf.PlainResponse(sf.Uniform(600, 1)), context).tightest
+    assert context.exact_epsilon(place.x, place.x2) == place.promised == 1
+
+
+def test_randomized_response_reports_all_of_its_epsilon_at_size():
+    certificate = sf.certify(sf.PlainResponse(sf.Uniform(65_536, 8), sf.RandomizedCode))
+    assert certificate.realised_epsilon > 8 - 1e-12
+
+
+class SevenEverywhere(sf.PlainResponse):
+    """Rows that are no distribution."""
+
+    def levels(self, x):
+        return [7], np.zeros(self.outputs, dtype=np.intp)
+
+
+def test_rows_that_do_not_add_up_are_never_certified():
+    with pytest.raises(PrivacyViolation, match="does not add up"):
+        sf.certify(SevenEverywhere(sf.Uniform(3, 1)))
+
+
+class ForgedClaim(sf.PlainResponse):
+    """Claims rows that it does not have."""
+
+    def row_classes(self):
+        return tuple(replace(claim, raised=claim.raised - 1) for claim in super().row_classes())
+
+
+class OneRowAstray(sf.PlainResponse):
+    """One row in a thousand favours an output less."""
+
+    def levels(self, x):
+        levels, which = super().levels(x)
+        if x == 17:
+            which = which.copy()
+            which[np.flatnonzero(which == 2)[-1]] = 1
+        return levels, which
+
+
+class OneSymbolForgotten(sf.PlainResponse):
+    """A symbol that no class speaks of."""
+
+    def row_classes(self):
+        return tuple(replace(c, symbols=c.symbols[1:], first=c.first[1:]) for c in super().row_classes())
+
+
+class LowAboveHigh(sf.PlainResponse):
+    """A truthful class in which the raised output is the rare one."""
+
+    def _frame(self, *arguments):
+        super()._frame(*arguments)
+        self._codes[0].high, self._codes[0].low = self._codes[0].low, self._codes[0].high
+
+
+@pytest.mark.parametrize("forger", [ForgedClaim, OneRowAstray, OneSymbolForgotten, LowAboveHigh])
+def test_claims_that_the_rows_do_not_bear_out_are_refused(forger):
+    small = forger(sf.Uniform(300, 1))  # 512 outputs: all rows are looked at
+    with pytest.raises(PrivacyViolation, match=r"not what the mechanism claims|does not add up"):
+        tightest_by_structure(small, small.context, small.row_classes())
+
+
+def test_a_large_mechanism_without_structure_is_not_certified(monkeypatch):
+    monkeypatch.setattr(sf.PlainResponse, "row_classes", lambda self: ())
+    with pytest.raises(NoClosedForm, match="no structure"):
+        sf.certify(sf.PlainResponse(sf.Uniform(3000, 1)))
+    assert sf.certify(sf.PlainResponse(sf.Uniform(600, 1))).method == "enumerated"
+
+
+def test_random_rows_are_drawn_anew(monkeypatch):
+    drawn = {tuple(structure._rows_to_check(10**6).tolist()) for _ in range(3)}
+    assert len(drawn) == 3
+
+
+# --- the checker -----------------------------------------------------------------------------------------------------
+
+
+def test_the_checker_stands_alone():
+    text = CHECKER.read_text(encoding="utf-8")
+    modules = {line.split()[1] for line in text.splitlines() if line.startswith(("import ", "from "))}
+    assert modules <= sys.stdlib_module_names
+    assert "fractions" in modules
+
+
+@pytest.mark.parametrize("mechanism", INSTANCES, ids=repr)
+def test_the_checker_keeps_what_certify_keeps(mechanism, tmp_path):
+    code, said = checked(mechanism, tmp_path)
+    assert code == 0
+    assert said.endswith("\nkept: every pair, every report\n")
+
+
+@pytest.mark.parametrize("mutant", MUTANTS["keeps_its_context"], ids=lambda mutant: type(mutant).__name__)
+def test_the_checker_refuses_what_certify_refuses(mutant, tmp_path):
+    code, said = checked(mutant, tmp_path)
+    assert code == 1
+    assert "\nBROKEN: report " in said
+
+
+def test_the_checker_refuses_what_it_cannot_read(tmp_path):
+    mechanism = sf.PlainResponse(sf.Uniform(3, 1))
+    path = tmp_path / "m.json"
+    mechanism.save(path)
+    saved = json.loads(path.read_text())
+    spoilt = [
+        {**saved, "format": 2},
+        {**saved, "context": {"kind": "moon"}},
+        {**saved, "mechanism": {**saved["mechanism"], "kind": "moon"}},
+        {**saved, "mechanism": {**saved["mechanism"], "codes": [{**saved["mechanism"]["codes"][0], "low": "1"}]}},
+        {
+            "format": 1,
+            "context": saved["context"],
+            "mechanism": {"kind": "table", "rows": [["2", "-1"], ["0", "1"], ["1", "0"]]},
+        },
+        [],
+    ]
+    for data in spoilt:
+        path.write_bytes(canonical_bytes(data))
+        code, said = check_file(path)
+        assert code == 2, data
+        assert said.startswith("cannot be read")
+    path.write_text("{")
+    assert check_file(path)[0] == 2
+    assert check_file(tmp_path / "missing.json")[0] == 2
+
+
+def forged(folder, mechanism, change):
+    """The verdict on a saved mechanism after a forger's change to its JSON."""
+    path = folder / "forged.json"
+    mechanism.save(path)
+    saved = json.loads(path.read_text())
+    change(saved)
+    path.write_bytes(canonical_bytes(saved))
+    return check_file(path)[0]
+
+
+LARGE_BLOCKS = sf.BlockResponse(sf.Blocks(np.arange(600) // 3, 1))
+LARGE_PLAIN = sf.PlainResponse(sf.Uniform(600, 1))
+LARGE_HIGH_LOW = sf.HighLowResponse(sf.HighLow(600, range(300), 1))
+SMALL_TABLE = TableResponse(sf.Uniform(2, 1), [[3 * N // 4, N // 4], [N // 4, 3 * N // 4]])
+
+FORGERIES = {
+    "nothing is checked": (LARGE_PLAIN, lambda s: s["mechanism"].update(kind="blocks", codes=[], code_of_block=[])),
+    "blocks under a uniform promise": (LARGE_BLOCKS, lambda s: s["context"].update(kind="uniform")),
+    "high-low under a uniform promise": (LARGE_HIGH_LOW, lambda s: s["context"].update(kind="uniform")),
+    "a metric of tiny distances": (
+        LARGE_PLAIN,
+        lambda s: s["context"].update(kind="metric", distances=[["0.001"] * 600] * 600),
+    ),
+    "a matrix with an epsilon": (
+        LARGE_PLAIN,
+        lambda s: s["context"].update(kind="matrix", matrix=[["0.001"] * 600] * 600),
+    ),
+    "more symbols than blocks speak of": (LARGE_BLOCKS, lambda s: s["context"]["domain"].update(size=100_000)),
+    "no power of two": (
+        LARGE_PLAIN,
+        lambda s: s["mechanism"]["codes"][0].update(
+            outputs=1000, high=str(3 * N // 2000), low=str(N // 2000), leftover="0"
+        ),
+    ),
+    "a code with too few points": (
+        LARGE_BLOCKS,
+        lambda s: s["mechanism"]["codes"][0].update(kind="randomized", outputs=2, high=str(N // 2), low=str(N // 2)),
+    ),
+    "rows beyond the word": (
+        SMALL_TABLE,
+        lambda s: s["mechanism"].update(rows=[[str(N), str(N // 2)], [str(N // 2), str(N)]]),
+    ),
+    "negative entries": (SMALL_TABLE, lambda s: s["mechanism"].update(rows=[[str(N + 1), "-1"], [str(N + 1), "-1"]])),
+    "a row too few": (SMALL_TABLE, lambda s: s["mechanism"].update(rows=[[str(N), "0"]])),
+    "an epsilon over nothing": (SMALL_TABLE, lambda s: s["context"].update(epsilon="1/0")),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_the_checker_accepts_no_forgery(name, tmp_path):
+    assert forged(tmp_path, *FORGERIES[name]) in (1, 2)
+
+
+def test_the_checker_keeps_high_low_without_sensitive_symbols(tmp_path):
+    assert checked(sf.HighLowResponse(sf.HighLow(1000, [], 1.0)), tmp_path)[0] == 0
+
+
+def test_the_checker_reads_resolved_surveys_and_explains_itself(tmp_path):
+    grid = sf.GridDomain(25, 50, -130, -60, 1, other="elsewhere")
+    surveys = [
+        sf.Survey("grid", sf.Uniform(grid, 1)),
+        sf.Survey("labels", sf.HighLow(["a", "b", "c"], ["b"], 0.5)),
+        sf.Survey("recognised", sf.PrivacyMatrix([[0, 1, 1], [1, 0, 1], [1, 1, 0]])),
+    ]
+    for survey in surveys:
+        survey.save(tmp_path / "survey.json")
+        assert check_file(tmp_path / "survey.json")[0] == 0
+    usage = subprocess.run([sys.executable, CHECKER], capture_output=True, text=True, check=False)
+    assert usage.returncode == 2
+    assert "FILE.json" in usage.stderr

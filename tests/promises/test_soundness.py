@@ -1,0 +1,132 @@
+"""Places where a broken promise could slip through: each was open once."""
+
+import math
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.codes import HadamardCode
+from sfumato.errors import ContextMismatch, InvalidContext, NothingToLearn, PrivacyViolation
+from sfumato.foundation.canonical import canonical_bytes
+from sfumato.mechanisms.row_class import RowClass
+from sfumato.planning import lower_bound_risk
+from support.paths import CHECKER
+
+
+def _checked(path, saved):
+    path.write_bytes(canonical_bytes(saved))
+    return subprocess.run([sys.executable, CHECKER, path], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("context", [sf.Uniform(3, 1), sf.Blocks([0, 0, 0], 1), sf.Blocks([0, 0, 1], 1)], ids=repr)
+def test_a_group_that_shows_itself_does_not_answer_in_clear(context):
+    with pytest.raises(ContextMismatch, match="mechanism_for"):
+        sf.GroupResponse(context)
+    with pytest.raises(ContextMismatch):
+        sf.GroupResponse.of_integers(context, [], [], [], 1 << 64, 64)
+
+
+class OnlyLeftovers(sf.TableResponse):
+    """The identity, claimed as ranges in which all words are left over."""
+
+    def row_classes(self):
+        k = self.inputs
+        return (RowClass(np.arange(k), np.arange(k), 1, 0, 0, 0, 1 << 64, cover=0, own=0),)
+
+
+class HighOfNothing(OnlyLeftovers):
+    """The same with a high level that no output has."""
+
+    def row_classes(self):
+        return tuple(replace(claim, high=1) for claim in super().row_classes())
+
+
+@pytest.mark.parametrize("forger", [OnlyLeftovers, HighOfNothing])
+def test_leftover_words_that_nobody_shares_are_no_alibi(forger):
+    k = 520
+    identity = forger(sf.Uniform(k, 1), (np.eye(k, dtype=object) * 2**64).tolist())
+    with pytest.raises(PrivacyViolation):
+        sf.certify(identity)
+
+
+def test_more_codes_than_a_short_integer_can_number_stay_apart():
+    mechanism = sf.BlockResponse(sf.Blocks([0, 1, 1, 2, 2], ["1", "0.5", "1.5"]), sf.RandomizedCode)
+    assert np.iinfo(mechanism._code_of.dtype).max >= len(mechanism._codes)
+
+
+def _large_forgery(frame):
+    """Odds of e^40 in a block of 1100, beside two blocks of one symbol that look the same."""
+    context = sf.Blocks([0, 1] + [2] * 1100, 1)
+    honest, lax = sf.BlockResponse(context, HadamardCode), sf.PlainResponse(sf.Uniform(1102, 40))
+    code = lax.record()["codes"][0]
+    if frame == "blocks":
+        mechanism = {**honest.record(), "codes": [code], "code_of_block": [0, 0, 0]}
+        return {"format": 1, "context": context.record(), "mechanism": mechanism}
+    stronger = sf.Uniform(1102, 1).record()
+    return {"format": 1, "context": context.record(), "mechanism": lax.record(), "mechanism_context": stronger}
+
+
+@pytest.mark.parametrize("frame", ["blocks", "uniform"])
+def test_the_checker_looks_inside_the_large_blocks_of_a_kind(frame, tmp_path):
+    assert _checked(tmp_path / "m.json", _large_forgery(frame)).returncode == 1
+
+
+def test_the_checker_refuses_an_own_report_without_words(tmp_path):
+    mechanism = sf.GroupResponse(sf.Tiers([0, 0, 1], [1, "inf"]))
+    saved = {"format": 1, "context": mechanism.context.record(), "mechanism": dict(mechanism.record())}
+    saved["mechanism"] |= {
+        "levels": [{"high": "5", "low": "5", "cover": str(2**62)}],
+        "clear": str(10 - 2**63 if mechanism.record()["codes"][0]["outputs"] == 2 else 20 - 2**64),
+    }
+    assert _checked(tmp_path / "m.json", saved).returncode in (1, 2)
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        [[0, 1, "inf", "inf"], [1, 0, "inf", "inf"], ["inf", "inf", 0, 3], ["inf", "inf", 1, 0]],
+        [[0, 2, "inf", "inf"], [2, 0, "inf", "inf"], ["inf", "inf", 0, "inf"], ["inf", "inf", 1, 0]],
+    ],
+)
+def test_the_checker_reads_a_matrix_that_was_recognised_as_a_union(matrix, tmp_path):
+    context = sf.PrivacyMatrix(matrix)
+    mechanism = sf.mechanism_for(context)
+    assert mechanism.kind == "union"
+    saved = {"format": 1, "context": context.record(), "mechanism": mechanism.record()}
+    run = _checked(tmp_path / "m.json", saved | {"mechanism_context": mechanism.context.record()})
+    assert (run.returncode, run.stderr) == (0, "")
+    stricter = sf.PrivacyMatrix(np.where(np.isinf(context.matrix()), np.inf, context.matrix() * 0.9))
+    saved |= {"context": stricter.record(), "mechanism_context": mechanism.context.record()}
+    assert _checked(tmp_path / "m.json", saved).returncode == 1
+
+
+def test_a_promise_across_whose_double_is_too_large_is_kept_as_typed():
+    context = sf.Blocks([0, 0, 1], {0: "inf", 1: 1}, across="39.9")
+    sf.certify(sf.mechanism_for(context), context)
+
+
+@pytest.mark.parametrize("epsilon", ["1e-17", "1e-16"])
+def test_an_epsilon_that_floats_cannot_tell_from_0_is_refused_in_words(epsilon):
+    with pytest.raises(NothingToLearn, match="larger"):
+        sf.mechanism_for(sf.Uniform(3, epsilon))
+
+
+@pytest.mark.parametrize(("k", "epsilon"), [(1000, "1e-6"), (5, "1e-8")])
+def test_the_floor_survives_a_tiny_epsilon(k, epsilon):
+    assert math.isfinite(lower_bound_risk(sf.Uniform(k, epsilon)))
+
+
+@pytest.mark.parametrize("wish", [{"sensitive_share": 7}, {"max_bits": "3"}, {"max_bits": -1}])
+@pytest.mark.parametrize("code", ["best", "hadamard"])
+def test_wishes_that_mean_nothing_are_refused(wish, code):
+    with pytest.raises(InvalidContext):
+        sf.mechanism_for(sf.HighLow(5, [0, 1], 1), code=code, **wish)
+
+
+def test_without_groups_all_words_are_clear():
+    with pytest.raises(ContextMismatch):
+        sf.GroupResponse.of_integers(sf.HighLow(3, [], 1), [], [], [], 5, 12)

@@ -1,0 +1,319 @@
+"""Certificates by structure for groups, unions and cyclic codes: true at size, and no forged claim gets through."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from math import gcd
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.codes import BestCode, CyclicDesign, HadamardCode, RandomizedCode
+from sfumato.contexts import ContextUnion
+from sfumato.errors import ContextMismatch, NoClosedForm, PrivacyViolation
+from sfumato.mechanisms import TableResponse
+from sfumato.mechanisms.group_levels import GroupLevels
+from sfumato.mechanisms.row_class import RowClass
+from sfumato.promises import structure
+from sfumato.promises.structure import RANDOM_ROWS, tightest_by_structure
+from sfumato.randomness.odds import within_odds
+from support.mechanism_examples import EXAMPLES
+
+inf = math.inf
+LARGE = 43_750
+STRUCTURED = [
+    mechanism
+    for instances in EXAMPLES.values()
+    for mechanism in instances
+    if mechanism.row_classes() and mechanism.inputs > 1
+]
+
+
+def blocks(*sizes):
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+# --- against enumeration ----------------------------------------------------------------------------------------------
+
+
+def strangers(mechanism):
+    """Contexts of groups over the mechanism's domain that it was not made for."""
+    k, domain = mechanism.inputs, mechanism.context.domain
+    halves, thirds = [2 * x // k for x in range(k)], [x % 3 for x in range(k)]
+    for inside, across in ((1, 2), (3, 6), (0.5, inf)):
+        yield sf.Blocks(halves, inside, across=across, domain=domain)
+        yield sf.Blocks(thirds, inside, across=across, domain=domain)
+    for epsilons in ([1, 2, 3], [6, inf, 6], [inf, 0.5, 4]):
+        yield sf.Tiers(thirds, epsilons[: len(set(thirds))], domain=domain)
+    yield sf.Blocks(halves, 1, domain=domain) + sf.Uniform(domain, 1)
+    yield mechanism.context + sf.Uniform(domain, 0.1)
+
+
+@pytest.mark.parametrize("mechanism", STRUCTURED, ids=repr)
+def test_structure_says_what_enumeration_says_or_that_it_cannot_tell(mechanism):
+    for context in strangers(mechanism):
+        try:
+            sf.certify(mechanism, context)
+            kept = True
+        except PrivacyViolation:
+            kept = False
+        try:
+            tightest_by_structure(mechanism, context, mechanism.row_classes())
+        except PrivacyViolation as violation:
+            assert not kept
+            x, x2, y = violation.x, violation.x2, violation.output
+            q, q2 = mechanism.integer_row(x)[y], mechanism.integer_row(x2)[y]
+            assert not within_odds(q, q2, context.exact_epsilon(x, x2))
+        except NoClosedForm:
+            continue
+        else:
+            assert kept, context
+
+
+def test_structure_tells_for_nearly_all_of_them():
+    """So the test above is about something."""
+    verdicts = []
+    for mechanism in STRUCTURED[::5]:
+        for context in strangers(mechanism):
+            try:
+                tightest_by_structure(mechanism, context, mechanism.row_classes())
+                verdicts.append("kept")
+            except PrivacyViolation:
+                verdicts.append("broken")
+            except NoClosedForm:
+                verdicts.append("open")
+    assert verdicts.count("kept") > 25
+    assert verdicts.count("broken") > 25
+    assert verdicts.count("open") < 0.1 * len(verdicts)
+
+
+# --- at size ----------------------------------------------------------------------------------------------------------
+
+TWO_LEVELS = sf.Blocks(np.arange(LARGE) // 25, 1, across=2)
+MANY_TIERS = sf.Tiers(np.arange(10_000) % 4, [1, 2, 3, inf])
+UNION = sf.Blocks.of(
+    [sf.Uniform(3000, 1), sf.HighLow(2000, range(40), 1), sf.Tiers(np.arange(900) % 3, [1, 2, inf]), sf.Uniform(3, 2)]
+)
+
+
+@pytest.mark.parametrize("family", [RandomizedCode, BestCode()], ids=repr)
+def test_two_levels_of_1750_blocks_are_certified(family):
+    certificate = sf.certify(sf.GroupResponse(TWO_LEVELS, family))
+    assert (certificate.method, certificate.rows) == ("structural", RANDOM_ROWS)
+    assert 0 <= certificate.slack < 1e-9
+    assert sum(premise.record()["rows"] for premise in certificate.premises) == LARGE
+
+
+@pytest.mark.parametrize("context", [MANY_TIERS, UNION], ids=repr)
+def test_tiers_and_unions_at_size_are_certified(context):
+    certificate = sf.certify(sf.mechanism_for(context), context)
+    assert certificate.method == "structural"
+    assert 0 <= certificate.slack < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("context", "stricter"),
+    [
+        (sf.Blocks(blocks(*[25] * 60), 1, across=2), sf.Blocks(blocks(*[25] * 60), "0.999", across=2)),
+        (sf.Blocks(blocks(*[25] * 60), 1, across=2), sf.Blocks(blocks(*[25] * 60), 1, across="1.999")),
+        (sf.Tiers(np.arange(1200) % 3, [1, 2, inf]), sf.Tiers(np.arange(1200) % 3, [1, "1.999", inf])),
+        (sf.Tiers(np.arange(1200) % 3, [1, 2, inf]), sf.Tiers(np.arange(1200) % 3, ["0.999", 2, inf])),
+        (sf.Tiers(np.arange(1200) % 3, [1, 2, inf]), sf.Tiers(np.arange(1200) % 3, [1, 2, 40])),
+    ],
+    ids=["inside", "across", "second tier", "first tier", "free tier"],
+)
+def test_a_promise_that_is_a_little_stricter_is_broken_at_size(context, stricter):
+    mechanism = sf.GroupResponse(context, HadamardCode)
+    assert mechanism.outputs > 512
+    sf.certify(mechanism, context)
+    with pytest.raises(PrivacyViolation) as violation:
+        sf.certify(mechanism, stricter)
+    x, x2, y = violation.value.x, violation.value.x2, violation.value.output
+    q, q2 = mechanism.integer_row(x)[y], mechanism.integer_row(x2)[y]
+    assert not within_odds(q, q2, stricter.exact_epsilon(x, x2))
+
+
+def with_steps_more(mechanism, kind, steps):
+    """The same mechanism with the odds of one kind of group some steps higher, and all words in place."""
+    codes, levels = mechanism._codes, list(mechanism._levels)
+    b, r = codes[kind].outputs, codes[kind].raised
+    step, old = gcd(r, b - r), levels[kind]
+    levels[kind] = GroupLevels(old.high + steps * (b - r) // step, old.low - steps * r // step, old.cover)
+    return sf.GroupResponse.of_integers(
+        mechanism.context, codes, levels, mechanism._kind_of_group.tolist(), mechanism._clear, mechanism.word_bits
+    )
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_one_step_too_much_in_one_kind_of_group_is_found_at_size(kind):
+    """Odds are raised up to the first step that breaks a promise, by definition; that one and no earlier is refused."""
+    context = sf.Blocks(blocks(*[9, 20] * 20), 1, across=2)
+    mechanism = sf.GroupResponse(context, RandomizedCode)
+
+    def kept(steps):
+        level = with_steps_more(mechanism, kind, steps)._levels[kind]
+        return within_odds(level.high, level.low, Fraction(1)) and within_odds(level.high, level.cover, Fraction(2))
+
+    first = next(steps for steps in range(1000) if not kept(steps))
+    assert sf.certify(with_steps_more(mechanism, kind, first - 1)).method == "structural"
+    # Where the tightest report of the first pair holds the leftover words too, the argument ends without a witness.
+    with pytest.raises((PrivacyViolation, NoClosedForm)):
+        sf.certify(with_steps_more(mechanism, kind, first))
+
+
+def test_one_broken_part_of_a_large_union_is_named_by_its_own_symbols():
+    context = sf.Blocks.of([sf.Uniform(800, 1), sf.HighLow(700, range(600), 1), sf.Uniform(9, 1)])
+    mechanism = sf.mechanism_for(context)
+    stricter = context.with_parts([context.parts[0], sf.HighLow(700, range(600), "0.999"), context.parts[2]])
+    with pytest.raises(PrivacyViolation) as violation:
+        sf.certify(mechanism, stricter)
+    assert violation.value.x < 800  # the part's own numbering
+    place = sf.certify(mechanism, context).tightest
+    assert context.exact_epsilon(place.x, place.x2) == place.promised
+
+
+def test_a_large_union_for_other_blocks_is_refused():
+    context = sf.Blocks.of([sf.HighLow(1500, [0], 1), sf.HighLow(1500, [0], 1)])
+    turned = ContextUnion(context.parts, np.arange(3000) % 2)
+    with pytest.raises(ContextMismatch, match="same blocks"):
+        sf.certify(sf.mechanism_for(context), turned)
+
+
+# --- forged claims ----------------------------------------------------------------------------------------------------
+
+
+class Forger(sf.GroupResponse):
+    """Claims what it is told to claim."""
+
+    forge = staticmethod(lambda claims: claims)
+
+    def row_classes(self):
+        return tuple(self.forge(list(super().row_classes())))
+
+
+def changed(number, **changes):
+    """The claims, with some numbers of one of them moved."""
+
+    def forge(claims):
+        claims[number] = replace(
+            claims[number], **{name: change(getattr(claims[number], name)) for name, change in changes.items()}
+        )
+        return claims
+
+    return forge
+
+
+def moved_symbol(claims):
+    """A symbol of one group claimed for another."""
+    a, b = claims[1], claims[2]
+    claims[1] = replace(a, symbols=a.symbols[:-1], first=a.first[:-1])
+    claims[2] = replace(
+        b, symbols=np.append(b.symbols, a.symbols[-1]), first=np.append(b.first, b.first[-1]).astype(np.int64)
+    )
+    return claims
+
+
+def exchanged_levels(claims):
+    a, b = claims[1], claims[2]
+    claims[1], claims[2] = replace(a, high=b.high, low=b.low), replace(b, high=a.high, low=a.low)
+    return claims
+
+
+FORGERIES = {
+    "gentler odds": changed(1, high=lambda high: high - 3, low=lambda low: low + 1),
+    "a lower high": changed(1, high=lambda high: high - 1),
+    "a higher low": changed(2, low=lambda low: low + 1),
+    "a higher cover": changed(1, cover=lambda cover: cover + 1),
+    "no cover": changed(1, cover=lambda cover: 0),
+    "no leftover": changed(1, leftover=lambda leftover: leftover + 1),
+    "one favoured output more": changed(1, raised=lambda raised: raised + 1),
+    "a shorter range": changed(1, outputs=lambda outputs: outputs - 1),
+    "a longer range": changed(2, outputs=lambda outputs: outputs + 1),
+    "a range elsewhere": changed(1, first=lambda first: first + 1),
+    "ranges on each other": changed(2, first=lambda first: np.zeros_like(first)),
+    "a range before the first report": changed(1, first=lambda first: first - 1),
+    "more of its own": changed(0, own=lambda own: own + 1),
+    "nothing of its own": changed(0, own=lambda own: 0),
+    "own words for members": changed(1, own=lambda own: own + 1),
+    "a symbol less": changed(1, symbols=lambda s: s[1:], first=lambda f: f[1:]),
+    "a symbol twice": changed(1, symbols=lambda s: np.append(s, s[0]), first=lambda f: np.append(f, f[0])),
+    "a symbol of another group": moved_symbol,
+    "levels exchanged": exchanged_levels,
+    "a class less": lambda claims: claims[:-1],
+    "a class twice": lambda claims: [*claims, claims[-1]],
+    "no symbols in a class": changed(1, symbols=lambda s: s[:0], first=lambda f: f[:0]),
+    "free symbols as members": lambda claims: [
+        replace(claims[1], symbols=claims[0].symbols, first=claims[0].first),
+        *claims[1:],
+    ],
+}
+FRAME = sf.Tiers(blocks(7, 9, 3), [1, 2, inf])
+
+
+@pytest.mark.parametrize("word_bits", [20, 64])
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forged_claim_is_refused(name, word_bits):
+    families = [CyclicDesign(7, ((0, 1, 3),)), HadamardCode]
+    mechanism = Forger(FRAME, families, word_bits=word_bits)
+    tightest_by_structure(mechanism, FRAME, mechanism.row_classes())
+    forged = FORGERIES[name](list(mechanism.row_classes()))
+    with pytest.raises(PrivacyViolation, match="not what the mechanism claims"):
+        tightest_by_structure(mechanism, FRAME, tuple(forged))
+
+
+def test_a_forger_is_found_by_certify_at_size():
+    context = sf.Tiers(blocks(400, 300, 20), [1, 2, inf])
+    honest = Forger(context, HadamardCode)
+    assert sf.certify(honest).method == "structural"
+    honest.forge = changed(1, high=lambda high: high - 1)
+    with pytest.raises(PrivacyViolation, match="not what the mechanism claims"):
+        sf.certify(honest)
+
+
+class TwoLevelsInOneRange(TableResponse):
+    """Two symbols that answer in one range with levels of their own: true of each, but not of the two together."""
+
+    def row_classes(self):
+        alone, quarter = np.array([0]), 1 << 60
+        return (
+            RowClass(alone, alone, 4, 1, 7 * quarter, 3 * quarter, 0, 0, 0),
+            RowClass(alone + 1, alone, 4, 3, 5 * quarter, quarter, 0, 0, 0),
+        )
+
+
+def test_classes_that_share_a_range_are_refused():
+    """Each class has odds within 6 : 1; symbol 0 against symbol 1 has 7 : 1, which no single class shows."""
+    context, quarter = sf.Uniform(2, Fraction(179, 100)), 1 << 60  # e^1.79 = 5.99
+    mechanism = TwoLevelsInOneRange(context, [[n * quarter for n in row] for row in ([7, 3, 3, 3], [1, 5, 5, 5])])
+    with pytest.raises(PrivacyViolation):
+        sf.certify(mechanism)
+    with pytest.raises(PrivacyViolation, match="not what the mechanism claims"):
+        tightest_by_structure(mechanism, context, mechanism.row_classes())
+
+
+def test_a_claim_that_does_not_add_up_is_refused_even_if_nobody_looks_at_its_rows(monkeypatch):
+    context = sf.Tiers([0] + [1] * 40 + [2] * 5, [1, 2, inf])
+    mechanism = sf.GroupResponse(context, HadamardCode)
+    alone = next(number for number, claim in enumerate(mechanism.row_classes()) if 0 in claim.symbols)
+    forged = changed(alone, high=lambda high: high - 1)(list(mechanism.row_classes()))
+    monkeypatch.setattr(structure, "_rows_to_check", lambda inputs: np.arange(1, inputs))
+    tightest_by_structure(mechanism, context, mechanism.row_classes())
+    with pytest.raises(PrivacyViolation, match="not what the mechanism claims"):
+        tightest_by_structure(mechanism, context, tuple(forged))
+
+
+class FavoursOneMore(HadamardCode):
+    """Point 17 favours one output more than it says."""
+
+    def contains(self, point, output):
+        found = super().contains(point, output)
+        return found | ((np.asarray(point) == 17) & (np.asarray(output) == 2))
+
+
+def test_a_row_astray_in_a_group_is_found():
+    context = sf.Tiers(blocks(300, 300), [1, 2])
+    assert not HadamardCode(300, Fraction(1)).contains(np.uint64(17), np.uint64(2))
+    with pytest.raises(PrivacyViolation):
+        sf.certify(sf.GroupResponse(context, FavoursOneMore))
+    sf.certify(sf.GroupResponse(context, HadamardCode))

@@ -1,0 +1,274 @@
+"""Words: AES-256 addressed by position, fresh keys from the operating system, nothing without entropy."""
+
+import ast
+import copy
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import ECB
+
+import sfumato
+from sfumato.contexts import Uniform
+from sfumato.errors import EntropyUnavailable, SfumatoError
+from sfumato.mechanisms import PlainResponse
+from sfumato.randomness.words import KEY_BYTES, WORDS_PER_POSITION, SystemWords, words_at, words_from
+from support.forked import told_by_a_child
+
+KEY = bytes(range(KEY_BYTES))
+SOURCES = sorted(Path(sfumato.__file__).parent.rglob("*.py"))
+
+
+def _naive_words(key: bytes, position: int) -> list[int]:
+    """One block of AES, read as two little-endian integers: no counter mode, no NumPy."""
+    block = Cipher(AES(key), ECB()).encryptor().update(position.to_bytes(16, "big"))  # noqa: S305 - one block
+    return [int.from_bytes(block[:8], "little"), int.from_bytes(block[8:], "little")]
+
+
+# --- the addressed words --------------------------------------------------------------------------
+
+
+def test_a_published_aes_256_vector_is_met():
+    """FIPS 197, appendix C.3."""
+    position = 0x00112233445566778899AABBCCDDEEFF
+    expected = bytes.fromhex("8ea2b7ca516745bfeafc49904b496089")
+    assert words_from(KEY, position, 1).astype("<u8").tobytes() == expected
+
+
+@pytest.mark.parametrize("first", [0, 1, 255, 2**32 - 2, 2**63 - 1, 2**64 - 2, 2**96 - 3, 2**127, 2**128 - 5])
+@pytest.mark.parametrize("key", [bytes(KEY_BYTES), KEY, b"\xff" * KEY_BYTES], ids=["zeros", "ramp", "ones"])
+def test_words_are_aes_of_their_position_wherever_they_stand(key, first):
+    words = words_from(key, first, 5)
+    assert words.tolist() == [_naive_words(key, first + i) for i in range(5)]
+
+
+def test_words_have_the_promised_type_and_shape():
+    words = words_from(KEY, 7, 3)
+    assert words.dtype == np.uint64
+    assert words.shape == (3, WORDS_PER_POSITION)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 2, 499, 500, 999, 1000])
+def test_chunks_agree_with_the_whole(cut):
+    first = 2**64 - 500
+    whole = words_from(KEY, first, 1000)
+    parts = np.concatenate([words_from(KEY, first, cut), words_from(KEY, first + cut, 1000 - cut)])
+    assert np.array_equal(whole, parts)
+
+
+def test_no_people_take_no_words():
+    assert words_from(KEY, 0, 0).shape == (0, WORDS_PER_POSITION)
+    assert SystemWords().take(0).shape == (0, WORDS_PER_POSITION)
+
+
+def test_another_key_gives_other_words():
+    assert not np.array_equal(words_from(KEY, 0, 4), words_from(KEY[::-1], 0, 4))
+
+
+@pytest.mark.parametrize("length", [0, 16, 24, 31, 33, 64])
+def test_a_key_of_another_length_is_refused(length):
+    with pytest.raises(ValueError, match="32 bytes"):
+        words_from(bytes(length), 0, 1)
+
+
+@pytest.mark.parametrize(("first", "count"), [(-1, 1), (0, -1), (2**128, 1), (2**128 - 1, 2)])
+def test_positions_outside_128_bits_are_refused_rather_than_wrapped(first, count):
+    with pytest.raises(ValueError, match="positions"):
+        words_from(KEY, first, count)
+
+
+def test_the_last_position_is_allowed():
+    assert words_from(KEY, 2**128 - 1, 1).tolist() == [_naive_words(KEY, 2**128 - 1)]
+
+
+def test_words_at_any_positions_are_those_of_the_positions():
+    positions = [7, 0, 2**128 - 1, 7, 2**64]
+    words = words_at(KEY, b"".join(position.to_bytes(16, "big") for position in positions))
+    assert words.tolist() == [_naive_words(KEY, position) for position in positions]
+    assert words.dtype == np.uint64
+
+
+def test_no_positions_have_no_words():
+    assert words_at(KEY, b"").shape == (0, WORDS_PER_POSITION)
+
+
+def test_a_key_or_positions_of_another_length_are_refused():
+    with pytest.raises(ValueError, match="32 bytes"):
+        words_at(KEY[:-1], bytes(16))
+    with pytest.raises(ValueError, match="16 bytes each; found 17"):
+        words_at(KEY, bytes(17))
+
+
+# --- without entropy nothing goes out -------------------------------------------------------------
+
+
+def _no_device(count: int) -> bytes:
+    raise OSError("no random device")
+
+
+def _no_source(count: int) -> bytes:
+    raise NotImplementedError("no randomness source found")
+
+
+BROKEN = {
+    "os error": _no_device,
+    "not implemented": _no_source,
+    "stuck at zero": bytes,
+    "stuck at one byte": lambda count: b"\x5a" * count,
+    "gives nothing": lambda count: b"",
+    "gives too little": lambda count: os.getpid().to_bytes(KEY_BYTES, "big"),
+}
+
+
+@pytest.mark.parametrize("urandom", BROKEN.values(), ids=BROKEN.keys())
+def test_without_entropy_words_are_refused(monkeypatch, urandom):
+    monkeypatch.setattr(os, "urandom", urandom)
+    with pytest.raises(EntropyUnavailable, match="nothing was privatised"):
+        SystemWords().take(3)
+
+
+@pytest.mark.parametrize("urandom", BROKEN.values(), ids=BROKEN.keys())
+def test_without_entropy_nobody_is_privatised(monkeypatch, urandom):
+    mechanism = PlainResponse(Uniform(3, 1.0))
+    monkeypatch.setattr(os, "urandom", urandom)
+    with pytest.raises(SfumatoError):
+        mechanism.privatize([0, 1, 2])
+
+
+def test_entropy_that_fails_half_way_lets_no_report_out(monkeypatch):
+    """The first chunk of people has words, a later one has none: not even the first chunk's reports appear."""
+    mechanism = PlainResponse(Uniform(3, 1.0))
+    draw, calls = os.urandom, []
+
+    def once(count):
+        calls.append(count)
+        return draw(count) if len(calls) == 1 else _no_device(count)
+
+    monkeypatch.setattr(os, "urandom", once)
+    with pytest.raises(EntropyUnavailable):
+        mechanism.privatize(np.zeros(200_000, dtype=np.int64))
+    assert len(calls) == 2
+
+
+def test_the_cause_of_missing_entropy_is_kept_for_the_operator(monkeypatch):
+    monkeypatch.setattr(os, "urandom", _no_device)
+    with pytest.raises(EntropyUnavailable) as caught:
+        SystemWords().take(1)
+    assert isinstance(caught.value.__cause__, OSError)
+
+
+# --- the source has no state to share -------------------------------------------------------------
+
+
+def test_two_takes_differ_and_so_do_two_sources():
+    source = SystemWords()
+    drawn = [source.take(8).tobytes() for _ in range(20)] + [SystemWords().take(8).tobytes() for _ in range(20)]
+    assert len(set(drawn)) == 40
+
+
+def test_the_key_is_drawn_anew_for_every_take(monkeypatch):
+    drawn = []
+    draw = os.urandom
+    monkeypatch.setattr(os, "urandom", lambda count: drawn.append(draw(count)) or drawn[-1])
+    source = SystemWords()
+    words = [source.take(2), source.take(2)]
+    assert [words_from(key[:KEY_BYTES], 0, 2).tolist() for key in drawn] == [taken.tolist() for taken in words]
+
+
+@pytest.mark.parametrize("duplicate", [pickle.dumps, copy.copy, copy.deepcopy], ids=["pickle", "copy", "deepcopy"])
+def test_a_source_cannot_be_duplicated(duplicate):
+    with pytest.raises(TypeError, match="make a new one"):
+        duplicate(SystemWords())
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_no_pickle_protocol_carries_a_source_away(protocol):
+    with pytest.raises(TypeError, match="make a new one"):
+        pickle.dumps([SystemWords()], protocol=protocol)
+
+
+def test_no_key_is_kept_or_shown(monkeypatch):
+    key = b"correct horse battery staple 32."
+    monkeypatch.setattr(os, "urandom", lambda count: key + bytes(KEY_BYTES))
+    source = SystemWords()
+    source.take(4)
+    shown = repr(source) + str(source) + repr(vars(source))
+    assert vars(source) == {}
+    assert "correct" not in shown
+    assert key.hex() not in shown
+
+
+def test_a_stuck_source_is_reported_without_its_key(monkeypatch):
+    key = b"correct horse battery staple 32."
+    monkeypatch.setattr(os, "urandom", lambda count: key + key)
+    with pytest.raises(EntropyUnavailable) as caught:
+        SystemWords().take(4)
+    shown = str(caught.value) + repr(caught.value.args) + repr(caught.value.__context__)
+    assert "correct" not in shown
+    assert key.hex() not in shown
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.slow
+def test_a_forked_child_never_shares_a_keystream_with_its_parent():
+    """One source, used before the fork, then on both sides: 100 of 100 runs, no word seen twice."""
+    source = SystemWords()
+    seen = source.take(4).ravel().tolist()
+    for _ in range(100):
+        child_words = _words_of_a_child(source)
+        seen += child_words + source.take(4).ravel().tolist()
+    assert len(seen) == 8 + 100 * 16
+    assert len(set(seen)) == len(seen)
+
+
+def _words_of_a_child(source: SystemWords) -> list[int]:
+    told = told_by_a_child(lambda: source.take(4).tobytes())
+    return np.frombuffer(told, dtype=np.uint64).tolist()
+
+
+# --- no other generator in the house --------------------------------------------------------------
+
+
+def _weak_generators(source: str) -> list[str]:
+    """Imports of `random` and any reach for `numpy.random`, in a module's syntax tree."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""] + [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Attribute) and node.attr == "random" and isinstance(node.value, ast.Name):
+            names = ["numpy.random"] if node.value.id in {"np", "numpy"} else []
+        found += [name for name in names if name == "random" or name.startswith(("random.", "numpy.random"))]
+    return found
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_no_module_reaches_for_a_generator_that_is_not_cryptographic(path):
+    assert _weak_generators(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "import random",
+        "from random import choice",
+        "import numpy.random as r",
+        "from numpy import random",
+        "from numpy.random import default_rng",
+        "import numpy as np\nx = np.random.default_rng()",
+        "def f():\n    import random",
+    ],
+)
+def test_the_search_for_weak_generators_finds_a_planted_one(planted):
+    assert _weak_generators(planted)
+
+
+def test_the_search_for_weak_generators_sees_the_whole_package():
+    assert len(SOURCES) > 20
+    assert {"words.py", "mechanism.py", "demo.py"} <= {path.name for path in SOURCES}

@@ -1,0 +1,7 @@
+"""Where things are in the repository."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+CHECKER = ROOT / "tools" / "check_certificate.py"
+VECTORS = ROOT / "test-vectors"

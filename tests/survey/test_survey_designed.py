@@ -1,0 +1,260 @@
+"""Surveys that no closed form fits: what their files say, what is read of them, and matrices in CSV files."""
+
+import gzip
+from fractions import Fraction
+
+import pytest
+
+import sfumato as sf
+from sfumato.contexts import Metric, PrivacyMatrix
+from sfumato.designer.exponential import exponential_response
+from sfumato.domains import Domain
+from sfumato.errors import InvalidSurvey, NoClosedForm
+from sfumato.survey import Survey
+from sfumato.survey.description import Description
+from sfumato.survey.toml.file import read_toml
+from sfumato.survey.toml.matrix import labelled_matrix, matrix_over
+
+LINE = [[0, 1, 2, 3], [1, 0, 1, 2], [2, 1, 0, 1], [3, 2, 1, 0]]
+TOML = """name = "stops"
+title = "Which stop?"
+repeat = { every = "week", distinct = 3 }
+[domain]
+kind = "labels"
+labels = ["park", "café", "bar", "zoo"]
+[context]
+kind = "matrix"
+matrix = [[0, 1, 2, 3], [1, 0, 1, 2], [2, 1, 0, 1], [3, 2, 1, 0]]
+"""
+STOPS = PrivacyMatrix(LINE, domain=["park", "café", "bar", "zoo"])
+
+
+def _file(folder, content, name="matrix.csv"):
+    raw = content if isinstance(content, bytes) else content.encode()
+    (folder / name).write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
+    return folder / name
+
+
+# --- no closed form -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fields", ['kind = "matrix"\nmatrix', 'kind = "metric"\nepsilon = 0.5\ndistances'])
+def test_a_survey_without_closed_form_says_what_to_do(tmp_path, fields):
+    text = TOML.partition("[context]")[0] + f"[context]\n{fields} = {LINE}"
+    with pytest.raises(InvalidSurvey) as caught:
+        Survey.load(_file(tmp_path, text, "stops.toml"))
+    message = str(caught.value)
+    assert message.startswith("mechanism: ")
+    assert "sf.design" in message
+    assert message.endswith("sfumato design stops.toml -o stops.json, and use stops.json from then on.")
+    assert isinstance(caught.value.__cause__, NoClosedForm)
+
+
+def test_such_a_file_is_read_up_to_its_mechanism(tmp_path):
+    described = read_toml(TOML.encode(), tmp_path)
+    assert (described.name, described.context, described.about["title"]) == ("stops", STOPS, "Which stop?")
+    with pytest.raises(NoClosedForm):
+        _ = described.mechanism
+
+
+def test_a_mechanism_of_the_shelf_is_chosen_once(tmp_path):
+    text = TOML.replace(
+        "[[0, 1, 2, 3], [1, 0, 1, 2], [2, 1, 0, 1], [3, 2, 1, 0]]",
+        "[[0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0]]",
+    )
+    described = read_toml(text.encode(), tmp_path)
+    assert described.mechanism is described.mechanism
+    assert described.mechanism.kind == "plain"
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        ('name = ""', "name"),
+        ('name = "q"\nopens = "soon"', "opens must be a date"),
+        ('name = "q"\nminimum_reports = -1', "minimum_reports must be a whole number"),
+        ('name = "q"\nrepeat = { every = "hour", distinct = 1 }', "repeat must be"),
+    ],
+)
+def test_what_is_wrong_about_a_survey_is_told_before_it_is_designed(tmp_path, head, said):
+    text = head + "\n" + TOML[TOML.index("[domain]") :]
+    with pytest.raises(InvalidSurvey, match=said):
+        read_toml(text.encode(), tmp_path)
+
+
+# --- descriptions ---------------------------------------------------------------------------------
+
+
+def test_a_survey_is_its_description_and_a_mechanism(tmp_path):
+    described = read_toml(TOML.encode(), tmp_path)
+    mechanism = exponential_response(described.context)
+    survey = Survey.of(described, mechanism)
+    repeat = {"every": "week", "distinct": 3}
+    assert survey == Survey("stops", STOPS, mechanism, title="Which stop?", repeat=repeat)
+    assert survey.description == Description("stops", STOPS, {"title": "Which stop?", "repeat": repeat})
+    assert Survey.of(survey.description, mechanism) == survey
+
+
+def test_a_designed_survey_is_read_back_and_does_what_surveys_do(tmp_path):
+    survey = Survey("stops", STOPS, exponential_response(STOPS), title="Which stop?")
+    survey.save(tmp_path / "stops.json")
+    again = Survey.load(tmp_path / "stops.json")
+    assert (again, again.fingerprint) == (survey, survey.fingerprint)
+    assert again.certify().method == "enumerated"
+    tally = again.tally(again.privatize(["park"] * 600 + ["bar"] * 400))
+    assert again.estimate(tally).frequencies.sum() == pytest.approx(1)
+
+
+def test_a_table_for_a_wider_promise_keeps_its_own_context_in_the_file(tmp_path):
+    wider = PrivacyMatrix(
+        [[0, 1, 3, 4], [1, 0, 1, 2], [3, 1, 0, 1], [4, 2, 1, 0]], domain=["park", "café", "bar", "zoo"]
+    )
+    survey = Survey("stops", wider, exponential_response(STOPS))
+    survey.save(tmp_path / "stops.json")
+    assert Survey.load(tmp_path / "stops.json").mechanism.context == STOPS
+
+
+# --- matrices in files ----------------------------------------------------------------------------
+
+BARE = "0,1,2,3\n1,0,1,2\n2,1,0,1\n3,2,1,0\n"
+BESIDE = "park,0,1,2,3\ncafé,1,0,1,2\nbar,2,1,0,1\nzoo,3,2,1,0\n"
+LABELLED = {
+    "labels above": "park,café,bar,zoo\n" + BARE,
+    "labels on two sides": ",park,café,bar,zoo\n" + BESIDE,
+    "a word in the corner": "against,park,café,bar,zoo\n" + BESIDE,
+    "an empty diagonal": ",park,café,bar,zoo\n" + BESIDE.replace(",0", ","),
+    "white space": " park , café, bar,zoo\n\n" + BARE.replace(",", " ,  ").replace("\n", "\n\n"),
+    "byte-order mark and Windows": "\ufeff" + ("park,café,bar,zoo\n" + BARE).replace("\n", "\r\n"),
+    "quotes": '"park","café", "bar",zoo\n' + BARE.replace("2", '"2"'),
+    "another form of é": ",park,café,bar,zoo\n" + BESIDE.replace("é", "e\u0301"),
+}
+
+
+@pytest.mark.parametrize("content", LABELLED.values(), ids=LABELLED)
+@pytest.mark.parametrize("name", ["matrix.csv", "matrix.csv.gz"])
+def test_a_labelled_matrix(tmp_path, content, name):
+    labels, rows = labelled_matrix(_file(tmp_path, content, name), "matrix")
+    assert PrivacyMatrix(rows, domain=Domain(labels)) == STOPS
+
+
+def test_numbers_are_meant_as_typed(tmp_path):
+    rows = labelled_matrix(_file(tmp_path, "a,b,c\n0,0.1,inf\n1e-1,0,4/3\nInfinity,0.30000000000000001,0"), "matrix")[1]
+    context = PrivacyMatrix(rows)
+    assert (context.exact_epsilon(0, 1), context.exact_epsilon(1, 0)) == (Fraction(1, 10), Fraction(1, 10))
+    assert context.exact_epsilon(1, 2) == Fraction(4, 3)
+    assert context.exact_epsilon(2, 1) == Fraction(30000000000000001, 10**17)
+    assert context.exact_epsilon(0, 2) == context.exact_epsilon(2, 0) == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("content", "labels"),
+    [("7\n0\n", ["7"]), ("1,2\n0,1\n1,0\n", ["1", "2"]), (",0,1\n0,0,1\n1,1,0\n", ["0", "1"])],
+    ids=["one symbol", "numbers above", "numbers on two sides"],
+)
+def test_the_first_line_holds_labels_even_if_they_are_numbers(tmp_path, content, labels):
+    found, rows = labelled_matrix(_file(tmp_path, content), "matrix")
+    assert (found, len(rows)) == (labels, len(labels))
+
+
+LONG = "x" * 500
+BAD = {
+    "empty": ("", "is empty"),
+    "blank lines": ("\n\n\n", "is empty"),
+    "labels alone": ("a,b,c\n", "3 labels and 0 lines"),
+    "too few lines": ("a,b,c\n0,1,2\n1,0,1\n", "line 2, begins with '0' where the first line has 'b'"),
+    "too many lines": ("a,b\n0,1\n1,0\n1,1\n", "2 labels and 3 lines"),
+    "a short line": ("a,b,c\n0,1,2\n1,0\n2,1,0\n", "line 3 should have 3 columns; found 2"),
+    "a long line": (",a,b\na,0,1\nb,1,0,7\n", "line 3 should have 3 columns; found 4"),
+    "no labels": ("0,1\n1,0\n", "line 1, must hold labels; it holds numbers only"),
+    "no labels, but symmetric": ("0,1,2\n1,0,1\n2,1,0\n", "line 1, must hold labels; it holds numbers only"),
+    "other labels": (",a,b\na,0,1\nc,1,0\n", "line 3, begins with 'c' where the first line has 'b'"),
+    "labels in another order": (",a,b\nb,0,1\na,1,0\n", "line 2, begins with 'b' where the first line has 'a'"),
+    "the same label twice": ("a,b,a\n0,1,1\n1,0,1\n1,1,0\n", "line 1: labels must be distinct; 'a' occurs twice"),
+    "the same in another form": ("é,e\u0301\n0,1\n1,0\n", "'é' occurs twice"),
+    "an empty label": ("a,,c\n0,1,1\n1,0,1\n1,1,0\n", "line 1: label 2 is empty"),
+    "negative": ("a,b\n0,-1\n1,0\n", "line 2, column 2, must be a number of at least 0, or inf; found '-1'"),
+    "minus infinity": ("a,b\n0,-inf\n1,0\n", "line 2, column 2, must be"),
+    "NaN": (",a,b\na,0,1\nb,NaN,0\n", "line 3, column 2, must be a number of at least 0, or inf; found 'NaN'"),
+    "text": ("a,b\n0,much\n1,0\n", "line 2, column 2, must be a number of at least 0, or inf; found 'much'"),
+    "nothing": ("a,b\n0,\n1,0\n", "line 2, column 2, must be a number of at least 0, or inf; found nothing"),
+    "a long cell": (f"a,b\n0,{LONG}\n1,0\n", "found 'xxxxxxxx"),
+    "the diagonal": ("a,b\n0,1\n1,0.5\n", "line 3, column 2, must be 0, since it lies on the diagonal; found '0.5'"),
+    "text on the diagonal": ("a,b\n-,1\n1,0\n", "line 2, column 1, must be 0, since it lies on the diagonal"),
+    "after a blank line": ("a,b\n\n0,1\n\n1,x\n", "line 5, column 2|on the diagonal"),
+    "semicolons": ("a;b\n0;1\n1;0\n", "Use commas"),
+    "semicolons and a byte-order mark": ("\ufeffa;b\n0;1\n1;0\n", "Use commas"),
+    "tabs": ("a\tb\n0\t1\n1\t0\n", "Use commas"),
+    "decimal commas": ('a,b\n0,"1,5"\n1,0\n', "found '1,5'. Use commas between cells, and points in decimals"),
+    "UTF-16": ("a,b\n0,1\n1,0\n".encode("utf-16"), "UTF-8"),
+    "Latin-1": ("é,b\n0,1\n1,0\n".encode("latin-1"), "UTF-8"),
+    "an open quote": ('a,"b\n0,1\n1,0\n', "is not CSV"),
+    "a field beyond all measure": ("a,b\n0," + "1" * 200_000 + "\n1,0\n", "is not CSV"),
+    "too many lines for a matrix": ("a\n" + "0\n" * 4200, "4,201 lines"),
+}
+
+
+@pytest.mark.parametrize(("content", "said"), BAD.values(), ids=BAD)
+def test_a_bad_matrix_is_refused_with_its_place(tmp_path, content, said):
+    with pytest.raises(InvalidSurvey) as caught:
+        labelled_matrix(_file(tmp_path, content), "matrix")
+    message = str(caught.value)
+    assert message.startswith("matrix: matrix.csv")
+    assert any(words in message for words in said.split("|")), message
+    assert len(message) < 400
+
+
+@pytest.mark.parametrize("name", ["matrix.csv", "matrix.csv.gz"])
+def test_a_file_beyond_256_mib_is_refused(tmp_path, name):
+    path = tmp_path / name
+    if name.endswith(".gz"):
+        with gzip.open(path, "wb", compresslevel=1) as file:
+            for _ in range(257):
+                file.write(bytes(2**20))
+    else:
+        with path.open("wb") as file:
+            file.truncate(2**28 + 1)
+    with pytest.raises(InvalidSurvey, match="more than 256 MiB"):
+        labelled_matrix(path, "matrix")
+
+
+@pytest.mark.parametrize("content", [*LABELLED.values(), BARE], ids=[*LABELLED, "bare"])
+@pytest.mark.parametrize("kind", ["matrix", "metric"])
+def test_a_survey_names_a_file_with_labels_or_without(tmp_path, content, kind):
+    _file(tmp_path, content)
+    fields = 'kind = "matrix"\nmatrix = ' if kind == "matrix" else 'kind = "metric"\nepsilon = 1\ndistances = '
+    text = TOML.partition("[context]")[0] + f'[context]\n{fields}"matrix.csv"\n'
+    wanted = STOPS if kind == "matrix" else Metric(LINE, 1, domain=["park", "café", "bar", "zoo"])
+    assert read_toml(text.encode(), tmp_path).context == wanted
+
+
+def test_a_bare_matrix_is_told_from_numbers_as_labels_by_the_size_of_the_domain(tmp_path):
+    """Read as four lines of numbers it is a matrix of four symbols, read with labels one of three."""
+    content = ",0,1,2\n0,0,1,2\n1,1,0,1\n2,2,1,0\n"
+    assert matrix_over(sf.IntegerDomain(3), _file(tmp_path, content), "matrix") == [
+        list("012"),
+        list("101"),
+        list("210"),
+    ]
+    assert matrix_over(sf.IntegerDomain(4), _file(tmp_path, content), "matrix")[1] == list("0012")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("park,bar,café,zoo\n" + BARE, "in their order: 'café' where it names 'bar'"),
+        (",park,café,bar,pub\n" + BESIDE.replace("zoo", "pub"), "'zoo' where it names 'pub'"),
+        ("park,café,bar\n0,1,2\n1,0,1\n2,1,0\n", "line 1 should have 4 columns; found 3"),
+        ("a,b,c,d,e\n" + "0,1,1,1,1\n" * 5, "line 3, column 2, must be 0"),
+        ("a,b\n0,1\n1,0\n", "must name the 4 labels of the domain; it names 2"),
+        ("0,1\n1,0\n", "2 rows; the domain has 4 labels"),
+        (BARE.replace("3", "x"), "line 1, column 4, must be a number of at least 0, or inf; found 'x'"),
+    ],
+    ids=["order", "another label", "one label less", "one more", "two less", "two rows less", "text"],
+)
+def test_a_matrix_for_another_domain_is_refused(tmp_path, content, said):
+    _file(tmp_path, content)
+    text = TOML.partition("[context]")[0] + '[context]\nkind = "matrix"\nmatrix = "matrix.csv"\n'
+    with pytest.raises(InvalidSurvey) as caught:
+        read_toml(text.encode(), tmp_path)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith("context")

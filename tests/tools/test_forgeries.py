@@ -1,0 +1,90 @@
+"""A small run of `benchmarks/forgeries.py`: no judge keeps a forged promise, and a judge with a planted fault does."""
+
+import importlib.util
+import itertools
+import json
+import sys
+
+import pytest
+
+import sfumato as sf
+from support.lone_checker import check_certificate, verdict_of
+from support.paths import ROOT
+
+SCRIPT = ROOT / "benchmarks" / "forgeries.py"
+
+
+def _loaded():
+    spec = importlib.util.spec_from_file_location("forgeries", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["forgeries"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+forgeries = _loaded()
+
+
+def test_no_forgery_is_kept():
+    judges = {"checker": forgeries.lone_checker(check_certificate), "certify": forgeries.certify}
+    outcome = forgeries.examine(judges, forgeries.Forger(2026), 150)
+    assert outcome["wrong"] == {"checker": 0, "certify": 0}, outcome["examples"]
+    assert outcome["disagreements"] == 0
+    assert min(outcome["truth"].values()) >= 20  # kept, broken and malformed ones
+    assert outcome["large"] >= 40
+    assert outcome["verdicts"]["checker"].get("too large", 0) == 0
+    assert set(outcome["certificates"]) == {"right"}
+
+
+# --- planted faults ---------------------------------------------------------------------------------------------------
+
+
+def _by_sets(raw):
+    """The short cut that the checker once took above 1,000 symbols: rows as sets, and two of each kind for all."""
+    data = json.loads(raw)["promise"]
+    if data["mechanism"]["kind"] != "table" or forgeries.size_of(data["context"]["domain"]) <= 1000:
+        return _verdict(raw)
+    owed = forgeries.owed_by_groups(data["context"])
+    if owed is None or verdict_of(raw)[0] == 2:
+        return _verdict(raw)
+    of, inside, outward = owed
+    rows = data["mechanism"]["rows"]
+    kinds = {}
+    for x, row in enumerate(rows):
+        kind = (inside[of[x]], outward[of[x]], *sorted(set(zip(row, rows[-1], strict=True))))
+        kinds.setdefault(kind, []).append(x)
+    few = [x for members in kinds.values() for x in members[:2]]
+    for x, x2 in itertools.permutations(few, 2):
+        epsilon = inside[of[x]] if of[x] == of[x2] else outward[of[x]]
+        if not all(forgeries.within(int(a), int(b), epsilon) for a, b in zip(rows[x], rows[x2], strict=True)):
+            return "broken"
+    return "kept"
+
+
+def _verdict(raw):
+    return ("kept", "broken", "refused")[verdict_of(raw)[0]]
+
+
+def _believes_everything(raw):
+    return "kept"
+
+
+def _believes_nothing(raw):
+    return "broken"
+
+
+def _falls_over(raw):
+    return "crash: ZeroDivisionError"
+
+
+@pytest.mark.parametrize("planted", [_by_sets, _believes_everything, _believes_nothing, _falls_over])
+def test_a_judge_with_a_fault_is_caught(planted):
+    flat = forgeries.flat_at_the_end(sf.Blocks([0] * 1001 + [1], 1))
+    outcome = forgeries.examine({"planted": planted}, forgeries.Forger(2026, large=[flat]), 80)
+    assert outcome["wrong"]["planted"] > 0
+    assert (outcome["wrong passes"]["planted"] > 0) == (planted in (_by_sets, _believes_everything))
+
+
+def test_the_same_seed_forges_the_same():
+    first, again = (forgeries.Forger(5) for _ in range(2))
+    assert [first.forge() for _ in range(20)] == [again.forge() for _ in range(20)]
