@@ -45,8 +45,20 @@ def main() -> None:
         path.write_text(_SURVEY, encoding="utf-8")
         survey = Survey.load(path)
         store = options.store or f"sqlite:///{folder}/reports.db"
-        command = [sys.executable, "-m", "sfumato", "serve", str(path), "--store", store, "--port", "0"]
-        server = subprocess.Popen([*command, "--requests-per-minute", "0"], stderr=subprocess.PIPE, text=True)
+        command = [
+            sys.executable,
+            "-m",
+            "sfumato",
+            "serve",
+            str(path),
+            "--store",
+            store,
+            "--port",
+            "0",
+        ]
+        server = subprocess.Popen(
+            [*command, "--requests-per-minute", "0"], stderr=subprocess.PIPE, text=True
+        )
         try:
             token, port = _announced(server)
             for arm in options.arms:
@@ -57,12 +69,21 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--connections", type=int, default=64)
-    parser.add_argument("--arms", nargs="*", default=["arrow", "json", "single"], choices=["arrow", "json", "single"])
+    parser.add_argument(
+        "--arms",
+        nargs="*",
+        default=["arrow", "json", "single"],
+        choices=["arrow", "json", "single"],
+    )
     parser.add_argument("--store", default=None, help="another store; otherwise a new SQLite file")
-    parser.add_argument("--folder", default=".", help="where the SQLite file goes: on a disk, not in memory")
+    parser.add_argument(
+        "--folder", default=".", help="where the SQLite file goes: on a disk, not in memory"
+    )
     return parser.parse_args()
 
 
@@ -76,7 +97,9 @@ def _announced(server: subprocess.Popen[str]) -> tuple[str, int]:
     raise SystemExit("the aggregator did not start")
 
 
-def _run_arm(arm: str, survey: Survey, pid: int, token: str, port: int, options: argparse.Namespace) -> None:
+def _run_arm(
+    arm: str, survey: Survey, pid: int, token: str, port: int, options: argparse.Namespace
+) -> None:
     per_batch = 1 if arm == "single" else 1000
     requests = [_request(survey, arm, per_batch, seed) for seed in range(64)]
     before = _counted(survey, token, port)
@@ -98,7 +121,9 @@ def _run_arm(arm: str, survey: Survey, pid: int, token: str, port: int, options:
 
 def _request(survey: Survey, arm: str, reports: int, seed: int) -> tuple[bytes, bytes]:
     """A request in two halves, with the place of the identifier between them."""
-    drawn = np.random.default_rng(seed).integers(0, survey.mechanism.outputs, reports).astype(np.uint32)
+    drawn = (
+        np.random.default_rng(seed).integers(0, survey.mechanism.outputs, reports).astype(np.uint32)
+    )
     batch = Batch(bytes(16), survey.fingerprint, drawn)
     body, kind = (arrow_bytes(batch), ARROW) if arm == "arrow" else (json_bytes(batch), JSON)
     head = f"POST /v1/surveys/{survey.fingerprint}/batches HTTP/1.1\r\nHost: localhost\r\n"
@@ -107,7 +132,9 @@ def _request(survey: Survey, arm: str, reports: int, seed: int) -> tuple[bytes, 
     return first, second
 
 
-async def _load(requests: list[tuple[bytes, bytes]], port: int, connections: int, seconds: float) -> list[float]:
+async def _load(
+    requests: list[tuple[bytes, bytes]], port: int, connections: int, seconds: float
+) -> list[float]:
     loop, until = asyncio.get_running_loop(), time.perf_counter() + seconds
     clients = [_Client(requests, i, until) for i in range(connections)]
     for client in clients:

@@ -76,7 +76,12 @@ def violates(task: tuple[str, float, int, float, Allotment, int]) -> bool:
         return np.repeat(np.arange(Q.shape[1]), rng.multinomial(count, Q[symbol] / Q[symbol].sum()))
 
     found = sf.audit(
-        randomize, PROMISE, samples=samples, confidence=confidence, allotment=allotment, source=SeededWords(seed)
+        randomize,
+        PROMISE,
+        samples=samples,
+        confidence=confidence,
+        allotment=allotment,
+        source=SeededWords(seed),
     )
     return found.violates
 
@@ -93,8 +98,14 @@ def main() -> None:
         for name in CHANNELS:
             for excess in (1.0, 1.02, 1.05, 1.1):
                 for confidence in CONFIDENCES:
-                    cells = [share(pool, audits, name, excess, n, confidence, Allotment()) for n in SAMPLES]
-                    print(f"{name:<22} {excess:>7} {1 - confidence:>6.3f} {' '.join(cells)}", flush=True)
+                    cells = [
+                        share(pool, audits, name, excess, n, confidence, Allotment())
+                        for n in SAMPLES
+                    ]
+                    print(
+                        f"{name:<22} {excess:>7} {1 - confidence:>6.3f} {' '.join(cells)}",
+                        flush=True,
+                    )
         print(f"\n{'allotment':<28}" + "".join(f"{name:>22}" for name in CHANNELS))
         for label, allotment in OTHERS.items():
             cells = [share(pool, audits, name, 1.05, 500_000, 0.99, allotment) for name in CHANNELS]

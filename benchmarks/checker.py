@@ -31,7 +31,9 @@ def rows(k: int, different: int) -> list[list[int]]:
     for x in range(k):
         number = x % different
         row = [high if (number >> (y // 2)) & 1 == y % 2 else low for y in range(COLUMNS)]
-        own = number // 256 * 2  # moves a few words between two columns: another row, with smaller odds
+        own = (
+            number // 256 * 2
+        )  # moves a few words between two columns: another row, with smaller odds
         row[row.index(high)] -= own
         row[row.index(low)] += own
         found.append(row)
@@ -44,13 +46,27 @@ def surveys(k: int) -> Iterator[tuple[str, sf.Survey]]:
     streets = sf.Blocks([x // 70 for x in range(k)], 1, across=2)
     high_low = sf.HighLow(k, range(k // 3), 1)
     for name, different in (("8 different rows", 8), ("all rows different", k)):
-        yield f"table, uniform, {name}", sf.Survey("t", uniform, sf.TableResponse(uniform, rows(k, different)))
-        yield f"table, blocks, {name}", sf.Survey("t", blocks, sf.TableResponse(blocks, rows(k, different)))
+        yield (
+            f"table, uniform, {name}",
+            sf.Survey("t", uniform, sf.TableResponse(uniform, rows(k, different))),
+        )
+        yield (
+            f"table, blocks, {name}",
+            sf.Survey("t", blocks, sf.TableResponse(blocks, rows(k, different))),
+        )
     if k <= LARGEST_MATRIX:
-        matrix = sf.PrivacyMatrix([["0" if x == x2 else str(1 + (x + x2) % 3) for x2 in range(k)] for x in range(k)])
-        yield "table, matrix, all rows different", sf.Survey("m", matrix, sf.TableResponse(matrix, rows(k, k)))
+        matrix = sf.PrivacyMatrix(
+            [["0" if x == x2 else str(1 + (x + x2) % 3) for x2 in range(k)] for x in range(k)]
+        )
+        yield (
+            "table, matrix, all rows different",
+            sf.Survey("m", matrix, sf.TableResponse(matrix, rows(k, k))),
+        )
     yield "code, uniform, best", sf.Survey("c", uniform)
-    yield "code, uniform, Hadamard", sf.Survey("c", uniform, sf.PlainResponse(uniform, HadamardCode))
+    yield (
+        "code, uniform, Hadamard",
+        sf.Survey("c", uniform, sf.PlainResponse(uniform, HadamardCode)),
+    )
     yield "code, blocks of 7", sf.Survey("c", blocks)
     yield "code, high-low", sf.Survey("c", high_low)
     yield "code, blocks of 70 and across", sf.Survey("c", streets)

@@ -71,7 +71,8 @@ def subset_selection(k: int, epsilon: str) -> Measured:
         risks[of_binomials(k, own, other)] = w
     least = min(risks)
     return least, math.ceil(
-        (math.lgamma(k + 1) - math.lgamma(risks[least] + 1) - math.lgamma(k - risks[least] + 1)) / math.log(2)
+        (math.lgamma(k + 1) - math.lgamma(risks[least] + 1) - math.lgamma(k - risks[least] + 1))
+        / math.log(2)
     )
 
 
@@ -83,7 +84,10 @@ def optimised_unary(k: int, epsilon: str) -> Measured:
 def optimised_hashing(k: int, epsilon: str) -> Measured:
     """Wang et al. (2017), OLH: a hash function to g values and a randomised one of them, g next to e + 1."""
     e = math.exp(float(epsilon))
-    risks = {of_binomials(k, e / (e + g - 1), 1 / g): g for g in {max(math.floor(e + 1), 2), math.ceil(e + 1)}}
+    risks = {
+        of_binomials(k, e / (e + g - 1), 1 / g): g
+        for g in {max(math.floor(e + 1), 2), math.ceil(e + 1)}
+    }
     return min(risks), SEED_BITS + math.ceil(math.log2(risks[min(risks)]))
 
 
@@ -167,10 +171,14 @@ def print_times() -> None:
             best_of_three(lambda mechanism=mechanism: mechanism.privatize(people)),  # type: ignore[misc]
             best_of_three(lambda mechanism=mechanism, tally=tally: mechanism.unbiased(tally)),  # type: ignore[misc]
         ]
-    print(f"{context.size:,} cells in {context.sizes.size:,} blocks of {context.sizes[0]}, ε = 1, {PEOPLE:,} people:")
+    print(
+        f"{context.size:,} cells in {context.sizes.size:,} blocks of {context.sizes[0]}, ε = 1, {PEOPLE:,} people:"
+    )
     names = ("build", "certify", "privatise", "decode")
     for name, hadamard, found in zip(names, measured["hadamard"], measured["best"], strict=True):
-        print(f"  {name:<10}{found * 1e3:>8.1f} ms   {found / hadamard:>5.2f}x Hadamard ({hadamard * 1e3:.1f} ms)")
+        print(
+            f"  {name:<10}{found * 1e3:>8.1f} ms   {found / hadamard:>5.2f}x Hadamard ({hadamard * 1e3:.1f} ms)"
+        )
 
 
 def main() -> None:

@@ -74,7 +74,9 @@ def main() -> None:
             lambda: count(people, code, counts)  # type: ignore[arg-type]
         ),
     )
-    print(f"privatise and count: {ours * 1e3:.2f} ns, compiled {theirs * 1e3:.2f} ns: {ours / theirs:.1f} times")
+    print(
+        f"privatise and count: {ours * 1e3:.2f} ns, compiled {theirs * 1e3:.2f} ns: {ours / theirs:.1f} times"
+    )
     for power in (12, 16, 20, 24):
         values = np.random.default_rng(0).random(2**power)
         expected, room = walsh_hadamard(values), values.copy()

@@ -29,15 +29,29 @@ CROWD = 64  # people with the same value per run: long enough to measure, short 
 def cases() -> Iterator[tuple[str, sf.Mechanism, tuple[int, int]]]:
     """Mechanisms, each with two values that go different ways through its kernel."""
     yield "plain, Hadamard", sf.PlainResponse(sf.Uniform(1000, 1)), (0, 999)
-    yield "plain, randomised response", sf.PlainResponse(sf.Uniform(1000, 1), sf.RandomizedCode), (0, 999)
+    yield (
+        "plain, randomised response",
+        sf.PlainResponse(sf.Uniform(1000, 1), sf.RandomizedCode),
+        (0, 999),
+    )
     yield "plain, best code", sf.mechanism_for(sf.Uniform(100, 1)), (0, 99)
-    yield "high-low: sensitive and not", sf.HighLowResponse(sf.HighLow(1000, range(100), 1)), (0, 999)
+    yield (
+        "high-low: sensitive and not",
+        sf.HighLowResponse(sf.HighLow(1000, range(100), 1)),
+        (0, 999),
+    )
     yield "blocks: small and large", sf.BlockResponse(sf.Blocks([0] * 3 + [1] * 997, 1)), (0, 999)
-    yield "tiers: first and last", sf.GroupResponse(sf.Tiers([0] * 10 + [1] * 20 + [2] * 70, [1, 2, "inf"])), (0, 99)
+    yield (
+        "tiers: first and last",
+        sf.GroupResponse(sf.Tiers([0] * 10 + [1] * 20 + [2] * 70, [1, 2, "inf"])),
+        (0, 99),
+    )
     yield "binary", sf.BinaryResponse(sf.PrivacyMatrix([[0, 1], [2, 0]])), (0, 1)
 
 
-def times_of(prepare: Callable[[int, int], None], work: Callable[[], object], runs: int) -> tuple[Floats, Floats]:
+def times_of(
+    prepare: Callable[[int, int], None], work: Callable[[], object], runs: int
+) -> tuple[Floats, Floats]:
     """The times for the first value and for the second, in nanoseconds, taken in an order that is drawn.
 
     What differs is prepared before the clock starts, in arrays that both values share.
@@ -62,7 +76,11 @@ def welch(a: Floats, b: Floats) -> float:
 def largest_t(a: Floats, b: Floats) -> float:
     """The t that is furthest from 0 over all cuts."""
     cuts = np.percentile(np.concatenate([a, b]), PERCENTILES)
-    found = [welch(a[a <= cut], b[b <= cut]) for cut in cuts if min((a <= cut).sum(), (b <= cut).sum()) > 1]
+    found = [
+        welch(a[a <= cut], b[b <= cut])
+        for cut in cuts
+        if min((a <= cut).sum(), (b <= cut).sum()) > 1
+    ]
     return max(found, key=abs)
 
 
@@ -90,7 +108,9 @@ def measured(
 
     def prepare(which: int, run: int) -> None:
         people.fill(values[which])
-        words[:] = words_from(KEY, run * CROWD, CROWD)[:, : mechanism.words] >> np.uint64(64 - mechanism.word_bits)
+        words[:] = words_from(KEY, run * CROWD, CROWD)[:, : mechanism.words] >> np.uint64(
+            64 - mechanism.word_bits
+        )
 
     def work() -> None:
         mechanism.reports_from(people, words)
@@ -103,7 +123,9 @@ def measured(
 def tell(name: str, a: Floats, b: Floats) -> None:
     t = largest_t(a, b)
     verdict = "  the value shows" if abs(t) > SHOWN else ""
-    print(f"{name:<34}{np.median(a) / 1e3:>7.2f} µs{np.median(a) - np.median(b):>9.0f} ns{t:>9.1f}{verdict}")
+    print(
+        f"{name:<34}{np.median(a) / 1e3:>7.2f} µs{np.median(a) - np.median(b):>9.0f} ns{t:>9.1f}{verdict}"
+    )
 
 
 if __name__ == "__main__":

@@ -44,7 +44,13 @@ epsilon = 1.0
 rows = 25
 columns = 70
 """
-_FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-sync",
+]
 _WATCH = """
 window.tasks = [];
 window.clicks = [];
@@ -74,7 +80,9 @@ def main() -> None:
         survey = Survey.load(path)
         _fill(survey, store, options.reports)
         with _serving(path, store) as (url, token):
-            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=_FLAGS)
+            browser = playwright.chromium.launch(
+                executable_path=shutil.which("chromium"), args=_FLAGS
+            )
             page = browser.new_page(viewport={"width": 1300, "height": 900})
             page.add_init_script(_WATCH)
             _draw(page, url, token, options.rounds)
@@ -83,10 +91,16 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--reports", type=int, default=1_000_000, help="in the store at first, and sent afterwards")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--reports", type=int, default=1_000_000, help="in the store at first, and sent afterwards"
+    )
     parser.add_argument("--rounds", type=int, default=5, help="how often the page is loaded")
-    parser.add_argument("--folder", default=".", help="where the SQLite file goes: on a disk, not in memory")
+    parser.add_argument(
+        "--folder", default=".", help="where the SQLite file goes: on a disk, not in memory"
+    )
     return parser.parse_args()
 
 
@@ -99,16 +113,22 @@ def _fill(survey: Survey, url: str, reports: int) -> None:
     store.close()
 
 
-def _batches(survey: Survey, reports: int, size: int, generator: np.random.Generator) -> Iterator[Batch]:
+def _batches(
+    survey: Survey, reports: int, size: int, generator: np.random.Generator
+) -> Iterator[Batch]:
     for _ in range(0, reports, size):
-        crowd = np.minimum(generator.pareto(1.2, size) * 50, survey.context.size - 1).astype(np.int64)
+        crowd = np.minimum(generator.pareto(1.2, size) * 50, survey.context.size - 1).astype(
+            np.int64
+        )
         yield Batch(fresh_id(), survey.fingerprint, survey.mechanism.privatize(crowd))
 
 
 @contextmanager
 def _serving(path: Path, store: str) -> Iterator[tuple[str, str]]:
     command = [sys.executable, "-m", "sfumato", "serve", str(path), "--store", store, "--port", "0"]
-    server = subprocess.Popen([*command, "--requests-per-minute", "0"], stderr=subprocess.PIPE, text=True)
+    server = subprocess.Popen(
+        [*command, "--requests-per-minute", "0"], stderr=subprocess.PIPE, text=True
+    )
     try:
         token = ""
         for line in server.stderr or ():
@@ -131,16 +151,24 @@ def _draw(page: Page, url: str, token: str, rounds: int) -> None:
     for _ in range(rounds):
         page.reload()
         times.append(page.evaluate(_TIMES))
-    for name, words in (("worked", "the aggregator worked"), ("drawn", "from the answer's last byte to the map")):
+    for name, words in (
+        ("worked", "the aggregator worked"),
+        ("drawn", "from the answer's last byte to the map"),
+    ):
         took = [found[name] for found in times]
-        print(f"{words:>40}: median {statistics.median(took):6,.0f} ms, at most {max(took):6,.0f} ms")
+        print(
+            f"{words:>40}: median {statistics.median(took):6,.0f} ms, at most {max(took):6,.0f} ms"
+        )
     print(f"{'size of the answer':>40}: {times[0]['bytes'] / 1e6:.2f} MB")
 
 
 def _click_under_load(page: Page, url: str, survey: Survey, reports: int) -> None:
     page.locator("#rows").scroll_into_view_if_needed()
     _click(page, "at rest", lambda seconds: seconds < 10)
-    bodies = [(batch.id, arrow_bytes(batch)) for batch in _batches(survey, 64_000, 1000, np.random.default_rng(2))]
+    bodies = [
+        (batch.id, arrow_bytes(batch))
+        for batch in _batches(survey, 64_000, 1000, np.random.default_rng(2))
+    ]
     given = (url, survey.fingerprint, bodies, reports)
     generator = multiprocessing.get_context("spawn").Process(target=_send, args=given)
     generator.start()
@@ -155,7 +183,9 @@ def _click(page: Page, when: str, going: Callable[[float], bool]) -> None:
         page.locator("#rows th[scope=col] button").nth(pressed % 5).click()
         pressed += 1
         shown.add(page.locator("[data-part=summary] .lead").inner_text())
-        page.locator("#decoder").focus()  # a table with the focus in it would be left alone, which is too kind
+        page.locator(
+            "#decoder"
+        ).focus()  # a table with the focus in it would be left alone, which is too kind
         page.wait_for_timeout(100)
     clicks, tasks = page.evaluate("clicks"), page.evaluate("tasks")
     took = sorted([*clicks, *[16.0] * (pressed - len(clicks))])  # those below 16 ms are not told
@@ -174,7 +204,9 @@ def _send(url: str, fingerprint: str, bodies: list[tuple[bytes, bytes]], reports
     while sent < reports:
         held, body = bodies[sent // 1000 % len(bodies)]
         fresh = body.replace(held.hex().encode(), fresh_id().hex().encode())
-        connection.request("POST", f"/v1/surveys/{fingerprint}/batches", fresh, {"Content-Type": ARROW})
+        connection.request(
+            "POST", f"/v1/surveys/{fingerprint}/batches", fresh, {"Content-Type": ARROW}
+        )
         answer = connection.getresponse()
         answer.read()
         if answer.status != 201:

@@ -46,7 +46,12 @@ def shapes(seed: int) -> dict[str, np.ndarray]:
     rank = np.arange(K)
     geometric, zipf = 0.95**rank, 1 / (rank + 1)
     shuffled = np.random.default_rng(seed).permutation(geometric)
-    found = {"uniform": np.ones(K), "Geo(.95)": geometric, "Geo(.95) shuffled": shuffled, "Zipf(1)": zipf}
+    found = {
+        "uniform": np.ones(K),
+        "Geo(.95)": geometric,
+        "Geo(.95) shuffled": shuffled,
+        "Zipf(1)": zipf,
+    }
     return {name: p / p.sum() for name, p in found.items()}
 
 
@@ -60,7 +65,9 @@ def cells(code: str, runs: int, seed: int) -> Iterator[tuple[str, int, int, dict
                 errors: dict[str, list[float]] = {}
                 for _ in range(runs):
                     tally = drawn(mechanism, p, n, rng)
-                    found = {d: decoder_named(d).decode(mechanism, tally).frequencies for d in COMPARED}
+                    found = {
+                        d: decoder_named(d).decode(mechanism, tally).frequencies for d in COMPARED
+                    }
                     found["global projection"] = project(mechanism.unbiased(tally))
                     for decoder, frequencies in found.items():
                         errors.setdefault(decoder, []).append(total_variation(frequencies, p))
@@ -70,7 +77,9 @@ def cells(code: str, runs: int, seed: int) -> Iterator[tuple[str, int, int, dict
 
 def print_cells(code: str, runs: int, seed: int) -> None:
     rows = list(cells(code, runs, seed))
-    print(f"\n{code} code, {runs} runs per cell, seed {seed}: total variation over that of global projection")
+    print(
+        f"\n{code} code, {runs} runs per cell, seed {seed}: total variation over that of global projection"
+    )
     print(f"{'decoder':<18} geometric mean   best   worst  (worst cell)")
     for decoder in COMPARED:
         ratios = np.array([row[3][decoder] / row[3]["global projection"] for row in rows])
@@ -106,12 +115,16 @@ def counted(path: str) -> tuple[np.ndarray, int]:
 
 def print_grid(p: np.ndarray, n: int, epsilon: float, code: str, runs: int) -> None:
     grid, rng = sf.GridDomain(25, 50, -130, -60, 0.2), np.random.default_rng(0)
-    print(f"\n{n} people on {grid.cells} cells, ε = {epsilon}, {code} code, {runs} runs: total variation (seconds)")
+    print(
+        f"\n{n} people on {grid.cells} cells, ε = {epsilon}, {code} code, {runs} runs: total variation (seconds)"
+    )
     names = ("projection", "likelihood", "empirical-bayes", "spatial-bayes", "auto")
     print(f"{'blocks':<9} {'global':>8} " + " ".join(f"{name:>16}" for name in names))
     for tiles in PARTITIONS:
         context = (
-            sf.Uniform(grid, epsilon) if tiles is None else sf.Blocks(grid_tiles(grid, *tiles), epsilon, domain=grid)
+            sf.Uniform(grid, epsilon)
+            if tiles is None
+            else sf.Blocks(grid_tiles(grid, *tiles), epsilon, domain=grid)
         )
         mechanism = sf.mechanism_for(context, code=code)
         errors = np.zeros((runs, len(names) + 1))
@@ -121,9 +134,14 @@ def print_grid(p: np.ndarray, n: int, epsilon: float, code: str, runs: int) -> N
             errors[run, 0] = total_variation(project(mechanism.unbiased(tally)), p)
             for i, name in enumerate(names):
                 start = time.perf_counter()
-                errors[run, i + 1] = total_variation(decoder_named(name).decode(mechanism, tally).frequencies, p)
+                errors[run, i + 1] = total_variation(
+                    decoder_named(name).decode(mechanism, tally).frequencies, p
+                )
                 seconds[run, i] = time.perf_counter() - start
-        figures = [f"{tv:8.4f} ({s:.2f})" for tv, s in zip(errors.mean(axis=0)[1:], seconds.mean(axis=0), strict=True)]
+        figures = [
+            f"{tv:8.4f} ({s:.2f})"
+            for tv, s in zip(errors.mean(axis=0)[1:], seconds.mean(axis=0), strict=True)
+        ]
         print(
             f"{'LDP' if tiles is None else tiles!s:<9} {errors[:, 0].mean():8.4f} "
             + " ".join(f"{f:>16}" for f in figures)
@@ -150,7 +168,9 @@ def print_speed() -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("table", choices=("cells", "grid", "speed"))
     parser.add_argument("--code", choices=("hadamard", "best"))
     parser.add_argument("--counts", help="CSV with columns row, column, count")

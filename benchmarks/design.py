@@ -45,9 +45,21 @@ def line(size: int, step: float) -> Floats:
 
 def cases(large: bool) -> dict[str, tuple[Floats, float]]:
     """Matrices by name, each with its time limit."""
-    found = {f"planar {k}, seed {seed}": (planar(k, seed), 60.0) for k in (6, 8, 10) for seed in (1, 2, 3)}
-    found |= {f"asymmetric {k}, seed {seed}": (asymmetric(k, seed), 60.0) for k in (6, 8, 10) for seed in (5, 6, 7)}
-    found |= {f"line {k}, step {step}": (line(k, step), 60.0) for k in (6, 8, 10) for step in (0.2, 0.5, 1.0)}
+    found = {
+        f"planar {k}, seed {seed}": (planar(k, seed), 60.0)
+        for k in (6, 8, 10)
+        for seed in (1, 2, 3)
+    }
+    found |= {
+        f"asymmetric {k}, seed {seed}": (asymmetric(k, seed), 60.0)
+        for k in (6, 8, 10)
+        for seed in (5, 6, 7)
+    }
+    found |= {
+        f"line {k}, step {step}": (line(k, step), 60.0)
+        for k in (6, 8, 10)
+        for step in (0.2, 0.5, 1.0)
+    }
     found |= {"planar 16": (planar(16, 1), 45.0)}
     if large:
         found |= {"planar 12": (planar(12, 1), 60.0), "planar 32": (planar(32, 1), 45.0)}
@@ -61,9 +73,16 @@ def show(name: str, E: Floats, time_limit: float, exam: bool) -> None:
     start = time.perf_counter()
     made = sf.design(context, time_limit=time_limit, progress=last.append)
     seconds = time.perf_counter() - start
-    others = [exponential_response(context), sf.mechanism_for(sf.Uniform(len(E), context.smallest_epsilon))]
+    others = [
+        exponential_response(context),
+        sf.mechanism_for(sf.Uniform(len(E), context.smallest_epsilon)),
+    ]
     ratios = [other.risk(made.prior) / made.risk for other in others]
-    over = f"  {made.risk / FIRST_PROTOTYPE[name]:.4f} of the first prototype" if name in FIRST_PROTOTYPE else ""
+    over = (
+        f"  {made.risk / FIRST_PROTOTYPE[name]:.4f} of the first prototype"
+        if name in FIRST_PROTOTYPE
+        else ""
+    )
     print(
         f"{name:22s} {made.risk:10.4f} {made.bound_is} {made.lower_bound:10.4f}  gap {made.gap:7.1e} {seconds:6.1f} s "
         f"{made.rounds:4d} rounds {made.mechanism.outputs:5d} reports  exponential {ratios[0]:5.1f}x  classical "
@@ -77,7 +96,9 @@ def show(name: str, E: Floats, time_limit: float, exam: bool) -> None:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--all", action="store_true", help="12, 32 and 64 symbols too")
     parser.add_argument("--exam", action="store_true", help="put every design through the exam")
     asked = parser.parse_args()

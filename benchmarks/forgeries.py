@@ -54,11 +54,15 @@ def two_level_rows(k: int, epsilon: float, columns: int, patterns: int) -> list[
     weights = [2 ** (y // 2) for y in range(columns - 2)]
     weights += [64 - sum(weights) // 2] * 2
     raised = [[(x >> (y // 2)) & 1 == y % 2 for y in range(columns)] for x in range(patterns)]
-    rows = [[weight * levels[up] for weight, up in zip(weights, row, strict=True)] for row in raised]
+    rows = [
+        [weight * levels[up] for weight, up in zip(weights, row, strict=True)] for row in raised
+    ]
     return [list(rows[x % patterns]) for x in range(k)]
 
 
-def table(context: sf.Context, epsilon: float = 0.8, columns: int = 8, patterns: int = 16) -> sf.Survey:
+def table(
+    context: sf.Context, epsilon: float = 0.8, columns: int = 8, patterns: int = 16
+) -> sf.Survey:
     rows = two_level_rows(context.size, epsilon, columns, patterns)
     return sf.Survey("table", context, sf.TableResponse(context, rows))
 
@@ -84,7 +88,9 @@ def small_surveys() -> list[sf.Survey]:
         coded(sf.Uniform(5, 1), sf.PlainResponse(sf.Uniform(5, 1), fano)),
         coded(sf.Blocks([0, 0, 0, 1, 1, 2], [1, 2, 1])),
         coded(sf.HighLow(6, [0, 1, 4], 1)),
-        coded(sf.HighLow(6, [1, 2], 1), sf.HighLowResponse(sf.HighLow(6, [1, 2], 1), RandomizedCode)),
+        coded(
+            sf.HighLow(6, [1, 2], 1), sf.HighLowResponse(sf.HighLow(6, [1, 2], 1), RandomizedCode)
+        ),
         coded(tiers, sf.GroupResponse(tiers, RandomizedCode)),
         coded(streets, sf.GroupResponse(streets, HadamardCode)),
         coded(streets, sf.ProductResponse(streets, RandomizedCode)),
@@ -92,12 +98,19 @@ def small_surveys() -> list[sf.Survey]:
         coded(sf.Tiers([0, 0, 1, 1, 0, 1], [1, 2]), sf.PlainResponse(sf.Uniform(6, 1))),
         coded(sf.PrivacyMatrix([[0, 1], [2, 0]])),
         coded(
-            metric, sf.TableResponse.of(metric, [["0.5", "0.3", "0.2"], ["0.3", "0.4", "0.3"], ["0.2", "0.3", "0.5"]])
+            metric,
+            sf.TableResponse.of(
+                metric, [["0.5", "0.3", "0.2"], ["0.3", "0.4", "0.3"], ["0.2", "0.3", "0.5"]]
+            ),
         ),
         table(sf.Uniform(6, 1)),
         table(sf.Tiers([0, 1, 0, 1, 2, 2], [1, 2, "inf"])),
         table(sf.Blocks([0, 0, 1, 1, 2, 2], [1, 2, "0.9"], across=3)),
-        table(sf.PrivacyMatrix([[0 if x == x2 else 1 + (x + 2 * x2) % 3 for x2 in range(6)] for x in range(6)])),
+        table(
+            sf.PrivacyMatrix(
+                [[0 if x == x2 else 1 + (x + 2 * x2) % 3 for x2 in range(6)] for x in range(6)]
+            )
+        ),
         table(sf.HighLow(["a", "b", "c", "d", "e", "f"], ["b", "e"], 1)),
     ]
 
@@ -122,7 +135,7 @@ def large_surveys() -> list[sf.Survey]:
 # --- Forging ----------------------------------------------------------------------------------------------------------
 
 
-class Unchanged(Exception):  # noqa: N818
+class Unchanged(Exception):
     """This way to forge does not apply to this survey."""
 
 
@@ -195,7 +208,12 @@ def lower_promise(data: Json, chance: random.Random, _others: list[Json]) -> Non
     factor = min(factor, Fraction(999_999, 10**6))
     places: list[tuple[Json, Any]] = [(context, "epsilon"), (context, "across")]
     places += [(context["epsilons"], i) for i in range(len(context.get("epsilons", [])))]
-    places += [(row, x2) for x, row in enumerate(context.get("matrix", [])) for x2 in range(len(row)) if x != x2]
+    places += [
+        (row, x2)
+        for x, row in enumerate(context.get("matrix", []))
+        for x2 in range(len(row))
+        if x != x2
+    ]
     places += [(part, "epsilon") for part in context.get("parts", [])]
     usable = [(holder, key) for holder, key in places if isinstance(key, int) or key in holder]
     usable = [(holder, key) for holder, key in usable if holder[key] not in ("inf", "0")]
@@ -239,7 +257,11 @@ def enlarge_domain(data: Json, chance: random.Random, _others: list[Json]) -> No
 
 def change_levels(data: Json, chance: random.Random, _others: list[Json]) -> None:
     """Higher odds, with words that add up: in the code, in the levels of a group, or by the leftover words."""
-    codes = [(mechanism, c) for _, mechanism in parts_of(data) for c in range(len(mechanism.get("codes", [])))]
+    codes = [
+        (mechanism, c)
+        for _, mechanism in parts_of(data)
+        for c in range(len(mechanism.get("codes", [])))
+    ]
     if not codes:
         raise Unchanged
     mechanism, c = chance.choice(codes)
@@ -307,7 +329,9 @@ def packed(numbers: list[int]) -> str:
 class Forger:
     """An endless supply of forgeries, a third of them above 1,000 symbols; the same for the same seed."""
 
-    def __init__(self, seed: int, small: list[sf.Survey] | None = None, large: list[sf.Survey] | None = None) -> None:
+    def __init__(
+        self, seed: int, small: list[sf.Survey] | None = None, large: list[sf.Survey] | None = None
+    ) -> None:
         self._chance = random.Random(seed)  # noqa: S311
         self._small = [json.loads(survey.resolved()) for survey in small or small_surveys()]
         self._large = [json.loads(survey.resolved()) for survey in large or large_surveys()]
@@ -330,7 +354,7 @@ class Forger:
 # --- The truth --------------------------------------------------------------------------------------------------------
 
 
-class Malformed(Exception):  # noqa: N818
+class Malformed(Exception):
     """The integers do not make a channel, so the survey must not be kept."""
 
 
@@ -383,7 +407,9 @@ def owed_by_groups(context: Json) -> Owed | None:
         of = unpacked(context["tier_of" if kind == "tiers" else "block_of"])
         demand(len(of) == k)
         m = max(of) + 1
-        inside = [number(text) for text in context.get("epsilons", [context.get("epsilon", "inf")] * m)]
+        inside = [
+            number(text) for text in context.get("epsilons", [context.get("epsilon", "inf")] * m)
+        ]
         return of, inside, inside if kind == "tiers" else [number(context.get("across", "inf"))] * m
     return None
 
@@ -405,7 +431,9 @@ def epsilon_of(context: Json) -> Callable[[int, int], Fraction | None]:
 
     def entry(x: int, x2: int) -> Fraction | None:
         distance = number(rows[x][x2])
-        return distance if distance == 0 else None if None in (distance, factor) else distance * factor  # type: ignore[operator]
+        return (
+            distance if distance == 0 else None if None in (distance, factor) else distance * factor
+        )  # type: ignore[operator]
 
     return entry
 
@@ -428,7 +456,9 @@ def favoured(code: Json, points: list[int]) -> Any:
     if code["kind"] == "cyclic":
         K, t = code["points"], code["base_blocks"]
         base = np.zeros((t, K), dtype=bool)
-        base[np.repeat(np.arange(t), len(unpacked(code["base"])) // t), unpacked(code["base"])] = True
+        base[np.repeat(np.arange(t), len(unpacked(code["base"])) // t), unpacked(code["base"])] = (
+            True
+        )
         return base[y // K, (x - y % K) % K]
     return x == y
 
@@ -438,20 +468,32 @@ def expanded(mechanism: Json, frame: Json) -> Any:
     k, kind = size_of(frame["domain"]), mechanism["kind"]
     if kind in ("table", "binary"):
         Q = np.array([[int(entry) for entry in row] for row in mechanism["rows"]], dtype=object)
-        demand(Q.shape[0] == k and Q.min() >= 0 and (Q.sum(axis=1) == 1 << mechanism["word_bits"]).all())
+        demand(
+            Q.shape[0] == k
+            and Q.min() >= 0
+            and (Q.sum(axis=1) == 1 << mechanism["word_bits"]).all()
+        )
         return Q
     if kind == "union":
         return expanded_union(mechanism, frame)
-    fits = {"plain": ["uniform"], "blocks": ["blocks"], "product": ["blocks"], "high-low": ["high-low"]}
+    fits = {
+        "plain": ["uniform"],
+        "blocks": ["blocks"],
+        "product": ["blocks"],
+        "high-low": ["high-low"],
+    }
     demand(frame["kind"] in fits.get(kind, ["tiers", "high-low", "blocks"]))
     owed = owed_by_groups(frame)
     if owed is None:
         raise Malformed
     if kind == "product":
         outer, inner = (
-            rows_of(code, range(n)) for code, n in zip(mechanism["codes"], (max(owed[0]) + 1, k), strict=True)
+            rows_of(code, range(n))
+            for code, n in zip(mechanism["codes"], (max(owed[0]) + 1, k), strict=True)
         )
-        return np.array([np.outer(outer[j], inner[x]).ravel() for x, j in enumerate(owed[0])], dtype=object)
+        return np.array(
+            [np.outer(outer[j], inner[x]).ravel() for x, j in enumerate(owed[0])], dtype=object
+        )
     if kind in ("plain", "blocks"):
         return expanded_blocks(mechanism, owed[0])
     return expanded_groups(mechanism, owed)
@@ -461,7 +503,9 @@ def rows_of(code: Json, points: Any) -> Any:
     """The rows of a code by itself."""
     high, low, leftover = (int(code[name]) for name in ("high", "low", "leftover"))
     demand(len(points) <= code["points"] and leftover >= 0 and 0 <= low < high)
-    Q = np.where(favoured(code, list(points)), np.array(high, dtype=object), np.array(low, dtype=object))
+    Q = np.where(
+        favoured(code, list(points)), np.array(high, dtype=object), np.array(low, dtype=object)
+    )
     Q[:, 0] += leftover
     demand((Q.sum(axis=1) == 1 << code["word_bits"]).all())
     return Q
@@ -482,14 +526,25 @@ def expanded_groups(mechanism: Json, owed: Owed) -> Any:
     of, _, outward = owed
     if mechanism["kind"] == "high-low":
         code = mechanism["codes"][0]
-        raised = {"hadamard": code["outputs"] // 2, "cyclic": len(unpacked(code.get("base", "")))}.get(code["kind"], 1)
+        raised = {
+            "hadamard": code["outputs"] // 2,
+            "cyclic": len(unpacked(code.get("base", ""))),
+        }.get(code["kind"], 1)
         levels = [{"high": code["high"], "low": code["low"], "cover": code["low"]}]
-        clear, bits, numbers = raised * (int(code["high"]) - int(code["low"])), code["word_bits"], [0]
+        clear, bits, numbers = (
+            raised * (int(code["high"]) - int(code["low"])),
+            code["word_bits"],
+            [0],
+        )
         owing = [0]
     else:
         levels, clear, bits = mechanism["levels"], int(mechanism["clear"]), mechanism["word_bits"]
         numbers = mechanism["code_of_group"]
-        merged = {epsilon: g for g, epsilon in reversed(list(enumerate(outward)))} if outward is owed[1] else {}
+        merged = (
+            {epsilon: g for g, epsilon in reversed(list(enumerate(outward)))}
+            if outward is owed[1]
+            else {}
+        )
         of = [merged.get(outward[g], g) for g in of]
         owing = [g for g in dict.fromkeys(of) if outward[g] is not None]
     demand(len(owing) == len(numbers) and clear > 0)
@@ -517,7 +572,10 @@ def expanded_groups(mechanism: Json, owed: Owed) -> Any:
 
 def expanded_union(mechanism: Json, frame: Json) -> Any:
     demand(frame["kind"] == "union" and len(mechanism["parts"]) == len(frame["parts"]))
-    parts = [expanded(part, inner) for part, inner in zip(mechanism["parts"], frame["parts"], strict=True)]
+    parts = [
+        expanded(part, inner)
+        for part, inner in zip(mechanism["parts"], frame["parts"], strict=True)
+    ]
     first = [0, *itertools.accumulate(part.shape[1] for part in parts)]
     block = unpacked(frame["block_of"])
     Q = np.zeros((len(block), first[-1]), dtype=object)
@@ -545,7 +603,9 @@ def truth(data: Json) -> str:
 
 def all_pairs_keep(Q: Any, epsilon: Callable[[int, int], Fraction | None]) -> bool:
     pairs = itertools.permutations(range(len(Q)), 2)
-    return all(within(a, b, epsilon(x, x2)) for x, x2 in pairs for a, b in zip(Q[x], Q[x2], strict=True))
+    return all(
+        within(a, b, epsilon(x, x2)) for x, x2 in pairs for a, b in zip(Q[x], Q[x2], strict=True)
+    )
 
 
 def distinct_rows_keep(Q: Any, owed: Owed) -> bool:
@@ -587,7 +647,11 @@ def columns_keep(which: Any, entries: list[int], owed: Owed) -> bool:
             if epsilon is None:
                 continue
             for i, j in itertools.product(range(n), repeat=2):
-                if i != j and not within(entries[i], entries[j], epsilon) and (has[g, :, i] & others[:, j]).any():
+                if (
+                    i != j
+                    and not within(entries[i], entries[j], epsilon)
+                    and (has[g, :, i] & others[:, j]).any()
+                ):
                     return False
     return True
 
@@ -623,10 +687,16 @@ def lone_process(raw: bytes) -> str:
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         file.write(raw)
         file.flush()
-        run = subprocess.run([sys.executable, "-I", CHECKER, file.name], capture_output=True, text=True, check=False)
+        run = subprocess.run(
+            [sys.executable, "-I", CHECKER, file.name], capture_output=True, text=True, check=False
+        )
     if "Traceback" in run.stderr or run.returncode not in (0, 1, 2):
         return "crash"
-    return "too large" if run.stderr.startswith("too large") else ("kept", "broken", "refused")[run.returncode]
+    return (
+        "too large"
+        if run.stderr.startswith("too large")
+        else ("kept", "broken", "refused")[run.returncode]
+    )
 
 
 def certify(raw: bytes) -> str:
@@ -646,14 +716,18 @@ def certify(raw: bytes) -> str:
 
 def javascript_client() -> Judge:
     """A process of the JavaScript client that loads one survey after another."""
-    process = subprocess.Popen(["node", CLIENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S607
+    process = subprocess.Popen(
+        ["node", CLIENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     if process.stdin is None or process.stdout is None:
         raise OSError("the JavaScript client has no pipes.")
     requests, answers = process.stdin, process.stdout
 
     def judge(raw: bytes) -> str:
         named = hashlib.sha256(canonical_bytes(json.loads(raw)["promise"])).hexdigest()
-        requests.write(json.dumps({"op": "load", "text": raw.decode(), "fingerprint": named}) + "\n")
+        requests.write(
+            json.dumps({"op": "load", "text": raw.decode(), "fingerprint": named}) + "\n"
+        )
         requests.flush()
         line = answers.readline()
         if not line:
@@ -689,7 +763,11 @@ def examine(judges: dict[str, Judge], forger: Forger, count: int) -> Json:
         said = {name: judge(raw) for name, judge in judges.items()}
         for name, verdict in said.items():
             verdicts[name][verdict] += 1
-            if (verdict == "kept" and true != "kept") or (verdict == "broken" and true == "kept") or "crash" in verdict:
+            if (
+                (verdict == "kept" and true != "kept")
+                or (verdict == "broken" and true == "kept")
+                or "crash" in verdict
+            ):
                 wrong[name].append(f"{i}: {way}: {verdict}, but {true}")
         disagreements += {"kept", "broken"} <= set(said.values())
         if sys.stderr.isatty() and i % 50 == 0:
@@ -701,7 +779,9 @@ def examine(judges: dict[str, Judge], forger: Forger, count: int) -> Json:
         "truth": dict(truths),
         "verdicts": {name: dict(counts) for name, counts in verdicts.items()},
         "wrong": {name: len(found) for name, found in wrong.items()},
-        "wrong passes": {name: sum(": kept, but" in each for each in found) for name, found in wrong.items()},
+        "wrong passes": {
+            name: sum(": kept, but" in each for each in found) for name, found in wrong.items()
+        },
         "disagreements": disagreements,
         "examples": {name: found[:10] for name, found in wrong.items() if found},
         "certificates": certificates,
@@ -716,9 +796,15 @@ def examine_certificates(judges: dict[str, Judge]) -> Json:
     counts: Counter[str] = Counter()
     for name, survey in surveys.items():
         for record in records.values():
-            verdict = judges["checker"](canonical_bytes({"promise": survey.promise, "certificate": record}))
+            verdict = judges["checker"](
+                canonical_bytes({"promise": survey.promise, "certificate": record})
+            )
             same_channel = canonical_bytes(record) == canonical_bytes(records[name])
-            counts["right" if verdict == ("kept" if same_channel else "broken") else f"wrong: {verdict}"] += 1
+            counts[
+                "right"
+                if verdict == ("kept" if same_channel else "broken")
+                else f"wrong: {verdict}"
+            ] += 1
     return dict(counts)
 
 
@@ -727,7 +813,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=5000)
     parser.add_argument("--node", action="store_true", help="ask the JavaScript client, too")
-    parser.add_argument("--processes", type=int, default=50, help="forgeries that the checker also judges as a process")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=50,
+        help="forgeries that the checker also judges as a process",
+    )
     parser.add_argument("--json", type=Path, help="write the summary to this file")
     asked = parser.parse_args()
     judges: dict[str, Judge] = {"checker": lone_checker(), "certify": certify}
@@ -736,7 +827,11 @@ def main() -> None:
     summary = {"seed": asked.seed, **examine(judges, Forger(asked.seed), asked.count)}
     both = {"checker": judges["checker"], "process": lone_process}
     sample = examine(both, Forger(asked.seed + 1), asked.processes)
-    summary["as a process"] = {"forgeries": asked.processes, "wrong": sample["wrong"], "verdicts": sample["verdicts"]}
+    summary["as a process"] = {
+        "forgeries": asked.processes,
+        "wrong": sample["wrong"],
+        "verdicts": sample["verdicts"],
+    }
     text = json.dumps(summary, indent=2)
     print(text)
     if asked.json:

@@ -33,7 +33,9 @@ CROWD = np.ravel(
         [0.15, 0.0005, 0.04, 0.03, 0.02, 0.0592],
     ]
 )
-RARE = CROWD < 0.005  # in clear, and with 50,000 reports, these are counts of about a hundred and less
+RARE = (
+    CROWD < 0.005
+)  # in clear, and with 50,000 reports, these are counts of about a hundred and less
 NAMES = ("cells", "rare cells", "totals", "block totals", "shares in blocks", "all cells at once")
 
 
@@ -73,7 +75,9 @@ def _cells(mechanism: sf.Mechanism, counts: Symbols, tail: float) -> tuple[Float
     return share_bounds(moments, int(counts[0].sum()), tail)
 
 
-def _compare_with_estimates(mechanism: sf.Mechanism, counts: Symbols, low: Floats, high: Floats) -> None:
+def _compare_with_estimates(
+    mechanism: sf.Mechanism, counts: Symbols, low: Floats, high: Floats
+) -> None:
     for row, lowest, highest in zip(counts[:20], low, high, strict=False):
         found = sf.estimate(mechanism, Tally(row, mechanism.fingerprint)).interval(LEVEL)
         if not np.allclose(found, (lowest, highest), rtol=1e-6, atol=1e-12):
@@ -97,7 +101,10 @@ def _in_shares(mechanism: sf.Mechanism, tally: Tally) -> Booleans:
     if type(mechanism) is sf.BlockResponse:
         shares, asked = [found.block_shares(LEVEL)], np.arange(CROWD.size)
     else:
-        shares, asked = [found.shares_within(part.tolist(), LEVEL) for part in PARTS[1:3]], np.concatenate(PARTS[1:3])
+        shares, asked = (
+            [found.shares_within(part.tolist(), LEVEL) for part in PARTS[1:3]],
+            np.concatenate(PARTS[1:3]),
+        )
     low, high = (np.concatenate([getattr(each, end) for each in shares]) for end in ("low", "high"))
     return (low <= theta[asked]) & (theta[asked] <= high)
 
@@ -105,13 +112,19 @@ def _in_shares(mechanism: sf.Mechanism, tally: Tally) -> Booleans:
 def line(arguments: tuple[str, int, int]) -> str:
     start = time.perf_counter()
     *found, together = coverage(*arguments)
-    columns = "".join(f"{100 * c.mean():6.2f} ({100 * c.min():5.2f}–{100 * c.max():5.2f})  " for c in found)
+    columns = "".join(
+        f"{100 * c.mean():6.2f} ({100 * c.min():5.2f}–{100 * c.max():5.2f})  " for c in found
+    )
     return f"{arguments[0]:17}{columns}{100 * together.mean():8.2f}   {time.perf_counter() - start:.0f} s"
 
 
 if __name__ == "__main__":
-    tallies, reports = (int(given) for given in (*sys.argv[1:], *("20000", "50000")[len(sys.argv) - 1 :]))
-    print(f"{tallies:,} tallies of {reports:,} reports; coverage of 95 % intervals in per cent, mean (least–largest)")
+    tallies, reports = (
+        int(given) for given in (*sys.argv[1:], *("20000", "50000")[len(sys.argv) - 1 :])
+    )
+    print(
+        f"{tallies:,} tallies of {reports:,} reports; coverage of 95 % intervals in per cent, mean (least–largest)"
+    )
     print(f"{'':17}" + "".join(f"{name:^22}" for name in NAMES[:-1]) + NAMES[-1])
     with Pool(2) as pool:
         for row in pool.imap(line, [(name, tallies, reports) for name in mechanisms()]):

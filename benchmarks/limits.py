@@ -46,7 +46,10 @@ def random_bytes() -> None:
 
 def mechanisms() -> dict[str, sf.Mechanism]:
     uniform = sf.Uniform(SYMBOLS, 1.0)
-    blocks, high_low = sf.Blocks(np.arange(SYMBOLS) // 25, 1.0), sf.HighLow(SYMBOLS, range(1000), 1.0)
+    blocks, high_low = (
+        sf.Blocks(np.arange(SYMBOLS) // 25, 1.0),
+        sf.HighLow(SYMBOLS, range(1000), 1.0),
+    )
     return {
         "plain, Hadamard": sf.PlainResponse(uniform),
         "plain, cyclic": sf.PlainResponse(uniform, sf.BestCode()),
@@ -54,7 +57,9 @@ def mechanisms() -> dict[str, sf.Mechanism]:
         "blocks of 25, Hadamard": sf.BlockResponse(blocks),
         "blocks of 25, best code": sf.BlockResponse(blocks, sf.BestCode()),
         "high-low, 1,000 sensitive": sf.HighLowResponse(high_low, sf.BestCode()),
-        "blocks of 25, across = 2": sf.GroupResponse(sf.Blocks(np.arange(SYMBOLS) // 25, 1.0, across=2.0)),
+        "blocks of 25, across = 2": sf.GroupResponse(
+            sf.Blocks(np.arange(SYMBOLS) // 25, 1.0, across=2.0)
+        ),
     }
 
 
@@ -83,9 +88,14 @@ def decode() -> None:
     print("\ndecode, wall time: the unbiased estimate, and its standard errors")
     for name, mechanism in (
         *((f"Hadamard, K = 2^{power}", _hadamard(power)) for power in (16, 20, 24)),
-        *((f"cyclic, K = {design.points:,}", _cyclic(design)) for design in (SingerDesign(2, 20), SingerDesign(2, 24))),
+        *(
+            (f"cyclic, K = {design.points:,}", _cyclic(design))
+            for design in (SingerDesign(2, 20), SingerDesign(2, 24))
+        ),
     ):
-        tally = sf.Tally(np.random.default_rng(0).integers(0, 100, mechanism.outputs), mechanism.fingerprint)
+        tally = sf.Tally(
+            np.random.default_rng(0).integers(0, 100, mechanism.outputs), mechanism.fingerprint
+        )
         mechanism.unbiased(tally)  # what is made once and kept
         print(
             f"{name:<28}{_wall(mechanism.unbiased, tally):>9.1f} ms{_wall(mechanism.standard_errors, tally):>9.1f} ms"
@@ -126,10 +136,16 @@ def share_of_people(code: str, people: int, seed: int) -> tuple[np.ndarray, floa
 
 
 def many(people: int, workers: int = 2) -> None:
-    print(f"{people:,} people, {SYMBOLS:,} symbols, {workers} processes; wall time, making the people taken out")
+    print(
+        f"{people:,} people, {SYMBOLS:,} symbols, {workers} processes; wall time, making the people taken out"
+    )
     for code in AIMS:
         with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-            shares = list(pool.map(share_of_people, [code] * workers, [people // workers] * workers, range(workers)))
+            shares = list(
+                pool.map(
+                    share_of_people, [code] * workers, [people // workers] * workers, range(workers)
+                )
+            )
         mechanism = mechanisms()[code]
         tally = sf.Tally(sum(counts for counts, _, _ in shares), mechanism.fingerprint)  # type: ignore[arg-type]
         start = time.perf_counter()

@@ -12,12 +12,19 @@ import numpy as np
 import sfumato as sf
 
 SIZES = (43_750, 10**6)
-KINDS = ("plain, Hadamard", "plain, best code", "blocks of 25, Hadamard", "high-low, 1,000 sensitive")
+KINDS = (
+    "plain, Hadamard",
+    "plain, best code",
+    "blocks of 25, Hadamard",
+    "high-low, 1,000 sensitive",
+)
 
 
 def made(kind: str, size: int) -> sf.Mechanism:
     if kind.startswith("plain"):
-        return sf.PlainResponse(sf.Uniform(size, 1.0), sf.HadamardCode if "Hadamard" in kind else sf.BestCode())
+        return sf.PlainResponse(
+            sf.Uniform(size, 1.0), sf.HadamardCode if "Hadamard" in kind else sf.BestCode()
+        )
     if kind.startswith("blocks"):
         return sf.BlockResponse(sf.Blocks(np.arange(size) // 25, 1.0))
     return sf.HighLowResponse(sf.HighLow(size, range(1000), 1.0))

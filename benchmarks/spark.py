@@ -57,7 +57,9 @@ def main(rows: int) -> None:
 
     os.environ.update(PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP=HERE)
     in_clear = Survey("in-clear", Uniform(SYMBOLS, math.inf))
-    hadamard = Survey("hadamard", Uniform(SYMBOLS, 1), PlainResponse(Uniform(SYMBOLS, 1), HadamardCode))
+    hadamard = Survey(
+        "hadamard", Uniform(SYMBOLS, 1), PlainResponse(Uniform(SYMBOLS, 1), HadamardCode)
+    )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         truth = written(folder / "answers", rows)
@@ -68,12 +70,16 @@ def main(rows: int) -> None:
             if part.name != "work":
                 (home / part.name).symlink_to(part)
         os.environ.update(SPARK_HOME=str(home), SPARK_LOCAL_DIRS=str(folder / "local"))
-        builder = SparkSession.builder.master("local-cluster[2,1,2048]").config("spark.executor.memory", "1500m")
+        builder = SparkSession.builder.master("local-cluster[2,1,2048]").config(
+            "spark.executor.memory", "1500m"
+        )
         for setting in ("spark.driver.host", "spark.driver.bindAddress"):
             builder = builder.config(setting, HERE)
         for setting in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
             builder = builder.config(setting, "false")
-        session = builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", str(2**16)).getOrCreate()
+        session = builder.config(
+            "spark.sql.execution.arrow.maxRecordsPerBatch", str(2**16)
+        ).getOrCreate()
         answers = session.read.parquet(str(folder / "answers"))
         domain = hadamard.context.domain
 
@@ -85,12 +91,28 @@ def main(rows: int) -> None:
             f"{rows:,} rows, {SYMBOLS:,} symbols, {FILES} files; {os.cpu_count()} cores; PySpark {pyspark.__version__}"
         )
         answers.count()  # executors are up
-        first = timed("cluster, in clear, Spark reads", rows, lambda: tally_column(in_clear, answers, column="value"))
+        first = timed(
+            "cluster, in clear, Spark reads",
+            rows,
+            lambda: tally_column(in_clear, answers, column="value"),
+        )
         print("  equal to NumPy's counts:", np.array_equal(first.counts, truth))
-        files = timed("cluster, in clear, tasks read", rows, lambda: tally_files(session, in_clear, paths, VALUE))
+        files = timed(
+            "cluster, in clear, tasks read",
+            rows,
+            lambda: tally_files(session, in_clear, paths, VALUE),
+        )
         print("  equal to NumPy's counts:", np.array_equal(files.counts, truth))
-        timed("cluster, Hadamard ε = 1, Spark reads", rows, lambda: tally_column(hadamard, answers, column="value"))
-        timed("cluster, Hadamard ε = 1, tasks read", rows, lambda: tally_files(session, hadamard, paths, VALUE))
+        timed(
+            "cluster, Hadamard ε = 1, Spark reads",
+            rows,
+            lambda: tally_column(hadamard, answers, column="value"),
+        )
+        timed(
+            "cluster, Hadamard ε = 1, tasks read",
+            rows,
+            lambda: tally_files(session, hadamard, paths, VALUE),
+        )
         timed("one process, Hadamard ε = 1", rows, alone)
 
         def keyed() -> Tally:

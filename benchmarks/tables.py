@@ -63,7 +63,9 @@ def write(kind: str, rows: int, folder: Path) -> None:
     """In a process of its own: a child's largest memory counts what its parent held when it was started."""
     generator = np.random.default_rng(0)
     if kind == "positions":
-        table = pa.table({"lat": generator.uniform(25, 49.999, rows), "lon": generator.uniform(-130, -60, rows)})
+        table = pa.table(
+            {"lat": generator.uniform(25, 49.999, rows), "lon": generator.uniform(-130, -60, rows)}
+        )
     else:
         numbers = pa.array(np.minimum(generator.zipf(1.3, rows) - 1, 999))
         table = pa.table({"place": pa.array(PLACES).take(numbers) if kind == "text" else numbers})
@@ -74,18 +76,27 @@ def main(rows: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for kind, described in SURVEYS.items():
-            writer = multiprocessing.get_context("spawn").Process(target=write, args=(kind, rows, folder))
+            writer = multiprocessing.get_context("spawn").Process(
+                target=write, args=(kind, rows, folder)
+            )
             writer.start()
             writer.join()
             answers, survey, reports = (
                 str(folder / f"{kind}{end}") for end in (".parquet", ".toml", "-reports.parquet")
             )
             Path(survey).write_text(described, encoding="utf-8")
-            chosen = ["--latitude", "lat", "--longitude", "lon"] if kind == "positions" else ["--column", "place"]
+            chosen = (
+                ["--latitude", "lat", "--longitude", "lon"]
+                if kind == "positions"
+                else ["--column", "place"]
+            )
             tally = str(folder / f"{kind}.json")
             privatised = timed("privatize", survey, answers, *chosen, "-o", reports)
             estimated = timed("estimate", survey, reports)
-            counted = [timed("privatize", survey, answers, *chosen, "-o", tally, "--workers", n) for n in ("1", "2")]
+            counted = [
+                timed("privatize", survey, answers, *chosen, "-o", tally, "--workers", n)
+                for n in ("1", "2")
+            ]
             speed = rows / (privatised + estimated) / 1e6
             print(
                 f"{kind:<10} privatise {privatised:5.2f} s  estimate {estimated:5.2f} s  {speed:5.1f} million rows/s"

@@ -52,13 +52,18 @@ NAMES = {stringify_annotation(alias, "smart"): name for name, alias in ALIASES.i
 NAMES[repr(HadamardCode)] = "HadamardCode"
 
 
-def with_names(_app: Sphinx, _what: str, _name: str, _obj: object, _options: object, *texts: str | None) -> tuple:
+def with_names(
+    _app: Sphinx, _what: str, _name: str, _obj: object, _options: object, *texts: str | None
+) -> tuple:
     """Both parts of a signature, arguments and result, with aliases in place of what they stand for."""
     return tuple(text and shortened(text) for text in texts)
 
 
 def shortened(text: str) -> str:
-    for long, name in [*NAMES.items(), *NAMES.items()]:  # twice: Json stands for something that holds Json
+    for long, name in [
+        *NAMES.items(),
+        *NAMES.items(),
+    ]:  # twice: Json stands for something that holds Json
         text = text.replace(long, name)
     return text
 

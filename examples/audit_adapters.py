@@ -29,7 +29,10 @@ def _unary(k: int, epsilon: float, optimised: bool) -> Randomizer:
 
 
 def _hadamard_response(k: int, epsilon: float) -> Randomizer:
-    from pure_ldp.frequency_oracles.hadamard_response import HadamardResponseClient, HadamardResponseServer
+    from pure_ldp.frequency_oracles.hadamard_response import (
+        HadamardResponseClient,
+        HadamardResponseServer,
+    )
 
     hashes = HadamardResponseServer(epsilon, k).get_hash_funcs()
     return HadamardResponseClient(epsilon, k, hashes, index_mapper=int).privatise
@@ -88,7 +91,9 @@ def _opendp(k: int, epsilon: float) -> Randomizer:
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
-    return dp.m.make_randomized_response(list(range(k)), prob=math.exp(epsilon) / (math.exp(epsilon) + k - 1))
+    return dp.m.make_randomized_response(
+        list(range(k)), prob=math.exp(epsilon) / (math.exp(epsilon) + k - 1)
+    )
 
 
 def _opendp_bits(k: int, epsilon: float) -> Randomizer:

@@ -23,7 +23,9 @@ K, EPSILON = 8, 1
 def starts(command: list[str]) -> bool:
     """Whether the library is there, and gives one report."""
     try:
-        run = subprocess.run(command, input="0\n", capture_output=True, text=True, check=False, timeout=120)  # noqa: S603
+        run = subprocess.run(
+            command, input="0\n", capture_output=True, text=True, check=False, timeout=120
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
     return run.returncode == 0 and bool(run.stdout.strip())
@@ -31,9 +33,14 @@ def starts(command: list[str]) -> bool:
 
 def main() -> None:
     """Audit every randomiser that some interpreter can start, and print a line for each."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--python", action="append", required=True, help="an interpreter that has some of the libraries"
+        "--python",
+        action="append",
+        required=True,
+        help="an interpreter that has some of the libraries",
     )
     parser.add_argument("--samples", type=int, default=300_000)
     parser.add_argument("--only", default="", help="audit names that hold this text alone")

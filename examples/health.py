@@ -50,12 +50,18 @@ def show(estimate: sf.Estimate, truth: np.ndarray) -> None:
     """The shares in per cent, and the total of the sensitive ones with an interval of its own."""
     low, high = estimate.interval(0.95)
     print(f"\n{'last prescription':26} truth  estimate  95 % interval")
-    for label, p, found, bottom, top in zip(estimate.labels, truth, estimate.unbiased, low, high, strict=True):
+    for label, p, found, bottom, top in zip(
+        estimate.labels, truth, estimate.unbiased, low, high, strict=True
+    ):
         mark = "*" if label in SENSITIVE else " "
-        print(f"{label:24} {mark} {100 * p:5.1f} {100 * found:9.1f}  {100 * bottom:.1f} to {100 * top:.1f}")
+        print(
+            f"{label:24} {mark} {100 * p:5.1f} {100 * found:9.1f}  {100 * bottom:.1f} to {100 * top:.1f}"
+        )
     total = estimate.total(SENSITIVE)
     ends = f"{100 * total.low:.1f} to {100 * total.high:.1f}"
-    print(f"* sensitive; the four together: {100 * total.estimate:.1f} % ({ends}). {estimate.fit.verdict}")
+    print(
+        f"* sensitive; the four together: {100 * total.estimate:.1f} % ({ends}). {estimate.fit.verdict}"
+    )
 
 
 def main() -> None:

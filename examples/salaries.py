@@ -46,7 +46,9 @@ def median_bands(estimate: sf.Estimate) -> list[str]:
     upto = [estimate.total(BANDS[: band + 1]) for band in range(len(BANDS))]
     enough = [total.high >= 0.5 for total in upto]
     not_yet = [True, *(total.low < 0.5 for total in upto[:-1])]
-    return [band for band, above, below in zip(BANDS, enough, not_yet, strict=True) if above and below]
+    return [
+        band for band, above, below in zip(BANDS, enough, not_yet, strict=True) if above and below
+    ]
 
 
 def main() -> None:
@@ -54,7 +56,9 @@ def main() -> None:
     context = fading_promise()
     guess = np.array(list(PER_CENT.values())) / sum(PER_CENT.values())
     design = sf.design(context, prior=guess)
-    survey = sf.Survey("income-2026", context, design.mechanism, title="What does your household earn in a year?")
+    survey = sf.Survey(
+        "income-2026", context, design.mechanism, title="What does your household earn in a year?"
+    )
     print(f"{design.in_words()}\n{survey.certify()}")
     even = sf.posterior_odds(context, [1 / len(BANDS)] * len(BANDS))
     for other in (6, 9):  # the next band, and the highest
@@ -70,14 +74,20 @@ def main() -> None:
     print(f"\n{'income':22} truth  estimate  95 % interval   if all pairs were hidden alike")
     for x, band in enumerate(BANDS):
         ends = f"{100 * low[x]:.1f} to {100 * high[x]:.1f}"
-        print(f"{band:22} {100 * truth[x]:5.1f} {100 * estimate.unbiased[x]:9.1f}  {ends:>13}   ± {100 * other[x]:.1f}")
+        print(
+            f"{band:22} {100 * truth[x]:5.1f} {100 * estimate.unbiased[x]:9.1f}  {ends:>13}   ± {100 * other[x]:.1f}"
+        )
 
     rich = estimate.total(BANDS[7:])
     print(f"\nHouseholds with $100,000 and more: {100 * rich.estimate:.1f} % ", end="")
-    print(f"(95 % interval {100 * rich.low:.1f} to {100 * rich.high:.1f}; the truth is {100 * truth[7:].sum():.1f})")
+    print(
+        f"(95 % interval {100 * rich.low:.1f} to {100 * rich.high:.1f}; the truth is {100 * truth[7:].sum():.1f})"
+    )
     print(f"The median lies in: {' or '.join(median_bands(estimate))}")
     ratio = classical.risk(guess) / design.mechanism.risk(guess)
-    print(f"Hiding every band from every other by ε = 1 would take {ratio:.1f} times as many households.")
+    print(
+        f"Hiding every band from every other by ε = 1 would take {ratio:.1f} times as many households."
+    )
 
 
 if __name__ == "__main__":

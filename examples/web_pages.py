@@ -44,8 +44,18 @@ class NotingCourier(Courier):
 @contextmanager
 def aggregator(survey: Path, store: Path) -> Iterator[tuple[str, str]]:
     """Run `sfumato serve` on any free port of this machine; its address, and the token for analysts."""
-    command = [sys.executable, "-m", "sfumato", "serve", str(survey), "--store", f"sqlite:///{store}", "--port", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:  # noqa: S603 - our own command
+    command = [
+        sys.executable,
+        "-m",
+        "sfumato",
+        "serve",
+        str(survey),
+        "--store",
+        f"sqlite:///{store}",
+        "--port",
+        "0",
+    ]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:
             said: dict[str, str] = {}
             for line in server.stderr:
@@ -67,7 +77,9 @@ def take_part(survey: sf.Survey, url: str, token: str, folder: Path) -> None:
 
     def asked(method: str, what: str) -> dict:
         """What the aggregator tells an analyst."""
-        return urllib3.request(method, f"{address}/{what}", headers={"Authorization": f"Bearer {token}"}).json()
+        return urllib3.request(
+            method, f"{address}/{what}", headers={"Authorization": f"Bearer {token}"}
+        ).json()
 
     read = np.repeat(list(READERS), list(READERS.values()))
     print(f"People are shown first: {survey.disclosure()}")
@@ -80,10 +92,16 @@ def take_part(survey: sf.Survey, url: str, token: str, folder: Path) -> None:
         f"{len(clients)} devices answered, and {received} have a receipt. One of them sent {sent[0].reports.tolist()}."
     )
 
-    exported = asked("PUT", f"exports/{token_hex(16)}")  # all that was counted, under a name that we make up
-    counted = sf.Tally(np.frombuffer(base64.b64decode(exported["counts"]), dtype="<i8"), exported["survey"])
+    exported = asked(
+        "PUT", f"exports/{token_hex(16)}"
+    )  # all that was counted, under a name that we make up
+    counted = sf.Tally(
+        np.frombuffer(base64.b64decode(exported["counts"]), dtype="<i8"), exported["survey"]
+    )
     own = survey.tally(np.concatenate([batch.reports for batch in sent]))
-    print(f"Counted: {counted.counts.tolist()}. Is that what was sent, report by report? {counted == own}.")
+    print(
+        f"Counted: {counted.counts.tolist()}. Is that what was sent, report by report? {counted == own}."
+    )
     show(asked("GET", "estimate"))
 
     with ThreadPoolExecutor(8) as several:

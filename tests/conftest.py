@@ -18,7 +18,9 @@ def pytest_runtest_makereport(item, call):
     report = outcome.get_result()
     if report.skipped and os.environ.get("SFUMATO_REQUIRE_ALL"):
         report.outcome = "failed"
-        report.longrepr = f"{item.nodeid} was skipped although this machine was set up for it: {report.longrepr}"
+        report.longrepr = (
+            f"{item.nodeid} was skipped although this machine was set up for it: {report.longrepr}"
+        )
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -33,7 +33,13 @@ def test_reports_are_counted():
 
 @pytest.mark.parametrize(
     "reports",
-    [[0, 2, 2], (0, 2, 2), np.array([0, 2, 2]), np.array([0, 2, 2], dtype=np.uint8), np.array([0, 9, 2, 9, 2])[::2]],
+    [
+        [0, 2, 2],
+        (0, 2, 2),
+        np.array([0, 2, 2]),
+        np.array([0, 2, 2], dtype=np.uint8),
+        np.array([0, 9, 2, 9, 2])[::2],
+    ],
     ids=["list", "tuple", "array", "narrow array", "strided array"],
 )
 def test_reports_may_come_in_any_row(reports):
@@ -61,8 +67,14 @@ def test_the_last_report_is_counted_and_the_next_is_rejected():
 
 @pytest.mark.parametrize("report", [739137, -739137, 2**31, 2**53, 2**63, 2**64 - 1])
 def test_a_report_that_cannot_be_is_rejected_by_its_place_not_its_value(report):
-    with pytest.raises(ReportRejected, match=r"0\.\.4; 1 of 4 do not \(the first at position 2\)") as caught:
-        _tally(np.array([0, 1, report, 2]) if abs(report) < 2**63 else np.array([0, 1, report, 2], dtype=np.uint64))
+    with pytest.raises(
+        ReportRejected, match=r"0\.\.4; 1 of 4 do not \(the first at position 2\)"
+    ) as caught:
+        _tally(
+            np.array([0, 1, report, 2])
+            if abs(report) < 2**63
+            else np.array([0, 1, report, 2], dtype=np.uint64)
+        )
     assert str(report) not in str(caught.value) + repr(caught.value.args)
 
 
@@ -107,7 +119,13 @@ def test_a_mechanism_counts_lists_arrays_and_iterators_alike():
     mechanism = PlainResponse(Uniform(3, 1.0))
     expected = mechanism.tally(np.array([0, 3, 3, 1], dtype=np.uint32))
     assert expected.counts.tolist() == [1, 1, 0, 2]
-    for reports in ([0, 3, 3, 1], (0, 3, 3, 1), [[0, 3], [3, 1]], iter([[0], [3, 3, 1]]), [np.array([0, 3, 3, 1])]):
+    for reports in (
+        [0, 3, 3, 1],
+        (0, 3, 3, 1),
+        [[0, 3], [3, 1]],
+        iter([[0], [3, 3, 1]]),
+        [np.array([0, 3, 3, 1])],
+    ):
         assert mechanism.tally(reports) == expected
     assert mechanism.tally([]) == mechanism.tally(iter([])) == mechanism.tally([[], []])
     with pytest.raises(ReportRejected, match="position 3"):
@@ -146,11 +164,14 @@ def test_equal_tallies_hash_alike_and_others_differ():
 
 
 @pytest.mark.parametrize(
-    "stranger", [_tally([0], fingerprint="b" * 64), _tally([0], outputs=6), _tally([], fingerprint="")]
+    "stranger",
+    [_tally([0], fingerprint="b" * 64), _tally([0], outputs=6), _tally([], fingerprint="")],
 )
 def test_a_strangers_tally_is_refused(stranger):
     for add in (lambda: A + stranger, lambda: stranger + A, lambda: sum([A, stranger])):
-        with pytest.raises(WrongSurvey, match="mechanism or survey that the reports were made with"):
+        with pytest.raises(
+            WrongSurvey, match="mechanism or survey that the reports were made with"
+        ):
             add()
 
 
@@ -234,7 +255,12 @@ def test_a_representation_is_short():
 
 @pytest.mark.parametrize(
     "tally",
-    [_tally([0, 2, 2]), _tally([]), Tally([2**62, 0], FINGERPRINT), _tally([0], outputs=1, fingerprint="café ☕")],
+    [
+        _tally([0, 2, 2]),
+        _tally([]),
+        Tally([2**62, 0], FINGERPRINT),
+        _tally([0], outputs=1, fingerprint="café ☕"),
+    ],
     ids=["some", "none", "many", "accents"],
 )
 @pytest.mark.parametrize("name", ["tally.npz", "tally", "a tally.with.dots"])
@@ -276,7 +302,9 @@ FAILURES = {
 
 @pytest.mark.parametrize("existing", [False, True], ids=["new file", "existing file"])
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES.keys())
-def test_a_failing_write_leaves_what_was_there_and_nothing_else(tmp_path, monkeypatch, failure, existing):
+def test_a_failing_write_leaves_what_was_there_and_nothing_else(
+    tmp_path, monkeypatch, failure, existing
+):
     where, what, failing, error = failure
     path = tmp_path / "tally.npz"
     if existing:

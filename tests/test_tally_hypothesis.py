@@ -91,7 +91,9 @@ def test_counts_are_accepted_exactly_when_they_can_be_a_tally(numbers):
 @LAWS
 @given(st.lists(st.integers(0, 2**62), min_size=1, max_size=4), st.data())
 def test_a_sum_is_exact_or_refused(numbers, data):
-    others = data.draw(st.lists(st.integers(0, 2**62), min_size=len(numbers), max_size=len(numbers)))
+    others = data.draw(
+        st.lists(st.integers(0, 2**62), min_size=len(numbers), max_size=len(numbers))
+    )
     if max(sum(numbers), sum(others)) > 2**62:
         return
     A, B = Tally(numbers, "survey"), Tally(others, "survey")

@@ -93,7 +93,7 @@ DEEPEST_UNION = 8
 OWN = -1  # the "range" of symbols that have a report of their own
 
 
-class NotChecked(Exception):  # noqa: N818 - it is an answer
+class NotChecked(Exception):
     """No verdict: the file is not what it should be, or the case is too large."""
 
 
@@ -127,7 +127,9 @@ def read_json(raw):
     except RecursionError:
         raise NotChecked("cannot be read: the JSON is nested too deeply") from None
     except ValueError as problem:
-        raise NotChecked(f"cannot be read: not JSON in UTF-8 ({printable(str(problem), 80)})") from None
+        raise NotChecked(
+            f"cannot be read: not JSON in UTF-8 ({printable(str(problem), 80)})"
+        ) from None
 
     demand(
         raw in (canonical, canonical + b"\n") and unicodedata.is_normalized("NFC", text),
@@ -164,12 +166,18 @@ def fingerprint(data):
 def fields(record, name, *names):
     """The values of a JSON object that must have exactly these fields."""
     demand(isinstance(record, dict), f"{name} must be an object")
-    demand(set(record) == set(names), f"{name} must have exactly these fields: {', '.join(sorted(names))}")
+    demand(
+        set(record) == set(names),
+        f"{name} must have exactly these fields: {', '.join(sorted(names))}",
+    )
     return [record[each] for each in names]
 
 
 def kind_of(record, name):
-    demand(isinstance(record, dict) and isinstance(record.get("kind"), str), f"{name} must be an object with a kind")
+    demand(
+        isinstance(record, dict) and isinstance(record.get("kind"), str),
+        f"{name} must be an object with a kind",
+    )
     return record["kind"]
 
 
@@ -179,7 +187,10 @@ def unknown(name, kind):
 
 def whole(value, name, least, most):
     """An integer; True and False are not integers here."""
-    demand(type(value) is int and least <= value <= most, f"{name} must be an integer from {least} to {most}")
+    demand(
+        type(value) is int and least <= value <= most,
+        f"{name} must be an integer from {least} to {most}",
+    )
     return value
 
 
@@ -195,8 +206,12 @@ def text_of(value, name):
 
 def count_of(text):
     """A number of words: digits without sign or leading zeros."""
-    good = isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER
-    demand(good and (text == "0" or text[0] != "0"), "a number of words must be text of decimal digits")
+    good = (
+        isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER
+    )
+    demand(
+        good and (text == "0" or text[0] != "0"), "a number of words must be text of decimal digits"
+    )
     return int(text)
 
 
@@ -205,7 +220,10 @@ def number_of(text, name):
     if text == "inf":
         return None
 
-    demand(isinstance(text, str) and 0 < len(text) <= LONGEST_NUMBER, f"{name} must be a number, as text")
+    demand(
+        isinstance(text, str) and 0 < len(text) <= LONGEST_NUMBER,
+        f"{name} must be a number, as text",
+    )
     demand(set(text) <= set("0123456789./-"), f"{name} must be a decimal, a fraction p/q, or inf")
     try:
         number = Fraction(text)
@@ -253,7 +271,10 @@ def packed(text, name, below):
         raw = base64.b64decode(text, validate=True)
     except ValueError:
         demand(False, f"{name} must be base64 text")
-    demand(len(raw) % 4 == 0 and base64.b64encode(raw).decode() == text, f"{name} must be base64 of 32-bit integers")
+    demand(
+        len(raw) % 4 == 0 and base64.b64encode(raw).decode() == text,
+        f"{name} must be base64 of 32-bit integers",
+    )
 
     numbers = [number for (number,) in struct.iter_unpack("<I", raw)]
     demand(all(number < below for number in numbers), f"{name} must hold integers below {below}")
@@ -265,8 +286,14 @@ def classes(text, name, size, number):
     class_of = packed(text, name, size)
     demand(len(class_of) == size, f"{name} must have an entry for each of the {size} symbols")
     order = list(dict.fromkeys(class_of))
-    demand(order == list(range(len(order))), f"{name} must number its classes in the order of their first symbols")
-    demand(number is None or number == len(order), f"{name} has {len(order)} classes; expected {number}")
+    demand(
+        order == list(range(len(order))),
+        f"{name} must number its classes in the order of their first symbols",
+    )
+    demand(
+        number is None or number == len(order),
+        f"{name} has {len(order)} classes; expected {number}",
+    )
     return class_of
 
 
@@ -322,7 +349,12 @@ class Domain:
 
 def domain_of(record):
     kind = kind_of(record, "a domain")
-    readers = {"range": range_domain, "labels": label_domain, "h3": cell_domain, "grid": grid_domain}
+    readers = {
+        "range": range_domain,
+        "labels": label_domain,
+        "h3": cell_domain,
+        "grid": grid_domain,
+    }
     if kind not in readers:
         raise unknown("a domain", kind)
     return readers[kind](record)
@@ -338,7 +370,10 @@ def range_domain(record):
 def label_domain(record):
     _, labels, other = fields(record, "a domain", "kind", "labels", "other")
     checked_labels(labels)
-    demand(other is None or any(same_label(other, label) for label in labels), "domain.other must be one of the labels")
+    demand(
+        other is None or any(same_label(other, label) for label in labels),
+        "domain.other must be one of the labels",
+    )
     return Domain(len(labels), labels.__getitem__)
 
 
@@ -353,7 +388,9 @@ def checked_labels(labels):
     demand(listed(labels, "domain.labels"), "a domain must have at least one label")
     good = all(type(label) is int or (isinstance(label, str) and label) for label in labels)
     demand(good, "labels must be integers or text that is not empty")
-    demand(len({(type(label), label) for label in labels}) == len(labels), "two labels are the same")
+    demand(
+        len({(type(label), label) for label in labels}) == len(labels), "two labels are the same"
+    )
 
 
 def same_label(one, other):
@@ -364,12 +401,21 @@ def grid_domain(record):
     names = ("south", "north", "west", "east", "step")
     _, other, *edges = fields(record, "a domain", "kind", "other", *names)
     south, north, west, east, step = (degrees_of(edge) for edge in edges)
-    demand(step > 0 and south < north and west < east, "the edges of a grid must be in order, and its step positive")
+    demand(
+        step > 0 and south < north and west < east,
+        "the edges of a grid must be in order, and its step positive",
+    )
     rows = (north - south) / step
     columns = (east - west) / step
-    demand(rows.denominator == columns.denominator == 1, "the step of a grid must divide both of its sides")
+    demand(
+        rows.denominator == columns.denominator == 1,
+        "the step of a grid must divide both of its sides",
+    )
     demand(rows * columns < 2**31, "a grid must have fewer than 2^31 cells")
-    demand(other is None or type(other) is int or (isinstance(other, str) and other), "domain.other must be a label")
+    demand(
+        other is None or type(other) is int or (isinstance(other, str) and other),
+        "domain.other must be a label",
+    )
     cells = int(rows * columns)
 
     def label(x):
@@ -382,7 +428,9 @@ def grid_domain(record):
 
 
 def degrees_of(text):
-    demand(isinstance(text, str) and len(text) <= 20, "the edges of a grid must be decimals, as text")
+    demand(
+        isinstance(text, str) and len(text) <= 20, "the edges of a grid must be decimals, as text"
+    )
     degrees = number_of(text, "an edge of a grid")
     demand(degrees is not None and abs(degrees) <= 360, "the edges of a grid must be degrees")
     return degrees
@@ -512,7 +560,9 @@ def uniform(record, size):
 
 def high_low(record, size):
     """Group 0 holds the sensitive symbols, group 1 the others."""
-    _, _, text, sensitive = fields(record, "a high-low context", "kind", "domain", "epsilon", "sensitive")
+    _, _, text, sensitive = fields(
+        record, "a high-low context", "kind", "domain", "epsilon", "sensitive"
+    )
     epsilon = epsilon_of(text)
     symbols = packed(sensitive, "sensitive", size)
     demand(all(a < b for a, b in itertools.pairwise(symbols)), "sensitive symbols must ascend")
@@ -527,7 +577,9 @@ def high_low(record, size):
 
 def tiers(record, size):
     """Tiers of equal epsilon are one group."""
-    _, _, texts, tier_of = fields(record, "a context of tiers", "kind", "domain", "epsilons", "tier_of")
+    _, _, texts, tier_of = fields(
+        record, "a context of tiers", "kind", "domain", "epsilons", "tier_of"
+    )
     epsilons = [epsilon_of(text) for text in listed(texts, "epsilons")]
     of = classes(tier_of, "tier_of", size, len(epsilons))
     first = {}
@@ -545,7 +597,9 @@ def blocks(record, size):
     texts = listed(given, "epsilons") if inside == "epsilons" else None
     of = classes(block_of, "block_of", size, None if texts is None else len(texts))
     number = max(of) + 1
-    epsilons = [epsilon_of(given)] * number if texts is None else [epsilon_of(text) for text in texts]
+    epsilons = (
+        [epsilon_of(given)] * number if texts is None else [epsilon_of(text) for text in texts]
+    )
     outward = epsilon_of(outward[0]) if outward else None
     return Groups("blocks", size, of, epsilons, [outward] * number)
 
@@ -568,14 +622,24 @@ def metric(record, size):
 
 
 def written_out(kind, rows, size, promise):
-    good = len(listed(rows, kind)) == size and all(isinstance(row, list) and len(row) == size for row in rows)
+    good = len(listed(rows, kind)) == size and all(
+        isinstance(row, list) and len(row) == size for row in rows
+    )
     demand(good, f"a {kind} must have a row and a column for each of the {size} symbols")
-    demand(all(isinstance(entry, str) for row in rows for entry in row), f"a {kind} must hold numbers, as text")
-    demand(all(row[x] == "0" for x, row in enumerate(rows)), f"a {kind} must have 0 on its diagonal")
+    demand(
+        all(isinstance(entry, str) for row in rows for entry in row),
+        f"a {kind} must hold numbers, as text",
+    )
+    demand(
+        all(row[x] == "0" for x, row in enumerate(rows)), f"a {kind} must have 0 on its diagonal"
+    )
 
     texts = {entry for row in rows for entry in row}
     value = {text: promise(number_of(text, "an entry")) for text in texts}
-    demand(all(number is None or number >= 0 for number in value.values()), f"a {kind} must not be negative")
+    demand(
+        all(number is None or number >= 0 for number in value.values()),
+        f"a {kind} must not be negative",
+    )
     return ranked(kind, [[value[entry] for entry in row] for row in rows])
 
 
@@ -583,15 +647,26 @@ def ranked(kind, epsilons):
     finite = {epsilon for row in epsilons for epsilon in row if epsilon is not None}
     values = [*sorted(finite), None]
     rank = {epsilon: i for i, epsilon in enumerate(values)}
-    return Matrix(kind, len(epsilons), [[rank[epsilon] for epsilon in row] for row in epsilons], values)
+    return Matrix(
+        kind, len(epsilons), [[rank[epsilon] for epsilon in row] for row in epsilons], values
+    )
 
 
 def sum_context(record, depth):
     """The sum of several contexts over one domain, written out."""
     _, terms = fields(record, "a sum of contexts", "kind", "terms")
-    demand(depth < DEEPEST_UNION and listed(terms, "terms"), "a sum must have terms, and must not be nested deeply")
-    demand(all(isinstance(term, dict) and "domain" in term for term in terms), "every term of a sum must have a domain")
-    demand(all(term["domain"] == terms[0]["domain"] for term in terms), "the terms of a sum must have the same domain")
+    demand(
+        depth < DEEPEST_UNION and listed(terms, "terms"),
+        "a sum must have terms, and must not be nested deeply",
+    )
+    demand(
+        all(isinstance(term, dict) and "domain" in term for term in terms),
+        "every term of a sum must have a domain",
+    )
+    demand(
+        all(term["domain"] == terms[0]["domain"] for term in terms),
+        "the terms of a sum must have the same domain",
+    )
     domain = domain_of(terms[0]["domain"])
     size = domain.size
     if size * size * len(terms) > 4 * LARGEST_LISTED:
@@ -612,7 +687,9 @@ def sum_context(record, depth):
 
 
 def union_context(record, depth):
-    _, domain_record, parts, block_of = fields(record, "a union of contexts", "kind", "domain", "parts", "block_of")
+    _, domain_record, parts, block_of = fields(
+        record, "a union of contexts", "kind", "domain", "parts", "block_of"
+    )
     demand(depth < DEEPEST_UNION, f"unions must not be nested more than {DEEPEST_UNION} deep")
     domain = domain_of(domain_record)
     number = len(listed(parts, "parts"))
@@ -637,7 +714,11 @@ def record_of_domain(context):
     if kind_of(context, "a context") != "sum":
         return context.get("domain")
     terms = context.get("terms")
-    return terms[0].get("domain") if isinstance(terms, list) and terms and isinstance(terms[0], dict) else None
+    return (
+        terms[0].get("domain")
+        if isinstance(terms, list) and terms and isinstance(terms[0], dict)
+        else None
+    )
 
 
 def members_of(class_of, number):
@@ -698,10 +779,16 @@ def base_of(text, blocks, points, outputs):
     numbers = packed(text, "base", max(points, 1))
     whole(blocks, "base_blocks", 1, max(len(numbers), 1))
     width = len(numbers) // blocks
-    demand(width * blocks == len(numbers) and 0 < width < points, "base must hold equally large blocks")
-    demand(blocks * points == outputs, "a cyclic code has a report for each point of each base block")
+    demand(
+        width * blocks == len(numbers) and 0 < width < points, "base must hold equally large blocks"
+    )
+    demand(
+        blocks * points == outputs, "a cyclic code has a report for each point of each base block"
+    )
     cut = [numbers[i * width : (i + 1) * width] for i in range(blocks)]
-    demand(all(a < b for block in cut for a, b in itertools.pairwise(block)), "base blocks must ascend")
+    demand(
+        all(a < b for block in cut for a, b in itertools.pairwise(block)), "base blocks must ascend"
+    )
     return [frozenset(block) for block in cut]
 
 
@@ -710,7 +797,10 @@ def raised_by(kind, points, outputs, base):
         return sum(len(block) for block in base)
     if kind == "hadamard":
         power_of_two = outputs >= 2 and outputs & (outputs - 1) == 0
-        demand(power_of_two and points == outputs - 1, "a Hadamard code has 2^n reports and one point less")
+        demand(
+            power_of_two and points == outputs - 1,
+            "a Hadamard code has 2^n reports and one point less",
+        )
         return outputs // 2
     demand(points == outputs, f"a {kind} code has a report for each point")
     return 1
@@ -720,12 +810,21 @@ def demand_whole(code):
     """The words of each row add up to 2^B, and `high` is the higher number."""
     total = 1 << code.word_bits
     if code.kind == "clear":
-        demand((code.high, code.low, code.leftover) == (total, 0, 0), "a clear code has all words on the point itself")
+        demand(
+            (code.high, code.low, code.leftover) == (total, 0, 0),
+            "a clear code has all words on the point itself",
+        )
         return
     if code.kind == "hadamard":
-        demand(code.high % 2 == code.low % 2 == code.leftover == 0, "a Hadamard code has even numbers and no leftover")
+        demand(
+            code.high % 2 == code.low % 2 == code.leftover == 0,
+            "a Hadamard code has even numbers and no leftover",
+        )
     words = code.raised * code.high + (code.outputs - code.raised) * code.low + code.leftover
-    demand(code.outputs > 0 and words == total, f"the words of a code must add up to 2^{code.word_bits}")
+    demand(
+        code.outputs > 0 and words == total,
+        f"the words of a code must add up to 2^{code.word_bits}",
+    )
     demand(code.low < code.high, "a code must have more words on the reports that it raises")
 
 
@@ -869,7 +968,9 @@ class Coded:
             if i == OWN:
                 yield firsts[-1] + self.rank(symbol)
             else:
-                yield min(firsts[i] + self.rank(symbol), firsts[i + 1] - 1)  # where it raises its own point alone
+                yield min(
+                    firsts[i] + self.rank(symbol), firsts[i + 1] - 1
+                )  # where it raises its own point alone
                 yield from range(firsts[i], min(firsts[i + 1], firsts[i] + LARGEST_SEARCH))
 
     def premises(self):
@@ -881,7 +982,10 @@ class Coded:
             numbers = [i for i, other in enumerate(self.code_of_range) if other == c]
             first = [i for i in numbers if i == 0 and self.clear is not None]
             others = [i for i in numbers if i not in first]
-            for chosen, leftover in ((first, self.leftover), (others, code.leftover if self.clear is None else 0)):
+            for chosen, leftover in (
+                (first, self.leftover),
+                (others, code.leftover if self.clear is None else 0),
+            ):
                 rows = sum(counts[i] for i in chosen)
                 if rows:
                     found.append(premise(rows, code, levels, leftover))
@@ -940,8 +1044,12 @@ def words_of(code, point, output):
 
 
 def odds_of(code, levels):
-    low = levels.high if code.raised == code.outputs else levels.low  # if all are raised, no report has `low` words
-    return Odds(inside=(levels.high, low), outward=(levels.high, levels.cover), toward=(levels.cover, low))
+    low = (
+        levels.high if code.raised == code.outputs else levels.low
+    )  # if all are raised, no report has `low` words
+    return Odds(
+        inside=(levels.high, low), outward=(levels.high, levels.cover), toward=(levels.cover, low)
+    )
 
 
 # --- Mechanisms: reading a channel ------------------------------------------------------------------------------------
@@ -974,17 +1082,27 @@ def union_channel(record, frame):
     _, parts = fields(record, "a union of mechanisms", "kind", "parts")
     demand(frame.record["kind"] == "union", "a union of mechanisms is made for a union of contexts")
     inner = frame.record["parts"]
-    demand(len(listed(parts, "parts")) == len(inner), "a union must have a mechanism for each part of its context")
-    members = members_of(packed(frame.record["block_of"], "block_of", frame.domain.size), len(inner))
+    demand(
+        len(listed(parts, "parts")) == len(inner),
+        "a union must have a mechanism for each part of its context",
+    )
+    members = members_of(
+        packed(frame.record["block_of"], "block_of", frame.domain.size), len(inner)
+    )
 
     symbols = []
     leaves = []
-    children = [channel_of(part, context_of(context)) for part, context in zip(parts, inner, strict=True)]
+    children = [
+        channel_of(part, context_of(context)) for part, context in zip(parts, inner, strict=True)
+    ]
     for child, own in zip(children, members, strict=True):
         for places, leaf in zip(child.symbols, child.leaves, strict=True):
             symbols.append([own[i] for i in places])
             leaves.append(leaf)
-    demand(sum(leaf.outputs for leaf in leaves) <= LARGEST_OUTPUTS, "a mechanism must have at most 2^31 reports")
+    demand(
+        sum(leaf.outputs for leaf in leaves) <= LARGEST_OUTPUTS,
+        "a mechanism must have at most 2^31 reports",
+    )
     return parts_of(frame.domain.size, symbols, leaves, children)
 
 
@@ -992,8 +1110,14 @@ def table(record, frame):
     crowd = ["crowd"] if "crowd" in record else []
     _, rows, bits, *counts = fields(record, "a table", "kind", "rows", "word_bits", *crowd)
     for each in counts:
-        demand(len(listed(each, "crowd")) == frame.domain.size, "crowd must have an entry for each symbol")
-        demand(all(1 <= count_of(text) <= 2**32 for text in each), "crowd must hold integers from 1 to 2^32")
+        demand(
+            len(listed(each, "crowd")) == frame.domain.size,
+            "crowd must have an entry for each symbol",
+        )
+        demand(
+            all(1 <= count_of(text) <= 2**32 for text in each),
+            "crowd must hold integers from 1 to 2^32",
+        )
     return table_of(rows, bits, frame)
 
 
@@ -1001,13 +1125,18 @@ def binary(record, frame):
     _, rows, bits = fields(record, "a binary response", "kind", "rows", "word_bits")
     found = table_of(rows, bits, frame)
     demand(found.size == found.outputs == 2, "a binary response has two symbols and two reports")
-    demand(found.rows[0][1] + found.rows[1][0] < 1 << bits, "a binary response flips less often than not")
+    demand(
+        found.rows[0][1] + found.rows[1][0] < 1 << bits,
+        "a binary response flips less often than not",
+    )
     return found
 
 
 def table_of(rows, bits, frame):
     whole(bits, "word_bits", 8, 256)
-    demand(len(listed(rows, "rows")) == frame.domain.size, "a table must have a row for each symbol")
+    demand(
+        len(listed(rows, "rows")) == frame.domain.size, "a table must have a row for each symbol"
+    )
     number = {}
 
     def integers(row):
@@ -1018,14 +1147,22 @@ def table_of(rows, bits, frame):
         return [number[text] for text in row]
 
     read = [integers(row) for row in rows]
-    demand({len(row) for row in read} == {len(read[0])} != {0}, "the rows of a table must be equally long")
-    demand(all(sum(row) == 1 << bits for row in read), f"every row of a table must add up to 2^{bits}")
+    demand(
+        {len(row) for row in read} == {len(read[0])} != {0},
+        "the rows of a table must be equally long",
+    )
+    demand(
+        all(sum(row) == 1 << bits for row in read), f"every row of a table must add up to 2^{bits}"
+    )
     return Table(read)
 
 
 def codes_of(records):
     codes = [code_of(record) for record in listed(records, "codes")]
-    demand(len({code.word_bits for code in codes}) <= 1, "all codes of a mechanism must have the same word_bits")
+    demand(
+        len({code.word_bits for code in codes}) <= 1,
+        "all codes of a mechanism must have the same word_bits",
+    )
     return codes
 
 
@@ -1036,7 +1173,10 @@ def numbers_of(values, name, number, below):
 
 def leaf_of(frame, *kinds):
     """The groups of the context that a mechanism was made for."""
-    demand(frame.record["kind"] in kinds, f"this mechanism is made for a context of kind {' or '.join(kinds)}")
+    demand(
+        frame.record["kind"] in kinds,
+        f"this mechanism is made for a context of kind {' or '.join(kinds)}",
+    )
     return frame.parts.leaves[0]
 
 
@@ -1059,14 +1199,18 @@ def plain(record, frame):
     _, records, numbers = fields(record, "a plain response", "kind", "codes", "code_of_block")
     codes = codes_of(records)
     demand(len(codes) == 1, "a plain response has one code")
-    return ranges_with_leftover(leaf_of(frame, "uniform"), codes, numbers_of(numbers, "code_of_block", 1, 1))
+    return ranges_with_leftover(
+        leaf_of(frame, "uniform"), codes, numbers_of(numbers, "code_of_block", 1, 1)
+    )
 
 
 def block_response(record, frame):
     _, records, numbers = fields(record, "a block response", "kind", "codes", "code_of_block")
     codes = codes_of(records)
     groups = leaf_of(frame, "blocks")
-    return ranges_with_leftover(groups, codes, numbers_of(numbers, "code_of_block", len(groups.inside), len(codes)))
+    return ranges_with_leftover(
+        groups, codes, numbers_of(numbers, "code_of_block", len(groups.inside), len(codes))
+    )
 
 
 def high_low_response(record, frame):
@@ -1080,7 +1224,9 @@ def high_low_response(record, frame):
         return covered([OWN] * groups.size, [], [], [], 1 << code.word_bits, code.word_bits)
     range_of = [OWN if g else 0 for g in groups.group_of]
     levels = [Levels(code.high, code.low, code.low)]
-    return covered(range_of, codes, levels, [0], code.raised * (code.high - code.low), code.word_bits)
+    return covered(
+        range_of, codes, levels, [0], code.raised * (code.high - code.low), code.word_bits
+    )
 
 
 def group_response(record, frame):
@@ -1089,7 +1235,10 @@ def group_response(record, frame):
     )
     whole(bits, "word_bits", 8, 64)
     codes = codes_of(records)
-    demand(all(code.word_bits == bits for code in codes), "all codes of a mechanism must have the same word_bits")
+    demand(
+        all(code.word_bits == bits for code in codes),
+        "all codes of a mechanism must have the same word_bits",
+    )
     levels = [
         Levels(*(count_of(text) for text in fields(level, "levels", "high", "low", "cover")))
         for level in listed(level_records, "levels")
@@ -1114,7 +1263,10 @@ def covered(range_of, codes, levels, code_of_range, clear, bits):
         demand(level.low < level.high, "a code must have more words on the reports that it raises")
     everywhere = sum(codes[c].outputs * levels[c].cover for c in code_of_range)
     leftover = total - everywhere - clear
-    demand(leftover >= 0 and (code_of_range or leftover == 0), f"the words of a mechanism must add up to 2^{bits}")
+    demand(
+        leftover >= 0 and (code_of_range or leftover == 0),
+        f"the words of a mechanism must add up to 2^{bits}",
+    )
 
     odds = [odds_of(code, level) for code, level in zip(codes, levels, strict=True)]
     layout = Layout(len(range_of), range_of, [odds[c] for c in code_of_range])
@@ -1128,7 +1280,10 @@ def product(record, frame):
     outer, inner = codes
     groups = leaf_of(frame, "blocks")
     number = len(groups.inside)
-    demand(number <= outer.points and groups.size <= inner.points, "a code has fewer points than it serves symbols")
+    demand(
+        number <= outer.points and groups.size <= inner.points,
+        "a code has fewer points than it serves symbols",
+    )
 
     h1, l1 = odds_of(outer, Levels(outer.high, outer.low, 0)).inside
     h2, l2 = odds_of(inner, Levels(inner.high, inner.low, 0)).inside
@@ -1151,7 +1306,9 @@ class Violation:
     epsilon: Fraction
 
 
-SHOWN = Odds(inside=(0, 1), outward=(1, 0), toward=(0, 1))  # the leaf of a union that a symbol answers in
+SHOWN = Odds(
+    inside=(0, 1), outward=(1, 0), toward=(0, 1)
+)  # the leaf of a union that a symbol answers in
 
 
 def first_violation(context, channel):
@@ -1173,7 +1330,9 @@ def first_violation(context, channel):
 def suspect_pairs(context, channel):
     """Pairs of symbols whose promise the comparisons do not show to be kept. If there are none, the promise is kept."""
     for symbols, promise in zip(context.parts.symbols, context.parts.leaves, strict=True):
-        for i, i2 in itertools.chain(shown_across(promise, symbols, channel), inside(promise, symbols, channel)):
+        for i, i2 in itertools.chain(
+            shown_across(promise, symbols, channel), inside(promise, symbols, channel)
+        ):
             yield symbols[i], symbols[i2]
 
 
@@ -1252,11 +1411,17 @@ def table_with_groups(promise, table):
     for g, symbols in members.items():
         y = exceeding(largest[g], smallest[g], promise.inside[g])
         if y is not None:
-            yield holder(table, symbols, y, largest[g][y]), holder(table, symbols, y, smallest[g][y])
+            yield (
+                holder(table, symbols, y, largest[g][y]),
+                holder(table, symbols, y, smallest[g][y]),
+            )
 
     if len(members) == 1:
         return
-    two = [two_smallest(column) for column in zip(*([(low, g) for low in smallest[g]] for g in members), strict=True)]
+    two = [
+        two_smallest(column)
+        for column in zip(*([(low, g) for low in smallest[g]] for g in members), strict=True)
+    ]
     for g, symbols in members.items():
         outside = [first[0] if first[1] != g else second[0] for first, second in two]
         y = exceeding(largest[g], outside, promise.outward[g])
@@ -1269,7 +1434,14 @@ def exceeding(entries, others, epsilon):
     """The first report on which an entry is more than exp(epsilon) times the other one."""
     if epsilon is None:
         return None
-    return next((y for y, (a, b) in enumerate(zip(entries, others, strict=True)) if not keeps(a, b, epsilon)), None)
+    return next(
+        (
+            y
+            for y, (a, b) in enumerate(zip(entries, others, strict=True))
+            if not keeps(a, b, epsilon)
+        ),
+        None,
+    )
 
 
 def two_smallest(column):
@@ -1291,7 +1463,9 @@ def table_with_matrix(promise, table):
     row_of = [number[tuple(row)] for row in table.rows]
     comparisons = len(rows) * (len(rows) - 1) * table.outputs
     if comparisons + BOUND_WORK * len(promise.values) > LARGEST_WORK:
-        raise too_large(f"{comparisons:,} comparisons of table entries with {len(promise.values):,} different promises")
+        raise too_large(
+            f"{comparisons:,} comparisons of table entries with {len(promise.values):,} different promises"
+        )
 
     strongest = strongest_promises(promise, row_of, len(rows))
     below = [exp_bounds(min(epsilon, Fraction(200)), 128)[0] for epsilon in promise.values[:-1]]
@@ -1301,9 +1475,14 @@ def table_with_matrix(promise, table):
             by_rank.setdefault(rank, []).append(c)
         for rank, numbers in by_rank.items():
             epsilon = promise.values[rank]
-            most = [below[rank] * b >> 128 for b in row2]  # at most exp(epsilon) times b, and hardly less
+            most = [
+                below[rank] * b >> 128 for b in row2
+            ]  # at most exp(epsilon) times b, and hardly less
             for c in numbers:
-                if any(map(operator.gt, rows[c], most)) and exceeding(rows[c], row2, epsilon) is not None:
+                if (
+                    any(map(operator.gt, rows[c], most))
+                    and exceeding(rows[c], row2, epsilon) is not None
+                ):
                     yield strongest[c2][c][1:]
 
 
@@ -1445,7 +1624,9 @@ def layout_with_matrix(promise, layout):
 # --- Certificates -----------------------------------------------------------------------------------------------------
 
 LARGEST_ENUMERATION = 512  # reports up to which the package compares every pair
-LARGEST_UNSTRUCTURED = 2**22  # entries up to which it does so where there is nothing else to argue from
+LARGEST_UNSTRUCTURED = (
+    2**22
+)  # entries up to which it does so where there is nothing else to argue from
 LARGEST_SAMPLE = 1000  # rows that it compares with their structure
 CERTIFIED = ("mechanism", "context", "method", "rows", "inputs", "outputs", "tightest", "premises")
 
@@ -1480,21 +1661,29 @@ def outputs_of(channel):
 def method_of(channel):
     """How the package argues, on how many rows, and from which premises."""
     outputs = outputs_of(channel)
-    premises = [] if outputs <= LARGEST_ENUMERATION or channel.children else channel.leaves[0].premises()
+    premises = (
+        [] if outputs <= LARGEST_ENUMERATION or channel.children else channel.leaves[0].premises()
+    )
     small = channel.size * outputs <= LARGEST_UNSTRUCTURED
     if outputs <= LARGEST_ENUMERATION or (not premises and small):
         return "enumerated", channel.size, []
     if not channel.children:
         return "structural", min(channel.size, LARGEST_SAMPLE), premises
     parts = [method_of(child) for child in channel.children]
-    return "structural", sum(rows for _, rows, _ in parts), [each for _, _, below in parts for each in below]
+    return (
+        "structural",
+        sum(rows for _, rows, _ in parts),
+        [each for _, _, below in parts for each in below],
+    )
 
 
 def right_place(record, context, channel, method):
     """Whether the tightest place states the right promise, and odds that keep it and are not understated."""
     if record is None:
         return not any_promise(context)
-    x, x2, output, high, low, promised = fields(record, "tightest", "x", "x2", "output", "high", "low", "promised")
+    x, x2, output, high, low, promised = fields(
+        record, "tightest", "x", "x2", "output", "high", "low", "promised"
+    )
     for number in (x, x2, output):
         whole(number, "x, x2 and output", 0, 2**53)
     high = count_of(high)
@@ -1502,7 +1691,11 @@ def right_place(record, context, channel, method):
     if x == x2 or max(x, x2) >= channel.size or output >= outputs_of(channel):
         return False
     epsilon = context.epsilon(x, x2)
-    if epsilon is None or number_of(promised, "promised") != epsilon or not keeps(high, low, epsilon):
+    if (
+        epsilon is None
+        or number_of(promised, "promised") != epsilon
+        or not keeps(high, low, epsilon)
+    ):
         return False
 
     a = words_at(channel, x, output)
@@ -1591,7 +1784,11 @@ def group_rows(domain, symbols, leaf):
     sizes = Counter({0: leaf.size}) if leaf.group_of is None else Counter(leaf.group_of)
     if leaf.kind == "uniform":
         part = "" if leaf.size == domain.size else " of the same part"
-        yield f"every label against every other label{part}", leaf.inside[0], leaf.size * (leaf.size - 1)
+        yield (
+            f"every label against every other label{part}",
+            leaf.inside[0],
+            leaf.size * (leaf.size - 1),
+        )
     elif leaf.kind == "blocks":
         for g, size in sizes.items():
             yield "labels of one block against each other", leaf.inside[g], size * (size - 1)
@@ -1602,9 +1799,15 @@ def group_rows(domain, symbols, leaf):
         for x, g in zip(symbols, leaf.group_of, strict=True):
             if len(heads[g]) < SHOWN_LABELS:
                 heads[g].append(x)
-        others = "every other label" if leaf.size == domain.size else "every other label of the same part"
+        others = (
+            "every other label"
+            if leaf.size == domain.size
+            else "every other label of the same part"
+        )
         for g, size in sizes.items():
-            name = ("sensitive label" if leaf.kind == "high-low" and g == 0 else "label") + ("s" if size > 1 else "")
+            name = ("sensitive label" if leaf.kind == "high-low" and g == 0 else "label") + (
+                "s" if size > 1 else ""
+            )
             who = f"{size:,} {name} ({some_labels(domain, heads[g], size)}) against {others}"
             yield who, leaf.inside[g], size * (leaf.size - 1)
 
@@ -1635,7 +1838,10 @@ def promise_table(context):
     wide = max([7, *(len(row.epsilon) for row in shown)])
     long = max([5, *(len(f"{row.pairs:,}") for row in shown)])
     lines = [f"  {'epsilon'.ljust(wide)}  {'pairs'.rjust(long)}  who against whom"]
-    lines += [f"  {row.epsilon.ljust(wide)}  {format(row.pairs, ',').rjust(long)}  {row.who}" for row in shown]
+    lines += [
+        f"  {row.epsilon.ljust(wide)}  {format(row.pairs, ',').rjust(long)}  {row.who}"
+        for row in shown
+    ]
     if len(rows) > len(shown):
         pairs = sum(row.pairs for row in rows[SHOWN_PROMISES:])
         lines.append(f"  and {len(rows) - len(shown):,} more promises, for {pairs:,} pairs")
@@ -1680,12 +1886,18 @@ def proof_lines(context, channel):
     """What follows from it."""
     lines = [f"By proof:     {follows}" for _, follows in arguments_of(context, channel)]
     if len(context.parts.leaves) > 1:
-        lines.append("By proof:     each part of the context by itself, because nothing is promised across parts")
+        lines.append(
+            "By proof:     each part of the context by itself, because nothing is promised across parts"
+        )
     return lines
 
 
 def arguments_of(context, channel):
-    ways = {(type(promise), type(comparable(leaf))) for promise in context.parts.leaves for leaf in channel.leaves}
+    ways = {
+        (type(promise), type(comparable(leaf)))
+        for promise in context.parts.leaves
+        for leaf in channel.leaves
+    }
     return list(dict.fromkeys(ARGUMENTS[way] for way in sorted(ways, key=str)))
 
 
@@ -1693,7 +1905,9 @@ def repeat_text(repeat):
     if repeat == "once":
         return "once"
     every, distinct = fields(repeat, "repeat", "every", "distinct")
-    demand(every in ("day", "week", "month", "year"), "repeat.every must be day, week, month or year")
+    demand(
+        every in ("day", "week", "month", "year"), "repeat.every must be day, week, month or year"
+    )
     whole(distinct, "repeat.distinct", 1, 10_000)
     return f"every {every}, up to {distinct:,} different answers. The promises below hold for each report by itself"
 
@@ -1708,7 +1922,10 @@ def check(raw):
     """The exit code for the bytes of a file, and what to print."""
     data = read_json(raw)
     survey, certificate = sections_of(data)
-    demand(type(survey["format"]) is int and survey["format"] == 1, "format must be 1; this checker knows no other")
+    demand(
+        type(survey["format"]) is int and survey["format"] == 1,
+        "format must be 1; this checker knows no other",
+    )
     context = context_of(survey["context"])
     frame = frame_of(survey, context)
     channel = channel_of(survey["mechanism"], frame)
@@ -1722,7 +1939,9 @@ def check(raw):
         if wrong:
             verdict = f"BROKEN: the certificate does not belong to this promise (it differs in: {', '.join(wrong)})"
             return BROKEN, [*lines, verdict]
-        lines.append(f"Certificate:  agrees with the promise in every field ({', '.join(CERTIFIED)})")
+        lines.append(
+            f"Certificate:  agrees with the promise in every field ({', '.join(CERTIFIED)})"
+        )
     return KEPT, [*lines, *proof_lines(context, channel), "kept: every pair, every report"]
 
 

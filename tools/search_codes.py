@@ -29,7 +29,11 @@ def found(k, w, t, steps):
 def ratio(k, w, t, epsilon, steps):
     """The risk over the bound."""
     e = math.exp(epsilon)
-    return found(k, w, t, steps)[0] * yebarg_risk(k, w, e) / yebarg_risk(k, wanted_sizes(k, epsilon)[0], e)
+    return (
+        found(k, w, t, steps)[0]
+        * yebarg_risk(k, w, e)
+        / yebarg_risk(k, wanted_sizes(k, epsilon)[0], e)
+    )
 
 
 def counts(k, w):
@@ -52,7 +56,9 @@ def chosen(k, epsilon):
     best = None
     for w, t in promising:
         if best is None or ratio(k, w, t, epsilon, STEPS) - 0.005 < ratio(k, *best, epsilon, LONG):
-            best = min(filter(None, (best, (w, t))), key=lambda code: ratio(k, *code, epsilon, LONG))
+            best = min(
+                filter(None, (best, (w, t))), key=lambda code: ratio(k, *code, epsilon, LONG)
+            )
         if ratio(k, *best, epsilon, LONG) <= GOOD:
             break
     return best

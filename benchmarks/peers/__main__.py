@@ -43,7 +43,9 @@ QUICK = Run((100,), 100_000, 0.01, 100, 10_000, 2)
 
 def cases(quick: bool) -> list[Case]:
     run = QUICK if quick else FULL
-    asked = [("speed", k, run.people) for k in run.sizes] + [("accuracy", run.size_judged, run.people_judged)]
+    asked = [("speed", k, run.people) for k in run.sizes] + [
+        ("accuracy", run.size_judged, run.people_judged)
+    ]
     return [
         Case(task, library, mechanism, k, people, run.seconds, run.runs)
         for task, k, people in asked
@@ -58,12 +60,24 @@ def measured(case: Case, environment: Environment) -> dict[str, Any]:
     outcome = found.get("error") or ", ".join(
         f"{name} {value:.3g}" for name, value in found.items() if isinstance(value, float)
     )
-    print(f"{case.task}, k = {case.size:,}: {case.library} {case.mechanism}: {outcome}", file=sys.stderr, flush=True)
-    return {"task": case.task, "library": case.library, "mechanism": case.mechanism, "size": case.size, **found}
+    print(
+        f"{case.task}, k = {case.size:,}: {case.library} {case.mechanism}: {outcome}",
+        file=sys.stderr,
+        flush=True,
+    )
+    return {
+        "task": case.task,
+        "library": case.library,
+        "mechanism": case.mechanism,
+        "size": case.size,
+        **found,
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0], prog="python benchmarks/peers")
+    parser = argparse.ArgumentParser(
+        description=(__doc__ or "").splitlines()[0], prog="python benchmarks/peers"
+    )
     parser.add_argument("--quick", action="store_true", help="a small domain and a small crowd")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     asked = parser.parse_args()
@@ -71,7 +85,11 @@ def main() -> None:
     environment.prepare()
     rows = [measured(case, environment) for case in cases(asked.quick)]
     if asked.json:
-        about = {"epsilon": EPSILON, "python": platform.python_version(), "versions": environment.versions()}
+        about = {
+            "epsilon": EPSILON,
+            "python": platform.python_version(),
+            "versions": environment.versions(),
+        }
         print(json.dumps({**about, "rows": rows}, indent=1))
     else:
         print_speeds([row for row in rows if row["task"] == "speed"])

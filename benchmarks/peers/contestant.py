@@ -11,7 +11,7 @@ Floats = NDArray[np.float64]
 Symbols = NDArray[np.int64]
 
 
-class NotOffered(Exception):  # noqa: N818 - not a fault
+class NotOffered(Exception):
     """The library has no such step."""
 
 

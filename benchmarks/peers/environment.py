@@ -22,7 +22,8 @@ PACKAGES = {
 }
 
 ONE_THREAD = {
-    f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM", "NUMBA", "RAYON")
+    f"{name}_NUM_THREADS": "1"
+    for name in ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM", "NUMBA", "RAYON")
 }
 
 LONGEST = 1800  # seconds that a case may take
@@ -56,14 +57,24 @@ class Environment:
             return
         print(f"installing {library}", file=sys.stderr, flush=True)
         constraints = [word for path in PINS for word in ("--constraint", str(path))]
-        done = self._run("-m", "pip", "install", "--quiet", "--disable-pip-version-check", *constraints, *packages)
+        done = self._run(
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            *constraints,
+            *packages,
+        )
         if done.returncode == 0:
             ready.write_text(pins, encoding="utf-8")
         else:
             self.missing[library] = f"does not install: {last_line(done.stderr)}"
 
     def _pins(self) -> str:
-        return "".join(path.read_text(encoding="utf-8") for path in (*PINS, ROOT / "pyproject.toml"))
+        return "".join(
+            path.read_text(encoding="utf-8") for path in (*PINS, ROOT / "pyproject.toml")
+        )
 
     def answer_of(self, script: Path, case: Case) -> dict[str, Any]:
         """What the script says of the case, or ``{"error": why}``."""
@@ -74,12 +85,16 @@ class Environment:
         except subprocess.TimeoutExpired:
             return {"error": f"took longer than {LONGEST} s"}
         if done.returncode:
-            return {"error": f"does not run: {last_line(done.stderr) or f'exit code {done.returncode}'}"}
+            return {
+                "error": f"does not run: {last_line(done.stderr) or f'exit code {done.returncode}'}"
+            }
         answer: dict[str, Any] = json.loads(done.stdout)
         return answer
 
     def versions(self) -> dict[str, str]:
-        listed = json.loads(self._run("-m", "pip", "--disable-pip-version-check", "list", "--format=json").stdout)
+        listed = json.loads(
+            self._run("-m", "pip", "--disable-pip-version-check", "list", "--format=json").stdout
+        )
         return {package["name"]: package["version"] for package in listed}
 
     def _run(self, *words: str, timeout: float | None = None) -> subprocess.CompletedProcess[str]:

@@ -29,7 +29,11 @@ def print_speeds(rows: list[Row]) -> None:
 
 
 def print_size(k: int, rows: list[Row]) -> None:
-    ours = {row["mechanism"]: row for row in rows if row["library"] == OURS and row["mechanism"] in BASES}
+    ours = {
+        row["mechanism"]: row
+        for row in rows
+        if row["library"] == OURS and row["mechanism"] in BASES
+    }
     print(f"\nk = {k:,}")
     print(" " * 30 + "".join(f"{name:>10}" for name in ("client", "alone", "server", "decode")))
     for row in rows:
@@ -40,7 +44,10 @@ def print_size(k: int, rows: list[Row]) -> None:
     print(" " * 30 + "".join(f"{base:>9}" for base in BASES) * len(STEPS))
     for row in rows:
         if row["library"] != OURS:
-            print_row(row, (f"{times_text(row, ours.get(base), step):>9}" for step in STEPS for base in BASES))
+            print_row(
+                row,
+                (f"{times_text(row, ours.get(base), step):>9}" for step in STEPS for base in BASES),
+            )
 
 
 def print_row(row: Row, cells: Iterable[str]) -> None:
@@ -55,14 +62,22 @@ def print_aims(rows: list[Row]) -> None:
     for library, mechanism, aim in AIMS:
         for base in ("Hadamard", "cyclic"):
             ratio = times(found[library, mechanism], found[OURS, base], "client")
-            verdict = "not measured" if ratio is None else f"{ratio:,.0f}x, {'met' if ratio >= aim else 'missed'}"
+            verdict = (
+                "not measured"
+                if ratio is None
+                else f"{ratio:,.0f}x, {'met' if ratio >= aim else 'missed'}"
+            )
             print(f"  {library} {mechanism} over our {base}: at least {aim:,}x; {verdict}")
 
 
 def print_accuracy(rows: list[Row]) -> None:
     k, n = rows[0]["size"], max(row.get("people", 0) for row in rows)
-    print(f"\nTotal variation from the shares of a Zipf crowd, k = {k:,}, n = {n:,}, ε = {EPSILON:g}: after the")
-    print("same projection onto the simplex for everybody, and as the library hands it out; mean ± its standard error.")
+    print(
+        f"\nTotal variation from the shares of a Zipf crowd, k = {k:,}, n = {n:,}, ε = {EPSILON:g}: after the"
+    )
+    print(
+        "same projection onto the simplex for everybody, and as the library hands it out; mean ± its standard error."
+    )
     print(" " * 30 + f"{'projected':>16}{'own':>16}{'runs':>6}")
     for row in rows:
         cells = (error_text(row, "projected"), error_text(row, "own"), f"{row.get('runs', 0):>6}")

@@ -46,7 +46,11 @@ def speed(make: Callable[[], Contestant], case: Case) -> dict[str, Any]:
     client = cost_per_item(contestant.privatize, everybody, case.seconds)
     alone = cost_per_item(lambda people: one_by_one(contestant, people), everybody, case.seconds)
     reports = contestant.privatize(everybody[: client.items])
-    found: dict[str, Any] = {"people": client.items, "client": client.seconds, "alone": alone.seconds}
+    found: dict[str, Any] = {
+        "people": client.items,
+        "client": client.seconds,
+        "alone": alone.seconds,
+    }
     try:
         server = cost_per_item(contestant.count, reports, case.seconds)
         found |= {"reports": server.items, "server": server.seconds}
@@ -65,7 +69,9 @@ def one_by_one(contestant: Contestant, people: Any) -> None:
 
 def accuracy(make: Callable[[], Contestant], case: Case) -> dict[str, Any]:
     """Total variation between the shares of a crowd and their estimates: projected, and as the library has them."""
-    from sfumato.foundation.simplex import project  # here, so that speeds of peers do not depend on us
+    from sfumato.foundation.simplex import (
+        project,
+    )  # here, so that speeds of peers do not depend on us
 
     symbols = zipf_crowd(case.size, case.people)
     shares = np.bincount(symbols, minlength=case.size) / case.people
@@ -73,8 +79,12 @@ def accuracy(make: Callable[[], Contestant], case: Case) -> dict[str, Any]:
     while len(runs) < case.runs and time.process_time() - start < PATIENCE:
         runs.append(estimates(make(), symbols))
     found = {"people": case.people, "runs": len(runs), "raw": runs[0].raw.tolist()}
-    found |= mean_and_error("projected", [total_variation(project(run.raw), shares) for run in runs])
-    return found | mean_and_error("own", [total_variation(run.own, shares) for run in runs if run.own is not None])
+    found |= mean_and_error(
+        "projected", [total_variation(project(run.raw), shares) for run in runs]
+    )
+    return found | mean_and_error(
+        "own", [total_variation(run.own, shares) for run in runs if run.own is not None]
+    )
 
 
 def estimates(contestant: Contestant, symbols: Symbols) -> Estimates:
@@ -94,7 +104,9 @@ def mean_and_error(name: str, values: list[float]) -> dict[str, float]:
 def zipf_crowd(size: int, people: int) -> Symbols:
     """The same crowd for everybody: symbol x has a share of about 1/(x + 1), over their sum."""
     rising = np.cumsum(1 / np.arange(1, size + 1))
-    return np.searchsorted(rising, np.random.default_rng(1).random(people) * rising[-1], side="right").astype(np.int64)
+    return np.searchsorted(
+        rising, np.random.default_rng(1).random(people) * rising[-1], side="right"
+    ).astype(np.int64)
 
 
 def total_variation(a: Floats, b: Floats) -> float:

@@ -40,7 +40,9 @@ def cyclic(size: int, epsilon: float) -> sf.PlainResponse:
     """The best code, which must be a cyclic one here."""
     kind = BestCode()(size, Fraction(epsilon)).kind
     if kind != "cyclic":
-        raise ValueError(f"the best code for {size} symbols should be cyclic; it is {kind}. Ask for another size.")
+        raise ValueError(
+            f"the best code for {size} symbols should be cyclic; it is {kind}. Ask for another size."
+        )
     return sf.PlainResponse(sf.Uniform(size, epsilon), BestCode())
 
 

@@ -42,14 +42,19 @@ def lunch() -> sf.Survey:
     places = ["park", "café", "canteen", "clinic", "bar", "office", "at home"]
     context = sf.HighLow(places, ["clinic", "bar"], 1)
     text = "One question, once. Whether somebody was at the clinic or the bar is nobody's business."
-    return sf.Survey("lunch", context, title="Where did you have lunch?", text=text, contact="lunch@example.org")
+    return sf.Survey(
+        "lunch", context, title="Where did you have lunch?", text=text, contact="lunch@example.org"
+    )
 
 
 def places() -> sf.Survey:
     grid = sf.GridDomain(25, 50, -130, -60, 0.2)
     context = sf.Blocks(grid_tiles(grid, 25, 70), 1, domain=grid)
     return sf.Survey(
-        "places", context, title="Where do people check in?", text="The region may be known, not the town."
+        "places",
+        context,
+        title="Where do people check in?",
+        text="The region may be known, not the town.",
     )
 
 
@@ -57,7 +62,16 @@ def people_of(survey: sf.Survey, count: int, day: int) -> np.ndarray:
     """Made-up people: on a map around a few centres; else in shares that shift a little in the second week."""
     draw = np.random.default_rng([count, day])
     if isinstance(survey.context.domain, sf.GridDomain):
-        centres = np.array([[40.7, -74.0], [34.0, -118.2], [41.8, -87.6], [29.7, -95.3], [47.6, -122.3], [25.9, -80.2]])
+        centres = np.array(
+            [
+                [40.7, -74.0],
+                [34.0, -118.2],
+                [41.8, -87.6],
+                [29.7, -95.3],
+                [47.6, -122.3],
+                [25.9, -80.2],
+            ]
+        )
         of = draw.choice(len(centres), count, p=[0.28, 0.24, 0.18, 0.12, 0.1, 0.08])
         spread = draw.normal(0, 1, (count, 2)) * draw.gamma(1.2, 1.6, (count, 1))
         where = np.clip(centres[of] + spread, [25.01, -129.9], [49.99, -60.1])
@@ -77,10 +91,16 @@ def fill(store_url: str, surveys: list[sf.Survey]) -> None:
             for hour in range(7, 22):
                 clock[0] = (TODAY - timedelta(days=day)).replace(hour=hour)
                 wave = (1 + np.sin((hour - 7) / 15 * np.pi)) * (1 + 0.3 * np.sin(2 * day))
-                people = people_of(survey, int((400 if number == 0 else 2500) * wave), day * 100 + hour)
-                words = words_from(bytes([number + 1]) * 32, (day * 24 + hour) * 10_000, people.size)
+                people = people_of(
+                    survey, int((400 if number == 0 else 2500) * wave), day * 100 + hour
+                )
+                words = words_from(
+                    bytes([number + 1]) * 32, (day * 24 + hour) * 10_000, people.size
+                )
                 reports = survey.mechanism.reports_from(people, words[:, : survey.mechanism.words])
-                store.commit([Batch(bytes([number, day, hour]) + bytes(13), survey.fingerprint, reports)])
+                store.commit(
+                    [Batch(bytes([number, day, hour]) + bytes(13), survey.fingerprint, reports)]
+                )
     store.close()
 
 
@@ -91,7 +111,17 @@ def aggregator(folder: Path, surveys: list[sf.Survey]) -> Iterator[tuple[str, st
     for survey, path in zip(surveys, paths, strict=True):
         survey.save(path)
     store = f"sqlite:///{folder}/reports.db"
-    command = [sys.executable, "-m", "sfumato", "serve", *map(str, paths), "--store", store, "--port", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "sfumato",
+        "serve",
+        *map(str, paths),
+        "--store",
+        store,
+        "--port",
+        "0",
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:  # noqa: S603 - our own command
         try:
             token = address = ""
@@ -116,7 +146,13 @@ def served(folder: Path) -> Iterator[str]:
 
 
 def shot(
-    browser: Browser, name: str, address: str, act: Callable[[Page], None], *, width: int = 1200, height: int = 1500
+    browser: Browser,
+    name: str,
+    address: str,
+    act: Callable[[Page], None],
+    *,
+    width: int = 1200,
+    height: int = 1500,
 ) -> None:
     """Open a page, do something on it, and keep what is to be seen."""
     scheme = "dark" if name in DARK else "light"
@@ -154,7 +190,9 @@ def unlock(token: str, wanted: str) -> Callable[[Page], None]:
 def written(folder: Path) -> dict[str, str]:
     """Pages that are files."""
     survey = lunch()
-    reports = survey.mechanism.reports_from(people_of(survey, 40_000, 3), words_from(bytes(32), 0, 40_000)[:, :1])
+    reports = survey.mechanism.reports_from(
+        people_of(survey, 40_000, 3), words_from(bytes(32), 0, 40_000)[:, :1]
+    )
     estimate = survey.estimate(survey.tally(reports))
     matrix = sf.PrivacyMatrix([[0, 1, 2, 4], [1, 0, 1, 4], [1, 1, 0, 2], ["inf", "inf", 3, 0]])
     found = sf.design(matrix, time_limit=20)
@@ -173,12 +211,32 @@ def main() -> None:
     surveys = [lunch(), places()]
     with tempfile.TemporaryDirectory() as made, sync_playwright() as playwright:
         folder = Path(made)
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
         with aggregator(folder, surveys) as (address, token):
-            shot(browser, "dashboard", f"{address}/#{surveys[0].fingerprint}", unlock(token, "#decoded"))
-            shot(browser, "map", f"{address}/#{surveys[1].fingerprint}", unlock(token, "#map"), height=1000)
+            shot(
+                browser,
+                "dashboard",
+                f"{address}/#{surveys[0].fingerprint}",
+                unlock(token, "#decoded"),
+            )
+            shot(
+                browser,
+                "map",
+                f"{address}/#{surveys[1].fingerprint}",
+                unlock(token, "#map"),
+                height=1000,
+            )
             shot(browser, "try", f"{address}/try/{surveys[0].fingerprint}", try_lunch, width=900)
-            shot(browser, "try-map", f"{address}/try/{surveys[1].fingerprint}", try_map, width=900, height=1100)
+            shot(
+                browser,
+                "try-map",
+                f"{address}/try/{surveys[1].fingerprint}",
+                try_map,
+                width=900,
+                height=1100,
+            )
         for name, page in written(folder).items():
             shot(browser, name, page, lambda page: None, width=1000)
         with served(BUILT) as site:

@@ -34,7 +34,9 @@ def branch(sheet: Sheet, start, end, words) -> None:
     sheet.arrow(*start, *end)
     left = end[0] < start[0]
     x, y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
-    sheet.text(x + (-14 if left else 14), y, words, size=15, ink=SOFT, anchor="end" if left else "start")
+    sheet.text(
+        x + (-14 if left else 14), y, words, size=15, ink=SOFT, anchor="end" if left else "start"
+    )
 
 
 def outcomes(sheet: Sheet) -> None:

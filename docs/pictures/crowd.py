@@ -20,14 +20,18 @@ def picture() -> Sheet:
     for panel, people in enumerate((300, 3_000, 30_000)):
         draw(sheet, 182 * panel, estimated(people))
     for share in (0, 20, 40, 60):
-        sheet.text(LEFT + SPAN * share / 100 / MOST, 562, f"{share} %", size=15, ink=SOFT, anchor="middle")
+        sheet.text(
+            LEFT + SPAN * share / 100 / MOST, 562, f"{share} %", size=15, ink=SOFT, anchor="middle"
+        )
     return sheet
 
 
 def estimated(people: int) -> sf.Estimate:
     """The estimate from reports that never change."""
     mechanism = sf.mechanism_for(sf.HighLow(list(SHARES), SENSITIVE, epsilon=1))
-    symbols = np.repeat(np.arange(len(SHARES)), [round(share * people) for share in SHARES.values()])
+    symbols = np.repeat(
+        np.arange(len(SHARES)), [round(share * people) for share in SHARES.values()]
+    )
     words = words_from(bytes(32), 0, symbols.size)[:, : mechanism.words]
     return sf.estimate(mechanism, mechanism.tally(mechanism.reports_from(symbols, words)))
 
@@ -43,7 +47,9 @@ def draw(sheet: Sheet, top: float, estimate: sf.Estimate) -> None:
         sheet.line(ends[0], y, ends[1], y, ink=ink, width=3)
         for end in ends:
             sheet.line(end, y - 6, end, y + 6, ink=ink, width=3)
-        sheet.disc(round(LEFT + SPAN * max(0.0, float(estimate.unbiased[x])) / MOST, 1), y, 5, fill=ink)
+        sheet.disc(
+            round(LEFT + SPAN * max(0.0, float(estimate.unbiased[x])) / MOST, 1), y, 5, fill=ink
+        )
     sheet.line(LEFT, top + 40, LEFT, top + 170, ink=INK, width=1.5)
 
 

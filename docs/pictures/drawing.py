@@ -62,7 +62,9 @@ class Sheet:
             f'height="{self.height}" font-family="{FONT}">'
         )
         ground = f'<rect width="{WIDTH}" height="{self.height}" fill="{WHITE}"/>'
-        return "\n".join([head, f"<title>{escape(self.title)}</title>", ground, *self.elements, "</svg>", ""])
+        return "\n".join(
+            [head, f"<title>{escape(self.title)}</title>", ground, *self.elements, "</svg>", ""]
+        )
 
 
 def write(picture: Callable[[], Sheet], script: str) -> None:

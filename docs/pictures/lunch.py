@@ -40,11 +40,19 @@ def draw_matrix(axes: Axes, context: sf.Context) -> None:
     E = context.matrix()
     for (x, x2), epsilon in np.ndenumerate(E):
         if np.isinf(epsilon):
-            style, text, ink = {"facecolor": "white", "edgecolor": PALE, "hatch": "////"}, "∞", FAINT
+            style, text, ink = (
+                {"facecolor": "white", "edgecolor": PALE, "hatch": "////"},
+                "∞",
+                FAINT,
+            )
         elif x == x2:
             style, text, ink = {"facecolor": PALE, "edgecolor": PALE}, "0", FAINT
         else:
-            style, text, ink = {"facecolor": PROMISED, "edgecolor": PROMISED}, f"{epsilon:g}", "white"
+            style, text, ink = (
+                {"facecolor": PROMISED, "edgecolor": PROMISED},
+                f"{epsilon:g}",
+                "white",
+            )
         axes.add_patch(Rectangle((x2 - 0.47, x - 0.47), 0.94, 0.94, linewidth=0.8, **style))
         box = {"facecolor": "white", "edgecolor": "none", "pad": 1.5} if np.isinf(epsilon) else None
         size = 15 if np.isinf(epsilon) else 12
@@ -69,17 +77,31 @@ def draw_estimate(axes: Axes, estimate: sf.Estimate, bits: int) -> None:
     axes.barh(range(5), truth, height=0.62, color=PALE, zorder=1)
     for x, place in enumerate(ANSWERS):
         colour = PROMISED if place in SENSITIVE else FREE
-        axes.plot([low[x], high[x]], [x, x], color=colour, linewidth=2.2, solid_capstyle="butt", zorder=3)
+        axes.plot(
+            [low[x], high[x]], [x, x], color=colour, linewidth=2.2, solid_capstyle="butt", zorder=3
+        )
         for end in (low[x], high[x]):
             axes.plot([end, end], [x - 0.16, x + 0.16], color=colour, linewidth=2.2, zorder=3)
-        axes.plot(estimate.unbiased[x], x, "o", color=colour, markersize=6.5, markeredgecolor="white", zorder=4)
+        axes.plot(
+            estimate.unbiased[x],
+            x,
+            "o",
+            color=colour,
+            markersize=6.5,
+            markeredgecolor="white",
+            zorder=4,
+        )
     axes.set(xlim=(0, 0.5), ylim=(4.5, -0.5))
     axes.set_yticks(range(5), ANSWERS)
     axes.set_xticks([0, 0.1, 0.2, 0.3, 0.4, 0.5], ["0", "10 %", "20 %", "30 %", "40 %", "50 %"])
     axes.set_xlabel("share of people")
     for label in axes.get_yticklabels():
         mark(label)
-    title(axes, f"What is learned from {estimate.reports:,} reports", f"Each person sends one report of {bits} bits.")
+    title(
+        axes,
+        f"What is learned from {estimate.reports:,} reports",
+        f"Each person sends one report of {bits} bits.",
+    )
     dot = {"marker": "o", "linewidth": 2.2, "markersize": 6.5, "markeredgecolor": "white"}
     handles = [
         Patch(facecolor=PALE, label="truth"),
@@ -91,7 +113,9 @@ def draw_estimate(axes: Axes, estimate: sf.Estimate, bits: int) -> None:
 
 def title(axes: Axes, line: str, remark: str) -> None:
     axes.set_title(line, loc="left", pad=27)
-    axes.annotate(remark, (0, 1), (0, 10), "axes fraction", "offset points", color=FAINT, fontsize=9.2)
+    axes.annotate(
+        remark, (0, 1), (0, 10), "axes fraction", "offset points", color=FAINT, fontsize=9.2
+    )
 
 
 def mark(label: mpl.text.Text) -> None:
@@ -114,7 +138,9 @@ def main() -> None:
         }
     )
     mechanism, estimate = measured()
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10.6, 4.8), width_ratios=[1, 1.25], layout="constrained")
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(10.6, 4.8), width_ratios=[1, 1.25], layout="constrained"
+    )
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.1, wspace=0.05)
     draw_matrix(left, mechanism.context)
     draw_estimate(right, estimate, mechanism.bits)

@@ -19,7 +19,12 @@ from sfumato.simulation.attack import KINDS, Attacked, attack
 INK, FAINT = "#2b2b2b", "#8a8a8a"
 COLOURS = {"raise": "#b3402a", "lower": "#3d6b8c", "blend": "#8a6d1f", "pretend": "#5b7a3a"}
 PEOPLE, SYMBOLS, TARGET = 100_000, 100, 7
-SHARES = [step * 10.0**power for power in (-4, -3, -2) for step in (1, 1.5, 2, 3, 4, 5, 7)] + [0.1, 0.15, 0.2, 0.3]
+SHARES = [step * 10.0**power for power in (-4, -3, -2) for step in (1, 1.5, 2, 3, 4, 5, 7)] + [
+    0.1,
+    0.15,
+    0.2,
+    0.3,
+]
 MECHANISMS = {
     "randomised response": sf.PlainResponse(sf.Uniform(SYMBOLS, 1), sf.RandomizedCode),
     "Hadamard code": sf.PlainResponse(sf.Uniform(SYMBOLS, 1)),
@@ -60,7 +65,9 @@ def main() -> None:
             axes.plot([SHARES[0], share], [height, height], color=COLOURS[kind], linewidth=2)
             axes.plot([share], [height], "o" if noticed else ">", color=COLOURS[kind], markersize=7)
             axes.annotate(
-                f" {kind}: {moved:+.1f} points" if noticed else f" {kind}: unnoticed; {moved:+.1f} points",
+                f" {kind}: {moved:+.1f} points"
+                if noticed
+                else f" {kind}: unnoticed; {moved:+.1f} points",
                 (share, height),
                 xytext=(6, 0),
                 textcoords="offset points",

@@ -14,7 +14,9 @@ LEFT, SPAN = 110, 470
 def picture() -> Sheet:
     sheet = Sheet(402, "How far one report can move a belief that was even before")
     sheet.text(20, 32, "Belief in “clinic” after the most telling report", size=18, bold=True)
-    sheet.text(20, 56, "before it, “clinic” and “park” were equally likely: 50 %", size=15, ink=SOFT)
+    sheet.text(
+        20, 56, "before it, “clinic” and “park” were equally likely: 50 %", size=15, ink=SOFT
+    )
     for row, epsilon in enumerate(EPSILONS):
         bar(sheet, 78 + 46 * row, epsilon)
     middle = LEFT + SPAN / 2

@@ -16,7 +16,13 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from sfumato.promises.optimality import binary_optimum, factor, minimax_risk, mutual_information, total_variation
+from sfumato.promises.optimality import (
+    binary_optimum,
+    factor,
+    minimax_risk,
+    mutual_information,
+    total_variation,
+)
 
 INK, FAINT, DOT, BEST = "#2b2b2b", "#8a8a8a", "#3d6b8c", "#b3402a"
 
@@ -25,8 +31,18 @@ OUTPUTS = range(2, 7)
 EACH = 80
 PANELS = (
     ("Total variation", "more is better; each dot is a channel", total_variation, "linear"),
-    ("Mutual information, in nats", "more is better; both symbols equally likely", mutual_information, "linear"),
-    ("Minimax risk n·E(p̂ − p)²", "less is better; worst case over p, many people", minimax_risk, "log"),
+    (
+        "Mutual information, in nats",
+        "more is better; both symbols equally likely",
+        mutual_information,
+        "linear",
+    ),
+    (
+        "Minimax risk n·E(p̂ − p)²",
+        "less is better; worst case over p, many people",
+        minimax_risk,
+        "log",
+    ),
 )
 
 Channel = list[list[Fraction]]
@@ -50,13 +66,19 @@ def drawn_odds(rng: np.random.Generator, *, above: bool) -> Fraction:
     return odds if above else 1 / odds
 
 
-def draw(axes: Axes, channels: dict[int, list[Channel]], panel: tuple[str, str, Callable[..., float], str]) -> None:
+def draw(
+    axes: Axes,
+    channels: dict[int, list[Channel]],
+    panel: tuple[str, str, Callable[..., float], str],
+) -> None:
     name, remark, utility, scale = panel
     rng = np.random.default_rng(1)
     for outputs, drawn in channels.items():
         values = [utility(np.array(Q, dtype=np.float64)) for Q in drawn]
         places = outputs + rng.uniform(-0.27, 0.27, len(values))
-        axes.plot(places, values, "o", color=DOT, alpha=0.45, markersize=4, markeredgewidth=0, zorder=3)
+        axes.plot(
+            places, values, "o", color=DOT, alpha=0.45, markersize=4, markeredgewidth=0, zorder=3
+        )
     best = utility(np.array(binary_optimum(A, B), dtype=np.float64))
     axes.axhline(best, color=BEST, linewidth=1.6, zorder=4)
     axes.set(yscale=scale, xlim=(1.5, 6.5))
@@ -72,7 +94,9 @@ def draw(axes: Axes, channels: dict[int, list[Channel]], panel: tuple[str, str, 
     axes.set_xticks(list(OUTPUTS))
     axes.set_xlabel("number of reports of the channel")
     axes.set_title(name, loc="left", pad=24)
-    axes.annotate(remark, (0, 1), (0, 8), "axes fraction", "offset points", color=FAINT, fontsize=9.2)
+    axes.annotate(
+        remark, (0, 1), (0, 8), "axes fraction", "offset points", color=FAINT, fontsize=9.2
+    )
     axes.tick_params(length=0)
     axes.grid(axis="y", color="#e9e6e1", linewidth=0.8, zorder=0)
     for spine in axes.spines.values():
@@ -80,7 +104,9 @@ def draw(axes: Axes, channels: dict[int, list[Channel]], panel: tuple[str, str, 
 
 
 def main() -> None:
-    plt.rcParams.update({"font.family": "DejaVu Sans", "font.size": 10, "axes.titlesize": 11.5, "text.color": INK})
+    plt.rcParams.update(
+        {"font.family": "DejaVu Sans", "font.size": 10, "axes.titlesize": 11.5, "text.color": INK}
+    )
     plt.rcParams.update({"axes.labelcolor": FAINT, "xtick.color": INK, "ytick.color": INK})
     rng = np.random.default_rng(0)
     channels = {outputs: [random_channel(rng, outputs) for _ in range(EACH)] for outputs in OUTPUTS}

@@ -26,11 +26,25 @@ def picture() -> Sheet:
     )
     for place, matrix in enumerate(matrices):
         draw(sheet, 300 * (place % 2), 292 * (place // 2), *matrix)
-    sheet.text(20, 588, "Rows are the answers that are protected; columns go in the same order.", size=15, ink=SOFT)
+    sheet.text(
+        20,
+        588,
+        "Rows are the answers that are protected; columns go in the same order.",
+        size=15,
+        ink=SOFT,
+    )
     return sheet
 
 
-def draw(sheet: Sheet, left: float, top: float, name: str, remark: str, labels: list[str], context: sf.Context) -> None:
+def draw(
+    sheet: Sheet,
+    left: float,
+    top: float,
+    name: str,
+    remark: str,
+    labels: list[str],
+    context: sf.Context,
+) -> None:
     sheet.text(left + 20, top + 32, name, size=18, bold=True)
     sheet.text(left + 20, top + 55, remark, size=15, ink=SOFT)
     for x, label in enumerate(labels):

@@ -22,7 +22,10 @@ def picture() -> Sheet:
 def device(sheet: Sheet) -> None:
     sheet.text(20, 34, "On each person's device", size=18, bold=True)
     sheet.text(20, 58, "trusted by this person, and by nobody else", size=15, ink=SOFT)
-    for x, words, ink, role in ((20, "clinic", PROMISED, "the answer"), (458, "4", FREE, "the report")):
+    for x, words, ink, role in (
+        (20, "clinic", PROMISED, "the answer"),
+        (458, "4", FREE, "the report"),
+    ):
         sheet.box(x, 84, 122, 58, stroke=ink)
         sheet.text(x + 61, 120, words, size=20, ink=ink, anchor="middle", bold=True)
         sheet.text(x + 61, 164, role, size=15, ink=SOFT, anchor="middle")

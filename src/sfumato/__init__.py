@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from sfumato.auditing import Audit, audit
     from sfumato.client import Client
     from sfumato.codes import BestCode, CyclicDesign, HadamardCode, RandomizedCode
-    from sfumato.contexts import Blocks, Context, ContextSum, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
+    from sfumato.contexts import (
+        Blocks,
+        Context,
+        ContextSum,
+        HighLow,
+        Metric,
+        PrivacyMatrix,
+        Tiers,
+        Uniform,
+    )
     from sfumato.designer import Design, design, mechanism_for
     from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
     from sfumato.estimation import Estimate, decoders, estimate
@@ -106,7 +115,16 @@ _HOMES = {
     "auditing": ("Audit", "audit"),
     "client": ("Client",),
     "codes": ("BestCode", "CyclicDesign", "HadamardCode", "RandomizedCode"),
-    "contexts": ("Blocks", "Context", "ContextSum", "HighLow", "Metric", "PrivacyMatrix", "Tiers", "Uniform"),
+    "contexts": (
+        "Blocks",
+        "Context",
+        "ContextSum",
+        "HighLow",
+        "Metric",
+        "PrivacyMatrix",
+        "Tiers",
+        "Uniform",
+    ),
     "designer": ("Design", "design", "mechanism_for"),
     "domains": ("Domain", "GridDomain", "H3Domain", "IntegerDomain"),
     "estimation": ("Estimate", "estimate"),

@@ -3,8 +3,10 @@
 The tree::
 
     SfumatoError
-    ├── InvalidContext      (ValueError)  a domain, an ε or a privacy matrix that cannot be meant
-    ├── InvalidSurvey       (ValueError)  a survey file that cannot be meant; names the field
+    ├── InvalidArgument     (ValueError)  an argument out of range or of the wrong type
+    ├── InvalidSetting      (ValueError)  a port, host, database URL, folder or URL that cannot be used
+    ├── InvalidContext      (ValueError)  an invalid domain, ε or privacy matrix
+    ├── InvalidSurvey       (ValueError)  an invalid survey file; names the field
     ├── InvalidSymbols      (ValueError)  symbols or words of the wrong type, shape or range
     ├── InvalidTable        (ValueError)  a data file that cannot be read; never holds a value
     ├── UnknownValue        (ValueError)  a value outside the domain; never holds the value
@@ -19,6 +21,7 @@ The tree::
     ├── PrivacyViolation                  a channel that breaks its context
     ├── ExamFailed                        a mechanism that does not do what it says
     ├── EntropyUnavailable                the operating system gives no randomness
+    ├── DamagedState                      a file that Sfumato wrote itself is damaged; nothing was changed
     ├── BudgetExceeded                    a device has promised all that its ledger allows
     ├── NotDelivered                      reports wait on this side; nothing is lost, nothing counted twice
     ├── EngineStopped                     workers ended before their work was done; nothing was kept
@@ -35,11 +38,14 @@ from typing import Any
 __all__ = [
     "BudgetExceeded",
     "ContextMismatch",
+    "DamagedState",
     "EngineStopped",
     "EntropyUnavailable",
     "ExamFailed",
+    "InvalidArgument",
     "InvalidBatch",
     "InvalidContext",
+    "InvalidSetting",
     "InvalidSurvey",
     "InvalidSymbols",
     "InvalidTable",
@@ -67,30 +73,40 @@ class SfumatoError(Exception):
         return _rebuilt, (type(self), self.args, self.__dict__)
 
 
-def _rebuilt(kind: type[SfumatoError], args: tuple[object, ...], state: dict[str, object]) -> SfumatoError:
+def _rebuilt(
+    kind: type[SfumatoError], args: tuple[object, ...], state: dict[str, object]
+) -> SfumatoError:
     error = kind.__new__(kind, *args)
     error.args = args
     error.__dict__.update(state)
     return error
 
 
-class InvalidContext(SfumatoError, ValueError):  # noqa: N818 - the tree's words are the users' words
-    """A domain, an ε or a privacy matrix that cannot be meant."""
+class InvalidArgument(SfumatoError, ValueError):
+    """An argument is out of range or of the wrong type."""
 
 
-class InvalidSurvey(SfumatoError, ValueError):  # noqa: N818
-    """A survey file that cannot be meant: the message names the field and says what would be right."""
+class InvalidSetting(SfumatoError, ValueError):
+    """A port, host, database URL, output folder or aggregator URL cannot be used."""
 
 
-class InvalidSymbols(SfumatoError, ValueError):  # noqa: N818
+class InvalidContext(SfumatoError, ValueError):
+    """A domain, an ε or a privacy matrix is invalid."""
+
+
+class InvalidSurvey(SfumatoError, ValueError):
+    """A survey file is invalid: the message names the field and says what would be right."""
+
+
+class InvalidSymbols(SfumatoError, ValueError):
     """Symbols or words of the wrong type, shape or range."""
 
 
-class InvalidTable(SfumatoError, ValueError):  # noqa: N818
+class InvalidTable(SfumatoError, ValueError):
     """A data file that cannot be read: names the file and the column, never a value."""
 
 
-class UnknownValue(SfumatoError, ValueError):  # noqa: N818
+class UnknownValue(SfumatoError, ValueError):
     """A value outside the domain. Holds the position of the first and the number of them, never values."""
 
     def __init__(self, message: str, *, first: int = 0, count: int = 1) -> None:
@@ -99,31 +115,31 @@ class UnknownValue(SfumatoError, ValueError):  # noqa: N818
         self.count = count
 
 
-class ContextMismatch(SfumatoError, ValueError):  # noqa: N818
+class ContextMismatch(SfumatoError, ValueError):
     """Two things that speak of different domains."""
 
 
-class NoClosedForm(SfumatoError, ValueError):  # noqa: N818
+class NoClosedForm(SfumatoError, ValueError):
     """There is no mechanism on the shelf for this context."""
 
 
-class NothingToLearn(SfumatoError, ValueError):  # noqa: N818
+class NothingToLearn(SfumatoError, ValueError):
     """The context, or the length of the word, leaves nothing to be learned."""
 
 
-class WrongSurvey(SfumatoError, ValueError):  # noqa: N818
+class WrongSurvey(SfumatoError, ValueError):
     """Reports or tallies that belong to another mechanism or survey."""
 
 
-class InvalidTally(SfumatoError, ValueError):  # noqa: N818
+class InvalidTally(SfumatoError, ValueError):
     """Counts that cannot be a tally, or a damaged tally file."""
 
 
-class InvalidBatch(SfumatoError, ValueError):  # noqa: N818
+class InvalidBatch(SfumatoError, ValueError):
     """A body that is no batch of reports. Never holds a value."""
 
 
-class ReportRejected(SfumatoError, ValueError):  # noqa: N818
+class ReportRejected(SfumatoError, ValueError):
     """A report that the mechanism cannot have sent: carries its index in the batch, never its value."""
 
     def __init__(self, message: str, *, index: int = 0) -> None:
@@ -131,11 +147,11 @@ class ReportRejected(SfumatoError, ValueError):  # noqa: N818
         self.index = index
 
 
-class NotEnoughReports(SfumatoError, ValueError):  # noqa: N818
+class NotEnoughReports(SfumatoError, ValueError):
     """Too few reports to answer."""
 
 
-class PrivacyViolation(SfumatoError):  # noqa: N818
+class PrivacyViolation(SfumatoError):
     """A channel that breaks its context: carries the pair of symbols and the output that show it."""
 
     def __init__(self, message: str, *, x: int, x2: int, output: int) -> None:
@@ -145,7 +161,7 @@ class PrivacyViolation(SfumatoError):  # noqa: N818
         self.output = output
 
 
-class ExamFailed(SfumatoError):  # noqa: N818
+class ExamFailed(SfumatoError):
     """A mechanism that does not do what it says: carries the name of the check."""
 
     def __init__(self, check: str, message: str) -> None:
@@ -153,23 +169,27 @@ class ExamFailed(SfumatoError):  # noqa: N818
         self.check = check
 
 
-class EntropyUnavailable(SfumatoError):  # noqa: N818
+class EntropyUnavailable(SfumatoError):
     """The operating system gives no randomness; nothing was privatised."""
 
 
-class BudgetExceeded(SfumatoError):  # noqa: N818
+class DamagedState(SfumatoError):
+    """A file that Sfumato wrote itself (a ledger, an outbox) is damaged. Nothing was changed or sent."""
+
+
+class BudgetExceeded(SfumatoError):
     """A device has promised all that its ledger allows; nothing was sent."""
 
 
-class EngineStopped(SfumatoError):  # noqa: N818
+class EngineStopped(SfumatoError):
     """Workers ended before their work was done. Nothing was kept, and the work can be begun again."""
 
 
-class NotDelivered(SfumatoError):  # noqa: N818
+class NotDelivered(SfumatoError):
     """Reports wait on this side: they will be sent again, and counted once."""
 
 
-class StoreUnavailable(SfumatoError):  # noqa: N818
+class StoreUnavailable(SfumatoError):
     """The aggregator's store cannot take anything in just now: locked, read-only or out of reach. Nothing changed."""
 
 
@@ -177,5 +197,5 @@ class StoreFull(StoreUnavailable):
     """The aggregator's store has no room left. Nothing changed."""
 
 
-class MissingExtra(SfumatoError, ImportError):  # noqa: N818
+class MissingExtra(SfumatoError, ImportError):
     """An optional dependency is not installed; the message holds the command that installs it."""

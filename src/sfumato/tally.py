@@ -39,7 +39,9 @@ class Tally:
     def __post_init__(self) -> None:
         counts = np.array(self.counts)
         if counts.dtype.kind not in "iu" or counts.ndim != 1 or counts.size == 0:
-            raise InvalidTally(f"counts must be a row of integers; found {kind_of(counts)}, shape {counts.shape}.")
+            raise InvalidTally(
+                f"counts must be a row of integers; found {kind_of(counts)}, shape {counts.shape}."
+            )
         # The largest count times their number bounds the sum without adding up; add exactly if it must be.
         bound = int(counts.max()) * counts.size
         if (counts < 0).any() or (bound > _LARGEST_COUNT and sum(counts.tolist()) > _LARGEST_COUNT):
@@ -97,7 +99,9 @@ class Tally:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tally to a file that appears whole or not at all (NumPy's ``.npz``, no pickles)."""
         with whole_file(path) as file:
-            np.savez(file, format=_FORMAT, fingerprint=np.array(self.fingerprint), counts=self.counts)
+            np.savez(
+                file, format=_FORMAT, fingerprint=np.array(self.fingerprint), counts=self.counts
+            )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -108,7 +112,15 @@ class Tally:
                 version, fingerprint, counts = file["format"], file["fingerprint"], file["counts"]
         except FileNotFoundError:
             raise
-        except (ValueError, LookupError, EOFError, TypeError, RuntimeError, OSError, zipfile.BadZipFile) as problem:
+        except (
+            ValueError,
+            LookupError,
+            EOFError,
+            TypeError,
+            RuntimeError,
+            OSError,
+            zipfile.BadZipFile,
+        ) as problem:
             raise InvalidTally(f"{name} is not a tally file, or is damaged.") from problem
         if version.shape != () or version.dtype.kind not in "iu" or int(version) != _FORMAT:
             raise InvalidTally(f"{name} has a format that this version does not read.")
@@ -130,7 +142,9 @@ def _count_into(counts: NDArray[np.int64], reports: ArrayLike) -> None:
     try:
         array = np.asarray(reports)
     except (ValueError, TypeError):
-        raise ReportRejected("reports must be a row of integers; found a ragged sequence.") from None
+        raise ReportRejected(
+            "reports must be a row of integers; found a ragged sequence."
+        ) from None
     if array.size == 0:
         return
     if array.dtype.kind not in "iu" or array.ndim != 1:

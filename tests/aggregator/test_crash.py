@@ -43,4 +43,6 @@ def test_a_server_and_its_aggregator_that_die_together_lose_and_double_nothing(p
 def test_a_planted_double_count_is_found(tmp_path):
     command = (sys.executable, str(Path(forgetful_serve.__file__)))
     with pytest.raises(AssertionError, match="once more"):
-        crash(f"sqlite:///{tmp_path / 'reports.db'}", kills=1, seed=1, command=command, at_least=150)
+        crash(
+            f"sqlite:///{tmp_path / 'reports.db'}", kills=1, seed=1, command=command, at_least=150
+        )

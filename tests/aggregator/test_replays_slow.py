@@ -18,7 +18,9 @@ def test_a_million_reports_with_a_tenth_replayed_count_once_each(store, survey):
     symbols = [[chance.randrange(10_000) for _ in range(SIZE)] for _ in range(BATCHES)]
     order = list(range(BATCHES)) + [chance.randrange(BATCHES) for _ in range(BATCHES // 10)]
     # The first time in order, a replay anywhere after it.
-    order = sorted(order[:BATCHES] + order[BATCHES:], key=lambda number: number + chance.random() * BATCHES / 2)
+    order = sorted(
+        order[:BATCHES] + order[BATCHES:], key=lambda number: number + chance.random() * BATCHES / 2
+    )
     outcomes = []
     for start in range(0, len(order), GROUP):
         outcomes += store.commit(

@@ -56,7 +56,9 @@ class Served:
         """Read standard error up to a pattern."""
         deadline = time.monotonic() + seconds
         while not (found := until.search(self.said)):
-            ready, _, _ = select.select([self.process.stderr], [], [], max(0.0, deadline - time.monotonic()))
+            ready, _, _ = select.select(
+                [self.process.stderr], [], [], max(0.0, deadline - time.monotonic())
+            )
             line = self.process.stderr.readline() if ready else ""
             assert line, f"it ended, or said nothing more: {self.said}"
             self.said += line
@@ -74,7 +76,9 @@ class Served:
 def serving(*arguments):
     """`sfumato serve` in a process of its own, once it can be reached."""
     command = [sys.executable, "-m", "sfumato", "serve", "--port", "0", *map(str, arguments)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
+    ) as process:
         served = Served(process)
         try:
             host, port = served.read(ADDRESS).groups()
@@ -108,7 +112,9 @@ def _upload(served, survey, reports, number=1):
 
 def _called(monkeypatch, capfd, *arguments):
     """The console script in this process: exit code and standard error. It must not get as far as serving."""
-    monkeypatch.setattr("sfumato.aggregator.run.started", lambda *_: sys.exit("it would have served"))
+    monkeypatch.setattr(
+        "sfumato.aggregator.run.started", lambda *_: sys.exit("it would have served")
+    )
     monkeypatch.setattr(sys, "argv", ["sfumato", "serve", "--port", "0", *map(str, arguments)])
     with pytest.raises(SystemExit) as left:
         main.run()
@@ -135,7 +141,9 @@ def test_it_serves_shows_its_token_once_and_goes_on_after_a_restart(folder, surv
         assert first.ended(signal.SIGTERM) == 0
     assert len(token) >= 43
     assert first.said.count(token) == 1
-    assert len(first.said.splitlines()) == 3  # survey, token, address: no request was logged, and nobody's address
+    assert (
+        len(first.said.splitlines()) == 3
+    )  # survey, token, address: no request was logged, and nobody's address
 
     with serving() as second:  # the survey is in the store
         assert not TOKEN.search(second.said)
@@ -201,7 +209,9 @@ def _registered(folder):
 
 
 @pytest.mark.parametrize("order", [("lie.json", "lunch.toml"), ("lunch.toml", "lie.json")])
-def test_a_survey_that_breaks_its_context_is_a_no_and_none_is_opened(folder, monkeypatch, capfd, order):
+def test_a_survey_that_breaks_its_context_is_a_no_and_none_is_opened(
+    folder, monkeypatch, capfd, order
+):
     _lie(folder / "lie.json")
     code, err = _called(monkeypatch, capfd, *order)
     assert code == 1
@@ -253,7 +263,9 @@ def test_a_host_that_is_not_here_is_refused_in_words(folder, monkeypatch, capfd)
     assert "127.0.0.1" in err
 
 
-@pytest.mark.parametrize("arguments", [("--port", "70000"), ("--requests-per-minute", "-1"), ("--what",)])
+@pytest.mark.parametrize(
+    "arguments", [("--port", "70000"), ("--requests-per-minute", "-1"), ("--what",)]
+)
 def test_a_call_that_cannot_be_meant_is_refused(folder, monkeypatch, capfd, arguments):
     assert _called(monkeypatch, capfd, *arguments)[0] == 2
 

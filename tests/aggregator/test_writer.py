@@ -73,15 +73,24 @@ def _full(survey):
     return SentTally(b"f" * 16, Tally(counts, survey.fingerprint))
 
 
-def test_a_survey_that_cannot_be_counted_does_not_disturb_the_rest_of_its_group(file_store, survey, writing):
+def test_a_survey_that_cannot_be_counted_does_not_disturb_the_rest_of_its_group(
+    file_store, survey, writing
+):
     other = survey_in_clear("other", 50)
     file_store.register(other)
     assert file_store.bring(_full(other)) is Outcome.COUNTED
     held = Held(file_store)
     writer = writing(held)
-    batches = [batch_of(survey, 1, 5), batch_of(other, 2, 7), batch_of(survey, 3, 6), batch_of(survey, 1, 5)]
+    batches = [
+        batch_of(survey, 1, 5),
+        batch_of(other, 2, 7),
+        batch_of(survey, 3, 6),
+        batch_of(survey, 1, 5),
+    ]
     threading.Timer(0.3, held.through.set).start()
-    first, full, third, again = gathered(*(lambda batch=batch: writer.count(batch) for batch in batches))
+    first, full, third, again = gathered(
+        *(lambda batch=batch: writer.count(batch) for batch in batches)
+    )
     assert sorted(o.value for o in (first, third, again)) == ["counted", "counted", "replayed"]
     assert isinstance(full, StoreFull)
     assert counts_of(file_store, survey) == {5: 1, 6: 1}
@@ -97,13 +106,17 @@ def test_a_store_that_is_away_is_asked_once_for_a_group(file_store, survey, writ
 
     monkeypatch.setattr(file_store, "commit", away)
     writer = writing(file_store)
-    answers = gathered(lambda: writer.count(batch_of(survey, 1, 5)), lambda: writer.count(batch_of(other, 2, 5)))
+    answers = gathered(
+        lambda: writer.count(batch_of(survey, 1, 5)), lambda: writer.count(batch_of(other, 2, 5))
+    )
     assert all(isinstance(answer, StoreUnavailable) for answer in answers)
     assert sum(asked) == 2
 
 
 @pytest.mark.parametrize(("limit", "value"), [("_MOST_WAITING", 3), ("_MOST_REPORTS", 2)])
-def test_a_full_queue_is_said_and_empties_again(file_store, survey, writing, monkeypatch, limit, value):
+def test_a_full_queue_is_said_and_empties_again(
+    file_store, survey, writing, monkeypatch, limit, value
+):
     monkeypatch.setattr(writer_module, limit, value)
     held = Held(file_store)
     writer = writing(held)
@@ -123,14 +136,18 @@ def test_groups_are_bounded(file_store, survey, writing, monkeypatch):
     held = Held(file_store)
     writer = writing(held)
     threading.Timer(0.3, held.through.set).start()
-    assert set(gathered(*(lambda i=i: writer.count(batch_of(survey, i, i)) for i in range(10)))) == {Outcome.COUNTED}
+    assert set(
+        gathered(*(lambda i=i: writer.count(batch_of(survey, i, i)) for i in range(10)))
+    ) == {Outcome.COUNTED}
     assert max(held.groups) <= 4
 
 
 def test_a_measurement_that_fails_does_not_stop_the_writer(file_store, survey, writing):
     writer = writing(file_store, observe=lambda batches, seconds: 1 / 0)
     for number in (1, 2):
-        assert gathered(lambda number=number: writer.count(batch_of(survey, number, 5))) == [Outcome.COUNTED]
+        assert gathered(lambda number=number: writer.count(batch_of(survey, number, 5))) == [
+            Outcome.COUNTED
+        ]
     assert writer.alive
 
 
@@ -206,7 +223,11 @@ def test_identifiers_are_forgotten_piece_by_piece(file_store, survey, monkeypatc
     file_store.forget_ids(survey.fingerprint)
     assert file_store.status(survey.fingerprint).state == "ended"
     assert counts_of(file_store, survey) == {5: 10}
-    assert file_store.commit([batch_of(other, 3, 5)]) == [Outcome.REPLAYED]  # another survey keeps its own
+    assert file_store.commit([batch_of(other, 3, 5)]) == [
+        Outcome.REPLAYED
+    ]  # another survey keeps its own
     with file_store._reading() as connection:
-        left = connection.exec_driver_sql("SELECT survey, count(*) FROM batches GROUP BY survey").all()
+        left = connection.exec_driver_sql(
+            "SELECT survey, count(*) FROM batches GROUP BY survey"
+        ).all()
     assert [tuple(row) for row in left] == [(2, 10)]

@@ -21,7 +21,13 @@ from sfumato.auditing.resolution import noticed_as_suspect, noticed_by_test
 from sfumato.auditing.sample_plan import even_blocks, poisson_blocks
 from sfumato.auditing.sampling import counted, table
 from sfumato.auditing.verdict import Audit
-from sfumato.errors import ContextMismatch, InvalidContext, InvalidSymbols, NotEnoughReports, ReportRejected
+from sfumato.errors import (
+    ContextMismatch,
+    InvalidContext,
+    InvalidSymbols,
+    NotEnoughReports,
+    ReportRejected,
+)
 from sfumato.simulation import SeededWords
 
 
@@ -53,7 +59,9 @@ def test_the_bound_on_a_share_cannot_be_raised(level):
 
 
 @pytest.mark.parametrize("level", [0.1, 0.01])
-@pytest.mark.parametrize(("means", "odds"), [((6.0, 2.0), 1.0), ((20.0, 7.0), 3.0), ((3.0, 12.0), 0.25), ((5, 5), 0.5)])
+@pytest.mark.parametrize(
+    ("means", "odds"), [((6.0, 2.0), 1.0), ((20.0, 7.0), 3.0), ((3.0, 12.0), 0.25), ((5, 5), 0.5)]
+)
 def test_the_bound_on_a_log_ratio_is_too_large_no_more_often_than_its_level(means, odds, level):
     """Summed over all pairs of Poisson counts that matter."""
     a, b = np.meshgrid(np.arange(90), np.arange(90), indexing="ij")
@@ -84,7 +92,16 @@ def test_the_bound_on_a_mean_is_too_large_no_more_often_than_its_level_and_canno
 def test_a_channel_that_changes_with_time_is_blamed_no_more_often_than_the_level():
     """Summed over the symbols of all asks and over what is reported: at each ask the channel is another, within E."""
     E, level = 1.0, 0.05
-    P = np.array([[0.9, 0.9 / math.e], [math.e * 0.02, 0.02], [0.3, 0.3], [0.999, 1.0], [0.01, 0.01 / math.e]] * 8)
+    P = np.array(
+        [
+            [0.9, 0.9 / math.e],
+            [math.e * 0.02, 0.02],
+            [0.3, 0.3],
+            [0.999, 1.0],
+            [0.01, 0.01 / math.e],
+        ]
+        * 8
+    )
     chances = np.zeros((P.shape[0] + 1,) * 2)  # of a hits of x and b of x2, so far
     chances[0, 0] = 1
     for first, second in P / 2:  # each ask is for x or for x2, with equal odds
@@ -104,7 +121,9 @@ def test_a_report_that_one_symbol_never_sends_has_a_large_bound():
 # --- the allotment ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("pairs", "suspects"), [(56, [3, 7, 9]), (2, [0, 1]), (1, [0]), (4032, [1])])
+@pytest.mark.parametrize(
+    ("pairs", "suspects"), [(56, [3, 7, 9]), (2, [0, 1]), (1, [0]), (4032, [1])]
+)
 def test_levels_add_up_to_alpha(pairs, suspects):
     levels = Allotment().levels(0.01, pairs, suspects)
     assert levels.size == pairs
@@ -131,7 +150,9 @@ def test_sizes_are_poisson(block):
     assert (poisson_blocks(np.full(4000, 30.0), block, SeededWords(5)) == sizes).all()
 
 
-@pytest.mark.parametrize(("size", "symbols", "block"), [(1000, 3, 100), (1, 64, 10), (17, 2, 8), (5, 2, 1000)])
+@pytest.mark.parametrize(
+    ("size", "symbols", "block"), [(1000, 3, 100), (1, 64, 10), (17, 2, 8), (5, 2, 1000)]
+)
 def test_even_blocks_add_up_and_are_alike(size, symbols, block):
     sizes = even_blocks(size, symbols, block)
     assert (sizes.sum(axis=0) == size).all()
@@ -142,7 +163,13 @@ def test_even_blocks_add_up_and_are_alike(size, symbols, block):
 @pytest.mark.parametrize(
     "shares",
     [
-        *({"ordering": 0.0}, {"choosing": 1.0}, {"everywhere": math.nan}, {"everywhere": "0.3"}, {"ordering": 0.6}),
+        *(
+            {"ordering": 0.0},
+            {"choosing": 1.0},
+            {"everywhere": math.nan},
+            {"everywhere": "0.3"},
+            {"ordering": 0.6},
+        ),
         *({"suspects": 0}, {"suspects": 1.5}, {"suspects": True}),
     ],
     ids=repr,
@@ -153,7 +180,9 @@ def test_an_allotment_that_leaves_something_out_is_refused(shares):
 
 
 def test_an_audit_takes_an_allotment():
-    found = sf.audit(sf.mechanism_for(sf.Uniform(3, 1)), samples=3000, allotment=Allotment(suspects=1))
+    found = sf.audit(
+        sf.mechanism_for(sf.Uniform(3, 1)), samples=3000, allotment=Allotment(suspects=1)
+    )
     assert sum(pair.suspect for pair in found.pairs) == 1
 
 
@@ -206,7 +235,12 @@ def test_a_table_has_a_column_for_any_other_report():
 def test_nothing_is_tested_where_nothing_is_promised():
     context = sf.PrivacyMatrix([[0, 1, "inf"], [2, 0, "inf"], ["inf", 0.5, 0]])
     pairs = promised_pairs(context, np.arange(3))
-    assert [(pair.x, pair.x2, pair.promised) for pair in pairs] == [(0, 1, 1.0), (1, 0, 2.0), (2, 0, 2.5), (2, 1, 0.5)]
+    assert [(pair.x, pair.x2, pair.promised) for pair in pairs] == [
+        (0, 1, 1.0),
+        (1, 0, 2.0),
+        (2, 0, 2.5),
+        (2, 1, 0.5),
+    ]
 
 
 @pytest.mark.parametrize("direct", ["inf", 9])
@@ -267,10 +301,16 @@ class Recorded:
         """How many reports of each of three symbols were asked for before the test, and in it."""
         starts = np.cumsum([0, *(size for _, size in self.asked)])[:-1]
         parts = [
-            [call for call, start in zip(self.asked, starts, strict=True) if (start < BEFORE) == first]
+            [
+                call
+                for call, start in zip(self.asked, starts, strict=True)
+                if (start < BEFORE) == first
+            ]
             for first in (True, False)
         ]
-        return [[sum(size for symbol, size in part if symbol == x) for x in range(3)] for part in parts]
+        return [
+            [sum(size for symbol, size in part if symbol == x) for x in range(3)] for part in parts
+        ]
 
 
 @pytest.mark.parametrize("permutation", list(itertools.permutations(range(3))))
@@ -281,7 +321,12 @@ def test_events_suspects_and_sizes_do_not_depend_on_the_samples_of_the_test(perm
     for change in (lambda reports: reports, lambda reports: np.array(permutation)[reports]):
         box = Recorded(mechanism, change)
         found = sf.audit(box, mechanism.context, samples=12_000, source=SeededWords(1))
-        chosen.append((box.asked, [(p.x, p.x2, p.event, p.event_size, p.suspect, p.level) for p in found.pairs]))
+        chosen.append(
+            (
+                box.asked,
+                [(p.x, p.x2, p.event, p.event_size, p.suspect, p.level) for p in found.pairs],
+            )
+        )
     assert chosen[0] == chosen[1]
 
 
@@ -310,7 +355,9 @@ def test_counts_above_a_ratio_are_told_in_standard_errors():
 def test_the_bounds_do_depend_on_them():
     mechanism = sf.PlainResponse(sf.Uniform(3, 1), sf.RandomizedCode)
     found = [
-        sf.audit(Recorded(mechanism, change), mechanism.context, samples=12_000, source=SeededWords(1))
+        sf.audit(
+            Recorded(mechanism, change), mechanism.context, samples=12_000, source=SeededWords(1)
+        )
         for change in (lambda reports: reports, lambda reports: np.zeros_like(reports))
     ]
     assert (found[0].bounds != found[1].bounds).any()
@@ -323,7 +370,10 @@ def detected(promised, mean2, odds, level, log_ratio, most=math.inf):
     """The probability that the bound lies above the promise, summed over all counts within seven standard errors."""
     mean = min(mean2 * odds * math.exp(log_ratio), most)
     mean2 = mean / odds / math.exp(log_ratio)
-    a, b = (np.arange(max(int(m - 7 * math.sqrt(m)), 0), int(m + 7 * math.sqrt(m)) + 8) for m in (mean, mean2))
+    a, b = (
+        np.arange(max(int(m - 7 * math.sqrt(m)), 0), int(m + 7 * math.sqrt(m)) + 8)
+        for m in (mean, mean2)
+    )
     above = log_ratio_bounds(a[:, None], b[None, :], odds, level) > promised
     return float(poisson.pmf(a, mean) @ above @ poisson.pmf(b, mean2))
 
@@ -341,11 +391,15 @@ def detected(promised, mean2, odds, level, log_ratio, most=math.inf):
         (2.0, 60.0, 0.5, 1e-4, 200.0),
     ],
 )
-def test_what_is_at_the_resolution_is_seen_with_the_power_stated(promised, mean2, odds, level, most):
+def test_what_is_at_the_resolution_is_seen_with_the_power_stated(
+    promised, mean2, odds, level, most
+):
     least = float(noticed_by_test(promised, mean2, odds, level, 0.99, most))
     assert least > promised
     assert 0.989 < detected(promised, mean2, odds, level, least, most) < 0.998
-    assert detected(promised, mean2, odds, level, (least + promised) / 2, most) < 0.7  # half way to the promise
+    assert (
+        detected(promised, mean2, odds, level, (least + promised) / 2, most) < 0.7
+    )  # half way to the promise
 
 
 def test_an_event_that_is_almost_certain_has_a_resolution():
@@ -353,16 +407,22 @@ def test_an_event_that_is_almost_certain_has_a_resolution():
     assert 1.2 < noticed_by_test(1.0, 500, 1.0, 0.001, 0.99, 1000.0) < 1.4
     assert 1 < noticed_as_suspect(1.0, 500, 2.0, 0.99, 1000.0) < 1.3
     context = sf.HighLow(["park", "clinic"], ["clinic"], 1)
-    found = sf.audit(seeded(sf.mechanism_for(context)), context, samples=100_000, source=SeededWords(6))
+    found = sf.audit(
+        seeded(sf.mechanism_for(context)), context, samples=100_000, source=SeededWords(6)
+    )
     assert [pair.hits[0] > 0.99 * pair.samples[0] for pair in found.pairs] == [True]
     assert 1 < found.pairs[0].resolution < 1.1
     assert "no excess" not in found.verdict
 
 
 def test_where_nothing_could_be_noticed_there_is_no_resolution():
-    assert noticed_by_test(1.0, 0.0, 1.0, 0.001, 0.99, 1000.0) == np.inf  # x2 may never send it, nor x
+    assert (
+        noticed_by_test(1.0, 0.0, 1.0, 0.001, 0.99, 1000.0) == np.inf
+    )  # x2 may never send it, nor x
     assert noticed_by_test(1.0, 3.0, 1.0, 0.001, 0.99, 4.0) == np.inf  # four samples show nothing
-    assert noticed_by_test(800.0, 500.0, 1.0, 0.001, 0.99, 1000.0) == np.inf  # nor do a thousand, of so much
+    assert (
+        noticed_by_test(800.0, 500.0, 1.0, 0.001, 0.99, 1000.0) == np.inf
+    )  # nor do a thousand, of so much
     assert noticed_as_suspect(1.0, 0.0, 1.0, 0.99, 1000.0) == np.inf
 
 
@@ -374,7 +434,9 @@ def test_what_is_at_the_resolution_of_a_count_is_seen_with_probability_99(promis
 
     def seen(means, power):
         least = noticed_by_test(promised, means, 1.0, level, power, np.inf).tolist()
-        powers = [1.0 if r > promised + 4 else detected(promised, mean2, 1.0, level, r) for r in least]
+        powers = [
+            1.0 if r > promised + 4 else detected(promised, mean2, 1.0, level, r) for r in least
+        ]
         return poisson.pmf(counts, mean2) @ powers
 
     assert seen(mean_bound(counts, 0.005), 0.995) >= 0.99
@@ -382,7 +444,9 @@ def test_what_is_at_the_resolution_of_a_count_is_seen_with_probability_99(promis
 
 
 def test_suspects_need_more_to_be_noticed_where_the_others_look_worse():
-    low, high = (float(noticed_as_suspect(1.0, 5000, threshold, 0.99, np.inf)) for threshold in (1.0, 3.0))
+    low, high = (
+        float(noticed_as_suspect(1.0, 5000, threshold, 0.99, np.inf)) for threshold in (1.0, 3.0)
+    )
     assert 1 < low < high < 1.2
 
 
@@ -390,7 +454,9 @@ def test_more_samples_show_more():
     mechanism = sf.mechanism_for(sf.Uniform(4, 1))
     worst = []
     for samples in (20_000, 200_000):
-        found = sf.audit(seeded(mechanism), mechanism.context, samples=samples, source=SeededWords(2))
+        found = sf.audit(
+            seeded(mechanism), mechanism.context, samples=samples, source=SeededWords(2)
+        )
         worst.append(max(pair.resolution for pair in found.pairs))
     assert 1 < worst[1] < worst[0]
 
@@ -447,7 +513,9 @@ def test_mechanisms_and_surveys_bring_their_context():
     survey = sf.Survey("lunch", sf.HighLow(["park", "clinic"], ["clinic"], 1))
     assert black_box(survey, None)[1] == survey.context
     assert black_box(survey.mechanism, None)[1] == survey.mechanism.context
-    assert black_box(survey, sf.Uniform(["park", "clinic"], 2))[1] == sf.Uniform(["park", "clinic"], 2)
+    assert black_box(survey, sf.Uniform(["park", "clinic"], 2))[1] == sf.Uniform(
+        ["park", "clinic"], 2
+    )
 
 
 def test_a_context_of_another_size_is_refused():
@@ -520,7 +588,9 @@ def test_rows_with_what_is_not_a_number_are_compared_as_rows():
 
 
 def test_what_is_not_a_number_gives_away():
-    found = sf.audit(lambda symbol, count: np.full(count, [np.nan, 1.0][symbol]), sf.Uniform(2, 1), samples=3000)
+    found = sf.audit(
+        lambda symbol, count: np.full(count, [np.nan, 1.0][symbol]), sf.Uniform(2, 1), samples=3000
+    )
     assert len(found.violations) == 2
 
 
@@ -575,10 +645,14 @@ def test_what_changes_inside_a_block_is_not_blamed_where_symbols_are_handed_over
 
     def reports(symbols):
         kept = rng.random(symbols.size) < math.e / (math.e + 1)
-        return 2 * (np.arange(symbols.size) * stamps // symbols.size) + np.where(kept, symbols, 1 - symbols)
+        return 2 * (np.arange(symbols.size) * stamps // symbols.size) + np.where(
+            kept, symbols, 1 - symbols
+        )
 
     rng = np.random.default_rng(1)
-    assert not sf.audit(OneByOne(reports), sf.Uniform(2, 1), samples=100_000, source=SeededWords(1)).violates
+    assert not sf.audit(
+        OneByOne(reports), sf.Uniform(2, 1), samples=100_000, source=SeededWords(1)
+    ).violates
 
 
 @pytest.mark.parametrize("kind", [InRuns, OneByOne])
@@ -593,12 +667,19 @@ def test_blocks_are_asked_for_in_random_order(kind):
         calls.extend((symbol, 1) for symbol in symbols.tolist())
         return symbols.tolist()
 
-    box, symbols, sizes = kind(in_runs if kind is InRuns else one_by_one), np.array([3, 5, 8]), np.array([40, 0, 60])
+    box, symbols, sizes = (
+        kind(in_runs if kind is InRuns else one_by_one),
+        np.array([3, 5, 8]),
+        np.array([40, 0, 60]),
+    )
     source, orders = SeededWords(1), []
     for _ in range(20):
         calls.clear()
         answers = dict(box.answers(symbols, sizes, source))
-        assert {symbol: len(reports) for symbol, reports in answers.items() if len(reports)} == {3: 40, 8: 60}
+        assert {symbol: len(reports) for symbol, reports in answers.items() if len(reports)} == {
+            3: 40,
+            8: 60,
+        }
         assert all(set(reports) <= {symbol} for symbol, reports in answers.items())
         orders.append(tuple(calls))
     assert len(set(orders)) == (2 if kind is InRuns else 20)
@@ -623,7 +704,11 @@ def test_reports_that_change_during_an_audit_are_told():
     def late(symbol, count):
         asked.append(count)
         noise = rng.integers(8, size=count)
-        return np.where(rng.random(count) < 0.5, 9, noise) if symbol == 0 and sum(asked) > 20_000 else noise
+        return (
+            np.where(rng.random(count) < 0.5, 9, noise)
+            if symbol == 0 and sum(asked) > 20_000
+            else noise
+        )
 
     found = sf.audit(late, sf.Uniform(4, 1), samples=40_000, source=SeededWords(1))
     assert found.changed == (0,)
@@ -633,7 +718,9 @@ def test_reports_that_change_during_an_audit_are_told():
 
 def test_rows_are_changed_where_shares_are_not_the_same():
     rng = np.random.default_rng(2)
-    Q = rng.dirichlet(np.full(30, 0.3), size=200)  # many cells are too small to be compared by themselves
+    Q = rng.dirichlet(
+        np.full(30, 0.3), size=200
+    )  # many cells are too small to be compared by themselves
     before, after = (np.array([rng.multinomial(n, row) for row in Q]) for n in (4000, 900))
     assert changed_rows(before, after) == []
     after[7] = rng.multinomial(900, np.roll(Q[7], 1))
@@ -656,26 +743,40 @@ def test_where_nothing_is_promised_nothing_is_drawn():
 def test_each_direction_is_judged_by_its_own_promise():
     """Mangat's response: a no proves itself, a yes does not."""
     context = sf.PrivacyMatrix([[0, "inf"], [1, 0]])
-    found = sf.audit(seeded(sf.BinaryResponse(context)), context, samples=50_000, source=SeededWords(3))
+    found = sf.audit(
+        seeded(sf.BinaryResponse(context)), context, samples=50_000, source=SeededWords(3)
+    )
     assert [(pair.x, pair.x2) for pair in found.pairs] == [(1, 0)]
     assert not found.violates
     back = sf.PrivacyMatrix([[0, 1], ["inf", 0]])
-    turned = sf.audit(seeded(sf.BinaryResponse(context)), back, samples=50_000, source=SeededWords(3))
+    turned = sf.audit(
+        seeded(sf.BinaryResponse(context)), back, samples=50_000, source=SeededWords(3)
+    )
     assert turned.violations[0].bound > 5  # a report of no rules a yes out
 
 
 def test_an_epsilon_of_0_is_kept_by_saying_nothing_and_broken_by_little():
     context = sf.PrivacyMatrix([[0, 0], [0, 0]])
-    assert not sf.audit(lambda symbol, count: np.arange(count) % 2, context, samples=10_000).violates
+    assert not sf.audit(
+        lambda symbol, count: np.arange(count) % 2, context, samples=10_000
+    ).violates
     leaky = sf.BinaryResponse(sf.Uniform(2, 0.2))
     assert sf.audit(seeded(leaky), context, samples=50_000, source=SeededWords(4)).violates
 
 
 def test_a_violation_is_told_with_pair_bound_event_and_confidence():
-    found = sf.audit(lambda symbol, count: [symbol] * count, sf.Uniform(2, 1), samples=5000, confidence=0.95)
+    found = sf.audit(
+        lambda symbol, count: [symbol] * count, sf.Uniform(2, 1), samples=5000, confidence=0.95
+    )
     worst = found.violations[0]
     assert worst.violates and worst.excess > 0
-    for part in ("Violates", "95 %", f"symbol {worst.x} against {worst.x2}", f"{worst.bound:.4g}", "(1 report)"):
+    for part in (
+        "Violates",
+        "95 %",
+        f"symbol {worst.x} against {worst.x2}",
+        f"{worst.bound:.4g}",
+        "(1 report)",
+    ):
         assert part in found.verdict
     assert "2 ordered pairs" in found.verdict
     assert repr(found) == f"Audit(violates, 2 ordered pairs, {found.samples:,} samples)"
@@ -693,12 +794,20 @@ def test_a_clear_verdict_says_what_would_have_been_seen():
 
 def test_reports_too_rare_to_be_judged_are_told():
     rng = np.random.default_rng(1)
-    found = sf.audit(lambda symbol, count: rng.integers(2**60, size=count), sf.Uniform(2, 1), samples=20_000)
+    found = sf.audit(
+        lambda symbol, count: rng.integers(2**60, size=count), sf.Uniform(2, 1), samples=20_000
+    )
     assert found.rare > 0.99
-    split = sf.audit(lambda symbol, count: rng.integers(2000, size=count), sf.Uniform(2, 1), samples=20_000)
-    assert split.rare > 0.5  # each is seen, but half a time for each symbol when reports are ordered
+    split = sf.audit(
+        lambda symbol, count: rng.integers(2000, size=count), sf.Uniform(2, 1), samples=20_000
+    )
+    assert (
+        split.rare > 0.5
+    )  # each is seen, but half a time for each symbol when reports are ordered
     assert not split.violates
-    coarse = sf.audit(lambda symbol, count: rng.integers(20, size=count), sf.Uniform(2, 1), samples=20_000)
+    coarse = sf.audit(
+        lambda symbol, count: rng.integers(20, size=count), sf.Uniform(2, 1), samples=20_000
+    )
     assert coarse.rare == 0
     assert "rare" not in coarse.verdict
     assert "too rare to be judged" in found.verdict
@@ -706,7 +815,9 @@ def test_reports_too_rare_to_be_judged_are_told():
 
 
 def test_the_table_has_bounds_in_its_places():
-    found = sf.audit(lambda symbol, count: [symbol] * count, sf.Uniform(4, 1), samples=5000, symbols=[0, 2, 3])
+    found = sf.audit(
+        lambda symbol, count: [symbol] * count, sf.Uniform(4, 1), samples=5000, symbols=[0, 2, 3]
+    )
     bounds = found.bounds
     assert (np.diag(bounds) == 0).all()
     for pair in found.pairs:
@@ -717,7 +828,17 @@ def test_the_outcome_in_json_and_html():
     found = sf.audit(lambda symbol, count: ["<b>"] * count, sf.Uniform(2, 1), samples=1000)
     data = json.loads(json.dumps(found.in_json(), allow_nan=False))
     assert set(data) == {
-        *("violates", "verdict", "confidence", "samples", "symbols", "labels", "rare", "changed", "pairs")
+        *(
+            "violates",
+            "verdict",
+            "confidence",
+            "samples",
+            "symbols",
+            "labels",
+            "rare",
+            "changed",
+            "pairs",
+        )
     }
     assert [pair["violates"] for pair in data["pairs"]] == [False, False]
     assert isinstance(found, Audit)
@@ -737,7 +858,9 @@ def test_labels_are_told_where_they_are_not_the_symbols():
 
 
 def test_the_confidence_is_told_in_full():
-    found = sf.audit(lambda symbol, count: [symbol] * count, sf.Uniform(2, 1), samples=1000, confidence=0.9999)
+    found = sf.audit(
+        lambda symbol, count: [symbol] * count, sf.Uniform(2, 1), samples=1000, confidence=0.9999
+    )
     assert "confidence 99.99 %" in found.verdict
 
 

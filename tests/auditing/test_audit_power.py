@@ -25,7 +25,9 @@ def audited(mechanism, context, seed, samples=SAMPLES, **options):
     return sf.audit(randomize, context, samples=samples, source=SeededWords(seed, run=1), **options)
 
 
-@pytest.mark.parametrize("code", ["randomised response", pytest.param("Hadamard", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "code", ["randomised response", pytest.param("Hadamard", marks=pytest.mark.slow)]
+)
 def test_odds_that_are_five_per_cent_too_large_are_found(code):
     wrong = sf.PlainResponse(FIVE_PER_CENT, CODES[code])
     for seed in range(10):
@@ -46,7 +48,9 @@ def test_a_mechanism_that_is_right_passes_in_99_of_100_audits(code):
 def test_small_audits_blame_a_mechanism_that_is_right_no_more_often_than_they_say():
     """At a level of 10 %, over 300 audits; a level of twice that would show."""
     right = sf.PlainResponse(sf.Uniform(3, 1), sf.RandomizedCode)
-    blamed = sum(audited(right, right.context, seed, 20_000, confidence=0.9).violates for seed in range(300))
+    blamed = sum(
+        audited(right, right.context, seed, 20_000, confidence=0.9).violates for seed in range(300)
+    )
     assert blamed <= binom.isf(1e-6, 300, 0.1)
     assert blamed > 0, "a test at this level that never errs is no test"
 

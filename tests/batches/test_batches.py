@@ -37,7 +37,9 @@ batches = st.builds(
     st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=50),
 )
 tallies = st.builds(
-    lambda id_, survey, counts, covers: SentTally(id_, Tally(np.array(counts), survey.hex()), tuple(covers)),
+    lambda id_, survey, counts, covers: SentTally(
+        id_, Tally(np.array(counts), survey.hex()), tuple(covers)
+    ),
     st.binary(min_size=16, max_size=16),
     st.binary(min_size=32, max_size=32),
     st.lists(st.integers(0, 2**56), min_size=1, max_size=40),
@@ -50,7 +52,11 @@ def batch(*reports):
 
 
 def same(one, other):
-    return (one.id, one.fingerprint, one.reports.tolist()) == (other.id, other.fingerprint, other.reports.tolist())
+    return (one.id, one.fingerprint, one.reports.tolist()) == (
+        other.id,
+        other.fingerprint,
+        other.reports.tolist(),
+    )
 
 
 # --- the batch --------------------------------------------------------------------------------------------------------
@@ -69,7 +75,12 @@ def test_a_batch_comes_back_from_both_forms(sent):
 @LAWS
 @given(batches)
 def test_json_is_canonical(sent):
-    as_data = {"batch": sent.id.hex(), "format": 1, "reports": sent.reports.tolist(), "survey": sent.fingerprint}
+    as_data = {
+        "batch": sent.id.hex(),
+        "format": 1,
+        "reports": sent.reports.tolist(),
+        "survey": sent.fingerprint,
+    }
     assert json_bytes(sent) == canonical_bytes(as_data)
 
 
@@ -197,7 +208,9 @@ def test_json_that_is_no_batch_is_refused_without_a_word_of_it(body):
     no_canary(caught.value)
 
 
-@pytest.mark.parametrize("report", [-1, 2**32, 2**63, 10**40, True, None, "3735928559", [CANARY], {"a": CANARY}])
+@pytest.mark.parametrize(
+    "report", [-1, 2**32, 2**63, 10**40, True, None, "3735928559", [CANARY], {"a": CANARY}]
+)
 def test_a_report_that_cannot_be_one_is_named_by_its_place(report):
     with pytest.raises(ReportRejected, match="index 2 is not") as caught:
         batch_of_json(as_json(reports=[0, CANARY, report]))
@@ -260,7 +273,9 @@ WRONG_ARROW = {
     "a simulation": as_arrow(metadata={**METADATA, "sfumato.simulated": ""}),
     "no columns": as_arrow({}),
     "another column": as_arrow({"reports": pa.array([CANARY], pa.uint32())}),
-    "a second column": as_arrow({"report": pa.array([1], pa.uint32()), "who": pa.array([CANARY], pa.uint32())}),
+    "a second column": as_arrow(
+        {"report": pa.array([1], pa.uint32()), "who": pa.array([CANARY], pa.uint32())}
+    ),
     "signed numbers": as_arrow({"report": pa.array([1], pa.int32())}),
     "wide numbers": as_arrow({"report": pa.array([CANARY], pa.uint64())}),
     "text": as_arrow({"report": pa.array([str(CANARY)])}),
@@ -269,10 +284,13 @@ WRONG_ARROW = {
     "a missing report": as_arrow({"report": pa.array([CANARY, None], pa.uint32())}),
     "no reports": as_arrow({"report": pa.array([], pa.uint32())}),
     "too many reports": as_arrow({"report": pa.array(np.zeros(LARGEST_BATCH + 1, np.uint32))}),
-    "too many in pieces": as_arrow({"report": pa.array(np.zeros(LARGEST_BATCH + 1, np.uint32))}, cuts=[LARGEST_BATCH]),
+    "too many in pieces": as_arrow(
+        {"report": pa.array(np.zeros(LARGEST_BATCH + 1, np.uint32))}, cuts=[LARGEST_BATCH]
+    ),
     "compressed": as_arrow(options=pa.ipc.IpcWriteOptions(compression="lz4")),
     "a compressed bomb": as_arrow(
-        {"report": pa.array(np.zeros(LARGEST_BATCH, np.uint32))}, options=pa.ipc.IpcWriteOptions(compression="zstd")
+        {"report": pa.array(np.zeros(LARGEST_BATCH, np.uint32))},
+        options=pa.ipc.IpcWriteOptions(compression="zstd"),
     ),
 }
 
@@ -286,11 +304,15 @@ def test_arrow_that_is_no_batch_is_refused_without_a_word_of_it(body):
 
 def test_numbers_in_the_other_order_of_bytes_are_refused():
     told = []
-    for place in range(200):  # the one place in the schema where a reader of whole streams turns the reports
+    for place in range(
+        200
+    ):  # the one place in the schema where a reader of whole streams turns the reports
         body = bytearray(as_arrow({"report": pa.array([1], pa.uint32())}))
         body[place] ^= 1
         try:
-            turned = pa.ipc.open_stream(bytes(body)).read_all().column("report").to_pylist() == [2**24]
+            turned = pa.ipc.open_stream(bytes(body)).read_all().column("report").to_pylist() == [
+                2**24
+            ]
         except (pa.ArrowException, OSError, KeyError):
             continue
         if turned:
@@ -303,7 +325,9 @@ def test_numbers_in_the_other_order_of_bytes_are_refused():
 @pytest.mark.parametrize("rows", [2**62, LARGEST_BATCH + 1, 4, -1, -(2**63)])
 def test_a_number_of_rows_that_is_a_lie_is_refused(rows):
     body = as_arrow({"report": pa.array([1, 2, 3], pa.uint32())})
-    told = body.replace((3).to_bytes(8, "little", signed=True), rows.to_bytes(8, "little", signed=True))
+    told = body.replace(
+        (3).to_bytes(8, "little", signed=True), rows.to_bytes(8, "little", signed=True)
+    )
     assert told != body
     with pytest.raises(InvalidBatch):
         batch_of_arrow(told)
@@ -316,7 +340,11 @@ def test_a_number_of_rows_that_is_a_lie_is_refused(rows):
 @given(tallies)
 def test_a_tally_comes_back_from_its_form(sent):
     found = sent_tally_of(tally_bytes(sent))
-    assert (found.id, found.tally, found.covers) == (sent.id, sent.tally, tuple(sorted(sent.covers)))
+    assert (found.id, found.tally, found.covers) == (
+        sent.id,
+        sent.tally,
+        tuple(sorted(sent.covers)),
+    )
     assert found.digest == sent.digest
     assert same_tally(sent_tally_of(tally_bytes(sent) + b"\n"), sent)
 
@@ -448,7 +476,11 @@ def test_a_mutated_tally_is_another_tally_or_refused(sent, mutations):
 @FUZZ
 @given(st.binary(max_size=200))
 def test_noise_is_refused(body):
-    for read, error in ((batch_of_json, InvalidBatch), (batch_of_arrow, InvalidBatch), (sent_tally_of, InvalidTally)):
+    for read, error in (
+        (batch_of_json, InvalidBatch),
+        (batch_of_arrow, InvalidBatch),
+        (sent_tally_of, InvalidTally),
+    ):
         with pytest.raises(error):
             read(body)
     with pytest.raises(InvalidBatch):
@@ -456,7 +488,12 @@ def test_noise_is_refused(body):
 
 
 @LAWS
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner, max_size=4)))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner, max_size=4),
+    )
+)
 def test_any_json_in_any_field_is_a_batch_or_refused(value):
     for field in ("batch", "format", "reports", "survey"):
         body = json.dumps(json.loads(as_json()) | {field: value}).encode()

@@ -39,7 +39,15 @@ def test_the_surveys_own_mechanism_passes(call, survey):
 
 def test_the_packages_own_client_passes_as_a_process(call, resolved):
     result = call(
-        "audit", "lunch.json", *SMALL, "--json", "--", sys.executable, "-m", "sfumato.auditing.own_client", "lunch.json"
+        "audit",
+        "lunch.json",
+        *SMALL,
+        "--json",
+        "--",
+        sys.executable,
+        "-m",
+        "sfumato.auditing.own_client",
+        "lunch.json",
     )
     assert (result.code, result.err) == (0, "")
     found = json.loads(result.out)
@@ -51,7 +59,9 @@ def test_the_packages_own_client_passes_as_a_process(call, resolved):
 @pytest.mark.parametrize("survey", ["lunch", "ages", "grid"])
 def test_the_javascript_client_passes(call, folder, survey):
     call("verify", f"{survey}.toml", "--resolved", "survey.json")
-    result = call("audit", f"{survey}.toml", *SMALL, "--json", "--", "node", JAVASCRIPT, "survey.json")
+    result = call(
+        "audit", f"{survey}.toml", *SMALL, "--json", "--", "node", JAVASCRIPT, "survey.json"
+    )
     assert (result.code, result.err) == (0, "")
     assert max(pair["bound"] for pair in json.loads(result.out)["pairs"]) > 0.2
 
@@ -68,7 +78,9 @@ def test_a_client_that_sends_answers_in_clear_is_a_no(call, folder):
 
 
 def test_spaces_give_away_what_they_stand_for(call, folder):
-    padded = client(folder, "import sys\nfor line in sys.stdin:\n    print('0' + ' ' * int(line), flush=True)")
+    padded = client(
+        folder, "import sys\nfor line in sys.stdin:\n    print('0' + ' ' * int(line), flush=True)"
+    )
     result = call("audit", "lunch.toml", *SMALL, *padded)
     assert (result.code, result.err) == (1, "")
 
@@ -96,13 +108,19 @@ def test_a_clients_symbols_are_asked_for_in_random_order(call, folder):
     call("audit", "lunch.toml", *SMALL, *client(folder, noted))
     asked = (folder / "asked.txt").read_text().split()
     same = sum(one == other for one, other in pairwise(asked[:10_000]))
-    assert abs(same / 10_000 - 0.2) < 0.03  # of five symbols in equal numbers; in runs all would be the same
+    assert (
+        abs(same / 10_000 - 0.2) < 0.03
+    )  # of five symbols in equal numbers; in runs all would be the same
 
 
 @pytest.mark.slow
 def test_the_same_codes_leave_the_process(folder):
     echo = client(folder, "import sys\nfor line in sys.stdin:\n    print(line.strip(), flush=True)")
-    calls = [("audit", "lunch.toml", *SMALL), ("audit", "lunch.toml", *SMALL, *echo), ("audit", "absent.toml")]
+    calls = [
+        ("audit", "lunch.toml", *SMALL),
+        ("audit", "lunch.toml", *SMALL, *echo),
+        ("audit", "absent.toml"),
+    ]
     assert [process(*arguments, cwd=folder).returncode for arguments in calls] == [0, 1, 2]
 
 
@@ -110,7 +128,18 @@ def test_the_json_of_an_audit(call, folder):
     constant = client(folder, "import sys\nfor line in sys.stdin:\n    print('same', flush=True)")
     found = json.loads(call("audit", "lunch.toml", *SMALL, "--json", *constant).out)
     assert set(found) == {
-        *("survey", "violates", "verdict", "confidence", "samples", "symbols", "labels", "rare", "changed", "pairs")
+        *(
+            "survey",
+            "violates",
+            "verdict",
+            "confidence",
+            "samples",
+            "symbols",
+            "labels",
+            "rare",
+            "changed",
+            "pairs",
+        )
     }
     assert found["labels"] == ["park", "café", "clinic", "bar", "office"]
     assert len(found["pairs"]) == 8  # two sensitive places against four others each
@@ -124,7 +153,10 @@ def test_the_json_of_an_audit(call, folder):
     ("text", "told"),
     [
         ("import sys; sys.exit(3)", "exit code 3"),
-        ("import sys\nfor i, line in zip(range(5), sys.stdin): print(1, flush=True)", "before it had answered"),
+        (
+            "import sys\nfor i, line in zip(range(5), sys.stdin): print(1, flush=True)",
+            "before it had answered",
+        ),
         ("import time; time.sleep(60)", "within 0.5 seconds"),
         ("import sys\nfor line in sys.stdin: pass", "before it had answered|within 0.5 seconds"),
     ],
@@ -151,7 +183,9 @@ def test_a_client_with_one_line_too_many_is_2_even_if_it_comes_last(refused, fol
 
 def test_a_line_without_end_is_2(refused, folder):
     endless = "import sys\nfor line in sys.stdin: print('1' * 70_000, flush=True)"
-    assert "a line of 65,536 bytes or more" in refused("audit", "lunch.toml", *SMALL, *client(folder, endless))
+    assert "a line of 65,536 bytes or more" in refused(
+        "audit", "lunch.toml", *SMALL, *client(folder, endless)
+    )
 
 
 def test_a_client_that_does_not_end_is_ended(call, folder, monkeypatch):

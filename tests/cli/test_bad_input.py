@@ -16,7 +16,17 @@ INIT = ("init", "--from", "{answers}", "--column", "place", "new.toml")
 ALL = (PRIVATIZE, SIMULATE, INIT)
 READERS = (PRIVATIZE, SIMULATE)
 POSITIONS = (
-    ("privatize", "grid.toml", "{answers}", "--latitude", "lat", "--longitude", "lon", "-o", "out.parquet"),
+    (
+        "privatize",
+        "grid.toml",
+        "{answers}",
+        "--latitude",
+        "lat",
+        "--longitude",
+        "lon",
+        "-o",
+        "out.parquet",
+    ),
     ("simulate", "grid.toml", "{answers}", "--latitude", "lat", "--longitude", "lon"),
 )
 
@@ -46,7 +56,10 @@ FILES = {
     "long-first-line": (b"x" * 200_000, "header"),
     "open-quote-in-header": (b'"place\npark\n', "header"),
     "blank-first-line": (b"\nplace\npark\n", "header"),
-    "truncated-gzip": (gzip.compress(np.random.default_rng(1).bytes(4000) + GOOD)[:-60], "cut off or damaged|UTF-8"),
+    "truncated-gzip": (
+        gzip.compress(np.random.default_rng(1).bytes(4000) + GOOD)[:-60],
+        "cut off or damaged|UTF-8",
+    ),
     "truncated-gzip-body": (gzip.compress(GOOD)[:-12], "cut off or damaged"),
     "damaged-gzip": (gzip.compress(GOOD)[:20] + b"\xff" * 60, "cut off or damaged"),
     "gzip-of-nothing": (gzip.compress(b""), "header"),
@@ -60,7 +73,9 @@ FILES = {
 def test_a_file_that_is_no_table_is_refused(folder, refused, arguments, name, pipe):
     content, wanted = FILES[name]
     (folder / "bad.csv").write_bytes(content)
-    message = refused(*_filled(arguments, "-" if pipe else "bad.csv"), stdin=content if pipe else b"")
+    message = refused(
+        *_filled(arguments, "-" if pipe else "bad.csv"), stdin=content if pipe else b""
+    )
     assert any(part in message for part in wanted.split("|")), message
     assert ("standard input" if pipe else "bad.csv") in message
 
@@ -116,7 +131,10 @@ def test_a_missing_file_and_a_folder_are_refused(folder, refused, arguments):
 
 @_each(READERS)
 def test_parquet_with_two_columns_of_a_name_is_refused(folder, refused, arguments):
-    pq.write_table(pa.table([pa.array(["park"]), pa.array(["bar"])], names=["place", "place"]), folder / "two.parquet")
+    pq.write_table(
+        pa.table([pa.array(["park"]), pa.array(["bar"])], names=["place", "place"]),
+        folder / "two.parquet",
+    )
     assert "several columns" in refused(*_filled(arguments, "two.parquet"))
 
 
@@ -162,7 +180,23 @@ def test_or_answered_with_other(folder, call, value):
     assert (result.code, result.err) == (0, "")
 
 
-INTEGERS = ["-3", "8", "nan", "inf", "1.0", "1e0", "", "True", "0x1", " 1", "+1", "１", "1_0", str(2**31), str(2**53)]
+INTEGERS = [
+    "-3",
+    "8",
+    "nan",
+    "inf",
+    "1.0",
+    "1e0",
+    "",
+    "True",
+    "0x1",
+    " 1",
+    "+1",
+    "１",
+    "1_0",
+    str(2**31),
+    str(2**53),
+]
 INTEGERS += [str(2**63), str(-(2**63) - 1), "9" * 400]
 
 
@@ -170,7 +204,9 @@ INTEGERS += [str(2**63), str(-(2**63) - 1), "9" * 400]
 @pytest.mark.parametrize("value", INTEGERS)
 def test_text_that_is_no_integer_of_the_range_is_refused(folder, refused, arguments, value):
     (folder / "a.csv").write_text(f"age,place\n1,5\n2,{value}\n", encoding="utf-8")
-    assert "1 of 2 values are not in the domain" in refused(*_filled(arguments, "a.csv", "ages.toml"))
+    assert "1 of 2 values are not in the domain" in refused(
+        *_filled(arguments, "a.csv", "ages.toml")
+    )
 
 
 @_each(READERS)
@@ -190,7 +226,9 @@ def test_text_that_is_no_integer_of_the_range_is_refused(folder, refused, argume
 )
 def test_an_integer_outside_the_range_is_refused(folder, refused, arguments, column):
     parquet(folder / "a.parquet", place=column)
-    assert "1 of 2 values are not in the domain" in refused(*_filled(arguments, "a.parquet", "ages.toml"))
+    assert "1 of 2 values are not in the domain" in refused(
+        *_filled(arguments, "a.parquet", "ages.toml")
+    )
 
 
 KINDS = {
@@ -225,7 +263,9 @@ def test_init_refuses_columns_of_another_kind(folder, refused, kind):
 
 
 @_each(POSITIONS)
-@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "", "-0.0000001", "4", "1e300", "1e999", str(2**53)])
+@pytest.mark.parametrize(
+    "value", ["nan", "inf", "-inf", "", "-0.0000001", "4", "1e300", "1e999", str(2**53)]
+)
 def test_a_position_outside_is_refused(folder, refused, arguments, value):
     (folder / "a.csv").write_text(f"lat,lon\n1,1\n{value},2\n1,{value}\n")
     assert "2 of 3 values are not in the domain" in refused(*_filled(arguments, "a.csv"))
@@ -235,11 +275,15 @@ def test_a_position_outside_is_refused(folder, refused, arguments, value):
 @pytest.mark.parametrize("value", ["north", "1,5", "0x1p3", "1°"])
 def test_a_position_that_is_no_number_is_refused(folder, refused, arguments, value):
     (folder / "a.csv").write_text(f'lat,lon\n1,1\n"{value}",2\n', encoding="utf-8")
-    assert "does not hold what was asked for" in refused(*_filled(arguments, "a.csv"), never=[value])
+    assert "does not hold what was asked for" in refused(
+        *_filled(arguments, "a.csv"), never=[value]
+    )
 
 
 @_each(POSITIONS)
-@pytest.mark.parametrize("column", [["1", "CANARY"], [True, False], [[1.0], [2.0]], [b"1", b"2"]], ids=str)
+@pytest.mark.parametrize(
+    "column", [["1", "CANARY"], [True, False], [[1.0], [2.0]], [b"1", b"2"]], ids=str
+)
 def test_positions_of_another_kind_are_refused(folder, refused, arguments, column):
     parquet(folder / "a.parquet", lat=column, lon=[1.0, 2.0])
     message = refused(*_filled(arguments, "a.parquet"), never=["CANARY"])
@@ -263,7 +307,9 @@ def test_huge_whole_degrees_are_refused(folder, refused, arguments):
     ],
 )
 @pytest.mark.parametrize("command", [("privatize", "-o", "out.csv"), ("simulate",)], ids=str)
-def test_columns_that_do_not_fit_the_survey_are_refused(folder, refused, survey, options, wanted, command):
+def test_columns_that_do_not_fit_the_survey_are_refused(
+    folder, refused, survey, options, wanted, command
+):
     (folder / "a.csv").write_text("lat,lon\n1,1\n")
     assert wanted in refused(command[0], survey, "a.csv", *command[1:], *options)
 
@@ -279,7 +325,9 @@ def test_columns_that_do_not_fit_the_survey_are_refused(folder, refused, survey,
 def test_an_output_that_cannot_be_written_is_refused(folder, refused, output, wanted):
     (folder / "sub").mkdir()
     (folder / "sub.csv").mkdir()
-    assert wanted in refused("privatize", "lunch.toml", "answers.csv", "--column", "place", "-o", output)
+    assert wanted in refused(
+        "privatize", "lunch.toml", "answers.csv", "--column", "place", "-o", output
+    )
 
 
 @pytest.mark.parametrize(
@@ -300,7 +348,9 @@ def test_an_estimate_is_written_whole_or_not_at_all(folder, call, refused, optio
     refused("estimate", "lunch.toml", "r.csv", *options)
 
 
-@pytest.mark.parametrize("options", [["-o", "no/c.json"], ["-o", "c.json", "--resolved", "no/s.json"], ["-o", "-"]])
+@pytest.mark.parametrize(
+    "options", [["-o", "no/c.json"], ["-o", "c.json", "--resolved", "no/s.json"], ["-o", "-"]]
+)
 def test_a_certificate_is_written_whole_or_not_at_all(refused, options):
     refused("verify", "lunch.toml", *options)
 
@@ -314,7 +364,16 @@ def test_a_bad_last_row_leaves_what_was_there(folder, refused, output, pipe):
     (folder / "out.csv").write_text("precious")
     (folder / "out.parquet").write_text("precious")
     source = "-" if pipe else "long.csv"
-    refused("privatize", "lunch.toml", source, "--column", "place", "-o", output, stdin=content if pipe else b"")
+    refused(
+        "privatize",
+        "lunch.toml",
+        source,
+        "--column",
+        "place",
+        "-o",
+        output,
+        stdin=content if pipe else b"",
+    )
     assert (folder / "out.csv").read_text() == "precious"
 
 
@@ -331,7 +390,9 @@ def test_a_failing_source_of_randomness_leaves_nothing(folder, refused, monkeypa
 
 def _reports(folder, text, header="report@{fingerprint}"):
     fingerprint = Survey.load(folder / "lunch.toml").fingerprint
-    (folder / "r.csv").write_text(header.format(fingerprint=fingerprint) + "\n" + text, encoding="utf-8")
+    (folder / "r.csv").write_text(
+        header.format(fingerprint=fingerprint) + "\n" + text, encoding="utf-8"
+    )
 
 
 @pytest.mark.parametrize(
@@ -346,12 +407,24 @@ def test_reports_that_nobody_can_have_sent_are_refused(folder, refused, text):
 
 @pytest.mark.parametrize(
     "column",
-    [[1, 1000], [1, -1], [1.0, 2.0], ["1", "CANARY"], [1, None], [1, 2**31], [1, 2**53], [True, False], [None, None]],
+    [
+        [1, 1000],
+        [1, -1],
+        [1.0, 2.0],
+        ["1", "CANARY"],
+        [1, None],
+        [1, 2**31],
+        [1, 2**53],
+        [True, False],
+        [None, None],
+    ],
     ids=str,
 )
 def test_parquet_reports_that_nobody_can_have_sent_are_refused(folder, refused, column):
     fingerprint = Survey.load(folder / "lunch.toml").fingerprint
-    table = pa.table({"report": column}).replace_schema_metadata({b"sfumato.survey": fingerprint.encode()})
+    table = pa.table({"report": column}).replace_schema_metadata(
+        {b"sfumato.survey": fingerprint.encode()}
+    )
     pq.write_table(table, folder / "r.parquet")
     refused("estimate", "lunch.toml", "r.parquet", "-o", "e.csv", never=["CANARY"])
 
@@ -387,7 +460,9 @@ def test_answers_are_no_reports(folder, refused):
         assert "sfumato privatize" in message
 
 
-@pytest.mark.parametrize("header", ["report", "report@", "report@0123", "REPORT@{fingerprint}", "x@{fingerprint}"])
+@pytest.mark.parametrize(
+    "header", ["report", "report@", "report@0123", "REPORT@{fingerprint}", "x@{fingerprint}"]
+)
 def test_a_header_without_the_right_fingerprint_is_refused(folder, refused, header):
     _reports(folder, "1\n", header=header)
     refused("estimate", "lunch.toml", "r.csv")
@@ -424,7 +499,9 @@ EPSILONS = ["0", "-1", "inf", "nan", "1e-12", "50", '"one"', "true", "[1.0]"]
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("command", ["verify", "privatize", "simulate", "estimate"])
 def test_a_survey_of_a_strange_epsilon_is_refused_or_right(folder, call, epsilon, command):
-    (folder / "s.toml").write_text(LUNCH.replace("epsilon = 1.0", f"epsilon = {epsilon}"), encoding="utf-8")
+    (folder / "s.toml").write_text(
+        LUNCH.replace("epsilon = 1.0", f"epsilon = {epsilon}"), encoding="utf-8"
+    )
     rest = {
         "verify": ["--json"],
         "privatize": ["answers.csv", "--column", "place", "-o", "out.csv"],
@@ -489,5 +566,10 @@ def test_one_category_is_refused_or_certified(folder, call):
 
 @pytest.mark.parametrize("decoder", ["nonsense", "", "Projection"])
 def test_an_unknown_decoder_is_refused(refused, decoder):
-    message = refused("simulate", "lunch.toml", "answers.csv", "--column", "place", "--decoder", decoder)
-    assert "one of auto, projection, likelihood, empirical-bayes, spatial-bayes, unbiased; found" in message
+    message = refused(
+        "simulate", "lunch.toml", "answers.csv", "--column", "place", "--decoder", decoder
+    )
+    assert (
+        "one of auto, projection, likelihood, empirical-bayes, spatial-bayes, unbiased; found"
+        in message
+    )

@@ -64,10 +64,30 @@ def test_estimate_shows_nothing_of_a_file_that_holds_no_reports(folder, refused,
 
 def test_init_shows_no_value_of_what_it_refuses(folder, refused):
     (folder / "a.csv").write_text(f"place,city\n{CANARY},Rome\n{CANARY},Oslo\npark,Oslo\n")
-    message = refused("init", "--from", "a.csv", "--column", "place", "--blocks", "city", "new.toml", never=[CANARY])
+    message = refused(
+        "init",
+        "--from",
+        "a.csv",
+        "--column",
+        "place",
+        "--blocks",
+        "city",
+        "new.toml",
+        never=[CANARY],
+    )
     assert "two blocks" in message
     (folder / "b.csv").write_text(f"place,city\n{CANARY},\npark,Oslo\n")
-    refused("init", "--from", "b.csv", "--column", "place", "--blocks", "city", "new.toml", never=[CANARY])
+    refused(
+        "init",
+        "--from",
+        "b.csv",
+        "--column",
+        "place",
+        "--blocks",
+        "city",
+        "new.toml",
+        never=[CANARY],
+    )
     (folder / "c.csv").write_text(f"{CANARY}\npark\n")
     refused("init", "--from", "c.csv", "--column", "place", "new.toml", never=[CANARY])
 
@@ -83,7 +103,9 @@ def test_a_value_that_became_other_is_in_no_result(folder, call):
     ]
     assert [result.code for result in results] == [0] * 5
     assert all(CANARY not in result.both for result in results)
-    left = {path.name: content for path, content in contents(folder).items() if path.name != "a.csv"}
+    left = {
+        path.name: content for path, content in contents(folder).items() if path.name != "a.csv"
+    }
     assert {"r.csv", "r.parquet", "e.csv", "e.html"} <= set(left)
     assert not [name for name, content in left.items() if CANARY.encode() in content]
 
@@ -101,5 +123,8 @@ def test_labels_show_where_they_are_asked_for(folder, call):
     assert call("init", "--from", "a.csv", "--column", "place", "new.toml").code == 0
     assert CANARY in (folder / "new.toml").read_text()
     call("privatize", "new.toml", "a.csv", *LABELS, "-o", "r.csv")
-    labels = [row["label"] for row in json.loads(call("estimate", "new.toml", "r.csv", "--json").out)["symbols"]]
+    labels = [
+        row["label"]
+        for row in json.loads(call("estimate", "new.toml", "r.csv", "--json").out)["symbols"]
+    ]
     assert CANARY in labels

@@ -47,7 +47,12 @@ def test_text_that_is_not_utf8_is_in_no_error(tmp_path):
 def test_the_json_of_a_column(people, call):
     found = in_json(call, "people.csv", *COLUMN)
     assert found["survey"] is None
-    assert (found["people"], found["labels"], found["left_out"], found["classical_epsilon"]) == (2000, 3, 0, 1)
+    assert (found["people"], found["labels"], found["left_out"], found["classical_epsilon"]) == (
+        2000,
+        3,
+        0,
+        1,
+    )
     assert (found["runs"], found["seed"], found["decoder"]) == (3, 1, "projection")
     rows = found["mechanisms"]
     assert [row["name"] for row in rows] == NAMES
@@ -56,7 +61,13 @@ def test_the_json_of_a_column(people, call):
         assert {"bits", "leverage", "reach", "people_needed"} <= set(row)
         assert set(row["total_variation"]) == {"mean", "standard_error"}
         assert 0 < row["total_variation"]["mean"] < 0.5
-    assert [row["decoded_total_variation"] is None for row in rows] == [False, False, False, True, True]
+    assert [row["decoded_total_variation"] is None for row in rows] == [
+        False,
+        False,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_the_command_says_what_the_library_says(people, call):
@@ -65,8 +76,12 @@ def test_the_command_says_what_the_library_says(people, call):
     counts = np.array([PEOPLE.count(label) for label in labels])
     expected = compare(Uniform(labels, 1), counts, decoder="projection", draws=Draws(3, 1))
     found = in_json(call, "people.csv", *COLUMN)
-    assert {name: found[name] for name in expected.in_json()} == json.loads(json.dumps(expected.in_json()))
-    assert found["mechanisms"][3]["l2"] == pytest.approx(np.sqrt(UnaryEncoding(3, 1.0).variances(counts).sum()))
+    assert {name: found[name] for name in expected.in_json()} == json.loads(
+        json.dumps(expected.in_json())
+    )
+    assert found["mechanisms"][3]["l2"] == pytest.approx(
+        np.sqrt(UnaryEncoding(3, 1.0).variances(counts).sum())
+    )
 
 
 def test_the_json_of_a_survey(people, call):
@@ -83,9 +98,15 @@ def test_the_same_bytes_from_every_file_with_any_workers(people, call):
     for options in (COLUMN, SURVEY):
         outs = {
             call("compare", name, *options, "--json", "--workers", workers).out
-            for name, workers in (("people.csv", "1"), ("people.csv.gz", "2"), ("people.parquet", "7"))
+            for name, workers in (
+                ("people.csv", "1"),
+                ("people.csv.gz", "2"),
+                ("people.parquet", "7"),
+            )
         }
-        piped = call("compare", "-", *options, "--json", stdin=(people / "people.csv").read_bytes()).out
+        piped = call(
+            "compare", "-", *options, "--json", stdin=(people / "people.csv").read_bytes()
+        ).out
         assert outs == {piped}
     run = process("compare", "people.csv", *COLUMN, "--json", cwd=people)
     assert run.stdout.decode() == call("compare", "people.csv", *COLUMN, "--json").out
@@ -167,7 +188,10 @@ def test_it_writes_no_file(people, call):
         (("people.csv", "--column", "place"), "either --survey"),
         (("people.csv", *SURVEY, "--epsilon", "1"), "either --survey"),
         (("people.csv", "--epsilon", "1"), "name the --column"),
-        (("people.csv", "--epsilon", "1", "--latitude", "lat", "--longitude", "lon"), "name the --column"),
+        (
+            ("people.csv", "--epsilon", "1", "--latitude", "lat", "--longitude", "lon"),
+            "name the --column",
+        ),
         (("people.csv", *COLUMN, "--latitude", "lat"), "name the --column"),
         (("people.csv", "--column", "nowhere", "--epsilon", "1"), "no column 'nowhere'"),
         (("absent.csv", *COLUMN), "cannot be opened"),
@@ -192,7 +216,9 @@ def test_a_wrong_call_is_2(people, refused, arguments, said):
     assert said in refused("compare", *arguments)
 
 
-@pytest.mark.parametrize("wrong", [["--decoder", "nonsense"], ["--seed", str(2**63)], ["--epsilon", "0"]])
+@pytest.mark.parametrize(
+    "wrong", [["--decoder", "nonsense"], ["--seed", str(2**63)], ["--epsilon", "0"]]
+)
 def test_a_wrong_wish_is_refused_before_any_data_are_read(refused, wrong):
     assert "absent" not in refused("compare", "absent.csv", *COLUMN, *wrong)
 
@@ -228,7 +254,11 @@ def test_bad_columns_are_refused_without_a_value(folder, refused, content, said)
         pa.Array.from_buffers(
             pa.string(),
             2,
-            [None, pa.py_buffer(np.array([0, 2, 20], "<i4").tobytes()), pa.py_buffer(b"\xff\xfe" + CANARY.encode())],
+            [
+                None,
+                pa.py_buffer(np.array([0, 2, 20], "<i4").tobytes()),
+                pa.py_buffer(b"\xff\xfe" + CANARY.encode()),
+            ],
         ),
     ],
     ids=["decimals", "list", "struct", "binary", "bool", "not UTF-8"],
@@ -246,7 +276,11 @@ def test_a_value_outside_the_survey_is_refused_by_its_row(folder, refused):
 def test_a_value_never_shows(folder, call):
     """A label that is nobody's business shows neither as text nor as JSON."""
     (folder / "a.csv").write_text("place\n" + f"park\n{CANARY}\n" * 50)
-    for arguments in (COLUMN, [*COLUMN, "--json"], ["--survey", "other.toml", "--column", "place", *QUICK]):
+    for arguments in (
+        COLUMN,
+        [*COLUMN, "--json"],
+        ["--survey", "other.toml", "--column", "place", *QUICK],
+    ):
         result = call("compare", "a.csv", *arguments)
         assert result.code == 0
         assert CANARY not in result.both
@@ -254,5 +288,9 @@ def test_a_value_never_shows(folder, call):
 
 
 def test_a_survey_that_promises_nothing_has_no_classical_peer(folder, refused):
-    (folder / "free.toml").write_text((folder / "lunch.toml").read_text().replace('["clinic", "bar"]', "[]"))
-    assert "smallest" in refused("compare", "answers.csv", "--survey", "free.toml", "--column", "place")
+    (folder / "free.toml").write_text(
+        (folder / "lunch.toml").read_text().replace('["clinic", "bar"]', "[]")
+    )
+    assert "smallest" in refused(
+        "compare", "answers.csv", "--survey", "free.toml", "--column", "place"
+    )

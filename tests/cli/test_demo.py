@@ -30,7 +30,10 @@ def test_it_names_its_source_and_its_page(demo):
 
 
 def test_the_more_is_hidden_the_less_is_seen(demo):
-    errors = [float(number) for number in re.findall(r"│\s*(0\.\d{3}|1\.\d{3})\s*│", demo[1].stdout.decode())]
+    errors = [
+        float(number)
+        for number in re.findall(r"│\s*(0\.\d{3}|1\.\d{3})\s*│", demo[1].stdout.decode())
+    ]
     assert len(errors) == 3
     classical, tiles, cities = errors
     assert classical > tiles > 0

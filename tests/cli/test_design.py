@@ -48,7 +48,9 @@ KEYS = {
 def stops(folder):
     (folder / "stops.csv").write_text(STOPS, encoding="utf-8")
     (folder / "stops.toml").write_text(SURVEY, encoding="utf-8")
-    (folder / "rides.csv").write_text("stop\n" + "park\ncafé\nclinic\nbar\n" * 100, encoding="utf-8")
+    (folder / "rides.csv").write_text(
+        "stop\n" + "park\ncafé\nclinic\nbar\n" * 100, encoding="utf-8"
+    )
     return folder
 
 
@@ -70,7 +72,9 @@ def found(monkeypatch, answer):
             asked.update(options, context=context)
             return made
 
-        monkeypatch.setattr(sys.modules["sfumato.designer.design"], "design", at_once)  # the module has its name
+        monkeypatch.setattr(
+            sys.modules["sfumato.designer.design"], "design", at_once
+        )  # the module has its name
         return asked
 
     return returns
@@ -114,7 +118,9 @@ def test_the_same_call_gives_the_same_mechanism(call, folder):
 
 def test_what_is_printed(call):
     out = call("design", "stops.csv").out
-    facts = dict(re.split(r"  +", line, maxsplit=1) for line in out.partition("\n\n")[0].splitlines())
+    facts = dict(
+        re.split(r"  +", line, maxsplit=1) for line in out.partition("\n\n")[0].splitlines()
+    )
     assert facts["symbols"] == "4"
     assert facts["closed form"].startswith("none known")
     assert facts["lower bound"].endswith("(certified)")
@@ -148,7 +154,9 @@ def test_the_other_word_for_a_bound_that_is_not_proved(call, found):
     assert "certified" not in facts
     printed = json.loads(call("design", "stops.csv", "--json").out)
     assert printed["bound_is"] == "estimated"
-    assert "certified" not in json.dumps({name: value for name, value in printed.items() if name != "certificate"})
+    assert "certified" not in json.dumps(
+        {name: value for name, value in printed.items() if name != "certificate"}
+    )
 
 
 def test_what_has_a_closed_form_is_recognised(call, folder):
@@ -192,10 +200,23 @@ def test_a_section_for_the_shelf_is_refused(refused, folder):
 
 
 def test_prior_and_weights_are_passed_on_in_domain_order(call, folder, found):
-    (folder / "crowd.csv").write_text("label,share\nbar,0.1\nclinic,0.2\ncafé,0.3\npark,0.4\n", encoding="utf-8")
-    (folder / "weights.csv").write_text("label,weight\npark,1\nbar,4\nclinic,3\ncafé,2\n", encoding="utf-8")
+    (folder / "crowd.csv").write_text(
+        "label,share\nbar,0.1\nclinic,0.2\ncafé,0.3\npark,0.4\n", encoding="utf-8"
+    )
+    (folder / "weights.csv").write_text(
+        "label,weight\npark,1\nbar,4\nclinic,3\ncafé,2\n", encoding="utf-8"
+    )
     asked = found()
-    options = ("--prior", "crowd.csv", "--weights", "weights.csv", "--time-limit", "7", "--seed", "5")
+    options = (
+        "--prior",
+        "crowd.csv",
+        "--weights",
+        "weights.csv",
+        "--time-limit",
+        "7",
+        "--seed",
+        "5",
+    )
     assert call("design", "stops.csv", *options).code == 0
     np.testing.assert_allclose(asked["prior"], [0.4, 0.3, 0.2, 0.1])
     np.testing.assert_allclose(asked["weights"], [1, 2, 3, 4])
@@ -203,8 +224,12 @@ def test_prior_and_weights_are_passed_on_in_domain_order(call, folder, found):
 
 
 def test_counts_are_a_crowd_too(call, folder):
-    (folder / "crowd.csv").write_text("label,share\nbar,0.1\nclinic,0.2\ncafé,0.3\npark,0.4\n", encoding="utf-8")
-    (folder / "counts.csv").write_text("label,count\nbar,10\nclinic,20\ncafé,30\npark,40\n", encoding="utf-8")
+    (folder / "crowd.csv").write_text(
+        "label,share\nbar,0.1\nclinic,0.2\ncafé,0.3\npark,0.4\n", encoding="utf-8"
+    )
+    (folder / "counts.csv").write_text(
+        "label,count\nbar,10\nclinic,20\ncafé,30\npark,40\n", encoding="utf-8"
+    )
     risks = [
         json.loads(call("design", "stops.csv", "--prior", name, "--json").out)["risk"]
         for name in ("crowd.csv", "counts.csv")
@@ -230,7 +255,9 @@ def test_a_bad_table_is_refused(refused, folder, option, content, said):
 
 
 def test_every_label_needs_a_weight_but_not_a_share(call, refused, folder, found):
-    (folder / "some.csv").write_text("label,weight,share\nclinic,3,0.5\npark,1,0.5\n", encoding="utf-8")
+    (folder / "some.csv").write_text(
+        "label,weight,share\nclinic,3,0.5\npark,1,0.5\n", encoding="utf-8"
+    )
     assert "there is none for 'café'" in refused("design", "stops.csv", "--weights", "some.csv")
     asked = found()
     assert call("design", "stops.csv", "--prior", "some.csv").code == 0
@@ -242,7 +269,9 @@ def test_every_label_needs_a_weight_but_not_a_share(call, refused, folder, found
 def test_numbers_that_cannot_be_meant_are_refused(refused, folder, option, number):
     text = f"label,weight,share\npark,{number},{number}\ncafé,1,1\nclinic,1,1\nbar,1,1\n"
     (folder / "table.csv").write_text(text, encoding="utf-8")
-    assert option.removeprefix("--") in refused("design", "stops.csv", option, "table.csv", "-o", "survey.json")
+    assert option.removeprefix("--") in refused(
+        "design", "stops.csv", option, "table.csv", "-o", "survey.json"
+    )
 
 
 # --- wrong calls ----------------------------------------------------------------------------------
@@ -256,7 +285,10 @@ MATRICES = {
     "twice the same label": ("a,a\n0,1\n1,0\n", "'a' occurs twice"),
     "semicolons": ("a;b\n0;1\n1;0\n", "Use commas"),
     "no labels": ("0,1\n1,0\n", "must hold labels"),
-    "other labels in the column": (",a,b\na,0,1\nc,1,0\n", "begins with 'c' where the first line has 'b'"),
+    "other labels in the column": (
+        ",a,b\na,0,1\nc,1,0\n",
+        "begins with 'c' where the first line has 'b'",
+    ),
     "beyond 40": ("a,b,c\n0,41,1\n1,0,2\n1,2,0\n", "up to 40"),
     "not to be told apart": ("a,b,c\n0,0,1\n0,0,1\n1,1,0\n", "forbids telling"),
 }
@@ -312,7 +344,9 @@ def test_pictures_of_too_many_symbols_are_refused_before_the_search(refused, fol
 def test_a_missing_extra_is_told_before_the_search(refused, monkeypatch, found):
     asked = found()
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert "sfumato[charts]" in refused("design", "stops.csv", "-o", "survey.json", "--plot", "picture.png")
+    assert "sfumato[charts]" in refused(
+        "design", "stops.csv", "-o", "survey.json", "--plot", "picture.png"
+    )
     assert asked == {}
 
 
@@ -327,7 +361,9 @@ def test_a_mechanism_that_breaks_its_promise_is_never_written(call, folder, foun
     loose = sf.mechanism_for(sf.Uniform(LABELS, 3))
     found(mechanism=loose)
     before = contents(folder)
-    result = call("design", "stops.csv", "-o", "survey.json", "--html", "page.html", "--plot", "picture.png")
+    result = call(
+        "design", "stops.csv", "-o", "survey.json", "--html", "page.html", "--plot", "picture.png"
+    )
     assert result.code == 1
     assert "PRIVACY VIOLATION" in result.err
     assert result.out == ""
@@ -367,7 +403,11 @@ def _watched(folder, *arguments):
     master, slave = pty.openpty()
     command = [sys.executable, "-m", "sfumato", *arguments]
     run = subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.PIPE, stderr=slave, env={**os.environ, "TERM": "xterm"}
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=slave,
+        env={**os.environ, "TERM": "xterm"},
     )
     os.close(slave)
     return run, master
@@ -392,7 +432,9 @@ def test_ctrl_c_keeps_the_best_so_far(folder):
     distances = np.linalg.norm(places[:, None] - places[None], axis=2).round(3)
     rows = "\n".join(",".join(map(repr, row)) for row in (4 * distances).round(3).tolist())
     (folder / "places.csv").write_text(",".join(f"p{i}" for i in range(24)) + "\n" + rows)
-    run, master = _watched(folder, "design", "places.csv", "-o", "places.json", "--time-limit", "3600")
+    run, master = _watched(
+        folder, "design", "places.csv", "-o", "places.json", "--time-limit", "3600"
+    )
     try:
         shown = _read_until(master, b"round ")
         assert b"Ctrl-C" in shown

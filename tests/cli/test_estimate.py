@@ -23,7 +23,10 @@ def reports(call):
 def forged(folder):
     """Reports that were drawn evenly, with nobody behind them."""
     survey = sf.Survey.load(folder / "lunch.toml")
-    lines = [SURVEY_COLUMN.format(survey.fingerprint), *(str(i % survey.mechanism.outputs) for i in range(20_000))]
+    lines = [
+        SURVEY_COLUMN.format(survey.fingerprint),
+        *(str(i % survey.mechanism.outputs) for i in range(20_000)),
+    ]
     (folder / "forged.csv").write_text("\n".join(lines) + "\n")
     return "forged.csv"
 
@@ -54,9 +57,13 @@ def test_the_text_keeps_the_readings_apart(call, reports):
     assert "decoded picture" in above
     assert below.split() == ["label", "auto", "and", "its", "95", "%", "interval"]
     assert [row.split()[0] for row in rows] == ["park", "café", "clinic", "bar", "office"]
-    written = list(csv.DictReader(io.StringIO(call("estimate", "lunch.toml", reports, "-o", "-").out)))
+    written = list(
+        csv.DictReader(io.StringIO(call("estimate", "lunch.toml", reports, "-o", "-").out))
+    )
     for row, found in zip(rows, written, strict=True):
-        expected = [f"{float(found[name]):.4f}" for name in ("frequency", "unbiased", "low", "high")]
+        expected = [
+            f"{float(found[name]):.4f}" for name in ("frequency", "unbiased", "low", "high")
+        ]
         assert row.replace("(", "").replace(")", "").replace(" to ", " ").split()[1:] == expected
 
 
@@ -83,10 +90,14 @@ def test_every_decoder_can_be_asked_for(call, reports, decoder):
 
 def test_a_map_has_neighbours(folder, call, refused, reports):
     (folder / "at.csv").write_text("lat,lon\n" + "1.5,1.5\n2.5,0.5\n" * 200)
-    call("privatize", "grid.toml", "at.csv", "--latitude", "lat", "--longitude", "lon", "-o", "g.csv")
+    call(
+        "privatize", "grid.toml", "at.csv", "--latitude", "lat", "--longitude", "lon", "-o", "g.csv"
+    )
     found = json.loads(call("estimate", "grid.toml", "g.csv", "--json").out)
     assert found["details"]["chosen"] == "spatial-bayes"
-    assert "no neighbours" in refused("estimate", "lunch.toml", reports, "--decoder", "spatial-bayes")
+    assert "no neighbours" in refused(
+        "estimate", "lunch.toml", reports, "--decoder", "spatial-bayes"
+    )
 
 
 def test_honest_reports_fit(call, reports):
@@ -95,7 +106,9 @@ def test_honest_reports_fit(call, reports):
     assert result.err == ""
 
 
-@pytest.mark.parametrize("form", [(), ("--json",), ("-o", "-"), ("-o", "e.csv", "--html", "e.html")])
+@pytest.mark.parametrize(
+    "form", [(), ("--json",), ("-o", "-"), ("-o", "e.csv", "--html", "e.html")]
+)
 def test_reports_that_cannot_be_are_warned_about(folder, call, forged, form):
     pytest.importorskip("plotly")
     result = call("estimate", "lunch.toml", forged, *form)
@@ -113,7 +126,12 @@ def test_reports_that_cannot_be_are_warned_about(folder, call, forged, form):
 
 def test_details_hold_only_what_json_has_a_word_for():
     """The likelihood of reports that nobody sends is an infinity."""
-    assert [_number_or_null(value) for value in (1.5, float("-inf"), float("nan"), True)] == [1.5, None, None, True]
+    assert [_number_or_null(value) for value in (1.5, float("-inf"), float("nan"), True)] == [
+        1.5,
+        None,
+        None,
+        True,
+    ]
 
 
 # --- covariates -----------------------------------------------------------------------------------------------------
@@ -122,7 +140,9 @@ FIVE = "label,visitors\nbar,1\nclinic,2\ncafé,30\npark,400\noffice,5\n"
 
 
 @pytest.mark.parametrize("decoder", ["auto", "empirical-bayes"])
-def test_a_covariate_is_handed_on_in_the_order_of_the_domain(folder, call, reports, decoder, monkeypatch):
+def test_a_covariate_is_handed_on_in_the_order_of_the_domain(
+    folder, call, reports, decoder, monkeypatch
+):
     handed = []
     original = sf.Survey.estimate
 
@@ -151,15 +171,21 @@ def test_a_covariate_is_handed_on_in_the_order_of_the_domain(folder, call, repor
     ],
 )
 def test_a_wrong_covariate_is_refused_before_reports_are_read(refused, folder, text, said):
-    assert said in refused("estimate", "lunch.toml", "no-such-reports.csv", *covariate(folder, text))
+    assert said in refused(
+        "estimate", "lunch.toml", "no-such-reports.csv", *covariate(folder, text)
+    )
 
 
 @pytest.mark.parametrize("decoder", ["projection", "likelihood", "spatial-bayes", "unbiased"])
 def test_a_covariate_that_would_not_be_used_is_refused(refused, folder, decoder):
-    said = refused("estimate", "lunch.toml", "no.csv", "--decoder", decoder, *covariate(folder, FIVE))
+    said = refused(
+        "estimate", "lunch.toml", "no.csv", "--decoder", decoder, *covariate(folder, FIVE)
+    )
     assert "uses no covariate" in said
 
 
 def test_a_covariate_is_an_input_and_no_output(refused, folder, reports):
     refused("estimate", "lunch.toml", reports, *covariate(folder, FIVE), "-o", "known.csv")
-    assert "cannot be read" in refused("estimate", "lunch.toml", reports, "--covariate", "absent.csv")
+    assert "cannot be read" in refused(
+        "estimate", "lunch.toml", reports, "--covariate", "absent.csv"
+    )

@@ -73,7 +73,10 @@ def test_a_survey_whose_large_integers_break_its_context_is_a_no(call, folder):
 
 def test_the_same_codes_leave_the_process(folder):
     _broken(folder / "lie.json")
-    codes = [process("verify", name, cwd=folder).returncode for name in ("lunch.toml", "lie.json", "absent.toml")]
+    codes = [
+        process("verify", name, cwd=folder).returncode
+        for name in ("lunch.toml", "lie.json", "absent.toml")
+    ]
     assert codes == [0, 1, 2]
 
 
@@ -88,7 +91,9 @@ def test_done_is_0(call, folder):
     for step in steps:
         result = call(*step)
         assert (result.code, result.err) == (0, ""), step
-    assert {"certificate.json", "reports.parquet", "estimate.csv", "new.toml"} <= set(os.listdir(folder))  # noqa: PTH208
+    assert {"certificate.json", "reports.parquet", "estimate.csv", "new.toml"} <= set(
+        os.listdir(folder)
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,7 +105,17 @@ def test_done_is_0(call, folder):
         ("verify", "lunch.toml", "extra"),
         ("privatize", "lunch.toml", "answers.csv"),
         ("privatize", "lunch.toml", "answers.csv", "-o", "r.csv"),
-        ("privatize", "lunch.toml", "answers.csv", "--column", "place", "-o", "r.csv", "--seed", "1"),
+        (
+            "privatize",
+            "lunch.toml",
+            "answers.csv",
+            "--column",
+            "place",
+            "-o",
+            "r.csv",
+            "--seed",
+            "1",
+        ),
         ("simulate", "lunch.toml", "answers.csv", "--column", "place", "--runs", "0"),
         ("simulate", "lunch.toml", "answers.csv", "--column", "place", "--runs", "many"),
         ("simulate", "lunch.toml", "answers.csv", "--column", "place", "--seed", "-1"),
@@ -118,7 +133,9 @@ def test_a_wrong_call_is_2(refused, arguments):
 
 
 def test_more_runs_than_memory_is_2(refused):
-    message = refused("simulate", "lunch.toml", "answers.csv", "--column", "place", "--runs", str(10**15))
+    message = refused(
+        "simulate", "lunch.toml", "answers.csv", "--column", "place", "--runs", str(10**15)
+    )
     assert "memory" in message
 
 
@@ -143,8 +160,21 @@ def test_every_command_is_in_the_help(call):
 
 def test_a_reader_that_has_had_enough_is_no_error(folder):
     (folder / "many.csv").write_text("place\n" + "park\n" * 300_000)
-    command = [sys.executable, "-m", "sfumato", "privatize", "lunch.toml", "many.csv", "--column", "place", "-o", "-"]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+    command = [
+        sys.executable,
+        "-m",
+        "sfumato",
+        "privatize",
+        "lunch.toml",
+        "many.csv",
+        "--column",
+        "place",
+        "-o",
+        "-",
+    ]
+    with subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as run:
         assert b"report@" in run.stdout.readline()
         run.stdout.close()
         assert run.stderr.read() == b""
@@ -153,8 +183,21 @@ def test_a_reader_that_has_had_enough_is_no_error(folder):
 
 def test_an_interrupted_command_leaves_nothing_behind(folder):
     before = contents(folder)
-    command = [sys.executable, "-m", "sfumato", "privatize", "lunch.toml", "-", "--column", "place", "-o", "r.csv"]
-    with subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+    command = [
+        sys.executable,
+        "-m",
+        "sfumato",
+        "privatize",
+        "lunch.toml",
+        "-",
+        "--column",
+        "place",
+        "-o",
+        "r.csv",
+    ]
+    with subprocess.Popen(
+        command, cwd=folder, stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as run:
         run.stdin.write(b"place\npark\n")
         run.stdin.flush()
         while contents(folder) == before and run.poll() is None:
@@ -175,7 +218,9 @@ def test_closed_standard_input_is_2(folder):
 
 
 def test_a_terminal_without_unicode_still_gets_its_labels_in_json(folder):
-    process("privatize", "lunch.toml", "answers.csv", "--column", "place", "-o", "r.csv", cwd=folder)
+    process(
+        "privatize", "lunch.toml", "answers.csv", "--column", "place", "-o", "r.csv", cwd=folder
+    )
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     run = process("estimate", "lunch.toml", "r.csv", "--json", cwd=folder, env=ascii_only)
     assert run.returncode == 0

@@ -51,7 +51,9 @@ DRESSES = {
     "parquet large_string": _parquet_bytes(pa.array(PEOPLE, pa.large_string())),
     "parquet string_view": _parquet_bytes(pa.array(PEOPLE, pa.string_view())),
     "parquet dictionary": _parquet_bytes(pa.array(PEOPLE).dictionary_encode()),
-    "parquet small dictionary": _parquet_bytes(pa.array(PEOPLE).cast(pa.dictionary(pa.int8(), pa.large_string()))),
+    "parquet small dictionary": _parquet_bytes(
+        pa.array(PEOPLE).cast(pa.dictionary(pa.int8(), pa.large_string()))
+    ),
     "parquet row groups": _parquet_bytes(PEOPLE, row_group_size=7),
     "parquet plain": _parquet_bytes(PEOPLE, use_dictionary=False, compression="none"),
     "parquet without arrow's schema": _parquet_bytes(PEOPLE, store_schema=False),
@@ -65,17 +67,36 @@ def test_the_same_numbers_from_every_format_by_content_not_by_name(folder, call,
     if name != "-":
         (folder / name).write_bytes(DRESSES[dress])
     piped = DRESSES[dress] if name == "-" else b""
-    result = call("simulate", "lunch.toml", name, *LABELS, "--runs", 3, "--seed", 1, "--json", stdin=piped)
+    result = call(
+        "simulate", "lunch.toml", name, *LABELS, "--runs", 3, "--seed", 1, "--json", stdin=piped
+    )
     assert (result.code, result.err) == (0, "")
     assert result.out == expected
 
 
 def _simulated(call, content, folder):
     (folder / "plain.csv").write_bytes(content)
-    return call("simulate", "lunch.toml", "plain.csv", *LABELS, "--runs", 3, "--seed", 1, "--json").out
+    return call(
+        "simulate", "lunch.toml", "plain.csv", *LABELS, "--runs", 3, "--seed", 1, "--json"
+    ).out
 
 
-STRANGE = ['say "hi"', "a, b", "two\nlines", "NA", "null", "nan", "None", "N/A", "-", "0", " spaced ", "🙂", "\t", "'"]
+STRANGE = [
+    'say "hi"',
+    "a, b",
+    "two\nlines",
+    "NA",
+    "null",
+    "nan",
+    "None",
+    "N/A",
+    "-",
+    "0",
+    " spaced ",
+    "🙂",
+    "\t",
+    "'",
+]
 
 
 @pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
@@ -141,40 +162,67 @@ def test_integers_are_integers_in_every_dress(folder, call, dress):
 def test_labels_that_are_integers_match_text_and_integers(folder, call, column):
     (folder / "a.bin").write_bytes(_parquet_bytes(column))
     (folder / "b.csv").write_bytes(_csv(["1", "2", "30", "x"]))
-    outs = {call("simulate", "numbered.toml", name, *LABELS, "--json").out for name in ("a.bin", "b.csv")}
+    outs = {
+        call("simulate", "numbered.toml", name, *LABELS, "--json").out
+        for name in ("a.bin", "b.csv")
+    }
     assert len(outs) == 1
     assert json.loads(outs.pop())["people"] == 4
 
 
 def test_labels_that_are_digits_match_integers(folder, call):
-    (folder / "s.toml").write_text(LUNCH.replace('"park"', '"1"').replace('"café"', '"22"'), encoding="utf-8")
+    (folder / "s.toml").write_text(
+        LUNCH.replace('"park"', '"1"').replace('"café"', '"22"'), encoding="utf-8"
+    )
     (folder / "a.parquet").write_bytes(_parquet_bytes(pa.array([1, 22, 22])))
     (folder / "b.csv").write_bytes(_csv(["1", "22", "22"]))
-    outs = {call("simulate", "s.toml", name, *LABELS, "--json").out for name in ("a.parquet", "b.csv")}
+    outs = {
+        call("simulate", "s.toml", name, *LABELS, "--json").out for name in ("a.parquet", "b.csv")
+    }
     assert len(outs) == 1
     assert "total_variation" in outs.pop()
 
 
-@pytest.mark.parametrize(("survey", "south", "west", "step"), [("grid", 0.0, 0.0, 0.37), ("h3", 40.72, -74.0, 0.004)])
+@pytest.mark.parametrize(
+    ("survey", "south", "west", "step"), [("grid", 0.0, 0.0, 0.37), ("h3", 40.72, -74.0, 0.004)]
+)
 def test_positions_from_csv_and_parquet(folder, call, survey, south, west, step):
     latitudes = [south + i % 10 * step for i in range(50)]
     longitudes = [west + i % 7 * step for i in range(50)]
     lines = [f"{a!r},{b!r},x" for a, b in zip(latitudes, longitudes, strict=True)]
     (folder / "a.csv").write_text("lat,lon,more\n" + "\n".join(lines) + "\n")
-    pq.write_table(pa.table({"more": ["x"] * 50, "lon": longitudes, "lat": latitudes}), folder / "a.parquet")
+    pq.write_table(
+        pa.table({"more": ["x"] * 50, "lon": longitudes, "lat": latitudes}), folder / "a.parquet"
+    )
     options = ["--latitude", "lat", "--longitude", "lon"]
-    outs = {call("simulate", f"{survey}.toml", n, *options, "--json").out for n in ("a.csv", "a.parquet")}
+    outs = {
+        call("simulate", f"{survey}.toml", n, *options, "--json").out
+        for n in ("a.csv", "a.parquet")
+    }
     assert len(outs) == 1
     assert json.loads(outs.pop())["people"] == 50
     for name in ("a.csv", "a.parquet"):
         assert call("privatize", f"{survey}.toml", name, *options, "-o", "r.parquet").code == 0
-        assert json.loads(call("estimate", f"{survey}.toml", "r.parquet", "--json").out)["reports"] == 50
+        assert (
+            json.loads(call("estimate", f"{survey}.toml", "r.parquet", "--json").out)["reports"]
+            == 50
+        )
 
 
 def test_whole_degrees_and_small_floats_are_positions(folder, call):
     for kind in (pa.int64(), pa.int8(), pa.float32(), pa.float64()):
         parquet(folder / "a.parquet", lat=pa.array([0, 1, 3], kind), lon=pa.array([3, 2, 0], kind))
-        result = call("privatize", "grid.toml", "a.parquet", "--latitude", "lat", "--longitude", "lon", "-o", "-")
+        result = call(
+            "privatize",
+            "grid.toml",
+            "a.parquet",
+            "--latitude",
+            "lat",
+            "--longitude",
+            "lon",
+            "-o",
+            "-",
+        )
         assert result.out.count("\n") == 4
 
 
@@ -192,7 +240,9 @@ def _reports_in_both(folder, call):
     call("privatize", "lunch.toml", "answers.csv", *LABELS, "-o", "r.csv")
     header, *lines = (folder / "r.csv").read_text().split()
     marks = {b"sfumato.survey": header.strip('"').partition("@")[2].partition("#")[0].encode()}
-    table = pa.table({"report": pa.array(map(int, lines), pa.uint32())}).replace_schema_metadata(marks)
+    table = pa.table({"report": pa.array(map(int, lines), pa.uint32())}).replace_schema_metadata(
+        marks
+    )
     pq.write_table(table, folder / "r.parquet", row_group_size=33)
 
 
@@ -213,9 +263,14 @@ def test_report_files_carry_the_fingerprint(folder, call):
 def test_estimates_from_csv_and_parquet_of_the_same_reports_are_equal(folder, call):
     _reports_in_both(folder, call)
     (folder / "r.csv.gz").write_bytes(gzip.compress((folder / "r.csv").read_bytes()))
-    outs = {call("estimate", "lunch.toml", name, "--json").out for name in ("r.csv", "r.parquet", "r.csv.gz")}
+    outs = {
+        call("estimate", "lunch.toml", name, "--json").out
+        for name in ("r.csv", "r.parquet", "r.csv.gz")
+    }
     for name in ("r.csv", "r.parquet"):
-        outs.add(call("estimate", "lunch.toml", "-", "--json", stdin=(folder / name).read_bytes()).out)
+        outs.add(
+            call("estimate", "lunch.toml", "-", "--json", stdin=(folder / name).read_bytes()).out
+        )
     assert len(outs) == 1
     assert json.loads(outs.pop())["reports"] == len(PLACES)
 
@@ -225,7 +280,9 @@ def test_files_of_reports_add_up(folder, call):
     found = json.loads(call("estimate", "lunch.toml", "r.csv", "r.parquet", "--json").out)
     once = json.loads(call("estimate", "lunch.toml", "r.csv", "--json").out)
     assert found["reports"] == 2 * once["reports"]
-    np.testing.assert_allclose([r["unbiased"] for r in found["symbols"]], [r["unbiased"] for r in once["symbols"]])
+    np.testing.assert_allclose(
+        [r["unbiased"] for r in found["symbols"]], [r["unbiased"] for r in once["symbols"]]
+    )
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -251,7 +308,9 @@ def test_exported_tallies_add_up_with_report_files(folder, call):
     assert found["reports"] == len(PLACES) + 4
 
 
-@pytest.mark.parametrize("ids", [[bytes(16)], [b"9" * 16, bytes(16)]], ids=["the same", "one inside another"])
+@pytest.mark.parametrize(
+    "ids", [[bytes(16)], [b"9" * 16, bytes(16)]], ids=["the same", "one inside another"]
+)
 def test_an_exported_tally_is_not_counted_twice(folder, call, ids):
     _exported(folder, 1, [bytes(16)], [0, 1, 1])
     _exported(folder, 2, ids, [2])
@@ -269,7 +328,16 @@ def test_a_tally_file_that_is_none_is_refused_by_name(folder, call):
 def test_the_json_of_an_estimate(folder, call):
     call("privatize", "lunch.toml", "answers.csv", *LABELS, "-o", "r.parquet")
     found = json.loads(call("estimate", "lunch.toml", "r.parquet", "--json").out)
-    assert set(found) == {"survey", "reports", "decoder", "details", "fit", "manipulation", "repeated", "symbols"}
+    assert set(found) == {
+        "survey",
+        "reports",
+        "decoder",
+        "details",
+        "fit",
+        "manipulation",
+        "repeated",
+        "symbols",
+    }
     assert found["repeated"] is False
     assert found["survey"] == Survey.load(folder / "lunch.toml").fingerprint
     assert found["decoder"] == "auto"
@@ -293,11 +361,19 @@ def test_the_page_and_the_table_are_written(folder, call):
     result = call("estimate", "lunch.toml", "r.parquet", "-o", "e.csv", "--html", "e.html")
     assert (result.code, result.err) == (0, "")
     assert "café" in result.out
-    assert (folder / "e.html").read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html")
+    assert (
+        (folder / "e.html")
+        .read_text(encoding="utf-8")
+        .lstrip()
+        .lower()
+        .startswith("<!doctype html")
+    )
 
 
 def test_reports_are_fresh_each_time(call):
-    call_once = [call("privatize", "lunch.toml", "answers.csv", *LABELS, "-o", "-").out for _ in range(2)]
+    call_once = [
+        call("privatize", "lunch.toml", "answers.csv", *LABELS, "-o", "-").out for _ in range(2)
+    ]
     assert call_once[0] != call_once[1]
 
 
@@ -305,9 +381,7 @@ def test_pipes_from_end_to_end(folder):
     """Parquet through a pipe in, CSV through a pipe on, an estimate out."""
     parquet(folder / "a.parquet", place=PLACES)
     sfumato = f"{sys.executable} -m sfumato"
-    line = (
-        f"cat a.parquet | {sfumato} privatize lunch.toml - --column place -o - | {sfumato} estimate lunch.toml - --json"
-    )
+    line = f"cat a.parquet | {sfumato} privatize lunch.toml - --column place -o - | {sfumato} estimate lunch.toml - --json"
     run = subprocess.run(["sh", "-c", line], cwd=folder, capture_output=True, check=False)  # noqa: S607
     assert run.stderr == b""
     assert json.loads(run.stdout)["reports"] == len(PLACES)
@@ -322,7 +396,17 @@ def test_two_million_rows_in_little_memory(folder):
         "subprocess.run(command, check=True, stdout=subprocess.DEVNULL)\n"
         "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     )
-    command = [sys.executable, "-c", script, "privatize", "lunch.toml", "big.parquet", *LABELS, "-o", "r.parquet"]
+    command = [
+        sys.executable,
+        "-c",
+        script,
+        "privatize",
+        "lunch.toml",
+        "big.parquet",
+        *LABELS,
+        "-o",
+        "r.parquet",
+    ]
     run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     unit = 1 if sys.platform == "darwin" else 1024
     assert int(run.stdout) * unit < 500e6
@@ -335,7 +419,9 @@ def test_privatize_never_loads_the_simulation(folder):
         "try: run()\nexcept SystemExit as left: print(left.code, sorted(m for m in sys.modules if 'simulation' in m))"
     )
     arguments = ["privatize", "lunch.toml", "answers.csv", *LABELS, "-o", "r.csv"]
-    run = subprocess.run([sys.executable, "-c", script, *arguments], cwd=folder, capture_output=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-c", script, *arguments], cwd=folder, capture_output=True, check=False
+    )
     assert run.stdout.decode().splitlines()[-1] == "0 []"
 
 
@@ -344,7 +430,9 @@ def test_help_loads_no_numpy(folder):
         "import sys\nfrom sfumato.cli.main import run\n"
         "try: run()\nexcept SystemExit: print(sorted({'numpy', 'pyarrow', 'scipy', 'rich'} & set(sys.modules)))"
     )
-    run = subprocess.run([sys.executable, "-c", script, "--help"], cwd=folder, capture_output=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-c", script, "--help"], cwd=folder, capture_output=True, check=False
+    )
     assert run.stdout.decode().splitlines()[-1] == "[]"
 
 

@@ -54,7 +54,11 @@ def run(call):
 
 def unsafe(printed):
     """The control and invisible characters in what was printed, line ends apart."""
-    return {character for character in printed if character != "\n" and printable(character) != character}
+    return {
+        character
+        for character in printed
+        if character != "\n" and printable(character) != character
+    }
 
 
 def assert_safe(printed):
@@ -85,7 +89,14 @@ def test_no_command_prints_a_control_character(survey, answers, tmp_path, run):
     reports = tmp_path / "reports.parquet"
     commands = [
         ("verify", survey, "--json"),
-        ("verify", survey, "-o", tmp_path / "certificate.json", "--resolved", tmp_path / "survey.json"),
+        (
+            "verify",
+            survey,
+            "-o",
+            tmp_path / "certificate.json",
+            "--resolved",
+            tmp_path / "survey.json",
+        ),
         ("label", survey, "-o", tmp_path / "label.html"),
         ("plan", survey, "--people", "1000"),
         ("plan", survey, "--json"),
@@ -120,7 +131,9 @@ def test_errors_are_safe_too(survey, answers, tmp_path, run):
     assert_safe(run("plan", survey, "--labels", "nowhere", expected=2))
     other = tmp_path / "other.csv"
     other.write_text("place\nnowhere\n", encoding="utf-8")
-    assert_safe(run("privatize", survey, other, "--column", "place", "-o", tmp_path / "r.csv", expected=2))
+    assert_safe(
+        run("privatize", survey, other, "--column", "place", "-o", tmp_path / "r.csv", expected=2)
+    )
 
 
 def test_a_table_for_a_pipe_is_as_it_is_and_safe_on_a_terminal(monkeypatch, capsysbinary):
@@ -139,7 +152,9 @@ def test_warnings_are_safe(capsys):
 def test_errors_of_the_library_are_safe(survey, tmp_path):
     path = tmp_path / "broken.toml"
     text = survey.read_text(encoding="utf-8")
-    path.write_text(text.replace("epsilon = 3", f"epsilon = 3\n{toml_text(TITLE)} = 1"), encoding="utf-8")
+    path.write_text(
+        text.replace("epsilon = 3", f"epsilon = 3\n{toml_text(TITLE)} = 1"), encoding="utf-8"
+    )
     with pytest.raises(sf.errors.InvalidSurvey) as refused:
         sf.Survey.load(path)
     assert unsafe(str(refused.value)) == set()
@@ -147,7 +162,9 @@ def test_errors_of_the_library_are_safe(survey, tmp_path):
 
 def test_further_lines_of_an_error_are_indented(tmp_path, run):
     path = tmp_path / "broken.toml"
-    path.write_text('[domain]\nkind = "labels"\nlabels = ["a", "b"]\nsouthh = 1\n', encoding="utf-8")
+    path.write_text(
+        '[domain]\nkind = "labels"\nlabels = ["a", "b"]\nsouthh = 1\n', encoding="utf-8"
+    )
     first, *others = run("verify", path, expected=2).splitlines()
     assert first.startswith("sfumato: ")
     assert others

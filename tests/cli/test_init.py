@@ -35,7 +35,9 @@ def test_templates_load_and_certify(folder, call, template):
 
 
 def test_the_template_of_labels_names_every_kind_of_context():
-    told = next(line.partition("#")[2] for line in TEMPLATES["labels"].splitlines() if " | " in line)
+    told = next(
+        line.partition("#")[2] for line in TEMPLATES["labels"].splitlines() if " | " in line
+    )
     kinds = get_args(ContextFields.model_fields["kind"].annotation)
     assert {kind.strip() for kind in told.split("|")} == set(kinds)
 
@@ -56,8 +58,12 @@ def test_a_template_takes_epsilon(folder, call, template):
     assert Survey.load(folder / "new.toml").context.smallest_epsilon == 0.25
 
 
-@pytest.mark.parametrize("epsilon", ["0", "-1", "nan", "abc", "", "50", "1e400", "1 # no", "1\nname='x'", "1,0", "0x1"])
-@pytest.mark.parametrize("way", [("--template", "yes-no"), ("--from", "answers.csv", "--column", "place")], ids=str)
+@pytest.mark.parametrize(
+    "epsilon", ["0", "-1", "nan", "abc", "", "50", "1e400", "1 # no", "1\nname='x'", "1,0", "0x1"]
+)
+@pytest.mark.parametrize(
+    "way", [("--template", "yes-no"), ("--from", "answers.csv", "--column", "place")], ids=str
+)
 def test_a_bad_epsilon_is_refused_before_writing(refused, epsilon, way):
     assert "epsilon" in refused("init", *way, f"--epsilon={epsilon}", "new.toml")
 
@@ -127,7 +133,9 @@ def test_missing_answers_are_no_label(folder, call):
     assert list(Survey.load(folder / "new.toml").context.domain.labels) == ["bar", "park"]
 
 
-@pytest.mark.parametrize("kind", [pa.int64(), pa.string(), pa.large_string(), pa.string_view()], ids=str)
+@pytest.mark.parametrize(
+    "kind", [pa.int64(), pa.string(), pa.large_string(), pa.string_view()], ids=str
+)
 def test_what_init_read_privatize_can_read(folder, call, kind):
     parquet(folder / "a.parquet", place=pa.array([1, 2, 30, 2]).cast(kind))
     assert call("init", "--from", "a.parquet", "--column", "place", "new.toml").code == 0
@@ -147,18 +155,31 @@ def test_two_surveys_from_one_template_are_two_surveys(folder, call):
     """Otherwise the reports of one question would be accepted by another."""
     for name in ("one.toml", "two.toml"):
         assert call("init", "--template", "yes-no", name).code == 0
-    assert Survey.load(folder / "one.toml").fingerprint != Survey.load(folder / "two.toml").fingerprint
+    assert (
+        Survey.load(folder / "one.toml").fingerprint != Survey.load(folder / "two.toml").fingerprint
+    )
 
 
 def test_sensitive_labels_are_never_dropped_for_blocks(refused):
     said = refused(
-        "init", "--from", "answers.csv", "--column", "place", "--sensitive", "bar", "--blocks", "x", "new.toml"
+        "init",
+        "--from",
+        "answers.csv",
+        "--column",
+        "place",
+        "--sensitive",
+        "bar",
+        "--blocks",
+        "x",
+        "new.toml",
     )
     assert "choose --sensitive or --blocks" in said
 
 
 def test_labels_that_few_people_hold_are_pointed_out(folder, call):
-    (folder / "rare.csv").write_text("place\n" + "park\n" * 50 + "Ms Roe's flat\n", encoding="utf-8")
+    (folder / "rare.csv").write_text(
+        "place\n" + "park\n" * 50 + "Ms Roe's flat\n", encoding="utf-8"
+    )
     result = call("init", "--from", "rare.csv", "--column", "place", "new.toml")
     assert "A survey file is public. 1 of its 2 labels" in result.err
     assert "Roe" not in result.err
@@ -171,12 +192,23 @@ def test_a_name_that_no_survey_can_have_is_refused(folder, refused, name):
 
 
 def test_high_low_and_blocks(folder, call):
-    result = call("init", "--from", "answers.csv", "--column", "place", "--sensitive", "clinic, bar", "new.toml")
+    result = call(
+        "init",
+        "--from",
+        "answers.csv",
+        "--column",
+        "place",
+        "--sensitive",
+        "clinic, bar",
+        "new.toml",
+    )
     assert "uniform" in result.err
     assert "high-low" in result.err
     assert Survey.load(folder / "new.toml").context.epsilon(2, 0) == 1.0
     (folder / "b.csv").write_text("street,city\na,Rome\nb,Rome\nc,Oslo\nd,Oslo\na,Rome\n")
-    result = call("init", "--from", "b.csv", "--column", "street", "--blocks", "city", "blocks.toml")
+    result = call(
+        "init", "--from", "b.csv", "--column", "street", "--blocks", "city", "blocks.toml"
+    )
     assert "blocks" in result.err
     context = Survey.load(folder / "blocks.toml").context
     assert context.block_of.tolist() == [0, 0, 1, 1]
@@ -184,7 +216,12 @@ def test_high_low_and_blocks(folder, call):
 
 
 def test_a_column_can_be_its_own_block(folder, call):
-    assert call("init", "--from", "answers.csv", "--column", "place", "--blocks", "place", "new.toml").code == 0
+    assert (
+        call(
+            "init", "--from", "answers.csv", "--column", "place", "--blocks", "place", "new.toml"
+        ).code
+        == 0
+    )
 
 
 def test_a_sensitive_label_with_a_comma_is_quoted(folder, call):
@@ -194,7 +231,9 @@ def test_a_sensitive_label_with_a_comma_is_quoted(folder, call):
 
 
 def test_an_unknown_sensitive_label_is_refused(refused):
-    message = refused("init", "--from", "answers.csv", "--column", "place", "--sensitive", "klinik", "new.toml")
+    message = refused(
+        "init", "--from", "answers.csv", "--column", "place", "--sensitive", "klinik", "new.toml"
+    )
     assert "'klinik'" in message
 
 
@@ -211,19 +250,34 @@ def test_an_existing_file_is_kept_unless_forced(folder, call, refused):
 
 
 def test_it_asks_nothing_without_a_terminal(folder, call):
-    result = call("init", "--from", "answers.csv", "--column", "place", "new.toml", stdin=b"clinic\n")
+    result = call(
+        "init", "--from", "answers.csv", "--column", "place", "new.toml", stdin=b"clinic\n"
+    )
     assert result.code == 0
     assert "Which labels" not in result.both
     assert json.dumps("uniform") in (folder / "new.toml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    ("typed", "code", "kind"), [(b"clinic,bar\n", 0, "high-low"), (b"\n", 0, "uniform"), (b"\x04", 2, "")]
+    ("typed", "code", "kind"),
+    [(b"clinic,bar\n", 0, "high-low"), (b"\n", 0, "uniform"), (b"\x04", 2, "")],
 )
 def test_it_asks_on_a_terminal(folder, typed, code, kind):
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "sfumato", "init", "--from", "answers.csv", "--column", "place", "new.toml"]
-    with subprocess.Popen(command, cwd=folder, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+    command = [
+        sys.executable,
+        "-m",
+        "sfumato",
+        "init",
+        "--from",
+        "answers.csv",
+        "--column",
+        "place",
+        "new.toml",
+    ]
+    with subprocess.Popen(
+        command, cwd=folder, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as run:
         os.close(theirs)
         os.write(ours, typed)
         out, err = run.communicate()

@@ -14,7 +14,9 @@ def test_the_label_is_written_whole(call, folder):
     assert (result.code, result.err) == (0, "")
     assert "label.html written: the privacy label of lunch-2026" in result.out
     assert {str(path) for path in set(contents(folder)) - before} == {"label.html"}
-    assert (folder / "label.html").read_text(encoding="utf-8") == label_page(Survey.load(folder / "lunch.toml"))
+    assert (folder / "label.html").read_text(encoding="utf-8") == label_page(
+        Survey.load(folder / "lunch.toml")
+    )
 
 
 def test_a_resolved_survey_has_the_same_label(call, folder):
@@ -26,7 +28,9 @@ def test_a_resolved_survey_has_the_same_label(call, folder):
 
 def test_a_survey_that_breaks_its_promise_gets_no_label(call, folder):
     text = Survey("lie", sf.Uniform(["no", "yes"], 1)).resolved().decode()
-    (folder / "lie.json").write_text(text.replace('"epsilon":"1"', '"epsilon":"0.9"'), encoding="utf-8")
+    (folder / "lie.json").write_text(
+        text.replace('"epsilon":"1"', '"epsilon":"0.9"'), encoding="utf-8"
+    )
     before = contents(folder)
     result = call("label", "lie.json", "-o", "label.html")
     assert result.code == 1

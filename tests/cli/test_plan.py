@@ -10,7 +10,9 @@ from support.command import contents
 
 @pytest.fixture(autouse=True)
 def crowd(folder):
-    (folder / "crowd.csv").write_text("label,share\npark,0.5\ncafé,0.3\nclinic,0.2\n", encoding="utf-8")
+    (folder / "crowd.csv").write_text(
+        "label,share\npark,0.5\ncafé,0.3\nclinic,0.2\n", encoding="utf-8"
+    )
     return folder
 
 
@@ -26,7 +28,11 @@ def test_people_for_an_error(call):
 def test_the_json_of_a_plan(call):
     found = json.loads(call("plan", "lunch.toml", "--people", "10000", "--json").out)
     assert (found["people"], found["goal"], found["feasible"]) == (10_000, None, True)
-    assert (found["distribution"], found["estimate"], found["decoder"]) == ("worst", "unbiased", None)
+    assert (found["distribution"], found["estimate"], found["decoder"]) == (
+        "worst",
+        "unbiased",
+        None,
+    )
     assert {row["name"] for row in found["mechanisms"]} == {"classical", "hadamard", "best"}
     best = next(row for row in found["mechanisms"] if row["name"] == found["mechanism"])
     assert best["unbiased"]["error"] == found["error"] > found["mean"] > 0
@@ -67,8 +73,17 @@ def test_a_survey_with_a_table_for_its_own_matrix(call, folder):
     found = json.loads(call("plan", "designed.json", "--people", "1000", "--json").out)
     rows = {row["name"]: row for row in found["mechanisms"]}
     assert list(rows) == ["classical", "exponential", "hadamard", "best", "own"]
-    assert (found["mechanism"], rows["own"]["what"], found["advice"]) == ("own", "designed for this matrix", [])
-    assert rows["best"]["reason"] == rows["hadamard"]["reason"] != rows["exponential"]["reason"] is None
+    assert (found["mechanism"], rows["own"]["what"], found["advice"]) == (
+        "own",
+        "designed for this matrix",
+        [],
+    )
+    assert (
+        rows["best"]["reason"]
+        == rows["hadamard"]["reason"]
+        != rows["exponential"]["reason"]
+        is None
+    )
     shown = call("plan", "designed.json", "--people", "1000").out
     assert shown.count(rows["best"]["reason"]) == 1
     assert "designed for this matrix" in shown
@@ -84,10 +99,22 @@ def test_with_neither_there_is_a_ladder(call):
 
 
 def test_a_distribution_from_a_file(call, folder):
-    found = json.loads(call("plan", "lunch.toml", "--people", "10000", "--distribution", "crowd.csv", "--json").out)
-    assert (found["distribution"], found["estimate"], found["decoder"]) == ("given", "decoded", "projection")
-    (folder / "counts.csv").write_text("label,count\nclinic,200\npark,500\ncafé,300\n", encoding="utf-8")
-    counted = json.loads(call("plan", "lunch.toml", "--people", "10000", "--distribution", "counts.csv", "--json").out)
+    found = json.loads(
+        call("plan", "lunch.toml", "--people", "10000", "--distribution", "crowd.csv", "--json").out
+    )
+    assert (found["distribution"], found["estimate"], found["decoder"]) == (
+        "given",
+        "decoded",
+        "projection",
+    )
+    (folder / "counts.csv").write_text(
+        "label,count\nclinic,200\npark,500\ncafé,300\n", encoding="utf-8"
+    )
+    counted = json.loads(
+        call(
+            "plan", "lunch.toml", "--people", "10000", "--distribution", "counts.csv", "--json"
+        ).out
+    )
     assert counted["error"] == found["error"]
     (folder / "ages.csv").write_text("label,share\n-2,0.5\n7,0.5\n", encoding="utf-8")
     assert call("plan", "ages.toml", "--people", "1000", "--distribution", "ages.csv").code == 0
@@ -96,12 +123,16 @@ def test_a_distribution_from_a_file(call, folder):
 def test_an_estimate_is_a_distribution_to_plan_with(call):
     call("privatize", "lunch.toml", "answers.csv", "--column", "place", "-o", "reports.csv")
     call("estimate", "lunch.toml", "reports.csv", "-o", "estimate.csv")
-    assert call("plan", "lunch.toml", "--people", "1000", "--distribution", "estimate.csv").code == 0
+    assert (
+        call("plan", "lunch.toml", "--people", "1000", "--distribution", "estimate.csv").code == 0
+    )
 
 
 def test_a_total_of_labels(call):
     options = ("--error", "0.01", "--measure", "total")
-    found = json.loads(call("plan", "lunch.toml", *options, "--labels", "clinic, bar", "--json").out)
+    found = json.loads(
+        call("plan", "lunch.toml", *options, "--labels", "clinic, bar", "--json").out
+    )
     assert found["measure"] == "total"
     assert found["people"] > 1000
     assert call("plan", "numbered.toml", *options, "--labels", "1,30").code == 0
@@ -145,7 +176,10 @@ def test_what_cannot_be_done_is_a_no(call, arguments):
         (("--people", "10", "--decoder", "nonsense"), "decoder must be one of"),
         (("--people", "10", "--html", "nowhere/plan.html"), "no folder"),
         (("--people", "10", "--plot", "lunch.toml"), "must not be an input"),
-        (("--people", "10", "--distribution", "crowd.csv", "--plot", "crowd.csv"), "must not be an input"),
+        (
+            ("--people", "10", "--distribution", "crowd.csv", "--plot", "crowd.csv"),
+            "must not be an input",
+        ),
     ],
 )
 def test_a_wrong_call_is_2(refused, folder, arguments, said):
@@ -158,7 +192,9 @@ def test_a_wrong_call_is_2(refused, folder, arguments, said):
 
 def test_page_and_picture(call, folder):
     pytest.importorskip("matplotlib")
-    result = call("plan", "lunch.toml", "--error", "0.05", "--html", "plan.html", "--plot", "plan.png")
+    result = call(
+        "plan", "lunch.toml", "--error", "0.05", "--html", "plan.html", "--plot", "plan.png"
+    )
     assert (result.code, result.err) == (0, "")
     assert "lunch-2026" in (folder / "plan.html").read_text(encoding="utf-8")
     assert (folder / "plan.png").read_bytes().startswith(b"\x89PNG")

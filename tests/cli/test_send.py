@@ -73,7 +73,12 @@ def test_everybody_is_counted_once(call, served, lunch, outbox):  # noqa: F811
 
 def test_json_says_what_was_done(call, served, lunch):  # noqa: F811
     result = call(*SEND, "--to", served.url + "/", "--batch-size", "30", "--json")
-    assert json.loads(result.out) == {"survey": lunch.fingerprint, "to": served.url, "reports": 200, "batches": 7}
+    assert json.loads(result.out) == {
+        "survey": lunch.fingerprint,
+        "to": served.url,
+        "reports": 200,
+        "batches": 7,
+    }
     assert sorted(len(reports) for reports in served.held.values()) == [20, 30, 30, 30, 30, 30, 30]
 
 
@@ -88,7 +93,9 @@ def test_sent_answers_are_not_sent_again(call, refused, served, outbox):  # noqa
     assert served.reports == 400
 
 
-@pytest.mark.parametrize("faults", [[DROP] * 3, [SWALLOW] * 5, [BUSY] * 3, [SWALLOW, DROP, BUSY] * 2])
+@pytest.mark.parametrize(
+    "faults", [[DROP] * 3, [SWALLOW] * 5, [BUSY] * 3, [SWALLOW, DROP, BUSY] * 2]
+)
 def test_faults_on_the_way_count_nobody_twice(call, served, outbox, faults, monkeypatch):  # noqa: F811
     monkeypatch.setattr("sfumato.client.http._FIRST_PAUSE", 0.001)
     served.faults = list(faults)
@@ -122,7 +129,8 @@ def test_batches_are_named_by_nonce_and_number(call, served, outbox, lunch):  # 
     call(*SEND, "--to", served.url, "--batch-size", "30")
     nonce = bytes.fromhex(pq.read_schema(outbox).metadata[b"sfumato.nonce"].decode())
     expected = [
-        hashlib.sha256(b"sfumato/1/send" + nonce + number.to_bytes(8, "little")).digest()[:16] for number in range(7)
+        hashlib.sha256(b"sfumato/1/send" + nonce + number.to_bytes(8, "little")).digest()[:16]
+        for number in range(7)
     ]
     batches = list(Outbox(str(outbox), lunch.fingerprint, served.url).batches())
     assert [batch.id for batch in batches] == expected
@@ -213,7 +221,9 @@ def test_positions_are_sent(folder, call):  # noqa: F811
 
 def test_what_cannot_be_privatised_leaves_nothing_behind(folder, refused, served):  # noqa: F811
     (folder / "bad.csv").write_text("place\npark\nkanarienvogel-4711\n")
-    refused("send", "lunch.toml", "bad.csv", "--column", "place", "--to", served.url, never=["4711"])
+    refused(
+        "send", "lunch.toml", "bad.csv", "--column", "place", "--to", served.url, never=["4711"]
+    )
     refused("send", "lunch.toml", "answers.csv", "--to", served.url)
     refused(*SEND, "--to", "ftp://example.org")
     refused(*SEND, "--to", served.url, "--outbox", "answers.csv")
@@ -222,7 +232,11 @@ def test_what_cannot_be_privatised_leaves_nothing_behind(folder, refused, served
 
 
 def test_a_survey_that_breaks_its_promise_is_a_no(folder, call, served):  # noqa: F811
-    text = sf.Survey("lie", sf.Uniform(["no", "yes"], 1)).resolved().replace(b'"epsilon":"1"', b'"epsilon":"0.9"')
+    text = (
+        sf.Survey("lie", sf.Uniform(["no", "yes"], 1))
+        .resolved()
+        .replace(b'"epsilon":"1"', b'"epsilon":"0.9"')
+    )
     (folder / "lie.json").write_bytes(text)
     (folder / "yes.csv").write_text("answer\nyes\n")
     before = contents(folder)
@@ -283,7 +297,9 @@ def test_two_runs_at_once_do_not_both_send_what_they_randomised(tmp_path):
     path = str(tmp_path / "o.outbox")
 
     def reports():
-        write_outbox(path, "ab" * 32, "http://first", iter([np.arange(5, dtype=np.uint32)]), batch_size=2)
+        write_outbox(
+            path, "ab" * 32, "http://first", iter([np.arange(5, dtype=np.uint32)]), batch_size=2
+        )
         yield np.arange(9, dtype=np.uint32)
 
     with pytest.raises(InvalidTable, match="another run"):
@@ -307,18 +323,24 @@ def test_batches_are_cut_to_size_whatever_the_chunks(tmp_path, size):
     path = str(tmp_path / "o.outbox")
     chunks = np.split(np.arange(40, dtype=np.uint32), [0, 1, 9, 9, 30])
     write_outbox(path, "ab" * 32, "http://first", iter(chunks), batch_size=size)
-    batches = [batch.reports.tolist() for batch in Outbox(path, "ab" * 32, "http://first").batches()]
+    batches = [
+        batch.reports.tolist() for batch in Outbox(path, "ab" * 32, "http://first").batches()
+    ]
     assert batches == [list(range(start, min(start + size, 40))) for start in range(0, 40, size)]
 
 
 def test_ctrl_c_leaves_an_outbox_that_can_be_sent(folder, call, served, outbox):  # noqa: F811
     served.faults, served.always = [None, None], (503, {"Retry-After": "50"}, b"")
     command = [sys.executable, "-m", "sfumato", *SEND, "--to", served.url, "--batch-size", "10"]
-    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as run:
+    with subprocess.Popen(
+        command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as run:
         while len(served.bodies) < 6 and run.poll() is None:
             time.sleep(0.02)  # two are counted, four wait until they may try again
         run.send_signal(signal.SIGINT)
-        out, message = run.communicate(timeout=45)  # and not the 50 seconds that the others were told to wait
+        out, message = run.communicate(
+            timeout=45
+        )  # and not the 50 seconds that the others were told to wait
     assert run.returncode == 130
     assert out == b""
     assert b"Traceback" not in message
@@ -338,10 +360,22 @@ def test_all_answers_of_a_crowd_arrive(folder, call):  # noqa: F811
     (folder / "crowd.csv").write_text("x\n" + "\n".join(map(str, values)) + "\n")
     with Loopback(survey) as served:
         served.faults = [SWALLOW, None, None, SWALLOW, DROP] * 3
-        command = ("send", "clear.json", "crowd.csv", "--column", "x", "--batch-size", "1000", "--to", served.url)
+        command = (
+            "send",
+            "clear.json",
+            "crowd.csv",
+            "--column",
+            "x",
+            "--batch-size",
+            "1000",
+            "--to",
+            served.url,
+        )
         assert call(*command).code == 0
         tally = survey.tally(np.array(counted(served), dtype=np.uint32))
-        assert survey.estimate(tally, decoder="unbiased").frequencies * 30_000 == pytest.approx(np.bincount(values))
+        assert survey.estimate(tally, decoder="unbiased").frequencies * 30_000 == pytest.approx(
+            np.bincount(values)
+        )
         assert len(served.held) == 30
 
 

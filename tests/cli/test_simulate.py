@@ -20,7 +20,9 @@ def people(folder):
 
 @pytest.mark.parametrize("workers", ["1", "2", "7"])
 @pytest.mark.parametrize("rows", [1, 1000, 65536])
-def test_the_same_bytes_from_every_file_with_any_workers_and_batches(people, call, monkeypatch, workers, rows):
+def test_the_same_bytes_from_every_file_with_any_workers_and_batches(
+    people, call, monkeypatch, workers, rows
+):
     expected = call("simulate", "lunch.toml", "people.csv", *OPTIONS, "--workers", "1").out
     parquet(people / "few.parquet", place=PEOPLE[:50])
     monkeypatch.setattr(read, "_BATCH_ROWS", rows)
@@ -28,21 +30,37 @@ def test_the_same_bytes_from_every_file_with_any_workers_and_batches(people, cal
     if rows == 1:
         expected = call("simulate", "lunch.toml", "few.parquet", *OPTIONS).out
         monkeypatch.setattr(read, "_BATCH_ROWS", 17)
-        assert call("simulate", "lunch.toml", "few.parquet", *OPTIONS, "--workers", workers).out == expected
+        assert (
+            call("simulate", "lunch.toml", "few.parquet", *OPTIONS, "--workers", workers).out
+            == expected
+        )
         return
     for name in ("people.csv", "people.csv.gz", "people.parquet"):
         assert call("simulate", "lunch.toml", name, *OPTIONS, "--workers", workers).out == expected
         piped = (people / name).read_bytes()
-        assert call("simulate", "lunch.toml", "-", *OPTIONS, "--workers", workers, stdin=piped).out == expected
+        assert (
+            call("simulate", "lunch.toml", "-", *OPTIONS, "--workers", workers, stdin=piped).out
+            == expected
+        )
 
 
 def test_processes_agree_too(people, call):
-    run = process("simulate", "lunch.toml", "-", *OPTIONS, cwd=people, input=(people / "people.parquet").read_bytes())
+    run = process(
+        "simulate",
+        "lunch.toml",
+        "-",
+        *OPTIONS,
+        cwd=people,
+        input=(people / "people.parquet").read_bytes(),
+    )
     assert run.stdout.decode() == call("simulate", "lunch.toml", "people.csv", *OPTIONS).out
 
 
 def test_another_seed_gives_other_numbers(people, call):
-    outs = {call("simulate", "lunch.toml", "people.csv", *OPTIONS, "--seed", str(seed)).out for seed in range(4)}
+    outs = {
+        call("simulate", "lunch.toml", "people.csv", *OPTIONS, "--seed", str(seed)).out
+        for seed in range(4)
+    }
     assert len(outs) == 4
 
 
@@ -64,7 +82,8 @@ def test_a_single_run_has_no_spread_and_valid_json(people, call):
 
 def test_it_says_how_far_off_it_is(people, call):
     assert (
-        "20,000 people, 3 runs" in call("simulate", "lunch.toml", "people.csv", "--column", "place", "--runs", "3").out
+        "20,000 people, 3 runs"
+        in call("simulate", "lunch.toml", "people.csv", "--column", "place", "--runs", "3").out
     )
 
 
@@ -84,8 +103,20 @@ def test_the_error_is_what_the_variances_say(people, call):
     labels = list(survey.context.domain.labels)
     p = np.array([PEOPLE.count(label) for label in labels]) / len(PEOPLE)
     expected = np.sqrt(2 / np.pi) * np.sqrt(survey.mechanism.variances(p, len(PEOPLE))).sum() / 2
-    options = ["--column", "place", "--runs", "40", "--seed", "5", "--decoder", "unbiased", "--json"]
-    found = json.loads(call("simulate", "lunch.toml", "people.csv", *options).out)["total_variation"]
+    options = [
+        "--column",
+        "place",
+        "--runs",
+        "40",
+        "--seed",
+        "5",
+        "--decoder",
+        "unbiased",
+        "--json",
+    ]
+    found = json.loads(call("simulate", "lunch.toml", "people.csv", *options).out)[
+        "total_variation"
+    ]
     # The data are given, so the people's own draw adds nothing: the error lies a little below.
     assert found["mean"] < expected * 1.3
     assert found["mean"] > expected * 0.4

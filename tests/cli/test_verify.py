@@ -13,7 +13,9 @@ from support.paths import CHECKER
 
 
 def _checked(path):
-    return subprocess.run([sys.executable, CHECKER, path], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, CHECKER, path], capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.parametrize("name", SURVEYS)
@@ -28,7 +30,9 @@ def test_the_checker_accepts_certificates_and_resolved_surveys(folder, call, nam
 def test_the_checker_refuses_a_certificate_for_less(folder, call):
     call("verify", "lunch.toml", "-o", "certificate.json")
     text = (folder / "certificate.json").read_text(encoding="utf-8")
-    (folder / "lie.json").write_text(text.replace('"epsilon":"1"', '"epsilon":"0.5"'), encoding="utf-8")
+    (folder / "lie.json").write_text(
+        text.replace('"epsilon":"1"', '"epsilon":"0.5"'), encoding="utf-8"
+    )
     assert text != (folder / "lie.json").read_text(encoding="utf-8")
     assert _checked(folder / "lie.json").returncode == 1
 
@@ -36,8 +40,13 @@ def test_the_checker_refuses_a_certificate_for_less(folder, call):
 @pytest.mark.parametrize("name", SURVEYS)
 def test_a_resolved_survey_is_the_same_survey(folder, call, name):
     call("verify", f"{name}.toml", "--resolved", "survey.json")
-    assert Survey.load(folder / "survey.json").fingerprint == Survey.load(folder / f"{name}.toml").fingerprint
-    assert call("verify", "survey.json", "--json").out == call("verify", f"{name}.toml", "--json").out
+    assert (
+        Survey.load(folder / "survey.json").fingerprint
+        == Survey.load(folder / f"{name}.toml").fingerprint
+    )
+    assert (
+        call("verify", "survey.json", "--json").out == call("verify", f"{name}.toml", "--json").out
+    )
 
 
 def test_the_json_of_verify(folder, call):
@@ -53,7 +62,10 @@ def test_it_says_so_in_words(folder, call):
     shown = call("verify", "lunch.toml").out
     mechanism = Survey.load(folder / "lunch.toml").mechanism
     assert "lunch-2026" in shown
-    assert f"Reports have {mechanism.bits} bits; a forged one, in an average honest one's place, " in shown
+    assert (
+        f"Reports have {mechanism.bits} bits; a forged one, in an average honest one's place, "
+        in shown
+    )
     weight = float(re.search(r"moves a count by up to ([\d.,]+) people\.", shown)[1])
     assert mechanism.reach.largest <= weight <= 1.01 * mechanism.reach.largest
 

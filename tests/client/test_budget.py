@@ -66,7 +66,13 @@ def test_members_of_a_context_agree_with_its_entries():
 
 @pytest.mark.parametrize(
     "context",
-    [sf.Uniform(1, 1), sf.Uniform(1, "inf"), sf.HighLow(1, [], 1), sf.Blocks([0], 1), sf.PrivacyMatrix([[0]])],
+    [
+        sf.Uniform(1, 1),
+        sf.Uniform(1, "inf"),
+        sf.HighLow(1, [], 1),
+        sf.Blocks([0], 1),
+        sf.PrivacyMatrix([[0]]),
+    ],
 )
 def test_one_symbol_has_nothing_to_hide(context):
     assert context.largest_finite == 0

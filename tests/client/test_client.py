@@ -62,14 +62,18 @@ def ledger(home):
 
 
 def repeated(every, distinct, *, context=None):
-    return sf.Survey("often", context or sf.Uniform(PLACES, 1), repeat={"every": every, "distinct": distinct})
+    return sf.Survey(
+        "often", context or sf.Uniform(PLACES, 1), repeat={"every": every, "distinct": distinct}
+    )
 
 
 def test_an_answer_is_the_report_that_the_secret_says(survey, aggregator, hasty, home):
     receipt = sf.Client(survey, hasty, home=home).answer("place 7")
     secret = (home / "secret").read_bytes()
     batch = batch_of_json(aggregator.bodies[0])
-    assert batch.reports.tolist() == [remembered_report(secret, survey.fingerprint, survey.mechanism, 7)]
+    assert batch.reports.tolist() == [
+        remembered_report(secret, survey.fingerprint, survey.mechanism, 7)
+    ]
     assert batch.id == batch_id(secret, survey.fingerprint)
     assert receipt == Receipt(survey.fingerprint, batch.id.hex(), 1)
     assert aggregator.reports == 1
@@ -108,11 +112,15 @@ def test_a_year_of_equal_answers_says_what_one_says(aggregator, hasty, home):
     assert len({batch.reports.tobytes() for batch in batches}) == 1
     secret = (home / "secret").read_bytes()
     days = [(START + timedelta(days=day)).date().isoformat() for day in range(365)]
-    assert [batch.id for batch in batches] == [batch_id(secret, survey.fingerprint, day) for day in days]
+    assert [batch.id for batch in batches] == [
+        batch_id(secret, survey.fingerprint, day) for day in days
+    ]
     assert [entry["cost"] for entry in ledger(home)] == ["3"]
 
 
-def test_after_so_many_distinct_values_the_last_report_goes_on(aggregator, hasty, home, known_secret):
+def test_after_so_many_distinct_values_the_last_report_goes_on(
+    aggregator, hasty, home, known_secret
+):
     survey, clock = repeated("week", 2), Clock()
     aggregator.surveys[survey.fingerprint] = survey
     client = sf.Client(survey, hasty, home=home, clock=clock)
@@ -121,15 +129,24 @@ def test_after_so_many_distinct_values_the_last_report_goes_on(aggregator, hasty
         client.answer(PLACES[value])
         clock.now += timedelta(weeks=1)
     told = [7, 7, 8, 7, 7, 7, 8, 8]  # 9, 10 and 11 are new values too many: the last report goes on
-    expected = [remembered_report(known_secret, survey.fingerprint, survey.mechanism, value) for value in told]
-    assert [batch_of_json(body).reports.tolist() for body in aggregator.bodies] == [[report] for report in expected]
+    expected = [
+        remembered_report(known_secret, survey.fingerprint, survey.mechanism, value)
+        for value in told
+    ]
+    assert [batch_of_json(body).reports.tolist() for body in aggregator.bodies] == [
+        [report] for report in expected
+    ]
     diary = json.loads((home / f"answers-{survey.fingerprint}").read_bytes().partition(b"\n")[0])
-    assert diary["tokens"] == [token_of(known_secret, survey.fingerprint, value) for value in (7, 8)]
+    assert diary["tokens"] == [
+        token_of(known_secret, survey.fingerprint, value) for value in (7, 8)
+    ]
     assert len(set(expected)) == 2
 
 
 @pytest.mark.parametrize("unknown", ["kanarienvogel-4711", None, object()])
-def test_an_unknown_value_is_a_new_one_once_they_are_used_up(aggregator, hasty, home, known_secret, unknown):
+def test_an_unknown_value_is_a_new_one_once_they_are_used_up(
+    aggregator, hasty, home, known_secret, unknown
+):
     survey, clock = repeated("week", 2), Clock()
     aggregator.surveys[survey.fingerprint] = survey
     client = sf.Client(survey, hasty, home=home, clock=clock)
@@ -145,7 +162,10 @@ def test_an_unknown_value_is_a_new_one_once_they_are_used_up(aggregator, hasty, 
 
 
 def test_a_position_that_is_none_is_a_new_value_too(aggregator, hasty, home):
-    survey, clock = repeated("week", 2, context=sf.Uniform(sf.GridDomain(0, 4, 0, 4, 1), 1)), Clock()
+    survey, clock = (
+        repeated("week", 2, context=sf.Uniform(sf.GridDomain(0, 4, 0, 4, 1), 1)),
+        Clock(),
+    )
     aggregator.surveys[survey.fingerprint] = survey
     client = sf.Client(survey, hasty, home=home, clock=clock)
     for value in ((1.5, 2.5), (2.5, 2.5), (1, 2, 3), "nowhere", (99.0, 0.0)):
@@ -196,7 +216,9 @@ def test_answers_of_several_periods_wait_and_are_sent_oldest_first(aggregator, h
     aggregator.always = None
     aggregator.bodies.clear()
     receipts = sf.Client(survey, hasty, home=home, clock=clock).flush()
-    assert [receipt.batch for receipt in receipts] == [batch_of_json(body).id.hex() for body in aggregator.bodies]
+    assert [receipt.batch for receipt in receipts] == [
+        batch_of_json(body).id.hex() for body in aggregator.bodies
+    ]
     assert aggregator.reports == 3
     assert client.flush() == ()
 
@@ -225,7 +247,11 @@ def test_the_charge_comes_before_the_value_is_read(survey, aggregator, hasty, ho
 
 def test_the_budget_holds_over_all_surveys_of_a_device(aggregator, hasty, home):
     high = sf.HighLow(PLACES, PLACES[:3], "0.5")
-    surveys = [sf.Survey("one", sf.Uniform(PLACES, "0.5")), sf.Survey("two", high), repeated("day", 3, context=high)]
+    surveys = [
+        sf.Survey("one", sf.Uniform(PLACES, "0.5")),
+        sf.Survey("two", high),
+        repeated("day", 3, context=high),
+    ]
     for survey in surveys:
         aggregator.surveys[survey.fingerprint] = survey
 
@@ -241,7 +267,9 @@ def test_the_budget_holds_over_all_surveys_of_a_device(aggregator, hasty, home):
         client(surveys[2], "2.4").answer("place 7")
     assert len(aggregator.bodies) == sent + 1
     assert [entry["cost"] for entry in ledger(home)] == ["0.5", "0.5"]
-    assert isinstance(client(surveys[0], "0.1").answer("place 7"), Receipt)  # what was charged costs nothing again
+    assert isinstance(
+        client(surveys[0], "0.1").answer("place 7"), Receipt
+    )  # what was charged costs nothing again
     assert isinstance(client(surveys[2], "2.5").answer("place 7"), Receipt)
     assert client(surveys[0], 1).spent() == 2.5
 
@@ -274,7 +302,9 @@ def answered(surveys, hasty, aggregator, home, **arguments):
 
 
 @pytest.mark.parametrize("kind", ["same labels", "permuted labels", "one more label"])
-def test_forty_surveys_get_as_many_answers_as_the_default_budget_allows(kind, aggregator, hasty, home):
+def test_forty_surveys_get_as_many_answers_as_the_default_budget_allows(
+    kind, aggregator, hasty, home
+):
     assert answered(forty(kind), hasty, aggregator, home) == {"answered": 4, "refused": 36}
     assert len(aggregator.bodies) == 4
 
@@ -289,7 +319,9 @@ def test_without_a_budget_all_forty_are_answered(aggregator, hasty, home):
         sf.Uniform(L, "inf"),
         sf.HighLow(L, ["hiv"], 1),
         sf.Blocks({"healthy": "a", "hiv": "a", "cancer": "b", "depression": "b"}, 1),
-        sf.Tiers({"healthy": "a", "hiv": "b", "cancer": "b", "depression": "b"}, {"a": "inf", "b": 1}),
+        sf.Tiers(
+            {"healthy": "a", "hiv": "b", "cancer": "b", "depression": "b"}, {"a": "inf", "b": 1}
+        ),
         sf.PrivacyMatrix([["0", "1", "1"], ["1", "0", "inf"], ["1", "1", "0"]], domain=L[:3]),
     ],
     ids=["uniform", "high-low", "blocks", "tiers", "matrix"],
@@ -315,7 +347,11 @@ def test_many_questions_in_one_list_of_labels_add_up(aggregator, hasty, home):
     for question in range(6):
         own = {f"q{question} yes", f"q{question} no"}
         E = [[0 if x == x2 else 3.9 if {x, x2} <= own else 1.95 for x2 in labels] for x in labels]
-        survey = sf.Survey(f"q{question}", sf.PrivacyMatrix(E, domain=labels), PlainResponse(sf.Uniform(labels, 1.95)))
+        survey = sf.Survey(
+            f"q{question}",
+            sf.PrivacyMatrix(E, domain=labels),
+            PlainResponse(sf.Uniform(labels, 1.95)),
+        )
         aggregator.surveys[survey.fingerprint] = survey
         client = sf.Client(survey, hasty, home=home)
         if question == 0:
@@ -358,7 +394,13 @@ def test_a_ledger_of_the_first_format_is_not_refilled(survey, aggregator, hasty,
     tag = secret_tag((home / "secret").read_bytes())
     contexts = [sf.Uniform(PLACES, 1), sf.Uniform(["a", "b"], 1), sf.Uniform(["a", "b"], "1.5")]
     entries = [
-        {"account": account, "survey": fingerprint, "secret": tag, "times": 1, "context": context.record()}
+        {
+            "account": account,
+            "survey": fingerprint,
+            "secret": tag,
+            "times": 1,
+            "context": context.record(),
+        }
         for account, fingerprint, context in [
             (f"domain {'0' * 64}", survey.fingerprint, contexts[0]),
             ("subject health", survey.fingerprint, contexts[0]),
@@ -384,7 +426,9 @@ def test_a_ledger_of_the_first_format_is_not_refilled(survey, aggregator, hasty,
     ]
     assert [entry["cost"] for entry in written["entries"]] == ["1", "1", "1.5", "0.5"]
     assert all(set(entry) == {"survey", "secret", "cost"} for entry in written["entries"])
-    assert isinstance(sf.Client(survey, hasty, home=home).answer("place 8"), Receipt)  # what was charged stays charged
+    assert isinstance(
+        sf.Client(survey, hasty, home=home).answer("place 8"), Receipt
+    )  # what was charged stays charged
 
 
 def test_a_home_of_an_earlier_version_is_not_refilled(aggregator, hasty, home):
@@ -392,7 +436,9 @@ def test_a_home_of_an_earlier_version_is_not_refilled(aggregator, hasty, home):
     shutil.copytree(Path(__file__).parent / "first_format_home", home)
     home.chmod(0o700)
     lunch = sf.Survey("lunch-2026", sf.HighLow(["park", "clinic", "bar"], ["clinic", "bar"], 1))
-    mood = sf.Survey("mood", sf.Uniform(["good", "bad"], "0.5"), repeat={"every": "week", "distinct": 3})
+    mood = sf.Survey(
+        "mood", sf.Uniform(["good", "bad"], "0.5"), repeat={"every": "week", "distinct": 3}
+    )
     dinner = sf.Survey("dinner", sf.Uniform(["park", "clinic", "bar"], "1.5"))
     for survey in (lunch, mood, dinner):
         aggregator.surveys[survey.fingerprint] = survey
@@ -400,7 +446,9 @@ def test_a_home_of_an_earlier_version_is_not_refilled(aggregator, hasty, home):
     client = sf.Client(lunch, hasty, home=home, allow_clear=True)
     assert client.spent() == 2.5  # 1 for lunch, once though it had two accounts; 3 · 0.5 for mood
     assert isinstance(client.answer("park"), Receipt)
-    expected = remembered_report(secret, lunch.fingerprint, lunch.mechanism, 1)  # the first answer, clinic, stands
+    expected = remembered_report(
+        secret, lunch.fingerprint, lunch.mechanism, 1
+    )  # the first answer, clinic, stands
     assert batch_of_json(aggregator.bodies[-1]).reports.tolist() == [expected]
     assert isinstance(sf.Client(dinner, hasty, home=home).answer("bar"), Receipt)
     assert json.loads((home / "ledger").read_bytes().partition(b"\n")[0])["format"] == 2
@@ -414,7 +462,13 @@ def test_a_ledger_of_a_survey_that_is_too_large_today_can_be_read(survey, hasty,
     sf.Client(survey, hasty, home=home).answer("place 7")
     tag = secret_tag((home / "secret").read_bytes())
     context = sf.Uniform(2**30, "2.5").record()
-    huge = {"account": "subject", "survey": "ab" * 32, "secret": tag, "times": 1, "context": context}
+    huge = {
+        "account": "subject",
+        "survey": "ab" * 32,
+        "secret": tag,
+        "times": 1,
+        "context": context,
+    }
     Home(home).keep_record("ledger", {"entries": [huge], "secret": tag}, 1)
     assert sf.Client(survey, hasty, home=home).spent() == 2.5
     assert isinstance(sf.Client(survey, hasty, home=home).answer("place 7"), Receipt)
@@ -464,7 +518,9 @@ def test_what_is_forgotten_meanwhile_is_not_sent(home, again):
                 raise NotDelivered("nobody is there")
             client.forget()
             if again:
-                sf.Client(survey, Courier(self.url, patience=0), home=home, clock=clock).answer("place 8")
+                sf.Client(survey, Courier(self.url, patience=0), home=home, clock=clock).answer(
+                    "place 8"
+                )
             return Receipt.of(batch)
 
     survey, clock, courier = repeated("day", 2), Clock(), Forgetful("http://127.0.0.1:9")
@@ -478,7 +534,9 @@ def test_what_is_forgotten_meanwhile_is_not_sent(home, again):
     assert courier.sent == 1
 
 
-def test_what_another_process_delivered_meanwhile_is_not_sent_again(survey, aggregator, hasty, home):
+def test_what_another_process_delivered_meanwhile_is_not_sent_again(
+    survey, aggregator, hasty, home
+):
     aggregator.always = (503, {}, b"")
     client = sf.Client(survey, hasty, home=home)
     queued = client.answer("place 7")
@@ -504,7 +562,9 @@ def test_another_report_of_this_device_that_was_counted_is_an_answer_given(
     assert aggregator.reports == 0
 
 
-def test_a_closed_survey_is_said_to_be_closed_and_the_report_is_kept(survey, aggregator, hasty, home):
+def test_a_closed_survey_is_said_to_be_closed_and_the_report_is_kept(
+    survey, aggregator, hasty, home
+):
     aggregator.closed.add(survey.fingerprint)
     client = sf.Client(survey, hasty, home=home)
     with pytest.raises(WrongSurvey, match="closed"):
@@ -543,7 +603,11 @@ def test_positions_are_pairs(hasty, home, aggregator):
 
 
 def test_a_survey_that_breaks_its_context_is_refused(hasty, home):
-    text = sf.Survey("lie", sf.Uniform(["no", "yes"], 1)).resolved().replace(b'"epsilon":"1"', b'"epsilon":"0.9"')
+    text = (
+        sf.Survey("lie", sf.Uniform(["no", "yes"], 1))
+        .resolved()
+        .replace(b'"epsilon":"1"', b'"epsilon":"0.9"')
+    )
     with pytest.raises(PrivacyViolation):
         sf.Client(sf.Survey.of_resolved(text), hasty, home=home)
     assert not home.exists()
@@ -551,7 +615,9 @@ def test_a_survey_that_breaks_its_context_is_refused(hasty, home):
 
 def test_a_survey_may_be_a_path(survey, hasty, home, tmp_path):
     survey.save(tmp_path / "survey.json")
-    assert isinstance(sf.Client(tmp_path / "survey.json", hasty, home=home).answer("place 1"), Receipt)
+    assert isinstance(
+        sf.Client(tmp_path / "survey.json", hasty, home=home).answer("place 1"), Receipt
+    )
 
 
 def test_arguments_that_cannot_be_meant(survey, hasty, home):
@@ -585,7 +651,10 @@ def test_no_repr_and_no_file_holds_a_value(home, hasty, aggregator):
 
 def test_threads_with_one_home_give_one_answer(survey, aggregator, home):
     clients = [sf.Client(survey, Courier(aggregator.url), home=home) for _ in range(8)]
-    threads = [threading.Thread(target=client.answer, args=(PLACES[number],)) for number, client in enumerate(clients)]
+    threads = [
+        threading.Thread(target=client.answer, args=(PLACES[number],))
+        for number, client in enumerate(clients)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -605,7 +674,9 @@ def test_two_devices_are_counted_as_two(survey, aggregator, hasty, tmp_path):
 def test_an_aggregator_that_is_away_and_comes_back(survey, home):
     with Loopback(survey) as first:
         url = first.url
-    assert isinstance(sf.Client(survey, Courier(url, patience=0), home=home).answer("place 7"), Queued)
+    assert isinstance(
+        sf.Client(survey, Courier(url, patience=0), home=home).answer("place 7"), Queued
+    )
     with Loopback(survey) as back:
         assert len(sf.Client(survey, Courier(back.url), home=home).flush()) == 1
         assert back.reports == 1

@@ -30,7 +30,8 @@ def _client(aggregator, folder, **limits):
 
 
 @pytest.mark.parametrize(
-    "value", [f"{CANARY} ", CANARY.upper() + CANARY, [CANARY], {CANARY: 1}, (CANARY, 1.0), CANARY.encode()]
+    "value",
+    [f"{CANARY} ", CANARY.upper() + CANARY, [CANARY], {CANARY: 1}, (CANARY, 1.0), CANARY.encode()],
 )
 @pytest.mark.usefixtures("quiet")
 def test_a_value_that_is_no_label_is_in_no_error(aggregator, tmp_path, value):
@@ -42,7 +43,11 @@ def test_a_value_that_is_no_label_is_in_no_error(aggregator, tmp_path, value):
 
 ANSWERS = {
     "busy": (503, {}, b""),
-    "rejected": (422, {"Content-Type": "application/problem+json"}, b'{"type":"urn:sfumato:problem:report-rejected"}'),
+    "rejected": (
+        422,
+        {"Content-Type": "application/problem+json"},
+        b'{"type":"urn:sfumato:problem:report-rejected"}',
+    ),
     "garbage": (200, {"Content-Type": "application/json"}, b"{" * 5000),
     "wrong kind": (200, {"Content-Type": "text/html"}, b"<p>hello"),
     "dropped": DROP,

@@ -131,7 +131,11 @@ def test_a_file_cut_off_at_any_byte_refills_nothing(used, tmp_path, name, reache
 
 
 def test_files_are_for_their_owner_alone(used):
-    modes = {path.name: path.stat().st_mode & 0o777 for path in used[False].home.iterdir() if path.name != "lock"}
+    modes = {
+        path.name: path.stat().st_mode & 0o777
+        for path in used[False].home.iterdir()
+        if path.name != "lock"
+    }
     assert modes == {"secret": 0o600, "ledger": 0o600, f"answers-{FIRST.fingerprint}": 0o600}
 
 
@@ -141,9 +145,13 @@ def test_a_changed_byte_is_noticed(used, tmp_path, name):
     home = tmp_path / "device"
     shutil.copytree(used[True].home, home)
     for position in range(0, len(content), 1 if name == "secret" else 7):
-        (home / name).write_bytes(content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :])
+        (home / name).write_bytes(
+            content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :]
+        )
         assert _outcome(FIRST, home, 8, budget=ROOMY) == (set(), True)
-        assert _outcome(SECOND, home, 8, budget=ROOMY) == (set(), True) or name.startswith("answers")
+        assert _outcome(SECOND, home, 8, budget=ROOMY) == (set(), True) or name.startswith(
+            "answers"
+        )
 
 
 @pytest.mark.parametrize("name", ["ledger", f"answers-{FIRST.fingerprint}"])
@@ -173,12 +181,19 @@ def test_without_its_secret_a_device_is_silent_until_it_forgets(used, tmp_path, 
         (home / "secret").write_bytes(secret[::-1])
     before = {path.name: path.read_bytes() for path in home.iterdir()}
     device = client(FIRST, home, Recorder(), budget=ROOMY)
-    for action in (lambda: device.answer(7), device.flush, lambda: client(SECOND, home, Recorder()).answer(7)):
+    for action in (
+        lambda: device.answer(7),
+        device.flush,
+        lambda: client(SECOND, home, Recorder()).answer(7),
+    ):
         with pytest.raises(BudgetExceeded, match=f"secret .* is {damage}.*forget"):
             action()
     assert {path.name: path.read_bytes() for path in home.iterdir()} == before
     device.forget()
-    assert _outcome(FIRST, home, 7) == (set(), True)  # answering costs anew, and the account is full
+    assert _outcome(FIRST, home, 7) == (
+        set(),
+        True,
+    )  # answering costs anew, and the account is full
     sent, refused = _outcome(FIRST, home, 7, budget=ROOMY)
     assert (len(sent), refused) == (1, False)
     assert not sent & used[False].sent
@@ -210,7 +225,10 @@ def test_an_older_ledger_does_not_bring_a_second_report(tmp_path):
     shutil.copy(home / "ledger", tmp_path / "older")
     device.answer(7)
     shutil.copy(tmp_path / "older", home / "ledger")
-    assert _outcome(FIRST, home, 8) == (set(), False)  # the diary says that the answer was given and delivered
+    assert _outcome(FIRST, home, 8) == (
+        set(),
+        False,
+    )  # the diary says that the answer was given and delivered
 
 
 def test_a_ledger_of_another_device_is_refused(used, tmp_path):
@@ -260,7 +278,9 @@ def test_a_crash_at_any_write_is_survived(tmp_path, monkeypatch, write, after, r
             crashed = False
         except Crash:
             crashed = True
-    expected = ["ledger", "secret", f"answers-{FIRST.fingerprint}", "ledger"] + [f"answers-{FIRST.fingerprint}"] * 2
+    expected = ["ledger", "secret", f"answers-{FIRST.fingerprint}", "ledger"] + [
+        f"answers-{FIRST.fingerprint}"
+    ] * 2
     assert writes == expected[: min(write, len(expected) - (not reaches))]
     assert crashed == (write <= len(expected) - (not reaches))
     recorder.reaches = True
@@ -284,6 +304,9 @@ def test_a_crash_while_forgetting_leaves_nothing_that_speaks(tmp_path, monkeypat
         with pytest.raises(Crash):
             device.forget()
     assert not (home / "secret").exists()
-    assert _outcome(FIRST, home, 8, budget=ROOMY) == (set(), True)  # the diary is left, and shows that a secret is gone
+    assert _outcome(FIRST, home, 8, budget=ROOMY) == (
+        set(),
+        True,
+    )  # the diary is left, and shows that a secret is gone
     client(FIRST, home, recorder).forget()
     assert _outcome(FIRST, home, 8) == (set(), True)  # a new secret, and the account is full

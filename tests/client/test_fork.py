@@ -14,7 +14,9 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 RUNS = 100
 MECHANISM = sf.PlainResponse(sf.Uniform(2**12, 0.1))
-PEOPLE = np.zeros(16, dtype=np.int64)  # 16 reports of at least 12 nearly even bits: equal by chance in 1 of 2^190 pairs
+PEOPLE = np.zeros(
+    16, dtype=np.int64
+)  # 16 reports of at least 12 nearly even bits: equal by chance in 1 of 2^190 pairs
 
 
 def _drawn():

@@ -30,7 +30,11 @@ def problem(status, name="anything", **more):
 @pytest.mark.parametrize("arrow", [False, True])
 def test_a_batch_is_counted_and_acknowledged(aggregator, courier, batch, arrow):
     receipt = courier.deliver(batch, arrow=arrow)
-    assert (receipt.survey, receipt.batch, receipt.reports) == (batch.fingerprint, batch.id.hex(), 3)
+    assert (receipt.survey, receipt.batch, receipt.reports) == (
+        batch.fingerprint,
+        batch.id.hex(),
+        3,
+    )
     assert aggregator.counts == {3: 2, 1: 1}
     assert aggregator.bodies == [arrow_bytes(batch) if arrow else json_bytes(batch)]
     assert courier.deliver(batch, arrow=arrow) == receipt
@@ -50,7 +54,9 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_what_fails_is_sent_again_in_the_same_bytes_and_counted_once(aggregator, courier, batch, pauses, name):
+def test_what_fails_is_sent_again_in_the_same_bytes_and_counted_once(
+    aggregator, courier, batch, pauses, name
+):
     aggregator.faults = list(FAULTS[name])
     assert courier.deliver(batch).reports == 3
     assert len(aggregator.bodies) == len(FAULTS[name]) + 1
@@ -61,7 +67,11 @@ def test_what_fails_is_sent_again_in_the_same_bytes_and_counted_once(aggregator,
 
 def test_pauses_grow_and_are_not_all_alike(aggregator, batch, pauses):
     aggregator.always = problem(503)
-    patient = Courier(aggregator.url, patience=1000, pause=lambda seconds: pauses.append(seconds) or len(pauses) == 10)
+    patient = Courier(
+        aggregator.url,
+        patience=1000,
+        pause=lambda seconds: pauses.append(seconds) or len(pauses) == 10,
+    )
     with pytest.raises(NotDelivered):
         patient.deliver(batch)
     ceilings = [0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30]
@@ -69,7 +79,9 @@ def test_pauses_grow_and_are_not_all_alike(aggregator, batch, pauses):
     assert len({pause / top for pause, top in zip(pauses, ceilings, strict=True)}) == 10
 
 
-def test_without_randomness_a_pause_is_as_long_as_it_may_be(aggregator, courier, batch, pauses, monkeypatch):
+def test_without_randomness_a_pause_is_as_long_as_it_may_be(
+    aggregator, courier, batch, pauses, monkeypatch
+):
     aggregator.faults = [problem(503), DROP, problem(503)]
     monkeypatch.setattr("os.urandom", lambda size: bytes(size))
     assert courier.deliver(batch).reports == 3
@@ -126,7 +138,9 @@ FINAL = [
 
 
 @pytest.mark.parametrize(("answer", "error"), FINAL)
-def test_what_is_final_is_not_tried_again_and_not_repeated(aggregator, courier, batch, pauses, answer, error):
+def test_what_is_final_is_not_tried_again_and_not_repeated(
+    aggregator, courier, batch, pauses, answer, error
+):
     aggregator.faults = [answer]
     with pytest.raises(sf.errors.SfumatoError) as raised:
         courier.deliver(batch)

@@ -33,15 +33,24 @@ def _block(*parts):
 @pytest.mark.parametrize("symbol", [0, 1, 258, 2**31 - 1])
 def test_words_tokens_and_identifiers_are_as_specified(symbol):
     u32 = bytes([symbol & 255, symbol >> 8 & 255, symbol >> 16 & 255, symbol >> 24])
-    block = Cipher(AES(SECRET), ECB()).encryptor().update(_block(b"sfumato/1/report", bytes.fromhex(F), u32))  # noqa: S305
+    block = (
+        Cipher(AES(SECRET), ECB())
+        .encryptor()
+        .update(_block(b"sfumato/1/report", bytes.fromhex(F), u32))
+    )
     expected = [int.from_bytes(block[:8], "little"), int.from_bytes(block[8:], "little")]
     assert remembered_words(SECRET, F, symbol)[0].tolist() == expected
-    assert token_of(SECRET, F, symbol) == _block(b"sfumato/1/value", SECRET, bytes.fromhex(F), u32).hex()
+    assert (
+        token_of(SECRET, F, symbol)
+        == _block(b"sfumato/1/value", SECRET, bytes.fromhex(F), u32).hex()
+    )
 
 
 def test_batch_identifiers_are_as_specified():
     assert batch_id(SECRET, F) == _block(b"sfumato/1/batch", SECRET, bytes.fromhex(F))
-    assert batch_id(SECRET, F, "2026-W46") == _block(b"sfumato/1/batch", SECRET, bytes.fromhex(F), b"2026-W46")
+    assert batch_id(SECRET, F, "2026-W46") == _block(
+        b"sfumato/1/batch", SECRET, bytes.fromhex(F), b"2026-W46"
+    )
 
 
 MECHANISMS = {
@@ -55,7 +64,10 @@ MECHANISMS = {
 def test_a_remembered_report_reads_the_top_bits_of_its_words(name):
     mechanism = MECHANISMS[name]
     for symbol in range(mechanism.inputs):
-        words = [int(word) >> (64 - mechanism.word_bits) for word in remembered_words(SECRET, F, symbol)[0]]
+        words = [
+            int(word) >> (64 - mechanism.word_bits)
+            for word in remembered_words(SECRET, F, symbol)[0]
+        ]
         given = np.array([words[: mechanism.words]], dtype=np.uint64)
         report = remembered_report(SECRET, F, mechanism, symbol)
         assert report == mechanism.reports_from([symbol], given)[0]
@@ -79,7 +91,9 @@ def test_secrets_are_fresh_and_their_tags_tell_them_apart():
 
 
 def test_periods_are_those_of_utc():
-    late = datetime(2026, 11, 15, 23, 30, tzinfo=timezone(-timedelta(hours=3)))  # already the 16th in UTC, a Monday
+    late = datetime(
+        2026, 11, 15, 23, 30, tzinfo=timezone(-timedelta(hours=3))
+    )  # already the 16th in UTC, a Monday
     assert [period_of(every, late) for every in ("day", "week", "month", "year")] == [
         "2026-11-16",
         "2026-W47",
@@ -107,14 +121,20 @@ def test_the_shared_vectors_are_met():
             continue
         survey, secret = surveys[asked["survey"]], bytes.fromhex(asked["secret"])
         if asked["op"] == "remembered":
-            report = remembered_report(secret, survey.fingerprint, survey.mechanism, asked["symbol"])
+            report = remembered_report(
+                secret, survey.fingerprint, survey.mechanism, asked["symbol"]
+            )
             words = remembered_words(secret, survey.fingerprint, asked["symbol"])[0].tolist()
             assert {"report": report, "words": "".join(f"{word:016x}" for word in words)} == answer
         elif asked["op"] == "token":
             assert token_of(secret, survey.fingerprint, asked["symbol"]) == answer["token"]
         else:
             repeat = survey.description.about["repeat"]
-            period = "" if repeat == "once" else period_of(repeat["every"], datetime.fromisoformat(asked["time"]))
+            period = (
+                ""
+                if repeat == "once"
+                else period_of(repeat["every"], datetime.fromisoformat(asked["time"]))
+            )
             assert (period or None) == answer["period"]
             assert batch_id(secret, survey.fingerprint, period).hex() == answer["batch"]
         met[asked["op"]] += 1

@@ -24,7 +24,9 @@ PEOPLE = 5000
 @contextmanager
 def running(store, **settings):
     """The application under uvicorn, in a thread, on a port of the system's choice."""
-    config = uvicorn.Config(create_app(store, Settings(**settings)), host="127.0.0.1", port=0, log_level="critical")
+    config = uvicorn.Config(
+        create_app(store, Settings(**settings)), host="127.0.0.1", port=0, log_level="critical"
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -78,7 +80,9 @@ def test_replays_conflicts_and_refusals(store, survey):
         with pytest.raises(Conflict):
             courier.deliver(Batch(batch.id, survey.fingerprint, reports[:1]))
         with pytest.raises(ReportRejected) as raised:
-            courier.deliver(Batch(fresh_id(), survey.fingerprint, np.array([0, 2**31], dtype=np.uint32)))
+            courier.deliver(
+                Batch(fresh_id(), survey.fingerprint, np.array([0, 2**31], dtype=np.uint32))
+            )
         assert raised.value.index == 1
         with pytest.raises(WrongSurvey, match="does not know"):
             courier.deliver(Batch(fresh_id(), "ab" * 32, reports))
@@ -92,7 +96,10 @@ def test_surveys_are_fetched_and_pinned(store, survey, clear):
     with running(store) as url:
         courier = Courier(url)
         assert courier.survey(survey.fingerprint) == survey
-        assert {listed.fingerprint for listed in courier.surveys()} == {survey.fingerprint, clear.fingerprint}
+        assert {listed.fingerprint for listed in courier.surveys()} == {
+            survey.fingerprint,
+            clear.fingerprint,
+        }
         assert all(listed.open for listed in courier.surveys())
 
 
@@ -116,7 +123,17 @@ def test_a_crowd_is_counted_exactly(store, clear, folder, call, size):  # noqa: 
     clear.save(folder / "clear.json")
     (folder / "crowd.csv").write_text("x\n" + "\n".join(map(str, values)) + "\n")
     with running(store) as url:
-        command = ("send", "clear.json", "crowd.csv", "--column", "x", "--to", url, "--batch-size", size)
+        command = (
+            "send",
+            "clear.json",
+            "crowd.csv",
+            "--column",
+            "x",
+            "--to",
+            url,
+            "--batch-size",
+            size,
+        )
         result = call(*command)
         assert (result.code, result.err) == (0, "")
         assert call(*command).code == 2
@@ -139,7 +156,17 @@ def test_an_aggregator_that_restarts_and_is_told_again(store, clear, folder, cal
         return receipt
 
     with running(store) as url:
-        command = ("send", "clear.json", "crowd.csv", "--column", "x", "--to", url, "--batch-size", "100")
+        command = (
+            "send",
+            "clear.json",
+            "crowd.csv",
+            "--column",
+            "x",
+            "--to",
+            url,
+            "--batch-size",
+            "100",
+        )
         with monkeypatch.context() as patch:
             patch.setattr(Courier, "deliver", interrupted)
             assert call(*command).code == 2
@@ -151,8 +178,12 @@ def test_an_aggregator_that_restarts_and_is_told_again(store, clear, folder, cal
 def test_too_many_requests_are_spread_out(store, survey):
     with running(store, requests_per_minute=3) as url:
         waited = []
-        courier = Courier(url, patience=300, pause=lambda seconds: waited.append(seconds) or len(waited) > 2)
+        courier = Courier(
+            url, patience=300, pause=lambda seconds: waited.append(seconds) or len(waited) > 2
+        )
         with pytest.raises(NotDelivered, match="429"):
             for _ in range(20):
-                courier.deliver(Batch(fresh_id(), survey.fingerprint, np.array([1], dtype=np.uint32)))
+                courier.deliver(
+                    Batch(fresh_id(), survey.fingerprint, np.array([1], dtype=np.uint32))
+                )
     assert max(waited) >= 1

@@ -53,7 +53,9 @@ def test_the_best_code_comes_close_to_the_bound(epsilon):
 @pytest.mark.parametrize("epsilon", USUAL)
 def test_the_best_code_comes_close_to_the_bound_for_every_size(epsilon):
     ratios = {k: examine(k, epsilon) for k in [*range(2, 201), 300, 400, 1000, 5000, 43_750]}
-    assert all(1 - 1e-9 <= ratio <= WORST for ratio in ratios.values()), max(ratios.items(), key=lambda pair: pair[1])
+    assert all(1 - 1e-9 <= ratio <= WORST for ratio in ratios.values()), max(
+        ratios.items(), key=lambda pair: pair[1]
+    )
 
 
 def test_a_ratio_that_is_too_large_is_noticed():
@@ -101,7 +103,9 @@ FOREVER = {
 def test_the_choice_is_the_same_on_every_machine(case):
     k, epsilon = case
     design = BestCode()(k, Fraction(epsilon)).design
-    assert hashlib.sha256(str((design.circle, design.base)).encode()).hexdigest()[:16] == FOREVER[case]
+    assert (
+        hashlib.sha256(str((design.circle, design.base)).encode()).hexdigest()[:16] == FOREVER[case]
+    )
 
 
 @pytest.mark.parametrize("k", [2, 3, 7, 50])

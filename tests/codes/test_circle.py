@@ -24,13 +24,17 @@ def numbers(*shape):
 @pytest.mark.parametrize("K", SIZES)
 def test_there_and_back(on_torus, K):
     values = numbers(2, K)
-    np.testing.assert_allclose(from_circle_transform(circle_transform(values), K), values, atol=1e-9)
+    np.testing.assert_allclose(
+        from_circle_transform(circle_transform(values), K), values, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("K", [1, 2, 7, 15, 36, 77, 105])
 def test_products_are_convolutions(on_torus, K):
     f, g = numbers(3, K), numbers(K)
-    slow = np.array([[sum(row[y] * g[(x - y) % K] for y in range(K)) for x in range(K)] for row in f])
+    slow = np.array(
+        [[sum(row[y] * g[(x - y) % K] for y in range(K)) for x in range(K)] for row in f]
+    )
     product = circle_transform(f) * circle_transform(g)
     np.testing.assert_allclose(from_circle_transform(product, K), slow, atol=1e-9)
 

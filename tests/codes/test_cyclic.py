@@ -35,7 +35,8 @@ def naive_sets(design):
     """S_x as a set of output numbers, for every x: the definition, pair by pair."""
     K = design.circle
     return [
-        {i * K + y for i, block in enumerate(design.base) for y in range(K) if (x - y) % K in block} for x in range(K)
+        {i * K + y for i, block in enumerate(design.base) for y in range(K) if (x - y) % K in block}
+        for x in range(K)
     ]
 
 
@@ -84,7 +85,10 @@ def test_place_runs_through_every_output_once_and_through_the_own_set_first(desi
 @pytest.mark.parametrize("design", DESIGNS, ids=repr)
 def test_gather_and_spread_are_products_with_the_table_of_members(design):
     code, M, rng = design(design.circle, ONE), membership(design), np.random.default_rng(1)
-    by_output, by_point = rng.normal(size=(3, 2, code.outputs)), rng.normal(size=(3, 2, code.points))
+    by_output, by_point = (
+        rng.normal(size=(3, 2, code.outputs)),
+        rng.normal(size=(3, 2, code.points)),
+    )
     np.testing.assert_allclose(code.gather(by_output), by_output @ M.T, atol=1e-12 * code.outputs)
     np.testing.assert_allclose(code.spread(by_point), by_point @ M, atol=1e-12 * code.outputs)
 
@@ -96,15 +100,23 @@ def test_the_words_of_a_code_are_its_claimed_levels(design):
     words = np.arange(1 << 12, dtype=np.uint64)
     assert within_odds(code.high, code.low, ONE)
     for x, S in enumerate(naive_sets(design)):
-        counts = np.bincount(code.encode(np.full_like(words, x), words).astype(np.int64), minlength=code.outputs)
-        wanted = [(code.high if y in S else code.low) + code.leftover * (y == 0) for y in range(code.outputs)]
+        counts = np.bincount(
+            code.encode(np.full_like(words, x), words).astype(np.int64), minlength=code.outputs
+        )
+        wanted = [
+            (code.high if y in S else code.low) + code.leftover * (y == 0)
+            for y in range(code.outputs)
+        ]
         assert counts.tolist() == wanted
 
 
 def test_one_point_as_base_block_is_randomized_response_word_by_word():
     for k in (2, 3, 10):
         cyclic, randomized = CyclicDesign(k, ((0,),))(k, ONE, 12), RandomizedCode(k, ONE, 12)
-        point, word = (axis.ravel() for axis in np.meshgrid(*(np.arange(n, dtype=np.uint64) for n in (k, 1 << 12))))
+        point, word = (
+            axis.ravel()
+            for axis in np.meshgrid(*(np.arange(n, dtype=np.uint64) for n in (k, 1 << 12)))
+        )
         assert np.array_equal(cyclic.encode(point, word), randomized.encode(point, word))
         assert (cyclic.raised, cyclic.shared) == (randomized.raised, randomized.shared)
 
@@ -117,7 +129,9 @@ def test_kernels_are_the_pseudo_inverse_of_the_table_of_members(design):
     """Of all z with mean 0 over points that undo the members, the one of least squares is the pseudo-inverse."""
     code, M, K = design(design.circle, ONE), membership(design), design.circle
     centred = np.eye(K) - 1 / K
-    found = np.array([[code.kernels[y // K, (x - y) % K] for y in range(code.outputs)] for x in range(K)])
+    found = np.array(
+        [[code.kernels[y // K, (x - y) % K] for y in range(code.outputs)] for x in range(K)]
+    )
     np.testing.assert_allclose(found, centred @ np.linalg.pinv(centred @ M).T, atol=1e-12)
     np.testing.assert_allclose(found @ M.T, centred, atol=1e-12)
 
@@ -130,7 +144,10 @@ def test_exact_kernels_are_the_kernels_and_undo_the_members_exactly(design):
     for x in range(K):
         for x2 in range(K):
             total = sum(
-                exact[i][(x - y) % K] for i, block in enumerate(design.base) for y in range(K) if (x2 - y) % K in block
+                exact[i][(x - y) % K]
+                for i, block in enumerate(design.base)
+                for y in range(K)
+                if (x2 - y) % K in block
             )
             assert total == (x == x2) - Fraction(1, K)
 
@@ -140,7 +157,9 @@ def test_a_code_is_balanced_if_every_difference_occurs_equally_often(design):
     code = design(design.circle, ONE)
     counts = naive_differences(design)
     assert code.balanced == (len(set(counts.values())) == 1)
-    assert code.shared == Fraction(sum(counts.values()), design.circle - 1)  # of every pair, or on average
+    assert code.shared == Fraction(
+        sum(counts.values()), design.circle - 1
+    )  # of every pair, or on average
     if code.balanced:
         sets = naive_sets(design)
         assert all(len(S & T) == code.shared for S in sets for T in sets if S is not T)
@@ -153,7 +172,9 @@ def test_a_difference_that_is_rare_by_one_is_seen_at_size():
     D = singer_set(design)
     assert CyclicDesign.of_arrays(design.points, D)(design.points, ONE).balanced
     free = next(x for x in range(design.points) if x not in set(D.tolist()))
-    assert not CyclicDesign.of_arrays(design.points, np.append(D[:-1], free))(design.points, ONE).balanced
+    assert not CyclicDesign.of_arrays(design.points, np.append(D[:-1], free))(
+        design.points, ONE
+    ).balanced
 
 
 # --- what fits and what does not -------------------------------------------------------------------------------------
@@ -239,8 +260,12 @@ def test_the_risk_of_a_singer_code_is_the_closed_form_with_and_without_spare_poi
         mechanism = sf.PlainResponse(sf.Uniform(k, epsilon), family)
         wanted = singer_risk(k, design, exp(float(epsilon)))
         assert mechanism.risk(np.full(k, 1 / k)) == pytest.approx(wanted, rel=1e-9)
-        if k == design.points:  # nothing to spare: a flat design, which has the bound's own risk for its size
-            assert wanted == pytest.approx(yebarg_risk(k, design.raised, exp(float(epsilon))), rel=1e-9)
+        if (
+            k == design.points
+        ):  # nothing to spare: a flat design, which has the bound's own risk for its size
+            assert wanted == pytest.approx(
+                yebarg_risk(k, design.raised, exp(float(epsilon))), rel=1e-9
+            )
 
 
 @pytest.mark.parametrize("k", [5, 12, 20, 33, 64])
@@ -250,7 +275,9 @@ def test_the_risk_of_searched_blocks_is_their_flatness_times_the_bound(k, epsilo
     for design, F in searched_designs(k, wanted_sizes(k, float(epsilon)), 8 * k):
         mechanism = sf.PlainResponse(sf.Uniform(k, epsilon), design)
         assert flatness(np.array(design.base), k) == F
-        assert mechanism.risk(np.full(k, 1 / k)) == pytest.approx(F * yebarg_risk(k, len(design.base[0]), e), rel=1e-9)
+        assert mechanism.risk(np.full(k, 1 / k)) == pytest.approx(
+            F * yebarg_risk(k, len(design.base[0]), e), rel=1e-9
+        )
 
 
 @pytest.mark.parametrize("design", [DESIGNS[3], DESIGNS[4], DESIGNS[7]], ids=repr)
@@ -278,7 +305,9 @@ def test_a_record_is_read_back_to_the_same_channel(design):
     ):
         again = mechanism_of(mechanism.record(), mechanism.context)
         assert again.fingerprint == mechanism.fingerprint
-        assert all(again.integer_row(x) == mechanism.integer_row(x) for x in range(0, mechanism.inputs, 3))
+        assert all(
+            again.integer_row(x) == mechanism.integer_row(x) for x in range(0, mechanism.inputs, 3)
+        )
         assert again.at_word(20).fingerprint == mechanism.at_word(20).fingerprint
 
 
@@ -321,6 +350,9 @@ def test_a_spoilt_record_is_refused(change):
 
 def test_integers_that_do_not_add_up_make_no_code():
     design, levels = CyclicDesign(7, ((0, 1, 3),)), CyclicDesign(7, ((0, 1, 3),))(7, ONE, 12)
-    for high, low, leftover in [(levels.high + 1, levels.low, levels.leftover), (4096 // 7, 4096 // 7, 1)]:
+    for high, low, leftover in [
+        (levels.high + 1, levels.low, levels.leftover),
+        (4096 // 7, 4096 // 7, 1),
+    ]:
         with pytest.raises(InvalidContext, match="add up"):
             CyclicCode(design, TwoLevels(high, low, leftover), ONE, 12)

@@ -40,7 +40,9 @@ def naive_flatness(base, k):
 def naive_risk(base, k, e):
     """n·E‖p̂ − p‖² of the best linear unbiased estimate at uniform p, from the written-out channel."""
     t, w = base.shape
-    favours = np.array([[(x - y) % k in block for block in base.tolist() for y in range(k)] for x in range(k)])
+    favours = np.array(
+        [[(x - y) % k in block for block in base.tolist() for y in range(k)] for x in range(k)]
+    )
     Q = np.where(favours, e, 1.0) / (t * (w * e + k - w))
     information = (Q / Q.mean(axis=0)) @ Q.T
     return np.trace(np.linalg.inv(information)) - 1 / k
@@ -52,7 +54,8 @@ def random_blocks(k, w, t, seed):
 
 
 @pytest.mark.parametrize(
-    ("k", "w", "t"), [(2, 1, 1), (5, 2, 1), (6, 2, 3), (9, 4, 3), (16, 5, 2), (23, 7, 4), (40, 2, 15)]
+    ("k", "w", "t"),
+    [(2, 1, 1), (5, 2, 1), (6, 2, 3), (9, 4, 3), (16, 5, 2), (23, 7, 4), (40, 2, 15)],
 )
 def test_flatness_counts_differences(k, w, t):
     base = random_blocks(k, w, t, seed=k)
@@ -65,7 +68,9 @@ def test_flatness_counts_differences(k, w, t):
 def test_flatness_is_the_price_over_the_bound(k, w, t, epsilon):
     """risk = F · R: the claim that makes flatness the thing to search for."""
     base, e = random_blocks(k, w, t, seed=k + t), exp(epsilon)
-    assert naive_risk(base, k, e) == pytest.approx(flatness(base, k) * yebarg_risk(k, w, e), rel=1e-9)
+    assert naive_risk(base, k, e) == pytest.approx(
+        flatness(base, k) * yebarg_risk(k, w, e), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("k", [4, 8, 20, 64, 200])
@@ -89,7 +94,9 @@ def test_the_wanted_sizes_are_the_best_of_all(epsilon):
         assert wanted_sizes(k, epsilon) == best
 
 
-@pytest.mark.parametrize(("k", "w", "t"), [(2, 1, 1), (3, 1, 2), (3, 2, 1), (8, 7, 2), (65, 20, 3), (70, 2, 9)])
+@pytest.mark.parametrize(
+    ("k", "w", "t"), [(2, 1, 1), (3, 1, 2), (3, 2, 1), (8, 7, 2), (65, 20, 3), (70, 2, 9)]
+)
 def test_searched_blocks_are_blocks(k, w, t):
     base = searched_blocks(k, w, t)
     assert base.shape == (t, w) and base.dtype == np.int64
@@ -131,7 +138,9 @@ def test_nothing_is_remembered_between_searches():
     assert np.array_equal(first, searched_blocks(66, 9, 2))
 
 
-@pytest.mark.parametrize(("k", "w", "t"), [(2, 1, 1), (31, 15, 16), (200, 99, 8), (1100, 500, 2), (60_000, 3, 1)])
+@pytest.mark.parametrize(
+    ("k", "w", "t"), [(2, 1, 1), (31, 15, 16), (200, 99, 8), (1100, 500, 2), (60_000, 3, 1)]
+)
 def test_every_number_of_a_climb_is_an_exact_integer(k, w, t):
     """Kept up to date step by step, the sums equal fresh ones, bit for bit: nothing was ever rounded."""
     draws = module._draws("exact")
@@ -142,7 +151,11 @@ def test_every_number_of_a_climb_is_an_exact_integer(k, w, t):
     kept = [climb._re.copy(), climb._im.copy(), climb._S.copy()]
     climb.start(climb.D)
     for old, fresh in zip(kept, [climb._re, climb._im, climb._S], strict=True):
-        assert np.array_equal(old, fresh) and np.array_equal(old, np.rint(old)) and np.abs(old).max() < 2**53
+        assert (
+            np.array_equal(old, fresh)
+            and np.array_equal(old, np.rint(old))
+            and np.abs(old).max() < 2**53
+        )
     costs = climb._costs(0, climb.D[0, :1])
     assert np.array_equal(costs, np.rint(costs)) and costs.max() < 2**53
 
@@ -155,7 +168,9 @@ def test_the_cost_is_that_of_the_formula(k, w, t):
     costs = climb._costs(0, np.array([base[0, 0], *free]))
     for b, cost in zip([base[0, 0], *free], costs, strict=True):
         moved = np.concatenate([[np.concatenate([[b], base[0, 1:]])], base[1:]])
-        assert cost / module._UNIT == pytest.approx(flatness(moved, k) * (k - 1) ** 2 / (k - w), rel=1e-3)
+        assert cost / module._UNIT == pytest.approx(
+            flatness(moved, k) * (k - 1) ** 2 / (k - w), rel=1e-3
+        )
 
 
 def test_the_worst_blocks_cost_less_than_doubles_can_hold():
@@ -179,7 +194,8 @@ def test_draws_are_even():
 
 
 @pytest.mark.parametrize(
-    ("k", "w", "t"), [(1, 1, 1), (5, 0, 1), (5, 5, 1), (5, 2, 0), (5, -1, 1), (1 << 17, 2, 1), (50_000, 9000, 1)]
+    ("k", "w", "t"),
+    [(1, 1, 1), (5, 0, 1), (5, 5, 1), (5, 2, 0), (5, -1, 1), (1 << 17, 2, 1), (50_000, 9000, 1)],
 )
 def test_impossible_sizes_are_refused(k, w, t):
     with pytest.raises(InvalidContext, match="searched blocks need"):
@@ -220,7 +236,9 @@ def test_the_tool_finds_what_is_stored(k):
     spec = importlib.util.spec_from_file_location("search_codes", path)
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
-    assert tool.entries(k) == {name: blocks for name, blocks in module._stored().items() if name.startswith(f"{k} ")}
+    assert tool.entries(k) == {
+        name: blocks for name, blocks in module._stored().items() if name.startswith(f"{k} ")
+    }
 
 
 def test_packed_blocks_come_back():

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from sfumato.codes import singer
-from sfumato.codes.singer import LARGEST, SingerDesign, demand_difference_set, singer_designs, singer_set
+from sfumato.codes.singer import (
+    LARGEST,
+    SingerDesign,
+    demand_difference_set,
+    singer_designs,
+    singer_set,
+)
 from sfumato.errors import ExamFailed, InvalidContext
 
 PRIMES_TO_53 = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53]
@@ -41,7 +47,9 @@ def test_every_difference_occurs_equally_often(q, d):
     assert (np.diff(D) > 0).all() and D[0] >= 0 and D[-1] < design.points
 
 
-@pytest.mark.parametrize("design", [SingerDesign(2, 20), SingerDesign(729, 3), SingerDesign(1021, 3)])
+@pytest.mark.parametrize(
+    "design", [SingerDesign(2, 20), SingerDesign(729, 3), SingerDesign(1021, 3)]
+)
 def test_the_largest_that_matter_are_built(design):
     """Around 2^20 points; `singer_set` itself counts the differences, and here a few of them are counted again."""
     D = singer_set(design)
@@ -58,7 +66,9 @@ def test_the_numbers_of_a_design_count_pairs():
         assert design.raised * (design.raised - 1) == design.shared * (design.points - 1)
 
 
-@pytest.mark.parametrize(("q", "d"), [(2, 3), (2, 8), (3, 4), (3, 5), (4, 3), (5, 3), (7, 3), (8, 3), (9, 3), (16, 3)])
+@pytest.mark.parametrize(
+    ("q", "d"), [(2, 3), (2, 8), (3, 4), (3, 5), (4, 3), (5, 3), (7, 3), (8, 3), (9, 3), (16, 3)]
+)
 def test_the_polynomial_is_the_first_primitive_one(q, d):
     p, a = singer._prime_power(q)
     f = singer._primitive_polynomial(q, d)
@@ -108,7 +118,9 @@ def test_the_same_set_every_time_and_nobody_can_change_it():
         first[0] = 1
 
 
-@pytest.mark.parametrize(("points", "largest"), [(2, 64), (7, 7), (8, 12), (43, 700), (100, 2000), (1000, 8192)])
+@pytest.mark.parametrize(
+    ("points", "largest"), [(2, 64), (7, 7), (8, 12), (43, 700), (100, 2000), (1000, 8192)]
+)
 def test_the_designs_are_those_of_the_definition(points, largest):
     wanted = []
     for q in range(2, 100):

@@ -19,7 +19,9 @@ OWN = [sys.executable, "-m", "sfumato.conformance.own_client"]
 
 def conformance(*arguments, **options):
     options = {"capture_output": True, "check": False, "text": True, "timeout": 120, **options}
-    return subprocess.run([sys.executable, "-m", "sfumato", "conformance", *map(str, arguments)], **options)
+    return subprocess.run(
+        [sys.executable, "-m", "sfumato", "conformance", *map(str, arguments)], **options
+    )
 
 
 def script(folder, text):
@@ -41,12 +43,16 @@ def test_the_packages_own_client_conforms(tmp_path):
 
 
 def test_one_file_can_be_asked_alone(tmp_path):
-    result = conformance("--file", "canonical.json", "--file", "batches.json", "--json", "--", *OWN, cwd=tmp_path)
+    result = conformance(
+        "--file", "canonical.json", "--file", "batches.json", "--json", "--", *OWN, cwd=tmp_path
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     found = json.loads(result.stdout)
     assert found["conforms"] is True
     assert [one["file"] for one in found["files"]] == ["canonical.json", "batches.json"]
-    assert all(one["passed"] == one["cases"] > 0 and one["failures"] == [] for one in found["files"])
+    assert all(
+        one["passed"] == one["cases"] > 0 and one["failures"] == [] for one in found["files"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,7 +94,9 @@ def test_nothing_is_left_open():
     (result,) = examine([*PLAIN, "week"], files=["memory.json"])
     assert result.passed == result.cases - 3
     assert [failure.place for failure in result.failures] == ["ok.batch"] * 3
-    (result,) = examine([sys.executable, "-c", "while True: print(1)"], patience=1, files=["batches.json"])
+    (result,) = examine(
+        [sys.executable, "-c", "while True: print(1)"], patience=1, files=["batches.json"]
+    )
     assert result.passed == 0
     gc.collect()
 
@@ -101,10 +109,19 @@ def test_nothing_is_left_open():
     [
         ("import time; time.sleep(600)", "no answer within 0.5 seconds"),
         ("import sys; sys.exit(3)", "the client ended with exit code 3"),
-        ("import sys\nfor line in sys.stdin: print(line[:1], flush=True)", 'an object with "ok" or "error"'),
-        ("import sys\nfor line in sys.stdin: print('[]', flush=True)", 'an object with "ok" or "error"'),
+        (
+            "import sys\nfor line in sys.stdin: print(line[:1], flush=True)",
+            'an object with "ok" or "error"',
+        ),
+        (
+            "import sys\nfor line in sys.stdin: print('[]', flush=True)",
+            'an object with "ok" or "error"',
+        ),
         ("while True: print('{\"ok\": {}}')", "at ok.text"),
-        ('import sys\nfor line in sys.stdin: print(\'{"ok": 1, "error": "x"}\', flush=True)', "does not conform"),
+        (
+            'import sys\nfor line in sys.stdin: print(\'{"ok": 1, "error": "x"}\', flush=True)',
+            "does not conform",
+        ),
     ],
     ids=["hangs", "ends", "no JSON", "no object", "babbles", "both"],
 )
@@ -117,7 +134,9 @@ def test_an_unruly_client_is_ended_and_does_not_conform(tmp_path, text, said):
 
 def test_a_client_that_does_not_read_is_ended(tmp_path):
     """Requests beyond what a pipe holds, unread, must not hold anybody up."""
-    client = script(tmp_path, "import time\nwhile True: print('{\"ok\": {}}', flush=True); time.sleep(0.001)")
+    client = script(
+        tmp_path, "import time\nwhile True: print('{\"ok\": {}}', flush=True); time.sleep(0.001)"
+    )
     result = conformance("--patience", 0.5, "--file", "samples.json", "--", *client)
     assert result.returncode == 1
     assert "not read within 0.5 seconds" in result.stdout
@@ -150,7 +169,12 @@ def _runs(number):
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["--file", "nothing.json", "--", *OWN], ["./no-such-client"], ["--write-vectors", "here", "client"]],
+    [
+        [],
+        ["--file", "nothing.json", "--", *OWN],
+        ["./no-such-client"],
+        ["--write-vectors", "here", "client"],
+    ],
     ids=["nothing", "no such file", "no such client", "both"],
 )
 def test_wrong_calls_are_refused(tmp_path, arguments):

@@ -34,7 +34,11 @@ def _wrong(client, file):
     for case in cases_of(file):
         try:
             answer = client.answer(case.request)
-        except (ArithmeticError, LookupError, StopIteration) as problem:  # a client with a fault may stumble
+        except (
+            ArithmeticError,
+            LookupError,
+            StopIteration,
+        ) as problem:  # a client with a fault may stumble
             answer = {"error": repr(problem)}
         if first_difference(case.answer, answer) is not None:
             wrong.append(case.about)
@@ -44,7 +48,10 @@ def _wrong(client, file):
 def _loaded():
     """Every survey that must be taken, with the question it is about."""
     return [
-        json.loads(case.request["text"]) for file in TAKEN for case in cases_of(file) if case.request["op"] == "load"
+        json.loads(case.request["text"])
+        for file in TAKEN
+        for case in cases_of(file)
+        if case.request["op"] == "load"
     ]
 
 
@@ -53,7 +60,9 @@ def _loaded():
 
 @pytest.mark.parametrize("file", FILES)
 def test_the_published_copy_is_what_the_code_makes(file):
-    assert (PUBLISHED / file).read_bytes() == file_bytes(file), "run: sfumato conformance --write-vectors test-vectors"
+    assert (PUBLISHED / file).read_bytes() == file_bytes(file), (
+        "run: sfumato conformance --write-vectors test-vectors"
+    )
 
 
 def test_nothing_else_is_published_and_it_stays_small():
@@ -105,11 +114,22 @@ def test_every_kind_occurs():
     frames = {"binary", "table", "plain", "blocks", "high-low", "groups", "product", "union"}
     assert mechanisms == frames | {"hadamard", "randomized", "cyclic", "clear"}
     domains = {"labels", "range", "grid", "h3"}
-    assert contexts == domains | {"uniform", "high-low", "blocks", "tiers", "metric", "matrix", "union"}
-    assert {tables for promise in promises for tables in _every(promise["mechanism"], "base_blocks")} >= {1, 2}
+    assert contexts == domains | {
+        "uniform",
+        "high-low",
+        "blocks",
+        "tiers",
+        "metric",
+        "matrix",
+        "union",
+    }
+    assert {
+        tables for promise in promises for tables in _every(promise["mechanism"], "base_blocks")
+    } >= {1, 2}
     assert any(promise["mechanism_context"] for promise in promises)
     assert {"once", "day", "week", "month", "year"} == {
-        promise["repeat"] if promise["repeat"] == "once" else promise["repeat"]["every"] for promise in promises
+        promise["repeat"] if promise["repeat"] == "once" else promise["repeat"]["every"]
+        for promise in promises
     }
 
 

@@ -7,7 +7,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.contexts import Blocks, Context, ContextSum, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
+from sfumato.contexts import (
+    Blocks,
+    Context,
+    ContextSum,
+    HighLow,
+    Metric,
+    PrivacyMatrix,
+    Tiers,
+    Uniform,
+)
 from sfumato.contexts.context import LARGEST_MATRIX
 from sfumato.domains import Domain, IntegerDomain
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSymbols
@@ -41,7 +50,10 @@ BY_HAND = {
         Blocks(["b", "a", "b", "a"], {"a": 0.5, "b": 2}),
         [[0, INF, 2, INF], [INF, 0, INF, 0.5], [2, INF, 0, INF], [INF, 0.5, INF, 0]],
     ),
-    "blocks, a promise across": (Blocks([0, 0, 1], 1, across=1.5), [[0, 1, 1.5], [1, 0, 1.5], [1.5, 1.5, 0]]),
+    "blocks, a promise across": (
+        Blocks([0, 0, 1], 1, across=1.5),
+        [[0, 1, 1.5], [1, 0, 1.5], [1.5, 1.5, 0]],
+    ),
     "blocks, a short way round": (
         Blocks([0, 0, 1, 1], [9, "inf"], across=0.25),
         [[0, 9, 0.25, 0.25], [9, 0, 0.25, 0.25], [0.25, 0.25, 0, INF], [0.25, 0.25, INF, 0]],
@@ -53,7 +65,10 @@ BY_HAND = {
     "tiers from a mapping": (Tiers({"a": 1, "b": 2}, [2, 1]), [[0, 2], [1, 0]]),
     "one tier, one symbol": (Tiers(["a"], [1]), [[0]]),
     "union": (
-        Blocks.of([HighLow(2, [1], 2), PrivacyMatrix([[0, 3, 1], [5, 0, 1], [1, INF, 0]])], block_of=[0, 1, 1, 0, 1]),
+        Blocks.of(
+            [HighLow(2, [1], 2), PrivacyMatrix([[0, 3, 1], [5, 0, 1], [1, INF, 0]])],
+            block_of=[0, 1, 1, 0, 1],
+        ),
         [
             [0, INF, INF, INF, INF],
             [INF, 0, 3, INF, 1],
@@ -63,10 +78,15 @@ BY_HAND = {
         ],
     ),
     "union of a union": (
-        Blocks.of([Blocks.of([Tiers([0, 1], [1, 2]), Uniform(1, 1)]), Uniform(1, 1) + Uniform(1, 1)]),
+        Blocks.of(
+            [Blocks.of([Tiers([0, 1], [1, 2]), Uniform(1, 1)]), Uniform(1, 1) + Uniform(1, 1)]
+        ),
         [[0, 1, INF, INF], [2, 0, INF, INF], [INF, INF, 0, INF], [INF, INF, INF, 0]],
     ),
-    "metric": (Metric([[0, 1, 4], [1, 0, 2], [4, 2, 0]], 0.5), [[0, 0.5, 2], [0.5, 0, 1], [2, 1, 0]]),
+    "metric": (
+        Metric([[0, 1, 4], [1, 0, 2], [4, 2, 0]], 0.5),
+        [[0, 0.5, 2], [0.5, 0, 1], [2, 1, 0]],
+    ),
     "metric with zero and infinity": (
         Metric([[0, 0, INF], [0, 0, 3], [INF, 3, 0]], 2),
         [[0, 0, INF], [0, 0, 6], [INF, 6, 0]],
@@ -176,7 +196,14 @@ def test_the_smallest_epsilon_is_never_rounded_up(numerator):
 
 def test_asymmetry_is_kept():
     context = PrivacyMatrix([[0, 1, INF], [2, 0, 0.5], [0.25, INF, 0]])
-    assert context.epsilon([0, 1, 0, 2, 1, 2], [1, 0, 2, 0, 2, 1]).tolist() == [1, 2, INF, 0.25, 0.5, INF]
+    assert context.epsilon([0, 1, 0, 2, 1, 2], [1, 0, 2, 0, 2, 1]).tolist() == [
+        1,
+        2,
+        INF,
+        0.25,
+        0.5,
+        INF,
+    ]
     assert HighLow(["a", "b"], ["a"], 1).epsilon([0, 1], [1, 0]).tolist() == [1, INF]
 
 
@@ -209,7 +236,12 @@ def test_a_sum_of_tenths_is_exact():
 
 @pytest.mark.parametrize("symbols", [[-1], [3], [0.5], ["0"], [True], [None]], ids=repr)
 def test_epsilon_takes_symbols_only(symbols):
-    for context in (Uniform(3, 1), HighLow(3, [0], 1), Blocks([0, 0, 1], 1), Metric(np.zeros((3, 3)))):
+    for context in (
+        Uniform(3, 1),
+        HighLow(3, [0], 1),
+        Blocks([0, 0, 1], 1),
+        Metric(np.zeros((3, 3))),
+    ):
         with pytest.raises(InvalidSymbols):
             context.epsilon(symbols, 0)
         with pytest.raises(InvalidSymbols):
@@ -243,7 +275,14 @@ def test_blocks_follow_the_order_of_the_domain_not_of_the_mapping():
 
 @pytest.mark.parametrize(
     "block_of",
-    [[0, 0, 1], (0, 0, 1), iter([0, 0, 1]), np.array([0, 0, 1]), np.array([5, 5, 2], dtype=np.uint8), list("aab")],
+    [
+        [0, 0, 1],
+        (0, 0, 1),
+        iter([0, 0, 1]),
+        np.array([0, 0, 1]),
+        np.array([5, 5, 2], dtype=np.uint8),
+        list("aab"),
+    ],
     ids=["list", "tuple", "iterator", "array", "narrow array", "names"],
 )
 def test_blocks_may_come_from_any_sequence(block_of):
@@ -264,7 +303,13 @@ def test_block_names_that_are_one_name_in_nfc_are_one_block():
 def test_what_a_context_holds_cannot_be_changed():
     blocks, high_low = Blocks([0, 0, 1], 1), HighLow(3, [0], 1)
     union = Blocks.of([high_low, Uniform(1, 1)])
-    arrays = [blocks.block_of, blocks.sizes, blocks.rank, high_low.is_sensitive, Tiers([0, 1], [1, 2]).tier_of]
+    arrays = [
+        blocks.block_of,
+        blocks.sizes,
+        blocks.rank,
+        high_low.is_sensitive,
+        Tiers([0, 1], [1, 2]).tier_of,
+    ]
     for array in (*arrays, union.block_of, union.sizes, union.rank):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
@@ -489,7 +534,10 @@ def test_equal_contexts_are_equal_and_hash_alike():
         (Blocks([5, 5, 1], 1), Blocks(["x", "x", "y"], ["1.0", 1], across="inf")),
         (Blocks(["b", "a"], {"a": 2, "b": 1}), Blocks([0, 1], (1, 2))),
         (Tiers(["b", "a"], {"a": 2, "b": 1}), Tiers([3, 7], np.array([1.0, 2.0]))),
-        (Blocks.of([HighLow(["a", "b"], ["b"], 1)], domain=2), Blocks.of({"x": HighLow(2, [1], 1)})),
+        (
+            Blocks.of([HighLow(["a", "b"], ["b"], 1)], domain=2),
+            Blocks.of({"x": HighLow(2, [1], 1)}),
+        ),
         (Metric([[0, 0.1], [0.1, 0]]), Metric([["0", "0.1"], ["0.10", "0"]], 1)),
         (PrivacyMatrix([[0, 0.5], [INF, 0]]), PrivacyMatrix([[0, Fraction(1, 2)], ["inf", 0]])),
         (Uniform(2, 1) + HighLow(2, [0], 1), Uniform(2, 1) + HighLow(2, [0], 1)),
@@ -536,7 +584,9 @@ def test_different_contexts_are_different():
 
 @each_context
 def test_a_representation_names_the_kind_and_stays_short(context):
-    assert repr(context).startswith(type(context).__name__ if not isinstance(context, ContextSum) else "Uniform")
+    assert repr(context).startswith(
+        type(context).__name__ if not isinstance(context, ContextSum) else "Uniform"
+    )
     assert len(repr(context)) < 300
 
 
@@ -560,11 +610,22 @@ BAD_EPSILONS = [0, 0.0, -1, math.nan, 41, 40.5, "abc", None, True, [1], "", 1e-3
         lambda epsilon: Tiers([0, 0, 1], [epsilon, 1]),
         lambda epsilon: Tiers(["a", "a", "b"], {"a": 1, "b": epsilon}),
     ],
-    ids=["uniform", "high-low", "blocks", "metric", "of blocks", "by block", "across", "of tiers", "by tier"],
+    ids=[
+        "uniform",
+        "high-low",
+        "blocks",
+        "metric",
+        "of blocks",
+        "by block",
+        "across",
+        "of tiers",
+        "by tier",
+    ],
 )
 def test_a_bad_epsilon_is_refused_by_every_context(make, epsilon):
     with pytest.raises(
-        (InvalidContext, ContextMismatch), match=r"(epsilon|across|epsilons)( of (block|tier) \S+)? must"
+        (InvalidContext, ContextMismatch),
+        match=r"(epsilon|across|epsilons)( of (block|tier) \S+)? must",
     ):
         make(epsilon)
 
@@ -634,7 +695,9 @@ def test_blocks_that_do_not_fit_their_domain_are_refused(block_of, domain, words
         ({0: 0, 2: 0}, 2, "2"),
     ],
 )
-def test_a_mapping_that_names_a_label_of_no_domain_is_refused_with_the_label(block_of, domain, label):
+def test_a_mapping_that_names_a_label_of_no_domain_is_refused_with_the_label(
+    block_of, domain, label
+):
     with pytest.raises(InvalidContext, match=f"block_of names {label}"):
         Blocks(block_of, 1, domain=domain)
 

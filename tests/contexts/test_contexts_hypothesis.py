@@ -7,7 +7,16 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.contexts import Blocks, Context, ContextUnion, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
+from sfumato.contexts import (
+    Blocks,
+    Context,
+    ContextUnion,
+    HighLow,
+    Metric,
+    PrivacyMatrix,
+    Tiers,
+    Uniform,
+)
 from sfumato.designer.shelf.recognise import recognise
 from sfumato.domains import Domain
 from sfumato.errors import InvalidContext, NoClosedForm, NothingToLearn
@@ -42,7 +51,9 @@ def _classes(draw, k):
 @st.composite
 def structured(draw, k):
     """A context of groups over k symbols."""
-    kind = draw(st.sampled_from(["uniform", "high-low", "blocks", "own blocks", "hidden blocks", "tiers"]))
+    kind = draw(
+        st.sampled_from(["uniform", "high-low", "blocks", "own blocks", "hidden blocks", "tiers"])
+    )
     if kind == "uniform":
         return Uniform(k, draw(epsilons))
     if kind == "high-low":
@@ -58,20 +69,30 @@ def structured(draw, k):
 @st.composite
 def contexts(draw, k, nested=True):
     """Any context over k symbols."""
-    kind = draw(st.sampled_from(["structured", "structured", "metric", "matrix", *["union"] * (nested and k > 1)]))
+    kind = draw(
+        st.sampled_from(
+            ["structured", "structured", "metric", "matrix", *["union"] * (nested and k > 1)]
+        )
+    )
     if kind == "structured":
         return draw(structured(k))
     if kind == "union":
         block_of = draw(st.lists(st.integers(0, 2), min_size=k, max_size=k))
-        return Blocks.of({j: draw(contexts(block_of.count(j), False)) for j in set(block_of)}, block_of=block_of)
+        return Blocks.of(
+            {j: draw(contexts(block_of.count(j), False)) for j in set(block_of)}, block_of=block_of
+        )
     E = draw(matrices(sizes=st.just(k)))
     if kind == "matrix":
         return PrivacyMatrix(E)
-    return Metric([[E[min(x, x2)][max(x, x2)] for x2 in range(k)] for x in range(k)], draw(epsilons))
+    return Metric(
+        [[E[min(x, x2)][max(x, x2)] for x2 in range(k)] for x in range(k)], draw(epsilons)
+    )
 
 
 def _exact(context: Context) -> list[list[Fraction | float]]:
-    return [[context.exact_epsilon(x, x2) for x2 in range(context.size)] for x in range(context.size)]
+    return [
+        [context.exact_epsilon(x, x2) for x2 in range(context.size)] for x in range(context.size)
+    ]
 
 
 any_context = small.flatmap(contexts)
@@ -131,14 +152,19 @@ def test_epsilon_answers_with_the_nearest_float_for_every_pair(context):
 @given(any_context)
 def test_the_exact_matrix_says_what_the_entries_say(context):
     matrix = context.exact_matrix()
-    assert [[matrix.entry(x, x2) for x2 in range(matrix.size)] for x in range(matrix.size)] == _exact(context)
+    assert [
+        [matrix.entry(x, x2) for x2 in range(matrix.size)] for x in range(matrix.size)
+    ] == _exact(context)
 
 
 @LAWS
 @given(two_contexts)
 def test_a_sum_adds_entries_and_its_order_does_not_matter(pair):
     a, b = pair
-    total = [[x + y for x, y in zip(*rows, strict=True)] for rows in zip(_exact(a), _exact(b), strict=True)]
+    total = [
+        [x + y for x, y in zip(*rows, strict=True)]
+        for rows in zip(_exact(a), _exact(b), strict=True)
+    ]
     assert _exact(a + b) == _exact(b + a) == total
 
 
@@ -185,7 +211,9 @@ def test_groups_say_what_every_entry_says(context):
         [
             Fraction(0)
             if x == x2
-            else (groups.inside if groups.group_of[x] == groups.group_of[x2] else groups.outward)[groups.group_of[x]]
+            else (groups.inside if groups.group_of[x] == groups.group_of[x2] else groups.outward)[
+                groups.group_of[x]
+            ]
             for x2 in range(k)
         ]
         for x in range(k)
@@ -220,7 +248,9 @@ def _recognised(context):
     try:
         return recognise(context)
     except NothingToLearn:
-        assert any(0 in row[:x] + row[x + 1 :] for x, row in enumerate(naive_closure(_exact(context))))
+        assert any(
+            0 in row[:x] + row[x + 1 :] for x, row in enumerate(naive_closure(_exact(context)))
+        )
     except InvalidContext:
         held = {entry for row in naive_closure(_exact(context)) for entry in row} - {0, INF}
         assert max(held) > 40 or min(held) < Fraction(1, 10**18)

@@ -37,7 +37,17 @@ ONE_MATRIX = [[Fraction(0), Fraction(1, 2)], [INF, Fraction(0)]]
         np.array([[0, 0.5], [INF, 0]], dtype=object),
         ((0, 0.5), (INF, 0)),
     ],
-    ids=["floats", "text", "mixed", "fractions", "decimals", "array", "float32", "objects", "tuples"],
+    ids=[
+        "floats",
+        "text",
+        "mixed",
+        "fractions",
+        "decimals",
+        "array",
+        "float32",
+        "objects",
+        "tuples",
+    ],
 )
 def test_every_way_to_write_a_matrix_reads_as_the_same_numbers(entries):
     assert _entries(ExactMatrix.parsed(entries, "E")) == ONE_MATRIX
@@ -54,7 +64,19 @@ def test_numpy_numbers_among_objects_are_read():
 
 
 @pytest.mark.parametrize(
-    "text", ["0.1", "0.3", "1.1", "0.7", "0.01", "39.99", "0.123456789012345", "12.3456789012345", "1e-15", "0.999"]
+    "text",
+    [
+        "0.1",
+        "0.3",
+        "1.1",
+        "0.7",
+        "0.01",
+        "39.99",
+        "0.123456789012345",
+        "12.3456789012345",
+        "1e-15",
+        "0.999",
+    ],
 )
 def test_a_float_stands_for_the_decimal_it_prints_as(text):
     matrix = ExactMatrix.parsed([[0, float(text)], [float(text), 0]], "E")
@@ -62,7 +84,11 @@ def test_a_float_stands_for_the_decimal_it_prints_as(text):
 
 
 def test_fractions_and_long_decimals_are_held_as_they_are():
-    rows = [[0, Fraction(1, 3), Fraction(22, 7)], [Fraction("0.1234567890123456"), 0, INF], ["1", 2.5, 0]]
+    rows = [
+        [0, Fraction(1, 3), Fraction(22, 7)],
+        [Fraction("0.1234567890123456"), 0, INF],
+        ["1", 2.5, 0],
+    ]
     entries = _entries(ExactMatrix.parsed(rows, "E"))
     assert entries[0] == [0, Fraction(1, 3), Fraction(22, 7)]
     assert entries[1] == [Fraction("0.1234567890123456"), 0, INF]
@@ -143,7 +169,11 @@ def test_what_is_no_matrix_of_promises_is_refused_by_name(entries, words):
 
 
 def test_floats_are_the_nearest_to_the_entries():
-    rows = [[0, Fraction(1, 3), Fraction("0.12345678901234567")], [INF, 0, Fraction(10**17 + 1, 10**17)], [7, 0, 0]]
+    rows = [
+        [0, Fraction(1, 3), Fraction("0.12345678901234567")],
+        [INF, 0, Fraction(10**17 + 1, 10**17)],
+        [7, 0, 0],
+    ]
     matrix = ExactMatrix.parsed(rows, "E")
     expected = [[float(matrix.entry(x, x2)) for x2 in range(3)] for x in range(3)]
     assert matrix.floats().tolist() == expected
@@ -179,7 +209,11 @@ def test_sums_are_entry_by_entry_and_exact():
 
 def test_products_are_exact():
     matrix = ExactMatrix.parsed([[0, 0.1, INF], [3, 0, 0], [1, 2, 0]], "E").times(Fraction(1, 3))
-    assert _entries(matrix) == [[0, Fraction(1, 30), INF], [1, 0, 0], [Fraction(1, 3), Fraction(2, 3), 0]]
+    assert _entries(matrix) == [
+        [0, Fraction(1, 30), INF],
+        [1, 0, 0],
+        [Fraction(1, 3), Fraction(2, 3), 0],
+    ]
 
 
 # --- closing --------------------------------------------------------------------------------------
@@ -223,10 +257,21 @@ def test_closures_by_hand(rows, closed):
 def _random_rows(k: int, seed: int) -> list[list[Fraction | float]]:
     """Decimals, zeros and infinities in proportions that change with the seed."""
     rng = np.random.default_rng(seed)
-    choices = [INF, INF, Fraction(0), Fraction(1), Fraction(5, 2), Fraction(1, 3), Fraction(40), Fraction("0.01")]
+    choices = [
+        INF,
+        INF,
+        Fraction(0),
+        Fraction(1),
+        Fraction(5, 2),
+        Fraction(1, 3),
+        Fraction(40),
+        Fraction("0.01"),
+    ]
     weights = rng.dirichlet(np.ones(len(choices)))
     drawn = rng.choice(len(choices), size=(k, k), p=weights)
-    return [[Fraction(0) if x == x2 else choices[drawn[x, x2]] for x2 in range(k)] for x in range(k)]
+    return [
+        [Fraction(0) if x == x2 else choices[drawn[x, x2]] for x2 in range(k)] for x in range(k)
+    ]
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 7, 12])
@@ -256,7 +301,10 @@ def test_a_long_chain_is_closed_from_end_to_end():
 def test_closing_large_and_fine_entries_does_not_overflow():
     """Entries near 40 with 17 digits fill most of 64 bits; a chain of them must still add up."""
     step = Fraction("39.999999999999999")
-    rows = [[Fraction(0) if x == x2 else step if x2 == x + 1 else INF for x2 in range(9)] for x in range(9)]
+    rows = [
+        [Fraction(0) if x == x2 else step if x2 == x + 1 else INF for x2 in range(9)]
+        for x in range(9)
+    ]
     matrix = ExactMatrix.parsed(rows, "E")
     exact = matrix.entry(0, 1)
     found = [matrix.closed().entry(0, x) for x in range(9)]
@@ -288,5 +336,7 @@ def test_parts_of_coprime_denominators_pass_64_bits():
     primes = [999_999_999_989, 999_999_999_961, 999_999_999_937]
     parts = [ExactMatrix.parsed([[0, Fraction(40 * p - 1, p)], [1, 0]], "E") for p in primes]
     joined = ExactMatrix.side_by_side(parts, [np.array([2 * j, 2 * j + 1]) for j in range(3)])
-    assert [joined.entry(2 * j, 2 * j + 1) for j in range(3)] == [Fraction(40 * p - 1, p) for p in primes]
+    assert [joined.entry(2 * j, 2 * j + 1) for j in range(3)] == [
+        Fraction(40 * p - 1, p) for p in primes
+    ]
     assert _entries(joined.closed()) == _entries(joined)

@@ -36,7 +36,10 @@ def _described(groups):
         (HighLow(2, [0, 1], 1), ([0, 0], (ONE,), (ONE,))),
         (HighLow(2, [], 1), ([0, 0], (INF,), (INF,))),
         (Blocks([7, 3, 7], 1), ([0, 1, 0], (ONE, ONE), (INF, INF))),
-        (Blocks(["b", "a", "b"], {"a": 3, "b": 1}, across=2), ([0, 1, 0], (ONE, THREE), (TWO, TWO))),
+        (
+            Blocks(["b", "a", "b"], {"a": 3, "b": 1}, across=2),
+            ([0, 1, 0], (ONE, THREE), (TWO, TWO)),
+        ),
         (Tiers([0, 1, 2, 1], [1, 3, INF]), ([0, 1, 2, 1], (ONE, THREE, INF), (ONE, THREE, INF))),
         (Tiers(["x", "y", "z"], [1, 2, "1.0"]), ([0, 1, 0], (ONE, TWO), (ONE, TWO))),
         (Tiers(["z", "y", "x"], [2, 2, 1]), ([0, 0, 1], (TWO, ONE), (TWO, ONE))),
@@ -85,7 +88,13 @@ def test_exact_matrices_hold_fractions_that_64_bits_cannot():
 
 @pytest.mark.parametrize(
     "epsilon",
-    [{"Paris": 1, "Rome": "0.5"}, {"Rome": 0.5, "Paris": Fraction(1)}, [1, 0.5], (1, "0.5"), np.array([1.0, 0.5])],
+    [
+        {"Paris": 1, "Rome": "0.5"},
+        {"Rome": 0.5, "Paris": Fraction(1)},
+        [1, 0.5],
+        (1, "0.5"),
+        np.array([1.0, 0.5]),
+    ],
     ids=["mapping", "another order", "list", "tuple", "array"],
 )
 def test_blocks_may_have_their_own_epsilon(epsilon):
@@ -101,7 +110,11 @@ def test_names_of_blocks_meet_in_nfc():
 
 def test_one_epsilon_for_all_is_the_papers_context():
     assert Blocks([0, 0, 1], [2, 2]).exact_inside == 2
-    for other in (Blocks([0, 0, 1], [2, 1]), Blocks([0, 0, 1], 2, across=2), Blocks([0, 0, 1], 2, across=3)):
+    for other in (
+        Blocks([0, 0, 1], [2, 1]),
+        Blocks([0, 0, 1], 2, across=2),
+        Blocks([0, 0, 1], 2, across=3),
+    ):
         with pytest.raises(ContextMismatch, match="exact_epsilons and exact_across"):
             _ = other.exact_inside
 
@@ -128,7 +141,11 @@ def test_the_smallest_epsilon_by_hand(context, least):
 
 def test_the_way_through_another_block_may_be_shorter():
     context = Blocks(["a", "a", "b", "b", "c"], {"a": 5, "b": 1, "c": 9}, across=2)
-    assert context.closure().exact_epsilons == (4, 1, 9)  # nobody goes round from a single symbol to itself
+    assert context.closure().exact_epsilons == (
+        4,
+        1,
+        9,
+    )  # nobody goes round from a single symbol to itself
     assert context.closure().exact_across == 2
     assert context.closure().domain == context.domain
     assert context.exact_epsilons == (5, 1, 9)
@@ -223,8 +240,18 @@ def test_tiers_know_their_names_and_epsilons():
         ([0, 1], None, InvalidContext, "epsilons must be a sequence"),
         ([0, 1], [1], ContextMismatch, "each of the 2 tiers; it has 1"),
         (["a", "b"], {"a": 1}, ContextMismatch, "every tier an ε; 'b' has none"),
-        (["a", "b"], {"a": 1, "b": 2, "c": 3}, ContextMismatch, "names 'c', a tier that no label is in"),
-        ("ab", [1, 2], InvalidContext, "tier_of must be a sequence in domain order, or a mapping from label to tier"),
+        (
+            ["a", "b"],
+            {"a": 1, "b": 2, "c": 3},
+            ContextMismatch,
+            "names 'c', a tier that no label is in",
+        ),
+        (
+            "ab",
+            [1, 2],
+            InvalidContext,
+            "tier_of must be a sequence in domain order, or a mapping from label to tier",
+        ),
         ([0.5, 1], [1, 2], InvalidContext, "a tier is named by text or an integer"),
         ([], [], InvalidContext, "between 1 and"),
     ],
@@ -250,7 +277,10 @@ def test_uniform_contexts_unite_to_blocks():
     assert context == Blocks([0, 0, 1, 1, 1, 2], [1, 0.5, INF])
     assert context.domain == IntegerDomain(6)
     assert Blocks.of([Uniform(2, 1), Uniform(1, 1)]) == Blocks([0, 0, 1], 1)
-    assert Blocks.of({"Rome": Uniform(["a"], 2), "Paris": Uniform(["b"], 1)}).block_names == ("Rome", "Paris")
+    assert Blocks.of({"Rome": Uniform(["a"], 2), "Paris": Uniform(["b"], 1)}).block_names == (
+        "Rome",
+        "Paris",
+    )
 
 
 def test_a_union_with_blocks_given_follows_the_order_of_the_domain():
@@ -271,7 +301,9 @@ def test_a_union_knows_its_symbols():
     assert context.sizes.tolist() == [2, 3]
     assert context.rank.tolist() == [0, 0, 1, 1, 2]
     assert context.exact_smallest == 1
-    assert repr(context) == "ContextUnion(2 blocks of IntegerDomain(5, start=0): 1 HighLow, 1 Uniform)"
+    assert (
+        repr(context) == "ContextUnion(2 blocks of IntegerDomain(5, start=0): 1 HighLow, 1 Uniform)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -298,14 +330,44 @@ def test_labels_follow_one_another(domains, joined):
         (Uniform(2, 1), {}, InvalidContext, "sequence of contexts"),
         ([Uniform(2, 1), 3], {}, InvalidContext, "contexts only; found int"),
         ({"a": Uniform(2, 1), "b": None}, {}, InvalidContext, "contexts only; found NoneType"),
-        ([Uniform(["a"], 1), Uniform(["a"], 1)], {}, InvalidContext, "the label 'a' is in two contexts.*domain="),
-        ([Uniform(["a", 0], 1), Uniform(1, 1)], {}, InvalidContext, "the label 0 is in two contexts"),
-        ([Uniform(Domain(["a"], other="a"), 1), Uniform(Domain(["b"], other="b"), 1)], {}, InvalidContext, "`other`"),
+        (
+            [Uniform(["a"], 1), Uniform(["a"], 1)],
+            {},
+            InvalidContext,
+            "the label 'a' is in two contexts.*domain=",
+        ),
+        (
+            [Uniform(["a", 0], 1), Uniform(1, 1)],
+            {},
+            InvalidContext,
+            "the label 0 is in two contexts",
+        ),
+        (
+            [Uniform(Domain(["a"], other="a"), 1), Uniform(Domain(["b"], other="b"), 1)],
+            {},
+            InvalidContext,
+            "`other`",
+        ),
         ([Uniform(2, 1)], {"domain": 3}, ContextMismatch, "2 entries; the domain has 3"),
-        ([Uniform(2, 1)], {"block_of": [0, 0, 0]}, ContextMismatch, "block 0 has 3 symbols; its context has 2"),
+        (
+            [Uniform(2, 1)],
+            {"block_of": [0, 0, 0]},
+            ContextMismatch,
+            "block 0 has 3 symbols; its context has 2",
+        ),
         ([Uniform(2, 1)], {"block_of": [0, 1]}, ContextMismatch, "each of the 2 blocks; it has 1"),
-        ({"a": Uniform(1, 1)}, {"block_of": ["a", "b"]}, ContextMismatch, "every block a context; 'b' has none"),
-        ({"a": Uniform(1, 1), "b": Uniform(1, 1)}, {"block_of": ["a"]}, ContextMismatch, "names 'b', a block that no"),
+        (
+            {"a": Uniform(1, 1)},
+            {"block_of": ["a", "b"]},
+            ContextMismatch,
+            "every block a context; 'b' has none",
+        ),
+        (
+            {"a": Uniform(1, 1), "b": Uniform(1, 1)},
+            {"block_of": ["a"]},
+            ContextMismatch,
+            "names 'b', a block that no",
+        ),
         ({1.5: Uniform(1, 1)}, {}, InvalidContext, "a block is named by text or an integer"),
     ],
     ids=repr,
@@ -388,7 +450,9 @@ READ_BACK = {
     "across": Blocks([0, 0, 1], 1, across="0.7"),
     "both": Blocks([0, 0, 1], [1, "1/3"], across=2, domain=GridDomain(0, 1, 0, 3, 1)),
     "tiers": Tiers([0, 1, 0], [1, "inf"], domain=Domain(["a", "b"], other="c")),
-    "union": Blocks.of([HighLow(["a", "b"], ["b"], 1), PrivacyMatrix([[0, 1], [2, 0]], domain=["c", "d"])]),
+    "union": Blocks.of(
+        [HighLow(["a", "b"], ["b"], 1), PrivacyMatrix([[0, 1], [2, 0]], domain=["c", "d"])]
+    ),
     "nested": Blocks.of([Blocks.of([HighLow(2, [0], 1), Uniform(1, 1)]), Tiers([0, 1], [1, 2])]),
     "uniform parts": ContextUnion([Uniform(1, 1), Uniform(1, 1)], [0, 1]),
 }

@@ -81,14 +81,18 @@ def best_channel(E, rounds=60):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 30.0])
 def test_the_best_number_of_raised_symbols_is_next_to_where_the_formula_says(k, epsilon):
     e = math.exp(epsilon)
-    terms = [(k - 1) ** 2 * (w * e + k - w) ** 2 / (k * (e - 1) ** 2 * w * (k - w)) for w in range(1, k)]
+    terms = [
+        (k - 1) ** 2 * (w * e + k - w) ** 2 / (k * (e - 1) ** 2 * w * (k - w)) for w in range(1, k)
+    ]
     assert yebarg(k, epsilon) == pytest.approx(min(terms), rel=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
 def test_hadamard_response_is_cosh_squared_above_the_floor_in_the_limit(epsilon):
     k, c = 10**6, 1 / math.tanh(epsilon / 2)
-    assert (c**2 * k - 1 / k) / yebarg(k, epsilon) == pytest.approx(math.cosh(epsilon / 2) ** 2, rel=1e-4)
+    assert (c**2 * k - 1 / k) / yebarg(k, epsilon) == pytest.approx(
+        math.cosh(epsilon / 2) ** 2, rel=1e-4
+    )
 
 
 def test_the_floor_at_the_ends():
@@ -115,7 +119,10 @@ def test_no_mechanism_is_below_the_floor(mechanism):
     k = mechanism.inputs
     assert lower_bound_risk(mechanism.context) <= mechanism.worst_risk() * NEARLY_ONE + 1e-12
     uniform = np.full(k, 1 / k)
-    assert lower_bound_risk_at_uniform(mechanism.context) <= mechanism.risk(uniform) * NEARLY_ONE + 1e-12
+    assert (
+        lower_bound_risk_at_uniform(mechanism.context)
+        <= mechanism.risk(uniform) * NEARLY_ONE + 1e-12
+    )
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])
@@ -135,7 +142,9 @@ def test_a_channel_that_breaks_its_promise_falls_through_the_floor():
     cheat = sf.PlainResponse(context, OddsOnePerCentHigh)
     assert cheat.worst_risk() < lower_bound_risk(context) * (1 - 1e-3)
     blocks = sf.Blocks([0, 0, 0, 1, 2, 2], 1)
-    assert sf.BlockResponse(blocks, OddsOnePerCentHigh).worst_risk() < lower_bound_risk(blocks) * (1 - 1e-3)
+    assert sf.BlockResponse(blocks, OddsOnePerCentHigh).worst_risk() < lower_bound_risk(blocks) * (
+        1 - 1e-3
+    )
 
 
 CONTEXTS = [
@@ -168,7 +177,10 @@ def test_the_floor_of_blocks_is_the_largest_over_all_shares():
     sizes = [4, 4, 1]
     grid = [np.array([i, j, 40 - i - j]) / 40 for i in range(41) for j in range(41 - i)]
     risks = [
-        sum(share * yebarg(size, 1.0) + share * (1 - share) / size for size, share in zip(sizes, shares, strict=True))
+        sum(
+            share * yebarg(size, 1.0) + share * (1 - share) / size
+            for size, share in zip(sizes, shares, strict=True)
+        )
         for shares in grid
     ]
     assert max(risks) <= lower_bound_risk(context) * NEARLY_ONE
@@ -202,9 +214,13 @@ def test_the_high_low_floor_at_other_shares():
 @pytest.mark.parametrize("mechanism", EXAMPLES[sf.BinaryResponse], ids=repr)
 def test_the_binary_optimum_stands_on_the_floor(mechanism):
     if isinstance(mechanism.context, sf.HighLow):
-        assert mechanism.worst_risk() == pytest.approx(lower_bound_risk(mechanism.context), rel=1e-3)
+        assert mechanism.worst_risk() == pytest.approx(
+            lower_bound_risk(mechanism.context), rel=1e-3
+        )
     else:
-        assert mechanism.worst_risk() == pytest.approx(lower_bound_risk(mechanism.context), rel=1e-9)
+        assert mechanism.worst_risk() == pytest.approx(
+            lower_bound_risk(mechanism.context), rel=1e-9
+        )
 
 
 def test_equal_rows_leave_no_unbiased_estimate():
@@ -214,13 +230,17 @@ def test_equal_rows_leave_no_unbiased_estimate():
 def test_tiers_are_taken_together_where_that_is_better():
     tiers = sf.Tiers([0, 0, 1, 1], ["0.9", 1])
     assert lower_bound_risk(tiers) == yebarg(4, 1.0)
-    assert lower_bound_risk(tiers) == pytest.approx(lower_bound_risk(sf.PrivacyMatrix(tiers.matrix())))
+    assert lower_bound_risk(tiers) == pytest.approx(
+        lower_bound_risk(sf.PrivacyMatrix(tiers.matrix()))
+    )
 
 
 def test_a_union_is_as_hard_as_its_parts():
     union = sf.Blocks.of([sf.Uniform(4, 1), sf.HighLow(3, [0, 1], 1)])
     assert lower_bound_risk(union) >= max(lower_bound_risk(part) for part in union.parts)
-    assert lower_bound_risk(union) == pytest.approx(lower_bound_risk(sf.PrivacyMatrix(union.matrix())))
+    assert lower_bound_risk(union) == pytest.approx(
+        lower_bound_risk(sf.PrivacyMatrix(union.matrix()))
+    )
 
 
 # --- the ceiling ------------------------------------------------------------------------------------------------------
@@ -248,7 +268,9 @@ def test_the_printed_formulas_of_the_paper():
     assert 2 * blocks.paper_tv == pytest.approx(2 * c * math.sqrt(3 * (9 + 4) / n))
     high_low = upper_bounds(sf.HighLow(10, [0, 1, 2], 1), n)
     assert high_low.paper_l2 == pytest.approx((3 * 3 * c**2 + c) / n)
-    assert 2 * high_low.paper_tv == pytest.approx(math.sqrt(3 * 9 / n * c**2) + math.sqrt(c * 10 / n))
+    assert 2 * high_low.paper_tv == pytest.approx(
+        math.sqrt(3 * 9 / n * c**2) + math.sqrt(c * 10 / n)
+    )
 
 
 def test_the_bound_on_l2_is_tight_for_the_papers_estimator():
@@ -264,11 +286,15 @@ def test_half_the_noise_would_be_noticed():
 
 
 @pytest.mark.parametrize(
-    "context", [sf.Uniform(9, 1), sf.Blocks([0, 0, 1, 1, 1], 2), sf.HighLow(9, [0, 1], 0.5)], ids=repr
+    "context",
+    [sf.Uniform(9, 1), sf.Blocks([0, 0, 1, 1, 1], 2), sf.HighLow(9, [0, 1], 0.5)],
+    ids=repr,
 )
 def test_the_number_of_people_undoes_the_bound(context):
     people = upper_bound_people(context, 0.05)
-    assert upper_bounds(context, people).tight_tv <= 0.05 < upper_bounds(context, people - 1).tight_tv
+    assert (
+        upper_bounds(context, people).tight_tv <= 0.05 < upper_bounds(context, people - 1).tight_tv
+    )
 
 
 def test_blocks_may_differ_in_epsilon():
@@ -281,10 +307,14 @@ def test_blocks_may_differ_in_epsilon():
 def test_sample_complexities():
     assert sample_complexity(sf.Uniform(10, 2), 0.1) == pytest.approx(100 / (0.01 * 4))
     assert sample_complexity(sf.Blocks([0, 0, 0, 1], 2), 0.1) == pytest.approx(10 / (0.01 * 4))
-    assert sample_complexity(sf.HighLow(10, [0, 1, 2], 2), 0.1) == pytest.approx(9 / (0.01 * 4) + 10 / (0.01 * 2))
+    assert sample_complexity(sf.HighLow(10, [0, 1, 2], 2), 0.1) == pytest.approx(
+        9 / (0.01 * 4) + 10 / (0.01 * 2)
+    )
 
 
-@pytest.mark.parametrize("bound", [lambda c: upper_bounds(c, 10), lambda c: sample_complexity(c, 0.1)])
+@pytest.mark.parametrize(
+    "bound", [lambda c: upper_bounds(c, 10), lambda c: sample_complexity(c, 0.1)]
+)
 def test_contexts_without_a_bound_are_refused(bound):
     for context in (sf.Metric([[0, 1], [1, 0]], 1), sf.Blocks([0, 0, 1], 1, across=3)):
         with pytest.raises(NoClosedForm, match="worst_risk"):
@@ -320,16 +350,22 @@ def climbed(mechanism, p):
     k = mechanism.inputs
     for _ in range(40):
         steps = 0.1 * np.eye(k)
-        gradient = np.array([(mechanism.risk(p + step) - mechanism.risk(p - step)) / 0.2 for step in steps])
+        gradient = np.array(
+            [(mechanism.risk(p + step) - mechanism.risk(p - step)) / 0.2 for step in steps]
+        )
         p = nearest_distribution(p + gradient / 4)
     return mechanism.risk(p)
 
 
-@pytest.mark.parametrize("mechanism", [mechanism for mechanism in ALL if mechanism.inputs <= 8], ids=repr)
+@pytest.mark.parametrize(
+    "mechanism", [mechanism for mechanism in ALL if mechanism.inputs <= 8], ids=repr
+)
 def test_the_worst_risk_is_where_projected_gradient_ascent_arrives(mechanism):
     rng = np.random.default_rng(22)
     worst = mechanism.worst_risk()
-    assert climbed(mechanism, rng.dirichlet(np.ones(mechanism.inputs))) == pytest.approx(worst, rel=1e-7, abs=1e-9)
+    assert climbed(mechanism, rng.dirichlet(np.ones(mechanism.inputs))) == pytest.approx(
+        worst, rel=1e-7, abs=1e-9
+    )
     for p in distributions(mechanism.inputs, rng):
         assert mechanism.risk(p) <= worst * NEARLY_ONE + 1e-12
 
@@ -346,5 +382,7 @@ def test_tables_have_their_worst_risk_there_too(context):
     Q = 0.999 * Q[:, Q.sum(axis=0) > 1e-6]
     rows = [[*map(Fraction, row), 1 - sum(map(Fraction, row))] for row in np.round(Q, 9).tolist()]
     mechanism = TableResponse.of(context, rows)
-    assert climbed(mechanism, np.eye(context.size)[0]) == pytest.approx(mechanism.worst_risk(), rel=1e-6)
+    assert climbed(mechanism, np.eye(context.size)[0]) == pytest.approx(
+        mechanism.worst_risk(), rel=1e-6
+    )
     assert lower_bound_risk(context) <= mechanism.worst_risk()

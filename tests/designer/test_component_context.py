@@ -22,7 +22,8 @@ CONTEXTS = {
     "one block": sf.Blocks([0, 0, 0], 1),
     "union": ContextUnion([sf.Uniform(3, 1), sf.PrivacyMatrix(asymmetric(2, 5))], [0, 1, 0, 0, 1]),
     "union inside a union": ContextUnion(
-        [sf.HighLow(3, [0], 1), sf.PrivacyMatrix(without(asymmetric(6, 6), APART))], [0, 1, 1, 1, 0, 1, 1, 1, 0]
+        [sf.HighLow(3, [0], 1), sf.PrivacyMatrix(without(asymmetric(6, 6), APART))],
+        [0, 1, 1, 1, 0, 1, 1, 1, 0],
     ),
     "uniform": sf.Uniform(5, 1),
     "in clear": sf.Uniform(5, inf),
@@ -51,13 +52,17 @@ def test_pieces_are_the_context_and_nothing_is_promised_between_them(context):
         assert (piece_of[piece.symbols] == -1).all()
         piece_of[piece.symbols] = j
         assert (np.diff(piece.symbols) > 0).all()
-        np.testing.assert_array_equal(piece.context.matrix(), E[np.ix_(piece.symbols, piece.symbols)])
+        np.testing.assert_array_equal(
+            piece.context.matrix(), E[np.ix_(piece.symbols, piece.symbols)]
+        )
     assert (piece_of >= 0).all()
     assert np.isinf(E[np.not_equal.outer(piece_of, piece_of)]).all()
     assert [piece.symbols[0] for piece in pieces] == sorted(piece.symbols[0] for piece in pieces)
 
 
-@pytest.mark.parametrize("name", ["in one piece", "one-way", "three pieces", "all alone", "one", "blocks", "union"])
+@pytest.mark.parametrize(
+    "name", ["in one piece", "one-way", "three pieces", "all alone", "one", "blocks", "union"]
+)
 def test_pieces_are_as_small_as_can_be_but_for_symbols_in_clear(name):
     context = CONTEXTS[name]
     first = _joined(np.isfinite(context.matrix()))
@@ -78,6 +83,8 @@ def test_exact_promises_survive():
 
 
 def test_symbols_alone_share_a_piece():
-    pieces = split(sf.PrivacyMatrix(without(asymmetric(5, 1), ~np.isin(np.arange(25).reshape(5, 5), [1, 5]))))
+    pieces = split(
+        sf.PrivacyMatrix(without(asymmetric(5, 1), ~np.isin(np.arange(25).reshape(5, 5), [1, 5])))
+    )
     assert [piece.symbols.tolist() for piece in pieces] == [[0, 1], [2, 3, 4]]
     assert pieces[1].context.exact_smallest == inf

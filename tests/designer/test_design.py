@@ -42,7 +42,9 @@ def _demand_sound(found, context):
     variances = found.mechanism.variances(found.prior, 1)
     assert found.risk == pytest.approx(float(found.weights @ variances), rel=1e-9, abs=1e-12)
     assert -1e-12 <= found.lower_bound <= found.risk
-    assert found.gap == pytest.approx(found.risk / found.lower_bound - 1 if found.lower_bound > 0 else 0, abs=1e-12)
+    assert found.gap == pytest.approx(
+        found.risk / found.lower_bound - 1 if found.lower_bound > 0 else 0, abs=1e-12
+    )
 
 
 # --- what is known ---------------------------------------------------------------------------------------------------
@@ -169,8 +171,12 @@ MATRICES = {
     "star": star(6, 8),
     "star outwards": star(6, 9).T,
     "pieces and singles": without(asymmetric(7, 10), APART),
-    "a link between pieces": np.where(np.arange(49).reshape(7, 7) == 1, 1.0, without(asymmetric(7, 10), APART)),
-    "blocks with a matrix inside": np.where(np.kron(np.eye(2), np.ones((4, 4))), asymmetric(8, 16), 6.0)
+    "a link between pieces": np.where(
+        np.arange(49).reshape(7, 7) == 1, 1.0, without(asymmetric(7, 10), APART)
+    ),
+    "blocks with a matrix inside": np.where(
+        np.kron(np.eye(2), np.ones((4, 4))), asymmetric(8, 16), 6.0
+    )
     * (1 - np.eye(8)),
 }
 
@@ -188,13 +194,16 @@ def test_designs_are_private_and_near_their_bound(E):
 
 
 @pytest.mark.parametrize(
-    "name", ["asymmetric 6", "ε around 0.01", "mixed", "a pair at 1/100", "star", "pieces and singles"]
+    "name",
+    ["asymmetric 6", "ε around 0.01", "mixed", "a pair at 1/100", "star", "pieces and singles"],
 )
 def test_designs_pass_the_exam(name):
     sf.check_mechanism(sf.design(sf.PrivacyMatrix(MATRICES[name])).mechanism)
 
 
-@pytest.mark.parametrize("name", ["asymmetric 8", "planar 8", "ε around 0.01", "mixed", "a pair at 1/100", "star"])
+@pytest.mark.parametrize(
+    "name", ["asymmetric 8", "planar 8", "ε around 0.01", "mixed", "a pair at 1/100", "star"]
+)
 @pytest.mark.parametrize("prior", [None, 1])
 def test_rounding_costs_nearly_nothing(name, prior):
     context = sf.PrivacyMatrix(MATRICES[name])
@@ -207,7 +216,9 @@ def test_rounding_costs_nearly_nothing(name, prior):
         table = settled(context, answer, aim)
     assert aim.value(table) <= answer.mixture.value * (1 + 1e-6)
     assert aim.value(table) >= answer.bound
-    assert aim.value(table) == pytest.approx(value_of(table.matrix().T, aim.crowd, aim.weights), rel=1e-7)
+    assert aim.value(table) == pytest.approx(
+        value_of(table.matrix().T, aim.crowd, aim.weights), rel=1e-7
+    )
     sf.certify(table, context)
 
 
@@ -219,7 +230,9 @@ def test_few_reports_are_needed():
         assert sf.design(context, prior=np.arange(1, k + 1)).mechanism.outputs <= k * (k + 1) // 2
 
 
-@pytest.mark.parametrize("E", [star(18, 7), one_way(18, 7), chain(18, 7), free_rows(18, 7, 3), star(20, 7)])
+@pytest.mark.parametrize(
+    "E", [star(18, 7), one_way(18, 7), chain(18, 7), free_rows(18, 7, 3), star(20, 7)]
+)
 def test_more_symbols_that_owe_in_one_direction(E):
     """Columns with zeros, where a search has no list of all rays to look at."""
     context = sf.PrivacyMatrix(E)
@@ -324,7 +337,9 @@ def test_one_symbol(context):
 
 def test_too_many_symbols_without_a_form_are_refused_at_once():
     context = sf.PrivacyMatrix(asymmetric(300, 1))
-    with pytest.raises(NoClosedForm, match=r"300 symbols are bound to one another.*up to 128.*Metric\.tiles"):
+    with pytest.raises(
+        NoClosedForm, match=r"300 symbols are bound to one another.*up to 128.*Metric\.tiles"
+    ):
         sf.design(context)
 
 
@@ -348,7 +363,11 @@ def test_many_small_pieces_are_no_trouble():
 
 def test_a_union_is_made_of_its_parts():
     """``Σ_j p_j (tr W_j M_j⁻¹)``, less ``Σ w p²``, for the risk and for the bound."""
-    parts = [sf.PrivacyMatrix(asymmetric(4, 1)), sf.PrivacyMatrix(asymmetric(3, 2)), sf.Uniform(3, 2)]
+    parts = [
+        sf.PrivacyMatrix(asymmetric(4, 1)),
+        sf.PrivacyMatrix(asymmetric(3, 2)),
+        sf.Uniform(3, 2),
+    ]
     context = ContextUnion(parts, [0, 1, 0, 2, 1, 0, 2, 0, 2, 1])
     prior, weights = np.arange(1, 11) / 55, np.arange(10, 0, -1.0)
     found = sf.design(context, prior=prior, weights=weights)
@@ -379,7 +398,11 @@ def test_parts_that_are_alike_are_designed_once(monkeypatch):
     parts = [E, E, sf.Uniform(3, 2), E, sf.Uniform(3, 2)]
     found = sf.design(sf.Blocks.of(parts))
     assert sorted(made) == [3, 4]
-    assert found.mechanism.parts[0].record() == found.mechanism.parts[1].record() == found.mechanism.parts[3].record()
+    assert (
+        found.mechanism.parts[0].record()
+        == found.mechanism.parts[1].record()
+        == found.mechanism.parts[3].record()
+    )
     made.clear()
     sf.design(sf.Blocks.of([E, E]), prior=[1, 1, 1, 1, 1, 1, 1, 2])
     assert made == [4, 4]
@@ -408,7 +431,9 @@ def test_designs_survive_files_and_the_checker(context, prior, tmp_path):
     assert again.fingerprint == survey.fingerprint
     assert again.mechanism.fingerprint == found.mechanism.fingerprint
     assert again.context == context
-    np.testing.assert_array_equal(again.mechanism.variances(found.prior, 1), found.mechanism.variances(found.prior, 1))
+    np.testing.assert_array_equal(
+        again.mechanism.variances(found.prior, 1), found.mechanism.variances(found.prior, 1)
+    )
     found.mechanism.save(tmp_path / "mechanism.json")
     checked = subprocess.run(
         [sys.executable, "-E", "-s", "-S", CHECKER, tmp_path / "mechanism.json"],
@@ -449,7 +474,9 @@ def _stopped_after(rounds, monkeypatch, how, context=HARD):
 
 @pytest.mark.parametrize("rounds", [1, 2, 4])
 @pytest.mark.parametrize(
-    "context", [HARD, sf.PrivacyMatrix(asymmetric(9, 1)), sf.PrivacyMatrix(star(8, 1))], ids=["8", "9", "star"]
+    "context",
+    [HARD, sf.PrivacyMatrix(asymmetric(9, 1)), sf.PrivacyMatrix(star(8, 1))],
+    ids=["8", "9", "star"],
 )
 def test_where_it_stops_decides_what_it_is_and_not_why(context, rounds, monkeypatch):
     late = _stopped_after(rounds, monkeypatch, "time limit", context)
@@ -471,7 +498,10 @@ def test_an_interrupt_inside_a_round_keeps_the_rounds_before(monkeypatch):
     found = sf.design(HARD, progress=lambda done: seen.append(done.number))
     assert (found.stopped, found.rounds, seen) == ("interrupted", 3, [1, 2, 3])
     monkeypatch.undo()
-    assert found.mechanism.fingerprint == _stopped_after(3, monkeypatch, "time limit").mechanism.fingerprint
+    assert (
+        found.mechanism.fingerprint
+        == _stopped_after(3, monkeypatch, "time limit").mechanism.fingerprint
+    )
 
 
 def test_an_interrupt_ends_the_search_of_every_part(monkeypatch):
@@ -491,7 +521,9 @@ def test_the_same_seed_gives_the_same_mechanism():
 
 def test_progress_tells_of_every_round():
     seen = []
-    context = sf.Blocks.of([sf.PrivacyMatrix(asymmetric(5, 1)), sf.PrivacyMatrix(asymmetric(6, 2)), sf.Uniform(3, 1)])
+    context = sf.Blocks.of(
+        [sf.PrivacyMatrix(asymmetric(5, 1)), sf.PrivacyMatrix(asymmetric(6, 2)), sf.Uniform(3, 1)]
+    )
     found = sf.design(context, progress=seen.append)
     assert {done.parts for done in seen} == {3}
     for number in (1, 2):
@@ -527,7 +559,11 @@ def test_figures_in_words_and_as_data():
     assert "certified bound" in found.in_words()
     assert found.in_words() in repr(found)
     told = found.in_json()
-    assert (told["risk"], told["bound_is"], told["stopped"]) == (found.risk, "certified", "converged")
+    assert (told["risk"], told["bound_is"], told["stopped"]) == (
+        found.risk,
+        "certified",
+        "converged",
+    )
     assert told["outputs"] == found.mechanism.outputs
     assert "<p>" in found._repr_html_()
     exact = sf.design(sf.Uniform(4, 1))

@@ -9,14 +9,28 @@ from sfumato.designer.exponential import exponential_response
 from sfumato.designer.search import search
 from sfumato.designer.search.cone import RayCone
 from sfumato.planning import yebarg
-from support.matrices import asymmetric, chain, closed, equal, free_rows, line, mixed, one_way, planar, star, without
+from support.matrices import (
+    asymmetric,
+    chain,
+    closed,
+    equal,
+    free_rows,
+    line,
+    mixed,
+    one_way,
+    planar,
+    star,
+    without,
+)
 
 pytestmark = pytest.mark.slow
 
 
 def _demand_sound(found, context):
     sf.certify(found.mechanism, context)
-    assert found.risk == pytest.approx(float(found.weights @ found.mechanism.variances(found.prior, 1)), rel=1e-9)
+    assert found.risk == pytest.approx(
+        float(found.weights @ found.mechanism.variances(found.prior, 1)), rel=1e-9
+    )
     assert found.lower_bound <= found.risk
     assert np.isfinite(found.lower_bound)
 
@@ -36,7 +50,9 @@ def test_uniform_contexts_meet_ye_and_barg(k):
 
 
 @pytest.mark.parametrize(
-    ("E", "risk"), [(planar(10, 1, 2.0), 99.5765), (asymmetric(10, 5), 34.7632)], ids=["planar", "asymmetric"]
+    ("E", "risk"),
+    [(planar(10, 1, 2.0), 99.5765), (asymmetric(10, 5), 34.7632)],
+    ids=["planar", "asymmetric"],
 )
 def test_figures_that_another_program_found(E, risk):
     found = sf.design(sf.PrivacyMatrix(E))
@@ -61,7 +77,9 @@ def _any_matrix(seed):
         lambda: star(k, seed),
         lambda: without(asymmetric(k, seed), random.random((k, k)) < 0.85),
     ][family]()
-    return np.minimum(E, 30.0, where=np.isfinite(E), out=E) * np.exp(random.uniform(np.log(0.05), np.log(1.3)))
+    return np.minimum(E, 30.0, where=np.isfinite(E), out=E) * np.exp(
+        random.uniform(np.log(0.05), np.log(1.3))
+    )
 
 
 @pytest.mark.parametrize("seed", range(120))

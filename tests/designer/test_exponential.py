@@ -55,7 +55,9 @@ CONTEXTS = {
 def _naive_distances(context):
     """Shortest paths over the lesser promise of both directions, in fractions."""
     k = range(context.size)
-    return naive_closure([[min(context.exact_epsilon(x, y), context.exact_epsilon(y, x)) for y in k] for x in k])
+    return naive_closure(
+        [[min(context.exact_epsilon(x, y), context.exact_epsilon(y, x)) for y in k] for x in k]
+    )
 
 
 def _naive_channel(distances, factor=0.5):
@@ -76,7 +78,9 @@ def test_the_channel_is_the_formula(name):
     context = CONTEXTS[name]
     found = exponential_response(context)
     assert found.outputs == found.inputs == context.size
-    np.testing.assert_allclose(found.matrix(), _naive_channel(_naive_distances(context)), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        found.matrix(), _naive_channel(_naive_distances(context)), rtol=0, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("name", CONTEXTS)
@@ -87,7 +91,9 @@ def test_the_context_is_kept_exactly(name):
     certificate = sf.certify(found)
     assert certificate.method == "enumerated"
     assert certificate.realised_epsilon <= certificate.promised_epsilon
-    exact = sf.PrivacyMatrix([[str(d) for d in row] for row in _naive_distances(context)], domain=context.domain)
+    exact = sf.PrivacyMatrix(
+        [[str(d) for d in row] for row in _naive_distances(context)], domain=context.domain
+    )
     sf.certify(found, exact)
 
 
@@ -120,7 +126,9 @@ def test_the_far_end_of_a_long_chain_is_held_in_a_word():
     found = exponential_response(context)
     sf.certify(found)
     assert all(min(found.integer_row(x)) > 0 for x in range(40))
-    np.testing.assert_allclose(found.matrix(), _naive_channel(_naive_distances(context)), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        found.matrix(), _naive_channel(_naive_distances(context)), rtol=0, atol=1e-10
+    )
 
 
 def test_it_sits_the_exam():
@@ -151,4 +159,6 @@ def test_the_largest_domain_is_kept_exactly():
     context = sf.Metric(steps, "0.5")
     found = exponential_response(context)
     sf.certify(found)
-    np.testing.assert_allclose(found.matrix(), _naive_channel((0.5 * steps).tolist()), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        found.matrix(), _naive_channel((0.5 * steps).tolist()), rtol=0, atol=1e-10
+    )

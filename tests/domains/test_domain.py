@@ -29,7 +29,13 @@ def test_labels_are_numbered_in_their_order():
 
 def test_symbols_are_64_bit_integers_whatever_holds_the_values():
     domain = Domain(["a", "b", 7])
-    for values in (["b", 7], ("b", 7), iter(["b", 7]), np.array(["b", 7], dtype=object), (v for v in ["b", 7])):
+    for values in (
+        ["b", 7],
+        ("b", 7),
+        iter(["b", 7]),
+        np.array(["b", 7], dtype=object),
+        (v for v in ["b", 7]),
+    ):
         symbols = domain.symbols(values)
         assert symbols.tolist() == [1, 2]
         assert symbols.dtype == np.int64
@@ -61,7 +67,14 @@ def test_a_number_and_its_text_are_different_labels():
 
 @pytest.mark.parametrize(
     "labels",
-    [["a", "b", "a"], [1, 2, 1], [COMPOSED, DECOMPOSED], ["\u212b", "\u00c5"], ["\u2126", "\u03a9"], [3, np.int64(3)]],
+    [
+        ["a", "b", "a"],
+        [1, 2, 1],
+        [COMPOSED, DECOMPOSED],
+        ["\u212b", "\u00c5"],
+        ["\u2126", "\u03a9"],
+        [3, np.int64(3)],
+    ],
     ids=["text", "integers", "accents", "angstrom", "ohm", "NumPy"],
 )
 def test_labels_that_are_one_label_are_refused(labels):
@@ -81,7 +94,9 @@ def test_a_value_that_only_looks_like_a_label_is_unknown(value):
         Domain(["a", "b"]).symbols([value])
 
 
-@pytest.mark.parametrize("labels", [[], (), np.array([]), iter([])], ids=["list", "tuple", "array", "iterator"])
+@pytest.mark.parametrize(
+    "labels", [[], (), np.array([]), iter([])], ids=["list", "tuple", "array", "iterator"]
+)
 def test_a_domain_without_labels_is_refused(labels):
     with pytest.raises(InvalidContext, match="at least one label"):
         Domain(labels)
@@ -89,7 +104,18 @@ def test_a_domain_without_labels_is_refused(labels):
 
 @pytest.mark.parametrize(
     "label",
-    [True, np.True_, None, 1.0, float("nan"), b"a", ("a",), Decimal(1), Fraction(1), date(2026, 1, 1)],
+    [
+        True,
+        np.True_,
+        None,
+        1.0,
+        float("nan"),
+        b"a",
+        ("a",),
+        Decimal(1),
+        Fraction(1),
+        date(2026, 1, 1),
+    ],
     ids=lambda label: type(label).__name__,
 )
 def test_a_label_is_text_or_an_integer(label):
@@ -102,7 +128,9 @@ def test_empty_text_is_no_label():
         Domain(["a", ""])
 
 
-@pytest.mark.parametrize("labels", ["abc", b"abc", {"a": 1}, None, 3.5, object()], ids=lambda labels: str(type(labels)))
+@pytest.mark.parametrize(
+    "labels", ["abc", b"abc", {"a": 1}, None, 3.5, object()], ids=lambda labels: str(type(labels))
+)
 def test_what_is_no_sequence_of_labels_is_refused(labels):
     with pytest.raises(InvalidContext, match="sequence of labels"):
         Domain(labels)
@@ -124,7 +152,19 @@ def test_a_label_that_files_can_hold_is_accepted(label):
 # --- unknown values -------------------------------------------------------------------------------
 
 
-NOT_LABELS = [None, float("nan"), np.nan, True, np.True_, 1.0, b"park", ("park",), ["park"], object(), Decimal(1)]
+NOT_LABELS = [
+    None,
+    float("nan"),
+    np.nan,
+    True,
+    np.True_,
+    1.0,
+    b"park",
+    ("park",),
+    ["park"],
+    object(),
+    Decimal(1),
+]
 
 
 @pytest.mark.parametrize("value", NOT_LABELS, ids=lambda value: f"{type(value).__name__}")
@@ -133,7 +173,9 @@ def test_a_value_that_can_be_no_label_is_unknown(value):
         Domain(["park", "1", 1]).symbols(["park", value])
 
 
-@pytest.mark.parametrize("value", ["zoo", 17, *NOT_LABELS], ids=lambda value: f"{type(value).__name__}")
+@pytest.mark.parametrize(
+    "value", ["zoo", 17, *NOT_LABELS], ids=lambda value: f"{type(value).__name__}"
+)
 def test_with_an_other_label_unknown_and_missing_values_go_there(value):
     assert Domain(["park", "1"], other="elsewhere").symbols(["park", value]).tolist() == [0, 2]
 
@@ -158,7 +200,9 @@ def test_other_must_be_a_label(other):
 
 
 def test_unknown_values_are_counted_and_the_first_is_placed():
-    with pytest.raises(UnknownValue, match=r"3 of 6 values are not in the domain \(the first at position 2\)"):
+    with pytest.raises(
+        UnknownValue, match=r"3 of 6 values are not in the domain \(the first at position 2\)"
+    ):
         Domain(["a", "b"]).symbols(["a", "b", "x", "a", "y", "z"])
 
 
@@ -186,7 +230,9 @@ HIDDEN = (CANARY, "7391", "canary")
 
 
 @pytest.mark.parametrize("value", CANARIES.values(), ids=CANARIES.keys())
-@pytest.mark.parametrize("domain", [Domain(["park", "bar"]), IntegerDomain(5)], ids=["labels", "integers"])
+@pytest.mark.parametrize(
+    "domain", [Domain(["park", "bar"]), IntegerDomain(5)], ids=["labels", "integers"]
+)
 def test_the_error_for_an_unknown_value_never_holds_the_value(domain, value):
     first = domain.labels[0]
     with pytest.raises(UnknownValue) as caught:
@@ -209,7 +255,9 @@ def test_the_error_for_an_unknown_value_never_holds_the_value(domain, value):
     ],
     ids=lambda values: str(values.dtype),
 )
-@pytest.mark.parametrize("domain", [Domain(["park", 0, "0"]), IntegerDomain(5)], ids=["labels", "integers"])
+@pytest.mark.parametrize(
+    "domain", [Domain(["park", 0, "0"]), IntegerDomain(5)], ids=["labels", "integers"]
+)
 def test_the_error_for_an_array_of_unknown_values_never_holds_one(domain, values):
     with pytest.raises(UnknownValue) as caught:
         domain.symbols(values)
@@ -235,7 +283,23 @@ def test_integers_of_any_width_are_understood(dtype):
 
 
 @pytest.mark.parametrize(
-    "value", [17, 118, -1, 18.0, 20.5, True, None, "18", float("nan"), 2**63, 2**64, 10**30, np.float64(20), np.True_]
+    "value",
+    [
+        17,
+        118,
+        -1,
+        18.0,
+        20.5,
+        True,
+        None,
+        "18",
+        float("nan"),
+        2**63,
+        2**64,
+        10**30,
+        np.float64(20),
+        np.True_,
+    ],
 )
 def test_what_is_not_one_of_the_integers_is_unknown(value):
     with pytest.raises(UnknownValue, match="position 1"):
@@ -249,7 +313,9 @@ def test_arrays_that_leave_the_integers_are_unknown(values, dtype):
         IntegerDomain(100, start=18).symbols(np.array(values).astype(dtype))
 
 
-@pytest.mark.parametrize("values", [np.array([1.0]), np.array([True]), np.array(["1"]), np.array([1 + 0j])])
+@pytest.mark.parametrize(
+    "values", [np.array([1.0]), np.array([True]), np.array(["1"]), np.array([1 + 0j])]
+)
 def test_arrays_of_other_types_are_unknown(values):
     with pytest.raises(UnknownValue):
         IntegerDomain(100).symbols(values)
@@ -299,7 +365,9 @@ def test_a_designers_label_is_found():
     assert IntegerDomain(9, start=1).label_symbols([9, np.int64(1)], "sensitive").tolist() == [8, 0]
 
 
-@pytest.mark.parametrize("domain", [Domain(["a", "b"]), IntegerDomain(3)], ids=["labels", "integers"])
+@pytest.mark.parametrize(
+    "domain", [Domain(["a", "b"]), IntegerDomain(3)], ids=["labels", "integers"]
+)
 def test_a_designers_unknown_label_is_named(domain):
     with pytest.raises(InvalidContext, match="sensitive names 'zoo'"):
         domain.label_symbols(["zoo"], "sensitive")
@@ -328,7 +396,14 @@ def test_equal_domains_are_equal_and_hash_alike():
 
 @pytest.mark.parametrize(
     "other",
-    [Domain(["b", "a"]), Domain(["a", "b"], other="b"), Domain(["a"]), Domain(["a", "b", "c"]), IntegerDomain(2), 2],
+    [
+        Domain(["b", "a"]),
+        Domain(["a", "b"], other="b"),
+        Domain(["a"]),
+        Domain(["a", "b", "c"]),
+        IntegerDomain(2),
+        2,
+    ],
     ids=repr,
 )
 def test_order_other_and_number_of_labels_make_another_domain(other):

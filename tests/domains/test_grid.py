@@ -40,7 +40,9 @@ def test_lower_edges_belong_to_a_cell_and_upper_edges_to_the_next():
             grid.symbols_at([latitude], [longitude])
 
 
-@pytest.mark.parametrize(("degrees", "row"), [("0.99999994", 0), ("0.99999995001", 1), ("0.99999996", 1), ("1", 1)])
+@pytest.mark.parametrize(
+    ("degrees", "row"), [("0.99999994", 0), ("0.99999995001", 1), ("0.99999996", 1), ("1", 1)]
+)
 def test_coordinates_are_rounded_to_the_seventh_decimal(degrees, row):
     assert GridDomain(0, 2, 0, 1, 1).symbols_at([float(degrees)], [0]).tolist() == [row]
 
@@ -58,8 +60,12 @@ def test_edges_that_floats_cannot_hold_are_exact():
     rows = [f"{25 + Decimal(row) / 5:.1f}" for row in range(125)]
     columns = [f"{-130 + Decimal(column) / 5:.1f}" for column in range(350)]
     assert "25.2" in rows
-    assert USA.symbols_at([float(row) for row in rows], [-130.0] * 125).tolist() == list(range(0, 43_750, 350))
-    assert USA.symbols_at([25.0] * 350, [float(column) for column in columns]).tolist() == list(range(350))
+    assert USA.symbols_at([float(row) for row in rows], [-130.0] * 125).tolist() == list(
+        range(0, 43_750, 350)
+    )
+    assert USA.symbols_at([25.0] * 350, [float(column) for column in columns]).tolist() == list(
+        range(350)
+    )
 
 
 def test_one_unit_below_an_edge_lies_in_the_cell_below():
@@ -78,7 +84,9 @@ def test_cells_agree_with_fractions(units, tenths):
     assert grid.symbols_at([degrees], [-3]).tolist() == [expected]
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, None, 91, -91, 1e300, -1e-3, 2.0, 360.5])
+@pytest.mark.parametrize(
+    "bad", [math.nan, math.inf, -math.inf, None, 91, -91, 1e300, -1e-3, 2.0, 360.5]
+)
 def test_what_lies_nowhere_is_refused_without_its_value_or_answered_with_other(bad):
     latitudes = np.array([1.0, bad], dtype=np.float64)
     grid = GridDomain(0, 2, 0, 2, 1)
@@ -96,7 +104,16 @@ def test_positions_come_as_pairs_too():
 
 @pytest.mark.parametrize(
     "values",
-    [[1.0, 2.0], [(1, 2, 3)], [[(1, 2)]], [(1, 2), (1,)], [("one", "two")], ["1,2"], [{"latitude": 1}], [object()]],
+    [
+        [1.0, 2.0],
+        [(1, 2, 3)],
+        [[(1, 2)]],
+        [(1, 2), (1,)],
+        [("one", "two")],
+        ["1,2"],
+        [{"latitude": 1}],
+        [object()],
+    ],
     ids=["flat", "triples", "nested", "ragged", "words", "text", "mapping", "object"],
 )
 def test_other_shapes_and_types_are_refused(values):
@@ -114,7 +131,14 @@ def test_latitudes_and_longitudes_are_two_rows_of_numbers(latitudes, longitudes)
 
 @pytest.mark.parametrize(
     "values",
-    [[(CANARY, 0)], [(str(CANARY), 0)], [(f"{CANARY} N", 0)], [(CANARY, None)], [(0, 0), (CANARY,)], [CANARY]],
+    [
+        [(CANARY, 0)],
+        [(str(CANARY), 0)],
+        [(f"{CANARY} N", 0)],
+        [(CANARY, None)],
+        [(0, 0), (CANARY,)],
+        [CANARY],
+    ],
 )
 def test_no_position_in_any_error(values):
     with pytest.raises(SfumatoError) as caught:
@@ -141,11 +165,15 @@ def test_a_label_is_the_south_western_corner():
 def test_labels_and_symbols_are_a_round_trip():
     for grid in (USA, GridDomain("-0.3", "0.3", "-1.1", "1.3", "0.1", other="else")):
         sample = range(0, grid.size, 7)
-        assert grid.label_symbols([grid.labels[x] for x in sample], "cells").tolist() == list(sample)
+        assert grid.label_symbols([grid.labels[x] for x in sample], "cells").tolist() == list(
+            sample
+        )
 
 
 def test_labels_round_trip_at_the_finest_step_and_with_other():
-    grid = GridDomain("-0.0000002", "0.0000001", "9.9999999", "10.0000001", "0.0000001", other="else")
+    grid = GridDomain(
+        "-0.0000002", "0.0000001", "9.9999999", "10.0000001", "0.0000001", other="else"
+    )
     assert list(grid.labels)[:2] == ["-0.0000002,9.9999999", "-0.0000002,10"]
     assert grid.label_symbols(grid.labels, "cells").tolist() == list(range(7))
     assert len(grid.labels) == grid.size == 7
@@ -163,7 +191,8 @@ def test_labels_are_distinct_even_with_other():
 
 
 @pytest.mark.parametrize(
-    "label", ["25.1,-130", "25.20,-129.8", "50,-60", "nowhere", "25", "nan,nan", "inf,0", 7, "1,2,3"]
+    "label",
+    ["25.1,-130", "25.20,-129.8", "50,-60", "nowhere", "25", "nan,nan", "inf,0", 7, "1,2,3"],
 )
 def test_a_label_that_is_no_corner_is_named(label):
     with pytest.raises(InvalidContext, match=r"cells names .* not a cell of the grid"):

@@ -29,7 +29,9 @@ def test_cells_are_labels_in_their_order():
 
 
 def test_a_box_holds_the_cells_whose_centre_lies_in_it():
-    near = {cell for base in h3.grid_disk(h3.latlng_to_cell(40.76, -73.97, 7), 12) for cell in [base]}
+    near = {
+        cell for base in h3.grid_disk(h3.latlng_to_cell(40.76, -73.97, 7), 12) for cell in [base]
+    }
     centres = {cell: h3.cell_to_latlng(cell) for cell in near}
     inside = [
         cell
@@ -55,7 +57,9 @@ def test_a_mix_of_resolutions_is_refused():
         H3Domain([MANHATTAN.labels[0], COARSE])
 
 
-@pytest.mark.parametrize("cell", ["", "park", "872a10088fffff", 608_000_000_000_000_000, "000000000000000"])
+@pytest.mark.parametrize(
+    "cell", ["", "park", "872a10088fffff", 608_000_000_000_000_000, "000000000000000"]
+)
 def test_what_is_no_cell_is_refused(cell):
     with pytest.raises(InvalidContext):
         H3Domain([MANHATTAN.labels[0], cell])
@@ -69,7 +73,14 @@ def test_cells_are_a_list_of_distinct_indices(cells):
 
 @pytest.mark.parametrize(
     "change",
-    [{"south": 41}, {"east": -75}, {"south": -91}, {"east": 181}, {"south": math.nan}, {"north": 40.7000001}],
+    [
+        {"south": 41},
+        {"east": -75},
+        {"south": -91},
+        {"east": 181},
+        {"south": math.nan},
+        {"north": 40.7000001},
+    ],
 )
 def test_boxes_that_hold_nothing_are_refused(change):
     with pytest.raises(InvalidContext, match=r"south|box"):
@@ -90,7 +101,8 @@ def test_centres_lie_in_their_cells():
 
 
 @pytest.mark.parametrize(
-    ("latitude", "longitude"), [(math.nan, -74), (40.7, math.inf), (None, -74), (91, 0), (40.7, 181), (0, 0)]
+    ("latitude", "longitude"),
+    [(math.nan, -74), (40.7, math.inf), (None, -74), (91, 0), (40.7, 181), (0, 0)],
 )
 def test_positions_elsewhere_are_refused_or_answered_with_other(latitude, longitude):
     at = np.array([40.76, latitude], dtype=float), np.array([-73.97, longitude], dtype=float)
@@ -102,7 +114,13 @@ def test_positions_elsewhere_are_refused_or_answered_with_other(latitude, longit
 
 @pytest.mark.parametrize(
     ("latitudes", "longitudes"),
-    [([f"{CANARY} N"], [0]), ([CANARY], [0]), ([CANARY, CANARY], [0]), ([[CANARY]], [[0]]), (CANARY, 0)],
+    [
+        ([f"{CANARY} N"], [0]),
+        ([CANARY], [0]),
+        ([CANARY, CANARY], [0]),
+        ([[CANARY]], [[0]]),
+        (CANARY, 0),
+    ],
     ids=["text", "elsewhere", "unequal", "nested", "single"],
 )
 def test_no_position_in_any_error(latitudes, longitudes):

@@ -24,11 +24,18 @@ def _naive_tiles(rows, columns, tile_rows, tile_columns):
 
 def _distance(latitude, longitude, latitude2, longitude2):
     """The angle between two points of the globe (Vincenty's form: accurate near and far)."""
-    phi, phi2, d = math.radians(latitude), math.radians(latitude2), math.radians(longitude2 - longitude)
-    across = math.hypot(
-        math.cos(phi2) * math.sin(d), math.cos(phi) * math.sin(phi2) - math.sin(phi) * math.cos(phi2) * math.cos(d)
+    phi, phi2, d = (
+        math.radians(latitude),
+        math.radians(latitude2),
+        math.radians(longitude2 - longitude),
     )
-    return math.atan2(across, math.sin(phi) * math.sin(phi2) + math.cos(phi) * math.cos(phi2) * math.cos(d))
+    across = math.hypot(
+        math.cos(phi2) * math.sin(d),
+        math.cos(phi) * math.sin(phi2) - math.sin(phi) * math.cos(phi2) * math.cos(d),
+    )
+    return math.atan2(
+        across, math.sin(phi) * math.sin(phi2) + math.cos(phi) * math.cos(phi2) * math.cos(d)
+    )
 
 
 # --- tiles ----------------------------------------------------------------------------------------
@@ -36,7 +43,15 @@ def _distance(latitude, longitude, latitude2, longitude2):
 
 @pytest.mark.parametrize(
     ("rows", "columns", "tile_rows", "tile_columns"),
-    [(1, 1, 1, 1), (5, 7, 2, 3), (5, 7, 5, 7), (5, 7, 1, 1), (10, 4, 3, 4), (7, 9, 4, 2), (125, 35, 25, 7)],
+    [
+        (1, 1, 1, 1),
+        (5, 7, 2, 3),
+        (5, 7, 5, 7),
+        (5, 7, 1, 1),
+        (10, 4, 3, 4),
+        (7, 9, 4, 2),
+        (125, 35, 25, 7),
+    ],
 )
 def test_tiles_are_those_of_a_plain_loop(rows, columns, tile_rows, tile_columns):
     grid = GridDomain(0, rows * 0.5, 0, columns * 0.5, 0.5)

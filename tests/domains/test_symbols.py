@@ -16,7 +16,9 @@ from support.twins import all_said
 SIZE = 1000
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64])
+@pytest.mark.parametrize(
+    "dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
+)
 def test_integers_of_any_width_pass_as_64_bit_integers(dtype):
     symbols = checked_symbols(np.array([0, 3, 100], dtype=dtype), SIZE)
     assert symbols.tolist() == [0, 3, 100]
@@ -33,7 +35,9 @@ def test_what_an_array_says_of_itself_is_in_no_error():
     assert "4711" not in all_said(caught.value)
 
 
-@pytest.mark.parametrize("symbols", [[0, 1], (0, 1), range(2), np.array([0, 1])], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize(
+    "symbols", [[0, 1], (0, 1), range(2), np.array([0, 1])], ids=lambda s: type(s).__name__
+)
 def test_sequences_pass(symbols):
     assert checked_symbols(symbols, 2).tolist() == [0, 1]
 
@@ -144,11 +148,33 @@ def test_a_kind_is_named_in_words_that_reveal_no_entry(array, words):
     assert kind_of(array) == words
 
 
-@pytest.mark.parametrize("size", [100, 127, 128, 129, 255, 256, 257, 300, 2**15, 2**15 + 1, 2**16 - 1, 2**16 + 1])
-@pytest.mark.parametrize("kind", ["i1", "u1", "i2", "u2", ">i2", "i4", ">i4", "u4", "i8", ">i8", "u8", ">u8"])
+@pytest.mark.parametrize(
+    "size", [100, 127, 128, 129, 255, 256, 257, 300, 2**15, 2**15 + 1, 2**16 - 1, 2**16 + 1]
+)
+@pytest.mark.parametrize(
+    "kind", ["i1", "u1", "i2", "u2", ">i2", "i4", ">i4", "u4", "i8", ">i8", "u8", ">u8"]
+)
 def test_all_below_is_what_python_says(kind, size):
     limits = np.iinfo(kind)
-    edges = [-(2**56), -(2**15), -300, -1, 0, 1, 126, 127, 128, 254, 255, 256, size - 1, size, 2**15, 2**16, 2**56]
+    edges = [
+        -(2**56),
+        -(2**15),
+        -300,
+        -1,
+        0,
+        1,
+        126,
+        127,
+        128,
+        254,
+        255,
+        256,
+        size - 1,
+        size,
+        2**15,
+        2**16,
+        2**56,
+    ]
     for number in (edge for edge in edges if limits.min <= edge <= limits.max):
         array = np.array([0, number], dtype=kind)
         assert all_below(array, size) == (0 <= number < size), number

@@ -53,7 +53,9 @@ def files(tmp_path):
         "one": [parquet(tmp_path, "one.parquet", SYMBOLS)],
         "several": [parquet(tmp_path, f"{i}.parquet", part) for i, part in enumerate(cut)],
         "csv": [csv(tmp_path, f"{i}.csv", part) for i, part in enumerate(cut)],
-        "mixed": [(parquet if i % 2 else csv)(tmp_path, f"mixed{i}", part) for i, part in enumerate(cut)],
+        "mixed": [
+            (parquet if i % 2 else csv)(tmp_path, f"mixed{i}", part) for i, part in enumerate(cut)
+        ],
     }
 
 
@@ -62,9 +64,13 @@ def files(tmp_path):
 
 def test_pieces_are_whole_row_groups_that_cover_the_file_once(tmp_path, small_pieces):
     pieces = pieces_of(parquet(tmp_path, "a.parquet", SYMBOLS))
-    assert [group for piece in pieces for group in piece.row_groups] == list(range(math.ceil(ROWS / 300)))
+    assert [group for piece in pieces for group in piece.row_groups] == list(
+        range(math.ceil(ROWS / 300))
+    )
     assert sum(piece.rows for piece in pieces) == ROWS
-    assert [piece.first_row for piece in pieces] == np.cumsum([0, *(piece.rows for piece in pieces[:-1])]).tolist()
+    assert [piece.first_row for piece in pieces] == np.cumsum(
+        [0, *(piece.rows for piece in pieces[:-1])]
+    ).tolist()
     assert all(piece.rows >= 700 for piece in pieces[:-1])
 
 
@@ -80,7 +86,8 @@ def test_rows_are_numbered_through_all_files(files, small_pieces):
         pieces = [piece for path in paths for piece in pieces_of(path)]
         firsts = numbered(pieces, "place")
         read = [
-            np.concatenate(list(sf.tables.answer_batches(piece, PLACE, IN_CLEAR.context.domain))) for piece in pieces
+            np.concatenate(list(sf.tables.answer_batches(piece, PLACE, IN_CLEAR.context.domain)))
+            for piece in pieces
         ]
         assert firsts == np.cumsum([0, *(part.size for part in read[:-1])]).tolist()
         np.testing.assert_array_equal(np.concatenate(read), SYMBOLS)
@@ -95,7 +102,8 @@ def test_a_pipe_in_the_middle_cannot_be_numbered():
 
 
 @pytest.mark.parametrize(
-    ("kind", "workers"), [("one", 1), ("several", 1), ("csv", 1), ("mixed", 1), ("one", 2), ("mixed", 3)]
+    ("kind", "workers"),
+    [("one", 1), ("several", 1), ("csv", 1), ("mixed", 1), ("one", 2), ("mixed", 3)],
 )
 def test_everybody_is_counted_once(files, kind, workers, small_pieces):
     heard = []
@@ -129,7 +137,9 @@ def test_the_fused_tally_is_that_of_the_reports():
         parts = np.split(SYMBOLS, [1, 1700])
         assert mechanism.privatize_and_tally(parts, SeededWords(1)) == mechanism.tally(reports)
         assert mechanism.privatize_and_tally(SYMBOLS, SeededWords(1)) == mechanism.tally(reports)
-        assert mechanism.privatize_and_tally(SYMBOLS.tolist(), SeededWords(1)) == mechanism.tally(reports)
+        assert mechanism.privatize_and_tally(SYMBOLS.tolist(), SeededWords(1)) == mechanism.tally(
+            reports
+        )
         assert mechanism.privatize_and_tally(SYMBOLS, SeededWords(2)) != mechanism.tally(reports)
 
 
@@ -137,17 +147,22 @@ def test_the_fused_tally_is_that_of_the_reports():
 
 
 @pytest.mark.parametrize(
-    ("kind", "workers"), [("one", 1), ("several", 1), ("csv", 1), ("mixed", 1), ("one", 2), ("mixed", 2)]
+    ("kind", "workers"),
+    [("one", 1), ("several", 1), ("csv", 1), ("mixed", 1), ("one", 2), ("mixed", 2)],
 )
 def test_workers_and_files_change_no_simulation(files, kind, workers, small_pieces):
     whole = simulate(PRIVATE, [SYMBOLS], runs=2, seed=3, decoder="projection")
-    found = simulate_files(PRIVATE, files[kind], PLACE, runs=2, seed=3, decoder="projection", workers=workers)
+    found = simulate_files(
+        PRIVATE, files[kind], PLACE, runs=2, seed=3, decoder="projection", workers=workers
+    )
     np.testing.assert_array_equal(found.estimates, whole.estimates)
     assert found.in_json() == whole.in_json()
 
 
 def test_a_piece_at_a_wrong_row_would_be_noticed(files, small_pieces, monkeypatch):
-    monkeypatch.setattr("sfumato.engines.simulated.numbered", lambda pieces, column: [0] * len(pieces))
+    monkeypatch.setattr(
+        "sfumato.engines.simulated.numbered", lambda pieces, column: [0] * len(pieces)
+    )
     whole = simulate(PRIVATE, [SYMBOLS], runs=2, seed=3, decoder="projection")
     found = simulate_files(PRIVATE, files["several"], PLACE, runs=2, seed=3, decoder="projection")
     assert not np.array_equal(found.estimates, whole.estimates)
@@ -182,7 +197,9 @@ def test_a_file_without_rows_is_refused(tmp_path):
     ],
     ids=["other groups", "longer groups", "fewer groups", "CSV"],
 )
-def test_a_file_that_changes_is_not_counted_in_part(tmp_path, monkeypatch, small_pieces, replace, workers):
+def test_a_file_that_changes_is_not_counted_in_part(
+    tmp_path, monkeypatch, small_pieces, replace, workers
+):
     path, found = parquet(tmp_path, "a.parquet", SYMBOLS), pieces_module.pieces_of
 
     def changed_after(path):
@@ -198,7 +215,18 @@ def test_a_file_that_changes_is_not_counted_in_part(tmp_path, monkeypatch, small
 def test_a_file_called_like_standard_input_does_not_eat_it(tmp_path):
     (tmp_path / "-").write_text("x")
     IN_CLEAR.save(tmp_path / "s.json")
-    call = [sys.executable, "-m", "sfumato", "privatize", "s.json", "-", "--column", "place", "-o", "t.json"]
+    call = [
+        sys.executable,
+        "-m",
+        "sfumato",
+        "privatize",
+        "s.json",
+        "-",
+        "--column",
+        "place",
+        "-o",
+        "t.json",
+    ]
     answers = "place\n" + "".join(f"{x}\n" for x in SYMBOLS)
     subprocess.run(call, cwd=tmp_path, input=answers, text=True, capture_output=True, check=True)
     assert sf.tables.counted([str(tmp_path / "t.json")], IN_CLEAR).reports == ROWS
@@ -208,7 +236,9 @@ def test_descriptors_are_read_by_this_process(tmp_path):
     IN_CLEAR.save(tmp_path / "s.json")
     first, second = csv(tmp_path, "a.csv", SYMBOLS[:1000]), csv(tmp_path, "b.csv", SYMBOLS[1000:])
     script = f"{sys.executable} -m sfumato privatize s.json <(cat {first}) {second} --column place -o t.json"
-    subprocess.run(["/bin/bash", "-c", script], cwd=tmp_path, capture_output=True, check=True, timeout=120)
+    subprocess.run(
+        ["/bin/bash", "-c", script], cwd=tmp_path, capture_output=True, check=True, timeout=120
+    )
     tally = sf.tables.counted([str(tmp_path / "t.json")], IN_CLEAR)
     np.testing.assert_array_equal(tally.counts, np.bincount(SYMBOLS, minlength=K))
 
@@ -221,7 +251,9 @@ def test_an_unknown_value_is_refused_by_its_row_in_the_file(tmp_path, workers, s
     symbols = SYMBOLS.copy()
     symbols[3333] = 777_777
     path = parquet(tmp_path, "wrong.parquet", symbols)
-    with pytest.raises(UnknownValue, match=r"wrong.parquet: 1 of .* the first in row 3334\)") as caught:
+    with pytest.raises(
+        UnknownValue, match=r"wrong.parquet: 1 of .* the first in row 3334\)"
+    ) as caught:
         tally_files(PRIVATE, [path], PLACE, workers=workers)
     assert (caught.value.first, caught.value.count) == (3333, 1)
     assert "777" not in str(caught.value)
@@ -251,7 +283,9 @@ def test_few_pieces_wait_at_a_time(monkeypatch):
     submitted = []
     submit = workers_module.ProcessPoolExecutor.submit
     monkeypatch.setattr(
-        workers_module.ProcessPoolExecutor, "submit", lambda pool, *work: submitted.append(work) or submit(pool, *work)
+        workers_module.ProcessPoolExecutor,
+        "submit",
+        lambda pool, *work: submitted.append(work) or submit(pool, *work),
     )
     results = shared_out(_counted, range(50), workers=2)
     first = [next(results) for _ in range(10)]
@@ -272,7 +306,9 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("signalled", ["everybody by Ctrl-C", "the parent ended", "the parent killed"])
+@pytest.mark.parametrize(
+    "signalled", ["everybody by Ctrl-C", "the parent ended", "the parent killed"]
+)
 def test_workers_end_with_their_parent(tmp_path, signalled):
     (tmp_path / "slow.py").write_text(SCRIPT)
     running = subprocess.Popen(
@@ -309,17 +345,35 @@ def _alive(group):
 
 def test_the_command_counts_without_reports(tmp_path, files):
     IN_CLEAR.save(tmp_path / "s.json")
-    command = [sys.executable, "-m", "sfumato", "privatize", "s.json", *files["several"], "--column", "place"]
-    done = subprocess.run([*command, "-o", "tally.json"], cwd=tmp_path, capture_output=True, check=True, text=True)
+    command = [
+        sys.executable,
+        "-m",
+        "sfumato",
+        "privatize",
+        "s.json",
+        *files["several"],
+        "--column",
+        "place",
+    ]
+    done = subprocess.run(
+        [*command, "-o", "tally.json"], cwd=tmp_path, capture_output=True, check=True, text=True
+    )
     assert "The tally of 5,000 reports" in done.stdout
     counted = sf.tables.counted([str(tmp_path / "tally.json")], IN_CLEAR)
     np.testing.assert_array_equal(counted.counts, np.bincount(SYMBOLS, minlength=K))
-    subprocess.run([*command, "-o", "reports.parquet"], cwd=tmp_path, capture_output=True, check=True)
-    reports = [batch.numbers for batch in report_batches(str(tmp_path / "reports.parquet"), IN_CLEAR.fingerprint)]
+    subprocess.run(
+        [*command, "-o", "reports.parquet"], cwd=tmp_path, capture_output=True, check=True
+    )
+    reports = [
+        batch.numbers
+        for batch in report_batches(str(tmp_path / "reports.parquet"), IN_CLEAR.fingerprint)
+    ]
     np.testing.assert_array_equal(np.concatenate(reports), SYMBOLS)
 
 
-@pytest.mark.parametrize("other_name", [None, os.symlink, os.link], ids=["itself", "symbolic link", "hard link"])
+@pytest.mark.parametrize(
+    "other_name", [None, os.symlink, os.link], ids=["itself", "symbolic link", "hard link"]
+)
 def test_a_file_named_twice_is_refused(tmp_path, files, other_name):
     IN_CLEAR.save(tmp_path / "s.json")
     twice = [files["one"][0], files["one"][0]]
@@ -327,7 +381,17 @@ def test_a_file_named_twice_is_refused(tmp_path, files, other_name):
         twice[1] = str(tmp_path / "other")
         other_name(twice[0], twice[1])
     for command in (["privatize", "-o", "tally.json"], ["simulate"]):
-        call = [sys.executable, "-m", "sfumato", command[0], "s.json", *twice, "--column", "place", *command[1:]]
+        call = [
+            sys.executable,
+            "-m",
+            "sfumato",
+            command[0],
+            "s.json",
+            *twice,
+            "--column",
+            "place",
+            *command[1:],
+        ]
         done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 2
         assert "named twice" in done.stderr

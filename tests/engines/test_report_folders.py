@@ -16,14 +16,19 @@ REPORTS = np.arange(70, dtype=np.int32) % SURVEY.mechanism.outputs
 def folder_of(path, *, fingerprint=SURVEY.fingerprint, id_="ab" * 16, complete=True):
     path.mkdir()
     for number, part in enumerate(np.split(REPORTS, [10, 45])):
-        pq.write_table(pa.table({f"report@{fingerprint}#{id_}": part}), path / f"part-{number:05}.snappy.parquet")
+        pq.write_table(
+            pa.table({f"report@{fingerprint}#{id_}": part}),
+            path / f"part-{number:05}.snappy.parquet",
+        )
     (path / "_SUCCESS").write_text("") if complete else None
     return str(path)
 
 
 def test_all_parts_are_counted_once(tmp_path):
     tally = counted([folder_of(tmp_path / "a")], SURVEY)
-    np.testing.assert_array_equal(tally.counts, np.bincount(REPORTS, minlength=SURVEY.mechanism.outputs))
+    np.testing.assert_array_equal(
+        tally.counts, np.bincount(REPORTS, minlength=SURVEY.mechanism.outputs)
+    )
 
 
 def test_two_jobs_are_two_folders_and_a_copy_is_refused(tmp_path):

@@ -14,7 +14,13 @@ from sfumato.contexts import Blocks, HighLow, PrivacyMatrix, Uniform
 from sfumato.errors import InvalidContext, MissingExtra, NotEnoughReports, WrongSurvey
 from sfumato.estimation import estimate
 from sfumato.estimation.decoders.decoder import Decoded
-from sfumato.mechanisms import BinaryResponse, BlockResponse, HighLowResponse, Mechanism, PlainResponse
+from sfumato.mechanisms import (
+    BinaryResponse,
+    BlockResponse,
+    HighLowResponse,
+    Mechanism,
+    PlainResponse,
+)
 from sfumato.tally import Tally
 
 BLOCKS = Blocks([0, 1, 0, 2, 1, 0, 3], 1.0, domain=list("abcdefg"))
@@ -43,11 +49,17 @@ def _naive_readings(mechanism: Mechanism, tally: Tally) -> tuple[list[Fraction],
     n = tally.reports
     columns = [mechanism.exact_scores(y) for y in range(mechanism.outputs)]
     counts = tally.counts.tolist()
-    means = [sum(c * column[x] for c, column in zip(counts, columns, strict=True)) / n for x in range(mechanism.inputs)]
-    squares = [
-        sum(c * column[x] ** 2 for c, column in zip(counts, columns, strict=True)) / n for x in range(mechanism.inputs)
+    means = [
+        sum(c * column[x] for c, column in zip(counts, columns, strict=True)) / n
+        for x in range(mechanism.inputs)
     ]
-    return means, [(square - mean**2) / (n - 1) for square, mean in zip(squares, means, strict=True)]
+    squares = [
+        sum(c * column[x] ** 2 for c, column in zip(counts, columns, strict=True)) / n
+        for x in range(mechanism.inputs)
+    ]
+    return means, [
+        (square - mean**2) / (n - 1) for square, mean in zip(squares, means, strict=True)
+    ]
 
 
 # --- the two readings ---------------------------------------------------------------------------------------------
@@ -79,7 +91,9 @@ def test_the_unbiased_decoder_changes_nothing(mechanism):
 @each_mechanism
 def test_intervals_do_not_depend_on_the_decoder(mechanism):
     tally = _tally(mechanism)
-    projected, plain = (estimate(mechanism, tally, decoder=name) for name in ("projection", "unbiased"))
+    projected, plain = (
+        estimate(mechanism, tally, decoder=name) for name in ("projection", "unbiased")
+    )
     assert projected.unbiased.tolist() == plain.unbiased.tolist()
     assert np.array_equal(projected.interval(0.9), plain.interval(0.9))
 
@@ -100,7 +114,9 @@ def test_the_projected_reading_is_no_farther_from_any_distribution(mechanism):
     for x in range(mechanism.inputs):
         if groups.max() == 0 and shares.tolist() == [1.0]:
             truth = np.eye(mechanism.inputs)[x]
-            assert ((found.frequencies - truth) ** 2).sum() <= ((found.unbiased - truth) ** 2).sum() + 1e-9
+            assert ((found.frequencies - truth) ** 2).sum() <= (
+                (found.unbiased - truth) ** 2
+            ).sum() + 1e-9
 
 
 @pytest.mark.parametrize("code", [HadamardCode, RandomizedCode])
@@ -137,7 +153,9 @@ def test_a_tally_that_is_exactly_the_channels_own_is_read_exactly(mechanism):
         row = mechanism.at_word(16).integer_row(x)
         short = mechanism.at_word(16)
         found = estimate(short, Tally(row, short.fingerprint), decoder="unbiased")
-        assert found.frequencies.tolist() == pytest.approx(np.eye(mechanism.inputs)[x].tolist(), abs=1e-9)
+        assert found.frequencies.tolist() == pytest.approx(
+            np.eye(mechanism.inputs)[x].tolist(), abs=1e-9
+        )
 
 
 # --- intervals (more in test_intervals.py) --------------------------------------------------------------------------
@@ -191,7 +209,9 @@ def test_one_report_has_infinite_errors_and_says_nothing_certain(mechanism):
 
 @each_mechanism
 def test_two_reports_have_finite_errors(mechanism):
-    assert np.isfinite(estimate(mechanism, mechanism.tally([0, mechanism.outputs - 1])).standard_errors).all()
+    assert np.isfinite(
+        estimate(mechanism, mechanism.tally([0, mechanism.outputs - 1])).standard_errors
+    ).all()
 
 
 # --- what is refused ------------------------------------------------------------------------------------------------
@@ -224,7 +244,9 @@ class _Leaning:
 
 def test_a_decoder_may_be_an_object_and_is_told_the_covariate():
     mechanism = MECHANISMS["plain"]
-    found = estimate(mechanism, mechanism.tally([0, 1]), decoder=_Leaning(), covariate=[0.5, 0.25, 0.25])
+    found = estimate(
+        mechanism, mechanism.tally([0, 1]), decoder=_Leaning(), covariate=[0.5, 0.25, 0.25]
+    )
     assert found.frequencies.tolist() == [0.5, 0.25, 0.25]
     assert found.decoder == "leaning"
     assert found.details == {"asked": True}
@@ -241,7 +263,9 @@ def test_another_mechanisms_tally_is_refused(mechanism):
     with pytest.raises(WrongSurvey):
         estimate(mechanism, Tally(np.ones(mechanism.outputs, dtype=np.int64), "another"))
     with pytest.raises(WrongSurvey):
-        estimate(mechanism, Tally(np.ones(mechanism.outputs + 1, dtype=np.int64), mechanism.fingerprint))
+        estimate(
+            mechanism, Tally(np.ones(mechanism.outputs + 1, dtype=np.int64), mechanism.fingerprint)
+        )
 
 
 # --- as a table -------------------------------------------------------------------------------------------------------
@@ -249,8 +273,13 @@ def test_another_mechanisms_tally_is_refused(mechanism):
 
 def test_an_estimate_prints_as_a_table_of_labels():
     mechanism = MECHANISMS["high-low"]
-    lines = repr(estimate(mechanism, mechanism.tally([0, 1, 2, 3]), decoder="projection")).splitlines()
-    assert "4 reports; frequency: projection; low and high: 95 % interval of the unbiased estimate" in lines[0]
+    lines = repr(
+        estimate(mechanism, mechanism.tally([0, 1, 2, 3]), decoder="projection")
+    ).splitlines()
+    assert (
+        "4 reports; frequency: projection; low and high: 95 % interval of the unbiased estimate"
+        in lines[0]
+    )
     assert lines[0].split()[:5] == ["label", "frequency", "unbiased", "low", "high"]
     assert [line.split()[0] for line in lines[1:]] == ["park", "café", "clinic"]
 
@@ -302,7 +331,10 @@ def test_the_arrow_table_holds_every_column(mechanism):
 
 def test_labels_of_two_kinds_become_text_in_arrow():
     mechanism = PlainResponse(Uniform(["a", 1], 1.0))
-    assert estimate(mechanism, mechanism.tally([0, 1])).to_arrow()["label"].to_pylist() == ["a", "1"]
+    assert estimate(mechanism, mechanism.tally([0, 1])).to_arrow()["label"].to_pylist() == [
+        "a",
+        "1",
+    ]
 
 
 def test_pandas_and_polars_read_an_estimate():

@@ -31,11 +31,18 @@ def test_the_order_of_a_list_is_meaning():
 
 
 def test_there_is_no_white_space_and_no_escape_of_letters():
-    assert canonical_bytes(["a b", "é", None, True, False, -3]) == '["a b","é",null,true,false,-3]'.encode()
+    assert (
+        canonical_bytes(["a b", "é", None, True, False, -3])
+        == '["a b","é",null,true,false,-3]'.encode()
+    )
 
 
 def test_the_text_is_json_that_reads_back_as_the_record():
-    data = {"labels": ["park", 'quo"te', "back\\slash", "new\nline", "\x00"], "size": 5, "other": None}
+    data = {
+        "labels": ["park", 'quo"te', "back\\slash", "new\nline", "\x00"],
+        "size": 5,
+        "other": None,
+    }
     assert json.loads(canonical_bytes(data)) == data
 
 
@@ -51,7 +58,19 @@ def test_two_keys_that_are_one_in_nfc_are_refused():
 
 @pytest.mark.parametrize(
     "number",
-    [1.0, 0.1, math.nan, math.inf, np.float64(1.0), np.int64(1), Fraction(1, 2), Decimal("1"), 1j, object(), {1, 2}],
+    [
+        1.0,
+        0.1,
+        math.nan,
+        math.inf,
+        np.float64(1.0),
+        np.int64(1),
+        Fraction(1, 2),
+        Decimal("1"),
+        1j,
+        object(),
+        {1, 2},
+    ],
     ids=lambda number: type(number).__name__,
 )
 def test_what_has_no_one_text_is_refused_wherever_it_stands(number):
@@ -142,7 +161,11 @@ def test_packed_numbers_are_little_endian_32_bit_words():
 
 def test_packing_does_not_depend_on_the_layout_in_memory():
     numbers = np.arange(20)
-    assert packed_u32(numbers[::2]) == packed_u32(numbers[::2].copy()) == packed_u32(list(range(0, 20, 2)))
+    assert (
+        packed_u32(numbers[::2])
+        == packed_u32(numbers[::2].copy())
+        == packed_u32(list(range(0, 20, 2)))
+    )
 
 
 def test_nothing_packs_to_nothing():

@@ -52,7 +52,9 @@ def test_a_zero_where_the_pivot_should_be():
     assert solved([[0, 0, 2], [0, 3, 0], [5, 0, 0]], [[2], [3], [5]])[0][0][0] != 0
 
 
-@pytest.mark.parametrize("M", [[[0]], [[1, 2], [2, 4]], [[1, 0, 0], [0, 0, 1], [0, 0, 5]], [[1, 1, 0]] * 3])
+@pytest.mark.parametrize(
+    "M", [[[0]], [[1, 2], [2, 4]], [[1, 0, 0], [0, 0, 1], [0, 0, 5]], [[1, 1, 0]] * 3]
+)
 def test_a_singular_matrix_has_no_solution(M):
     assert solved(M, [[1]] * len(M)) is None
 

@@ -104,7 +104,9 @@ def test_the_input_is_left_as_it_was():
 
 
 def test_equal_entries_stay_equal():
-    assert project([0.7, 0.7, 0.7, -3.0]).tolist() == pytest.approx([1 / 3, 1 / 3, 1 / 3, 0.0], abs=1e-15)
+    assert project([0.7, 0.7, 0.7, -3.0]).tolist() == pytest.approx(
+        [1 / 3, 1 / 3, 1 / 3, 0.0], abs=1e-15
+    )
 
 
 # --- groups ---------------------------------------------------------------------------------------
@@ -132,7 +134,11 @@ def test_every_group_meets_its_own_total():
 
 
 def test_groups_need_not_stand_together():
-    v, group_of, totals = np.array([3.0, 1.0, 1.0, -1.0]), np.array([1, 0, 1, 0]), np.array([0.5, 2.0])
+    v, group_of, totals = (
+        np.array([3.0, 1.0, 1.0, -1.0]),
+        np.array([1, 0, 1, 0]),
+        np.array([0.5, 2.0]),
+    )
     assert project_groups(v, group_of, totals).tolist() == [2.0, 0.5, 0.0, 0.0]
 
 
@@ -148,4 +154,6 @@ def test_a_group_that_does_not_occur_disturbs_nobody(absent):
 def test_a_group_with_large_entries_does_not_spoil_its_neighbours():
     """Sums of one group must not swallow the digits of the next."""
     v, group_of = np.array([1e9, 1 / 3, 0.3, 0.9]), np.array([0, 0, 1, 1])
-    assert project_groups(v, group_of, np.ones(2))[2:].tolist() == pytest.approx([0.2, 0.8], abs=1e-12)
+    assert project_groups(v, group_of, np.ones(2))[2:].tolist() == pytest.approx(
+        [0.2, 0.8], abs=1e-12
+    )

@@ -24,7 +24,9 @@ def shapes(draw):
         outward = Fraction(draw(st.integers(20, 800)), 100)
         factor = draw(st.one_of(st.integers(10, 200), st.sampled_from([50, 100, 200])))
         inside = outward * Fraction(factor, 100) if outputs > 1 else outward
-        found.append(GroupShape(outputs, raised, inside, outward, draw(st.sampled_from([1, 1, 2, 7, 1000]))))
+        found.append(
+            GroupShape(outputs, raised, inside, outward, draw(st.sampled_from([1, 1, 2, 7, 1000])))
+        )
     assume(all(float(shape.gain) > 1e-3 for shape in found))
     return found
 
@@ -33,9 +35,15 @@ def beta(shapes):
     """β by the formula, in floats."""
     gains = []
     for shape in shapes:
-        A, B, f = exp(shape.outward), exp(shape.outward - shape.inside), shape.raised / shape.outputs
+        A, B, f = (
+            exp(shape.outward),
+            exp(shape.outward - shape.inside),
+            shape.raised / shape.outputs,
+        )
         gains.append(f * A + (1 - f) * B - 1)
-    return 1 / (1 + sum(shape.count / gain for shape, gain in zip(shapes, gains, strict=True))), gains
+    return 1 / (
+        1 + sum(shape.count / gain for shape, gain in zip(shapes, gains, strict=True))
+    ), gains
 
 
 def demand_whole(shapes, clear, levels, word_bits):
@@ -50,7 +58,11 @@ def demand_whole(shapes, clear, levels, word_bits):
             assert within_odds(level.high, level.low, shape.inside)
             # A stranger's cover must not speak for the stranger, where a closed context permits it not to.
             owed = [other.outward for other in shapes if other is not shape or other.count > 1]
-            assert all(within_odds(level.cover, level.low, e) for e in owed if shape.inside <= shape.outward + e)
+            assert all(
+                within_odds(level.cover, level.low, e)
+                for e in owed
+                if shape.inside <= shape.outward + e
+            )
         covered += shape.count * b * level.cover
     leftover = (1 << word_bits) - covered - clear
     assert leftover >= 0 < clear
@@ -80,7 +92,9 @@ def test_levels_are_the_formula_to_a_billionth(shapes):
         assert level.cover / N == pytest.approx(cover, rel=1e-9)
         assert level.high / N == pytest.approx(cover * exp(shape.outward), rel=1e-9)
         if shape.outputs > shape.raised:
-            assert level.low / N == pytest.approx(cover * exp(shape.outward - shape.inside), rel=1e-9)
+            assert level.low / N == pytest.approx(
+                cover * exp(shape.outward - shape.inside), rel=1e-9
+            )
 
 
 @settings(max_examples=200, deadline=None, derandomize=True, database=None)
@@ -125,5 +139,8 @@ def test_one_symbol_is_mangats(epsilon):
 
 def test_equal_groups_are_counted_not_listed():
     one = GroupShape(7, 3, Fraction(1), Fraction(2))
-    listed, counted = group_levels([one] * 5, 64), group_levels([GroupShape(7, 3, Fraction(1), Fraction(2), 5)], 64)
+    listed, counted = (
+        group_levels([one] * 5, 64),
+        group_levels([GroupShape(7, 3, Fraction(1), Fraction(2), 5)], 64),
+    )
     assert (listed[0], listed[1][0]) == (counted[0], counted[1][0])

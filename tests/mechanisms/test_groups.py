@@ -39,7 +39,10 @@ def closed_form(mechanism, p):
     """``Σ p_i R_i + p_F R_F − ‖p‖²``."""
     frame, group_of = frame_of(mechanism)
     risks, free = frame_risks(frame)
-    return sum(share * (risks[g] if g >= 0 else free) for share, g in zip(p, group_of, strict=True)) - p @ p
+    return (
+        sum(share * (risks[g] if g >= 0 else free) for share, g in zip(p, group_of, strict=True))
+        - p @ p
+    )
 
 
 def crowds(k, seed):
@@ -53,13 +56,21 @@ def blocks(*sizes):
 
 
 CASES = {
-    "unequal blocks": sf.GroupResponse(sf.Blocks(blocks(3, 4, 7), 1, across=2), [RandomizedCode, HadamardCode, FANO]),
+    "unequal blocks": sf.GroupResponse(
+        sf.Blocks(blocks(3, 4, 7), 1, across=2), [RandomizedCode, HadamardCode, FANO]
+    ),
     "padded": sf.GroupResponse(sf.Blocks(blocks(5, 6, 9), 1, across=1.5), [FANO, FANO, PLANE]),
-    "a promise for each block": sf.GroupResponse(sf.Blocks(blocks(3, 4, 7), [1, 0.5, 2], across=2), HadamardCode),
+    "a promise for each block": sf.GroupResponse(
+        sf.Blocks(blocks(3, 4, 7), [1, 0.5, 2], across=2), HadamardCode
+    ),
     "free symbols": sf.GroupResponse(sf.Tiers(blocks(3, 4, 5), [1, 2, inf]), [FANO, HadamardCode]),
-    "single symbols": sf.GroupResponse(sf.Tiers([0, 1, 1, 2, 3, 3], [1, 3, 0.5, inf]), RandomizedCode),
+    "single symbols": sf.GroupResponse(
+        sf.Tiers([0, 1, 1, 2, 3, 3], [1, 3, 0.5, inf]), RandomizedCode
+    ),
     "all alone": sf.GroupResponse(sf.Tiers([0, 1, 2], [1, 2, 3])),
-    "inside above outward": sf.GroupResponse(sf.Blocks(blocks(3, 7), [1.5, 2], across=1), [RandomizedCode, FANO]),
+    "inside above outward": sf.GroupResponse(
+        sf.Blocks(blocks(3, 7), [1.5, 2], across=1), [RandomizedCode, FANO]
+    ),
     "inside twice outward": sf.GroupResponse(sf.Blocks(blocks(2, 2), 2, across=1), RandomizedCode),
     "a detour counts": sf.GroupResponse(sf.Blocks(blocks(3, 3), 5, across=1), HadamardCode),
     "high-low": sf.GroupResponse(sf.HighLow(9, range(5), 1), FANO),
@@ -83,14 +94,21 @@ def test_the_risk_of_the_simple_estimate_is_the_closed_form(name):
 def test_the_closed_form_holds_for_frames_that_chance_draws(seed):
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 9, rng.integers(2, 5))
-    families = [[RandomizedCode, HadamardCode, FANO, PLANE][rng.integers(2 if size > 7 else 4)] for size in sizes]
+    families = [
+        [RandomizedCode, HadamardCode, FANO, PLANE][rng.integers(2 if size > 7 else 4)]
+        for size in sizes
+    ]
     if seed % 2:
         epsilons = rng.permutation([0.4, 1.1, 2.3, inf])[: sizes.size]
         context = sf.Tiers(blocks(*sizes), epsilons.tolist())
-        families = [family for family, epsilon in zip(families, epsilons, strict=True) if epsilon < inf]
+        families = [
+            family for family, epsilon in zip(families, epsilons, strict=True) if epsilon < inf
+        ]
     else:
         across = float(rng.choice([0.7, 1.5, 3]))
-        context = sf.Blocks(blocks(*sizes), (across * rng.uniform(0.2, 1.2, sizes.size)).tolist(), across=across)
+        context = sf.Blocks(
+            blocks(*sizes), (across * rng.uniform(0.2, 1.2, sizes.size)).tolist(), across=across
+        )
     mechanism = sf.GroupResponse(context, families)
     for p in crowds(context.size, seed):
         simple = mechanism.simple_variances(p, 1).sum()
@@ -112,7 +130,8 @@ def test_rounding_to_words_costs_less_than_a_billionth_of_the_risk(name):
     k = mechanism.inputs
     ideal = np.array([mechanism.ideal_row(x) for x in range(k)])
     realised, formula = (
-        np.trace(np.linalg.inv((Q / np.maximum(Q.mean(axis=0), 1e-300)) @ Q.T)) for Q in (mechanism.matrix(), ideal)
+        np.trace(np.linalg.inv((Q / np.maximum(Q.mean(axis=0), 1e-300)) @ Q.T))
+        for Q in (mechanism.matrix(), ideal)
     )
     assert realised == pytest.approx(formula, rel=1e-9)
 
@@ -144,11 +163,15 @@ def test_the_correction_of_totals_lowers_the_risk_for_every_crowd(mechanism):
 def test_a_design_without_spare_points_has_nothing_to_correct():
     mechanism = sf.PlainResponse(sf.Uniform(13, 1), PLANE)
     p = crowds(13, 5)[1]
-    np.testing.assert_allclose(mechanism.variances(p, 1), mechanism.simple_variances(p, 1), rtol=1e-9)
+    np.testing.assert_allclose(
+        mechanism.variances(p, 1), mechanism.simple_variances(p, 1), rtol=1e-9
+    )
 
 
 def test_an_unbalanced_code_has_no_simple_estimate_in_a_frame_either():
-    mechanism = sf.GroupResponse(sf.Blocks(blocks(6, 6), 1, across=2), CyclicDesign(6, ((0, 1), (0, 2))))
+    mechanism = sf.GroupResponse(
+        sf.Blocks(blocks(6, 6), 1, across=2), CyclicDesign(6, ((0, 1), (0, 2)))
+    )
     with pytest.raises(ContextMismatch, match="share equally many"):
         mechanism.simple_variances(np.full(12, 1 / 12), 1)
 
@@ -174,11 +197,17 @@ def naive_high_low_risks(s, b, r, shared, e):
     G, u, beta = Z / ((r - shared) * (e - 1)), (r + shared * (e - 1)) / Z, r * (e - 1) / Z
     inside = (r * e + (s - 1) * (shared * e + r - shared)) / Z
     R_A = G**2 * (inside * (1 - 2 * u) + s * u**2)
-    R_B = b / Z * G**2 * (s * r / b * (1 - 2 * u) + s * u**2) + beta * s * G**2 * (u - shared / r) ** 2 + 1 / beta
+    R_B = (
+        b / Z * G**2 * (s * r / b * (1 - 2 * u) + s * u**2)
+        + beta * s * G**2 * (u - shared / r) ** 2
+        + 1 / beta
+    )
     return R_A, R_B
 
 
-@pytest.mark.parametrize(("family", "b", "r", "shared"), [(FANO, 7, 3, 1), (PLANE, 13, 4, 1), (HadamardCode, 8, 4, 2)])
+@pytest.mark.parametrize(
+    ("family", "b", "r", "shared"), [(FANO, 7, 3, 1), (PLANE, 13, 4, 1), (HadamardCode, 8, 4, 2)]
+)
 @pytest.mark.parametrize("epsilon", [0.25, 1, 4])
 def test_high_low_risks_of_any_design(family, b, r, shared, epsilon):
     for s in (5, 7):
@@ -208,13 +237,17 @@ def test_one_sensitive_symbol_is_mangats_response(epsilon, k, x):
         beta = 1 - 1 / e
         R_A, R_B = 1.0, 1 / e + (1 - beta) ** 2 / beta + 1 / beta
         for p in crowds(k, k):
-            assert mechanism.risk(p) == pytest.approx(p[x] * R_A + (1 - p[x]) * R_B - p @ p, rel=1e-9, abs=1e-9)
+            assert mechanism.risk(p) == pytest.approx(
+                p[x] * R_A + (1 - p[x]) * R_B - p @ p, rel=1e-9, abs=1e-9
+            )
     if k == 2:
         E = [[0, inf], [inf, 0]]
         E[x][1 - x] = epsilon
         binary = sf.BinaryResponse(sf.PrivacyMatrix(E))
         p = np.array([0.3, 0.7])
-        assert sf.HighLowResponse(context, RandomizedCode).risk(p) == pytest.approx(binary.risk(p), rel=1e-9)
+        assert sf.HighLowResponse(context, RandomizedCode).risk(p) == pytest.approx(
+            binary.risk(p), rel=1e-9
+        )
 
 
 # --- what a group response refuses -----------------------------------------------------------------------------------
@@ -289,7 +322,9 @@ INCONSISTENT = {
     "levels exchanged": {"levels": [second, first]},
     "codes exchanged": {"codes": RECORDED._codes[::-1]},
     "one unit more": {"levels": [GroupLevels(first.high + 1, first.low, first.cover), second]},
-    "one unit of cover less": {"levels": [first, GroupLevels(second.high, second.low, second.cover - 1)]},
+    "one unit of cover less": {
+        "levels": [first, GroupLevels(second.high, second.low, second.cover - 1)]
+    },
     "more clear": {"clear": RECORDED._clear + 1},
     "no contrast": {
         "codes": [ClearCode(9), RECORDED._codes[1]],
@@ -306,12 +341,21 @@ INCONSISTENT = {
 # Refused as well, but so far by whatever stumbles over them first.
 REFUSED_BY_ACCIDENT = {
     "negative cover": {
-        "levels": [GroupLevels(first.high - first.cover - 1, first.low - first.cover - 1, -1), second],
+        "levels": [
+            GroupLevels(first.high - first.cover - 1, first.low - first.cover - 1, -1),
+            second,
+        ],
     },
     "cover beyond the word": {
-        "levels": [GroupLevels(*(words + N for words in (first.high, first.low, first.cover))), second],
+        "levels": [
+            GroupLevels(*(words + N for words in (first.high, first.low, first.cover))),
+            second,
+        ],
     },
-    "a code that no group uses": {"codes": [*RECORDED._codes, ClearCode(1)], "levels": [first, second, GONE]},
+    "a code that no group uses": {
+        "codes": [*RECORDED._codes, ClearCode(1)],
+        "levels": [first, second, GONE],
+    },
 }
 
 

@@ -9,7 +9,13 @@ import pytest
 import sfumato as sf
 from sfumato.codes import HadamardCode, RandomizedCode
 from sfumato.codes.hadamard import walsh_hadamard
-from sfumato.errors import ContextMismatch, InvalidContext, InvalidSymbols, NothingToLearn, ReportRejected
+from sfumato.errors import (
+    ContextMismatch,
+    InvalidContext,
+    InvalidSymbols,
+    NothingToLearn,
+    ReportRejected,
+)
 from sfumato.foundation.simplex import project
 
 inf = math.inf
@@ -38,7 +44,9 @@ def paper_block_channel(block_of, epsilon):
         j = blocks.index(name)
         first, K = sum(lengths[:j]), lengths[j]
         row = sylvester(K)[seen[j] + 1] if K > 1 else np.ones(1)
-        Q[x, first : first + K] = np.where(row > 0, 2 * e / (K * (1 + e)), 2 / (K * (1 + e))) if K > 1 else 1.0
+        Q[x, first : first + K] = (
+            np.where(row > 0, 2 * e / (K * (1 + e)), 2 / (K * (1 + e))) if K > 1 else 1.0
+        )
         seen[j] += 1
     return Q
 
@@ -68,7 +76,9 @@ def shapes(k):
 def test_block_response_is_the_papers_channel_and_keeps_e_exactly(k):
     for block_of in shapes(k):
         mechanism = sf.BlockResponse(sf.Blocks(block_of, 1.0))
-        np.testing.assert_allclose(mechanism.matrix(), paper_block_channel(block_of, 1.0), atol=1e-9)
+        np.testing.assert_allclose(
+            mechanism.matrix(), paper_block_channel(block_of, 1.0), atol=1e-9
+        )
         assert mechanism.outputs <= 2 * k
         sf.certify(mechanism)
 
@@ -85,7 +95,9 @@ def test_plain_response_is_hadamard_response_and_keeps_e_exactly(k):
 def test_high_low_response_is_the_papers_channel_and_keeps_e_exactly(k):
     for sensitive in ({0}, {k - 1}, set(range(0, k, 2)), set(range(k - 1))):
         mechanism = sf.HighLowResponse(sf.HighLow(k, sorted(sensitive), 1.3))
-        np.testing.assert_allclose(mechanism.matrix(), paper_high_low_channel(k, sensitive, 1.3), atol=1e-9)
+        np.testing.assert_allclose(
+            mechanism.matrix(), paper_high_low_channel(k, sensitive, 1.3), atol=1e-9
+        )
         assert mechanism.outputs <= 2 * k
         sf.certify(mechanism)
 
@@ -101,11 +113,16 @@ def test_randomized_response_is_its_formula(k):
 @pytest.mark.parametrize("size", [2, 4, 8, 16, 32, 64])
 def test_the_counting_facts_of_hadamard_rows(size):
     code = HadamardCode(size - 1, Fraction(1))
-    sets = [{y for y in range(size) if code.contains(np.uint64(x), np.uint64(y))} for x in range(size - 1)]
+    sets = [
+        {y for y in range(size) if code.contains(np.uint64(x), np.uint64(y))}
+        for x in range(size - 1)
+    ]
     assert code.outputs == size
     assert all(len(S) == size // 2 == code.raised for S in sets)
     assert all(len(S & T) == size / 4 == code.shared for S in sets for T in sets if S is not T)
-    assert sets == [{y for y in range(size) if sylvester(size)[x + 1, y] > 0} for x in range(size - 1)]
+    assert sets == [
+        {y for y in range(size) if sylvester(size)[x + 1, y] > 0} for x in range(size - 1)
+    ]
 
 
 @pytest.mark.parametrize("size", [1, 2, 8, 64, 128, 4096])
@@ -135,7 +152,11 @@ def test_a_mechanism_for_the_smallest_epsilon_keeps_every_context(context, code)
     ("a", "b", "wanted"),
     [
         (math.log(2), math.log(4), [[6 / 7, 1 / 7], [3 / 7, 4 / 7]]),
-        (1, 1, [[math.e / (1 + math.e), 1 / (1 + math.e)], [1 / (1 + math.e), math.e / (1 + math.e)]]),
+        (
+            1,
+            1,
+            [[math.e / (1 + math.e), 1 / (1 + math.e)], [1 / (1 + math.e), math.e / (1 + math.e)]],
+        ),
         (inf, 1, [[1 - math.exp(-1), math.exp(-1)], [0, 1]]),
         (1, inf, [[1, 0], [math.exp(-1), 1 - math.exp(-1)]]),
         (inf, inf, [[1, 0], [0, 1]]),
@@ -190,7 +211,9 @@ def test_the_papers_block_estimator_has_its_closed_form_variance_and_covariance(
     mechanism = sf.BlockResponse(sf.Blocks([0, 0, 0, 1, 1, 1], 1.0))
     c = realised_c(mechanism._codes[0])
     share = np.repeat([SKEWED[:3].sum(), SKEWED[3:].sum()], 3)
-    np.testing.assert_allclose(mechanism.simple_variances(SKEWED, 7), (c**2 * share - SKEWED**2) / 7, rtol=1e-9)
+    np.testing.assert_allclose(
+        mechanism.simple_variances(SKEWED, 7), (c**2 * share - SKEWED**2) / 7, rtol=1e-9
+    )
 
 
 def test_the_papers_high_low_estimator_has_its_closed_form_variance():
@@ -203,7 +226,9 @@ def test_the_papers_high_low_estimator_has_its_closed_form_variance():
 
 
 def test_covariances_of_a_full_hadamard_block_follow_the_xor_of_rows():
-    mechanism = sf.PlainResponse(sf.Uniform(7, 1.0))  # K = 8: rows 1..7 all used, nothing to correct in pairs
+    mechanism = sf.PlainResponse(
+        sf.Uniform(7, 1.0)
+    )  # K = 8: rows 1..7 all used, nothing to correct in pairs
     c = realised_c(mechanism._codes[0])
     p = np.arange(1.0, 8) / 28
     A = np.array([[c * sylvester(8)[x + 1, y] for y in range(8)] for x in range(7)])
@@ -215,7 +240,9 @@ def test_covariances_of_a_full_hadamard_block_follow_the_xor_of_rows():
                 assert covariance[x, x2] == pytest.approx(c * p[third] - p[x] * p[x2], abs=1e-12)
 
 
-@pytest.mark.parametrize("context", [sf.Uniform(5, 1), sf.Blocks([0, 0, 1, 1, 1, 1, 1], 0.5)], ids=repr)
+@pytest.mark.parametrize(
+    "context", [sf.Uniform(5, 1), sf.Blocks([0, 0, 1, 1, 1, 1, 1], 0.5)], ids=repr
+)
 def test_the_total_correction_never_raises_the_risk_of_a_block(context):
     mechanism = sf.mechanism_for(context, code="hadamard")
     k = context.size
@@ -246,10 +273,14 @@ def test_worst_risk_is_attained_and_never_passed(mechanism):
 
 
 def test_leverage_counts_honest_people():
-    hadamard, randomized = (sf.PlainResponse(sf.Uniform(1023, 1), code) for code in (HadamardCode, RandomizedCode))
+    hadamard, randomized = (
+        sf.PlainResponse(sf.Uniform(1023, 1), code) for code in (HadamardCode, RandomizedCode)
+    )
     simple = 1 / float(hadamard._codes[0].contrast) / 2  # (1 − q)/Δ with q = ½
     assert simple == pytest.approx((math.e + 1) / (math.e - 1), rel=1e-9)
-    assert hadamard.leverage == pytest.approx(simple, rel=2e-3)  # the total correction moves it by 1/k
+    assert hadamard.leverage == pytest.approx(
+        simple, rel=2e-3
+    )  # the total correction moves it by 1/k
     k = 1024
     randomized = sf.PlainResponse(sf.Uniform(k, 1), RandomizedCode)
     assert randomized.leverage == pytest.approx((math.e + k - 2) / (math.e - 1), rel=1e-9)
@@ -277,7 +308,9 @@ def test_bad_symbols_are_refused_and_never_printed(symbols):
     assert refusal.value.__suppress_context__ or refusal.value.__context__ is None
 
 
-@pytest.mark.parametrize("words", [[[1]], np.ones((2, 1), np.int64), np.ones(2, np.uint64), np.ones((2, 2), np.uint64)])
+@pytest.mark.parametrize(
+    "words", [[[1]], np.ones((2, 1), np.int64), np.ones(2, np.uint64), np.ones((2, 2), np.uint64)]
+)
 def test_bad_words_are_refused(words):
     with pytest.raises(InvalidSymbols, match="words must be 64-bit"):
         MECHANISM.reports_from([0, 1], words)
@@ -351,7 +384,9 @@ def test_a_million_people_pass_in_the_memory_of_a_chunk(context):
     finally:
         tracemalloc.stop()
     assert tally.reports == 2**20
-    assert peak < 16 * 2**20  # about a dozen arrays of one chunk; a million reports alone would be half of it
+    assert (
+        peak < 16 * 2**20
+    )  # about a dozen arrays of one chunk; a million reports alone would be half of it
 
 
 def test_fast_and_slow_estimates_agree_at_size():

@@ -159,7 +159,12 @@ def test_the_weights_of_the_answer_about_the_block_have_the_least_noise(context,
 
 
 def test_two_answers_pay_where_promises_are_small_and_only_there():
-    for inside, across, pays in (("0.25", "0.5", True), ("0.5", "1", True), ("2", "4", False), ("1", "3", False)):
+    for inside, across, pays in (
+        ("0.25", "0.5", True),
+        ("0.5", "1", True),
+        ("2", "4", False),
+        ("1", "3", False),
+    ):
         context = sf.Blocks(blocks(4, 4), inside, across=across)
         product, group = (sf.mechanism_for(context), sf.GroupResponse(context, RandomizedCode))
         assert isinstance(product, sf.ProductResponse) == pays

@@ -23,7 +23,9 @@ LARGER = [
 
 def _written_out(mechanism):
     """All scores, from fractions."""
-    return np.array([[float(score) for score in mechanism.exact_scores(y)] for y in range(mechanism.outputs)]).T
+    return np.array(
+        [[float(score) for score in mechanism.exact_scores(y)] for y in range(mechanism.outputs)]
+    ).T
 
 
 def _agree(mechanism, slack=1e-6):
@@ -49,15 +51,25 @@ def test_leftover_words_are_counted(mechanism):
 @pytest.mark.parametrize("mechanism", ALL, ids=repr)
 def test_a_mechanism_that_knows_no_shorter_way_writes_its_scores_out(mechanism):
     by_default = Mechanism.reach.func(mechanism)
-    np.testing.assert_allclose(by_default.highest, mechanism.reach.highest, atol=1e-9 * mechanism.leverage)
-    np.testing.assert_allclose(by_default.lowest, mechanism.reach.lowest, atol=1e-9 * mechanism.leverage)
-    assert by_default.heaviest * (1 - 1e-9) <= mechanism.reach.heaviest <= by_default.heaviest * (1 + 1e-6)
+    np.testing.assert_allclose(
+        by_default.highest, mechanism.reach.highest, atol=1e-9 * mechanism.leverage
+    )
+    np.testing.assert_allclose(
+        by_default.lowest, mechanism.reach.lowest, atol=1e-9 * mechanism.leverage
+    )
+    assert (
+        by_default.heaviest * (1 - 1e-9)
+        <= mechanism.reach.heaviest
+        <= by_default.heaviest * (1 + 1e-6)
+    )
 
 
 @pytest.mark.parametrize("mechanism", ALL + LARGER, ids=repr)
 def test_leverage_is_the_larger_of_both_reaches(mechanism):
     found = mechanism.reach
-    assert mechanism.leverage == pytest.approx(max(found.highest.max(), -found.lowest.min()), rel=0.01)
+    assert mechanism.leverage == pytest.approx(
+        max(found.highest.max(), -found.lowest.min()), rel=0.01
+    )
     assert found.largest <= mechanism.leverage + 1 + 1e-9
 
 

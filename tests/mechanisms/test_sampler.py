@@ -22,7 +22,10 @@ def flips(mechanism, symbol, seed):
 
 def far_out(count, probability):
     """Whether a binomial count lies in the outer α of its exact distribution."""
-    return min(binom.cdf(count, PEOPLE, probability), binom.sf(count - 1, PEOPLE, probability)) < ALPHA / 2
+    return (
+        min(binom.cdf(count, PEOPLE, probability), binom.sf(count - 1, PEOPLE, probability))
+        < ALPHA / 2
+    )
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -41,11 +44,15 @@ def test_the_systems_words_give_the_same_law():
     mechanism = sf.BinaryResponse(sf.Uniform(2, 1))
     reports = mechanism.privatize(np.zeros(PEOPLE, dtype=np.int64))
     probability = 1 / (1 + math.e)
-    assert not far_out(int(reports.sum()), probability), "a correct source fails this once in a million runs"
+    assert not far_out(int(reports.sum()), probability), (
+        "a correct source fails this once in a million runs"
+    )
 
 
 @pytest.mark.parametrize(
-    "context", [sf.Uniform(20, 1), sf.Blocks(np.arange(20) // 5, 1), sf.HighLow(20, range(6), 1)], ids=repr
+    "context",
+    [sf.Uniform(20, 1), sf.Blocks(np.arange(20) // 5, 1), sf.HighLow(20, range(6), 1)],
+    ids=repr,
 )
 def test_estimates_scatter_as_their_variance_says(context):
     """200 seeded tallies: the mean squared error, over its exact value, stays in the χ² range at 1e-6."""
@@ -57,4 +64,6 @@ def test_estimates_scatter_as_their_variance_says(context):
     ratio = np.square(errors).sum(axis=1) * n / mechanism.risk(p)
     # The mean of `runs` positive ratios with mean 1; their own spread bounds its error.
     assert abs(ratio.mean() - 1) < 5 * ratio.std() / math.sqrt(runs)
-    assert abs(ratio.mean() * 1.5 - 1) > 5 * ratio.std() / math.sqrt(runs)  # a risk off by a third would show
+    assert abs(ratio.mean() * 1.5 - 1) > 5 * ratio.std() / math.sqrt(
+        runs
+    )  # a risk off by a third would show

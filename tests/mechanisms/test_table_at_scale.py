@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.errors import ContextMismatch, InvalidContext, InvalidSurvey, NothingToLearn, PrivacyViolation
+from sfumato.errors import (
+    ContextMismatch,
+    InvalidContext,
+    InvalidSurvey,
+    NothingToLearn,
+    PrivacyViolation,
+)
 from sfumato.foundation.canonical import canonical_bytes
 from sfumato.mechanisms import TableResponse
 from sfumato.mechanisms.channel import IntegerChannel
@@ -169,7 +175,11 @@ def test_raised_columns_are_the_least_that_a_plain_loop_finds(name):
 def test_promises_that_follow_from_others_and_promises_beyond_any_word():
     """The cone is that of the closure; a finite promise, however weak, forbids a report that only one symbol sends."""
     chain = Cone(sf.PrivacyMatrix([[0, 1, 20], [1, 0, 1], [20, 1, 0]]))
-    assert chain.raised(np.array([[1000], [0], [0]], dtype=object))[:, 0].tolist() == [1000, 368, 136]
+    assert chain.raised(np.array([[1000], [0], [0]], dtype=object))[:, 0].tolist() == [
+        1000,
+        368,
+        136,
+    ]
     far = Cone(sf.Metric([[0, 10**6], [10**6, 0]], 1))
     assert far.raised(np.array([[N, 0], [0, 0]], dtype=object)).tolist() == [[N, 0], [1, 0]]
 
@@ -188,7 +198,9 @@ def test_what_fits_a_word_exactly_is_kept_exactly():
     inside = TableResponse.of(sf.Uniform(2, 1), [["0.6", "0.4"], ["0.45", "0.55"]])
     nearest = [[round(Fraction(q) * N) for q in row] for row in (("0.6", "0.4"), ("0.45", "0.55"))]
     assert [inside.integer_row(x) for x in (0, 1)] == nearest
-    assert inside.at_word(12).at_word(13).integer_row(0) == [2 * n for n in inside.at_word(12).integer_row(0)]
+    assert inside.at_word(12).at_word(13).integer_row(0) == [
+        2 * n for n in inside.at_word(12).integer_row(0)
+    ]
 
 
 @pytest.mark.parametrize("name", MATRICES)
@@ -249,12 +261,23 @@ def test_halving_finds_what_counting_finds(outputs, bits):
         ]
         ends = [0, *sorted(ends), total]
         rows.append([b - a for a, b in itertools.pairwise(ends)])
-    words = sorted({0, total - 1, *(end + i for row in rows for end in itertools.accumulate(row) for i in (-1, 0, 1))})
+    words = sorted(
+        {
+            0,
+            total - 1,
+            *(end + i for row in rows for end in itertools.accumulate(row) for i in (-1, 0, 1)),
+        }
+    )
     words = [word for word in words if 0 <= word < total]
     for x, row in enumerate(rows):
-        counted = [sum(end <= word for end in list(itertools.accumulate(row))[:-1]) for word in words]
+        counted = [
+            sum(end <= word for end in list(itertools.accumulate(row))[:-1]) for word in words
+        ]
         symbols = np.full(len(words), x, dtype=np.uint64)
-        assert IntegerChannel(rows, bits).choose(symbols, np.array(words, dtype=np.uint64)).tolist() == counted
+        assert (
+            IntegerChannel(rows, bits).choose(symbols, np.array(words, dtype=np.uint64)).tolist()
+            == counted
+        )
 
 
 # --- scores ----------------------------------------------------------------------------------------------------------
@@ -264,7 +287,9 @@ def _exact(inverse, outputs):
     return np.array([[float(score) for score in inverse.column(y)] for y in range(outputs)]).T
 
 
-@pytest.mark.parametrize("crowd", [None, [1, 2, 4, 8, 16, 32, 64, 128, 256]], ids=["uniform", "skewed"])
+@pytest.mark.parametrize(
+    "crowd", [None, [1, 2, 4, 8, 16, 32, 64, 128, 256]], ids=["uniform", "skewed"]
+)
 @pytest.mark.parametrize("name", MATRICES)
 def test_float_scores_are_the_exact_ones(name, crowd):
     table = designed(name, crowd=crowd and crowd[: len(MATRICES[name])])
@@ -286,11 +311,19 @@ def test_where_floats_are_not_sure_the_exact_scores_are_taken(epsilon):
 def _naive_scores(rows, denominator, crowd):
     """``M⁻¹ Q G`` for two symbols, by Cramer's rule in fractions, with G exactly 1/q."""
     Q = [[Fraction(entry, denominator) for entry in row] for row in rows]
-    q = [sum(Fraction(c, sum(crowd)) * row[y] for c, row in zip(crowd, Q, strict=True)) for y in range(len(rows[0]))]
-    (a, b), (c, d) = [[sum(s * t / w for s, t, w in zip(r, r2, q, strict=True)) for r2 in Q] for r in Q]
+    q = [
+        sum(Fraction(c, sum(crowd)) * row[y] for c, row in zip(crowd, Q, strict=True))
+        for y in range(len(rows[0]))
+    ]
+    (a, b), (c, d) = [
+        [sum(s * t / w for s, t, w in zip(r, r2, q, strict=True)) for r2 in Q] for r in Q
+    ]
     inverse = [[d, -b], [-c, a]]
     return [
-        [sum(i * row[y] for i, row in zip(mine, Q, strict=True)) / q[y] / (a * d - b * c) for y in range(len(q))]
+        [
+            sum(i * row[y] for i, row in zip(mine, Q, strict=True)) / q[y] / (a * d - b * c)
+            for y in range(len(q))
+        ]
         for mine in inverse
     ]
 
@@ -304,7 +337,10 @@ def test_scores_are_those_of_the_formula(crowd):
     assert _exact(found, 3) == pytest.approx(found.floats(), rel=1e-12)
     columns = [found.column(y) for y in range(3)]
     means = [
-        [sum(Fraction(q, 64) * column[x] for q, column in zip(row, columns, strict=True)) for x in (0, 1)]
+        [
+            sum(Fraction(q, 64) * column[x] for q, column in zip(row, columns, strict=True))
+            for x in (0, 1)
+        ]
         for row in rows
     ]
     assert means == [[1, 0], [0, 1]]
@@ -345,7 +381,10 @@ def test_a_crowd_belongs_to_the_record_and_stays_over_other_words():
 
 def test_a_uniform_crowd_is_no_crowd():
     assert designed("planar-1", crowd=[1] * 8).crowd is None
-    assert designed("planar-1", crowd=np.ones(8, dtype=np.int64)).fingerprint == designed("planar-1").fingerprint
+    assert (
+        designed("planar-1", crowd=np.ones(8, dtype=np.int64)).fingerprint
+        == designed("planar-1").fingerprint
+    )
 
 
 @pytest.mark.parametrize(
@@ -389,7 +428,12 @@ def test_the_checker_knows_where_a_crowd_belongs(kind, code, tmp_path):
 def _checked(saved, folder):
     path = folder / "saved.json"
     path.write_bytes(canonical_bytes(saved))
-    run = subprocess.run([sys.executable, "-E", "-s", "-S", CHECKER, path], capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-E", "-s", "-S", CHECKER, path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return run.returncode, run.stdout
 
 
@@ -411,18 +455,25 @@ def test_a_table_of_many_numbers_is_certified_as_a_plain_loop_would(name):
     assert (place is None) == (not slacks)
     if place is not None:
         assert float(place.promised) - place.realised == pytest.approx(min(slacks), abs=1e-13)
-        assert (rows[place.x][place.output], rows[place.x2][place.output]) == (place.high, place.low)
+        assert (rows[place.x][place.output], rows[place.x2][place.output]) == (
+            place.high,
+            place.low,
+        )
         assert context.exact_epsilon(place.x, place.x2) == place.promised
 
 
-@pytest.mark.parametrize("name", ["uniform-0.01", "uniform-20", "planar-1", "mixed", "owing-nothing"])
+@pytest.mark.parametrize(
+    "name", ["uniform-0.01", "uniform-20", "planar-1", "mixed", "owing-nothing"]
+)
 def test_one_word_too_many_is_found_among_thousands_of_numbers(name, tmp_path):
     """At the tightest place x gets all the words that its promise allows, from its likeliest report; then one more."""
     table = designed(name)
     place = sf.certify(table).tightest
     rows = [table.integer_row(x) for x in range(table.inputs)]
     more = _words_too_many(place)
-    largest = max((y for y in range(table.outputs) if y != place.output), key=lambda y: rows[place.x][y])
+    largest = max(
+        (y for y in range(table.outputs) if y != place.output), key=lambda y: rows[place.x][y]
+    )
     for extra in (more - 1, more):
         moved = [list(row) for row in rows]
         moved[place.x][place.output] += extra

@@ -63,11 +63,15 @@ def test_a_union_of_plain_responses_is_a_block_response(family):
         assert together.exact_scores(y) == blocks.exact_scores(y)
     words = np.random.default_rng(0).integers(0, 2**64, (400, 1), dtype=np.uint64)
     symbols = np.arange(400) % 8
-    assert np.array_equal(together.reports_from(symbols, words), blocks.reports_from(symbols, words))
+    assert np.array_equal(
+        together.reports_from(symbols, words), blocks.reports_from(symbols, words)
+    )
 
 
 def test_uniform_parts_become_blocks_on_the_shelf():
-    assert isinstance(sf.mechanism_for(sf.Blocks.of([sf.Uniform(3, 1), sf.Uniform(4, 2)])), sf.BlockResponse)
+    assert isinstance(
+        sf.mechanism_for(sf.Blocks.of([sf.Uniform(3, 1), sf.Uniform(4, 2)])), sf.BlockResponse
+    )
 
 
 def test_the_shares_of_blocks_are_observed_and_the_estimate_keeps_them():
@@ -110,7 +114,9 @@ def test_parts_of_two_words_leave_the_second_word_of_others_alone():
     words = np.random.default_rng(2).integers(0, 2**64, (60, 2), dtype=np.uint64)
     changed = np.column_stack([words[:, 0], words[::-1, 1]])
     symbols = 4 + np.arange(60) % 3
-    assert np.array_equal(mechanism.reports_from(symbols, words), mechanism.reports_from(symbols, changed))
+    assert np.array_equal(
+        mechanism.reports_from(symbols, words), mechanism.reports_from(symbols, changed)
+    )
     assert sum(mechanism.integer_row(5)) == mechanism.denominator == 1 << 128
 
 

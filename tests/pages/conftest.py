@@ -32,7 +32,9 @@ def lunch():
 @pytest.fixture(scope="session")
 def hostile():
     """Labels, a name and a title that would like to be more than text."""
-    context = sf.Uniform([HOSTILE, "<b>bold</b>", "$x^2$ %{y}", '<a href="https://example.com">a</a>'], 1)
+    context = sf.Uniform(
+        [HOSTILE, "<b>bold</b>", "$x^2$ %{y}", '<a href="https://example.com">a</a>'], 1
+    )
     survey = sf.Survey(HOSTILE[:90], context, title=HOSTILE)
     return answered(survey, np.arange(4000) % 4)
 
@@ -43,7 +45,9 @@ def checkins():
     grid = sf.GridDomain(25, 50, -130, -60, 0.2)
     survey = sf.Survey("checkins", sf.Blocks(grid_tiles(grid, 25, 70), 1, domain=grid))
     generator = np.random.default_rng(1)
-    return answered(survey, np.minimum(generator.pareto(1.2, 200_000) * 50, 43_749).astype(np.int64))
+    return answered(
+        survey, np.minimum(generator.pareto(1.2, 200_000) * 50, 43_749).astype(np.int64)
+    )
 
 
 @pytest.fixture(scope="session")

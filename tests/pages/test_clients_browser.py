@@ -45,7 +45,9 @@ class Blank(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.end_headers()
-        self.wfile.write(b"<!DOCTYPE html><title>A page of one's own</title><link rel=icon href=data:,>")
+        self.wfile.write(
+            b"<!DOCTYPE html><title>A page of one's own</title><link rel=icon href=data:,>"
+        )
 
     def log_message(self, *_):
         pass
@@ -77,7 +79,9 @@ def aggregator(tmp_path_factory):
 @pytest.fixture
 def survey(aggregator, request):
     """Ten answers that are told as they are: what arrives is what was answered."""
-    return aggregator.ask(sf.Survey(request.node.name[:90], sf.Uniform(sf.IntegerDomain(10), "inf")))
+    return aggregator.ask(
+        sf.Survey(request.node.name[:90], sf.Uniform(sf.IntegerDomain(10), "inf"))
+    )
 
 
 @pytest.fixture
@@ -87,7 +91,9 @@ def visit(visits, site, aggregator, survey):
     def visiting(person, **setting):
         page = visits.page(person)
         page.goto(site)
-        page.evaluate(SETTING, {"url": aggregator.url, "fingerprint": survey.fingerprint, **setting})
+        page.evaluate(
+            SETTING, {"url": aggregator.url, "fingerprint": survey.fingerprint, **setting}
+        )
         return page
 
     return visiting
@@ -134,7 +140,9 @@ def test_two_tabs_at_the_same_moment_give_one_answer(visits, visit, aggregator, 
     person = visits.person()
     tabs = [visit(person), visit(person)]
     for value, tab in enumerate(tabs):
-        tab.evaluate("(value) => { window.answered = client.answer(value); }", value)  # nobody waits
+        tab.evaluate(
+            "(value) => { window.answered = client.answer(value); }", value
+        )  # nobody waits
     answered = [tab.evaluate("answered") for tab in tabs]
     assert answered[0]["batch"] == answered[1]["batch"]
     assert all(answer["delivered"] for answer in answered)
@@ -233,7 +241,9 @@ def serve_instead(page, survey, resolved):
     page.route(
         f"**/v1/surveys/{survey.fingerprint}",
         lambda route: route.fulfill(
-            body=resolved, content_type="application/json", headers={"Access-Control-Allow-Origin": "*"}
+            body=resolved,
+            content_type="application/json",
+            headers={"Access-Control-Allow-Origin": "*"},
         ),
     )
 
@@ -283,7 +293,9 @@ def test_without_a_storage_that_keeps_nothing_is_sent(opened, aggregator, survey
 
 
 def test_a_frame_without_an_origin_has_no_storage_and_sends_nothing(opened, aggregator, survey):
-    opened.evaluate("document.body.innerHTML = '<iframe sandbox=allow-scripts srcdoc=\"<title>in</title>\"></iframe>'")
+    opened.evaluate(
+        "document.body.innerHTML = '<iframe sandbox=allow-scripts srcdoc=\"<title>in</title>\"></iframe>'"
+    )
     frame = opened.frames[1]
     frame.wait_for_load_state()
     setting = {"url": aggregator.url, "fingerprint": survey.fingerprint}
@@ -298,7 +310,9 @@ def test_without_web_crypto_nothing_is_sent(opened, aggregator, survey):
 
 
 @pytest.mark.parametrize("broken", ["ledger", "secret"])
-def test_a_damaged_memory_is_an_error_and_not_an_empty_one(visits, visit, aggregator, survey, broken):
+def test_a_damaged_memory_is_an_error_and_not_an_empty_one(
+    visits, visit, aggregator, survey, broken
+):
     person = visits.person()
     page = visit(person)
     page.evaluate(ANSWER, 1)
@@ -399,14 +413,18 @@ class Shelf:
     def content(self, path):
         """The bytes of a path, and their media type."""
         if path == "/":
-            page = f"<!DOCTYPE html><title>A strict page</title><link rel=icon href=data:,>{self.head}"
+            page = (
+                f"<!DOCTYPE html><title>A strict page</title><link rel=icon href=data:,>{self.head}"
+            )
             return page.encode(), HTML
         if path == "/worker.js":
             return WORKER_SCRIPT.encode(), SCRIPT
         if path == "/static/client/hashes.js" and self.hashes is not None:
             return self.hashes.encode(), SCRIPT
         elsewhere = path.startswith("/elsewhere/")
-        content, kind = static_files()[path.replace("/elsewhere/", "client/modules/").removeprefix("/static/")]
+        content, kind = static_files()[
+            path.replace("/elsewhere/", "client/modules/").removeprefix("/static/")
+        ]
         if elsewhere:
             return TAMPERED + content, kind
         if path.endswith("/modules/tables.js"):
@@ -486,12 +504,16 @@ def test_a_module_that_was_changed_does_not_run(visits, shelve, site, own, later
 
 def test_a_module_that_the_server_had_the_browser_load_before_does_not_run(visits, shelve):
     """A header of any answer can have a module fetched without a pin, under the address that the core will ask for."""
-    shelf, url = shelve(True, True, True, link="</static/client/modules/tables.js>; rel=modulepreload")
+    shelf, url = shelve(
+        True, True, True, link="</static/client/modules/tables.js>; rel=modulepreload"
+    )
     page = visits.page()
     page.goto(url)
     core = f"{url}static/client/core.js"
     page.evaluate("(core) => import(core)", core)
-    page.wait_for_function("performance.getEntriesByType('resource').some(({ name }) => name.includes('tables.js'))")
+    page.wait_for_function(
+        "performance.getEntriesByType('resource').some(({ name }) => name.includes('tables.js'))"
+    )
     assert shelf.asked >= 1  # the header works
     said = page.evaluate(LOAD, [core, NEEDS_TABLES])
     assert not ran_tampered(page)
@@ -519,14 +541,18 @@ def test_without_a_pin_the_same_change_would_run(visits, shelve):
 
 REFUSED_MODULE = "SfumatoError: the module tables cannot be loaded, or is not the one"
 NO_POLICY = "default-src * 'unsafe-inline' data:"
-IMPORT_MAP = """<script type="importmap">{"imports": {"/static/client/modules/": "/elsewhere/"}}</script>"""
+IMPORT_MAP = (
+    """<script type="importmap">{"imports": {"/static/client/modules/": "/elsewhere/"}}</script>"""
+)
 
 
 def test_a_module_that_an_import_map_redirects_does_not_run(visits, shelve):
     _, url = shelve(policy=NO_POLICY, head=IMPORT_MAP)
     page = visits.page()
     page.goto(url)
-    assert page.evaluate(LOAD, [f"{url}static/client/core.js", NEEDS_TABLES]).startswith(REFUSED_MODULE)
+    assert page.evaluate(LOAD, [f"{url}static/client/core.js", NEEDS_TABLES]).startswith(
+        REFUSED_MODULE
+    )
     assert not ran_tampered(page)
     # The map works: an import by the page itself runs the other bytes.
     page.evaluate("(url) => import(`${url}static/client/modules/tables.js`)", url)
@@ -548,7 +574,9 @@ def test_a_module_without_a_hash_does_not_run(visits, shelve, hashes):
     shelf, url = shelve(True, hashes=f"export const HASHES = {hashes};")
     page = visits.page()
     page.goto(url)
-    assert page.evaluate(LOAD, [f"{url}static/client/core.js", NEEDS_TABLES]).startswith(REFUSED_MODULE)
+    assert page.evaluate(LOAD, [f"{url}static/client/core.js", NEEDS_TABLES]).startswith(
+        REFUSED_MODULE
+    )
     assert shelf.asked == 0
     assert not ran_tampered(page)
 
@@ -576,7 +604,9 @@ def test_a_page_with_trusted_types_is_refused(visits, shelve):
     _, url = shelve(policy="script-src 'self'; require-trusted-types-for 'script'")
     page = visits.page()
     page.goto(url)
-    assert page.evaluate(LOAD, [f"{url}static/client/core.js", NEEDS_TABLES]).startswith(REFUSED_MODULE)
+    assert page.evaluate(LOAD, [f"{url}static/client/core.js", NEEDS_TABLES]).startswith(
+        REFUSED_MODULE
+    )
 
 
 @pytest.mark.parametrize("policy", ["script-src 'self'", "script-src 'self' data:"])
@@ -608,7 +638,9 @@ def test_workers_hash_what_they_import(visits, shelve, site, tampered):
     verdict, ran = page.evaluate(WORKER, [f"{url}static/client/core.js", NEEDS_TABLES])
     assert ran is False
     if tampered:
-        assert verdict.startswith("SfumatoError: the module tables cannot be loaded, or is not the one")
+        assert verdict.startswith(
+            "SfumatoError: the module tables cannot be loaded, or is not the one"
+        )
     else:
         assert verdict == "whole"
 
@@ -619,7 +651,11 @@ def test_workers_hash_what_they_import(visits, shelve, site, tampered):
 @pytest.fixture
 def weekly(aggregator, request):
     return aggregator.ask(
-        sf.Survey(request.node.name[:90], sf.Uniform(sf.IntegerDomain(10), 1), repeat={"every": "week", "distinct": 3})
+        sf.Survey(
+            request.node.name[:90],
+            sf.Uniform(sf.IntegerDomain(10), 1),
+            repeat={"every": "week", "distinct": 3},
+        )
     )
 
 
@@ -633,20 +669,28 @@ def test_a_repeated_survey_needs_storage_that_lasts(visits, site, aggregator, we
     assert page.evaluate("localStorage.length") == 0
 
 
-def test_where_the_browser_promises_to_keep_it_a_repeated_survey_is_answered(visits, site, aggregator, weekly):
+def test_where_the_browser_promises_to_keep_it_a_repeated_survey_is_answered(
+    visits, site, aggregator, weekly
+):
     person = visits.person()
     page = visits.page(person)
     page.goto(site)
     session = person.new_cdp_session(page)
     browser = session.send("Target.getTargetInfo")["targetInfo"]["browserContextId"]
-    granted = {"permissions": ["durableStorage"], "origin": site.rstrip("/"), "browserContextId": browser}
+    granted = {
+        "permissions": ["durableStorage"],
+        "origin": site.rstrip("/"),
+        "browserContextId": browser,
+    }
     session.send("Browser.grantPermissions", granted)
     page.evaluate(SETTING, {"url": aggregator.url, "fingerprint": weekly.fingerprint})
     assert page.evaluate(ANSWER, 3)["delivered"]
     assert sum(aggregator.counts(weekly)) == 1
 
 
-def test_a_repeated_survey_refuses_a_store_that_does_not_say_that_it_lasts(opened, aggregator, weekly):
+def test_a_repeated_survey_refuses_a_store_that_does_not_say_that_it_lasts(
+    opened, aggregator, weekly
+):
     said = opened.evaluate(
         """async ([url, fingerprint]) => {
           const { Client, Survey } = await import(`${url}static/client/index.js`);

@@ -37,7 +37,9 @@ def site(tmp_path_factory):
     conf = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(conf)
     folder = tmp_path_factory.mktemp("site")
-    conf.lay_out_playground(SimpleNamespace(builder=SimpleNamespace(format="html"), outdir=folder), None)
+    conf.lay_out_playground(
+        SimpleNamespace(builder=SimpleNamespace(format="html"), outdir=folder), None
+    )
     return folder
 
 
@@ -123,8 +125,18 @@ def one_report_per_label(mechanism):
 
 CASES = {
     "uniform": (FEW, "uniform", {"ε": "0.7"}, sf.PlainResponse),
-    "high-low": ("a\nb, open\nc\nd, open\ne", "tiers", {"ε of sensitive labels": "1.25"}, sf.HighLowResponse),
-    "tiers": (FEW, "tiers", {"ε of sensitive labels": "2", "ε of secret labels": "0.25"}, sf.GroupResponse),
+    "high-low": (
+        "a\nb, open\nc\nd, open\ne",
+        "tiers",
+        {"ε of sensitive labels": "1.25"},
+        sf.HighLowResponse,
+    ),
+    "tiers": (
+        FEW,
+        "tiers",
+        {"ε of sensitive labels": "2", "ε of secret labels": "0.25"},
+        sf.GroupResponse,
+    ),
     "blocks": (STREETS, "blocks", {"ε inside blocks": "1.5"}, sf.BlockResponse),
 }
 
@@ -142,13 +154,20 @@ def test_e_and_q_are_those_of_python_and_the_toml_is_the_same_promise(show, tmp_
     assert own.context.record() == survey.context.record()
     assert 0 <= own.certify().slack < 1e-7
     np.testing.assert_allclose(shown.Q, own.mechanism.matrix(), rtol=1e-15)
-    np.testing.assert_allclose(shown.Q, one_report_per_label(frame(survey.context, RandomizedCode)), atol=1e-8)
+    np.testing.assert_allclose(
+        shown.Q, one_report_per_label(frame(survey.context, RandomizedCode)), atol=1e-8
+    )
     survey.certify()
 
 
 @pytest.mark.parametrize(
     ("inside", "across", "frame"),
-    [("1", "3", sf.GroupResponse), ("2", "2", sf.GroupResponse), ("0.05", "0.4", sf.GroupResponse), ("4", "0.5", None)],
+    [
+        ("1", "3", sf.GroupResponse),
+        ("2", "2", sf.GroupResponse),
+        ("0.05", "0.4", sf.GroupResponse),
+        ("4", "0.5", None),
+    ],
 )
 def test_blocks_may_owe_something_across(show, tmp_path, inside, across, frame):
     page = show(STREETS, "blocks")
@@ -162,7 +181,9 @@ def test_blocks_may_owe_something_across(show, tmp_path, inside, across, frame):
     assert own.context.record() == survey.context.record()
     # Without anything to gain by blocks, randomised response at the smallest ε.
     expected = (
-        frame(survey.context, RandomizedCode) if frame else sf.PlainResponse(sf.Uniform(6, across), RandomizedCode)
+        frame(survey.context, RandomizedCode)
+        if frame
+        else sf.PlainResponse(sf.Uniform(6, across), RandomizedCode)
     )
     np.testing.assert_allclose(shown.Q, one_report_per_label(expected), atol=1e-8)
     assert ("smallest ε" in page.locator("#how").inner_text()) == (frame is None)
@@ -171,7 +192,12 @@ def test_blocks_may_owe_something_across(show, tmp_path, inside, across, frame):
 def test_a_hostile_label_is_read_as_text_and_the_toml_holds_it(show, tmp_path):
     page = show(HOSTILE)
     survey = of_toml(page, tmp_path)
-    labels = ['a "quoted" one, with a comma', "<img src=x onerror=alert(1)>", "C:\\new\\table", "naïve 🦊 = 1"]
+    labels = [
+        'a "quoted" one, with a comma',
+        "<img src=x onerror=alert(1)>",
+        "C:\\new\\table",
+        "naïve 🦊 = 1",
+    ]
     assert list(survey.context.domain.labels) == labels
     assert page.evaluate("document.querySelectorAll('img').length") == 0
     assert page.locator("#tier-list span").all_inner_texts() == labels
@@ -238,7 +264,10 @@ def test_people_are_counted_as_python_counts_them(show, tmp_path, case):
     assert people(page) == [needed(sigma, 0.025) for sigma in (in_clear, worst, np.sqrt(floor / k))]
     page.locator("#measure").select_option("tv")
     tv = UnbiasedForecast.of(own.mechanism, Aim("tv", 0.95, p)).mean
-    assert people(page)[1:] == [needed(tv, 0.025), needed(np.sqrt(2 / np.pi) * np.sqrt(floor * k) / 2, 0.025)]
+    assert people(page)[1:] == [
+        needed(tv, 0.025),
+        needed(np.sqrt(2 / np.pi) * np.sqrt(floor * k) / 2, 0.025),
+    ]
 
 
 def test_a_simple_channel_is_not_said_to_be_the_best(show):
@@ -247,13 +276,17 @@ def test_a_simple_channel_is_not_said_to_be_the_best(show):
     page.get_by_label("Labels, one per line").fill("a\nb")
     settle(page)
     assert "no mechanism does better" in page.locator("#needed").inner_text()
-    page.get_by_label("Labels, one per line").fill("\n".join(f"{x}, {'open' if x % 4 else 's'}" for x in range(24)))
+    page.get_by_label("Labels, one per line").fill(
+        "\n".join(f"{x}, {'open' if x % 4 else 's'}" for x in range(24))
+    )
     page.locator("input[value=tiers]").check()
     settle(page)
     assert "times as many" in page.locator("#needed").inner_text()
     _, own, classical = people(page)
     assert own < classical
-    page.get_by_label("Labels, one per line").fill("\n".join(f"{x}, {'t' if x % 4 else 's'}" for x in range(24)))
+    page.get_by_label("Labels, one per line").fill(
+        "\n".join(f"{x}, {'t' if x % 4 else 's'}" for x in range(24))
+    )
     settle(page)
     _, own, classical = people(page)
     assert own > classical
@@ -276,7 +309,10 @@ def test_the_error_region_is_that_of_python(show, tmp_path, first, second):
     realised = [(float(fa), float(miss)) for fa, miss in region.realised]
     np.testing.assert_allclose(drawn("edge"), promised, atol=1e-4)
     np.testing.assert_allclose(drawn("reached"), realised, atol=1e-4)
-    assert page.locator("#errors").get_attribute("aria-label") == page.locator("#errors-told").inner_text()
+    assert (
+        page.locator("#errors").get_attribute("aria-label")
+        == page.locator("#errors-told").inner_text()
+    )
 
 
 def test_an_open_promise_says_so(show, tmp_path):
@@ -301,7 +337,9 @@ READ = [
 def test_lines_are_read_as_csv(show):
     page = show()
     for text, rows in READ:
-        found = page.evaluate(f"import('./lines.js').then(({{ readLines }}) => readLines({json.dumps(text)}))")
+        found = page.evaluate(
+            f"import('./lines.js').then(({{ readLines }}) => readLines({json.dumps(text)}))"
+        )
         assert [[row["label"], row["group"]] for row in found["rows"]] == rows
         assert found["problem"] == ""
 
@@ -382,12 +420,24 @@ def test_grids_are_walked_by_arrows_and_told_as_tables(show):
     for key in ("ArrowDown", "End", "ArrowLeft", "ArrowUp", "ArrowUp"):
         page.keyboard.press(key)
     shown = state(page)
-    assert page.locator("#channel output").inner_text() == f"Q(bar | park) = {100 * shown.Q[0, 3]:.3g}\u00a0%"
+    assert (
+        page.locator("#channel output").inner_text()
+        == f"Q(bar | park) = {100 * shown.Q[0, 3]:.3g}\u00a0%"
+    )
     assert page.locator("#channel .cell[tabindex='0']").count() == 1
     page.locator("#promise .cell").nth(20).hover()
-    assert page.locator("#promise output").inner_text() == "E[clinic, park] = 0.5, odds of at most 1.65"
+    assert (
+        page.locator("#promise output").inner_text()
+        == "E[clinic, park] = 0.5, odds of at most 1.65"
+    )
     page.get_by_text("Q as a table").click()
-    assert page.locator("#channel table th[scope=row]").all_inner_texts() == ["park", "café", "office", "bar", "clinic"]
+    assert page.locator("#channel table th[scope=row]").all_inner_texts() == [
+        "park",
+        "café",
+        "office",
+        "bar",
+        "clinic",
+    ]
 
 
 def test_the_toml_is_copied_under_its_name(show, tmp_path):

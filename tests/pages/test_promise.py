@@ -57,10 +57,12 @@ def test_blocks_in_clear_inside_are_counted():
 def test_a_promise_across_is_told():
     told = _told(sf.Blocks([0, 0, 1], 1, across=2))
     assert (
-        "Inside a block, one report can move the odds of any answer against any other from 1:1 to at most 2.72" in told
+        "Inside a block, one report can move the odds of any answer against any other from 1:1 to at most 2.72"
+        in told
     )
     assert (
-        "Between blocks, one report can move the odds of any answer against any other from 1:1 to at most 7.39" in told
+        "Between blocks, one report can move the odds of any answer against any other from 1:1 to at most 7.39"
+        in told
     )
     assert "nothing is promised" not in told
 
@@ -68,13 +70,17 @@ def test_a_promise_across_is_told():
 def test_a_detour_that_is_promised_is_told():
     told = _told(sf.Blocks([0, 0, 1], 9, across=1))
     assert (
-        "Inside a block, one report can move the odds of any answer against any other from 1:1 to at most 7.39" in told
+        "Inside a block, one report can move the odds of any answer against any other from 1:1 to at most 7.39"
+        in told
     )
 
 
 def test_a_union_tells_its_ends_and_who_is_owed_nothing():
     told = _told(UNION)
-    assert "The 7 answers lie in 3 blocks of 2 to 3, and inside each block the promise is its own." in told
+    assert (
+        "The 7 answers lie in 3 blocks of 2 to 3, and inside each block the promise is its own."
+        in told
+    )
     assert "At the strongest, one report can move odds from 1:1 to at most 2.72:1 (ε = 1)." in told
     assert "at most 7.39:1 (ε = 2)" in told
     assert "Between blocks nothing is promised" in told
@@ -92,7 +98,9 @@ def test_a_union_tells_its_ends_and_who_is_owed_nothing():
         sf.Blocks([0, 0, 1], Fraction(4, 3), across=Fraction(5, 3)),
         sf.Blocks([0, 0, 0], 1, across=2),
         sf.Blocks.of([UNION, sf.Tiers([0, 1], [1, 3])]),
-        sf.Blocks.of([sf.PrivacyMatrix([[0, 1, INF], [INF, 0, INF], [1, 3, 0]]), sf.HighLow(2, [0], 1)]),
+        sf.Blocks.of(
+            [sf.PrivacyMatrix([[0, 1, INF], [INF, 0, INF], [1, 3, 0]]), sf.HighLow(2, [0], 1)]
+        ),
         sf.HighLow(4, [0, 1], 1),
         sf.Uniform(4, 1),
     ],
@@ -113,15 +121,23 @@ def test_the_facts_are_those_of_the_matrix(context):
 
 
 @pytest.mark.parametrize(
-    "context", [sf.Tiers([0, 1], [INF, INF]), sf.Blocks([0, 1], [1, 2]), sf.Blocks.of([sf.HighLow(2, [], 1)])], ids=repr
+    "context",
+    [sf.Tiers([0, 1], [INF, INF]), sf.Blocks([0, 1], [1, 2]), sf.Blocks.of([sf.HighLow(2, [], 1)])],
+    ids=repr,
 )
 def test_where_nothing_is_promised_the_page_says_so(context):
-    assert promise_sentences(context) == ["Nothing is promised: a report may show the answer openly."]
+    assert promise_sentences(context) == [
+        "Nothing is promised: a report may show the answer openly."
+    ]
 
 
 @pytest.mark.parametrize("context", [TIERS, UNION, sf.Blocks([0, 0, 1], 1, across=2)], ids=repr)
 def test_every_kind_has_its_name(context):
-    assert dict(promise_facts(context))["Kind of promise"].split(":")[0] in ("tiers", "union", "blocks")
+    assert dict(promise_facts(context))["Kind of promise"].split(":")[0] in (
+        "tiers",
+        "union",
+        "blocks",
+    )
 
 
 def test_a_union_with_a_closed_matrix_counts_what_is_said_directly():

@@ -41,7 +41,9 @@ def but(**changes):
 def test_a_line_holds_only_if_everything_is_between():
     assert GOOD.holds == "yes"
     for name in ("best", "paper", "projected"):
-        assert but(**{name: Measured(0.9, 0.1)}) == "yes"  # one standard error below the lower bound
+        assert (
+            but(**{name: Measured(0.9, 0.1)}) == "yes"
+        )  # one standard error below the lower bound
         assert but(**{name: Measured(0.4, 0.1)}) == "no"
         assert but(**{name: Measured(3.6, 0.1)}) == "no"
 
@@ -73,7 +75,9 @@ def test_an_exponent_holds_only_near_the_theorems():
 
 
 @pytest.mark.parametrize(
-    "context", [sf.Uniform(100, 1), sf.Blocks([x % 4 for x in range(40)], 2), sf.HighLow(60, range(8), 1)], ids=repr
+    "context",
+    [sf.Uniform(100, 1), sf.Blocks([x % 4 for x in range(40)], 2), sf.HighLow(60, range(8), 1)],
+    ids=repr,
 )
 @pytest.mark.parametrize("people", [100, 10_000, 1_000_000])
 def test_the_least_error_is_one_that_so_many_people_cannot_reach(context, people):
@@ -98,7 +102,9 @@ def test_the_papers_scheme_is_the_hadamard_code():
         mechanism = hadamard_response(context)
         assert "hadamard" in json.dumps(mechanism.record())
     with pytest.raises(ContextMismatch):
-        hadamard_response(ContextUnion([sf.HighLow(4, [0, 1], 1), sf.Uniform(3, 1)], [0, 0, 0, 0, 1, 1, 1]))
+        hadamard_response(
+            ContextUnion([sf.HighLow(4, [0, 1], 1), sf.Uniform(3, 1)], [0, 0, 0, 0, 1, 1, 1])
+        )
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +114,9 @@ def outcome():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bounded, "contexts", lambda epsilon: small)
         all_plans = growth._plans(quick=True)
-        patch.setattr(growth, "_plans", lambda quick: [all_plans[0], *map(shortened, all_plans[1:])])
+        patch.setattr(
+            growth, "_plans", lambda quick: [all_plans[0], *map(shortened, all_plans[1:])]
+        )
         patch.setattr(growth, "_RUNS", 1)
         return bounds(Asked(quick=True, runs=2, seed=5))
 
@@ -116,7 +124,10 @@ def outcome():
 def shortened(plan):
     """The same curve over its first three points, and a domain of 400: for the picture, not for its exponents."""
     few = dict(list(plan.contexts.items())[:3])
-    small = {value: sf.HighLow(400, range(2), 1) if context.size > 1000 else context for value, context in few.items()}
+    small = {
+        value: sf.HighLow(400, range(2), 1) if context.size > 1000 else context
+        for value, context in few.items()
+    }
     return dataclasses.replace(plan, contexts=small, pieces=plan.pieces[:1])
 
 
@@ -151,9 +162,13 @@ def test_four_files_strict_json_and_a_row_per_line(outcome, tmp_path):
     paths = outcome.save(tmp_path)
     assert [path.suffix for path in paths] == [".png", ".pdf", ".csv", ".json"]
     data = json.loads(paths[3].read_text(), parse_constant=pytest.fail)
-    assert len(data["lines"]) + sum(len(curve["fits"]) for curve in data["growth"]) == len(outcome.rows)
+    assert len(data["lines"]) + sum(len(curve["fits"]) for curve in data["growth"]) == len(
+        outcome.rows
+    )
     assert all(len(row) == len(outcome.columns) for row in outcome.rows)
-    assert not any(isinstance(cell, float) and math.isnan(cell) for row in outcome.rows for cell in row)
+    assert not any(
+        isinstance(cell, float) and math.isnan(cell) for row in outcome.rows for cell in row
+    )
 
 
 def test_results_do_not_depend_on_the_number_of_workers(monkeypatch):
@@ -181,6 +196,12 @@ def test_the_full_grid_and_all_exponents_hold():
     assert [fit["theorem"] for fit in exponents] == [-1, 0, 2, 1, -2, -1]
     for fit in exponents:
         assert fit["measured"] == pytest.approx(fit["theorem"], abs=0.1)
-    ratios = np.array([line["exact_best"] / line["lower"] for line in found.data["lines"] if line["error"] == "risk"])
+    ratios = np.array(
+        [
+            line["exact_best"] / line["lower"]
+            for line in found.data["lines"]
+            if line["error"] == "risk"
+        ]
+    )
     assert (ratios >= 1 - 1e-9).all()
     assert ratios.max() < 1.06

@@ -17,7 +17,13 @@ from sfumato.paper.real_data import READERS, RealData, apportioned
 from sfumato.paper.schemes import named_words
 
 WORDS = {"blocks_are": "initial", "why": "It is shown anyway.", "credit": "Made up for a test."}
-NAMES = {("A", "Ann"): 300, ("B", "Bob"): 200, ("A", "Al"): 500, ("B", "Ben"): 100, ("A", "Ada"): 900}
+NAMES = {
+    ("A", "Ann"): 300,
+    ("B", "Bob"): 200,
+    ("A", "Al"): 500,
+    ("B", "Ben"): 100,
+    ("A", "Ada"): 900,
+}
 
 
 @pytest.fixture
@@ -93,7 +99,9 @@ def test_the_best_here_is_the_default_of_the_package(tiny):
 
 
 def test_the_seed_decides(tiny):
-    first, again, other = (domains(Asked(runs=1, seed=s), {"names": lambda: tiny}, workers=1) for s in (0, 0, 1))
+    first, again, other = (
+        domains(Asked(runs=1, seed=s), {"names": lambda: tiny}, workers=1) for s in (0, 0, 1)
+    )
     assert first.rows == again.rows
     assert first.rows != other.rows
 
@@ -113,7 +121,9 @@ def test_the_table(outcome):
     assert len(outcome.rows[0]) == len(outcome.columns) == 9
     for title, text in zip(outcome.columns[5:], outcome.rows[0][5:], strict=True):
         promise, scheme = title.split(", ")
-        assert float(text.split(" ± ")[0]) == pytest.approx(_errors(outcome)["names", promise, scheme], abs=5e-5)
+        assert float(text.split(" ± ")[0]) == pytest.approx(
+            _errors(outcome)["names", promise, scheme], abs=5e-5
+        )
 
 
 def test_the_notes_argue_the_context_and_name_the_source(outcome):
@@ -125,7 +135,9 @@ def test_the_notes_argue_the_context_and_name_the_source(outcome):
 
 def test_the_files(outcome, tmp_path):
     written = outcome.save(tmp_path)
-    assert [path.name for path in written] == [f"domains.{kind}" for kind in ("png", "pdf", "csv", "json")]
+    assert [path.name for path in written] == [
+        f"domains.{kind}" for kind in ("png", "pdf", "csv", "json")
+    ]
     assert (tmp_path / "domains.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "domains.pdf").read_bytes().startswith(b"%PDF")
     rows = list(csv.reader((tmp_path / "domains.csv").read_text(encoding="utf-8").splitlines()))
@@ -150,7 +162,9 @@ def test_what_is_missing_is_named_and_the_rest_goes_on(tiny):
     outcome = domains(Asked(runs=1), {"nowhere": _absent, "names": lambda: tiny}, workers=1)
     assert [row[0] for row in outcome.rows] == ["names"]
     assert "pip install 'sfumato[paper]'" in outcome.data["not_run"]["nowhere"]
-    assert any(note.startswith("Nowhere left out") and "pip install" in note for note in outcome.notes)
+    assert any(
+        note.startswith("Nowhere left out") and "pip install" in note for note in outcome.notes
+    )
 
 
 def test_nothing_at_all_is_an_error():

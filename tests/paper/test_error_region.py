@@ -43,21 +43,27 @@ def test_the_binary_optimum_fills_the_region_and_the_others_stay_inside(figure_1
     for name, one in found.items():
         assert one["kept"]
         fills = len(one["realised"]) == 3 and all(
-            point == pytest.approx(vertex, abs=1e-12) for point, vertex in zip(one["realised"], promised, strict=True)
+            point == pytest.approx(vertex, abs=1e-12)
+            for point, vertex in zip(one["realised"], promised, strict=True)
         )
         assert fills == (name == "binary optimum")
 
 
 def test_hadamard_response_of_two_symbols_has_the_vertices_of_its_four_reports(figure_1):
     hadamard = mechanisms(figure_1, 0)["Hadamard response"]["realised"]
-    for point, vertex in zip(hadamard, [(0, 1), (1 / 8, 5 / 8), (5 / 8, 1 / 8), (1, 0)], strict=True):
+    for point, vertex in zip(
+        hadamard, [(0, 1), (1 / 8, 5 / 8), (5 / 8, 1 / 8), (1, 0)], strict=True
+    ):
         assert point == pytest.approx(vertex, abs=1e-12)
 
 
 def test_tests_are_the_vertices_of_the_region(figure_1):
     for panel in (0, 1):
         for found in mechanisms(figure_1, panel).values():
-            tests = [(float(Fraction(t["false_alarm"])), float(Fraction(t["miss"]))) for t in found["tests"]]
+            tests = [
+                (float(Fraction(t["false_alarm"])), float(Fraction(t["miss"])))
+                for t in found["tests"]
+            ]
             assert [(0.0, 1.0), *tests, (1.0, 0.0)] == [tuple(point) for point in found["realised"]]
 
 
@@ -101,7 +107,9 @@ def test_impossible_promises_are_refused(epsilon):
 
 def test_four_files_and_strict_json(figure_1, tmp_path):
     paths = figure_1.save(tmp_path)
-    assert [path.name for path in paths] == [f"error-region.{kind}" for kind in ("png", "pdf", "csv", "json")]
+    assert [path.name for path in paths] == [
+        f"error-region.{kind}" for kind in ("png", "pdf", "csv", "json")
+    ]
     assert json.loads(paths[3].read_text(), parse_constant=pytest.fail) == figure_1.data
     lines = paths[2].read_text().splitlines()
     assert len(lines) == 1 + len(figure_1.rows) == 8

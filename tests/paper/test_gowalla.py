@@ -30,7 +30,10 @@ def written(path, text):
 @pytest.mark.parametrize("name", ["counts.csv", "counts.csv.gz"])
 def test_counts_of_a_cell_add_up(tmp_path, name):
     crowd = crowd_of(grid=written(tmp_path / name, COUNTS))
-    assert {x: int(crowd.counts[x]) for x in np.flatnonzero(crowd.counts)} == {0: 4, 125 * 350 - 1: 2}
+    assert {x: int(crowd.counts[x]) for x in np.flatnonzero(crowd.counts)} == {
+        0: 4,
+        125 * 350 - 1: 2,
+    }
     assert crowd.people == 6
     assert crowd.truth.sum() == pytest.approx(1)
     assert "counts.csv" in crowd.note
@@ -81,7 +84,12 @@ def test_two_crowds_are_one_too_many():
 
 # --- SNAP's file ------------------------------------------------------------------------------------------------------
 
-INSIDE = [(25.0, -130.0), (25.1999999, -129.8000001), (49.99, -60.01), (30.2691029532, -97.7493953705)]
+INSIDE = [
+    (25.0, -130.0),
+    (25.1999999, -129.8000001),
+    (49.99, -60.01),
+    (30.2691029532, -97.7493953705),
+]
 OUTSIDE = [(50.0, -100.0), (40.0, -60.0), (24.9999, -100.0), (-30.0, 10.0), (0.0, 0.0)]
 
 
@@ -119,13 +127,18 @@ def test_a_quotation_mark_hides_nothing(tmp_path):
         ("0\t2010-10-19T23:55:27Z\t30.26\t-97.74\n", "five columns"),
         ("0\t2010-10-19T23:55:27Z\tnorth\t-97.74\t22847\n", "five columns"),
         (COUNTS, "pass it as a grid"),
-        ("".join(line(*position) for position in OUTSIDE), "no check-in between 25N and 50N.*5 elsewhere"),
+        (
+            "".join(line(*position) for position in OUTSIDE),
+            "no check-in between 25N and 50N.*5 elsewhere",
+        ),
     ],
 )
 def test_bad_check_ins_are_refused_and_not_repeated(tmp_path, text, said):
     with pytest.raises(InvalidTable, match=said) as refused:
         crowd_of(checkins=written(tmp_path / "checkins.txt", text))
-    assert not any(value in all_said(refused.value) for value in ("30.26", "-97.74", "22847", "2010", "north"))
+    assert not any(
+        value in all_said(refused.value) for value in ("30.26", "-97.74", "22847", "2010", "north")
+    )
     assert refused.value.__cause__ is None
 
 
@@ -161,16 +174,27 @@ def test_made_up_people_are_as_many_as_the_papers_and_say_so():
 def test_homes_are_in_proportion_to_population():
     places = american_places()
     grid = checkins.map_grid()
-    shares = np.bincount(grid.symbols_at(places.latitudes, places.longitudes), places.population, minlength=grid.cells)
+    shares = np.bincount(
+        grid.symbols_at(places.latitudes, places.longitudes),
+        places.population,
+        minlength=grid.cells,
+    )
     people = 100_000
     homes = np.bincount(places.homes(grid, people), minlength=grid.cells)
-    in_cell = np.bincount(grid.symbols_at(places.latitudes, places.longitudes), minlength=grid.cells)
+    in_cell = np.bincount(
+        grid.symbols_at(places.latitudes, places.longitudes), minlength=grid.cells
+    )
     assert homes.sum() == people
-    assert (np.abs(homes - shares / shares.sum() * people) <= in_cell).all()  # each place is rounded by less than one
+    assert (
+        np.abs(homes - shares / shares.sum() * people) <= in_cell
+    ).all()  # each place is rounded by less than one
 
 
 def test_towns_apart_are_the_largest_that_have_room():
-    latitudes, longitudes = np.array([40.0, 40.1, 41.0, 45.0, 40.0]), np.array([-100.0, -100.0, -100.0, -100.0, -99.0])
+    latitudes, longitudes = (
+        np.array([40.0, 40.1, 41.0, 45.0, 40.0]),
+        np.array([-100.0, -100.0, -100.0, -100.0, -99.0]),
+    )
     places = Places(latitudes, longitudes, np.array([5.0, 9.0, 1.0, 2.0, 3.0]))
     # One degree of latitude is 111.2 km; at 40N one of longitude is 85 km.
     assert places.largest_apart(5, 90).population.tolist() == [9.0, 2.0, 1.0]
@@ -217,7 +241,9 @@ def test_the_papers_scheme_is_the_papers():
 
 @pytest.mark.slow
 def test_results_do_not_depend_on_workers():
-    alone, together = (repeated(CONTEXTS, PEOPLE, runs=6, seed=1, workers=workers) for workers in (1, 2))
+    alone, together = (
+        repeated(CONTEXTS, PEOPLE, runs=6, seed=1, workers=workers) for workers in (1, 2)
+    )
     for name in CONTEXTS:
         assert alone[name].paper == together[name].paper
         assert alone[name].best == together[name].best
@@ -226,7 +252,8 @@ def test_results_do_not_depend_on_workers():
 
 def test_runs_and_seeds_differ_and_their_order_does_not_matter():
     one, two, other = (
-        repeated(CONTEXTS, PEOPLE, runs=runs, seed=seed, workers=1)["all"] for runs, seed in ((1, 0), (2, 0), (1, 1))
+        repeated(CONTEXTS, PEOPLE, runs=runs, seed=seed, workers=1)["all"]
+        for runs, seed in ((1, 0), (2, 0), (1, 1))
     )
     assert two.paper.standard_error > 0
     assert (one.papers_map == two.papers_map).all()
@@ -252,7 +279,10 @@ def unhurried(monkeypatch):
         asked.append((runs, seed, {name: _blocks(context) for name, context in contexts.items()}))
         truth = counts / counts.sum()
         error = 0.01 if runs > 1 else float("nan")
-        return {name: Repeated(Measured(0.5, error), Measured(0.4, error), truth, truth) for name in contexts}
+        return {
+            name: Repeated(Measured(0.5, error), Measured(0.4, error), truth, truth)
+            for name in contexts
+        }
 
     monkeypatch.setattr(gowalla, "repeated", made_up)
     return asked
@@ -292,8 +322,16 @@ def test_everything_is_written(unhurried, counts, tmp_path):
     folder = tmp_path / "found"
     folder.mkdir()
     paths = gowalla.gowalla(Asked(runs=1), grid=counts).save(folder)
-    assert sorted(path.name for path in paths) == ["gowalla.csv", "gowalla.json", "gowalla.pdf", "gowalla.png"]
-    assert json.loads((folder / "gowalla.json").read_text())[0]["best"] == {"mean": 0.4, "standard_error": None}
+    assert sorted(path.name for path in paths) == [
+        "gowalla.csv",
+        "gowalla.json",
+        "gowalla.pdf",
+        "gowalla.png",
+    ]
+    assert json.loads((folder / "gowalla.json").read_text())[0]["best"] == {
+        "mean": 0.4,
+        "standard_error": None,
+    }
     assert (folder / "gowalla.png").stat().st_size > 20_000
 
 
@@ -306,7 +344,9 @@ def test_crowds_that_are_made_up_are_never_called_the_papers(unhurried):
 @pytest.mark.slow
 def test_smaller_blocks_and_better_schemes_give_smaller_errors():
     outcome = gowalla.gowalla(Asked(runs=2))
-    paper, best = ([row[scheme]["mean"] for row in outcome.data] for scheme in ("hadamard_projection", "best"))
+    paper, best = (
+        [row[scheme]["mean"] for row in outcome.data] for scheme in ("hadamard_projection", "best")
+    )
     assert paper == sorted(paper, reverse=True)
     assert best == sorted(best, reverse=True)
     assert all(better < 0.9 * worse for better, worse in zip(best, paper, strict=True))

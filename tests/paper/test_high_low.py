@@ -10,7 +10,11 @@ from scipy.stats import binom, chi2
 
 import sfumato as sf
 from sfumato.errors import NotEnoughReports
-from sfumato.paper.baselines import RapporChances, UtilityOptimizedRappor, utility_optimized_response
+from sfumato.paper.baselines import (
+    RapporChances,
+    UtilityOptimizedRappor,
+    utility_optimized_response,
+)
 from sfumato.paper.experiment import Asked, drawn_people, total_variation
 from sfumato.paper.high_low import (
     DEFAULT,
@@ -40,7 +44,12 @@ def bit_rows(rappor, k):
     for x in range(k):
         chances = rappor.chances(x)
         vectors = itertools.product((0, 1), repeat=k)
-        rows.append([math.prod(c if bit else 1 - c for c, bit in zip(chances, y, strict=True)) for y in vectors])
+        rows.append(
+            [
+                math.prod(c if bit else 1 - c for c, bit in zip(chances, y, strict=True))
+                for y in vectors
+            ]
+        )
     return np.array(rows)
 
 
@@ -89,8 +98,12 @@ def test_urap_has_the_published_chances():
     assert bit.own == pytest.approx(math.e / (math.e + 1))
     assert bit.other == pytest.approx(1 / (math.e + 1))
     assert bit.free == pytest.approx(1 - 1 / math.e)
-    np.testing.assert_allclose(UtilityOptimizedRappor(context(2.0)).chances(1), [0, bit.own, 0, 0, bit.other])
-    np.testing.assert_allclose(UtilityOptimizedRappor(context(2.0)).chances(3), [0, bit.other, 0, bit.free, bit.other])
+    np.testing.assert_allclose(
+        UtilityOptimizedRappor(context(2.0)).chances(1), [0, bit.own, 0, 0, bit.other]
+    )
+    np.testing.assert_allclose(
+        UtilityOptimizedRappor(context(2.0)).chances(3), [0, bit.other, 0, bit.free, bit.other]
+    )
 
 
 def test_urap_is_unbiased():
@@ -124,12 +137,17 @@ def test_urap_counts_are_those_that_people_one_by_one_would_give(bit):
 
 def test_urap_counts_that_are_ten_per_cent_off_are_noticed():
     rappor, symbols = UtilityOptimizedRappor(context(1.5)), np.array([0, 0, 1, 1, 3, 4])
-    statistic, bound = chi_square_of_counts(rappor, symbols, 1, lambda x: 1.1 * rappor.chances(x)[1])
+    statistic, bound = chi_square_of_counts(
+        rappor, symbols, 1, lambda x: 1.1 * rappor.chances(x)[1]
+    )
     assert statistic > bound
 
 
 def test_urap_counts_of_large_crowds_have_their_mean():
-    rappor, symbols = UtilityOptimizedRappor(context()), np.repeat(np.arange(5), [10_000, 20_000, 0, 5_000, 1])
+    rappor, symbols = (
+        UtilityOptimizedRappor(context()),
+        np.repeat(np.arange(5), [10_000, 20_000, 0, 5_000, 1]),
+    )
     counts = rappor.bit_counts(symbols, bytes(32))
     for bit, found in enumerate(counts.tolist()):
         chances = np.array([rappor.chances(x)[bit] for x in symbols])
@@ -151,7 +169,9 @@ def test_the_outcome_is_whole(tiny, tmp_path):
     assert [row[:4] for row in tiny.rows] == [
         (s, epsilon, 200, scheme) for s in SENSITIVE for epsilon in EPSILONS for scheme in SCHEMES
     ]
-    assert all(len(row) == len(tiny.columns) and 0 <= row[5] <= 1 and row[6] is None for row in tiny.rows)
+    assert all(
+        len(row) == len(tiny.columns) and 0 <= row[5] <= 1 and row[6] is None for row in tiny.rows
+    )
     bits = {(row[0], row[1], row[3]): row[4] for row in tiny.rows}
     for s, epsilon in itertools.product(SENSITIVE, EPSILONS):
         assert bits[s, epsilon, URAP] == 1000
@@ -159,7 +179,9 @@ def test_the_outcome_is_whole(tiny, tmp_path):
         assert bits[s, epsilon, PAPER] == (1000 - s + 2 ** s.bit_length() - 1).bit_length()
         assert max(bits[s, epsilon, DEFAULT], bits[s, epsilon, FITTED]) <= 13
     paths = tiny.save(tmp_path)
-    assert [path.name for path in paths] == [f"high-low.{kind}" for kind in ("png", "pdf", "csv", "json")]
+    assert [path.name for path in paths] == [
+        f"high-low.{kind}" for kind in ("png", "pdf", "csv", "json")
+    ]
     data = json.loads(paths[3].read_text(encoding="utf-8"))
     assert len(data["panels"]) == 9
     assert 0 < data["panels"][0]["sensitive_share"] < data["panels"][-1]["sensitive_share"] < 1
@@ -169,7 +191,9 @@ def test_a_number_of_the_table_can_be_found_again_by_hand(tiny):
     p, sensitive = _crowd(5), _sensitive(100, 5)
     mechanism = sf.HighLowResponse(sf.HighLow(1000, sensitive.tolist(), 2))
     symbols = drawn_people(p, 200, "high-low/200", 0, 5)
-    estimate = paper_estimate(mechanism, answered(mechanism, symbols, "high-low/200/100/2/paper", 0, 5))
+    estimate = paper_estimate(
+        mechanism, answered(mechanism, symbols, "high-low/200/100/2/paper", 0, 5)
+    )
     row = next(row for row in tiny.rows if row[:4] == (100, 2, 200, PAPER))
     assert row[5] == round(total_variation(estimate, p), 5)
 

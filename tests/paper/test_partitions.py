@@ -88,8 +88,18 @@ def test_hiding_is_counted_by_people():
 
 def test_borders_run_between_blocks_and_nowhere_else():
     blocks = np.random.default_rng(2).integers(0, 3, (5, 7))
-    slow = {((c + 1, r), (c + 1, r + 1)) for r in range(5) for c in range(6) if blocks[r, c] != blocks[r, c + 1]}
-    slow |= {((c, r + 1), (c + 1, r + 1)) for r in range(4) for c in range(7) if blocks[r, c] != blocks[r + 1, c]}
+    slow = {
+        ((c + 1, r), (c + 1, r + 1))
+        for r in range(5)
+        for c in range(6)
+        if blocks[r, c] != blocks[r, c + 1]
+    }
+    slow |= {
+        ((c, r + 1), (c + 1, r + 1))
+        for r in range(4)
+        for c in range(7)
+        if blocks[r, c] != blocks[r + 1, c]
+    }
     found = borders(blocks)
     assert {tuple(map(tuple, edge)) for edge in found.astype(int).tolist()} == slow
     assert len(found) == len(slow)
@@ -106,7 +116,10 @@ def unhurried(monkeypatch):
     def made_up(contexts, counts, runs, seed, **_):
         asked.append((runs, seed, list(contexts.values())))
         truth = counts / counts.sum()
-        return {name: Repeated(Measured(0.5, math.nan), Measured(0.4, math.nan), truth, truth) for name in contexts}
+        return {
+            name: Repeated(Measured(0.5, math.nan), Measured(0.4, math.nan), truth, truth)
+            for name in contexts
+        }
 
     monkeypatch.setattr(partitions, "repeated", made_up)
     return asked
@@ -123,7 +136,9 @@ def test_the_table_tells_error_and_hiding(unhurried, cut, tmp_path):
     for row, each, context in zip(outcome.data[1:], cut[1:], contexts[1:], strict=True):
         assert row["blocks"] == context.sizes.size
         assert row["largest_block"] == context.sizes.max()
-        assert row["typical_block"] == np.count_nonzero(each.block_of == each.block_of[40 * 350 + 50])
+        assert row["typical_block"] == np.count_nonzero(
+            each.block_of == each.block_of[40 * 350 + 50]
+        )
         assert row["reveals"] == each.reveals
     assert len(outcome.rows[0]) == len(outcome.columns) == 8
     assert any("not hidden at all" in note for note in outcome.notes)
@@ -134,10 +149,14 @@ def test_the_table_tells_error_and_hiding(unhurried, cut, tmp_path):
 def test_everything_is_written(unhurried, tmp_path):
     outcome = partitions.partitions(Asked(quick=True))
     paths = outcome.save(tmp_path)
-    assert any("flatters" in note for note in outcome.notes)  # made-up people live in the places of the blocks
+    assert any(
+        "flatters" in note for note in outcome.notes
+    )  # made-up people live in the places of the blocks
     assert sorted(path.suffix for path in paths) == [".csv", ".json", ".pdf", ".png"]
     assert unhurried[0][0] == 1
-    assert json.loads((tmp_path / "partitions.json").read_text())[0]["best"]["standard_error"] is None
+    assert (
+        json.loads((tmp_path / "partitions.json").read_text())[0]["best"]["standard_error"] is None
+    )
     assert (tmp_path / "partitions.png").stat().st_size > 20_000
 
 
@@ -148,7 +167,11 @@ def test_blocks_around_cities_cost_less_error_and_hide_less():
     for tiles, _, apart, cities in (names[1:5], names[5:9]):
         assert rows[cities]["best"]["mean"] < rows[tiles]["best"]["mean"]
         assert rows[apart]["best"]["mean"] < rows[tiles]["best"]["mean"]
-        assert rows[cities]["typical_block"] < rows[apart]["typical_block"] < rows[tiles]["typical_block"]
+        assert (
+            rows[cities]["typical_block"]
+            < rows[apart]["typical_block"]
+            < rows[tiles]["typical_block"]
+        )
         assert rows[cities]["share_alone"] > 0
         assert rows[apart]["share_alone"] == 0
     assert all(row["best"]["mean"] < row["hadamard_projection"]["mean"] for row in rows.values())

@@ -61,7 +61,10 @@ def test_the_papers_scheme_is_its_formula_and_one_projection():
     found = paper_estimate(mechanism, answered(mechanism, symbols, "test", 0, 0))
     np.testing.assert_allclose(found, expected, atol=1e-12)
     # Correcting the totals of blocks first would have given something else.
-    assert np.abs(nearest_distribution(mechanism.unbiased(mechanism.tally(reports))) - expected).max() > 1e-3
+    assert (
+        np.abs(nearest_distribution(mechanism.unbiased(mechanism.tally(reports))) - expected).max()
+        > 1e-3
+    )
 
 
 def test_the_crowds_are_those_of_the_figure():
@@ -80,19 +83,30 @@ def test_a_number_of_the_table_can_be_found_again_by_hand(tiny):
     p = _distribution("Zipf(1)", 3)
     symbols = drawn_people(p, 200, "synthetic/Zipf(1)/200", 0, 3)
     mechanism = BlockResponse(Blocks(np.arange(1000) // 20, 1), HadamardCode)
-    estimate = paper_estimate(mechanism, answered(mechanism, symbols, "synthetic/Zipf(1)/200/50/paper", 0, 3))
+    estimate = paper_estimate(
+        mechanism, answered(mechanism, symbols, "synthetic/Zipf(1)/200/50/paper", 0, 3)
+    )
     row = next(row for row in tiny[0].rows if row[:3] == ("Zipf(1)", 50, 200))
     assert row[3] == round(total_variation(estimate, p), 5)
 
 
 def test_the_outcome_is_whole(tiny, tmp_path):
     outcome, told = tiny
-    assert [row[:3] for row in outcome.rows] == [(crowd, m, 200) for crowd in CROWDS for m in BLOCKS]
-    assert all(len(row) == len(outcome.columns) and 0 <= row[3] <= 1 and 0 <= row[5] <= 1 for row in outcome.rows)
-    assert all(row[4] is None and row[6] is None for row in outcome.rows)  # a single run has no standard error
+    assert [row[:3] for row in outcome.rows] == [
+        (crowd, m, 200) for crowd in CROWDS for m in BLOCKS
+    ]
+    assert all(
+        len(row) == len(outcome.columns) and 0 <= row[3] <= 1 and 0 <= row[5] <= 1
+        for row in outcome.rows
+    )
+    assert all(
+        row[4] is None and row[6] is None for row in outcome.rows
+    )  # a single run has no standard error
     assert told[-1] == "4 of 4 crowds have answered"
     paths = outcome.save(tmp_path)
-    assert [path.name for path in paths] == [f"synthetic.{kind}" for kind in ("png", "pdf", "csv", "json")]
+    assert [path.name for path in paths] == [
+        f"synthetic.{kind}" for kind in ("png", "pdf", "csv", "json")
+    ]
     data = json.loads(paths[3].read_text(encoding="utf-8"))
     by_name = {(curve["distribution"], curve["blocks"]): curve for curve in data["curves"]}
     assert by_name["Uniform", 1]["bits"]["paper"] == 10

@@ -15,8 +15,19 @@ from sfumato.codes import HadamardCode, RandomizedCode
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSymbols, NoClosedForm
 from sfumato.mechanisms import TableResponse
 from sfumato.planning.chi_square import chi_square, uncovered
-from sfumato.planning.fewest_people import bits_told, lower_bound_people, lower_bound_people_for, people_needed
-from sfumato.planning.hard_families import block_family, families_of, free_family, high_low_family, sensitive_family
+from sfumato.planning.fewest_people import (
+    bits_told,
+    lower_bound_people,
+    lower_bound_people_for,
+    people_needed,
+)
+from sfumato.planning.hard_families import (
+    block_family,
+    families_of,
+    free_family,
+    high_low_family,
+    sensitive_family,
+)
 from sfumato.planning.upper_bounds import sample_complexity, upper_bound_people
 from sfumato.randomness.odds import exp_bounds
 from support.mechanism_examples import EXAMPLES
@@ -25,7 +36,9 @@ from support.mutants import OddsOnePerCentHigh, OneUnitTooMuch
 inf = math.inf
 MODELS = (sf.Uniform, sf.HighLow, sf.Blocks)
 EVERY = [mechanism for instances in EXAMPLES.values() for mechanism in instances]
-IN_MODELS = [m for m in EVERY if isinstance(m.context, MODELS) and m.inputs <= 64 and m.outputs <= 1024]
+IN_MODELS = [
+    m for m in EVERY if isinstance(m.context, MODELS) and m.inputs <= 64 and m.outputs <= 1024
+]
 
 HIGH_LOW = sf.HighLow(7, [1, 4], 1)
 STAR = high_low_family(HIGH_LOW)
@@ -123,7 +136,11 @@ def test_wrong_signs_cost_their_separation(family):
         p = np.array([float(entry) for entry in p])
         z = read_signs(family, p)
         towards = np.array([float(entry) for entry in family.centre])
-        for estimate in (rng.dirichlet(np.ones(p.size)), 1.01 * towards - 0.01 * p, p + rng.normal(0, 0.05, p.size)):
+        for estimate in (
+            rng.dirichlet(np.ones(p.size)),
+            1.01 * towards - 0.01 * p,
+            p + rng.normal(0, 0.05, p.size),
+        ):
             wrong = read_signs(family, estimate) != z
             cost = np.abs(estimate - p).sum() / 2
             assert cost >= w[wrong].sum() - 1e-12
@@ -160,20 +177,31 @@ def naive_chi_square(mechanism, family):
     rows = [mechanism.exact_row(x) for x in range(mechanism.inputs)]
 
     def reports(p):
-        return [sum(share * row[y] for share, row in zip(p, rows, strict=True)) for y in range(mechanism.outputs)]
+        return [
+            sum(share * row[y] for share, row in zip(p, rows, strict=True))
+            for y in range(mechanism.outputs)
+        ]
 
     q0, found = reports(family.centre), members(family)
-    total = sum((q - q_0) ** 2 / q_0 for p in found for q, q_0 in zip(reports(p), q0, strict=True) if q_0)
+    total = sum(
+        (q - q_0) ** 2 / q_0 for p in found for q, q_0 in zip(reports(p), q0, strict=True) if q_0
+    )
     return total / len(found)
 
 
 def response(context, code):
-    frame = {sf.Uniform: sf.PlainResponse, sf.Blocks: sf.BlockResponse, sf.HighLow: sf.HighLowResponse}
+    frame = {
+        sf.Uniform: sf.PlainResponse,
+        sf.Blocks: sf.BlockResponse,
+        sf.HighLow: sf.HighLowResponse,
+    }
     return frame[type(context)](context, code)
 
 
 @pytest.mark.parametrize("code", [HadamardCode, RandomizedCode])
-@pytest.mark.parametrize("context", [sf.Uniform(5, 1), sf.Blocks([0, 0, 0, 1, 1, 2], 1), HIGH_LOW], ids=repr)
+@pytest.mark.parametrize(
+    "context", [sf.Uniform(5, 1), sf.Blocks([0, 0, 0, 1, 1, 2], 1), HIGH_LOW], ids=repr
+)
 def test_chi_square_is_the_mean_over_the_family(context, code):
     mechanism = response(context, code)
     for family in families_of(context):
@@ -189,7 +217,11 @@ def test_claim_1_and_the_block_inequality_bound_chi_square_of_every_mechanism(me
 
 @pytest.mark.parametrize("code", [HadamardCode, RandomizedCode])
 def test_chi_square_at_64_symbols(code):
-    for context in (sf.Uniform(64, 1), sf.Blocks([x % 9 for x in range(64)], 2), sf.HighLow(64, range(20), "0.5")):
+    for context in (
+        sf.Uniform(64, 1),
+        sf.Blocks([x % 9 for x in range(64)], 2),
+        sf.HighLow(64, range(20), "0.5"),
+    ):
         mechanism = response(context, code)
         for family in families_of(context):
             assert 0 < chi_square(mechanism, family) <= family.limit <= family.paper_limit
@@ -208,10 +240,17 @@ def random_table(rng, context, outputs=6):
     low = [[None] * k for _ in range(k)]
     for x, x2 in itertools.permutations(range(k), 2):
         epsilon = context.exact_epsilon(x, x2)
-        low[x][x2] = exp_bounds(epsilon)[0].limit_denominator(1000) * Fraction(999, 1000) if epsilon < inf else None
+        low[x][x2] = (
+            exp_bounds(epsilon)[0].limit_denominator(1000) * Fraction(999, 1000)
+            if epsilon < inf
+            else None
+        )
     columns = []
     for _ in range(outputs):
-        v = [Fraction(int(entry), 1000) for entry in rng.integers(1, 1000, k) ** int(rng.integers(1, 3))]
+        v = [
+            Fraction(int(entry), 1000)
+            for entry in rng.integers(1, 1000, k) ** int(rng.integers(1, 3))
+        ]
         for _, x, x2 in itertools.product(range(3), range(k), range(k)):
             if x != x2 and low[x][x2] is not None:
                 v[x] = min(v[x], low[x][x2] * v[x2])
@@ -261,7 +300,9 @@ def test_the_limit_of_the_block_inequality_is_met():
     assert 1 - Fraction(1, 10**8) <= chi_square(nearly, family) / family.limit <= 1
     c = (math.e + 1) / (math.e - 1)
     assert float(family.limit) == pytest.approx(8 * 6 * float(family.distance) ** 2 / (c**2 * 36))
-    assert float(family.paper_limit) == pytest.approx(2 * 6 * float(family.distance) ** 2 * (math.e - 1) ** 2 / 36)
+    assert float(family.paper_limit) == pytest.approx(
+        2 * 6 * float(family.distance) ** 2 * (math.e - 1) ** 2 / 36
+    )
 
 
 def test_channels_that_break_their_promise_go_over_the_limit():
@@ -283,18 +324,24 @@ def test_the_gain_of_a_report_is_the_largest_over_all_extreme_columns(size, epsi
     family = block_family(sf.Uniform(size, epsilon))
     e, pairs = math.exp(float(epsilon)), size // 2
     gains = [
-        mixed * (e - 1) ** 2 / (mixed * (e + 1) + 2 * both * e + 2 * (pairs - mixed - both) + size % 2 * last) ** 2
+        mixed
+        * (e - 1) ** 2
+        / (mixed * (e + 1) + 2 * both * e + 2 * (pairs - mixed - both) + size % 2 * last) ** 2
         for mixed in range(pairs + 1)
         for both in range(pairs + 1 - mixed)
         for last in (1, e)
     ]
-    assert float(family.limit) == pytest.approx(size * float(family.steps[0]) ** 2 * max(gains) * size, rel=1e-9)
+    assert float(family.limit) == pytest.approx(
+        size * float(family.steps[0]) ** 2 * max(gains) * size, rel=1e-9
+    )
 
 
 # --- the lemmas inside the proofs -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mechanism", [m for m in EVERY if m.inputs <= 16 and m.outputs <= 64], ids=repr)
+@pytest.mark.parametrize(
+    "mechanism", [m for m in EVERY if m.inputs <= 16 and m.outputs <= 64], ids=repr
+)
 def test_the_subset_lemma_on_every_row(mechanism):
     for x, x2 in itertools.permutations(range(mechanism.inputs), 2):
         assert uncovered(mechanism, x, x2) == 0
@@ -322,10 +369,16 @@ def test_what_is_uncovered_is_what_the_worst_set_lacks():
     assert uncovered(cheat, 0, 1) == worst > 0
 
 
-@pytest.mark.parametrize("mechanism", [m for m in IN_MODELS if isinstance(m.context, sf.Blocks | sf.Uniform)], ids=repr)
+@pytest.mark.parametrize(
+    "mechanism", [m for m in IN_MODELS if isinstance(m.context, sf.Blocks | sf.Uniform)], ids=repr
+)
 def test_the_block_inequality_on_every_report(mechanism):
     context = mechanism.context
-    blocks = context.block_of if isinstance(context, sf.Blocks) else np.zeros(context.size, dtype=np.int64)
+    blocks = (
+        context.block_of
+        if isinstance(context, sf.Blocks)
+        else np.zeros(context.size, dtype=np.int64)
+    )
     columns = list(zip(*(mechanism.integer_row(x) for x in range(context.size)), strict=True))
     for j in range(blocks.max() + 1):
         block = np.flatnonzero(blocks == j).tolist()
@@ -339,7 +392,9 @@ def test_the_block_inequality_on_every_report(mechanism):
 
 
 @pytest.mark.parametrize("code", [HadamardCode, RandomizedCode])
-@pytest.mark.parametrize("context", [sf.Uniform(6, 2), sf.Blocks([0, 0, 0, 0, 1, 1], 1), HIGH_LOW], ids=repr)
+@pytest.mark.parametrize(
+    "context", [sf.Uniform(6, 2), sf.Blocks([0, 0, 0, 0, 1, 1], 1), HIGH_LOW], ids=repr
+)
 def test_a_report_tells_at_most_chi_square_bits(context, code):
     mechanism = response(context, code)
     for family in families_of(context):
@@ -366,7 +421,9 @@ def test_bits_for_unequal_separations_are_the_least_of_all_error_rates():
     w = [float(entry) for entry in family.separations]
     a, grid = 0.1, np.linspace(0, 0.5, 501)[1:]
     least = inf
-    for first in grid:  # the two equal pairs of the second block go wrong equally often, by convexity
+    for (
+        first
+    ) in grid:  # the two equal pairs of the second block go wrong equally often, by convexity
         rest = (a - w[0] * first) / (2 * w[1])
         if 0 < rest <= 0.5:
             least = min(least, (1 - entropy(first)) + 2 * (1 - entropy(rest)))
@@ -382,7 +439,11 @@ def test_a_modest_goal_needs_nobody():
     assert lower_bound_people(sf.Uniform(10, 1), 0.9) == 1
 
 
-CONTEXTS = [sf.Uniform(16, 1), sf.Blocks([x % 4 for x in range(20)], 1), sf.HighLow(24, range(6), 1)]
+CONTEXTS = [
+    sf.Uniform(16, 1),
+    sf.Blocks([x % 4 for x in range(20)], 1),
+    sf.HighLow(24, range(6), 1),
+]
 
 
 def worst_measured(mechanism, family, n, rng):
@@ -393,7 +454,9 @@ def worst_measured(mechanism, family, n, rng):
     for p in targets:
         p = np.array([float(entry) for entry in p])
         histograms = rng.multinomial(n, mechanism.forward(p) / mechanism.forward(p).sum(), 100)
-        means.append(np.mean([np.abs(mechanism.mean_scores(f / n) - p).sum() / 2 for f in histograms]))
+        means.append(
+            np.mean([np.abs(mechanism.mean_scores(f / n) - p).sum() / 2 for f in histograms])
+        )
     return max(means)
 
 
@@ -427,7 +490,9 @@ def test_lower_and_upper_bound_grow_alike():
 
 def test_people_quadruple_when_the_error_halves():
     context = sf.Blocks([x % 10 for x in range(200)], 1)
-    assert lower_bound_people(context, 0.005) == pytest.approx(4 * lower_bound_people(context, 0.01), rel=1e-3)
+    assert lower_bound_people(context, 0.005) == pytest.approx(
+        4 * lower_bound_people(context, 0.01), rel=1e-3
+    )
 
 
 def test_the_papers_family_is_the_better_one_where_it_exists():

@@ -14,7 +14,12 @@ from sfumato.domains.partitions import grid_tiles
 from sfumato.errors import InvalidContext, NoClosedForm, NotEnoughReports, SfumatoError
 from sfumato.estimation.decoders import decoder_named
 from sfumato.estimation.decoders.histograms import drawn_histogram
-from sfumato.planning.hardest import hardest_for_l2, hardest_for_tv, worst_symbol_variance, worst_total_variance
+from sfumato.planning.hardest import (
+    hardest_for_l2,
+    hardest_for_tv,
+    worst_symbol_variance,
+    worst_total_variance,
+)
 from sfumato.planning.plan import plan
 from sfumato.planning.predict import MEASURES, MOST_PEOPLE, Aim, DecodedForecast, UnbiasedForecast
 from sfumato.simulation import SeededWords
@@ -106,7 +111,9 @@ def test_drawn_histograms_have_the_moments_of_counts():
     q = np.array([0.0005, 0.004, 0.015, 0.02, 0.4, 0.5605])
     drawn = np.array([drawn_histogram(q, 1000, draw) for draw in range(10_000)])
     # Means of 10,000 draws: 6 standard errors. Variances: √(2/10,000) = 1.4 % each, a little more where counts are few.
-    np.testing.assert_allclose(drawn.mean(axis=0), 1000 * q, atol=6 * np.sqrt(1000 * q.max() / 10_000), rtol=0)
+    np.testing.assert_allclose(
+        drawn.mean(axis=0), 1000 * q, atol=6 * np.sqrt(1000 * q.max() / 10_000), rtol=0
+    )
     np.testing.assert_allclose(drawn.var(axis=0), 1000 * q, rtol=0.09)
     skews = ((drawn - 1000 * q) ** 3).mean(axis=0) / (1000 * q) ** 1.5
     np.testing.assert_allclose(skews[:4], (1000 * q[:4]) ** -0.5, rtol=0.5, atol=0.05)
@@ -148,7 +155,10 @@ def test_no_other_crowd_is_harder(name):
     assert max(map(roots, tried)) <= roots(hardest) * 1.002
     assert max(map(mechanism.risk, tried)) <= mechanism.risk(hardest_for_l2(mechanism)) * (1 + 1e-9)
     assert mechanism.risk(hardest_for_l2(mechanism)) == pytest.approx(mechanism.worst_risk())
-    assert max(mechanism.variances(p, 1).max() for p in tried) <= worst_symbol_variance(mechanism) * 1.002
+    assert (
+        max(mechanism.variances(p, 1).max() for p in tried)
+        <= worst_symbol_variance(mechanism) * 1.002
+    )
     largest = max(mechanism.forward(p) @ scores**2 - (weights @ p) ** 2 for p in tried)
     assert largest <= worst_total_variance(mechanism, weights) * (1 + 1e-9)
 
@@ -160,7 +170,8 @@ def test_the_worst_variances_are_reached(name):
     k, t = mechanism.inputs, np.linspace(0, 1, 2001)
     M = (mechanism.scores() ** 2) @ mechanism.matrix().T
     worst = [
-        max(float((t * M[x, x] + (1 - t) * M[x, x2] - t**2).max()) for x2 in range(k) if x2 != x) for x in range(k)
+        max(float((t * M[x, x] + (1 - t) * M[x, x2] - t**2).max()) for x2 in range(k) if x2 != x)
+        for x in range(k)
     ]
     assert worst_symbol_variance(mechanism) == pytest.approx(max(worst), rel=1e-5)
     found = [worst_total_variance(mechanism, unit) for unit in np.eye(k)]
@@ -199,7 +210,8 @@ def test_more_people_are_never_worse(distribution, measure):
     assert errors == sorted(errors, reverse=True)
     assert made.at(100).error == made.error
     needed = [
-        plan(CONTEXTS["high-low"], error=e, distribution=distribution, measure=measure).people for e in (0.2, 0.05)
+        plan(CONTEXTS["high-low"], error=e, distribution=distribution, measure=measure).people
+        for e in (0.2, 0.05)
     ]
     assert needed[0] < needed[1]
 
@@ -216,7 +228,9 @@ def test_the_worst_is_worse_than_any_given_crowd():
         worst = plan(CONTEXTS[name], people=1000)
         assert worst.reading == "unbiased"
         for seed in range(2):
-            given = plan(CONTEXTS[name], people=1000, distribution=_crowd(CONTEXTS[name].size, seed))
+            given = plan(
+                CONTEXTS[name], people=1000, distribution=_crowd(CONTEXTS[name].size, seed)
+            )
             assert given.row.unbiased.mean <= worst.mean * 1.001
 
 
@@ -245,7 +259,10 @@ def test_a_mechanism_that_does_better_by_the_measure_is_named():
     context = sf.Uniform(5, 3)
     poor = plan(context, people=1000, mechanism=sf.mechanism_for(context, code="hadamard"))
     better = next(row for row in poor.rows if row.name == "best").unbiased.error
-    assert f"another does better: classical LDP, ε = 3, {better:.3g} with 1,000 people" in poor.in_words()
+    assert (
+        f"another does better: classical LDP, ε = 3, {better:.3g} with 1,000 people"
+        in poor.in_words()
+    )
     assert "does better" not in plan(context, people=1000).in_words()
 
 
@@ -278,7 +295,10 @@ def test_without_a_closed_form_the_plan_is_for_the_least_risk_there_is(name):
 
 def test_either_of_the_two_can_have_the_least_risk():
     """So that the test above cannot pass by always naming the same one."""
-    assert {plan(context, people=1000).chosen for context in NO_CLOSED_FORM.values()} == {"classical", "exponential"}
+    assert {plan(context, people=1000).chosen for context in NO_CLOSED_FORM.values()} == {
+        "classical",
+        "exponential",
+    }
 
 
 def test_a_row_that_cannot_be_made_says_why():
@@ -310,7 +330,11 @@ def test_a_metric_is_compared_with_the_exponential_mechanism_even_on_the_shelf()
     assert (made.chosen, made.on_shelf, made.advice) == ("best", True, ())
     assert list(rows) == ["classical", "exponential", "hadamard", "best"]
     # All distances are equal, so it is randomised response at half the ε, which is best for so few symbols.
-    half = plan(sf.Uniform(5, 1), people=1000, mechanism=sf.mechanism_for(sf.Uniform(5, 1), code="randomized"))
+    half = plan(
+        sf.Uniform(5, 1),
+        people=1000,
+        mechanism=sf.mechanism_for(sf.Uniform(5, 1), code="randomized"),
+    )
     assert rows["exponential"].unbiased.error == pytest.approx(half.error)
 
 
@@ -318,7 +342,10 @@ def test_an_exponential_mechanism_for_too_many_symbols_says_why():
     line = np.abs(np.subtract.outer(np.arange(257), np.arange(257)))
     made = plan(sf.Metric(line, "0.01"), people=1000)
     assert (made.chosen, made.on_shelf) == ("classical", False)
-    assert "exponential mechanism: the exponential mechanism is written out up to 256 symbols" in repr(made)
+    assert (
+        "exponential mechanism: the exponential mechanism is written out up to 256 symbols"
+        in repr(made)
+    )
 
 
 def test_an_exponential_mechanism_that_nothing_undoes_says_why(monkeypatch):
@@ -338,7 +365,9 @@ def _blocks_of_a_town(side):
     return np.abs(crossings[:, None] - crossings[None]).sum(axis=2)
 
 
-@pytest.mark.parametrize(("side", "epsilon", "made"), [(7, "0.5", True), (7, "0.01", False), (5, "0.01", True)])
+@pytest.mark.parametrize(
+    ("side", "epsilon", "made"), [(7, "0.5", True), (7, "0.01", False), (5, "0.01", True)]
+)
 def test_an_exponential_mechanism_that_takes_too_long_to_undo_says_why(side, epsilon, made):
     planned = plan(sf.Metric(_blocks_of_a_town(side), epsilon), people=1000)
     row = next(row for row in planned.rows if row.name == "exponential")
@@ -360,11 +389,20 @@ def test_a_table_for_a_matrix_without_closed_form_is_named_as_designed():
     context = NO_CLOSED_FORM["places"]
     made = plan(context, error=0.05, mechanism=_mixed(context))
     assert (made.chosen, made.row.what) == ("own", "designed for this matrix")
-    assert [row.name for row in made.rows] == ["classical", "exponential", "hadamard", "best", "own"]
+    assert [row.name for row in made.rows] == [
+        "classical",
+        "exponential",
+        "hadamard",
+        "best",
+        "own",
+    ]
     assert made.advice == ()
     union = NO_CLOSED_FORM["union"]
     parts = [_mixed(union.parts[0]), sf.mechanism_for(union.parts[1])]
-    assert plan(union, people=100, mechanism=sf.UnionResponse(union, parts)).row.what == "designed for this matrix"
+    assert (
+        plan(union, people=100, mechanism=sf.UnionResponse(union, parts)).row.what
+        == "designed for this matrix"
+    )
 
 
 def test_other_mechanisms_of_ones_own_are_not_named_as_designed():
@@ -383,10 +421,14 @@ def test_ones_own_exponential_mechanism_has_one_row():
     assert "sf.design(context)" in made.in_words()
 
 
-@pytest.mark.parametrize("asked", [{"people": 1000}, {"error": 0.05}, {"error": 1e-9}, {"error": 0.01, "people": 10}])
+@pytest.mark.parametrize(
+    "asked", [{"people": 1000}, {"error": 0.05}, {"error": 1e-9}, {"error": 0.01, "people": 10}]
+)
 def test_without_a_closed_form_a_plan_names_the_designer(asked):
     made = plan(NO_CLOSED_FORM["places"], **asked)
-    said = [line for line in made.advice if "sf.design(context)" in line and "sfumato design" in line]
+    said = [
+        line for line in made.advice if "sf.design(context)" in line and "sfumato design" in line
+    ]
     assert len(said) == 1
     assert said[0] in repr(made)
     assert said[0] in made.in_json()["advice"]
@@ -415,7 +457,14 @@ def test_a_goal_beyond_all_people_is_no_and_says_what_would_help():
     made = plan(sf.Uniform(50, 0.001), error=1e-6)
     assert not made.feasible
     assert (made.people, made.error, made.mean) == (None, None, None)
-    for said in ("No number of people", "square root", "easier than the worst", "Promise less", "larger ε", "Merge"):
+    for said in (
+        "No number of people",
+        "square root",
+        "easier than the worst",
+        "Promise less",
+        "larger ε",
+        "Merge",
+    ):
         assert said in made.in_words()
     assert "> 10^12" in repr(made)
     assert made.at(MOST_PEOPLE).error > 1e-6
@@ -511,7 +560,9 @@ def test_a_plan_says_for_whom_and_for_which_estimate():
 @pytest.mark.slow
 def test_plans_are_the_same_every_time():
     p = _crowd(20, 3)
-    first, second = (plan(CONTEXTS["high-low"], error=0.05, distribution=p).in_json() for _ in range(2))
+    first, second = (
+        plan(CONTEXTS["high-low"], error=0.05, distribution=p).in_json() for _ in range(2)
+    )
     assert first == second
 
 
@@ -525,7 +576,9 @@ def test_the_page_and_the_picture_need_nothing_from_outside():
         page = plan_page(made, title="<b>lunch</b> & more")
         assert "&lt;b&gt;lunch&lt;/b&gt; &amp; more" in page
         assert "<script" not in page
-        outside = page.replace("http://www.w3.org/", "").replace("http-equiv", "")  # names, which nobody fetches
+        outside = page.replace("http://www.w3.org/", "").replace(
+            "http-equiv", ""
+        )  # names, which nobody fetches
         assert "http" not in outside
         assert "@import" not in page
         assert "classical LDP, ε = 1" in page
@@ -547,4 +600,6 @@ def test_every_row_has_a_look_and_only_rows_that_are_there_are_drawn():
     assert all(row.what in page for row in made.rows)
     level = sf.Metric(2 * (np.ones((5, 5)) - np.eye(5)))
     all_five = plan(level, error=0.05, mechanism=_mixed(level))
-    assert [row.what in plan_svg(all_five).replace("&#39;", "'") for row in all_five.rows] == [True] * 5
+    assert [row.what in plan_svg(all_five).replace("&#39;", "'") for row in all_five.rows] == [
+        True
+    ] * 5

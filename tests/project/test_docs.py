@@ -25,7 +25,10 @@ from support.paths import ROOT
 
 DOCS = ROOT / "docs"
 PICTURES = DOCS / "pictures"
-PAGES = [ROOT / "README.md", *sorted(page for page in DOCS.rglob("*.md") if "_build" not in page.parts)]
+PAGES = [
+    ROOT / "README.md",
+    *sorted(page for page in DOCS.rglob("*.md") if "_build" not in page.parts),
+]
 
 
 def name_of(page: Path) -> str:
@@ -61,7 +64,9 @@ def blocks_of(text: str) -> list[Block]:
                     break
                 inside.append(inner)
             head = list(takewhile(bool, map(OPTION.fullmatch, inside)))
-            found.append(Block(opening[2], {option[1]: option[2] for option in head}, inside[len(head) :]))
+            found.append(
+                Block(opening[2], {option[1]: option[2] for option in head}, inside[len(head) :])
+            )
     return found
 
 
@@ -107,7 +112,11 @@ def pages_without_toctree(docs: Path) -> set[str]:
 
 def children_of(docs: Path, page: str) -> list[str]:
     folder = (docs / page).parent
-    toctrees = [block for block in blocks_of((docs / f"{page}.md").read_text("utf-8")) if block.language == "{toctree}"]
+    toctrees = [
+        block
+        for block in blocks_of((docs / f"{page}.md").read_text("utf-8"))
+        if block.language == "{toctree}"
+    ]
     entries = [line.strip() for block in toctrees for line in block.lines if line.strip()]
     files = [file for entry in entries for file in folder.glob(f"{entry}.md")]
     return [file.relative_to(docs).with_suffix("").as_posix() for file in files]
@@ -118,7 +127,9 @@ def test_every_page_is_in_a_toctree():
 
 
 def test_a_page_outside_all_toctrees_is_seen(tmp_path):
-    shutil.copytree(DOCS, tmp_path / "docs", ignore=shutil.ignore_patterns("_build", "*.png", "*.py"))
+    shutil.copytree(
+        DOCS, tmp_path / "docs", ignore=shutil.ignore_patterns("_build", "*.png", "*.py")
+    )
     (tmp_path / "docs" / "lost.md").write_text("# Lost\n")
     assert pages_without_toctree(tmp_path / "docs") - pages_without_toctree(DOCS) == {"lost"}
 
@@ -143,7 +154,9 @@ def test_all_python_on_a_page_is_run(page):
     assert not python_that_nobody_runs(page.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("block", ["```python\nprint(1)\n```", "```{code-block} python\n:caption: b.py\nprint(1)\n```"])
+@pytest.mark.parametrize(
+    "block", ["```python\nprint(1)\n```", "```{code-block} python\n:caption: b.py\nprint(1)\n```"]
+)
 def test_python_that_nobody_runs_is_seen(block):
     assert len(python_that_nobody_runs(PAGE + block)) == 1
 
@@ -152,8 +165,14 @@ def test_examples_on_pages_are_collected(pytestconfig):
     assert {"README.md", "docs"} <= set(pytestconfig.getini("testpaths"))
     options = pytestconfig.getini("addopts")
     assert "--doctest-glob=*.md" in options
-    left_out = [ROOT / option.removeprefix("--ignore=") for option in options if option.startswith("--ignore=")]
-    assert not [name_of(page) for page in PAGES if any(page.is_relative_to(place) for place in left_out)]
+    left_out = [
+        ROOT / option.removeprefix("--ignore=")
+        for option in options
+        if option.startswith("--ignore=")
+    ]
+    assert not [
+        name_of(page) for page in PAGES if any(page.is_relative_to(place) for place in left_out)
+    ]
 
 
 class Run(NamedTuple):
@@ -167,7 +186,10 @@ class Run(NamedTuple):
 def runs_of(block: Block) -> list[Run]:
     cut = re.split(r"^\$ (.+)\n?", "\n".join(block.lines), flags=re.MULTILINE)
     numbers_vary = "varies" in block.options.get("class", "")
-    return [Run(command, output, numbers_vary) for command, output in zip(cut[1::2], cut[2::2], strict=True)]
+    return [
+        Run(command, output, numbers_vary)
+        for command, output in zip(cut[1::2], cut[2::2], strict=True)
+    ]
 
 
 def played(page: Path, folder: Path) -> None:
@@ -175,7 +197,9 @@ def played(page: Path, folder: Path) -> None:
     (folder / "tools").symlink_to(ROOT / "tools")
     for block in blocks_of(page.read_text(encoding="utf-8")):
         if "caption" in block.options:
-            (folder / block.options["caption"]).write_text("\n".join(block.lines) + "\n", encoding="utf-8")
+            (folder / block.options["caption"]).write_text(
+                "\n".join(block.lines) + "\n", encoding="utf-8"
+            )
         elif block.language == "console":
             for run in runs_of(block):
                 compare(run, printed_by(run.command, folder))
@@ -183,7 +207,13 @@ def played(page: Path, folder: Path) -> None:
 
 def printed_by(command: str, folder: Path) -> str:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    surroundings = {**os.environ, "PATH": path, "PYTHONUTF8": "1", "COLUMNS": "200", "NO_COLOR": "1"}
+    surroundings = {
+        **os.environ,
+        "PATH": path,
+        "PYTHONUTF8": "1",
+        "COLUMNS": "200",
+        "NO_COLOR": "1",
+    }
     done = subprocess.run(
         shlex.split(command),
         cwd=folder,
@@ -206,12 +236,16 @@ def compare(run: Run, printed: str) -> None:
     if run.numbers_vary:
         expected, found = (re.sub(r"\d[\d,.]*", "#", text) for text in (expected, found))
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    agrees = doctest.OutputChecker().check_output(f"{expected.strip()}\n", f"{found.strip()}\n", flags)
+    agrees = doctest.OutputChecker().check_output(
+        f"{expected.strip()}\n", f"{found.strip()}\n", flags
+    )
     assert agrees, f"$ {run.command}\nexpected:\n{run.output}\nprinted:\n{printed}"
 
 
 WITH_COMMANDS = [
-    page for page in PAGES if any(block.language == "console" for block in blocks_of(page.read_text("utf-8")))
+    page
+    for page in PAGES
+    if any(block.language == "console" for block in blocks_of(page.read_text("utf-8")))
 ]
 
 
@@ -222,7 +256,11 @@ def test_the_commands_of_a_page_print_what_it_says(page, tmp_path):
 
 @pytest.mark.parametrize(
     ("true", "false"),
-    [("\n1\n```", "\n2\n```"), ("print(1)", "print(1); raise SystemExit(1)"), ("$ python a.py", "$ python b.py")],
+    [
+        ("\n1\n```", "\n2\n```"),
+        ("print(1)", "print(1); raise SystemExit(1)"),
+        ("$ python a.py", "$ python b.py"),
+    ],
 )
 def test_a_page_that_is_wrong_is_seen(tmp_path, true, false):
     page = tmp_path / "page.md"
@@ -251,7 +289,9 @@ def test_a_command_without_output_is_silent(numbers_vary):
 
 # --- commands that are only shown -----------------------------------------------------------------------------------
 
-SHOWN = re.compile(r"(?:^ {4}|^|`|\$ |&& |\| )sfumato +((?:[a-z-]+)(?: [^`|\n#&)]*)?)", re.MULTILINE)
+SHOWN = re.compile(
+    r"(?:^ {4}|^|`|\$ |&& |\| )sfumato +((?:[a-z-]+)(?: [^`|\n#&)]*)?)", re.MULTILINE
+)
 
 
 def faults_of(call: str) -> list[str]:
@@ -264,19 +304,34 @@ def faults_of(call: str) -> list[str]:
         if name not in command.commands:
             return [f"there is no {name!r} in: sfumato {call}"]
         command = command.commands[name]
-    known = {option for parameter in command.params for option in [*parameter.opts, *parameter.secondary_opts]}
-    used = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)} if "--" not in words else set()
-    return [f"there is no {option} in: sfumato {call}" for option in sorted(used - known - {"--help"})]
+    known = {
+        option
+        for parameter in command.params
+        for option in [*parameter.opts, *parameter.secondary_opts]
+    }
+    used = (
+        {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+        if "--" not in words
+        else set()
+    )
+    return [
+        f"there is no {option} in: sfumato {call}" for option in sorted(used - known - {"--help"})
+    ]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_commands_on_a_page_exist(page):
-    calls = [match[1].replace("…", "").strip() for match in SHOWN.finditer(page.read_text(encoding="utf-8"))]
+    calls = [
+        match[1].replace("…", "").strip()
+        for match in SHOWN.finditer(page.read_text(encoding="utf-8"))
+    ]
     assert not [fault for call in calls if not call.isupper() for fault in faults_of(call)]
 
 
 def test_commands_that_do_not_exist_are_seen():
-    text = "Use `sfumato plan s.toml`:\n\n    sfumato paln s.toml\n    sfumato plan s.toml --eror 1\n"
+    text = (
+        "Use `sfumato plan s.toml`:\n\n    sfumato paln s.toml\n    sfumato plan s.toml --eror 1\n"
+    )
     calls = [match[1] for match in SHOWN.finditer(text)]
     assert [len(faults_of(call)) for call in calls] == [0, 1, 1]
 
@@ -286,7 +341,10 @@ def test_commands_that_do_not_exist_are_seen():
 
 def in_reference(text: str) -> list[object]:
     """What the reference documents: objects, looked up as Sphinx does."""
-    return [looked_up(kind, path) for kind, path in re.findall(r"^\.\. auto(\w+):: (\S+)", text, re.MULTILINE)]
+    return [
+        looked_up(kind, path)
+        for kind, path in re.findall(r"^\.\. auto(\w+):: (\S+)", text, re.MULTILINE)
+    ]
 
 
 def looked_up(kind: str, path: str) -> object:
@@ -299,9 +357,19 @@ def looked_up(kind: str, path: str) -> object:
 def missing_from_reference(text: str) -> list[str]:
     documented = in_reference(text)
     names = [name for name in sfumato.__all__ if name != "decoders"]
-    missing = [name for name in names if not any(getattr(sfumato, name) is found for found in documented)]
-    decoders = [name for name in sfumato.decoders.__all__ if inspect.isclass(getattr(sfumato.decoders, name))]
-    return missing + [name for name in decoders if not any(getattr(sfumato.decoders, name) is f for f in documented)]
+    missing = [
+        name for name in names if not any(getattr(sfumato, name) is found for found in documented)
+    ]
+    decoders = [
+        name
+        for name in sfumato.decoders.__all__
+        if inspect.isclass(getattr(sfumato.decoders, name))
+    ]
+    return missing + [
+        name
+        for name in decoders
+        if not any(getattr(sfumato.decoders, name) is f for f in documented)
+    ]
 
 
 def test_every_public_name_is_in_the_reference():
@@ -312,14 +380,20 @@ def test_every_public_name_is_in_the_reference():
 def test_a_name_that_is_missing_from_the_reference_is_seen(name):
     text = (DOCS / "reference.md").read_text(encoding="utf-8")
     line = next(line for line in text.splitlines() if line.endswith(f":: sfumato.{name}"))
-    newly_missing = set(missing_from_reference(text.replace(f"{line}\n", "\n"))) - set(missing_from_reference(text))
+    newly_missing = set(missing_from_reference(text.replace(f"{line}\n", "\n"))) - set(
+        missing_from_reference(text)
+    )
     assert newly_missing == {name.rpartition(".")[2]}
 
 
 def without_docstring(owner: type) -> list[str]:
     """Public methods and properties that say nothing of themselves, nor does what they override."""
-    members = inspect.getmembers(owner, lambda member: inspect.isroutine(member) or isinstance(member, property))
-    return [name for name, member in members if not name.startswith("_") and not inspect.getdoc(member)]
+    members = inspect.getmembers(
+        owner, lambda member: inspect.isroutine(member) or isinstance(member, property)
+    )
+    return [
+        name for name, member in members if not name.startswith("_") and not inspect.getdoc(member)
+    ]
 
 
 PUBLIC_CLASSES = [name for name in sfumato.__all__ if inspect.isclass(getattr(sfumato, name))]
@@ -365,7 +439,9 @@ DRAWN = sorted(PICTURES.glob("*.svg"))
 def test_a_picture_is_as_its_script_draws_it(picture, monkeypatch):
     monkeypatch.syspath_prepend(PICTURES)
     drawn = runpy.run_path(str(picture.with_suffix(".py")))["picture"]().svg()
-    assert drawn == picture.read_text(encoding="utf-8"), f"run {name_of(picture.with_suffix('.py'))} again"
+    assert drawn == picture.read_text(encoding="utf-8"), (
+        f"run {name_of(picture.with_suffix('.py'))} again"
+    )
 
 
 # --- proofs: what test_proof_pages.py asks has teeth ----------------------------------------------------------------
@@ -395,7 +471,8 @@ def test_a_mechanism_without_a_proof_is_seen(proofs):
 def test_a_proof_without_one_of_its_headings_is_seen(proofs, heading):
     page = proofs / "binary.md"
     page.write_text(
-        page.read_text(encoding="utf-8").replace(f"## {heading}\n", "## Something else\n"), encoding="utf-8"
+        page.read_text(encoding="utf-8").replace(f"## {heading}\n", "## Something else\n"),
+        encoding="utf-8",
     )
     with pytest.raises(AssertionError):
         test_proof_pages.test_every_mechanism_has_a_proof_page_and_links_to_it(MECHANISM)

@@ -19,7 +19,9 @@ EXAMPLES = ROOT / "examples"
 STORIES = ("yes_no", "places", "health", "salaries", "web_pages")
 
 NUMBER = r"([\d,]+(?:\.\d+)?)"
-ROW = re.compile(rf"^(\S.*?) +\*? *{NUMBER} +(-?[\d.]+) +{NUMBER} to {NUMBER}(?: +± {NUMBER})?$", re.MULTILINE)
+ROW = re.compile(
+    rf"^(\S.*?) +\*? *{NUMBER} +(-?[\d.]+) +{NUMBER} to {NUMBER}(?: +± {NUMBER})?$", re.MULTILINE
+)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +32,9 @@ def printed(tmp_path_factory):
     def run(story, *arguments):
         folder = tmp_path_factory.mktemp(story)
         command = [sys.executable, "-W", "error", EXAMPLES / f"{story}.py", *arguments]
-        done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", timeout=300)
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, encoding="utf-8", timeout=300
+        )
         assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
         return done.stdout, folder
 
@@ -50,7 +54,8 @@ class Row(NamedTuple):
 
 def rows_of(text):
     numbers = [
-        (found[0], *(float(figure.replace(",", "") or "nan") for figure in found[1:])) for found in ROW.findall(text)
+        (found[0], *(float(figure.replace(",", "") or "nan") for figure in found[1:]))
+        for found in ROW.findall(text)
     ]
     return [Row(*found) for found in numbers]
 
@@ -58,7 +63,11 @@ def rows_of(text):
 def untrue(rows, rounding):
     """Labels whose estimate is further from the truth than six standard errors, as the interval has them."""
     reach = [6 / 1.96 * max(row.found - row.low, row.high - row.found) for row in rows]
-    return [row.label for row, far in zip(rows, reach, strict=True) if abs(row.found - row.truth) > far + rounding]
+    return [
+        row.label
+        for row, far in zip(rows, reach, strict=True)
+        if abs(row.found - row.truth) > far + rounding
+    ]
 
 
 def missed(rows, rounding):
@@ -68,13 +77,13 @@ def missed(rows, rounding):
 def assert_true(rows, expected, *, rounding):
     assert len(rows) == expected
     assert untrue(rows, rounding) == []
-    assert len(missed(rows, rounding)) <= 6  # of 12 at one in twenty, seven miss once in two million runs
+    assert (
+        len(missed(rows, rounding)) <= 6
+    )  # of 12 at one in twenty, seven miss once in two million runs
 
 
 def test_tables_are_read_and_faults_seen():
-    text = (
-        "cancer                 *   0.9       1.4  0.5 to 2.4\nShanghai, CN   8.77   -9.96    8.10 to 11.83   ± 3.78\n"
-    )
+    text = "cancer                 *   0.9       1.4  0.5 to 2.4\nShanghai, CN   8.77   -9.96    8.10 to 11.83   ± 3.78\n"
     sound, far = rows_of(text)
     assert sound[:5] == ("cancer", 0.9, 1.4, 0.5, 2.4)
     assert far == ("Shanghai, CN", 8.77, -9.96, 8.1, 11.83, 3.78)
@@ -99,8 +108,12 @@ def test_places(printed):
     text, folder = printed("places", "map.png")
     rows = rows_of(text)
     assert_true(rows, 12, rounding=0.005)
-    assert all(row.high - row.low < 2 * row.other for row in rows)  # better known than if all cities were hidden alike
-    intervals, covered = re.search(rf"Of all {NUMBER} intervals, {NUMBER} % hold the truth", text).groups()
+    assert all(
+        row.high - row.low < 2 * row.other for row in rows
+    )  # better known than if all cities were hidden alike
+    intervals, covered = re.search(
+        rf"Of all {NUMBER} intervals, {NUMBER} % hold the truth", text
+    ).groups()
     assert int(intervals.replace(",", "")) > 1000
     assert abs(float(covered) - 95) < 2  # six standard errors of 5,829 intervals are 1.7
     assert int(re.search(r"(\d+) times as many people", text)[1]) > 10
@@ -111,8 +124,12 @@ def test_health(printed):
     text, folder = printed("health")
     rows = rows_of(text)
     assert_true(rows, 11, rounding=0.1)
-    assert max(row.high - row.low for row in rows) <= 2.2  # a percentage point either way, as planned
-    people, classical = (int(found.replace(",", "")) for found in re.findall(rf"{NUMBER} people", text)[:2])
+    assert (
+        max(row.high - row.low for row in rows) <= 2.2
+    )  # a percentage point either way, as planned
+    people, classical = (
+        int(found.replace(",", "")) for found in re.findall(rf"{NUMBER} people", text)[:2]
+    )
     assert 50_000 < people < classical
     label = (folder / "health-label.html").read_text(encoding="utf-8")
     assert "What was your last prescription for?" in label
@@ -127,7 +144,9 @@ def test_salaries(printed):
     figures = rf"{NUMBER} % \(95 % interval {NUMBER} to {NUMBER}; the truth is {NUMBER}\)"
     found, low, high, truth = map(float, re.search(figures, text).groups())
     assert untrue([Row("rich", truth, found, low, high, 0)], 0.1) == []
-    assert "The median lies in: $50,000 to $74,999\n" in text  # its ends are more than ten standard errors away
+    assert (
+        "The median lies in: $50,000 to $74,999\n" in text
+    )  # its ends are more than ten standard errors away
 
 
 def test_web_pages(printed):
@@ -166,7 +185,11 @@ def test_every_story_is_told():
 
 
 def test_the_sources_of_the_data_are_named():
-    page = (EXAMPLES / "README.md").read_text(encoding="utf-8").partition("## Where the data come from")[2]
+    page = (
+        (EXAMPLES / "README.md")
+        .read_text(encoding="utf-8")
+        .partition("## Where the data come from")[2]
+    )
     for story in STORIES:
         assert f"`{story}.py`" in page
     assert "CC BY 4.0" in page

@@ -26,7 +26,11 @@ def _missing(name):
     if not file.endswith(".py"):
         return "" if not test else f"{file} is not Python"
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    tests = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name.startswith("test")}
+    tests = {
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test")
+    }
     return "" if test in tests else f"{file} has no {test or 'test without a name'}"
 
 

@@ -76,7 +76,9 @@ def _open_answers(path):
 
 
 def _positions(path):
-    return list(answer_batches(str(path), AnswerColumns(None, "lat", "lon"), sf.GridDomain(0, 4, 0, 4, 1)))
+    return list(
+        answer_batches(str(path), AnswerColumns(None, "lat", "lon"), sf.GridDomain(0, 4, 0, 4, 1))
+    )
 
 
 def _in_bytes(read):
@@ -104,25 +106,49 @@ PARSERS = {
         lambda _: b"place,city\npark,Rome\nbar,Oslo\n",
         lambda p: read_columns(p, "labels"),
     ),
-    "matrix beside a survey": ("m.csv", lambda _: b",a,b\na,0,1\nb,inf,0\n", lambda p: labelled_matrix(p, "matrix")),
-    "answers in CSV": ("a.csv", lambda _: ("place\n" + "\n".join(PLACES) + "\n").encode(), _answers),
-    "answers in CSV, with other": ("a.csv", lambda _: ("place\n" + "\n".join(PLACES) + "\n").encode(), _open_answers),
+    "matrix beside a survey": (
+        "m.csv",
+        lambda _: b",a,b\na,0,1\nb,inf,0\n",
+        lambda p: labelled_matrix(p, "matrix"),
+    ),
+    "answers in CSV": (
+        "a.csv",
+        lambda _: ("place\n" + "\n".join(PLACES) + "\n").encode(),
+        _answers,
+    ),
+    "answers in CSV, with other": (
+        "a.csv",
+        lambda _: ("place\n" + "\n".join(PLACES) + "\n").encode(),
+        _open_answers,
+    ),
     "answers in Parquet": ("a.parquet", lambda _: _parquet(place=PLACES), _answers),
     "positions in CSV": ("p.csv", lambda _: b"lat,lon\n1.5,2\n0,0.25\n3.99,1e0\n", _positions),
-    "reports in CSV": ("r.csv", lambda _: REPORTS.encode(), lambda path: counted([str(path)], SURVEY)),
+    "reports in CSV": (
+        "r.csv",
+        lambda _: REPORTS.encode(),
+        lambda path: counted([str(path)], SURVEY),
+    ),
     "reports in Parquet": (
         "r.parquet",
         lambda _: _parquet({"sfumato.survey": SURVEY.fingerprint}, report=NUMBERS),
         lambda path: counted([str(path)], SURVEY),
     ),
-    "exported tally": ("t.json", lambda _: tally_bytes(SENT), lambda path: counted([str(path)], SURVEY)),
+    "exported tally": (
+        "t.json",
+        lambda _: tally_bytes(SENT),
+        lambda path: counted([str(path)], SURVEY),
+    ),
     "saved tally": ("t.npz", _saved_tally, sf.Tally.load),
     "JSON batch": ("b.json", lambda _: json_bytes(BATCH), _in_bytes(batch_of_json)),
     "Arrow batch": ("b.arrow", lambda _: arrow_bytes(BATCH), _in_bytes(batch_of_arrow)),
     "tally in a body": ("t.json", lambda _: tally_bytes(SENT), _in_bytes(sent_tally_of)),
     "outbox": ("o.parquet", _outbox, _sent_outbox),
 }
-SHOWING = {"labels beside a survey", "matrix beside a survey", "survey TOML"}  # what a designer typed may be named
+SHOWING = {
+    "labels beside a survey",
+    "matrix beside a survey",
+    "survey TOML",
+}  # what a designer typed may be named
 
 CHANGES = st.lists(
     st.tuples(
@@ -174,7 +200,10 @@ def _read(name, body, folder: Path):
         return None
 
 
-REFUSED_AS_THEY_ARE = {"answers in CSV", "answers in Parquet"}  # they hold the canary, which is no label
+REFUSED_AS_THEY_ARE = {
+    "answers in CSV",
+    "answers in Parquet",
+}  # they hold the canary, which is no label
 
 
 @pytest.mark.parametrize("name", PARSERS)
@@ -191,8 +220,14 @@ UNREADABLE = {
     "a value is not UTF-8": ("answers in CSV", f"place\n{CANARY}\xff\n".encode("latin-1")),
     "a row is too long": ("answers in CSV", f"place,age\n{CANARY},{CANARY},{CANARY}\n".encode()),
     "a position is no number": ("positions in CSV", f"lat,lon\n1,{CANARY}\n".encode()),
-    "a value in Parquet is not UTF-8": ("answers in Parquet", _parquet(place=_not_utf8(CANARY, pa.string()))),
-    "a large value is not UTF-8": ("answers in Parquet", _parquet(place=_not_utf8(CANARY, pa.large_string()))),
+    "a value in Parquet is not UTF-8": (
+        "answers in Parquet",
+        _parquet(place=_not_utf8(CANARY, pa.string())),
+    ),
+    "a large value is not UTF-8": (
+        "answers in Parquet",
+        _parquet(place=_not_utf8(CANARY, pa.large_string())),
+    ),
     "a value is no text": ("answers in Parquet", _parquet(place=[CANARY.encode()])),
 }
 

@@ -68,7 +68,9 @@ MODULES = {"decoders": "sfumato.estimation.decoders", "errors": "sfumato.errors"
 def _loaded_by(statement: str) -> set[str]:
     """The top-level modules that a fresh interpreter has loaded after a statement."""
     program = f"{statement}\nimport sys; print(*sorted({{name.partition('.')[0] for name in sys.modules}}))"
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     return set(result.stdout.split())
 
 
@@ -99,7 +101,10 @@ def test_two_public_names_are_modules(name, home):
 
 
 def test_decoders_are_taken_by_name_or_as_objects():
-    assert sfumato.decoders.decoder_named("empirical-bayes").name == sfumato.decoders.EmpiricalBayes(bags=2).name
+    assert (
+        sfumato.decoders.decoder_named("empirical-bayes").name
+        == sfumato.decoders.EmpiricalBayes(bags=2).name
+    )
 
 
 def test_dir_lists_the_public_names():

@@ -34,7 +34,12 @@ def checked(mechanism, folder):
 
 
 def check_file(path):
-    run = subprocess.run([sys.executable, "-E", "-s", "-S", CHECKER, path], capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-E", "-s", "-S", CHECKER, path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return run.returncode, run.stdout + run.stderr
 
 
@@ -112,7 +117,9 @@ def test_a_certificate_says_what_was_done():
 
 # --- structural ------------------------------------------------------------------------------------------------------
 
-STRUCTURED = [mechanism for mechanism in INSTANCES if mechanism.row_classes() and mechanism.inputs > 1]
+STRUCTURED = [
+    mechanism for mechanism in INSTANCES if mechanism.row_classes() and mechanism.inputs > 1
+]
 
 
 @pytest.mark.parametrize("mechanism", STRUCTURED, ids=repr)
@@ -141,7 +148,8 @@ def test_structure_is_no_laxer_than_enumeration(mechanism):
         sf.HighLow(domain, labels[:1], 6),
         sf.HighLow(domain, labels[-1:], 6),
         sf.PrivacyMatrix(
-            [[0 if x == x2 else (x + 2 * x2) % 7 + 1 for x2 in range(k)] for x in range(k)], domain=domain
+            [[0 if x == x2 else (x + 2 * x2) % 7 + 1 for x2 in range(k)] for x in range(k)],
+            domain=domain,
         ),
     ]
     for context in others:
@@ -176,7 +184,11 @@ def test_large_mechanisms_are_certified_by_structure_and_by_the_checker(context,
     ids=repr,
 )
 def test_one_unit_too_much_is_refused_at_size_by_both_checkers(context, tmp_path):
-    frame = {sf.Uniform: sf.PlainResponse, sf.Blocks: sf.BlockResponse, sf.HighLow: sf.HighLowResponse}[type(context)]
+    frame = {
+        sf.Uniform: sf.PlainResponse,
+        sf.Blocks: sf.BlockResponse,
+        sf.HighLow: sf.HighLowResponse,
+    }[type(context)]
     mechanism = frame(context, OneUnitTooMuch)
     with pytest.raises(PrivacyViolation):
         sf.certify(mechanism)
@@ -276,7 +288,9 @@ class OneSymbolForgotten(sf.PlainResponse):
     """A symbol that no class speaks of."""
 
     def row_classes(self):
-        return tuple(replace(c, symbols=c.symbols[1:], first=c.first[1:]) for c in super().row_classes())
+        return tuple(
+            replace(c, symbols=c.symbols[1:], first=c.first[1:]) for c in super().row_classes()
+        )
 
 
 class LowAboveHigh(sf.PlainResponse):
@@ -311,7 +325,9 @@ def test_random_rows_are_drawn_anew(monkeypatch):
 
 def test_the_checker_stands_alone():
     text = CHECKER.read_text(encoding="utf-8")
-    modules = {line.split()[1] for line in text.splitlines() if line.startswith(("import ", "from "))}
+    modules = {
+        line.split()[1] for line in text.splitlines() if line.startswith(("import ", "from "))
+    }
     assert modules <= sys.stdlib_module_names
     assert "fractions" in modules
 
@@ -323,7 +339,9 @@ def test_the_checker_keeps_what_certify_keeps(mechanism, tmp_path):
     assert said.endswith("\nkept: every pair, every report\n")
 
 
-@pytest.mark.parametrize("mutant", MUTANTS["keeps_its_context"], ids=lambda mutant: type(mutant).__name__)
+@pytest.mark.parametrize(
+    "mutant", MUTANTS["keeps_its_context"], ids=lambda mutant: type(mutant).__name__
+)
 def test_the_checker_refuses_what_certify_refuses(mutant, tmp_path):
     code, said = checked(mutant, tmp_path)
     assert code == 1
@@ -339,7 +357,13 @@ def test_the_checker_refuses_what_it_cannot_read(tmp_path):
         {**saved, "format": 2},
         {**saved, "context": {"kind": "moon"}},
         {**saved, "mechanism": {**saved["mechanism"], "kind": "moon"}},
-        {**saved, "mechanism": {**saved["mechanism"], "codes": [{**saved["mechanism"]["codes"][0], "low": "1"}]}},
+        {
+            **saved,
+            "mechanism": {
+                **saved["mechanism"],
+                "codes": [{**saved["mechanism"]["codes"][0], "low": "1"}],
+            },
+        },
         {
             "format": 1,
             "context": saved["context"],
@@ -373,9 +397,15 @@ LARGE_HIGH_LOW = sf.HighLowResponse(sf.HighLow(600, range(300), 1))
 SMALL_TABLE = TableResponse(sf.Uniform(2, 1), [[3 * N // 4, N // 4], [N // 4, 3 * N // 4]])
 
 FORGERIES = {
-    "nothing is checked": (LARGE_PLAIN, lambda s: s["mechanism"].update(kind="blocks", codes=[], code_of_block=[])),
+    "nothing is checked": (
+        LARGE_PLAIN,
+        lambda s: s["mechanism"].update(kind="blocks", codes=[], code_of_block=[]),
+    ),
     "blocks under a uniform promise": (LARGE_BLOCKS, lambda s: s["context"].update(kind="uniform")),
-    "high-low under a uniform promise": (LARGE_HIGH_LOW, lambda s: s["context"].update(kind="uniform")),
+    "high-low under a uniform promise": (
+        LARGE_HIGH_LOW,
+        lambda s: s["context"].update(kind="uniform"),
+    ),
     "a metric of tiny distances": (
         LARGE_PLAIN,
         lambda s: s["context"].update(kind="metric", distances=[["0.001"] * 600] * 600),
@@ -384,7 +414,10 @@ FORGERIES = {
         LARGE_PLAIN,
         lambda s: s["context"].update(kind="matrix", matrix=[["0.001"] * 600] * 600),
     ),
-    "more symbols than blocks speak of": (LARGE_BLOCKS, lambda s: s["context"]["domain"].update(size=100_000)),
+    "more symbols than blocks speak of": (
+        LARGE_BLOCKS,
+        lambda s: s["context"]["domain"].update(size=100_000),
+    ),
     "no power of two": (
         LARGE_PLAIN,
         lambda s: s["mechanism"]["codes"][0].update(
@@ -393,13 +426,18 @@ FORGERIES = {
     ),
     "a code with too few points": (
         LARGE_BLOCKS,
-        lambda s: s["mechanism"]["codes"][0].update(kind="randomized", outputs=2, high=str(N // 2), low=str(N // 2)),
+        lambda s: s["mechanism"]["codes"][0].update(
+            kind="randomized", outputs=2, high=str(N // 2), low=str(N // 2)
+        ),
     ),
     "rows beyond the word": (
         SMALL_TABLE,
         lambda s: s["mechanism"].update(rows=[[str(N), str(N // 2)], [str(N // 2), str(N)]]),
     ),
-    "negative entries": (SMALL_TABLE, lambda s: s["mechanism"].update(rows=[[str(N + 1), "-1"], [str(N + 1), "-1"]])),
+    "negative entries": (
+        SMALL_TABLE,
+        lambda s: s["mechanism"].update(rows=[[str(N + 1), "-1"], [str(N + 1), "-1"]]),
+    ),
     "a row too few": (SMALL_TABLE, lambda s: s["mechanism"].update(rows=[[str(N), "0"]])),
     "an epsilon over nothing": (SMALL_TABLE, lambda s: s["context"].update(epsilon="1/0")),
 }

@@ -35,13 +35,19 @@ def grouped_contexts(domain, generator):
     """Contexts of groups over a domain, most of them not the one that a mechanism was made for."""
     k = domain.size
     groups = np.unique(generator.integers(0, 3, k), return_inverse=True)[1]
-    _, groups = np.unique([int(np.flatnonzero(groups == g)[0]) for g in groups], return_inverse=True)
+    _, groups = np.unique(
+        [int(np.flatnonzero(groups == g)[0]) for g in groups], return_inverse=True
+    )
     count = int(groups.max()) + 1
     epsilons = [str(generator.choice(["0.3", "1", "3", "inf"])) for _ in range(count)]
     return [
         sf.Uniform(domain, str(generator.choice(["0.2", "1", "4"]))),
-        sf.HighLow(domain, [domain.labels[x] for x in range(0, k, 2)], str(generator.choice(["0.5", "2"]))),
-        sf.Blocks(groups, epsilons, across=str(generator.choice(["0.7", "2", "inf"])), domain=domain),
+        sf.HighLow(
+            domain, [domain.labels[x] for x in range(0, k, 2)], str(generator.choice(["0.5", "2"]))
+        ),
+        sf.Blocks(
+            groups, epsilons, across=str(generator.choice(["0.7", "2", "inf"])), domain=domain
+        ),
         sf.Tiers(groups, epsilons, domain=domain),
     ]
 
@@ -50,7 +56,10 @@ def grouped_contexts(domain, generator):
 def test_extremes_say_what_pairs_say(mechanism, monkeypatch):
     generator = np.random.default_rng(20261116)
     own = [mechanism.context] if mechanism.context.groups is not None else []
-    contexts = [*own, *(c for _ in range(5) for c in grouped_contexts(mechanism.context.domain, generator))]
+    contexts = [
+        *own,
+        *(c for _ in range(5) for c in grouped_contexts(mechanism.context.domain, generator)),
+    ]
     by_pairs = [verdict(mechanism, context) for context in contexts]
     monkeypatch.setattr(enumeration, "_FEW_SYMBOLS", 0)
     assert [verdict(mechanism, context) for context in contexts] == by_pairs
@@ -64,8 +73,12 @@ def test_random_tables_have_the_same_verdicts(monkeypatch):
         k = int(generator.integers(2, 7))
         weights = generator.integers(3 if generator.random() < 0.7 else 0, 9, (k, 4))
         weights[:, 0] += 64 - weights.sum(axis=1)
-        context = grouped_contexts(sf.Domain([f"label {x}" for x in range(k)]), generator)[generator.integers(4)]
-        table = TableResponse(context, [[int(entry) * (N // 64) for entry in row] for row in weights])
+        context = grouped_contexts(sf.Domain([f"label {x}" for x in range(k)]), generator)[
+            generator.integers(4)
+        ]
+        table = TableResponse(
+            context, [[int(entry) * (N // 64) for entry in row] for row in weights]
+        )
         with monkeypatch.context() as patch:
             by_pairs = verdict(table, context)
             patch.setattr(enumeration, "_FEW_SYMBOLS", 0)
@@ -77,13 +90,19 @@ def test_random_tables_have_the_same_verdicts(monkeypatch):
 def test_the_comparison_notices_extremes_of_the_wrong_group(monkeypatch):
     """The twin: with a group's own minimum among the others', a promise that is kept is no longer found so."""
     monkeypatch.setattr(
-        enumeration, "_smallest_elsewhere", lambda smallest: np.broadcast_to(smallest.min(axis=0), smallest.shape)
+        enumeration,
+        "_smallest_elsewhere",
+        lambda smallest: np.broadcast_to(smallest.min(axis=0), smallest.shape),
     )
     context = sf.Blocks([0, 0, 1], 3, across="0.5")
-    table = TableResponse(context, [[N // 64 * entry, N // 64 * (64 - entry)] for entry in (10, 20, 14)])
+    table = TableResponse(
+        context, [[N // 64 * entry, N // 64 * (64 - entry)] for entry in (10, 20, 14)]
+    )
     assert verdict(table, context) != "broken"
     monkeypatch.setattr(enumeration, "_FEW_SYMBOLS", 0)
-    with pytest.raises(IndexError):  # nobody outside the group has the integer that seems to break the promise
+    with pytest.raises(
+        IndexError
+    ):  # nobody outside the group has the integer that seems to break the promise
         verdict(table, context)
 
 

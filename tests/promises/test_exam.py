@@ -27,7 +27,9 @@ def test_every_mechanism_passes_the_exam(mechanism):
     assert report.passed[-1] == "sampler_matches_its_matrix"
 
 
-@pytest.mark.parametrize(("check", "mutant"), PLANTED, ids=lambda value: getattr(type(value), "__name__", value))
+@pytest.mark.parametrize(
+    ("check", "mutant"), PLANTED, ids=lambda value: getattr(type(value), "__name__", value)
+)
 def test_every_mutant_is_caught(check, mutant):
     with pytest.raises(ExamFailed) as failure:
         check_mechanism(mutant)

@@ -29,7 +29,11 @@ def test_every_frame_of_every_size_passes_the_exam(k, epsilon, code):
 
 @pytest.mark.parametrize(
     "context",
-    [sf.Uniform(43_750, 1), sf.Blocks(np.arange(43_750) // 25, 1), sf.HighLow(43_750, range(1000), 1)],
+    [
+        sf.Uniform(43_750, 1),
+        sf.Blocks(np.arange(43_750) // 25, 1),
+        sf.HighLow(43_750, range(1000), 1),
+    ],
     ids=repr,
 )
 def test_every_row_of_a_large_mechanism_is_as_claimed(context, monkeypatch):

@@ -49,7 +49,9 @@ def test_delta_is_the_sum_over_all_sequences_of_reports(mechanism, reports):
         row, row2 = ([float(q) for q in mechanism.exact_row(symbol)] for symbol in (x, x2))
         loss = sf.privacy_loss(mechanism, x, x2, reports=reports)
         for epsilon in (0.0, 0.3, 1.0, 2.5):
-            assert loss.delta(epsilon) == pytest.approx(_naive_delta(row, row2, reports, epsilon), abs=1e-12)
+            assert loss.delta(epsilon) == pytest.approx(
+                _naive_delta(row, row2, reports, epsilon), abs=1e-12
+            )
 
 
 @pytest.mark.parametrize("pair", [(0.5, 0.5), (0.2, 1.0), (1.0, inf), (inf, 0.7)], ids=str)
@@ -68,7 +70,9 @@ def test_the_dominating_pair_agrees_with_a_published_accountant(pair, reports):
     for epsilon in np.linspace(0, min(reports * pair[0], 30), 7).tolist():
         theirs = composed.get_delta_for_epsilon(epsilon)
         assert loss.delta(epsilon) <= theirs + 1e-9
-        assert loss.delta(epsilon) >= composed.get_delta_for_epsilon(epsilon + reports * step) - 1e-6
+        assert (
+            loss.delta(epsilon) >= composed.get_delta_for_epsilon(epsilon + reports * step) - 1e-6
+        )
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)

@@ -10,18 +10,31 @@ import pytest
 import sfumato as sf
 from sfumato.errors import ContextMismatch, InvalidContext, NothingToLearn, PrivacyViolation
 from sfumato.mechanisms import TableResponse
-from sfumato.promises.optimality import binary_optimum, factor, minimax_risk, mutual_information, total_variation
+from sfumato.promises.optimality import (
+    binary_optimum,
+    factor,
+    minimax_risk,
+    mutual_information,
+    total_variation,
+)
 from sfumato.randomness.odds import exp_bounds, within_odds
 from support.mechanism_examples import EXAMPLES
 from support.mutants import OddsOnePerCentHigh
 
 inf = math.inf
 N = 1 << 64
-SMALL = [mechanism for instances in EXAMPLES.values() for mechanism in instances if mechanism.outputs <= 10]
+SMALL = [
+    mechanism
+    for instances in EXAMPLES.values()
+    for mechanism in instances
+    if mechanism.outputs <= 10
+]
 
 
 def subsets(outputs):
-    return itertools.chain.from_iterable(itertools.combinations(range(outputs), size) for size in range(outputs + 1))
+    return itertools.chain.from_iterable(
+        itertools.combinations(range(outputs), size) for size in range(outputs + 1)
+    )
 
 
 def keeps(mechanism, E):
@@ -36,7 +49,9 @@ def keeps(mechanism, E):
 
 def random_context(rng, k):
     """A matrix with entries of .2 to 2, a fifth of them infinite."""
-    E = [[0 if x == x2 else str(round(rng.uniform(0.2, 2), 3)) for x2 in range(k)] for x in range(k)]
+    E = [
+        [0 if x == x2 else str(round(rng.uniform(0.2, 2), 3)) for x2 in range(k)] for x in range(k)
+    ]
     for x, x2 in itertools.permutations(range(k), 2):
         if rng.random() < 0.2:
             E[x][x2] = "inf"
@@ -53,8 +68,13 @@ def random_channel(rng, context, outputs):
             changed = False
             for x, x2 in itertools.permutations(range(context.size), 2):
                 epsilon = context.exact_epsilon(x, x2)
-                if isinstance(epsilon, Fraction) and column[x] > (most := exp_bounds(epsilon)[0] * column[x2]):
-                    column[x], changed = most.limit_denominator(10**6) * Fraction(10**6 - 1, 10**6), True
+                if isinstance(epsilon, Fraction) and column[x] > (
+                    most := exp_bounds(epsilon)[0] * column[x2]
+                ):
+                    column[x], changed = (
+                        most.limit_denominator(10**6) * Fraction(10**6 - 1, 10**6),
+                        True,
+                    )
         columns.append(column)
     # A last column takes up what rows lack; it holds nine tenths of the mass, so that nobody differs much on it.
     largest = max(sum(row) for row in zip(*columns, strict=True))
@@ -107,7 +127,9 @@ def test_definition_3_high_low():
     assert context.matrix().tolist() == [[0, inf, inf], [inf, 0, inf], [1, 1, 0]]
     mechanism = sf.HighLowResponse(context)
     assert keeps(mechanism, lambda x, x2: Fraction(1) if x == 2 else inf)
-    assert not keeps(mechanism, lambda x, x2: Fraction(1))  # a report may prove that the answer was "park"
+    assert not keeps(
+        mechanism, lambda x, x2: Fraction(1)
+    )  # a report may prove that the answer was "park"
 
 
 def test_definition_4_block_structured():
@@ -130,7 +152,10 @@ def breaks_an_inequality(mechanism, x, x2, says_x):
     """``P_FA + e^{E[x2,x]} P_MD < 1`` or ``e^{E[x,x2]} P_FA + P_MD < 1``, in integers."""
     false_alarm, miss = errors_of(mechanism, x, x2, says_x)
     total, E = mechanism.denominator, mechanism.context.exact_epsilon
-    return not (within_odds(total - false_alarm, miss, E(x2, x)) and within_odds(total - miss, false_alarm, E(x, x2)))
+    return not (
+        within_odds(total - false_alarm, miss, E(x2, x))
+        and within_odds(total - miss, false_alarm, E(x, x2))
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -140,7 +165,9 @@ def test_theorem_1_a_private_channel_obeys_both_inequalities_for_all_tests(seed)
     sf.certify(mechanism)
     for x, x2 in itertools.permutations(range(3), 2):
         assert sf.error_region(mechanism, x, x2).broken is None
-        assert not any(breaks_an_inequality(mechanism, x, x2, set(S)) for S in subsets(mechanism.outputs))
+        assert not any(
+            breaks_an_inequality(mechanism, x, x2, set(S)) for S in subsets(mechanism.outputs)
+        )
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -208,7 +235,12 @@ def test_theorem_1_the_edge_of_the_region_is_the_convex_hull_of_all_tests(mechan
 
 # --- propositions ----------------------------------------------------------------------------------------------------
 
-THIRDS = [[Fraction(1, 3), Fraction(2, 3), 0], [0, 1, 0], [0, 0, 1], [Fraction(1, 7), 0, Fraction(6, 7)]]
+THIRDS = [
+    [Fraction(1, 3), Fraction(2, 3), 0],
+    [0, 1, 0],
+    [0, 0, 1],
+    [Fraction(1, 7), 0, Fraction(6, 7)],
+]
 
 
 def test_proposition_1_post_processing():
@@ -255,7 +287,10 @@ def test_proposition_1_a_channel_that_forgets_everything_leaves_nothing_to_learn
 
 def test_proposition_2_adaptive_composition():
     first = sf.PlainResponse(sf.Uniform(3, 1))
-    stages = {y: sf.PlainResponse(sf.Uniform(3, 0.5), sf.RandomizedCode if y else sf.HadamardCode) for y in range(4)}
+    stages = {
+        y: sf.PlainResponse(sf.Uniform(3, 0.5), sf.RandomizedCode if y else sf.HadamardCode)
+        for y in range(4)
+    }
     both = sf.compose(first, lambda report: stages[report])
     sf.check_mechanism(both)
     certificate = sf.certify(both)
@@ -301,12 +336,17 @@ def test_proposition_3_auxiliary_information(mechanism):
 def test_proposition_3_the_bound_is_attained():
     mechanism = sf.BinaryResponse(sf.Uniform(2, 1))
     worst = max(mechanism.exact_row(1)[y] / mechanism.exact_row(0)[y] for y in (0, 1))
-    assert float(worst) == pytest.approx(sf.posterior_odds(mechanism.context).bound(1, 0), rel=1e-12)
+    assert float(worst) == pytest.approx(
+        sf.posterior_odds(mechanism.context).bound(1, 0), rel=1e-12
+    )
 
 
 def test_proposition_3_is_said_in_words():
     odds = sf.posterior_odds(sf.HighLow(["no", "yes"], ["yes"], 1.0), [0.8, 0.2])
-    assert odds.in_words(1, 0) == "A report can move the odds of 'yes' against 'no' from 1:4 to at most 1:1.5."
+    assert (
+        odds.in_words(1, 0)
+        == "A report can move the odds of 'yes' against 'no' from 1:4 to at most 1:1.5."
+    )
     assert "to certainty: nothing is promised" in odds.in_words(0, 1)
     even = sf.posterior_odds(sf.Uniform(["a", "b"], 1.0))
     assert "from 1:1 to at most 2.7:1" in even.in_words(0, 1)
@@ -323,7 +363,10 @@ def random_binary_channel(rng, A, B, outputs):
     top, bottom = binary_optimum(A, B)
     split = [[Fraction(int(w)) for w in rng.integers(0, 100, outputs)] for _ in range(2)]
     W = [[w / sum(row) for w in row] for row in split]
-    return [[sum(q * w[y] for q, w in zip(row, W, strict=True)) for y in range(outputs)] for row in (top, bottom)], W
+    return [
+        [sum(q * w[y] for q, w in zip(row, W, strict=True)) for y in range(outputs)]
+        for row in (top, bottom)
+    ], W
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -335,7 +378,10 @@ def test_theorem_2_every_private_channel_is_a_garbling_of_the_optimum(seed):
     found = factor(Q, optimum)
     assert found == W  # the optimum is invertible, so W is the only one
     assert all(min(row) >= 0 and sum(row) == 1 for row in found)
-    product = [[sum(q * found[z][y] for z, q in enumerate(row)) for y in range(len(Q[0]))] for row in optimum]
+    product = [
+        [sum(q * found[z][y] for z, q in enumerate(row)) for y in range(len(Q[0]))]
+        for row in optimum
+    ]
     assert product == Q
 
 
@@ -363,7 +409,9 @@ def test_theorem_2_a_channel_that_is_not_private_is_no_garbling():
 
 def test_theorem_2_the_realised_optimum_is_the_optimum():
     mechanism = sf.BinaryResponse(sf.PrivacyMatrix([[0, math.log(2)], [math.log(4), 0]]))
-    np.testing.assert_allclose(mechanism.matrix(), np.array(binary_optimum(2, 4), dtype=float), atol=1e-15)
+    np.testing.assert_allclose(
+        mechanism.matrix(), np.array(binary_optimum(2, 4), dtype=float), atol=1e-15
+    )
     warner = sf.BinaryResponse(sf.Uniform(2, math.log(3)))
     np.testing.assert_allclose(warner.matrix(), [[0.75, 0.25], [0.25, 0.75]], atol=1e-15)
     assert mutual_information(np.eye(2)) == pytest.approx(math.log(2))

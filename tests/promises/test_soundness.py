@@ -19,10 +19,14 @@ from support.paths import CHECKER
 
 def _checked(path, saved):
     path.write_bytes(canonical_bytes(saved))
-    return subprocess.run([sys.executable, CHECKER, path], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, CHECKER, path], capture_output=True, text=True, check=False
+    )
 
 
-@pytest.mark.parametrize("context", [sf.Uniform(3, 1), sf.Blocks([0, 0, 0], 1), sf.Blocks([0, 0, 1], 1)], ids=repr)
+@pytest.mark.parametrize(
+    "context", [sf.Uniform(3, 1), sf.Blocks([0, 0, 0], 1), sf.Blocks([0, 0, 1], 1)], ids=repr
+)
 def test_a_group_that_shows_itself_does_not_answer_in_clear(context):
     with pytest.raises(ContextMismatch, match="mechanism_for"):
         sf.GroupResponse(context)
@@ -67,7 +71,12 @@ def _large_forgery(frame):
         mechanism = {**honest.record(), "codes": [code], "code_of_block": [0, 0, 0]}
         return {"format": 1, "context": context.record(), "mechanism": mechanism}
     stronger = sf.Uniform(1102, 1).record()
-    return {"format": 1, "context": context.record(), "mechanism": lax.record(), "mechanism_context": stronger}
+    return {
+        "format": 1,
+        "context": context.record(),
+        "mechanism": lax.record(),
+        "mechanism_context": stronger,
+    }
 
 
 @pytest.mark.parametrize("frame", ["blocks", "uniform"])
@@ -77,7 +86,11 @@ def test_the_checker_looks_inside_the_large_blocks_of_a_kind(frame, tmp_path):
 
 def test_the_checker_refuses_an_own_report_without_words(tmp_path):
     mechanism = sf.GroupResponse(sf.Tiers([0, 0, 1], [1, "inf"]))
-    saved = {"format": 1, "context": mechanism.context.record(), "mechanism": dict(mechanism.record())}
+    saved = {
+        "format": 1,
+        "context": mechanism.context.record(),
+        "mechanism": dict(mechanism.record()),
+    }
     saved["mechanism"] |= {
         "levels": [{"high": "5", "low": "5", "cover": str(2**62)}],
         "clear": str(10 - 2**63 if mechanism.record()["codes"][0]["outputs"] == 2 else 20 - 2**64),
@@ -89,7 +102,12 @@ def test_the_checker_refuses_an_own_report_without_words(tmp_path):
     "matrix",
     [
         [[0, 1, "inf", "inf"], [1, 0, "inf", "inf"], ["inf", "inf", 0, 3], ["inf", "inf", 1, 0]],
-        [[0, 2, "inf", "inf"], [2, 0, "inf", "inf"], ["inf", "inf", 0, "inf"], ["inf", "inf", 1, 0]],
+        [
+            [0, 2, "inf", "inf"],
+            [2, 0, "inf", "inf"],
+            ["inf", "inf", 0, "inf"],
+            ["inf", "inf", 1, 0],
+        ],
     ],
 )
 def test_the_checker_reads_a_matrix_that_was_recognised_as_a_union(matrix, tmp_path):
@@ -99,7 +117,9 @@ def test_the_checker_reads_a_matrix_that_was_recognised_as_a_union(matrix, tmp_p
     saved = {"format": 1, "context": context.record(), "mechanism": mechanism.record()}
     run = _checked(tmp_path / "m.json", saved | {"mechanism_context": mechanism.context.record()})
     assert (run.returncode, run.stderr) == (0, "")
-    stricter = sf.PrivacyMatrix(np.where(np.isinf(context.matrix()), np.inf, context.matrix() * 0.9))
+    stricter = sf.PrivacyMatrix(
+        np.where(np.isinf(context.matrix()), np.inf, context.matrix() * 0.9)
+    )
     saved |= {"context": stricter.record(), "mechanism_context": mechanism.context.record()}
     assert _checked(tmp_path / "m.json", saved).returncode == 1
 

@@ -93,7 +93,12 @@ def test_structure_tells_for_nearly_all_of_them():
 TWO_LEVELS = sf.Blocks(np.arange(LARGE) // 25, 1, across=2)
 MANY_TIERS = sf.Tiers(np.arange(10_000) % 4, [1, 2, 3, inf])
 UNION = sf.Blocks.of(
-    [sf.Uniform(3000, 1), sf.HighLow(2000, range(40), 1), sf.Tiers(np.arange(900) % 3, [1, 2, inf]), sf.Uniform(3, 2)]
+    [
+        sf.Uniform(3000, 1),
+        sf.HighLow(2000, range(40), 1),
+        sf.Tiers(np.arange(900) % 3, [1, 2, inf]),
+        sf.Uniform(3, 2),
+    ]
 )
 
 
@@ -115,10 +120,22 @@ def test_tiers_and_unions_at_size_are_certified(context):
 @pytest.mark.parametrize(
     ("context", "stricter"),
     [
-        (sf.Blocks(blocks(*[25] * 60), 1, across=2), sf.Blocks(blocks(*[25] * 60), "0.999", across=2)),
-        (sf.Blocks(blocks(*[25] * 60), 1, across=2), sf.Blocks(blocks(*[25] * 60), 1, across="1.999")),
-        (sf.Tiers(np.arange(1200) % 3, [1, 2, inf]), sf.Tiers(np.arange(1200) % 3, [1, "1.999", inf])),
-        (sf.Tiers(np.arange(1200) % 3, [1, 2, inf]), sf.Tiers(np.arange(1200) % 3, ["0.999", 2, inf])),
+        (
+            sf.Blocks(blocks(*[25] * 60), 1, across=2),
+            sf.Blocks(blocks(*[25] * 60), "0.999", across=2),
+        ),
+        (
+            sf.Blocks(blocks(*[25] * 60), 1, across=2),
+            sf.Blocks(blocks(*[25] * 60), 1, across="1.999"),
+        ),
+        (
+            sf.Tiers(np.arange(1200) % 3, [1, 2, inf]),
+            sf.Tiers(np.arange(1200) % 3, [1, "1.999", inf]),
+        ),
+        (
+            sf.Tiers(np.arange(1200) % 3, [1, 2, inf]),
+            sf.Tiers(np.arange(1200) % 3, ["0.999", 2, inf]),
+        ),
         (sf.Tiers(np.arange(1200) % 3, [1, 2, inf]), sf.Tiers(np.arange(1200) % 3, [1, 2, 40])),
     ],
     ids=["inside", "across", "second tier", "first tier", "free tier"],
@@ -139,9 +156,16 @@ def with_steps_more(mechanism, kind, steps):
     codes, levels = mechanism._codes, list(mechanism._levels)
     b, r = codes[kind].outputs, codes[kind].raised
     step, old = gcd(r, b - r), levels[kind]
-    levels[kind] = GroupLevels(old.high + steps * (b - r) // step, old.low - steps * r // step, old.cover)
+    levels[kind] = GroupLevels(
+        old.high + steps * (b - r) // step, old.low - steps * r // step, old.cover
+    )
     return sf.GroupResponse.of_integers(
-        mechanism.context, codes, levels, mechanism._kind_of_group.tolist(), mechanism._clear, mechanism.word_bits
+        mechanism.context,
+        codes,
+        levels,
+        mechanism._kind_of_group.tolist(),
+        mechanism._clear,
+        mechanism.word_bits,
     )
 
 
@@ -153,7 +177,9 @@ def test_one_step_too_much_in_one_kind_of_group_is_found_at_size(kind):
 
     def kept(steps):
         level = with_steps_more(mechanism, kind, steps)._levels[kind]
-        return within_odds(level.high, level.low, Fraction(1)) and within_odds(level.high, level.cover, Fraction(2))
+        return within_odds(level.high, level.low, Fraction(1)) and within_odds(
+            level.high, level.cover, Fraction(2)
+        )
 
     first = next(steps for steps in range(1000) if not kept(steps))
     assert sf.certify(with_steps_more(mechanism, kind, first - 1)).method == "structural"
@@ -165,7 +191,9 @@ def test_one_step_too_much_in_one_kind_of_group_is_found_at_size(kind):
 def test_one_broken_part_of_a_large_union_is_named_by_its_own_symbols():
     context = sf.Blocks.of([sf.Uniform(800, 1), sf.HighLow(700, range(600), 1), sf.Uniform(9, 1)])
     mechanism = sf.mechanism_for(context)
-    stricter = context.with_parts([context.parts[0], sf.HighLow(700, range(600), "0.999"), context.parts[2]])
+    stricter = context.with_parts(
+        [context.parts[0], sf.HighLow(700, range(600), "0.999"), context.parts[2]]
+    )
     with pytest.raises(PrivacyViolation) as violation:
         sf.certify(mechanism, stricter)
     assert violation.value.x < 800  # the part's own numbering
@@ -197,7 +225,8 @@ def changed(number, **changes):
 
     def forge(claims):
         claims[number] = replace(
-            claims[number], **{name: change(getattr(claims[number], name)) for name, change in changes.items()}
+            claims[number],
+            **{name: change(getattr(claims[number], name)) for name, change in changes.items()},
         )
         return claims
 
@@ -209,7 +238,9 @@ def moved_symbol(claims):
     a, b = claims[1], claims[2]
     claims[1] = replace(a, symbols=a.symbols[:-1], first=a.first[:-1])
     claims[2] = replace(
-        b, symbols=np.append(b.symbols, a.symbols[-1]), first=np.append(b.first, b.first[-1]).astype(np.int64)
+        b,
+        symbols=np.append(b.symbols, a.symbols[-1]),
+        first=np.append(b.first, b.first[-1]).astype(np.int64),
     )
     return claims
 
@@ -237,7 +268,9 @@ FORGERIES = {
     "nothing of its own": changed(0, own=lambda own: 0),
     "own words for members": changed(1, own=lambda own: own + 1),
     "a symbol less": changed(1, symbols=lambda s: s[1:], first=lambda f: f[1:]),
-    "a symbol twice": changed(1, symbols=lambda s: np.append(s, s[0]), first=lambda f: np.append(f, f[0])),
+    "a symbol twice": changed(
+        1, symbols=lambda s: np.append(s, s[0]), first=lambda f: np.append(f, f[0])
+    ),
     "a symbol of another group": moved_symbol,
     "levels exchanged": exchanged_levels,
     "a class less": lambda claims: claims[:-1],
@@ -285,7 +318,9 @@ class TwoLevelsInOneRange(TableResponse):
 def test_classes_that_share_a_range_are_refused():
     """Each class has odds within 6 : 1; symbol 0 against symbol 1 has 7 : 1, which no single class shows."""
     context, quarter = sf.Uniform(2, Fraction(179, 100)), 1 << 60  # e^1.79 = 5.99
-    mechanism = TwoLevelsInOneRange(context, [[n * quarter for n in row] for row in ([7, 3, 3, 3], [1, 5, 5, 5])])
+    mechanism = TwoLevelsInOneRange(
+        context, [[n * quarter for n in row] for row in ([7, 3, 3, 3], [1, 5, 5, 5])]
+    )
     with pytest.raises(PrivacyViolation):
         sf.certify(mechanism)
     with pytest.raises(PrivacyViolation, match="not what the mechanism claims"):
@@ -295,7 +330,9 @@ def test_classes_that_share_a_range_are_refused():
 def test_a_claim_that_does_not_add_up_is_refused_even_if_nobody_looks_at_its_rows(monkeypatch):
     context = sf.Tiers([0] + [1] * 40 + [2] * 5, [1, 2, inf])
     mechanism = sf.GroupResponse(context, HadamardCode)
-    alone = next(number for number, claim in enumerate(mechanism.row_classes()) if 0 in claim.symbols)
+    alone = next(
+        number for number, claim in enumerate(mechanism.row_classes()) if 0 in claim.symbols
+    )
     forged = changed(alone, high=lambda high: high - 1)(list(mechanism.row_classes()))
     monkeypatch.setattr(structure, "_rows_to_check", lambda inputs: np.arange(1, inputs))
     tightest_by_structure(mechanism, context, mechanism.row_classes())

@@ -20,17 +20,36 @@ from sfumato.randomness.odds import (
 )
 
 DIGITS = Context(prec=200)
-DECIMALS = ["1e-18", "1e-15", "1e-9", "0.001", "0.01", "0.1", "0.5", "1", "2", "10", "39.999", "40", "79.9", "80"]
+DECIMALS = [
+    "1e-18",
+    "1e-15",
+    "1e-9",
+    "0.001",
+    "0.01",
+    "0.1",
+    "0.5",
+    "1",
+    "2",
+    "10",
+    "39.999",
+    "40",
+    "79.9",
+    "80",
+]
 EPSILONS = [Fraction(text) for text in DECIMALS]
 EPSILONS += [Fraction(1, 3), Fraction(22, 7), Fraction(10**18 - 1, 10**18), Fraction(2, 10**18 + 1)]
 MANY_EPSILONS = EPSILONS + [Fraction(7919 * i % 80_000 + 1, 1000) for i in range(200)]
-MANY_EPSILONS += [Fraction(1, 2**n) for n in range(1, 150)]  # terms that are exact, so no rounding hides the rest
+MANY_EPSILONS += [
+    Fraction(1, 2**n) for n in range(1, 150)
+]  # terms that are exact, so no rounding hides the rest
 
 
 @cache
 def _naive_exp(epsilon: Fraction) -> Fraction:
     """e^ε to about 200 digits."""
-    return Fraction(DIGITS.exp(DIGITS.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))))
+    return Fraction(
+        DIGITS.exp(DIGITS.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator)))
+    )
 
 
 def _floor_of_odds(low: int, epsilon: Fraction) -> int:
@@ -148,7 +167,8 @@ def test_odds_so_near_to_one_that_floats_cannot_see_them_are_still_above_zero():
 
 
 @pytest.mark.parametrize(
-    ("high", "low", "epsilon"), [(5, 5, 0.0), (4, 5, 0.0), (0, 0, 0.0), (0, 9, 0.0), (1, 0, math.inf)]
+    ("high", "low", "epsilon"),
+    [(5, 5, 0.0), (4, 5, 0.0), (0, 0, 0.0), (0, 9, 0.0), (1, 0, math.inf)],
 )
 def test_the_reported_epsilon_at_the_ends(high, low, epsilon):
     assert epsilon_of_odds(high, low) == epsilon
@@ -184,7 +204,9 @@ def test_a_number_is_read_as_it_was_typed(value, exact):
 
 
 @pytest.mark.parametrize(
-    "value", [math.inf, "inf", "Infinity", Decimal("inf"), np.inf, np.float64(np.inf)], ids=lambda value: repr(value)
+    "value",
+    [math.inf, "inf", "Infinity", Decimal("inf"), np.inf, np.float64(np.inf)],
+    ids=lambda value: repr(value),
 )
 def test_infinity_is_read_as_infinity(value):
     assert exact_number(value, "epsilon") == math.inf
@@ -237,7 +259,9 @@ def test_what_is_no_number_is_refused_by_name(value):
     assert len(str(caught.value)) < 200
 
 
-@pytest.mark.parametrize("value", [41, 40.000001, "1e3", Fraction(40) + Fraction(1, 10**18), 10**18])
+@pytest.mark.parametrize(
+    "value", [41, 40.000001, "1e3", Fraction(40) + Fraction(1, 10**18), 10**18]
+)
 def test_an_epsilon_above_forty_is_refused_and_told_what_to_do(value):
     assert LARGEST_EPSILON == 40
     assert exact_number(value, "epsilon") > 40
@@ -250,7 +274,14 @@ def test_an_epsilon_above_forty_is_refused_and_told_what_to_do(value):
 
 @pytest.mark.parametrize(
     "epsilon",
-    [Fraction(3, 10), Fraction(1, 3), Fraction(2, 3), Fraction(1, 10**18), Fraction(40), Fraction(22, 7)]
+    [
+        Fraction(3, 10),
+        Fraction(1, 3),
+        Fraction(2, 3),
+        Fraction(1, 10**18),
+        Fraction(40),
+        Fraction(22, 7),
+    ]
     + [Fraction(i, 997) for i in range(1, 200)],
 )
 def test_the_float_below_is_the_largest_that_reads_as_no_more(epsilon):

@@ -13,19 +13,50 @@ from sfumato.randomness.odds import within_odds
 from sfumato.randomness.thresholds import binary_flips, coin_threshold, two_levels
 
 DIGITS = Context(prec=200)
-DECIMALS = ["0.01", "0.1", "0.25", "0.5", "1", "1.5", "2", "3", "4", "8", "11.5", "20", "39.9", "40"]
+DECIMALS = [
+    "0.01",
+    "0.1",
+    "0.25",
+    "0.5",
+    "1",
+    "1.5",
+    "2",
+    "3",
+    "4",
+    "8",
+    "11.5",
+    "20",
+    "39.9",
+    "40",
+]
 EPSILONS = [Fraction(text) for text in DECIMALS]
 WORD_BITS = [8, 9, 12, 16, 24, 31, 32, 48, 53, 63, 64]
-SHAPES = [(2, 1), (3, 1), (4, 1), (4, 2), (7, 3), (16, 8), (100, 1), (100, 27), (256, 128), (5, 4), (3, 3)]
+SHAPES = [
+    (2, 1),
+    (3, 1),
+    (4, 1),
+    (4, 2),
+    (7, 3),
+    (16, 8),
+    (100, 1),
+    (100, 27),
+    (256, 128),
+    (5, 4),
+    (3, 3),
+]
 INFINITE = math.inf
 
 
 @cache
 def _naive_exp(epsilon: Fraction) -> Fraction:
-    return Fraction(DIGITS.exp(DIGITS.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))))
+    return Fraction(
+        DIGITS.exp(DIGITS.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator)))
+    )
 
 
-def _naive_candidates(outputs: int, raised: int, epsilon: Fraction, word_bits: int) -> list[tuple[int, int]]:
+def _naive_candidates(
+    outputs: int, raised: int, epsilon: Fraction, word_bits: int
+) -> list[tuple[int, int]]:
     """Both ways to round 2^B/Z that the docstring names, with e to 200 digits; those that tell points apart."""
     total, others, e = 2**word_bits, outputs - raised, _naive_exp(epsilon)
     exact = total / (raised * e + others)
@@ -39,7 +70,9 @@ def _naive_candidates(outputs: int, raised: int, epsilon: Fraction, word_bits: i
 
 @pytest.mark.parametrize("word_bits", WORD_BITS)
 @pytest.mark.parametrize(("outputs", "raised"), SHAPES)
-def test_two_levels_keep_their_guarantees_with_the_most_contrast_or_are_refused(outputs, raised, word_bits):
+def test_two_levels_keep_their_guarantees_with_the_most_contrast_or_are_refused(
+    outputs, raised, word_bits
+):
     for epsilon in EPSILONS:
         candidates = _naive_candidates(outputs, raised, epsilon, word_bits)
         if not candidates:
@@ -50,7 +83,9 @@ def test_two_levels_keep_their_guarantees_with_the_most_contrast_or_are_refused(
         assert 0 < levels.low < levels.high
         assert within_odds(levels.high, levels.low, epsilon)
         assert levels.leftover >= 0
-        assert raised * levels.high + (outputs - raised) * levels.low + levels.leftover == 2**word_bits
+        assert (
+            raised * levels.high + (outputs - raised) * levels.low + levels.leftover == 2**word_bits
+        )
         assert levels.high - levels.low == max(high - low for high, low in candidates), epsilon
 
 

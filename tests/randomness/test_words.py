@@ -16,7 +16,13 @@ import sfumato
 from sfumato.contexts import Uniform
 from sfumato.errors import EntropyUnavailable, SfumatoError
 from sfumato.mechanisms import PlainResponse
-from sfumato.randomness.words import KEY_BYTES, WORDS_PER_POSITION, SystemWords, words_at, words_from
+from sfumato.randomness.words import (
+    KEY_BYTES,
+    WORDS_PER_POSITION,
+    SystemWords,
+    words_at,
+    words_from,
+)
 from support.forked import told_by_a_child
 
 KEY = bytes(range(KEY_BYTES))
@@ -25,7 +31,7 @@ SOURCES = sorted(Path(sfumato.__file__).parent.rglob("*.py"))
 
 def _naive_words(key: bytes, position: int) -> list[int]:
     """One block of AES, read as two little-endian integers: no counter mode, no NumPy."""
-    block = Cipher(AES(key), ECB()).encryptor().update(position.to_bytes(16, "big"))  # noqa: S305 - one block
+    block = Cipher(AES(key), ECB()).encryptor().update(position.to_bytes(16, "big"))
     return [int.from_bytes(block[:8], "little"), int.from_bytes(block[8:], "little")]
 
 
@@ -39,8 +45,12 @@ def test_a_published_aes_256_vector_is_met():
     assert words_from(KEY, position, 1).astype("<u8").tobytes() == expected
 
 
-@pytest.mark.parametrize("first", [0, 1, 255, 2**32 - 2, 2**63 - 1, 2**64 - 2, 2**96 - 3, 2**127, 2**128 - 5])
-@pytest.mark.parametrize("key", [bytes(KEY_BYTES), KEY, b"\xff" * KEY_BYTES], ids=["zeros", "ramp", "ones"])
+@pytest.mark.parametrize(
+    "first", [0, 1, 255, 2**32 - 2, 2**63 - 1, 2**64 - 2, 2**96 - 3, 2**127, 2**128 - 5]
+)
+@pytest.mark.parametrize(
+    "key", [bytes(KEY_BYTES), KEY, b"\xff" * KEY_BYTES], ids=["zeros", "ramp", "ones"]
+)
 def test_words_are_aes_of_their_position_wherever_they_stand(key, first):
     words = words_from(key, first, 5)
     assert words.tolist() == [_naive_words(key, first + i) for i in range(5)]
@@ -166,7 +176,9 @@ def test_the_cause_of_missing_entropy_is_kept_for_the_operator(monkeypatch):
 
 def test_two_takes_differ_and_so_do_two_sources():
     source = SystemWords()
-    drawn = [source.take(8).tobytes() for _ in range(20)] + [SystemWords().take(8).tobytes() for _ in range(20)]
+    drawn = [source.take(8).tobytes() for _ in range(20)] + [
+        SystemWords().take(8).tobytes() for _ in range(20)
+    ]
     assert len(set(drawn)) == 40
 
 
@@ -176,10 +188,14 @@ def test_the_key_is_drawn_anew_for_every_take(monkeypatch):
     monkeypatch.setattr(os, "urandom", lambda count: drawn.append(draw(count)) or drawn[-1])
     source = SystemWords()
     words = [source.take(2), source.take(2)]
-    assert [words_from(key[:KEY_BYTES], 0, 2).tolist() for key in drawn] == [taken.tolist() for taken in words]
+    assert [words_from(key[:KEY_BYTES], 0, 2).tolist() for key in drawn] == [
+        taken.tolist() for taken in words
+    ]
 
 
-@pytest.mark.parametrize("duplicate", [pickle.dumps, copy.copy, copy.deepcopy], ids=["pickle", "copy", "deepcopy"])
+@pytest.mark.parametrize(
+    "duplicate", [pickle.dumps, copy.copy, copy.deepcopy], ids=["pickle", "copy", "deepcopy"]
+)
 def test_a_source_cannot_be_duplicated(duplicate):
     with pytest.raises(TypeError, match="make a new one"):
         duplicate(SystemWords())
@@ -242,9 +258,17 @@ def _weak_generators(source: str) -> list[str]:
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             names = [node.module or ""] + [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Attribute) and node.attr == "random" and isinstance(node.value, ast.Name):
+        elif (
+            isinstance(node, ast.Attribute)
+            and node.attr == "random"
+            and isinstance(node.value, ast.Name)
+        ):
             names = ["numpy.random"] if node.value.id in {"np", "numpy"} else []
-        found += [name for name in names if name == "random" or name.startswith(("random.", "numpy.random"))]
+        found += [
+            name
+            for name in names
+            if name == "random" or name.startswith(("random.", "numpy.random"))
+        ]
     return found
 
 

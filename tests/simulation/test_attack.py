@@ -10,7 +10,9 @@ from sfumato.simulation import SeededWords
 from sfumato.simulation.attack import KINDS, attack
 from support.mechanism_examples import EXAMPLES
 
-SEVERAL = [mechanism for examples in EXAMPLES.values() for mechanism in examples if mechanism.inputs > 1]
+SEVERAL = [
+    mechanism for examples in EXAMPLES.values() for mechanism in examples if mechanism.inputs > 1
+]
 HADAMARD = sf.PlainResponse(sf.Uniform(60, 1.0))
 RANDOMISED = sf.PlainResponse(sf.Uniform(60, 1.0), sf.RandomizedCode)
 
@@ -30,8 +32,15 @@ def _target(mechanism, x=0):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_attack_on_every_mechanism_stays_within_its_bounds(mechanism, kind):
     crowd = _crowd(mechanism, 300)
-    for m, x, decoder in ((1, 0, "unbiased"), (30, 0, "projection"), (30, -1, "projection"), (300, -1, "unbiased")):
-        found = attack(mechanism, crowd, fakes=m, target=_target(mechanism, x), kind=kind, decoder=decoder)
+    for m, x, decoder in (
+        (1, 0, "unbiased"),
+        (30, 0, "projection"),
+        (30, -1, "projection"),
+        (300, -1, "unbiased"),
+    ):
+        found = attack(
+            mechanism, crowd, fakes=m, target=_target(mechanism, x), kind=kind, decoder=decoder
+        )
         assert found.within, found
 
 
@@ -65,7 +74,14 @@ def test_pretending_moves_a_share_by_the_share_of_fakes_on_average(mechanism):
     """An honest report of the target means 1; the mean over seeds is that, to six standard errors."""
     m, n = 400, 1000
     runs = [
-        attack(mechanism, np.ones(n, dtype=int), fakes=m, target=_target(mechanism), kind="pretend", seed=s).moved
+        attack(
+            mechanism,
+            np.ones(n, dtype=int),
+            fakes=m,
+            target=_target(mechanism),
+            kind="pretend",
+            seed=s,
+        ).moved
         for s in range(4)
     ]
     error = np.sqrt(mechanism.variances(np.eye(mechanism.inputs)[0], m * len(runs))[0])
@@ -74,7 +90,10 @@ def test_pretending_moves_a_share_by_the_share_of_fakes_on_average(mechanism):
 
 def test_one_report_sent_again_and_again_is_noticed_and_pretending_is_not():
     crowd = _crowd(HADAMARD, 50_000)
-    found = {kind: attack(HADAMARD, crowd, fakes=1500, target=_target(HADAMARD), kind=kind) for kind in KINDS}
+    found = {
+        kind: attack(HADAMARD, crowd, fakes=1500, target=_target(HADAMARD), kind=kind)
+        for kind in KINDS
+    }
     assert found["raise"].noticed
     assert found["lower"].noticed
     assert not found["pretend"].noticed
@@ -97,7 +116,9 @@ def test_randomised_response_leaves_nothing_to_notice_by():
 @pytest.mark.parametrize("decoder", ["auto", "likelihood", "empirical-bayes"])
 def test_decoders_without_a_bound_are_measured(decoder):
     crowd = _crowd(HADAMARD, 20_000)
-    found = attack(HADAMARD, crowd, fakes=800, target=_target(HADAMARD), kind="blend", decoder=decoder)
+    found = attack(
+        HADAMARD, crowd, fakes=800, target=_target(HADAMARD), kind="blend", decoder=decoder
+    )
     assert found.decoded_bound is None
     assert found.decoder == decoder
     assert 0.01 < found.decoded_moved <= found.decoded_total_variation <= 1
@@ -116,7 +137,9 @@ def test_honest_people_report_the_same_with_and_without_an_attack(m):
 
 def test_the_same_seed_is_the_same_attack():
     crowd = _crowd(HADAMARD, 2000)
-    first, second = (attack(HADAMARD, crowd, fakes=50, target=3, kind="blend", seed=4) for _ in range(2))
+    first, second = (
+        attack(HADAMARD, crowd, fakes=50, target=3, kind="blend", seed=4) for _ in range(2)
+    )
     assert first.fit == second.fit
     assert first.moved == second.moved
     assert attack(HADAMARD, crowd, fakes=50, target=3, kind="blend", seed=5).moved != first.moved
@@ -124,7 +147,12 @@ def test_the_same_seed_is_the_same_attack():
 
 def test_without_fakes_nothing_moves():
     found = attack(HADAMARD, _crowd(HADAMARD, 500), fakes=0, target=3)
-    assert (found.moved, found.bound, found.decoded_total_variation, found.decoded_bound) == (0, 0, 0, 0)
+    assert (found.moved, found.bound, found.decoded_total_variation, found.decoded_bound) == (
+        0,
+        0,
+        0,
+        0,
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,13 @@ import pytest
 from scipy.stats import binom, chi2
 
 import sfumato as sf
-from sfumato.errors import ContextMismatch, InvalidContext, InvalidSymbols, NotEnoughReports, NothingToLearn
+from sfumato.errors import (
+    ContextMismatch,
+    InvalidContext,
+    InvalidSymbols,
+    NotEnoughReports,
+    NothingToLearn,
+)
 from sfumato.foundation.simplex import project
 from sfumato.promises.exam import ALPHA
 from sfumato.simulation import Comparison, Draws, LocalHashing, SeededWords, UnaryEncoding, compare
@@ -29,7 +35,10 @@ def unary_channel(k, e=E):
     own, other = Fraction(1, 2), 1 / (e + 1)
     chance = {True: {1: own, 0: 1 - own}, False: {1: other, 0: 1 - other}}
     reports = list(itertools.product([0, 1], repeat=k))
-    channel = [{y: math.prod(chance[x == z][bit] for z, bit in enumerate(y)) for y in reports} for x in range(k)]
+    channel = [
+        {y: math.prod(chance[x == z][bit] for z, bit in enumerate(y)) for y in reports}
+        for x in range(k)
+    ]
     return channel, lambda x, y: y[x] == 1
 
 
@@ -68,7 +77,10 @@ def exact_chances(channel, supports):
 
 def scores(channel, supports):
     own, other = exact_chances(channel, supports)
-    return {y: [(supports(x, y) - other) / (own - other) for x in range(len(channel))] for y in channel[0]}
+    return {
+        y: [(supports(x, y) - other) / (own - other) for x in range(len(channel))]
+        for y in channel[0]
+    }
 
 
 # --- the peers' closed forms ----------------------------------------------------------------------------
@@ -90,7 +102,9 @@ def test_the_chances_are_those_of_all_reports(twin):
     channel, supports, rival = twin
     own, other = exact_chances(channel, supports)
     np.testing.assert_allclose(
-        [rival.own, rival.other, rival.contrast], [float(c) for c in (own, other, own - other)], rtol=1e-13
+        [rival.own, rival.other, rival.contrast],
+        [float(c) for c in (own, other, own - other)],
+        rtol=1e-13,
     )
 
 
@@ -104,7 +118,9 @@ def test_supports_are_independent(twin):
             joint[tuple(supports(z, y) for z in range(3))] += chance
         for pattern, chance in joint.items():
             each = [own if z == x else other for z in range(3)]
-            assert chance == math.prod(c if held else 1 - c for c, held in zip(each, pattern, strict=True))
+            assert chance == math.prod(
+                c if held else 1 - c for c, held in zip(each, pattern, strict=True)
+            )
 
 
 def test_the_estimate_is_unbiased_and_its_variances_exact(twin):
@@ -114,8 +130,12 @@ def test_the_estimate_is_unbiased_and_its_variances_exact(twin):
     mean = [[sum(row[y] * A[y][z] for y in row) for z in range(3)] for row in channel]
     assert mean == [[int(x == z) for z in range(3)] for x in range(3)]
     second = [[sum(row[y] * A[y][z] ** 2 for y in row) for z in range(3)] for row in channel]
-    variances = [sum(int(CROWD[x]) * (second[x][z] - (x == z)) for x in range(3)) / n**2 for z in range(3)]
-    np.testing.assert_allclose(rival.variances(CROWD), [float(variance) for variance in variances], rtol=1e-12)
+    variances = [
+        sum(int(CROWD[x]) * (second[x][z] - (x == z)) for x in range(3)) / n**2 for z in range(3)
+    ]
+    np.testing.assert_allclose(
+        rival.variances(CROWD), [float(variance) for variance in variances], rtol=1e-12
+    )
 
 
 def test_leverage_and_reach_are_the_worst_report(twin):
@@ -127,20 +147,29 @@ def test_leverage_and_reach_are_the_worst_report(twin):
         for column in A.values()
         for held in range(3)
     )
-    np.testing.assert_allclose([rival.leverage, rival.reach], [float(largest), float(moved)], rtol=1e-12)
+    np.testing.assert_allclose(
+        [rival.leverage, rival.reach], [float(largest), float(moved)], rtol=1e-12
+    )
 
 
 def test_the_published_formulas():
     e = math.exp(1)
     assert UnaryEncoding(100, 1.0).leverage == pytest.approx(2 * e / (e - 1))
     assert LocalHashing(100, 1.0).leverage == pytest.approx((e + 3) / (e - 1))
-    rare = np.append(np.zeros(99, dtype=np.int64), 1000)  # the variance of a label that nobody has: 4e/(n(e − 1)²)
+    rare = np.append(
+        np.zeros(99, dtype=np.int64), 1000
+    )  # the variance of a label that nobody has: 4e/(n(e − 1)²)
     assert UnaryEncoding(100, 1.0).variances(rare)[0] == pytest.approx(4 * e / (e - 1) ** 2 / 1000)
 
 
 def test_bits_are_those_of_a_report():
     assert UnaryEncoding(1000, 1.0).bits == 1000
-    assert [LocalHashing(1000, epsilon).bits for epsilon in (0.1, 1.0, 2.0, 3.0)] == [65, 66, 67, 69]
+    assert [LocalHashing(1000, epsilon).bits for epsilon in (0.1, 1.0, 2.0, 3.0)] == [
+        65,
+        66,
+        67,
+        69,
+    ]
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 1.7, 3.0, 6.0])
@@ -162,7 +191,9 @@ def test_extreme_promises_keep_their_digits(kind, epsilon):
     assert np.isfinite(rival.draw(np.array([1, 2, 3, 4]), SeededWords(1).take(4))).all()
 
 
-@pytest.mark.parametrize(("size", "epsilon"), [(1, 1.0), (3, 0.0), (3, math.inf), (3, -1.0), (3, math.nan)])
+@pytest.mark.parametrize(
+    ("size", "epsilon"), [(1, 1.0), (3, 0.0), (3, math.inf), (3, -1.0), (3, math.nan)]
+)
 def test_a_peer_needs_two_labels_and_a_finite_promise(size, epsilon):
     with pytest.raises(InvalidContext, match="two labels or more"):
         UnaryEncoding(size, epsilon)
@@ -175,7 +206,9 @@ RUNS = 400
 
 
 def drawn(rival, runs=RUNS):
-    return np.array([rival.draw(PEOPLE, SeededWords(11, run=run).take(PEOPLE.size)) for run in range(runs)])
+    return np.array(
+        [rival.draw(PEOPLE, SeededWords(11, run=run).take(PEOPLE.size)) for run in range(runs)]
+    )
 
 
 def out_of_range(squares, freedom):
@@ -218,7 +251,10 @@ def test_all_words_are_used():
 def conditional_covariance(mechanism, counts):
     """Of the unbiased estimate for these very people, written out: ``Σ_x n_x Cov(A[·, Y] | x)/n²``."""
     Q, A, n = mechanism.matrix(), mechanism.scores(), counts.sum()
-    return sum(c * ((A * Q[x]) @ A.T - np.outer(A @ Q[x], A @ Q[x])) for x, c in enumerate(counts)) / n**2
+    return (
+        sum(c * ((A * Q[x]) @ A.T - np.outer(A @ Q[x], A @ Q[x])) for x, c in enumerate(counts))
+        / n**2
+    )
 
 
 CONTEXTS = [sf.Uniform(6, 1), sf.HighLow(6, [1, 4], 1), sf.Blocks([0, 0, 0, 1, 1, 1], 1)]
@@ -237,8 +273,13 @@ def test_the_mean_square_is_that_of_the_written_out_channel(context):
     for name, mechanism in mechanisms.items():
         square = np.trace(conditional_covariance(mechanism, counts))
         assert found.row(name).l2 == pytest.approx(math.sqrt(square), rel=1e-9)
-        assert (found.row(name).bits, found.row(name).leverage) == (mechanism.bits, mechanism.leverage)
-        moved = max(np.abs(column - held).sum() / 2 for column in mechanism.scores().T for held in np.eye(6))
+        assert (found.row(name).bits, found.row(name).leverage) == (
+            mechanism.bits,
+            mechanism.leverage,
+        )
+        moved = max(
+            np.abs(column - held).sum() / 2 for column in mechanism.scores().T for held in np.eye(6)
+        )
         assert found.row(name).reach == pytest.approx(moved, rel=1e-6)
     for name, kind in (("oue", UnaryEncoding), ("olh", LocalHashing)):
         assert found.row(name).l2 == pytest.approx(math.sqrt(kind(6, 1.0).variances(counts).sum()))
@@ -251,7 +292,10 @@ def test_tallies_of_a_crowd_scatter_as_the_channel_says(context):
     covariance = conditional_covariance(mechanism, PEOPLE)
     rank = int(np.linalg.matrix_rank(covariance, tol=1e-12 * np.trace(covariance) * 1e3))
     whiten = np.linalg.pinv(covariance, rcond=1e-9)
-    found = [mechanism.unbiased(crowd_tally(mechanism, PEOPLE, SeededWords(5, run=run))) for run in range(runs)]
+    found = [
+        mechanism.unbiased(crowd_tally(mechanism, PEOPLE, SeededWords(5, run=run)))
+        for run in range(runs)
+    ]
 
     def squares(truth):
         errors = np.array(found) - truth / truth.sum()
@@ -303,7 +347,10 @@ def test_no_peer_sees_more_than_the_context_allows():
         smallest = context.exact_smallest
         assert sf.certify(sf.PlainResponse(sf.Uniform(context.domain, smallest), code), context)
         with pytest.raises(sf.errors.PrivacyViolation):
-            sf.certify(sf.PlainResponse(sf.Uniform(context.domain, smallest + Fraction(1, 100)), code), context)
+            sf.certify(
+                sf.PlainResponse(sf.Uniform(context.domain, smallest + Fraction(1, 100)), code),
+                context,
+            )
 
 
 def test_everybody_is_decoded_alike_and_mechanisms_by_the_decoder_too():
@@ -351,7 +398,9 @@ def test_the_people_needed_are_the_ratio_of_mean_squares():
     wanted = UnaryEncoding(4, 1.0).variances(np.array(COUNTS)).sum() / found.rows[0].l2 ** 2
     assert found.people_needed(found.row("oue")) == pytest.approx(wanted)
     many = quick(counts=np.array(COUNTS) * 1000, draws=Draws(1))
-    assert many.people_needed(many.row("oue")) == pytest.approx(found.people_needed(found.row("oue")))
+    assert many.people_needed(many.row("oue")) == pytest.approx(
+        found.people_needed(found.row("oue"))
+    )
 
 
 def test_where_ones_own_makes_no_error_nothing_is_divided_by_it():
@@ -386,7 +435,9 @@ def test_each_mechanism_is_told_of_as_it_begins():
     assert told == ["Sfumato", "k-RR", "Hadamard response", "OUE", "OLH"]
 
 
-@pytest.mark.parametrize("counts", [[1, 2], [[1, 2, 3, 4]], [1.0, 2, 3, 4], [1, 2, 3, -4], "abcd", [True] * 4])
+@pytest.mark.parametrize(
+    "counts", [[1, 2], [[1, 2, 3, 4]], [1.0, 2, 3, 4], [1, 2, 3, -4], "abcd", [True] * 4]
+)
 def test_a_crowd_is_a_whole_number_for_each_symbol(counts):
     with pytest.raises(InvalidSymbols, match="whole number of people for each of the 4 symbols"):
         compare(LUNCH, counts)

@@ -13,4 +13,6 @@ def answered(survey, symbols):
     mechanism = survey.mechanism
     words = words_from(bytes(32), 0, len(symbols))[:, : mechanism.words]
     tally = survey.tally(Reports(mechanism.reports_from(symbols, words), survey.fingerprint))
-    return SimpleNamespace(survey=survey, estimate=survey.estimate(tally), certificate=survey.certify())
+    return SimpleNamespace(
+        survey=survey, estimate=survey.estimate(tally), certificate=survey.certify()
+    )

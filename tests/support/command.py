@@ -67,7 +67,14 @@ kind = "uniform"
 epsilon = 1.0
 """
 PLACES = ["park", "café", "clinic", "bar", "office"] * 40
-SURVEYS = {"lunch": LUNCH, "other": OTHER, "ages": AGES, "numbered": NUMBERED, "grid": GRID, "h3": H3}
+SURVEYS = {
+    "lunch": LUNCH,
+    "other": OTHER,
+    "ages": AGES,
+    "numbered": NUMBERED,
+    "grid": GRID,
+    "h3": H3,
+}
 
 
 @pytest.fixture
@@ -85,16 +92,22 @@ def call(monkeypatch, folder):
     """Calls the console script's entry point in this process: ``call("verify", "lunch.toml", stdin=b"")``."""
 
     def called(*arguments, stdin=b""):
-        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+        out, err = (
+            io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)
+        )
         with monkeypatch.context() as patch:
             patch.setattr(sys, "argv", ["sfumato", *map(str, arguments)])
-            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(_Pipe(stdin)), encoding="utf-8"))
+            patch.setattr(
+                sys, "stdin", io.TextIOWrapper(io.BufferedReader(_Pipe(stdin)), encoding="utf-8")
+            )
             patch.setattr(sys, "stdout", out)
             patch.setattr(sys, "stderr", err)
             with pytest.raises(SystemExit) as left:
                 main.run()
         texts = [stream.buffer.getvalue().decode("utf-8") for stream in (out, err)]
-        return SimpleNamespace(code=left.value.code or 0, out=texts[0], err=texts[1], both="".join(texts))
+        return SimpleNamespace(
+            code=left.value.code or 0, out=texts[0], err=texts[1], both="".join(texts)
+        )
 
     return called
 
@@ -133,7 +146,9 @@ def refused(call, folder):
 
 def contents(folder):
     """Every file of a folder, hidden ones too."""
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
 
 
 def process(*arguments, **options):

@@ -34,7 +34,16 @@ class Server:
         store = Store.at(url)
         store.register(SURVEY)
         store.close()
-        self._command = [*command, "serve", "--store", url, "--port", "0", "--requests-per-minute", "0"]
+        self._command = [
+            *command,
+            "serve",
+            "--store",
+            url,
+            "--port",
+            "0",
+            "--requests-per-minute",
+            "0",
+        ]
         self._process = self.address = None
 
     def start(self):

@@ -74,7 +74,9 @@ class Wire:
         """Many requests at the same time: each is a pair of positional and named arguments of ``request``."""
 
         async def all_of_them():
-            return await asyncio.gather(*(self._asked(*args, **options) for args, options in requests))
+            return await asyncio.gather(
+                *(self._asked(*args, **options) for args, options in requests)
+            )
 
         return self._runner.run(all_of_them())
 
@@ -92,7 +94,9 @@ class Wire:
             "raw_path": address.encode(),
             "query_string": query.encode(),
             "root_path": "",
-            "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in named.items()],
+            "headers": [
+                (name.encode("latin-1"), value.encode("latin-1")) for name, value in named.items()
+            ],
             "client": (client, 50_000),
             "server": ("127.0.0.1", 80),
         }
@@ -103,7 +107,11 @@ class Wire:
             chunk = next(chunks, None)
             if chunk is not None:
                 return {"type": "http.request", "body": chunk, "more_body": True}
-            return {"type": "http.disconnect"} if gone else {"type": "http.request", "body": b"", "more_body": False}
+            return (
+                {"type": "http.disconnect"}
+                if gone
+                else {"type": "http.request", "body": b"", "more_body": False}
+            )
 
         async def send(message):
             sent.append(message)
@@ -127,10 +135,14 @@ class Running:
         """A batch as a client sends it."""
         body = json_bytes(batch) if form == JSON else arrow_bytes(batch)
         headers = {"Content-Type": form} | ({"Content-Encoding": "gzip"} if packed else {})
-        return self.post(batch.fingerprint, gzip.compress(body) if packed else body, headers, **options)
+        return self.post(
+            batch.fingerprint, gzip.compress(body) if packed else body, headers, **options
+        )
 
     def post(self, fingerprint, body, headers, **options):
-        return self.wire.request("POST", uploads_of(fingerprint), body=body, headers=headers, **options)
+        return self.wire.request(
+            "POST", uploads_of(fingerprint), body=body, headers=headers, **options
+        )
 
     def ask(self, path, *, method="GET", **options):
         """A request with the token."""
@@ -214,14 +226,23 @@ def answer_of(raw):
     """The first response in what a socket said."""
     head, _, rest = raw.partition(b"\r\n\r\n")
     status, *lines = head.decode("latin-1").split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    headers = {
+        name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
+    }
     return Answer(int(status.split()[1]), headers, rest[: int(headers.get("content-length", 0))])
 
 
 def head_of(fingerprint, **headers):
     """The beginning of an upload over a socket."""
-    named = {"Host": "aggregator", "Content-Type": JSON, **{k.replace("_", "-"): v for k, v in headers.items()}}
-    lines = [f"POST {uploads_of(fingerprint)} HTTP/1.1", *(f"{name}: {value}" for name, value in named.items())]
+    named = {
+        "Host": "aggregator",
+        "Content-Type": JSON,
+        **{k.replace("_", "-"): v for k, v in headers.items()},
+    }
+    lines = [
+        f"POST {uploads_of(fingerprint)} HTTP/1.1",
+        *(f"{name}: {value}" for name, value in named.items()),
+    ]
     return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
 

@@ -25,7 +25,9 @@ class Loopback(ThreadingHTTPServer):
         self.held, self.counts, self.closed = {}, Counter(), set()
         self.bodies, self.paths, self.connections = [], [], 0
         self.faults, self.always = [], None
-        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        self._thread = threading.Thread(
+            target=self.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
 
     @property
     def url(self):
@@ -98,13 +100,19 @@ class _Handler(BaseHTTPRequestHandler):
         fingerprint = self.path.split("/")[-2]
         if fingerprint not in self.server.surveys:
             return self._problem(404, "unknown-survey")
-        batch = batch_of_arrow(body) if self.headers["Content-Type"] == ARROW else batch_of_json(body)
+        batch = (
+            batch_of_arrow(body) if self.headers["Content-Type"] == ARROW else batch_of_json(body)
+        )
         status = self.server.count(fingerprint, batch)
         if fault == SWALLOW:
             return self._hang_up()
         if status in (409, 410):
             return self._problem(status, {409: "batch-conflict", 410: "survey-closed"}[status])
-        receipt = {"batch": batch.id.hex(), "reports": int(batch.reports.size), "survey": fingerprint}
+        receipt = {
+            "batch": batch.id.hex(),
+            "reports": int(batch.reports.size),
+            "survey": fingerprint,
+        }
         return self._answer(status, json.dumps(receipt).encode())
 
     def _misbehave(self, fault):

@@ -81,7 +81,9 @@ def naive_rays(E):
         for support in combinations(range(k), size):
             if all(x2 in support for x in support for x2 in range(k) if exact[x][x2] is not None):
                 found |= _vertices(exact, support)
-    return np.array([[-inf if h is None else float(h) for h in ray] for ray in sorted(found, key=str)])
+    return np.array(
+        [[-inf if h is None else float(h) for h in ray] for ray in sorted(found, key=str)]
+    )
 
 
 def _vertices(E, support):

@@ -26,7 +26,16 @@ FAMILIES = (HadamardCode, RandomizedCode, BestCode())
 
 
 def _binary():
-    pairs = [(1, 1), (0.5, 2), (math.log(2), math.log(4)), (inf, 1), (1, inf), (inf, inf), (0.1, 40), (0.01, 0.01)]
+    pairs = [
+        (1, 1),
+        (0.5, 2),
+        (math.log(2), math.log(4)),
+        (inf, 1),
+        (1, inf),
+        (inf, inf),
+        (0.1, 40),
+        (0.01, 0.01),
+    ]
     yield from (BinaryResponse(PrivacyMatrix([[0, a], [b, 0]])) for a, b in pairs)
     yield BinaryResponse(HighLow(["no", "yes"], ["yes"], 1))
     yield BinaryResponse(Metric([[0, 2], [2, 0]], 0.7))
@@ -34,8 +43,17 @@ def _binary():
 
 def _plain():
     for family in FAMILIES:
-        yield from (PlainResponse(Uniform(k, epsilon), family) for k in (1, 2, 3, 5, 16, 32) for epsilon in (0.5, 3))
-    for k, base in ((7, ((0, 1, 3),)), (13, ((0, 1, 3, 9),)), (6, ((0, 1), (0, 2))), (11, ((0, 1, 3),) * 2)):
+        yield from (
+            PlainResponse(Uniform(k, epsilon), family)
+            for k in (1, 2, 3, 5, 16, 32)
+            for epsilon in (0.5, 3)
+        )
+    for k, base in (
+        (7, ((0, 1, 3),)),
+        (13, ((0, 1, 3, 9),)),
+        (6, ((0, 1), (0, 2))),
+        (11, ((0, 1, 3),) * 2),
+    ):
         yield PlainResponse(Uniform(k, 1), CyclicDesign(k, base))
     yield PlainResponse(Uniform(5, 1), CyclicDesign(7, ((0, 1, 3),)))
     yield PlainResponse(Uniform(["a", "b", "c"], inf))
@@ -74,8 +92,12 @@ def _groups():
         yield GroupResponse(Blocks([0, 0, 0, 1, 1, 1, 1, 2, 2, 2], 1, across=2), family)
         yield GroupResponse(Blocks([0, 0, 0, 1, 1, 2, 3, 3, 3], [1, 2, 1, 3], across=2), family)
         yield GroupResponse(HighLow(6, [1, 4, 5], 2), family)
-    yield GroupResponse(Blocks([0] * 7 + [1] * 5 + [2], 1, across=1.5), CyclicDesign(7, ((0, 1, 3),)))
-    yield GroupResponse(Tiers([0] * 6 + [1] * 6 + [2], [1, 2, inf]), CyclicDesign(6, ((0, 1), (0, 2))))
+    yield GroupResponse(
+        Blocks([0] * 7 + [1] * 5 + [2], 1, across=1.5), CyclicDesign(7, ((0, 1, 3),))
+    )
+    yield GroupResponse(
+        Tiers([0] * 6 + [1] * 6 + [2], [1, 2, inf]), CyclicDesign(6, ((0, 1), (0, 2)))
+    )
     yield GroupResponse(Tiers([0, 0, 1], [inf, inf]))
 
 
@@ -87,7 +109,14 @@ def _product():
 
 
 def _union():
-    context = Blocks.of([Uniform(3, 1), HighLow(4, [1, 3], 2), PrivacyMatrix([[0, 1], [2, 0]]), Tiers([0, 1], [1, 2])])
+    context = Blocks.of(
+        [
+            Uniform(3, 1),
+            HighLow(4, [1, 3], 2),
+            PrivacyMatrix([[0, 1], [2, 0]]),
+            Tiers([0, 1], [1, 2]),
+        ]
+    )
     parts = [
         PlainResponse(context.parts[0]),
         HighLowResponse(context.parts[1], RandomizedCode),
@@ -114,15 +143,22 @@ def _processed():
     quarter = [["0.25"] * 4, [0, 1, 0, 0], [0, 0, "1/3", "2/3"], [0, 0, 0, 1]]
     yield PlainResponse(Uniform(3, 1)).then([[Fraction(entry) for entry in row] for row in quarter])
     yield BinaryResponse(PrivacyMatrix([[0, inf], [1, 0]])).then([["0.9", "0.1"], ["0.2", "0.8"]])
-    yield BinaryResponse(Uniform(2, 1)).then([["0.9", "0.1"], [0, 1]]).then([["0.5", "0.5", 0], [0, 0, 1]])
+    yield (
+        BinaryResponse(Uniform(2, 1))
+        .then([["0.9", "0.1"], [0, 1]])
+        .then([["0.5", "0.5", 0], [0, 0, 1]])
+    )
 
 
 def _composed():
     first = BinaryResponse(PrivacyMatrix([[0, 1], [2, 0]]))
     yield ComposedResponse(first, first)
-    yield ComposedResponse(PlainResponse(Uniform(3, 1)), PlainResponse(Uniform(3, 0.5), RandomizedCode))
+    yield ComposedResponse(
+        PlainResponse(Uniform(3, 1)), PlainResponse(Uniform(3, 0.5), RandomizedCode)
+    )
     stages = [
-        TableResponse.of(Uniform(2, 1), rows) for rows in ([[0.6, 0.4], [0.4, 0.6]], [[0.5, 0, 0.5], [0.3, 0, 0.7]])
+        TableResponse.of(Uniform(2, 1), rows)
+        for rows in ([[0.6, 0.4], [0.4, 0.6]], [[0.5, 0, 0.5], [0.3, 0, 0.7]])
     ]
     yield ComposedResponse(first, lambda report: stages[report])
 
@@ -147,4 +183,8 @@ def every_mechanism_class():
     while waiting:
         waiting.extend(children := waiting.pop().__subclasses__())
         found.update(children)
-    return {cls for cls in found if cls.__module__.startswith(sfumato.__name__) and not inspect.isabstract(cls)}
+    return {
+        cls
+        for cls in found
+        if cls.__module__.startswith(sfumato.__name__) and not inspect.isabstract(cls)
+    }

@@ -10,7 +10,13 @@ import numpy as np
 
 from sfumato.codes import CyclicCode, CyclicDesign, HadamardCode, RandomizedCode
 from sfumato.contexts import Blocks, HighLow, PrivacyMatrix, Tiers, Uniform
-from sfumato.mechanisms import BinaryResponse, BlockResponse, GroupResponse, HighLowResponse, PlainResponse
+from sfumato.mechanisms import (
+    BinaryResponse,
+    BlockResponse,
+    GroupResponse,
+    HighLowResponse,
+    PlainResponse,
+)
 from sfumato.mechanisms.reach import Reach
 from sfumato.mechanisms.scores import exact_group_scores
 from sfumato.randomness.words import SystemWords
@@ -74,7 +80,9 @@ class LeftoverToTheTruth(RandomizedCode):
     """The leftover words say x itself."""
 
     def encode(self, point, word):
-        return np.where(word <= np.uint64(self.total - self.leftover - 1), super().encode(point, word), point)
+        return np.where(
+            word <= np.uint64(self.total - self.leftover - 1), super().encode(point, word), point
+        )
 
 
 class LeftoverEdge(RandomizedCode):
@@ -164,7 +172,9 @@ class OwnCoverCountedTwice(GroupResponse):
         word = words[:, 0]
         stranger = np.full(symbols.size, self._free[0])
         covered = word < np.uint64(self._covered)
-        return np.where(covered, super()._respond(stranger, words), super()._respond(symbols, words))
+        return np.where(
+            covered, super()._respond(stranger, words), super()._respond(symbols, words)
+        )
 
 
 class OddsOfTheOtherGroup(GroupResponse):
@@ -180,7 +190,9 @@ class GroupTotalsForgotten(GroupResponse):
     def exact_scores(self, y):
         column = super().exact_scores(y)
         members = np.flatnonzero(self._group_of == 0)
-        return [score + Fraction(1, members.size) * (x in members) for x, score in enumerate(column)]
+        return [
+            score + Fraction(1, members.size) * (x in members) for x, score in enumerate(column)
+        ]
 
 
 class TurnedTheOtherWay(CyclicCode):
@@ -257,7 +269,9 @@ class ScoresForgetLeftover(PlainResponse):
 
     def exact_scores(self, y):
         code = self._codes[0]
-        return exact_group_scores(code, self.inputs, y, rise=code.rise, leftover=Fraction(0), total=Fraction(1))
+        return exact_group_scores(
+            code, self.inputs, y, rise=code.rise, leftover=Fraction(0), total=Fraction(1)
+        )
 
 
 class FastScoresForgetCorrection(BlockResponse):

@@ -38,7 +38,7 @@ FAULTS = {
 }
 
 
-class Refused(Exception):  # noqa: N818 - the word of the specification
+class Refused(Exception):
     pass
 
 
@@ -74,7 +74,9 @@ class PlainClient:
 
     def op_canonical(self, request):
         try:
-            text = self.canonical(json.loads(request["text"], parse_float=float, parse_constant=float))
+            text = self.canonical(
+                json.loads(request["text"], parse_float=float, parse_constant=float)
+            )
             raw = text.encode()
         except ValueError:
             raise Refused("InvalidSurvey") from None
@@ -103,13 +105,21 @@ class PlainClient:
 
     def op_charge(self, request):
         promise = self.survey(request)[0]
-        if is_open(promise["context"]) and not request["allow_clear"] and self.fault != "in the clear":
+        if (
+            is_open(promise["context"])
+            and not request["allow_clear"]
+            and self.fault != "in the clear"
+        ):
             raise Refused("BudgetExceeded")
         held = {(entry["survey"], entry["secret"]): entry for entry in request["entries"]}
         if self.fault == "refilled":
             held = {name: entry for name, entry in held.items() if "account" not in entry}
         if self.fault == "accounts":
-            held = {name: entry for name, entry in held.items() if entry.get("account", "subject health")[0] == "s"}
+            held = {
+                name: entry
+                for name, entry in held.items()
+                if entry.get("account", "subject health")[0] == "s"
+            }
         name = request["survey"], request["secret"]
         is_new = name not in held
         times = 1 if promise["repeat"] == "once" else promise["repeat"]["distinct"]
@@ -172,7 +182,10 @@ class PlainClient:
         mechanism = self.survey(request)[1]
         pairs = [(int(text[:16], 16), int(text[16:], 16)) for text in request["words"]]
         return {
-            "reports": [self.report(mechanism, x, *pair) for x, pair in zip(request["symbols"], pairs, strict=True)]
+            "reports": [
+                self.report(mechanism, x, *pair)
+                for x, pair in zip(request["symbols"], pairs, strict=True)
+            ]
         }
 
     def report(self, mechanism, x, w0, w1):
@@ -190,13 +203,18 @@ class PlainClient:
         counts = [0] * mechanism.outputs
         for report in reports:
             counts[report] += 1
-        return {"counts": counts, "sha256": hashlib.sha256(struct.pack(f"<{len(reports)}I", *reports)).hexdigest()}
+        return {
+            "counts": counts,
+            "sha256": hashlib.sha256(struct.pack(f"<{len(reports)}I", *reports)).hexdigest(),
+        }
 
     # --- memory and uploads -------------------------------------------------------------------------
 
     def op_remembered(self, request):
-        block = self.digest(b"sfumato/1/report", self.named(request), self.four_bytes(request["symbol"]))
-        out = Cipher(AES(bytes.fromhex(request["secret"])), ECB()).encryptor().update(block)  # noqa: S305 - one block
+        block = self.digest(
+            b"sfumato/1/report", self.named(request), self.four_bytes(request["symbol"])
+        )
+        out = Cipher(AES(bytes.fromhex(request["secret"])), ECB()).encryptor().update(block)
         w0, w1 = struct.unpack("<2Q", out)
         report = self.report(self.survey(request)[1], request["symbol"], w0, w1)
         return {"words": f"{w0:016x}{w1:016x}", "report": report}
@@ -208,7 +226,10 @@ class PlainClient:
     def op_batch_id(self, request):
         repeat, secret = self.survey(request)[0]["repeat"], bytes.fromhex(request["secret"])
         if repeat == "once":
-            return {"batch": self.digest(b"sfumato/1/batch", secret, self.named(request)).hex(), "period": None}
+            return {
+                "batch": self.digest(b"sfumato/1/batch", secret, self.named(request)).hex(),
+                "period": None,
+            }
         period = self.period(datetime.fromisoformat(request["time"]), repeat["every"])
         batch = self.digest(b"sfumato/1/batch", secret, self.named(request), period.encode())
         return {"batch": batch.hex(), "period": period}
@@ -217,7 +238,9 @@ class PlainClient:
         if every == "week":
             year, week, _ = time.isocalendar()
             return f"{time.year if self.fault == 'week' else year}-W{week:02}"
-        return {"day": "{0}-{1:02}-{2:02}", "month": "{0}-{1:02}", "year": "{0}"}[every].format(*time.timetuple())
+        return {"day": "{0}-{1:02}-{2:02}", "month": "{0}-{1:02}", "year": "{0}"}[every].format(
+            *time.timetuple()
+        )
 
     def op_batch(self, request):
         listed = ",".join(map(str, request["reports"]))
@@ -272,11 +295,15 @@ def owing_groups(context):
         return unpacked(context["block_of"])
     if context["kind"] == "high-low":
         sensitive = set(unpacked(context["sensitive"])) if context["epsilon"] != "inf" else set()
-        owed = [context["epsilon"] if x in sensitive else "inf" for x in range(size(context["domain"]))]
+        owed = [
+            context["epsilon"] if x in sensitive else "inf" for x in range(size(context["domain"]))
+        ]
     else:
         owed = [context["epsilons"][tier] for tier in unpacked(context["tier_of"])]
     number = {}
-    return [None if epsilon == "inf" else number.setdefault(epsilon, len(number)) for epsilon in owed]
+    return [
+        None if epsilon == "inf" else number.setdefault(epsilon, len(number)) for epsilon in owed
+    ]
 
 
 # --- codes ------------------------------------------------------------------------------------------------------------
@@ -285,7 +312,9 @@ def owing_groups(context):
 class Code:
     def __init__(self, record, fault):
         self.kind, self.b, self.total = record["kind"], record["outputs"], 2 ** record["word_bits"]
-        self.high, self.low, self.leftover = (int(record[name]) for name in ("high", "low", "leftover"))
+        self.high, self.low, self.leftover = (
+            int(record[name]) for name in ("high", "low", "leftover")
+        )
         if fault == "one bit" and self.kind != "clear":
             self.high ^= 2 if self.kind == "hadamard" else 1
         self.fault = fault
@@ -296,7 +325,10 @@ class Code:
             blocks = [set(base[i : i + w]) for i in range(0, len(base), w)]
             every = [(i, d) for i in range(len(blocks)) for d in range(self.K)]
             inside = [(i, d) for i, d in every if d in blocks[i]]
-            self.r, self.steps = len(inside), inside + [(i, d) for i, d in every if d not in blocks[i]]
+            self.r, self.steps = (
+                len(inside),
+                inside + [(i, d) for i, d in every if d not in blocks[i]],
+            )
 
     def encode(self, point, word):
         if self.kind == "clear":
@@ -399,18 +431,28 @@ class Mechanism:
         codes = [self.codes[number] for number in self.record["code_of_block"]]
         firsts = running([code.b for code in codes])
         self.outputs = firsts[-1]
-        self.respond = lambda x, word, _: firsts[self.block_of[x]] + codes[self.block_of[x]].encode(self.rank[x], word)
+        self.respond = lambda x, word, _: (
+            firsts[self.block_of[x]] + codes[self.block_of[x]].encode(self.rank[x], word)
+        )
 
     def as_high_low(self):
         code, group_of = self.codes[0], owing_groups(self.context)
         if self.context["epsilon"] == "inf":  # in clear, yet with reports of their own
             sensitive = set(unpacked(self.context["sensitive"]))
             group_of = [0 if x in sensitive else None for x in range(size(self.context["domain"]))]
-        self.frame(group_of, [code] * (code.b > 0), [(code.high, code.low, code.low)], code.r * (code.high - code.low))
+        self.frame(
+            group_of,
+            [code] * (code.b > 0),
+            [(code.high, code.low, code.low)],
+            code.r * (code.high - code.low),
+        )
 
     def as_groups(self):
         numbers = self.record["code_of_group"]
-        levels = [tuple(int(level[name]) for name in ("high", "low", "cover")) for level in self.record["levels"]]
+        levels = [
+            tuple(int(level[name]) for name in ("high", "low", "cover"))
+            for level in self.record["levels"]
+        ]
         codes, levels = [self.codes[n] for n in numbers], [levels[n] for n in numbers]
         levels = [(high ^ (self.fault == "one bit"), *others) for high, *others in levels]
         self.frame(owing_groups(self.context), codes, levels, int(self.record["clear"]))
@@ -448,7 +490,9 @@ class Mechanism:
         self.words = 2
         outer, inner = self.codes
         self.outputs = outer.b * inner.b
-        self.respond = lambda x, word0, word1: outer.encode(self.block_of[x], word0) * inner.b + inner.encode(x, word1)
+        self.respond = lambda x, word0, word1: (
+            outer.encode(self.block_of[x], word0) * inner.b + inner.encode(x, word1)
+        )
 
     def as_union(self):
         self.in_blocks()
@@ -457,7 +501,11 @@ class Mechanism:
             for part, inner in zip(self.record["parts"], self.context["parts"], strict=True)
         ]
         firsts = running([part.outputs for part in parts])
-        self.outputs, self.bits, self.words = firsts[-1], parts[0].bits, max(part.words for part in parts)
+        self.outputs, self.bits, self.words = (
+            firsts[-1],
+            parts[0].bits,
+            max(part.words for part in parts),
+        )
         self.respond = lambda x, word0, word1: (
             firsts[self.block_of[x]] + parts[self.block_of[x]].report(self.rank[x], word0, word1)
         )
@@ -471,16 +519,25 @@ def promise(context):
     kind = context["kind"]
     if kind in ("matrix", "metric"):
         scale = number(context.get("epsilon", "1"))
-        table = [[number(entry) for entry in row] for row in context["matrix" if kind == "matrix" else "distances"]]
+        table = [
+            [number(entry) for entry in row]
+            for row in context["matrix" if kind == "matrix" else "distances"]
+        ]
         return lambda x, x2: None if None in (scale, table[x][x2]) else scale * table[x][x2]
     classes = classes_of(context)
     if kind == "union":
         parts = [promise(part) for part in context["parts"]]
         blocks = unpacked(context["block_of"])
         ranks = [blocks[:x].count(block) for x, block in enumerate(blocks)]
-        return lambda x, x2: parts[blocks[x]](ranks[x], ranks[x2]) if blocks[x] == blocks[x2] else None
+        return lambda x, x2: (
+            parts[blocks[x]](ranks[x], ranks[x2]) if blocks[x] == blocks[x2] else None
+        )
     inside = {group: number(epsilon_inside(context, group)) for group in set(classes)}
-    outward = {group: number(context.get("across", "inf")) for group in inside} if kind == "blocks" else inside
+    outward = (
+        {group: number(context.get("across", "inf")) for group in inside}
+        if kind == "blocks"
+        else inside
+    )
     return lambda x, x2: (inside if classes[x] == classes[x2] else outward)[classes[x]]
 
 

@@ -32,7 +32,9 @@ _OTHERS = (
 
 def programs():
     """The folder of the newest server that Debian's packages installed, or ``None``."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[-3]))
+    found = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[-3])
+    )
     return found[-1].parent if found else None
 
 
@@ -47,20 +49,37 @@ class PostgresServer:
         if self._user:
             shutil.chown(self.folder, self._user)
         self._process, self._numbers, self._free = None, count(), []
-        options = ["--auth=trust", f"--username={_OWNER}", "--encoding=UTF8", "--locale=C", "--no-sync"]
+        options = [
+            "--auth=trust",
+            f"--username={_OWNER}",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-sync",
+        ]
         self._run("initdb", *options, "--pgdata", str(self.folder / "data"))
 
     def _run(self, program, *arguments):
         # In a folder that its user may enter: the one we are in may be closed to it.
         command = [str(self._programs / program), *arguments]
-        subprocess.run(command, user=self._user, cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            command, user=self._user, cwd=self.folder, check=True, stdout=subprocess.DEVNULL
+        )
 
     def start(self):
         """Start, and wait until it answers."""
         settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
-        command = [str(self._programs / "postgres"), "-D", str(self.folder / "data"), "-k", str(self.folder), *settings]
+        command = [
+            str(self._programs / "postgres"),
+            "-D",
+            str(self.folder / "data"),
+            "-k",
+            str(self.folder),
+            *settings,
+        ]
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(command, user=self._user, cwd=self.folder, stdout=log, stderr=log)
+            self._process = subprocess.Popen(
+                command, user=self._user, cwd=self.folder, stdout=log, stderr=log
+            )
         deadline = time.monotonic() + 30
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -105,6 +124,8 @@ class PostgresServer:
 
     def _made(self):
         name = f"reports_{next(self._numbers)}"
-        with contextlib.closing(psycopg.connect(self.url("postgres"), autocommit=True)) as connection:
+        with contextlib.closing(
+            psycopg.connect(self.url("postgres"), autocommit=True)
+        ) as connection:
             connection.execute(f"CREATE DATABASE {name}")
         return self.url(name)

@@ -100,14 +100,24 @@ class Cluster:
 
     def logs(self):
         """Everything that executors printed."""
-        return b"".join(path.read_bytes() for path in (self.folder / "spark" / "work").rglob("std*"))
+        return b"".join(
+            path.read_bytes() for path in (self.folder / "spark" / "work").rglob("std*")
+        )
 
     def holders(self, secret):
         """The files, of all that Spark wrote and this session knows, that hold the secret in any dress."""
         settings = repr(self.spark.sparkContext.getConf().getAll()).encode()
         (self.folder / "settings").write_bytes(settings)
-        written = [path for path in self.folder.rglob("*") if path.is_file() and not path.is_symlink()]
-        return sorted({path.name for path in written if any(dress in path.read_bytes() for dress in dresses(secret))})
+        written = [
+            path for path in self.folder.rglob("*") if path.is_file() and not path.is_symlink()
+        ]
+        return sorted(
+            {
+                path.name
+                for path in written
+                if any(dress in path.read_bytes() for dress in dresses(secret))
+            }
+        )
 
 
 @contextmanager
@@ -121,7 +131,9 @@ def two_hosts(folder):
         master = _daemon(running, folder, HERE, "master.Master", "--port", "0", "--webui-port", "0")
         url = _awaited(master, "Starting Spark master at ").split()[0]
         for address in (HERE, ELSEWHERE):
-            worker = _daemon(running, folder, address, "worker.Worker", "--cores", "1", "--memory", "1g", url)
+            worker = _daemon(
+                running, folder, address, "worker.Worker", "--cores", "1", "--memory", "1g", url
+            )
             _awaited(worker, "Successfully registered with master")
         yield url
 
@@ -129,7 +141,12 @@ def two_hosts(folder):
 def _daemon(running, folder, address, name, *arguments):
     """Start a daemon that ends with ``running``; gives the file of its log."""
     log = folder / f"{name}-{address}.log"
-    command = [folder / "spark" / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", "--host", address]
+    command = [
+        folder / "spark" / "bin" / "spark-class",
+        f"org.apache.spark.deploy.{name}",
+        "--host",
+        address,
+    ]
     known = {**os.environ, **environment(folder, address), "SPARK_DAEMON_MEMORY": "256m"}
     with log.open("wb") as output:
         started = subprocess.Popen([*command, *arguments], env=known, stdout=output, stderr=output)
@@ -146,12 +163,16 @@ def _awaited(log, said):
         if found and "\n" in rest:
             return rest.partition("\n")[0]
         time.sleep(0.1)
-    raise TimeoutError(f"{log.name} did not say {said!r}: {log.read_text(encoding='utf-8', errors='replace')[-2000:]}")
+    raise TimeoutError(
+        f"{log.name} did not say {said!r}: {log.read_text(encoding='utf-8', errors='replace')[-2000:]}"
+    )
 
 
 def dresses(secret):
     """A secret as it may have been written: raw, in hex, in base64 at any offset, escaped by Python or by Java."""
-    shifted = [base64.b64encode(bytes(shift) + secret)[4 if shift else 0 : -4] for shift in range(3)]
+    shifted = [
+        base64.b64encode(bytes(shift) + secret)[4 if shift else 0 : -4] for shift in range(3)
+    ]
     signed = [byte - 256 if byte > 127 else byte for byte in secret]
     escaped = repr(secret)[2:-1].encode()
     lists = [", ".join(map(str, numbers)).encode() for numbers in (secret, signed)]

@@ -32,7 +32,9 @@ def compete(url, seed):
     store, choose, waiting, said = Store.at(url), random.Random(seed), crowd(seed), []
     while waiting:
         group = [waiting.pop() for _ in range(min(len(waiting), choose.randrange(1, 6)))]
-        outcomes = store.commit([batch_of(SURVEYS[place], number, report) for place, number, report in group])
+        outcomes = store.commit(
+            [batch_of(SURVEYS[place], number, report) for place, number, report in group]
+        )
         said += [[*one, outcome.value] for one, outcome in zip(group, outcomes, strict=True)]
     store.close()
     return said
@@ -40,9 +42,15 @@ def compete(url, seed):
 
 def judge(store, said):
     """Hold what two rivals were told against what the store counted."""
-    counted = Counter((place, number) for place, number, _, outcome in said if outcome == Outcome.COUNTED.value)
+    counted = Counter(
+        (place, number) for place, number, _, outcome in said if outcome == Outcome.COUNTED.value
+    )
     assert counted == {(place, number): 1 for place in range(2) for number in range(NUMBERS)}
-    winners = {(place, number): report for place, number, report, outcome in said if outcome == Outcome.COUNTED.value}
+    winners = {
+        (place, number): report
+        for place, number, report, outcome in said
+        if outcome == Outcome.COUNTED.value
+    }
     for place, number, report, outcome in said:
         if outcome != Outcome.COUNTED.value:
             same = winners[place, number] == report

@@ -21,7 +21,9 @@ from support.paths import ROOT
 
 HOSTILE = "</script><script>alert(1)</script>\"'<img src=x onerror=alert(2)>&amp;"
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
-REFUSALS = "Failed to load resource"  # how Chromium logs every answer that is an error, expected or not
+REFUSALS = (
+    "Failed to load resource"  # how Chromium logs every answer that is an error, expected or not
+)
 _AXE = ROOT / "tests" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
 
 
@@ -40,7 +42,9 @@ class Aggregator:
         """Count one batch as if it had come at some time; the same number makes the same batch."""
         self.clock[0] = when
         generator = np.random.default_rng(number)
-        words = generator.integers(0, 2**64, size=(len(symbols), survey.mechanism.words), dtype=np.uint64)
+        words = generator.integers(
+            0, 2**64, size=(len(symbols), survey.mechanism.words), dtype=np.uint64
+        )
         reports = survey.mechanism.reports_from(symbols, words)
         name = hashlib.sha256(f"{survey.fingerprint}/{number}".encode()).digest()[:16]
         self.store.commit([Batch(name, survey.fingerprint, reports)])
@@ -114,7 +118,11 @@ def posts(page):
 
 def outside(page, *homes):
     """What a page asked for from anywhere else than its homes."""
-    return [request.url for request in page.requests if not request.url.startswith((*homes, "data:", "blob:"))]
+    return [
+        request.url
+        for request in page.requests
+        if not request.url.startswith((*homes, "data:", "blob:"))
+    ]
 
 
 def barriers(page):
@@ -126,5 +134,10 @@ def barriers(page):
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         found = page.evaluate("axe.run().then(({ violations }) => violations)")
-        serious += [(scheme, finding) for finding in found if finding["impact"] in ("serious", "critical")]
-    return [(scheme, one["id"], [node["html"][:200] for node in one["nodes"]][:3]) for scheme, one in serious]
+        serious += [
+            (scheme, finding) for finding in found if finding["impact"] in ("serious", "critical")
+        ]
+    return [
+        (scheme, one["id"], [node["html"][:200] for node in one["nodes"]][:3])
+        for scheme, one in serious
+    ]

@@ -58,28 +58,42 @@ def _columns(answers):
     yield "NumPy", np.array(answers)
     yield "NumPy objects", np.array(answers, dtype=object)
     yield "Array", pa.array(answers)
-    yield "large", pa.array(answers, pa.large_string() if isinstance(answers[0], str) else pa.int64())
+    yield (
+        "large",
+        pa.array(answers, pa.large_string() if isinstance(answers[0], str) else pa.int64()),
+    )
     yield "ChunkedArray", pa.chunked_array([answers[:2], answers[2:3], answers[3:]])
-    yield "empty chunk", pa.chunked_array([pa.array(answers[:2]), pa.array(answers[:2])[:0], pa.array(answers[2:])])
+    yield (
+        "empty chunk",
+        pa.chunked_array([pa.array(answers[:2]), pa.array(answers[:2])[:0], pa.array(answers[2:])]),
+    )
     yield "dictionary", pa.array(answers).dictionary_encode()
     yield (
         "dictionaries",
-        pa.chunked_array([pa.array(answers[:2]).dictionary_encode(), pa.array(answers[2:]).dictionary_encode()]),
+        pa.chunked_array(
+            [pa.array(answers[:2]).dictionary_encode(), pa.array(answers[2:]).dictionary_encode()]
+        ),
     )
     yield (
         "slice",
-        pa.array(["x", *answers, "y"] if isinstance(answers[0], str) else [0, *answers, 0]).slice(1, len(answers)),
+        pa.array(["x", *answers, "y"] if isinstance(answers[0], str) else [0, *answers, 0]).slice(
+            1, len(answers)
+        ),
     )
     yield "stream", _Capsule(pa.chunked_array([answers]))
     yield "array", _ArrayCapsule(pa.array(answers))
 
 
-@pytest.mark.parametrize("column", [pytest.param(column, id=name) for name, column in _columns(ANSWERS)])
+@pytest.mark.parametrize(
+    "column", [pytest.param(column, id=name) for name, column in _columns(ANSWERS)]
+)
 def test_text_from_anywhere_gives_the_same_symbols(column):
     assert symbols_of(PLACES, column).tolist() == SYMBOLS
 
 
-@pytest.mark.parametrize("column", [pytest.param(column, id=name) for name, column in _columns([18, 117, 20, 20, 18])])
+@pytest.mark.parametrize(
+    "column", [pytest.param(column, id=name) for name, column in _columns([18, 117, 20, 20, 18])]
+)
 def test_integers_from_anywhere_give_the_same_symbols(column):
     assert symbols_of(AGES, column).tolist() == [0, 99, 2, 2, 0]
 
@@ -94,7 +108,9 @@ def test_text_of_any_layout(kind):
     assert symbols_of(PLACES, pa.array(ANSWERS, kind)).tolist() == SYMBOLS
 
 
-@pytest.mark.parametrize(("index", "size"), [(pa.int8(), 127), (pa.int8(), 128), (pa.uint8(), 256), (pa.int16(), 300)])
+@pytest.mark.parametrize(
+    ("index", "size"), [(pa.int8(), 127), (pa.int8(), 128), (pa.uint8(), 256), (pa.int16(), 300)]
+)
 def test_a_dictionary_may_use_all_of_its_indices(index, size):
     labels = [f"v{i}" for i in range(size)]
     column = pa.DictionaryArray.from_arrays(pa.array([size - 1, 0, None], index), pa.array(labels))
@@ -156,13 +172,17 @@ def test_positions_are_those_of_the_whole_column():
     assert CANARY not in all_said(caught.value)
 
 
-@pytest.mark.parametrize("column", [[], (), np.array([]), pa.array([], pa.string()), pa.chunked_array([], pa.string())])
+@pytest.mark.parametrize(
+    "column", [[], (), np.array([]), pa.array([], pa.string()), pa.chunked_array([], pa.string())]
+)
 def test_no_answers_make_no_reports(column):
     with pytest.raises(InvalidSymbols, match="at least one"):
         Survey("lunch", Uniform(PLACES, 1)).privatize(column)
 
 
-@pytest.mark.parametrize("answers", ["park", b"park", 7, None, object(), pa.table({"a": ["park"]}), pa.scalar("park")])
+@pytest.mark.parametrize(
+    "answers", ["park", b"park", 7, None, object(), pa.table({"a": ["park"]}), pa.scalar("park")]
+)
 def test_what_is_no_column_is_refused(answers):
     with pytest.raises(InvalidSymbols):
         symbols_of(PLACES, answers)
@@ -232,9 +252,15 @@ BAD = {
     "Array of text that is not UTF-8": pa.Array.from_buffers(
         pa.string(),
         1,
-        [None, pa.py_buffer(np.array([0, len(CANARY) + 1], np.int32)), pa.py_buffer(CANARY.encode() + b"\xff")],
+        [
+            None,
+            pa.py_buffer(np.array([0, len(CANARY) + 1], np.int32)),
+            pa.py_buffer(CANARY.encode() + b"\xff"),
+        ],
     ),
-    "Array of years that no calendar has": pa.array([1979 * 10**9], pa.int64()).cast(pa.timestamp("s")),
+    "Array of years that no calendar has": pa.array([1979 * 10**9], pa.int64()).cast(
+        pa.timestamp("s")
+    ),
 }
 
 

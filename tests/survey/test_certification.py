@@ -73,7 +73,10 @@ def test_spark_gives_no_report():
         spark.tally_column(assembled(), None, column="answer")
     with pytest.raises(PrivacyViolation):
         spark.tally_files(None, assembled(), ["answers.csv"], AnswerColumns("answer"))
-    with pytest.raises(PrivacyViolation), spark.keyed_reports(assembled(), None, key="account", column="answer"):
+    with (
+        pytest.raises(PrivacyViolation),
+        spark.keyed_reports(assembled(), None, key="account", column="answer"),
+    ):
         pass
     with pytest.raises(PrivacyViolation):
         spark.privatize_to(assembled(), None, "reports", key="account", column="answer")
@@ -92,7 +95,9 @@ def test_surveys_that_keep_their_promise_answer(tmp_path):
 def test_a_fingerprint_is_checked_once(monkeypatch):
     calls = []
     real = survey_module.certify
-    monkeypatch.setattr(survey_module, "certify", lambda *given: calls.append(given) or real(*given))
+    monkeypatch.setattr(
+        survey_module, "certify", lambda *given: calls.append(given) or real(*given)
+    )
     surveys = [sf.Survey("q", sf.Uniform(LABELS, 1)) for _ in range(3)]
     for survey in (*surveys, sf.Survey.of_resolved(surveys[0].resolved())):
         survey.privatize(LABELS)

@@ -20,10 +20,23 @@ L = ["park", "café", "clinic", "bar"]
         (sf.Blocks([0, 0, 1, 1], 1, domain=L), GROUP),
         (sf.Blocks([0, 0, 0, 1], 1, domain=L), f"These answers are sent as they are: bar. {GROUP}"),
         (sf.Tiers([0, 1, 1, 1], ["inf", 1], domain=L), "These answers are sent as they are: park."),
-        (sf.PrivacyMatrix([["0", "1", "inf"], ["1", "0", "1"], ["1", "1", "0"]], domain=L[:3]), GROUP),
+        (
+            sf.PrivacyMatrix([["0", "1", "inf"], ["1", "0", "1"], ["1", "1", "0"]], domain=L[:3]),
+            GROUP,
+        ),
         (ContextUnion([sf.Uniform(2, 1), sf.Uniform(2, 1)], [0, 0, 1, 1], domain=L), GROUP),
     ],
-    ids=["uniform", "across", "in the clear", "high-low", "blocks", "alone in a block", "tiers", "matrix", "union"],
+    ids=[
+        "uniform",
+        "across",
+        "in the clear",
+        "high-low",
+        "blocks",
+        "alone in a block",
+        "tiers",
+        "matrix",
+        "union",
+    ],
 )
 def test_it_says_what_is_open(context, words):
     assert disclosure_of(context) == words

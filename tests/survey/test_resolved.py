@@ -13,7 +13,13 @@ from sfumato.contexts import Blocks, ContextUnion, HighLow, Metric, PrivacyMatri
 from sfumato.domains import Domain, GridDomain
 from sfumato.errors import InvalidSurvey, PrivacyViolation, WrongSurvey
 from sfumato.foundation.canonical import canonical_bytes
-from sfumato.mechanisms import BinaryResponse, BlockResponse, HighLowResponse, PlainResponse, TableResponse
+from sfumato.mechanisms import (
+    BinaryResponse,
+    BlockResponse,
+    HighLowResponse,
+    PlainResponse,
+    TableResponse,
+)
 from sfumato.promises import certify
 from sfumato.survey import Survey
 from sfumato.survey import resolved as wire
@@ -23,11 +29,15 @@ inf = math.inf
 PLACES = Domain(["park", "café", "clinic"], other="elsewhere")
 BLOCKS = Blocks([0, 0, 0, 1, 2, 2], 1)
 THREE = PrivacyMatrix([[0, 1, inf], [2, 0, 1], [1, 3, 0]])
-TABLE = TableResponse.of(THREE, [["0.5", "0.3", "0.2"], ["0.3", "0.5", "0.2"], ["0.25", "0.25", "0.5"]])
+TABLE = TableResponse.of(
+    THREE, [["0.5", "0.3", "0.2"], ["0.3", "0.5", "0.2"], ["0.25", "0.25", "0.5"]]
+)
 SURVEYS = {
     "plain": Survey("q", Uniform(PLACES, 1), PlainResponse(Uniform(PLACES, 1))),
     "randomized": Survey("q", Uniform(5, 3), PlainResponse(Uniform(5, 3), RandomizedCode)),
-    "high-low": Survey("q", HighLow(PLACES, ["clinic"], 1), HighLowResponse(HighLow(PLACES, ["clinic"], 1))),
+    "high-low": Survey(
+        "q", HighLow(PLACES, ["clinic"], 1), HighLowResponse(HighLow(PLACES, ["clinic"], 1))
+    ),
     "blocks": Survey("q", BLOCKS, BlockResponse(BLOCKS), repeat={"every": "week", "distinct": 3}),
     "grid": Survey("q", Uniform(GridDomain(0, 2, 0, 2, 1), 1)),
     "binary": Survey("q", PrivacyMatrix([[0, inf], [1, 0]])),
@@ -59,7 +69,13 @@ def _places(data, path=()):
     """All places of a JSON value, containers too."""
     if path:
         yield path
-    pairs = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    pairs = (
+        data.items()
+        if isinstance(data, dict)
+        else enumerate(data)
+        if isinstance(data, list)
+        else ()
+    )
     for step, inside in pairs:
         yield from _places(inside, (*path, step))
 
@@ -88,15 +104,36 @@ def test_the_form_is_canonical(survey):
 def test_the_parts_and_fields_are_pinned(survey):
     data = _data(survey)
     assert sorted(data) == ["about", "promise"]
-    assert sorted(data["about"]) == ["closes", "contact", "minimum_reports", "opens", "text", "title"]
-    assert sorted(data["promise"]) == ["context", "format", "mechanism", "mechanism_context", "name", "repeat"]
+    assert sorted(data["about"]) == [
+        "closes",
+        "contact",
+        "minimum_reports",
+        "opens",
+        "text",
+        "title",
+    ]
+    assert sorted(data["promise"]) == [
+        "context",
+        "format",
+        "mechanism",
+        "mechanism_context",
+        "name",
+        "repeat",
+    ]
     assert data["promise"]["format"] == 1
 
 
 def test_large_arrays_are_little_endian_words():
     packed = _data(SURVEYS["blocks"])["promise"]["context"]["block_of"]
     raw = base64.b64decode(packed)
-    assert [int.from_bytes(raw[i : i + 4], "little") for i in range(0, len(raw), 4)] == [0, 0, 0, 1, 2, 2]
+    assert [int.from_bytes(raw[i : i + 4], "little") for i in range(0, len(raw), 4)] == [
+        0,
+        0,
+        0,
+        1,
+        2,
+        2,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +211,9 @@ def test_any_place_with_a_wrong_entry_is_refused_or_another_survey(survey):
             except InvalidSurvey:
                 continue
             except Exception as problem:  # noqa: BLE001 - to say where
-                pytest.fail(f"{'.'.join(map(str, path))} = {wrong!r}: {type(problem).__name__}: {problem}")
+                pytest.fail(
+                    f"{'.'.join(map(str, path))} = {wrong!r}: {type(problem).__name__}: {problem}"
+                )
             assert read.resolved() == raw, f"{path} = {wrong!r} was mended in silence"
             assert path[0] == "about" or read.fingerprint != survey.fingerprint
 
@@ -215,7 +254,9 @@ def test_a_changed_entry_of_a_table_is_refused(name):
 @pytest.mark.parametrize("count", ["007", "+7", " 7", "7 ", "٧", "7.0", "1e3", "-0"])
 def test_counts_are_plain_digits(count):
     with pytest.raises(InvalidSurvey):
-        Survey.of_resolved(_changed(SURVEYS["plain"], ("promise", "mechanism", "codes", 0, "leftover"), count))
+        Survey.of_resolved(
+            _changed(SURVEYS["plain"], ("promise", "mechanism", "codes", 0, "leftover"), count)
+        )
 
 
 @pytest.mark.parametrize(
@@ -236,7 +277,11 @@ def test_counts_are_plain_digits(count):
         (("promise", "context", "epsilon"), "0", "epsilon must be above 0"),
         (("promise", "context", "epsilon"), "nan", "epsilon"),
         (("promise", "context", "epsilon"), "1.0", "canonical"),
-        (("promise", "context", "domain", "labels"), ["park", "park", "x", "elsewhere"], "occurs twice"),
+        (
+            ("promise", "context", "domain", "labels"),
+            ["park", "park", "x", "elsewhere"],
+            "occurs twice",
+        ),
         (("promise", "context", "domain", "labels"), "park", "labels"),
         (("promise", "context", "domain", "labels", 1), "cafe\u0301", "canonical"),
     ],
@@ -273,11 +318,15 @@ def test_deep_nesting_is_refused(path, depth):
 
 
 @pytest.mark.parametrize("field", ["word_bits", "outputs", "points"])
-@pytest.mark.parametrize("number", [-(2**62), -1, 0, 63, 65, 2**31, 2**52, 2**53, 2**63, 2**64, 10**100])
+@pytest.mark.parametrize(
+    "number", [-(2**62), -1, 0, 63, 65, 2**31, 2**52, 2**53, 2**63, 2**64, 10**100]
+)
 @pytest.mark.parametrize("name", ["plain", "randomized", "high-low", "blocks"])
 def test_huge_and_negative_numbers_are_refused(name, number, field):
     with pytest.raises(InvalidSurvey):
-        Survey.of_resolved(_changed(SURVEYS[name], ("promise", "mechanism", "codes", 0, field), number))
+        Survey.of_resolved(
+            _changed(SURVEYS[name], ("promise", "mechanism", "codes", 0, field), number)
+        )
 
 
 @pytest.mark.parametrize("number", [-(2**62), -1, 0, 63, 65, 2**52, 2**64])
@@ -319,14 +368,25 @@ def test_packed_arrays_are_whole(packed):
 
 def test_packed_arrays_stay_in_range_and_in_order():
     def packed(numbers):
-        return base64.b64encode(b"".join(number.to_bytes(4, "little") for number in numbers)).decode()
+        return base64.b64encode(
+            b"".join(number.to_bytes(4, "little") for number in numbers)
+        ).decode()
 
-    for numbers in ([0, 0, 0, 1, 2, 6], [0, 0, 0, 1, 2, 2**32 - 1], [1, 1, 1, 0, 2, 2], [0, 0, 0, 1, 3, 3]):
+    for numbers in (
+        [0, 0, 0, 1, 2, 6],
+        [0, 0, 0, 1, 2, 2**32 - 1],
+        [1, 1, 1, 0, 2, 2],
+        [0, 0, 0, 1, 3, 3],
+    ):
         with pytest.raises(InvalidSurvey):
-            Survey.of_resolved(_changed(SURVEYS["blocks"], ("promise", "context", "block_of"), packed(numbers)))
+            Survey.of_resolved(
+                _changed(SURVEYS["blocks"], ("promise", "context", "block_of"), packed(numbers))
+            )
     for numbers in ([4], [2, 2], [3, 2]):
         with pytest.raises(InvalidSurvey):
-            Survey.of_resolved(_changed(SURVEYS["high-low"], ("promise", "context", "sensitive"), packed(numbers)))
+            Survey.of_resolved(
+                _changed(SURVEYS["high-low"], ("promise", "context", "sensitive"), packed(numbers))
+            )
 
 
 def test_a_mechanism_of_another_kind_of_context_is_refused():

@@ -84,13 +84,23 @@ def _examples():
     yield "matrix-blocks", PrivacyMatrix([[0, 1, inf], [1, 0, inf], [inf, inf, 0]]), None
     yield "matrix-high-low", PrivacyMatrix([[0, inf, inf], [1, 0, 1], [1, 1, 0]]), None
     E = PrivacyMatrix([[0, 1, inf], [2, 0, 1], [1, 3, 0]])
-    yield "table", E, TableResponse.of(E, [["0.5", "0.3", "0.2"], ["0.3", "0.5", "0.2"], ["0.25", "0.25", "0.5"]])
+    yield (
+        "table",
+        E,
+        TableResponse.of(
+            E, [["0.5", "0.3", "0.2"], ["0.3", "0.5", "0.2"], ["0.25", "0.25", "0.5"]]
+        ),
+    )
     yield "stricter", Uniform(5, 2), PlainResponse(Uniform(5, 1))
     for family in (HadamardCode, RandomizedCode):
         for bits in (64, 20):
             name = f"{family.kind}-{bits}"
             blocks = Blocks([0, 0, 0, 1, 2, 2, 2, 2, 3, 3, 3], 1)
-            yield f"plain-{name}", Uniform(5, 1), PlainResponse(Uniform(5, 1), family, word_bits=bits)
+            yield (
+                f"plain-{name}",
+                Uniform(5, 1),
+                PlainResponse(Uniform(5, 1), family, word_bits=bits),
+            )
             yield f"blocks-{name}", blocks, BlockResponse(blocks, family, word_bits=bits)
             yield f"high-low-{name}", LUNCH, HighLowResponse(LUNCH, family, word_bits=bits)
     yield "binary-20", Uniform(2, 1), BinaryResponse(Uniform(2, 1), word_bits=20)
@@ -118,12 +128,17 @@ def test_a_survey_that_came_back_gives_the_same_reports_and_keeps_its_promise(co
     survey = Survey("lunch-2026", context, mechanism)
     again = _of(survey)
     symbols = np.arange(500) % context.size
-    words = words_from(bytes(32), 0, 500)[:, : survey.mechanism.words] >> np.uint64(64 - survey.mechanism.word_bits)
+    words = words_from(bytes(32), 0, 500)[:, : survey.mechanism.words] >> np.uint64(
+        64 - survey.mechanism.word_bits
+    )
     expected = survey.mechanism.reports_from(symbols, words)
     assert (again.mechanism.reports_from(symbols, words) == expected).all()
     assert again.certify() == survey.certify()
     counted = again.mechanism.tally(expected)
-    assert (again.mechanism.unbiased(counted) == survey.mechanism.unbiased(survey.mechanism.tally(expected))).all()
+    assert (
+        again.mechanism.unbiased(counted)
+        == survey.mechanism.unbiased(survey.mechanism.tally(expected))
+    ).all()
 
 
 def test_h3_surveys_come_back():
@@ -135,7 +150,9 @@ def test_h3_surveys_come_back():
 
 def _composed_inside_a_block():
     composed = compose(BinaryResponse(Uniform(2, 1)), BinaryResponse(Uniform(2, 1)))
-    union = ContextUnion([composed.context], np.zeros(2, dtype=np.int64), domain=composed.context.domain)
+    union = ContextUnion(
+        [composed.context], np.zeros(2, dtype=np.int64), domain=composed.context.domain
+    )
     return union, UnionResponse(union, [composed])
 
 
@@ -143,8 +160,14 @@ def _composed_inside_a_block():
     "make",
     [
         lambda: (Uniform(2, 1) + Uniform(2, 1), None),
-        lambda: (Uniform(2, 1), BinaryResponse(Uniform(2, 1)).then([["0.9", "0.1"], ["0.1", "0.9"]])),
-        lambda: (Uniform(2, 2), compose(BinaryResponse(Uniform(2, 1)), BinaryResponse(Uniform(2, 1)))),
+        lambda: (
+            Uniform(2, 1),
+            BinaryResponse(Uniform(2, 1)).then([["0.9", "0.1"], ["0.1", "0.9"]]),
+        ),
+        lambda: (
+            Uniform(2, 2),
+            compose(BinaryResponse(Uniform(2, 1)), BinaryResponse(Uniform(2, 1))),
+        ),
         lambda: _composed_inside_a_block(),
     ],
     ids=["sum", "processed", "composed", "composed inside a block"],
@@ -195,7 +218,11 @@ BASE = Survey("lunch-2026", HighLow(["a", "b", "c", "d"], ["a"], 1))
         Survey("lunch-2026", HighLow(["a", "b", "c", "d"], ["b"], 1)),
         Survey("lunch-2026", HighLow(["a", "b", "c", "d"], ["a"], "1.0000001")),
         Survey("lunch-2026", HighLow(Domain(["a", "b", "c", "d"], other="d"), ["a"], 1)),
-        Survey("lunch-2026", HighLow(["a", "b", "c", "d"], ["a"], 1), repeat={"every": "week", "distinct": 3}),
+        Survey(
+            "lunch-2026",
+            HighLow(["a", "b", "c", "d"], ["a"], 1),
+            repeat={"every": "week", "distinct": 3},
+        ),
         Survey(
             "lunch-2026",
             HighLow(["a", "b", "c", "d"], ["a"], 1),
@@ -212,7 +239,10 @@ def test_another_promise_has_another_fingerprint(other):
 
 def test_another_code_has_another_fingerprint():
     context = Uniform(9, 1)
-    prints = {Survey("q", context, PlainResponse(context, code)).fingerprint for code in (HadamardCode, RandomizedCode)}
+    prints = {
+        Survey("q", context, PlainResponse(context, code)).fingerprint
+        for code in (HadamardCode, RandomizedCode)
+    }
     assert len(prints) == 2
 
 
@@ -260,7 +290,9 @@ def test_spellings_of_one_label_are_one_promise():
 # --- what makes a survey --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["", " q", "q ", "a\nb", "x" * 101, 7, None, "\ud800", b"q", "tab\there"])
+@pytest.mark.parametrize(
+    "name", ["", " q", "q ", "a\nb", "x" * 101, 7, None, "\ud800", b"q", "tab\there"]
+)
 def test_a_name_is_a_short_line(name):
     with pytest.raises(InvalidSurvey, match="name"):
         Survey(name, LUNCH)
@@ -323,7 +355,10 @@ def test_from_answers_to_an_estimate():
     assert (tally.reports, tally.fingerprint) == (6000, survey.fingerprint)
     estimate = survey.estimate(tally)
     assert list(estimate.labels) == list(PLACES.labels)
-    assert np.abs(estimate.unbiased - [1 / 2, 1 / 3, 1 / 12, 1 / 12]).max() < 6 * estimate.standard_errors.max()
+    assert (
+        np.abs(estimate.unbiased - [1 / 2, 1 / 3, 1 / 12, 1 / 12]).max()
+        < 6 * estimate.standard_errors.max()
+    )
 
 
 def test_a_survey_hands_decoder_and_covariate_on():
@@ -370,7 +405,12 @@ def test_a_tally_of_parts_is_the_tally_of_the_whole():
     reports = survey.privatize(["park", "clinic"] * 50)
     parts = [Reports(part, survey.fingerprint) for part in np.split(reports.numbers, 4)]
     whole = survey.tally(reports)
-    assert survey.tally(parts) == survey.tally(iter(parts)) == survey.tally(part for part in parts) == whole
+    assert (
+        survey.tally(parts)
+        == survey.tally(iter(parts))
+        == survey.tally(part for part in parts)
+        == whole
+    )
     assert sum(survey.tally(part) for part in parts) == whole
     assert survey.tally(reports.numbers) == whole
     assert survey.tally([]).reports == 0
@@ -409,7 +449,9 @@ def test_reports_are_compared_by_content_and_show_none():
 # --- pages and examples ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "tutorial").glob("*.md")), ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs" / "tutorial").glob("*.md")), ids=lambda page: page.stem
+)
 def test_the_tutorial_runs_as_it_is_printed(page):
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     assert doctest.testfile(str(page), module_relative=False, optionflags=flags).failed == 0

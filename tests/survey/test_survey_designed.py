@@ -38,7 +38,9 @@ def _file(folder, content, name="matrix.csv"):
 # --- no closed form -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fields", ['kind = "matrix"\nmatrix', 'kind = "metric"\nepsilon = 0.5\ndistances'])
+@pytest.mark.parametrize(
+    "fields", ['kind = "matrix"\nmatrix', 'kind = "metric"\nepsilon = 0.5\ndistances']
+)
 def test_a_survey_without_closed_form_says_what_to_do(tmp_path, fields):
     text = TOML.partition("[context]")[0] + f"[context]\n{fields} = {LINE}"
     with pytest.raises(InvalidSurvey) as caught:
@@ -46,13 +48,19 @@ def test_a_survey_without_closed_form_says_what_to_do(tmp_path, fields):
     message = str(caught.value)
     assert message.startswith("mechanism: ")
     assert "sf.design" in message
-    assert message.endswith("sfumato design stops.toml -o stops.json, and use stops.json from then on.")
+    assert message.endswith(
+        "sfumato design stops.toml -o stops.json, and use stops.json from then on."
+    )
     assert isinstance(caught.value.__cause__, NoClosedForm)
 
 
 def test_such_a_file_is_read_up_to_its_mechanism(tmp_path):
     described = read_toml(TOML.encode(), tmp_path)
-    assert (described.name, described.context, described.about["title"]) == ("stops", STOPS, "Which stop?")
+    assert (described.name, described.context, described.about["title"]) == (
+        "stops",
+        STOPS,
+        "Which stop?",
+    )
     with pytest.raises(NoClosedForm):
         _ = described.mechanism
 
@@ -91,7 +99,9 @@ def test_a_survey_is_its_description_and_a_mechanism(tmp_path):
     survey = Survey.of(described, mechanism)
     repeat = {"every": "week", "distinct": 3}
     assert survey == Survey("stops", STOPS, mechanism, title="Which stop?", repeat=repeat)
-    assert survey.description == Description("stops", STOPS, {"title": "Which stop?", "repeat": repeat})
+    assert survey.description == Description(
+        "stops", STOPS, {"title": "Which stop?", "repeat": repeat}
+    )
     assert Survey.of(survey.description, mechanism) == survey
 
 
@@ -107,7 +117,8 @@ def test_a_designed_survey_is_read_back_and_does_what_surveys_do(tmp_path):
 
 def test_a_table_for_a_wider_promise_keeps_its_own_context_in_the_file(tmp_path):
     wider = PrivacyMatrix(
-        [[0, 1, 3, 4], [1, 0, 1, 2], [3, 1, 0, 1], [4, 2, 1, 0]], domain=["park", "café", "bar", "zoo"]
+        [[0, 1, 3, 4], [1, 0, 1, 2], [3, 1, 0, 1], [4, 2, 1, 0]],
+        domain=["park", "café", "bar", "zoo"],
     )
     survey = Survey("stops", wider, exponential_response(STOPS))
     survey.save(tmp_path / "stops.json")
@@ -138,9 +149,14 @@ def test_a_labelled_matrix(tmp_path, content, name):
 
 
 def test_numbers_are_meant_as_typed(tmp_path):
-    rows = labelled_matrix(_file(tmp_path, "a,b,c\n0,0.1,inf\n1e-1,0,4/3\nInfinity,0.30000000000000001,0"), "matrix")[1]
+    rows = labelled_matrix(
+        _file(tmp_path, "a,b,c\n0,0.1,inf\n1e-1,0,4/3\nInfinity,0.30000000000000001,0"), "matrix"
+    )[1]
     context = PrivacyMatrix(rows)
-    assert (context.exact_epsilon(0, 1), context.exact_epsilon(1, 0)) == (Fraction(1, 10), Fraction(1, 10))
+    assert (context.exact_epsilon(0, 1), context.exact_epsilon(1, 0)) == (
+        Fraction(1, 10),
+        Fraction(1, 10),
+    )
     assert context.exact_epsilon(1, 2) == Fraction(4, 3)
     assert context.exact_epsilon(2, 1) == Fraction(30000000000000001, 10**17)
     assert context.exact_epsilon(0, 2) == context.exact_epsilon(2, 0) == float("inf")
@@ -161,30 +177,66 @@ BAD = {
     "empty": ("", "is empty"),
     "blank lines": ("\n\n\n", "is empty"),
     "labels alone": ("a,b,c\n", "3 labels and 0 lines"),
-    "too few lines": ("a,b,c\n0,1,2\n1,0,1\n", "line 2, begins with '0' where the first line has 'b'"),
+    "too few lines": (
+        "a,b,c\n0,1,2\n1,0,1\n",
+        "line 2, begins with '0' where the first line has 'b'",
+    ),
     "too many lines": ("a,b\n0,1\n1,0\n1,1\n", "2 labels and 3 lines"),
     "a short line": ("a,b,c\n0,1,2\n1,0\n2,1,0\n", "line 3 should have 3 columns; found 2"),
     "a long line": (",a,b\na,0,1\nb,1,0,7\n", "line 3 should have 3 columns; found 4"),
     "no labels": ("0,1\n1,0\n", "line 1, must hold labels; it holds numbers only"),
-    "no labels, but symmetric": ("0,1,2\n1,0,1\n2,1,0\n", "line 1, must hold labels; it holds numbers only"),
-    "other labels": (",a,b\na,0,1\nc,1,0\n", "line 3, begins with 'c' where the first line has 'b'"),
-    "labels in another order": (",a,b\nb,0,1\na,1,0\n", "line 2, begins with 'b' where the first line has 'a'"),
-    "the same label twice": ("a,b,a\n0,1,1\n1,0,1\n1,1,0\n", "line 1: labels must be distinct; 'a' occurs twice"),
+    "no labels, but symmetric": (
+        "0,1,2\n1,0,1\n2,1,0\n",
+        "line 1, must hold labels; it holds numbers only",
+    ),
+    "other labels": (
+        ",a,b\na,0,1\nc,1,0\n",
+        "line 3, begins with 'c' where the first line has 'b'",
+    ),
+    "labels in another order": (
+        ",a,b\nb,0,1\na,1,0\n",
+        "line 2, begins with 'b' where the first line has 'a'",
+    ),
+    "the same label twice": (
+        "a,b,a\n0,1,1\n1,0,1\n1,1,0\n",
+        "line 1: labels must be distinct; 'a' occurs twice",
+    ),
     "the same in another form": ("é,e\u0301\n0,1\n1,0\n", "'é' occurs twice"),
     "an empty label": ("a,,c\n0,1,1\n1,0,1\n1,1,0\n", "line 1: label 2 is empty"),
-    "negative": ("a,b\n0,-1\n1,0\n", "line 2, column 2, must be a number of at least 0, or inf; found '-1'"),
+    "negative": (
+        "a,b\n0,-1\n1,0\n",
+        "line 2, column 2, must be a number of at least 0, or inf; found '-1'",
+    ),
     "minus infinity": ("a,b\n0,-inf\n1,0\n", "line 2, column 2, must be"),
-    "NaN": (",a,b\na,0,1\nb,NaN,0\n", "line 3, column 2, must be a number of at least 0, or inf; found 'NaN'"),
-    "text": ("a,b\n0,much\n1,0\n", "line 2, column 2, must be a number of at least 0, or inf; found 'much'"),
-    "nothing": ("a,b\n0,\n1,0\n", "line 2, column 2, must be a number of at least 0, or inf; found nothing"),
+    "NaN": (
+        ",a,b\na,0,1\nb,NaN,0\n",
+        "line 3, column 2, must be a number of at least 0, or inf; found 'NaN'",
+    ),
+    "text": (
+        "a,b\n0,much\n1,0\n",
+        "line 2, column 2, must be a number of at least 0, or inf; found 'much'",
+    ),
+    "nothing": (
+        "a,b\n0,\n1,0\n",
+        "line 2, column 2, must be a number of at least 0, or inf; found nothing",
+    ),
     "a long cell": (f"a,b\n0,{LONG}\n1,0\n", "found 'xxxxxxxx"),
-    "the diagonal": ("a,b\n0,1\n1,0.5\n", "line 3, column 2, must be 0, since it lies on the diagonal; found '0.5'"),
-    "text on the diagonal": ("a,b\n-,1\n1,0\n", "line 2, column 1, must be 0, since it lies on the diagonal"),
+    "the diagonal": (
+        "a,b\n0,1\n1,0.5\n",
+        "line 3, column 2, must be 0, since it lies on the diagonal; found '0.5'",
+    ),
+    "text on the diagonal": (
+        "a,b\n-,1\n1,0\n",
+        "line 2, column 1, must be 0, since it lies on the diagonal",
+    ),
     "after a blank line": ("a,b\n\n0,1\n\n1,x\n", "line 5, column 2|on the diagonal"),
     "semicolons": ("a;b\n0;1\n1;0\n", "Use commas"),
     "semicolons and a byte-order mark": ("\ufeffa;b\n0;1\n1;0\n", "Use commas"),
     "tabs": ("a\tb\n0\t1\n1\t0\n", "Use commas"),
-    "decimal commas": ('a,b\n0,"1,5"\n1,0\n', "found '1,5'. Use commas between cells, and points in decimals"),
+    "decimal commas": (
+        'a,b\n0,"1,5"\n1,0\n',
+        "found '1,5'. Use commas between cells, and points in decimals",
+    ),
     "UTF-16": ("a,b\n0,1\n1,0\n".encode("utf-16"), "UTF-8"),
     "Latin-1": ("é,b\n0,1\n1,0\n".encode("latin-1"), "UTF-8"),
     "an open quote": ('a,"b\n0,1\n1,0\n', "is not CSV"),
@@ -221,7 +273,11 @@ def test_a_file_beyond_256_mib_is_refused(tmp_path, name):
 @pytest.mark.parametrize("kind", ["matrix", "metric"])
 def test_a_survey_names_a_file_with_labels_or_without(tmp_path, content, kind):
     _file(tmp_path, content)
-    fields = 'kind = "matrix"\nmatrix = ' if kind == "matrix" else 'kind = "metric"\nepsilon = 1\ndistances = '
+    fields = (
+        'kind = "matrix"\nmatrix = '
+        if kind == "matrix"
+        else 'kind = "metric"\nepsilon = 1\ndistances = '
+    )
     text = TOML.partition("[context]")[0] + f'[context]\n{fields}"matrix.csv"\n'
     wanted = STOPS if kind == "matrix" else Metric(LINE, 1, domain=["park", "café", "bar", "zoo"])
     assert read_toml(text.encode(), tmp_path).context == wanted
@@ -247,9 +303,20 @@ def test_a_bare_matrix_is_told_from_numbers_as_labels_by_the_size_of_the_domain(
         ("a,b,c,d,e\n" + "0,1,1,1,1\n" * 5, "line 3, column 2, must be 0"),
         ("a,b\n0,1\n1,0\n", "must name the 4 labels of the domain; it names 2"),
         ("0,1\n1,0\n", "2 rows; the domain has 4 labels"),
-        (BARE.replace("3", "x"), "line 1, column 4, must be a number of at least 0, or inf; found 'x'"),
+        (
+            BARE.replace("3", "x"),
+            "line 1, column 4, must be a number of at least 0, or inf; found 'x'",
+        ),
     ],
-    ids=["order", "another label", "one label less", "one more", "two less", "two rows less", "text"],
+    ids=[
+        "order",
+        "another label",
+        "one label less",
+        "one more",
+        "two less",
+        "two rows less",
+        "text",
+    ],
 )
 def test_a_matrix_for_another_domain_is_refused(tmp_path, content, said):
     _file(tmp_path, content)

@@ -24,7 +24,10 @@ SURVEYS = [
 NUMBERS = st.integers(-1000, 1000) | st.integers(2**52, 2**70) | st.integers(-(2**70), -(2**52))
 LEAVES = st.none() | st.booleans() | NUMBERS | st.floats() | st.text(max_size=8)
 VALUES = st.recursive(
-    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
 )
 FEW = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -40,7 +43,13 @@ def _read(raw):
 
 def _places(data, path=()):
     yield path
-    pairs = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    pairs = (
+        data.items()
+        if isinstance(data, dict)
+        else enumerate(data)
+        if isinstance(data, list)
+        else ()
+    )
     for step, inside in pairs:
         yield from _places(inside, (*path, step))
 
@@ -77,9 +86,9 @@ def test_changed_values(survey, data):
         path = data.draw(st.sampled_from(list(_places(record))))
         record = _replaced(record, path, data.draw(VALUES))
     _read(
-        json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=data.draw(st.booleans())).encode(
-            errors="replace"
-        )
+        json.dumps(
+            record, sort_keys=True, separators=(",", ":"), ensure_ascii=data.draw(st.booleans())
+        ).encode(errors="replace")
     )
 
 
@@ -87,14 +96,21 @@ def test_changed_values(survey, data):
 @given(st.sampled_from(SURVEYS), st.data())
 def test_parts_of_other_surveys(survey, data):
     """Every part is right, but not here."""
-    record, other = (json.loads(each.resolved()) for each in (survey, data.draw(st.sampled_from(SURVEYS))))
+    record, other = (
+        json.loads(each.resolved()) for each in (survey, data.draw(st.sampled_from(SURVEYS)))
+    )
     path = data.draw(st.sampled_from([path for path in _places(record) if path]))
     source = data.draw(st.sampled_from(list(_places(other))))
     value = other
     for step in source:
         value = value[step]
     _read(
-        json.dumps(_replaced(record, path, value), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+        json.dumps(
+            _replaced(record, path, value),
+            sort_keys=True,
+            separators=(",", ":"),
+            ensure_ascii=False,
+        ).encode()
     )
 
 
@@ -114,8 +130,12 @@ TOML_LEAVES = st.one_of(
     st.integers(-50, 50).map(str),
     st.integers(2**62, 2**70).map(str),
     st.floats(-100, 100).map(repr),
-    st.sampled_from(["inf", "-inf", "nan", "true", "2026-01-01", "1e400", "1e99999999999999999999", '""', "''"]),
-    st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "Z"]), max_size=5).map(json.dumps),
+    st.sampled_from(
+        ["inf", "-inf", "nan", "true", "2026-01-01", "1e400", "1e99999999999999999999", '""', "''"]
+    ),
+    st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "Z"]), max_size=5).map(
+        json.dumps
+    ),
 )
 TOML_VALUES = st.recursive(
     TOML_LEAVES,
@@ -138,7 +158,8 @@ DOMAINS = st.sampled_from(
     ]
 )
 CONTEXTS = st.sampled_from(
-    [f'kind = "{kind}"\nepsilon = 1' for kind in ("uniform", "high-low", "blocks", "metric")] + ['kind = "matrix"']
+    [f'kind = "{kind}"\nepsilon = 1' for kind in ("uniform", "high-low", "blocks", "metric")]
+    + ['kind = "matrix"']
 )
 
 
@@ -150,7 +171,9 @@ def folder(tmp_path_factory):
 
 def _described(text: str | bytes, folder: Path):
     try:
-        _ = read_toml(text.encode(errors="replace") if isinstance(text, str) else text, folder).mechanism
+        _ = read_toml(
+            text.encode(errors="replace") if isinstance(text, str) else text, folder
+        ).mechanism
     except SfumatoError as refused:
         assert str(refused).strip()
 
@@ -168,7 +191,14 @@ def test_any_text_as_toml(text, folder):
 
 
 @settings(FEW, max_examples=400)
-@given(head=LINES, domain=DOMAINS | LINES, more=LINES, context=CONTEXTS | LINES, last=LINES, mechanism=LINES)
+@given(
+    head=LINES,
+    domain=DOMAINS | LINES,
+    more=LINES,
+    context=CONTEXTS | LINES,
+    last=LINES,
+    mechanism=LINES,
+)
 def test_strange_surveys(head, domain, more, context, last, mechanism, folder):
     name = "" if "name = " in head else 'name = "q"'
     text = f"{name}\n{head}\n[domain]\n{domain}\n{more}\n[context]\n{context}\n{last}\n"

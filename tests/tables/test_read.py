@@ -10,7 +10,14 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import InvalidTable, UnknownValue, WrongSurvey
-from sfumato.tables import AnswerColumns, ReportWriter, answer_batches, read, report_batches, report_writer
+from sfumato.tables import (
+    AnswerColumns,
+    ReportWriter,
+    answer_batches,
+    read,
+    report_batches,
+    report_writer,
+)
 from sfumato.tables.read import opened_table
 
 FINGERPRINT = "ab" * 32
@@ -56,7 +63,9 @@ def test_an_unknown_value_is_named_by_its_rows(tmp_path, monkeypatch):
 def test_values_across_blocks(tmp_path, monkeypatch, block):
     monkeypatch.setattr(read, "_CSV_BLOCK", block)
     domain = sf.Domain(["two\nlines", 'a "quote"', "x"])
-    path = _written(tmp_path / "a.csv", "n,place\n" + '1,"two\nlines"\n2,"a ""quote"""\n3,x\n' * 200)
+    path = _written(
+        tmp_path / "a.csv", "n,place\n" + '1,"two\nlines"\n2,"a ""quote"""\n3,x\n' * 200
+    )
     assert _symbols(path, domain) == [0, 1, 2] * 200
 
 
@@ -72,7 +81,9 @@ def test_columns_are_known_before_rows_are_read(tmp_path):
         assert table.metadata == {}
 
 
-@pytest.mark.parametrize("content", [b"a,a\n1,2\n", b"\n", b"\r\n", b"a\rb\r", b'"a\n', b"y" * 150_000])
+@pytest.mark.parametrize(
+    "content", [b"a,a\n1,2\n", b"\n", b"\r\n", b"a\rb\r", b'"a\n', b"y" * 150_000]
+)
 def test_a_header_that_names_nothing_is_refused(tmp_path, content):
     path = _written(tmp_path / "a.csv", content)
     with pytest.raises(InvalidTable, match="must start with a header"), opened_table(str(path)):
@@ -108,7 +119,9 @@ def test_grid_positions(tmp_path):
     assert _symbols(path, grid, AnswerColumns(None, "lat", "lon")) == [2, 1, 4, 4, 4]
 
 
-@pytest.mark.parametrize("values", [["3", "-1", "007"], pa.array([3, -1, 7]), pa.array([3, -1, 7]).dictionary_encode()])
+@pytest.mark.parametrize(
+    "values", [["3", "-1", "007"], pa.array([3, -1, 7]), pa.array([3, -1, 7]).dictionary_encode()]
+)
 def test_integers(tmp_path, values):
     pq.write_table(pa.table({"place": values}), tmp_path / "a.parquet")
     assert _symbols(tmp_path / "a.parquet", sf.IntegerDomain(20, start=-1)) == [4, 0, 8]
@@ -153,7 +166,10 @@ def test_a_failed_writer_leaves_what_was_there(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["r", "r.txt", "r.csv.gz", ".csv", "r.CSV"])
 def test_an_unknown_ending_is_refused(tmp_path, name):
-    with pytest.raises(InvalidTable, match="must end in"), report_writer(str(tmp_path / name), FINGERPRINT):
+    with (
+        pytest.raises(InvalidTable, match="must end in"),
+        report_writer(str(tmp_path / name), FINGERPRINT),
+    ):
         pass
     assert list(tmp_path.iterdir()) == []
 

@@ -71,7 +71,9 @@ def honest_rows(k, epsilon, columns=8):
     """Rows of two numbers with odds of about e^ε, the higher one on half of the columns, in an order of their own."""
     low = int(2 * N / columns / (1 + math.exp(epsilon))) // 2 * 2
     high = 2 * N // columns - low
-    return [[high if (x >> (y // 2)) & 1 == y % 2 else low for y in range(columns)] for x in range(k)]
+    return [
+        [high if (x >> (y // 2)) & 1 == y % 2 else low for y in range(columns)] for x in range(k)
+    ]
 
 
 @pytest.mark.parametrize("k", [1001, 5000])
@@ -101,7 +103,12 @@ def test_a_promise_to_other_blocks_is_compared_with_the_smallest_entry_outside()
     survey = sf.Survey("forged", context, sf.TableResponse(context, [first] * 600 + [second] * 600))
     assert verdict_of(survey.resolved())[0] == 1
     lax = sf.Blocks([0] * 600 + [1] * 600, 1, across=2)
-    assert verdict_of(sf.Survey("x", lax, sf.TableResponse(lax, [first] * 600 + [second] * 600)).resolved())[0] == 0
+    assert (
+        verdict_of(
+            sf.Survey("x", lax, sf.TableResponse(lax, [first] * 600 + [second] * 600)).resolved()
+        )[0]
+        == 0
+    )
 
 
 def test_rows_that_are_equal_owe_the_strongest_promise_of_their_symbols():
@@ -115,7 +122,9 @@ def test_rows_that_are_equal_owe_the_strongest_promise_of_their_symbols():
 
 def test_a_matrix_that_takes_too_long_is_too_large(monkeypatch):
     monkeypatch.setattr(check_certificate, "LARGEST_WORK", 1000)
-    context = sf.PrivacyMatrix([["0" if x == x2 else "1" if x < x2 else "2" for x2 in range(30)] for x in range(30)])
+    context = sf.PrivacyMatrix(
+        [["0" if x == x2 else "1" if x < x2 else "2" for x2 in range(30)] for x in range(30)]
+    )
     survey = sf.Survey("x", context, sf.TableResponse(context, honest_rows(30, 0.5)))
     code, said = said_of(survey.resolved())
     assert code == 2
@@ -140,7 +149,10 @@ def test_a_large_mechanism_for_another_context_is_decided():
 
 def test_a_union_for_a_context_that_promises_across_its_parts_is_broken():
     mechanism = sf.mechanism_for(sf.Blocks.of([sf.Tiers([0, 0, 1], [1, 2]), sf.HighLow(3, [0], 1)]))
-    for context in (sf.Uniform(6, 30), sf.PrivacyMatrix([[0 if x == x2 else 30 for x2 in range(6)] for x in range(6)])):
+    for context in (
+        sf.Uniform(6, 30),
+        sf.PrivacyMatrix([[0 if x == x2 else 30 for x2 in range(6)] for x in range(6)]),
+    ):
         code, said = said_of(sf.Survey("x", context, mechanism).resolved())
         assert code == 1
         assert "words against 0" in said
@@ -149,7 +161,9 @@ def test_a_union_for_a_context_that_promises_across_its_parts_is_broken():
 def test_a_mechanism_context_over_another_domain_is_refused():
     data = json.loads(
         sf.Survey(
-            "x", sf.HighLow(["a", "b", "c"], ["a"], 2), sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1))
+            "x",
+            sf.HighLow(["a", "b", "c"], ["a"], 2),
+            sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1)),
         ).resolved()
     )
     assert verdict_of(canonical_bytes(data))[0] == 0
@@ -167,7 +181,8 @@ SURVEYS = {
     "groups": sf.Survey("groups", sf.Tiers([x % 4 for x in range(900)], [1, 2, 3, "inf"])),
     "blocks": sf.Survey("blocks", sf.Blocks([x // 30 for x in range(900)], 1)),
     "union": sf.Survey(
-        "union", sf.Blocks.of([sf.Tiers([x % 3 for x in range(3000)], [1, 2, 3]), sf.HighLow(5, [0], 1)])
+        "union",
+        sf.Blocks.of([sf.Tiers([x % 3 for x in range(3000)], [1, 2, 3]), sf.HighLow(5, [0], 1)]),
     ),
     "nothing": sf.Survey("nothing", sf.HighLow(3, [], 1)),
     "binary": sf.Survey("binary", sf.PrivacyMatrix([[0, 1], [2, 0]])),
@@ -204,7 +219,9 @@ def _moved(record, name):
         return {**value, "low": str(int(value["low"]) + 1)}
     if name == "premises":
         return [*value[:-1], {**value[-1], "rows": value[-1]["rows"] - 1}]
-    return {"method": "enumerated", "mechanism": "0" * 64, "context": "0" * 64}.get(name) or value + 1
+    return {"method": "enumerated", "mechanism": "0" * 64, "context": "0" * 64}.get(
+        name
+    ) or value + 1
 
 
 @pytest.mark.parametrize("name", check_certificate.CERTIFIED)
@@ -271,7 +288,9 @@ HOSTILE = {
     "NaN": _with(("about", "minimum_reports"), "NaN").replace(b'"NaN"', b"NaN"),
     "a float": RESOLVED.replace(b'"minimum_reports":0', b'"minimum_reports":0.0'),
     "minus zero": RESOLVED.replace(b'"minimum_reports":0', b'"minimum_reports":-0'),
-    "a huge integer": RESOLVED.replace(b'"minimum_reports":0', b'"minimum_reports":' + b"9" * 100_000),
+    "a huge integer": RESOLVED.replace(
+        b'"minimum_reports":0', b'"minimum_reports":' + b"9" * 100_000
+    ),
     "2^53": RESOLVED.replace(b'"minimum_reports":0', b'"minimum_reports":9007199254740992'),
     "a long epsilon": _with(("promise", "context", "epsilon"), "1" * 5000),
     "an epsilon of 0": _with(("promise", "context", "epsilon"), "0"),
@@ -285,17 +304,23 @@ HOSTILE = {
     "another format": _with(("promise", "format"), 2),
     "a list as kind": _with(("promise", "context", "kind"), []),
     "an unknown kind": _with(("promise", "mechanism", "kind"), "\u001b[2J"),
-    "a context without a domain": _with(("promise", "context"), {"kind": "uniform", "epsilon": "1"}),
+    "a context without a domain": _with(
+        ("promise", "context"), {"kind": "uniform", "epsilon": "1"}
+    ),
     "a field too many": _with(("promise", "more"), 1),
     "a name of nothing": _with(("promise", "name"), ""),
     "a name that is a list": _with(("promise", "name"), ["x"]),
     "another repeat": _with(("promise", "repeat"), "often"),
     "a label twice": _with(("promise", "context", "domain", "labels"), ["park", "bar", "bar"]),
-    "a label that is a list": _with(("promise", "context", "domain", "labels"), [["park"], "clinic", "bar"]),
+    "a label that is a list": _with(
+        ("promise", "context", "domain", "labels"), [["park"], "clinic", "bar"]
+    ),
     "sensitive out of order": _with(
         ("promise", "context", "sensitive"), base64.b64encode(b"\2\0\0\0\1\0\0\0").decode()
     ),
-    "sensitive outside": _with(("promise", "context", "sensitive"), base64.b64encode(b"\7\0\0\0").decode()),
+    "sensitive outside": _with(
+        ("promise", "context", "sensitive"), base64.b64encode(b"\7\0\0\0").decode()
+    ),
     "half an integer": _with(("promise", "context", "sensitive"), "AAA="),
     "loose base64": _with(("promise", "context", "sensitive"), "AQAAAAIAAAA"),
     "a minus in words": _with((*CODE, "high"), "-5"),
@@ -305,11 +330,23 @@ HOSTILE = {
     "false as a number": RESOLVED_PLAIN.replace(b'"code_of_block":[0]', b'"code_of_block":[false]'),
     "no codes": _with(("promise", "mechanism", "codes"), []),
     "codes that are text": _with(("promise", "mechanism", "codes"), "codes"),
-    "a domain of 2^31": _with(("promise", "context", "domain"), {"kind": "range", "size": 2**31, "start": 0}),
-    "a domain of 2^40": _with(("promise", "context", "domain"), {"kind": "range", "size": 2**40, "start": 0}),
+    "a domain of 2^31": _with(
+        ("promise", "context", "domain"), {"kind": "range", "size": 2**31, "start": 0}
+    ),
+    "a domain of 2^40": _with(
+        ("promise", "context", "domain"), {"kind": "range", "size": 2**40, "start": 0}
+    ),
     "a grid of far too many cells": _with(
         ("promise", "context", "domain"),
-        {"kind": "grid", "south": "0", "north": "90", "west": "0", "east": "90", "step": "0.0000001", "other": None},
+        {
+            "kind": "grid",
+            "south": "0",
+            "north": "90",
+            "west": "0",
+            "east": "90",
+            "step": "0.0000001",
+            "other": None,
+        },
     ),
     "a list": b"[]",
     "a number": b"7",
@@ -340,7 +377,9 @@ def test_a_huge_domain_is_too_large_before_it_fills_the_memory():
 
 
 def test_a_huge_uniform_domain_is_decided_without_a_list_of_its_symbols():
-    data = json.loads(sf.Survey("x", sf.Uniform(1000, 1), sf.PlainResponse(sf.Uniform(1000, 1))).resolved())
+    data = json.loads(
+        sf.Survey("x", sf.Uniform(1000, 1), sf.PlainResponse(sf.Uniform(1000, 1))).resolved()
+    )
     data["promise"]["context"]["domain"]["size"] = 2**30 - 1
     low = math.ceil(2**34 / (1 + math.e)) * 2
     code = {"points": 2**30 - 1, "outputs": 2**30, "high": str(2**35 - low), "low": str(low)}
@@ -355,7 +394,9 @@ def test_hostile_files_leave_no_traceback(tmp_path):
     for name in ("nothing", "deep", "a huge integer", "a domain of 2^31", "an unknown kind"):
         (tmp_path / "hostile.json").write_bytes(HOSTILE[name])
         run = subprocess.run(
-            [sys.executable, "-I", CHECKER, tmp_path / "hostile.json"], capture_output=True, check=False
+            [sys.executable, "-I", CHECKER, tmp_path / "hostile.json"],
+            capture_output=True,
+            check=False,
         )
         assert (run.returncode, run.stdout) == (2, b""), name
         assert b"Traceback" not in run.stderr
@@ -364,7 +405,9 @@ def test_hostile_files_leave_no_traceback(tmp_path):
 
 @pytest.mark.parametrize("arguments", [[], ["a", "b"], ["--help"], ["missing.json"], ["."]])
 def test_a_wrong_call_is_2(arguments, tmp_path):
-    run = subprocess.run([sys.executable, CHECKER, *arguments], capture_output=True, cwd=tmp_path, check=False)
+    run = subprocess.run(
+        [sys.executable, CHECKER, *arguments], capture_output=True, cwd=tmp_path, check=False
+    )
     assert (run.returncode, run.stdout) == (2, b"")
     assert run.stderr
 
@@ -375,7 +418,10 @@ def test_optimised_python_says_the_same(tmp_path):
     for arguments, code in (([], 2), (["broken.json"], 1)):
         runs = [
             subprocess.run(
-                [sys.executable, *options, CHECKER, *arguments], cwd=tmp_path, capture_output=True, check=False
+                [sys.executable, *options, CHECKER, *arguments],
+                cwd=tmp_path,
+                capture_output=True,
+                check=False,
             )
             for options in ([], ["-OO"])
         ]
@@ -389,7 +435,10 @@ def test_an_answer_that_nobody_reads_is_not_a_verdict(tmp_path):
     read, write = os.pipe()
     os.close(read)
     run = subprocess.run(
-        [sys.executable, CHECKER, tmp_path / "s.json"], stdout=write, stderr=subprocess.PIPE, check=False
+        [sys.executable, CHECKER, tmp_path / "s.json"],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        check=False,
     )
     os.close(write)
     assert (run.returncode, run.stderr) == (2, b"")
@@ -406,7 +455,9 @@ def test_it_says_what_was_kept():
     assert 'Labels:       3: "park", "clinic", "bar"' in said
     assert "Asked:        once" in said
     assert "Context:      high-low" in said
-    assert '  1            4  2 sensitive labels ("clinic", "bar") against every other label' in said
+    assert (
+        '  1            4  2 sensitive labels ("clinic", "bar") against every other label' in said
+    )
     assert '  none         2  1 label ("park") against every other label' in said
     assert said.endswith("kept: every pair, every report")
 
@@ -453,7 +504,8 @@ def test_a_matrix_is_summed_up():
 
 
 @pytest.mark.parametrize(
-    "character", ["\x1b", "\x07", "\x9b", "\u202e", "\u200b", "\u2028", "\u2029", "\ue000", "\U000e0001"]
+    "character",
+    ["\x1b", "\x07", "\x9b", "\u202e", "\u200b", "\u2028", "\u2029", "\ue000", "\U000e0001"],
 )
 def test_control_characters_are_never_printed(character):
     labels = [f"park{character}[2Kkept: every pair", "clinic", "bar\\u001b"]
@@ -481,7 +533,9 @@ def test_long_labels_are_cut_and_many_are_counted():
 # --- exact numbers ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("epsilon", ["1", "0.01", "1/3", "7.25", "39.9", "0.000000000000000001", "40"])
+@pytest.mark.parametrize(
+    "epsilon", ["1", "0.01", "1/3", "7.25", "39.9", "0.000000000000000001", "40"]
+)
 def test_the_largest_odds_within_epsilon_are_kept_and_one_word_more_is_not(epsilon):
     exact = Fraction(epsilon)
     b = 10**9 + 7
@@ -510,7 +564,9 @@ def _files(folder):
 
 def test_the_command_says_what_the_lone_file_says(tmp_path):
     for name, code in _files(tmp_path).items():
-        lone = subprocess.run([sys.executable, "-I", CHECKER, name], cwd=tmp_path, capture_output=True, check=False)
+        lone = subprocess.run(
+            [sys.executable, "-I", CHECKER, name], cwd=tmp_path, capture_output=True, check=False
+        )
         command = process("check", name, cwd=tmp_path)
         assert lone.returncode == command.returncode == code
         assert (lone.stdout, lone.stderr) == (command.stdout, command.stderr)
@@ -528,16 +584,24 @@ def test_the_command_runs_from_a_wheel(tmp_path):
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
     python = tmp_path / "venv" / "bin" / "python"
     (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
-    (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"])  # NumPy and the like, after what is here
-    subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", "--force-reinstall", wheel], check=True)
+    (site / "dependencies.pth").write_text(
+        sysconfig.get_paths()["purelib"]
+    )  # NumPy and the like, after what is here
+    subprocess.run(
+        [python, "-m", "pip", "install", "-q", "--no-deps", "--force-reinstall", wheel], check=True
+    )
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     where = [python, "-c", "import sfumato; print(sfumato.__file__)"]
     assert (
         str(tmp_path)
-        in subprocess.run(where, env=clean, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        in subprocess.run(
+            where, env=clean, cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout
     )
     for name, code in _files(tmp_path).items():
-        lone = subprocess.run([sys.executable, "-I", CHECKER, name], cwd=tmp_path, capture_output=True, check=False)
+        lone = subprocess.run(
+            [sys.executable, "-I", CHECKER, name], cwd=tmp_path, capture_output=True, check=False
+        )
         command = [python, "-m", "sfumato", "check", name]
         run = subprocess.run(command, env=clean, cwd=tmp_path, capture_output=True, check=False)
         assert run.returncode == code

@@ -28,13 +28,22 @@ N = 1 << 64
 def verdict(saved, folder):
     path = folder / "saved.json"
     path.write_bytes(canonical_bytes(saved))
-    run = subprocess.run([sys.executable, "-E", "-s", "-S", CHECKER, path], capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-E", "-s", "-S", CHECKER, path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return run.returncode
 
 
 def record_of(mechanism):
     """What a file holds, with the mechanism's own record rather than a table: as in resolved surveys."""
-    return json.loads(json.dumps({"format": 1, "context": mechanism.context.record(), "mechanism": mechanism.record()}))
+    return json.loads(
+        json.dumps(
+            {"format": 1, "context": mechanism.context.record(), "mechanism": mechanism.record()}
+        )
+    )
 
 
 def blocks(*sizes):
@@ -48,10 +57,14 @@ def packed(*numbers):
 FANO = CyclicDesign(7, ((0, 1, 3),))
 ORIGINALS = {
     "groups": sf.GroupResponse(sf.Tiers(blocks(3, 5, 2), [1, 2, inf]), RandomizedCode),
-    "large groups": sf.GroupResponse(sf.Blocks(blocks(*[20, 31] * 25), [1, 2] * 25, across=2), HadamardCode),
+    "large groups": sf.GroupResponse(
+        sf.Blocks(blocks(*[20, 31] * 25), [1, 2] * 25, across=2), HadamardCode
+    ),
     "two levels": sf.GroupResponse(sf.Blocks(blocks(7, 7, 1), 1, across=2), FANO),
     "product": sf.ProductResponse(sf.Blocks(blocks(3, 3), 1, across=2), RandomizedCode),
-    "union": sf.mechanism_for(sf.Blocks.of([sf.Tiers(blocks(3, 4), [1, 2]), sf.HighLow(5, [0, 1], 1)])),
+    "union": sf.mechanism_for(
+        sf.Blocks.of([sf.Tiers(blocks(3, 4), [1, 2]), sf.HighLow(5, [0, 1], 1)])
+    ),
     "cyclic": sf.PlainResponse(sf.Uniform(6, 1), CyclicDesign(6, ((0, 1), (0, 2)))),
     "padded cyclic": sf.PlainResponse(sf.Uniform(5, 1), FANO),
     "large cyclic": sf.PlainResponse(sf.Uniform(2000, 1), BestCode()),
@@ -156,14 +169,23 @@ FORGERIES = {
         "large groups",
         lambda s: too_much(s["mechanism"]["levels"][1], 32, 16, TWO, TWO),
     ),
-    "groups: one unit more on high alone": ("groups", lambda s: added(s, "levels", 0, "high", by=1)),
+    "groups: one unit more on high alone": (
+        "groups",
+        lambda s: added(s, "levels", 0, "high", by=1),
+    ),
     "groups: one unit less on low alone": ("groups", lambda s: added(s, "levels", 1, "low", by=-1)),
     "groups: levels swapped": ("groups", lambda s: swapped(s, "levels")),
     "groups: codes swapped": ("groups", lambda s: swapped(s, "codes")),
-    "groups: codes and levels swapped": ("groups", lambda s: (swapped(s, "codes"), swapped(s, "levels"))),
+    "groups: codes and levels swapped": (
+        "groups",
+        lambda s: (swapped(s, "codes"), swapped(s, "levels")),
+    ),
     "groups: numbers swapped": ("groups", lambda s: swapped(s, "code_of_group")),
     "groups: a group without a code": ("groups", lambda s: s["mechanism"]["code_of_group"].pop()),
-    "groups: a code without a group": ("groups", lambda s: s["mechanism"]["code_of_group"].append(1)),
+    "groups: a code without a group": (
+        "groups",
+        lambda s: s["mechanism"]["code_of_group"].append(1),
+    ),
     "groups: no groups": ("groups", lambda s: set_to(s, "code_of_group", value=[])),
     "groups: a number that is none": ("groups", lambda s: set_to(s, "code_of_group", 0, value=7)),
     "groups: one unit more clear": ("groups", lambda s: added(s, "clear", by=1)),
@@ -172,8 +194,14 @@ FORGERIES = {
     "groups: everything lowered together": ("groups", lower_covers_and_balance),
     "groups: one cover lowered by one": ("groups", lambda s: added(s, "levels", 0, "cover", by=-1)),
     "groups: longer words": ("groups", lambda s: set_to(s, "word_bits", value=63)),
-    "groups: the free tier promises": ("groups", lambda s: s["context"].update(epsilons=["1", "2", "40"])),
-    "groups: a stricter tier": ("groups", lambda s: s["context"].update(epsilons=["0.999", "2", "inf"])),
+    "groups: the free tier promises": (
+        "groups",
+        lambda s: s["context"].update(epsilons=["1", "2", "40"]),
+    ),
+    "groups: a stricter tier": (
+        "groups",
+        lambda s: s["context"].update(epsilons=["0.999", "2", "inf"]),
+    ),
     "groups: another symbol in the strict tier": (
         "groups",
         lambda s: s["context"].update(tier_of=packed(0, 0, 0, 0, 1, 1, 1, 1, 2, 2)),
@@ -191,8 +219,14 @@ FORGERIES = {
         "two levels",
         lambda s: set_to(s, "codes", 0, "base", value=packed(0, 1, 1)),
     ),
-    "two levels: a stricter promise across": ("two levels", lambda s: s["context"].update(across="1.999")),
-    "two levels: a stricter promise inside": ("two levels", lambda s: s["context"].update(epsilon="0.999")),
+    "two levels: a stricter promise across": (
+        "two levels",
+        lambda s: s["context"].update(across="1.999"),
+    ),
+    "two levels: a stricter promise inside": (
+        "two levels",
+        lambda s: s["context"].update(epsilon="0.999"),
+    ),
     "product: more odds in the first answer": (
         "product",
         lambda s: more_odds(s["mechanism"]["codes"][0], Fraction("1.001")),
@@ -208,36 +242,74 @@ FORGERIES = {
         lambda s: s["mechanism"]["codes"].append(s["mechanism"]["codes"][0]),
     ),
     "product: words that do not add up": ("product", lambda s: added(s, "codes", 1, "high", by=1)),
-    "product: other blocks": ("product", lambda s: s["context"].update(block_of=packed(0, 1, 2, 3, 4, 5))),
-    "product: a stricter promise inside": ("product", lambda s: s["context"].update(epsilon="0.999")),
+    "product: other blocks": (
+        "product",
+        lambda s: s["context"].update(block_of=packed(0, 1, 2, 3, 4, 5)),
+    ),
+    "product: a stricter promise inside": (
+        "product",
+        lambda s: s["context"].update(epsilon="0.999"),
+    ),
     "union: one step too much in a part": (
         "union",
         lambda s: too_much(s["mechanism"]["parts"][0]["levels"][0], 3, 1, ONE, ONE),
     ),
     "union: a part less": ("union", lambda s: s["mechanism"]["parts"].pop()),
-    "union: a part more": ("union", lambda s: s["mechanism"]["parts"].append(s["mechanism"]["parts"][0])),
+    "union: a part more": (
+        "union",
+        lambda s: s["mechanism"]["parts"].append(s["mechanism"]["parts"][0]),
+    ),
     "union: parts swapped": ("union", lambda s: swapped(s, "parts")),
-    "union: a part promises less": ("union", lambda s: s["context"]["parts"][0].update(epsilons=["1", "1.5"])),
-    "cyclic: one step too much": ("cyclic", lambda s: code_too_much(s["mechanism"]["codes"][0], 4, ONE)),
+    "union: a part promises less": (
+        "union",
+        lambda s: s["context"]["parts"][0].update(epsilons=["1", "1.5"]),
+    ),
+    "cyclic: one step too much": (
+        "cyclic",
+        lambda s: code_too_much(s["mechanism"]["codes"][0], 4, ONE),
+    ),
     "cyclic: one step too much at size": (
         "large cyclic",
         lambda s: code_too_much(
-            s["mechanism"]["codes"][0], len(base64.b64decode(s["mechanism"]["codes"][0]["base"])) // 4, ONE
+            s["mechanism"]["codes"][0],
+            len(base64.b64decode(s["mechanism"]["codes"][0]["base"])) // 4,
+            ONE,
         ),
     ),
-    "cyclic: a number dropped": ("cyclic", lambda s: set_to(s, "codes", 0, "base", value=packed(0, 1, 0))),
-    "cyclic: a number doubled": ("cyclic", lambda s: set_to(s, "codes", 0, "base", value=packed(0, 0, 0, 2))),
-    "cyclic: a number outside": ("cyclic", lambda s: set_to(s, "codes", 0, "base", value=packed(0, 1, 0, 6))),
+    "cyclic: a number dropped": (
+        "cyclic",
+        lambda s: set_to(s, "codes", 0, "base", value=packed(0, 1, 0)),
+    ),
+    "cyclic: a number doubled": (
+        "cyclic",
+        lambda s: set_to(s, "codes", 0, "base", value=packed(0, 0, 0, 2)),
+    ),
+    "cyclic: a number outside": (
+        "cyclic",
+        lambda s: set_to(s, "codes", 0, "base", value=packed(0, 1, 0, 6)),
+    ),
     "cyclic: no numbers": ("cyclic", lambda s: set_to(s, "codes", 0, "base", value="")),
     "cyclic: half a number": ("cyclic", lambda s: set_to(s, "codes", 0, "base", value="AAAA")),
-    "cyclic: three base blocks": ("cyclic", lambda s: set_to(s, "codes", 0, "base_blocks", value=3)),
+    "cyclic: three base blocks": (
+        "cyclic",
+        lambda s: set_to(s, "codes", 0, "base_blocks", value=3),
+    ),
     "cyclic: no base blocks": ("cyclic", lambda s: set_to(s, "codes", 0, "base_blocks", value=0)),
     "cyclic: one base block": ("cyclic", lambda s: set_to(s, "codes", 0, "base_blocks", value=1)),
     "cyclic: a smaller circle": ("cyclic", lambda s: set_to(s, "codes", 0, "points", value=5)),
     "cyclic: fewer outputs": ("cyclic", lambda s: set_to(s, "codes", 0, "outputs", value=6)),
-    "cyclic: more symbols than points": ("padded cyclic", lambda s: s["context"]["domain"].update(size=8)),
-    "cyclic: as randomized response": ("cyclic", lambda s: set_to(s, "codes", 0, "kind", value="randomized")),
-    "cyclic high-low: a stricter promise": ("cyclic high-low", lambda s: s["context"].update(epsilon="0.999")),
+    "cyclic: more symbols than points": (
+        "padded cyclic",
+        lambda s: s["context"]["domain"].update(size=8),
+    ),
+    "cyclic: as randomized response": (
+        "cyclic",
+        lambda s: set_to(s, "codes", 0, "kind", value="randomized"),
+    ),
+    "cyclic high-low: a stricter promise": (
+        "cyclic high-low",
+        lambda s: s["context"].update(epsilon="0.999"),
+    ),
     "cyclic high-low: one more is sensitive": (
         "cyclic high-low",
         lambda s: s["context"].update(sensitive=packed(*range(8))),
@@ -304,7 +376,10 @@ READ_PAST = {
         sf.PlainResponse(sf.Uniform(3, 5), RandomizedCode),
         lambda s: s["context"].update(epsilon="1", epsilons=["5"]),
     ),
-    "a field that nobody knows": (sf.PlainResponse(sf.Uniform(3, 1)), lambda s: s["mechanism"].update(more="")),
+    "a field that nobody knows": (
+        sf.PlainResponse(sf.Uniform(3, 1)),
+        lambda s: s["mechanism"].update(more=""),
+    ),
 }
 
 

@@ -56,7 +56,10 @@ def _by_sets(raw):
     few = [x for members in kinds.values() for x in members[:2]]
     for x, x2 in itertools.permutations(few, 2):
         epsilon = inside[of[x]] if of[x] == of[x2] else outward[of[x]]
-        if not all(forgeries.within(int(a), int(b), epsilon) for a, b in zip(rows[x], rows[x2], strict=True)):
+        if not all(
+            forgeries.within(int(a), int(b), epsilon)
+            for a, b in zip(rows[x], rows[x2], strict=True)
+        ):
             return "broken"
     return "kept"
 
@@ -77,7 +80,9 @@ def _falls_over(raw):
     return "crash: ZeroDivisionError"
 
 
-@pytest.mark.parametrize("planted", [_by_sets, _believes_everything, _believes_nothing, _falls_over])
+@pytest.mark.parametrize(
+    "planted", [_by_sets, _believes_everything, _believes_nothing, _falls_over]
+)
 def test_a_judge_with_a_fault_is_caught(planted):
     flat = forgeries.flat_at_the_end(sf.Blocks([0] * 1001 + [1], 1))
     outcome = forgeries.examine({"planted": planted}, forgeries.Forger(2026, large=[flat]), 80)

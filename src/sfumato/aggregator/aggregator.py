@@ -23,10 +23,13 @@ from sfumato.aggregator.writer import Writer
 __all__ = ["Aggregator", "Fingerprint", "Settings"]
 
 Fingerprint = Annotated[
-    str, Path(description="The survey's fingerprint.", json_schema_extra={"pattern": "^[0-9a-f]{64}$"})
+    str,
+    Path(description="The survey's fingerprint.", json_schema_extra={"pattern": "^[0-9a-f]{64}$"}),
 ]
 
-_bearer = HTTPBearer(auto_error=False, description="The token that the aggregator printed at its first start.")
+_bearer = HTTPBearer(
+    auto_error=False, description="The token that the aggregator printed at its first start."
+)
 
 
 _MOST_BYTES = 2**28
@@ -57,9 +60,14 @@ class Aggregator:
 
     async def served(self, fingerprint: str) -> Served:
         """The survey that a request names."""
-        found = self.catalogue.known(fingerprint) or await run_in_threadpool(self.catalogue.find, fingerprint)
+        found = self.catalogue.known(fingerprint) or await run_in_threadpool(
+            self.catalogue.find, fingerprint
+        )
         if found is None:
-            raise Problem("unknown-survey", "The address names no survey of this aggregator. Look at /v1/surveys.")
+            raise Problem(
+                "unknown-survey",
+                "The address names no survey of this aggregator. Look at /v1/surveys.",
+            )
         return found
 
     def admit(self, request: Request) -> None:
@@ -67,7 +75,9 @@ class Aggregator:
         wait = self.limits.seconds_to_wait(request.client.host if request.client else "")
         if wait:
             retry = {"Retry-After": str(int(wait) + 1)}
-            raise Problem("too-many-requests", "Wait as long as Retry-After says, then go on.", headers=retry)
+            raise Problem(
+                "too-many-requests", "Wait as long as Retry-After says, then go on.", headers=retry
+            )
 
     def demand_token(
         self, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)] = None

@@ -84,12 +84,16 @@ def _speak_in_problems(app: FastAPI, aggregator: Aggregator) -> None:
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:
         named = sorted({str(part) for found in error.errors() for part in found["loc"][1:2]})
-        return refused(Problem("invalid-request", f"Look at the parameters: {', '.join(named) or 'the body'}."))
+        return refused(
+            Problem("invalid-request", f"Look at the parameters: {', '.join(named) or 'the body'}.")
+        )
 
     @app.exception_handler(HTTPException)
     async def routed(_: Request, error: HTTPException) -> Response:
         if error.status_code == 405:
-            return refused(Problem("method-not-allowed", "See /v1/openapi.json.", headers=error.headers))
+            return refused(
+                Problem("method-not-allowed", "See /v1/openapi.json.", headers=error.headers)
+            )
         if error.status_code == 404:
             return refused(Problem("not-found", "See /v1/openapi.json for the addresses."))
         return refused(Problem("invalid-request", "See /v1/openapi.json."))
@@ -118,11 +122,15 @@ class _LastResort:
         try:
             await self._app(scope, receive, noted)
         except Exception as error:
-            if scope["type"] != "http":  # the application could not start or stop: that is for the operator to read
+            if (
+                scope["type"] != "http"
+            ):  # the application could not start or stop: that is for the operator to read
                 raise
             _log.error("a request failed with %s", type(error).__name__)
             if not begun:
-                problem = Problem("internal-error", "It was logged. The same request may be sent again.")
+                problem = Problem(
+                    "internal-error", "It was logged. The same request may be sent again."
+                )
                 await self._refused(problem)(scope, receive, send)
 
 
@@ -131,7 +139,9 @@ def _described(app: FastAPI) -> Callable[[], dict[str, Any]]:
 
     def described() -> dict[str, Any]:
         if app.openapi_schema is None:
-            document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+            document = get_openapi(
+                title=app.title, version=app.version, description=app.description, routes=app.routes
+            )
             schemas = document.setdefault("components", {}).setdefault("schemas", {})
             schemas["ProblemDocument"] = ProblemDocument.model_json_schema()
             for name in ("HTTPValidationError", "ValidationError"):

@@ -60,9 +60,14 @@ class Estimates:
         return held
 
     def _difference(self, served: Served, days: int, today: date) -> Difference | None:
-        survey, first, middle = served.survey, *(today - timedelta(days=times * days - 1) for times in (2, 1))
+        survey, first, middle = (
+            served.survey,
+            *(today - timedelta(days=times * days - 1) for times in (2, 1)),
+        )
         spans = ((first, middle - timedelta(days=1)), (middle, today))
-        tallies = [self._store.tally_of_days(survey.fingerprint, served.outputs, *span) for span in spans]
+        tallies = [
+            self._store.tally_of_days(survey.fingerprint, served.outputs, *span) for span in spans
+        ]
         try:
             before, after = (survey.estimate(tally, decoder="unbiased") for tally in tallies)
         except NotEnoughReports:

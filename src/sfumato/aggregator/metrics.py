@@ -2,7 +2,14 @@
 
 from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 
 __all__ = ["METRICS", "Metrics"]
 
@@ -17,13 +24,21 @@ class Metrics:
     def __init__(self, waiting: Callable[[], int]) -> None:
         self._registry = mine = CollectorRegistry()
         outcome = ["survey", "outcome"]
-        self._batches = Counter("sfumato_batches", "Batches, by what became of them.", outcome, registry=mine)
+        self._batches = Counter(
+            "sfumato_batches", "Batches, by what became of them.", outcome, registry=mine
+        )
         self._reports = Counter("sfumato_reports", "Reports counted.", ["survey"], registry=mine)
-        self._problems = Counter("sfumato_problems", "Requests refused, by problem.", ["problem"], registry=mine)
+        self._problems = Counter(
+            "sfumato_problems", "Requests refused, by problem.", ["problem"], registry=mine
+        )
         self._commits = Histogram("sfumato_commit_seconds", "Seconds per commit.", registry=mine)
         sizes = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-        self._groups = Histogram("sfumato_commit_batches", "Batches per commit.", buckets=sizes, registry=mine)
-        Gauge("sfumato_waiting_batches", "Batches that wait to be written.", registry=mine).set_function(waiting)
+        self._groups = Histogram(
+            "sfumato_commit_batches", "Batches per commit.", buckets=sizes, registry=mine
+        )
+        Gauge(
+            "sfumato_waiting_batches", "Batches that wait to be written.", registry=mine
+        ).set_function(waiting)
 
     def uploaded(self, survey: str, outcome: str, reports: int) -> None:
         """A batch was answered; ``reports`` of its reports are new."""

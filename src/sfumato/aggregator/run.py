@@ -31,9 +31,13 @@ def listening(host: str, port: int) -> socket:
     """A socket that takes connections; port 0 asks for any that is free. Refused if the address cannot be had."""
     try:
         family, *_, address = getaddrinfo(host, port, type=SOCK_STREAM)[0]
-        made = create_server(address[:2], family=AF_INET6 if family == AF_INET6 else AF_INET, backlog=_BACKLOG)
+        made = create_server(
+            address[:2], family=AF_INET6 if family == AF_INET6 else AF_INET, backlog=_BACKLOG
+        )
     except gaierror:
-        raise InvalidTable(f"host must be an address of this machine; {host} is none. Try 127.0.0.1.") from None
+        raise InvalidTable(
+            f"host must be an address of this machine; {host} is none. Try 127.0.0.1."
+        ) from None
     except OSError as problem:
         why = os.strerror(problem.errno or 0)
         raise InvalidTable(
@@ -51,7 +55,10 @@ class _Server(uvicorn.Server):
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {
+            number: signal.signal(number, self.handle_exit)
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
         try:
             yield
         finally:

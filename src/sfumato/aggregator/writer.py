@@ -33,7 +33,9 @@ class _Waiting:
 class Writer:
     """A thread that owns all writing of counts. Uploads wait for it; it never waits for them."""
 
-    def __init__(self, store: Store, *, observe: Callable[[int, float], None] = lambda batches, seconds: None) -> None:
+    def __init__(
+        self, store: Store, *, observe: Callable[[int, float], None] = lambda batches, seconds: None
+    ) -> None:
         self._store, self._observe = store, observe
         self._queue: deque[_Waiting] = deque()
         self._reports = 0
@@ -67,8 +69,15 @@ class Writer:
         loop = asyncio.get_running_loop()
         waiting = _Waiting(batch, loop, loop.create_future())
         with self._ready:
-            if self._stopping or not self.alive or len(self._queue) >= _MOST_WAITING or self._reports > _MOST_REPORTS:
-                raise StoreUnavailable("more uploads wait than can be written just now. Try again in a moment.")
+            if (
+                self._stopping
+                or not self.alive
+                or len(self._queue) >= _MOST_WAITING
+                or self._reports > _MOST_REPORTS
+            ):
+                raise StoreUnavailable(
+                    "more uploads wait than can be written just now. Try again in a moment."
+                )
             self._queue.append(waiting)
             self._reports += batch.reports.size
             self._ready.notify()
@@ -79,7 +88,9 @@ class Writer:
             started = perf_counter()
             answers = self._counted([waiting.batch for waiting in group])
             _answer(group, answers)
-            with contextlib.suppress(Exception):  # a measurement that fails must not stop the writer
+            with contextlib.suppress(
+                Exception
+            ):  # a measurement that fails must not stop the writer
                 self._observe(len(group), perf_counter() - started)
 
     def _counted(self, group: Sequence[Batch]) -> Sequence[Outcome | Exception]:
@@ -88,9 +99,14 @@ class Writer:
             return self._store.commit(group)
         except Exception as problem:  # noqa: BLE001 - whatever it is, uploads must hear of it and the writer go on
             surveys = {batch.fingerprint for batch in group}
-            if len(surveys) == 1 or type(problem) is StoreUnavailable:  # a store that is away is away for all of them
+            if (
+                len(surveys) == 1 or type(problem) is StoreUnavailable
+            ):  # a store that is away is away for all of them
                 return [problem] * len(group)
-        parts = {name: iter(self._counted([batch for batch in group if batch.fingerprint == name])) for name in surveys}
+        parts = {
+            name: iter(self._counted([batch for batch in group if batch.fingerprint == name]))
+            for name in surveys
+        }
         return [next(parts[batch.fingerprint]) for batch in group]
 
     def _next_group(self) -> list[_Waiting]:

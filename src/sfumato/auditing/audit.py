@@ -89,7 +89,9 @@ def audit(
     if not pairs:
         return Audit((), names, labels, 0, confidence, 0.0, ())
     draw, block = _Sampler(box, audited, source, progress), box.block(k)
-    ordering, choosing = (draw(even_blocks(size, k, block)) for size in plan.first_sizes(samples, k))
+    ordering, choosing = (
+        draw(even_blocks(size, k, block)) for size in plan.first_sizes(samples, k)
+    )
     choice = choose(pairs, ordering, choosing, plan.suspects)
     means = plan.test_means(samples, k, (row for i in choice.suspects for row in pairs[i].rows))
     tested = table(draw(poisson_blocks(means, block, source)), choice.reports)
@@ -104,9 +106,15 @@ def audit(
 
 
 def _audited_symbols(context: Context, symbols: Sequence[int] | None) -> Symbols:
-    audited = np.arange(context.size) if symbols is None else np.unique(checked_symbols(symbols, context.size))
+    audited = (
+        np.arange(context.size)
+        if symbols is None
+        else np.unique(checked_symbols(symbols, context.size))
+    )
     if symbols is not None and audited.size < 2:
-        raise InvalidSymbols(f"symbols must name at least two different symbols to compare; found {audited.size}.")
+        raise InvalidSymbols(
+            f"symbols must name at least two different symbols to compare; found {audited.size}."
+        )
     if audited.size > MOST_SYMBOLS:
         raise InvalidSymbols(
             f"an audit compares every pair of at most {MOST_SYMBOLS} symbols; here there are {audited.size}. "
@@ -126,7 +134,9 @@ def _demand_samples(samples: object, symbols: int) -> None:
 
 def _demand_confidence(confidence: object) -> None:
     if not isinstance(confidence, float) or not 0.5 <= confidence < 1:
-        raise InvalidContext(f"confidence must be a number from 0.5 to below 1, such as 0.999; found {confidence!r}.")
+        raise InvalidContext(
+            f"confidence must be a number from 0.5 to below 1, such as 0.999; found {confidence!r}."
+        )
 
 
 # --- what is drawn, and what it says ----------------------------------------------------------------------------------
@@ -136,7 +146,11 @@ class _Sampler:
     """Draws so many reports of each symbol, block after block, and remembers how many there were in all."""
 
     def __init__(
-        self, box: BlackBox, symbols: Symbols, source: WordSource, progress: Callable[[int], None] | None
+        self,
+        box: BlackBox,
+        symbols: Symbols,
+        source: WordSource,
+        progress: Callable[[int], None] | None,
     ) -> None:
         self._box, self._symbols, self._source, self._progress = box, symbols, source, progress
         self.drawn = 0
@@ -157,7 +171,12 @@ class _Sampler:
 
 
 def _judged(
-    pairs: Sequence[PromisedPair], choice: Choice, tested: Symbols, means: Floats, levels: Floats, resolutions: Floats
+    pairs: Sequence[PromisedPair],
+    choice: Choice,
+    tested: Symbols,
+    means: Floats,
+    levels: Floats,
+    resolutions: Floats,
 ) -> tuple[PairAudit, ...]:
     """The bound of every pair. ``tested`` holds the counts of the test, which nothing was chosen on."""
     suspects = set(choice.suspects.tolist())
@@ -190,7 +209,12 @@ def _shown(choice: Choice, i: int) -> tuple[Hashable, ...]:
 
 
 def _resolutions(
-    pairs: Sequence[PromisedPair], choice: Choice, tested: Symbols, means: Floats, levels: Floats, focus: float
+    pairs: Sequence[PromisedPair],
+    choice: Choice,
+    tested: Symbols,
+    means: Floats,
+    levels: Floats,
+    focus: float,
 ) -> Floats:
     """By the better of two ways: each pair's own test; or becoming a suspect, and a test with ``focus`` samples."""
     E = np.array([pair.promised for pair in pairs])
@@ -204,11 +228,14 @@ def _resolutions(
     return np.minimum(own, np.maximum(chosen, then))
 
 
-def _hits(pairs: Sequence[PromisedPair], choice: Choice, tested: Symbols) -> tuple[Symbols, Symbols]:
+def _hits(
+    pairs: Sequence[PromisedPair], choice: Choice, tested: Symbols
+) -> tuple[Symbols, Symbols]:
     """How often each pair's event came up in the test, under x and under x2."""
     events = list(zip(pairs, choice.events, strict=True))
     hits, hits2 = (
-        np.array([tested[pair.rows[side], event.columns].sum() for pair, event in events]) for side in (0, 1)
+        np.array([tested[pair.rows[side], event.columns].sum() for pair, event in events])
+        for side in (0, 1)
     )
     return hits, hits2
 

@@ -26,9 +26,7 @@ __all__ = ["BlackBox", "InRuns", "OneByOne", "Randomizer", "black_box"]
 Randomizer = Callable[[int, int], Any]
 """``randomize(symbol, count)``: so many independent reports of a symbol, an array or a sequence of hashable things."""
 
-_RUN = (
-    128  # reports of a symbol that a function is asked for at a time, on average: fewer would cost more than they help
-)
+_RUN = 128  # reports of a symbol that a function is asked for at a time, on average: fewer would cost more than they help
 _BLOCK = 2**14  # symbols that are handed over at a time where they may be mixed
 
 
@@ -39,7 +37,9 @@ class BlackBox(Protocol):
         """How many reports a block should have, of so many different symbols."""
         ...
 
-    def answers(self, symbols: Symbols, sizes: Symbols, source: WordSource) -> Iterator[tuple[int, Any]]:
+    def answers(
+        self, symbols: Symbols, sizes: Symbols, source: WordSource
+    ) -> Iterator[tuple[int, Any]]:
         """The reports of one block: of each of these symbols so many, asked for in an order that ``source`` draws."""
         ...
 
@@ -54,7 +54,9 @@ class InRuns:
         """Few enough of each symbol that little can change meanwhile."""
         return _RUN * symbols
 
-    def answers(self, symbols: Symbols, sizes: Symbols, source: WordSource) -> Iterator[tuple[int, Any]]:
+    def answers(
+        self, symbols: Symbols, sizes: Symbols, source: WordSource
+    ) -> Iterator[tuple[int, Any]]:
         """One call for each symbol that is wanted."""
         for row in _shuffled(np.flatnonzero(sizes), source).tolist():
             yield int(symbols[row]), self._randomize(int(symbols[row]), int(sizes[row]))
@@ -74,13 +76,20 @@ class OneByOne:
         """As many as are handed over at a time."""
         return _BLOCK
 
-    def answers(self, symbols: Symbols, sizes: Symbols, source: WordSource) -> Iterator[tuple[int, Any]]:
+    def answers(
+        self, symbols: Symbols, sizes: Symbols, source: WordSource
+    ) -> Iterator[tuple[int, Any]]:
         """One call, with all symbols of the block in random order."""
         asked = _shuffled(np.repeat(symbols, sizes), source)
         reports = self._reports(asked)
         for symbol in symbols.tolist():
             places = np.flatnonzero(asked == symbol)
-            yield symbol, reports[places] if isinstance(reports, np.ndarray) else [reports[i] for i in places.tolist()]
+            yield (
+                symbol,
+                reports[places]
+                if isinstance(reports, np.ndarray)
+                else [reports[i] for i in places.tolist()],
+            )
 
 
 def black_box(audited: object, context: Context | None) -> tuple[BlackBox, Context]:
@@ -99,7 +108,9 @@ def black_box(audited: object, context: Context | None) -> tuple[BlackBox, Conte
             f"found {type(audited).__name__}."
         )
     if context is None:
-        raise InvalidContext("a function promises nothing by itself: pass the context that it should keep.")
+        raise InvalidContext(
+            "a function promises nothing by itself: pass the context that it should keep."
+        )
     return audited if isinstance(audited, OneByOne) else InRuns(audited), context
 
 

@@ -37,7 +37,9 @@ def share_bound(successes: ArrayLike, trials: ArrayLike, level: ArrayLike) -> Fl
     from scipy.special import betaincinv
 
     a, n = np.asarray(successes, dtype=float), np.asarray(trials, dtype=float)
-    return np.where(a > 0, betaincinv(np.maximum(a, 1), n - a + 1, np.asarray(level, dtype=float)), 0.0)
+    return np.where(
+        a > 0, betaincinv(np.maximum(a, 1), n - a + 1, np.asarray(level, dtype=float)), 0.0
+    )
 
 
 def mean_bound(count: ArrayLike, level: float) -> Floats:
@@ -52,7 +54,9 @@ def mean_bound(count: ArrayLike, level: float) -> Floats:
     return np.where(b > 0, gammaincinv(np.maximum(b, 1), level), 0.0)
 
 
-def log_ratio_bounds(hits: ArrayLike, hits2: ArrayLike, odds: ArrayLike, level: ArrayLike) -> Floats:
+def log_ratio_bounds(
+    hits: ArrayLike, hits2: ArrayLike, odds: ArrayLike, level: ArrayLike
+) -> Floats:
     """A lower bound on ``log P(S|x)/P(S|x2)``, and never less than 0: some event has at least that.
 
     ``hits`` and ``hits2`` are the counts of S, ``odds`` is ``λ_x/λ_x2``. The bound is too large with probability at

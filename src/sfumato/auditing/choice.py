@@ -56,17 +56,24 @@ def promised_pairs(context: Context, symbols: Symbols) -> list[PromisedPair]:
     """
     E = _closed(context).epsilon(symbols[:, None], symbols[None, :])
     finite = np.argwhere(np.isfinite(E) & ~np.eye(symbols.size, dtype=bool)).tolist()
-    return [PromisedPair(int(symbols[i]), int(symbols[j]), (i, j), float(E[i, j])) for i, j in finite]
+    return [
+        PromisedPair(int(symbols[i]), int(symbols[j]), (i, j), float(E[i, j])) for i, j in finite
+    ]
 
 
 def choose(
-    pairs: Sequence[PromisedPair], ordering: Sequence[Histogram], choosing: Sequence[Histogram], suspects: int
+    pairs: Sequence[PromisedPair],
+    ordering: Sequence[Histogram],
+    choosing: Sequence[Histogram],
+    suspects: int,
 ) -> Choice:
     """Events and suspects, from the reports of each symbol in two parts of the samples."""
     reports = frequent_reports(ordering)
     first, second = table(ordering, reports), table(choosing, reports)
     events = [chosen_event(_rows(first, pair), _rows(second, pair)) for pair in pairs]
-    suspicions = np.array([event.suspicion(pair.promised) for event, pair in zip(events, pairs, strict=True)])
+    suspicions = np.array(
+        [event.suspicion(pair.promised) for event, pair in zip(events, pairs, strict=True)]
+    )
     worst = np.argsort(-suspicions, kind="stable")[:suspects]
     return Choice(reports, events, suspicions, worst, second, _rare(first, second))
 

@@ -22,8 +22,12 @@ from sfumato.foundation.arrays import Symbols
 __all__ = ["command_randomizer", "end_process"]
 
 _LONGEST_LINE = 2**16
-_BATCH = 2**12  # symbols that are asked for at a time; clients that write when they like have room for so many
-_FAREWELL = 5.0  # seconds that a process has to end in, when it is told that there are no more symbols
+_BATCH = (
+    2**12
+)  # symbols that are asked for at a time; clients that write when they like have room for so many
+_FAREWELL = (
+    5.0  # seconds that a process has to end in, when it is told that there are no more symbols
+)
 _END = b""
 
 
@@ -42,7 +46,10 @@ def command_randomizer(command: Sequence[str], patience: float = 60.0) -> Iterat
     ['3', '3']
     """
     process = subprocess.Popen(  # noqa: S603 - to start this command is what was asked for
-        list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=os.name == "posix"
+        list(command),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=os.name == "posix",
     )
     try:
         conversation = _Conversation(process, patience)
@@ -117,7 +124,9 @@ class _Conversation:
                 "line that it reads, until there are no more."
             )
         if len(line) >= _LONGEST_LINE and not line.endswith(b"\n"):
-            raise ReportRejected(f"the command wrote a line of {_LONGEST_LINE:,} bytes or more. Let it report less.")
+            raise ReportRejected(
+                f"the command wrote a line of {_LONGEST_LINE:,} bytes or more. Let it report less."
+            )
         return line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "backslashreplace")
 
     def _how(self) -> str:

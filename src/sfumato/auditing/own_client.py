@@ -26,7 +26,11 @@ def answer(survey: Survey, symbols: BufferedReader, reports: BufferedWriter) -> 
 
 def main() -> None:
     """Answer for the survey that the first argument names, until there are no more symbols."""
-    answer(Survey.load(sys.argv[1]), cast(BufferedReader, sys.stdin.buffer), cast(BufferedWriter, sys.stdout.buffer))
+    answer(
+        Survey.load(sys.argv[1]),
+        cast(BufferedReader, sys.stdin.buffer),
+        cast(BufferedWriter, sys.stdout.buffer),
+    )
 
 
 if __name__ == "__main__":

@@ -37,7 +37,12 @@ _STEPS = 60
 
 
 def noticed_by_test(
-    promised: ArrayLike, mean2: ArrayLike, odds: ArrayLike, level: ArrayLike, power: float, most: ArrayLike
+    promised: ArrayLike,
+    mean2: ArrayLike,
+    odds: ArrayLike,
+    level: ArrayLike,
+    power: float,
+    most: ArrayLike,
 ) -> Floats:
     """The least log-ratio r that the test notices with probability ``power``; ``inf`` where it could notice none.
 
@@ -62,7 +67,9 @@ def noticed_as_suspect(
     return _least(promised, mean2, 1.0, np.asarray(max(threshold, 0.0) + ndtri(power)), most)
 
 
-def _least(promised: ArrayLike, mean2: ArrayLike, odds: ArrayLike, errors: Floats, most: ArrayLike) -> Floats:
+def _least(
+    promised: ArrayLike, mean2: ArrayLike, odds: ArrayLike, errors: Floats, most: ArrayLike
+) -> Floats:
     """The least r at which the expected counts lie so many standard errors above E, by bisection."""
     E, mu, w, needed, largest = np.broadcast_arrays(
         *(np.asarray(array, dtype=float) for array in (promised, mean2, odds, errors, most))

@@ -38,18 +38,24 @@ class Allotment:
     def __post_init__(self) -> None:
         *shares, suspects = astuple(self)
         if not all(isinstance(share, float) and 0 < share < 1 for share in shares):
-            raise InvalidContext(f"ordering, choosing and everywhere must lie between 0 and 1; found {shares}.")
+            raise InvalidContext(
+                f"ordering, choosing and everywhere must lie between 0 and 1; found {shares}."
+            )
         if self.ordering + self.choosing >= 1:
             raise InvalidContext(
                 f"ordering and choosing must leave something for the test; found {self.ordering} and {self.choosing}, "
                 "which do not add up to less than 1."
             )
         if isinstance(suspects, bool) or not isinstance(suspects, int) or suspects < 1:
-            raise InvalidContext(f"suspects must be a whole number of at least 1; found {suspects!r}.")
+            raise InvalidContext(
+                f"suspects must be a whole number of at least 1; found {suspects!r}."
+            )
 
     def first_sizes(self, samples: int, symbols: int) -> tuple[int, int]:
         """How many samples of each symbol the first two parts take; at least one."""
-        first, second = (max(int(samples * share / symbols), 1) for share in (self.ordering, self.choosing))
+        first, second = (
+            max(int(samples * share / symbols), 1) for share in (self.ordering, self.choosing)
+        )
         return first, second
 
     def test_means(self, samples: int, symbols: int, suspected: Iterable[int]) -> Floats:

@@ -32,7 +32,9 @@ def table(histograms: Sequence[Histogram], reports: Sequence[Hashable]) -> Symbo
 
     So no report is lost: a row adds up to the samples of its symbol. What is never sent twice is counted at the end.
     """
-    listed = np.array([[found[report] for report in reports] for found in histograms], dtype=np.int64)
+    listed = np.array(
+        [[found[report] for report in reports] for found in histograms], dtype=np.int64
+    )
     totals = np.array([found.total() for found in histograms])
     return np.column_stack([listed, totals - listed.sum(axis=1)])
 
@@ -45,7 +47,9 @@ def counted(reports: Any, size: int) -> Histogram:  # noqa: ANN401 - whatever a 
     """
     found = _listed(reports)
     if len(found) != size:
-        raise NotEnoughReports(f"randomize was asked for {size} reports of a symbol, and returned {len(found)}.")
+        raise NotEnoughReports(
+            f"randomize was asked for {size} reports of a symbol, and returned {len(found)}."
+        )
     if isinstance(found, np.ndarray):
         return _gathered(*_distinct(found))
     try:
@@ -64,7 +68,9 @@ def _listed(reports: Any) -> Sequence[Any] | np.ndarray[Any, Any]:  # noqa: ANN4
         return reports if reports.dtype != object else _rows(reports)
     if isinstance(reports, Iterable) and not isinstance(reports, str | bytes | np.ndarray):
         return reports if isinstance(reports, Sequence) else list(reports)
-    raise ReportRejected(f"randomize must return an array or a list of reports; found {type(reports).__name__}.")
+    raise ReportRejected(
+        f"randomize must return an array or a list of reports; found {type(reports).__name__}."
+    )
 
 
 def _distinct(reports: np.ndarray[Any, Any]) -> tuple[Sequence[Hashable], Iterable[int]]:
@@ -76,7 +82,9 @@ def _distinct(reports: np.ndarray[Any, Any]) -> tuple[Sequence[Hashable], Iterab
 def _rows(reports: np.ndarray[Any, Any]) -> list[Any]:
     if reports.ndim == 1:
         return list(reports.tolist())
-    return [tuple(row) for row in reports.reshape(len(reports), math.prod(reports.shape[1:])).tolist()]
+    return [
+        tuple(row) for row in reports.reshape(len(reports), math.prod(reports.shape[1:])).tolist()
+    ]
 
 
 def _gathered(reports: Iterable[Hashable], counts: Iterable[int]) -> Histogram:

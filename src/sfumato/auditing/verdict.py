@@ -169,7 +169,9 @@ class Audit:
     def _seen_for_a_time(self) -> str:
         if not self.changed:
             return ""
-        named = ", ".join(map(self._name, self.changed[:_SHOWN])) + (", …" if len(self.changed) > _SHOWN else "")
+        named = ", ".join(map(self._name, self.changed[:_SHOWN])) + (
+            ", …" if len(self.changed) > _SHOWN else ""
+        )
         return (
             f" The reports of {'symbol' if len(self.changed) == 1 else 'symbols'} {named} changed during the audit: "
             "what it says is about its own time, and may not hold at another."
@@ -204,7 +206,11 @@ class Audit:
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.rjust, row, widths)) for row in rows]
         more = len(self.pairs) - _SHOWN
-        lines += [f"… and {more:,} ordered pairs that are further from their promise"] if more > 0 else []
+        lines += (
+            [f"… and {more:,} ordered pairs that are further from their promise"]
+            if more > 0
+            else []
+        )
         return "\n".join([*lines, "", f"{self.samples:,} samples. {self.verdict}"])
 
     def __repr__(self) -> str:
@@ -216,7 +222,10 @@ class Audit:
         if not self.pairs:
             return f"<p>{escape(self.verdict)}</p>"
         head = "".join(f'<th scope="col">{name}</th>' for name in _COLUMNS)
-        rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in self._rows())
+        rows = "".join(
+            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>"
+            for row in self._rows()
+        )
         found = "Violates" if self.violates else "No violation found"
         return (
             f"<p><b>{found}</b>, {self.samples:,} samples</p><p>{escape(self.verdict)}</p>"

@@ -17,7 +17,12 @@ from sfumato.errors import InvalidBatch
 __all__ = ["ARROW", "arrow_bytes", "batch_of_arrow"]
 
 ARROW = "application/vnd.apache.arrow.stream"
-_FORMAT, _SURVEY, _BATCH, _SIMULATED = b"sfumato.format", b"sfumato.survey", b"sfumato.batch", b"sfumato.simulated"
+_FORMAT, _SURVEY, _BATCH, _SIMULATED = (
+    b"sfumato.format",
+    b"sfumato.survey",
+    b"sfumato.batch",
+    b"sfumato.simulated",
+)
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
@@ -41,9 +46,19 @@ def batch_of_arrow(body: bytes) -> Batch:
         return _read(body)
     except InvalidBatch:
         raise
-    except (pa.ArrowException, OSError, ValueError, TypeError, struct.error, OverflowError, StopIteration):
+    except (
+        pa.ArrowException,
+        OSError,
+        ValueError,
+        TypeError,
+        struct.error,
+        OverflowError,
+        StopIteration,
+    ):
         # Arrow's own messages may quote what they could not read. (It stops where there is not even a schema.)
-        raise InvalidBatch("the body must be an Arrow IPC stream with one column of reports.") from None
+        raise InvalidBatch(
+            "the body must be an Arrow IPC stream with one column of reports."
+        ) from None
 
 
 def _read(body: bytes) -> Batch:
@@ -80,9 +95,13 @@ def _checked_metadata(schema: Any) -> dict[bytes, bytes]:  # noqa: ANN401 - pyar
 
     metadata: dict[bytes, bytes] = schema.metadata or {}
     if _SIMULATED in metadata:
-        raise InvalidBatch("these reports were made under a seed: they are a simulation, and are not counted.")
+        raise InvalidBatch(
+            "these reports were made under a seed: they are a simulation, and are not counted."
+        )
     if schema.names != ["report"] or schema.field(0).type != pa.uint32():
-        raise InvalidBatch("the Arrow stream must have one column, report, of unsigned 32-bit integers.")
+        raise InvalidBatch(
+            "the Arrow stream must have one column, report, of unsigned 32-bit integers."
+        )
     if _text(metadata, _FORMAT) != str(WIRE_FORMAT):
         raise InvalidBatch(f"{_FORMAT.decode()} in the schema's metadata must be {WIRE_FORMAT}.")
     return metadata
@@ -113,7 +132,9 @@ def _rows(message: Any) -> int:  # noqa: ANN401
         raise InvalidBatch("the Arrow stream must hold record batches alone.")
     raw, table = _header(message)
     if _field(raw, table, 3):
-        raise InvalidBatch("the Arrow stream must not be compressed; use Content-Encoding: gzip if it must be small.")
+        raise InvalidBatch(
+            "the Arrow stream must not be compressed; use Content-Encoding: gzip if it must be small."
+        )
     length = _field(raw, table, 0)
     rows: int = struct.unpack_from("<q", raw, length)[0] if length else 0
     if rows < 0:

@@ -54,8 +54,14 @@ class Batch:
     def __post_init__(self) -> None:
         if len(self.id) != ID_BYTES:
             raise InvalidBatch(f"a batch is named by {ID_BYTES} bytes; found {len(self.id)}.")
-        if not 1 <= self.reports.size <= LARGEST_BATCH or self.reports.dtype != np.uint32 or self.reports.ndim != 1:
-            raise InvalidBatch(f"a batch holds a row of 1 to {LARGEST_BATCH:,} reports, unsigned, of 32 bits.")
+        if (
+            not 1 <= self.reports.size <= LARGEST_BATCH
+            or self.reports.dtype != np.uint32
+            or self.reports.ndim != 1
+        ):
+            raise InvalidBatch(
+                f"a batch holds a row of 1 to {LARGEST_BATCH:,} reports, unsigned, of 32 bits."
+            )
 
     @cached_property
     def digest(self) -> bytes:
@@ -69,12 +75,15 @@ class Batch:
     def require(self, fingerprint: str, outputs: int) -> None:
         """Refuse a batch of another survey, or with a report that the survey's mechanism cannot have sent."""
         if self.fingerprint != fingerprint:
-            raise InvalidBatch("the batch names another survey than the address that it was sent to.")
+            raise InvalidBatch(
+                "the batch names another survey than the address that it was sent to."
+            )
         # The largest report first: most batches are right, and one look is enough for them.
         if int(self.reports.max()) >= outputs:
             index = int(np.argmax(self.reports >= outputs))
             raise ReportRejected(
-                f"reports must lie in 0..{outputs - 1}; the one at index {index} does not.", index=index
+                f"reports must lie in 0..{outputs - 1}; the one at index {index} does not.",
+                index=index,
             )
 
     def __repr__(self) -> str:
@@ -89,7 +98,9 @@ def fresh_id() -> bytes:
 def id_of(text: object) -> bytes:
     """The identifier that 32 hexadecimal digits stand for."""
     if not isinstance(text, str) or not _HEX_ID.match(text):
-        raise InvalidBatch("batch must be 32 hexadecimal digits in lower case: the identifier of the upload.")
+        raise InvalidBatch(
+            "batch must be 32 hexadecimal digits in lower case: the identifier of the upload."
+        )
     return bytes.fromhex(text)
 
 
@@ -105,5 +116,7 @@ def is_fingerprint(text: object) -> bool:
 def survey_of(text: object) -> str:
     """A survey's fingerprint, if the text is one."""
     if not isinstance(text, str) or not is_fingerprint(text):
-        raise InvalidBatch("survey must be 64 hexadecimal digits in lower case: the survey's fingerprint.")
+        raise InvalidBatch(
+            "survey must be 64 hexadecimal digits in lower case: the survey's fingerprint."
+        )
     return text

@@ -30,14 +30,21 @@ def batch_of_json(body: bytes) -> Batch:
     try:
         # Decoded first: the parser itself would guess at other encodings.
         data = json.loads(
-            body.decode("utf-8"), object_pairs_hook=_object, parse_float=_refused, parse_constant=_refused
+            body.decode("utf-8"),
+            object_pairs_hook=_object,
+            parse_float=_refused,
+            parse_constant=_refused,
         )
     except InvalidBatch:
         raise
     except (ValueError, RecursionError):
-        raise InvalidBatch("the body must be one JSON object in UTF-8, and nothing after it.") from None
+        raise InvalidBatch(
+            "the body must be one JSON object in UTF-8, and nothing after it."
+        ) from None
     if not isinstance(data, dict) or set(data) != _FIELDS:
-        raise InvalidBatch("a batch has the fields batch, format, reports and survey, and no others.")
+        raise InvalidBatch(
+            "a batch has the fields batch, format, reports and survey, and no others."
+        )
     if type(data["format"]) is not int or data["format"] != WIRE_FORMAT:
         raise InvalidBatch(f"format must be {WIRE_FORMAT}; this version reads no other.")
     return Batch(id_of(data["batch"]), survey_of(data["survey"]), _numbers(data["reports"]))
@@ -65,4 +72,6 @@ def _numbers(listed: object) -> NDArray[np.uint32]:
 
 
 def _rejected(index: int) -> ReportRejected:
-    return ReportRejected(f"reports must be whole numbers from 0 on; the one at index {index} is not.", index=index)
+    return ReportRejected(
+        f"reports must be whole numbers from 0 on; the one at index {index} is not.", index=index
+    )

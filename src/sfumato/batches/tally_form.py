@@ -62,13 +62,17 @@ def sent_tally_of(body: bytes) -> SentTally:
     except (ValueError, RecursionError):
         raise InvalidTally("a tally must be one JSON object in UTF-8.") from None
     if not isinstance(data, dict) or set(data) != _FIELDS:
-        raise InvalidTally("a tally has the fields counts, covers, format, survey and tally, and no others.")
+        raise InvalidTally(
+            "a tally has the fields counts, covers, format, survey and tally, and no others."
+        )
     if type(data["format"]) is not int or data["format"] != WIRE_FORMAT:
         raise InvalidTally(f"format must be {WIRE_FORMAT}; this version reads no other.")
     if not isinstance(data["counts"], str) or not isinstance(data["covers"], list):
         raise InvalidTally("counts must be text, and covers a list of identifiers.")
     try:
-        counts = np.frombuffer(base64.b64decode(data["counts"], validate=True), dtype="<i8").astype(np.int64)
+        counts = np.frombuffer(base64.b64decode(data["counts"], validate=True), dtype="<i8").astype(
+            np.int64
+        )
         covers = tuple(id_of(id_) for id_ in data["covers"])
         sent = SentTally(id_of(data["tally"]), Tally(counts, survey_of(data["survey"])), covers)
     except InvalidBatch as problem:

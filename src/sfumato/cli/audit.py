@@ -27,13 +27,22 @@ def audit(
             help="The command that starts a client, after --. Without it the survey's own mechanism is audited.",
         ),
     ] = None,
-    samples: Annotated[int, typer.Option(min=1, help="How many reports are drawn, in all.")] = 1_000_000,
+    samples: Annotated[
+        int, typer.Option(min=1, help="How many reports are drawn, in all.")
+    ] = 1_000_000,
     symbols: Annotated[
         str | None,
-        typer.Option(metavar="LIST", help="Audit these symbols alone, e.g. 0,3,7-12; needed where there are over 64."),
+        typer.Option(
+            metavar="LIST",
+            help="Audit these symbols alone, e.g. 0,3,7-12; needed where there are over 64.",
+        ),
     ] = None,
-    confidence: Annotated[float, typer.Option(help="The chance that a client that is right is not blamed.")] = 0.999,
-    patience: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for a client's report.")] = 60.0,
+    confidence: Annotated[
+        float, typer.Option(help="The chance that a client that is right is not blamed.")
+    ] = 0.999,
+    patience: Annotated[
+        float, typer.Option(min=0.1, help="Seconds to wait for a client's report.")
+    ] = 60.0,
     as_json: Json = False,
 ) -> None:
     """Look for a breach of the survey's promise in samples of a client. Exit code 1 if one is found.
@@ -73,7 +82,12 @@ def _audited(
     box = command_randomizer(client, patience) if client else nullcontext(survey)
     with box as randomize, bar_shown("Asking for reports", samples) as show:
         return audited(
-            randomize, survey.context, samples=samples, symbols=symbols, confidence=confidence, progress=show
+            randomize,
+            survey.context,
+            samples=samples,
+            symbols=symbols,
+            confidence=confidence,
+            progress=show,
         )
 
 

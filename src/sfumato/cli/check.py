@@ -15,7 +15,10 @@ __all__ = ["check"]
 
 def check(
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A resolved survey, a certificate or a saved mechanism (JSON).")
+        str,
+        typer.Argument(
+            metavar="FILE", help="A resolved survey, a certificate or a saved mechanism (JSON)."
+        ),
     ],
 ) -> None:
     """Check a promise with the lone checker, tools/check_certificate.py, which uses nothing of this package.
@@ -41,4 +44,6 @@ def _checker() -> Traversable:
     in_repository = Path(__file__).parents[3] / "tools" / "check_certificate.py"
     if in_repository.is_file():
         return in_repository
-    raise MissingExtra("check_certificate.py did not come with this installation. Install Sfumato again.")
+    raise MissingExtra(
+        "check_certificate.py did not come with this installation. Install Sfumato again."
+    )

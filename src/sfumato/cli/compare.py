@@ -22,7 +22,9 @@ Tell = Callable[[str], None]
 
 def compare(
     answers: AnswersFile,
-    survey: Annotated[str | None, typer.Option(metavar="SURVEY", help="A survey file, for its promise.")] = None,
+    survey: Annotated[
+        str | None, typer.Option(metavar="SURVEY", help="A survey file, for its promise.")
+    ] = None,
     column: Column = None,
     latitude: Latitude = None,
     longitude: Longitude = None,
@@ -55,19 +57,33 @@ def compare(
     from sfumato.simulation import Draws
     from sfumato.simulation import compare as compared
 
-    chosen, draws = decoder_named(decoder), Draws(runs, seed, workers)  # refused before any data are read
+    chosen, draws = (
+        decoder_named(decoder),
+        Draws(runs, seed, workers),
+    )  # refused before any data are read
     if (survey is None) == (epsilon is None):
-        raise InvalidSurvey("pass either --survey with a survey file, or --epsilon for a column without one.")
+        raise InvalidSurvey(
+            "pass either --survey with a survey file, or --epsilon for a column without one."
+        )
     with line_shown("comparing") as tell:
         if survey is not None:
             asked = _of_survey(survey, answers, column, latitude, longitude, tell)
         else:
             asked = _of_column(str(epsilon), answers, column, latitude, longitude, tell)
         found = compared(
-            asked.context, asked.crowd.counts, mechanism=asked.mechanism, decoder=chosen, draws=draws, tell=tell
+            asked.context,
+            asked.crowd.counts,
+            mechanism=asked.mechanism,
+            decoder=chosen,
+            draws=draws,
+            tell=tell,
         )
     if as_json:
-        say(json.dumps({"survey": asked.survey, "left_out": asked.crowd.left_out, **found.in_json()}))
+        say(
+            json.dumps(
+                {"survey": asked.survey, "left_out": asked.crowd.left_out, **found.in_json()}
+            )
+        )
         return
     say("\n".join([repr(found), *asked.notes]))
 
@@ -83,7 +99,12 @@ class _Asked(NamedTuple):
 
 
 def _of_survey(
-    survey: str, answers: str, column: str | None, latitude: str | None, longitude: str | None, tell: Tell
+    survey: str,
+    answers: str,
+    column: str | None,
+    latitude: str | None,
+    longitude: str | None,
+    tell: Tell,
 ) -> _Asked:
     from sfumato.simulation.population import survey_crowd
     from sfumato.survey import Survey
@@ -91,12 +112,19 @@ def _of_survey(
 
     asked = Survey.load(survey)
     columns = AnswerColumns(column, latitude, longitude)
-    crowd = survey_crowd(answers, columns, asked.context.domain, rows_done=lambda rows: tell(f"{rows:,} rows"))
+    crowd = survey_crowd(
+        answers, columns, asked.context.domain, rows_done=lambda rows: tell(f"{rows:,} rows")
+    )
     return _Asked(asked.context, asked.mechanism, crowd, asked.fingerprint, [])
 
 
 def _of_column(
-    epsilon: str, answers: str, column: str | None, latitude: str | None, longitude: str | None, tell: Tell
+    epsilon: str,
+    answers: str,
+    column: str | None,
+    latitude: str | None,
+    longitude: str | None,
+    tell: Tell,
 ) -> _Asked:
     from sfumato.contexts import Uniform
     from sfumato.errors import InvalidTable
@@ -104,7 +132,9 @@ def _of_column(
 
     Uniform(2, epsilon)  # refuses what is no ε before any data are read
     if column is None or (latitude, longitude) != (None, None):
-        raise InvalidTable("without a survey, name the --column of answers. Positions need a survey with a grid.")
+        raise InvalidTable(
+            "without a survey, name the --column of answers. Positions need a survey with a grid."
+        )
     crowd = column_crowd(answers, column, rows_done=lambda rows: tell(f"{rows:,} rows"))
     return _Asked(Uniform(crowd.domain, epsilon), None, crowd, None, _column_notes(crowd))
 
@@ -117,7 +147,9 @@ def _column_notes(crowd: "Crowd") -> list[str]:
         f"The labels are the column's {crowd.domain.size:,} distinct values, sorted. A survey makes its labels public.",
     ]
     if rare:
-        notes.append(f"{rare:,} of them are held by fewer than {_FEW} people: think of an `other` label.")
+        notes.append(
+            f"{rare:,} of them are held by fewer than {_FEW} people: think of an `other` label."
+        )
     if crowd.left_out:
         notes.append(f"{crowd.left_out:,} rows without an answer were left out.")
     return notes

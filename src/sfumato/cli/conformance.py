@@ -20,13 +20,18 @@ _SHOWN = 3  # failures of a file: the first ones say most
 def conformance(
     client: Annotated[
         list[str] | None,
-        typer.Argument(metavar="CLIENT", help="The command that starts the client; after -- it may have options."),
+        typer.Argument(
+            metavar="CLIENT",
+            help="The command that starts the client; after -- it may have options.",
+        ),
     ] = None,
     write_vectors: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Write the test vectors, always the same to the byte.")
+        str | None,
+        typer.Option(metavar="FOLDER", help="Write the test vectors, always the same to the byte."),
     ] = None,
     file: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Ask the cases of this file alone, e.g. canonical.json.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Ask the cases of this file alone, e.g. canonical.json."),
     ] = None,
     patience: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for an answer.")] = 30.0,
     as_json: Json = False,
@@ -97,7 +102,9 @@ def _in_text(results: "list[FileResult]", failed: bool) -> str:
     lines += [f"{result.file:<18} {result.cases:>6} {result.passed:>7}" for result in results]
     for result in results:
         lines += _failures(result)
-    verdict = "The client does not conform." if failed else "The client conforms: every answer is right."
+    verdict = (
+        "The client does not conform." if failed else "The client conforms: every answer is right."
+    )
     return "\n".join([*lines, "", verdict])
 
 

@@ -20,7 +20,9 @@ __all__ = ["demo"]
 PEOPLE = 1_000_000
 EPSILON = 1.0
 PAGE = "sfumato-demo.html"
-CREDIT = "Made-up people, in proportion to the population of places: GeoNames (geonames.org), CC BY 4.0."
+CREDIT = (
+    "Made-up people, in proportion to the population of places: GeoNames (geonames.org), CC BY 4.0."
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,9 @@ class _Outcome:
 
 
 def demo(
-    output: Annotated[str, typer.Option("--output", "-o", help="Where the report page goes.")] = PAGE,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="Where the report page goes.")
+    ] = PAGE,
 ) -> None:
     """Blur the homes of one million people on a map of 43,750 cells, under three promises, and draw the map anew.
 
@@ -51,15 +55,22 @@ def demo(
     places = american_places()
     people, cities = places.homes(grid, PEOPLE), places.largest(1750)
     tiles = Blocks(grid_tiles(grid, 25, 70), EPSILON, domain=grid)
-    around_cities = Blocks(nearest_places(grid, cities.latitudes, cities.longitudes), EPSILON, domain=grid)
+    around_cities = Blocks(
+        nearest_places(grid, cities.latitudes, cities.longitudes), EPSILON, domain=grid
+    )
     promises = {
         "everybody looks alike (classical local privacy)": Uniform(grid, EPSILON),
         "alike within 1,750 equal tiles": tiles,
         "alike around each of 1,750 cities": around_cities,
     }
     rows_and_columns = " × ".join(map(str, grid.shape))
-    say(f"{PEOPLE:,} people on {rows_and_columns} cells, ε = {EPSILON:g}. Places: GeoNames (CC BY 4.0).")
-    outcomes = [_outcome(number, name, context, people) for number, (name, context) in enumerate(promises.items())]
+    say(
+        f"{PEOPLE:,} people on {rows_and_columns} cells, ε = {EPSILON:g}. Places: GeoNames (CC BY 4.0)."
+    )
+    outcomes = [
+        _outcome(number, name, context, people)
+        for number, (name, context) in enumerate(promises.items())
+    ]
     _show(outcomes)
     _write_page(outcomes[-1], output)
     say(f"The map, its error bars and its certificate: {output}")

@@ -26,24 +26,37 @@ def design(
     promise: Annotated[
         str,
         typer.Argument(
-            metavar="MATRIX.csv|SURVEY", help="A privacy matrix below a line of labels, or a survey (TOML or JSON)."
+            metavar="MATRIX.csv|SURVEY",
+            help="A privacy matrix below a line of labels, or a survey (TOML or JSON).",
         ),
     ],
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Write the resolved survey (.json), for all other commands.")
+        str | None,
+        typer.Option(
+            "--output", "-o", help="Write the resolved survey (.json), for all other commands."
+        ),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Its name, unique per question.")] = None,
     prior: Annotated[
         str | None,
-        typer.Option(help="Whom to be good for: a CSV file with columns label and share, frequency or count."),
+        typer.Option(
+            help="Whom to be good for: a CSV file with columns label and share, frequency or count."
+        ),
     ] = None,
     weights: Annotated[
-        str | None, typer.Option(help="Whose error matters more: a CSV file with columns label and weight.")
+        str | None,
+        typer.Option(help="Whose error matters more: a CSV file with columns label and weight."),
     ] = None,
-    time_limit: Annotated[float, typer.Option(min=0, help="Seconds after which the best so far is taken.")] = 60,
+    time_limit: Annotated[
+        float, typer.Option(min=0, help="Seconds after which the best so far is taken.")
+    ] = 60,
     seed: Annotated[int, typer.Option(min=0, help="The same seed searches in the same way.")] = 0,
-    html: Annotated[str | None, typer.Option(help="Write a page: one HTML file that works offline.")] = None,
-    plot: Annotated[str | None, typer.Option(help="Write a picture (PNG): promise and channel.")] = None,
+    html: Annotated[
+        str | None, typer.Option(help="Write a page: one HTML file that works offline.")
+    ] = None,
+    plot: Annotated[
+        str | None, typer.Option(help="Write a picture (PNG): promise and channel.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Compute a mechanism for a privacy matrix, and say how far it can be from the best there is.
@@ -74,7 +87,12 @@ def design(
     start = time.monotonic()
     with round_counter("designing") as round_done:
         found = designed(
-            asked.context, prior=crowd, weights=mattering, time_limit=time_limit, seed=seed, progress=round_done
+            asked.context,
+            prior=crowd,
+            weights=mattering,
+            time_limit=time_limit,
+            seed=seed,
+            progress=round_done,
         )
     told = _Told(Survey.of(asked, found.mechanism), found, time.monotonic() - start)
     _write(told, output, html, plot)
@@ -114,7 +132,13 @@ class _Told:
         table = [f"{what:<{width}}  {fact}" for what, fact in lines]
         closing = [] if output is None else [f"{output} written. Next: sfumato plan {output}"]
         return "\n".join(
-            [*table, "", bound_sentence(self.design), f"The promise is kept. {self.certificate}", *closing]
+            [
+                *table,
+                "",
+                bound_sentence(self.design),
+                f"The promise is kept. {self.certificate}",
+                *closing,
+            ]
         )
 
 
@@ -124,7 +148,9 @@ def _check_call(output: str | None, pictures: list[str | None], read: list[str])
 
     check_outputs(output, *pictures, inputs=read)
     if output is not None and Path(output).suffix != ".json":
-        raise InvalidTable(f"{output} must end in .json: it is a resolved survey, and is read as one by its ending.")
+        raise InvalidTable(
+            f"{output} must end in .json: it is a resolved survey, and is read as one by its ending."
+        )
 
 
 def _check_pictures(symbols: int, html: str | None, plot: str | None) -> None:

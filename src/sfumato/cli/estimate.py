@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["estimate"]
 
 _SHOWN = 20  # symbols that a terminal is shown
-_UNTRUSTED = "A broken client, another version or a forger may have sent them: do not rely on this estimate."
+_UNTRUSTED = (
+    "A broken client, another version or a forger may have sent them: do not rely on this estimate."
+)
 
 
 def estimate(
@@ -26,13 +28,16 @@ def estimate(
     reports: Annotated[
         list[str],
         typer.Argument(
-            metavar="REPORTS…", help="Report files, CSV or Parquet, or exported tallies (.json); - for a pipe."
+            metavar="REPORTS…",
+            help="Report files, CSV or Parquet, or exported tallies (.json); - for a pipe.",
         ),
     ],
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write the estimate: .csv; - for a pipe.")
     ] = None,
-    html: Annotated[str | None, typer.Option(help="Write a report page: one HTML file that works offline.")] = None,
+    html: Annotated[
+        str | None, typer.Option(help="Write a report page: one HTML file that works offline.")
+    ] = None,
     png: Annotated[str | None, typer.Option(help="Write a picture of the estimate.")] = None,
     decoder: Decoder = "auto",
     covariate: Annotated[
@@ -71,14 +76,18 @@ def estimate(
     demand_distinct(reports)
     chosen = decoder_named(decoder)
     if covariate is not None and not hasattr(chosen, "covariate"):
-        raise InvalidTable(f"the decoder {decoder} uses no covariate. Leave it out, or choose auto or empirical-bayes.")
+        raise InvalidTable(
+            f"the decoder {decoder} uses no covariate. Leave it out, or choose auto or empirical-bayes."
+        )
     asked = Survey.load(survey)
     known = None if covariate is None else _covariate(covariate, asked.context.domain)
     with row_counter("counting"):
         tally = counted(reports, asked)
     found = asked.estimate(tally, decoder=chosen, covariate=known)
     fit = found.quiet_fit
-    page = _page(asked, found) if html is not None else ""  # made before anything is written: all files, or none
+    page = (
+        _page(asked, found) if html is not None else ""
+    )  # made before anything is written: all files, or none
     if png is not None:
         _write_picture(asked, found, png)
     if output not in (None, "-"):
@@ -105,7 +114,9 @@ def _covariate(path: str, domain: "Domain") -> "Floats":
     table = read_columns(Path(path), "covariate")
     columns = [name for name in table if name != "label"]
     if "label" not in table or len(columns) != 1:
-        raise InvalidTable(f"{path} must have a column label and one other column, which holds the covariate.")
+        raise InvalidTable(
+            f"{path} must have a column label and one other column, which holds the covariate."
+        )
     symbols, numbers = labelled_numbers(table, columns[0], path, domain)
     if not np.isfinite(numbers).all():
         raise InvalidTable(f"the column {columns[0]} of {path} must hold finite numbers only.")
@@ -124,7 +135,9 @@ def _check_call(output: str | None, *, as_json: bool) -> None:
     if output == "-" and as_json:
         raise InvalidTable("choose one for the pipe: --output - (CSV) or --json.")
     if output not in (None, "-") and not str(output).endswith(".csv"):
-        raise InvalidTable("the output must end in .csv, or be - for a pipe. For a page or a picture: --html, --png.")
+        raise InvalidTable(
+            "the output must end in .csv, or be - for a pipe. For a page or a picture: --html, --png."
+        )
 
 
 def _in_text(found: "Estimate", fit: "Fit") -> str:
@@ -144,7 +157,9 @@ def _in_text(found: "Estimate", fit: "Fit") -> str:
         f"{'label':<{width}}  {found.decoder:>15}    and its 95 % interval",
     ]
     for name, (_, frequency, unbiased, low, high) in zip(names, rows, strict=True):
-        lines.append(f"{name:<{width}}  {frequency:15.4f}    {unbiased:7.4f} ({low:.4f} to {high:.4f})")
+        lines.append(
+            f"{name:<{width}}  {frequency:15.4f}    {unbiased:7.4f} ({low:.4f} to {high:.4f})"
+        )
     if symbols > _SHOWN:
         lines.append(f"… the {_SHOWN} most frequent of {symbols:,}; -o FILE.csv writes all.")
     return "\n".join(lines)

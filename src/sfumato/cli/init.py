@@ -66,12 +66,20 @@ columns = 70
 
 
 def init(
-    output: Annotated[str, typer.Argument(metavar="SURVEY", help="The survey file to write.")] = "survey.toml",
+    output: Annotated[
+        str, typer.Argument(metavar="SURVEY", help="The survey file to write.")
+    ] = "survey.toml",
     template: Annotated[str | None, typer.Option(help=f"One of {', '.join(TEMPLATES)}.")] = None,
-    answers: Annotated[str | None, typer.Option("--from", help="A data file to take the labels from.")] = None,
+    answers: Annotated[
+        str | None, typer.Option("--from", help="A data file to take the labels from.")
+    ] = None,
     column: Annotated[str | None, typer.Option(help="Its column of answers.")] = None,
-    sensitive: Annotated[str | None, typer.Option(help="Sensitive labels, separated by commas.")] = None,
-    blocks: Annotated[str | None, typer.Option(help="Its column that names each answer's block.")] = None,
+    sensitive: Annotated[
+        str | None, typer.Option(help="Sensitive labels, separated by commas.")
+    ] = None,
+    blocks: Annotated[
+        str | None, typer.Option(help="Its column that names each answer's block.")
+    ] = None,
     epsilon: Annotated[str, typer.Option(help="How hard answers must be to tell apart.")] = "1.0",
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
@@ -92,16 +100,24 @@ def init(
 
     check_outputs(output)
     if Path(output).suffix == ".json":
-        raise InvalidSurvey(f"{Path(output).name} would be read as a resolved survey; give the file another ending.")
+        raise InvalidSurvey(
+            f"{Path(output).name} would be read as a resolved survey; give the file another ending."
+        )
     if Path(output).exists() and not force:
         raise InvalidSurvey(f"{output} exists already. Choose another name, or pass --force.")
     if (template is None) == (answers is None):
-        raise InvalidSurvey(f"pass either --template (one of {', '.join(TEMPLATES)}) or --from with a data file.")
+        raise InvalidSurvey(
+            f"pass either --template (one of {', '.join(TEMPLATES)}) or --from with a data file."
+        )
     if template is not None:
         if template not in TEMPLATES:
-            raise InvalidSurvey(f"template must be one of {', '.join(TEMPLATES)}; found {template!r}.")
+            raise InvalidSurvey(
+                f"template must be one of {', '.join(TEMPLATES)}; found {template!r}."
+            )
         if (column, sensitive, blocks) != (None, None, None):
-            raise InvalidSurvey("--column, --sensitive and --blocks go with --from; a template is edited by hand.")
+            raise InvalidSurvey(
+                "--column, --sensitive and --blocks go with --from; a template is edited by hand."
+            )
         text = TEMPLATES[template].replace("epsilon = 1.0", f"epsilon = {_number(epsilon)}")
         text = text.replace('"my-survey"', _quoted(unique_name(Path(output))))
     else:
@@ -124,7 +140,11 @@ def _number(epsilon: str) -> str:
     """A number as TOML writes it, or as text where TOML has no way to."""
     import re
 
-    return epsilon if re.fullmatch(r"[0-9]|[1-9][0-9]+|([0-9]|[1-9][0-9]+)\.[0-9]+", epsilon) else _quoted(epsilon)
+    return (
+        epsilon
+        if re.fullmatch(r"[0-9]|[1-9][0-9]+|([0-9]|[1-9][0-9]+)\.[0-9]+", epsilon)
+        else _quoted(epsilon)
+    )
 
 
 def _quoted(text: str) -> str:
@@ -135,7 +155,12 @@ def _quoted(text: str) -> str:
 
 
 def _from_answers(
-    answers: str, column: str | None, sensitive: str | None, blocks: str | None, epsilon: str, output: "Path"
+    answers: str,
+    column: str | None,
+    sensitive: str | None,
+    blocks: str | None,
+    epsilon: str,
+    output: "Path",
 ) -> str:
     from sfumato.contexts import Blocks, HighLow, Uniform
     from sfumato.errors import InvalidSurvey
@@ -143,13 +168,19 @@ def _from_answers(
     if column is None:
         raise InvalidSurvey("--from needs --column, the column of answers.")
     if sensitive is not None and blocks is not None:
-        raise InvalidSurvey("choose --sensitive or --blocks: a survey file promises one of them, not both.")
+        raise InvalidSurvey(
+            "choose --sensitive or --blocks: a survey file promises one of them, not both."
+        )
     counts, block_of = _counted(answers, column, blocks)
     labels = sorted(counts)
     if len(labels) < 2:
-        raise InvalidSurvey(f"column {column!r} holds {len(labels)} different answers; a question needs at least two.")
+        raise InvalidSurvey(
+            f"column {column!r} holds {len(labels)} different answers; a question needs at least two."
+        )
     if sensitive is None and blocks is None and sys.stdin.isatty():
-        sensitive = typer.prompt("Which labels are sensitive (separated by commas; empty for all alike)", default="")
+        sensitive = typer.prompt(
+            "Which labels are sensitive (separated by commas; empty for all alike)", default=""
+        )
     choices: dict[str, Context] = {"uniform": Uniform(labels, epsilon)}
     named = _listed(sensitive or "", counts)
     if named:
@@ -220,7 +251,9 @@ def _texts(column: Any, name: str) -> list[str | None]:  # noqa: ANN401
     from sfumato.tables.answers import is_text
 
     if not (is_text(column.type) or pa.types.is_integer(column.type)):
-        raise InvalidTable(f"column {name!r} must hold text or whole numbers; its type is {column.type}. Convert it.")
+        raise InvalidTable(
+            f"column {name!r} must hold text or whole numbers; its type is {column.type}. Convert it."
+        )
     with suppress(UnicodeDecodeError):  # it would hold a value: ours is raised when it is gone
         values = column.cast(pa.string()).to_pylist()
         return [unicodedata.normalize("NFC", value) if value else None for value in values]
@@ -242,17 +275,31 @@ def _compare(choices: "dict[str, Context]", counts: list[int]) -> None:
 
     people = sum(counts)
     p = np.array(counts) / people
-    table = Table("context", "error to expect (total variation, unbiased)", "bits", "people for an error of 0.05")
+    table = Table(
+        "context",
+        "error to expect (total variation, unbiased)",
+        "bits",
+        "people for an error of 0.05",
+    )
     for name, context in choices.items():
         mechanism = mechanism_for(context)
         # Each estimate is about normal: its mean absolute error is √(2/π) of its standard deviation.
         per_person = math.sqrt(2 / math.pi) * float(np.sqrt(mechanism.variances(p, 1)).sum()) / 2
         needed = f"{math.ceil((per_person / 0.05) ** 2):,}"
-        table.add_row(name, f"{min(per_person / math.sqrt(people), 1.0):.3f}", str(mechanism.bits), needed)
+        table.add_row(
+            name, f"{min(per_person / math.sqrt(people), 1.0):.3f}", str(mechanism.bits), needed
+        )
     Console(stderr=True, highlight=False).print(table)
 
 
-def _toml(name: str, kind: str, labels: list[str], sensitive: list[str], block_of: dict[str, str], epsilon: str) -> str:
+def _toml(
+    name: str,
+    kind: str,
+    labels: list[str],
+    sensitive: list[str],
+    block_of: dict[str, str],
+    epsilon: str,
+) -> str:
     def listed(values: list[str]) -> str:
         return "[" + ", ".join(map(_quoted, values)) + "]"
 

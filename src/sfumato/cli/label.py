@@ -13,7 +13,12 @@ __all__ = ["label"]
 def label(
     survey: SurveyFile,
     output: Annotated[
-        str, typer.Option("--output", "-o", help="Write the label: one HTML file that works offline and fits a page.")
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write the label: one HTML file that works offline and fits a page.",
+        ),
     ],
 ) -> None:
     """Write a survey's privacy label: in plain words, what is asked, what a report gives away, what is not protected.
@@ -31,4 +36,6 @@ def label(
     check_outputs(output, inputs=[survey])
     asked = Survey.load(survey)
     write_whole(output, label_page(asked).encode("utf-8"))
-    say(f"{output} written: the privacy label of {printable(asked.title)} ({asked.fingerprint[:12]}…).")
+    say(
+        f"{output} written: the privacy label of {printable(asked.title)} ({asked.fingerprint[:12]}…)."
+    )

@@ -39,7 +39,9 @@ def labelled_numbers(
         raise InvalidTable(f"the column {column} of {path} must hold numbers only.") from None
 
 
-def labelled_column(path: str, name: str, columns: Sequence[str], domain: Domain) -> tuple[Symbols, Floats]:
+def labelled_column(
+    path: str, name: str, columns: Sequence[str], domain: Domain
+) -> tuple[Symbols, Floats]:
     """The symbols that a CSV file names, and the number of each in the one of these columns that it has.
 
     ``name`` is what the file is called where it cannot be read.
@@ -47,7 +49,9 @@ def labelled_column(path: str, name: str, columns: Sequence[str], domain: Domain
     table = read_columns(Path(path), name)
     found = [column for column in columns if column in table]
     if "label" not in table or len(found) != 1:
-        raise InvalidTable(f"{path} must have a column label and one of the columns {', '.join(columns)}.")
+        raise InvalidTable(
+            f"{path} must have a column label and one of the columns {', '.join(columns)}."
+        )
     return labelled_numbers(table, found[0], path, domain)
 
 

@@ -35,7 +35,7 @@ from sfumato.foundation.printable import printable_lines
 __all__ = ["app", "run"]
 
 
-class _ReaderGone(Exception):  # noqa: N818
+class _ReaderGone(Exception):
     """Whoever read our output has had enough: neither a wrong call nor a no."""
 
 
@@ -91,7 +91,9 @@ def run() -> None:
     """The entry point of the console script."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show ε still gets the rest
+            stream.reconfigure(
+                errors="replace"
+            )  # a terminal that cannot show ε still gets the rest
     try:
         app()
     except PrivacyViolation as violation:
@@ -99,17 +101,24 @@ def run() -> None:
     except SfumatoError as problem:
         _leave(str(problem), 2)
     except _ReaderGone:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered goes nowhere
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # what is still buffered goes nowhere
         sys.exit(0)
     except MemoryError:
-        _leave("there is not enough memory for this; ask for fewer runs, or for a smaller domain.", 2)
+        _leave(
+            "there is not enough memory for this; ask for fewer runs, or for a smaller domain.", 2
+        )
     except (KeyboardInterrupt, SystemExit):
         raise
     except OSError as problem:
         where = f" ({problem.filename})" if problem.filename else ""
         _leave(f"{problem.strerror or problem}{where}", 2)
     except Exception as problem:  # noqa: BLE001 - a traceback could hold a value, and exit code 1 means a violation
-        _leave(f"something went wrong that should not have ({type(problem).__name__}). Nothing was written.", 2)
+        _leave(
+            f"something went wrong that should not have ({type(problem).__name__}). Nothing was written.",
+            2,
+        )
 
 
 def _leave(message: str, code: int) -> None:

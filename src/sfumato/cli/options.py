@@ -30,9 +30,15 @@ _WORTH_WORKERS = 2**27  # bytes: they take most of a second to start
 DECODERS = ("auto", "projection", "likelihood", "empirical-bayes", "spatial-bayes", "unbiased")
 """Their names, written out so that --help loads no NumPy."""
 
-SurveyFile = Annotated[str, typer.Argument(metavar="SURVEY", help="The survey: a TOML file, or a resolved one (JSON).")]
-AnswersFile = Annotated[str, typer.Argument(metavar="ANSWERS", help="CSV (gzip too) or Parquet; - for a pipe.")]
-AnswersFiles = Annotated[list[str], typer.Argument(metavar="ANSWERS…", help="CSV (gzip too) or Parquet; - for a pipe.")]
+SurveyFile = Annotated[
+    str, typer.Argument(metavar="SURVEY", help="The survey: a TOML file, or a resolved one (JSON).")
+]
+AnswersFile = Annotated[
+    str, typer.Argument(metavar="ANSWERS", help="CSV (gzip too) or Parquet; - for a pipe.")
+]
+AnswersFiles = Annotated[
+    list[str], typer.Argument(metavar="ANSWERS…", help="CSV (gzip too) or Parquet; - for a pipe.")
+]
 Workers = Annotated[
     int,
     typer.Option(
@@ -41,7 +47,9 @@ Workers = Annotated[
     ),
 ]
 Column = Annotated[str | None, typer.Option(help="The column that holds the answers.")]
-Latitude = Annotated[str | None, typer.Option(help="The column of latitudes, for grids and H3 cells.")]
+Latitude = Annotated[
+    str | None, typer.Option(help="The column of latitudes, for grids and H3 cells.")
+]
 Longitude = Annotated[str | None, typer.Option(help="The column of longitudes.")]
 Decoder = Annotated[
     str,
@@ -61,8 +69,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, fo
 def check_outputs(*paths: str | None, inputs: Sequence[str] = ()) -> None:
     """Refuse outputs that cannot be written before anything else is done, so that there are all of them or none."""
     named = [_identity(path) for path in paths if path not in (None, "-")]
-    if len(set(named)) < len(named) or set(named) & {_identity(path) for path in inputs if path != "-"}:
-        raise InvalidTable("an output must not be an input, or another output. Choose another name.")
+    if len(set(named)) < len(named) or set(named) & {
+        _identity(path) for path in inputs if path != "-"
+    }:
+        raise InvalidTable(
+            "an output must not be an input, or another output. Choose another name."
+        )
     for path in paths:
         if path is None:
             continue
@@ -72,9 +84,13 @@ def check_outputs(*paths: str | None, inputs: Sequence[str] = ()) -> None:
         if Path(path).is_dir():
             raise InvalidTable(f"the output {path} is a folder. Name a file in it.")
         if not folder.is_dir():
-            raise InvalidTable(f"the output {path} cannot be written: there is no folder {folder}. Make it first.")
+            raise InvalidTable(
+                f"the output {path} cannot be written: there is no folder {folder}. Make it first."
+            )
         if not os.access(folder, os.W_OK):
-            raise InvalidTable(f"the output {path} cannot be written: the folder {folder} is read-only.")
+            raise InvalidTable(
+                f"the output {path} cannot be written: the folder {folder} is read-only."
+            )
 
 
 def demand_distinct(files: Sequence[str]) -> None:

@@ -25,19 +25,33 @@ __all__ = ["app"]
 PAGE = "paper.html"
 _WIDE = 200  # columns for tables that nobody sees on a terminal
 
-Folder = Annotated[str, typer.Option("--output", "-o", metavar="FOLDER", help="Where files go; made if missing.")]
-Runs = Annotated[int | None, typer.Option(min=1, help="How often to repeat; as often as is due unless given.")]
+Folder = Annotated[
+    str, typer.Option("--output", "-o", metavar="FOLDER", help="Where files go; made if missing.")
+]
+Runs = Annotated[
+    int | None, typer.Option(min=1, help="How often to repeat; as often as is due unless given.")
+]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same figures.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer and smaller runs, for a first look.")]
 Grid = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="People per cell of the map: a table with columns row, column, count."),
+    typer.Option(
+        metavar="FILE", help="People per cell of the map: a table with columns row, column, count."
+    ),
 ]
 Checkins = Annotated[
-    str | None, typer.Option(metavar="FILE", help="The paper's own data: SNAP's loc-gowalla_totalCheckins.txt.gz.")
+    str | None,
+    typer.Option(
+        metavar="FILE", help="The paper's own data: SNAP's loc-gowalla_totalCheckins.txt.gz."
+    ),
 ]
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
 
 
 @app.callback()
@@ -57,8 +71,12 @@ def paper() -> None:
 @app.command("error-region")
 def error_region(
     output: Folder = "paper",
-    epsilon: Annotated[float | None, typer.Option(help="What x owes to x2, instead of the paper's two cases.")] = None,
-    epsilon_back: Annotated[float | None, typer.Option(help="What x2 owes to x; the same unless given.")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="What x owes to x2, instead of the paper's two cases.")
+    ] = None,
+    epsilon_back: Annotated[
+        float | None, typer.Option(help="What x2 owes to x; the same unless given.")
+    ] = None,
     runs: Runs = None,
     seed: Seed = 0,
     quick: Quick = False,
@@ -76,7 +94,11 @@ def error_region(
 
 @app.command("synthetic")
 def synthetic(
-    output: Folder = "paper", runs: Runs = None, seed: Seed = 0, quick: Quick = False, as_json: Json = False
+    output: Folder = "paper",
+    runs: Runs = None,
+    seed: Seed = 0,
+    quick: Quick = False,
+    as_json: Json = False,
 ) -> None:
     """The error on synthetic data, by people and blocks.
 
@@ -105,12 +127,20 @@ def gowalla(
       sfumato paper gowalla --checkins loc-gowalla_totalCheckins.txt.gz
 
     """
-    _one(_Wish(output, runs, seed, quick, as_json), "gowalla", lambda asked: _gowalla(asked, grid, checkins))
+    _one(
+        _Wish(output, runs, seed, quick, as_json),
+        "gowalla",
+        lambda asked: _gowalla(asked, grid, checkins),
+    )
 
 
 @app.command("high-low")
 def high_low(
-    output: Folder = "paper", runs: Runs = None, seed: Seed = 0, quick: Quick = False, as_json: Json = False
+    output: Folder = "paper",
+    runs: Runs = None,
+    seed: Seed = 0,
+    quick: Quick = False,
+    as_json: Json = False,
 ) -> None:
     """Few sensitive symbols among many, by four schemes.
 
@@ -133,12 +163,20 @@ def partitions(
 
     Example: sfumato paper partitions --quick
     """
-    _one(_Wish(output, runs, seed, quick, as_json), "partitions", lambda asked: _partitions(asked, grid, checkins))
+    _one(
+        _Wish(output, runs, seed, quick, as_json),
+        "partitions",
+        lambda asked: _partitions(asked, grid, checkins),
+    )
 
 
 @app.command("domains")
 def domains(
-    output: Folder = "paper", runs: Runs = None, seed: Seed = 0, quick: Quick = False, as_json: Json = False
+    output: Folder = "paper",
+    runs: Runs = None,
+    seed: Seed = 0,
+    quick: Quick = False,
+    as_json: Json = False,
 ) -> None:
     """Other real data: flights, first names, towns, words.
 
@@ -149,7 +187,11 @@ def domains(
 
 @app.command("bounds")
 def bounds(
-    output: Folder = "paper", runs: Runs = None, seed: Seed = 0, quick: Quick = False, as_json: Json = False
+    output: Folder = "paper",
+    runs: Runs = None,
+    seed: Seed = 0,
+    quick: Quick = False,
+    as_json: Json = False,
 ) -> None:
     """What is measured, beside what the paper proves.
 
@@ -184,7 +226,9 @@ def every(
 # --- the experiments, loaded when they are run ------------------------------------------------------------------------
 
 
-def _error_region(asked: "Asked", epsilon: float | None = None, epsilon_back: float | None = None) -> "Outcome":
+def _error_region(
+    asked: "Asked", epsilon: float | None = None, epsilon_back: float | None = None
+) -> "Outcome":
     from sfumato.paper.error_region import error_region as experiment
 
     return experiment(asked, epsilon=epsilon, epsilon_back=epsilon_back)
@@ -251,9 +295,13 @@ class _Wish:
         folder = self.folder.absolute()
         standing = next(path for path in (folder, *folder.parents) if path.exists())
         if not standing.is_dir():
-            raise InvalidTable(f"the output {self.output} must be a folder, but {standing.name} is a file.")
+            raise InvalidTable(
+                f"the output {self.output} must be a folder, but {standing.name} is a file."
+            )
         if not os.access(standing, os.W_OK | os.X_OK):
-            raise InvalidTable(f"the output {self.output} cannot be written: the folder {standing} is read-only.")
+            raise InvalidTable(
+                f"the output {self.output} cannot be written: the folder {standing} is read-only."
+            )
 
     @property
     def folder(self) -> Path:
@@ -276,8 +324,16 @@ class _Wish:
 
     def command(self, name: str, **own: str | None) -> str:
         """The call that has this experiment again."""
-        chosen = {**own, "runs": None if self.runs is None else str(self.runs), "seed": str(self.seed)}
-        options = [f"--{option} {shlex.quote(value)}" for option, value in chosen.items() if value is not None]
+        chosen = {
+            **own,
+            "runs": None if self.runs is None else str(self.runs),
+            "seed": str(self.seed),
+        }
+        options = [
+            f"--{option} {shlex.quote(value)}"
+            for option, value in chosen.items()
+            if value is not None
+        ]
         return " ".join(["sfumato paper", name, *options, *(["--quick"] if self.quick else [])])
 
 
@@ -327,7 +383,9 @@ def _all(wish: _Wish, grid: str | None, checkins: str | None) -> None:
     if wish.as_json:
         say(json.dumps({part.found.name: _in_json(part.found) for part in parts}, allow_nan=False))
         return
-    say(f"Written: {len(written)} pictures and tables in {wish.folder}, and all on one page: {wish.folder / PAGE}")
+    say(
+        f"Written: {len(written)} pictures and tables in {wish.folder}, and all on one page: {wish.folder / PAGE}"
+    )
 
 
 def _named(path: str | None) -> str | None:

@@ -20,17 +20,33 @@ _LADDER = (1_000, 10_000, 100_000, 1_000_000)
 
 def plan(
     survey: SurveyFile,
-    people: Annotated[int | None, typer.Option(min=1, help="How many people: how far off will it be?")] = None,
-    error: Annotated[float | None, typer.Option(help="How far off it may be: how many people?")] = None,
-    measure: Annotated[str, typer.Option(help="What the error is of: tv, symbol, total or l2.")] = "tv",
-    labels: Annotated[str | None, typer.Option(help="For total: the labels to add up, with commas between.")] = None,
+    people: Annotated[
+        int | None, typer.Option(min=1, help="How many people: how far off will it be?")
+    ] = None,
+    error: Annotated[
+        float | None, typer.Option(help="How far off it may be: how many people?")
+    ] = None,
+    measure: Annotated[
+        str, typer.Option(help="What the error is of: tv, symbol, total or l2.")
+    ] = "tv",
+    labels: Annotated[
+        str | None, typer.Option(help="For total: the labels to add up, with commas between.")
+    ] = None,
     distribution: Annotated[
         str,
-        typer.Option(help="worst, uniform, or a CSV file with columns label and share, frequency or count."),
+        typer.Option(
+            help="worst, uniform, or a CSV file with columns label and share, frequency or count."
+        ),
     ] = "worst",
-    confidence: Annotated[float, typer.Option(help="With which probability the error holds.")] = 0.95,
-    html: Annotated[str | None, typer.Option(help="Write a page: one HTML file that works offline.")] = None,
-    plot: Annotated[str | None, typer.Option(help="Write a picture (PNG): error against people.")] = None,
+    confidence: Annotated[
+        float, typer.Option(help="With which probability the error holds.")
+    ] = 0.95,
+    html: Annotated[
+        str | None, typer.Option(help="Write a page: one HTML file that works offline.")
+    ] = None,
+    plot: Annotated[
+        str | None, typer.Option(help="Write a picture (PNG): error against people.")
+    ] = None,
     decoder: Annotated[
         str,
         typer.Option(
@@ -74,7 +90,9 @@ def plan(
         decoder=decoder,
         mechanism=asked.mechanism,
     )
-    steps = [made] if people is not None or error is not None else [made, *map(made.at, _LADDER[1:])]
+    steps = (
+        [made] if people is not None or error is not None else [made, *map(made.at, _LADDER[1:])]
+    )
     _write(asked, steps[-1], html, plot)
     say(json.dumps(_in_json(asked, steps)) if as_json else _in_text(steps))
     if not made.feasible:
@@ -97,9 +115,17 @@ def _in_text(steps: "list[Plan]") -> str:
     lines = [["people", *(row.what for row in rows)]]
     for step in steps:
         found = [row.figures for row in step.rows if row.made]
-        lines.append([f"{step.people:,}", *("–" if figures is None else f"{figures.error:.3g}" for figures in found)])
+        lines.append(
+            [
+                f"{step.people:,}",
+                *("–" if figures is None else f"{figures.error:.3g}" for figures in found),
+            ]
+        )
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    table = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
+    table = [
+        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+        for line in lines
+    ]
     return "\n".join(["How far off, for so many people:", "", *table, "", repr(steps[-1])])
 
 
@@ -128,4 +154,6 @@ def _labels(text: str, domain: "Domain") -> list[str | int]:
 
     from sfumato.cli.labelled import label_of
 
-    return [label_of(cell.strip(), domain) for cell in next(csv.reader([text], skipinitialspace=True))]
+    return [
+        label_of(cell.strip(), domain) for cell in next(csv.reader([text], skipinitialspace=True))
+    ]

@@ -26,7 +26,9 @@ def privatize(
     output: Annotated[
         str,
         typer.Option(
-            "--output", "-o", help="Where reports go: .csv or .parquet; - for a pipe. Or .json: their tally alone."
+            "--output",
+            "-o",
+            help="Where reports go: .csv or .parquet; - for a pipe. Or .json: their tally alone.",
         ),
     ],
     column: Column = None,
@@ -64,11 +66,15 @@ def privatize(
         if output.endswith(".json"):
             tally = tally_files(asked, answers, columns, workers=cores, rows_done=rows_done)
             write_tally(output, tally)
-            say(f"The tally of {tally.reports:,} reports of survey {asked.fingerprint[:12]}… is in {output}.")
+            say(
+                f"The tally of {tally.reports:,} reports of survey {asked.fingerprint[:12]}… is in {output}."
+            )
             return
         people = 0
         with report_writer(output, asked.fingerprint) as writer:
-            for reports in reports_of_files(asked, answers, columns, workers=cores, rows_done=rows_done):
+            for reports in reports_of_files(
+                asked, answers, columns, workers=cores, rows_done=rows_done
+            ):
                 writer.write(reports)
                 people += reports.size
     if output != "-":

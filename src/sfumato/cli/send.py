@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli.console import say, warn
-from sfumato.cli.options import AnswersFile, Column, Json, Latitude, Longitude, SurveyFile, check_outputs
+from sfumato.cli.options import (
+    AnswersFile,
+    Column,
+    Json,
+    Latitude,
+    Longitude,
+    SurveyFile,
+    check_outputs,
+)
 from sfumato.errors import InvalidTable, SfumatoError
 
 if TYPE_CHECKING:
@@ -25,15 +33,22 @@ _IN_FLIGHT = 4
 def send(
     survey: SurveyFile,
     answers: AnswersFile,
-    to: Annotated[str, typer.Option(metavar="URL", help="The aggregator, e.g. https://surveys.example.org.")],
+    to: Annotated[
+        str, typer.Option(metavar="URL", help="The aggregator, e.g. https://surveys.example.org.")
+    ],
     column: Column = None,
     latitude: Latitude = None,
     longitude: Longitude = None,
     outbox: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Where reports wait; beside the answers unless given. A pipe needs one."),
+        typer.Option(
+            metavar="FILE",
+            help="Where reports wait; beside the answers unless given. A pipe needs one.",
+        ),
     ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, max=65_536, help="How many reports travel together.")] = 10_000,
+    batch_size: Annotated[
+        int, typer.Option(min=1, max=65_536, help="How many reports travel together.")
+    ] = 10_000,
     as_json: Json = False,
 ) -> None:
     """Randomise each answer on this side, once, and have an aggregator count the reports, once.
@@ -60,7 +75,9 @@ def send(
     from sfumato.tables import AnswerColumns
 
     if answers == "-" and outbox is None:
-        raise InvalidTable("answers from a pipe cannot be read twice: name a file for them with --outbox.")
+        raise InvalidTable(
+            "answers from a pipe cannot be read twice: name a file for them with --outbox."
+        )
     asked = Survey.load(survey)
     asked.certify()
     waiting = outbox or f"{answers}.{asked.fingerprint[:12]}.outbox"
@@ -69,7 +86,14 @@ def send(
     courier = Courier(to, pause=stop.wait)
     if not Path(waiting).exists():
         _ask_for(asked, courier)
-        _privatize(asked, answers, AnswerColumns(column, latitude, longitude), waiting, courier.url, batch_size)
+        _privatize(
+            asked,
+            answers,
+            AnswerColumns(column, latitude, longitude),
+            waiting,
+            courier.url,
+            batch_size,
+        )
     filled = Outbox(waiting, asked.fingerprint, courier.url)
     try:
         _deliver(filled, courier, stop)
@@ -83,8 +107,15 @@ def send(
     finally:
         filled.close()
     filled.finish()
-    result = {"survey": asked.fingerprint, "to": courier.url, "reports": filled.reports, "batches": filled.size}
-    said = f"{filled.reports:,} reports of survey {asked.fingerprint[:12]}… counted by {courier.url}."
+    result = {
+        "survey": asked.fingerprint,
+        "to": courier.url,
+        "reports": filled.reports,
+        "batches": filled.size,
+    }
+    said = (
+        f"{filled.reports:,} reports of survey {asked.fingerprint[:12]}… counted by {courier.url}."
+    )
     say(json.dumps(result) if as_json else said)
 
 
@@ -103,10 +134,14 @@ def _ask_for(asked: "Survey", courier: "Courier") -> None:
     try:
         courier.survey(asked.fingerprint)
     except SfumatoError as problem:
-        raise _saying(problem, f"Nothing was randomised. Is {courier.url} the right aggregator?") from None
+        raise _saying(
+            problem, f"Nothing was randomised. Is {courier.url} the right aggregator?"
+        ) from None
 
 
-def _privatize(asked: "Survey", answers: str, columns: "AnswerColumns", outbox: str, url: str, batch_size: int) -> None:
+def _privatize(
+    asked: "Survey", answers: str, columns: "AnswerColumns", outbox: str, url: str, batch_size: int
+) -> None:
     from sfumato.cli.progress import row_counter
     from sfumato.client.outbox import write_outbox
     from sfumato.tables import answer_batches

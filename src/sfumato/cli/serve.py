@@ -17,20 +17,35 @@ __all__ = ["serve"]
 def serve(
     surveys: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[SURVEY]…", help="Surveys to open: TOML files, or resolved ones (JSON)."),
+        typer.Argument(
+            metavar="[SURVEY]…", help="Surveys to open: TOML files, or resolved ones (JSON)."
+        ),
     ] = None,
     store: Annotated[
-        str, typer.Option(help="Where counts are kept: sqlite:///FILE or postgresql://USER@HOST/DATABASE.")
+        str,
+        typer.Option(
+            help="Where counts are kept: sqlite:///FILE or postgresql://USER@HOST/DATABASE."
+        ),
     ] = "sqlite:///sfumato.db",
-    host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; 0.0.0.0 for all.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on.")] = 8750,
     requests_per_minute: Annotated[
-        int, typer.Option(min=0, help="How many requests one client may make in a minute; 0 for any number.")
+        int,
+        typer.Option(
+            min=0, help="How many requests one client may make in a minute; 0 for any number."
+        ),
     ] = 6000,
     proxy: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="The reverse proxy whose X-Forwarded-For is believed.")
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="The reverse proxy whose X-Forwarded-For is believed."
+        ),
     ] = None,
-    new_token: Annotated[bool, typer.Option("--new-token", help="Replace the analysts' token, and print it.")] = False,
+    new_token: Annotated[
+        bool, typer.Option("--new-token", help="Replace the analysts' token, and print it.")
+    ] = False,
 ) -> None:
     """Receive reports, count them, answer analysts. Surveys that the store holds are served too.
 
@@ -51,7 +66,9 @@ def serve(
         from sfumato.aggregator.app import create_app
         from sfumato.aggregator.store.store import Store
     except ImportError as problem:
-        raise MissingExtra(f"the aggregator needs {problem.name}: pip install 'sfumato[server]'") from None
+        raise MissingExtra(
+            f"the aggregator needs {problem.name}: pip install 'sfumato[server]'"
+        ) from None
     from sfumato.aggregator.run import listening, make_threads_share, started
 
     # The address first: a token is not shown by an aggregator that cannot start.

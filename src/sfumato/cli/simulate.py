@@ -66,4 +66,6 @@ def simulate(
         say(json.dumps(result.in_json()))
         return
     spread = "" if math.isnan(result.standard_error) else f" ± {result.standard_error:.4f}"
-    say(f"{result.people:,} people, {runs} runs, {decoder}: total variation error {result.mean:.4f}{spread}")
+    say(
+        f"{result.people:,} people, {runs} runs, {decoder}: total variation error {result.mean:.4f}{spread}"
+    )

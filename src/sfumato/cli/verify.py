@@ -17,7 +17,9 @@ def verify(
         str | None,
         typer.Option("--output", "-o", help="Write promise and certificate, for sfumato check."),
     ] = None,
-    resolved: Annotated[str | None, typer.Option(help="Write the resolved survey (JSON), as clients read it.")] = None,
+    resolved: Annotated[
+        str | None, typer.Option(help="Write the resolved survey (JSON), as clients read it.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check in integers that the survey's mechanism keeps its context. Exit code 1 if it does not.
@@ -42,7 +44,11 @@ def verify(
     if resolved is not None:
         asked.save(resolved)
     if as_json:
-        say(json.dumps({"survey": asked.fingerprint, "kept": True, "certificate": certificate.record()}))
+        say(
+            json.dumps(
+                {"survey": asked.fingerprint, "kept": True, "certificate": certificate.record()}
+            )
+        )
         return
     say(f"{printable(asked.title)} ({asked.fingerprint[:12]}…)")
     say(str(certificate))

@@ -52,7 +52,9 @@ class Diary:
 
     def delivered(self, answer: Answer) -> "Diary":
         """The diary when an answer waits no longer."""
-        return replace(self, waiting=tuple(held for held in self.waiting if held.batch != answer.batch))
+        return replace(
+            self, waiting=tuple(held for held in self.waiting if held.batch != answer.batch)
+        )
 
     def record(self) -> dict[str, Json]:
         """The diary as plain data."""

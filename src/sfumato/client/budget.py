@@ -45,5 +45,7 @@ def exact_budget(budget: object) -> Fraction | None:
     except InvalidContext:
         exact = Fraction(0)
     if not isinstance(exact, Fraction) or exact <= 0:
-        raise InvalidContext("budget must be a positive number such as 4. Pass budget=None to have no budget.")
+        raise InvalidContext(
+            "budget must be a positive number such as 4. Pass budget=None to have no budget."
+        )
     return exact

@@ -100,7 +100,9 @@ class Client:
         self._survey.certify()
         self._budget = exact_budget(budget)
         if not isinstance(allow_clear, bool):
-            raise InvalidContext(f"allow_clear must be True or False; got {type(allow_clear).__name__}.")
+            raise InvalidContext(
+                f"allow_clear must be True or False; got {type(allow_clear).__name__}."
+            )
         self._allow_clear = allow_clear
         self._clock = clock
         repeat: Any = self._survey.description.about["repeat"]
@@ -244,7 +246,9 @@ class Client:
         if self._distinct == 1 and diary.last is not None:
             return diary.last.report, ()
         fingerprint, tokens = self._survey.fingerprint, diary.tokens
-        used_up = diary.last if len(tokens) == self._distinct else None  # the answer that goes on for new values
+        used_up = (
+            diary.last if len(tokens) == self._distinct else None
+        )  # the answer that goes on for new values
         try:
             symbol = _symbol(self._survey.context.domain, value)
         except (UnknownValue, InvalidSymbols):
@@ -262,14 +266,18 @@ class Client:
     # --- sending ------------------------------------------------------------------------------------
 
     def _batch(self, answer: Answer) -> Batch:
-        return Batch(answer.batch, self._survey.fingerprint, np.array([answer.report], dtype=np.uint32))
+        return Batch(
+            answer.batch, self._survey.fingerprint, np.array([answer.report], dtype=np.uint32)
+        )
 
     def _deliveries(self, diary: Diary) -> Iterator[Receipt]:
         """Send what waits, one after another. The home is not locked meanwhile: what two send is counted once."""
         for answer in diary.waiting:
             batch = self._batch(answer)
             if self._still_waits(answer, diary.secret):
-                with suppress(Conflict):  # an answer of this device stands there already: an older copy of this home's
+                with suppress(
+                    Conflict
+                ):  # an answer of this device stands there already: an older copy of this home's
                     self._courier.deliver(batch)
                 self._strike_out(answer)
             yield Receipt.of(batch)
@@ -294,7 +302,11 @@ class Client:
 
 def _symbol(domain: Domain, value: object) -> int:
     """The symbol of one value; a pair is a position where the domain has positions."""
-    if not isinstance(domain, H3Domain) or isinstance(value, str) or not isinstance(value, Iterable):
+    if (
+        not isinstance(domain, H3Domain)
+        or isinstance(value, str)
+        or not isinstance(value, Iterable)
+    ):
         return int(domain.symbols([value])[0])
     position = list(value)
     if len(position) != 2:

@@ -81,7 +81,9 @@ class Home:
             )
         record: dict[str, Any] = json.loads(body)
         if record.get("format") not in formats:
-            raise BudgetExceeded(f"the file {name} in {self._folder} was written by another version. Nothing was sent.")
+            raise BudgetExceeded(
+                f"the file {name} in {self._folder} was written by another version. Nothing was sent."
+            )
         return record
 
     def keep_record(self, name: str, record: Mapping[str, Json], version: int) -> None:

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.batches import ARROW, JSON, Batch, arrow_bytes, json_bytes
 from sfumato.batches.batch import is_fingerprint
-from sfumato.errors import EntropyUnavailable, InvalidBatch, NotDelivered, ReportRejected, SfumatoError, WrongSurvey
+from sfumato.errors import (
+    EntropyUnavailable,
+    InvalidBatch,
+    NotDelivered,
+    ReportRejected,
+    SfumatoError,
+    WrongSurvey,
+)
 from sfumato.randomness.words import SystemWords
 from sfumato.survey import Survey
 
@@ -77,7 +84,9 @@ class Courier:
     Courier('https://surveys.example.org/lunch')
     """
 
-    def __init__(self, url: str, *, patience: float = 60.0, pause: Callable[[float], object] = time.sleep) -> None:
+    def __init__(
+        self, url: str, *, patience: float = 60.0, pause: Callable[[float], object] = time.sleep
+    ) -> None:
         import urllib3
 
         self.url = _checked_url(url)
@@ -87,15 +96,21 @@ class Courier:
 
     def surveys(self) -> tuple[ListedSurvey, ...]:
         """The surveys that the aggregator serves."""
-        answer = self._exchange("GET", "/v1/surveys", lambda found: found.status == 200, limit=_LARGE)
+        answer = self._exchange(
+            "GET", "/v1/surveys", lambda found: found.status == 200, limit=_LARGE
+        )
         try:
             listed = json.loads(answer.body)["surveys"]
             return tuple(
-                ListedSurvey(str(one["fingerprint"]), str(one["name"]), str(one["title"]), bool(one["open"]))
+                ListedSurvey(
+                    str(one["fingerprint"]), str(one["name"]), str(one["title"]), bool(one["open"])
+                )
                 for one in listed
             )
         except (ValueError, LookupError, TypeError, RecursionError):
-            raise NotDelivered(f"{self.url} answers, but not with a list of surveys. Check the URL.") from None
+            raise NotDelivered(
+                f"{self.url} answers, but not with a list of surveys. Check the URL."
+            ) from None
 
     def survey(self, fingerprint: str) -> Survey:
         """The survey of this fingerprint; ``WrongSurvey`` if the aggregator hands out another one.
@@ -103,8 +118,12 @@ class Courier:
         The fingerprint must come from somebody you trust: one that the aggregator itself names proves nothing.
         """
         if not is_fingerprint(fingerprint):
-            raise WrongSurvey("a fingerprint has 64 hexadecimal digits, in lower case. Ask the survey's author for it.")
-        answer = self._exchange("GET", f"/v1/surveys/{fingerprint}", lambda found: found.status == 200, limit=_LARGE)
+            raise WrongSurvey(
+                "a fingerprint has 64 hexadecimal digits, in lower case. Ask the survey's author for it."
+            )
+        answer = self._exchange(
+            "GET", f"/v1/surveys/{fingerprint}", lambda found: found.status == 200, limit=_LARGE
+        )
         return Survey.of_resolved(answer.body, fingerprint=fingerprint)
 
     def deliver(self, batch: Batch, *, arrow: bool = False) -> Receipt:
@@ -115,7 +134,9 @@ class Courier:
         body, media = (arrow_bytes(batch), ARROW) if arrow else (json_bytes(batch), JSON)
         expected = Receipt.of(batch)
         path = f"/v1/surveys/{batch.fingerprint}/batches"
-        self._exchange("POST", path, lambda found: _is_receipt(found, expected), body=body, media=media)
+        self._exchange(
+            "POST", path, lambda found: _is_receipt(found, expected), body=body, media=media
+        )
         return expected
 
     def _exchange(
@@ -148,16 +169,27 @@ class Courier:
                     why += " with something that is no answer of an aggregator"
             wait = max(wait, _backoff(tries))
             if time.monotonic() + wait > until or self._pause(wait):
-                raise NotDelivered(f"no good answer came from {self.url}: {why}. It is safe to try again later.")
+                raise NotDelivered(
+                    f"no good answer came from {self.url}: {why}. It is safe to try again later."
+                )
         raise AssertionError("unreachable")  # pragma: no cover
 
-    def _once(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], limit: int) -> _Answer:
+    def _once(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], limit: int
+    ) -> _Answer:
         response = self._pool.request(
-            method, self.url + path, body=body, headers=headers, redirect=False, preload_content=False
+            method,
+            self.url + path,
+            body=body,
+            headers=headers,
+            redirect=False,
+            preload_content=False,
         )
         try:
             content = _content(response, limit)
-            return _Answer(response.status, content, _retry_after(response.headers.get("Retry-After")))
+            return _Answer(
+                response.status, content, _retry_after(response.headers.get("Retry-After"))
+            )
         finally:
             response.close()  # costs a connection unless all was read; never a hanging one
             response.release_conn()
@@ -166,21 +198,33 @@ class Courier:
         """The error for a status that no further try would change."""
         problem = _problem(answer.body)
         if answer.status == 409 and problem.get("type") == _CONFLICT:
-            return Conflict("the aggregator counted other reports under this batch's identifier before.")
+            return Conflict(
+                "the aggregator counted other reports under this batch's identifier before."
+            )
         if answer.status == 422:
             index = problem.get("index")
             where = index if type(index) is int and index >= 0 else 0
-            return ReportRejected(f"the aggregator refuses the batch: see its report at index {where}.", index=where)
+            return ReportRejected(
+                f"the aggregator refuses the batch: see its report at index {where}.", index=where
+            )
         if answer.status in (404, 410):
-            what = "does not know this survey; check the URL" if answer.status == 404 else "has closed this survey"
+            what = (
+                "does not know this survey; check the URL"
+                if answer.status == 404
+                else "has closed this survey"
+            )
             return WrongSurvey(f"{self.url} {what}. Nothing was counted by this exchange.")
         if answer.status in (400, 413, 415):
             return InvalidBatch(
                 f"{self.url} does not take this for a batch (status {answer.status}); its version may differ."
             )
         if answer.status == 403:
-            return NotDelivered(f"{self.url} does not take answers to this survey yet. Try again when it has opened.")
-        return NotDelivered(f"{self.url} answered {answer.status}, as no aggregator does. Check the URL.")
+            return NotDelivered(
+                f"{self.url} does not take answers to this survey yet. Try again when it has opened."
+            )
+        return NotDelivered(
+            f"{self.url} answered {answer.status}, as no aggregator does. Check the URL."
+        )
 
     def __repr__(self) -> str:
         return f"Courier({self.url!r})"
@@ -190,7 +234,11 @@ def _is_receipt(answer: _Answer, expected: Receipt) -> bool:
     """Whether this is the receipt of the batch: anybody can answer 200."""
     if answer.status not in (200, 201):
         return False
-    return _problem(answer.body) == {"survey": expected.survey, "batch": expected.batch, "reports": expected.reports}
+    return _problem(answer.body) == {
+        "survey": expected.survey,
+        "batch": expected.batch,
+        "reports": expected.reports,
+    }
 
 
 def _problem(body: bytes) -> dict[str, Any]:
@@ -238,9 +286,13 @@ def _checked_url(url: str) -> str:
     try:
         parts = urllib3.util.parse_url(url)
     except urllib3.exceptions.LocationParseError:
-        raise NotDelivered("the aggregator's URL cannot be read. Write e.g. https://surveys.example.org.") from None
+        raise NotDelivered(
+            "the aggregator's URL cannot be read. Write e.g. https://surveys.example.org."
+        ) from None
     if parts.scheme not in ("http", "https") or not parts.host:
-        raise NotDelivered("the aggregator's URL must begin with https:// (or http://) and name a host.")
+        raise NotDelivered(
+            "the aggregator's URL must begin with https:// (or http://) and name a host."
+        )
     if parts.auth or parts.query or parts.fragment:
         raise NotDelivered("the aggregator's URL must hold no user name, no ? and no #.")
     return parts.url.rstrip("/")

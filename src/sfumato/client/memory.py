@@ -50,7 +50,9 @@ def remembered_words(secret: bytes, fingerprint: str, symbol: int) -> Words:
 
 def remembered_report(secret: bytes, fingerprint: str, mechanism: Mechanism, symbol: int) -> int:
     """The report of an answer: the same one, however often it is asked for."""
-    words = remembered_words(secret, fingerprint, symbol)[:, : mechanism.words] >> np.uint64(64 - mechanism.word_bits)
+    words = remembered_words(secret, fingerprint, symbol)[:, : mechanism.words] >> np.uint64(
+        64 - mechanism.word_bits
+    )
     return int(mechanism.reports_from(np.array([symbol]), words)[0])
 
 

@@ -47,10 +47,14 @@ class Outbox:
             raise _damaged(path) from None
         metadata: dict[bytes, bytes] = self._file.schema_arrow.metadata or {}
         if self._file.schema_arrow.names != ["report"] or len(metadata.get(_NONCE, b"")) != 32:
-            raise InvalidTable(f"{path} is a Parquet file, but no outbox of sfumato send. Name another with --outbox.")
+            raise InvalidTable(
+                f"{path} is a Parquet file, but no outbox of sfumato send. Name another with --outbox."
+            )
         self._nonce = _nonce_in(metadata[_NONCE], path)
         self._demand("survey", metadata.get(_SURVEY, b"").decode("utf-8", "replace"), fingerprint)
-        self._demand("aggregator", metadata.get(_URL, b"").decode("utf-8", "replace"), url, cost=_SECOND)
+        self._demand(
+            "aggregator", metadata.get(_URL, b"").decode("utf-8", "replace"), url, cost=_SECOND
+        )
 
     @property
     def reports(self) -> int:
@@ -105,7 +109,11 @@ def write_outbox(
     claimed = False
     try:
         with whole_file(path) as file:
-            options: dict[str, Any] = {"compression": "zstd", "use_dictionary": False, "write_page_checksum": True}
+            options: dict[str, Any] = {
+                "compression": "zstd",
+                "use_dictionary": False,
+                "write_page_checksum": True,
+            }
             with pa.parquet.ParquetWriter(file, schema, **options) as writer:
                 for batch in _cut(reports, batch_size):
                     writer.write_table(pa.table([pa.array(batch)], schema=schema))
@@ -123,7 +131,9 @@ def _claim(path: str) -> None:
     try:
         Path(path).open("x").close()
     except FileExistsError:
-        raise InvalidTable(f"another run wrote {path} meanwhile. Run the command again to go on from there.") from None
+        raise InvalidTable(
+            f"another run wrote {path} meanwhile. Run the command again to go on from there."
+        ) from None
 
 
 def _cut(reports: Iterable[NDArray[np.uint32]], size: int) -> Iterator[NDArray[np.uint32]]:
@@ -155,14 +165,18 @@ def _refuse_if_sent(path: str) -> None:
     with Path(path).open("rb") as file:
         content = file.read(2**16)
     if not content:
-        raise InvalidTable(f"{path} is empty: a run was cut off before anything was sent. Remove it, and run again.")
+        raise InvalidTable(
+            f"{path} is empty: a run was cut off before anything was sent. Remove it, and run again."
+        )
     if content.startswith(_PARQUET):
         return
     try:
         sent = json.loads(content)
         reports, to = sent["reports"], sent["to"]
     except (ValueError, LookupError, TypeError, RecursionError):
-        raise InvalidTable(f"{path} is no outbox of sfumato send. Name another file with --outbox.") from None
+        raise InvalidTable(
+            f"{path} is no outbox of sfumato send. Name another file with --outbox."
+        ) from None
     raise InvalidTable(
         f"these answers were sent: {path} records that {to} has counted {reports:,} reports. Nothing was sent now. "
         "Sending them again would count everybody twice and cost each person a second ε; if that is meant, remove "

@@ -25,7 +25,14 @@ from sfumato.codes.singer import SingerDesign, singer_designs, singer_set
 from sfumato.errors import NothingToLearn
 from sfumato.randomness.odds import Epsilon
 
-__all__ = ["BestCode", "Candidate", "best_candidate", "cyclic_risk", "searched_designs", "singer_risk"]
+__all__ = [
+    "BestCode",
+    "Candidate",
+    "best_candidate",
+    "cyclic_risk",
+    "searched_designs",
+    "singer_risk",
+]
 
 EXTRA_BITS = 3
 """How many bits more than ⌈log2(k+1)⌉, the length of a Hadamard report, a report may take."""
@@ -81,7 +88,9 @@ def best_candidate(points: int, epsilon: Fraction, outputs: int) -> Candidate:
     """
     k, e = points, exp(epsilon)
     if e == 1:
-        raise NothingToLearn(f"ε = {float(epsilon):g} cannot be told from 0 in floats. Use a larger ε.")
+        raise NothingToLearn(
+            f"ε = {float(epsilon):g} cannot be told from 0 in floats. Use a larger ε."
+        )
     sizes = wanted_sizes(k, float(epsilon))
     bound = yebarg_risk(k, sizes[0], e)
     best = Candidate(RandomizedCode, yebarg_risk(k, 1, e) / bound, k)
@@ -102,21 +111,31 @@ def _worth(candidate: Candidate) -> tuple[float, int]:
 
 def _singer_candidates(k: int, e: float, outputs: int, bound: float) -> Iterator[Candidate]:
     designs = singer_designs(k, outputs)
-    simple = sorted(designs, key=lambda design: cyclic_risk(k, design.points, design.raised, design.shared, e))
+    simple = sorted(
+        designs, key=lambda design: cyclic_risk(k, design.points, design.raised, design.shared, e)
+    )
     for design in simple[:_SINGER_TRIED]:
         family = CyclicDesign.of_arrays(design.points, singer_set(design))
         yield Candidate(family, singer_risk(k, design, e) / bound, design.points)
 
 
-def _searched_candidates(k: int, e: float, sizes: list[int], outputs: int, bound: float) -> Iterator[Candidate]:
+def _searched_candidates(
+    k: int, e: float, sizes: list[int], outputs: int, bound: float
+) -> Iterator[Candidate]:
     """Few base blocks first: they make the shortest reports."""
     for design, F in searched_designs(k, sizes, outputs):
-        yield Candidate(design, F * yebarg_risk(k, len(design.base[0]), e) / bound, len(design.base) * k)
+        yield Candidate(
+            design, F * yebarg_risk(k, len(design.base[0]), e) / bound, len(design.base) * k
+        )
 
 
-def searched_designs(points: int, sizes: list[int], outputs: int) -> Iterator[tuple[CyclicDesign, float]]:
+def searched_designs(
+    points: int, sizes: list[int], outputs: int
+) -> Iterator[tuple[CyclicDesign, float]]:
     """Searched base blocks of these sizes, fewest blocks first, with their flatness."""
-    shapes = sorted((t, w) for w in sizes for t in block_counts(points, w, outputs) if t * points <= outputs)
+    shapes = sorted(
+        (t, w) for w in sizes for t in block_counts(points, w, outputs) if t * points <= outputs
+    )
     for t, w in shapes:
         base = searched_blocks(points, w, t)
         F = flatness(base, points)

@@ -111,7 +111,9 @@ class Code(ABC):
     def _demand_whole(self) -> None:
         """Refuse integers that do not make a channel."""
         words = self.raised * self.high + (self.outputs - self.raised) * self.low + self.leftover
-        if self.outputs and (words != self.total or min(self.low, self.leftover) < 0 or self.low >= self.high):
+        if self.outputs and (
+            words != self.total or min(self.low, self.leftover) < 0 or self.low >= self.high
+        ):
             raise InvalidContext(
                 f"the integers of a {self.kind} code must add up to 2^{self.word_bits} words, with high above low."
             )

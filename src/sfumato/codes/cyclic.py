@@ -39,10 +39,18 @@ class CyclicDesign:
     def __post_init__(self) -> None:
         sizes = {len(block) for block in self.base}
         inside = all(0 <= d < self.circle for block in self.base for d in block)
-        if len(sizes) != 1 or not inside or any(tuple(sorted(set(block))) != block for block in self.base):
-            raise InvalidContext("base blocks must be equally large sets of points of one circle, in ascending order.")
+        if (
+            len(sizes) != 1
+            or not inside
+            or any(tuple(sorted(set(block))) != block for block in self.base)
+        ):
+            raise InvalidContext(
+                "base blocks must be equally large sets of points of one circle, in ascending order."
+            )
         if not 0 < sizes.pop() < self.circle:
-            raise InvalidContext("a base block must have some of the circle's points, and not all of them.")
+            raise InvalidContext(
+                "a base block must have some of the circle's points, and not all of them."
+            )
 
     @classmethod
     def of_arrays(cls, circle: int, base: NDArray[np.int64]) -> "CyclicDesign":
@@ -81,7 +89,9 @@ class CyclicCode(Code):
 
     kind: ClassVar[str] = "cyclic"
 
-    def __init__(self, design: CyclicDesign, levels: TwoLevels, epsilon: Epsilon, word_bits: int) -> None:
+    def __init__(
+        self, design: CyclicDesign, levels: TwoLevels, epsilon: Epsilon, word_bits: int
+    ) -> None:
         self.design = design
         t, w, K = len(design.base), len(design.base[0]), design.circle
         self.points, self.outputs, self.raised = K, t * K, t * w
@@ -91,7 +101,10 @@ class CyclicCode(Code):
         self.word_bits = word_bits
         self._epsilon = float(epsilon)
         self._demand_whole()
-        if not self.balanced and self._strengths[1:].min() <= _NEARLY_BLIND * self._strengths[1:].mean():
+        if (
+            not self.balanced
+            and self._strengths[1:].min() <= _NEARLY_BLIND * self._strengths[1:].mean()
+        ):
             raise NothingToLearn("these base blocks cannot tell two mixtures of points apart.")
 
     @property
@@ -102,7 +115,11 @@ class CyclicCode(Code):
     def record(self) -> dict[str, Json]:
         """The integers of the channel, with the base blocks."""
         base = self.design.base
-        return {**super().record(), "base": packed_u32(np.array(base).ravel()), "base_blocks": len(base)}
+        return {
+            **super().record(),
+            "base": packed_u32(np.array(base).ravel()),
+            "base_blocks": len(base),
+        }
 
     # --- the sets -----------------------------------------------------------------------------------
 
@@ -195,7 +212,9 @@ def convolved(weights: Floats, spectrum: NDArray[np.complex128], K: int) -> Floa
     """``Σ_{i,y} weights[…, i·K + y] a_i(x − y)`` for every x, from the transforms of the a_i."""
     transforms = circle_transform(weights.reshape(*weights.shape[:-1], len(spectrum), K))
     transforms *= spectrum
-    return from_circle_transform(transforms[..., 0, :] if len(spectrum) == 1 else transforms.sum(axis=-2), K)
+    return from_circle_transform(
+        transforms[..., 0, :] if len(spectrum) == 1 else transforms.sum(axis=-2), K
+    )
 
 
 def correlated(weights: Floats, spectrum: NDArray[np.complex128], K: int) -> Floats:

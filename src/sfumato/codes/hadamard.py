@@ -35,7 +35,9 @@ class HadamardCode(Code):
 
     def __init__(self, points: int, epsilon: Epsilon, word_bits: int = 64) -> None:
         if points < 1 or not isinstance(epsilon, Fraction):
-            raise InvalidContext("Hadamard response needs a point and a finite ε; use a clear code.")
+            raise InvalidContext(
+                "Hadamard response needs a point and a finite ε; use a clear code."
+            )
         self._log_outputs = points.bit_length()
         if self._log_outputs >= word_bits:
             raise NothingToLearn(f"{points} points do not fit a word of {word_bits} bits.")
@@ -65,7 +67,9 @@ class HadamardCode(Code):
             levels.low,
             levels.leftover,
         ):
-            raise InvalidContext("a Hadamard code has a power of two of outputs, and even odds that fill the word.")
+            raise InvalidContext(
+                "a Hadamard code has a power of two of outputs, and even odds that fill the word."
+            )
         made._demand_whole()
         return made
 

@@ -28,7 +28,9 @@ class RandomizedCode(OwnPointCode):
 
     def __init__(self, points: int, epsilon: Epsilon, word_bits: int = 64) -> None:
         if points < 1 or not isinstance(epsilon, Fraction):
-            raise InvalidContext("randomized response needs a point and a finite ε; use a clear code.")
+            raise InvalidContext(
+                "randomized response needs a point and a finite ε; use a clear code."
+            )
         self._hold(points, two_levels(points, 1, epsilon, word_bits), epsilon, word_bits)
 
     def _hold(self, points: int, levels: TwoLevels, epsilon: Epsilon, word_bits: int) -> None:

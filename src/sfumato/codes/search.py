@@ -31,7 +31,15 @@ from numpy.typing import NDArray
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats
 
-__all__ = ["block_counts", "flatness", "search", "searched_blocks", "stored_sizes", "wanted_sizes", "yebarg_risk"]
+__all__ = [
+    "block_counts",
+    "flatness",
+    "search",
+    "searched_blocks",
+    "stored_sizes",
+    "wanted_sizes",
+    "yebarg_risk",
+]
 
 Blocks = NDArray[np.int64]
 """Base blocks, one per row."""
@@ -44,7 +52,9 @@ _HEAVIEST = 1 << 27  # points, times size, times blocks: what the first transfor
 _TERMS = 1 << 13  # of one step: the places tried, times the frequencies
 _THROWN = 4  # numbers, at most, where no move helps
 _UNIT = 1 << 18  # of the cost: what j pays if S_j = t·w
-_NEARLY_FLAT = 2.0**-12  # a search ends when it comes this near to the least cost where no move helps
+_NEARLY_FLAT = (
+    2.0**-12
+)  # a search ends when it comes this near to the least cost where no move helps
 _FLAT_ENOUGH = 2.0**-7  # and at design time as soon as it comes this near
 
 
@@ -106,7 +116,11 @@ def searched_blocks(points: int, size: int, blocks: int) -> Blocks:
             "For many points, use a Singer design."
         )
     packed = _stored().get(f"{points} {size} {blocks}")
-    base = search(points, size, blocks, STEPS, _FLAT_ENOUGH) if packed is None else unpacked(packed, size)
+    base = (
+        search(points, size, blocks, STEPS, _FLAT_ENOUGH)
+        if packed is None
+        else unpacked(packed, size)
+    )
     base.flags.writeable = False
     return base
 
@@ -120,7 +134,13 @@ def block_counts(points: int, size: int, outputs: int) -> list[int]:
     [8, 16]
     """
     most = max(outputs // points, 1)
-    return sorted({*(t for k, w, t in stored_sizes() if (k, w) == (points, size) and t <= most), min(8, most), most})
+    return sorted(
+        {
+            *(t for k, w, t in stored_sizes() if (k, w) == (points, size) and t <= most),
+            min(8, most),
+            most,
+        }
+    )
 
 
 def stored_sizes() -> list[tuple[int, int, int]]:
@@ -131,7 +151,9 @@ def stored_sizes() -> list[tuple[int, int, int]]:
 @lru_cache(maxsize=1)
 def _stored() -> dict[str, str]:
     """The stored blocks, by ``"points size blocks"``."""
-    stored: dict[str, str] = json.loads(files("sfumato.codes").joinpath("searched.json").read_text("utf-8"))
+    stored: dict[str, str] = json.loads(
+        files("sfumato.codes").joinpath("searched.json").read_text("utf-8")
+    )
     return stored
 
 
@@ -178,13 +200,17 @@ class _Climb:
 
     def __init__(self, points: int, D: Blocks) -> None:
         k, (t, w) = points, D.shape
-        log_B = min((52 - (t * w * w).bit_length()) // 2, 16)  # S_j, at most t·(w·B)², stays below 2^53
+        log_B = min(
+            (52 - (t * w * w).bit_length()) // 2, 16
+        )  # S_j, at most t·(w·B)², stays below 2^53
         self._waves = _Waves(k, log_B)
         self._k, self._square = k, float(1 << 2 * log_B)
         self._tries = min(k, max(_TERMS // (k // 2), 8))
         # j and k − j have the same S_j; if k is even, k/2 stands for itself alone.
         mean = t * w * self._square
-        self._numerators = np.array([(1 if 2 * j == k else 2) * _UNIT * mean for j in range(1, k // 2 + 1)])
+        self._numerators = np.array(
+            [(1 if 2 * j == k else 2) * _UNIT * mean for j in range(1, k // 2 + 1)]
+        )
         self._least = mean / _UNIT  # a floor under S_j, against division by 0
         self._size = w
         self.nearly_flat = self.cost_of_flatness(_NEARLY_FLAT)

@@ -117,11 +117,15 @@ def demand_difference_set(D: NDArray[np.int64], design: SingerDesign) -> None:
     that comes out within 1/8 of λ is λ.
     """
     K = design.points
-    length = 1 << (2 * K - 1).bit_length()  # room for all differences of integers, and much faster than a prime K
+    length = (
+        1 << (2 * K - 1).bit_length()
+    )  # room for all differences of integers, and much faster than a prime K
     indicator: Floats = np.zeros(length)
     indicator[D] = 1.0
     distances = np.fft.irfft(np.abs(np.fft.rfft(indicator)) ** 2, length)
-    differences = distances[1:K] + distances[K - 1 : 0 : -1]  # i − i2 is d mod K if it is d, or d − K
+    differences = (
+        distances[1:K] + distances[K - 1 : 0 : -1]
+    )  # i − i2 is d mod K if it is d, or d − K
     if len(D) != design.raised or not (np.abs(differences - design.shared) < 0.125).all():
         raise ExamFailed(
             "difference_set",
@@ -143,7 +147,9 @@ def _primitive_polynomial(q: int, dimension: int) -> list[int]:
     n = a * dimension
     # q^d − 1 = (q − 1)·K, so only two small numbers are factored.
     primes = sorted({*_prime_factors(q - 1), *_prime_factors(_points(q, dimension))})
-    roots = {g for g in range(1, p) if all(pow(g, (p - 1) // r, p) != 1 for r in _prime_factors(p - 1))}
+    roots = {
+        g for g in range(1, p) if all(pow(g, (p - 1) // r, p) != 1 for r in _prime_factors(p - 1))
+    }
     for number in count(1):
         f = _digits(number, p, n)
         # The norm of a primitive element, (−1)^n f(0), is a primitive root mod p: a cheap first sieve.
@@ -155,7 +161,9 @@ def _primitive_polynomial(q: int, dimension: int) -> list[int]:
 def _is_primitive(f: list[int], p: int, order: int, primes: list[int]) -> bool:
     """Whether x has that order, p^n − 1: then its powers are everything but 0, and f is irreducible too."""
     one = [1] + [0] * (len(f) - 1)
-    return _power_of_x(order, f, p) == one and all(_power_of_x(order // r, f, p) != one for r in primes)
+    return _power_of_x(order, f, p) == one and all(
+        _power_of_x(order // r, f, p) != one for r in primes
+    )
 
 
 def _power_of_x(exponent: int, f: list[int], p: int) -> list[int]:

@@ -40,11 +40,15 @@ def bad_surveys() -> Iterator[Case]:
     for name, change in _BROKEN.items():
         data = _data(known[name])
         change(data["promise"]["mechanism"])
-        yield _load(f"{name}: breaks its context by a few words of 2^64", _text(data), "PrivacyViolation")
+        yield _load(
+            f"{name}: breaks its context by a few words of 2^64", _text(data), "PrivacyViolation"
+        )
     known[_MANY_REPORTS.name] = _MANY_REPORTS
     for name, path, value in _PROMISED_MORE:
         data = _changed(_data(known[name]), ("promise", "context", *path), value)
-        yield _load(f"{name}: the context promises more than is kept", _text(data), "PrivacyViolation")
+        yield _load(
+            f"{name}: the context promises more than is kept", _text(data), "PrivacyViolation"
+        )
 
 
 def _moved(code: Data, words: int) -> Data:
@@ -60,14 +64,22 @@ _CHANGES: Mapping[str, tuple[str, Path, object]] = {
     "the format as a truth value": ("plain, hadamard", ("promise", "format"), True),
     "an unknown kind of domain": ("plain, hadamard", (*_DOMAIN, "kind"), "colours"),
     "an unknown kind of context": ("plain, hadamard", ("promise", "context", "kind"), "bubbles"),
-    "an unknown kind of mechanism": ("plain, hadamard", ("promise", "mechanism", "kind"), "laplace"),
+    "an unknown kind of mechanism": (
+        "plain, hadamard",
+        ("promise", "mechanism", "kind"),
+        "laplace",
+    ),
     "an unknown kind of code": ("plain, hadamard", (*_CODE, "kind"), "morse"),
     "a kind that objects of other languages have already": (
         "plain, hadamard",
         ("promise", "mechanism", "kind"),
         "constructor",
     ),
-    "a mechanism that does not fit its context": ("high-low, hadamard", ("promise", "mechanism", "kind"), "plain"),
+    "a mechanism that does not fit its context": (
+        "high-low, hadamard",
+        ("promise", "mechanism", "kind"),
+        "plain",
+    ),
     "a mechanism for another domain": (
         "tiers, kept by a plain response",
         ("promise", "mechanism_context", "domain", "size"),
@@ -84,7 +96,11 @@ _CHANGES: Mapping[str, tuple[str, Path, object]] = {
     "a space after a name": ("plain, hadamard", ("promise", "name"), "lunch "),
     "a tab in a name": ("plain, hadamard", ("promise", "name"), "lunch\t2026"),
     "a control in a name": ("plain, hadamard", ("promise", "name"), "lunch\u007f2026"),
-    "a character in a name that cannot be seen": ("plain, hadamard", ("promise", "name"), "lunch\u200b2026"),
+    "a character in a name that cannot be seen": (
+        "plain, hadamard",
+        ("promise", "name"),
+        "lunch\u200b2026",
+    ),
     "a space in a name that is none": ("plain, hadamard", ("promise", "name"), "lunch\u00a02026"),
     "a survey that opens yesterday": ("plain, hadamard", ("about", "opens"), "yesterday"),
     "a survey that closes tomorrow": ("plain, hadamard", ("about", "closes"), "tomorrow"),
@@ -120,8 +136,16 @@ _CHANGES: Mapping[str, tuple[str, Path, object]] = {
     ),
     "a tier without an ε": ("groups, tiers", ("promise", "context", "epsilons"), ["1", "2"]),
     "a matrix with a short row": ("table", ("promise", "context", "matrix", 1), ["2", "0"]),
-    "a code that is not listed": ("blocks, hadamard", ("promise", "mechanism", "code_of_block", 0), 9),
-    "a block without a code": ("blocks, hadamard", ("promise", "mechanism", "code_of_block"), [0, 1, 0]),
+    "a code that is not listed": (
+        "blocks, hadamard",
+        ("promise", "mechanism", "code_of_block", 0),
+        9,
+    ),
+    "a block without a code": (
+        "blocks, hadamard",
+        ("promise", "mechanism", "code_of_block"),
+        [0, 1, 0],
+    ),
     "a code for fewer points than symbols": ("plain, randomized", (*_DOMAIN, "size"), 6),
     "counts that are no text": ("plain, hadamard", (*_CODE, "leftover"), 0),
     "counts with a sign": ("plain, hadamard", (*_CODE, "leftover"), "+0"),
@@ -130,7 +154,11 @@ _CHANGES: Mapping[str, tuple[str, Path, object]] = {
     "a word too short": ("plain, hadamard", (*_CODE, "word_bits"), 7),
     "a word as text": ("plain, hadamard", (*_CODE, "word_bits"), "64"),
     "levels that do not fill the word": ("plain, randomized", (*_CODE, "leftover"), "999"),
-    "an odd share of a Hadamard code's words": ("plain, hadamard", _CODE, lambda code: _moved(code, 1)),
+    "an odd share of a Hadamard code's words": (
+        "plain, hadamard",
+        _CODE,
+        lambda code: _moved(code, 1),
+    ),
     "a Hadamard code of three outputs": ("plain, hadamard, two symbols", (*_CODE, "outputs"), 3),
     "points that do not go with the outputs": ("plain, randomized", (*_CODE, "points"), 6),
     "a circle that does not go with the outputs": ("plain, cyclic", (*_CODE, "points"), 8),
@@ -142,10 +170,22 @@ _CHANGES: Mapping[str, tuple[str, Path, object]] = {
     "a row that does not add up": ("table", ("promise", "mechanism", "rows", 0, 0), "1"),
     "a row too short": ("table", ("promise", "mechanism", "rows", 0), [str(2**63), str(2**63)]),
     "a row too few": ("table", ("promise", "mechanism", "rows"), [[str(2**63), str(2**63)]] * 2),
-    "a negative entry": ("binary, even", ("promise", "mechanism", "rows", 0), [str(2**64 + 1), "-1"]),
+    "a negative entry": (
+        "binary, even",
+        ("promise", "mechanism", "rows", 0),
+        [str(2**64 + 1), "-1"],
+    ),
     "an entry as a number": ("binary, clear", ("promise", "mechanism", "rows", 0, 1), 0),
-    "groups that do not fill the word": ("groups, tiers", ("promise", "mechanism", "clear"), str(2**64)),
-    "groups whose levels do not add up": ("groups, tiers", ("promise", "mechanism", "levels", 0, "cover"), "1"),
+    "groups that do not fill the word": (
+        "groups, tiers",
+        ("promise", "mechanism", "clear"),
+        str(2**64),
+    ),
+    "groups whose levels do not add up": (
+        "groups, tiers",
+        ("promise", "mechanism", "levels", 0, "cover"),
+        "1",
+    ),
     "a group without a code": ("groups, tiers", ("promise", "mechanism", "code_of_group"), [0]),
     "a product of one": ("product, randomized", ("promise", "mechanism", "codes", 1), _GONE),
     "a part too few": ("union", ("promise", "mechanism", "parts", 3), _GONE),
@@ -181,10 +221,14 @@ _WRITTEN: Mapping[str, Callable[[Data], str]] = {
     "a space at the end": lambda data: _text(data) + " ",
     "a byte-order mark": lambda data: "\ufeff" + _text(data),
     "fields in another order": _reordered,
-    "escapes that need not be": lambda data: json.dumps(data, sort_keys=True, separators=(",", ":")),
+    "escapes that need not be": lambda data: json.dumps(
+        data, sort_keys=True, separators=(",", ":")
+    ),
     "text that is not composed": lambda data: _text(data).replace("é", "e\u0301"),
     "a field twice": lambda data: _text(data).replace('"format":1', '"format":1,"format":1'),
-    "a fraction for an integer": lambda data: _text(data).replace('"word_bits":64', '"word_bits":64.0'),
+    "a fraction for an integer": lambda data: _text(data).replace(
+        '"word_bits":64', '"word_bits":64.0'
+    ),
     "an exponent": lambda data: _text(data).replace('"outputs":8', '"outputs":8e0'),
     "a zero in front": lambda data: _text(data).replace('"high":"', '"high":"0', 1),
 }

@@ -15,7 +15,13 @@ def bodies() -> Iterator[Case]:
     """Batches of one report and of several."""
     survey = large_questions()[0].survey()
     yield loading(survey)
-    for name, reports in (("00" * 16, [0]), ("0123456789abcdef" * 2, [65_535]), ("ff" * 16, [3, 1, 4, 1, 5])):
+    for name, reports in (
+        ("00" * 16, [0]),
+        ("0123456789abcdef" * 2, [65_535]),
+        ("ff" * 16, [3, 1, 4, 1, 5]),
+    ):
         batch = Batch(bytes.fromhex(name), survey.fingerprint, np.array(reports, dtype=np.uint32))
         request = {"op": "batch", "survey": survey.fingerprint, "batch": name, "reports": reports}
-        yield Case.answered(f"{len(reports)} reports", request, {"body": json_bytes(batch).decode("ascii")})
+        yield Case.answered(
+            f"{len(reports)} reports", request, {"body": json_bytes(batch).decode("ascii")}
+        )

@@ -12,7 +12,16 @@ from math import inf
 from typing import Any
 
 from sfumato.conformance.case import Case, loading, refused
-from sfumato.contexts import Blocks, Context, ContextUnion, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
+from sfumato.contexts import (
+    Blocks,
+    Context,
+    ContextUnion,
+    HighLow,
+    Metric,
+    PrivacyMatrix,
+    Tiers,
+    Uniform,
+)
 from sfumato.designer import design
 from sfumato.foundation.canonical import decimal_text
 from sfumato.survey import Survey
@@ -39,7 +48,9 @@ class _Entry:
         """``times`` the largest finite entry, pair by pair."""
         pairs = itertools.permutations(range(self.context.size), 2)
         entries = [self.context.exact_epsilon(x, x2) for x, x2 in pairs]
-        return self.times * max((Fraction(entry) for entry in entries if entry != inf), default=Fraction(0))
+        return self.times * max(
+            (Fraction(entry) for entry in entries if entry != inf), default=Fraction(0)
+        )
 
     def record(self) -> dict[str, Any]:
         """The entry in format 2."""
@@ -77,9 +88,17 @@ def _kinds() -> Mapping[str, Context]:
         "blocks": Blocks([0, 0, 1, 1], ["1/3", 2], domain=_L),
         "blocks, across": Blocks([0, 0, 1, 1], "0.5", across=1, domain=_L),
         "tiers": Tiers([0, 1, 1, 2], ["inf", 1, 2], domain=_L),
-        "metric": Metric([[0, 1, 2, 3], [1, 0, 1, 2], [2, 1, 0, 1], [3, 2, 1, 0]], "0.3", domain=_L),
+        "metric": Metric(
+            [[0, 1, 2, 3], [1, 0, 1, 2], [2, 1, 0, 1], [3, 2, 1, 0]], "0.3", domain=_L
+        ),
         "matrix": PrivacyMatrix(
-            [["0", "1", "inf", "2"], ["0.5", "0", "1", "1"], ["2", "2", "0", "inf"], ["1", "1", "1", "0"]], domain=_L
+            [
+                ["0", "1", "inf", "2"],
+                ["0.5", "0", "1", "1"],
+                ["2", "2", "0", "inf"],
+                ["1", "1", "1", "0"],
+            ],
+            domain=_L,
         ),
         "union": ContextUnion([Uniform(2, 1), HighLow(2, [0], 2)], [0, 1, 1, 0], domain=_L),
     }
@@ -90,7 +109,9 @@ def _one_question(number: int) -> Context:
     own = (2 * number, 2 * number + 1)
     rows = []
     for x in range(8):
-        inside = ["0" if x == x2 else "3.9" if x in own and x2 in own else "1.95" for x2 in range(8)]
+        inside = [
+            "0" if x == x2 else "3.9" if x in own and x2 in own else "1.95" for x2 in range(8)
+        ]
         rows.append(inside if x in own else ["1.95" if x2 in own else "0" for x2 in range(8)])
     return PrivacyMatrix(rows)
 
@@ -103,26 +124,46 @@ def _charges(survey: Survey) -> Iterator[Case]:
     before = {
         "nothing": [],
         "uniform": [_Entry("aa" * 32, 2, Uniform(_L, "0.25"))],
-        "another pair": [_Entry("bb" * 32, 1, HighLow(_L, ["healthy"], 1)), _Entry("cc" * 32, 1, Uniform(_L, "inf"))],
-        "another domain": [_Entry("dd" * 32, 1, Metric([[0, 1, 2], [1, 0, 1], [2, 1, 0]], 1, domain=_L[:3]))],
+        "another pair": [
+            _Entry("bb" * 32, 1, HighLow(_L, ["healthy"], 1)),
+            _Entry("cc" * 32, 1, Uniform(_L, "inf")),
+        ],
+        "another domain": [
+            _Entry("dd" * 32, 1, Metric([[0, 1, 2], [1, 0, 1], [2, 1, 0]], 1, domain=_L[:3]))
+        ],
     }
     for name, held in before.items():
         spent = _spent([*held, own])
         listed = [entry.record() for entry in held]
         if not spent:
-            yield _charge(f"{survey.name} after {name}: costs nothing", survey, listed, own, "1", spent)
+            yield _charge(
+                f"{survey.name} after {name}: costs nothing", survey, listed, own, "1", spent
+            )
             continue
         enough = decimal_text(spent)
-        yield _charge(f"{survey.name} after {name}, just enough", survey, listed, own, enough, spent)
+        yield _charge(
+            f"{survey.name} after {name}, just enough", survey, listed, own, enough, spent
+        )
         less = decimal_text(spent - _TINY)
-        yield _charge(f"{survey.name} after {name}, a little less", survey, listed, own, less, spent)
+        yield _charge(
+            f"{survey.name} after {name}, a little less", survey, listed, own, less, spent
+        )
     if survey.context.leaves_open:
         request = _request(survey, [], None, allow_clear=False)
-        yield refused(f"{survey.name}: some pair is open, and the caller did not allow it", request, "BudgetExceeded")
+        yield refused(
+            f"{survey.name}: some pair is open, and the caller did not allow it",
+            request,
+            "BudgetExceeded",
+        )
 
 
 def _charge(
-    about: str, survey: Survey, held: Sequence[Mapping[str, Any]], own: _Entry, budget: str | None, spent: Fraction
+    about: str,
+    survey: Survey,
+    held: Sequence[Mapping[str, Any]],
+    own: _Entry,
+    budget: str | None,
+    spent: Fraction,
 ) -> Case:
     request = _request(survey, held, budget, allow_clear=survey.context.leaves_open)
     if budget is not None and spent > Fraction(budget):
@@ -155,9 +196,20 @@ def _histories(survey: Survey) -> Iterator[Case]:
     request = _request(survey, [own.record(), loud.record()], "1", allow_clear=False)
     yield Case.answered("charged before: never refused", request, {"spent": "41", "entries": 2})
     forgotten = _Entry(own.survey, 1, own.context, _OTHER_SECRET)
-    yield _charge("charged under another secret: costs again", survey, [forgotten.record()], own, "1.9", Fraction(2))
+    yield _charge(
+        "charged under another secret: costs again",
+        survey,
+        [forgotten.record()],
+        own,
+        "1.9",
+        Fraction(2),
+    )
     yield _charge("the same, with room", survey, [forgotten.record()], own, "2", Fraction(2))
-    for about, labels in {"permuted": _L[::-1], "one more": [*_L, "other"], "one fewer": _L[:3]}.items():
+    for about, labels in {
+        "permuted": _L[::-1],
+        "one more": [*_L, "other"],
+        "one fewer": _L[:3],
+    }.items():
         held = [_Entry(f"{i}e" * 32, 1, Uniform(labels, 1)).record() for i in range(4)]
         yield _charge(f"labels, {about}: no new account", survey, held, own, "4", Fraction(5))
         yield _charge(f"labels, {about}: no budget", survey, held, own, None, Fraction(5))
@@ -167,17 +219,28 @@ def _histories(survey: Survey) -> Iterator[Case]:
         _Entry("aa" * 32, 1, Uniform(["a", "b"], 1)).first_record(f"domain {'1' * 64}"),
         _Entry("bb" * 32, 1, Uniform(_L, "1.5")).first_record("subject health"),
     ]
-    yield _charge("format 1: every account counts, each survey once", survey, accounts, own, "4", Fraction("3.5"))
+    yield _charge(
+        "format 1: every account counts, each survey once",
+        survey,
+        accounts,
+        own,
+        "4",
+        Fraction("3.5"),
+    )
     yield _charge("format 1: nothing is refilled", survey, accounts[2:], own, "3", Fraction("3.5"))
     for name, kind in _kinds().items():
         earlier = _Entry("cc" * 32, 2, kind)
         spent = _spent([earlier, own])
         listed = [earlier.first_record("subject health")]
         yield _charge(f"format 1, {name}", survey, listed, own, decimal_text(spent), spent)
-        yield _charge(f"format 1, {name}, less", survey, listed, own, decimal_text(spent - _TINY), spent)
+        yield _charge(
+            f"format 1, {name}, less", survey, listed, own, decimal_text(spent - _TINY), spent
+        )
     # One list of labels with many questions in it, of which each survey protects another: they are different facts.
     listed = [_Entry(f"{i}f" * 32, 1, _one_question(i)).record() for i in range(4)]
-    yield _charge("surveys about other pairs of one domain", survey, listed, own, "4", Fraction("16.6"))
+    yield _charge(
+        "surveys about other pairs of one domain", survey, listed, own, "4", Fraction("16.6")
+    )
 
 
 def _spent(entries: Sequence[_Entry]) -> Fraction:

@@ -75,8 +75,14 @@ def fingerprints() -> Iterator[Case]:
         Survey("fingerprints, another name", context, mechanism),
         Survey("fingerprints", context, mechanism, repeat={"every": "week", "distinct": 3}),
         Survey(
-            "fingerprints", Uniform(["yes", "no", "perhaps"], 1), PlainResponse(Uniform(["yes", "no", "perhaps"], 1))
+            "fingerprints",
+            Uniform(["yes", "no", "perhaps"], 1),
+            PlainResponse(Uniform(["yes", "no", "perhaps"], 1)),
         ),
-        Survey("fingerprints", Uniform(context.domain, "0.5"), PlainResponse(Uniform(context.domain, "0.5"))),
+        Survey(
+            "fingerprints",
+            Uniform(context.domain, "0.5"),
+            PlainResponse(Uniform(context.domain, "0.5")),
+        ),
     ):
         yield loading(survey)

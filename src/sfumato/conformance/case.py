@@ -39,7 +39,11 @@ def loading(survey: Survey) -> Case:
         "words": mechanism.words,
         "word_bits": mechanism.word_bits,
     }
-    request = {"op": "load", "fingerprint": survey.fingerprint, "text": survey.resolved().decode("utf-8")}
+    request = {
+        "op": "load",
+        "fingerprint": survey.fingerprint,
+        "text": survey.resolved().decode("utf-8"),
+    }
     return Case.answered(survey.name, request, found)
 
 

@@ -6,7 +6,16 @@ from math import inf
 from typing import Any
 
 from sfumato.codes import BestCode, CyclicDesign, HadamardCode, RandomizedCode
-from sfumato.contexts import Blocks, Context, ContextUnion, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
+from sfumato.contexts import (
+    Blocks,
+    Context,
+    ContextUnion,
+    HighLow,
+    Metric,
+    PrivacyMatrix,
+    Tiers,
+    Uniform,
+)
 from sfumato.designer import mechanism_for
 from sfumato.domains import Domain, GridDomain, IntegerDomain
 from sfumato.mechanisms import (
@@ -50,7 +59,9 @@ class Question:
 
     def short_survey(self) -> Survey:
         """The same over short words."""
-        return self._over(self.mechanism.at_word(self.short_bits), f"{self.name}, {self.short_bits} bits")
+        return self._over(
+            self.mechanism.at_word(self.short_bits), f"{self.name}, {self.short_bits} bits"
+        )
 
     def _over(self, mechanism: Mechanism, name: str) -> Survey:
         return Survey(name, mechanism.context if self.context is None else self.context, mechanism)
@@ -86,8 +97,16 @@ Named = Iterator[tuple[str, Mechanism]]
 
 
 def _binary() -> Named:
-    for name, a, b in (("even", "1", "1"), ("uneven", "0.5", "2"), ("one way", inf, "1"), ("clear", inf, inf)):
-        yield f"binary, {name}", BinaryResponse(PrivacyMatrix([[0, a], [b, 0]], domain=["no", "yes"]))
+    for name, a, b in (
+        ("even", "1", "1"),
+        ("uneven", "0.5", "2"),
+        ("one way", inf, "1"),
+        ("clear", inf, inf),
+    ):
+        yield (
+            f"binary, {name}",
+            BinaryResponse(PrivacyMatrix([[0, a], [b, 0]], domain=["no", "yes"])),
+        )
     yield "binary, high-low", BinaryResponse(HighLow(["no", "yes"], ["yes"], "0.7"))
 
 
@@ -108,7 +127,10 @@ def _table() -> Named:
 
 def _plain() -> Named:
     yield "plain, hadamard", PlainResponse(Uniform(PLACES, 1))
-    yield "plain, hadamard, one symbol to spare", PlainResponse(Uniform(IntegerDomain(15, start=-3), "2.5"))
+    yield (
+        "plain, hadamard, one symbol to spare",
+        PlainResponse(Uniform(IntegerDomain(15, start=-3), "2.5")),
+    )
     yield "plain, hadamard, two symbols", PlainResponse(Uniform(["no", "yes"], 1))
     yield "plain, randomized", PlainResponse(Uniform(IntegerDomain(5, start=18), 3), RandomizedCode)
     yield "plain, randomized, strong", PlainResponse(Uniform(4, 6), RandomizedCode)
@@ -126,7 +148,9 @@ def _blocks() -> Named:
     yield "blocks, hadamard", BlockResponse(interleaved)
     yield "blocks, randomized", BlockResponse(interleaved, RandomizedCode)
     yield "blocks, best", BlockResponse(Blocks([i % 3 for i in range(20)], "0.5"), BestCode())
-    own = Blocks({"a": "x", "b": "y", "c": "x", "d": "y", "e": "z", "f": "x"}, {"x": 1, "y": 2, "z": inf})
+    own = Blocks(
+        {"a": "x", "b": "y", "c": "x", "d": "y", "e": "z", "f": "x"}, {"x": 1, "y": 2, "z": inf}
+    )
     yield "blocks, own epsilons", BlockResponse(own, RandomizedCode)
     yield "blocks, clear inside", BlockResponse(Blocks([0, 0, 0, 1, 1, 1, 1], [1, inf]))
     yield "blocks, cyclic", BlockResponse(Blocks([0] * 7 + [1] * 5, [1, 2]), SEVEN)
@@ -148,8 +172,14 @@ def _high_low() -> Named:
 
 def _groups() -> Named:
     yield "groups, tiers", GroupResponse(Tiers([0, 0, 0, 1, 1, 2, 2], [1, 2, inf]))
-    yield "groups, tiers without clear", GroupResponse(Tiers([0, 1, 2, 0, 1, 2], [1, 2, 3]), RandomizedCode)
-    yield "groups, tiers, two base blocks", GroupResponse(Tiers([0] * 6 + [1] * 6 + [2], [1, 2, inf]), TWO_BLOCKS)
+    yield (
+        "groups, tiers without clear",
+        GroupResponse(Tiers([0, 1, 2, 0, 1, 2], [1, 2, 3]), RandomizedCode),
+    )
+    yield (
+        "groups, tiers, two base blocks",
+        GroupResponse(Tiers([0] * 6 + [1] * 6 + [2], [1, 2, inf]), TWO_BLOCKS),
+    )
     yield "groups, tiers in clear", GroupResponse(Tiers([0, 0, 1], [inf, inf]))
     yield "groups, two levels", GroupResponse(Blocks([0, 1, 0, 1, 0, 1, 1, 2, 2, 2], 1, across=2))
     mixed = Blocks([0, 0, 0, 1, 1, 2, 3, 3, 3], [1, 2, 1, 3], across=2)
@@ -173,12 +203,21 @@ def _union() -> Named:
         GroupResponse(Tiers([0, 1], [1, 2])),
     ]
     yield "union", _united(parts, [0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3])
-    two: list[Mechanism] = [PlainResponse(Uniform(2, 1), RandomizedCode), PlainResponse(Uniform(3, inf))]
+    two: list[Mechanism] = [
+        PlainResponse(Uniform(2, 1), RandomizedCode),
+        PlainResponse(Uniform(3, inf)),
+    ]
     interleaved = _united(two, [0, 1, 0, 1, 1])
     yield "union, interleaved", interleaved
-    yield "union, nested", _united([interleaved, PlainResponse(Uniform(3, 2))], [0, 1, 0, 0, 1, 0, 1, 0])
+    yield (
+        "union, nested",
+        _united([interleaved, PlainResponse(Uniform(3, 2))], [0, 1, 0, 0, 1, 0, 1, 0]),
+    )
     product = ProductResponse(Blocks([0, 1, 0, 1], 1, across=3))
-    yield "union, of one and two words", _united([PlainResponse(Uniform(3, 1)), product], [0, 1, 1, 0, 1, 0, 1])
+    yield (
+        "union, of one and two words",
+        _united([PlainResponse(Uniform(3, 1)), product], [0, 1, 1, 0, 1, 0, 1]),
+    )
 
 
 def _united(parts: list[Mechanism], block_of: list[int]) -> UnionResponse:
@@ -187,15 +226,23 @@ def _united(parts: list[Mechanism], block_of: list[int]) -> UnionResponse:
 
 def _kept_by_another() -> list[Question]:
     """Promises that are kept by a mechanism for another context, which promises as much or more."""
-    matrix = PrivacyMatrix([[0, 1, inf], [1, 0, inf], [inf, inf, 0]], domain=["left", "right", "none"])
+    matrix = PrivacyMatrix(
+        [[0, 1, inf], [1, 0, inf], [inf, inf, 0]], domain=["left", "right", "none"]
+    )
     small = Tiers([0, 0, 1, 1], ["0.2", "0.4"])
     return [
         Question("matrix, kept by blocks", mechanism_for(matrix), matrix),
-        Question("tiers, kept by a plain response", PlainResponse(Uniform(4, "0.2"), RandomizedCode), small),
+        Question(
+            "tiers, kept by a plain response",
+            PlainResponse(Uniform(4, "0.2"), RandomizedCode),
+            small,
+        ),
     ]
 
 
 def _tiled_grid() -> Blocks:
     """12 × 20 cells in 3 × 4 tiles."""
     grid = GridDomain(25, "27.4", -130, -126, "0.2")
-    return Blocks([row // 4 * 4 + column // 5 for row in range(12) for column in range(20)], 1, domain=grid)
+    return Blocks(
+        [row // 4 * 4 + column // 5 for row in range(12) for column in range(20)], 1, domain=grid
+    )

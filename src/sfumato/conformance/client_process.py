@@ -17,7 +17,7 @@ _LONGEST_LINE = 2**22
 _WAITING = 16  # lines that are read ahead of being asked for: a client that babbles is not listened to for ever
 
 
-class ClientGone(Exception):  # noqa: N818 - within this package only
+class ClientGone(Exception):
     """The client gave no answer, and will give no more."""
 
 
@@ -76,7 +76,10 @@ class Interview:
 def interview(command: Sequence[str], patience: float) -> Iterator[Interview]:
     """A client that is started, and ended whatever happens, with all that it started itself."""
     process = subprocess.Popen(  # noqa: S603 - to start this command is what was asked for
-        list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=os.name == "posix"
+        list(command),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=os.name == "posix",
     )
     try:
         yield Interview(process, patience)

@@ -25,7 +25,9 @@ def edges_of(mechanism: Mapping[str, Any], word: int) -> list[int]:
 
 
 def _of_code(code: Mapping[str, Any]) -> list[int]:
-    if code["kind"] == "hadamard":  # a coin from the high bits; the low ones are an output as they are
+    if (
+        code["kind"] == "hadamard"
+    ):  # a coin from the high bits; the low ones are an output as they are
         return [_raised(code) * int(code["high"])]
     return _of_levels(_raised(code), code["outputs"], int(code["high"]), int(code["low"]))
 
@@ -43,7 +45,10 @@ def _raised(code: Mapping[str, Any]) -> int:
 
 def _of_groups(mechanism: Mapping[str, Any]) -> list[int]:
     """The cover of group after group, then words in clear; members read those of their own group and the clear ones."""
-    kinds = [(mechanism["codes"][number], mechanism["levels"][number]) for number in mechanism["code_of_group"]]
+    kinds = [
+        (mechanism["codes"][number], mechanism["levels"][number])
+        for number in mechanism["code_of_group"]
+    ]
     lengths = [code["outputs"] * int(level["cover"]) for code, level in kinds]
     starts = [0, *accumulate(lengths)]
     covered = starts[-1]

@@ -34,7 +34,9 @@ class FileResult:
     ended: str = ""
 
 
-def examine(command: Sequence[str], patience: float = 30, files: Sequence[str] = tuple(FILES)) -> Iterator[FileResult]:
+def examine(
+    command: Sequence[str], patience: float = 30, files: Sequence[str] = tuple(FILES)
+) -> Iterator[FileResult]:
     """Ask the client of this command every case. Each file is an interview of its own."""
     for file in files:
         yield _file_result(command, file, patience)
@@ -75,12 +77,23 @@ def first_difference(expected: Any, found: Any, place: str = "") -> tuple[str, s
     ('ok[1]', '2', '5')
     """
     if isinstance(expected, Mapping) and isinstance(found, Mapping):
-        steps = [(f"{place}.{key}".lstrip("."), key) for key in (*expected, *(set(found) - set(expected)))]
-        pairs = [(name, expected.get(key, _NOTHING), found.get(key, _NOTHING)) for name, key in steps]
+        steps = [
+            (f"{place}.{key}".lstrip("."), key)
+            for key in (*expected, *(set(found) - set(expected)))
+        ]
+        pairs = [
+            (name, expected.get(key, _NOTHING), found.get(key, _NOTHING)) for name, key in steps
+        ]
     elif isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
-        pairs = [(f"{place}[{i}]", *pair) for i, pair in enumerate(zip(expected, found, strict=True))]
+        pairs = [
+            (f"{place}[{i}]", *pair) for i, pair in enumerate(zip(expected, found, strict=True))
+        ]
     else:
-        return None if _shown(expected) == _shown(found) else (place, _clipped(expected), _clipped(found))
+        return (
+            None
+            if _shown(expected) == _shown(found)
+            else (place, _clipped(expected), _clipped(found))
+        )
     differences = (first_difference(one, other, name) for name, one, other in pairs)
     return next((difference for difference in differences if difference is not None), None)
 
@@ -93,7 +106,11 @@ _NOTHING = _Nothing()
 
 
 def _shown(value: object) -> str:
-    return "nothing" if isinstance(value, _Nothing) else json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return (
+        "nothing"
+        if isinstance(value, _Nothing)
+        else json.dumps(value, sort_keys=True, ensure_ascii=False)
+    )
 
 
 def _clipped(value: object) -> str:

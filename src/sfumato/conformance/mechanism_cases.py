@@ -50,7 +50,9 @@ def _enumerated(survey: Survey, x: int) -> Case:
     counts = np.bincount(reports, minlength=mechanism.outputs).tolist()
     digest = hashlib.sha256(reports.astype("<u4").tobytes()).hexdigest()
     request = {"op": "enumerate", "survey": survey.fingerprint, "symbol": x}
-    return Case.answered(f"{survey.name}: symbol {x}", request, {"counts": counts, "sha256": digest})
+    return Case.answered(
+        f"{survey.name}: symbol {x}", request, {"counts": counts, "sha256": digest}
+    )
 
 
 def _all_words(mechanism: Mechanism) -> Words:
@@ -66,7 +68,9 @@ def _sampled(survey: Survey, count: int) -> Case:
     tried = [*_at_the_edges(survey, count), *_anywhere(survey, count // 2)]
     symbols = [x for x, _, _ in tried]
     words = np.array([pair for _, *pair in tried], dtype=np.uint64)
-    reports = mechanism.reports_from(symbols, words[:, : mechanism.words] >> np.uint64(64 - mechanism.word_bits))
+    reports = mechanism.reports_from(
+        symbols, words[:, : mechanism.words] >> np.uint64(64 - mechanism.word_bits)
+    )
     request = {
         "op": "reports",
         "survey": survey.fingerprint,
@@ -109,7 +113,10 @@ def _anywhere(survey: Survey, count: int) -> list[Trial]:
     """Words that look random and never change."""
     digests = [hashlib.sha256(f"{survey.name}, {i}".encode()).digest() for i in range(count)]
     symbols = [i * _GOLDEN % survey.mechanism.inputs for i in range(count)]
-    return [(x, _word(digest[:8]), _word(digest[8:16])) for x, digest in zip(symbols, digests, strict=True)]
+    return [
+        (x, _word(digest[:8]), _word(digest[8:16]))
+        for x, digest in zip(symbols, digests, strict=True)
+    ]
 
 
 def _word(raw: bytes) -> int:

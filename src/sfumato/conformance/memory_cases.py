@@ -69,14 +69,23 @@ def _answers(survey: Survey) -> Iterator[Case]:
 
 def _remembered(survey: Survey, secret: bytes, x: int) -> Case:
     mechanism = survey.mechanism
-    block = hashlib.sha256(b"sfumato/1/report" + _raw(survey) + x.to_bytes(4, "little")).digest()[:16]
+    block = hashlib.sha256(b"sfumato/1/report" + _raw(survey) + x.to_bytes(4, "little")).digest()[
+        :16
+    ]
     cipher = Cipher(AES(secret), ECB()).encryptor()  # noqa: S305 - one block, that is what a permutation is for
     encrypted = cipher.update(block)
     w0, w1 = (int.from_bytes(half, "little") for half in (encrypted[:8], encrypted[8:]))
     given = [w >> (64 - mechanism.word_bits) for w in (w0, w1)][: mechanism.words]
     report = int(mechanism.reports_from([x], np.array([given], dtype=np.uint64))[0])
-    request = {"op": "remembered", "survey": survey.fingerprint, "secret": secret.hex(), "symbol": x}
-    return Case.answered(f"{survey.name}: remembered", request, {"words": f"{w0:016x}{w1:016x}", "report": report})
+    request = {
+        "op": "remembered",
+        "survey": survey.fingerprint,
+        "secret": secret.hex(),
+        "symbol": x,
+    }
+    return Case.answered(
+        f"{survey.name}: remembered", request, {"words": f"{w0:016x}{w1:016x}", "report": report}
+    )
 
 
 def _uploads(every: str) -> Iterator[Case]:
@@ -86,12 +95,24 @@ def _uploads(every: str) -> Iterator[Case]:
     yield loading(survey)
     for secret in _SECRETS[1:3]:
         for x in range(3):
-            token = hashlib.sha256(b"sfumato/1/value" + secret + _raw(survey) + x.to_bytes(4, "little")).digest()[:16]
-            request = {"op": "token", "survey": survey.fingerprint, "secret": secret.hex(), "symbol": x}
+            token = hashlib.sha256(
+                b"sfumato/1/value" + secret + _raw(survey) + x.to_bytes(4, "little")
+            ).digest()[:16]
+            request = {
+                "op": "token",
+                "survey": survey.fingerprint,
+                "secret": secret.hex(),
+                "symbol": x,
+            }
             yield Case.answered(f"{survey.name}: token", request, {"token": token.hex()})
     for time in _TIMES:
         period = None if every == "once" else _period(time, every)
-        request = {"op": "batch_id", "survey": survey.fingerprint, "secret": _SECRETS[1].hex(), "time": time}
+        request = {
+            "op": "batch_id",
+            "survey": survey.fingerprint,
+            "secret": _SECRETS[1].hex(),
+            "time": time,
+        }
         found = {"batch": _batch_id(survey, _SECRETS[1], period), "period": period}
         yield Case.answered(f"{survey.name}: identifier", request, found)
 

@@ -64,7 +64,9 @@ class OwnClient:
     # --- surveys and values -------------------------------------------------------------------------
 
     def _load(self, request: Fields) -> Fields:
-        survey = Survey.of_resolved(request["text"].encode("utf-8"), fingerprint=request["fingerprint"])
+        survey = Survey.of_resolved(
+            request["text"].encode("utf-8"), fingerprint=request["fingerprint"]
+        )
         survey.certify()
         self._surveys[survey.fingerprint] = survey
         mechanism = survey.mechanism
@@ -92,7 +94,9 @@ class OwnClient:
 
     def _reports(self, request: Fields) -> Fields:
         mechanism = self._survey(request).mechanism
-        words = np.array([[int(text[:16], 16), int(text[16:], 16)] for text in request["words"]], dtype=np.uint64)
+        words = np.array(
+            [[int(text[:16], 16), int(text[16:], 16)] for text in request["words"]], dtype=np.uint64
+        )
         given = words[:, : mechanism.words] >> np.uint64(64 - mechanism.word_bits)
         return {"reports": mechanism.reports_from(request["symbols"], given).tolist()}
 
@@ -101,12 +105,19 @@ class OwnClient:
         words = _every_word(mechanism)
         reports = mechanism.reports_from(np.full(len(words), request["symbol"]), words)
         counts = np.bincount(reports, minlength=mechanism.outputs).tolist()
-        return {"counts": counts, "sha256": hashlib.sha256(reports.astype("<u4").tobytes()).hexdigest()}
+        return {
+            "counts": counts,
+            "sha256": hashlib.sha256(reports.astype("<u4").tobytes()).hexdigest(),
+        }
 
     # --- memory and uploads -------------------------------------------------------------------------
 
     def _remembered(self, request: Fields) -> Fields:
-        survey, secret, x = self._survey(request), bytes.fromhex(request["secret"]), request["symbol"]
+        survey, secret, x = (
+            self._survey(request),
+            bytes.fromhex(request["secret"]),
+            request["symbol"],
+        )
         w0, w1 = remembered_words(secret, survey.fingerprint, x)[0].tolist()
         report = remembered_report(secret, survey.fingerprint, survey.mechanism, x)
         return {"words": f"{w0:016x}{w1:016x}", "report": report}
@@ -118,7 +129,11 @@ class OwnClient:
     def _batch_id(self, request: Fields) -> Fields:
         survey, secret = self._survey(request), bytes.fromhex(request["secret"])
         repeat = survey.description.about["repeat"]
-        period = None if repeat == "once" else period_of(repeat["every"], datetime.fromisoformat(request["time"]))
+        period = (
+            None
+            if repeat == "once"
+            else period_of(repeat["every"], datetime.fromisoformat(request["time"]))
+        )
         return {"batch": batch_id(secret, survey.fingerprint, period or "").hex(), "period": period}
 
     def _batch(self, request: Fields) -> Fields:

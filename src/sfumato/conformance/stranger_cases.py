@@ -33,7 +33,9 @@ def _oversized() -> Iterator[Case]:
             data["promise"]["context"]["domain"]["size"] = size
             text = canonical_bytes(data).decode("utf-8")
             pinned = {"op": "load", "fingerprint": survey.fingerprint, "text": text}
-            yield refused(f"{kind} over {size} symbols, another survey is pinned", pinned, "WrongSurvey")
+            yield refused(
+                f"{kind} over {size} symbols, another survey is pinned", pinned, "WrongSurvey"
+            )
             own = {**pinned, "fingerprint": fingerprint(data["promise"])}
             yield refused(f"{kind} over {size} symbols", own, "InvalidSurvey")
 
@@ -41,10 +43,16 @@ def _oversized() -> Iterator[Case]:
 def _oversized_codes() -> Iterator[Case]:
     """A code has at most 64 outputs for each symbol, and 2^16 more."""
     context = Uniform(7, 1)
-    for points, error in ((2**16 - 1, ""), (2**17 - 1, "InvalidSurvey"), (2**31 - 1, "InvalidSurvey")):
+    for points, error in (
+        (2**16 - 1, ""),
+        (2**17 - 1, "InvalidSurvey"),
+        (2**31 - 1, "InvalidSurvey"),
+    ):
         survey = Survey("oversized code", context, PlainResponse(context))
         data = json.loads(survey.resolved())
-        data["promise"]["mechanism"]["codes"] = [HadamardCode(points, context.exact_inside).record()]
+        data["promise"]["mechanism"]["codes"] = [
+            HadamardCode(points, context.exact_inside).record()
+        ]
         text = canonical_bytes(data).decode("utf-8")
         if error:
             request = {"op": "load", "fingerprint": fingerprint(data["promise"]), "text": text}
@@ -58,17 +66,29 @@ def _forged_tables() -> Iterator[Case]:
     blocks = Blocks([0] * 1001 + [1], "0.01")
     by_symbol = [0 if x < 2 else 1 + x % 3 for x in range(1001)]
     yield _forged("a table that sends the symbol", blocks, [*map(_certain, by_symbol), _certain(4)])
-    yield loading(_table("a table that sends the block", blocks, [_certain(0)] * 1001 + [_certain(4)]))
+    yield loading(
+        _table("a table that sends the block", blocks, [_certain(0)] * 1001 + [_certain(4)])
+    )
     uniform = Uniform(1100, 1)
     steps = [_N // 16 * weight for weight in (6, 4, 4, 2)]
-    yield _forged("rows that are permutations of each other", uniform, [_rotate(steps, x % 4) for x in range(1100)])
+    yield _forged(
+        "rows that are permutations of each other",
+        uniform,
+        [_rotate(steps, x % 4) for x in range(1100)],
+    )
     gentle = [_N // 16 * weight for weight in (5, 4, 4, 3)]
-    yield loading(_table("the same, closer together", uniform, [_rotate(gentle, x % 4) for x in range(1100)]))
+    yield loading(
+        _table("the same, closer together", uniform, [_rotate(gentle, x % 4) for x in range(1100)])
+    )
 
 
 def _forged(about: str, context: Context, rows: Sequence[Sequence[int]]) -> Case:
     survey = _table(about, context, rows)
-    request = {"op": "load", "fingerprint": survey.fingerprint, "text": survey.resolved().decode("utf-8")}
+    request = {
+        "op": "load",
+        "fingerprint": survey.fingerprint,
+        "text": survey.resolved().decode("utf-8"),
+    }
     return refused(about, request, "PrivacyViolation")
 
 

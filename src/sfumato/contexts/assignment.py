@@ -35,7 +35,9 @@ class Assignment:
         """From a sequence in domain order (integers or names), or a mapping from label to class."""
         names, found = _names_and_domain(given, domain, noun)
         number: dict[Hashable, int] = {}
-        class_of = np.fromiter((number.setdefault(name, len(number)) for name in names), np.int64, len(names))
+        class_of = np.fromiter(
+            (number.setdefault(name, len(number)) for name in names), np.int64, len(names)
+        )
         class_of.flags.writeable = False
         return cls(found, class_of, tuple(number), noun)
 
@@ -70,13 +72,19 @@ class Assignment:
     def _from_mapping(self, given: Mapping[object, object], name: str, what: str) -> list[object]:
         by_name = {_name(key, self.noun): value for key, value in given.items()}
         if len(by_name) != len(given):
-            raise InvalidContext(f"{name} must name each {self.noun} once; two names are one in Unicode's NFC form.")
+            raise InvalidContext(
+                f"{name} must name each {self.noun} once; two names are one in Unicode's NFC form."
+            )
         missing = next((one for one in self.names if one not in by_name), None)
         if missing is not None:
-            raise ContextMismatch(f"{name} must give every {self.noun} {what}; {missing!r} has none.")
+            raise ContextMismatch(
+                f"{name} must give every {self.noun} {what}; {missing!r} has none."
+            )
         strange = next((one for one in by_name if one not in set(self.names)), None)
         if strange is not None:
-            raise ContextMismatch(f"{name} names {strange!r}, a {self.noun} that no label is in. Remove or correct it.")
+            raise ContextMismatch(
+                f"{name} names {strange!r}, a {self.noun} that no label is in. Remove or correct it."
+            )
         return [by_name[one] for one in self.names]
 
     def _may_be_misread(self) -> bool:
@@ -102,11 +110,15 @@ def _names_and_domain(given: object, domain: object, noun: str) -> tuple[list[Ha
         by_symbol = dict(zip(symbols.tolist(), given.values(), strict=True))
         return [_name(by_symbol[x], noun) for x in range(found.size)], found
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise InvalidContext(f"{noun}_of must be a sequence in domain order, or a mapping from label to {noun}.")
+        raise InvalidContext(
+            f"{noun}_of must be a sequence in domain order, or a mapping from label to {noun}."
+        )
     names = [_name(name, noun) for name in given]
     found = as_domain(len(names) if domain is None else domain)
     if found.size != len(names):
-        raise ContextMismatch(f"{noun}_of has {len(names)} entries; the domain has {found.size} labels.")
+        raise ContextMismatch(
+            f"{noun}_of has {len(names)} entries; the domain has {found.size} labels."
+        )
     return names, found
 
 
@@ -114,6 +126,8 @@ def _name(name: object, noun: str) -> Hashable:
     if isinstance(name, np.integer):
         return int(name)
     if isinstance(name, bool) or not isinstance(name, int | str):
-        raise InvalidContext(f"a {noun} is named by text or an integer; found {type(name).__name__}.")
+        raise InvalidContext(
+            f"a {noun} is named by text or an integer; found {type(name).__name__}."
+        )
     # Two spellings of one name must not become two classes, which nothing would hide from each other.
     return unicodedata.normalize("NFC", name) if isinstance(name, str) else name

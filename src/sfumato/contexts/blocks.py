@@ -42,19 +42,27 @@ class Blocks(Context):
            [2. , 2. , 0.5, 0. ]])
     """
 
-    def __init__(self, block_of: object, epsilon: object, *, across: object = inf, domain: object = None) -> None:
+    def __init__(
+        self, block_of: object, epsilon: object, *, across: object = inf, domain: object = None
+    ) -> None:
         blocks = Assignment.read(block_of, domain, "block")
         super().__init__(blocks.domain)
         self._block_of, self._block_names = blocks.class_of, blocks.names
         m = len(self._block_names)
-        epsilons = blocks.epsilons(epsilon, "epsilon") if is_collection(epsilon) else (positive_epsilon(epsilon),) * m
+        epsilons = (
+            blocks.epsilons(epsilon, "epsilon")
+            if is_collection(epsilon)
+            else (positive_epsilon(epsilon),) * m
+        )
         self._groups = Groups(self._block_of, epsilons, (positive_epsilon(across, "across"),) * m)
         self._rank = ranks_within(self._block_of)
         for array in (self._rank, self.sizes):
             array.flags.writeable = False
 
     @staticmethod
-    def of(contexts: object, *, block_of: object = None, domain: object = None) -> "Blocks | ContextUnion":
+    def of(
+        contexts: object, *, block_of: object = None, domain: object = None
+    ) -> "Blocks | ContextUnion":
         """Any context inside each block, nothing across: a sequence of contexts, or a mapping from block to context.
 
         Without ``block_of``, the symbols of the contexts follow one another, and so do their labels. With it (and,
@@ -153,7 +161,9 @@ class Blocks(Context):
     def record(self) -> Json:
         """The context as plain data: ``epsilons`` where blocks differ, ``across`` where it is finite."""
         shared, across = self._shared_epsilon, self.exact_across
-        inside: dict[str, Json] = {"epsilons": [decimal_text(epsilon) for epsilon in self.exact_epsilons]}
+        inside: dict[str, Json] = {
+            "epsilons": [decimal_text(epsilon) for epsilon in self.exact_epsilons]
+        }
         if shared is not None:
             inside = {"epsilon": decimal_text(shared)}
         return {

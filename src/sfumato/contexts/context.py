@@ -64,7 +64,9 @@ class Context(ABC):
         try:
             first, second = np.broadcast_arrays(first, second)
         except ValueError:
-            raise InvalidSymbols(f"x and x2 must broadcast; found shapes {first.shape} and {second.shape}.") from None
+            raise InvalidSymbols(
+                f"x and x2 must broadcast; found shapes {first.shape} and {second.shape}."
+            ) from None
         return np.where(first == second, 0.0, self._epsilon(first, second))
 
     def matrix(self) -> Floats:
@@ -77,12 +79,16 @@ class Context(ABC):
         """E written out exactly, in integers over one denominator; refused above 4096 symbols."""
         self._refuse_large("written out")
         rows = range(self.size)
-        return ExactMatrix.parsed([[self.exact_epsilon(x, x2) for x2 in rows] for x in rows], "the context")
+        return ExactMatrix.parsed(
+            [[self.exact_epsilon(x, x2) for x2 in rows] for x in rows], "the context"
+        )
 
     def relabelled(self, domain: Domain) -> Self:
         """The same matrix over a domain of as many other labels."""
         if domain.size != self.size:
-            raise ContextMismatch(f"this context has {self.size} symbols; the domain has {domain.size} labels.")
+            raise ContextMismatch(
+                f"this context has {self.size} symbols; the domain has {domain.size} labels."
+            )
         made = copy.copy(self)
         made._domain = domain
         return made
@@ -154,7 +160,11 @@ class Context(ABC):
         return ContextSum.of(self, other) if isinstance(other, Context) else NotImplemented
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and isinstance(other, Context) and self.record() == other.record()
+        return (
+            type(self) is type(other)
+            and isinstance(other, Context)
+            and self.record() == other.record()
+        )
 
     def __hash__(self) -> int:
         return hash(fingerprint(self.record()))
@@ -162,7 +172,9 @@ class Context(ABC):
     def _repr_html_(self) -> str:
         """What notebooks show: kind, size and least ε, and the matrix itself where it is small."""
         least = (
-            "nothing is promised" if np.isinf(self.smallest_epsilon) else f"smallest ε = {self.smallest_epsilon:.4g}"
+            "nothing is promised"
+            if np.isinf(self.smallest_epsilon)
+            else f"smallest ε = {self.smallest_epsilon:.4g}"
         )
         line = f"<p><b>{escape(type(self).__name__)}</b>: {self.size:,} symbols, {least}</p>"
         return line + (_matrix_html(self) if self.size <= _LARGEST_SHOWN else "")

@@ -44,11 +44,15 @@ class ExactMatrix:
             exact = [Fraction(exact_number(entry, name)) for entry in array[finite].tolist()]
             denominator = lcm(*(entry.denominator for entry in exact))
             return cls.holding([int(entry * denominator) for entry in exact], denominator, finite)
-        held = _decimals(floats[finite], len(floats)) or _rounded_down(floats[finite], len(floats), name)
+        held = _decimals(floats[finite], len(floats)) or _rounded_down(
+            floats[finite], len(floats), name
+        )
         return cls.holding(*held, finite)
 
     @classmethod
-    def holding(cls, numerators: Sequence[int] | Integers, denominator: int, finite: Booleans) -> "ExactMatrix":
+    def holding(
+        cls, numerators: Sequence[int] | Integers, denominator: int, finite: Booleans
+    ) -> "ExactMatrix":
         """``numerators / denominator`` where ``finite``, inf elsewhere."""
         largest = numerators.max() if isinstance(numerators, np.ndarray) else max(numerators)
         infinite = len(finite) * int(largest) + 1  # above every sum along a path
@@ -57,11 +61,18 @@ class ExactMatrix:
         return cls(_frozen(held), denominator, infinite)
 
     @classmethod
-    def side_by_side(cls, parts: Sequence["ExactMatrix"], places: Sequence[NDArray[np.int64]]) -> "ExactMatrix":
+    def side_by_side(
+        cls, parts: Sequence["ExactMatrix"], places: Sequence[NDArray[np.int64]]
+    ) -> "ExactMatrix":
         """Part j at the rows and columns ``places[j]``, inf between parts."""
-        size, denominator = sum(part.size for part in parts), lcm(*(part.denominator for part in parts))
+        size, denominator = (
+            sum(part.size for part in parts),
+            lcm(*(part.denominator for part in parts)),
+        )
         factors = [denominator // part.denominator for part in parts]
-        wide = any(part.infinite * factor >= _LARGEST for part, factor in zip(parts, factors, strict=True))
+        wide = any(
+            part.infinite * factor >= _LARGEST for part, factor in zip(parts, factors, strict=True)
+        )
         finite = np.zeros((size, size), dtype=np.bool_)
         held = np.zeros((size, size), dtype=object if wide else np.int64)
         for part, factor, rows in zip(parts, factors, places, strict=True):
@@ -72,7 +83,9 @@ class ExactMatrix:
 
     def part(self, symbols: NDArray[np.int64]) -> "ExactMatrix":
         """The entries between these symbols alone."""
-        return ExactMatrix(_frozen(self.numerators[np.ix_(symbols, symbols)]), self.denominator, self.infinite)
+        return ExactMatrix(
+            _frozen(self.numerators[np.ix_(symbols, symbols)]), self.denominator, self.infinite
+        )
 
     @property
     def size(self) -> int:
@@ -90,7 +103,9 @@ class ExactMatrix:
         # NumPy rounds long integers before it divides, which only powers of two forgive; Python does not.
         long = max(self.infinite, self.denominator) >= 2**53
         if self.numerators.dtype == object or (long and self.denominator & (self.denominator - 1)):
-            quotients = np.array([[n / self.denominator for n in row] for row in self.numerators.tolist()])
+            quotients = np.array(
+                [[n / self.denominator for n in row] for row in self.numerators.tolist()]
+            )
         return np.where(self.numerators == self.infinite, inf, quotients)
 
     def __add__(self, other: "ExactMatrix") -> "ExactMatrix":
@@ -98,7 +113,9 @@ class ExactMatrix:
         finite = (self.numerators != self.infinite) & (other.numerators != other.infinite)
         denominator = lcm(self.denominator, other.denominator)
         mine, theirs = denominator // self.denominator, denominator // other.denominator
-        pairs = zip(self.numerators[finite].tolist(), other.numerators[finite].tolist(), strict=True)
+        pairs = zip(
+            self.numerators[finite].tolist(), other.numerators[finite].tolist(), strict=True
+        )
         return ExactMatrix.holding([n * mine + n2 * theirs for n, n2 in pairs], denominator, finite)
 
     def times(self, factor: Fraction) -> "ExactMatrix":
@@ -154,7 +171,9 @@ def _square(entries: object, name: str) -> NDArray[np.generic]:
     try:
         array = np.asarray(entries)
     except ValueError:
-        raise InvalidContext(f"{name} must be a square matrix; its rows differ in length.") from None
+        raise InvalidContext(
+            f"{name} must be a square matrix; its rows differ in length."
+        ) from None
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
         raise InvalidContext(f"{name} must be a square matrix; found shape {array.shape}.")
     if array.dtype.kind in "US":
@@ -166,13 +185,17 @@ def _square(entries: object, name: str) -> NDArray[np.generic]:
 
 def _floats(array: NDArray[np.generic], name: str) -> Floats:
     if array.dtype.kind == "O":
-        floats = np.array([[float(exact_number(entry, name)) for entry in row] for row in array.tolist()])
+        floats = np.array(
+            [[float(exact_number(entry, name)) for entry in row] for row in array.tolist()]
+        )
     else:
         floats = array.astype(np.float64)
     for wrong, what in ((np.isnan(floats), "numbers"), (floats < 0, "non-negative numbers")):
         if wrong.any():
             x, x2 = np.argwhere(wrong)[0]
-            raise InvalidContext(f"{name} must hold {what}, or inf; entry [{x}, {x2}] is {floats[x, x2]:g}.")
+            raise InvalidContext(
+                f"{name} must hold {what}, or inf; entry [{x}, {x2}] is {floats[x, x2]:g}."
+            )
     if floats.diagonal().any():
         x = int(np.flatnonzero(floats.diagonal())[0])
         raise InvalidContext(
@@ -208,7 +231,9 @@ def _rounded_down(entries: Floats, size: int, name: str) -> tuple[Integers, int]
     shift = min(52, 53 - magnitude, room)
     numerators = np.floor(np.ldexp(entries, shift)).astype(np.int64) - (entries > 0)
     if (numerators[entries > 0] <= 0).any():
-        raise InvalidContext(f"{name} holds an entry too small to be held; pass 0, or at least {2.0**-shift:.1g}.")
+        raise InvalidContext(
+            f"{name} holds an entry too small to be held; pass 0, or at least {2.0**-shift:.1g}."
+        )
     return numerators, 2**shift
 
 

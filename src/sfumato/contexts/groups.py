@@ -39,7 +39,9 @@ class Groups:
     def of_rows(cls, class_of: Symbols, epsilons: Sequence[Epsilon]) -> "Groups":
         """Symbols that owe all others one ε, by classes of symbols; classes of equal ε become one group."""
         values = {epsilon: number for number, epsilon in enumerate(dict.fromkeys(epsilons))}
-        group_of, order = numbered_by_first(np.array([values[epsilon] for epsilon in epsilons])[class_of])
+        group_of, order = numbered_by_first(
+            np.array([values[epsilon] for epsilon in epsilons])[class_of]
+        )
         owed = tuple(list(values)[number] for number in order.tolist())
         return cls(group_of, owed, owed)
 
@@ -51,7 +53,11 @@ class Groups:
     @cached_property
     def exact_smallest(self) -> Epsilon:
         """The least promise to any pair; ``inf`` if there is none."""
-        pairs = [epsilon for epsilon, size in zip(self.inside, self.sizes.tolist(), strict=True) if size > 1]
+        pairs = [
+            epsilon
+            for epsilon, size in zip(self.inside, self.sizes.tolist(), strict=True)
+            if size > 1
+        ]
         return min([*pairs, *(self.outward if len(self.inside) > 1 else ())], default=inf)
 
     @cached_property
@@ -91,7 +97,9 @@ class Groups:
             return False
         return any(
             size > 1 and (inside == inf) != (outward == inf)
-            for size, inside, outward in zip(self.sizes.tolist(), self.inside, self.outward, strict=True)
+            for size, inside, outward in zip(
+                self.sizes.tolist(), self.inside, self.outward, strict=True
+            )
         )
 
     @cached_property
@@ -121,17 +129,23 @@ class Groups:
 
     def exact_matrix(self) -> ExactMatrix:
         """E written out exactly: the caller sees to it that there is room."""
-        finite = [epsilon for epsilon in (*self.inside, *self.outward) if isinstance(epsilon, Fraction)]
+        finite = [
+            epsilon for epsilon in (*self.inside, *self.outward) if isinstance(epsilon, Fraction)
+        ]
         N = lcm(*(epsilon.denominator for epsilon in finite))
         g, same = self.group_of, np.equal.outer(self.group_of, self.group_of)
-        numerators = np.where(same, self._over(N, self.inside)[g, None], self._over(N, self.outward)[g, None])
+        numerators = np.where(
+            same, self._over(N, self.inside)[g, None], self._over(N, self.outward)[g, None]
+        )
         np.fill_diagonal(numerators, 0)
         return ExactMatrix.holding(numerators[numerators >= 0], N, numerators >= 0)
 
     @staticmethod
     def _over(denominator: int, epsilons: tuple[Epsilon, ...]) -> Symbols:
         """Numerators over one denominator, −1 for inf; Python integers where 64 bits are too few."""
-        numerators = [-1 if isinstance(epsilon, float) else int(epsilon * denominator) for epsilon in epsilons]
+        numerators = [
+            -1 if isinstance(epsilon, float) else int(epsilon * denominator) for epsilon in epsilons
+        ]
         return np.array(numerators, dtype=np.int64 if max(numerators) < 2**62 else object)
 
     @cached_property

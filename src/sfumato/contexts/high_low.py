@@ -32,13 +32,17 @@ class HighLow(Context):
         super().__init__(as_domain(domain))
         self._exact = positive_epsilon(epsilon)
         if isinstance(sensitive, str | bytes) or not isinstance(sensitive, Iterable):
-            raise InvalidContext("sensitive must be a list of labels. Write [...] around a single one.")
+            raise InvalidContext(
+                "sensitive must be a list of labels. Write [...] around a single one."
+            )
         listed = self.domain.label_symbols(sensitive, "sensitive")
         self._is_sensitive: Booleans = np.zeros(self.size, dtype=np.bool_)
         self._is_sensitive[listed] = True
         self._is_sensitive.flags.writeable = False
         if int(self._is_sensitive.sum()) != listed.size:
-            raise InvalidContext("sensitive must name each label once; one occurs twice. Remove it.")
+            raise InvalidContext(
+                "sensitive must name each label once; one occurs twice. Remove it."
+            )
 
     @property
     def is_sensitive(self) -> Booleans:
@@ -93,6 +97,4 @@ class HighLow(Context):
         return np.where(self._is_sensitive[x], float(self._exact), np.inf)
 
     def __repr__(self) -> str:
-        return (
-            f"HighLow({self.domain!r}, {int(self._is_sensitive.sum())} sensitive, epsilon={decimal_text(self._exact)})"
-        )
+        return f"HighLow({self.domain!r}, {int(self._is_sensitive.sum())} sensitive, epsilon={decimal_text(self._exact)})"

@@ -25,7 +25,9 @@ class PrivacyMatrix(Context):
     def __init__(self, E: object, *, domain: object = None) -> None:
         exact = ExactMatrix.parsed(E, "the privacy matrix")
         super().__init__(matrix_domain(domain, exact.size))
-        large = (exact.numerators > LARGEST_EPSILON * exact.denominator) & (exact.numerators != exact.infinite)
+        large = (exact.numerators > LARGEST_EPSILON * exact.denominator) & (
+            exact.numerators != exact.infinite
+        )
         if large.any():
             x, x2 = np.argwhere(large)[0].tolist()
             raise InvalidContext(
@@ -74,7 +76,9 @@ class PrivacyMatrix(Context):
         return self._floats[x, x2]
 
     def __repr__(self) -> str:
-        return f"PrivacyMatrix({self.size} × {self.size}, smallest_epsilon={self.smallest_epsilon:g})"
+        return (
+            f"PrivacyMatrix({self.size} × {self.size}, smallest_epsilon={self.smallest_epsilon:g})"
+        )
 
 
 def matrix_domain(domain: object, size: int) -> Domain:

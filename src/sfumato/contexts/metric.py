@@ -45,7 +45,9 @@ class Metric(Context):
         self._hold(exact, positive_epsilon(epsilon))
 
     @classmethod
-    def of_points(cls, points: ArrayLike, epsilon: object = 1.0, *, domain: object = None) -> "Metric":
+    def of_points(
+        cls, points: ArrayLike, epsilon: object = 1.0, *, domain: object = None
+    ) -> "Metric":
         """The metric of straight lines between points, a row of coordinates each; distances to nine decimals.
 
         >>> Metric.of_points([[0, 0], [3, 4], [0, 4]], epsilon=0.5).matrix()
@@ -157,7 +159,9 @@ def _coordinates(points: ArrayLike) -> Floats:
     except (TypeError, ValueError):
         raise InvalidContext("points must be rows of coordinates, equally many for each.") from None
     if at.ndim != 2 or at.size == 0 or not np.isfinite(at).all():
-        raise InvalidContext(f"points must be rows of finite coordinates, one row per symbol; found shape {at.shape}.")
+        raise InvalidContext(
+            f"points must be rows of finite coordinates, one row per symbol; found shape {at.shape}."
+        )
     return at
 
 

@@ -71,7 +71,11 @@ class Uniform(Context):
 
     def record(self) -> Json:
         """The context as plain data."""
-        return {"kind": "uniform", "domain": self.domain.record(), "epsilon": decimal_text(self._exact)}
+        return {
+            "kind": "uniform",
+            "domain": self.domain.record(),
+            "epsilon": decimal_text(self._exact),
+        }
 
     def _epsilon(self, x: Symbols, x2: Symbols) -> Floats:
         return np.full(x.shape, float(self._exact))

@@ -42,7 +42,8 @@ class ContextUnion(Context):
         self._sizes, self._rank = np.bincount(self._block_of), ranks_within(self._block_of)
         listed = blocks.one_each(parts, "contexts", "a context")
         self._parts = tuple(
-            _fitting(part, size, name) for part, size, name in zip(listed, self._sizes, blocks.names, strict=True)
+            _fitting(part, size, name)
+            for part, size, name in zip(listed, self._sizes, blocks.names, strict=True)
         )
         for array in (self._sizes, self._rank):
             array.flags.writeable = False
@@ -101,17 +102,27 @@ class ContextUnion(Context):
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
         """What the part says inside a block, ``inf`` across."""
         j = int(self._block_of[x])
-        return self._parts[j].exact_epsilon(int(self._rank[x]), int(self._rank[x2])) if j == self._block_of[x2] else inf
+        return (
+            self._parts[j].exact_epsilon(int(self._rank[x]), int(self._rank[x2]))
+            if j == self._block_of[x2]
+            else inf
+        )
 
     def exact_matrix(self) -> ExactMatrix:
         """E written out exactly; refused above 4096 symbols."""
         self._refuse_large("written out")
-        return ExactMatrix.side_by_side([part.exact_matrix() for part in self._parts], self._symbols_by_block())
+        return ExactMatrix.side_by_side(
+            [part.exact_matrix() for part in self._parts], self._symbols_by_block()
+        )
 
     def closure(self) -> "ContextUnion":
         """The union of the closures: no finite way leaves a block."""
         closed = [part.closure() for part in self._parts]
-        return self if all(a is b for a, b in zip(closed, self._parts, strict=True)) else self.with_parts(closed)
+        return (
+            self
+            if all(a is b for a, b in zip(closed, self._parts, strict=True))
+            else self.with_parts(closed)
+        )
 
     def with_parts(self, parts: Sequence[Context]) -> "ContextUnion":
         """The same blocks with other contexts inside them."""
@@ -144,7 +155,9 @@ class ContextUnion(Context):
         return f"ContextUnion({len(self._parts)} blocks of {self.domain!r}: {inside})"
 
 
-def union_of(contexts: object, block_of: object = None, domain: object = None) -> Blocks | ContextUnion:
+def union_of(
+    contexts: object, block_of: object = None, domain: object = None
+) -> Blocks | ContextUnion:
     """The union of contexts, as ``Blocks`` if all of them are uniform: see ``Blocks.of``."""
     names, parts = _named(contexts)
     if block_of is None:
@@ -152,7 +165,9 @@ def union_of(contexts: object, block_of: object = None, domain: object = None) -
         domain = _joined(parts) if domain is None else domain
     blocks = Assignment.read(block_of, domain, "block")
     given = dict(zip(names, parts, strict=True)) if isinstance(contexts, Mapping) else parts
-    union = ContextUnion(blocks.one_each(given, "contexts", "a context"), blocks.class_of, domain=blocks.domain)
+    union = ContextUnion(
+        blocks.one_each(given, "contexts", "a context"), blocks.class_of, domain=blocks.domain
+    )
     uniform = [part for part in union.parts if isinstance(part, Uniform)]
     if len(uniform) < len(union.parts):
         return union
@@ -163,7 +178,9 @@ def union_of(contexts: object, block_of: object = None, domain: object = None) -
 
 def _named(contexts: object) -> tuple[list[object], list[Context]]:
     if not isinstance(contexts, Iterable) or isinstance(contexts, str | bytes | Set):
-        raise InvalidContext("contexts must be a sequence of contexts, or a mapping from block to context.")
+        raise InvalidContext(
+            "contexts must be a sequence of contexts, or a mapping from block to context."
+        )
     parts = list(contexts.values()) if isinstance(contexts, Mapping) else list(contexts)
     if not parts:
         raise InvalidContext("contexts must hold at least one context; found none.")
@@ -181,7 +198,9 @@ def _joined(parts: list[Context]) -> Domain:
     labels: list[Label] = [label for domain in domains for label in domain.labels]
     others = [domain.other for domain in domains if domain.other is not None]
     if len(others) > 1:
-        raise InvalidContext("two contexts have a label for `other`, and a union has one. Pass domain=.")
+        raise InvalidContext(
+            "two contexts have a label for `other`, and a union has one. Pass domain=."
+        )
     seen: set[Label] = set()
     twice = next((label for label in labels if label in seen or seen.add(label)), None)  # type: ignore[func-returns-value]
     if twice is not None:

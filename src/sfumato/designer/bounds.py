@@ -21,7 +21,9 @@ from sfumato.foundation.arrays import Floats
 __all__ = ["lower_bound_risk", "lower_bound_risk_at_uniform", "yebarg"]
 
 _LARGEST_CLOSED = 512  # symbols of a matrix that is closed first; an open one gives a bound that is valid but lower
-_SHARES = [i / 32 for i in range(1, 32)]  # of sensitive people, at which a high-low context is looked at
+_SHARES = [
+    i / 32 for i in range(1, 32)
+]  # of sensitive people, at which a high-low context is looked at
 _STARTS = 16  # symbols from which sets of close symbols are grown
 
 Group = tuple[int, float]
@@ -49,7 +51,9 @@ def yebarg(size: int, epsilon: float) -> float:
         return 0.0
     if epsilon == 0:
         return math.inf
-    spread = k / math.expm1(epsilon) if epsilon < 700 else 0.0  # (we + k − w)/(e − 1) = w + k/(e − 1)
+    spread = (
+        k / math.expm1(epsilon) if epsilon < 700 else 0.0
+    )  # (we + k − w)/(e − 1) = w + k/(e − 1)
     best = k / (1 + math.exp(min(epsilon, 700.0)))
     nearest = {min(max(round_off(best), 1), k - 1) for round_off in (math.floor, math.ceil)}
     return min((k - 1) ** 2 * (w + spread) ** 2 / (k * w * (k - w)) for w in nearest)
@@ -99,7 +103,11 @@ def lower_bound_risk_at_uniform(context: Context) -> float:
 
 def _simplest(context: Context) -> Context:
     """The structured context that promises the same, if there is one and it is quickly found."""
-    if context.groups is None and not isinstance(context, ContextUnion) and context.size > _LARGEST_CLOSED:
+    if (
+        context.groups is None
+        and not isinstance(context, ContextUnion)
+        and context.size > _LARGEST_CLOSED
+    ):
         return context
     try:
         return recognise(context)
@@ -192,7 +200,14 @@ def _families(context: Context) -> Iterator[list[Group]]:
 
 def _group_families(groups: Groups) -> Iterator[list[Group]]:
     """Each group by itself; and those that promise at most ε outward taken together, for every such ε."""
-    apart = list(zip(groups.sizes.tolist(), map(float, groups.inside), map(float, groups.outward), strict=True))
+    apart = list(
+        zip(
+            groups.sizes.tolist(),
+            map(float, groups.inside),
+            map(float, groups.outward),
+            strict=True,
+        )
+    )
     yield [(size, inside) for size, inside, _ in apart]
     for most in sorted({outward for _, _, outward in apart if outward < math.inf}):
         together = [group for group in apart if group[2] <= most]

@@ -25,7 +25,9 @@ __all__ = ["LARGEST_DESIGNED", "Clock", "Part", "Round", "designed_part"]
 LARGEST_DESIGNED = 128
 """A matrix is searched for up to this many symbols that are bound to one another."""
 
-_CLOSE = 1e-5  # the gap at which a search is over, and by which a closed form may lose against a table
+_CLOSE = (
+    1e-5  # the gap at which a search is over, and by which a closed form may lose against a table
+)
 _CLOSE_ENOUGH = 1e-2  # the same for closed forms of more symbols, where a search takes long
 _FEW = 12
 _IN_A_ROW = 3  # rounds that must find an estimated gap closed, since each looks elsewhere
@@ -33,7 +35,9 @@ _PROGRESS = 1e-6
 _ROUNDED = 1e-9  # of the value, more than the integers of a binary response cost
 _STALLED = 12  # rounds without progress after which a search is over
 _LARGEST_CLOSED = 512
-_LEAST_EPSILON = 1e-6  # of a matrix that is searched; below, rounding costs more than there is to learn
+_LEAST_EPSILON = (
+    1e-6  # of a matrix that is searched; below, rounding costs more than there is to learn
+)
 
 
 @dataclass(frozen=True)
@@ -96,12 +100,20 @@ class Clock:
             self._progress(done)
 
 
-def designed_part(context: Context, aim: Aim, clock: Clock, seed: int, number: int, parts: int) -> Part:
+def designed_part(
+    context: Context, aim: Aim, clock: Clock, seed: int, number: int, parts: int
+) -> Part:
     """The best that is known or found for the context of a part."""
-    closed = None if isinstance(context, Metric) and context.size > _LARGEST_CLOSED else _closed_form(context, aim)
+    closed = (
+        None
+        if isinstance(context, Metric) and context.size > _LARGEST_CLOSED
+        else _closed_form(context, aim)
+    )
     if closed is not None:
         gap = (closed.value - aim.known) / max(closed.bound - aim.known, 1e-300) - 1
-        if closed.value <= closed.bound or gap <= (_CLOSE if context.size <= _FEW else _CLOSE_ENOUGH):
+        if closed.value <= closed.bound or gap <= (
+            _CLOSE if context.size <= _FEW else _CLOSE_ENOUGH
+        ):
             return closed
     if closed is not None and context.exact_smallest < _LEAST_EPSILON:
         return closed
@@ -140,7 +152,9 @@ def _closed_form(context: Context, aim: Aim) -> Part | None:
     except NoClosedForm:
         return None
     value = aim.value(mechanism)
-    return Part(mechanism, value, min(_proved_bound(context, aim, value), value), True, 0, "closed form")
+    return Part(
+        mechanism, value, min(_proved_bound(context, aim, value), value), True, 0, "closed form"
+    )
 
 
 def _proved_bound(context: Context, aim: Aim, value: float) -> float:
@@ -148,7 +162,9 @@ def _proved_bound(context: Context, aim: Aim, value: float) -> float:
     if context.size == 1 or context.exact_smallest == inf:
         return value  # answers in clear
     if context.size == 2:
-        return value * (1 - _ROUNDED)  # Theorem 2 of the paper, but for what rounding to integers adds
+        return value * (
+            1 - _ROUNDED
+        )  # Theorem 2 of the paper, but for what rounding to integers adds
     if aim.even:
         return float(aim.weights[0]) * lower_bound_risk_at_uniform(context) + aim.known
     return aim.in_clear
@@ -158,7 +174,13 @@ def _proved_bound(context: Context, aim: Aim, value: float) -> float:
 
 
 def _searched(
-    context: Context, aim: Aim, clock: Clock, seed: int, closed: Part | None, number: int, parts: int
+    context: Context,
+    aim: Aim,
+    clock: Clock,
+    seed: int,
+    closed: Part | None,
+    number: int,
+    parts: int,
 ) -> Part:
     exact = context.exact_matrix().closed()
     refuse_twins(exact)
@@ -191,7 +213,9 @@ def _searched(
         )
     mechanism = settled(context, course.best, aim.scaled(1 / unit))
     value = aim.value(mechanism)
-    return Part(mechanism, value, min(course.bound * unit, value), course.certified, course.rounds, stopped)
+    return Part(
+        mechanism, value, min(course.bound * unit, value), course.certified, course.rounds, stopped
+    )
 
 
 def _refuse_near_twins(exact: ExactMatrix) -> None:
@@ -234,7 +258,10 @@ class _Course:
         if answer.mixture.value < value:
             self.best = answer
         # Every certified bound holds, so that the highest counts. Of estimates the latest has looked hardest.
-        self.bound = max(bound if self.certified else self._least, answer.bound if isfinite(answer.bound) else 0.0)
+        self.bound = max(
+            bound if self.certified else self._least,
+            answer.bound if isfinite(answer.bound) else 0.0,
+        )
         progress = _PROGRESS * (value - self._known)
         fell = answer.mixture.value < value - progress
         rose = self.certified and self.bound > bound + progress

@@ -51,14 +51,18 @@ def _blocks(context: Blocks) -> Iterator[Piece]:
         yield Piece(np.arange(context.size), context)
         return
     order = np.argsort(context.block_of, kind="stable")
-    for symbols, epsilon in zip(np.split(order, np.cumsum(context.sizes)[:-1]), context.exact_epsilons, strict=True):
+    for symbols, epsilon in zip(
+        np.split(order, np.cumsum(context.sizes)[:-1]), context.exact_epsilons, strict=True
+    ):
         yield Piece(symbols, Uniform(symbols.size, epsilon))
 
 
 def _components(context: Context) -> Iterator[Piece]:
     from scipy.sparse.csgraph import connected_components
 
-    count, component = connected_components(np.isfinite(context.matrix()), directed=True, connection="weak")
+    count, component = connected_components(
+        np.isfinite(context.matrix()), directed=True, connection="weak"
+    )
     if count == 1:
         yield Piece(np.arange(context.size), context)
         return
@@ -69,4 +73,6 @@ def _components(context: Context) -> Iterator[Piece]:
     exact = context.exact_matrix()
     for j in np.flatnonzero(sizes > 1).tolist():
         symbols = np.flatnonzero(component == j)
-        yield Piece(symbols, PrivacyMatrix.of_exact(exact.part(symbols), IntegerDomain(symbols.size)))
+        yield Piece(
+            symbols, PrivacyMatrix.of_exact(exact.part(symbols), IntegerDomain(symbols.size))
+        )

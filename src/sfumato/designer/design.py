@@ -22,7 +22,13 @@ from sfumato.promises import Certificate, certify
 
 __all__ = ["LARGEST_DESIGNED", "Design", "Round", "design"]
 
-_REASONS = ("closed form", "converged", "stalled", "time limit", "interrupted")  # the last of any part counts
+_REASONS = (
+    "closed form",
+    "converged",
+    "stalled",
+    "time limit",
+    "interrupted",
+)  # the last of any part counts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,7 +67,13 @@ class Design:
 
     def in_words(self) -> str:
         """The outcome as a short paragraph."""
-        above = "on" if self.gap == 0 else f"{100 * self.gap:.2g} % above" if isfinite(self.gap) else "above"
+        above = (
+            "on"
+            if self.gap == 0
+            else f"{100 * self.gap:.2g} % above"
+            if isfinite(self.gap)
+            else "above"
+        )
         if self.certified:
             meaning = "no mechanism for this context has less than the bound"
         elif self.stopped in ("time limit", "interrupted"):
@@ -93,7 +105,9 @@ class Design:
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
-        return f"<p><b>Design.</b> {escape(self.in_words())}</p><p>{escape(str(self.certificate))}</p>"
+        return (
+            f"<p><b>Design.</b> {escape(self.in_words())}</p><p>{escape(str(self.certificate))}</p>"
+        )
 
 
 def design(
@@ -132,10 +146,18 @@ def design(
     from threadpoolctl import threadpool_limits
 
     if not isinstance(context, Context):
-        raise InvalidContext(f"design takes a context; found {type(context).__name__}. Pass e.g. PrivacyMatrix(E).")
+        raise InvalidContext(
+            f"design takes a context; found {type(context).__name__}. Pass e.g. PrivacyMatrix(E)."
+        )
     aim = Aim.of(context.size, prior, weights)
-    if isinstance(time_limit, bool) or not isinstance(time_limit, int | float) or not time_limit > 0:
-        raise InvalidContext(f"time_limit must be a number of seconds above 0; found {time_limit!r}.")
+    if (
+        isinstance(time_limit, bool)
+        or not isinstance(time_limit, int | float)
+        or not time_limit > 0
+    ):
+        raise InvalidContext(
+            f"time_limit must be a number of seconds above 0; found {time_limit!r}."
+        )
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         raise InvalidContext(f"seed must be a whole number; found {seed!r}.")
     # The matrices are small: threads would wait for one another more than they work, and change the last digits.
@@ -158,7 +180,9 @@ def _parts(pieces: Sequence[Piece], aim: Aim, clock: Clock, seed: int) -> list[P
     made: dict[object, Part] = {}
     for piece, own, name in zip(pieces, aims, names, strict=True):
         if name not in made:
-            made[name] = designed_part(piece.context, own, clock, seed, len(made) + 1, len(set(names)))
+            made[name] = designed_part(
+                piece.context, own, clock, seed, len(made) + 1, len(set(names))
+            )
     return [made[name] for name in names]
 
 
@@ -172,11 +196,15 @@ def _joined(context: Context, pieces: Sequence[Piece], parts: Sequence[Part]) ->
     block_of = np.empty(context.size, dtype=np.int64)
     for j, piece in enumerate(pieces):
         block_of[piece.symbols] = j
-    union = ContextUnion([part.mechanism.context for part in parts], block_of, domain=context.domain)
+    union = ContextUnion(
+        [part.mechanism.context for part in parts], block_of, domain=context.domain
+    )
     return UnionResponse(union, [part.mechanism for part in parts])
 
 
-def _told(context: Context, mechanism: Mechanism, aim: Aim, pieces: Sequence[Piece], parts: Sequence[Part]) -> Design:
+def _told(
+    context: Context, mechanism: Mechanism, aim: Aim, pieces: Sequence[Piece], parts: Sequence[Part]
+) -> Design:
     """The outcome: ``tr(W M⁻¹)`` of a union is that of its parts, by their shares."""
     shares = [float(aim.crowd[piece.symbols].sum()) for piece in pieces]
     bound = sum(share * part.bound for share, part in zip(shares, parts, strict=True)) - aim.known

@@ -39,7 +39,9 @@ class Domain:
         self._symbol_of: Mapping[Label, int] = {label: x for x, label in enumerate(listed)}
         if len(self._symbol_of) != len(listed):
             twice = next(label for x, label in enumerate(listed) if self._symbol_of[label] != x)
-            raise InvalidContext(f"labels must be distinct; {twice!r} occurs twice. Remove or rename one.")
+            raise InvalidContext(
+                f"labels must be distinct; {twice!r} occurs twice. Remove or rename one."
+            )
         self._other = other
 
     @property
@@ -120,11 +122,15 @@ def checked_label(label: object, name: str) -> Label:
         if not plain:
             raise InvalidContext(f"{name} must not be empty text. Name it.")
         if not plain.isascii() and any("\ud800" <= character <= "\udfff" for character in plain):
-            raise InvalidContext(f"{name} must be text that UTF-8 can hold; found half a character. Repair the text.")
+            raise InvalidContext(
+                f"{name} must be text that UTF-8 can hold; found half a character. Repair the text."
+            )
         return plain
     if isinstance(plain, int):
         if abs(plain) >= _LARGEST_INTEGER:
-            raise InvalidContext(f"{name} must be an integer below 2^53 in absolute value, or text.")
+            raise InvalidContext(
+                f"{name} must be an integer below 2^53 in absolute value, or text."
+            )
         return plain
     raise InvalidContext(f"{name} must be text or an integer; found {type(label).__name__}.")
 

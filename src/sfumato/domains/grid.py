@@ -36,10 +36,20 @@ class GridDomain(Domain):
     """
 
     def __init__(
-        self, south: object, north: object, west: object, east: object, step: object, *, other: Label | None = None
+        self,
+        south: object,
+        north: object,
+        west: object,
+        east: object,
+        step: object,
+        *,
+        other: Label | None = None,
     ) -> None:
         names = ("south", "north", "west", "east", "step")
-        edges = [_units(value, name) for value, name in zip((south, north, west, east, step), names, strict=True)]
+        edges = [
+            _units(value, name)
+            for value, name in zip((south, north, west, east, step), names, strict=True)
+        ]
         self._south, self._north, self._west, self._east, self._step = edges
         if self._step <= 0:
             raise InvalidContext("step must be above 0 degrees. Pass e.g. 0.2.")
@@ -89,7 +99,10 @@ class GridDomain(Domain):
         if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1] == 2:
             return self.symbols_at(values[:, 0], values[:, 1])
         pairs = list(values)
-        if any(not isinstance(pair, Sized) or isinstance(pair, str | bytes) or len(pair) != 2 for pair in pairs):
+        if any(
+            not isinstance(pair, Sized) or isinstance(pair, str | bytes) or len(pair) != 2
+            for pair in pairs
+        ):
             raise InvalidSymbols("positions must be pairs (latitude, longitude), one per person.")
         return self.symbols_at(*([pair[i] for pair in pairs] for i in (0, 1)))  # type: ignore[index]
 
@@ -112,7 +125,13 @@ class GridDomain(Domain):
 
     def record(self) -> dict[str, Any]:
         """The domain as plain data, for fingerprints and files."""
-        named = {"south": self._south, "north": self._north, "west": self._west, "east": self._east, "step": self._step}
+        named = {
+            "south": self._south,
+            "north": self._north,
+            "west": self._west,
+            "east": self._east,
+            "step": self._step,
+        }
         edges = {name: decimal_text(Fraction(units, _UNITS)) for name, units in named.items()}
         return {"kind": "grid", **edges, "other": self._other}
 
@@ -125,7 +144,9 @@ class GridDomain(Domain):
     def _label_symbol(self, label: Label, name: str) -> int:
         cell = self.cells if label == self._other else self._cell_of(label)
         if cell is None:
-            raise InvalidContext(f"{name} names {label!r}, which is not a cell of the grid (its south-western corner).")
+            raise InvalidContext(
+                f"{name} names {label!r}, which is not a cell of the grid (its south-western corner)."
+            )
         return cell
 
     def _cell_of(self, label: Label) -> int | None:
@@ -162,7 +183,9 @@ class _GridLabels(Sequence[Label]):
             return tuple(self[i] for i in range(*index.indices(len(self))))
         symbol = range(len(self))[index]
         other = self._grid.other
-        return other if symbol == self._grid.cells and other is not None else self._grid.corner(symbol)
+        return (
+            other if symbol == self._grid.cells and other is not None else self._grid.corner(symbol)
+        )
 
     def __iter__(self) -> Iterator[Label]:
         return (self[i] for i in range(len(self)))
@@ -184,9 +207,13 @@ def _units(value: object, name: str) -> int:
 
 def _cells(low: int, high: int, step: int, low_name: str, high_name: str, limit: int) -> int:
     if not -limit <= low < high <= limit:
-        raise InvalidContext(f"{low_name} must lie below {high_name}, both within ±{limit // _UNITS} degrees.")
+        raise InvalidContext(
+            f"{low_name} must lie below {high_name}, both within ±{limit // _UNITS} degrees."
+        )
     if (high - low) % step:
-        raise InvalidContext(f"step must divide the way from {low_name} to {high_name}. Move an edge or change step.")
+        raise InvalidContext(
+            f"step must divide the way from {low_name} to {high_name}. Move an edge or change step."
+        )
     return (high - low) // step
 
 
@@ -207,8 +234,13 @@ def coordinates(degrees: ArrayLike) -> Floats:
     if isinstance(degrees, str | bytes) or not isinstance(degrees, Iterable):
         raise refusal
     listed: list[Any] = list(degrees)
-    if not all(value is None or (isinstance(value, Real) and not isinstance(value, bool)) for value in listed):
+    if not all(
+        value is None or (isinstance(value, Real) and not isinstance(value, bool))
+        for value in listed
+    ):
         raise refusal
     with suppress(OverflowError):  # a whole number that no float holds is nowhere on Earth either
-        return np.array([np.nan if value is None else float(value) for value in listed], dtype=np.float64)
+        return np.array(
+            [np.nan if value is None else float(value) for value in listed], dtype=np.float64
+        )
     raise refusal

@@ -34,7 +34,9 @@ class H3Domain(Domain):
         if self.other is not None and self.other != self.labels[-1]:
             raise InvalidContext("other must not be one of the cells. Name it in words.")
         listed = list(self.labels if self.other is None else self.labels[:-1])
-        wrong = [label for label in listed if not isinstance(label, str) or not h3.is_valid_cell(label)]
+        wrong = [
+            label for label in listed if not isinstance(label, str) or not h3.is_valid_cell(label)
+        ]
         if wrong:
             raise InvalidContext(f"cells must be H3 indices as text; {wrong[0]!r} is none.")
         resolutions = {h3.get_resolution(label) for label in listed}
@@ -45,7 +47,14 @@ class H3Domain(Domain):
 
     @classmethod
     def box(
-        cls, resolution: int, *, south: float, north: float, west: float, east: float, other: Label | None = None
+        cls,
+        resolution: int,
+        *,
+        south: float,
+        north: float,
+        west: float,
+        east: float,
+        other: Label | None = None,
     ) -> "H3Domain":
         """All cells of a resolution whose centre lies in a box of latitudes and longitudes."""
         h3 = _h3()
@@ -53,7 +62,12 @@ class H3Domain(Domain):
             raise InvalidContext(f"resolution must lie in 0..15; found {resolution}.")
         if not (-90 <= south < north <= 90 and -180 <= west < east <= 180):
             raise InvalidContext("south must lie below north and west below east, in degrees.")
-        share = (math.sin(math.radians(north)) - math.sin(math.radians(south))) / 2 * (east - west) / 360
+        share = (
+            (math.sin(math.radians(north)) - math.sin(math.radians(south)))
+            / 2
+            * (east - west)
+            / 360
+        )
         if share * h3.get_num_cells(resolution) > _MOST_CELLS:
             raise InvalidContext(
                 f"the box holds more than {_MOST_CELLS} cells; choose a coarser resolution or a smaller box."
@@ -66,7 +80,9 @@ class H3Domain(Domain):
             corners = [(south, left), (south, right), (north, right), (north, left)]
             cells.update(h3.polygon_to_cells(h3.LatLngPoly(corners), resolution))
         if not cells:
-            raise InvalidContext("the box holds no cell's centre; choose a finer resolution or a larger box.")
+            raise InvalidContext(
+                "the box holds no cell's centre; choose a finer resolution or a larger box."
+            )
         return cls(sorted(cells), other=other)
 
     @property
@@ -102,7 +118,9 @@ class H3Domain(Domain):
     def parents(self, resolution: int) -> list[str]:
         """The cell of a coarser resolution that holds each cell, without ``other``."""
         if not 0 <= resolution < self._resolution:
-            raise InvalidContext(f"parents must be of a resolution in 0..{self._resolution - 1}; found {resolution}.")
+            raise InvalidContext(
+                f"parents must be of a resolution in 0..{self._resolution - 1}; found {resolution}."
+            )
         h3 = _h3()
         return [h3.cell_to_parent(cell, resolution) for cell in self._cells]
 

@@ -24,7 +24,9 @@ class IntegerDomain(Domain):
 
     def __init__(self, size: int, *, start: int = 0) -> None:
         if isinstance(size, bool) or not isinstance(size, int | np.integer):
-            raise InvalidContext(f"the size of a domain must be an integer; found {type(size).__name__}.")
+            raise InvalidContext(
+                f"the size of a domain must be an integer; found {type(size).__name__}."
+            )
         if not 1 <= size <= _LARGEST:
             raise InvalidContext(f"a domain has between 1 and 2^31 symbols; found {size}.")
         if isinstance(start, bool) or not isinstance(start, int | np.integer) or abs(start) > 2**52:
@@ -47,7 +49,9 @@ class IntegerDomain(Domain):
         found = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object)
         if found.dtype.kind == "O":
             whole = [
-                isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) in self._range
+                isinstance(value, int | np.integer)
+                and not isinstance(value, bool)
+                and int(value) in self._range
                 for value in found
             ]
             good = np.array(whole, dtype=np.bool_)
@@ -69,7 +73,11 @@ class IntegerDomain(Domain):
         """The symbols of integers that a *designer* wrote down."""
         symbols: list[int] = []
         for label in labels:
-            if isinstance(label, bool) or not isinstance(label, int | np.integer) or int(label) not in self._range:
+            if (
+                isinstance(label, bool)
+                or not isinstance(label, int | np.integer)
+                or int(label) not in self._range
+            ):
                 raise InvalidContext(
                     f"{name} names {label!r}, which is not one of the integers "
                     f"{self._range.start} … {self._range.stop - 1}."

@@ -36,7 +36,9 @@ def h3_parents(domain: H3Domain, resolution: int) -> Symbols:
     return _with_other(blocks.astype(np.int64), domain.size)
 
 
-def nearest_places(domain: GridDomain | H3Domain, latitudes: ArrayLike, longitudes: ArrayLike) -> Symbols:
+def nearest_places(
+    domain: GridDomain | H3Domain, latitudes: ArrayLike, longitudes: ArrayLike
+) -> Symbols:
     """Blocks around places: each cell belongs to the place that is nearest to its centre, on the globe.
 
     Of places at the same distance the first one counts. Cities make blocks that follow where people live, which
@@ -50,11 +52,17 @@ def nearest_places(domain: GridDomain | H3Domain, latitudes: ArrayLike, longitud
     try:
         latitude, longitude = coordinates(latitudes), coordinates(longitudes)
     except InvalidSymbols:
-        raise InvalidContext("places must be pairs of latitude and longitude, in degrees.") from None
+        raise InvalidContext(
+            "places must be pairs of latitude and longitude, in degrees."
+        ) from None
     if latitude.shape != longitude.shape or latitude.ndim != 1 or latitude.size == 0:
-        raise InvalidContext("places must be pairs of latitude and longitude: two rows of equal length.")
+        raise InvalidContext(
+            "places must be pairs of latitude and longitude: two rows of equal length."
+        )
     if not ((np.abs(latitude) <= 90) & (np.abs(longitude) <= 360)).all():  # false for NaN
-        raise InvalidContext("places must be pairs of latitude and longitude within ±90 and ±360 degrees.")
+        raise InvalidContext(
+            "places must be pairs of latitude and longitude within ±90 and ±360 degrees."
+        )
     places, cells = _on_the_globe(latitude, longitude), _on_the_globe(*domain.centres())
     tree = cKDTree(places)
     found: Any = tree.query(cells, k=[1, 2])

@@ -9,7 +9,14 @@ from sfumato.foundation.arrays import Symbols
 
 __all__ = ["all_below", "checked_symbols", "kind_of"]
 
-_KINDS = {"f": "floats", "c": "complex numbers", "b": "booleans", "O": "objects", "U": "text", "S": "bytes"}
+_KINDS = {
+    "f": "floats",
+    "c": "complex numbers",
+    "b": "booleans",
+    "O": "objects",
+    "U": "text",
+    "S": "bytes",
+}
 
 
 def checked_symbols(symbols: object, size: int) -> Symbols:

@@ -77,4 +77,7 @@ class _MakeReports:
     asked: Asked
 
     def __call__(self, piece: Piece, rows_done: Callable[[int], None]) -> Iterator[Reports]:
-        return (self.asked.mechanism.privatize(symbols) for symbols in self.asked.symbols(piece, rows_done))
+        return (
+            self.asked.mechanism.privatize(symbols)
+            for symbols in self.asked.symbols(piece, rows_done)
+        )

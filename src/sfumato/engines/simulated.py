@@ -7,7 +7,13 @@ from operator import iadd
 
 from sfumato.engines.work_item import Asked, input_pieces
 from sfumato.engines.workers import shared_out
-from sfumato.simulation.simulate import SeededCounts, Simulation, check_simulation, seeded_counts, simulation_of
+from sfumato.simulation.simulate import (
+    SeededCounts,
+    Simulation,
+    check_simulation,
+    seeded_counts,
+    simulation_of,
+)
 from sfumato.survey import Survey
 from sfumato.tables import AnswerColumns, Piece, numbered
 
@@ -33,7 +39,9 @@ def simulate_files(
     check_simulation(runs, decoder)
     columns.check(survey.context.domain)
     pieces, workers = input_pieces(paths, workers)
-    placed = list(zip(pieces, numbered(pieces, columns.value or str(columns.latitude)), strict=True))
+    placed = list(
+        zip(pieces, numbered(pieces, columns.value or str(columns.latitude)), strict=True)
+    )
     task = _CountRuns(Asked(survey, columns), runs, seed)
     counted = reduce(iadd, shared_out(task, placed, workers=workers, rows_done=rows_done))
     return simulation_of(survey, counted, decoder)
@@ -48,4 +56,6 @@ class _CountRuns:
     def __call__(self, placed: tuple[Piece, int], rows_done: Callable[[int], None]) -> SeededCounts:
         piece, first_row = placed
         batches = self.asked.symbols(piece, rows_done)
-        return seeded_counts(self.asked.mechanism, batches, runs=self.runs, seed=self.seed, first_row=first_row)
+        return seeded_counts(
+            self.asked.mechanism, batches, runs=self.runs, seed=self.seed, first_row=first_row
+        )

@@ -23,7 +23,9 @@ class Asked:
 
     def symbols(self, piece: Piece, rows_done: Callable[[int], None]) -> Iterator[Symbols]:
         """The answers of a piece, batch by batch."""
-        return answer_batches(piece, self._columns, self._survey.context.domain, rows_done=rows_done)
+        return answer_batches(
+            piece, self._columns, self._survey.context.domain, rows_done=rows_done
+        )
 
     def __getstate__(self) -> tuple[bytes, AnswerColumns]:
         return self._survey.resolved(), self._columns

@@ -56,7 +56,9 @@ def shared_out(
     return _elsewhere(task, pieces, min(workers, len(pieces)), rows_done)
 
 
-def _here(task: Task[Result], pieces: list[Any], rows_done: Callable[[int], None]) -> Iterator[Result]:
+def _here(
+    task: Task[Result], pieces: list[Any], rows_done: Callable[[int], None]
+) -> Iterator[Result]:
     total = _Total(rows_done)
     for piece in pieces:
         yield task(piece, total.piece())
@@ -67,7 +69,9 @@ def _elsewhere(
 ) -> Iterator[Result]:
     spawning = multiprocessing.get_context("spawn")
     rows = spawning.Value("q", 0)
-    pool = ProcessPoolExecutor(workers, mp_context=spawning, initializer=_enter, initargs=(task, rows))
+    pool = ProcessPoolExecutor(
+        workers, mp_context=spawning, initializer=_enter, initargs=(task, rows)
+    )
     waiting, left = deque[Future[Any]](), iter(pieces)
     try:
         waiting.extend(pool.submit(_work, piece) for piece in islice(left, 2 * workers))

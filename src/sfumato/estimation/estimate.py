@@ -90,12 +90,18 @@ class Estimate:
         The interval knows the covariances: it is not the sum of the labels' intervals.
         """
         origin = self._origin
-        return total_of(origin.mechanism, origin.tally, label_weights(origin.mechanism, labels), level)
+        return total_of(
+            origin.mechanism, origin.tally, label_weights(origin.mechanism, labels), level
+        )
 
-    def weighted_total(self, weights: Mapping[Label, float] | ArrayLike, level: float = 0.95) -> Total:
+    def weighted_total(
+        self, weights: Mapping[Label, float] | ArrayLike, level: float = 0.95
+    ) -> Total:
         """Any weighted sum of the frequencies, a mean for instance: one weight per symbol, or a mapping from labels."""
         origin = self._origin
-        return total_of(origin.mechanism, origin.tally, symbol_weights(origin.mechanism, weights), level)
+        return total_of(
+            origin.mechanism, origin.tally, symbol_weights(origin.mechanism, weights), level
+        )
 
     def block_shares(self, level: float = 0.95) -> Shares:
         """Each symbol's share of its own block, where blocks are sent in clear: exact intervals at any size.
@@ -117,10 +123,17 @@ class Estimate:
         the same labels and of different people; mechanisms and numbers of reports may differ.
         """
         if self._origin.mechanism.context.domain != other._origin.mechanism.context.domain:
-            raise ContextMismatch("a difference needs two estimates over the same labels in the same order.")
+            raise ContextMismatch(
+                "a difference needs two estimates over the same labels in the same order."
+            )
         tail = tail_of(level, len(self.labels))
         return difference_of(
-            self.labels, self.unbiased, self._free_bounds(tail), other.unbiased, other._free_bounds(tail), level
+            self.labels,
+            self.unbiased,
+            self._free_bounds(tail),
+            other.unbiased,
+            other._free_bounds(tail),
+            level,
         )
 
     def top(self, size: int, level: float = 0.95) -> Top:
@@ -171,7 +184,13 @@ class Estimate:
         """
         origin = self._origin
         return bootstrap_of(
-            origin.mechanism, origin.decoder, origin.tally, self.frequencies, runs=runs, seed=seed, level=level
+            origin.mechanism,
+            origin.decoder,
+            origin.tally,
+            self.frequencies,
+            runs=runs,
+            seed=seed,
+            level=level,
         )
 
     @cached_property
@@ -199,7 +218,9 @@ class Estimate:
     def _readings(self, level: float, symbols: Chosen = slice(None)) -> Readings:
         low, high = self._share_bounds(tail_of(level), symbols)
         return Readings(
-            labels=self.labels[symbols] if isinstance(symbols, slice) else [self.labels[int(x)] for x in symbols],
+            labels=self.labels[symbols]
+            if isinstance(symbols, slice)
+            else [self.labels[int(x)] for x in symbols],
             frequency=self.frequencies[symbols],
             unbiased=self.unbiased[symbols],
             standard_error=self.standard_errors[symbols],
@@ -272,5 +293,7 @@ def _with_covariate(decoder: Decoder, covariate: object) -> Decoder:
     if covariate is None:
         return decoder
     if "covariate" not in getattr(decoder, "__dataclass_fields__", {}):
-        raise InvalidContext(f"the decoder {decoder.name!r} uses no covariate. Leave it out, or choose one that does.")
+        raise InvalidContext(
+            f"the decoder {decoder.name!r} uses no covariate. Leave it out, or choose one that does."
+        )
     return replace(decoder, covariate=covariate)  # type: ignore[type-var]

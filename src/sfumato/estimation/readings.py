@@ -73,7 +73,9 @@ def _html_head(readings: Readings) -> str:
         ('<th scope="colgroup">', f"decoded picture ({escape(readings.decoder)})</th>"),
         ('<th colspan="3" scope="colgroup">', f"unbiased, with {readings.percent} interval</th>"),
     )
-    names = "".join(f'<th scope="col">{name}</th>' for name in ("frequency", "unbiased", "low", "high"))
+    names = "".join(
+        f'<th scope="col">{name}</th>' for name in ("frequency", "unbiased", "low", "high")
+    )
     return f"<thead><tr>{''.join(tag + text for tag, text in above)}</tr><tr>{names}</tr></thead>"
 
 
@@ -92,7 +94,13 @@ def arrow_table(readings: Readings) -> Any:  # noqa: ANN401 - pyarrow has no typ
     if len({type(label) for label in labels}) > 1:
         labels = [str(label) for label in labels]
     names = ("label", "frequency", "unbiased", "standard_error", "low", "high")
-    numbers = (readings.frequency, readings.unbiased, readings.standard_error, readings.low, readings.high)
+    numbers = (
+        readings.frequency,
+        readings.unbiased,
+        readings.standard_error,
+        readings.low,
+        readings.high,
+    )
     said = {
         "reports": str(readings.reports),
         "decoder": readings.decoder,
@@ -100,4 +108,6 @@ def arrow_table(readings: Readings) -> Any:  # noqa: ANN401 - pyarrow has no typ
         "fingerprint": readings.fingerprint,
         "readings": "frequency is decoded; unbiased, standard_error, low and high are the unbiased estimate's",
     }
-    return pa.table([pa.array(labels), *map(pa.array, numbers)], names=names).replace_schema_metadata(said)
+    return pa.table(
+        [pa.array(labels), *map(pa.array, numbers)], names=names
+    ).replace_schema_metadata(said)

@@ -45,7 +45,9 @@ def decimal_text(number: Fraction | float) -> str:
     """
     if isinstance(number, float):
         if number != np.inf:
-            raise TypeError("decimal_text takes a Fraction or inf; a float other than inf is not exact.")
+            raise TypeError(
+                "decimal_text takes a Fraction or inf; a float other than inf is not exact."
+            )
         return "inf"
     p, q = number.numerator, number.denominator
     places = _decimal_places(q)
@@ -80,7 +82,9 @@ def _checked(data: Json) -> Json:
         return data
     if isinstance(data, int):
         if abs(data) >= _LIMIT:
-            raise ValueError("canonical JSON holds integers below 2^53; pass larger ones as strings.")
+            raise ValueError(
+                "canonical JSON holds integers below 2^53; pass larger ones as strings."
+            )
         return data
     if isinstance(data, Mapping):
         pairs = {unicodedata.normalize("NFC", key): _checked(value) for key, value in data.items()}
@@ -89,4 +93,6 @@ def _checked(data: Json) -> Json:
         return pairs
     if isinstance(data, Sequence) and not isinstance(data, bytes | bytearray):
         return [_checked(item) for item in data]
-    raise TypeError(f"canonical JSON cannot hold a {type(data).__name__}; pass exact numbers as text.")
+    raise TypeError(
+        f"canonical JSON cannot hold a {type(data).__name__}; pass exact numbers as text."
+    )

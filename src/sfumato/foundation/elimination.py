@@ -22,6 +22,9 @@ def solved(M: list[list[int]], B: list[list[int]]) -> tuple[list[list[int]], int
         for row in range(k):
             if row != i:
                 factor, head = table[row][i], table[i][i]
-                table[row] = [(head * a - factor * b) // previous for a, b in zip(table[row], table[i], strict=True)]
+                table[row] = [
+                    (head * a - factor * b) // previous
+                    for a, b in zip(table[row], table[i], strict=True)
+                ]
         previous = table[i][i]
     return [row[k:] for row in table], previous

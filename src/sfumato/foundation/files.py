@@ -18,7 +18,9 @@ def _umask() -> int:
     return mask
 
 
-_NEW_FILE = 0o666 & ~_umask()  # read once: the mask is the whole process's, and other threads make files meanwhile
+_NEW_FILE = (
+    0o666 & ~_umask()
+)  # read once: the mask is the whole process's, and other threads make files meanwhile
 
 
 @contextmanager
@@ -30,7 +32,9 @@ def whole_file(path: str | os.PathLike[str], *, mode: int | None = None) -> Iter
     """
     target = Path(path).resolve()  # what a link points to is replaced, not the link
     if target.exists() and not target.is_file():
-        raise OSError(errno.EINVAL, "not a regular file, so it cannot be replaced by a whole one", str(path))
+        raise OSError(
+            errno.EINVAL, "not a regular file, so it cannot be replaced by a whole one", str(path)
+        )
     # The name is known before there is a file of that name: whenever an interrupt comes, it can be taken away.
     temporary = target.parent / f".{target.name}.{uuid4().hex}"
     try:

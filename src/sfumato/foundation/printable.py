@@ -17,7 +17,9 @@ def printable(text: str) -> str:
     >>> print(printable("Lunch\nCertified: \x1b[8mε = 0.1"))
     Lunch\nCertified: \x1b[8mε = 0.1
     """
-    return "".join(_escaped(character) if _is_unsafe(character) else character for character in text)
+    return "".join(
+        _escaped(character) if _is_unsafe(character) else character for character in text
+    )
 
 
 def printable_lines(text: str) -> str:

@@ -51,7 +51,9 @@ def project_groups(vector: Floats, group_of: np.typing.NDArray[np.int64], totals
     return projected
 
 
-def nearest_in_groups(vector: Floats, group_of: np.typing.NDArray[np.int64], totals: Floats, scales: Floats) -> Floats:
+def nearest_in_groups(
+    vector: Floats, group_of: np.typing.NDArray[np.int64], totals: Floats, scales: Floats
+) -> Floats:
     """The p ≥ 0 with these totals and the least ``Σ_x (p_x − v_x)²/d_x``: ``max(v − θ_j d, 0)``, d the scales.
 
     With equal scales it is the projection; with variances for scales, less is taken from what is known better.

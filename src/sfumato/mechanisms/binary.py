@@ -49,7 +49,9 @@ class BinaryResponse(TabledMechanism):
 
     def _promise(self, context: Context, word_bits: int) -> None:
         if context.size != 2:
-            raise ContextMismatch(f"a binary response needs a context of two symbols; found {context.size}.")
+            raise ContextMismatch(
+                f"a binary response needs a context of two symbols; found {context.size}."
+            )
         super().__init__(context)
         self.word_bits = word_bits
         self._a, self._b = context.exact_epsilon(0, 1), context.exact_epsilon(1, 0)
@@ -64,13 +66,17 @@ class BinaryResponse(TabledMechanism):
         self._flips_of = np.array(flips, dtype=np.uint64)
 
     @classmethod
-    def of_integers(cls, context: Context, rows: Sequence[Sequence[int]], *, word_bits: int = 64) -> Self:
+    def of_integers(
+        cls, context: Context, rows: Sequence[Sequence[int]], *, word_bits: int = 64
+    ) -> Self:
         """The response of a record, with the integers that it was published with."""
         made = cls.__new__(cls)
         made._promise(context, word_bits)
         IntegerChannel(rows, word_bits)
         if [len(row) for row in rows] != [2, 2] or rows[0][1] + rows[1][0] >= made.denominator:
-            raise ContextMismatch("a binary response has two rows of two reports, and flips less often than not.")
+            raise ContextMismatch(
+                "a binary response has two rows of two reports, and flips less often than not."
+            )
         made._hold((rows[0][1], rows[1][0]))
         return made
 
@@ -96,7 +102,10 @@ class BinaryResponse(TabledMechanism):
         """The formula of Theorem 2, in the form that also holds for infinite entries."""
         a, b = float(self._a), float(self._b)
         D = -np.expm1(-(a + b))
-        rows = [[-np.expm1(-b), -np.exp(-b) * np.expm1(-a)], [-np.exp(-a) * np.expm1(-b), -np.expm1(-a)]]
+        rows = [
+            [-np.expm1(-b), -np.exp(-b) * np.expm1(-a)],
+            [-np.exp(-a) * np.expm1(-b), -np.expm1(-a)],
+        ]
         return np.array(rows[x]) / D
 
     def exact_scores(self, y: int) -> list[Fraction]:

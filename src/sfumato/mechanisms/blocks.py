@@ -54,12 +54,26 @@ class BlockResponse(Mechanism):
 
     kind: ClassVar[str] = "blocks"
 
-    def __init__(self, context: Blocks, code: CodeFamily = HadamardCode, *, word_bits: int = 64) -> None:
+    def __init__(
+        self, context: Blocks, code: CodeFamily = HadamardCode, *, word_bits: int = 64
+    ) -> None:
         if not isinstance(context, Blocks):
-            raise ContextMismatch("a block response keeps a Blocks context; mechanism_for picks the frame that fits.")
+            raise ContextMismatch(
+                "a block response keeps a Blocks context; mechanism_for picks the frame that fits."
+            )
         if context.sizes.size > 1 and context.exact_across != np.inf:
-            raise ContextMismatch("a block response shows the block; a promise across blocks needs a GroupResponse.")
-        self._frame(context, context.block_of, context.rank, context.sizes, context.exact_epsilons, code, word_bits)
+            raise ContextMismatch(
+                "a block response shows the block; a promise across blocks needs a GroupResponse."
+            )
+        self._frame(
+            context,
+            context.block_of,
+            context.rank,
+            context.sizes,
+            context.exact_epsilons,
+            code,
+            word_bits,
+        )
 
     def _frame(
         self,
@@ -135,7 +149,13 @@ class BlockResponse(Mechanism):
         """One class per code: rows differ only in which outputs they favour."""
         return tuple(
             RowClass.of_levels(
-                code, self._offsets[self._block_of[symbols]], symbols, code.high, code.low, code.leftover, 0
+                code,
+                self._offsets[self._block_of[symbols]],
+                symbols,
+                code.high,
+                code.low,
+                code.leftover,
+                0,
             )
             for number, code in enumerate(self._codes)
             for symbols in [np.flatnonzero(self._code_of == number)]
@@ -165,7 +185,9 @@ class BlockResponse(Mechanism):
         values, means = checked_vector(v, self.outputs, "v"), np.zeros(self.inputs)
         for stack in self._stacks:
             code, V = stack.code, values[stack.reports]
-            levels = code.low * V.sum(axis=-1, keepdims=True) + (code.high - code.low) * code.gather(V)
+            levels = code.low * V.sum(axis=-1, keepdims=True) + (
+                code.high - code.low
+            ) * code.gather(V)
             stack.fill(means, levels / code.total + float(leftover_share(code)) * V[:, :1])
         return means
 
@@ -238,7 +260,9 @@ class BlockResponse(Mechanism):
                 stack.fill(bound, found)
         if self._sizes.size > 1:
             highest, lowest = np.maximum(highest, 0.0), np.minimum(lowest, 0.0)
-        return Reach(highest, lowest, max(float(corrected.sizes().max()) for corrected in self._corrected))
+        return Reach(
+            highest, lowest, max(float(corrected.sizes().max()) for corrected in self._corrected)
+        )
 
     def _mean(self, scores: Sequence[GroupScores], frequencies: ArrayLike) -> Floats:
         f, means = checked_vector(frequencies, self.outputs, "frequencies"), np.zeros(self.inputs)
@@ -261,7 +285,9 @@ class BlockResponse(Mechanism):
     @cached_property
     def _corrected(self) -> list[GroupScores]:
         return [
-            corrected_scores(stack.code, stack.sizes, rise=stack.code.rise, leftover=leftover_share(stack.code))
+            corrected_scores(
+                stack.code, stack.sizes, rise=stack.code.rise, leftover=leftover_share(stack.code)
+            )
             for stack in self._stacks
         ]
 

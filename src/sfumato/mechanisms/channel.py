@@ -18,8 +18,14 @@ class IntegerChannel:
     def __init__(self, rows: Sequence[Sequence[int]], word_bits: int) -> None:
         total = 1 << word_bits
         lengths = {len(row) for row in rows}
-        if len(lengths) != 1 or 0 in lengths or any(min(row) < 0 or sum(row) != total for row in rows):
-            raise InvalidContext(f"rows of a channel must be equally long and add up to exactly 2^{word_bits}.")
+        if (
+            len(lengths) != 1
+            or 0 in lengths
+            or any(min(row) < 0 or sum(row) != total for row in rows)
+        ):
+            raise InvalidContext(
+                f"rows of a channel must be equally long and add up to exactly 2^{word_bits}."
+            )
         self.rows = [list(row) for row in rows]
         self.outputs = lengths.pop()
         self.word_bits = word_bits
@@ -27,7 +33,9 @@ class IntegerChannel:
         # An end of 2^64 does not fit a word. No word reaches it, nor any end after it: only those before are looked at.
         self._reached = (ends < total).sum(axis=1)
         self._steps = [1 << i for i in reversed(range((self.outputs - 1).bit_length()))]
-        self._ends: Words = np.zeros((len(rows), 2 * self._steps[0] if self._steps else 1), dtype=np.uint64)
+        self._ends: Words = np.zeros(
+            (len(rows), 2 * self._steps[0] if self._steps else 1), dtype=np.uint64
+        )
         self._ends[:, 1 : self.outputs] = ends % total
 
     def choose(self, row: Words, word: Words) -> Words:

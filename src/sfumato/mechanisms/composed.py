@@ -38,12 +38,19 @@ class ComposedResponse(TabledMechanism):
         else:
             self._seconds = [second(y1) for y1 in range(first.outputs)]
         lead = self._seconds[0]
-        if any(each.context != lead.context or each.word_bits != first.word_bits for each in self._seconds):
-            raise ContextMismatch("every second mechanism must promise the same context and read the same word length.")
+        if any(
+            each.context != lead.context or each.word_bits != first.word_bits
+            for each in self._seconds
+        ):
+            raise ContextMismatch(
+                "every second mechanism must promise the same context and read the same word length."
+            )
         super().__init__(first.context + lead.context)
         self.words = first.words + max(each.words for each in self._seconds)
         if self.words > WORDS_PER_POSITION:
-            raise ContextMismatch(f"two answers may read {WORDS_PER_POSITION} words in all; these read {self.words}.")
+            raise ContextMismatch(
+                f"two answers may read {WORDS_PER_POSITION} words in all; these read {self.words}."
+            )
         self.word_bits = first.word_bits
         self._width = max(each.outputs for each in self._seconds)
         self.outputs = demand_outputs(first.outputs * self._width)
@@ -53,7 +60,10 @@ class ComposedResponse(TabledMechanism):
         return {
             "kind": self.kind,
             "first": self._first.record(),
-            "seconds": [{"context": each.context.record(), "mechanism": each.record()} for each in self._distinct],
+            "seconds": [
+                {"context": each.context.record(), "mechanism": each.record()}
+                for each in self._distinct
+            ],
             "second_of": [self._distinct.index(each) for each in self._seconds],
         }
 
@@ -84,7 +94,9 @@ class ComposedResponse(TabledMechanism):
 
     def ideal_row(self, x: int) -> Floats:
         """The product of the two formulas."""
-        rows = [np.pad(each.ideal_row(x), (0, self._width - each.outputs)) for each in self._seconds]
+        rows = [
+            np.pad(each.ideal_row(x), (0, self._width - each.outputs)) for each in self._seconds
+        ]
         return (self._first.ideal_row(x)[:, None] * np.array(rows)).ravel()
 
     def exact_scores(self, y: int) -> list[Fraction]:
@@ -106,7 +118,9 @@ class ComposedResponse(TabledMechanism):
         """
         p = np.full(self.inputs, 1 / self.inputs)
         shared = 1 - 1 / self.inputs
-        first, second = (max(each.risk(p) - shared, 0.0) for each in (self._first, self._seconds[0]))
+        first, second = (
+            max(each.risk(p) - shared, 0.0) for each in (self._first, self._seconds[0])
+        )
         if first + second <= 1e-12:
             return Fraction(1, 2)
         return Fraction(second / (first + second)).limit_denominator(1000)

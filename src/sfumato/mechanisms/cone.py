@@ -21,8 +21,12 @@ Integers = NDArray[np.object_]
 """Python integers, which have no largest one, in an array."""
 
 _SHARE_BITS = 128
-_MORE_THAN_A_WORD_CAN_SHOW = Fraction(100)  # e^100 is above 2^144; a sharper bound would take long to compute
-_CLEAR = 1 + 1e-9  # floats decide nothing that is closer than this; their own errors are below 1e-12
+_MORE_THAN_A_WORD_CAN_SHOW = Fraction(
+    100
+)  # e^100 is above 2^144; a sharper bound would take long to compute
+_CLEAR = (
+    1 + 1e-9
+)  # floats decide nothing that is closer than this; their own errors are below 1e-12
 _NEXT_TO = 1e-8  # columns come from floating-point solvers: what is so close to a face is meant to lie in it
 
 
@@ -83,7 +87,11 @@ class Cone:
         with np.errstate(divide="ignore"):
             logs = np.log(Q)
         placed = np.zeros(Q.shape, dtype=np.bool_)
-        gap, limit, columns = np.full(Q.shape, np.finfo(np.float64).max), logs.copy(), np.arange(Q.shape[1])
+        gap, limit, columns = (
+            np.full(Q.shape, np.finfo(np.float64).max),
+            logs.copy(),
+            np.arange(Q.shape[1]),
+        )
         z = logs.argmax(axis=0)
         for _ in range(len(Q)):
             near = gap[z, columns] <= _NEXT_TO
@@ -109,14 +117,18 @@ class Cone:
         parts = columns.min(axis=0)
         for x, share in enumerate(self._shares):
             tells = self._E[x] > 0
-            quotients = (columns[tells] - share[tells, None] * columns[x]) / -np.expm1(-self._E[x, tells])[:, None]
+            quotients = (columns[tells] - share[tells, None] * columns[x]) / -np.expm1(
+                -self._E[x, tells]
+            )[:, None]
             parts = np.minimum(parts, quotients.min(axis=0, initial=np.inf))
         return parts
 
 
 def _keep_nearer(placed: Floats, step: Floats, logs: Floats, gap: Floats, limit: Floats) -> None:
     """Where a limit at ``placed + step`` is nearer to an entry than the one known so far, it takes its place."""
-    with np.errstate(invalid="ignore"):  # where an entry is 0 or nothing is promised, nothing is near
+    with np.errstate(
+        invalid="ignore"
+    ):  # where an entry is 0 or nothing is promised, nothing is near
         bound = placed + step
         away = np.abs(bound - logs)
     nearer = away < gap

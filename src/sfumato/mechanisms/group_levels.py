@@ -65,14 +65,22 @@ def group_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, lis
     if not shapes:
         return N, []
     if any(shape.gain <= 0 for shape in shapes):
-        raise NothingToLearn("a promise across groups is too strong for the promise inside one: use a plain response.")
+        raise NothingToLearn(
+            "a promise across groups is too strong for the promise inside one: use a plain response."
+        )
     beta = 1 / (1 + sum(shape.count / shape.gain for shape in shapes))
     # A multiple of every gcd(r, b), so that each group's equation has solutions.
     step = lcm(*(gcd(shape.raised, shape.outputs) for shape in shapes))
     clear = int(N * beta) // step * step
     while clear > 0:
         levels = [_levels(shape, clear) for shape in shapes]
-        excess = clear + sum(s.count * s.outputs * level.cover for s, level in zip(shapes, levels, strict=True)) - N
+        excess = (
+            clear
+            + sum(
+                s.count * s.outputs * level.cover for s, level in zip(shapes, levels, strict=True)
+            )
+            - N
+        )
         if excess <= 0 and all(level.high > level.cover and level.high > 0 for level in levels):
             _demand_contrast(shapes, levels, word_bits)
             return clear, levels
@@ -99,8 +107,13 @@ def _levels(shape: GroupShape, clear: int) -> GroupLevels:
     return GroupLevels(high, low, cover)
 
 
-def _demand_contrast(shapes: Sequence[GroupShape], levels: Sequence[GroupLevels], word_bits: int) -> None:
-    if any(level.high <= level.low and shape.outputs > 1 for shape, level in zip(shapes, levels, strict=True)):
+def _demand_contrast(
+    shapes: Sequence[GroupShape], levels: Sequence[GroupLevels], word_bits: int
+) -> None:
+    if any(
+        level.high <= level.low and shape.outputs > 1
+        for shape, level in zip(shapes, levels, strict=True)
+    ):
         raise _too_short(word_bits)
 
 

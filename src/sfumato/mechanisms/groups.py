@@ -92,7 +92,15 @@ class GroupResponse(Mechanism):
         shapes = _shapes(groups, owing, codes, kind_of_group)
         clear, levels = group_levels(shapes, word_bits)
         self._families, self._shapes = code, shapes
-        self._frame(context, group_of, codes, levels, np.array(kind_of_group, dtype=np.int64), clear, word_bits)
+        self._frame(
+            context,
+            group_of,
+            codes,
+            levels,
+            np.array(kind_of_group, dtype=np.int64),
+            clear,
+            word_bits,
+        )
 
     @classmethod
     def of_integers(
@@ -110,20 +118,33 @@ class GroupResponse(Mechanism):
         owing, group_of = _owing(context.groups)
         sizes = context.groups.sizes[owing]
         if len(code_of_group) != len(owing) or len(levels) != len(codes):
-            raise ContextMismatch(f"every one of the {len(owing)} groups needs a code, and every code its levels.")
+            raise ContextMismatch(
+                f"every one of the {len(owing)} groups needs a code, and every code its levels."
+            )
         for g, kind in enumerate(code_of_group):
-            if sizes[g] > codes[kind].points or (sizes[g] < codes[kind].points and not codes[kind].balanced):
-                raise ContextMismatch("a code does not fit the number of symbols of a group that uses it.")
+            if sizes[g] > codes[kind].points or (
+                sizes[g] < codes[kind].points and not codes[kind].balanced
+            ):
+                raise ContextMismatch(
+                    "a code does not fit the number of symbols of a group that uses it."
+                )
         first_uses = list(dict.fromkeys(code_of_group))
         if first_uses != list(range(len(codes))):
             raise ContextMismatch(
                 "the codes of a group response must be numbered in the order of the groups that use them."
             )
-        if clear < 1 or clear >> word_bits > 1 or any(not 0 <= level.cover < 1 << word_bits for level in levels):
+        if (
+            clear < 1
+            or clear >> word_bits > 1
+            or any(not 0 <= level.cover < 1 << word_bits for level in levels)
+        ):
             raise ContextMismatch(f"the words of a group response must add up to 2^{word_bits}.")
         for code, level in zip(codes, levels, strict=True):
             b, r = code.outputs, code.raised
-            if r * level.high + (b - r) * level.low != clear + b * level.cover or level.low >= level.high:
+            if (
+                r * level.high + (b - r) * level.low != clear + b * level.cover
+                or level.low >= level.high
+            ):
                 raise ContextMismatch(
                     "the levels of a group must put `clear` more words on its code than its cover does."
                 )
@@ -133,7 +154,15 @@ class GroupResponse(Mechanism):
         made = cls.__new__(cls)
         made._families = [codes[kind].family for kind in code_of_group]
         made._shapes = _shapes(context.groups, owing, codes, code_of_group)
-        made._frame(context, group_of, codes, levels, np.array(code_of_group, dtype=np.int64), clear, word_bits)
+        made._frame(
+            context,
+            group_of,
+            codes,
+            levels,
+            np.array(code_of_group, dtype=np.int64),
+            clear,
+            word_bits,
+        )
         return made
 
     def _frame(
@@ -148,7 +177,12 @@ class GroupResponse(Mechanism):
     ) -> None:
         super().__init__(context)
         self.word_bits = word_bits
-        self._codes, self._levels, self._kind_of_group, self._clear = codes, levels, kind_of_group, clear
+        self._codes, self._levels, self._kind_of_group, self._clear = (
+            codes,
+            levels,
+            kind_of_group,
+            clear,
+        )
         self._group_of = group_of
         self._free = np.flatnonzero(group_of < 0)
         lengths = np.array([code.outputs for code in codes], dtype=np.int64)[kind_of_group]
@@ -166,7 +200,9 @@ class GroupResponse(Mechanism):
         self._leftover = self.denominator - self._covered - clear
         self._starts = starts[:-1].astype(np.uint64)
         self._cover_words = np.array(covers, dtype=np.uint64)
-        self._cover_levels = np.array([max(level.cover, 1) for level in levels], dtype=np.uint64)[kind_of_group]
+        self._cover_levels = np.array([max(level.cover, 1) for level in levels], dtype=np.uint64)[
+            kind_of_group
+        ]
 
     def record(self) -> Json:
         """The integers of the channel as plain data."""
@@ -174,7 +210,8 @@ class GroupResponse(Mechanism):
             "kind": self.kind,
             "codes": [code.record() for code in self._codes],
             "levels": [
-                {"high": str(level.high), "low": str(level.low), "cover": str(level.cover)} for level in self._levels
+                {"high": str(level.high), "low": str(level.low), "cover": str(level.cover)}
+                for level in self._levels
             ],
             "code_of_group": self._kind_of_group.tolist(),
             "clear": str(self._clear),
@@ -234,7 +271,9 @@ class GroupResponse(Mechanism):
         """
         point = self._point.take(symbols).view(np.uint64)
         if len(self._codes) == 1:
-            return self._member_report(0, point, position) + group.view(np.uint64) * np.uint64(self._codes[0].outputs)
+            return self._member_report(0, point, position) + group.view(np.uint64) * np.uint64(
+                self._codes[0].outputs
+            )
         kind, answers = self._kind_of_group[group], np.empty(symbols.size, dtype=np.uint64)
         for number in range(len(self._codes)):
             people = np.flatnonzero(kind == number)
@@ -285,21 +324,33 @@ class GroupResponse(Mechanism):
         group, claims = self._group_of, [RowClass.in_clear(self._free, self._clear)]
         for number, (code, level) in enumerate(zip(self._codes, self._levels, strict=True)):
             members = (group >= 0) & (self._kind_of_group[group] == number)
-            first_group, others = np.flatnonzero(members & (group == 0)), np.flatnonzero(members & (group > 0))
+            first_group, others = (
+                np.flatnonzero(members & (group == 0)),
+                np.flatnonzero(members & (group > 0)),
+            )
             for symbols, leftover in ((first_group, self._leftover), (others, 0)):
                 first = self._first[group[symbols]]
-                claims.append(RowClass.of_levels(code, first, symbols, level.high, level.low, leftover, level.cover))
+                claims.append(
+                    RowClass.of_levels(
+                        code, first, symbols, level.high, level.low, leftover, level.cover
+                    )
+                )
         return tuple(claim for claim in claims if claim.symbols.size)
 
     def ideal_row(self, x: int) -> Floats:
         """The formula of the class."""
         beta, levels = self._ideal
         row, g = np.zeros(self.outputs), int(self._group_of[x])
-        row[: self._coded] = np.repeat(np.array([cover for _, _, cover in levels])[self._kind_of_group], self._lengths)
+        row[: self._coded] = np.repeat(
+            np.array([cover for _, _, cover in levels])[self._kind_of_group], self._lengths
+        )
         if g < 0:
             row[int(self._own_report[x])] = beta
         else:
-            code, (high, low, _) = self._codes[self._kind_of_group[g]], levels[self._kind_of_group[g]]
+            code, (high, low, _) = (
+                self._codes[self._kind_of_group[g]],
+                levels[self._kind_of_group[g]],
+            )
             own = slice(int(self._first[g]), int(self._first[g]) + code.outputs)
             row[own] = np.where(code.favoured(int(self._point[x])), high, low)
         return row
@@ -312,7 +363,9 @@ class GroupResponse(Mechanism):
         levels = []
         for shape, g in zip(self._shapes, gains, strict=True):
             cover = beta / g / shape.outputs
-            levels.append((cover * exp(shape.outward), cover * exp(shape.outward - shape.inside), cover))
+            levels.append(
+                (cover * exp(shape.outward), cover * exp(shape.outward - shape.inside), cover)
+            )
         return beta, levels
 
     def forward(self, p: ArrayLike) -> Floats:
@@ -332,7 +385,10 @@ class GroupResponse(Mechanism):
         """``Σ_y Q(y|x) v_y``, one transform per code."""
         values, N = checked_vector(v, self.outputs, "v"), self.denominator
         sums = [values[stack.reports].sum(axis=-1, keepdims=True) for stack in self._stacks]
-        cover = sum(level.cover / N * float(each.sum()) for level, each in zip(self._levels, sums, strict=True))
+        cover = sum(
+            level.cover / N * float(each.sum())
+            for level, each in zip(self._levels, sums, strict=True)
+        )
         cover += self._leftover / N * float(values[0])
         means = np.full(self.inputs, cover)
         means[self._free] += float(self._beta) * values[self._coded :]
@@ -346,7 +402,9 @@ class GroupResponse(Mechanism):
     def _cover_share(self, g: int) -> Fraction:
         """v_j: how often somebody outside group j sends one of its reports."""
         kind = self._kind_of_group[g]
-        words = self._codes[kind].outputs * self._levels[kind].cover + (self._leftover if g == 0 else 0)
+        words = self._codes[kind].outputs * self._levels[kind].cover + (
+            self._leftover if g == 0 else 0
+        )
         return Fraction(words, self.denominator)
 
     def exact_scores(self, y: int) -> list[Fraction]:
@@ -417,7 +475,10 @@ class GroupResponse(Mechanism):
         if self._free.size:
             candidates.append(float(1 / self._beta))
         if self._first.size > 1 or self._free.size:
-            candidates += [float(np.abs(part.inside.used * part.outside).max(initial=0.0)) for part in self._corrected]
+            candidates += [
+                float(np.abs(part.inside.used * part.outside).max(initial=0.0))
+                for part in self._corrected
+            ]
         return max(candidates)
 
     @cached_property
@@ -426,7 +487,10 @@ class GroupResponse(Mechanism):
         highest = np.full(self.inputs, float(1 / self._beta))
         lowest = np.full(self.inputs, 0.0 if self.outputs > 1 else float(1 / self._beta))
         strangers = self._first.size > 1 or self._free.size > 0
-        outside = [np.abs(part.inside.used * part.outside).sum(axis=-1, keepdims=True) for part in self._corrected]
+        outside = [
+            np.abs(part.inside.used * part.outside).sum(axis=-1, keepdims=True)
+            for part in self._corrected
+        ]
         everywhere = sum(float(each.sum()) for each in outside)
         heaviest = float(1 / self._beta) + everywhere if self._free.size else 0.0
         for part, own in zip(self._corrected, outside, strict=True):
@@ -454,7 +518,9 @@ class GroupResponse(Mechanism):
         for part in parts:
             inside = f[part.stack.reports]
             elsewhere = f.sum() - inside.sum(axis=-1, keepdims=True)
-            part.stack.fill(moments, part.inside.second_moments(inside) + elsewhere * part.outside**2)
+            part.stack.fill(
+                moments, part.inside.second_moments(inside) + elsewhere * part.outside**2
+            )
         moments[self._free] = f[self._coded :] / float(self._beta**2)
         return moments
 
@@ -465,18 +531,26 @@ class GroupResponse(Mechanism):
 
     @cached_property
     def _corrected(self) -> list["_Part"]:
-        return [self._corrected_part(stack, level) for stack, level in zip(self._stacks, self._levels, strict=True)]
+        return [
+            self._corrected_part(stack, level)
+            for stack, level in zip(self._stacks, self._levels, strict=True)
+        ]
 
     def _corrected_part(self, stack: Stack, level: GroupLevels) -> "_Part":
         v, leftover = self._shares(stack)
         beta = float(self._beta)
         rise = Fraction(level.high - level.low, self.denominator)
-        inside = corrected_scores(stack.code, stack.sizes, rise=rise, leftover=leftover, totals=(1 - v) / beta)
+        inside = corrected_scores(
+            stack.code, stack.sizes, rise=rise, leftover=leftover, totals=(1 - v) / beta
+        )
         return _Part(stack, inside, inside.shifts - v / beta / stack.sizes[:, None])
 
     @cached_property
     def _simple(self) -> list["_Part"]:
-        return [self._simple_part(stack, level) for stack, level in zip(self._stacks, self._levels, strict=True)]
+        return [
+            self._simple_part(stack, level)
+            for stack, level in zip(self._stacks, self._levels, strict=True)
+        ]
 
     def _simple_part(self, stack: Stack, level: GroupLevels) -> "_Part":
         """``G ([y ∈ S_x] − P(S_x | a stranger) − τ(y) h)``, h what another member of the group adds to that."""
@@ -484,12 +558,21 @@ class GroupResponse(Mechanism):
         demand_balanced(code)
         v, leftover = self._shares(stack)
         G = float(N / ((code.raised - code.shared) * (level.high - level.low)))
-        h = float((code.shared * level.high + (code.raised - code.shared) * level.low - code.raised * level.cover) / N)
+        h = float(
+            (
+                code.shared * level.high
+                + (code.raised - code.shared) * level.low
+                - code.raised * level.cover
+            )
+            / N
+        )
         cover = code.raised * level.cover / N
         at_zero = code.contains(np.arange(code.points, dtype=np.uint64), np.uint64(0))
         shifts = -G * leftover * at_zero
         used = np.arange(code.points) < stack.sizes[:, None]
-        offsets = np.broadcast_to(-G * (cover + h * (1 - v) / beta), (stack.sizes.size, code.outputs))
+        offsets = np.broadcast_to(
+            -G * (cover + h * (1 - v) / beta), (stack.sizes.size, code.outputs)
+        )
         inside = GroupScores(MembershipCore(code, G), used, offsets, shifts)
         return _Part(stack, inside, shifts - G * (cover - h * v / beta))
 
@@ -531,12 +614,16 @@ def _kind(
     """The number of the kind of group: groups of equal size, promises and family are made once."""
     key = (id(family), size, promised)
     if key not in kinds:
-        code = family(size, promised[0], word_bits) if size > 1 else ClearCode(1, word_bits=word_bits)
+        code = (
+            family(size, promised[0], word_bits) if size > 1 else ClearCode(1, word_bits=word_bits)
+        )
         kinds[key] = (len(kinds), code)
     return kinds[key][0]
 
 
-def _shapes(groups: Groups, owing: list[int], codes: list[Code], kind_of_group: list[int]) -> list[GroupShape]:
+def _shapes(
+    groups: Groups, owing: list[int], codes: list[Code], kind_of_group: list[int]
+) -> list[GroupShape]:
     """The shape of each kind of group, from the first group of that kind."""
     counts = Counter(kind_of_group)
     first = {kind: g for g, kind in reversed(list(enumerate(kind_of_group)))}

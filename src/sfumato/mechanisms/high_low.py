@@ -42,7 +42,9 @@ class HighLowResponse(GroupResponse):
 
     kind: ClassVar[str] = "high-low"
 
-    def __init__(self, context: HighLow, code: CodeFamily = HadamardCode, *, word_bits: int = 64) -> None:
+    def __init__(
+        self, context: HighLow, code: CodeFamily = HadamardCode, *, word_bits: int = 64
+    ) -> None:
         if not isinstance(context, HighLow):
             raise ContextMismatch(
                 "a high-low response keeps a HighLow context; mechanism_for picks the frame that fits."
@@ -50,13 +52,17 @@ class HighLowResponse(GroupResponse):
         self._families = code
         s, epsilon = context.sensitive.size, context.exact_inside
         in_clear = s == 0 or isinstance(epsilon, float)
-        self._code: Code = ClearCode(s, word_bits=word_bits) if in_clear else code(s, epsilon, word_bits)
+        self._code: Code = (
+            ClearCode(s, word_bits=word_bits) if in_clear else code(s, epsilon, word_bits)
+        )
         # The code's own odds fit: its other outputs are exactly as likely as the cover that everybody else takes.
         high, low = self._code.high, self._code.low
         codes, levels = ([self._code], [GroupLevels(high, low, low)]) if s else ([], [])
         group_of = np.where(context.is_sensitive, 0, -1)
         clear = self._code.raised * (high - low)
-        self._frame(context, group_of, codes, levels, np.zeros(len(codes), dtype=np.int64), clear, word_bits)
+        self._frame(
+            context, group_of, codes, levels, np.zeros(len(codes), dtype=np.int64), clear, word_bits
+        )
 
     def record(self) -> Json:
         """The integers of the channel as plain data."""

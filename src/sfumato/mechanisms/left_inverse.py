@@ -23,7 +23,10 @@ _HALF_UNIT = 2.0**-53
 _ACCURATE = 1e-10  # of the largest score
 _LARGEST_RESIDUAL = 1e-3
 _INVERSE_BITS = 60
-_LIMB_BITS, _LIMB_COLUMNS = 20, 2**13  # products of limbs, added up over so many columns, are exact in floats
+_LIMB_BITS, _LIMB_COLUMNS = (
+    20,
+    2**13,
+)  # products of limbs, added up over so many columns, are exact in floats
 _PRIME = 2**31 - 1
 
 _Integers = NDArray[np.object_]
@@ -40,11 +43,15 @@ class LeftInverse:
            [-0.5,  1.5]])
     """
 
-    def __init__(self, rows: Sequence[Sequence[int]], denominator: int, crowd: Sequence[int]) -> None:
+    def __init__(
+        self, rows: Sequence[Sequence[int]], denominator: int, crowd: Sequence[int]
+    ) -> None:
         self._rows, self._denominator = np.array(rows, dtype=object), denominator
         sums = (np.array(crowd, dtype=object) @ self._rows).tolist()
         people = sum(crowd) * denominator << _WEIGHT_BITS
-        self._G = np.array([0 if total == 0 else max(1, people // total >> 8) for total in sums], dtype=object)
+        self._G = np.array(
+            [0 if total == 0 else max(1, people // total >> 8) for total in sums], dtype=object
+        )
 
     @cached_property
     def _M(self) -> _Integers:
@@ -65,7 +72,9 @@ class LeftInverse:
         k = len(self._rows)
         found = solved(self._M.tolist(), [[int(x == x2) for x2 in range(k)] for x in range(k)])
         if found is None:
-            raise NothingToLearn("this channel sends two mixtures of symbols to the same reports: nothing undoes it.")
+            raise NothingToLearn(
+                "this channel sends two mixtures of symbols to the same reports: nothing undoes it."
+            )
         return found
 
     # --- in floats ----------------------------------------------------------------------------------
@@ -86,7 +95,11 @@ class LeftInverse:
             return None
         Y, doubt = inverse
         units = np.ldexp(1.0, halves)[:, None]
-        weighted = self._rows.astype(np.float64) * self._G.astype(np.float64) * (float(self._denominator) / units)
+        weighted = (
+            self._rows.astype(np.float64)
+            * self._G.astype(np.float64)
+            * (float(self._denominator) / units)
+        )
         A = Y @ weighted / units
         errors = (len(Y) + 8) * _HALF_UNIT * ((np.abs(Y) + doubt) @ weighted) / units
         return A if errors.max() <= _ACCURATE * np.abs(A).max() else None
@@ -103,7 +116,10 @@ def _float_inverse(M: _Integers, halves: list[int]) -> tuple[Floats, float] | No
         first = np.linalg.inv((scaled / (1 << bits)).astype(np.float64))
     except np.linalg.LinAlgError:
         return None
-    held = np.array([[int(entry) for entry in row] for row in np.ldexp(first, _INVERSE_BITS).tolist()], dtype=object)
+    held = np.array(
+        [[int(entry) for entry in row] for row in np.ldexp(first, _INVERSE_BITS).tolist()],
+        dtype=object,
+    )
     one = 1 << bits + _INVERSE_BITS
     F = ((np.eye(k, dtype=object) * one - scaled @ held) / one).astype(np.float64)
     residual = float(np.abs(F).sum(axis=1).max())
@@ -126,7 +142,10 @@ def _product(left: _Integers, right: _Integers) -> _Integers:
 def _limbs(integers: _Integers) -> list[Floats]:
     """The digits of integers to base 2^20, the lowest first."""
     digits = -(-int(integers.max()).bit_length() // _LIMB_BITS)
-    return [((integers >> _LIMB_BITS * i) & (2**_LIMB_BITS - 1)).astype(np.float64) for i in range(digits)]
+    return [
+        ((integers >> _LIMB_BITS * i) & (2**_LIMB_BITS - 1)).astype(np.float64)
+        for i in range(digits)
+    ]
 
 
 def surely_independent(rows: Sequence[Sequence[int]]) -> bool:

@@ -33,7 +33,14 @@ from sfumato.mechanisms.row_class import RowClass
 from sfumato.randomness.words import SystemWords, WordSource
 from sfumato.tally import Tally, tally_of_batches
 
-__all__ = ["LARGEST_OUTPUTS", "LARGEST_TABLE", "Mechanism", "checked_vector", "demand_outputs", "people_count"]
+__all__ = [
+    "LARGEST_OUTPUTS",
+    "LARGEST_TABLE",
+    "Mechanism",
+    "checked_vector",
+    "demand_outputs",
+    "people_count",
+]
 
 LARGEST_TABLE = 2**24
 """A channel is written out up to this many entries (128 MiB)."""
@@ -91,7 +98,11 @@ class Mechanism(ABC):
 
         ``sfumato check`` reads the file, and so does ``tools/check_certificate.py``, which needs Python alone.
         """
-        saved: Json = {"format": 1, "context": self._context.record(), "mechanism": self._saved_record()}
+        saved: Json = {
+            "format": 1,
+            "context": self._context.record(),
+            "mechanism": self._saved_record(),
+        }
         write_whole(path, canonical_bytes(saved) + b"\n")
 
     def _saved_record(self) -> Json:
@@ -147,7 +158,9 @@ class Mechanism(ABC):
             drawing = people[first : first + _DRAWN]
             drawn = source.take(drawing.size, self.words)
             if drawn.shape != (drawing.size, self.words):
-                raise InvalidSymbols("a source must hand out the words that were asked for: take(count, words).")
+                raise InvalidSymbols(
+                    "a source must hand out the words that were asked for: take(count, words)."
+                )
             words = drawn >> shift if shift else drawn
             for start in range(0, drawing.size, _CHUNK):
                 yield self._respond(drawing[start : start + _CHUNK], words[start : start + _CHUNK])
@@ -157,7 +170,9 @@ class Mechanism(ABC):
         people = _row(checked_symbols(symbols, self.inputs), "symbols")
         given = np.asarray(words)
         if given.dtype != np.uint64 or given.shape != (people.size, self.words):
-            raise InvalidSymbols(f"words must be 64-bit unsigned integers of shape ({people.size}, {self.words}).")
+            raise InvalidSymbols(
+                f"words must be 64-bit unsigned integers of shape ({people.size}, {self.words})."
+            )
         if self.word_bits < 64 and (given >> np.uint64(self.word_bits)).any():
             raise InvalidSymbols(f"words must lie below 2^{self.word_bits}.")
         return self._respond(people, given).astype(np.uint32)
@@ -168,7 +183,9 @@ class Mechanism(ABC):
 
     def tally(self, reports: ArrayLike | Iterable[ArrayLike]) -> Tally:
         """Count reports: one batch (an array, a list of integers), or any iterable of batches."""
-        return tally_of_batches(_batches(reports), outputs=self.outputs, fingerprint=self.fingerprint)
+        return tally_of_batches(
+            _batches(reports), outputs=self.outputs, fingerprint=self.fingerprint
+        )
 
     # --- the channel --------------------------------------------------------------------------------
 
@@ -197,7 +214,9 @@ class Mechanism(ABC):
     def matrix(self) -> Floats:
         """Q written out, a row per symbol; refused where it would not fit."""
         self._refuse_large()
-        rows = [[count / self.denominator for count in self.integer_row(x)] for x in range(self.inputs)]
+        rows = [
+            [count / self.denominator for count in self.integer_row(x)] for x in range(self.inputs)
+        ]
         return np.array(rows)
 
     def row_classes(self) -> tuple[RowClass, ...]:
@@ -296,7 +315,9 @@ class Mechanism(ABC):
         """The exact covariance matrix of ``unbiased``, ``(A diag(q) Aᵀ − p pᵀ)/n``; for small domains."""
         distribution = np.asarray(p, dtype=np.float64)
         A = self.scores()
-        return ((A * self.forward(p)) @ A.T - np.outer(distribution, distribution)) / people_count(n)
+        return ((A * self.forward(p)) @ A.T - np.outer(distribution, distribution)) / people_count(
+            n
+        )
 
     def scores(self) -> Floats:
         """A written out, a row per symbol; refused where it would not fit."""
@@ -344,7 +365,8 @@ class Mechanism(ABC):
         )
         left = 'style="text-align:left"'
         rows = "".join(
-            f'<tr><th scope="row" {left}>{name}</th><td {left}>{escape(fact)}</td></tr>' for name, fact in facts
+            f'<tr><th scope="row" {left}>{name}</th><td {left}>{escape(fact)}</td></tr>'
+            for name, fact in facts
         )
         return f"<p><b>{escape(type(self).__name__)}</b></p><table><tbody>{rows}</tbody></table>"
 
@@ -352,7 +374,9 @@ class Mechanism(ABC):
 def demand_outputs(outputs: int) -> int:
     """Refuse a mechanism whose reports would not fit 32 bits on the wire."""
     if outputs > LARGEST_OUTPUTS:
-        raise InvalidContext(f"a mechanism has at most 2^31 reports; this one would have {outputs}.")
+        raise InvalidContext(
+            f"a mechanism has at most 2^31 reports; this one would have {outputs}."
+        )
     return outputs
 
 
@@ -374,12 +398,15 @@ def checked_vector(values: ArrayLike, size: int, name: str) -> Floats:
 def _batches(given: object) -> Iterable[ArrayLike]:
     """One batch (an array or column, a list of integers) as the only one; any other iterable holds batches itself."""
     whole = hasattr(given, "__array__") or (
-        isinstance(given, Sequence) and all(isinstance(number, int | np.integer) for number in given)
+        isinstance(given, Sequence)
+        and all(isinstance(number, int | np.integer) for number in given)
     )
     return [given] if whole or not isinstance(given, Iterable) else given  # type: ignore[list-item]
 
 
 def _row(symbols: Symbols, name: str) -> NDArray[np.int64]:
     if symbols.ndim != 1:
-        raise InvalidSymbols(f"{name} must be a row, one entry per person; found {symbols.ndim} dimensions.")
+        raise InvalidSymbols(
+            f"{name} must be a row, one entry per person; found {symbols.ndim} dimensions."
+        )
     return symbols

@@ -33,9 +33,15 @@ class PlainResponse(BlockResponse):
 
     kind: ClassVar[str] = "plain"
 
-    def __init__(self, context: Uniform, code: CodeFamily = HadamardCode, *, word_bits: int = 64) -> None:
+    def __init__(
+        self, context: Uniform, code: CodeFamily = HadamardCode, *, word_bits: int = 64
+    ) -> None:
         if not isinstance(context, Uniform):
-            raise ContextMismatch("a plain response keeps a Uniform context; mechanism_for picks the frame that fits.")
+            raise ContextMismatch(
+                "a plain response keeps a Uniform context; mechanism_for picks the frame that fits."
+            )
         k = context.size
         one_block = np.zeros(k, dtype=np.int64)
-        self._frame(context, one_block, np.arange(k), np.array([k]), [context.exact_inside], code, word_bits)
+        self._frame(
+            context, one_block, np.arange(k), np.array([k]), [context.exact_inside], code, word_bits
+        )

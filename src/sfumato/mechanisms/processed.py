@@ -39,13 +39,17 @@ class ProcessedResponse(TabledMechanism):
         super().__init__(mechanism.context)
         rows = stochastic_rows(W)
         if len(rows) != mechanism.outputs:
-            raise ContextMismatch(f"W must have a row per report, {mechanism.outputs}; found {len(rows)}.")
+            raise ContextMismatch(
+                f"W must have a row per report, {mechanism.outputs}; found {len(rows)}."
+            )
         if isinstance(mechanism, ProcessedResponse):  # two channels in a row are one
             rows, mechanism = _product(mechanism._W, rows), mechanism._mechanism
         self._mechanism: Mechanism = mechanism
         self._W: list[list[Fraction]] = rows
         if mechanism.words > 1:
-            raise ContextMismatch("only a mechanism that reads one word can be followed by a channel.")
+            raise ContextMismatch(
+                "only a mechanism that reads one word can be followed by a channel."
+            )
         self.words, self.word_bits = 2, mechanism.word_bits
         self._channel_W = IntegerChannel.nearest(self._W, self.word_bits)
         self.outputs = self._channel_W.outputs
@@ -70,11 +74,16 @@ class ProcessedResponse(TabledMechanism):
 
     def _integers(self, x: int) -> list[int]:
         row = self._mechanism.integer_row(x)
-        return [sum(q * w[z] for q, w in zip(row, self._channel_W.rows, strict=True)) for z in range(self.outputs)]
+        return [
+            sum(q * w[z] for q, w in zip(row, self._channel_W.rows, strict=True))
+            for z in range(self.outputs)
+        ]
 
     def ideal_row(self, x: int) -> Floats:
         """The product of the two formulas."""
-        return self._mechanism.ideal_row(x) @ np.array([[float(entry) for entry in row] for row in self._W])
+        return self._mechanism.ideal_row(x) @ np.array(
+            [[float(entry) for entry in row] for row in self._W]
+        )
 
     @cached_property
     def _table(self) -> Floats:
@@ -84,5 +93,6 @@ class ProcessedResponse(TabledMechanism):
 def _product(first: list[list[Fraction]], then: list[list[Fraction]]) -> list[list[Fraction]]:
     columns = list(zip(*then, strict=True))
     return [
-        [sum((a * b for a, b in zip(row, column, strict=True)), Fraction(0)) for column in columns] for row in first
+        [sum((a * b for a, b in zip(row, column, strict=True)), Fraction(0)) for column in columns]
+        for row in first
     ]

@@ -43,7 +43,9 @@ class ProductResponse(TabledMechanism):
     kind: ClassVar[str] = "product"
     words = 2
 
-    def __init__(self, context: Blocks, code: CodeFamily = RandomizedCode, *, word_bits: int = 64) -> None:
+    def __init__(
+        self, context: Blocks, code: CodeFamily = RandomizedCode, *, word_bits: int = 64
+    ) -> None:
         about_block, about_symbol = self.promised(context)
         super().__init__(context)
         self._family, self.word_bits = code, word_bits
@@ -61,12 +63,20 @@ class ProductResponse(TabledMechanism):
     @staticmethod
     def promised(context: Blocks) -> tuple[Fraction, Fraction]:
         """The ε of the answer about the block, and of the one about the symbol."""
-        if not isinstance(context, Blocks) or context.sizes.size < 2 or not isinstance(context.exact_across, Fraction):
-            raise ContextMismatch("a product response keeps Blocks with a finite ε across; see mechanism_for.")
+        if (
+            not isinstance(context, Blocks)
+            or context.sizes.size < 2
+            or not isinstance(context.exact_across, Fraction)
+        ):
+            raise ContextMismatch(
+                "a product response keeps Blocks with a finite ε across; see mechanism_for."
+            )
         pairs = zip(context.exact_epsilons, context.sizes.tolist(), strict=True)
         inside = min((epsilon for epsilon, size in pairs if size > 1), default=context.exact_across)
         if not isinstance(inside, Fraction) or inside >= context.exact_across:
-            raise ContextMismatch("a product response needs a promise inside blocks that is below the one across.")
+            raise ContextMismatch(
+                "a product response needs a promise inside blocks that is below the one across."
+            )
         return context.exact_across - inside, inside
 
     def record(self) -> Json:
@@ -98,9 +108,18 @@ class ProductResponse(TabledMechanism):
     def exact_scores(self, y: int) -> list[Fraction]:
         """``w_j(J) A2[x, T]``, moved evenly inside each block so that its sum is the block's mixed total."""
         J, T = divmod(y, self._inner.outputs)
-        A1, A2 = _exact_scores(self._outer, len(self._members), J), _exact_scores(self._inner, self.inputs, T)
-        weights = [w[int(favoured)] for w, favoured in zip(self._weights, self._blocks_favoured[:, J], strict=True)]
-        sums = [w * sum(A2[x] for x in block.tolist()) for w, block in zip(weights, self._members, strict=True)]
+        A1, A2 = (
+            _exact_scores(self._outer, len(self._members), J),
+            _exact_scores(self._inner, self.inputs, T),
+        )
+        weights = [
+            w[int(favoured)]
+            for w, favoured in zip(self._weights, self._blocks_favoured[:, J], strict=True)
+        ]
+        sums = [
+            w * sum(A2[x] for x in block.tolist())
+            for w, block in zip(weights, self._members, strict=True)
+        ]
         totals = [mu * s + (1 - mu) * a for mu, s, a in zip(self._mixing, sums, A1, strict=True)]
         to_one = (1 - sum(totals, Fraction(0))) / len(totals)
         column = [Fraction(0)] * self.inputs
@@ -127,7 +146,9 @@ class ProductResponse(TabledMechanism):
         low, high = np.array([[float(w) for w in pair] for pair in self._weights]).T
         w = np.where(self._blocks_favoured, high[:, None], low[:, None])
         weighted = w[self._block_of][:, :, None] * A2[:, None, :]
-        sums = w[:, :, None] * np.array([A2[block].sum(axis=0) for block in self._members])[:, None, :]
+        sums = (
+            w[:, :, None] * np.array([A2[block].sum(axis=0) for block in self._members])[:, None, :]
+        )
         return weighted, sums, A1
 
     @cached_property
@@ -145,7 +166,9 @@ class ProductResponse(TabledMechanism):
         q = float(self._outer.overlap)
         found = []
         for j, block in enumerate(self._members):
-            h = sum(_row(self._outer, j)[J] for J in np.flatnonzero(self._blocks_favoured[j]).tolist())
+            h = sum(
+                _row(self._outer, j)[J] for J in np.flatnonzero(self._blocks_favoured[j]).tolist()
+            )
             h_exact = Fraction(h, self._outer.total)
             P = q + block.size / self.inputs * float(self._outer.contrast)
             inside, outside = float(h_exact) / P, (1 - float(h_exact)) / (1 - P)
@@ -176,7 +199,9 @@ def _row(code: Code, point: int) -> list[int]:
 
 
 def _exact_scores(code: Code, size: int, output: int) -> list[Fraction]:
-    return exact_group_scores(code, size, output, rise=code.rise, leftover=leftover_share(code), total=Fraction(1))
+    return exact_group_scores(
+        code, size, output, rise=code.rise, leftover=leftover_share(code), total=Fraction(1)
+    )
 
 
 def _scores(code: Code, size: int) -> Floats:

@@ -23,9 +23,13 @@ _SMALLEST_SHRINK = 2.0**-48  # what floats can say of the columns of a long word
 _BALANCING_ROUNDS = 3
 
 
-def rounded_table(rows: Sequence[Sequence[Fraction]], context: Context, word_bits: int) -> list[list[int]]:
+def rounded_table(
+    rows: Sequence[Sequence[Fraction]], context: Context, word_bits: int
+) -> list[list[int]]:
     """Integer rows that add up to ``2^word_bits``, keep ``context`` exactly and are close to ``rows``."""
-    weights = [[(entry.numerator << _WEIGHT_BITS) // entry.denominator for entry in row] for row in rows]
+    weights = [
+        [(entry.numerator << _WEIGHT_BITS) // entry.denominator for entry in row] for row in rows
+    ]
     return _rounded(np.array(weights, dtype=object), Cone(context), word_bits)
 
 
@@ -50,7 +54,9 @@ def _rounded(weights: Integers, cone: Cone, word_bits: int) -> list[list[int]]:
         # What a flat column would have to add; rounding anew may ask for somewhat more.
         missing = max(-float(cone.flat_parts(balance[:, None].astype(np.float64))[0]), 0.0)
         shrink = max(4 * shrink, _SMALLEST_SHRINK + 1.5 * (missing + 1) / total)
-    raise NothingToLearn(f"a word of {word_bits} bits is too short to hold this table and keep its context.")
+    raise NothingToLearn(
+        f"a word of {word_bits} bits is too short to hold this table and keep its context."
+    )
 
 
 def _shrunk(weights: Integers, shrink: float, word_bits: int) -> Integers:

@@ -34,7 +34,14 @@ class RowClass:
 
     @classmethod
     def of_levels(
-        cls, code: Code, first: NDArray[np.int64], symbols: Symbols, high: int, low: int, leftover: int, cover: int
+        cls,
+        code: Code,
+        first: NDArray[np.int64],
+        symbols: Symbols,
+        high: int,
+        low: int,
+        leftover: int,
+        cover: int,
     ) -> "RowClass":
         """Rows that answer through a code with these odds, in a range where others take cover."""
         return cls(symbols, first, code.outputs, code.raised, high, low, leftover, cover, own=0)
@@ -65,7 +72,9 @@ class RowClass:
         inside = int(self.first.min()) >= 0 and int(self.first.max()) + self.outputs <= outputs
         return ordered and inside and self.leftover >= 0 and self.own >= 0
 
-    def describes(self, levels: list[int], which: NDArray[np.intp], first: int, strange: NDArray[np.intp]) -> bool:
+    def describes(
+        self, levels: list[int], which: NDArray[np.intp], first: int, strange: NDArray[np.intp]
+    ) -> bool:
         """Whether a row in compact form is as claimed; ``strange`` are the reports where it differs from the cover."""
         found = _counted(levels, which[first : first + self.outputs])
         if self.outputs:  # take the leftover words back off the first report
@@ -94,6 +103,8 @@ class RowClass:
 
 def _counted(levels: list[int], which: NDArray[np.intp]) -> Counter[int]:
     counts: Counter[int] = Counter()
-    for level, count in zip(levels, np.bincount(which, minlength=len(levels)).tolist(), strict=True):
+    for level, count in zip(
+        levels, np.bincount(which, minlength=len(levels)).tolist(), strict=True
+    ):
         counts[level] += count
     return +counts

@@ -117,7 +117,10 @@ class MembershipCore(Core):
         shape = (*offsets.shape[:-1], self.code.points)
         inside, outside = np.full(shape, -np.inf), np.full(shape, -np.inf)
         for value, here in _by_value(offsets):
-            members, all_of_them = self.code.gather(here.astype(np.float64)), here.sum(axis=-1, keepdims=True)
+            members, all_of_them = (
+                self.code.gather(here.astype(np.float64)),
+                here.sum(axis=-1, keepdims=True),
+            )
             inside = np.where(np.isinf(inside) & (members > 0.5), value, inside)
             outside = np.where(np.isinf(outside) & (members < all_of_them - 0.5), value, outside)
             if not (np.isinf(inside).any() or np.isinf(outside).any()):
@@ -139,16 +142,22 @@ class KernelCore(Core):
 
     def moments(self, f: Floats, power: int) -> Floats:
         """A convolution with powers of the kernels."""
-        return convolved(f, circle_transform((self.gain * self.code.kernels) ** power), self.code.points)
+        return convolved(
+            f, circle_transform((self.gain * self.code.kernels) ** power), self.code.points
+        )
 
     def totals(self, weights: Floats) -> Floats:
         """A correlation."""
-        return correlated(weights, circle_transform(self.gain * self.code.kernels), self.code.points)
+        return correlated(
+            weights, circle_transform(self.gain * self.code.kernels), self.code.points
+        )
 
     def squares(self, used: Floats) -> Floats:
         """The same on all outputs of a base block: every point is used."""
         by_block = ((self.gain * self.code.kernels) ** 2).sum(axis=-1)
-        return np.broadcast_to(np.repeat(by_block, self.code.points), (*used.shape[:-1], self.code.outputs))
+        return np.broadcast_to(
+            np.repeat(by_block, self.code.points), (*used.shape[:-1], self.code.outputs)
+        )
 
     def extremes(self, used: Floats) -> tuple[Floats, Floats]:
         """Those of the kernel of the output's base block."""
@@ -162,7 +171,9 @@ class KernelCore(Core):
     def largest_of_points(self, offsets: Floats, sign: int) -> Floats:
         """The same for every point, since each meets every value of every kernel: offsets are equal on a base block."""
         by_block = offsets.reshape(*offsets.shape[:-1], -1, self.code.points).max(axis=-1)
-        best = (by_block + (sign * self.gain * self.code.kernels).max(axis=1)).max(axis=-1, keepdims=True)
+        best = (by_block + (sign * self.gain * self.code.kernels).max(axis=1)).max(
+            axis=-1, keepdims=True
+        )
         return np.broadcast_to(best, (*offsets.shape[:-1], self.code.points))
 
     def sizes(self, used: Floats, offsets: Floats) -> Floats:
@@ -188,7 +199,9 @@ class GroupScores:
 
     def mean(self, f: Floats) -> Floats:
         """``Σ_y f(y) A[x, y]``."""
-        constant = (f * self.offsets).sum(axis=-1, keepdims=True) + self.shifts * f.sum(axis=-1, keepdims=True)
+        constant = (f * self.offsets).sum(axis=-1, keepdims=True) + self.shifts * f.sum(
+            axis=-1, keepdims=True
+        )
         return self.core.mean(f) + constant
 
     def second_moments(self, f: Floats) -> Floats:
@@ -196,7 +209,12 @@ class GroupScores:
         g, h = self.offsets, self.shifts
         constant = (f * g * g).sum(-1, keepdims=True) + 2 * h * (f * g).sum(-1, keepdims=True)
         constant = constant + h * h * f.sum(-1, keepdims=True)
-        return self.core.second_moments(f) + 2 * self.core.mean(f * g) + 2 * h * self.core.mean(f) + constant
+        return (
+            self.core.second_moments(f)
+            + 2 * self.core.mean(f * g)
+            + 2 * h * self.core.mean(f)
+            + constant
+        )
 
     def totals(self, weights: Floats) -> Floats:
         """``Σ_x weights_x A[x, y]``; unused points must have weight 0."""
@@ -209,7 +227,12 @@ class GroupScores:
         used = self.used.astype(np.float64)
         constant = g * g * used.sum(-1, keepdims=True) + 2 * g * (used * h).sum(-1, keepdims=True)
         constant = constant + (used * h * h).sum(-1, keepdims=True)
-        return self.core.squares(used) + 2 * g * self.core.totals(used) + 2 * self.core.totals(used * h) + constant
+        return (
+            self.core.squares(used)
+            + 2 * g * self.core.totals(used)
+            + 2 * self.core.totals(used * h)
+            + constant
+        )
 
     def largest(self) -> float:
         """A bound on ``|A[x, y]|``, attained but for the leftover words' share."""
@@ -228,7 +251,9 @@ class GroupScores:
     def sizes(self) -> Floats:
         """``Σ_x |A[x, y]|`` for every y, or more by at most the leftover words' share."""
         used = self.used.astype(np.float64)
-        return self.core.sizes(used, self.offsets) + np.abs(self.shifts * used).sum(axis=-1, keepdims=True)
+        return self.core.sizes(used, self.offsets) + np.abs(self.shifts * used).sum(
+            axis=-1, keepdims=True
+        )
 
 
 def simple_scores(code: Code, sizes: Sizes) -> GroupScores:
@@ -238,17 +263,26 @@ def simple_scores(code: Code, sizes: Sizes) -> GroupScores:
     offsets = np.full((len(used), code.outputs), -float(code.overlap / code.contrast))
     at_zero = code.contains(np.arange(code.points, dtype=np.uint64), np.uint64(0))
     shifts = np.where(at_zero, -float(leftover_share(code) / code.contrast), 0.0)
-    return GroupScores(MembershipCore(code, float(1 / code.contrast)), used, offsets, shifts[None, :])
+    return GroupScores(
+        MembershipCore(code, float(1 / code.contrast)), used, offsets, shifts[None, :]
+    )
 
 
 def demand_balanced(code: Code) -> None:
     """Refuse a code for which the paper's estimator would be wrong on average."""
     if not code.balanced:
-        raise ContextMismatch("the paper's estimator needs a code in which any two points share equally many outputs.")
+        raise ContextMismatch(
+            "the paper's estimator needs a code in which any two points share equally many outputs."
+        )
 
 
 def corrected_scores(
-    code: Code, sizes: Sizes, *, rise: Fraction, leftover: Fraction | Floats, totals: float | Floats = 1.0
+    code: Code,
+    sizes: Sizes,
+    *,
+    rise: Fraction,
+    leftover: Fraction | Floats,
+    totals: float | Floats = 1.0,
 ) -> GroupScores:
     """Scores with total correction.
 
@@ -270,7 +304,9 @@ def _contrasts(code: Code, used: Booleans, rise: Fraction) -> tuple[Core, Floats
     """The contrasts z, as a core and an offset for each report."""
     if isinstance(code, CyclicCode) and not code.balanced:
         if not used.all():
-            raise ContextMismatch("a cyclic code that is not balanced needs a symbol for every point.")
+            raise ContextMismatch(
+                "a cyclic code that is not balanced needs a symbol for every point."
+            )
         return KernelCore(code, float(1 / rise)), np.zeros((len(used), code.outputs))
     gain = float(1 / ((code.raised - code.shared) * rise))
     size = np.maximum(used.sum(axis=-1, keepdims=True), 1)
@@ -289,7 +325,13 @@ def exact_contrasts(code: Code, size: int, output: int, rise: Fraction) -> list[
 
 
 def exact_group_scores(
-    code: Code, size: int, output: int | None, *, rise: Fraction, leftover: Fraction, total: Fraction
+    code: Code,
+    size: int,
+    output: int | None,
+    *,
+    rise: Fraction,
+    leftover: Fraction,
+    total: Fraction,
 ) -> list[Fraction]:
     """One column of corrected scores in fractions; ``output=None`` is a report outside the code's range."""
     if size == 0:

@@ -62,7 +62,9 @@ class TableResponse(TabledMechanism):
     ) -> None:
         super().__init__(context)
         if len(integers) != context.size:
-            raise ContextMismatch(f"a table must have a row per symbol, {context.size}; found {len(integers)}.")
+            raise ContextMismatch(
+                f"a table must have a row per symbol, {context.size}; found {len(integers)}."
+            )
         self._drawn = IntegerChannel(integers, word_bits)
         self.word_bits, self.outputs = word_bits, self._drawn.outputs
         self._crowd = _checked_crowd(crowd, context.size)
@@ -78,11 +80,20 @@ class TableResponse(TabledMechanism):
     ) -> Self:
         """A table near the stochastic matrix Q (fractions or decimals) that keeps ``context`` exactly."""
         rows = stochastic_rows(Q)
-        made = cls(context, rounded_table(rows, context, word_bits), word_bits=word_bits, crowd=crowd)
+        made = cls(
+            context, rounded_table(rows, context, word_bits), word_bits=word_bits, crowd=crowd
+        )
         return made._demand_near(np.array([[float(q) for q in row] for row in rows]))
 
     @classmethod
-    def near(cls, context: Context, Q: ArrayLike, *, crowd: Sequence[int] | None = None, word_bits: int = 64) -> Self:
+    def near(
+        cls,
+        context: Context,
+        Q: ArrayLike,
+        *,
+        crowd: Sequence[int] | None = None,
+        word_bits: int = 64,
+    ) -> Self:
         """A table near a matrix of floats that a solver found; it keeps ``context`` exactly.
 
         Q should keep the context up to some 10⁻⁹, in its rows' sums and in its columns' ratios: entries within 10⁻⁸
@@ -97,7 +108,9 @@ class TableResponse(TabledMechanism):
                [0.211942, 0.211942, 0.576117]])
         """
         wanted = _nearly_stochastic(Q, context.size)
-        made = cls(context, near_table(wanted, context, word_bits), word_bits=word_bits, crowd=crowd)
+        made = cls(
+            context, near_table(wanted, context, word_bits), word_bits=word_bits, crowd=crowd
+        )
         return made._demand_near(wanted)
 
     def _demand_near(self, wanted: Floats) -> Self:
@@ -128,7 +141,9 @@ class TableResponse(TabledMechanism):
             exact = [[Fraction(entry, self.denominator) for entry in row] for row in rows]
             rows = rounded_table(exact, self.context, word_bits)
         if word_bits < self.word_bits and not surely_independent(rows):
-            raise NothingToLearn(f"a word of {word_bits} bits is too short to tell the symbols of this table apart.")
+            raise NothingToLearn(
+                f"a word of {word_bits} bits is too short to tell the symbols of this table apart."
+            )
         return type(self)(self.context, rows, word_bits=word_bits, crowd=self._crowd)
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
@@ -151,20 +166,37 @@ def _checked_crowd(crowd: Sequence[int] | None, size: int) -> tuple[int, ...] | 
     if crowd is None:
         return None
     counts = list(crowd)
-    whole = all(isinstance(count, int | np.integer) and not isinstance(count, bool) for count in counts)
-    if len(counts) != size or not whole or not all(1 <= count <= _LARGEST_COUNT for count in counts):
-        raise InvalidContext(f"crowd must hold a whole number from 1 to 2^32 for each of the {size} symbols.")
+    whole = all(
+        isinstance(count, int | np.integer) and not isinstance(count, bool) for count in counts
+    )
+    if (
+        len(counts) != size
+        or not whole
+        or not all(1 <= count <= _LARGEST_COUNT for count in counts)
+    ):
+        raise InvalidContext(
+            f"crowd must hold a whole number from 1 to 2^32 for each of the {size} symbols."
+        )
     common = gcd(*(int(count) for count in counts))
     if common > 1:
-        raise InvalidContext(f"crowd must be in lowest terms; all its numbers are multiples of {common}. Divide by it.")
+        raise InvalidContext(
+            f"crowd must be in lowest terms; all its numbers are multiples of {common}. Divide by it."
+        )
     return None if len(set(counts)) == 1 else tuple(int(count) for count in counts)
 
 
 def _nearly_stochastic(Q: ArrayLike, size: int) -> Floats:
     """Q as floats that are not negative, without the reports that hardly anybody sends."""
     floats = np.array(Q, dtype=np.float64)
-    if floats.ndim != 2 or len(floats) != size or not np.isfinite(floats).all() or (floats < -_BELOW_ZERO).any():
-        raise InvalidContext(f"Q must be a matrix of probabilities with a row for each of the {size} symbols.")
+    if (
+        floats.ndim != 2
+        or len(floats) != size
+        or not np.isfinite(floats).all()
+        or (floats < -_BELOW_ZERO).any()
+    ):
+        raise InvalidContext(
+            f"Q must be a matrix of probabilities with a row for each of the {size} symbols."
+        )
     off = np.abs(floats.sum(axis=1) - 1)
     if off.max() > _SUMS_TO_ONE:
         x = int(off.argmax())

@@ -45,16 +45,22 @@ class UnionResponse(Mechanism):
 
     def __init__(self, context: ContextUnion, parts: Sequence[Mechanism]) -> None:
         if not isinstance(context, ContextUnion):
-            raise ContextMismatch("a union response keeps a union of contexts; make one with Blocks.of.")
+            raise ContextMismatch(
+                "a union response keeps a union of contexts; make one with Blocks.of."
+            )
         if [part.context for part in parts] != list(context.parts):
-            raise ContextMismatch("a union response needs one mechanism for each part, and for the very context of it.")
+            raise ContextMismatch(
+                "a union response needs one mechanism for each part, and for the very context of it."
+            )
         if len({part.word_bits for part in parts}) != 1:
             raise ContextMismatch("the parts of a union response must read words of one length.")
         super().__init__(context)
         self.parts = tuple(parts)
         self.words = max(part.words for part in parts)
         self.word_bits = parts[0].word_bits
-        self._offsets = np.concatenate([[0], np.cumsum([part.outputs for part in parts])]).astype(np.int64)
+        self._offsets = np.concatenate([[0], np.cumsum([part.outputs for part in parts])]).astype(
+            np.int64
+        )
         self.outputs = demand_outputs(int(self._offsets[-1]))
         self._block_of, self._rank = context.block_of, context.rank
         order = np.argsort(self._block_of, kind="stable")
@@ -87,7 +93,9 @@ class UnionResponse(Mechanism):
         order = np.argsort(block, kind="stable")
         ends = np.cumsum(np.bincount(block, minlength=len(self.parts)))
         reports = np.empty(symbols.size, dtype=np.uint64)
-        for part, offset, people in zip(self.parts, self._offsets[:-1], np.split(order, ends[:-1]), strict=True):
+        for part, offset, people in zip(
+            self.parts, self._offsets[:-1], np.split(order, ends[:-1]), strict=True
+        ):
             if people.size:
                 inside = part._respond(self._rank[symbols[people]], words[people, : part.words])
                 reports[people] = inside.astype(np.uint64) + np.uint64(offset)
@@ -107,26 +115,39 @@ class UnionResponse(Mechanism):
     def ideal_row(self, x: int) -> Floats:
         """The part's formula."""
         row = np.zeros(self.outputs)
-        row[self._range(int(self._block_of[x]))] = self.parts[self._block_of[x]].ideal_row(int(self._rank[x]))
+        row[self._range(int(self._block_of[x]))] = self.parts[self._block_of[x]].ideal_row(
+            int(self._rank[x])
+        )
         return row
 
     def forward(self, p: ArrayLike) -> Floats:
         """The parts' distributions of reports, side by side."""
-        return self._on_reports(lambda part, values: part.forward(values), checked_vector(p, self.inputs, "p"))
+        return self._on_reports(
+            lambda part, values: part.forward(values), checked_vector(p, self.inputs, "p")
+        )
 
     def adjoint(self, v: ArrayLike) -> Floats:
         """The parts' means, block by block."""
-        return self._on_symbols(lambda part, values: part.adjoint(values), checked_vector(v, self.outputs, "v"))
+        return self._on_symbols(
+            lambda part, values: part.adjoint(values), checked_vector(v, self.outputs, "v")
+        )
 
     def _range(self, j: int) -> slice:
         return slice(int(self._offsets[j]), int(self._offsets[j + 1]))
 
-    def _on_reports(self, apply: Callable[[Mechanism, Floats], Floats], by_symbol: Floats) -> Floats:
+    def _on_reports(
+        self, apply: Callable[[Mechanism, Floats], Floats], by_symbol: Floats
+    ) -> Floats:
         return np.concatenate(
-            [apply(part, by_symbol[symbols]) for part, symbols in zip(self.parts, self.symbols, strict=True)]
+            [
+                apply(part, by_symbol[symbols])
+                for part, symbols in zip(self.parts, self.symbols, strict=True)
+            ]
         )
 
-    def _on_symbols(self, apply: Callable[[Mechanism, Floats], Floats], by_report: Floats) -> Floats:
+    def _on_symbols(
+        self, apply: Callable[[Mechanism, Floats], Floats], by_report: Floats
+    ) -> Floats:
         found = np.empty(self.inputs)
         for j, (part, symbols) in enumerate(zip(self.parts, self.symbols, strict=True)):
             found[symbols] = apply(part, by_report[self._range(j)])
@@ -139,7 +160,10 @@ class UnionResponse(Mechanism):
         f = self._frequencies(tally)
         group_of, shares = np.empty(self.inputs, dtype=np.int64), [np.empty(0)]
         for j, (part, symbols) in enumerate(zip(self.parts, self.symbols, strict=True)):
-            counts, groups_before = tally.counts[self._range(j)], sum(share.size for share in shares)
+            counts, groups_before = (
+                tally.counts[self._range(j)],
+                sum(share.size for share in shares),
+            )
             if counts.any():
                 inside, observed = part.observed_shares(Tally(counts, part.fingerprint))
             else:

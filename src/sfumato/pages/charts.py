@@ -79,7 +79,12 @@ def unbiased_whiskers(estimate: Estimate) -> "Figure":
     shown = most_frequent(estimate, MOST_BARS)
     low, high = (bound[shown] for bound in estimate.interval(0.95))
     middle = np.clip(estimate.unbiased[shown], low, high)
-    reach = {"array": _list(high - middle), "arrayminus": _list(middle - low), "symmetric": False, "type": "data"}
+    reach = {
+        "array": _list(high - middle),
+        "arrayminus": _list(middle - low),
+        "symmetric": False,
+        "type": "data",
+    }
     figure = go.Figure(layout=_layout())
     figure.add_scatter(
         x=_list(middle),
@@ -99,13 +104,20 @@ def _symbol_by_symbol(figure: "Figure", estimate: Estimate, shown: NDArray[np.in
     names = [estimate.labels[int(x)] for x in shown]
     bounds = estimate.interval(0.95)[1][shown]
     span = min(float(max(bounds.max(), estimate.frequencies[shown].max())) * 1.03, 1.02)
-    ticks = {"tickvals": list(range(shown.size)), "ticktext": [_marked(name, LONGEST_LABEL) for name in names]}
+    ticks = {
+        "tickvals": list(range(shown.size)),
+        "ticktext": [_marked(name, LONGEST_LABEL) for name in names],
+    }
     figure.update_yaxes(**ticks, range=[shown.size - 0.4, -0.6], showgrid=False, automargin=True)
     figure.update_xaxes(tickformat=".3~p", range=[0, span], nticks=7, tickangle=0)
     short = {"ticktext": [_marked(name, 18) for name in names]}
     meta = {"narrow": {"xaxis": {"nticks": 4}, "yaxis": short}}
     figure.update_layout(
-        height=74 + 26 * shown.size, bargap=0.35, margin={"t": 10, "b": 36}, meta=meta, showlegend=False
+        height=74 + 26 * shown.size,
+        bargap=0.35,
+        margin={"t": 10, "b": 36},
+        meta=meta,
+        showlegend=False,
     )
     return figure
 
@@ -128,8 +140,14 @@ def reports_over_time(hours: Sequence[tuple[str, int]]) -> "Figure":
     of_day = Counter[str]()
     for hour, reports in hours:
         of_day[hour[:10]] += reports
-    shown = [(f"{hour}:00", reports) for hour, reports in hours] if len(hours) <= _MOST_HOURS else list(of_day.items())
-    unit = 3_600_000 if len(hours) <= _MOST_HOURS else 24 * 3_600_000  # in milliseconds, as the axis counts
+    shown = (
+        [(f"{hour}:00", reports) for hour, reports in hours]
+        if len(hours) <= _MOST_HOURS
+        else list(of_day.items())
+    )
+    unit = (
+        3_600_000 if len(hours) <= _MOST_HOURS else 24 * 3_600_000
+    )  # in milliseconds, as the axis counts
     figure = go.Figure(layout=_layout())
     figure.add_bar(
         x=[time for time, _ in shown],
@@ -179,9 +197,18 @@ def grid_map(grid: GridDomain, frequencies: Floats) -> "Figure":
     stretch = stretch_of(grid)
     height, width = len(rows) * step * stretch, len(columns) * step
     figure.update_xaxes(showgrid=False, ticksuffix="°", constrain="domain", nticks=8, tickangle=0)
-    figure.update_yaxes(showgrid=False, ticksuffix="°", scaleanchor="x", scaleratio=stretch, constrain="domain")
-    meta = {"aspect": height / width, "rows": rows, "columns": columns, "narrow": {"xaxis": {"nticks": 4}}}
-    figure.update_layout(plot_bgcolor=FREE, meta=meta, margin={"t": 10, "b": 70, "l": 50}, height=520)
+    figure.update_yaxes(
+        showgrid=False, ticksuffix="°", scaleanchor="x", scaleratio=stretch, constrain="domain"
+    )
+    meta = {
+        "aspect": height / width,
+        "rows": rows,
+        "columns": columns,
+        "narrow": {"xaxis": {"nticks": 4}},
+    }
+    figure.update_layout(
+        plot_bgcolor=FREE, meta=meta, margin={"t": 10, "b": 70, "l": 50}, height=520
+    )
     return figure
 
 
@@ -190,7 +217,9 @@ def privacy_heatmap(context: Context) -> "Figure":
     go = _plotly()
     k = context.size
     if k > LARGEST_HEATMAP:
-        raise InvalidContext(f"a picture of E is drawn up to {LARGEST_HEATMAP} symbols; this context has {k}.")
+        raise InvalidContext(
+            f"a picture of E is drawn up to {LARGEST_HEATMAP} symbols; this context has {k}."
+        )
     E, labels = context.matrix(), context.domain.labels
     promised = np.isfinite(E) & ~np.eye(k, dtype=np.bool_)
     figure = go.Figure(layout=_layout())
@@ -213,8 +242,14 @@ def privacy_heatmap(context: Context) -> "Figure":
             xgap=2,
             ygap=2,
         )
-    ticks = {"tickvals": list(range(k)), "ticktext": [_marked(name, 18) for name in labels], "showgrid": False}
-    figure.update_xaxes(**ticks, side="top", title="… against this one", constrain="domain", automargin=True)
+    ticks = {
+        "tickvals": list(range(k)),
+        "ticktext": [_marked(name, 18) for name in labels],
+        "showgrid": False,
+    }
+    figure.update_xaxes(
+        **ticks, side="top", title="… against this one", constrain="domain", automargin=True
+    )
     figure.update_yaxes(
         **ticks,
         title="odds of this answer …",
@@ -225,7 +260,9 @@ def privacy_heatmap(context: Context) -> "Figure":
     )
     short = [_marked(name, 9) for name in labels]
     meta = {"square": True, "narrow": {"xaxis": {"ticktext": short}, "yaxis": {"ticktext": short}}}
-    figure.update_layout(height=150 + max(24, 64 - 5 * k) * k, margin={"t": 70, "b": 10, "r": 20}, meta=meta)
+    figure.update_layout(
+        height=150 + max(24, 64 - 5 * k) * k, margin={"t": 70, "b": 10, "r": 20}, meta=meta
+    )
     return figure
 
 
@@ -233,7 +270,10 @@ def _written(E: Floats, where: Booleans) -> list[list[str]]:
     """The number in each square, for the squares of one layer."""
     k = len(E)
     texts = [[epsilon_text(entry).removeprefix("≈ ") for entry in row] for row in E.tolist()]
-    return [[("–" if x == x2 else texts[x][x2]) if where[x, x2] else "" for x2 in range(k)] for x in range(k)]
+    return [
+        [("–" if x == x2 else texts[x][x2]) if where[x, x2] else "" for x2 in range(k)]
+        for x in range(k)
+    ]
 
 
 def _told(context: Context, where: Booleans) -> list[list[str]]:
@@ -241,7 +281,11 @@ def _told(context: Context, where: Booleans) -> list[list[str]]:
     labels, E = context.domain.labels, context.matrix()
     symbols = range(context.size)
     return [
-        [_pair_told(labels[x], labels[x2], float(E[x, x2])) if where[x, x2] else "" for x2 in symbols] for x in symbols
+        [
+            _pair_told(labels[x], labels[x2], float(E[x, x2])) if where[x, x2] else ""
+            for x2 in symbols
+        ]
+        for x in symbols
     ]
 
 
@@ -255,10 +299,20 @@ def _pair_told(first: Label, second: Label, epsilon: float) -> str:
 
 
 def _layout() -> dict[str, Any]:
-    axis = {"gridcolor": PALE, "zeroline": False, "linecolor": PALE, "tickcolor": PALE, "fixedrange": False}
+    axis = {
+        "gridcolor": PALE,
+        "zeroline": False,
+        "linecolor": PALE,
+        "tickcolor": PALE,
+        "fixedrange": False,
+    }
     return {
         "template": "none",
-        "font": {"family": "system-ui, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif", "size": 13, "color": INK},
+        "font": {
+            "family": "system-ui, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif",
+            "size": 13,
+            "color": INK,
+        },
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "margin": {"l": 10, "r": 16, "t": 20, "b": 40},
@@ -266,7 +320,12 @@ def _layout() -> dict[str, Any]:
         "yaxis": dict(axis),
         "dragmode": False,
         "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": FAINT, "activecolor": INK},
-        "hoverlabel": {"align": "left", "bgcolor": FREE, "bordercolor": FAINT, "font": {"color": INK}},
+        "hoverlabel": {
+            "align": "left",
+            "bgcolor": FREE,
+            "bordercolor": FAINT,
+            "font": {"color": INK},
+        },
     }
 
 

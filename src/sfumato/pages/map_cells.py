@@ -15,14 +15,18 @@ _MOST_CELLS = 100_000  # larger maps are drawn with cells added up, so that a pa
 _SPAN = 4.0  # decades of colour
 
 
-def cells_to_draw(grid: GridDomain, frequencies: Floats) -> tuple[Floats, list[str], list[str], float]:
+def cells_to_draw(
+    grid: GridDomain, frequencies: Floats
+) -> tuple[Floats, list[str], list[str], float]:
     """Shares as rows × columns, the corners' latitudes and longitudes as text, and the size of a drawn cell."""
     height, width = grid.shape
     if len(frequencies) != grid.size:
         raise InvalidContext(f"frequencies must have an entry per symbol of the grid, {grid.size}.")
     shares = np.asarray(frequencies, dtype=np.float64)[: grid.cells].reshape(grid.shape)
     n = math.ceil(math.sqrt(grid.cells / _MOST_CELLS))
-    shares = np.add.reduceat(np.add.reduceat(shares, np.arange(0, height, n)), np.arange(0, width, n), axis=1)
+    shares = np.add.reduceat(
+        np.add.reduceat(shares, np.arange(0, height, n)), np.arange(0, width, n), axis=1
+    )
     rows = [grid.corner(row * width).split(",")[0] for row in range(0, height, n)]
     columns = [grid.corner(column).split(",")[1] for column in range(0, width, n)]
     return shares, rows, columns, n * _edge(grid, "step")

@@ -47,7 +47,9 @@ def factor_text(epsilon: float) -> str:
         return f"{math.ceil(factor / 10 ** (exponent - 2) - _HAIR) / 100:g} × 10^{exponent}"
     places = (1 - math.floor(math.log10(factor - 1))) if factor < 2 else 2 - exponent
     rounded = math.ceil(factor * 10.0**places - _HAIR) / 10.0**places
-    return f"{rounded:.{max(places, 0)}f}".rstrip("0").rstrip(".") if places > 0 else f"{rounded:,.0f}"
+    return (
+        f"{rounded:.{max(places, 0)}f}".rstrip("0").rstrip(".") if places > 0 else f"{rounded:,.0f}"
+    )
 
 
 def percent_text(share: float, places: int) -> str:

@@ -11,7 +11,17 @@ from sfumato.estimation import Estimate
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.files import whole_file
 from sfumato.pages.map_cells import cells_to_draw, decades_of, logarithms, stretch_of
-from sfumato.pages.style import BAR, FAINT, FREE, LONGEST_LABEL, MAPPED, MOST_BARS, WHISKER, most_frequent, short_label
+from sfumato.pages.style import (
+    BAR,
+    FAINT,
+    FREE,
+    LONGEST_LABEL,
+    MAPPED,
+    MOST_BARS,
+    WHISKER,
+    most_frequent,
+    short_label,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["save_png"]
 
 
-def save_png(estimate: Estimate, path: str | os.PathLike[str], grid: GridDomain | None = None) -> None:
+def save_png(
+    estimate: Estimate, path: str | os.PathLike[str], grid: GridDomain | None = None
+) -> None:
     """Write the bars, or with a grid the map, as a PNG; whole or not at all."""
     try:
         from matplotlib.figure import Figure as Canvas
@@ -46,10 +58,14 @@ def _draw_bars(axes: "Axes", estimate: Estimate) -> None:
     low, high = (100 * bound[shown] for bound in estimate.interval(0.95))
     middle = np.clip(100 * estimate.unbiased[shown], low, high)
     rows = np.arange(shown.size)
-    axes.barh(rows, 100 * estimate.frequencies[shown], height=0.65, color=BAR, label="decoded picture")
+    axes.barh(
+        rows, 100 * estimate.frequencies[shown], height=0.65, color=BAR, label="decoded picture"
+    )
     named = "unbiased estimate, 95 % interval"
     reach = np.vstack([middle - low, high - middle])
-    axes.errorbar(middle, rows, xerr=reach, fmt="D", ms=3, lw=1.2, capsize=2.5, color=WHISKER, label=named)
+    axes.errorbar(
+        middle, rows, xerr=reach, fmt="D", ms=3, lw=1.2, capsize=2.5, color=WHISKER, label=named
+    )
     # A dollar sign in a label is a dollar sign, not mathematics.
     names = [short_label(estimate.labels[int(x)], LONGEST_LABEL).replace("$", r"\$") for x in shown]
     axes.set_yticks(rows, names)
@@ -79,7 +95,9 @@ def _draw_map(axes: "Axes", grid: GridDomain, frequencies: Floats) -> None:
     )
     axes.set_facecolor(FREE)
     decades = decades_of(bottom, top)
-    bar = axes.figure.colorbar(picture, ax=axes, orientation="horizontal", shrink=0.5, aspect=40, ticks=decades)
+    bar = axes.figure.colorbar(
+        picture, ax=axes, orientation="horizontal", shrink=0.5, aspect=40, ticks=decades
+    )
     bar.ax.set_xticklabels([f"{100 * 10.0**decade:.2g} %" for decade in decades])
     bar.set_label("share of people, logarithmic")
     bar.outline.set_visible(False)

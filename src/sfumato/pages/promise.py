@@ -47,7 +47,12 @@ def promise_facts(context: Context) -> list[tuple[str, str]]:
     if promised is not None and pairs:
         share = f"{math.floor(1000 * promised / pairs) / 10:g}\u00a0%"
         share = "less than 0.1\u00a0%" if 0 < promised < pairs / 1000 else share
-        facts.append(("Ordered pairs with a promise", f"{count_text(promised)} of {count_text(pairs)} ({share})"))
+        facts.append(
+            (
+                "Ordered pairs with a promise",
+                f"{count_text(promised)} of {count_text(pairs)} ({share})",
+            )
+        )
         facts.append(("Ordered pairs without", count_text(pairs - promised)))
     smallest = context.smallest_epsilon
     if math.isinf(smallest):
@@ -98,17 +103,26 @@ def _tiers(context: Tiers) -> list[str]:
     ]
     if len(shown) < len(promised):
         between = count_text(len(promised) - 2)
-        sentences.insert(1, f"There are {between} more levels of protection between the strongest and the weakest.")
+        sentences.insert(
+            1,
+            f"There are {between} more levels of protection between the strongest and the weakest.",
+        )
     if len(promised) < len(order):
         free = _named(context, np.flatnonzero(groups.group_of == order[-1]))
-        sentences.append(f"For {free}, nothing is promised: a report may prove that somebody gave such an answer.")
+        sentences.append(
+            f"For {free}, nothing is promised: a report may prove that somebody gave such an answer."
+        )
     return sentences
 
 
 def _blocks(context: Blocks) -> list[str]:
     sizes, across = context.sizes, context.exact_across
     sentences = [_in_blocks(context.size, sizes)]
-    pairs = {epsilon for epsilon, size in zip(context.exact_epsilons, sizes.tolist(), strict=True) if size > 1}
+    pairs = {
+        epsilon
+        for epsilon, size in zip(context.exact_epsilons, sizes.tolist(), strict=True)
+        if size > 1
+    }
     inside = sorted(epsilon for epsilon in pairs if epsilon != math.inf)
     moves = "one report can move the odds of any answer against any other"
     if len(inside) == 1:
@@ -119,7 +133,10 @@ def _blocks(context: Blocks) -> list[str]:
             f"Inside a block, {moves} {strongest} where the promise is strongest, {weakest} at the weakest."
         )
     if math.inf in pairs:
-        open_blocks = sum(e == math.inf and s > 1 for e, s in zip(context.exact_epsilons, sizes.tolist(), strict=True))
+        open_blocks = sum(
+            e == math.inf and s > 1
+            for e, s in zip(context.exact_epsilons, sizes.tolist(), strict=True)
+        )
         sentences.append(f"Inside {_blocks_counted(open_blocks)} nothing is promised.")
     if sizes.size == 1:
         return sentences
@@ -130,12 +147,15 @@ def _blocks(context: Blocks) -> list[str]:
 
 def _union(context: ContextUnion) -> list[str]:
     sentences = [
-        _in_blocks(context.size, context.sizes)[:-1] + ", and inside each block the promise is its own.",
+        _in_blocks(context.size, context.sizes)[:-1]
+        + ", and inside each block the promise is its own.",
         f"At the strongest, one report can move odds {_moved(context.smallest_epsilon)}.",
     ]
     largest = _largest_epsilon(context)
     if largest is not None and largest != context.smallest_epsilon:
-        sentences.append(f"At the weakest, where something is promised, it can move them {_moved(largest)}.")
+        sentences.append(
+            f"At the weakest, where something is promised, it can move them {_moved(largest)}."
+        )
     if len(context.parts) > 1:
         sentences.append(_SHOWN)
     unprotected = _unprotected(context)
@@ -165,14 +185,18 @@ def _single_answers(sizes: Symbols) -> list[str]:
     if not alone:
         return []
     start = "One block holds" if alone == 1 else f"{count_text(alone)} blocks hold"
-    return [f"{start} a single answer: for {'it' if alone == 1 else 'those'} nothing is promised at all."]
+    return [
+        f"{start} a single answer: for {'it' if alone == 1 else 'those'} nothing is promised at all."
+    ]
 
 
 def _unprotected(context: Context) -> int | None:
     """The number of answers that are owed nothing against any other; ``None`` where counting would be too long."""
     groups = _groups(context)
     if groups is not None:
-        return sum(int(size) for size, owed in zip(groups.sizes, _owed(groups), strict=True) if not owed)
+        return sum(
+            int(size) for size, owed in zip(groups.sizes, _owed(groups), strict=True) if not owed
+        )
     if isinstance(context, ContextUnion):
         return _sum_if_known([_unprotected(part) for part in context.parts])
     if context.size > LARGEST_MATRIX:
@@ -194,9 +218,13 @@ def _owed(groups: Groups) -> list[list[tuple[int, Epsilon]]]:
     """What each group owes: for how many ordered pairs, which finite ε."""
     k, several = groups.group_of.size, len(groups.inside) > 1
     owed = []
-    for size, inside, outward in zip(groups.sizes.tolist(), groups.inside, groups.outward, strict=True):
+    for size, inside, outward in zip(
+        groups.sizes.tolist(), groups.inside, groups.outward, strict=True
+    ):
         pairs = [(size * (size - 1), inside)] + [(size * (k - size), outward)] * several
-        owed.append([(number, epsilon) for number, epsilon in pairs if number and epsilon != math.inf])
+        owed.append(
+            [(number, epsilon) for number, epsilon in pairs if number and epsilon != math.inf]
+        )
     return owed
 
 
@@ -206,13 +234,21 @@ def _pair_by_pair(context: Context) -> list[str]:
     if isinstance(context, Metric):
         opening = "The closer two answers are, the harder they are to tell apart."
     if context.size > LARGEST_MATRIX:
-        return [opening, f"At the strongest, one report can move odds {_moved(context.smallest_epsilon)}."]
+        return [
+            opening,
+            f"At the strongest, one report can move odds {_moved(context.smallest_epsilon)}.",
+        ]
     E = context.matrix()
     np.fill_diagonal(E, np.nan)
     finite = np.isfinite(E)
-    sentences = [opening, f"The strongest promise: {_pair(context, np.where(finite, E, np.inf).argmin())}."]
+    sentences = [
+        opening,
+        f"The strongest promise: {_pair(context, np.where(finite, E, np.inf).argmin())}.",
+    ]
     if np.nanmin(E[finite]) != np.nanmax(E[finite]):
-        sentences.append(f"The weakest promise: {_pair(context, np.where(finite, E, -np.inf).argmax())}.")
+        sentences.append(
+            f"The weakest promise: {_pair(context, np.where(finite, E, -np.inf).argmax())}."
+        )
     without = int(np.isinf(E).sum())
     if without:
         total = context.size * (context.size - 1)
@@ -271,7 +307,11 @@ def _kind(context: Context) -> str:
         return "tiers: some answers are more sensitive than others"
     if isinstance(context, Blocks):
         hidden = context.exact_across != math.inf
-        return "blocks: one promise inside, one between them" if hidden else "blocks: hidden inside a block"
+        return (
+            "blocks: one promise inside, one between them"
+            if hidden
+            else "blocks: hidden inside a block"
+        )
     if isinstance(context, ContextUnion):
         return "union: a promise of its own inside each block"
     return "metric: by distance" if isinstance(context, Metric) else "matrix: pair by pair"
@@ -299,7 +339,9 @@ def _largest_epsilon(context: Context) -> float | None:
         largest = max(finite, default=context.exact_smallest)
         return context.smallest_epsilon if largest == context.exact_smallest else _up(largest)
     if isinstance(context, ContextUnion):
-        found = [_largest_epsilon(part) for part in context.parts if math.isfinite(part.smallest_epsilon)]
+        found = [
+            _largest_epsilon(part) for part in context.parts if math.isfinite(part.smallest_epsilon)
+        ]
         return None if None in found else max(largest for largest in found if largest is not None)
     if context.size > LARGEST_MATRIX:
         return None

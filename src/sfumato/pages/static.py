@@ -26,8 +26,12 @@ def static_files() -> Mapping[str, tuple[bytes, str]]:
                 found[f"{path}/{file.name}"] = file
     client = _client_folder()
     for folder, path in ((client, "client"), (client.joinpath("modules"), "client/modules")):
-        found |= {f"{path}/{file.name}": file for file in folder.iterdir() if file.name.endswith(".js")}
-    read = {path: (file.read_bytes(), _KINDS[path.rpartition(".")[2]]) for path, file in found.items()}
+        found |= {
+            f"{path}/{file.name}": file for file in folder.iterdir() if file.name.endswith(".js")
+        }
+    read = {
+        path: (file.read_bytes(), _KINDS[path.rpartition(".")[2]]) for path, file in found.items()
+    }
     return {**read, "plotly.js": (plotly_source().encode("utf-8"), _KINDS["js"])}
 
 
@@ -39,4 +43,6 @@ def _client_folder() -> Traversable:
     beside = Path(__file__).parents[3] / "clients" / "javascript" / "src"
     if beside.is_dir():
         return beside
-    raise MissingExtra("the JavaScript client did not come with this installation. Install Sfumato again.")
+    raise MissingExtra(
+        "the JavaScript client did not come with this installation. Install Sfumato again."
+    )

@@ -53,7 +53,9 @@ def most_frequent(estimate: Estimate, most: int) -> NDArray[np.intp]:
 
 def places_for(estimate: Estimate) -> int:
     """How many decimals a percentage deserves: two digits of a typical standard error."""
-    known = estimate.standard_errors[np.isfinite(estimate.standard_errors) & (estimate.standard_errors > 0)]
+    known = estimate.standard_errors[
+        np.isfinite(estimate.standard_errors) & (estimate.standard_errors > 0)
+    ]
     if known.size == 0:
         return 2
     return min(max(1 - math.floor(math.log10(100 * float(np.median(known)))), 1), 6)
@@ -63,4 +65,8 @@ def short_label(label: Label, longest: int) -> str:
     """A label on one line, cut in the middle where it is too long."""
     name = " ".join(str(label).split())
     tail = longest // 3  # names that begin alike often end differently
-    return name if len(name) <= longest else f"{name[: longest - 1 - tail].rstrip()}…{name[-tail:].lstrip()}"
+    return (
+        name
+        if len(name) <= longest
+        else f"{name[: longest - 1 - tail].rstrip()}…{name[-tail:].lstrip()}"
+    )

@@ -96,8 +96,12 @@ class UtilityOptimizedRappor:
         own = np.bincount(symbols, minlength=self.bits)
         words = words_from(key, 0, self.bits)
         at = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-        from_own = _binomial(own, np.where(self._sensitive, self._chances.own, self._chances.free), at[:, 0])
-        from_others = _binomial(symbols.size - own, np.where(self._sensitive, self._chances.other, 0.0), at[:, 1])
+        from_own = _binomial(
+            own, np.where(self._sensitive, self._chances.own, self._chances.free), at[:, 0]
+        )
+        from_others = _binomial(
+            symbols.size - own, np.where(self._sensitive, self._chances.other, 0.0), at[:, 1]
+        )
         return from_own + from_others
 
     def unbiased(self, counts: Symbols, people: int) -> Floats:
@@ -105,7 +109,9 @@ class UtilityOptimizedRappor:
         if people < 1:
             raise NotEnoughReports("an estimate needs at least one report.")
         share, bit = counts / people, self._chances
-        return np.where(self._sensitive, (share - bit.other) / (bit.own - bit.other), share / bit.free)
+        return np.where(
+            self._sensitive, (share - bit.other) / (bit.own - bit.other), share / bit.free
+        )
 
 
 def _binomial(trials: Symbols, chance: Floats, at: Floats) -> Symbols:

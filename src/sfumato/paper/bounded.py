@@ -73,7 +73,9 @@ class Line:
     def _ordered_for_certain(self) -> bool:
         """What needs no sampling: upper bounds in order, and exact risks between the bounds."""
         low, high = self.lower * (1 - _ROUNDING), self.tight * (1 + _ROUNDING)
-        return low <= high <= self.paper_bound <= self.printed and all(low <= r <= high for r in self.exact or ())
+        return low <= high <= self.paper_bound <= self.printed and all(
+            low <= r <= high for r in self.exact or ()
+        )
 
     def _measured_between(self, allowed: float) -> bool:
         """Whether every mean lies between the bounds, up to so many of its standard errors."""
@@ -87,15 +89,24 @@ class Line:
 def lines(asked: Asked, runs: int, workers: int) -> list[Line]:
     """The whole grid, risk before TV; a quick run has one ε and one number of people."""
     epsilons, crowds = ((1.0,), (5_000,)) if asked.quick else ((0.5, 1.0, 2.0), (5_000, 50_000))
-    jobs = [(name, context, epsilon) for epsilon in epsilons for name, context in contexts(epsilon).items()]
+    jobs = [
+        (name, context, epsilon)
+        for epsilon in epsilons
+        for name, context in contexts(epsilon).items()
+    ]
     found: list[Line] = []
     with ThreadPoolExecutor(workers) as pool:
-        made = pool.map(lambda job: list(_lines_of(job[0], job[1], job[2], crowds, runs, asked.seed)), jobs)
+        made = pool.map(
+            lambda job: list(_lines_of(job[0], job[1], job[2], crowds, runs, asked.seed)), jobs
+        )
         for (name, _, epsilon), few in zip(jobs, made, strict=True):
             found += few
             asked.tell(f"bounds: {name}, ε = {epsilon:g}")
     names = list(contexts(1.0))
-    return sorted(found, key=lambda line: (line.error == "TV", names.index(line.context), line.epsilon, line.people))
+    return sorted(
+        found,
+        key=lambda line: (line.error == "TV", names.index(line.context), line.epsilon, line.people),
+    )
 
 
 def contexts(epsilon: float) -> dict[str, Context]:
@@ -152,7 +163,9 @@ class _Compared:
 def _lines_of(
     name: str, context: Context, epsilon: float, crowds: tuple[int, ...], runs: int, seed: int
 ) -> Iterator[Line]:
-    runs *= max(1, _SMALL // context.size)  # the error of few symbols varies more from run to run, and costs less
+    runs *= max(
+        1, _SMALL // context.size
+    )  # the error of few symbols varies more from run to run, and costs less
     paper, best = hadamard_response(context), mechanism_for(context)
     compared = _Compared(name, context, epsilon, paper, best, runs, seed)
     for n in crowds:
@@ -170,8 +183,12 @@ def _risk_line(of: _Compared, n: int) -> Line:
         n,
         of.runs,
         lower=lower_bound_risk(of.context),
-        best=Measured.of([n * _squares(best.unbiased(tally), p) for tally in of.tallies(best, p, n)]),
-        paper=Measured.of([n * _squares(paper.simple(tally), p2) for tally in of.tallies(paper, p2, n)]),
+        best=Measured.of(
+            [n * _squares(best.unbiased(tally), p) for tally in of.tallies(best, p, n)]
+        ),
+        paper=Measured.of(
+            [n * _squares(paper.simple(tally), p2) for tally in of.tallies(paper, p2, n)]
+        ),
         projected=None,
         exact=(best.risk(p), float(paper.simple_variances(p2, 1).sum())),
         tight=n * upper.tight_l2,
@@ -191,7 +208,9 @@ def _tv_line(of: _Compared, n: int) -> Line:
         n,
         of.runs,
         lower=least_error(of.context, n),
-        best=Measured.of([total_variation(best.unbiased(tally), p) for tally in of.tallies(best, p, n)]),
+        best=Measured.of(
+            [total_variation(best.unbiased(tally), p) for tally in of.tallies(best, p, n)]
+        ),
         paper=Measured.of([total_variation(found, p2) for found in simple]),
         projected=Measured.of([total_variation(project(found), p2) for found in simple]),
         exact=None,

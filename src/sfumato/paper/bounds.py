@@ -38,7 +38,10 @@ def bounds(asked: Asked) -> Outcome:
     workers = min(os.cpu_count() or 1, 4)
     runs = asked.repetitions(full=40, quick=20)
     found, grown = lines(asked, runs, workers), curves(asked, workers)
-    verdicts = [*(line.holds for line in found), *(_verdict(curve, fit.holds) for curve in grown for fit in curve.fits)]
+    verdicts = [
+        *(line.holds for line in found),
+        *(_verdict(curve, fit.holds) for curve in grown for fit in curve.fits),
+    ]
     kept, broken = verdicts.count("yes"), verdicts.count("no")
     return Outcome(
         name="bounds",
@@ -67,7 +70,16 @@ def _verdict(curve: Curve, fits: bool) -> str:
 def _row(line: Line) -> tuple[Cell, ...]:
     measured = (_text(line.best), _text(line.paper), _text(line.projected))
     upper = (_digits(line.tight), _digits(line.paper_bound), _digits(line.printed))
-    return (line.context, line.error, line.epsilon, line.people, _digits(line.lower), *measured, *upper, line.holds)
+    return (
+        line.context,
+        line.error,
+        line.epsilon,
+        line.people,
+        _digits(line.lower),
+        *measured,
+        *upper,
+        line.holds,
+    )
 
 
 def _growth_rows(curve: Curve) -> Iterator[tuple[Cell, ...]]:
@@ -77,7 +89,16 @@ def _growth_rows(curve: Curve) -> Iterator[tuple[Cell, ...]]:
         measured = (None, f"{fit.measured:.3f}", None)
         upper = (round(fit.upper, 3), None, None)
         holds = _verdict(curve, fit.holds)
-        yield (text, "exponent", curve.epsilon, None, round(fit.lower, 3) + 0.0, *measured, *upper, holds)
+        yield (
+            text,
+            "exponent",
+            curve.epsilon,
+            None,
+            round(fit.lower, 3) + 0.0,
+            *measured,
+            *upper,
+            holds,
+        )
 
 
 def _text(found: Measured | None) -> str | None:
@@ -117,7 +138,9 @@ def _summary(found: Sequence[Line], grown: Sequence[Curve]) -> str:
     tight = [line.tight / line.paper.mean for line in found if line.error == "TV"]
     printed = [line.printed / line.paper.mean for line in found if line.error == "TV"]
     exponents = ", ".join(
-        f"{curve.variable}^{fit.measured:.2f} ({fit.theorem:g})" for curve in grown for fit in curve.fits
+        f"{curve.variable}^{fit.measured:.2f} ({fit.theorem:g})"
+        for curve in grown
+        for fit in curve.fits
     )
     return (
         f"Worst-case risk over what nobody can go below: {min(over):.3f} to {max(over):.3f} for the best code, "

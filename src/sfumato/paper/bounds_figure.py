@@ -52,14 +52,22 @@ def _draw_lines(axes: "Axes", lines: Sequence[Line], named: bool) -> None:
     axes.set_yticks(range(len(names)), names)
     axes.xaxis.set_major_formatter("{x:g}")
     axes.text(1, -0.58, " tight bound", color=INK, fontsize=9, va="bottom")
-    axes.set_xlabel("over the tight upper bound; one line for each ε and number of people", color=FAINT)
+    axes.set_xlabel(
+        "over the tight upper bound; one line for each ε and number of people", color=FAINT
+    )
     axes.set_title(_ERRORS[lines[0].error], loc="left", pad=14, fontsize=11.5, color=INK)
     axes.tick_params(which="both", length=0, labelcolor=INK, labelleft=named)
     _bare(axes)
 
 
 def _draw_line(axes: "Axes", line: Line, y: float) -> None:
-    axes.plot([line.lower / line.tight, line.printed / line.tight], [y, y], color=PALE, linewidth=1, zorder=0)
+    axes.plot(
+        [line.lower / line.tight, line.printed / line.tight],
+        [y, y],
+        color=PALE,
+        linewidth=1,
+        zorder=0,
+    )
     for bound in (line.lower, line.paper_bound, line.printed):
         axes.plot([bound / line.tight], [y], "|", color=FAINT, markersize=7)
     looks = (
@@ -70,7 +78,9 @@ def _draw_line(axes: "Axes", line: Line, y: float) -> None:
     for found, face, edge in looks:
         if found is not None:
             mean, error = found.mean / line.tight, 2 * found.standard_error / line.tight
-            axes.plot([mean - error, mean + error], [y, y], color=edge, linewidth=1)  # nothing for a single run
+            axes.plot(
+                [mean - error, mean + error], [y, y], color=edge, linewidth=1
+            )  # nothing for a single run
             axes.plot([mean], [y], "o", mfc=face, mec=edge, markersize=4.5)
 
 
@@ -83,7 +93,10 @@ def _legend(canvas: "Figure") -> None:
         ("o", PROMISED[1], PROMISED[1], "paper's scheme"),
         ("o", "none", PROMISED[0], "after projection"),
     )
-    handles = [Line2D([], [], linestyle="", marker=m, mfc=face, mec=edge, label=text) for m, face, edge, text in looks]
+    handles = [
+        Line2D([], [], linestyle="", marker=m, mfc=face, mec=edge, label=text)
+        for m, face, edge, text in looks
+    ]
     canvas.legend(handles=handles, loc="outside upper center", ncols=4, frameon=False, fontsize=9.5)
 
 
@@ -102,7 +115,9 @@ def _draw_growth(axes: "Axes", curves: Sequence[Curve]) -> None:
             linewidth=0,
         )
         axes.plot(at, [point.exact for point in curve.points], color=colour, linewidth=1.6)
-        axes.plot(at, [point.measured for point in curve.points], mark, color=colour, markersize=4.5)
+        axes.plot(
+            at, [point.measured for point in curve.points], mark, color=colour, markersize=4.5
+        )
         for fit in curve.fits:
             _name_fit(axes, curve, fit, colour)
     axes.set(xscale="log", yscale="log")
@@ -111,10 +126,18 @@ def _draw_growth(axes: "Axes", curves: Sequence[Curve]) -> None:
         axes.set_ylabel(f"people for a total variation of {ERROR:g}", color=FAINT)
         last = curves[0].points[-1]
         axes.text(
-            last.value, 0.5 * last.lower, "shaded: from lower\nto upper bound", ha="right", color=FAINT, fontsize=9
+            last.value,
+            0.5 * last.lower,
+            "shaded: from lower\nto upper bound",
+            ha="right",
+            color=FAINT,
+            fontsize=9,
         )
     axes.xaxis.set_major_formatter("{x:g}")
-    axes.set_xticks([point.value for point in curves[0].points][:: max(1, len(curves[0].points) // 4)], minor=False)
+    axes.set_xticks(
+        [point.value for point in curves[0].points][:: max(1, len(curves[0].points) // 4)],
+        minor=False,
+    )
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_title(_FOUND[curves[0].variable], loc="left", fontsize=11.5, color=INK)
     axes.tick_params(which="both", length=0, labelcolor=INK)
@@ -127,7 +150,9 @@ def _name_fit(axes: "Axes", curve: Curve, fit: Fit, colour: str) -> None:
     piece = [point for point in curve.points if fit.first <= point.value <= fit.last]
     beside = piece[len(piece) // 2 if fit.theorem else 0]
     axes.annotate(
-        f"{curve.variable}^{fit.measured:.2f} measured\n(theorem {fit.theorem:g})".replace("-", "−"),
+        f"{curve.variable}^{fit.measured:.2f} measured\n(theorem {fit.theorem:g})".replace(
+            "-", "−"
+        ),
         (beside.value, beside.upper),
         (0, 7),
         textcoords="offset points",

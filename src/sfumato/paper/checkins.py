@@ -62,11 +62,15 @@ def map_grid() -> GridDomain:
 
 
 def crowd_of(
-    checkins: str | None = None, grid: str | None = None, tell: Callable[[str], None] = lambda line: None
+    checkins: str | None = None,
+    grid: str | None = None,
+    tell: Callable[[str], None] = lambda line: None,
 ) -> Crowd:
     """The crowd of SNAP's file of check-ins, or of a file of counts; with neither, that of GeoNames' places."""
     if checkins is not None and grid is not None:
-        raise InvalidContext("there must be one crowd: pass a file of check-ins or a grid of counts, not both.")
+        raise InvalidContext(
+            "there must be one crowd: pass a file of check-ins or a grid of counts, not both."
+        )
     if checkins is not None:
         return _checked_in(checkins, tell)
     return _living() if grid is None else _counted(grid)
@@ -88,7 +92,9 @@ def _checked_in(path: str, tell: Callable[[str], None]) -> Crowd:
             tell(f"{name}: {rows:,} check-ins read")
     kept = int(counts[:cells].sum())
     if kept == 0:
-        raise InvalidTable(f"{name} has no check-in between 25N and 50N, 130W and 60W; it has {rows:,} elsewhere.")
+        raise InvalidTable(
+            f"{name} has no check-in between 25N and 50N, 130W and 60W; it has {rows:,} elsewhere."
+        )
     note = f"{kept:,} of the {rows:,} check-ins of {name} lie on the map; the paper has {PAPERS_PEOPLE:,}."
     return Crowd(counts[:cells], "check-ins", note)
 
@@ -103,10 +109,17 @@ def _positions(path: str, name: str) -> Iterator[tuple[Floats, Floats]]:
     try:
         with (
             Path(path).open("rb") as raw,
-            pa.csv.open_csv(_unpacked(raw, name), read_options=read, parse_options=parse, convert_options=convert) as t,
+            pa.csv.open_csv(
+                _unpacked(raw, name),
+                read_options=read,
+                parse_options=parse,
+                convert_options=convert,
+            ) as t,
         ):
             for batch in t:
-                latitudes, longitudes = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
+                latitudes, longitudes = (
+                    column.to_numpy(zero_copy_only=False) for column in batch.columns
+                )
                 yield latitudes, longitudes
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
         # Arrow's own messages quote what they could not read: they must be gone before ours is raised.
@@ -115,7 +128,9 @@ def _positions(path: str, name: str) -> Iterator[tuple[Floats, Floats]]:
             "and location, as SNAP's loc-gowalla_totalCheckins.txt.gz has. For a table of counts, pass it as a grid."
         )
     except OSError as problem:
-        refusal = InvalidTable(f"{name} cannot be read: {problem.strerror or 'it is cut off or damaged'}.")
+        refusal = InvalidTable(
+            f"{name} cannot be read: {problem.strerror or 'it is cut off or damaged'}."
+        )
     else:
         return
     raise refusal
@@ -139,14 +154,18 @@ def _counted(path: str) -> Crowd:
     counts = np.zeros(grid.cells, dtype=np.int64)
     with opened_table(path) as table:
         for batch in table.batches(dict.fromkeys(("row", "column", "count"), pa.int64())):
-            rows, columns, people = (_whole(batch.column(each), name, each) for each in ("row", "column", "count"))
+            rows, columns, people = (
+                _whole(batch.column(each), name, each) for each in ("row", "column", "count")
+            )
             _demand(rows, grid.shape[0] - 1, name, "row")
             _demand(columns, grid.shape[1] - 1, name, "column")
             _demand(people, _MOST_PEOPLE, name, "count")
             np.add.at(counts, rows * grid.shape[1] + columns, people)
     total = int(counts.sum())
     if not 0 < total <= _MOST_PEOPLE:
-        raise InvalidTable(f"{name} must count between 1 and {_MOST_PEOPLE:,} people; found {total:,}.")
+        raise InvalidTable(
+            f"{name} must count between 1 and {_MOST_PEOPLE:,} people; found {total:,}."
+        )
     note = f"{total:,} people as {name} counts them; the paper has {PAPERS_PEOPLE:,} check-ins. Whether these are the "
     note += "paper's data, only whoever made the file can say."
     return Crowd(counts, "people", note)
@@ -154,14 +173,18 @@ def _counted(path: str) -> Crowd:
 
 def _whole(column: Any, name: str, title: str) -> Symbols:  # noqa: ANN401 - Arrow has no types
     if column.null_count or not pa.types.is_integer(column.type):
-        raise InvalidTable(f"{name}: every {title} must be a whole number; some are missing, or no such numbers.")
+        raise InvalidTable(
+            f"{name}: every {title} must be a whole number; some are missing, or no such numbers."
+        )
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _demand(values: Symbols, most: int, name: str, title: str) -> None:
     outside = int(np.count_nonzero((values < 0) | (values > most)))
     if outside:
-        raise InvalidTable(f"{name}: {title} must lie between 0 and {most:,}; {outside:,} of its numbers do not.")
+        raise InvalidTable(
+            f"{name}: {title} must lie between 0 and {most:,}; {outside:,} of its numbers do not."
+        )
 
 
 # --- no file: the population of places -------------------------------------------------------------------

@@ -55,5 +55,7 @@ def crowd_sizes(people: Sequence[int]) -> tuple[int, ...]:
     """
     sizes = tuple(sorted(set(people)))
     if not sizes or sizes[0] < 1:
-        raise InvalidContext("people must be one or more whole numbers of at least 1: the sizes of the crowds.")
+        raise InvalidContext(
+            "people must be one or more whole numbers of at least 1: the sizes of the crowds."
+        )
     return sizes

@@ -16,9 +16,15 @@ __all__ = ["draw_curve", "dress_panel", "name_ends", "spread_apart"]
 _LEAST = 1e-4  # a curve that drops below is cut there
 
 
-def draw_curve(axes: "Axes", people: Sequence[int], errors: Sequence[Measured], colour: str, dashed: bool) -> None:
+def draw_curve(
+    axes: "Axes", people: Sequence[int], errors: Sequence[Measured], colour: str, dashed: bool
+) -> None:
     """One curve, with bars of one standard error where there are several runs."""
-    style = {"linestyle": (0, (3, 1.6)), "marker": "o", "mfc": "white"} if dashed else {"linestyle": "-", "marker": "."}
+    style = (
+        {"linestyle": (0, (3, 1.6)), "marker": "o", "mfc": "white"}
+        if dashed
+        else {"linestyle": "-", "marker": "."}
+    )
     axes.errorbar(
         people,
         [max(error.mean, _LEAST) for error in errors],
@@ -32,7 +38,9 @@ def draw_curve(axes: "Axes", people: Sequence[int], errors: Sequence[Measured], 
     )
 
 
-def name_ends(axes: "Axes", x: float, names: Sequence[tuple[float, str, str]], *, apart: float) -> None:
+def name_ends(
+    axes: "Axes", x: float, names: Sequence[tuple[float, str, str]], *, apart: float
+) -> None:
     """Names, each ``(height, text, colour)``, to the right of x; moved up or down where they would overlap.
 
     ``apart`` is the least distance, as a share of the panel's height. Call it when the axes have their limits.
@@ -61,7 +69,9 @@ def spread_apart(wanted: Sequence[float], apart: float) -> list[float]:
     >>> [round(place, 3) for place in spread_apart([0.0, 0.5, 0.52], 0.1)]
     [0.0, 0.46, 0.56]
     """
-    pools: list[tuple[float, int]] = []  # mean of what its members want, less the room for those below; members
+    pools: list[
+        tuple[float, int]
+    ] = []  # mean of what its members want, less the room for those below; members
     for number, place in enumerate(wanted):
         mean, members = place - number * apart, 1
         while pools and pools[-1][0] > mean:

@@ -26,9 +26,18 @@ __all__ = ["domains"]
 EPSILON = 1
 _CLASSICAL, _BLOCKS = "classical LDP", "blocks"
 _PAPER, _HERE = "paper's scheme", "best here"
-_COMPARED = tuple((promise, scheme) for promise in (_CLASSICAL, _BLOCKS) for scheme in (_PAPER, _HERE))
+_COMPARED = tuple(
+    (promise, scheme) for promise in (_CLASSICAL, _BLOCKS) for scheme in (_PAPER, _HERE)
+)
 _COLOURS = dict(zip(_COMPARED, ("#cbc6bd", FAINT, MAPPED[1], MAPPED[2]), strict=True))
-_COLUMNS = ("data", "symbols", "blocks are", "blocks", "people", *(", ".join(each) for each in _COMPARED))
+_COLUMNS = (
+    "data",
+    "symbols",
+    "blocks are",
+    "blocks",
+    "people",
+    *(", ".join(each) for each in _COMPARED),
+)
 
 _Errors = Mapping[tuple[str, str], Measured]
 
@@ -56,7 +65,10 @@ class _Job:
 
 
 def domains(
-    asked: Asked, readers: Mapping[str, Callable[[], RealData]] = READERS, *, workers: int | None = None
+    asked: Asked,
+    readers: Mapping[str, Callable[[], RealData]] = READERS,
+    *,
+    workers: int | None = None,
 ) -> Outcome:
     """Total variation on flights, first names, home towns and words; data whose package is missing are left out.
 
@@ -90,7 +102,9 @@ def domains(
     )
 
 
-def _read(asked: Asked, readers: Mapping[str, Callable[[], RealData]]) -> tuple[list[RealData], dict[str, str]]:
+def _read(
+    asked: Asked, readers: Mapping[str, Callable[[], RealData]]
+) -> tuple[list[RealData], dict[str, str]]:
     """The data that are there, and why the others are not."""
     found: list[RealData] = []
     absent: dict[str, str] = {}
@@ -105,19 +119,32 @@ def _read(asked: Asked, readers: Mapping[str, Callable[[], RealData]]) -> tuple[
     return found, absent
 
 
-def _compare(found: list[RealData], runs: int, asked: Asked, workers: int | None) -> list[_Compared]:
+def _compare(
+    found: list[RealData], runs: int, asked: Asked, workers: int | None
+) -> list[_Compared]:
     jobs = [
         _Job(data, promise, run, asked.seed)
         for run in range(runs)
         for data in found
         for promise in (_CLASSICAL, _BLOCKS)
     ]
-    results = shared_out(_measured, jobs, workers=workers, tell=lambda done: asked.tell(f"{done} of {len(jobs)} runs"))
+    results = shared_out(
+        _measured,
+        jobs,
+        workers=workers,
+        tell=lambda done: asked.tell(f"{done} of {len(jobs)} runs"),
+    )
     compared = []
     for data in found:
-        of_these = [(job.promise, result) for job, result in zip(jobs, results, strict=True) if job.data is data]
+        of_these = [
+            (job.promise, result)
+            for job, result in zip(jobs, results, strict=True)
+            if job.data is data
+        ]
         errors = {
-            (promise, scheme): Measured.of([result[scheme] for kept, result in of_these if kept == promise])
+            (promise, scheme): Measured.of(
+                [result[scheme] for kept, result in of_these if kept == promise]
+            )
             for promise, scheme in _COMPARED
         }
         compared.append(_Compared(data, errors))
@@ -159,7 +186,12 @@ def _span(compared: list[_Compared], worse: tuple[str, str], better: tuple[str, 
 
 
 def _title(compared: list[_Compared]) -> str:
-    kinds = {1: "one other kind", 2: "two other kinds", 3: "three other kinds", 4: "four other kinds"}
+    kinds = {
+        1: "one other kind",
+        2: "two other kinds",
+        3: "three other kinds",
+        4: "four other kinds",
+    }
     span = _span(compared, (_CLASSICAL, _PAPER), (_BLOCKS, _PAPER))
     return f"Blocks make the error {span} times smaller on {kinds.get(len(compared), 'other kinds')} of data"
 
@@ -216,7 +248,9 @@ def _figure(compared: list[_Compared]) -> "Figure":
     for place, each in enumerate(compared):
         _draw(axes, place, each)
     axes.set_xticks(
-        range(len(compared)), [f"{each.data.name}\nby {each.data.blocks_are}" for each in compared], color=INK
+        range(len(compared)),
+        [f"{each.data.name}\nby {each.data.blocks_are}" for each in compared],
+        color=INK,
     )
     axes.set_yticks([])
     axes.tick_params(length=0)
@@ -232,11 +266,20 @@ def _draw(axes: "Axes", place: int, compared: _Compared) -> None:
         error = compared.errors[each]
         at = place + (index - 1.5) * width
         axes.bar(at, error.mean, width * 0.92, color=_COLOURS[each])
-        axes.text(at, error.mean, f"{error.mean:.3f}", ha="center", va="bottom", fontsize=8.5, color=INK)
+        axes.text(
+            at, error.mean, f"{error.mean:.3f}", ha="center", va="bottom", fontsize=8.5, color=INK
+        )
     data = compared.data
     facts = f"{data.size:,} symbols, {data.blocks} blocks\n{data.people:,} people"
     axes.annotate(
-        facts, (place, 0), (0, -34), textcoords="offset points", ha="center", va="top", fontsize=8.5, color=FAINT
+        facts,
+        (place, 0),
+        (0, -34),
+        textcoords="offset points",
+        ha="center",
+        va="top",
+        fontsize=8.5,
+        color=FAINT,
     )
 
 

@@ -79,7 +79,9 @@ class _Panel:
         return "odds " + " and ".join(_plainly(math.exp(epsilon)) for epsilon in self.epsilons)
 
 
-def error_region(asked: Asked, epsilon: float | None = None, epsilon_back: float | None = None) -> Outcome:
+def error_region(
+    asked: Asked, epsilon: float | None = None, epsilon_back: float | None = None
+) -> Outcome:
     """Figure 1: both panels of the paper; or one for ``epsilon = E[x, x2]`` and ``epsilon_back = E[x2, x]``.
 
     With only one of the two given, the other is the same. ``inf`` promises nothing in that direction.
@@ -99,7 +101,12 @@ def error_region(asked: Asked, epsilon: float | None = None, epsilon_back: float
         summary=_summary(panels),
         columns=_COLUMNS,
         rows=tuple(row for panel in panels for row in _rows(panel)),
-        data={"people_per_symbol": _PEOPLE, "runs": runs, "seed": asked.seed, "panels": list(map(_in_json, panels))},
+        data={
+            "people_per_symbol": _PEOPLE,
+            "runs": runs,
+            "seed": asked.seed,
+            "panels": list(map(_in_json, panels)),
+        },
         figure=lambda: _figure(panels),
         notes=(
             "P_FA: says x when it was x2. P_MD: says x2 when it was x. Rows are the best tests of each mechanism; the "
@@ -127,7 +134,9 @@ def _panel(context: Context, runs: int, seed: int) -> _Panel:
     compared: dict[str, Mechanism] = {"binary optimum": BinaryResponse(context)}
     if a != b:
         compared["Warner's response, smaller ε"] = BinaryResponse(classical)
-    compared["Hadamard response" if a == b else "Hadamard response, smaller ε"] = PlainResponse(classical)
+    compared["Hadamard response" if a == b else "Hadamard response, smaller ε"] = PlainResponse(
+        classical
+    )
     guessed = (
         _Guessed(name, region_of(mechanism, 0, 1), tuple(_vertices(mechanism, runs, seed)))
         for name, mechanism in compared.items()
@@ -167,7 +176,14 @@ def _rows(panel: _Panel) -> Iterator[tuple[Cell, ...]]:
             said = ", ".join(map(str, vertex.says_x))
             exact = round(float(vertex.false_alarm), 6), round(float(vertex.miss), 6)
             counted = str(vertex.counted_false_alarm), str(vertex.counted_miss)
-            yield panel.name, guessed.name, said, *exact, *counted, "no" if guessed.region.broken else "yes"
+            yield (
+                panel.name,
+                guessed.name,
+                said,
+                *exact,
+                *counted,
+                "no" if guessed.region.broken else "yes",
+            )
 
 
 def _summary(panels: list[_Panel]) -> str:
@@ -203,7 +219,12 @@ def _guessed_in_json(guessed: _Guessed) -> dict[str, object]:
         for vertex in guessed.vertices
     ]
     edge = [[float(false_alarm), float(miss)] for false_alarm, miss in guessed.region.realised]
-    return {"name": guessed.name, "kept": guessed.region.broken is None, "realised": edge, "tests": tests}
+    return {
+        "name": guessed.name,
+        "kept": guessed.region.broken is None,
+        "realised": edge,
+        "tests": tests,
+    }
 
 
 def _plainly(number: float) -> str:
@@ -227,23 +248,48 @@ def _figure(panels: list[_Panel]) -> "Figure":
         _draw(axes, panel)
     handles = [
         Patch(facecolor=MAPPED[0], label="allowed by the promise"),
-        Line2D([], [], color=MAPPED[2], linewidth=2.4, label="the binary optimum: it reaches the edge"),
+        Line2D(
+            [], [], color=MAPPED[2], linewidth=2.4, label="the binary optimum: it reaches the edge"
+        ),
         Line2D([], [], color=FAINT, linewidth=0.9, linestyle="--", label="blind guessing"),
     ]
-    canvas.legend(handles=handles, loc="lower center", ncols=3 if len(panels) > 1 else 2, frameon=False, fontsize=9.5)
+    canvas.legend(
+        handles=handles,
+        loc="lower center",
+        ncols=3 if len(panels) > 1 else 2,
+        frameon=False,
+        fontsize=9.5,
+    )
     return canvas
 
 
 def _draw(axes: "Axes", panel: _Panel) -> None:
     region, (a, b) = panel.guessed[0].region, panel.epsilons
     (_, (false_alarm, miss), _) = region.promised
-    axes.fill([md for _, md in region.promised], [fa for fa, _ in region.promised], color=MAPPED[0], linewidth=0)
+    axes.fill(
+        [md for _, md in region.promised],
+        [fa for fa, _ in region.promised],
+        color=MAPPED[0],
+        linewidth=0,
+    )
     axes.plot([0, 1], [1, 0], color=FAINT, linewidth=0.9, linestyle="--")
     for guessed in panel.guessed[1:]:
         _draw_inner(axes, guessed)
     edge = [(float(md), float(fa)) for fa, md in region.realised]
-    axes.plot(*zip(*edge, strict=True), color=MAPPED[2], linewidth=2.4, solid_joinstyle="round", zorder=2.5)
-    axes.plot([miss, miss, 0], [0, false_alarm, false_alarm], color=WHISKER, linewidth=0.9, linestyle=(0, (3, 2)))
+    axes.plot(
+        *zip(*edge, strict=True),
+        color=MAPPED[2],
+        linewidth=2.4,
+        solid_joinstyle="round",
+        zorder=2.5,
+    )
+    axes.plot(
+        [miss, miss, 0],
+        [0, false_alarm, false_alarm],
+        color=WHISKER,
+        linewidth=0.9,
+        linestyle=(0, (3, 2)),
+    )
     axes.plot([miss], [false_alarm], "o", color=WHISKER, markersize=5.5, zorder=4)
     if math.isfinite(b):
         _along(axes, (0, 1), (miss, false_alarm), f"P_FA + {_plainly(math.exp(b))} P_MD = 1")
@@ -254,7 +300,9 @@ def _draw(axes: "Axes", panel: _Panel) -> None:
 
 def _draw_inner(axes: "Axes", guessed: _Guessed) -> None:
     """The edge of a mechanism that stays inside, with its name where the edge is lowest in the direction of x."""
-    colour, dashes = (INK, (0, (1.2, 1.6))) if guessed.name.startswith("Warner") else (PROMISED[1], "-")
+    colour, dashes = (
+        (INK, (0, (1.2, 1.6))) if guessed.name.startswith("Warner") else (PROMISED[1], "-")
+    )
     edge = [(float(md), float(fa)) for fa, md in guessed.region.realised]
     axes.plot(*zip(*edge, strict=True), color=colour, linewidth=1.5, linestyle=dashes)
     vertices = edge[1:-1]
@@ -274,9 +322,12 @@ def _draw_inner(axes: "Axes", guessed: _Guessed) -> None:
 
 def _dress(axes: "Axes", panel: _Panel, false_alarm: float, miss: float) -> None:
     a, b = panel.epsilons
-    axes.set_xticks([0, miss, 1] if miss else [0, 1], ["0", _plainly(miss), "1"] if miss else ["0", "1"])
+    axes.set_xticks(
+        [0, miss, 1] if miss else [0, 1], ["0", _plainly(miss), "1"] if miss else ["0", "1"]
+    )
     axes.set_yticks(
-        [0, false_alarm, 1] if false_alarm else [0, 1], ["0", _plainly(false_alarm), "1"] if false_alarm else ["0", "1"]
+        [0, false_alarm, 1] if false_alarm else [0, 1],
+        ["0", _plainly(false_alarm), "1"] if false_alarm else ["0", "1"],
     )
     axes.set(xlim=(-0.012, 1.03), ylim=(-0.012, 1.03), aspect="equal")
     axes.set_xlabel("miss rate P_MD: says x2 when it was x", color=FAINT)
@@ -287,14 +338,24 @@ def _dress(axes: "Axes", panel: _Panel, false_alarm: float, miss: float) -> None
     title, remark = _title(a, b)
     axes.set_title(title, loc="left", pad=24, fontsize=11.5, color=INK)
     axes.annotate(
-        remark, (0, 1), (0, 9), "axes fraction", textcoords="offset points", color=FAINT, fontsize=9.2, va="bottom"
+        remark,
+        (0, 1),
+        (0, 9),
+        "axes fraction",
+        textcoords="offset points",
+        color=FAINT,
+        fontsize=9.2,
+        va="bottom",
     )
 
 
 def _title(a: float, b: float) -> tuple[str, str]:
     there, back = _plainly(math.exp(a)), _plainly(math.exp(b))
     if a == b:
-        return "Classical: one ε for both directions", f"e^ε = {there} both ways: the region is symmetric."
+        return (
+            "Classical: one ε for both directions",
+            f"e^ε = {there} both ways: the region is symmetric.",
+        )
     more, less, rises = ("x", "x2", "false alarms") if a < b else ("x2", "x", "misses")
     return (
         f"Context-aware: {more} is protected more than {less}",

@@ -70,7 +70,10 @@ class Measured:
 
     def in_json(self) -> dict[str, float | None]:
         """Both numbers; no standard error for a single run."""
-        return {"mean": self.mean, "standard_error": None if math.isnan(self.standard_error) else self.standard_error}
+        return {
+            "mean": self.mean,
+            "standard_error": None if math.isnan(self.standard_error) else self.standard_error,
+        }
 
     def in_cells(self) -> tuple[Cell, Cell]:
         """Both numbers for a table, to five decimals; an empty cell for the standard error of a single run."""
@@ -78,7 +81,11 @@ class Measured:
         return round(self.mean, 5), error
 
     def __str__(self) -> str:
-        return f"{self.mean:.4f}" if math.isnan(self.standard_error) else f"{self.mean:.4f} ± {self.standard_error:.4f}"
+        return (
+            f"{self.mean:.4f}"
+            if math.isnan(self.standard_error)
+            else f"{self.mean:.4f} ± {self.standard_error:.4f}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +107,12 @@ class Outcome:
 
     def save(self, folder: Path) -> list[Path]:
         """Write ``name.png``, ``.pdf``, ``.csv`` and ``.json`` into the folder; all are made before any is written."""
-        files = {"png": self.picture("png"), "pdf": self.picture("pdf"), "csv": self._csv(), "json": self._json()}
+        files = {
+            "png": self.picture("png"),
+            "pdf": self.picture("pdf"),
+            "csv": self._csv(),
+            "json": self._json(),
+        }
         paths = [folder / f"{self.name}.{kind}" for kind in files]
         for path, content in zip(paths, files.values(), strict=True):
             write_whole(path, content)
@@ -114,7 +126,9 @@ class Outcome:
             raise MissingExtra("pictures need matplotlib: pip install 'sfumato[charts]'") from None
         file = io.BytesIO()
         undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind, {})
-        with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "sfumato", "pdf.fonttype": 42}):
+        with mpl.rc_context(
+            {"svg.fonttype": "none", "svg.hashsalt": "sfumato", "pdf.fonttype": 42}
+        ):
             self.figure().savefig(file, format=kind, dpi=160, metadata=undated)
         return file.getvalue()
 

@@ -34,7 +34,11 @@ _COLUMNS = ("blocks", "the paper", "the paper's scheme here", "the best here")
 
 
 def gowalla(
-    asked: Asked, *, checkins: str | None = None, grid: str | None = None, workers: int | None = None
+    asked: Asked,
+    *,
+    checkins: str | None = None,
+    grid: str | None = None,
+    workers: int | None = None,
 ) -> Outcome:
     """The paper's table of errors on check-ins, and the map that each scheme sees.
 
@@ -51,7 +55,10 @@ def gowalla(
         title="The smaller the blocks, the sharper the map",
         summary=_summary(crowd, runs, found),
         columns=_COLUMNS,
-        rows=tuple((name, PAPERS_TABLE[name][1], str(each.paper), str(each.best)) for name, each in found.items()),
+        rows=tuple(
+            (name, PAPERS_TABLE[name][1], str(each.paper), str(each.best))
+            for name, each in found.items()
+        ),
         data=[
             {
                 "blocks": name,
@@ -71,7 +78,11 @@ def gowalla(
 
 
 def _context(domain: GridDomain, tiles: tuple[int, int] | None) -> Uniform | Blocks:
-    return Uniform(domain, _EPSILON) if tiles is None else Blocks(grid_tiles(domain, *tiles), _EPSILON, domain=domain)
+    return (
+        Uniform(domain, _EPSILON)
+        if tiles is None
+        else Blocks(grid_tiles(domain, *tiles), _EPSILON, domain=domain)
+    )
 
 
 def _summary(crowd: Crowd, runs: int, found: Mapping[str, Repeated]) -> str:
@@ -87,4 +98,6 @@ def _summary(crowd: Crowd, runs: int, found: Mapping[str, Repeated]) -> str:
 def _figure(domain: GridDomain, crowd: Crowd, runs: int, found: Mapping[str, Repeated]) -> "Figure":
     from sfumato.paper.gowalla_figure import drawn_maps
 
-    return drawn_maps(domain, crowd, runs, found, {name: error for name, (_, error) in PAPERS_TABLE.items()})
+    return drawn_maps(
+        domain, crowd, runs, found, {name: error for name, (_, error) in PAPERS_TABLE.items()}
+    )

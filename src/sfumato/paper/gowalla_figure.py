@@ -20,14 +20,20 @@ _MAPPED = {"LDP": "without blocks (LDP)", "(25,35)": "with 875 blocks, (25,35)"}
 
 
 def drawn_maps(
-    domain: GridDomain, crowd: Crowd, runs: int, found: Mapping[str, Repeated], papers: Mapping[str, float]
+    domain: GridDomain,
+    crowd: Crowd,
+    runs: int,
+    found: Mapping[str, Repeated],
+    papers: Mapping[str, float],
 ) -> "Figure":
     """Two rows: truth and errors on the left, the maps of both schemes on the right."""
     from matplotlib.figure import Figure as Canvas
 
     canvas = Canvas(figsize=(13.6, 6.3))
     places = canvas.subplots(2, 3, gridspec_kw={"width_ratios": (1, 1, 1)})
-    canvas.subplots_adjust(left=0.045, right=0.988, top=0.875, bottom=0.125, wspace=0.06, hspace=0.17)
+    canvas.subplots_adjust(
+        left=0.045, right=0.988, top=0.875, bottom=0.125, wspace=0.06, hspace=0.17
+    )
     canvas.suptitle(
         "The smaller the blocks, the sharper the map; better codes and decoders sharpen it again",
         x=0.02, y=0.97, ha="left", fontsize=15, color=INK,
@@ -41,11 +47,15 @@ def drawn_maps(
         draw_shares(places[row, 2], domain, each.best_map)
         _titled(places[row, 2], f"the best here, {words}: error {each.best.mean:.3f}")
     _draw_errors(places[1, 0], found, papers, runs)
-    bar = canvas.colorbar(picture, cax=canvas.add_axes((0.52, 0.062, 0.3, 0.018)), orientation="horizontal")
+    bar = canvas.colorbar(
+        picture, cax=canvas.add_axes((0.52, 0.062, 0.3, 0.018)), orientation="horizontal"
+    )
     bar.set_ticks([-5, -4, -3, -2], labels=["0.001 %", "0.01 %", "0.1 %", "1 %"])
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0, labelsize=9)
-    canvas.text(0.51, 0.071, "share of people in a cell", ha="right", va="center", fontsize=9.5, color=FAINT)
+    canvas.text(
+        0.51, 0.071, "share of people in a cell", ha="right", va="center", fontsize=9.5, color=FAINT
+    )
     return canvas
 
 
@@ -53,13 +63,19 @@ def _titled(axes: "Axes", title: str) -> None:
     axes.set_title(title, loc="left", fontsize=9.5, color=INK)
 
 
-def _draw_errors(axes: "Axes", found: Mapping[str, Repeated], papers: Mapping[str, float], runs: int) -> None:
+def _draw_errors(
+    axes: "Axes", found: Mapping[str, Repeated], papers: Mapping[str, float], runs: int
+) -> None:
     """A row per kind of blocks: the paper's figure as a line, both schemes as bars."""
     for row, (each, paper) in enumerate(zip(found.values(), papers.values(), strict=True)):
         axes.plot([paper, paper], [row - 0.42, row], color=INK, linewidth=1.6)
         between = paper - each.paper.mean > _WRITTEN  # there is room for the number before the line
         _draw_bar(
-            axes, row - 0.2, each.paper.mean, WHISKER, each.paper.mean if between else max(each.paper.mean, paper)
+            axes,
+            row - 0.2,
+            each.paper.mean,
+            WHISKER,
+            each.paper.mean if between else max(each.paper.mean, paper),
         )
         _draw_bar(axes, row + 0.2, each.best.mean, BAR, each.best.mean)
     for height, name in ((-0.2, "the paper's scheme"), (0.2, "the best here")):
@@ -74,7 +90,12 @@ def _draw_errors(axes: "Axes", found: Mapping[str, Repeated], papers: Mapping[st
     for side in ("top", "right", "bottom"):
         axes.spines[side].set_visible(False)
     axes.spines["left"].set(color=FAINT, linewidth=0.8)
-    _titled(axes, f"total variation error, mean of {runs} runs" if runs > 1 else "total variation error, one run")
+    _titled(
+        axes,
+        f"total variation error, mean of {runs} runs"
+        if runs > 1
+        else "total variation error, one run",
+    )
 
 
 def _draw_bar(axes: "Axes", row: float, length: float, colour: str, written_at: float) -> None:

@@ -83,7 +83,8 @@ class Curve:
     def ordered(self) -> bool:
         """Whether lower bound, measured and exact people, and upper bound come in this order everywhere."""
         return all(
-            point.lower <= min(point.measured, point.exact) and max(point.measured, point.exact) <= point.upper
+            point.lower <= min(point.measured, point.exact)
+            and max(point.measured, point.exact) <= point.upper
             for point in self.points
         )
 
@@ -105,7 +106,9 @@ def curves(asked: Asked, workers: int) -> list[Curve]:
     for plan in _plans(asked.quick):
         asked.tell(f"growth: {plan.name}")
         with ThreadPoolExecutor(workers) as pool:
-            points = tuple(pool.map(lambda value, plan=plan: _point(plan, value, asked.seed), plan.contexts))
+            points = tuple(
+                pool.map(lambda value, plan=plan: _point(plan, value, asked.seed), plan.contexts)
+            )
         fits = tuple(_fit(text, exponent, points[piece]) for text, piece, exponent in plan.pieces)
         found.append(Curve(plan.name, plan.variable, plan.epsilon, points, fits))
     return found
@@ -170,7 +173,9 @@ def _point(plan: _Plan, value: float, seed: int) -> Point:
     n = max(_FEWEST, round(_PER_SYMBOL * context.size / math.tanh((plan.epsilon or value) / 2)))
     runs = 1 if context.size > _LARGE else _RUNS
     found = np.mean([_run(mechanism, p, n, name, run, seed) for run in range(runs)])
-    one_report = _HALF_NORMAL * float(np.sqrt(np.maximum(mechanism.simple_variances(p, 1), 0.0)).sum()) / 2
+    one_report = (
+        _HALF_NORMAL * float(np.sqrt(np.maximum(mechanism.simple_variances(p, 1), 0.0)).sum()) / 2
+    )
     return Point(
         value=value,
         lower=lower_bound_people(context, ERROR),
@@ -180,11 +185,14 @@ def _point(plan: _Plan, value: float, seed: int) -> Point:
     )
 
 
-def _run(mechanism: BlockResponse | GroupResponse, p: Floats, n: int, name: str, run: int, seed: int) -> float:
+def _run(
+    mechanism: BlockResponse | GroupResponse, p: Floats, n: int, name: str, run: int, seed: int
+) -> float:
     """The total variation of the paper's estimate from n real reports."""
     people = drawn_people(p, n, name, run, seed)
     return total_variation(
-        mechanism.simple(mechanism.tally(mechanism.privatize(people, SeededWords(seed, run=run)))), p
+        mechanism.simple(mechanism.tally(mechanism.privatize(people, SeededWords(seed, run=run)))),
+        p,
     )
 
 
@@ -192,7 +200,9 @@ def hadamard_response(context: Context) -> BlockResponse | GroupResponse:
     """The paper's scheme for a uniform, block or high-low context."""
     mechanism: Mechanism = mechanism_for(context, code="hadamard")
     if not isinstance(mechanism, BlockResponse | GroupResponse):
-        raise ContextMismatch(f"the paper has schemes for uniform, block and high-low contexts; found {context!r}.")
+        raise ContextMismatch(
+            f"the paper has schemes for uniform, block and high-low contexts; found {context!r}."
+        )
     return mechanism
 
 

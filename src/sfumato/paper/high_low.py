@@ -42,7 +42,9 @@ _COLOURS = {PAPER: PROMISED[0], URR: FAINT, URAP: INK, DEFAULT: BAR, FITTED: MAP
 _PROMISES = tuple((s, epsilon) for s in SENSITIVE for epsilon in EPSILONS)
 
 
-def high_low(asked: Asked, *, people: Sequence[int] | None = None, workers: int | None = None) -> Outcome:
+def high_low(
+    asked: Asked, *, people: Sequence[int] | None = None, workers: int | None = None
+) -> Outcome:
     """Total variation against the number of people, s of k = 1000 symbols sensitive, for several s and ε.
 
     Five schemes meet the same people: the paper's (Hadamard code, its own estimator), uRR and uRAP (Murakami and
@@ -51,11 +53,16 @@ def high_low(asked: Asked, *, people: Sequence[int] | None = None, workers: int 
     is s/k. Errors are against the distribution that people were drawn from. ``people`` replaces the crowds of 1,000 to
     1,024,000; the numbers do not depend on how many ``workers`` there are.
     """
-    crowds = crowd_sizes(people) if people is not None else PEOPLE_QUICKLY if asked.quick else PEOPLE
+    crowds = (
+        crowd_sizes(people) if people is not None else PEOPLE_QUICKLY if asked.quick else PEOPLE
+    )
     runs = asked.repetitions(RUNS, RUNS_QUICKLY)
     jobs = [_Job(n, run, asked.seed) for n in reversed(crowds) for run in range(runs)]
     found = shared_out(
-        _errors, jobs, workers=workers, tell=lambda done: asked.tell(f"{done} of {len(jobs)} crowds have answered")
+        _errors,
+        jobs,
+        workers=workers,
+        tell=lambda done: asked.tell(f"{done} of {len(jobs)} crowds have answered"),
     )
     by_job = dict(zip(jobs, found, strict=True))
     panels = [_panel(by_job, promise, crowds, runs, asked.seed) for promise in _PROMISES]
@@ -63,7 +70,15 @@ def high_low(asked: Asked, *, people: Sequence[int] | None = None, workers: int 
         name="high-low",
         title="High-low promises: a dozen bits do as well as a thousand; a better code and decoder mostly do better",
         summary=_summary(panels),
-        columns=("sensitive", "epsilon", "people", "scheme", "bits", "total_variation", "standard_error"),
+        columns=(
+            "sensitive",
+            "epsilon",
+            "people",
+            "scheme",
+            "bits",
+            "total_variation",
+            "standard_error",
+        ),
         rows=tuple(row for panel in panels for row in panel.rows()),
         data={
             "symbols": K,
@@ -116,7 +131,14 @@ class _Panel:
 
     def rows(self) -> list[tuple[Cell, ...]]:
         return [
-            (self.sensitive, self.epsilon, n, scheme, self.bits[scheme], *self.errors[scheme][i].in_cells())
+            (
+                self.sensitive,
+                self.epsilon,
+                n,
+                scheme,
+                self.bits[scheme],
+                *self.errors[scheme][i].in_cells(),
+            )
             for i, n in enumerate(self.people)
             for scheme in SCHEMES
         ]
@@ -127,13 +149,19 @@ class _Panel:
                 "scheme": scheme,
                 "bits": self.bits[scheme],
                 "total_variation": [
-                    {"people": n, **error.in_json()} for n, error in zip(self.people, self.errors[scheme], strict=True)
+                    {"people": n, **error.in_json()}
+                    for n, error in zip(self.people, self.errors[scheme], strict=True)
                 ],
             }
             for scheme in SCHEMES
         ]
         share = float(_crowd(seed)[_sensitive(self.sensitive, seed)].sum())
-        return {"sensitive": self.sensitive, "epsilon": self.epsilon, "sensitive_share": share, "curves": curves}
+        return {
+            "sensitive": self.sensitive,
+            "epsilon": self.epsilon,
+            "sensitive_share": share,
+            "curves": curves,
+        }
 
 
 @cache
@@ -158,7 +186,13 @@ class _Schemes:
 
     @property
     def bits(self) -> dict[str, int]:
-        lengths = (self.paper.bits, self.urr.bits, self.urap.bits, self.default.bits, self.fitted.bits)
+        lengths = (
+            self.paper.bits,
+            self.urr.bits,
+            self.urap.bits,
+            self.default.bits,
+            self.fitted.bits,
+        )
         return dict(zip(SCHEMES, lengths, strict=True))
 
 
@@ -201,11 +235,17 @@ def _estimates(job: _Job, symbols: Symbols, s: int, epsilon: float) -> list[Floa
 
 
 def _panel(
-    by_job: Mapping[_Job, Floats], promise: tuple[int, float], people: Sequence[int], runs: int, seed: int
+    by_job: Mapping[_Job, Floats],
+    promise: tuple[int, float],
+    people: Sequence[int],
+    runs: int,
+    seed: int,
 ) -> _Panel:
     row = _PROMISES.index(promise)
     cells = [np.array([by_job[_Job(n, run, seed)][row] for run in range(runs)]) for n in people]
-    errors = {scheme: [Measured.of(cell[:, j]) for cell in cells] for j, scheme in enumerate(SCHEMES)}
+    errors = {
+        scheme: [Measured.of(cell[:, j]) for cell in cells] for j, scheme in enumerate(SCHEMES)
+    }
     return _Panel(*promise, people, _schemes(*promise, seed).bits, errors)
 
 
@@ -216,7 +256,9 @@ def _summary(panels: Sequence[_Panel]) -> str:
         if panel.epsilon == 1:
             ends = ", ".join(f"{scheme} {panel.errors[scheme][-1].mean:.3f}" for scheme in SCHEMES)
             told.append(f"s = {panel.sensitive}: {ends}")
-    return f"Total variation with {panels[0].people[-1]:,} people at ε = 1: " + "; ".join(told) + "."
+    return (
+        f"Total variation with {panels[0].people[-1]:,} people at ε = 1: " + "; ".join(told) + "."
+    )
 
 
 def _figure(panels: Sequence[_Panel]) -> "Figure":
@@ -226,7 +268,9 @@ def _figure(panels: Sequence[_Panel]) -> "Figure":
     grid = canvas.subplots(len(SENSITIVE), len(EPSILONS), sharex=True, sharey="row")
     for row, s in zip(grid, SENSITIVE, strict=True):
         of_row = [panel for panel in panels if panel.sensitive == s]
-        low = min(error.mean for panel in of_row for errors in panel.errors.values() for error in errors)
+        low = min(
+            error.mean for panel in of_row for errors in panel.errors.values() for error in errors
+        )
         for axes, panel in zip(row, of_row, strict=True):
             _draw_panel(axes, panel, max(low / 1.4, 1e-4))
         row[0].set_ylabel("total variation error", color=INK, fontsize=9)
@@ -247,7 +291,9 @@ def _figure(panels: Sequence[_Panel]) -> "Figure":
 def _draw_panel(axes: "Axes", panel: _Panel, low: float) -> None:
     dress_panel(axes, f"{panel.sensitive} of {K} sensitive, ε = {panel.epsilon:g}")
     for scheme in SCHEMES:
-        draw_curve(axes, panel.people, panel.errors[scheme], _COLOURS[scheme], dashed=scheme not in OURS)
+        draw_curve(
+            axes, panel.people, panel.errors[scheme], _COLOURS[scheme], dashed=scheme not in OURS
+        )
     right = panel.people[-1] * 1.1
     axes.set_xlim(panel.people[0] / 1.1, right)
     axes.set_ylim(low, 1.1)

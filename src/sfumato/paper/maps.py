@@ -59,7 +59,11 @@ def borders(blocks: Symbols) -> Floats:
     [[[1, 0], [1, 1]], [[1, 1], [2, 1]]]
     """
     row, column = np.nonzero(blocks[:, 1:] != blocks[:, :-1])
-    upright = np.stack([np.column_stack([column + 1, row]), np.column_stack([column + 1, row + 1])], axis=1)
+    upright = np.stack(
+        [np.column_stack([column + 1, row]), np.column_stack([column + 1, row + 1])], axis=1
+    )
     row, column = np.nonzero(blocks[1:] != blocks[:-1])
-    level = np.stack([np.column_stack([column, row + 1]), np.column_stack([column + 1, row + 1])], axis=1)
+    level = np.stack(
+        [np.column_stack([column, row + 1]), np.column_stack([column + 1, row + 1])], axis=1
+    )
     return np.concatenate([upright, level]).astype(np.float64)

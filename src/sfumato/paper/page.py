@@ -70,10 +70,11 @@ def cell_text(cell: Cell) -> str:
 
 
 def _contents(parts: Sequence[Part]) -> str:
-    items = "".join(f'<li><a href="#{escape(part.found.name)}">{_heading(part.found)}</a></li>' for part in parts)
-    return (
-        f'<section aria-labelledby="contents"><h2 id="contents">Contents</h2>\n<nav><ol>{items}</ol></nav>\n</section>'
+    items = "".join(
+        f'<li><a href="#{escape(part.found.name)}">{_heading(part.found)}</a></li>'
+        for part in parts
     )
+    return f'<section aria-labelledby="contents"><h2 id="contents">Contents</h2>\n<nav><ol>{items}</ol></nav>\n</section>'
 
 
 def _heading(found: Outcome | NotRun) -> str:
@@ -82,7 +83,11 @@ def _heading(found: Outcome | NotRun) -> str:
 
 def _section(part: Part) -> str:
     found, name = part.found, escape(part.found.name)
-    inside = f'<p class="caution">{escape(found.reason)}</p>' if isinstance(found, NotRun) else _shown(found)
+    inside = (
+        f'<p class="caution">{escape(found.reason)}</p>'
+        if isinstance(found, NotRun)
+        else _shown(found)
+    )
     again = f'<p class="note">Again, or alone: <code>{escape(part.command)}</code></p>'
     return f'<section aria-labelledby="{name}"><h2 id="{name}">{_heading(found)}</h2>\n{inside}\n{again}\n</section>'
 
@@ -99,14 +104,18 @@ def _shown(outcome: Outcome) -> str:
 
 def _table(outcome: Outcome) -> str:
     numeric = [
-        all(isinstance(row[at], int | float | None) for row in outcome.rows) for at in range(len(outcome.columns))
+        all(isinstance(row[at], int | float | None) for row in outcome.rows)
+        for at in range(len(outcome.columns))
     ]
     marks = [' class="number"' if each else "" for each in numeric]
     head = "".join(
-        f'<th scope="col"{mark}>{escape(title)}</th>' for title, mark in zip(outcome.columns, marks, strict=True)
+        f'<th scope="col"{mark}>{escape(title)}</th>'
+        for title, mark in zip(outcome.columns, marks, strict=True)
     )
     rows = "".join(
-        "<tr>" + "".join(f"<td{m}>{escape(cell_text(c))}</td>" for c, m in zip(row, marks, strict=True)) + "</tr>"
+        "<tr>"
+        + "".join(f"<td{m}>{escape(cell_text(c))}</td>" for c, m in zip(row, marks, strict=True))
+        + "</tr>"
         for row in outcome.rows
     )
     return f'<div class="wide" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'

@@ -30,9 +30,14 @@ __all__ = ["Hiding", "Partition", "all_partitions", "partitions"]
 
 _EPSILON = 1.0
 _DEGREE = 111.2  # kilometres from one parallel to the next
-_KILOMETRES_APART = {2: 100, 3: 40}  # for each resolution of H3: between cities, so that no block is tiny
+_KILOMETRES_APART = {
+    2: 100,
+    3: 40,
+}  # for each resolution of H3: between cities, so that no block is tiny
 _TITLE = "Decoded well, blocks around cities give smaller errors; but they hide people among fewer places"
-_CIRCULAR = "These people live in the very places that blocks are drawn around, which flatters such blocks."
+_CIRCULAR = (
+    "These people live in the very places that blocks are drawn around, which flatters such blocks."
+)
 _COLUMNS = (
     "partition",
     "blocks",
@@ -80,7 +85,11 @@ class Hiding:
 
 
 def partitions(
-    asked: Asked, *, checkins: str | None = None, grid: str | None = None, workers: int | None = None
+    asked: Asked,
+    *,
+    checkins: str | None = None,
+    grid: str | None = None,
+    workers: int | None = None,
 ) -> Outcome:
     """Both schemes on uniform tiles, H3 hexagons and the surroundings of cities; data as for ``gowalla``."""
     crowd, domain = crowd_of(checkins, grid, asked.tell), map_grid()
@@ -154,7 +163,9 @@ def _tiles(domain: GridDomain, number: int) -> Partition:
     tall = _DEGREE * step * height / rows
     wide = _DEGREE * step * width / columns * math.cos(math.radians(float(latitudes.mean())))
     reveals = f"the tile, some {tall:.0f} km tall and {wide:.0f} km wide"
-    return Partition(f"tiles ({rows},{columns})", "tiles", grid_tiles(domain, rows, columns), reveals)
+    return Partition(
+        f"tiles ({rows},{columns})", "tiles", grid_tiles(domain, rows, columns), reveals
+    )
 
 
 def _hexagons(domain: GridDomain, resolution: int) -> Partition:
@@ -164,35 +175,51 @@ def _hexagons(domain: GridDomain, resolution: int) -> Partition:
     except ImportError:
         raise MissingExtra("H3 cells need the h3 package: pip install 'sfumato[geo]'") from None
     centres = zip(*(axis.tolist() for axis in domain.centres()), strict=True)
-    _, block_of = np.unique([h3.latlng_to_cell(*centre, resolution) for centre in centres], return_inverse=True)
-    across = math.sqrt(h3.average_hexagon_area(resolution, unit="km^2") * 2 / math.sqrt(3))  # from side to side
+    _, block_of = np.unique(
+        [h3.latlng_to_cell(*centre, resolution) for centre in centres], return_inverse=True
+    )
+    across = math.sqrt(
+        h3.average_hexagon_area(resolution, unit="km^2") * 2 / math.sqrt(3)
+    )  # from side to side
     reveals = f"the hexagon, some {across:.0f} km across"
-    return Partition(f"H3 hexagons, resolution {resolution}", "hexagons", block_of.astype(np.int64), reveals)
+    return Partition(
+        f"H3 hexagons, resolution {resolution}", "hexagons", block_of.astype(np.int64), reveals
+    )
 
 
 def _cities(domain: GridDomain, places: Places, number: int) -> Partition:
     chosen = places.largest(number)
-    reveals = f"the nearest of {number:,} cities of {int(chosen.population.min()):,} people and more"
+    reveals = (
+        f"the nearest of {number:,} cities of {int(chosen.population.min()):,} people and more"
+    )
     return Partition(f"around {number:,} cities", "cities", _around(domain, chosen), reveals)
 
 
 def _apart(domain: GridDomain, places: Places, number: int, kilometres: int) -> Partition:
     chosen = places.largest_apart(number, kilometres)
     reveals = f"the nearest of {chosen.population.size:,} towns, no two within {kilometres} km"
-    return Partition(f"around towns {kilometres} km apart", "towns apart", _around(domain, chosen), reveals)
+    return Partition(
+        f"around towns {kilometres} km apart", "towns apart", _around(domain, chosen), reveals
+    )
 
 
 def _around(domain: GridDomain, places: Places) -> Symbols:
     """A place that is nearest to no cell has no block."""
-    _, block_of = np.unique(nearest_places(domain, places.latitudes, places.longitudes), return_inverse=True)
+    _, block_of = np.unique(
+        nearest_places(domain, places.latitudes, places.longitudes), return_inverse=True
+    )
     return block_of.astype(np.int64)
 
 
 def _context(domain: GridDomain, block_of: Symbols) -> Uniform | Blocks:
-    return Blocks(block_of, _EPSILON, domain=domain) if block_of.any() else Uniform(domain, _EPSILON)
+    return (
+        Blocks(block_of, _EPSILON, domain=domain) if block_of.any() else Uniform(domain, _EPSILON)
+    )
 
 
-def _summary(crowd: Crowd, runs: int, hiding: Mapping[str, Hiding], found: Mapping[str, Repeated]) -> str:
+def _summary(
+    crowd: Crowd, runs: int, hiding: Mapping[str, Hiding], found: Mapping[str, Repeated]
+) -> str:
     tiles, _, apart, cities = list(found)[-4:]
     told = ", ".join(
         f"{found[name].best.mean:.3f} with {name} (a typical person hides among {hiding[name].typical:,} cells)"

@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 __all__ = ["drawn_partitions"]
 
-_COLOURS = {"none": FAINT, "tiles": INK, "hexagons": BAR, "towns apart": PROMISED[1], "cities": WHISKER}
+_COLOURS = {
+    "none": FAINT,
+    "tiles": INK,
+    "hexagons": BAR,
+    "towns apart": PROMISED[1],
+    "cities": WHISKER,
+}
 _MAPS = 4  # one of each kind, at the coarser level
 
 
@@ -37,7 +43,9 @@ def drawn_partitions(
         title,
         x=0.02, y=0.97, ha="left", fontsize=15, color=INK,
     )  # fmt: skip
-    above = canvas.add_gridspec(1, _MAPS, left=0.02, right=0.985, top=0.885, bottom=0.645, wspace=0.04)
+    above = canvas.add_gridspec(
+        1, _MAPS, left=0.02, right=0.985, top=0.885, bottom=0.645, wspace=0.04
+    )
     for place, partition in enumerate(list(compared.values())[1 : 1 + _MAPS]):
         axes = canvas.add_subplot(above[place])
         draw_shares(axes, domain, crowd.truth)
@@ -51,7 +59,10 @@ def drawn_partitions(
 
 
 def _draw_errors(
-    axes: "Axes", compared: Mapping[str, "Partition"], hiding: Mapping[str, "Hiding"], found: Mapping[str, Repeated]
+    axes: "Axes",
+    compared: Mapping[str, "Partition"],
+    hiding: Mapping[str, "Hiding"],
+    found: Mapping[str, Repeated],
 ) -> None:
     """A row per partition: the paper's scheme as a pale bar, the best here as a full one before it."""
     for row, (name, each) in enumerate(found.items()):
@@ -59,7 +70,9 @@ def _draw_errors(
         axes.barh(row, each.best.mean, height=0.66, color=_COLOURS[compared[name].kind])
         figures = f"{each.best.mean:.3f}   ({each.paper.mean:.3f})"
         axes.text(each.paper.mean + 0.008, row, figures, va="center", fontsize=8.5, color=INK)
-    axes.set_yticks(range(len(found)), [f"{name}: {_blocks(hiding[name].blocks)}" for name in found])
+    axes.set_yticks(
+        range(len(found)), [f"{name}: {_blocks(hiding[name].blocks)}" for name in found]
+    )
     axes.set_ylim(len(found) - 0.5, -0.6)
     axes.set_xlim(0, max(each.paper.mean for each in found.values()) * 1.3)
     axes.set_xticks([])
@@ -72,7 +85,10 @@ def _blocks(number: int) -> str:
 
 
 def _draw_hiding(
-    axes: "Axes", compared: Mapping[str, "Partition"], hiding: Mapping[str, "Hiding"], found: Mapping[str, Repeated]
+    axes: "Axes",
+    compared: Mapping[str, "Partition"],
+    hiding: Mapping[str, "Hiding"],
+    found: Mapping[str, Repeated],
 ) -> None:
     """Error against the size of a typical person's block, both on logarithmic axes."""
     for name, each in found.items():
@@ -80,28 +96,54 @@ def _draw_hiding(
         axes.plot([x, x], [each.best.mean, each.paper.mean], color=PALE, linewidth=2, zorder=1)
         axes.plot([x], [each.paper.mean], "o", markersize=6, markerfacecolor="white", color=colour)
         axes.plot([x], [each.best.mean], "o", markersize=7, color=colour)
-    for kind, name in {compared[name].kind: name for name in found}.items():  # the finer level of each kind
-        beside = (8, 2, "left") if kind == "hexagons" else (0, -13, "center")  # hexagons and tiles nearly coincide
+    for kind, name in {
+        compared[name].kind: name for name in found
+    }.items():  # the finer level of each kind
+        beside = (
+            (8, 2, "left") if kind == "hexagons" else (0, -13, "center")
+        )  # hexagons and tiles nearly coincide
         _named(axes, (hiding[name].typical, found[name].best.mean), kind, *beside)
     axes.set(xscale="log", yscale="log")
     axes.set_xlim(
-        min(each.typical for each in hiding.values()) / 1.8, 1.8 * max(each.typical for each in hiding.values())
+        min(each.typical for each in hiding.values()) / 1.8,
+        1.8 * max(each.typical for each in hiding.values()),
     )
     axes.set_ylim(min(each.best.mean for each in found.values()) / 1.5, None)
-    axes.set_xlabel("cells in a typical person's block: the further right, the better hidden", fontsize=9.5, color=INK)
-    ticks = [tick for tick in (0.02, 0.05, 0.1, 0.2, 0.5) if axes.get_ylim()[0] <= tick <= axes.get_ylim()[1]]
+    axes.set_xlabel(
+        "cells in a typical person's block: the further right, the better hidden",
+        fontsize=9.5,
+        color=INK,
+    )
+    ticks = [
+        tick
+        for tick in (0.02, 0.05, 0.1, 0.2, 0.5)
+        if axes.get_ylim()[0] <= tick <= axes.get_ylim()[1]
+    ]
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
     axes.set_xticks([1, 10, 100, 1000, 10000], ["1", "10", "100", "1,000", "10,000"])
     axes.minorticks_off()
     axes.grid(color=MAPPED[0], linewidth=0.7)
     axes.set_axisbelow(True)
-    _dressed(axes, "error against hiding   (filled: the best here; open: the paper's scheme)", ("top", "right"))
+    _dressed(
+        axes,
+        "error against hiding   (filled: the best here; open: the paper's scheme)",
+        ("top", "right"),
+    )
 
 
-def _named(axes: "Axes", point: tuple[float, float], kind: str, right: float, up: float, aligned: str) -> None:
+def _named(
+    axes: "Axes", point: tuple[float, float], kind: str, right: float, up: float, aligned: str
+) -> None:
     words, colour = "no blocks" if kind == "none" else kind, _COLOURS[kind]
     axes.annotate(
-        words, point, (right, up), textcoords="offset points", ha=aligned, va="center", fontsize=9, color=colour
+        words,
+        point,
+        (right, up),
+        textcoords="offset points",
+        ha=aligned,
+        va="center",
+        fontsize=9,
+        color=colour,
     )
 
 

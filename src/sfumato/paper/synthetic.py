@@ -34,7 +34,9 @@ CROWDS = ("Uniform", "Geo(0.95)", "Geo(0.95), shuffled", "Zipf(1)")
 _COLOURS = dict(zip(BLOCKS, (PROMISED[0], PROMISED[1], FAINT, BAR, MAPPED[2]), strict=True))
 
 
-def synthetic(asked: Asked, *, people: Sequence[int] | None = None, workers: int | None = None) -> Outcome:
+def synthetic(
+    asked: Asked, *, people: Sequence[int] | None = None, workers: int | None = None
+) -> Outcome:
     """Total variation against the number of people, without blocks and with 10 to 100 equal ones; k = 1000, ε = 1.
 
     Every curve is measured twice on the same people: with the paper's scheme (Hadamard code, its own estimator, one
@@ -42,14 +44,26 @@ def synthetic(asked: Asked, *, people: Sequence[int] | None = None, workers: int
     distribution that people were drawn from. ``people`` replaces the paper's crowds of 1,000 to 512,000; the numbers
     do not depend on how many ``workers`` there are.
     """
-    crowds = crowd_sizes(people) if people is not None else PEOPLE_QUICKLY if asked.quick else PEOPLE
+    crowds = (
+        crowd_sizes(people) if people is not None else PEOPLE_QUICKLY if asked.quick else PEOPLE
+    )
     runs = asked.repetitions(RUNS, RUNS_QUICKLY)
-    jobs = [_Job(crowd, n, run, asked.seed) for n in reversed(crowds) for crowd in CROWDS for run in range(runs)]
+    jobs = [
+        _Job(crowd, n, run, asked.seed)
+        for n in reversed(crowds)
+        for crowd in CROWDS
+        for run in range(runs)
+    ]
     found = shared_out(
-        _errors, jobs, workers=workers, tell=lambda done: asked.tell(f"{done} of {len(jobs)} crowds have answered")
+        _errors,
+        jobs,
+        workers=workers,
+        tell=lambda done: asked.tell(f"{done} of {len(jobs)} crowds have answered"),
     )
     by_job = dict(zip(jobs, found, strict=True))
-    curves = [_curve(by_job, crowd, m, crowds, runs, asked.seed) for crowd in CROWDS for m in BLOCKS]
+    curves = [
+        _curve(by_job, crowd, m, crowds, runs, asked.seed) for crowd in CROWDS for m in BLOCKS
+    ]
     return Outcome(
         name="synthetic",
         title="Synthetic crowds: the finer the blocks, the smaller the error",
@@ -147,21 +161,30 @@ def _errors(job: _Job) -> Floats:
     errors = np.empty((len(BLOCKS), 2))
     for row, m in zip(errors, BLOCKS, strict=True):
         paper, best = _schemes(m)
-        papers = paper_estimate(paper, answered(paper, symbols, f"{name}/{m}/paper", job.run, job.seed))
+        papers = paper_estimate(
+            paper, answered(paper, symbols, f"{name}/{m}/paper", job.run, job.seed)
+        )
         ours = best_estimate(best, answered(best, symbols, f"{name}/{m}/here", job.run, job.seed))
         row[:] = total_variation(papers, p), total_variation(ours, p)
     return errors
 
 
-def _curve(by_job: Mapping[_Job, Floats], crowd: str, m: int, people: Sequence[int], runs: int, seed: int) -> _Curve:
-    cells = [np.array([by_job[_Job(crowd, n, run, seed)][BLOCKS.index(m)] for run in range(runs)]) for n in people]
+def _curve(
+    by_job: Mapping[_Job, Floats], crowd: str, m: int, people: Sequence[int], runs: int, seed: int
+) -> _Curve:
+    cells = [
+        np.array([by_job[_Job(crowd, n, run, seed)][BLOCKS.index(m)] for run in range(runs)])
+        for n in people
+    ]
     paper, here = ([Measured.of(errors[:, j]) for errors in cells] for j in (0, 1))
     return _Curve(crowd, m, people, paper, here)
 
 
 def _summary(curves: Sequence[_Curve], people: int) -> str:
     """The ends of the curves in words, and how often ours is the lower one."""
-    ends = {(curve.crowd, curve.blocks): (curve.paper[-1].mean, curve.here[-1].mean) for curve in curves}
+    ends = {
+        (curve.crowd, curve.blocks): (curve.paper[-1].mean, curve.here[-1].mean) for curve in curves
+    }
     told = []
     for crowd in CROWDS:
         (plain, plain_here), (fine, fine_here) = ends[crowd, BLOCKS[0]], ends[crowd, BLOCKS[-1]]
@@ -208,5 +231,11 @@ def _draw_panel(axes: "Axes", crowd: str, curves: Sequence[_Curve]) -> None:
 
 
 def _names(curve: _Curve) -> list[tuple[float, str, str]]:
-    blocks, colour = "no blocks" if curve.blocks == 1 else f"{curve.blocks} blocks", _COLOURS[curve.blocks]
-    return [(curve.paper[-1].mean, f"{blocks}, paper", colour), (curve.here[-1].mean, f"{blocks}, here", colour)]
+    blocks, colour = (
+        "no blocks" if curve.blocks == 1 else f"{curve.blocks} blocks",
+        _COLOURS[curve.blocks],
+    )
+    return [
+        (curve.paper[-1].mean, f"{blocks}, paper", colour),
+        (curve.here[-1].mean, f"{blocks}, here", colour),
+    ]

@@ -12,7 +12,12 @@ from sfumato.planning.hard_families import (
     sensitive_family,
 )
 from sfumato.planning.plan import Compared, Plan, plan
-from sfumato.planning.upper_bounds import UpperBounds, sample_complexity, upper_bound_people, upper_bounds
+from sfumato.planning.upper_bounds import (
+    UpperBounds,
+    sample_complexity,
+    upper_bound_people,
+    upper_bounds,
+)
 
 __all__ = [
     "Compared",

@@ -35,9 +35,13 @@ def chi_square(mechanism: Mechanism, family: HardFamily) -> Fraction:
     """
     k = mechanism.inputs
     if k != len(family.centre):
-        raise ContextMismatch(f"the family is over {len(family.centre)} symbols, the mechanism over {k}.")
+        raise ContextMismatch(
+            f"the family is over {len(family.centre)} symbols, the mechanism over {k}."
+        )
     if k > LARGEST_EXACT:
-        raise InvalidContext(f"χ² is worked out up to {LARGEST_EXACT} symbols; this mechanism has {k}.")
+        raise InvalidContext(
+            f"χ² is worked out up to {LARGEST_EXACT} symbols; this mechanism has {k}."
+        )
     rows = [mechanism.integer_row(x) for x in range(k)]
     scale = _common_denominator(family.centre)
     weights = [int(entry * scale) for entry in family.centre]
@@ -67,9 +71,13 @@ def uncovered(mechanism: Mechanism, x: int, x2: int) -> Fraction:
         return Fraction(0)
     shrink = 1 / exp_bounds(epsilon)[1]
     covered = zip(mechanism.integer_row(x), mechanism.integer_row(x2), strict=True)
-    missing = sum((max(shrink * first - second, Fraction(0)) for first, second in covered), Fraction(0))
+    missing = sum(
+        (max(shrink * first - second, Fraction(0)) for first, second in covered), Fraction(0)
+    )
     return missing / mechanism.denominator
 
 
 def _common_denominator(numbers: tuple[Fraction, ...]) -> int:
-    return max(number.denominator for number in numbers)  # a centre has one positive entry, repeated, and zeros
+    return max(
+        number.denominator for number in numbers
+    )  # a centre has one positive entry, repeated, and zeros

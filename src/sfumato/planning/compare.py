@@ -114,7 +114,9 @@ class Compared:
         }
 
 
-def mechanisms_compared(context: Context, own: Mechanism | None) -> dict[str, Mechanism | SfumatoError]:
+def mechanisms_compared(
+    context: Context, own: Mechanism | None
+) -> dict[str, Mechanism | SfumatoError]:
     """Who is compared, or why not: classical LDP at the least ε that keeps every pair, Hadamard, the best; one's own.
 
     The exponential mechanism is what people use for metrics, and for matrices that nothing on the shelf fits.
@@ -135,14 +137,20 @@ def mechanisms_compared(context: Context, own: Mechanism | None) -> dict[str, Me
 
 
 def compared(
-    mechanisms: Mapping[str, Mechanism | SfumatoError], context: Context, aim: Aim, decoder: str, bound: float
+    mechanisms: Mapping[str, Mechanism | SfumatoError],
+    context: Context,
+    aim: Aim,
+    decoder: str,
+    bound: float,
 ) -> list[Compared]:
     """A row per mechanism, without figures yet; two that are the same channel are looked at once."""
     rows: list[Compared] = []
     for name, made in mechanisms.items():
         what = _what(name, context, mechanisms)
         twin = (
-            None if isinstance(made, SfumatoError) else next((row for row in rows if _same(row.mechanism, made)), None)
+            None
+            if isinstance(made, SfumatoError)
+            else next((row for row in rows if _same(row.mechanism, made)), None)
         )
         if isinstance(made, SfumatoError):
             rows.append(Compared(name, what, None, reason=str(made)))
@@ -177,7 +185,11 @@ def _same(made: Mechanism | SfumatoError | None, own: Mechanism) -> bool:
 
 
 def _what(name: str, context: Context, mechanisms: Mapping[str, Mechanism | SfumatoError]) -> str:
-    if name == "own" and isinstance(mechanisms["best"], NoClosedForm) and holds_table(mechanisms["own"]):
+    if (
+        name == "own"
+        and isinstance(mechanisms["best"], NoClosedForm)
+        and holds_table(mechanisms["own"])
+    ):
         return _DESIGNED
     return _WHAT[name].format(epsilon=short(context.smallest_epsilon))
 
@@ -198,9 +210,15 @@ def _row(name: str, what: str, made: Mechanism, aim: Aim, decoder: str, bound: f
         over_bound=risk / bound if 0 < bound < math.inf else None,
         unbiased_forecast=UnbiasedForecast.of(made, aim),
         decoded_forecast=decoded,
-        reason="the context promises nothing for any pair, so everybody may answer in clear." if free else "",
+        reason="the context promises nothing for any pair, so everybody may answer in clear."
+        if free
+        else "",
     )
 
 
 def _figures_json(figures: Figures | None) -> dict[str, object] | None:
-    return None if figures is None else {"people": figures.people, "mean": figures.mean, "error": figures.error}
+    return (
+        None
+        if figures is None
+        else {"people": figures.people, "mean": figures.mean, "error": figures.error}
+    )

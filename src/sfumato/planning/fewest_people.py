@@ -18,7 +18,21 @@ from sfumato.planning.upper_bounds import checked_error
 
 __all__ = ["bits_told", "lower_bound_people", "lower_bound_people_for", "people_needed"]
 
-_WIDTHS = (2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 12, 16)  # distances, in errors, at which a family is tried
+_WIDTHS = (
+    2.5,
+    3,
+    3.5,
+    4,
+    4.5,
+    5,
+    6,
+    7,
+    8,
+    9,
+    10,
+    12,
+    16,
+)  # distances, in errors, at which a family is tried
 _STEPS = 100  # of a ternary search: each shortens the interval by a third
 
 

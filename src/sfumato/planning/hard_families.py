@@ -20,7 +20,14 @@ from sfumato.errors import InvalidContext, InvalidSymbols, NoClosedForm
 from sfumato.foundation.arrays import Symbols
 from sfumato.randomness.odds import Epsilon, exact_number, exp_bounds
 
-__all__ = ["HardFamily", "block_family", "families_of", "free_family", "high_low_family", "sensitive_family"]
+__all__ = [
+    "HardFamily",
+    "block_family",
+    "families_of",
+    "free_family",
+    "high_low_family",
+    "sensitive_family",
+]
 
 
 @dataclass(frozen=True)
@@ -67,16 +74,22 @@ class HardFamily:
     def signs(self, number: int) -> Symbols:
         """The sign vector of a number in 0 … 2^d − 1, bit by bit: to go through a family, or to draw from it."""
         if not 0 <= number < 1 << self.dimension:
-            raise InvalidSymbols(f"a family of {self.dimension} signs has members 0 … 2^{self.dimension} − 1.")
+            raise InvalidSymbols(
+                f"a family of {self.dimension} signs has members 0 … 2^{self.dimension} − 1."
+            )
         return np.array([1 - 2 * (number >> i & 1) for i in range(self.dimension)], dtype=np.int64)
 
     def member(self, signs: Sequence[int] | Symbols) -> list[Fraction]:
         """p_z, exactly."""
         z = np.asarray(signs)
         if z.shape != (self.dimension,) or not np.isin(z, (-1, 1)).all():
-            raise InvalidSymbols(f"signs must be {self.dimension} entries, each −1 or 1; found shape {z.shape}.")
+            raise InvalidSymbols(
+                f"signs must be {self.dimension} entries, each −1 or 1; found shape {z.shape}."
+            )
         p = list(self.centre)
-        for sign, step, up, down in zip(z.tolist(), self.steps, self.plus.tolist(), self.minus.tolist(), strict=True):
+        for sign, step, up, down in zip(
+            z.tolist(), self.steps, self.plus.tolist(), self.minus.tolist(), strict=True
+        ):
             p[up] += sign * step
             p[down] -= sign * step
         return p
@@ -172,7 +185,9 @@ def families_of(context: Context) -> tuple[HardFamily, ...]:
         largest = context.size if isinstance(context, Uniform) else int(context.sizes.max())
         return (block_family(context),) if largest > 1 else ()
     if not isinstance(context, HighLow):
-        raise NoClosedForm(f"hard families are known for Uniform, HighLow and Blocks; found {type(context).__name__}.")
+        raise NoClosedForm(
+            f"hard families are known for Uniform, HighLow and Blocks; found {type(context).__name__}."
+        )
     s = context.sensitive.size
     t = context.size - s
     wanted = ((high_low_family, s and t), (sensitive_family, s > 1), (free_family, t > 1))
@@ -189,7 +204,9 @@ def _pairs(size: int, groups: Sequence[tuple[Symbols, Epsilon]]) -> HardFamily:
     k = sum(symbols.size for symbols, _ in groups)
     moving = [symbols.size // 2 * 2 for symbols, _ in groups]
     if not any(moving):
-        raise InvalidContext("this family needs two symbols in one group; every group has a single one.")
+        raise InvalidContext(
+            "this family needs two symbols in one group; every group has a single one."
+        )
     squares = sum(m * m for m in moving)
     alpha = Fraction(squares, 2 * k * max(moving))
     steps = [2 * m * alpha / squares for m in moving]
@@ -207,8 +224,12 @@ def _pairs(size: int, groups: Sequence[tuple[Symbols, Epsilon]]) -> HardFamily:
     return HardFamily(
         distance=alpha,
         centre=tuple(centre),
-        plus=np.concatenate([symbols[:m:2] for (symbols, _), m in zip(groups, moving, strict=True)]),
-        minus=np.concatenate([symbols[1:m:2] for (symbols, _), m in zip(groups, moving, strict=True)]),
+        plus=np.concatenate(
+            [symbols[:m:2] for (symbols, _), m in zip(groups, moving, strict=True)]
+        ),
+        minus=np.concatenate(
+            [symbols[1:m:2] for (symbols, _), m in zip(groups, moving, strict=True)]
+        ),
         steps=each,
         separations=each,
         limit=k * sum(limits, Fraction(0)),

@@ -40,7 +40,9 @@ def hardest_for_tv(mechanism: Mechanism) -> Floats:
     base, group_of = _groups(mechanism)
     groups = int(group_of.max()) + 1
     b = base / np.bincount(group_of, weights=base)[group_of]
-    m = np.array([mechanism.second_moments(mechanism.forward(b * (group_of == h))) for h in range(groups)])
+    m = np.array(
+        [mechanism.second_moments(mechanism.forward(b * (group_of == h))) for h in range(groups)]
+    )
     pi = np.bincount(group_of, weights=np.full(base.size, 1 / base.size))
     for _ in range(_ROUNDS):
         p = pi[group_of] * b

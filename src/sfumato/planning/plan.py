@@ -90,21 +90,29 @@ class Plan:
         if self.row.mechanism is None or self.row.mechanism.inputs == 1:
             return []
         moved = _FORGED * self.row.mechanism.reach.largest
-        return [f"If one report in a hundred is fake, that moves an unbiased share by up to {above(moved)}."]
+        return [
+            f"If one report in a hundred is fake, that moves an unbiased share by up to {above(moved)}."
+        ]
 
     def _better(self) -> list[str]:
         """The shelf's best has the least squared error of the worst crowd; another measure may prefer another code."""
         own = self.row.figures
         if own is None or own.error == 0:
             return []
-        others = {row.what: row.figures for row in self.rows if row.figures is not None and row.name != self.chosen}
+        others = {
+            row.what: row.figures
+            for row in self.rows
+            if row.figures is not None and row.name != self.chosen
+        }
         # Rows differ in people or in error, never in both: the product says which is better, as error goes by √n.
         cost = {what: found.error * math.sqrt(found.people) for what, found in others.items()}
         what = min(cost, key=lambda name: cost[name], default="")
         if not what or cost[what] > (1 - _WORTH_SAYING) * own.error * math.sqrt(own.people):
             return []
         found = others[what]
-        return [f"By this measure another does better: {what}, {short(found.error)} with {found.people:,} people."]
+        return [
+            f"By this measure another does better: {what}, {short(found.error)} with {found.people:,} people."
+        ]
 
     def in_json(self) -> dict[str, object]:
         """The plan in the words of the command."""
@@ -154,7 +162,11 @@ class Plan:
             "uniform": "people spread evenly",
             "given": "people drawn from the distribution that was given",
         }[self.distribution]
-        which = f"the decoded picture ({self.decoder})" if self.reading == "decoded" else "the unbiased estimate"
+        which = (
+            f"the decoded picture ({self.decoder})"
+            if self.reading == "decoded"
+            else "the unbiased estimate"
+        )
         return f"This is for {crowd}, and for {which} by this mechanism: {self.row.what}."
 
     def __repr__(self) -> str:
@@ -162,7 +174,10 @@ class Plan:
         widths = [max(len(line[i]) for line in columns) for i in range(len(columns[0]))]
         lines = [*self.sentences(), ""]
         for line in columns:
-            cells = [line[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True))]
+            cells = [
+                line[0].ljust(widths[0]),
+                *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True)),
+            ]
             lines.append("  ".join(cells).rstrip())
         return "\n".join([*lines, *self.notes()])
 
@@ -240,7 +255,9 @@ def plan(
     (3791, 0.0097)
     """
     if error is None and people is None:
-        raise InvalidContext("say what to plan for: error= (how many people?), people= (how far off?), or both.")
+        raise InvalidContext(
+            "say what to plan for: error= (how many people?), people= (how far off?), or both."
+        )
     goal, asked = checked_goal(error, measure), None if people is None else people_count(people)
     if asked is not None and asked > MOST_PEOPLE:
         raise InvalidContext(f"people must be at most {MOST_PEOPLE}; found {asked}.")
@@ -286,7 +303,9 @@ def _chosen(rows: list[Compared], own: Mechanism | None) -> str:
     return "best" if "best" in made else min(risks, key=lambda name: risks[name])
 
 
-def _planned(rows: list[Compared], chosen: str, goal: float | None, people: int | None) -> list[Compared]:
+def _planned(
+    rows: list[Compared], chosen: str, goal: float | None, people: int | None
+) -> list[Compared]:
     """Each row with its figures: at the people asked for, or at those that the goal needs."""
     if people is not None or goal is None:
         return [row.at(people or 1) for row in rows]
@@ -309,7 +328,9 @@ def _answered(made: Plan, people: int | None) -> Plan:
         answered = replace(made, feasible=False)
     else:
         feasible = people is None or made.goal is None or found.error <= made.goal
-        answered = replace(made, people=found.people, error=found.error, mean=found.mean, feasible=feasible)
+        answered = replace(
+            made, people=found.people, error=found.error, mean=found.mean, feasible=feasible
+        )
     return replace(answered, advice=_advice(answered))
 
 
@@ -324,7 +345,9 @@ def _advice(made: Plan) -> tuple[str, ...]:
 def _shortfall(made: Plan, row: Compared, goal: float) -> list[str]:
     if made.people is None:
         most = row.figures_at(MOST_PEOPLE).error
-        return [f"Even {_BEYOND} people leave an error of {short(most)}: it falls with their square root only."]
+        return [
+            f"Even {_BEYOND} people leave an error of {short(most)}: it falls with their square root only."
+        ]
     needed = row.for_error(goal).figures
     if needed is None:
         return [f"No number of people up to {_BEYOND} would do."]
@@ -334,14 +357,30 @@ def _shortfall(made: Plan, row: Compared, goal: float) -> list[str]:
 def _remedies(made: Plan, row: Compared) -> list[str]:
     remedies = []
     best = next(other for other in made.rows if other.name == "best")
-    if row.name != "best" and best.made and best.risk is not None and row.risk is not None and best.risk < row.risk:
-        remedies.append(f"The best mechanism on the shelf has {short(best.risk / row.risk)} of the risk of this one.")
+    if (
+        row.name != "best"
+        and best.made
+        and best.risk is not None
+        and row.risk is not None
+        and best.risk < row.risk
+    ):
+        remedies.append(
+            f"The best mechanism on the shelf has {short(best.risk / row.risk)} of the risk of this one."
+        )
     if made.distribution == "worst":
-        remedies.append("Most crowds are easier than the worst: give a distribution if one can be guessed.")
+        remedies.append(
+            "Most crowds are easier than the worst: give a distribution if one can be guessed."
+        )
     if isinstance(made.context, Uniform):
-        remedies.append("Promise less where less is needed: sensitive labels only, or pairs within blocks only.")
+        remedies.append(
+            "Promise less where less is needed: sensitive labels only, or pairs within blocks only."
+        )
     if made.measure in ("tv", "l2") and made.context.size > 2:
-        remedies.append("Merge labels, or ask for single shares or a total, which need far fewer people.")
+        remedies.append(
+            "Merge labels, or ask for single shares or a total, which need far fewer people."
+        )
     if math.isfinite(made.context.smallest_epsilon):
-        remedies.append("A larger ε helps too: for small ε, twice the ε does the work of four times the people.")
+        remedies.append(
+            "A larger ε helps too: for small ε, twice the ε does the work of four times the people."
+        )
     return remedies

@@ -22,10 +22,23 @@ from sfumato.estimation.decoders import decoder_named
 from sfumato.estimation.decoders.histograms import drawn_histogram
 from sfumato.foundation.arrays import Floats
 from sfumato.mechanisms import Mechanism
-from sfumato.planning.hardest import hardest_for_l2, hardest_for_tv, worst_symbol_variance, worst_total_variance
+from sfumato.planning.hardest import (
+    hardest_for_l2,
+    hardest_for_tv,
+    worst_symbol_variance,
+    worst_total_variance,
+)
 from sfumato.tally import Tally
 
-__all__ = ["DECODED_MEASURES", "MEASURES", "MOST_PEOPLE", "Aim", "DecodedForecast", "Figures", "UnbiasedForecast"]
+__all__ = [
+    "DECODED_MEASURES",
+    "MEASURES",
+    "MOST_PEOPLE",
+    "Aim",
+    "DecodedForecast",
+    "Figures",
+    "UnbiasedForecast",
+]
 
 MEASURES = ("tv", "symbol", "total", "l2")
 """Total variation; the share that is known worst; a weighted total of shares; Euclidean distance."""
@@ -102,7 +115,9 @@ class UnbiasedForecast:
         needed = (self.error / error) ** 2
         if needed > MOST_PEOPLE:
             return None
-        return max(math.ceil(needed * (1 - 1e-12)), 1)  # a hair below, so that a round trip comes back
+        return max(
+            math.ceil(needed * (1 - 1e-12)), 1
+        )  # a hair below, so that a round trip comes back
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +139,9 @@ class DecodedForecast:
             if self.measure == "l2":
                 squares = errors**2
                 known, spread = float(squares.mean()), float(squares.var(ddof=1))
-                figures = Figures(people, math.sqrt(known), math.sqrt(_quantile(known, spread, self.confidence)))
+                figures = Figures(
+                    people, math.sqrt(known), math.sqrt(_quantile(known, spread, self.confidence))
+                )
             else:
                 figures = Figures(people, mean, _quantile(mean, variance, self.confidence))
             self._known[people] = figures
@@ -150,7 +167,9 @@ class DecodedForecast:
             last, wanted = here, here[0] - here[1] / slope
             inside = math.log(below) < wanted < math.log(above)
             # A secant that leaves the bracket would go round in circles; the middle never does.
-            guess = math.exp(wanted) if inside else min(max(math.sqrt(below * above), 1.0), MOST_PEOPLE)
+            guess = (
+                math.exp(wanted) if inside else min(max(math.sqrt(below * above), 1.0), MOST_PEOPLE)
+            )
         if self.at(round(guess)).error > error * (1 + 2 * _PRECISION):
             guess = above
         return _three_digits(guess)
@@ -165,8 +184,12 @@ class DecodedForecast:
             if not counts.any():  # of one or two people nobody may have come
                 counts[int(np.argmax(q))] = 1
             found = decoder.decode(mechanism, Tally(counts, mechanism.fingerprint)).frequencies - p
-            errors.append(float(np.abs(found).sum() / 2 if self.measure == "tv" else np.linalg.norm(found)))
-            if len(errors) >= _FEWEST_DRAWS and np.std(errors) <= _PRECISION * np.mean(errors) * math.sqrt(len(errors)):
+            errors.append(
+                float(np.abs(found).sum() / 2 if self.measure == "tv" else np.linalg.norm(found))
+            )
+            if len(errors) >= _FEWEST_DRAWS and np.std(errors) <= _PRECISION * np.mean(
+                errors
+            ) * math.sqrt(len(errors)):
                 break
         return np.array(errors)
 
@@ -174,7 +197,11 @@ class DecodedForecast:
 def _variance(mechanism: Mechanism, aim: Aim) -> float:
     """``n Var`` of the share that is known worst, or of the total."""
     if aim.weights is None:
-        return worst_symbol_variance(mechanism) if aim.p is None else float(mechanism.variances(aim.p, 1).max())
+        return (
+            worst_symbol_variance(mechanism)
+            if aim.p is None
+            else float(mechanism.variances(aim.p, 1).max())
+        )
     if aim.p is None:
         return worst_total_variance(mechanism, aim.weights)
     scores = mechanism.total_scores(aim.weights)
@@ -195,7 +222,9 @@ def _covariances(mechanism: Mechanism, p: Floats) -> Floats:
 def _tv_moments(covariances: Floats) -> tuple[float, float]:
     """Mean and variance of ``½ Σ|Z_x|``, Z normal: ``E|Z_x Z_x2| = (2/π) σ_x σ_x2 (√(1 − ρ²) + ρ arcsin ρ)``."""
     if covariances.ndim == 1:
-        return _HALF_NORMAL * float(np.sqrt(covariances).sum()) / 2, (1 - 2 / math.pi) * float(covariances.sum()) / 4
+        return _HALF_NORMAL * float(np.sqrt(covariances).sum()) / 2, (1 - 2 / math.pi) * float(
+            covariances.sum()
+        ) / 4
     sigma = np.sqrt(np.maximum(np.diag(covariances), 0.0))
     scale = np.outer(sigma, sigma)
     rho = np.clip(np.divide(covariances, scale, out=np.zeros_like(scale), where=scale > 0), -1, 1)

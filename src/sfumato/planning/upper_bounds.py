@@ -88,7 +88,9 @@ def sample_complexity(context: Context, error: float) -> float:
 def checked_error(error: float) -> float:
     """A goal for the total variation, above 0 and at most 1."""
     if not 0 < error <= 1:
-        raise InvalidContext(f"error must be a total variation, above 0 and at most 1; found {error!r}.")
+        raise InvalidContext(
+            f"error must be a total variation, above 0 and at most 1; found {error!r}."
+        )
     return float(error)
 
 

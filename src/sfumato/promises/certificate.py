@@ -63,7 +63,9 @@ class Certificate:
         """``promised − realised``, rounded down: how much of ε is left unused."""
         if self.tightest is None:
             return float("inf")
-        return float_below(max(self.tightest.promised - Fraction(repr(self.realised_epsilon)), Fraction(0)))
+        return float_below(
+            max(self.tightest.promised - Fraction(repr(self.realised_epsilon)), Fraction(0))
+        )
 
     def record(self) -> Json:
         """The certificate as plain data."""
@@ -80,7 +82,9 @@ class Certificate:
 
     def __str__(self) -> str:
         how = (
-            "every pair on every report" if self.method == "enumerated" else f"{self.rows} rows against their structure"
+            "every pair on every report"
+            if self.method == "enumerated"
+            else f"{self.rows} rows against their structure"
         )
         if self.tightest is None:
             return f"Certified ({how}): nothing is promised, so nothing can be broken."
@@ -145,14 +149,19 @@ def _parts_of(promise: Context, mechanism: UnionResponse) -> Sequence[Context]:
         block_of, exact = mechanism.context.block_of, promise.exact_matrix()
         across = block_of[:, None] != block_of[None, :]
         if (exact.numerators[across] == exact.infinite).all():
-            return [PrivacyMatrix.of_exact(exact.part(s), IntegerDomain(s.size)) for s in mechanism.symbols]
+            return [
+                PrivacyMatrix.of_exact(exact.part(s), IntegerDomain(s.size))
+                for s in mechanism.symbols
+            ]
     raise ContextMismatch(
         "a union response can be certified at this size for contexts of the same blocks only, or for such that promise "
         "nothing across its blocks."
     )
 
 
-def _by_parts(mechanism: UnionResponse, parts: Sequence[Context]) -> tuple[Tightest | None, int, tuple[RowClass, ...]]:
+def _by_parts(
+    mechanism: UnionResponse, parts: Sequence[Context]
+) -> tuple[Tightest | None, int, tuple[RowClass, ...]]:
     """A union shows the block and promises nothing across: it is kept if every part keeps its own."""
     certificates = [
         certify(part, context.relabelled(part.context.domain))
@@ -162,7 +171,9 @@ def _by_parts(mechanism: UnionResponse, parts: Sequence[Context]) -> tuple[Tight
     for j, place in enumerate(certificate.tightest for certificate in certificates):
         if place is not None:
             x, x2 = (int(mechanism.symbols[j][symbol]) for symbol in (place.x, place.x2))
-            places.append(replace(place, x=x, x2=x2, output=place.output + int(mechanism.offsets[j])))
+            places.append(
+                replace(place, x=x, x2=x2, output=place.output + int(mechanism.offsets[j]))
+            )
     tightest = min(places, key=lambda place: float(place.promised) - place.realised, default=None)
     premises = tuple(premise for certificate in certificates for premise in certificate.premises)
     return tightest, sum(certificate.rows for certificate in certificates), premises

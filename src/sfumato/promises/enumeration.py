@@ -47,7 +47,12 @@ class _Search:
         self._denominator = denominator
         self._least = np.inf
 
-    def look(self, pairs: NDArray[np.int64], epsilon: Fraction, place: Callable[[int], tuple[int, int, int]]) -> None:
+    def look(
+        self,
+        pairs: NDArray[np.int64],
+        epsilon: Fraction,
+        place: Callable[[int], tuple[int, int, int]],
+    ) -> None:
         """Look at pairs of numbers ``high · len(numbers) + low``, each distinct pair once; raise if one is too far.
 
         ``place`` finds the symbols and the output where a pair occurs.
@@ -79,7 +84,9 @@ def _compare_pairs(search: _Search, table: NDArray[np.int64], context: Context) 
             search.look(pairs, epsilon, _place_in_rows(pairs, x, others))
 
 
-def _place_in_rows(pairs: NDArray[np.int64], x: int, others: list[int]) -> Callable[[int], tuple[int, int, int]]:
+def _place_in_rows(
+    pairs: NDArray[np.int64], x: int, others: list[int]
+) -> Callable[[int], tuple[int, int, int]]:
     def place(pair: int) -> tuple[int, int, int]:
         row, output = np.argwhere(pairs == pair)[0].tolist()
         return x, others[row], output
@@ -103,13 +110,17 @@ def _compare_extremes(search: _Search, table: NDArray[np.int64], groups: Groups)
     smallest = np.minimum.reduceat(ranks[order], starts)
     for epsilon, members in _groups_by_promise(groups.inside, groups.sizes > 1).items():
         pairs = largest[members] * len(search.numbers) + smallest[members]
-        search.look(pairs, epsilon, _place_in_groups(pairs, members, ranks, groups.group_of, np.equal))
+        search.look(
+            pairs, epsilon, _place_in_groups(pairs, members, ranks, groups.group_of, np.equal)
+        )
     if len(groups.inside) < 2:
         return
     elsewhere = _smallest_elsewhere(smallest)
     for epsilon, members in _groups_by_promise(groups.outward, groups.sizes > 0).items():
         pairs = largest[members] * len(search.numbers) + elsewhere[members]
-        search.look(pairs, epsilon, _place_in_groups(pairs, members, ranks, groups.group_of, np.not_equal))
+        search.look(
+            pairs, epsilon, _place_in_groups(pairs, members, ranks, groups.group_of, np.not_equal)
+        )
 
 
 def _smallest_elsewhere(smallest: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -124,7 +135,9 @@ def _smallest_elsewhere(smallest: NDArray[np.int64]) -> NDArray[np.int64]:
     return elsewhere
 
 
-def _groups_by_promise(promises: tuple[Epsilon, ...], exists: Booleans) -> dict[Fraction, list[int]]:
+def _groups_by_promise(
+    promises: tuple[Epsilon, ...], exists: Booleans
+) -> dict[Fraction, list[int]]:
     """The groups that have a pair, by their finite promise."""
     by_promise: dict[Fraction, list[int]] = defaultdict(list)
     for g, epsilon in enumerate(promises):
@@ -163,12 +176,16 @@ def _slack(high: _Integers, low: _Integers, epsilon: Fraction, denominator: int)
     With ``b ≤ e^ε`` rational, ``b·low ≥ high`` shows in integers that it is kept, and by how much of ``b·low``. Where
     that does not show, b is sharpened until it or its counterpart above e^ε decides.
     """
-    enough = min(epsilon, Fraction(denominator.bit_length()))  # no two numbers of words but 0 have odds of 2^ε
+    enough = min(
+        epsilon, Fraction(denominator.bit_length())
+    )  # no two numbers of words but 0 have odds of 2^ε
     b = exp_bounds(enough)[0]
     most = low * b.numerator
     spare = most - high * b.denominator
     with np.errstate(divide="ignore"):  # a report that x never sends leaves everything spare
-        slack = -np.log1p(-(spare / np.where(most == 0, 1, most)).astype(np.float64)) + float(epsilon - enough)
+        slack = -np.log1p(-(spare / np.where(most == 0, 1, most)).astype(np.float64)) + float(
+            epsilon - enough
+        )
     for i in np.flatnonzero(spare < 0).tolist():
         slack[i] = 0.0 if within_odds(high[i], low[i], epsilon) else -np.inf
     return np.where((low == 0) & (high == 0), float(epsilon), np.minimum(slack, float(epsilon)))

@@ -65,17 +65,39 @@ class ErrorRegion:
         """Draw the region; needs the ``charts`` extra."""
         ax = _axes() if ax is None else ax
         allowed = [*self.promised, (0.0, 1.0)]
-        ax.fill([md for _, md in allowed], [fa for fa, _ in allowed], color="#b9c7d8", label="allowed by the context")
+        ax.fill(
+            [md for _, md in allowed],
+            [fa for fa, _ in allowed],
+            color="#b9c7d8",
+            label="allowed by the context",
+        )
         if self.realised:
             edge = [(float(fa), float(md)) for fa, md in self.realised]
-            ax.fill([md for _, md in edge], [fa for fa, _ in edge], color="#35618f", label="reached by the mechanism")
-        ax.plot([0, 1], [1, 0], color="#555555", linewidth=0.8, linestyle="--", label="blind guessing")
+            ax.fill(
+                [md for _, md in edge],
+                [fa for fa, _ in edge],
+                color="#35618f",
+                label="reached by the mechanism",
+            )
+        ax.plot(
+            [0, 1], [1, 0], color="#555555", linewidth=0.8, linestyle="--", label="blind guessing"
+        )
         if self.corner is not None:
             fa, md = self.corner
             ax.plot([md], [fa], "o", color="#b3402a", markersize=5)
-            ax.annotate(f"({md:.3g}, {fa:.3g})", (md, fa), textcoords="offset points", xytext=(6, -12), fontsize=9)
+            ax.annotate(
+                f"({md:.3g}, {fa:.3g})",
+                (md, fa),
+                textcoords="offset points",
+                xytext=(6, -12),
+                fontsize=9,
+            )
         ax.set(
-            xlabel="miss rate $P_{MD}$", ylabel="false alarm rate $P_{FA}$", xlim=(0, 1), ylim=(0, 1), aspect="equal"
+            xlabel="miss rate $P_{MD}$",
+            ylabel="false alarm rate $P_{FA}$",
+            xlim=(0, 1),
+            ylim=(0, 1),
+            aspect="equal",
         )
         ax.legend(loc="upper right", frameon=False, fontsize=9)
         return ax
@@ -108,7 +130,9 @@ def error_region(context_or_mechanism: Context | Mechanism, x: int, x2: int) -> 
 
 def two_symbols(context: Context, x: int, x2: int) -> Context:
     """The context, once x and x2 are known to be two different symbols of it."""
-    whole = all(isinstance(symbol, int | np.integer) and not isinstance(symbol, bool) for symbol in (x, x2))
+    whole = all(
+        isinstance(symbol, int | np.integer) and not isinstance(symbol, bool) for symbol in (x, x2)
+    )
     if not whole or x == x2 or not (0 <= x < context.size and 0 <= x2 < context.size):
         raise InvalidSymbols(f"x and x2 must be two different symbols in 0..{context.size - 1}.")
     return context

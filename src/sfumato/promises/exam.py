@@ -52,7 +52,9 @@ def check_mechanism(mechanism: Mechanism, *, seed: int = 0) -> ExamReport:
     >>> check_mechanism(BlockResponse(Blocks([0, 0, 1], epsilon=1))).word_bits
     12
     """
-    written_out = not mechanism.row_classes() and mechanism.inputs * mechanism.outputs <= _LARGEST_WRITTEN_OUT
+    written_out = (
+        not mechanism.row_classes() and mechanism.inputs * mechanism.outputs <= _LARGEST_WRITTEN_OUT
+    )
     if mechanism.outputs > LARGEST_ENUMERATION and not written_out:
         raise InvalidContext(
             f"the exam is for at most {LARGEST_ENUMERATION} outputs, or {_LARGEST_WRITTEN_OUT} entries of a channel "
@@ -102,12 +104,19 @@ def kernel_matches_integers(mechanism: Mechanism) -> None:
 def reports_are_a_pure_function(mechanism: Mechanism) -> None:
     """A report depends on its own symbol and words alone: not on neighbours, order or earlier calls."""
     symbols = np.arange(4 * mechanism.inputs) % mechanism.inputs
-    words = words_from(bytes(KEY_BYTES), 0, symbols.size)[:, : mechanism.words] >> np.uint64(64 - mechanism.word_bits)
+    words = words_from(bytes(KEY_BYTES), 0, symbols.size)[:, : mechanism.words] >> np.uint64(
+        64 - mechanism.word_bits
+    )
     together = mechanism.reports_from(symbols, words)
     backwards = mechanism.reports_from(symbols[::-1], words[::-1])[::-1]
-    alone = [int(mechanism.reports_from(symbols[i : i + 1], words[i : i + 1])[0]) for i in range(symbols.size)]
+    alone = [
+        int(mechanism.reports_from(symbols[i : i + 1], words[i : i + 1])[0])
+        for i in range(symbols.size)
+    ]
     same = bool((together == backwards).all()) and together.tolist() == alone
-    _demand(same, "reports_are_a_pure_function", "a report depends on more than its symbol and words.")
+    _demand(
+        same, "reports_are_a_pure_function", "a report depends on more than its symbol and words."
+    )
 
 
 def words_do_not_depend_on_the_symbol(mechanism: Mechanism) -> None:
@@ -118,7 +127,9 @@ def words_do_not_depend_on_the_symbol(mechanism: Mechanism) -> None:
         mechanism.privatize(np.full(10, x), source)
         reads.add(tuple(source.taken))
     _demand(
-        reads == {(10 * mechanism.words,)}, "words_do_not_depend_on_the_symbol", "the number of words read differs."
+        reads == {(10 * mechanism.words,)},
+        "words_do_not_depend_on_the_symbol",
+        "the number of words read differs.",
     )
 
 
@@ -129,10 +140,16 @@ def sampler_matches_its_matrix(mechanism: Mechanism, seed: int = 0) -> None:
     people = _PEOPLE // mechanism.inputs
     for x in range(mechanism.inputs):
         source = _KeyedWords(seed, x)
-        counts = np.bincount(mechanism.privatize(np.full(people, x), source), minlength=mechanism.outputs)
+        counts = np.bincount(
+            mechanism.privatize(np.full(people, x), source), minlength=mechanism.outputs
+        )
         expected = people * _row(mechanism, x)
         impossible = counts[expected == 0].sum()
-        _demand(impossible == 0, "sampler_matches_its_matrix", f"symbol {x} sends a report of probability 0.")
+        _demand(
+            impossible == 0,
+            "sampler_matches_its_matrix",
+            f"symbol {x} sends a report of probability 0.",
+        )
         statistic, degrees = _chi_square(counts, expected)
         bound = chi2.isf(ALPHA / mechanism.inputs, degrees) if degrees else 0.0
         _demand(
@@ -149,8 +166,14 @@ def rows_sum_to_one(mechanism: Mechanism) -> None:
     """Every row has one entry per output, none negative, and adds up to exactly 1."""
     for x in range(mechanism.inputs):
         row = mechanism.integer_row(x)
-        whole = len(row) == mechanism.outputs and min(row) >= 0 and sum(row) == mechanism.denominator
-        _demand(whole and sum(mechanism.exact_row(x)) == 1, "rows_sum_to_one", f"row {x} does not sum to 1.")
+        whole = (
+            len(row) == mechanism.outputs and min(row) >= 0 and sum(row) == mechanism.denominator
+        )
+        _demand(
+            whole and sum(mechanism.exact_row(x)) == 1,
+            "rows_sum_to_one",
+            f"row {x} does not sum to 1.",
+        )
 
 
 def keeps_its_context(mechanism: Mechanism) -> None:
@@ -202,8 +225,14 @@ def scores_undo_the_channel(mechanism: Mechanism) -> None:
             sums, common = sums * (wider // common), wider
         parts = [score.numerator * (common // score.denominator) for score in scores]
         sums += np.outer(rows[:, y], np.array(parts, dtype=object))
-    biased = np.flatnonzero((sums != np.eye(k, dtype=object) * (common * mechanism.denominator)).any(axis=1))
-    _demand(biased.size == 0, "scores_undo_the_channel", f"the estimate is biased for symbols {biased.tolist()}.")
+    biased = np.flatnonzero(
+        (sums != np.eye(k, dtype=object) * (common * mechanism.denominator)).any(axis=1)
+    )
+    _demand(
+        biased.size == 0,
+        "scores_undo_the_channel",
+        f"the estimate is biased for symbols {biased.tolist()}.",
+    )
 
 
 def fast_scores_match_exact_ones(mechanism: Mechanism) -> None:
@@ -215,13 +244,27 @@ def fast_scores_match_exact_ones(mechanism: Mechanism) -> None:
         _close(mechanism.mean_scores(f), A @ f, scale, name, "mean_scores")
     for w in (*np.eye(mechanism.inputs), _ramp(mechanism.inputs)):
         _close(mechanism.total_scores(w), w @ A, scale, name, "total_scores")
-    _close(mechanism.squared_scores(), (A**2).sum(axis=0), mechanism.inputs * scale**2, name, "squared_scores")
-    _demand(scale * (1 - 1e-9) <= mechanism.leverage <= scale * 1.01, name, "leverage is not the largest score.")
+    _close(
+        mechanism.squared_scores(),
+        (A**2).sum(axis=0),
+        mechanism.inputs * scale**2,
+        name,
+        "squared_scores",
+    )
+    _demand(
+        scale * (1 - 1e-9) <= mechanism.leverage <= scale * 1.01,
+        name,
+        "leverage is not the largest score.",
+    )
     reach = mechanism.reach
     _close(reach.highest, A.max(axis=1), scale, name, "the highest score in reach")
     _close(reach.lowest, A.min(axis=1), scale, name, "the lowest score in reach")
     heaviest = float(np.abs(A).sum(axis=0).max())
-    _demand(heaviest * (1 - 1e-9) <= reach.heaviest, name, "a report weighs more than the heaviest one in reach.")
+    _demand(
+        heaviest * (1 - 1e-9) <= reach.heaviest,
+        name,
+        "a report weighs more than the heaviest one in reach.",
+    )
 
 
 def moments_match_the_scores(mechanism: Mechanism) -> None:
@@ -247,9 +290,23 @@ def tallies_add_up(mechanism: Mechanism) -> None:
     reports = np.arange(3 * mechanism.outputs) % mechanism.outputs
     whole = mechanism.tally(reports)
     parts = [mechanism.tally(part) for part in np.array_split(reports, 3)]
-    _demand(whole == sum(parts) == sum(parts[::-1]), name, "tallies of parts do not add up to the whole.")
-    _demand(whole == mechanism.tally(iter(np.array_split(reports, 2))), name, "a stream counts differently.")
-    _close(mechanism.unbiased(whole), mechanism.mean_scores(whole.counts / whole.reports), 1.0, name, "unbiased")
+    _demand(
+        whole == sum(parts) == sum(parts[::-1]),
+        name,
+        "tallies of parts do not add up to the whole.",
+    )
+    _demand(
+        whole == mechanism.tally(iter(np.array_split(reports, 2))),
+        name,
+        "a stream counts differently.",
+    )
+    _close(
+        mechanism.unbiased(whole),
+        mechanism.mean_scores(whole.counts / whole.reports),
+        1.0,
+        name,
+        "unbiased",
+    )
     try:
         mechanism.unbiased(Tally(whole.counts, "another"))
     except WrongSurvey:
@@ -261,9 +318,15 @@ def records_are_canonical(mechanism: Mechanism) -> None:
     """The record is canonical JSON, and another realisation has another fingerprint."""
     canonical_bytes(mechanism.record())
     twin = mechanism.at_word(mechanism.word_bits)
-    _demand(twin.fingerprint == mechanism.fingerprint, "records_are_canonical", "a twin has another fingerprint.")
+    _demand(
+        twin.fingerprint == mechanism.fingerprint,
+        "records_are_canonical",
+        "a twin has another fingerprint.",
+    )
     other = mechanism.at_word(mechanism.word_bits + (1 if mechanism.word_bits < 64 else -1))
-    same_channel = all(mechanism.exact_row(x) == other.exact_row(x) for x in range(mechanism.inputs))
+    same_channel = all(
+        mechanism.exact_row(x) == other.exact_row(x) for x in range(mechanism.inputs)
+    )
     _demand(
         same_channel or other.fingerprint != mechanism.fingerprint,
         "records_are_canonical",
@@ -315,7 +378,11 @@ def _short_words(mechanism: Mechanism) -> range:
     """Lengths that leave at most 2^20 draws to be tried; or 2^22 for a table, in which a report has some 16 of them."""
     if mechanism.words == 2:
         return range(6, 11)
-    return range(12, 19) if mechanism.row_classes() else range(max(12, (16 * mechanism.outputs).bit_length()), 23)
+    return (
+        range(12, 19)
+        if mechanism.row_classes()
+        else range(max(12, (16 * mechanism.outputs).bit_length()), 23)
+    )
 
 
 def _every_word(mechanism: Mechanism) -> Iterator[Words]:

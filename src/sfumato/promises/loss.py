@@ -70,7 +70,9 @@ class PrivacyLoss:
         return f"PrivacyLoss({self.reports} reports, {len(self._counts)} sums of losses, naive ε = {self.naive:g})"
 
 
-def privacy_loss(context_or_mechanism: Context | Mechanism, x: int, x2: int, *, reports: int = 1) -> PrivacyLoss:
+def privacy_loss(
+    context_or_mechanism: Context | Mechanism, x: int, x2: int, *, reports: int = 1
+) -> PrivacyLoss:
     """The loss of ``reports`` independent reports about the same value, for x against x2.
 
     For a mechanism, from its own two rows. For a context, from the pair of rows that dominates every mechanism that
@@ -81,7 +83,11 @@ def privacy_loss(context_or_mechanism: Context | Mechanism, x: int, x2: int, *, 
     >>> loss.naive, round(loss.epsilon(1e-6), 1)
     (50.0, 33.3)
     """
-    context = context_or_mechanism.context if isinstance(context_or_mechanism, Mechanism) else context_or_mechanism
+    context = (
+        context_or_mechanism.context
+        if isinstance(context_or_mechanism, Mechanism)
+        else context_or_mechanism
+    )
     two_symbols(context, x, x2)
     if isinstance(reports, bool) or not isinstance(reports, int) or reports < 1:
         raise InvalidContext(f"reports must be a whole number of at least 1; found {reports!r}.")
@@ -135,17 +141,25 @@ def _basic_losses(row: Iterable[int], row2: Iterable[int]) -> list[tuple[_Sum, i
     return [(powers[odds], p, p2) for odds, (p, p2) in counts.items()]
 
 
-def _added_up(losses: list[tuple[_Sum, int, int]], denominator: int, reports: int) -> tuple[list[tuple[int, int]], int]:
+def _added_up(
+    losses: list[tuple[_Sum, int, int]], denominator: int, reports: int
+) -> tuple[list[tuple[int, int]], int]:
     """The counts of sums of ``reports`` losses under x (rounded up) and under x2 (rounded down)."""
     start: _Sum = (0,) * max((len(loss) for loss, _, _ in losses if loss is not None), default=0)
     sums: dict[_Sum, tuple[int, int]] = {start: (1, 1)}
     total = 1
-    kept = _KEPT_BITS + reports * max(((q // q2).bit_length() + 1 for _, q, q2 in losses if q2), default=0)
+    kept = _KEPT_BITS + reports * max(
+        ((q // q2).bit_length() + 1 for _, q, q2 in losses if q2), default=0
+    )
     for _ in range(reports):
         added: dict[_Sum, list[int]] = defaultdict(lambda: [0, 0])
         for held, (p, p2) in sums.items():
             for loss, q, q2 in losses:
-                key = None if held is None or loss is None else tuple(i + j for i, j in zip(held, loss, strict=True))
+                key = (
+                    None
+                    if held is None or loss is None
+                    else tuple(i + j for i, j in zip(held, loss, strict=True))
+                )
                 into = added[key]
                 into[0], into[1] = into[0] + p * q, into[1] + p2 * q2
         total *= denominator

@@ -22,7 +22,9 @@ def binary_optimum(odds: Fraction, odds_back: Fraction) -> list[list[Fraction]]:
     """
     A, B = Fraction(odds), Fraction(odds_back)
     if A <= 1 or B <= 1:
-        raise NothingToLearn("both odds must be above 1: at 1 the two rows of every channel are equal.")
+        raise NothingToLearn(
+            "both odds must be above 1: at 1 the two rows of every channel are equal."
+        )
     D = A * B - 1
     return [[A * (B - 1) / D, (A - 1) / D], [(B - 1) / D, B * (A - 1) / D]]
 
@@ -38,11 +40,15 @@ def factor(Q: Channel, optimum: Channel) -> list[list[Fraction]]:
     [[Fraction(1, 2), Fraction(1, 2)], [Fraction(1, 2), Fraction(1, 2)]]
     """
     if len(Q) != 2 or len(Q[0]) != len(Q[1]) or any(sum(row) != 1 for row in Q):
-        raise ContextMismatch("factor takes a channel of two rows, in fractions, each adding up to exactly 1.")
+        raise ContextMismatch(
+            "factor takes a channel of two rows, in fractions, each adding up to exactly 1."
+        )
     (s, t), (u, v) = optimum
     determinant = s * v - t * u
     if determinant == 0:
-        raise NothingToLearn("the optimum must have two different rows; from equal ones nothing can be made.")
+        raise NothingToLearn(
+            "the optimum must have two different rows; from equal ones nothing can be made."
+        )
     W = [
         [(v * q0 - t * q1) / determinant for q0, q1 in zip(*Q, strict=True)],
         [(s * q1 - u * q0) / determinant for q0, q1 in zip(*Q, strict=True)],

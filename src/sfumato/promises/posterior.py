@@ -66,7 +66,9 @@ def posterior_odds(context: Context, prior: ArrayLike | None = None) -> Posterio
     k = context.size
     p = np.full(k, 1 / k) if prior is None else np.array(prior, dtype=np.float64)
     if p.shape != (k,) or not np.isfinite(p).all() or (p < 0).any() or abs(p.sum() - 1) > 1e-9:
-        raise InvalidContext(f"prior must be a distribution over the {k} symbols: non-negative, adding up to 1.")
+        raise InvalidContext(
+            f"prior must be a distribution over the {k} symbols: non-negative, adding up to 1."
+        )
     p.flags.writeable = False
     return PosteriorOdds(context, p)
 

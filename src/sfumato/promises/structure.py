@@ -45,14 +45,25 @@ def tightest_by_structure(
     ones smaller.
     """
     if not classes:
-        raise NoClosedForm("this mechanism has no structure to argue from and is too large to enumerate.")
+        raise NoClosedForm(
+            "this mechanism has no structure to argue from and is too large to enumerate."
+        )
     ranges = _ranges(mechanism, classes)
     rows = _rows_to_check(mechanism.inputs)
     _check_claims(mechanism, classes, ranges, rows)
     owed = _owed(context.terms if isinstance(context, ContextSum) else (context,))
-    pairs = _pairs_of_matrix(context.exact_matrix(), ranges) if owed is None else _pairs_of_groups(owed, ranges)
-    places = [_kept(mechanism, context, x, x2, promised, _odds(classes, ranges, x, x2)) for x, x2, promised in pairs]
-    return min(places, key=lambda place: float(place.promised) - place.realised, default=None), rows.size
+    pairs = (
+        _pairs_of_matrix(context.exact_matrix(), ranges)
+        if owed is None
+        else _pairs_of_groups(owed, ranges)
+    )
+    places = [
+        _kept(mechanism, context, x, x2, promised, _odds(classes, ranges, x, x2))
+        for x, x2, promised in pairs
+    ]
+    return min(
+        places, key=lambda place: float(place.promised) - place.realised, default=None
+    ), rows.size
 
 
 # --- the rows are as claimed ----------------------------------------------------------------------------------------
@@ -76,7 +87,11 @@ def _ranges(mechanism: Mechanism, classes: tuple[RowClass, ...]) -> _Ranges:
     cover_levels, cover = [0], np.zeros(mechanism.outputs, dtype=np.intp)
     for number, claim in enumerate(classes):
         class_of[claim.symbols] = number
-        if not claim.symbols.size or claim.first.shape != claim.symbols.shape or not claim.is_sound(mechanism.outputs):
+        if (
+            not claim.symbols.size
+            or claim.first.shape != claim.symbols.shape
+            or not claim.is_sound(mechanism.outputs)
+        ):
             raise _unfounded(int(claim.symbols[0]) if claim.symbols.size else 0, 0)
         if not claim.outputs:
             continue
@@ -106,12 +121,16 @@ def _rows_to_check(inputs: int) -> Symbols:
     return np.sort(np.argpartition(drawn, RANDOM_ROWS)[:RANDOM_ROWS])
 
 
-def _check_claims(mechanism: Mechanism, classes: tuple[RowClass, ...], ranges: _Ranges, rows: Symbols) -> None:
+def _check_claims(
+    mechanism: Mechanism, classes: tuple[RowClass, ...], ranges: _Ranges, rows: Symbols
+) -> None:
     """The rows looked at are as their class says."""
     # Equal integers get equal numbers, so that a row is compared with the cover in small numbers.
     number_of = {level: number for number, level in enumerate(dict.fromkeys(ranges.cover_levels))}
     no_cover = len(number_of)
-    cover = np.array([number_of[level] for level in ranges.cover_levels])[ranges.cover].astype(_SMALL)
+    cover = np.array([number_of[level] for level in ranges.cover_levels])[ranges.cover].astype(
+        _SMALL
+    )
     for x in rows.tolist():
         levels, which = mechanism.levels(x)
         if not sums_to(levels, which, mechanism.denominator):
@@ -169,7 +188,9 @@ def _owed_by_groups(terms: list[Groups], k: int) -> _Owed:
         keys = np.column_stack([term.group_of for term in splitting])
         group_of = np.unique(keys, axis=0, return_inverse=True)[1].reshape(k)
     mine = which[cell_of.reshape(k)]
-    return _Owed([*(a for a, _ in pairs), *(b for _, b in pairs)], mine, mine + len(pairs), group_of)
+    return _Owed(
+        [*(a for a, _ in pairs), *(b for _, b in pairs)], mine, mine + len(pairs), group_of
+    )
 
 
 def _owed_in_cell(terms: list[Groups], cell: list[int]) -> tuple[Epsilon, Epsilon]:
@@ -194,7 +215,9 @@ def _pairs_of_matrix(exact: ExactMatrix, ranges: _Ranges) -> Iterator[tuple[int,
     numbers = range(int(ranges.class_of.max()) + 1)
     for a, b, same_range in itertools.product(numbers, numbers, (True, False)):
         rows, columns = np.flatnonzero(ranges.class_of == a), np.flatnonzero(ranges.class_of == b)
-        part = np.where(shared[np.ix_(rows, columns)] == same_range, E[np.ix_(rows, columns)], exact.infinite)
+        part = np.where(
+            shared[np.ix_(rows, columns)] == same_range, E[np.ix_(rows, columns)], exact.infinite
+        )
         i, j = np.unravel_index(int(part.argmin()), part.shape)
         if part[i, j] < exact.infinite:
             yield int(rows[i]), int(columns[j]), Fraction(int(part[i, j]), exact.denominator)
@@ -203,7 +226,10 @@ def _pairs_of_matrix(exact: ExactMatrix, ranges: _Ranges) -> Iterator[tuple[int,
 def _pairs_of_groups(owed: _Owed, ranges: _Ranges) -> Iterator[tuple[int, int, Fraction]]:
     """For every two classes, same group or not, same range or not: one pair, with what it is promised at least."""
     kinds = np.column_stack([owed.inside, owed.outward, ranges.class_of])
-    members = [np.flatnonzero(ranges.class_of == number) for number in range(int(ranges.class_of.max()) + 1)]
+    members = [
+        np.flatnonzero(ranges.class_of == number)
+        for number in range(int(ranges.class_of.max()) + 1)
+    ]
     # Symbols without a range have nothing that anybody else could share: each stands for a range of its own.
     range_of = np.where(ranges.first_of >= 0, ranges.first_of, -1 - np.arange(ranges.first_of.size))
     scattered, crowded = _spans(owed.group_of, range_of), _spans(range_of, owed.group_of)
@@ -215,7 +241,10 @@ def _pairs_of_groups(owed: _Owed, ranges: _Ranges) -> Iterator[tuple[int, int, F
     }
     for inside, outward, number in np.unique(kinds, axis=0).tolist():
         symbols = np.flatnonzero((kinds == [inside, outward, number]).all(axis=1))
-        for same_group, promised in ((True, owed.epsilons[inside]), (False, owed.epsilons[outward])):
+        for same_group, promised in (
+            (True, owed.epsilons[inside]),
+            (False, owed.epsilons[outward]),
+        ):
             if not isinstance(promised, Fraction):
                 continue
             # Classes never share a range, so symbols of one range are of one class.
@@ -223,7 +252,9 @@ def _pairs_of_groups(owed: _Owed, ranges: _Ranges) -> Iterator[tuple[int, int, F
             for other, same_range in wanted:
                 if not exists[same_group, same_range][symbols].any():
                     continue
-                pair = _first_pair(symbols, members[other], owed.group_of, ranges.first_of, same_group, same_range)
+                pair = _first_pair(
+                    symbols, members[other], owed.group_of, ranges.first_of, same_group, same_range
+                )
                 if pair is not None:
                     yield *pair, promised
 
@@ -236,10 +267,17 @@ def _spans(outer: Symbols, inner: Symbols) -> Booleans:
 
 
 def _first_pair(
-    symbols: Symbols, others: Symbols, group_of: Symbols, first_of: Symbols, same_group: bool, same_range: bool
+    symbols: Symbols,
+    others: Symbols,
+    group_of: Symbols,
+    first_of: Symbols,
+    same_group: bool,
+    same_range: bool,
 ) -> tuple[int, int] | None:
     """Some x among symbols and x2 ≠ x among others with group and range the same, or not; one x per cell suffices."""
-    _, leaders = np.unique(np.column_stack([group_of[symbols], first_of[symbols]]), axis=0, return_index=True)
+    _, leaders = np.unique(
+        np.column_stack([group_of[symbols], first_of[symbols]]), axis=0, return_index=True
+    )
     for x in symbols[leaders].tolist():
         alike = (group_of[others] == group_of[x]) == same_group
         # Symbols without a range have nothing that anybody else could share.
@@ -263,7 +301,12 @@ def _odds(classes: tuple[RowClass, ...], ranges: _Ranges, x: int, x2: int) -> li
 
 
 def _kept(
-    mechanism: Mechanism, context: Context, x: int, x2: int, promised: Fraction, odds: list[tuple[int, int]]
+    mechanism: Mechanism,
+    context: Context,
+    x: int,
+    x2: int,
+    promised: Fraction,
+    odds: list[tuple[int, int]],
 ) -> Tightest:
     epsilon = context.exact_epsilon(x, x2)
     place = _witness(mechanism, x, x2, promised if isinstance(epsilon, float) else epsilon)
@@ -271,7 +314,9 @@ def _kept(
         high, low = max(odds, key=lambda pair: Fraction(pair[0], max(pair[1], 1)))
         return replace(place, high=high, low=low, promised=promised)
     if isinstance(epsilon, float) or within_odds(place.high, place.low, epsilon):
-        raise NoClosedForm("the rows of this mechanism are too many to enumerate, and too unlike to argue from.")
+        raise NoClosedForm(
+            "the rows of this mechanism are too many to enumerate, and too unlike to argue from."
+        )
     raise violation(place)
 
 

@@ -44,7 +44,10 @@ class Tightest:
 def sums_to(levels: list[int], which: NDArray[np.intp], total: int) -> bool:
     """Whether a row in compact form has no negative entry and adds up to ``total``."""
     counts = np.bincount(which, minlength=len(levels)).tolist()
-    return min(levels) >= 0 and sum(level * count for level, count in zip(levels, counts, strict=True)) == total
+    return (
+        min(levels) >= 0
+        and sum(level * count for level, count in zip(levels, counts, strict=True)) == total
+    )
 
 
 def no_channel(x: int) -> PrivacyViolation:

@@ -43,22 +43,32 @@ def exact_number(value: object, name: str) -> Epsilon:
     (Fraction(1, 10), Fraction(1, 4), inf)
     """
     if isinstance(value, bool) or not isinstance(value, Real | Decimal | str):
-        raise InvalidContext(f"{name} must be a number; found {type(value).__name__}. Pass e.g. 1.0 or '1.0'.")
+        raise InvalidContext(
+            f"{name} must be a number; found {type(value).__name__}. Pass e.g. 1.0 or '1.0'."
+        )
     if isinstance(value, Rational):
         exact = Fraction(int(value.numerator), int(value.denominator))
         _check_size(exact, name)
         return exact
     if isinstance(value, str) and "/" in value and len(value) <= _LONGEST:
         return _quotient(value, name)
-    text = value if isinstance(value, str) else str(value if isinstance(value, Decimal) else float(value))
+    text = (
+        value
+        if isinstance(value, str)
+        else str(value if isinstance(value, Decimal) else float(value))
+    )
     try:
         decimal = Decimal(text) if len(text) <= _LONGEST else None
     except InvalidOperation:
         decimal = None
     if decimal is None:
-        raise InvalidContext(f"{name} must be a decimal number of at most {_LONGEST} characters, or inf.")
+        raise InvalidContext(
+            f"{name} must be a decimal number of at most {_LONGEST} characters, or inf."
+        )
     if decimal.is_nan():
-        raise InvalidContext(f"{name} must be a number; found NaN. Pass inf where nothing is promised.")
+        raise InvalidContext(
+            f"{name} must be a number; found NaN. Pass inf where nothing is promised."
+        )
     if decimal == Decimal("Infinity"):
         return math.inf
     if decimal == Decimal("-Infinity"):
@@ -179,7 +189,11 @@ def epsilon_of_odds(high: int, low: int) -> float:
     if low == 0:
         return math.inf
     # log1p keeps its relative accuracy for odds near 1, so the walk below is at most a few dozen steps.
-    guess = math.log1p(Fraction(high - low, low)) if high < low << 900 else math.log(high) - math.log(low)
+    guess = (
+        math.log1p(Fraction(high - low, low))
+        if high < low << 900
+        else math.log(high) - math.log(low)
+    )
     guess *= 1 - 2.0**-48
     while not within_odds(high, low, Fraction(repr(guess))):
         guess = math.nextafter(guess, math.inf)

@@ -19,7 +19,15 @@ from cryptography.hazmat.primitives.ciphers.modes import CTR, ECB
 from sfumato.errors import EntropyUnavailable
 from sfumato.foundation.arrays import Words
 
-__all__ = ["KEY_BYTES", "WORDS_PER_POSITION", "SystemWords", "WordSource", "fresh_key", "words_at", "words_from"]
+__all__ = [
+    "KEY_BYTES",
+    "WORDS_PER_POSITION",
+    "SystemWords",
+    "WordSource",
+    "fresh_key",
+    "words_at",
+    "words_from",
+]
 
 KEY_BYTES = 32
 WORDS_PER_POSITION = 2
@@ -55,7 +63,9 @@ class SystemWords:
         return drawn[: count * words].reshape(count, words)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a source of private randomness is not pickled or copied: make a new one there.")
+        raise TypeError(
+            "a source of private randomness is not pickled or copied: make a new one there."
+        )
 
     def __repr__(self) -> str:
         return "SystemWords()"

@@ -35,7 +35,9 @@ class Rival(ABC):
 
     def __post_init__(self) -> None:
         if self.size < 2 or not 0 < self.epsilon < math.inf:
-            raise InvalidContext("a classical peer needs two labels or more, and an ε above 0 that is finite.")
+            raise InvalidContext(
+                "a classical peer needs two labels or more, and an ε above 0 that is finite."
+            )
 
     @property
     @abstractmethod
@@ -85,7 +87,9 @@ class Rival(ABC):
         of the others, and different labels are independent: these are the very counts that reports would have.
         """
         n = int(counts.sum())
-        supports = _binomial(counts, self.own, words[:, 0]) + _binomial(n - counts, self.other, words[:, 1])
+        supports = _binomial(counts, self.own, words[:, 0]) + _binomial(
+            n - counts, self.other, words[:, 1]
+        )
         return (supports / n - self.other) / self.contrast
 
 
@@ -171,5 +175,7 @@ def _binomial(trials: Symbols, chance: float, words: Words) -> Symbols:
     """Binomial numbers by inversion: the least count whose cumulative probability reaches a uniform number."""
     from scipy.stats import binom
 
-    at = ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52  # never 0 or 1, even when rounded
+    at = (
+        (words >> np.uint64(12)).astype(np.float64) + 0.5
+    ) * 2.0**-52  # never 0 or 1, even when rounded
     return np.asarray(binom.ppf(at, trials, chance)).astype(np.int64)

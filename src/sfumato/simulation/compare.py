@@ -24,7 +24,13 @@ from sfumato.simulation.seeded import SeededWords
 
 __all__ = ["Comparison", "Row", "Spread", "compare"]
 
-_WHAT = {"sfumato": "Sfumato", "k-rr": "k-RR", "hadamard": "Hadamard response", "oue": "OUE", "olh": "OLH"}
+_WHAT = {
+    "sfumato": "Sfumato",
+    "k-rr": "k-RR",
+    "hadamard": "Hadamard response",
+    "oue": "OUE",
+    "olh": "OLH",
+}
 _ROUNDING = 1e-12  # what a difference of ones leaves where there is no error
 
 
@@ -38,7 +44,10 @@ class Spread(NamedTuple):
     def of(cls, figures: Floats) -> "Spread":
         """The spread of one figure per run."""
         runs = figures.size
-        return cls(float(figures.mean()), float(figures.std(ddof=1) / math.sqrt(runs)) if runs > 1 else None)
+        return cls(
+            float(figures.mean()),
+            float(figures.std(ddof=1) / math.sqrt(runs)) if runs > 1 else None,
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,7 +91,9 @@ class Row:
             "name": self.name,
             "epsilon": self.epsilon,
             "total_variation": self.error._asdict(),
-            "decoded_total_variation": None if self.decoded_error is None else self.decoded_error._asdict(),
+            "decoded_total_variation": None
+            if self.decoded_error is None
+            else self.decoded_error._asdict(),
             "l2": self.l2,
             "bits": self.bits,
             "leverage": self.leverage,
@@ -170,7 +181,11 @@ def compare(
     for number, (name, entered) in enumerate(_participants(context, own).items()):
         tell(_WHAT[name])
         contest = _Contest(crowd, chosen, runs, number)
-        rows.append(contest.rival(name, entered) if isinstance(entered, Rival) else contest.mechanism(name, entered))
+        rows.append(
+            contest.rival(name, entered)
+            if isinstance(entered, Rival)
+            else contest.mechanism(name, entered)
+        )
     return Comparison(
         people=int(crowd.sum()),
         size=context.size,
@@ -214,7 +229,10 @@ class _Contest:
 
         def run(words: SeededWords) -> tuple[float, float]:
             tally = crowd_tally(entered, self.counts, words)
-            pictures = project(entered.unbiased(tally)), self.decoder.decode(entered, tally).frequencies
+            pictures = (
+                project(entered.unbiased(tally)),
+                self.decoder.decode(entered, tally).frequencies,
+            )
             return self._error(pictures[0]), self._error(pictures[1])
 
         errors, decoded = self.draws.each(self.number, 2, run)
@@ -231,7 +249,9 @@ class _Contest:
 
         (errors,) = self.draws.each(self.number, 1, run)
         l2 = math.sqrt(entered.variances(self.counts).sum())
-        return Row(name, entered.epsilon, entered.bits, entered.leverage, entered.reach, l2, errors, None)
+        return Row(
+            name, entered.epsilon, entered.bits, entered.leverage, entered.reach, l2, errors, None
+        )
 
     @property
     def _truth(self) -> Floats:
@@ -243,8 +263,14 @@ class _Contest:
 
 def _checked_crowd(context: Context, counts: ArrayLike) -> Symbols:
     crowd = np.asarray(counts)
-    if crowd.shape != (context.size,) or not np.issubdtype(crowd.dtype, np.integer) or (crowd < 0).any():
-        raise InvalidSymbols(f"counts must hold a whole number of people for each of the {context.size} symbols.")
+    if (
+        crowd.shape != (context.size,)
+        or not np.issubdtype(crowd.dtype, np.integer)
+        or (crowd < 0).any()
+    ):
+        raise InvalidSymbols(
+            f"counts must hold a whole number of people for each of the {context.size} symbols."
+        )
     if not crowd.any():
         raise NotEnoughReports("there is nobody to compare with: all counts are 0.")
     return crowd.astype(np.int64)

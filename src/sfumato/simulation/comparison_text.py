@@ -22,16 +22,30 @@ def _head(comparison: "Comparison") -> list[str]:
         f"people: {people:,}, labels: {labels:,}, runs of each mechanism: {runs:,}",
     ]
     if not comparison.uniform:
-        head.append("A classical mechanism has one ε for all pairs of labels; to keep what is promised here,")
+        head.append(
+            "A classical mechanism has one ε for all pairs of labels; to keep what is promised here,"
+        )
         head.append(f"it takes the smallest, ε = {short(comparison.epsilon)}.")
     return head
 
 
 def _table(comparison: "Comparison") -> list[str]:
-    names = ["", "ε", "error, all alike", f"error, {comparison.decoder}", "people", "bits", "leverage", "reach"]
+    names = [
+        "",
+        "ε",
+        "error, all alike",
+        f"error, {comparison.decoder}",
+        "people",
+        "bits",
+        "leverage",
+        "reach",
+    ]
     lines = [names, *(_line(comparison, row) for row in comparison.rows)]
     widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
-    return ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in lines]
+    return [
+        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
+        for line in lines
+    ]
 
 
 def _line(comparison: "Comparison", row: "Row") -> list[str]:
@@ -51,7 +65,9 @@ def _line(comparison: "Comparison", row: "Row") -> list[str]:
 def _spread(spread: "Spread | None") -> str:
     if spread is None:
         return "–"
-    return f"{spread.mean:.4f}" + ("" if spread.standard_error is None else f" ± {spread.standard_error:.4f}")
+    return f"{spread.mean:.4f}" + (
+        "" if spread.standard_error is None else f" ± {spread.standard_error:.4f}"
+    )
 
 
 def _legend(comparison: "Comparison") -> list[str]:

@@ -36,7 +36,9 @@ class Draws:
                 raise InvalidContext("runs and workers must be whole numbers of at least 1.")
         SeededWords(self.seed)  # refuses what is no seed
 
-    def each(self, participant: int, figures: int, run: Callable[[SeededWords], tuple[float, ...]]) -> Floats:
+    def each(
+        self, participant: int, figures: int, run: Callable[[SeededWords], tuple[float, ...]]
+    ) -> Floats:
         """What ``run`` makes of the words of every run: a row for each of its figures, a column per run."""
         found = np.empty((figures, self.runs))
 

@@ -29,7 +29,11 @@ class Crowd:
 
 
 def survey_crowd(
-    path: str, columns: "AnswerColumns", domain: Domain, *, rows_done: Callable[[int], None] = lambda rows: None
+    path: str,
+    columns: "AnswerColumns",
+    domain: Domain,
+    *,
+    rows_done: Callable[[int], None] = lambda rows: None,
 ) -> Crowd:
     """The answers to a survey, counted; values outside its domain are refused by their row."""
     from sfumato.tables import answer_batches
@@ -40,7 +44,9 @@ def survey_crowd(
     return Crowd(domain, counts)
 
 
-def column_crowd(path: str, column: str, *, rows_done: Callable[[int], None] = lambda rows: None) -> Crowd:
+def column_crowd(
+    path: str, column: str, *, rows_done: Callable[[int], None] = lambda rows: None
+) -> Crowd:
     """The distinct values of a column, sorted, as a domain; rows without a value are left out and counted."""
     from sfumato.tables.read import opened_table
 
@@ -68,7 +74,9 @@ def _counted(column: Any, name: str) -> Counter[str]:  # noqa: ANN401 - an Arrow
     from sfumato.tables.answers import is_text
 
     if not (is_text(column.type) or pa.types.is_integer(column.type)):
-        raise InvalidTable(f"column {name!r} must hold text or whole numbers; its type is {column.type}. Convert it.")
+        raise InvalidTable(
+            f"column {name!r} must hold text or whole numbers; its type is {column.type}. Convert it."
+        )
     found: Counter[str] = Counter()
     for entry in _entries(column.cast(pa.string()), name):
         if entry["values"]:

@@ -16,7 +16,14 @@ from sfumato.simulation.seeded import SeededWords
 from sfumato.survey import Survey
 from sfumato.tally import Tally
 
-__all__ = ["SeededCounts", "Simulation", "check_simulation", "seeded_counts", "simulate", "simulation_of"]
+__all__ = [
+    "SeededCounts",
+    "Simulation",
+    "check_simulation",
+    "seeded_counts",
+    "simulate",
+    "simulation_of",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +75,12 @@ class SeededCounts:
 
 
 def simulate(
-    survey: Survey, batches: Iterable[Symbols], *, runs: int = 10, seed: int = 0, decoder: str = "auto"
+    survey: Survey,
+    batches: Iterable[Symbols],
+    *,
+    runs: int = 10,
+    seed: int = 0,
+    decoder: str = "auto",
 ) -> Simulation:
     """Privatise batches of symbols ``runs`` times and compare each estimate with the data.
 
@@ -76,7 +88,9 @@ def simulate(
     into batches; ``sfumato.engines.simulated`` gives them for files, over any number of workers.
     """
     check_simulation(runs, decoder)
-    return simulation_of(survey, seeded_counts(survey.mechanism, batches, runs=runs, seed=seed), decoder)
+    return simulation_of(
+        survey, seeded_counts(survey.mechanism, batches, runs=runs, seed=seed), decoder
+    )
 
 
 def check_simulation(runs: int, decoder: str) -> None:
@@ -107,6 +121,9 @@ def simulation_of(survey: Survey, counted: SeededCounts, decoder: str) -> Simula
     if people == 0:
         raise NotEnoughReports("there is nobody to simulate: the input has no rows.")
     p = counted.truth / people
-    decode = [survey.estimate(Tally(row, survey.fingerprint), decoder=decoder).frequencies for row in counted.reports]
+    decode = [
+        survey.estimate(Tally(row, survey.fingerprint), decoder=decoder).frequencies
+        for row in counted.reports
+    ]
     errors = np.array([np.abs(frequencies - p).sum() / 2 for frequencies in decode])
     return Simulation(survey.fingerprint, decoder, people, p, errors, np.array(decode))

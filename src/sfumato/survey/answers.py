@@ -47,7 +47,9 @@ def symbols_of_column(column: Any, lookup: Lookup) -> Symbols:  # noqa: ANN401 -
     import pyarrow as pa
 
     if isinstance(lookup.domain, GridDomain):
-        raise InvalidSymbols("positions are two columns: pass latitudes and longitudes to the domain's symbols_at.")
+        raise InvalidSymbols(
+            "positions are two columns: pass latitudes and longitudes to the domain's symbols_at."
+        )
     parts = [np.empty(0, dtype=np.int64)]
     done = 0
     for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:

@@ -30,7 +30,9 @@ class Description:
     def __post_init__(self) -> None:
         about = {**dict.fromkeys(_TEXTS, ""), "minimum_reports": 0, "repeat": "once", **self.about}
         if any(not isinstance(about[name], str) or not _is_utf8(about[name]) for name in _TEXTS):
-            raise InvalidSurvey("title, text, contact, opens and closes must be text that UTF-8 can hold.")
+            raise InvalidSurvey(
+                "title, text, contact, opens and closes must be text that UTF-8 can hold."
+            )
         for name in ("opens", "closes"):
             _check_time(about[name], name)
         _check_minimum(about["minimum_reports"])
@@ -44,8 +46,15 @@ def _checked_name(name: object) -> str:
         label = checked_label(name, "name")
     except InvalidContext as problem:
         raise InvalidSurvey(str(problem)) from None
-    if not isinstance(label, str) or len(label) > 100 or not label.isprintable() or label != label.strip():
-        raise InvalidSurvey("name must be a line of at most 100 printable characters, unique per question.")
+    if (
+        not isinstance(label, str)
+        or len(label) > 100
+        or not label.isprintable()
+        or label != label.strip()
+    ):
+        raise InvalidSurvey(
+            "name must be a line of at most 100 printable characters, unique per question."
+        )
     return label
 
 
@@ -58,7 +67,9 @@ def _check_time(text: str, name: str) -> None:
     try:
         datetime.fromisoformat(text or "2000-01-01")
     except ValueError:
-        raise InvalidSurvey(f"{name} must be a date or time such as 2026-11-30 or 2026-11-30T18:00Z.") from None
+        raise InvalidSurvey(
+            f"{name} must be a date or time such as 2026-11-30 or 2026-11-30T18:00Z."
+        ) from None
 
 
 def _is_utf8(text: str) -> bool:
@@ -68,7 +79,11 @@ def _is_utf8(text: str) -> bool:
 def _checked_repeat(repeat: object) -> Json:
     if repeat == "once":
         return "once"
-    if isinstance(repeat, Mapping) and set(repeat) == {"every", "distinct"} and repeat["every"] in _PERIODS:
+    if (
+        isinstance(repeat, Mapping)
+        and set(repeat) == {"every", "distinct"}
+        and repeat["every"] in _PERIODS
+    ):
         distinct = repeat["distinct"]
         if isinstance(distinct, int) and not isinstance(distinct, bool) and 1 <= distinct <= 10_000:
             return {"every": str(repeat["every"]), "distinct": distinct}

@@ -16,7 +16,9 @@ def disclosure_of(context: Context) -> str:
     if symbols.size and symbols.size == context.size:
         return "Every answer is sent as it is."
     if symbols.size:
-        named = ", ".join(str(context.domain.labels[x]) for x in islice(symbols.tolist(), _MOST_LABELS))
+        named = ", ".join(
+            str(context.domain.labels[x]) for x in islice(symbols.tolist(), _MOST_LABELS)
+        )
         more = f" and {symbols.size - _MOST_LABELS:,} more" if symbols.size > _MOST_LABELS else ""
         sentences.append(f"These answers are sent as they are: {named}{more}.")
     if context.partly_open:

@@ -19,7 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.codes import ClearCode, Code, CyclicCode, CyclicDesign, HadamardCode, RandomizedCode
-from sfumato.contexts import Blocks, Context, ContextUnion, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
+from sfumato.contexts import (
+    Blocks,
+    Context,
+    ContextUnion,
+    HighLow,
+    Metric,
+    PrivacyMatrix,
+    Tiers,
+    Uniform,
+)
 from sfumato.contexts.groups import Groups
 from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
 from sfumato.errors import InvalidSurvey
@@ -97,7 +106,9 @@ def domain_of(record: object) -> Domain:
     if kind == "grid":
         edges = ("south", "north", "west", "east", "step")
         fields = fields_of(record, "domain", ("kind", *edges, "other"))
-        return _unchanged(GridDomain(*(fields[edge] for edge in edges), other=fields["other"]), record, "domain")
+        return _unchanged(
+            GridDomain(*(fields[edge] for edge in edges), other=fields["other"]), record, "domain"
+        )
     if kind == "h3":
         fields = fields_of(record, "domain", ("kind", "cells", "other"))
         return _unchanged(H3Domain(fields["cells"], other=fields["other"]), record, "domain")
@@ -122,7 +133,9 @@ def _context(record: object, name: str, nesting: int) -> Context:
 
 def _union(record: Fields, nesting: int) -> Context:
     if nesting == _DEEPEST_UNION:
-        raise InvalidSurvey(f"unions of contexts must not be nested more than {_DEEPEST_UNION} deep.")
+        raise InvalidSurvey(
+            f"unions of contexts must not be nested more than {_DEEPEST_UNION} deep."
+        )
     fields, domain = _context_fields(record, "parts", "block_of")
     if not isinstance(fields["parts"], list):
         raise InvalidSurvey("context.parts must be a list of contexts.")
@@ -143,7 +156,9 @@ def _high_low(record: Fields) -> Context:
 
 def _blocks(record: Fields) -> Context:
     inside = "epsilons" if "epsilons" in record else "epsilon"
-    fields, domain = _context_fields(record, inside, *(("across",) if "across" in record else ()), "block_of")
+    fields, domain = _context_fields(
+        record, inside, *(("across",) if "across" in record else ()), "block_of"
+    )
     block_of = _u32(fields["block_of"], "block_of", domain.size)
     return Blocks(block_of, fields[inside], across=fields.get("across", "inf"), domain=domain)
 
@@ -209,14 +224,20 @@ def require_buildable_context(record: object, nesting: int = 0) -> None:
 
 def require_buildable_codes(record: object, context: object, nesting: int = 0) -> None:
     """Refuse codes with many more outputs than the survey has symbols: no code of ours has 64 times as many."""
-    if not isinstance(record, Mapping) or not isinstance(context, Mapping) or nesting > _DEEPEST_UNION:
+    if (
+        not isinstance(record, Mapping)
+        or not isinstance(context, Mapping)
+        or nesting > _DEEPEST_UNION
+    ):
         return
     largest = OUTPUTS_PER_SYMBOL * domain_of(context["domain"]).size + FEW_OUTPUTS
     codes = record.get("codes")
     for code in codes if isinstance(codes, list) else ():
         outputs = code.get("outputs") if isinstance(code, Mapping) else 0
         if isinstance(outputs, int) and outputs > largest:
-            raise InvalidSurvey(f"a code of this survey may have up to {largest:,} outputs; one has {outputs:,}.")
+            raise InvalidSurvey(
+                f"a code of this survey may have up to {largest:,} outputs; one has {outputs:,}."
+            )
     parts = record.get("parts")
     for part in parts if isinstance(parts, list) else ():
         require_buildable_codes(part, context, nesting + 1)
@@ -277,7 +298,9 @@ def _framed(record: Fields, context: Context) -> Mechanism:
     if not isinstance(context, wanted) or not fits:
         raise InvalidSurvey(f"mechanism of kind {kind!r} does not fit the context.")
     codes = list(recorded.values())
-    made: Mechanism = frame(context, _RecordedCodes(recorded, codes[-1].kind), word_bits=codes[0].word_bits)
+    made: Mechanism = frame(
+        context, _RecordedCodes(recorded, codes[-1].kind), word_bits=codes[0].word_bits
+    )
     return made
 
 
@@ -290,7 +313,12 @@ def _served(context: Uniform | Blocks | HighLow) -> list[tuple[int, Epsilon]]:
     """How many symbols each code of a frame serves, and with which ε."""
     if isinstance(context, Blocks):
         return list(zip(context.sizes.tolist(), context.exact_epsilons, strict=True))
-    return [(int(context.sensitive.size) if isinstance(context, HighLow) else context.size, context.exact_inside)]
+    return [
+        (
+            int(context.sensitive.size) if isinstance(context, HighLow) else context.size,
+            context.exact_inside,
+        )
+    ]
 
 
 _FRAMES: Mapping[str, tuple[Any, type[Context]]] = {
@@ -306,16 +334,23 @@ _FRAME_FIELDS = {
 
 
 def _grouped(record: Fields, context: Context) -> Mechanism:
-    fields = fields_of(record, "mechanism", ("kind", "codes", "levels", "code_of_group", "clear", "word_bits"))
+    fields = fields_of(
+        record, "mechanism", ("kind", "codes", "levels", "code_of_group", "clear", "word_bits")
+    )
     if context.groups is None:
         raise InvalidSurvey("a mechanism of kind 'groups' cannot keep a context of this kind.")
     if not all(isinstance(fields[name], list) for name in ("codes", "levels", "code_of_group")):
-        raise InvalidSurvey("mechanism.codes, mechanism.levels and mechanism.code_of_group must be lists.")
+        raise InvalidSurvey(
+            "mechanism.codes, mechanism.levels and mechanism.code_of_group must be lists."
+        )
     levels = [
         GroupLevels(*(_count(fields_of(level, "levels", _LEVELS)[name]) for name in _LEVELS))
         for level in fields["levels"]
     ]
-    numbers = [_below(number, len(fields["codes"]), "mechanism.code_of_group") for number in fields["code_of_group"]]
+    numbers = [
+        _below(number, len(fields["codes"]), "mechanism.code_of_group")
+        for number in fields["code_of_group"]
+    ]
     promised = dict(zip(numbers, _promised_inside(context.groups), strict=False))
     codes = [_code(code, promised.get(number, inf)) for number, code in enumerate(fields["codes"])]
     bits = _word(fields["word_bits"])
@@ -332,15 +367,23 @@ def _promised_inside(groups: Groups) -> list[Epsilon]:
 
 def _product(record: Fields, context: Context) -> Mechanism:
     fields = fields_of(record, "mechanism", ("kind", "codes"))
-    if not isinstance(context, Blocks) or not isinstance(fields["codes"], list) or len(fields["codes"]) != 2:
+    if (
+        not isinstance(context, Blocks)
+        or not isinstance(fields["codes"], list)
+        or len(fields["codes"]) != 2
+    ):
         raise InvalidSurvey("a mechanism of kind 'product' has two codes and keeps blocks.")
     promised = ProductResponse.promised(context)
     sizes = (int(context.sizes.size), context.size)
     codes = [_code(code, epsilon) for code, epsilon in zip(fields["codes"], promised, strict=True)]
     if not all(_serves(code, size) for code, size in zip(codes, sizes, strict=True)):
         raise InvalidSurvey("mechanism of kind 'product' does not fit the context.")
-    recorded: dict[tuple[int, Epsilon], Code] = dict(zip(zip(sizes, promised, strict=True), codes, strict=True))
-    return ProductResponse(context, _RecordedCodes(recorded, codes[-1].kind), word_bits=codes[0].word_bits)
+    recorded: dict[tuple[int, Epsilon], Code] = dict(
+        zip(zip(sizes, promised, strict=True), codes, strict=True)
+    )
+    return ProductResponse(
+        context, _RecordedCodes(recorded, codes[-1].kind), word_bits=codes[0].word_bits
+    )
 
 
 def _union_response(record: Fields, context: Context) -> Mechanism:
@@ -349,13 +392,18 @@ def _union_response(record: Fields, context: Context) -> Mechanism:
         raise InvalidSurvey("a mechanism of kind 'union' keeps a union of contexts, part by part.")
     if len(fields["parts"]) != len(context.parts):
         raise InvalidSurvey(f"mechanism.parts must have an entry per block, {len(context.parts)}.")
-    parts = [mechanism_of(part, inner) for part, inner in zip(fields["parts"], context.parts, strict=True)]
+    parts = [
+        mechanism_of(part, inner)
+        for part, inner in zip(fields["parts"], context.parts, strict=True)
+    ]
     return UnionResponse(context, parts)
 
 
 def _table(record: Fields, context: Context) -> Mechanism:
     crowded = record["kind"] == "table" and "crowd" in record
-    fields = fields_of(record, "mechanism", ("kind", "word_bits", "rows", *(("crowd",) if crowded else ())))
+    fields = fields_of(
+        record, "mechanism", ("kind", "word_bits", "rows", *(("crowd",) if crowded else ()))
+    )
     _word(fields["word_bits"])
     rows = [[_count(entry) for entry in row] for row in fields["rows"]]
     if fields["kind"] == "binary":
@@ -369,9 +417,14 @@ def _code(record: object, epsilon: Epsilon) -> Code:
     if kind not in _CODES and kind != "cyclic":
         raise InvalidSurvey(f"code {kind!r} is not known to this version.")
     names = ("kind", "points", "outputs", "word_bits", "high", "low", "leftover")
-    fields = fields_of(record, "a code of the mechanism", names + ("base", "base_blocks") * (kind == "cyclic"))
+    fields = fields_of(
+        record, "a code of the mechanism", names + ("base", "base_blocks") * (kind == "cyclic")
+    )
     _word(fields["word_bits"])
-    if not all(_is_count(fields[name]) and fields[name] <= LARGEST_OUTPUTS for name in ("outputs", "points")):
+    if not all(
+        _is_count(fields[name]) and fields[name] <= LARGEST_OUTPUTS
+        for name in ("outputs", "points")
+    ):
         raise InvalidSurvey("a code has between 0 and 2^31 points and outputs.")
     levels = TwoLevels(*(_count(fields[name]) for name in ("high", "low", "leftover")))
     if kind == "cyclic":
@@ -429,5 +482,7 @@ def _u32(text: object, name: str, size: int) -> NDArray[np.int64]:
 def _unchanged(made: _Made, record: object, name: str) -> _Made:
     """What was read must say again what it was read from: nothing is mended in silence."""
     if made.record() != record:
-        raise InvalidSurvey(f"{name} is not written in its canonical form. Resolve the survey again.")
+        raise InvalidSurvey(
+            f"{name} is not written in its canonical form. Resolve the survey again."
+        )
     return made

@@ -40,14 +40,26 @@ from sfumato.tally import Tally
 __all__ = ["Survey", "survey_bytes"]
 
 _KINDS = ("binary", "table", "plain", "blocks", "high-low", "groups", "product", "union")
-_SPANS_SEVERAL = "a survey promises one context through one mechanism; sums and compositions span several."
+_SPANS_SEVERAL = (
+    "a survey promises one context through one mechanism; sums and compositions span several."
+)
 _ABOUT = ("title", "text", "contact", "minimum_reports", "opens", "closes")
 _NOT_CANONICAL = "the resolved survey is not in its canonical form. Resolve it again."
 _LARGEST_FILE = 2**28
 _MOST_CERTIFICATES = 256
-_CERTIFICATES: dict[tuple[type[Mechanism], str], Certificate] = {}  # of surveys that keep their promise
+_CERTIFICATES: dict[
+    tuple[type[Mechanism], str], Certificate
+] = {}  # of surveys that keep their promise
 _REMEMBERING = Lock()
-_UNMEANT = (SfumatoError, TypeError, LookupError, AttributeError, ValueError, ArithmeticError, MemoryError)
+_UNMEANT = (
+    SfumatoError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ValueError,
+    ArithmeticError,
+    MemoryError,
+)
 
 
 class Survey:
@@ -78,7 +90,9 @@ class Survey:
         repeat: str | Mapping[str, Any] = "once",
     ) -> None:
         texts = {"title": title, "text": text, "contact": contact, "opens": opens, "closes": closes}
-        self._description = Description(name, context, {**texts, "minimum_reports": minimum_reports, "repeat": repeat})
+        self._description = Description(
+            name, context, {**texts, "minimum_reports": minimum_reports, "repeat": repeat}
+        )
         self._mechanism = mechanism_for(context) if mechanism is None else mechanism
         if self._mechanism.context.domain != context.domain:
             raise InvalidSurvey("the mechanism must be for the survey's domain.")
@@ -210,7 +224,9 @@ class Survey:
         except InvalidSurvey:
             raise
         except _UNMEANT as problem:
-            raise InvalidSurvey(f"the resolved survey is malformed: {problem or type(problem).__name__}") from None
+            raise InvalidSurvey(
+                f"the resolved survey is malformed: {problem or type(problem).__name__}"
+            ) from None
         if not whole:
             raise InvalidSurvey(_NOT_CANONICAL)
         return made
@@ -256,10 +272,14 @@ class Survey:
 
     def _numbers(self, batch: object) -> ArrayLike:
         if not isinstance(batch, Reports):
-            raise WrongSurvey("reports must carry a fingerprint: pass what privatize returned, or an array.")
+            raise WrongSurvey(
+                "reports must carry a fingerprint: pass what privatize returned, or an array."
+            )
         if batch.fingerprint != self.fingerprint:
             found, own = batch.fingerprint[:12], self.fingerprint[:12]
-            raise WrongSurvey(f"these reports answer another survey ({found}…); this one is {own}….")
+            raise WrongSurvey(
+                f"these reports answer another survey ({found}…); this one is {own}…."
+            )
         return batch.numbers
 
     def estimate(
@@ -284,7 +304,10 @@ class Survey:
 
         The fingerprint names every integer that is checked, so a process checks each fingerprint once.
         """
-        key = (type(self._mechanism), self.fingerprint)  # another class may do another thing with the same integers
+        key = (
+            type(self._mechanism),
+            self.fingerprint,
+        )  # another class may do another thing with the same integers
         certificate = _CERTIFICATES.get(key)
         if certificate is None:
             certificate = certify(self._mechanism, self.context)

@@ -33,18 +33,26 @@ class AnswerColumns:
     def check(self, domain: Domain) -> None:
         """Refuse columns that do not fit the domain."""
         positions = self.latitude is not None and self.longitude is not None
-        if (self.latitude is None) != (self.longitude is None) or positions == (self.value is not None):
+        if (self.latitude is None) != (self.longitude is None) or positions == (
+            self.value is not None
+        ):
             raise InvalidTable("name either --column, or both --latitude and --longitude.")
         if positions and self.latitude == self.longitude:
             raise InvalidTable("--latitude and --longitude must name two different columns.")
         if positions and not isinstance(domain, GridDomain | H3Domain):
-            raise InvalidTable("--latitude and --longitude are for surveys with a grid or H3 domain; use --column.")
+            raise InvalidTable(
+                "--latitude and --longitude are for surveys with a grid or H3 domain; use --column."
+            )
         if not positions and isinstance(domain, GridDomain):
             raise InvalidTable("a grid survey needs positions; use --latitude and --longitude.")
 
 
 def answer_batches(
-    path: str | Piece, columns: AnswerColumns, domain: Domain, *, rows_done: Callable[[int], None] = lambda rows: None
+    path: str | Piece,
+    columns: AnswerColumns,
+    domain: Domain,
+    *,
+    rows_done: Callable[[int], None] = lambda rows: None,
 ) -> Iterator[Symbols]:
     """The symbols of the answers in a file, or in a piece of one, batch by batch.
 
@@ -71,7 +79,9 @@ def answer_batches(
             rows_done(done)
             yield symbols
     if piece.rows is not None and done != piece.rows:
-        raise InvalidTable(f"{table.name} changed while it was read. Nothing was kept; start again.")
+        raise InvalidTable(
+            f"{table.name} changed while it was read. Nothing was kept; start again."
+        )
     if done == 0:
         raise InvalidTable(f"{table.name} has a header but no rows.")
 
@@ -110,12 +120,16 @@ class _ValueReader:
         column = batch.column(0)
         if not (is_text(column.type) or _is_whole(column.type)):
             name, kind = batch.schema.names[0], column.type
-            raise InvalidTable(f"column {name!r} must hold text or whole numbers; its type is {kind}. Convert it.")
+            raise InvalidTable(
+                f"column {name!r} must hold text or whole numbers; its type is {kind}. Convert it."
+            )
         with suppress(
             pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidSymbols
         ):  # and with them what they could not read
             return self._symbols(column)
-        raise InvalidTable(f"column {batch.schema.names[0]!r} must hold text in UTF-8, or whole numbers.")
+        raise InvalidTable(
+            f"column {batch.schema.names[0]!r} must hold text in UTF-8, or whole numbers."
+        )
 
     def _symbols(self, column: Any) -> Symbols:  # noqa: ANN401
         if is_text(column.type):
@@ -131,7 +145,9 @@ class _ValueReader:
 
     def _integers(self, column: Any) -> Symbols:  # noqa: ANN401
         if column.null_count:
-            raise unknown_value(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)), len(column))
+            raise unknown_value(
+                np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)), len(column)
+            )
         return self._domain.symbols(column.to_numpy(zero_copy_only=False))
 
 
@@ -144,8 +160,13 @@ class _PositionReader:
     def __call__(self, batch: Any) -> Symbols:  # noqa: ANN401
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
-                raise InvalidTable(f"column {name!r} must hold numbers of degrees; its type is {column.type}.")
-        numbers = [column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) for column in batch.columns]
+                raise InvalidTable(
+                    f"column {name!r} must hold numbers of degrees; its type is {column.type}."
+                )
+        numbers = [
+            column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+            for column in batch.columns
+        ]
         symbols: Symbols = self._domain.symbols_at(*numbers)  # type: ignore[attr-defined]
         return symbols
 
@@ -153,7 +174,9 @@ class _PositionReader:
 def is_text(kind: Any) -> bool:  # noqa: ANN401
     """Whether a column of this Arrow type holds text, dictionary-encoded or not."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
 
 
 def _is_whole(kind: Any) -> bool:  # noqa: ANN401

@@ -20,7 +20,10 @@ def counted(paths: Sequence[str], survey: Survey) -> Tally:
     once = Once()
     tallies = [path for path in paths if path.endswith(".json")]
     total = survey.tally(
-        batch for path in paths if path not in tallies for batch in report_batches(path, survey.fingerprint, once)
+        batch
+        for path in paths
+        if path not in tallies
+        for batch in report_batches(path, survey.fingerprint, once)
     )
     for path in tallies:
         sent = _sent(path)

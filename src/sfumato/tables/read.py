@@ -51,18 +51,26 @@ class Table:
         if missing:
             raise InvalidTable(f"{self.name} has no column {missing[0]!r}{self._hint(missing[0])}")
         if row_groups is not None and max(row_groups, default=-1) >= len(self.row_groups or ()):
-            raise InvalidTable(f"{self.name} changed while it was read. Nothing was kept; start again.")
+            raise InvalidTable(
+                f"{self.name} changed while it was read. Nothing was kept; start again."
+            )
         if any(self.columns.count(column) > 1 for column in wanted):
-            raise InvalidTable(f"{self.name} has several columns of the name asked for. Rename all but one.")
+            raise InvalidTable(
+                f"{self.name} has several columns of the name asked for. Rename all but one."
+            )
         try:
-            yield from self._batches(wanted) if row_groups is None else self._batches(wanted, row_groups)
+            yield from (
+                self._batches(wanted) if row_groups is None else self._batches(wanted, row_groups)
+            )
         except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError, UnicodeDecodeError):
             refusal = InvalidTable(
                 f"{self.name} cannot be read: its rows differ in length, its text is not UTF-8, or a column does not "
                 "hold what was asked for."
             )
         except OSError:
-            refusal = InvalidTable(f"{self.name} cannot be read to its end: it is cut off or damaged.")
+            refusal = InvalidTable(
+                f"{self.name} cannot be read to its end: it is cut off or damaged."
+            )
         else:
             return
         raise refusal
@@ -71,7 +79,11 @@ class Table:
         """Which columns there are. A CSV file's first line is not shown: without a header it holds people's values."""
         if not self._is_csv:
             return f"; found {_listed(self.columns)}."
-        alike = [column for column in self.columns if column.strip().casefold() == missing.strip().casefold()]
+        alike = [
+            column
+            for column in self.columns
+            if column.strip().casefold() == missing.strip().casefold()
+        ]
         if alike:
             return f"; there is {alike[0]!r}."
         return f" among its {len(self.columns)} columns. Its first line must be a header that names them."
@@ -101,7 +113,9 @@ def _open(path: str) -> BinaryIO:
 
 def _standard_input() -> BinaryIO:
     if sys.stdin is None:
-        raise InvalidTable("standard input is closed. Pipe a table into the command, or name a file.")
+        raise InvalidTable(
+            "standard input is closed. Pipe a table into the command, or name a file."
+        )
     return sys.stdin.buffer
 
 
@@ -124,14 +138,22 @@ def _parquet(name: str, raw: BinaryIO) -> Table:
     file = _parquet_file(name, raw)
     schema = file.schema_arrow
 
-    def batches(wanted: Mapping[str, pa.DataType], groups: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(
+        wanted: Mapping[str, pa.DataType], groups: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
         dictionaries = [
-            column for column, kind in wanted.items() if kind is None and pa.types.is_string(schema.field(column).type)
+            column
+            for column, kind in wanted.items()
+            if kind is None and pa.types.is_string(schema.field(column).type)
         ]
         source = pa.parquet.ParquetFile(raw, read_dictionary=dictionaries) if dictionaries else file
-        yield from source.iter_batches(batch_size=_BATCH_ROWS, columns=list(wanted), row_groups=groups)
+        yield from source.iter_batches(
+            batch_size=_BATCH_ROWS, columns=list(wanted), row_groups=groups
+        )
 
-    sizes = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
+    sizes = [
+        file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)
+    ]
     return Table(name, list(schema.names), batches, schema.metadata or {}, sizes)
 
 
@@ -142,7 +164,11 @@ def _parquet_file(name: str, raw: BinaryIO) -> Any:  # noqa: ANN401 - pyarrow is
 
 
 def _csv(name: str, raw: BinaryIO, *, gzipped: bool) -> Table:
-    stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "gzip") if gzipped else pa.PythonFile(raw, mode="r")
+    stream = (
+        pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "gzip")
+        if gzipped
+        else pa.PythonFile(raw, mode="r")
+    )
     lines = _Lines(stream)
     header = lines.header(name)
 
@@ -153,15 +179,22 @@ def _csv(name: str, raw: BinaryIO, *, gzipped: bool) -> Table:
         # is missing: a label may well be called "NA".
         types = {column: pa.string() if kind is None else kind for column, kind in wanted.items()}
         convert = pa.csv.ConvertOptions(
-            column_types=types, include_columns=list(types), null_values=[""], strings_can_be_null=True
+            column_types=types,
+            include_columns=list(types),
+            null_values=[""],
+            strings_can_be_null=True,
         )
         read = pa.csv.ReadOptions(block_size=_CSV_BLOCK, column_names=header)
         # In a file of one column an empty line is a person without an answer, not a line to be skipped.
         parse = pa.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(header) > 1)
-        with pa.csv.open_csv(lines, read_options=read, parse_options=parse, convert_options=convert) as reader:
+        with pa.csv.open_csv(
+            lines, read_options=read, parse_options=parse, convert_options=convert
+        ) as reader:
             yield from reader
         if lines.quotes % 2:
-            raise InvalidTable(f"{name}: a quotation mark is opened and never closed, and hides the rows after it.")
+            raise InvalidTable(
+                f"{name}: a quotation mark is opened and never closed, and hides the rows after it."
+            )
 
     return Table(name, header, batches, None)
 
@@ -201,7 +234,9 @@ class _Lines:
     def read(self, size: int = -1) -> bytes:
         """The bytes after the header."""
         if self._rest:
-            taken, self._rest = (self._rest, b"") if size < 0 else (self._rest[:size], self._rest[size:])
+            taken, self._rest = (
+                (self._rest, b"") if size < 0 else (self._rest[:size], self._rest[size:])
+            )
         else:
             taken = bytes(self._stream.read(size))
         self.quotes += taken.count(b'"')

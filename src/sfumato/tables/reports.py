@@ -37,12 +37,18 @@ class ReportWriter:
         self._fingerprint = fingerprint
         id_ = fresh_id().hex()
         name = f"report@{fingerprint}#{id_}" if as_csv else "report"
-        self._schema = pa.schema([(name, pa.uint32())], metadata={_SURVEY: fingerprint, _BATCH: id_})
+        self._schema = pa.schema(
+            [(name, pa.uint32())], metadata={_SURVEY: fingerprint, _BATCH: id_}
+        )
         self._writer: Any
         if as_csv:
-            self._writer = pa.csv.CSVWriter(sink, self._schema, write_options=pa.csv.WriteOptions(quoting_style="none"))
+            self._writer = pa.csv.CSVWriter(
+                sink, self._schema, write_options=pa.csv.WriteOptions(quoting_style="none")
+            )
         else:
-            self._writer = pa.parquet.ParquetWriter(sink, self._schema, compression="zstd", use_dictionary=False)
+            self._writer = pa.parquet.ParquetWriter(
+                sink, self._schema, compression="zstd", use_dictionary=False
+            )
 
     def write(self, numbers: NDArray[Any]) -> None:
         """Add a batch."""
@@ -72,7 +78,10 @@ def report_writer(path: str, fingerprint: str) -> Iterator[ReportWriter]:
             f"the output must end in .csv or .parquet (a tally: .json), or be - for a pipe; found {Path(path).name}."
         )
     # Closed on failure too, while there is a file to close: Arrow would do it later and complain.
-    with whole_file(path) as file, closing(ReportWriter(file, fingerprint, as_csv=path.endswith(".csv"))) as writer:
+    with (
+        whole_file(path) as file,
+        closing(ReportWriter(file, fingerprint, as_csv=path.endswith(".csv"))) as writer,
+    ):
         yield writer
 
 
@@ -81,7 +90,9 @@ def report_batches(path: str, fingerprint: str, once: Once | None = None) -> Ite
 
     What is of another survey, or simulated, is refused. So is what ``once`` has seen, under whatever name.
     """
-    own: set[str] = set()  # all files of a folder carry the identifier of their job, in the name of the column
+    own: set[str] = (
+        set()
+    )  # all files of a folder carry the identifier of their job, in the name of the column
     for part in _parts(path):
         with opened_table(part) as table:
             column, found, id_ = _named(table)
@@ -96,7 +107,9 @@ def report_batches(path: str, fingerprint: str, once: Once | None = None) -> Ite
             for batch in table.batches({column: pa.uint32()}):
                 numbers = batch.column(0)
                 if numbers.null_count:
-                    raise InvalidTable(f"{table.name}: a report is missing. Ask for the file again.")
+                    raise InvalidTable(
+                        f"{table.name}: a report is missing. Ask for the file again."
+                    )
                 yield Reports(numbers.to_numpy(zero_copy_only=False), fingerprint)
 
 
@@ -118,9 +131,13 @@ def _named(table: Table) -> tuple[str, str, str]:
     """The report column, the fingerprint that the file carries, and its identifier (older files have none)."""
     kinds = {column.partition("@")[0] for column in table.columns if "@" in column}
     if _SIMULATED in table.metadata or "simulated" in kinds:
-        raise WrongSurvey(f"{table.name} was made under a seed: it is a simulation, not private reports.")
+        raise WrongSurvey(
+            f"{table.name} was made under a seed: it is a simulation, not private reports."
+        )
     if _SURVEY in table.metadata and "report" in table.columns:
-        survey, id_ = (table.metadata.get(name, b"").decode("ascii", "replace") for name in (_SURVEY, _BATCH))
+        survey, id_ = (
+            table.metadata.get(name, b"").decode("ascii", "replace") for name in (_SURVEY, _BATCH)
+        )
         return "report", survey, id_
     for column in table.columns:
         kind, at, found = column.partition("@")

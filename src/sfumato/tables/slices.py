@@ -60,6 +60,8 @@ def numbered(pieces: Sequence[Piece], column: str) -> list[int]:
 
 def _rows(piece: Piece, column: str) -> int:
     if flows(piece.path):
-        raise InvalidTable("of several inputs a pipe must be the last, for rows after it could not be numbered.")
+        raise InvalidTable(
+            "of several inputs a pipe must be the last, for rows after it could not be numbered."
+        )
     with opened_table(piece.path) as table:
         return sum(batch.num_rows for batch in table.batches({column: None}))

@@ -220,7 +220,9 @@ def _claiming(rows):
 
 def _dictionary():
     kind = pa.dictionary(pa.int32(), pa.uint32())
-    return _stream([pa.array([1, 0, 2], pa.uint32()).dictionary_encode()], fields=[pa.field("report", kind)])
+    return _stream(
+        [pa.array([1, 0, 2], pa.uint32()).dictionary_encode()], fields=[pa.field("report", kind)]
+    )
 
 
 NOT_STREAMS = {
@@ -236,12 +238,20 @@ NOT_STREAMS = {
     "no schema": pa.record_batch(_reports(1, 0), names=["report"]).serialize().to_pybytes() + END,
     "no record batch": _stream(),
     "a record batch without rows": _stream(_reports()),
-    "compressed buffers (zstd)": _stream(_reports(*[1] * 99), options=pa.ipc.IpcWriteOptions(compression="zstd")),
-    "compressed buffers (lz4)": _stream(_reports(*[1] * 99), options=pa.ipc.IpcWriteOptions(compression="lz4")),
+    "compressed buffers (zstd)": _stream(
+        _reports(*[1] * 99), options=pa.ipc.IpcWriteOptions(compression="zstd")
+    ),
+    "compressed buffers (lz4)": _stream(
+        _reports(*[1] * 99), options=pa.ipc.IpcWriteOptions(compression="lz4")
+    ),
     "a dictionary column": _dictionary(),
-    "a missing report": _stream([pa.array([1, None], pa.uint32())], fields=[pa.field("report", pa.uint32())]),
+    "a missing report": _stream(
+        [pa.array([1, None], pa.uint32())], fields=[pa.field("report", pa.uint32())]
+    ),
     "another name": _stream(_reports(1), fields=[pa.field("value", pa.uint32())]),
-    "another column": _stream([*_reports(1), pa.array([CANARY])], fields=[REPORT, pa.field("comment", pa.string())]),
+    "another column": _stream(
+        [*_reports(1), pa.array([CANARY])], fields=[REPORT, pa.field("comment", pa.string())]
+    ),
     "no column": _stream([], fields=[]),
     "signed numbers": _one(pa.int32(), 1, 2),
     "wider numbers": _one(pa.uint64(), 1, 2),
@@ -270,7 +280,9 @@ def test_what_is_not_exactly_a_stream_of_reports_is_refused(refused, name):
     refused(NOT_STREAMS[name], 400, "invalid-batch", **{"Content-Type": ARROW})
 
 
-@pytest.mark.parametrize(("numbers", "index"), [((0, OUTPUTS), 1), ((CANARY_NUMBER, 0), 0), ((0, 0, 2**32 - 1), 2)])
+@pytest.mark.parametrize(
+    ("numbers", "index"), [((0, OUTPUTS), 1), ((CANARY_NUMBER, 0), 0), ((0, 0, 2**32 - 1), 2)]
+)
 def test_one_bad_report_in_a_stream_rejects_all(refused, numbers, index):
     answer = refused(_stream(_reports(*numbers)), 422, "report-rejected", **{"Content-Type": ARROW})
     assert answer.json["index"] == index
@@ -282,7 +294,9 @@ def test_the_good_stream_would_have_counted(tmp_path):
             [GOOD_STREAM, _stream(_reports(1), _reports(0, 2)), _claiming(LARGEST_BATCH - 3)]
         ):
             stream = stream.replace(b"ab" * 16, f"{number:032x}".encode())
-            assert aggregator.post(SURVEY.fingerprint, stream, {"Content-Type": ARROW}).status == 201
+            assert (
+                aggregator.post(SURVEY.fingerprint, stream, {"Content-Type": ARROW}).status == 201
+            )
 
 
 # --- kinds, encodings, addresses --------------------------------------------------------------------------------------
@@ -290,13 +304,22 @@ def test_the_good_stream_would_have_counted(tmp_path):
 
 @pytest.mark.parametrize(
     "kind",
-    ["", "text/plain", "application/x-www-form-urlencoded", "application/problem+json", "application/jsonp", "*/*"],
+    [
+        "",
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "application/problem+json",
+        "application/jsonp",
+        "*/*",
+    ],
 )
 def test_other_kinds_of_bodies_are_not_read(refused, kind):
     refused(BODY, 415, "unknown-media-type", **{"Content-Type": kind})
 
 
-@pytest.mark.parametrize("encoding", ["br", "deflate", "zstd", "gzip, gzip", "gzip;q=1", "", CANARY])
+@pytest.mark.parametrize(
+    "encoding", ["br", "deflate", "zstd", "gzip, gzip", "gzip;q=1", "", CANARY]
+)
 def test_other_encodings_are_not_undone(refused, encoding):
     refused(BODY, 415, "unknown-media-type", **{"Content-Encoding": encoding})
 
@@ -328,7 +351,9 @@ def test_a_bomb_is_refused(refused, size):
 
 
 def test_a_bomb_in_a_bomb_is_undone_once(refused):
-    refused(gzip.compress(gzip.compress(BODY)), 400, "invalid-batch", **{"Content-Encoding": "gzip"})
+    refused(
+        gzip.compress(gzip.compress(BODY)), 400, "invalid-batch", **{"Content-Encoding": "gzip"}
+    )
 
 
 @pytest.mark.parametrize("pad", [0, 1])
@@ -341,7 +366,17 @@ def test_the_limit_is_exact(refused, aggregator, pad):
         refused(sent, *((413, "body-too-large") if pad else (400, "invalid-batch")), **headers)
 
 
-ADDRESSES = ["ab" * 32, SURVEY.fingerprint.upper(), SURVEY.fingerprint[:-1], "0", "…", "%00", "a\0b", CANARY, " "]
+ADDRESSES = [
+    "ab" * 32,
+    SURVEY.fingerprint.upper(),
+    SURVEY.fingerprint[:-1],
+    "0",
+    "…",
+    "%00",
+    "a\0b",
+    CANARY,
+    " ",
+]
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
@@ -397,7 +432,9 @@ def unchanged(line, caplog):
     caplog.set_level(logging.DEBUG)
     before = line.dump()
     yield
-    raw = conversation(line.address, b"GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    raw = conversation(
+        line.address, b"GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    )
     assert answer_of(raw).json == {"status": "alive"}
     assert line.dump() == before
     assert CANARY not in caplog.text
@@ -409,7 +446,11 @@ MARKED = _listed(f"[{CANARY_NUMBER}]")
 
 
 def test_a_body_that_stops_is_not_waited_for(line, unchanged):
-    answer = answer_of(conversation(line.address, head_of(SURVEY.fingerprint, Content_Length=len(MARKED)), MARKED[:-1]))
+    answer = answer_of(
+        conversation(
+            line.address, head_of(SURVEY.fingerprint, Content_Length=len(MARKED)), MARKED[:-1]
+        )
+    )
     assert (answer.status, answer.problem) == (408, "body-too-slow")
     assert str(CANARY_NUMBER) not in answer.body.decode()
 
@@ -436,8 +477,12 @@ def test_a_body_that_is_cut_off_counts_nothing(line, unchanged, sent):
 
 
 def test_a_length_that_is_too_small_leaves_half_a_batch(line, unchanged):
-    raw = conversation(line.address, head_of(SURVEY.fingerprint, Content_Length=len(MARKED) - 3), MARKED)
-    assert raw.count(b"HTTP/1.1 ") == raw.count(b"HTTP/1.1 400") > 0  # half a batch, and then no request
+    raw = conversation(
+        line.address, head_of(SURVEY.fingerprint, Content_Length=len(MARKED) - 3), MARKED
+    )
+    assert (
+        raw.count(b"HTTP/1.1 ") == raw.count(b"HTTP/1.1 400") > 0
+    )  # half a batch, and then no request
     assert str(CANARY_NUMBER).encode() not in raw
 
 
@@ -459,7 +504,9 @@ CHUNKED = {"Transfer_Encoding": "chunked"}
 
 def test_chunks_are_read_like_any_body(line, unchanged):
     sent = _chunked(MARKED[:20], MARKED[20:]) + b"0\r\n\r\n"
-    raw = conversation(line.address, head_of(SURVEY.fingerprint, Connection="close", **CHUNKED), sent)
+    raw = conversation(
+        line.address, head_of(SURVEY.fingerprint, Connection="close", **CHUNKED), sent
+    )
     assert answer_of(raw).problem == "report-rejected"
 
 
@@ -477,7 +524,9 @@ def test_chunks_that_grow_too_large_are_refused(line, unchanged):
 
 def test_a_length_and_chunks_at_once_are_refused(line, unchanged):
     sent = _chunked(BODY) + b"0\r\n\r\n"
-    raw = conversation(line.address, head_of(SURVEY.fingerprint, Content_Length=len(sent), **CHUNKED), sent)
+    raw = conversation(
+        line.address, head_of(SURVEY.fingerprint, Content_Length=len(sent), **CHUNKED), sent
+    )
     assert raw.startswith(b"HTTP/1.1 400")
 
 
@@ -499,7 +548,9 @@ def test_what_nobody_foresaw_leaves_no_traceback_in_the_servers_log(line, unchan
 def test_a_refused_body_is_not_taken_for_the_next_request(line, unchanged):
     """The body of an upload that is refused unread holds what looks like an upload of its own."""
     inner = head_of(SURVEY.fingerprint, Content_Length=len(BODY)) + BODY
-    head = head_of(SURVEY.fingerprint, Content_Length=len(inner), Content_Type="text/plain", Connection="close")
+    head = head_of(
+        SURVEY.fingerprint, Content_Length=len(inner), Content_Type="text/plain", Connection="close"
+    )
     raw = conversation(line.address, head, inner)
     assert answer_of(raw).problem == "unknown-media-type"
     assert raw.count(b"HTTP/1.1 ") == 1
@@ -514,7 +565,9 @@ def test_a_good_upload_over_the_same_line_would_count(tmp_path):
                 (4, CHUNKED, lambda sent: _chunked(sent[:20], sent[20:]) + b"0\r\n\r\n"),
             ):
                 sent = json_bytes(batch_of(SURVEY, [1, 0, 2], number))
-                raw = conversation(address, head_of(SURVEY.fingerprint, Connection="close", **head), body(sent))
+                raw = conversation(
+                    address, head_of(SURVEY.fingerprint, Connection="close", **head), body(sent)
+                )
                 assert answer_of(raw).status == 201
         assert aggregator.store.status(SURVEY.fingerprint).reports == 6
 

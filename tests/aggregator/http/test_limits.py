@@ -104,7 +104,11 @@ def test_memory_is_bounded_and_the_quiet_are_forgotten_first(clock, monkeypatch)
 def test_a_client_that_asks_too_often_is_told_when_to_come_back(tmp_path):
     with running(tmp_path, SURVEY, requests_per_minute=3) as aggregator:
         batch = batch_of(SURVEY, [1])
-        assert [aggregator.upload(batch, client=ADDRESS).status for _ in range(3)] == [201, 200, 200]
+        assert [aggregator.upload(batch, client=ADDRESS).status for _ in range(3)] == [
+            201,
+            200,
+            200,
+        ]
         before = aggregator.dump()
         answer = aggregator.upload(batch_of(SURVEY, [1], 2), client=ADDRESS)
         assert (answer.status, answer.problem) == (429, "too-many-requests")
@@ -119,14 +123,17 @@ def test_a_client_that_asks_too_often_is_told_when_to_come_back(tmp_path):
 def test_refused_requests_use_up_the_bucket_too(tmp_path):
     with running(tmp_path, SURVEY, requests_per_minute=2) as aggregator:
         statuses = [
-            aggregator.post(SURVEY.fingerprint, b"{", {"Content-Type": JSON}, client=ADDRESS).status for _ in range(3)
+            aggregator.post(SURVEY.fingerprint, b"{", {"Content-Type": JSON}, client=ADDRESS).status
+            for _ in range(3)
         ]
         assert statuses == [400, 400, 429]
 
 
 def test_who_watches_over_the_process_is_not_limited(tmp_path):
     with running(tmp_path, SURVEY, requests_per_minute=1) as aggregator:
-        assert {aggregator.wire.get(path).status for path in ("/health", "/ready") for _ in range(5)} == {200}
+        assert {
+            aggregator.wire.get(path).status for path in ("/health", "/ready") for _ in range(5)
+        } == {200}
         assert {aggregator.ask("/metrics").status for _ in range(5)} == {200}
 
 

@@ -26,8 +26,17 @@ from support.http_client import batch_of, running
 PLACES = ["park", "café", "clinic", "bar", "office"]
 SURVEY = sf.Survey("places", sf.HighLow(PLACES, ["clinic", "bar"], 1))
 SPARSE = sf.Survey("ages", sf.Uniform(sf.IntegerDomain(5), 1), minimum_reports=10)
-TALLY = tally_bytes(SentTally(bytes(16), Tally(np.ones(SURVEY.mechanism.outputs, dtype=np.int64), SURVEY.fingerprint)))
-CHECKS = [content_type_conformance, response_headers_conformance, response_schema_conformance, status_code_conformance]
+TALLY = tally_bytes(
+    SentTally(
+        bytes(16), Tally(np.ones(SURVEY.mechanism.outputs, dtype=np.int64), SURVEY.fingerprint)
+    )
+)
+CHECKS = [
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+]
 BUSY = (503, 507)
 
 REACHED = {
@@ -60,7 +69,10 @@ def aggregator(tmp_path):
 
 def _operations(aggregator):
     schema = schemathesis.openapi.from_dict(aggregator.wire.get("/v1/openapi.json").json)
-    return {operation.label: operation for operation in (found.ok() for found in schema.get_all_operations())}
+    return {
+        operation.label: operation
+        for operation in (found.ok() for found in schema.get_all_operations())
+    }
 
 
 def _sensible(case, name):
@@ -86,7 +98,10 @@ def _called(aggregator, case, token):
     prepared = requests.Request(**sent).prepare()
     body = prepared.body.encode() if isinstance(prepared.body, str) else prepared.body or b""
     path, _, query = prepared.path_url.partition("?")
-    named = {**prepared.headers, "Content-Type": prepared.headers.get("Content-Type", "application/json")}
+    named = {
+        **prepared.headers,
+        "Content-Type": prepared.headers.get("Content-Type", "application/json"),
+    }
     answer = aggregator.wire.request(
         prepared.method, f"{requests.compat.unquote(path)}?{query}", body=body, headers=named
     )
@@ -117,7 +132,9 @@ def _examined(aggregator, operation, examples):
         response = _called(aggregator, case, token)
         statuses[response.status_code] += 1
         assert response.status_code < 500 or response.status_code in BUSY, response.content
-        case.validate_response(response, checks=CHECKS if name else [*CHECKS, negative_data_rejection])
+        case.validate_response(
+            response, checks=CHECKS if name else [*CHECKS, negative_data_rejection]
+        )
 
     check()
     return statuses

@@ -59,7 +59,9 @@ def _export(aggregator, name):
 
 
 def _bring(aggregator, body, **headers):
-    return aggregator.ask(_path("imports"), method="POST", body=body, headers={"Content-Type": JSON, **headers})
+    return aggregator.ask(
+        _path("imports"), method="POST", body=body, headers={"Content-Type": JSON, **headers}
+    )
 
 
 # --- states -----------------------------------------------------------------------------------------------------------
@@ -129,7 +131,8 @@ def test_exports_do_not_overlap_and_can_be_asked_for_again(aggregator):
     assert _export(aggregator, FIRST).body == first.body
     second = _export(aggregator, SECOND)
     expected = {
-        name: Tally(np.array(_histogram(*held)), SURVEY.fingerprint) for name, held in ((FIRST, (1, 2)), (SECOND, (3,)))
+        name: Tally(np.array(_histogram(*held)), SURVEY.fingerprint)
+        for name, held in ((FIRST, (1, 2)), (SECOND, (3,)))
     }
     for answer, name in ((first, FIRST), (second, SECOND)):
         assert (answer.status, answer.headers["content-type"]) == (200, JSON)
@@ -339,10 +342,26 @@ def test_the_page_lists_the_metrics_there_are(aggregator):
 
 
 def test_the_page_and_the_files_beside_it_name_options_that_there_are():
-    texts = [PAGE, *(path.read_text(encoding="utf-8") for path in sorted((ROOT / "deploy").iterdir()))]
-    lines = [line for text in texts for line in text.splitlines() if "sfumato serve" in line or "ENTRYPOINT" in line]
-    used = {option for line in lines for option in re.findall(r"(--[a-z][a-z-]+)", line.partition("serve")[2])}
-    known = {option for parameter in get_command(app).commands["serve"].params for option in parameter.opts}
+    texts = [
+        PAGE,
+        *(path.read_text(encoding="utf-8") for path in sorted((ROOT / "deploy").iterdir())),
+    ]
+    lines = [
+        line
+        for text in texts
+        for line in text.splitlines()
+        if "sfumato serve" in line or "ENTRYPOINT" in line
+    ]
+    used = {
+        option
+        for line in lines
+        for option in re.findall(r"(--[a-z][a-z-]+)", line.partition("serve")[2])
+    }
+    known = {
+        option
+        for parameter in get_command(app).commands["serve"].params
+        for option in parameter.opts
+    }
     assert {"--store", "--port", "--new-token", "--proxy", "--host"} <= used <= known
 
 
@@ -382,5 +401,7 @@ def test_an_old_backup_has_forgotten_what_came_since(aggregator, elsewhere, tmp_
         answer = _bring(elsewhere, _export(restored, FIRST).body)
         assert (answer.status, answer.problem) == (409, "tally-conflict")
     with _restored(tmp_path / "backup.db", tmp_path / "again") as restored:
-        assert _bring(elsewhere, _export(restored, SECOND).body).status == 201  # as the page warns: twice
+        assert (
+            _bring(elsewhere, _export(restored, SECOND).body).status == 201
+        )  # as the page warns: twice
     assert _counts(elsewhere) == _histogram(1, 1, 2)

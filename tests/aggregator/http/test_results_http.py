@@ -17,7 +17,9 @@ from sfumato.tally import Tally
 from support.http_client import batch_of, running
 
 PLACES = ["park", "café", "clinic", "bar", "office"]
-SURVEY = sf.Survey("places", sf.HighLow(PLACES, ["clinic", "bar"], 1), title="Where?", minimum_reports=100)
+SURVEY = sf.Survey(
+    "places", sf.HighLow(PLACES, ["clinic", "bar"], 1), title="Where?", minimum_reports=100
+)
 AGES = sf.Survey("ages", sf.Uniform(sf.IntegerDomain(8, start=-2), 1))
 GRID = sf.Survey("map", sf.Uniform(sf.GridDomain(south=0, north=4, west=0, east=4, step=1), 2))
 NUMBERED = sf.Survey("numbered", sf.Uniform(sf.Domain([1, 2, "3", "another"], other="another"), 1))
@@ -45,7 +47,11 @@ def _tally(survey):
 
 
 def _ask(aggregator, survey, what, **query):
-    listed = [(name, one) for name, value in query.items() for one in (value if isinstance(value, list) else [value])]
+    listed = [
+        (name, one)
+        for name, value in query.items()
+        for one in (value if isinstance(value, list) else [value])
+    ]
     asked = "&".join(f"{name}={quote(str(value))}" for name, value in listed)
     return aggregator.ask(f"/v1/surveys/{survey.fingerprint}/{what}?{asked}")
 
@@ -69,7 +75,9 @@ def test_an_estimate_is_exactly_what_the_survey_makes_of_the_tally(aggregator, s
 @pytest.mark.parametrize("decoder", [*DECODERS, "spatial-bayes"])
 def test_cells_may_be_decoded_with_their_neighbours(aggregator, decoder):
     expected = results_of(GRID, GRID.estimate(_tally(GRID), decoder=decoder))
-    assert _ask(aggregator, GRID, "estimate", decoder=decoder).json == json.loads(json.dumps(expected))
+    assert _ask(aggregator, GRID, "estimate", decoder=decoder).json == json.loads(
+        json.dumps(expected)
+    )
 
 
 def test_a_decoder_that_does_not_fit_is_refused(aggregator):
@@ -87,7 +95,9 @@ def test_the_default_is_auto_at_95_percent(aggregator):
 @pytest.mark.parametrize("level", [0.5, 0.99, 1e-9, 1 - 1e-12, 5e-324])
 def test_the_level_goes_into_the_intervals(aggregator, level):
     expected = results_of(SURVEY, SURVEY.estimate(_tally(SURVEY)), level)
-    assert _ask(aggregator, SURVEY, "estimate", level=level).json == json.loads(json.dumps(expected))
+    assert _ask(aggregator, SURVEY, "estimate", level=level).json == json.loads(
+        json.dumps(expected)
+    )
 
 
 @pytest.mark.parametrize("labels", [["clinic"], ["clinic", "bar"], PLACES])
@@ -124,7 +134,9 @@ def test_a_label_in_an_address_is_text_or_digits(aggregator, survey, text, label
 
 
 @pytest.mark.parametrize("survey", [SURVEY, AGES, NUMBERED, GRID], ids=lambda survey: survey.name)
-@pytest.mark.parametrize("text", ["nowhere", "", "²", "--1", "-", "٣", "1.0", "9" * 30, "99", "\0", "true"])
+@pytest.mark.parametrize(
+    "text", ["nowhere", "", "²", "--1", "-", "٣", "1.0", "9" * 30, "99", "\0", "true"]
+)
 def test_a_label_that_is_none_is_refused(aggregator, survey, text):
     answer = _ask(aggregator, survey, "total", label=text)
     assert (answer.status, answer.problem) == (422, "invalid-question")
@@ -177,7 +189,9 @@ def test_new_reports_change_the_estimate(tmp_path):
         assert first["symbols"] != second["symbols"]
 
 
-@pytest.mark.parametrize(("what", "query"), [("estimate", {}), ("total", {"label": "bar"}), ("top", {})])
+@pytest.mark.parametrize(
+    ("what", "query"), [("estimate", {}), ("total", {"label": "bar"}), ("top", {})]
+)
 def test_there_are_no_results_below_the_minimum(tmp_path, what, query):
     with running(tmp_path, SURVEY) as aggregator:
         aggregator.upload(batch_of(SURVEY, [0] * 99, 1))
@@ -187,7 +201,9 @@ def test_there_are_no_results_below_the_minimum(tmp_path, what, query):
         assert _ask(aggregator, SURVEY, what, **query).status == 200
 
 
-@pytest.mark.parametrize(("what", "query"), [("estimate", {}), ("total", {"label": 0}), ("top", {})])
+@pytest.mark.parametrize(
+    ("what", "query"), [("estimate", {}), ("total", {"label": 0}), ("top", {})]
+)
 def test_without_reports_there_is_nothing_to_say(tmp_path, what, query):
     with running(tmp_path, AGES) as aggregator:
         answer = _ask(aggregator, AGES, what, **query)
@@ -210,7 +226,10 @@ def test_the_status_tells_reports_by_the_hour(tmp_path):
             "state": "open",
             "reports": 6,
             "minimum_reports": 100,
-            "hours": [{"hour": "2026-11-15T09", "reports": 3}, {"hour": "2026-11-15T11", "reports": 3}],
+            "hours": [
+                {"hour": "2026-11-15T09", "reports": 3},
+                {"hour": "2026-11-15T11", "reports": 3},
+            ],
         }
 
 
@@ -251,18 +270,26 @@ def test_what_is_not_described_is_a_public_page_or_needs_the_token(aggregator):
     """So that the next test, which walks through the document, forgets nothing."""
     paths = aggregator.wire.get("/v1/openapi.json").json["paths"]
     described = {(method.upper(), path) for path, methods in paths.items() for method in methods}
-    found = {(method, route.path) for route in _routes(aggregator.wire.app.routes) for method in route.methods or ()}
+    found = {
+        (method, route.path)
+        for route in _routes(aggregator.wire.app.routes)
+        for method in route.methods or ()
+    }
     assert described <= found
     for method, path in {one for one in found - described if one[1] != "/v1/openapi.json"}:
         assert not path.startswith("/v1/")
         if method != "GET" or path not in PAGES:
-            answer = aggregator.wire.request(method, path.format(fingerprint=SURVEY.fingerprint, path="x"))
+            answer = aggregator.wire.request(
+                method, path.format(fingerprint=SURVEY.fingerprint, path="x")
+            )
             assert (answer.status, answer.problem) == (401, "not-authorised"), path
 
 
 def _routes(routes):
     for route in routes:
-        inner = getattr(route, "routes", None) or getattr(getattr(route, "original_router", None), "routes", None)
+        inner = getattr(route, "routes", None) or getattr(
+            getattr(route, "original_router", None), "routes", None
+        )
         if inner:
             yield from _routes(inner)
         else:
@@ -275,7 +302,9 @@ def _attempts(token):
         "no word": {"Authorization": token},
         "another word": {"Authorization": f"Basic {token}"},
         "an empty token": {"Authorization": "Bearer "},
-        "a wrong token": {"Authorization": f"Bearer {token[:-1]}{'A' if token[-1] != 'A' else 'B'}"},
+        "a wrong token": {
+            "Authorization": f"Bearer {token[:-1]}{'A' if token[-1] != 'A' else 'B'}"
+        },
         "half a token": {"Authorization": f"Bearer {token[:-1]}"},
         "a longer token": {"Authorization": f"Bearer {token}A"},
         "a token in other letters": {"Authorization": f"Bearer {token.swapcase()}"},
@@ -333,7 +362,9 @@ def test_a_token_that_another_process_replaced_opens_nothing(tmp_path, monkeypat
         assert aggregator.wire.get(path, Authorization=f"Bearer {new}").status == 200
 
 
-def test_a_replaced_token_is_noticed_within_five_seconds_and_the_store_is_not_asked_more_often(tmp_path):
+def test_a_replaced_token_is_noticed_within_five_seconds_and_the_store_is_not_asked_more_often(
+    tmp_path,
+):
     with running(tmp_path, SURVEY) as aggregator:
         now = [0.0]
         here = Token(aggregator.store, clock=lambda: now[0])

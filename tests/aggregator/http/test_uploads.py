@@ -45,14 +45,20 @@ def test_a_batch_counts_now_and_never_again(aggregator, form, packed):
 
 def test_json_and_arrow_of_the_same_reports_are_the_same_content(aggregator):
     batch = batch_of(SURVEY, [1, 0, 1])
-    answers = [aggregator.upload(batch, form=form, packed=packed) for form in (ARROW, JSON) for packed in (False, True)]
+    answers = [
+        aggregator.upload(batch, form=form, packed=packed)
+        for form in (ARROW, JSON)
+        for packed in (False, True)
+    ]
     assert [answer.status for answer in answers] == [201, 200, 200, 200]
     assert len({answer.body for answer in answers}) == 1
     assert _counts(aggregator) == _histogram(1, 0, 1)
 
 
 @pytest.mark.parametrize("reports", [[1, 0], [0, 1, 1], [1, 0, 2], [1, 0, 1, 1]])
-def test_other_content_under_a_known_identifier_is_refused_and_the_first_stands(aggregator, reports):
+def test_other_content_under_a_known_identifier_is_refused_and_the_first_stands(
+    aggregator, reports
+):
     aggregator.upload(batch_of(SURVEY, [1, 0, 1]))
     before = aggregator.dump()
     answer = aggregator.upload(batch_of(SURVEY, reports))
@@ -91,7 +97,10 @@ def test_a_body_may_come_in_pieces(aggregator):
 
 def test_fifty_uploads_of_one_batch_at_once_count_once(aggregator):
     body = json_bytes(batch_of(SURVEY, [1, 0, 1]))
-    request = ("POST", uploads_of(SURVEY.fingerprint)), {"body": body, "headers": {"Content-Type": JSON}}
+    request = (
+        ("POST", uploads_of(SURVEY.fingerprint)),
+        {"body": body, "headers": {"Content-Type": JSON}},
+    )
     answers = aggregator.wire.together(*[request] * 50)
     assert sorted(answer.status for answer in answers) == [200] * 49 + [201]
     assert len({answer.body for answer in answers}) == 1
@@ -101,7 +110,10 @@ def test_fifty_uploads_of_one_batch_at_once_count_once(aggregator):
 def test_fifty_different_batches_at_once_all_count(aggregator):
     def request(number):
         body = json_bytes(batch_of(SURVEY, [number % 5], number))
-        return ("POST", uploads_of(SURVEY.fingerprint)), {"body": body, "headers": {"Content-Type": JSON}}
+        return ("POST", uploads_of(SURVEY.fingerprint)), {
+            "body": body,
+            "headers": {"Content-Type": JSON},
+        }
 
     answers = aggregator.wire.together(*map(request, range(50)))
     assert {answer.status for answer in answers} == {201}
@@ -169,7 +181,9 @@ def test_a_survey_that_cannot_be_read_does_not_hide_the_others(aggregator):
     with aggregator.store._writing() as connection:
         spoilt = "UPDATE surveys SET resolved = x'7b7d' WHERE fingerprint = ?"
         connection.exec_driver_sql(spoilt, (OTHER.fingerprint,))
-    assert [entry["name"] for entry in aggregator.wire.get("/v1/surveys").json["surveys"]] == ["places"]
+    assert [entry["name"] for entry in aggregator.wire.get("/v1/surveys").json["surveys"]] == [
+        "places"
+    ]
     assert aggregator.upload(batch_of(SURVEY, [1])).status == 201
 
 
@@ -178,7 +192,12 @@ def test_surveys_are_listed_in_the_order_in_which_they_came(tmp_path):
         aggregator.store.set_closed(OTHER.fingerprint)
         assert aggregator.wire.get("/v1/surveys").json == {
             "surveys": [
-                {"fingerprint": s.fingerprint, "name": s.name, "title": s.title, "open": s is SURVEY}
+                {
+                    "fingerprint": s.fingerprint,
+                    "name": s.name,
+                    "title": s.title,
+                    "open": s is SURVEY,
+                }
                 for s in (SURVEY, OTHER)
             ]
         }
@@ -234,7 +253,11 @@ ORIGIN = "https://survey.example"
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("GET", "/v1/surveys"), ("GET", f"/v1/surveys/{SURVEY.fingerprint}"), ("POST", uploads_of(SURVEY.fingerprint))],
+    [
+        ("GET", "/v1/surveys"),
+        ("GET", f"/v1/surveys/{SURVEY.fingerprint}"),
+        ("POST", uploads_of(SURVEY.fingerprint)),
+    ],
 )
 def test_pages_of_any_origin_may_ask_first(aggregator, method, path):
     asked = {
@@ -243,7 +266,10 @@ def test_pages_of_any_origin_may_ask_first(aggregator, method, path):
         "Access-Control-Request-Headers": "content-type, content-encoding",
     }
     answer = aggregator.wire.request("OPTIONS", path, headers=asked)
-    allowed = {name: set(answer.headers[f"access-control-allow-{name}"].split(", ")) for name in ("methods", "headers")}
+    allowed = {
+        name: set(answer.headers[f"access-control-allow-{name}"].split(", "))
+        for name in ("methods", "headers")
+    }
     assert answer.status == 200
     assert answer.headers["access-control-allow-origin"] in ("*", ORIGIN)
     assert method in allowed["methods"]
@@ -260,7 +286,9 @@ def test_pages_may_read_every_answer_and_when_to_try_again(tmp_path, monkeypatch
         send = lambda: aggregator.post(SURVEY.fingerprint, json_bytes(batch), headers)  # noqa: E731
         answers = [send(), send(), send()]
         monkeypatch.setattr("sfumato.aggregator.http.uploads.media_type_of", broken)
-        monkeypatch.setattr("sfumato.aggregator.http.limits.ClientLimits.seconds_to_wait", lambda *_: 0.0)
+        monkeypatch.setattr(
+            "sfumato.aggregator.http.limits.ClientLimits.seconds_to_wait", lambda *_: 0.0
+        )
         answers.append(send())
     assert [answer.status for answer in answers] == [201, 200, 429, 500]
     for answer in answers:

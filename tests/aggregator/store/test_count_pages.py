@@ -17,7 +17,9 @@ reports = st.lists(near_edges | st.integers(0, 8 * PAGE), min_size=1, max_size=2
 
 def by_report(pages):
     """Every count of some pages that is not zero, by its report."""
-    return {page * PAGE + i: int(n) for page, cells in pages.items() for i, n in enumerate(cells) if n}
+    return {
+        page * PAGE + i: int(n) for page, cells in pages.items() for i, n in enumerate(cells) if n
+    }
 
 
 @LAWS
@@ -39,14 +41,21 @@ def test_memory_goes_with_the_pages_that_are_hit_and_not_with_the_largest_report
 @given(st.lists(reports, min_size=1, max_size=4), st.integers(0, PAGE))
 def test_pages_of_several_parts_add_up_to_a_histogram(parts, more):
     outputs = max(map(max, parts)) + 1 + more
-    stored = [(page, page_bytes(cells)) for part in parts for page, cells in folded(np.array(part, np.uint32)).items()]
+    stored = [
+        (page, page_bytes(cells))
+        for part in parts
+        for page, cells in folded(np.array(part, np.uint32)).items()
+    ]
     expected = np.bincount(np.concatenate(parts), minlength=outputs)
     assert dense(stored, outputs).tolist() == expected.tolist()
     assert dense(reversed(stored), outputs).tolist() == expected.tolist()
 
 
 @LAWS
-@given(st.dictionaries(st.integers(0, 3 * PAGE), st.integers(1, 2**62), max_size=20), st.integers(1, PAGE))
+@given(
+    st.dictionaries(st.integers(0, 3 * PAGE), st.integers(1, 2**62), max_size=20),
+    st.integers(1, PAGE),
+)
 def test_a_histogram_comes_back_from_its_pages_and_empty_pages_are_not_stored(counts, more):
     histogram = np.zeros(max(counts, default=0) + more, dtype=np.int64)
     for report, count in counts.items():
@@ -54,7 +63,8 @@ def test_a_histogram_comes_back_from_its_pages_and_empty_pages_are_not_stored(co
     pages = pages_of(histogram)
     assert set(pages) == {report // PAGE for report in counts}
     assert np.array_equal(
-        dense([(page, page_bytes(cells)) for page, cells in pages.items()], histogram.size), histogram
+        dense([(page, page_bytes(cells)) for page, cells in pages.items()], histogram.size),
+        histogram,
     )
 
 

@@ -71,7 +71,10 @@ def test_other_reports_under_a_known_identifier_are_a_conflict_and_the_first_sta
 
 
 def test_the_order_of_reports_is_part_of_a_batch(store, survey):
-    assert store.commit([batch_of(survey, 1, 5, 6), batch_of(survey, 1, 6, 5)]) == [COUNTED, CONFLICT]
+    assert store.commit([batch_of(survey, 1, 5, 6), batch_of(survey, 1, 6, 5)]) == [
+        COUNTED,
+        CONFLICT,
+    ]
     assert counts_of(store, survey) == {5: 1, 6: 1}
 
 
@@ -86,8 +89,14 @@ def test_an_unknown_survey_does_not_disturb_the_rest_of_its_group(store, survey)
 def test_surveys_in_one_group_have_their_own_counts_and_identifiers(store, survey):
     other = survey_in_clear("other places", 70_000)
     store.register(other)
-    assert store.commit([batch_of(survey, 1, 5), batch_of(other, 1, 69_999), batch_of(survey, 2, 6)]) == [COUNTED] * 3
-    assert store.commit([batch_of(other, 1, 69_999), batch_of(survey, 1, 6)]) == [REPLAYED, CONFLICT]
+    assert (
+        store.commit([batch_of(survey, 1, 5), batch_of(other, 1, 69_999), batch_of(survey, 2, 6)])
+        == [COUNTED] * 3
+    )
+    assert store.commit([batch_of(other, 1, 69_999), batch_of(survey, 1, 6)]) == [
+        REPLAYED,
+        CONFLICT,
+    ]
     assert counts_of(store, survey) == {5: 1, 6: 1}
     assert counts_of(store, other) == {69_999: 1}
 
@@ -122,7 +131,9 @@ def random_batch(choose, surveys):
     survey = choose.choice(surveys)
     number, size = choose.randrange(30), choose.choice([1, 1, 2, 400])
     content = random.Random(choose.choice([number, number, choose.random()]))
-    return batch_of(survey, number, *(content.randrange(survey.mechanism.outputs) for _ in range(size)))
+    return batch_of(
+        survey, number, *(content.randrange(survey.mechanism.outputs) for _ in range(size))
+    )
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -185,13 +196,19 @@ def test_a_store_holds_identifiers_counts_and_hours_and_nothing_else(store, stor
             ("number", "fingerprint", "resolved", "state", "part", "reports"),
             {(1, fingerprint, survey.resolved(), "open", 0, 4)},
         ),
-        "batches": (("id", "survey", "digest"), {(first.id, 1, first.digest), (second.id, 1, second.digest)}),
+        "batches": (
+            ("id", "survey", "digest"),
+            {(first.id, 1, first.digest), (second.id, 1, second.digest)},
+        ),
         "hours": (("survey", "hour", "batches", "reports"), {(1, "2026-11-15T17", 2, 4)}),
         "exports": (("survey", "id", "part", "reports"), set()),
         "imports": (("survey", "id", "digest", "part", "reports", "covers"), set()),
     }
     assert pages[0] == ("survey", "part", "day", "page", "cells")
-    held = {row[:4]: Counter({i: int(n) for i, n in enumerate(cells_of(row[4])) if n}) for row in pages[1]}
+    held = {
+        row[:4]: Counter({i: int(n) for i, n in enumerate(cells_of(row[4])) if n})
+        for row in pages[1]
+    }
     assert held == {(1, 0, "2026-11-15", 0): {5: 2, 7: 1}, (1, 0, "2026-11-15", 1): {1: 1}}
 
 
@@ -232,14 +249,18 @@ def test_counts_of_some_days_are_those_of_uploads_on_these_days(store, survey, c
         (2, 4): {12: 2, 14: 1, 1: 1, 2: 1, 3: 1},
     }
     for (first, last), counts in expected.items():
-        found = store.tally_of_days(survey.fingerprint, outputs, date(2026, 11, first), date(2026, 11, last)).counts
+        found = store.tally_of_days(
+            survey.fingerprint, outputs, date(2026, 11, first), date(2026, 11, last)
+        ).counts
         assert {int(report): int(found[report]) for report in found.nonzero()[0]} == counts
 
 
 # --- surveys and their states -----------------------------------------------------------------------------------------
 
 
-def test_a_survey_that_comes_again_keeps_counts_and_state_and_gets_the_corrected_title(store, survey):
+def test_a_survey_that_comes_again_keeps_counts_and_state_and_gets_the_corrected_title(
+    store, survey
+):
     corrected = sf.Survey(survey.name, survey.context, title="Where do you live?")
     assert corrected.fingerprint == survey.fingerprint
     store.commit([batch_of(survey, 1, 5)])
@@ -268,7 +289,9 @@ def test_a_closed_survey_takes_nothing_and_an_opened_one_knows_its_batches(store
     assert store.commit([batch_of(survey, 1, 5), batch_of(survey, 2, 6)]) == [REPLAYED, COUNTED]
 
 
-def test_a_survey_that_has_ended_forgets_identifiers_and_never_opens_again(store, store_url, survey):
+def test_a_survey_that_has_ended_forgets_identifiers_and_never_opens_again(
+    store, store_url, survey
+):
     other = survey_in_clear("other", 10)
     store.register(other)
     store.commit([batch_of(survey, 1, 5), batch_of(other, 1, 5)])
@@ -291,7 +314,11 @@ def test_whatever_asks_for_an_unknown_survey_is_refused(store):
     unknown = "ab" * 32
     assert store.resolved(unknown) is None
     asked = [store.set_open, store.set_closed, store.forget_ids, store.status, store.exports]
-    for ask in [*asked, lambda name: store.tally(name, 4), lambda name: store.export(name, bytes(16), 4)]:
+    for ask in [
+        *asked,
+        lambda name: store.tally(name, 4),
+        lambda name: store.export(name, bytes(16), 4),
+    ]:
         with pytest.raises(WrongSurvey, match="no survey"):
             ask(unknown)
 
@@ -321,7 +348,9 @@ def test_facts_are_remembered_and_replaced(store, store_url, open_store):
     assert open_store(store_url).fact("colour") == "green"
 
 
-def test_a_token_opens_as_long_as_it_is_the_last_one_and_is_kept_as_a_hash(store, store_url, open_store):
+def test_a_token_opens_as_long_as_it_is_the_last_one_and_is_kept_as_a_hash(
+    store, store_url, open_store
+):
     seconds = [0.0]
     here, there = (Token(one, clock=lambda: seconds[0]) for one in (store, open_store(store_url)))
     assert not here.exists
@@ -366,7 +395,9 @@ def test_an_older_store_becomes_a_newer_one_once_and_keeps_its_counts(
     assert "planted" in dump(store_url)
 
 
-def test_a_migration_that_fails_leaves_the_store_as_it_was(store, store_url, open_store, survey, monkeypatch):
+def test_a_migration_that_fails_leaves_the_store_as_it_was(
+    store, store_url, open_store, survey, monkeypatch
+):
     store.commit([batch_of(survey, 1, 5)])
     before = dump(store_url)
 
@@ -410,7 +441,9 @@ def test_aggregators_that_start_at_once_make_the_tables_once(store_url, survey, 
 # --- addresses --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("url", ["", "reports.db", "mysql://localhost/reports", "sqlite://", "sqlite:///:memory:"])
+@pytest.mark.parametrize(
+    "url", ["", "reports.db", "mysql://localhost/reports", "sqlite://", "sqlite:///:memory:"]
+)
 def test_an_address_that_is_no_store_is_refused(url):
     with pytest.raises(InvalidTable, match="must be"):
         Store.at(url)
@@ -424,7 +457,10 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 def test_tables_have_the_keys_that_hold_the_promises(store, store_url):
     engine = backend_of(store_url).engine
     found = inspect(engine)
-    keys = {name: found.get_pk_constraint(name)["constrained_columns"] for name in found.get_table_names()}
+    keys = {
+        name: found.get_pk_constraint(name)["constrained_columns"]
+        for name in found.get_table_names()
+    }
     engine.dispose()
     assert keys["batches"] == ["id", "survey"]
     assert keys["imports"] == ["survey", "id"]

@@ -70,7 +70,9 @@ def administrator(store):
 @contextlib.contextmanager
 def held_by_another(file):
     """Another program is writing to the file."""
-    with contextlib.closing(sqlite3.connect(file, isolation_level=None, check_same_thread=False)) as other:
+    with contextlib.closing(
+        sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+    ) as other:
         other.execute("BEGIN IMMEDIATE")
         yield
         other.execute("ROLLBACK")
@@ -130,7 +132,10 @@ def test_a_store_is_not_started_where_there_is_no_room(file, open_store):
 def test_a_read_only_store_answers_and_counts_nothing(sqlite, survey):
     sqlite.commit([batch_of(survey, 1, 1)])
     with every_connection(sqlite, "query_only = ON"):
-        for ask in (lambda: sqlite.commit([batch_of(survey, 2, 2)]), lambda: sqlite.set_closed(survey.fingerprint)):
+        for ask in (
+            lambda: sqlite.commit([batch_of(survey, 2, 2)]),
+            lambda: sqlite.set_closed(survey.fingerprint),
+        ):
             with pytest.raises(StoreUnavailable, match="read-only"):
                 ask()
         assert counts_of(sqlite, survey) == {1: 1}
@@ -152,7 +157,9 @@ def test_a_store_that_another_program_holds_is_asked_again_later(sqlite, file, s
 def test_a_lock_that_is_given_back_in_time_goes_unnoticed(file, open_store, survey):
     patient = open_store(f"sqlite:///{file}", wait=20)
     patient.register(survey)
-    with contextlib.closing(sqlite3.connect(file, isolation_level=None, check_same_thread=False)) as other:
+    with contextlib.closing(
+        sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+    ) as other:
         other.execute("BEGIN IMMEDIATE")
         timer = threading.Timer(0.2, lambda: other.execute("ROLLBACK"))
         timer.start()
@@ -194,7 +201,9 @@ def test_a_folder_that_goes_away_and_comes_back(tmp_path, open_store, survey):
 
 
 @pytest.mark.parametrize("replace", [False, True])
-def test_nothing_is_acknowledged_into_a_file_that_was_deleted(sqlite, file, survey, tmp_path, replace):
+def test_nothing_is_acknowledged_into_a_file_that_was_deleted(
+    sqlite, file, survey, tmp_path, replace
+):
     sqlite.commit([batch_of(survey, 1, 1)])
     (tmp_path / "kept").mkdir()
     for path in tmp_path.glob("reports.db*"):
@@ -226,17 +235,24 @@ def test_a_server_that_stops_and_comes_back(postgres, server_store, survey, how)
                 ask()
     finally:
         postgres.start()
-    assert server_store.commit([batch_of(survey, 1, 1), batch_of(survey, 2, 2)]) == [REPLAYED, COUNTED]
+    assert server_store.commit([batch_of(survey, 1, 1), batch_of(survey, 2, 2)]) == [
+        REPLAYED,
+        COUNTED,
+    ]
     assert counts_of(server_store, survey) == {1: 1, 2: 1}
 
 
 def test_a_connection_that_is_cut_in_the_middle_of_a_commit(server_store, survey, monkeypatch):
     def cut(connection, *_):
         with administrator(server_store) as other:
-            other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'")
+            other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'"
+            )
 
     with monkeypatch.context() as planted, pytest.raises(StoreUnavailable):
-        planted.setattr(server_store, "_note_hour", cut)  # after identifiers and counts, before the end
+        planted.setattr(
+            server_store, "_note_hour", cut
+        )  # after identifiers and counts, before the end
         server_store.commit([batch_of(survey, 1, 1)])
     assert counts_of(server_store, survey) == {}
     assert server_store.commit([batch_of(survey, 1, 1)]) == [COUNTED]
@@ -256,7 +272,9 @@ def test_a_full_server_is_a_full_store(server_store, survey):
             "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS "
             "$$ BEGIN RAISE EXCEPTION 'no space' USING ERRCODE = 'disk_full'; END $$"
         )
-        other.execute("CREATE TRIGGER full_disk BEFORE INSERT ON counts EXECUTE FUNCTION full_disk()")
+        other.execute(
+            "CREATE TRIGGER full_disk BEFORE INSERT ON counts EXECUTE FUNCTION full_disk()"
+        )
         with pytest.raises(StoreFull, match="no room left"):
             server_store.commit([batch_of(survey, 1, 1)])
         other.execute("DROP TRIGGER full_disk ON counts")
@@ -293,7 +311,9 @@ def asking(store):
 
         def upload(batch):
             headers = {"Content-Type": JSON}
-            return wire.request("POST", uploads_of(batch.fingerprint), body=json_bytes(batch), headers=headers)
+            return wire.request(
+                "POST", uploads_of(batch.fingerprint), body=json_bytes(batch), headers=headers
+            )
 
         yield wire, upload
 
@@ -305,8 +325,14 @@ def test_a_full_file_is_507_and_then_counts_again(sqlite, file, survey):
             pages = connection.execute("PRAGMA page_count").fetchone()[0]
         with every_connection(sqlite, f"max_page_count = {pages}"):
             refused = upload(batch_of(survey, 2, 9_000))
-            assert (refused.status, refused.problem, refused.headers["retry-after"]) == (507, "store-full", "30")
-            assert upload(batch_of(survey, 1, 1)).status == 200  # what was counted is known, room or not
+            assert (refused.status, refused.problem, refused.headers["retry-after"]) == (
+                507,
+                "store-full",
+                "30",
+            )
+            assert (
+                upload(batch_of(survey, 1, 1)).status == 200
+            )  # what was counted is known, room or not
         sqlite.close()
         assert upload(batch_of(survey, 2, 9_000)).status == 201
         assert wire.get("/ready").status == 200
@@ -318,7 +344,11 @@ def test_a_locked_file_is_503_and_then_counts_again(sqlite, file, survey):
         assert upload(batch_of(survey, 1, 1)).status == 201
         with held_by_another(file):
             refused, ready = upload(batch_of(survey, 2, 2)), wire.get("/ready")
-            assert (refused.status, refused.problem, refused.headers["retry-after"]) == (503, "store-unavailable", "1")
+            assert (refused.status, refused.problem, refused.headers["retry-after"]) == (
+                503,
+                "store-unavailable",
+                "1",
+            )
             assert (ready.status, ready.problem) == (503, "store-unavailable")
             assert wire.get("/health").status == 200
         assert upload(batch_of(survey, 2, 2)).status == 201

@@ -302,7 +302,9 @@ def keep_no_names(monkeypatch):
         outcomes = []
         for batch in group:
             connection.execute(delete(batches).where(batches.c.id == batch.id))
-            outcomes += count_known(self, connection, self._row(connection, batch.fingerprint), [batch])
+            outcomes += count_known(
+                self, connection, self._row(connection, batch.fingerprint), [batch]
+            )
         return outcomes
 
     monkeypatch.setattr(Store, "_count", count_all)
@@ -325,8 +327,12 @@ def forget_what_is_inside(monkeypatch):
     counted_here = Store._counted_here
 
     def shallow(self, connection, number):
-        inside = connection.scalars(select(imports.c.covers).where(imports.c.survey == number)).all()
-        hidden = {bytes.fromhex(text[i : i + 32]) for text in inside for i in range(0, len(text), 32)}
+        inside = connection.scalars(
+            select(imports.c.covers).where(imports.c.survey == number)
+        ).all()
+        hidden = {
+            bytes.fromhex(text[i : i + 32]) for text in inside for i in range(0, len(text), 32)
+        }
         return counted_here(self, connection, number) - hidden
 
     monkeypatch.setattr(Store, "_counted_here", shallow)
@@ -338,7 +344,9 @@ def hand_out_everything(monkeypatch):
 
     def whole(self, connection, number, last, *rest):
         first, *others = (part(self, connection, number, i, *rest) for i in range(last + 1))
-        return SentTally(first.id, sum((one.tally for one in others), start=first.tally), first.covers)
+        return SentTally(
+            first.id, sum((one.tally for one in others), start=first.tally), first.covers
+        )
 
     monkeypatch.setattr(Store, "_part", whole)
 
@@ -346,7 +354,9 @@ def hand_out_everything(monkeypatch):
 OTHERS = [keep_names_in_memory, forget_what_is_inside, hand_out_everything]
 
 
-@pytest.mark.parametrize("plant", [keep_no_names, *(pytest.param(plant, marks=pytest.mark.slow) for plant in OTHERS)])
+@pytest.mark.parametrize(
+    "plant", [keep_no_names, *(pytest.param(plant, marks=pytest.mark.slow) for plant in OTHERS)]
+)
 def test_a_planted_double_count_is_found(files, monkeypatch, plant):
     plant(monkeypatch)
     with pytest.raises(AssertionError):

@@ -29,7 +29,10 @@ def test_two_stores_in_two_threads(shared, store_url):
 def test_two_stores_in_two_processes(shared, store_url):
     script = Path(rivals.__file__)
     running = [
-        subprocess.Popen([sys.executable, str(script), store_url, str(seed)], stdout=subprocess.PIPE) for seed in (1, 2)
+        subprocess.Popen(
+            [sys.executable, str(script), store_url, str(seed)], stdout=subprocess.PIPE
+        )
+        for seed in (1, 2)
     ]
     said = []
     for process in running:
@@ -48,7 +51,9 @@ def test_what_the_judge_is_told_must_be_true(shared, store_url):
         rivals.judge(shared, said)
 
 
-def test_exports_among_uploads_lose_nothing_and_name_nothing_twice(store, store_url, open_store, survey):
+def test_exports_among_uploads_lose_nothing_and_name_nothing_twice(
+    store, store_url, open_store, survey
+):
     other, outputs = open_store(store_url), survey.mechanism.outputs
 
     def upload():

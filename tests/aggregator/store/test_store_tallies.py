@@ -11,7 +11,12 @@ from sfumato.errors import InvalidTally, StoreFull
 from sfumato.tally import Tally
 from support.in_clear import batch_of, counts_of, id_of_number, survey_in_clear
 
-COUNTED, REPLAYED, CONFLICT, OVERLAP = Outcome.COUNTED, Outcome.REPLAYED, Outcome.CONFLICT, Outcome.OVERLAP
+COUNTED, REPLAYED, CONFLICT, OVERLAP = (
+    Outcome.COUNTED,
+    Outcome.REPLAYED,
+    Outcome.CONFLICT,
+    Outcome.OVERLAP,
+)
 
 
 def export(store, survey, number):
@@ -21,7 +26,9 @@ def export(store, survey, number):
 
 
 def reports_in(sent):
-    return {int(report): int(sent.tally.counts[report]) for report in sent.tally.counts.nonzero()[0]}
+    return {
+        int(report): int(sent.tally.counts[report]) for report in sent.tally.counts.nonzero()[0]
+    }
 
 
 def sent_of(survey, number, counts, covers=()):
@@ -29,7 +36,9 @@ def sent_of(survey, number, counts, covers=()):
     full = np.zeros(survey.mechanism.outputs, dtype=np.int64)
     for report, count in counts.items():
         full[report] = count
-    return SentTally(id_of_number(number), Tally(full, survey.fingerprint), tuple(map(id_of_number, covers)))
+    return SentTally(
+        id_of_number(number), Tally(full, survey.fingerprint), tuple(map(id_of_number, covers))
+    )
 
 
 def test_exports_are_parts_that_do_not_overlap_and_add_up(store, survey):
@@ -72,7 +81,9 @@ def test_a_tally_counts_once_in_each_store(store, new_store, survey):
     assert [other.bring(sent) for _ in range(3)] == [COUNTED, REPLAYED, REPLAYED]
     assert counts_of(other, survey) == {5: 3, 9_999: 1}
     assert other.status(survey.fingerprint).reports == 4
-    assert other.status(survey.fingerprint).by_hour == (("2026-11-15T17", 1),)  # when it was brought says nothing
+    assert other.status(survey.fingerprint).by_hour == (
+        ("2026-11-15T17", 1),
+    )  # when it was brought says nothing
     today = other.tally_of_days(survey.fingerprint, survey.mechanism.outputs, date.min, date.max)
     assert today.reports == 1
     assert store.bring(sent) is OVERLAP  # where it came from
@@ -91,7 +102,9 @@ def test_a_tally_of_an_unknown_survey_is_not_counted(store):
     assert store.bring(sent_of(survey_in_clear("elsewhere", 10), 101, {5: 1})) is Outcome.UNKNOWN
 
 
-def test_what_came_inside_another_tally_is_not_counted_on_its_own_nor_the_other_way_round(new_store, survey):
+def test_what_came_inside_another_tally_is_not_counted_on_its_own_nor_the_other_way_round(
+    new_store, survey
+):
     leaf, middle, upper, other = new_store(), new_store(), new_store(), new_store()
     leaf.commit([batch_of(survey, 1, 5)])
     small = export(leaf, survey, 101)

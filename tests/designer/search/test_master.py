@@ -42,7 +42,11 @@ def test_a_general_solver_finds_nothing_better(rays, crowd, weights):
             args=(rays, weights),
             method="SLSQP",
             bounds=[(0, None)] * len(rays),
-            constraints={"type": "eq", "fun": lambda theta: theta @ rays - 1, "jac": lambda _: rays.T},
+            constraints={
+                "type": "eq",
+                "fun": lambda theta: theta @ rays - 1,
+                "jac": lambda _: rays.T,
+            },
             options={"maxiter": 500, "ftol": 1e-12},
         )
     assert general.success, general.message
@@ -83,7 +87,9 @@ def test_any_start_leads_to_the_same_mixture():
     random = np.random.default_rng(0)
     with threadpool_limits(1):
         values = [
-            best_mixture(rays, weights, random.dirichlet(np.full(len(rays), 0.3)) + 1e-6, 1e-8, first=first).value
+            best_mixture(
+                rays, weights, random.dirichlet(np.full(len(rays), 0.3)) + 1e-6, 1e-8, first=first
+            ).value
             for first in (1.0, 1e-3)
             for _ in range(5)
         ]
@@ -94,7 +100,9 @@ def test_weights_by_a_factor_change_the_value_alone():
     rays, _, weights = POOLS["asymmetric"]
     start = np.full(len(rays), 1 / len(rays))
     with threadpool_limits(1):
-        once, often = (best_mixture(rays, weights * factor, start, 1e-8) for factor in (1.0, 2.0**20))
+        once, often = (
+            best_mixture(rays, weights * factor, start, 1e-8) for factor in (1.0, 2.0**20)
+        )
     np.testing.assert_allclose(often.theta, once.theta, rtol=1e-6, atol=1e-12)
     assert often.value == pytest.approx(once.value * 2.0**20, rel=1e-9)
 

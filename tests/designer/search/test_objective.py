@@ -19,7 +19,14 @@ def test_by_default_all_count_the_same():
 
 
 @pytest.mark.parametrize(
-    "prior", [[1, 1, 2], [0.25, 0.25, 0.5], [3e6, 3e6, 6e6], [1e-300, 1e-300, 2e-300], [1e300, 1e300, 2e300]]
+    "prior",
+    [
+        [1, 1, 2],
+        [0.25, 0.25, 0.5],
+        [3e6, 3e6, 6e6],
+        [1e-300, 1e-300, 2e-300],
+        [1e300, 1e300, 2e300],
+    ],
 )
 def test_a_prior_is_shares_or_counts(prior):
     aim = Aim.of(3, prior, None)
@@ -63,7 +70,9 @@ def test_value_is_the_weighted_risk_and_what_is_known():
     p = np.array([0.5, 0.3, 0.2])
     assert aim.known == pytest.approx(0.25 + 2 * 0.09 + 4 * 0.04)
     assert aim.in_clear == pytest.approx(0.5 + 0.6 + 0.8)
-    assert aim.value(mechanism) - aim.known == pytest.approx(float(np.array([1, 2, 4]) @ mechanism.variances(p, 1)))
+    assert aim.value(mechanism) - aim.known == pytest.approx(
+        float(np.array([1, 2, 4]) @ mechanism.variances(p, 1))
+    )
 
 
 def test_answers_in_clear_have_the_value_that_is_said():
@@ -93,7 +102,11 @@ def test_answers_in_clear_have_the_value_that_is_said():
 def test_what_is_no_number_per_symbol_is_refused(name, given):
     with pytest.raises(InvalidContext, match=f"^{name} must be") as caught:
         Aim.of(3, **{"prior": None, "weights": None, name: given})
-    assert "not all 0" in str(caught.value) or "above 0" in str(caught.value) or "3" in str(caught.value)
+    assert (
+        "not all 0" in str(caught.value)
+        or "above 0" in str(caught.value)
+        or "3" in str(caught.value)
+    )
 
 
 def test_no_weight_may_be_nothing():

@@ -7,7 +7,18 @@ import numpy as np
 import pytest
 
 from sfumato.designer.search.polyhedron import Polyhedron
-from support.matrices import asymmetric, chain, closed, equal, free_rows, line, mixed, one_way, planar, star
+from support.matrices import (
+    asymmetric,
+    chain,
+    closed,
+    equal,
+    free_rows,
+    line,
+    mixed,
+    one_way,
+    planar,
+    star,
+)
 
 UNBOUNDED = 1 << 62
 MATRICES = {
@@ -64,7 +75,9 @@ def _tight(around, vertex):
 
 def _keeps(around, vertex):
     h = vertex.tolist()
-    return all(h[x] - h[x2] <= n for x, row in enumerate(around.N.tolist()) for x2, n in enumerate(row))
+    return all(
+        h[x] - h[x2] <= n for x, row in enumerate(around.N.tolist()) for x2, n in enumerate(row)
+    )
 
 
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
@@ -117,7 +130,9 @@ def test_logarithms_and_parts():
     vertices = around.snapped(np.zeros((1, 5)))
     logarithms = around.logarithms(vertices)
     assert logarithms.max() == 0
-    np.testing.assert_allclose(logarithms[0] - logarithms[0, 0], vertices[0] / around.scale, rtol=1e-15)
+    np.testing.assert_allclose(
+        logarithms[0] - logarithms[0, 0], vertices[0] / around.scale, rtol=1e-15
+    )
     part = around.part(np.array([1, 3, 4]))
     assert (around.N[np.ix_([1, 3, 4], [1, 3, 4])] == part.N).all()
     assert (around.promises == (inf > E)).all()

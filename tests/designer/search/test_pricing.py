@@ -10,7 +10,17 @@ from sfumato.designer.search.cone import RayCone
 from sfumato.designer.search.polyhedron import Polyhedron
 from sfumato.designer.search.pricing import Price, climbed, walked
 from sfumato.designer.search.rays import wider_rays
-from support.matrices import asymmetric, chain, closed, free_rows, line, mixed, one_way, planar, star
+from support.matrices import (
+    asymmetric,
+    chain,
+    closed,
+    free_rows,
+    line,
+    mixed,
+    one_way,
+    planar,
+    star,
+)
 
 MATRICES = {
     "asymmetric": asymmetric(6, 1),
@@ -165,7 +175,9 @@ def test_a_climb_alone_can_be_stuck_where_a_walk_is_not():
         for seed in range(5):
             price = _price(cone, seed)
             ends = climbed(cone, price, _starts(cone, seed), _orders(cone, seed))
-            ahead += int((price(walked(cone, price, ends, around)) > price(ends) * (1 + 1e-3)).sum())
+            ahead += int(
+                (price(walked(cone, price, ends, around)) > price(ends) * (1 + 1e-3)).sum()
+            )
     assert ahead > 0
 
 
@@ -174,7 +186,10 @@ def test_a_climb_alone_can_be_stuck_where_a_walk_is_not():
 
 def _exact(price, columns):
     """The largest φ of these very columns, in fractions."""
-    S, nu = [[Fraction(s) for s in row] for row in price.roots.tolist()], [Fraction(n) for n in price.nu.tolist()]
+    S, nu = (
+        [[Fraction(s) for s in row] for row in price.roots.tolist()],
+        [Fraction(n) for n in price.nu.tolist()],
+    )
     largest = None
     for column in columns.tolist():
         r = [Fraction(c) for c in column]
@@ -210,5 +225,8 @@ def test_the_bound_is_hardly_above(E):
     for seed in range(3):
         price = _price(cone, seed)
         exact = _exact(price, rays)
-        size = float(((np.abs(rays) @ np.abs(price.roots).T) ** 2).sum(axis=1).max() + (rays @ np.abs(price.nu)).max())
+        size = float(
+            ((np.abs(rays) @ np.abs(price.roots).T) ** 2).sum(axis=1).max()
+            + (rays @ np.abs(price.nu)).max()
+        )
         assert 0 <= Fraction(price.at_most(rays)) - exact <= Fraction(1e-12 * size)

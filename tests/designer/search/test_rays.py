@@ -51,7 +51,11 @@ def _far_from(rays, others):
     for ray in rays:
         alike = others[(np.isfinite(others) == np.isfinite(ray)).all(axis=1)]
         finite = np.isfinite(ray)
-        distance = np.abs(alike[:, finite] - ray[finite]).max(axis=1) if finite.any() else np.zeros(len(alike))
+        distance = (
+            np.abs(alike[:, finite] - ray[finite]).max(axis=1)
+            if finite.any()
+            else np.zeros(len(alike))
+        )
         farthest = max(farthest, float(distance.min(initial=inf)) / depth)
     return farthest
 
@@ -65,7 +69,9 @@ def test_the_rays_are_those_of_all_trees(E):
 
 
 def test_a_missing_and_an_invented_ray_would_be_seen():
-    E = without(asymmetric(5, 8, low=1.0, high=1.9), np.tri(5, k=-1, dtype=bool))  # no detour is as short as this
+    E = without(
+        asymmetric(5, 8, low=1.0, high=1.9), np.tri(5, k=-1, dtype=bool)
+    )  # no detour is as short as this
     rays, naive = wider_rays(E, 10**4), naive_rays(E)
     assert len(rays) == len(naive)
     assert all(_far_from(naive, np.delete(rays, gone, axis=0)) > 1e-3 for gone in range(len(rays)))

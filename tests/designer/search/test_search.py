@@ -12,7 +12,19 @@ from sfumato.designer.search import search
 from sfumato.designer.search.cone import RayCone
 from sfumato.designer.search.search import answers
 from sfumato.planning import lower_bound_risk_at_uniform
-from support.matrices import asymmetric, closed, equal, free_rows, halves, line, mixed, one_way, planar, star, value_of
+from support.matrices import (
+    asymmetric,
+    closed,
+    equal,
+    free_rows,
+    halves,
+    line,
+    mixed,
+    one_way,
+    planar,
+    star,
+    value_of,
+)
 
 MATRICES = {
     "asymmetric": asymmetric(5, 1),
@@ -55,7 +67,9 @@ def _rounds_of(E):
 
 def _best_value(E):
     """Of mixtures that are channels."""
-    return min(a.mixture.value for a in _rounds_of(E) if np.abs(a.mixture.theta @ a.rays - 1).max() < 1e-8)
+    return min(
+        a.mixture.value for a in _rounds_of(E) if np.abs(a.mixture.theta @ a.rays - 1).max() < 1e-8
+    )
 
 
 def _highest_bound(E):
@@ -74,7 +88,10 @@ def best_values():
 
 def _wrong_bounds(best_values):
     """How many matrices have a bound above the value of a channel."""
-    return sum(_highest_bound(E) > best * (1 + 1e-6) for E, best in zip(MATRICES.values(), best_values, strict=True))
+    return sum(
+        _highest_bound(E) > best * (1 + 1e-6)
+        for E, best in zip(MATRICES.values(), best_values, strict=True)
+    )
 
 
 def test_a_list_of_rays_with_gaps_would_be_seen(best_values, monkeypatch):
@@ -149,7 +166,10 @@ def test_the_general_search_meets_what_is_known(context):
     k = context.size
     rounds = _rounds(RayCone(context.closure().matrix(), np.full(k, 1 / k)), np.ones(k), 16)
     floor = lower_bound_risk_at_uniform(context)
-    value, bound = min(a.mixture.value for a in rounds) - 1 / k, max(a.bound for a in rounds) - 1 / k
+    value, bound = (
+        min(a.mixture.value for a in rounds) - 1 / k,
+        max(a.bound for a in rounds) - 1 / k,
+    )
     assert value == pytest.approx(floor, rel=1e-4)
     assert bound == pytest.approx(floor, rel=1e-4)
     assert bound <= value
@@ -191,7 +211,9 @@ def test_every_round_is_a_channel(E):
         assert np.isfinite(answer.bound)
 
 
-@pytest.mark.parametrize(("E", "certified"), [(star(12, 1), True), (star(13, 1), True), (star(17, 1), False)])
+@pytest.mark.parametrize(
+    ("E", "certified"), [(star(12, 1), True), (star(13, 1), True), (star(17, 1), False)]
+)
 def test_bounds_are_certified_up_to_twelve_symbols_and_some_more_with_few_promises(E, certified):
     """Few rays, so that it is quick: symbols that owe to the first alone."""
     assert _rounds(_cone(E), np.ones(len(E)), 1)[0].certified is certified

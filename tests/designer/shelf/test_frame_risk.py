@@ -27,14 +27,20 @@ def mixed(*parts):
 
 
 FRAMES = {
-    "cyclic, several base blocks": sf.PlainResponse(sf.Uniform(12, 1), CyclicDesign(12, ((0, 1, 3, 7), (0, 2, 3, 8)))),
+    "cyclic, several base blocks": sf.PlainResponse(
+        sf.Uniform(12, 1), CyclicDesign(12, ((0, 1, 3, 7), (0, 2, 3, 8)))
+    ),
     "Singer, with points to spare": sf.PlainResponse(
         sf.Uniform(10, 1), CyclicDesign.of_arrays(13, singer_set(SingerDesign(3, 3)))
     ),
     "blocks": sf.BlockResponse(sf.Blocks(blocks(5, 6, 1), [1, 2, 1]), BestCode()),
     "high-low": sf.mechanism_for(sf.HighLow(12, range(5), 1)),
-    "tiers": sf.GroupResponse(sf.Tiers(blocks(4, 5, 3), [1, 2, inf]), [RandomizedCode, HadamardCode]),
-    "two levels": sf.GroupResponse(sf.Blocks(blocks(7, 5), 1, across=2), CyclicDesign(7, ((0, 1, 3),))),
+    "tiers": sf.GroupResponse(
+        sf.Tiers(blocks(4, 5, 3), [1, 2, inf]), [RandomizedCode, HadamardCode]
+    ),
+    "two levels": sf.GroupResponse(
+        sf.Blocks(blocks(7, 5), 1, across=2), CyclicDesign(7, ((0, 1, 3),))
+    ),
     "product": sf.ProductResponse(sf.Blocks(blocks(4, 6), "0.5", across=1), BestCode()),
     "union": mixed(sf.Tiers(blocks(3, 3), [1, 2]), sf.HighLow(4, [0, 1], 1), sf.Uniform(3, 2)),
 }

@@ -53,7 +53,9 @@ def test_one_sensitive_symbol_gains_four_to_six_times_at_epsilon_one(share):
     assert 4.3 <= paper / ours <= 6.2
 
 
-@pytest.mark.parametrize(("epsilon", "gain"), [(0.25, 1.25), (0.5, 1.31), (1, 1.56), (2, 2.7), (4, 7.7)])
+@pytest.mark.parametrize(
+    ("epsilon", "gain"), [(0.25, 1.25), (0.5, 1.31), (1, 1.56), (2, 2.7), (4, 7.7)]
+)
 @pytest.mark.parametrize("k", [11, 20, 1000])
 def test_ten_sensitive_symbols_gain_in_the_worst_case(epsilon, gain, k):
     rho = contributions(sf.mechanism_for(sf.HighLow(k, range(10), epsilon)))
@@ -66,7 +68,9 @@ def test_ten_sensitive_symbols_gain_in_the_worst_case(epsilon, gain, k):
 @pytest.mark.parametrize("s", [1, 2, 3, 6, 15])
 def test_high_low_is_never_worse_than_with_the_hadamard_code(s, epsilon):
     context = sf.HighLow(s + 5, range(s), epsilon)
-    best, hadamard, randomized = (sf.mechanism_for(context, code=code) for code in ("best", "hadamard", "randomized"))
+    best, hadamard, randomized = (
+        sf.mechanism_for(context, code=code) for code in ("best", "hadamard", "randomized")
+    )
     assert best.worst_risk() <= min(hadamard.worst_risk(), randomized.worst_risk()) * (1 + 1e-9)
 
 
@@ -77,7 +81,9 @@ def test_a_guess_of_the_sensitive_share_lowers_the_risk_at_that_share(epsilon):
     for share in shares:
         p = np.full(30, (1 - share) / 20)
         p[:10] = share / 10
-        least = min(mechanism.risk(p) for mechanism in (*fitted.values(), sf.mechanism_for(context)))
+        least = min(
+            mechanism.risk(p) for mechanism in (*fitted.values(), sf.mechanism_for(context))
+        )
         assert fitted[share].risk(p) <= least * (1 + 1e-9)
         sf.certify(fitted[share], context)
 
@@ -149,7 +155,9 @@ SHELF = [
 NEARLY_UNIFORM = (sf.Blocks(blocks(4, 4), 1, across="1.01"), sf.ProductResponse)
 
 
-@pytest.mark.parametrize(("context", "frame"), [*SHELF, NEARLY_UNIFORM], ids=lambda value: repr(value))
+@pytest.mark.parametrize(
+    ("context", "frame"), [*SHELF, NEARLY_UNIFORM], ids=lambda value: repr(value)
+)
 def test_the_frame_of_least_worst_risk_is_taken_and_kept(context, frame):
     mechanism = sf.mechanism_for(context)
     assert type(mechanism) is frame
@@ -207,7 +215,9 @@ def group_contexts(draw):
     m, kind = len(sizes), draw(st.sampled_from(["tiers", "blocks", "across", "high-low"]))
     epsilons = draw(st.lists(EPSILONS, min_size=m, max_size=m))
     if kind == "tiers":
-        return sf.Tiers(blocks(*sizes), [*epsilons[1:], draw(st.sampled_from(["inf", epsilons[0]]))])
+        return sf.Tiers(
+            blocks(*sizes), [*epsilons[1:], draw(st.sampled_from(["inf", epsilons[0]]))]
+        )
     if kind == "high-low":
         return sf.HighLow(sum(sizes), range(sizes[0]), epsilons[0])
     return sf.Blocks(blocks(*sizes), epsilons, across=draw(EPSILONS) if kind == "across" else inf)
@@ -233,7 +243,9 @@ def test_the_order_of_symbols_does_not_change_what_a_frame_is_worth(context, ran
     mechanisms = [sf.mechanism_for(each) for each in (straight, turned)]
     sf.certify(mechanisms[1], turned)
     # Which points of a cyclic code make up a block matters a little to the composition of two answers.
-    near = 0.1 if any(isinstance(mechanism, sf.ProductResponse) for mechanism in mechanisms) else 1e-6
+    near = (
+        0.1 if any(isinstance(mechanism, sf.ProductResponse) for mechanism in mechanisms) else 1e-6
+    )
     assert mechanisms[1].worst_risk() == pytest.approx(mechanisms[0].worst_risk(), rel=near)
 
 
@@ -259,8 +271,13 @@ def test_the_closed_form_is_what_a_crowd_on_one_group_pays(epsilons):
 
 def test_equal_groups_may_be_counted():
     one, two = FrameGroup(5, 1, 2, 0.4, 0.1), FrameGroup(1, 1, 1, 1, 0)
-    listed, counted = frame_risks([one, one, one, two]), frame_risks([FrameGroup(5, 1, 2, 0.4, 0.1, 3), two])
-    assert (listed[0][0], listed[0][3], listed[1]) == pytest.approx((*counted[0], counted[1]), rel=1e-12)
+    listed, counted = (
+        frame_risks([one, one, one, two]),
+        frame_risks([FrameGroup(5, 1, 2, 0.4, 0.1, 3), two]),
+    )
+    assert (listed[0][0], listed[0][3], listed[1]) == pytest.approx(
+        (*counted[0], counted[1]), rel=1e-12
+    )
 
 
 def test_nothing_can_be_learned_of_zeros():

@@ -22,13 +22,19 @@ RECOGNISED = {
     ),
     "equal distances": (Metric([[0, 3, 3], [3, 0, 3], [3, 3, 0]], 0.1), Uniform(3, 0.3)),
     "all infinite": (PrivacyMatrix([[0, INF, INF], [INF, 0, INF], [INF, INF, 0]]), Uniform(3, INF)),
-    "infinite distances": (Metric([[0, INF, INF], [INF, 0, INF], [INF, INF, 0]], 2), Uniform(3, INF)),
+    "infinite distances": (
+        Metric([[0, INF, INF], [INF, 0, INF], [INF, INF, 0]], 2),
+        Uniform(3, INF),
+    ),
     "one symbol": (PrivacyMatrix([[0]]), Uniform(1, INF)),
     "blocks": (
         PrivacyMatrix([[0, INF, 2, INF], [INF, 0, INF, INF], [2, INF, 0, INF], [INF, INF, INF, 0]]),
         Blocks([0, 1, 0, 2], 2),
     ),
-    "distances of blocks": (Metric([[0, 1, INF], [1, 0, INF], [INF, INF, 0]], "1.5"), Blocks([0, 0, 1], 1.5)),
+    "distances of blocks": (
+        Metric([[0, 1, INF], [1, 0, INF], [INF, INF, 0]], "1.5"),
+        Blocks([0, 0, 1], 1.5),
+    ),
     "high-low": (
         PrivacyMatrix([[0, INF, INF], [1, 0, 1], [INF, INF, 0]], domain=LABELS),
         HighLow(LABELS, ["café"], 1),
@@ -39,9 +45,15 @@ RECOGNISED = {
     ),
     "a sum of uniforms": (Uniform(3, 0.1) + Uniform(3, 0.2), Uniform(3, 0.3)),
     "a sum of uniform and blocks": (Uniform(3, 0.5) + Blocks([0, 0, 1], 1), Blocks([0, 0, 1], 1.5)),
-    "a sum of uniform and high-low": (Uniform(3, Fraction(1, 3)) + HighLow(3, [1], 1), HighLow(3, [1], Fraction(4, 3))),
+    "a sum of uniform and high-low": (
+        Uniform(3, Fraction(1, 3)) + HighLow(3, [1], 1),
+        HighLow(3, [1], Fraction(4, 3)),
+    ),
     "blocks of two epsilons": (
-        PrivacyMatrix([[0, INF, 1, INF], [INF, 0, INF, 2], [1, INF, 0, INF], [INF, 2, INF, 0]], domain=list("abcd")),
+        PrivacyMatrix(
+            [[0, INF, 1, INF], [INF, 0, INF, 2], [1, INF, 0, INF], [INF, 2, INF, 0]],
+            domain=list("abcd"),
+        ),
         Blocks([0, 1, 0, 1], [1, 2], domain=list("abcd")),
     ),
     "blocks of two epsilons and a single symbol": (
@@ -59,30 +71,43 @@ RECOGNISED = {
     "a sum of blocks": (Blocks([0, 0, 1, 1], [1, 2]) + Uniform(4, 1), Blocks([0, 0, 1, 1], [2, 3])),
 }
 NEWLY_RECOGNISED = {
-    "two levels": (PrivacyMatrix([[0, 1, 2], [1, 0, 2], [2, 2, 0]]), Blocks([0, 0, 1], 1, across=2)),
+    "two levels": (
+        PrivacyMatrix([[0, 1, 2], [1, 0, 2], [2, 2, 0]]),
+        Blocks([0, 0, 1], 1, across=2),
+    ),
     "two levels, the single symbol first": (
         PrivacyMatrix([[0, 2, 2], [2, 0, 1], [2, 1, 0]]),
         Blocks([0, 1, 1], 1, across=2),
     ),
     "two levels, three numbers": (
-        PrivacyMatrix([[0, 1, 2, 2, 2], [1, 0, 2, 2, 2], [2, 2, 0, 3, 2], [2, 2, 3, 0, 2], [2, 2, 2, 2, 0]]),
+        PrivacyMatrix(
+            [[0, 1, 2, 2, 2], [1, 0, 2, 2, 2], [2, 2, 0, 3, 2], [2, 2, 3, 0, 2], [2, 2, 2, 2, 0]]
+        ),
         Blocks([0, 0, 1, 1, 2], [1, 3, 2], across=2),
     ),
     "a detour": (PrivacyMatrix([[0, 5, 1], [5, 0, 1], [1, 1, 0]]), Blocks([0, 0, 1], 2, across=1)),
-    "a star of detours": (Metric([[0, 1, 1], [1, 0, 9], [1, 9, 0]]), Blocks([0, 1, 1], 2, across=1)),
+    "a star of detours": (
+        Metric([[0, 1, 1], [1, 0, 9], [1, 9, 0]]),
+        Blocks([0, 1, 1], 2, across=1),
+    ),
     "tiers": (PrivacyMatrix([[0, 1, 1], [2, 0, 2], [INF, INF, 0]]), Tiers([0, 1, 2], [1, 2, INF])),
     "tiers, none free": (
         PrivacyMatrix([[0, 3, 3], [1, 0, 1], [3, 3, 0]], domain=LABELS),
         Tiers(["a", "b", "a"], {"a": 3, "b": 1}, domain=LABELS),
     ),
-    "a sum of high-low and tiers": (Uniform(3, 1) + Tiers([0, 1, 2], [1, 2, INF]), Tiers([0, 1, 2], [2, 3, INF])),
+    "a sum of high-low and tiers": (
+        Uniform(3, 1) + Tiers([0, 1, 2], [1, 2, INF]),
+        Tiers([0, 1, 2], [2, 3, INF]),
+    ),
     "sensitive against some": (
         PrivacyMatrix([[0, 1, INF], [INF, 0, INF], [INF, INF, 0]]),
         Blocks.of([HighLow(2, [0], 1), Uniform(1, INF)]),
     ),
     "high-low inside blocks": (
         HighLow(5, [0, 1], 1) + Blocks([0, 1, 0, 1, 2], 1),
-        Blocks.of([HighLow(2, [0], 2), HighLow(2, [0], 2), Uniform(1, INF)], block_of=[0, 1, 0, 1, 2]),
+        Blocks.of(
+            [HighLow(2, [0], 2), HighLow(2, [0], 2), Uniform(1, INF)], block_of=[0, 1, 0, 1, 2]
+        ),
     ),
     "single symbols share a part": (
         PrivacyMatrix([[0, INF, INF, INF], [INF, 0, INF, 1], [INF, INF, 0, INF], [INF, 2, INF, 0]]),
@@ -98,7 +123,9 @@ NEWLY_RECOGNISED = {
                 [INF, 3, INF, INF, 0],
             ]
         ),
-        Blocks.of([Blocks([0, 0, 1], 1, across=2), Tiers([0, 1], [1, 3])], block_of=[0, 1, 0, 0, 1]),
+        Blocks.of(
+            [Blocks([0, 0, 1], 1, across=2), Tiers([0, 1], [1, 3])], block_of=[0, 1, 0, 0, 1]
+        ),
     ),
 }
 RECOGNISED |= {
@@ -128,11 +155,15 @@ ZEROS = {
     "two symbols": [[0, 0], [1, 0]],
     "two symbols, infinite back": [[0, INF], [0, 0]],
 }
-each_recognised = pytest.mark.parametrize(("context", "structured"), RECOGNISED.values(), ids=RECOGNISED.keys())
+each_recognised = pytest.mark.parametrize(
+    ("context", "structured"), RECOGNISED.values(), ids=RECOGNISED.keys()
+)
 
 
 each_form = pytest.mark.parametrize(
-    ("context", "structured"), [*RECOGNISED.values(), *NEWLY_RECOGNISED.values()], ids=[*RECOGNISED, *NEWLY_RECOGNISED]
+    ("context", "structured"),
+    [*RECOGNISED.values(), *NEWLY_RECOGNISED.values()],
+    ids=[*RECOGNISED, *NEWLY_RECOGNISED],
 )
 
 
@@ -157,11 +188,15 @@ def test_its_mechanism_keeps_the_original_matrix(context, structured, code):
     sf.certify(mechanism, context)
 
 
-@pytest.mark.parametrize("name", ["uniform", "equal distances", "blocks", "high-low", "a sum of uniforms"])
+@pytest.mark.parametrize(
+    "name", ["uniform", "equal distances", "blocks", "high-low", "a sum of uniforms"]
+)
 def test_its_mechanism_does_not_keep_a_matrix_that_is_one_percent_stricter(name):
     context = RECOGNISED[name][0]
     with pytest.raises(PrivacyViolation):
-        sf.certify(mechanism_for(context), PrivacyMatrix(context.matrix() * 0.99, domain=context.domain))
+        sf.certify(
+            mechanism_for(context), PrivacyMatrix(context.matrix() * 0.99, domain=context.domain)
+        )
 
 
 @pytest.mark.parametrize(
@@ -220,14 +255,20 @@ def test_a_detour_above_forty_stays_as_typed_in_blocks_and_is_refused_in_a_matri
 
 
 def test_a_part_that_is_not_on_the_shelf_is_named():
-    chain = PrivacyMatrix([[0, 1, 2], [1, 0, 1], [2, 1, 0.0]]) + PrivacyMatrix([[0, 1, 1], [2, 0, 1], [1, 1, 0]])
+    chain = PrivacyMatrix([[0, 1, 2], [1, 0, 1], [2, 1, 0.0]]) + PrivacyMatrix(
+        [[0, 1, 1], [2, 0, 1], [1, 1, 0]]
+    )
     with pytest.raises(NoClosedForm, match=r"inside block 1: no mechanism on the shelf.*sf.design"):
         recognise(Blocks.of([Uniform(2, 1), chain]))
-    with pytest.raises(NothingToLearn, match="inside block 0: this context forbids telling symbols 0 and 1 apart"):
+    with pytest.raises(
+        NothingToLearn, match="inside block 0: this context forbids telling symbols 0 and 1 apart"
+    ):
         recognise(Blocks.of([PrivacyMatrix([[0, 0], [1, 0]]), Uniform(2, 1)]))
 
 
-@pytest.mark.parametrize("context", [Uniform(5, 1), HighLow(5, [0, 4], 2), HighLow(5, [], 1), Blocks([0, 1, 0, 1], 3)])
+@pytest.mark.parametrize(
+    "context", [Uniform(5, 1), HighLow(5, [0, 4], 2), HighLow(5, [], 1), Blocks([0, 1, 0, 1], 3)]
+)
 def test_a_context_written_out_is_recognised_again(context):
     written = PrivacyMatrix(context.matrix())
     found = recognise(written)

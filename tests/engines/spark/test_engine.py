@@ -131,7 +131,9 @@ def test_counts_are_exact_although_tasks_are_killed(cluster, tmp_path):
 def test_everybody_is_counted_once_although_an_executor_dies(cluster):
     table = cluster.table([(value,) for value in places()], ["place"], 24)
     for survey in (PRIVATE, IN_CLEAR):
-        killing = threading.Thread(target=kill_an_executor, args=(cluster.spark, executors(cluster.spark)))
+        killing = threading.Thread(
+            target=kill_an_executor, args=(cluster.spark, executors(cluster.spark))
+        )
         killing.start()
         tally = tally_column(survey, table, column="place")
         killing.join()
@@ -153,7 +155,12 @@ def executors(spark):
         pid = next(int(line.split()[1]) for line in lines if line.startswith("PPid"))
         yield pa.record_batch([pa.array([pid])], names=["pid"])
 
-    return sorted({row["pid"] for row in spark.range(0, 4, 1, 4).mapInArrow(grandparent, "pid long").collect()})
+    return sorted(
+        {
+            row["pid"]
+            for row in spark.range(0, 4, 1, 4).mapInArrow(grandparent, "pid long").collect()
+        }
+    )
 
 
 def kill_an_executor(spark, pids):
@@ -161,7 +168,10 @@ def kill_an_executor(spark, pids):
     tracker, deadline = spark.sparkContext.statusTracker(), time.monotonic() + 60
     while time.monotonic() < deadline:
         active = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        if any(stage is not None and stage.numTasks == 24 and stage.numCompletedTasks for stage in active):
+        if any(
+            stage is not None and stage.numTasks == 24 and stage.numCompletedTasks
+            for stage in active
+        ):
             os.kill(pids[0], signal.SIGKILL)
             return
         time.sleep(0.005)
@@ -190,7 +200,9 @@ def test_files_are_opened_by_the_tasks(cluster, tmp_path):
     assert tally.counts.tolist() == counts_of(values)
     (tmp_path / "c.csv").write_text(f"place\npark\n{CANARY}\n", encoding="utf-8")
     with pytest.raises(UnknownValue, match=r"c\.csv.*row 2") as caught:
-        tally_files(cluster.spark, IN_CLEAR, [*paths, str(tmp_path / "c.csv")], AnswerColumns("place"))
+        tally_files(
+            cluster.spark, IN_CLEAR, [*paths, str(tmp_path / "c.csv")], AnswerColumns("place")
+        )
     assert CANARY not in str(caught.value)
     with pytest.raises(InvalidTable, match=r"gone\.csv cannot be opened"):
         tally_files(cluster.spark, IN_CLEAR, [str(tmp_path / "gone.csv")], AnswerColumns("place"))
@@ -225,7 +237,9 @@ def test_columns_that_cannot_be_meant_are_refused(cluster, names, asked, message
 @pytest.mark.slow
 def test_tables_that_cannot_be_counted_are_refused(cluster):
     table = cluster.table([("park", 1.5)], ["place", "share"])
-    with pytest.raises(InvalidTable, match="'share' must hold text or whole numbers; its type is double"):
+    with pytest.raises(
+        InvalidTable, match="'share' must hold text or whole numbers; its type is double"
+    ):
         tally_column(PRIVATE, table, column="share")
     with pytest.raises(InvalidTable, match="no rows"):
         tally_column(PRIVATE, table.where("share > 2"), column="place")
@@ -251,7 +265,9 @@ def test_all_attempts_together_hold_one_report_per_person(cluster, tmp_path):
     seen, _ = pairs_of(tmp_path)
     assert len(seen) == PEOPLE
     assert {len(reports) for reports in seen.values()} == {1}
-    assert {who: report for who, (report,) in seen.items()} == {row["key"]: row["report"] for row in first}
+    assert {who: report for who, (report,) in seen.items()} == {
+        row["key"]: row["report"] for row in first
+    }
     assert attempts["1"] >= 2, "this task was to die"
     assert attempts["2"] >= 2, "this task was to die"
     with keyed_reports(PRIVATE, table, column="place", key="who") as reports:
@@ -272,7 +288,10 @@ def test_reports_come_from_the_words_of_their_keys(cluster, secrets, keys):
     table = cluster.table(rows, ["who", "place"])
     with keyed_reports(PRIVATE, table, column="place", key="who") as reports:
         # Bytes come back as another kind of bytes.
-        found = [(bytes(key) if isinstance(key, bytearray) else key, report) for key, report in reports.collect()]
+        found = [
+            (bytes(key) if isinstance(key, bytearray) else key, report)
+            for key, report in reports.collect()
+        ]
     secret, mechanism = secrets[0], PRIVATE.mechanism
     for key, place in rows:
         symbol = LABELS.index(place)
@@ -288,8 +307,12 @@ def test_keys_that_do_not_name_one_person_are_refused(cluster, tmp_path):
     rows = [(f"{CANARY} {i}", "park") for i in range(50)]
     twice = [*rows, (rows[3][0], "bar"), (rows[4][0], "park"), (rows[4][0], "park")]
     out = tmp_path / "out"
-    with pytest.raises(InvalidTable, match=r"^2 keys stand in more than one row.*write the result to files") as caught:
-        privatize_to(PRIVATE, cluster.table(twice, ["who", "place"]), str(out), column="place", key="who")
+    with pytest.raises(
+        InvalidTable, match=r"^2 keys stand in more than one row.*write the result to files"
+    ) as caught:
+        privatize_to(
+            PRIVATE, cluster.table(twice, ["who", "place"]), str(out), column="place", key="who"
+        )
     assert CANARY not in str(caught.value)
     with pytest.raises(InvalidTable, match="2 of 52 rows have no key"):
         nobody = cluster.table([*rows, (None, "park"), (None, "bar")], ["who", "place"])
@@ -299,9 +322,13 @@ def test_keys_that_do_not_name_one_person_are_refused(cluster, tmp_path):
         privatize_to(PRIVATE, unknown, str(out), column="place", key="who")
     table = cluster.table(rows, ["who", "place"])
     with pytest.raises(InvalidTable, match="the expression Uuid does not ensure that"):
-        privatize_to(PRIVATE, table.selectExpr("uuid() AS who", "place"), str(out), column="place", key="who")
+        privatize_to(
+            PRIVATE, table.selectExpr("uuid() AS who", "place"), str(out), column="place", key="who"
+        )
     with pytest.raises(InvalidTable, match="text, whole numbers or bytes"):
-        privatize_to(PRIVATE, table.selectExpr("1.5D AS who", "place"), str(out), column="place", key="who")
+        privatize_to(
+            PRIVATE, table.selectExpr("1.5D AS who", "place"), str(out), column="place", key="who"
+        )
     assert not out.exists()
     assert CANARY.encode() not in cluster.logs()
 
@@ -333,7 +360,9 @@ def test_a_folder_of_reports_names_its_survey_and_nobody(cluster, tmp_path):
     numbers = np.concatenate([part.column(0).to_numpy() for part in tables])
     assert IN_CLEAR.tally(numbers).counts.tolist() == counts_of(values)
     assert counted([str(out)], IN_CLEAR).counts.tolist() == counts_of(values)
-    assert not any(CANARY.encode() in path.read_bytes() for path in out.rglob("*") if path.is_file())
+    assert not any(
+        CANARY.encode() in path.read_bytes() for path in out.rglob("*") if path.is_file()
+    )
 
 
 @pytest.mark.slow
@@ -425,7 +454,9 @@ def test_the_secret_is_nowhere_with_every_page_open_and_every_line_logged(tmp_pa
         pytest.skip("needs Java 17")
     (tmp_path / "cluster").mkdir()
     arguments = [str(tmp_path / "cluster"), str(ROOT / "tests"), str(tmp_path / "noted")]
-    ended = subprocess.run([sys.executable, "-c", JOB, *arguments], capture_output=True, check=False, timeout=600)
+    ended = subprocess.run(
+        [sys.executable, "-c", JOB, *arguments], capture_output=True, check=False, timeout=600
+    )
     assert ended.returncode == 0, ended.stderr[-3000:].decode()
     secret, during, after, planted = ast.literal_eval((tmp_path / "noted").read_text())
     assert during == []

@@ -40,7 +40,11 @@ def shuffled(spark):
     """Three rows per person with three labels, in an order that changes from one evaluation to the next."""
     labels = ", ".join(f"'{label}'" for label in LABELS)
     label = f"array({labels})[int(id div {PEOPLE})] AS place"
-    return spark.range(0, 3 * PEOPLE, 1, 8).selectExpr(f"id % {PEOPLE} AS account", label).repartition(16)
+    return (
+        spark.range(0, 3 * PEOPLE, 1, 8)
+        .selectExpr(f"id % {PEOPLE} AS account", label)
+        .repartition(16)
+    )
 
 
 def first_of_duplicates(spark):
@@ -62,7 +66,9 @@ def undeclared_random_function(spark):
 
         return random.choice(["park", "bar"])
 
-    return spark.range(0, 1000, 1, 4).select(sql.col("id").alias("account"), any_label("id").alias("place"))
+    return spark.range(0, 1000, 1, 4).select(
+        sql.col("id").alias("account"), any_label("id").alias("place")
+    )
 
 
 def first_of_ties(spark):
@@ -85,14 +91,18 @@ unrepeatable = pytest.mark.parametrize("table", UNREPEATABLE, ids=lambda table: 
 
 @unrepeatable
 def test_tables_with_other_rows_each_time_are_refused(cluster, table):
-    with pytest.raises(InvalidTable, match=f"{UNREPEATABLE[table]} does not ensure that.*Write the table to files"):
+    with pytest.raises(
+        InvalidTable, match=f"{UNREPEATABLE[table]} does not ensure that.*Write the table to files"
+    ):
         people_with_two_reports(table(cluster.spark))
 
 
 @unrepeatable
 def test_reports_to_a_folder_follow_the_same_rule(cluster, tmp_path, table):
     with pytest.raises(InvalidTable, match="does not ensure that"):
-        privatize_to(SURVEY, table(cluster.spark), str(tmp_path / "out"), column="place", key="account")
+        privatize_to(
+            SURVEY, table(cluster.spark), str(tmp_path / "out"), column="place", key="account"
+        )
     assert not (tmp_path / "out").exists()
 
 
@@ -119,10 +129,20 @@ def test_accepted_steps_give_one_report_per_person(cluster):
     spark = cluster.spark
     people = shuffled(spark).where("place = 'park'").repartition(7)
     others = (
-        shuffled(spark).where("place = 'bar'").selectExpr(f"account + {PEOPLE} AS account", "place").orderBy("place")
+        shuffled(spark)
+        .where("place = 'bar'")
+        .selectExpr(f"account + {PEOPLE} AS account", "place")
+        .orderBy("place")
     )
-    places = spark.createDataFrame(pa.table({"place": ["park", "bar"], "own": ["school", "clinic"]})).repartition(2)
-    table = people.union(others).join(places, "place").selectExpr("account", "own AS place").repartition(5)
+    places = spark.createDataFrame(
+        pa.table({"place": ["park", "bar"], "own": ["school", "clinic"]})
+    ).repartition(2)
+    table = (
+        people.union(others)
+        .join(places, "place")
+        .selectExpr("account", "own AS place")
+        .repartition(5)
+    )
     assert people_with_two_reports(table) == 0
 
 
@@ -133,8 +153,15 @@ def test_accepted_steps_give_one_report_per_person(cluster):
 def folder(cluster, tmp_path_factory):
     """The same ten people in files of every format, as a view and as tables of the catalogue."""
     written = tmp_path_factory.mktemp("formats")
-    columns = {"account": range(10), "place": LABELS * 2, "day": ["2024-05-06"] * 10, "city": ["a b", "c:[d]%"] * 5}
-    people = cluster.spark.createDataFrame(pa.table({name: list(values) for name, values in columns.items()}))
+    columns = {
+        "account": range(10),
+        "place": LABELS * 2,
+        "day": ["2024-05-06"] * 10,
+        "city": ["a b", "c:[d]%"] * 5,
+    }
+    people = cluster.spark.createDataFrame(
+        pa.table({name: list(values) for name, values in columns.items()})
+    )
     for form in ("parquet", "orc", "csv", "json"):
         people.write.option("header", "true").format(form).save(str(written / form))
     people.select("place").write.text(str(written / "text"))
@@ -175,27 +202,45 @@ UNKNOWN = {
     "sample": ("SELECT * FROM people TABLESAMPLE (50 PERCENT)", "Sample"),
     "distinct": ("SELECT DISTINCT account, place FROM people", "Distinct"),
     "first": ("SELECT account, first(place) AS place FROM people GROUP BY account", "Aggregate"),
-    "list": ("SELECT account, collect_list(place)[0] AS place FROM people GROUP BY account", "Aggregate"),
+    "list": (
+        "SELECT account, collect_list(place)[0] AS place FROM people GROUP BY account",
+        "Aggregate",
+    ),
     "set": ("SELECT * FROM people INTERSECT SELECT * FROM people", "Intersect"),
     "window": ("SELECT account, lead(place) OVER (ORDER BY day) AS place FROM people", "Window"),
-    "row number": ("SELECT monotonically_increasing_id() AS account, place FROM people", "MonotonicallyIncreasingID"),
+    "row number": (
+        "SELECT monotonically_increasing_id() AS account, place FROM people",
+        "MonotonicallyIncreasingID",
+    ),
     "random column": ("SELECT uuid() AS account, place FROM people", "Uuid"),
     "random filter": ("SELECT * FROM people WHERE rand(7) < 0.5", "Rand"),
     "file name": ("SELECT account, input_file_name() AS place FROM people", "InputFileName"),
     "clock": ("SELECT * FROM people WHERE now() > TIMESTAMP'2024-01-01'", "Now"),
     "day": ("SELECT account, CAST(current_date() AS string) AS place FROM people", "CurrentDate"),
-    "hidden clock": ("SELECT * FROM people WHERE CAST('today' AS date) > DATE'2024-01-01'", "cast to a date or time"),
+    "hidden clock": (
+        "SELECT * FROM people WHERE CAST('today' AS date) > DATE'2024-01-01'",
+        "cast to a date or time",
+    ),
     "part of a moment": (
         "SELECT account, CAST(CAST(day AS timestamp) AS string) AS place FROM people",
         "cast to a date",
     ),
-    "time of day": ("SELECT * FROM people WHERE CAST('12:30' AS timestamp) < TIMESTAMP'2024-01-01'", "cast to a date"),
-    "subquery": ("SELECT account, (SELECT first(place) FROM people) AS place FROM people", "ScalarSubquery"),
+    "time of day": (
+        "SELECT * FROM people WHERE CAST('12:30' AS timestamp) < TIMESTAMP'2024-01-01'",
+        "cast to a date",
+    ),
+    "subquery": (
+        "SELECT account, (SELECT first(place) FROM people) AS place FROM people",
+        "ScalarSubquery",
+    ),
     "method": (
         "SELECT account, reflect('java.util.UUID', 'randomUUID') AS place FROM people",
         "CallMethodViaReflection",
     ),
-    "rows of rows": ("SELECT account, explode(array(place, city)) AS place FROM people", "Generate"),
+    "rows of rows": (
+        "SELECT account, explode(array(place, city)) AS place FROM people",
+        "Generate",
+    ),
 }
 
 
@@ -205,7 +250,9 @@ def test_repeatable_tables_are_accepted(cluster, folder, name):
 
 
 def test_csv_files_are_accepted(cluster, folder):
-    demand_repeatable(cluster.spark.read.option("header", "true").csv(str(folder / "csv")).dropna().fillna("bar"))
+    demand_repeatable(
+        cluster.spark.read.option("header", "true").csv(str(folder / "csv")).dropna().fillna("bar")
+    )
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
@@ -220,7 +267,10 @@ def passed_on(batches):
 
 
 SOURCES = {
-    "Python rows": (lambda spark, table: spark.createDataFrame([(1, "park")], ["account", "place"]), "RDD"),
+    "Python rows": (
+        lambda spark, table: spark.createDataFrame([(1, "park")], ["account", "place"]),
+        "RDD",
+    ),
     "RDD": (lambda spark, table: table.rdd.toDF(table.schema), "RDD"),
     "Python step": (lambda spark, table: table.mapInArrow(passed_on, table.schema), "MapInArrow"),
     "local checkpoint": (lambda spark, table: table.localCheckpoint(), "RDD"),
@@ -246,12 +296,16 @@ def test_a_cached_table_is_refused_until_it_is_unpersisted(cluster, folder):
 
 
 def test_files_that_spark_may_skip_are_refused(cluster, folder):
-    skipping = cluster.spark.read.option("IGNOREcorruptFiles", "true").parquet(str(folder / "parquet"))
+    skipping = cluster.spark.read.option("IGNOREcorruptFiles", "true").parquet(
+        str(folder / "parquet")
+    )
     with pytest.raises(InvalidTable, match="the option ignoreCorruptFiles lets Spark skip"):
         demand_repeatable(skipping)
     cluster.spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
     try:
-        with pytest.raises(InvalidTable, match=r"the setting spark\.sql\.files\.ignoreMissingFiles"):
+        with pytest.raises(
+            InvalidTable, match=r"the setting spark\.sql\.files\.ignoreMissingFiles"
+        ):
             demand_repeatable(cluster.spark.table("people"))
     finally:
         cluster.spark.conf.unset("spark.sql.files.ignoreMissingFiles")
@@ -261,7 +315,10 @@ def kinds(spark, name):
     """Whether a class is an expression, and whether Spark itself calls it non-deterministic."""
     find = spark.sparkContext._jvm.java.lang.Class.forName
     package = "org.apache.spark.sql.catalyst.expressions"
-    return [find(f"{package}.{kind}").isAssignableFrom(find(name)) for kind in ("Expression", "Nondeterministic")]
+    return [
+        find(f"{package}.{kind}").isAssignableFrom(find(name))
+        for kind in ("Expression", "Nondeterministic")
+    ]
 
 
 def test_the_listed_expressions_exist_and_none_is_random(cluster):
@@ -289,7 +346,9 @@ def touch(path):
     os.utime(path, (1, 1))
 
 
-@pytest.mark.parametrize("change", [touch, lambda path: path.unlink()], ids=["written again", "gone"])
+@pytest.mark.parametrize(
+    "change", [touch, lambda path: path.unlink()], ids=["written again", "gone"]
+)
 def test_files_that_change_inside_the_block_are_noticed(cluster, tmp_path, change):
     table, file = people_in_files(cluster.spark, tmp_path / "100% odd names")
     with (
@@ -299,7 +358,9 @@ def test_files_that_change_inside_the_block_are_noticed(cluster, tmp_path, chang
         change(file)
 
 
-def test_files_that_change_during_the_check_are_refused_before_there_is_a_report(cluster, tmp_path, monkeypatch):
+def test_files_that_change_during_the_check_are_refused_before_there_is_a_report(
+    cluster, tmp_path, monkeypatch
+):
     table, file = people_in_files(cluster.spark, tmp_path / "people")
     check = spark_engine._refuse_unfit
 
@@ -327,7 +388,9 @@ def test_files_of_other_partitions_may_change(cluster, folder):
     table = cluster.spark.table("people_by_city").where("city = 'a b'")
     before = file_states(table)
     assert 0 < len(before) < len(file_states(cluster.spark.table("people_by_city")))
-    cluster.spark.sql("INSERT INTO people_by_city PARTITION (city = 'other') SELECT 98, 'park', '2024-05-06'")
+    cluster.spark.sql(
+        "INSERT INTO people_by_city PARTITION (city = 'other') SELECT 98, 'park', '2024-05-06'"
+    )
     assert file_states(table) == before
 
 
@@ -345,7 +408,9 @@ def test_the_states_of_files_cover_partitions_and_checkpoints(cluster, folder):
     table = cluster.spark.table("people_by_city")
     before = file_states(table)
     assert len(before) == len(table.inputFiles()) > 0
-    cluster.spark.sql("INSERT INTO people_by_city PARTITION (city = 'new') SELECT 99, 'park', '2024-05-06'")
+    cluster.spark.sql(
+        "INSERT INTO people_by_city PARTITION (city = 'new') SELECT 99, 'park', '2024-05-06'"
+    )
     assert before < file_states(table)
     saved = cluster.spark.table("people").checkpoint()
     held = file_states(saved)

@@ -129,7 +129,10 @@ def test_who_listened_and_finds_the_ticket_later_has_nothing(drawn):
 def test_nonsense_leaves_the_driver_standing(said, drawn):
     with offered_secret(HERE, HERE) as ticket:
         heard = b""
-        with socket.create_connection((ticket.host, ticket.port), timeout=5) as stranger, suppress(OSError):
+        with (
+            socket.create_connection((ticket.host, ticket.port), timeout=5) as stranger,
+            suppress(OSError),
+        ):
             stranger.sendall(said)
             stranger.shutdown(socket.SHUT_WR)  # the driver may have hung up by then
             heard = stranger.recv(4096)

@@ -76,14 +76,21 @@ def run_job(folder, master, speculation, patience):
     job = JOB.replace("PEOPLE", str(PEOPLE)).replace("SLOW", str(SLOW))
     folder.mkdir()
     arguments = [str(folder), str(ROOT / "tests"), master, speculation, str(patience)]
-    ended = subprocess.run([sys.executable, "-c", job, *arguments], capture_output=True, check=False, timeout=300)
+    ended = subprocess.run(
+        [sys.executable, "-c", job, *arguments], capture_output=True, check=False, timeout=300
+    )
     assert ended.returncode == 0, ended.stderr[-3000:].decode()
 
 
 def speculative_tasks(folder):
     """The tasks that Spark's own event log calls speculative, and how many tasks ended in all."""
     logs = (folder / "events").rglob("events_*")
-    events = [json.loads(line) for log in logs for line in log.read_text(encoding="utf-8").splitlines() if line]
+    events = [
+        json.loads(line)
+        for log in logs
+        for line in log.read_text(encoding="utf-8").splitlines()
+        if line
+    ]
     ended = [event["Task Info"] for event in events if event["Event"] == "SparkListenerTaskEnd"]
     return [task for task in ended if task["Speculative"]], len(ended)
 

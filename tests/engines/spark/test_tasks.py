@@ -64,7 +64,7 @@ def test_another_survey_has_other_blocks():
 
 
 def enciphered_block(block):
-    return Cipher(AES(SECRET), ECB()).encryptor().update(block)  # noqa: S305 - one block
+    return Cipher(AES(SECRET), ECB()).encryptor().update(block)
 
 
 @pytest.mark.parametrize("mechanism", [one for some in EXAMPLES.values() for one in some], ids=repr)
@@ -78,13 +78,18 @@ def test_keyed_reports_are_those_of_one_person_at_a_time(mechanism):
         enciphered = enciphered_block(chained)
         drawn = [int.from_bytes(enciphered[:8], "little"), int.from_bytes(enciphered[8:], "little")]
         words = [word >> (64 - mechanism.word_bits) for word in drawn[: mechanism.words]]
-        assert together[i] == mechanism.reports_from([symbols[i]], np.array([words], dtype=np.uint64))[0]
+        assert (
+            together[i]
+            == mechanism.reports_from([symbols[i]], np.array([words], dtype=np.uint64))[0]
+        )
 
 
 def agreements(words_of):
     """For how many of 4,000 people the first bits of the words of two symbols agree."""
     people = b"".join(block_of("cd" * 32, i) for i in range(4000))
-    one, other = (words_of(np.full(4000, symbol), people, SECRET)[:, 0] >> np.uint64(63) for symbol in (0, 1))
+    one, other = (
+        words_of(np.full(4000, symbol), people, SECRET)[:, 0] >> np.uint64(63) for symbol in (0, 1)
+    )
     return int((one == other).sum())
 
 
@@ -108,14 +113,19 @@ def test_reports_do_not_depend_on_how_people_are_cut_into_batches():
         cut = [whole.slice(9, 6), whole.slice(0, 0), whole.slice(0, 9)]
         other = pa.Table.from_batches(spark_tasks.reported(survey.resolved(), VALUE, ticket, cut))
     assert one.num_rows == 15
-    assert sorted(zip(*one.to_pydict().values(), strict=True)) == sorted(zip(*other.to_pydict().values(), strict=True))
+    assert sorted(zip(*one.to_pydict().values(), strict=True)) == sorted(
+        zip(*other.to_pydict().values(), strict=True)
+    )
 
 
 # --- sums -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_task_hands_over_one_row_of_counts():
-    batches = [batch(value=pa.array(["park", "park", "clinic"])), batch(value=pa.array([], pa.string()))]
+    batches = [
+        batch(value=pa.array(["park", "park", "clinic"])),
+        batch(value=pa.array([], pa.string())),
+    ]
     row = outcome_of(spark_tasks.tallied(IN_CLEAR.resolved(), VALUE, batches))
     assert counts_in(row) == [2, 0, 1]
     assert row["error"] is None
@@ -135,7 +145,9 @@ def test_counts_travel_unchanged(largest):
 
 def rows_of(*columns):
     values = (pa.array(column, pa.string()) for column in columns)
-    tasks = (spark_tasks.tallied(IN_CLEAR.resolved(), VALUE, [batch(value=column)]) for column in values)
+    tasks = (
+        spark_tasks.tallied(IN_CLEAR.resolved(), VALUE, [batch(value=column)]) for column in values
+    )
     return [outcome_of(task) for task in tasks]
 
 
@@ -153,7 +165,9 @@ def test_one_problem_refuses_all_sums():
         spark._added_up(IN_CLEAR, rows_of([]))
 
 
-@pytest.mark.parametrize("name", ["UnknownValue", "InvalidTable", "EntropyUnavailable", "no such", "annotations"])
+@pytest.mark.parametrize(
+    "name", ["UnknownValue", "InvalidTable", "EntropyUnavailable", "no such", "annotations"]
+)
 def test_errors_of_tasks_are_raised_as_what_they_were(name):
     error = spark._error_named(name)("a message")
     assert isinstance(error, SfumatoError)
@@ -164,7 +178,9 @@ BAD = {
     "unknown": ["park", CANARY],
     "missing": ["park", None],
     "not UTF-8": pa.Array.from_buffers(
-        pa.string(), 1, [None, pa.py_buffer(np.array([0, 19], np.int32)), pa.py_buffer(CANARY.encode() + b"\xff")]
+        pa.string(),
+        1,
+        [None, pa.py_buffer(np.array([0, 19], np.int32)), pa.py_buffer(CANARY.encode() + b"\xff")],
     ),
 }
 
@@ -177,7 +193,10 @@ def test_no_task_shows_a_value(name):
     assert CANARY not in row["message"]
     blocks = pa.array([bytes(16)] * len(values), pa.binary())
     people = batch(value=values, key=pa.array([CANARY] * len(values)), block=blocks)
-    with offered_secret("127.0.0.1", "127.0.0.1") as ticket, pytest.raises((UnknownValue, InvalidTable)) as caught:
+    with (
+        offered_secret("127.0.0.1", "127.0.0.1") as ticket,
+        pytest.raises((UnknownValue, InvalidTable)) as caught,
+    ):
         list(spark_tasks.reported(IN_CLEAR.resolved(), VALUE, ticket, [people]))
     assert CANARY not in "".join(traceback.format_exception(caught.value))
 
@@ -194,7 +213,9 @@ def test_positions_are_read_as_degrees():
     survey = Survey("cells", Uniform(GridDomain(0, 2, 0, 2, 1), math.inf))
     spots = batch(latitude=pa.array([0.5, 1.5, 1.5]), longitude=pa.array([0.5, 0.5, 0.5]))
     columns = AnswerColumns(None, "latitude", "longitude")
-    expected = np.bincount(survey.context.domain.symbols_at([0.5, 1.5, 1.5], [0.5, 0.5, 0.5]), minlength=4)
+    expected = np.bincount(
+        survey.context.domain.symbols_at([0.5, 1.5, 1.5], [0.5, 0.5, 0.5]), minlength=4
+    )
     held = outcome_of(spark_tasks.tallied(survey.resolved(), columns, [spots]))["counts"]
     assert spark_tasks.counts_of(held, 4).tolist() == expected.tolist()
 
@@ -209,7 +230,10 @@ def test_a_missing_extra_is_named(monkeypatch, package):
         spark.tally_column(IN_CLEAR, None, column="place")
     with pytest.raises(MissingExtra, match="sfumato"):
         spark.tally_files(None, IN_CLEAR, ["/a.csv"], VALUE)
-    with pytest.raises(MissingExtra, match="sfumato"), spark.keyed_reports(IN_CLEAR, None, column="p", key="k"):
+    with (
+        pytest.raises(MissingExtra, match="sfumato"),
+        spark.keyed_reports(IN_CLEAR, None, column="p", key="k"),
+    ):
         pass
 
 

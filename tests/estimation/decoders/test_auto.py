@@ -32,7 +32,9 @@ class _Planted:
 
 def _drawn(mechanism, p, reports, seed=0):
     q = np.maximum(mechanism.forward(p), 0)
-    return Tally(np.random.default_rng(seed).multinomial(reports, q / q.sum()), mechanism.fingerprint)
+    return Tally(
+        np.random.default_rng(seed).multinomial(reports, q / q.sum()), mechanism.fingerprint
+    )
 
 
 def _naive_share(o, e, p):
@@ -47,7 +49,10 @@ def _naive_share(o, e, p):
 
 
 def test_a_perfect_decoder_gets_everything():
-    judged = [bayes_share(_Planted(SPIKY), PLAIN, _drawn(PLAIN, SPIKY, 200_000, seed)) for seed in range(20)]
+    judged = [
+        bayes_share(_Planted(SPIKY), PLAIN, _drawn(PLAIN, SPIKY, 200_000, seed))
+        for seed in range(20)
+    ]
     shares, errors = np.array(judged).T
     assert (np.abs(shares - 1) < 5 * errors).all()
     assert abs(shares.mean() - 1) < 5 * errors.mean() / np.sqrt(20)
@@ -57,7 +62,9 @@ def test_a_perfect_decoder_gets_everything():
 def test_a_bad_decoder_gets_next_to_nothing():
     """Even shares for a crowd on six symbols, and many reports."""
     for seed in range(5):
-        share, error = bayes_share(_Planted(np.full(300, 1 / 300)), PLAIN, _drawn(PLAIN, SPIKY, 500_000, seed))
+        share, error = bayes_share(
+            _Planted(np.full(300, 1 / 300)), PLAIN, _drawn(PLAIN, SPIKY, 500_000, seed)
+        )
         assert share < 0.1
         assert error < 0.05
 
@@ -103,7 +110,9 @@ def test_where_one_split_leaves_it_open_both_halves_judge(monkeypatch):
 def test_the_default_mixes_both_by_the_share_plus_its_error():
     tally = _drawn(PLAIN, SPIKY, 200_000)
     found = Auto().decode(PLAIN, tally)
-    bayes, projected = (decoder.decode(PLAIN, tally).frequencies for decoder in (EmpiricalBayes(), Projection()))
+    bayes, projected = (
+        decoder.decode(PLAIN, tally).frequencies for decoder in (EmpiricalBayes(), Projection())
+    )
     share, error = bayes_share(EmpiricalBayes(), PLAIN, tally)
     share = min(max(share + error, 0.0), 1.0)
     assert found.details["chosen"] == "empirical-bayes"

@@ -10,13 +10,27 @@ from sfumato.estimation.decoders import DECODERS, decoder_named
 from sfumato.estimation.decoders.decoder import Projection, Unbiased
 from sfumato.estimation.decoders.pools import pooled
 from sfumato.foundation.simplex import nearest_in_groups, project, project_groups
-from sfumato.mechanisms import BlockResponse, GroupResponse, HighLowResponse, PlainResponse, UnionResponse
+from sfumato.mechanisms import (
+    BlockResponse,
+    GroupResponse,
+    HighLowResponse,
+    PlainResponse,
+    UnionResponse,
+)
 from sfumato.tally import Tally
 from support.mechanism_examples import EXAMPLES
 
-ALL = [(f"{cls.__name__}-{i}", mechanism) for cls, each in EXAMPLES.items() for i, mechanism in enumerate(each)]
-every_example = pytest.mark.parametrize("mechanism", [m for _, m in ALL], ids=[name for name, _ in ALL])
-one_of_each = pytest.mark.parametrize("mechanism", [each[-1] for each in EXAMPLES.values()], ids=lambda m: m.kind)
+ALL = [
+    (f"{cls.__name__}-{i}", mechanism)
+    for cls, each in EXAMPLES.items()
+    for i, mechanism in enumerate(each)
+]
+every_example = pytest.mark.parametrize(
+    "mechanism", [m for _, m in ALL], ids=[name for name, _ in ALL]
+)
+one_of_each = pytest.mark.parametrize(
+    "mechanism", [each[-1] for each in EXAMPLES.values()], ids=lambda m: m.kind
+)
 BLOCKS = BlockResponse(Blocks([0, 0, 0, 1, 2, 2, 2, 2], 1), RandomizedCode)
 
 
@@ -45,7 +59,9 @@ def _demand_distribution(mechanism, tally, frequencies):
     assert frequencies.shape == (mechanism.inputs,)
     assert np.isfinite(frequencies).all()
     assert (frequencies >= 0).all()
-    assert np.bincount(groups, frequencies, minlength=shares.size) == pytest.approx(shares, abs=1e-12)
+    assert np.bincount(groups, frequencies, minlength=shares.size) == pytest.approx(
+        shares, abs=1e-12
+    )
     assert frequencies.sum() == pytest.approx(1, abs=1e-12)
 
 
@@ -57,7 +73,9 @@ def test_every_decoder_gives_a_distribution_with_the_observed_shares(mechanism):
     """Warnings are errors here as everywhere; test_decoders_slow.py has the default as well."""
     for tally in (_crowd(mechanism, 2_000), _alike(mechanism, 1), _alike(mechanism, 1_000)):
         for name in ("projection", "likelihood", "empirical-bayes"):
-            _demand_distribution(mechanism, tally, decoder_named(name).decode(mechanism, tally).frequencies)
+            _demand_distribution(
+                mechanism, tally, decoder_named(name).decode(mechanism, tally).frequencies
+            )
 
 
 @one_of_each
@@ -65,7 +83,9 @@ def test_so_does_the_default_for_a_crowd_and_for_one_or_two_reports(mechanism):
     last = mechanism.outputs - 1
     for sent in ([0], [last], [0, 0], [0, last]):
         tally = mechanism.tally(sent)
-        _demand_distribution(mechanism, tally, decoder_named("auto").decode(mechanism, tally).frequencies)
+        _demand_distribution(
+            mechanism, tally, decoder_named("auto").decode(mechanism, tally).frequencies
+        )
     tally = _crowd(mechanism, 2_000)
     found = decoder_named("auto").decode(mechanism, tally)
     _demand_distribution(mechanism, tally, found.frequencies)
@@ -136,8 +156,12 @@ def _small_grid():
 def test_where_symbols_are_known_equally_well_projection_is_euclidean(code):
     plain = PlainResponse(Uniform(7, 1), code)
     tally = _crowd(plain, 300)
-    assert Projection().decode(plain, tally).frequencies == pytest.approx(project(plain.unbiased(tally)), abs=1e-12)
-    blocks = BlockResponse(Blocks([0, 1, 0, 0, 1, 1, 1, 1, 1, 1], 1), code)  # 3 and 7: no room to spare in either code
+    assert Projection().decode(plain, tally).frequencies == pytest.approx(
+        project(plain.unbiased(tally)), abs=1e-12
+    )
+    blocks = BlockResponse(
+        Blocks([0, 1, 0, 0, 1, 1, 1, 1, 1, 1], 1), code
+    )  # 3 and 7: no room to spare in either code
     tally = _crowd(blocks, 300)
     euclidean = project_groups(blocks.unbiased(tally), *blocks.observed_shares(tally))
     assert Projection().decode(blocks, tally).frequencies == pytest.approx(euclidean, abs=1e-12)
@@ -160,7 +184,9 @@ def test_projection_is_weighed_by_the_variances_of_even_groups():
 def test_what_is_known_well_is_moved_less_and_the_picture_is_better():
     """High-low, skewed towards symbols in clear: 40 tallies, total variation of both projections."""
     mechanism = HighLowResponse(HighLow(60, range(40), 1.0))
-    p = np.concatenate([np.full(40, 0.2 / 40), 0.8 * 0.7 ** np.arange(20) / sum(0.7 ** np.arange(20))])
+    p = np.concatenate(
+        [np.full(40, 0.2 / 40), 0.8 * 0.7 ** np.arange(20) / sum(0.7 ** np.arange(20))]
+    )
     errors = []
     for seed in range(40):
         tally = _drawn(mechanism, p, 3_000, seed)
@@ -199,7 +225,10 @@ def test_nearest_is_what_a_general_optimiser_finds():
     group_of, totals = np.array([0, 0, 1, 1, 1, 2]), np.array([0.5, 0.4, 0.1])
     for _ in range(10):
         v, d = rng.normal(0.15, 0.3, 6), rng.uniform(0.2, 3, 6)
-        sums = [{"type": "eq", "fun": lambda p, j=j: p[group_of == j].sum() - totals[j]} for j in range(3)]
+        sums = [
+            {"type": "eq", "fun": lambda p, j=j: p[group_of == j].sum() - totals[j]}
+            for j in range(3)
+        ]
         ended = optimize.minimize(
             lambda p, v=v, d=d: ((p - v) ** 2 / d).sum(),
             (totals / np.bincount(group_of))[group_of],
@@ -223,7 +252,8 @@ def test_nearest_with_equal_scales_is_the_projection_group_by_group():
 # --- pools --------------------------------------------------------------------------------------------------------
 
 UNION = ContextUnion(
-    [Uniform(3, 1), Tiers([0, 0, 1, 1, 1], [1, 2]), Uniform(4, 0.5)], [0, 1, 2, 1, 0, 1, 2, 1, 2, 1, 0, 2]
+    [Uniform(3, 1), Tiers([0, 0, 1, 1, 1], [1, 2]), Uniform(4, 0.5)],
+    [0, 1, 2, 1, 0, 1, 2, 1, 2, 1, 0, 2],
 )
 POOLED = {
     "plain": PlainResponse(Uniform(6, 1)),
@@ -232,7 +262,12 @@ POOLED = {
     "high-low": HighLowResponse(HighLow(8, [0, 2, 4, 6], 1)),
     "across": GroupResponse(Blocks([0, 0, 0, 1, 1, 1, 1, 2, 2, 2], 1, across=2)),
     "union": UnionResponse(
-        UNION, [PlainResponse(UNION.parts[0]), GroupResponse(UNION.parts[1]), PlainResponse(UNION.parts[2])]
+        UNION,
+        [
+            PlainResponse(UNION.parts[0]),
+            GroupResponse(UNION.parts[1]),
+            PlainResponse(UNION.parts[2]),
+        ],
     ),
 }
 
@@ -256,7 +291,9 @@ def test_pools_are_what_a_loop_over_groups_finds(name):
     observed, shares = mechanism.observed_shares(tally)
     unbiased = mechanism.scores() @ (tally.counts / n)
     totals = {}
-    for j in range(shares.size):  # in each observed block, the groups' sums, projected onto the block's share
+    for j in range(
+        shares.size
+    ):  # in each observed block, the groups' sums, projected onto the block's share
         inside = list(dict.fromkeys(keys[x] for x in range(k) if observed[x] == j))
         sums = [sum(unbiased[x] for x in range(k) if keys[x] == key) for key in inside]
         totals.update(zip(inside, project(sums, shares[j]), strict=True))
@@ -269,7 +306,10 @@ def test_pools_are_what_a_loop_over_groups_finds(name):
     for x in range(k):
         for x2 in range(k):
             assert (pools.group_of[x] == pools.group_of[x2]) == (keys[x] == keys[x2])
-    drowned = [means[x] > 0 and keys.count(keys[x]) > 1 and errors[x] ** 2 > 4 * means[x] / n for x in range(k)]
+    drowned = [
+        means[x] > 0 and keys.count(keys[x]) > 1 and errors[x] ** 2 > 4 * means[x] / n
+        for x in range(k)
+    ]
     assert pools.pooled.tolist() == drowned
     assert pools.u == pytest.approx(unbiased[drowned] / means[drowned], rel=1e-9)
     assert pools.s == pytest.approx(errors[drowned] / means[drowned], rel=1e-6)

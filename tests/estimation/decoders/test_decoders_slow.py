@@ -41,7 +41,10 @@ def _ratios(decoder):
             for _ in range(RUNS):
                 tally = _drawn(mechanism, p, n, rng)
                 ours = decoder_named(decoder).decode(mechanism, tally).frequencies
-                errors += [np.abs(each - p).sum() / 2 for each in (ours, project(mechanism.unbiased(tally)))]
+                errors += [
+                    np.abs(each - p).sum() / 2
+                    for each in (ours, project(mechanism.unbiased(tally)))
+                ]
             found[shape, m, n] = errors[0] / errors[1]
     return found
 
@@ -49,7 +52,9 @@ def _ratios(decoder):
 def _good_enough(ratios):
     mean = float(np.exp(np.mean(np.log(list(ratios.values())))))
     worst = max(ratios, key=ratios.get)
-    return mean <= MEAN and ratios[worst] <= WORST, f"mean {mean:.3f}, worst {ratios[worst]:.3f} at {worst}"
+    return mean <= MEAN and ratios[
+        worst
+    ] <= WORST, f"mean {mean:.3f}, worst {ratios[worst]:.3f} at {worst}"
 
 
 def test_the_default_is_less_than_half_as_far_from_the_truth_as_projection():
@@ -64,13 +69,19 @@ def test_projection_in_its_place_would_be_noticed():
 
 def test_with_a_generous_promise_the_default_is_hardly_worse_than_projection_block_by_block():
     """ε = 3 in many small blocks: most is known well, and shrinking is not worth much."""
-    rng, mechanism = np.random.default_rng(5), sf.mechanism_for(sf.Blocks(RANK // 10, 3), code="hadamard")
+    rng, mechanism = (
+        np.random.default_rng(5),
+        sf.mechanism_for(sf.Blocks(RANK // 10, 3), code="hadamard"),
+    )
     for shape, p in SHAPES.items():
         for n in (20_000, 500_000):
             errors = np.zeros(2)
             for _ in range(3):
                 tally = _drawn(mechanism, p, n, rng)
-                found = [decoder_named(name).decode(mechanism, tally).frequencies for name in ("auto", "projection")]
+                found = [
+                    decoder_named(name).decode(mechanism, tally).frequencies
+                    for name in ("auto", "projection")
+                ]
                 errors += [np.abs(each - p).sum() / 2 for each in found]
             assert errors[0] <= 1.1 * errors[1], (shape, n, errors / 3)
 
@@ -81,9 +92,15 @@ def test_the_default_gives_a_distribution_on_every_mechanism(cls):
         rng = np.random.default_rng(0)
         q = np.maximum(mechanism.forward(rng.dirichlet(np.full(mechanism.inputs, 0.2))), 0)
         everybody_last = np.arange(mechanism.outputs) == mechanism.outputs - 1
-        for counts in (rng.multinomial(2_000, q / q.sum()), rng.multinomial(2, q / q.sum()), 1_000 * everybody_last):
+        for counts in (
+            rng.multinomial(2_000, q / q.sum()),
+            rng.multinomial(2, q / q.sum()),
+            1_000 * everybody_last,
+        ):
             tally = sf.Tally(counts, mechanism.fingerprint)
             frequencies = decoder_named("auto").decode(mechanism, tally).frequencies
             groups, shares = mechanism.observed_shares(tally)
             assert (frequencies >= 0).all()
-            assert np.bincount(groups, frequencies, minlength=shares.size) == pytest.approx(shares, abs=1e-12)
+            assert np.bincount(groups, frequencies, minlength=shares.size) == pytest.approx(
+                shares, abs=1e-12
+            )

@@ -19,11 +19,15 @@ from sfumato.tally import Tally
 
 def _drawn(mechanism, p, reports, seed=0):
     q = np.maximum(mechanism.forward(p), 0)
-    return Tally(np.random.default_rng(seed).multinomial(reports, q / q.sum()), mechanism.fingerprint)
+    return Tally(
+        np.random.default_rng(seed).multinomial(reports, q / q.sum()), mechanism.fingerprint
+    )
 
 
 def _error(decoder, mechanism, p, reports, seeds=range(3)):
-    found = [decoder.decode(mechanism, _drawn(mechanism, p, reports, seed)).frequencies for seed in seeds]
+    found = [
+        decoder.decode(mechanism, _drawn(mechanism, p, reports, seed)).frequencies for seed in seeds
+    ]
     return float(np.mean([np.abs(each - p).sum() / 2 for each in found]))
 
 
@@ -33,7 +37,8 @@ VALUES = np.concatenate([[0.0], np.geomspace(0.01, 5, 150)])
 PRIORS = {
     "smooth": np.exp(-VALUES),
     "sparse": np.where(VALUES == 0, 1.0, 2e-3),
-    "two heaps": np.exp(-0.5 * ((VALUES - 0.2) / 0.1) ** 2) + 0.4 * np.exp(-0.5 * ((VALUES - 3) / 0.3) ** 2),
+    "two heaps": np.exp(-0.5 * ((VALUES - 0.2) / 0.1) ** 2)
+    + 0.4 * np.exp(-0.5 * ((VALUES - 3) / 0.3) ** 2),
 }
 
 
@@ -91,7 +96,9 @@ def test_the_test_would_notice_posterior_means(name):
         means = model.means(pools) * pools.means
         means /= means.sum()
         ours = empirical_bayes._frequencies(pools, model)
-        errors = [sum(float(_losses(pools, x, [each[x]])[0]) for x in range(4)) for each in (means, ours)]
+        errors = [
+            sum(float(_losses(pools, x, [each[x]])[0]) for x in range(4)) for each in (means, ours)
+        ]
         lost.append(errors[0] - errors[1])
     assert max(lost) > 1e-3
 
@@ -127,7 +134,9 @@ ZIPF = 1 / np.arange(1, 601) / sum(1 / np.arange(1, 601))
     ("p", "gain"), [(np.full(600, 1 / 600), 0.25), (ZIPF, 0.8)], ids=["even", "Zipf"]
 )  # measured: 0.08 and 0.69 of the projection's error
 def test_shrinking_is_worth_it(p, gain):
-    ours, projected = (_error(decoder, PLAIN, p, 60_000) for decoder in (EmpiricalBayes(), Projection()))
+    ours, projected = (
+        _error(decoder, PLAIN, p, 60_000) for decoder in (EmpiricalBayes(), Projection())
+    )
     assert ours < gain * projected
 
 
@@ -135,7 +144,10 @@ def test_symbols_in_clear_keep_their_counts():
     mechanism = HighLowResponse(HighLow(500, range(400), 1.0))
     p = np.random.default_rng(0).dirichlet(np.full(500, 0.5))
     tally = _drawn(mechanism, p, 200_000)
-    found, unbiased = EmpiricalBayes().decode(mechanism, tally).frequencies, mechanism.unbiased(tally)
+    found, unbiased = (
+        EmpiricalBayes().decode(mechanism, tally).frequencies,
+        mechanism.unbiased(tally),
+    )
     clear, hidden = slice(400, 500), slice(0, 400)
     moved = found[clear] - np.maximum(unbiased[clear], 0)
     assert np.abs(moved).sum() < 0.02
@@ -147,7 +159,9 @@ def test_symbols_of_small_and_of_large_blocks_are_pooled_in_units_of_their_means
     mechanism = BlockResponse(Blocks(np.repeat([0, 1], [300, 300]), 1))
     inside = np.tile([0.0, 2.0], 150) / 300
     p = np.concatenate([0.9 * inside, 0.1 * inside])
-    ours, projected = (_error(decoder, mechanism, p, 100_000) for decoder in (EmpiricalBayes(), Projection()))
+    ours, projected = (
+        _error(decoder, mechanism, p, 100_000) for decoder in (EmpiricalBayes(), Projection())
+    )
     assert ours < 0.9 * projected
 
 
@@ -157,7 +171,9 @@ def test_symbols_of_small_and_of_large_blocks_are_pooled_in_units_of_their_means
 def test_groups_of_which_some_symbols_are_known_better_are_decoded_as_well():
     """Padded blocks of 5 at ε = 3: one symbol of each is known a little better than the others."""
     mechanism = BlockResponse(Blocks(np.arange(600) // 5, 3.0))
-    ours, projected = (_error(decoder, mechanism, ZIPF, 300_000) for decoder in (EmpiricalBayes(), Projection()))
+    ours, projected = (
+        _error(decoder, mechanism, ZIPF, 300_000) for decoder in (EmpiricalBayes(), Projection())
+    )
     assert ours < 0.8 * projected
 
 
@@ -165,7 +181,9 @@ def test_many_reports_are_not_rounded_to_a_coarse_grid():
     """Nearly even blocks that are known to 1 %: the crowd has little to add, and must not take anything away."""
     mechanism = BlockResponse(Blocks(np.arange(600) // 10, 1.0))
     p = 0.95 ** np.arange(600) / sum(0.95 ** np.arange(600))
-    ours, projected = (_error(decoder, mechanism, p, 5_000_000) for decoder in (EmpiricalBayes(), Projection()))
+    ours, projected = (
+        _error(decoder, mechanism, p, 5_000_000) for decoder in (EmpiricalBayes(), Projection())
+    )
     assert ours < 1.1 * projected
 
 
@@ -174,7 +192,10 @@ def test_two_symbols_and_two_heaps_get_the_best_allocation():
     for seed in range(8):
         pools, model = _case("two heaps", 2, seed)
         found = empirical_bayes._frequencies(pools, model)
-        assert sum(float(_losses(pools, x, [found[x]])[0]) for x in range(2)) < _brute_force(pools, 400) + 1e-3
+        assert (
+            sum(float(_losses(pools, x, [found[x]])[0]) for x in range(2))
+            < _brute_force(pools, 400) + 1e-3
+        )
 
 
 # --- covariates ---------------------------------------------------------------------------------------------------
@@ -195,8 +216,15 @@ def test_a_covariate_that_tells_helps_and_one_that_does_not_hardly_hurts():
 
 def test_only_the_order_of_a_covariate_matters():
     tally = _drawn(LARGE, SKEWED, 50_000)
-    found = [EmpiricalBayes(x).decode(LARGE, tally) for x in (SKEWED, np.log(SKEWED), (1e6 * SKEWED).tolist())]
-    assert found[0].frequencies.tolist() == found[1].frequencies.tolist() == found[2].frequencies.tolist()
+    found = [
+        EmpiricalBayes(x).decode(LARGE, tally)
+        for x in (SKEWED, np.log(SKEWED), (1e6 * SKEWED).tolist())
+    ]
+    assert (
+        found[0].frequencies.tolist()
+        == found[1].frequencies.tolist()
+        == found[2].frequencies.tolist()
+    )
     assert found[0].details == {"strata": 4}
 
 
@@ -208,7 +236,13 @@ def test_a_constant_covariate_is_none_at_all():
 
 @pytest.mark.parametrize(
     "covariate",
-    [np.ones(1_999), np.ones((2_000, 1)), np.full(2_000, np.nan), np.append(np.ones(1_999), np.inf), 1.0],
+    [
+        np.ones(1_999),
+        np.ones((2_000, 1)),
+        np.full(2_000, np.nan),
+        np.append(np.ones(1_999), np.inf),
+        1.0,
+    ],
     ids=["short", "a column", "nan", "infinite", "one number"],
 )
 def test_a_covariate_holds_one_finite_number_for_each_symbol(covariate):
@@ -226,16 +260,21 @@ def _smooth_map():
     y, x = np.mgrid[:40, :50]
     towns = [(8, 10, 3.0, 3.0), (25, 35, 5.0, 5.0), (33, 8, 2.0, 1.0)]
     density = 0.05 + sum(
-        height * np.exp(-((y - row) ** 2 + (x - column) ** 2) / (2 * width**2)) for row, column, width, height in towns
+        height * np.exp(-((y - row) ** 2 + (x - column) ** 2) / (2 * width**2))
+        for row, column, width, height in towns
     )
     return (density / density.sum()).ravel()
 
 
 def test_on_a_smooth_map_neighbours_help():
     p = _smooth_map()
-    spatial, plain = (_error(decoder, MAP, p, 1_000_000, [0, 1]) for decoder in (SpatialBayes(), EmpiricalBayes()))
+    spatial, plain = (
+        _error(decoder, MAP, p, 1_000_000, [0, 1]) for decoder in (SpatialBayes(), EmpiricalBayes())
+    )
     assert spatial < 0.7 * plain  # measured: 0.55
-    assert SpatialBayes().decode(MAP, _drawn(MAP, p, 1_000_000)).details["widths"].get(0.0, 0.0) < 0.2
+    assert (
+        SpatialBayes().decode(MAP, _drawn(MAP, p, 1_000_000)).details["widths"].get(0.0, 0.0) < 0.2
+    )
 
 
 def test_on_a_shuffled_map_they_are_not_asked():
@@ -252,7 +291,9 @@ def test_on_a_shuffled_map_they_are_not_asked():
 @pytest.mark.parametrize("reports", [1, 2, 50])
 def test_a_map_of_few_reports_is_a_distribution_all_the_same(reports):
     for context in (Uniform(GRID, 1), Blocks(np.arange(2_000) // 7, 2.0, domain=GRID)):
-        mechanism = PlainResponse(context) if isinstance(context, Uniform) else BlockResponse(context)
+        mechanism = (
+            PlainResponse(context) if isinstance(context, Uniform) else BlockResponse(context)
+        )
         tally = _drawn(mechanism, _smooth_map(), reports)
         found = SpatialBayes().decode(mechanism, tally).frequencies
         groups, shares = mechanism.observed_shares(tally)

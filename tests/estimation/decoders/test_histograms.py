@@ -45,7 +45,10 @@ def test_a_half_is_binomial(count, key):
     assert heads.max() <= count
     pmf = binom.pmf(np.arange(count + 1), count, 0.5)
     assert _surprise(heads, pmf) > ALPHA
-    assert _surprise(heads, binom.pmf(np.arange(count + 1), count, 0.52 if count < 20 else 0.505)) < ALPHA
+    assert (
+        _surprise(heads, binom.pmf(np.arange(count + 1), count, 0.52 if count < 20 else 0.505))
+        < ALPHA
+    )
 
 
 def test_halves_of_millions_have_the_right_mean_and_spread():
@@ -97,7 +100,9 @@ def test_larger_counts_have_the_mean_spread_and_skewness_of_poisson(mean):
     z = (found - mean) / np.sqrt(mean)
     reach = norm.isf(ALPHA / 2) / np.sqrt(DRAWS)
     assert abs(z.mean()) < reach
-    assert abs(z.var() - 1) < reach * np.sqrt(2 + 1 / mean) + 0.15 / mean  # rounding and correction add 0.06 + 1/12
+    assert (
+        abs(z.var() - 1) < reach * np.sqrt(2 + 1 / mean) + 0.15 / mean
+    )  # rounding and correction add 0.06 + 1/12
     assert abs((z**3).mean() - 1 / np.sqrt(mean)) < reach * np.sqrt(15) + 0.5 / mean
     if mean < 100:
         assert (z**3).mean() > reach * np.sqrt(15)  # a normal number, rounded, would not do

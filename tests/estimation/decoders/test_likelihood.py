@@ -12,14 +12,28 @@ from sfumato.estimation.decoders import likelihood
 from sfumato.estimation.decoders.decoder import Decoded, Projection
 from sfumato.estimation.decoders.likelihood import Likelihood
 from sfumato.foundation.simplex import project
-from sfumato.mechanisms import BlockResponse, GroupResponse, HighLowResponse, PlainResponse, TableResponse
+from sfumato.mechanisms import (
+    BlockResponse,
+    GroupResponse,
+    HighLowResponse,
+    PlainResponse,
+    TableResponse,
+)
 from sfumato.tally import Tally
 from support.mechanism_examples import EXAMPLES
 
-ALL = [(f"{cls.__name__}-{i}", mechanism) for cls, each in EXAMPLES.items() for i, mechanism in enumerate(each)]
+ALL = [
+    (f"{cls.__name__}-{i}", mechanism)
+    for cls, each in EXAMPLES.items()
+    for i, mechanism in enumerate(each)
+]
 FIRST_OF_EACH = [(cls.__name__, each[min(2, len(each) - 1)]) for cls, each in EXAMPLES.items()]
-every_example = pytest.mark.parametrize("mechanism", [m for _, m in ALL], ids=[name for name, _ in ALL])
-one_of_each = pytest.mark.parametrize("mechanism", [m for _, m in FIRST_OF_EACH], ids=[n for n, _ in FIRST_OF_EACH])
+every_example = pytest.mark.parametrize(
+    "mechanism", [m for _, m in ALL], ids=[name for name, _ in ALL]
+)
+one_of_each = pytest.mark.parametrize(
+    "mechanism", [m for _, m in FIRST_OF_EACH], ids=[n for n, _ in FIRST_OF_EACH]
+)
 BLOCKS = BlockResponse(Blocks([0, 0, 0, 1, 2, 2, 2, 2], 1), RandomizedCode)
 TIGHT = Likelihood(tolerance=1e-4)
 
@@ -34,7 +48,10 @@ def _likely(mechanism, seed=0, reports=2_000):
 def _unlikely(mechanism, seed=0, reports=200):
     """Reports of any kind, those that nobody can send included."""
     rng = np.random.default_rng(seed)
-    return Tally(rng.multinomial(reports, rng.dirichlet(np.full(mechanism.outputs, 0.3))), mechanism.fingerprint)
+    return Tally(
+        rng.multinomial(reports, rng.dirichlet(np.full(mechanism.outputs, 0.3))),
+        mechanism.fingerprint,
+    )
 
 
 def _naive_value(mechanism, tally, p):
@@ -70,13 +87,17 @@ def _slow_em(mechanism, tally, steps=2_000):
         odds = np.divide(tally.counts, q, out=np.zeros_like(q), where=possible & (tally.counts > 0))
         weighed = p * (Q @ odds)
         totals = np.bincount(groups, weighed, minlength=shares.size)
-        p = np.where(totals[groups] > 0, weighed * (shares / np.where(totals > 0, totals, 1))[groups], p)
+        p = np.where(
+            totals[groups] > 0, weighed * (shares / np.where(totals > 0, totals, 1))[groups], p
+        )
     return p
 
 
 def _demand_gap_holds(mechanism, tally, found, better):
     """No distribution, and surely not this one, is likelier by more than the gap."""
-    rise = _naive_value(mechanism, tally, better) - _naive_value(mechanism, tally, found.frequencies)
+    rise = _naive_value(mechanism, tally, better) - _naive_value(
+        mechanism, tally, found.frequencies
+    )
     assert rise <= found.details["gap"] + 1e-9 * tally.reports
 
 
@@ -105,7 +126,10 @@ def test_it_is_where_a_general_optimiser_ends(mechanism):
     groups, shares = mechanism.observed_shares(tally)
     Q, n = mechanism.matrix(), tally.reports
     seen = np.flatnonzero(tally.counts)
-    sums = [{"type": "eq", "fun": lambda p, j=j: p[groups == j].sum() - shares[j]} for j in range(shares.size)]
+    sums = [
+        {"type": "eq", "fun": lambda p, j=j: p[groups == j].sum() - shares[j]}
+        for j in range(shares.size)
+    ]
     ended = optimize.minimize(
         lambda p: -(tally.counts[seen] / n) @ np.log(np.maximum(p @ Q[:, seen], 1e-12)),
         (shares / np.bincount(groups))[groups],
@@ -122,24 +146,32 @@ def test_it_is_where_a_general_optimiser_ends(mechanism):
 
 
 @every_example
-def test_it_is_a_distribution_with_the_observed_shares_and_no_less_likely_than_the_projection(mechanism):
+def test_it_is_a_distribution_with_the_observed_shares_and_no_less_likely_than_the_projection(
+    mechanism,
+):
     for drawn, most in ((_likely, 5_000), (_unlikely, 5_000), (_likely, 1)):
         tally = drawn(mechanism, seed=1)
         found = Likelihood(most_iterations=most).decode(mechanism, tally)
         groups, shares = mechanism.observed_shares(tally)
         assert (found.frequencies >= 0).all()
-        assert np.bincount(groups, found.frequencies).tolist() == pytest.approx(shares.tolist(), abs=1e-12)
+        assert np.bincount(groups, found.frequencies).tolist() == pytest.approx(
+            shares.tolist(), abs=1e-12
+        )
         nearest = Projection().decode(mechanism, tally).frequencies
         least = _naive_value(mechanism, tally, nearest)
         assert _naive_value(mechanism, tally, found.frequencies) >= least - 1e-12 * abs(least)
         assert found.details["iterations"] <= most
 
 
-@pytest.mark.parametrize("mechanism", [BLOCKS, PlainResponse(Uniform(5, 1), HadamardCode)], ids=["blocks", "plain"])
+@pytest.mark.parametrize(
+    "mechanism", [BLOCKS, PlainResponse(Uniform(5, 1), HadamardCode)], ids=["blocks", "plain"]
+)
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda problem, g: max(float(problem.shares @ np.full(problem.shares.size, g.max())) - 1, 0.0),
+        lambda problem, g: max(
+            float(problem.shares @ np.full(problem.shares.size, g.max())) - 1, 0.0
+        ),
         lambda problem, g: problem.reports * max(float(g.mean()) - 1, 0.0),
         lambda problem, g: problem.reports * max(float(np.median(g)) - 1, 0.0),
     ],
@@ -149,11 +181,15 @@ def test_a_wrong_gap_does_not_go_unnoticed(mechanism, wrong, monkeypatch):
     tallies = [_likely(mechanism, seed) for seed in range(5)]
     tops = [_slow_em(mechanism, tally) for tally in tallies]
     for tally, top in zip(tallies, tops, strict=True):
-        _demand_gap_holds(mechanism, tally, Likelihood(most_iterations=1).decode(mechanism, tally), top)
+        _demand_gap_holds(
+            mechanism, tally, Likelihood(most_iterations=1).decode(mechanism, tally), top
+        )
     monkeypatch.setattr(likelihood._Problem, "bound", wrong)
     with pytest.raises(AssertionError):  # which of the tallies gives it away does not matter
         for tally, top in zip(tallies, tops, strict=True):
-            _demand_gap_holds(mechanism, tally, Likelihood(most_iterations=1).decode(mechanism, tally), top)
+            _demand_gap_holds(
+                mechanism, tally, Likelihood(most_iterations=1).decode(mechanism, tally), top
+            )
 
 
 # --- what must come out -------------------------------------------------------------------------------------------
@@ -168,12 +204,16 @@ class _Even:
 
 
 @every_example
-def test_exact_frequencies_give_the_distribution_back_from_wherever_it_starts(mechanism, monkeypatch):
+def test_exact_frequencies_give_the_distribution_back_from_wherever_it_starts(
+    mechanism, monkeypatch
+):
     p = np.random.default_rng(7).dirichlet(np.ones(mechanism.inputs))
     p[1::3] = 0
     p /= p.sum()
     tally = Tally(np.rint(mechanism.forward(p) * 2**30).astype(np.int64), mechanism.fingerprint)
-    close = pytest.approx(p.tolist(), abs=20 * max(math.sqrt(mechanism.risk(p)), 1) / 2**15 * 1e-2 + 1e-6)
+    close = pytest.approx(
+        p.tolist(), abs=20 * max(math.sqrt(mechanism.risk(p)), 1) / 2**15 * 1e-2 + 1e-6
+    )
     assert Likelihood().decode(mechanism, tally).frequencies.tolist() == close
     monkeypatch.setattr(likelihood, "Projection", _Even)
     assert Likelihood().decode(mechanism, tally).frequencies.tolist() == close
@@ -182,10 +222,17 @@ def test_exact_frequencies_give_the_distribution_back_from_wherever_it_starts(me
 def test_what_is_in_clear_is_counted():
     clear = HighLowResponse(HighLow(4, [], 1))
     counts = np.array([5, 0, 3, 2])
-    assert Likelihood().decode(clear, Tally(counts, clear.fingerprint)).frequencies.tolist() == [0.5, 0, 0.3, 0.2]
+    assert Likelihood().decode(clear, Tally(counts, clear.fingerprint)).frequencies.tolist() == [
+        0.5,
+        0,
+        0.3,
+        0.2,
+    ]
     mixed = BlockResponse(Blocks([0, 0, 0, 1, 1, 1, 1], [1, math.inf]))
     tally = Tally(np.array([*[9, 1, 1, 1], *[6, 0, 3, 1]]), mixed.fingerprint)
-    assert Likelihood().decode(mixed, tally).frequencies[3:].tolist() == pytest.approx([6 / 22, 0, 3 / 22, 1 / 22])
+    assert Likelihood().decode(mixed, tally).frequencies[3:].tolist() == pytest.approx(
+        [6 / 22, 0, 3 / 22, 1 / 22]
+    )
 
 
 def test_a_free_symbol_whose_reports_came_is_never_impossible():
@@ -219,7 +266,9 @@ def test_a_block_without_reports_has_nothing():
 
 
 def test_reports_that_nobody_can_send_have_no_say():
-    mechanism = TableResponse.of(Uniform(2, 1), [["0.5", "0.25", "0.25", 0], ["0.25", "0.5", "0.25", 0]])
+    mechanism = TableResponse.of(
+        Uniform(2, 1), [["0.5", "0.25", "0.25", 0], ["0.25", "0.5", "0.25", 0]]
+    )
     with_it, without = (Tally(np.array([30, 25, 10, c]), mechanism.fingerprint) for c in (7, 0))
     one, other = (TIGHT.decode(mechanism, tally) for tally in (with_it, without))
     assert one.frequencies.tolist() == pytest.approx(other.frequencies.tolist(), abs=1e-3)
@@ -256,7 +305,9 @@ def test_a_foreign_or_empty_tally_is_refused():
     with pytest.raises(WrongSurvey):
         Likelihood().decode(BLOCKS, Tally(np.ones(BLOCKS.outputs, dtype=np.int64), "other"))
     with pytest.raises(NotEnoughReports):
-        Likelihood().decode(BLOCKS, Tally(np.zeros(BLOCKS.outputs, dtype=np.int64), BLOCKS.fingerprint))
+        Likelihood().decode(
+            BLOCKS, Tally(np.zeros(BLOCKS.outputs, dtype=np.int64), BLOCKS.fingerprint)
+        )
 
 
 # --- what makes it fast: counted in iterations, not by a clock ----------------------------------------------------

@@ -71,7 +71,9 @@ def test_a_prior_is_as_likely_as_plain_em_finds_it(spread, monkeypatch):
     twin = _naive_em(L, c, apart)
     ours, theirs = ((u.size + spread) * _value(L, c, apart, w) for w in (found.weights, twin))
     assert abs(ours - theirs) < max(1e-3, u.size * priors._TOLERANCE)
-    assert _value(L, c, apart, np.full(apart.size, 1 / apart.size)) * u.size < ours - 10  # there was something to find
+    assert (
+        _value(L, c, apart, np.full(apart.size, 1 / apart.size)) * u.size < ours - 10
+    )  # there was something to find
 
 
 @pytest.mark.parametrize("s", [0.05, 0.5, 3.0, 40.0])
@@ -115,7 +117,9 @@ def test_the_log_likelihood_is_that_of_the_first_fit(bags):
     found = fitted_prior(u, s, mean=1.0, largest=50.0, bags=bags)
     first = fitted_prior(u, s, mean=1.0, largest=50.0, bags=0)
     binned = Observations.binned(u, s)
-    chances = np.exp(-0.5 * ((binned.u[:, None] - first.values) / binned.s[:, None]) ** 2) @ first.weights
+    chances = (
+        np.exp(-0.5 * ((binned.u[:, None] - first.values) / binned.s[:, None]) ** 2) @ first.weights
+    )
     assert found.log_likelihood == pytest.approx(float(binned.counts @ np.log(chances)), rel=1e-5)
 
 
@@ -166,7 +170,17 @@ def test_bags_leave_open_what_the_data_do_not_tell():
         (np.linspace(0, 3, 40), np.geomspace(1e-6, 1e6, 40)),
         (np.array([1e12, -1e12, 0.0]), np.array([1.0, 1.0, 1.0])),
     ],
-    ids=["all 1", "all 0", "all negative", "one", "two, sure", "huge errors", "tiny errors", "mixed errors", "far out"],
+    ids=[
+        "all 1",
+        "all 0",
+        "all negative",
+        "one",
+        "two, sure",
+        "huge errors",
+        "tiny errors",
+        "mixed errors",
+        "far out",
+    ],
 )
 def test_little_or_strange_observations_still_have_a_prior(u, s):
     prior = fitted_prior(u, s, mean=1.0, largest=max(u.size, 2))
@@ -197,11 +211,16 @@ def test_a_posterior_is_bayes_rule(monkeypatch):
     posterior = prior.posterior(u, s)
     means, deviations, cumulated = posterior.means(), posterior.deviations(), posterior.cumulated()
     for i in range(20):
-        weights = [w * np.exp(-((u[i] - v) ** 2) / (2 * s[i] ** 2)) for v, w in zip(values, prior.weights, strict=True)]
+        weights = [
+            w * np.exp(-((u[i] - v) ** 2) / (2 * s[i] ** 2))
+            for v, w in zip(values, prior.weights, strict=True)
+        ]
         chances = np.array(weights) / sum(weights)
         mean = sum(chances * values)
         assert means[i] == pytest.approx(mean, rel=1e-5)
-        assert deviations[i] == pytest.approx(np.sqrt(sum(chances * (values - mean) ** 2)), rel=1e-3)
+        assert deviations[i] == pytest.approx(
+            np.sqrt(sum(chances * (values - mean) ** 2)), rel=1e-3
+        )
         halfway = [sum(chances[:g]) + chances[g] / 2 for g in range(5)]
         assert cumulated[i] == pytest.approx(halfway, abs=1e-6)
 
@@ -212,5 +231,7 @@ def test_quantiles_are_linear_between_values_and_stay_on_the_grid(monkeypatch):
     cumulated = np.array([[0.1, 0.4, 0.7, 0.95], [0.4, 0.9, 0.95, 0.99]], dtype=np.float32)
     rows = np.array([0, 1, 0, 1, 0, 1, 0])
     levels = np.array([0.4, 0.65, 0.55, 0.1, 1.0, 0.97, 0.05])
-    expected = [np.interp(level, cumulated[row], values) for row, level in zip(rows, levels, strict=True)]
+    expected = [
+        np.interp(level, cumulated[row], values) for row, level in zip(rows, levels, strict=True)
+    ]
     assert quantiles(cumulated, rows, values, levels) == pytest.approx(expected, abs=1e-5)

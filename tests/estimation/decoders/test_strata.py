@@ -8,7 +8,12 @@ import pytest
 from sfumato.domains import Domain, GridDomain, H3Domain
 from sfumato.errors import ContextMismatch
 from sfumato.estimation.decoders.pools import Pools
-from sfumato.estimation.decoders.strata import WIDTHS, has_neighbours, predicted_by_neighbours, strata_of
+from sfumato.estimation.decoders.strata import (
+    WIDTHS,
+    has_neighbours,
+    predicted_by_neighbours,
+    strata_of,
+)
 
 GRID = GridDomain(0, 12, 0, 15, 1, other="elsewhere")
 
@@ -24,7 +29,9 @@ def _pools(size, used):
 # --- strata -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("size", "count"), [(1, 1), (999, 1), (1_000, 2), (3_700, 7), (6_000, 12), (43_750, 12)])
+@pytest.mark.parametrize(
+    ("size", "count"), [(1, 1), (999, 1), (1_000, 2), (3_700, 7), (6_000, 12), (43_750, 12)]
+)
 def test_strata_are_equally_large_and_in_order(size, count):
     covariate = np.random.default_rng(size).normal(size=size)
     found = strata_of(covariate)
@@ -100,7 +107,10 @@ def test_the_own_value_of_a_cell_has_no_part_in_its_prediction(x):
         strict=True,
     ):
         assert after[x] == pytest.approx(before[x], rel=1e-9)
-        assert abs(after[x + 1 if x % 15 == 0 else x - 1] - before[x + 1 if x % 15 == 0 else x - 1]) > 1
+        assert (
+            abs(after[x + 1 if x % 15 == 0 else x - 1] - before[x + 1 if x % 15 == 0 else x - 1])
+            > 1
+        )
 
 
 def test_a_cell_without_neighbours_is_predicted_as_nothing():
@@ -110,11 +120,15 @@ def test_a_cell_without_neighbours_is_predicted_as_nothing():
     assert found[0.7] == pytest.approx([0, 0], abs=1e-3)
 
 
-@pytest.mark.parametrize("box", [(0, 1, 0, 1), (0, 1, 0, 5), (0, 2, 0, 2)], ids=["one cell", "one row", "two by two"])
+@pytest.mark.parametrize(
+    "box", [(0, 1, 0, 1), (0, 1, 0, 5), (0, 2, 0, 2)], ids=["one cell", "one row", "two by two"]
+)
 def test_tiny_grids_are_no_trouble(box):
     domain = GridDomain(*box, 1)
     used = np.ones(domain.size, dtype=np.bool_)
-    for _, predicted in predicted_by_neighbours(domain, _pools(domain.size, used), np.ones(domain.size), WIDTHS):
+    for _, predicted in predicted_by_neighbours(
+        domain, _pools(domain.size, used), np.ones(domain.size), WIDTHS
+    ):
         assert np.isfinite(predicted).all()
 
 
@@ -129,7 +143,11 @@ def _h3_domain(**given):
 def _sphere(domain):
     latitude, longitude = (np.radians(angles) for angles in domain.centres())
     return np.column_stack(
-        [np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude), np.sin(latitude)]
+        [
+            np.cos(latitude) * np.cos(longitude),
+            np.cos(latitude) * np.sin(longitude),
+            np.sin(latitude),
+        ]
     )
 
 
@@ -147,7 +165,11 @@ def test_h3_cells_are_predicted_by_cells_near_them():
     for width in WIDTHS:
         twin = np.zeros(domain.size)
         for x in range(domain.cells):
-            near = [x2 for x2 in range(domain.cells) if x2 != x and used[x2] and apart[x, x2] <= 2.5 * width * spacing]
+            near = [
+                x2
+                for x2 in range(domain.cells)
+                if x2 != x and used[x2] and apart[x, x2] <= 2.5 * width * spacing
+            ]
             kernel = np.exp(-0.5 * (apart[x, near] / (width * spacing)) ** 2)
             twin[x] = kernel @ shares[near] / kernel.sum() if near else 0.0
         assert found[width] == pytest.approx(twin[used] / pools.means[used], rel=1e-6)
@@ -183,4 +205,8 @@ def test_only_maps_have_neighbours():
     assert has_neighbours(GRID)
     assert not has_neighbours(plain)
     with pytest.raises(ContextMismatch, match="no neighbours"):
-        list(predicted_by_neighbours(plain, _pools(2, np.ones(2, dtype=np.bool_)), np.ones(2), WIDTHS))
+        list(
+            predicted_by_neighbours(
+                plain, _pools(2, np.ones(2, dtype=np.bool_)), np.ones(2), WIDTHS
+            )
+        )

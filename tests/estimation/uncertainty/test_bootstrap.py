@@ -24,7 +24,10 @@ def _naive(mechanism, p, reports, runs, seed):
     """The same by NumPy's own multinomial, and a list of pictures."""
     random = np.random.default_rng(seed)
     q = mechanism.forward(p)
-    tallies = [sf.Tally(random.multinomial(reports, q / q.sum()), mechanism.fingerprint) for _ in range(runs)]
+    tallies = [
+        sf.Tally(random.multinomial(reports, q / q.sum()), mechanism.fingerprint)
+        for _ in range(runs)
+    ]
     pictures = np.array([Projection().decode(mechanism, tally).frequencies for tally in tallies])
     return np.abs(pictures - p).sum(axis=1) / 2, pictures
 
@@ -38,7 +41,9 @@ def test_it_agrees_with_a_slow_twin():
     spread = np.sqrt((errors.var() + boot.errors.var()) / runs)
     assert abs(boot.mean - errors.mean()) < 6 * spread
     assert boot.standard_errors == pytest.approx(pictures.std(axis=0, ddof=1), rel=0.12, abs=1e-9)
-    assert boot.biases == pytest.approx((pictures - p).mean(axis=0), abs=6 * pictures.std() / np.sqrt(runs))
+    assert boot.biases == pytest.approx(
+        (pictures - p).mean(axis=0), abs=6 * pictures.std() / np.sqrt(runs)
+    )
     low, high = np.quantile(errors, [0.025, 0.975])
     assert (boot.low, boot.high) == pytest.approx((low, high), rel=0.15)
 
@@ -67,7 +72,11 @@ def test_the_interval_holds_the_error_that_was_made():
     for seed in range(runs):
         found = _estimate(seed=seed, p=np.array([0.3, 0.25, 0.2, 0.15, 0.1]))
         boot = found.bootstrap(100, seed=seed)
-        hits += boot.low <= np.abs(found.frequencies - [0.3, 0.25, 0.2, 0.15, 0.1]).sum() / 2 <= boot.high
+        hits += (
+            boot.low
+            <= np.abs(found.frequencies - [0.3, 0.25, 0.2, 0.15, 0.1]).sum() / 2
+            <= boot.high
+        )
     assert hits >= 46  # 57 on average; fewer than 46 come up less than once in a million
 
 

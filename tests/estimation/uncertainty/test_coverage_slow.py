@@ -15,11 +15,32 @@ TALLIES, REPORTS, LEVEL = 3000, 50_000, 0.95
 BLOCK_OF = np.repeat([0, 1, 2], 6)
 PARTS = np.split(np.arange(18), 3)
 CROWD = np.array(
-    [0.15, 0.0, 0.03, 0.02, 0.06, 0.05, 0.1, 0.004, 0.04, 0.1, 0.05, 0.01, 0.2, 0.05, 0.02, 0.03, 0.03, 0.056]
+    [
+        0.15,
+        0.0,
+        0.03,
+        0.02,
+        0.06,
+        0.05,
+        0.1,
+        0.004,
+        0.04,
+        0.1,
+        0.05,
+        0.01,
+        0.2,
+        0.05,
+        0.02,
+        0.03,
+        0.03,
+        0.056,
+    ]
 )
 MECHANISMS = {
     "Hadamard": lambda: sf.BlockResponse(sf.Blocks(BLOCK_OF, 1.0)),
-    "cyclic": lambda: sf.BlockResponse(sf.Blocks(BLOCK_OF, 1.0), sf.CyclicDesign(6, ((0, 1), (0, 2)))),
+    "cyclic": lambda: sf.BlockResponse(
+        sf.Blocks(BLOCK_OF, 1.0), sf.CyclicDesign(6, ((0, 1), (0, 2)))
+    ),
     "high-low": lambda: sf.HighLowResponse(sf.HighLow(18, range(7), 1.0), sf.BestCode()),
     "two-level": lambda: sf.GroupResponse(sf.Blocks(BLOCK_OF, 1.0, across=2.0), sf.BestCode()),
 }
@@ -37,8 +58,16 @@ def _kinds(found):
     low, high = found.interval(LEVEL)
     yield "cells", (low <= CROWD) & (high >= CROWD)
     parts = [found.total(part.tolist(), LEVEL) for part in PARTS]
-    yield "block totals", np.array([t.low <= CROWD[part].sum() <= t.high for t, part in zip(parts, PARTS, strict=True)])
-    shares, theta = found.shares_within(PARTS[2].tolist(), LEVEL), CROWD[PARTS[2]] / CROWD[PARTS[2]].sum()
+    yield (
+        "block totals",
+        np.array(
+            [t.low <= CROWD[part].sum() <= t.high for t, part in zip(parts, PARTS, strict=True)]
+        ),
+    )
+    shares, theta = (
+        found.shares_within(PARTS[2].tolist(), LEVEL),
+        CROWD[PARTS[2]] / CROWD[PARTS[2]].sum(),
+    )
     yield "shares", (shares.low <= theta) & (theta <= shares.high)
     low, high = found.simultaneous_interval(LEVEL)
     yield "together", np.array([((low <= CROWD) & (high >= CROWD)).all()])
@@ -49,7 +78,9 @@ def _kinds(found):
 def _plausible(hits, least, most):
     """Whether so many hits can come from a coverage between the two, at 1e-6 over all intervals of a kind."""
     level = 1e-6 / hits.size
-    return (binom.cdf(hits, TALLIES, least) > level).all() and (binom.sf(hits - 1, TALLIES, most) > level).all()
+    return (binom.cdf(hits, TALLIES, least) > level).all() and (
+        binom.sf(hits - 1, TALLIES, most) > level
+    ).all()
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -60,5 +91,7 @@ def test_intervals_cover_as_often_as_they_say(name):
             hits[kind] = hits.get(kind, 0) + covered
     for kind in ("cells", "block totals", "shares"):
         assert _plausible(hits[kind], LEAST, MOST), f"{name}, {kind}: {hits[kind] / TALLIES}"
-    assert _plausible(hits["together"], 0.94, 1.0), f"{name}, together: {hits['together'] / TALLIES}"
+    assert _plausible(hits["together"], 0.94, 1.0), (
+        f"{name}, together: {hits['together'] / TALLIES}"
+    )
     assert not _plausible(hits["planted: a tenth too narrow"], LEAST, MOST)

@@ -50,7 +50,9 @@ def test_honest_reports_are_possible(mechanism, reports):
 def test_p_values_of_honest_reports_are_not_too_small(name, reports):
     """From cells that are mostly empty to full ones; at levels of 10 and 1 %, by the exact tail at 1e-6."""
     runs, mechanism = 60, LARGE[name]
-    found = np.array([_fit(mechanism, _drawn(mechanism, reports, seed, 0.3)).p_value for seed in range(runs)])
+    found = np.array(
+        [_fit(mechanism, _drawn(mechanism, reports, seed, 0.3)).p_value for seed in range(runs)]
+    )
     for level in (0.1, 0.01):
         assert binom.sf((found < level).sum() - 1, runs, level) > 1e-6
 
@@ -58,7 +60,9 @@ def test_p_values_of_honest_reports_are_not_too_small(name, reports):
 def test_p_values_of_residuals_are_even():
     """Not cautious only: half of them are below one half."""
     mechanism, runs = LARGE["Hadamard"], 100
-    found = np.array([_fit(mechanism, _drawn(mechanism, 3000, seed)).tests["residuals"] for seed in range(runs)])
+    found = np.array(
+        [_fit(mechanism, _drawn(mechanism, 3000, seed)).tests["residuals"] for seed in range(runs)]
+    )
     assert 1e-6 < binom.cdf((found < 0.5).sum(), runs, 0.5) < 1 - 1e-6
 
 
@@ -84,7 +88,9 @@ def _dense(mechanism, counts):
         sf.PlainResponse(sf.Uniform(20, 1.0)),
         sf.PlainResponse(sf.Uniform(6, 1.0), sf.CyclicDesign(6, ((0, 1), (0, 2)))),
         sf.GroupResponse(sf.Blocks([0, 0, 0, 1, 1, 1, 1, 2, 2, 2], 1, across=2)),
-        sf.ComposedResponse(sf.PlainResponse(sf.Uniform(3, 1)), sf.PlainResponse(sf.Uniform(3, 0.5))),
+        sf.ComposedResponse(
+            sf.PlainResponse(sf.Uniform(3, 1)), sf.PlainResponse(sf.Uniform(3, 0.5))
+        ),
     ],
     ids=repr,
 )
@@ -119,14 +125,18 @@ def test_with_many_reports_of_an_even_crowd_the_p_value_is_that_of_chi_square():
 @pytest.mark.parametrize("name", ["Hadamard", "blocks", "high-low", "two-level"])
 def test_reports_that_are_drawn_evenly_are_found_out(name):
     mechanism = LARGE[name]
-    counts = np.random.default_rng(1).multinomial(300_000, np.full(mechanism.outputs, 1 / mechanism.outputs))
+    counts = np.random.default_rng(1).multinomial(
+        300_000, np.full(mechanism.outputs, 1 / mechanism.outputs)
+    )
     assert not _fit(mechanism, counts).possible
 
 
 def test_noise_among_honest_reports_has_a_test_of_its_own():
     mechanism = LARGE["high-low"]
     honest = _drawn(mechanism, 500_000, 1)
-    noise = np.random.default_rng(1).multinomial(500_000, np.full(mechanism.outputs, 1 / mechanism.outputs))
+    noise = np.random.default_rng(1).multinomial(
+        500_000, np.full(mechanism.outputs, 1 / mechanism.outputs)
+    )
     assert _fit(mechanism, honest).possible
     found = _fit(mechanism, honest + noise)
     assert found.tests["noise"] < 1e-9
@@ -177,7 +187,9 @@ def test_a_share_far_above_one_is_found_out():
 def test_a_share_of_one_is_not_far_above_one():
     """Everybody holds one symbol: half of all estimates lie above 1, by chance."""
     runs, q = 200, RANDOMISED.forward(np.eye(60)[7])
-    found = [_fit(RANDOMISED, np.random.default_rng(seed).multinomial(3000, q)) for seed in range(runs)]
+    found = [
+        _fit(RANDOMISED, np.random.default_rng(seed).multinomial(3000, q)) for seed in range(runs)
+    ]
     for level in (0.1, 0.01):
         assert binom.sf(sum(fit.p_value < level for fit in found) - 1, runs, level) > 1e-6
 
@@ -196,7 +208,9 @@ def test_the_others_have_the_moments_of_scores_written_out(mechanism):
 def test_the_correction_counts_every_test_of_a_share():
     """Twice per symbol and twice per group; the smallest chance, times that."""
     mechanism = sf.HighLowResponse(sf.HighLow(5, [0, 1], 1.0))
-    counts = np.array([54, 54, 54, 54, 0, 0, 225])  # nearly everybody in clear, a little more than can be
+    counts = np.array(
+        [54, 54, 54, 54, 0, 0, 225]
+    )  # nearly everybody in clear, a little more than can be
     n, A = counts.sum(), mechanism.scores()
     f = counts / n
     group_of = mechanism.context.groups.group_of
@@ -223,7 +237,9 @@ def test_a_group_with_a_share_far_below_nought_is_found_out():
 
 
 def test_reports_that_no_symbol_sends_are_named():
-    mechanism = sf.TableResponse.of(sf.Uniform(2, 1), [["0.5", "0.25", "0.25", 0], ["0.25", "0.5", "0.25", 0]])
+    mechanism = sf.TableResponse.of(
+        sf.Uniform(2, 1), [["0.5", "0.25", "0.25", 0], ["0.25", "0.5", "0.25", 0]]
+    )
     assert _fit(mechanism, [40, 40, 20, 0]).impossible == 0
     found = _fit(mechanism, [40, 40, 20, 3])
     assert (found.p_value, found.impossible) == (0, 3)
@@ -234,7 +250,11 @@ def test_a_faulty_residual_is_noticed(monkeypatch):
     """The planted fault: residuals against a crowd that is a little off."""
     mechanism = LARGE["Hadamard"]
     right = module._Residuals.of
-    monkeypatch.setattr(module._Residuals, "of", lambda self, u: right(self, u) + 0.02 * np.sin(np.arange(u.size)) * u)
+    monkeypatch.setattr(
+        module._Residuals,
+        "of",
+        lambda self, u: right(self, u) + 0.02 * np.sin(np.arange(u.size)) * u,
+    )
     assert not _fit(mechanism, _drawn(mechanism, 10**7, 4)).possible
 
 

@@ -11,7 +11,12 @@ from scipy.stats import beta, binom, binomtest, norm
 import sfumato as sf
 from sfumato.errors import ContextMismatch, InvalidContext
 from sfumato.estimation.uncertainty.boundary import bounds_beside_walls
-from sfumato.estimation.uncertainty.differences import CANNOT_TELL, CHANGED_DOWN, CHANGED_UP, difference_of
+from sfumato.estimation.uncertainty.differences import (
+    CANNOT_TELL,
+    CHANGED_DOWN,
+    CHANGED_UP,
+    difference_of,
+)
 from sfumato.estimation.uncertainty.intervals import (
     _large_beta_quantile,
     binomial_bounds,
@@ -23,7 +28,11 @@ from sfumato.estimation.uncertainty.intervals import (
     two_values,
 )
 from sfumato.estimation.uncertainty.ranking import top_of
-from sfumato.estimation.uncertainty.score_moments import ScoreMoments, moments_of_scores, score_moments
+from sfumato.estimation.uncertainty.score_moments import (
+    ScoreMoments,
+    moments_of_scores,
+    score_moments,
+)
 from support.mechanism_examples import EXAMPLES
 
 ALL = [mechanism for examples in EXAMPLES.values() for mechanism in examples]
@@ -48,7 +57,9 @@ def _estimate(mechanism, **keywords):
 @every_mechanism
 def test_moments_are_those_of_the_scores_written_out(mechanism):
     f = np.random.default_rng(1).dirichlet(np.ones(mechanism.outputs))
-    A = np.array([[float(score) for score in mechanism.exact_scores(y)] for y in range(mechanism.outputs)]).T
+    A = np.array(
+        [[float(score) for score in mechanism.exact_scores(y)] for y in range(mechanism.outputs)]
+    ).T
     found, size = score_moments(mechanism, f), np.abs(A).max()
     for i, moment in ((1, found.first), (2, found.second), (3, found.third)):
         assert np.abs(moment - A**i @ f).max() <= 1e-9 * size**i
@@ -84,7 +95,9 @@ def test_a_large_mechanism_of_an_unknown_kind_has_symmetric_scores(monkeypatch):
     found = score_moments(mechanism, f)
     assert found.first == pytest.approx(exact.first)
     assert found.second == pytest.approx(exact.second)
-    assert found.third - 3 * found.first * found.second + 2 * found.first**3 == pytest.approx(np.zeros(3), abs=1e-12)
+    assert found.third - 3 * found.first * found.second + 2 * found.first**3 == pytest.approx(
+        np.zeros(3), abs=1e-12
+    )
     assert (found.lowest <= exact.lowest).all()
     assert (found.highest >= exact.highest).all()
 
@@ -97,12 +110,16 @@ def test_two_values_have_the_three_moments(seed):
     down, up = (float(value[0]) for value in two_values(moments))
     chance = (float(f @ scores) - down) / (up - down)
     for i in (1, 2, 3):
-        assert chance * up**i + (1 - chance) * down**i == pytest.approx(float(f @ scores**i), rel=1e-6, abs=1e-9)
+        assert chance * up**i + (1 - chance) * down**i == pytest.approx(
+            float(f @ scores**i), rel=1e-6, abs=1e-9
+        )
 
 
 def test_two_values_that_are_there_are_found_and_a_single_one_stays():
     for share in (1e-9, 0.2, 0.5, 1 - 1e-6):
-        down, up = two_values(moments_of_scores(np.array([-2.0, 5.0]), np.array([1 - share, share])))
+        down, up = two_values(
+            moments_of_scores(np.array([-2.0, 5.0]), np.array([1 - share, share]))
+        )
         assert (down[0], up[0]) == pytest.approx((-2, 5), rel=1e-4)
     down, up = two_values(moments_of_scores(np.array([3.0, 3.0]), np.array([0.5, 0.5])))
     assert down[0] == up[0] == 3
@@ -115,7 +132,9 @@ def test_two_values_that_are_there_are_found_and_a_single_one_stays():
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
 def test_clopper_pearson_is_the_exact_interval(trials, level):
     counts = np.arange(trials + 1)
-    low, high = clopper_pearson(counts.astype(float), np.full(trials + 1, float(trials)), (1 - level) / 2)
+    low, high = clopper_pearson(
+        counts.astype(float), np.full(trials + 1, float(trials)), (1 - level) / 2
+    )
     exact = [binomtest(int(c), trials).proportion_ci(level, method="exact") for c in counts]
     # scipy solves to about 1e-9; large counts have a closed form here that is good to 1e-3 of a standard error
     assert low == pytest.approx([ci.low for ci in exact], abs=1e-4)
@@ -151,7 +170,12 @@ EXPECTED = np.concatenate([np.linspace(0.02, 30, 400), np.geomspace(30, 1000, 40
 
 def test_counts_are_covered_at_their_level_by_exact_enumeration():
     n, tail = 50_000, 0.025
-    found = np.array([_coverage(lambda c, t: binomial_bounds(c, t, tail), expected / n, n) for expected in EXPECTED])
+    found = np.array(
+        [
+            _coverage(lambda c, t: binomial_bounds(c, t, tail), expected / n, n)
+            for expected in EXPECTED
+        ]
+    )
     assert found.min() > 0.943
     assert found[EXPECTED < 8].min() > 0.95
     assert found[EXPECTED > 300] == pytest.approx(0.95, abs=0.004)
@@ -196,7 +220,12 @@ def _beside_zero(x, level, error=1e-3):
 
 @pytest.mark.parametrize(
     ("level", "upper_at_minus_3", "bounds_at_2"),
-    [(0.6827, 0.04, (1.0, 3.0)), (0.9, 0.26, (0.58, 3.64)), (0.95, 0.42, (0.35, 3.96)), (0.99, 0.80, (0.0, 4.58))],
+    [
+        (0.6827, 0.04, (1.0, 3.0)),
+        (0.9, 0.26, (0.58, 3.64)),
+        (0.95, 0.42, (0.35, 3.96)),
+        (0.99, 0.80, (0.0, 4.58)),
+    ],
 )
 def test_bounds_are_those_of_the_published_table(level, upper_at_minus_3, bounds_at_2):
     low, high = _beside_zero(np.array([-3.0, 2.0]), level)
@@ -286,7 +315,9 @@ def test_intervals_of_many_reports_are_the_normal_ones():
 
 
 def test_a_symbol_in_clear_has_the_interval_of_its_count():
-    mechanism = sf.HighLowResponse(sf.HighLow(["clinic", "park", "café"], ["clinic"], 1.0), sf.RandomizedCode)
+    mechanism = sf.HighLowResponse(
+        sf.HighLow(["clinic", "park", "café"], ["clinic"], 1.0), sf.RandomizedCode
+    )
     tally = sf.Tally([900, 7, 93], mechanism.fingerprint)
     low, high = sf.estimate(mechanism, tally).interval(0.95)
     exact = binomtest(7, 1000).proportion_ci(0.95, method="exact")
@@ -332,7 +363,11 @@ def test_a_level_that_is_no_probability_is_refused_everywhere(level):
 @pytest.mark.parametrize("level", [1e-300, 1e-20, math.nextafter(1, 0)])
 @pytest.mark.parametrize("reports", [1, 2, 1000])
 def test_every_level_between_the_ends_is_answered(level, reports):
-    for mechanism in (ALL[0], sf.HighLowResponse(sf.HighLow(6, [1, 4], 4)), sf.PlainResponse(sf.Uniform(3, 1.0))):
+    for mechanism in (
+        ALL[0],
+        sf.HighLowResponse(sf.HighLow(6, [1, 4], 4)),
+        sf.PlainResponse(sf.Uniform(3, 1.0)),
+    ):
         found = _estimate(mechanism, reports=reports)
         for low, high in (found.interval(level), found.simultaneous_interval(level)):
             assert ((low >= 0) & (low <= high) & (high <= 1)).all()
@@ -351,12 +386,19 @@ def test_a_total_is_the_mean_of_its_scores_with_the_error_of_a_mean(mechanism):
     tally = _tally(mechanism, reports=500)
     found = sf.estimate(mechanism, tally)
     weights = np.random.default_rng(2).normal(size=mechanism.inputs)
-    scores = weights @ np.array([[float(s) for s in mechanism.exact_scores(y)] for y in range(mechanism.outputs)]).T
+    scores = (
+        weights
+        @ np.array(
+            [[float(s) for s in mechanism.exact_scores(y)] for y in range(mechanism.outputs)]
+        ).T
+    )
     each = np.repeat(scores, tally.counts)
     total = found.weighted_total(weights)
     assert total.estimate == pytest.approx(float(weights @ found.unbiased), abs=1e-9)
     assert total.estimate == pytest.approx(each.mean(), abs=1e-9)
-    assert total.standard_error == pytest.approx(each.std(ddof=1) / math.sqrt(500), rel=1e-6, abs=1e-9)
+    assert total.standard_error == pytest.approx(
+        each.std(ddof=1) / math.sqrt(500), rel=1e-6, abs=1e-9
+    )
     assert weights.min() - 1e-9 <= total.low <= total.high <= weights.max() + 1e-9
 
 
@@ -401,7 +443,12 @@ def test_weights_come_as_a_row_or_by_label():
     mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
     found = _estimate(mechanism)
     assert found.weighted_total({"c": 2.0, "a": -1}) == found.weighted_total([-1, 0, 2])
-    assert found.total("b") == found.total(["b"]) == found.total({"b"}) == found.weighted_total({"b": 1})
+    assert (
+        found.total("b")
+        == found.total(["b"])
+        == found.total({"b"})
+        == found.weighted_total({"b": 1})
+    )
 
 
 def test_one_report_bounds_no_total():
@@ -424,7 +471,9 @@ def test_totals_refuse_what_is_no_label_or_weight():
 # --- shares of blocks ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("code", [sf.HadamardCode, sf.RandomizedCode], ids=["Hadamard", "randomised response"])
+@pytest.mark.parametrize(
+    "code", [sf.HadamardCode, sf.RandomizedCode], ids=["Hadamard", "randomised response"]
+)
 def test_shares_of_a_block_are_exact_intervals_of_its_binomial_counts(code):
     context = sf.Blocks([0, 1, 0, 2, 1, 0], 1.0)
     mechanism = sf.BlockResponse(context, code)
@@ -452,7 +501,9 @@ def test_a_block_without_reports_has_any_share():
 
 
 def test_codes_that_are_not_balanced_say_that_their_shares_are_not_exact():
-    mechanism = sf.BlockResponse(sf.Blocks([0] * 6 + [1] * 6, 1.0), sf.CyclicDesign(6, ((0, 1), (0, 2))))
+    mechanism = sf.BlockResponse(
+        sf.Blocks([0] * 6 + [1] * 6, 1.0), sf.CyclicDesign(6, ((0, 1), (0, 2)))
+    )
     found = _estimate(mechanism, reports=5000)
     shares = found.block_shares()
     assert not shares.exact.any()
@@ -468,7 +519,9 @@ def test_blocks_inside_a_union_are_found():
     mechanism = sf.UnionResponse(context, parts)
     tally = _tally(mechanism, reports=1000)
     shares = sf.estimate(mechanism, tally).block_shares()
-    alone = sf.estimate(parts[0], sf.Tally(tally.counts[: parts[0].outputs], parts[0].fingerprint)).block_shares()
+    alone = sf.estimate(
+        parts[0], sf.Tally(tally.counts[: parts[0].outputs], parts[0].fingerprint)
+    ).block_shares()
     assert shares.exact.tolist() == [True, True, True, False, False]
     assert shares.low[:3] == pytest.approx(alone.low)
     assert shares.high[:3] == pytest.approx(alone.high)
@@ -504,7 +557,9 @@ def test_shares_within_a_part_that_may_be_empty_are_unknown_and_of_one_label_kno
 
 def test_differences_square_the_arms_of_two_intervals():
     first, second = np.array([0.2, 0.5]), np.array([0.6, 0.0])
-    found = difference_of("ab", first, (first - 0.03, first + 0.04), second, (second - 0.05, second + 0.06), 0.9)
+    found = difference_of(
+        "ab", first, (first - 0.03, first + 0.04), second, (second - 0.05, second + 0.06), 0.9
+    )
     assert found.differences.tolist() == pytest.approx([0.4, -0.5])
     assert (found.differences - found.low).tolist() == pytest.approx([math.hypot(0.05, 0.04)] * 2)
     assert (found.high - found.differences).tolist() == pytest.approx([math.hypot(0.06, 0.03)] * 2)
@@ -517,17 +572,30 @@ def test_a_change_is_seen_and_no_change_is_not():
     before = _estimate(mechanism, p=[0.4, 0.1, 0.1, 0.2, 0.2], reports=20_000, seed=1)
     after = _estimate(mechanism, p=[0.1, 0.4, 0.1, 0.2, 0.2], reports=30_000, seed=2)
     found = before.difference(after)
-    assert found.verdicts.tolist() == [CHANGED_DOWN, CHANGED_UP, CANNOT_TELL, CANNOT_TELL, CANNOT_TELL]
+    assert found.verdicts.tolist() == [
+        CHANGED_DOWN,
+        CHANGED_UP,
+        CANNOT_TELL,
+        CANNOT_TELL,
+        CANNOT_TELL,
+    ]
     assert set(found.changed) == {"a", "b"}
     assert "1 changed up, 1 changed down, 3 cannot tell" in repr(found)
     assert after.difference(before).verdicts.tolist()[:2] == [CHANGED_UP, CHANGED_DOWN]
 
 
 def test_nothing_is_called_changed_more_often_than_promised():
-    mechanism, p = sf.HighLowResponse(sf.HighLow(8, [0, 1, 2], 1.0)), [0.3, 0.2, 0.1, 0.3, 0.09, 0.005, 0.005, 0.0]
+    mechanism, p = (
+        sf.HighLowResponse(sf.HighLow(8, [0, 1, 2], 1.0)),
+        [0.3, 0.2, 0.1, 0.3, 0.09, 0.005, 0.005, 0.0],
+    )
     runs = 400
     wrong = sum(
-        bool(_estimate(mechanism, p=p, seed=2 * i).difference(_estimate(mechanism, p=p, seed=2 * i + 1)).changed)
+        bool(
+            _estimate(mechanism, p=p, seed=2 * i)
+            .difference(_estimate(mechanism, p=p, seed=2 * i + 1))
+            .changed
+        )
         for i in range(runs)
     )
     assert binom.sf(wrong - 1, runs, 0.05) > 1e-6
@@ -594,5 +662,7 @@ def test_the_top_of_an_estimate_comes_from_simultaneous_intervals():
 
 
 def test_bounds_of_scores_may_lie_outside():
-    low, high = score_bounds(moments_of_scores(np.array([-3.0, 3.0]), np.array([0.5, 0.5])), 100, 0.025)
+    low, high = score_bounds(
+        moments_of_scores(np.array([-3.0, 3.0]), np.array([0.5, 0.5])), 100, 0.025
+    )
     assert (low[0], high[0]) == pytest.approx((-0.588, 0.588), abs=0.02)

@@ -48,9 +48,18 @@ def test_every_forgery_in_everybodys_place_stays_within_and_the_worst_gets_there
     honest = _drawn(mechanism, 7, m)
     n, k = 7 + m, mechanism.inputs
     A = mechanism.scores()
-    bound = manipulation_of(mechanism, _tally(mechanism, honest + _sent(mechanism, [0] * m)), sf.decoders.Unbiased(), m)
-    forged = np.array([A[:, list(sent)].sum(axis=1) for sent in combinations_with_replacement(range(A.shape[1]), m)])
-    held = np.array([np.bincount(who, minlength=k) for who in combinations_with_replacement(range(k), m)])
+    bound = manipulation_of(
+        mechanism, _tally(mechanism, honest + _sent(mechanism, [0] * m)), sf.decoders.Unbiased(), m
+    )
+    forged = np.array(
+        [
+            A[:, list(sent)].sum(axis=1)
+            for sent in combinations_with_replacement(range(A.shape[1]), m)
+        ]
+    )
+    held = np.array(
+        [np.bincount(who, minlength=k) for who in combinations_with_replacement(range(k), m)]
+    )
     moved = (forged[:, None, :] - held[None, :, :]) / n
     scale = 1e-9 * np.abs(A).max()
     assert (moved.max(axis=(0, 1)) <= bound.up + scale).all()
@@ -86,7 +95,9 @@ def test_no_exchanged_reports_move_the_decoded_picture_further_than_is_said(mech
     n, A = 200, mechanism.scores()
     for m in (1, 10, 60):
         honest = _drawn(mechanism, n - m, m)
-        sets = [np.full(m, y) for y in {*A.argmax(axis=1).tolist(), *A.argmin(axis=1).tolist()}][:12]
+        sets = [np.full(m, y) for y in {*A.argmax(axis=1).tolist(), *A.argmin(axis=1).tolist()}][
+            :12
+        ]
         sets += [np.random.default_rng(seed).integers(0, mechanism.outputs, m) for seed in range(4)]
         tallies = [_tally(mechanism, honest + _sent(mechanism, reports)) for reports in sets]
         pictures = [decoder.decode(mechanism, tally).frequencies for tally in tallies]
@@ -117,8 +128,12 @@ def test_projection_onto_the_own_sum_moves_no_two_points_apart(seed):
     for _ in range(2):
         v = random.normal(size=k)
         sums = np.bincount(group_of, v, minlength=groups)
-        v += (np.abs(sums) - sums)[group_of] / np.maximum(np.bincount(group_of, minlength=groups), 1)[group_of]
-        points.append((v, nearest_in_groups(v, group_of, np.bincount(group_of, v, minlength=groups), d)))
+        v += (np.abs(sums) - sums)[group_of] / np.maximum(
+            np.bincount(group_of, minlength=groups), 1
+        )[group_of]
+        points.append(
+            (v, nearest_in_groups(v, group_of, np.bincount(group_of, v, minlength=groups), d))
+        )
     (v, p), (v2, p2) = points
     assert _apart(p, p2) <= _apart(v, v2) + 1e-9
 
@@ -159,7 +174,9 @@ def test_beside_the_others_alone_the_decoded_picture_stays_within_its_bound(mech
         alone = _tally(mechanism, _drawn(mechanism, n - m, m))
         for y in [*A.argmax(axis=1).tolist()[:6], *A.argmin(axis=1).tolist()[:6]]:
             with_fakes = _tally(mechanism, alone.counts + _sent(mechanism, [y] * m))
-            first, second = (decoder.decode(mechanism, tally).frequencies for tally in (alone, with_fakes))
+            first, second = (
+                decoder.decode(mechanism, tally).frequencies for tally in (alone, with_fakes)
+            )
             assert _apart(first, second) <= decoded_bound(mechanism, with_fakes, decoder, m) + 1e-9
 
 
@@ -167,8 +184,13 @@ def test_beside_the_others_alone_the_decoded_picture_stays_within_its_bound(mech
 def test_beside_the_others_alone_the_mean_shift_of_shares_stays_within_its_bounds(mechanism):
     """The others' estimate means what they hold, so the mean shift is ``m/n (A[x, y] − p_x)``; here for many p."""
     A, m, n = mechanism.scores(), 3, 40
-    bound = manipulation_of(mechanism, _tally(mechanism, _drawn(mechanism, n, 0)), sf.decoders.Unbiased(), m)
-    crowds = [*np.eye(mechanism.inputs)[:5], *np.random.default_rng(3).dirichlet(np.ones(mechanism.inputs), 5)]
+    bound = manipulation_of(
+        mechanism, _tally(mechanism, _drawn(mechanism, n, 0)), sf.decoders.Unbiased(), m
+    )
+    crowds = [
+        *np.eye(mechanism.inputs)[:5],
+        *np.random.default_rng(3).dirichlet(np.ones(mechanism.inputs), 5),
+    ]
     slack = 1e-9 * np.abs(A).max()
     for p in crowds:
         q = np.maximum(mechanism.forward(p), 0)
@@ -183,14 +205,18 @@ def test_in_a_single_case_the_shift_of_shares_may_go_further():
     mechanism = sf.PlainResponse(sf.Uniform(3, 1.0))
     A = mechanism.scores()
     alone, target = int(A[0].argmin()), int(A[0].argmax())
-    bound = manipulation_of(mechanism, _tally(mechanism, _sent(mechanism, [alone, target])), sf.decoders.Unbiased(), 1)
+    bound = manipulation_of(
+        mechanism, _tally(mechanism, _sent(mechanism, [alone, target])), sf.decoders.Unbiased(), 1
+    )
     assert (A[0, target] - A[0, alone]) / 2 > 1.05 * bound.up[0]
 
 
 @pytest.mark.parametrize("decoder", ["auto", "likelihood", "empirical-bayes"])
 def test_for_other_decoders_no_bound_is_claimed(decoder):
     mechanism = sf.PlainResponse(sf.Uniform(5, 1.0))
-    found = sf.estimate(mechanism, _tally(mechanism, _drawn(mechanism, 300, 1)), decoder=decoder).manipulation(3)
+    found = sf.estimate(
+        mechanism, _tally(mechanism, _drawn(mechanism, 300, 1)), decoder=decoder
+    ).manipulation(3)
     assert found.decoded is None
     assert f"No bound is known for what they do to the decoder {decoder!r}" in found.in_words()
     assert found.in_json()["decoded"] is None
@@ -219,10 +245,22 @@ def test_every_bound_says_what_it_is_compared_with():
     mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
     estimate = sf.estimate(mechanism, _tally(mechanism, [400, 200, 200, 200]), decoder="projection")
     ten, one = (estimate.manipulation(m).in_words() for m in (10, 1))
-    assert "10 fake people among 1,000, compared with what their honest reports would have meant on average, " in ten
-    assert "Compared with any other 10 reports in their place, the decoded picture (projection) moved by at most" in ten
-    assert "1 fake person among 1,000, compared with what an honest report would have meant on average, " in one
-    assert "Compared with any other report in its place, the decoded picture (projection) moved by at most" in one
+    assert (
+        "10 fake people among 1,000, compared with what their honest reports would have meant on average, "
+        in ten
+    )
+    assert (
+        "Compared with any other 10 reports in their place, the decoded picture (projection) moved by at most"
+        in ten
+    )
+    assert (
+        "1 fake person among 1,000, compared with what an honest report would have meant on average, "
+        in one
+    )
+    assert (
+        "Compared with any other report in its place, the decoded picture (projection) moved by at most"
+        in one
+    )
 
 
 @pytest.mark.parametrize(
@@ -259,7 +297,9 @@ def test_fakes_are_some_of_the_reports(fakes):
 
 def test_without_fakes_nothing_moves():
     mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
-    found = sf.estimate(mechanism, _tally(mechanism, [400, 200, 200, 200]), decoder="projection").manipulation(0)
+    found = sf.estimate(
+        mechanism, _tally(mechanism, [400, 200, 200, 200]), decoder="projection"
+    ).manipulation(0)
     assert (found.share, found.total_variation, found.decoded) == (0, 0, 0)
 
 

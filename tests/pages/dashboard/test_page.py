@@ -16,9 +16,13 @@ from sfumato.pages import report_page
 from support.visits import HOSTILE, NOON, REFUSALS, Visits, barriers, outside, posts, running
 
 PLACES = ["park", "café", "clinic", "bar", "office"]
-LUNCH = sf.Survey("lunch", sf.HighLow(PLACES, ["clinic", "bar"], 1), title="Where did you have lunch?")
+LUNCH = sf.Survey(
+    "lunch", sf.HighLow(PLACES, ["clinic", "bar"], 1), title="Where did you have lunch?"
+)
 GRID_DOMAIN = sf.GridDomain(0, 5, 10, 20, 0.5)
-GRID = sf.Survey("grid", sf.Blocks(grid_tiles(GRID_DOMAIN, 2, 4), 1, domain=GRID_DOMAIN), title="Where are you?")
+GRID = sf.Survey(
+    "grid", sf.Blocks(grid_tiles(GRID_DOMAIN, 2, 4), 1, domain=GRID_DOMAIN), title="Where are you?"
+)
 ODD = sf.Survey("odd", sf.Uniform([HOSTILE, "<b>bold</b>", "שלום", "$x^2$ %{y}"], 1), title=HOSTILE)
 FEW = sf.Survey("few", sf.Uniform(["yes", "no"], 1), title="Too few", minimum_reports=1000)
 
@@ -30,7 +34,9 @@ def aggregator(tmp_path_factory):
         for survey in (LUNCH, GRID, ODD, FEW):
             made.ask(survey)
         for survey in (LUNCH, GRID, ODD):
-            people = np.minimum(np.random.default_rng(1).geometric(0.4, 6000) - 1, survey.context.size - 1)
+            people = np.minimum(
+                np.random.default_rng(1).geometric(0.4, 6000) - 1, survey.context.size - 1
+            )
             made.receive(survey, people, 1)
             made.receive(survey, people, 2, NOON - timedelta(days=1))
             made.receive(survey, (people + 1) % survey.context.size, 3, NOON - timedelta(days=9))
@@ -118,8 +124,12 @@ def test_everybody_may_see_the_promise_and_nothing_else(show, aggregator):
     assert "Certified" in page.locator("#certificate").inner_text()
     assert page.get_by_label("The token that").is_visible()
     assert page.locator("#asked").is_hidden()
-    assert page.evaluate("[...document.querySelectorAll('[data-private]')].every((part) => !part.innerHTML)")
-    assert [request.url for request in page.requests if request.url.endswith(("/status", "/results"))] == []
+    assert page.evaluate(
+        "[...document.querySelectorAll('[data-private]')].every((part) => !part.innerHTML)"
+    )
+    assert [
+        request.url for request in page.requests if request.url.endswith(("/status", "/results"))
+    ] == []
     assert outside(page, aggregator.url) == []
     assert page.complaints == []
 
@@ -144,7 +154,9 @@ def test_what_is_learned_is_what_python_learns(show_all, aggregator):
     estimate = LUNCH.estimate(tally)
     assert f"{tally.reports:,} randomised reports" in lead(page).inner_text()
     shown = {
-        row.locator("th").inner_text(): [float(cell.get_attribute("data-v")) for cell in row.locator("td").all()]
+        row.locator("th").inner_text(): [
+            float(cell.get_attribute("data-v")) for cell in row.locator("td").all()
+        ]
         for row in page.locator("#rows tbody tr").all()
     }
     low, high = estimate.interval(0.95)
@@ -153,7 +165,10 @@ def test_what_is_learned_is_what_python_learns(show_all, aggregator):
     for x, label in enumerate(PLACES):
         np.testing.assert_allclose(shown[label], numbers[x], rtol=1e-8)
     assert page.locator("#decoded .bars .point").count() == 5
-    assert page.evaluate("document.getElementById('hours').data[0].y.reduce((a, b) => a + b)") == tally.reports
+    assert (
+        page.evaluate("document.getElementById('hours').data[0].y.reduce((a, b) => a + b)")
+        == tally.reports
+    )
     assert outside(page, aggregator.url) == []
     assert posts(page) == []
     assert page.complaints == []
@@ -199,7 +214,9 @@ def test_new_reports_are_shown_without_a_reload_and_the_focus_stays(show_all, ag
     asked = sum("/results" in request.url for request in page.requests)
     look_again(page)
     page.wait_for_timeout(200)
-    assert sum("/results" in request.url for request in page.requests) == asked  # nothing new, nothing asked for
+    assert (
+        sum("/results" in request.url for request in page.requests) == asked
+    )  # nothing new, nothing asked for
     assert page.complaints == []
 
 
@@ -217,7 +234,9 @@ def test_a_search_and_an_order_outlive_new_reports(show_all, aggregator, growing
     page.get_by_text("5,000 randomised reports").wait_for()
     assert page.get_by_label("Search labels").input_value() == "a"
     assert page.evaluate("document.activeElement.id") == "search"
-    assert page.locator("#rows tbody td").first.get_attribute("data-v") == first  # in use: it follows later
+    assert (
+        page.locator("#rows tbody td").first.get_attribute("data-v") == first
+    )  # in use: it follows later
 
     page.locator("#decoder").focus()
     page.locator(f"#rows tbody td:not([data-v='{first}'])").first.wait_for()
@@ -264,13 +283,17 @@ def test_a_survey_that_is_closed_is_marked(show_all, aggregator, growing):
 # --- asking -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("survey", [LUNCH, pytest.param(GRID, marks=pytest.mark.slow)], ids=["lunch", "grid"])
+@pytest.mark.parametrize(
+    "survey", [LUNCH, pytest.param(GRID, marks=pytest.mark.slow)], ids=["lunch", "grid"]
+)
 def test_changes_are_those_of_python(show_all, aggregator, survey):
     page = show_all(survey)
     days = [NOON.date() - timedelta(days=back) for back in (13, 7, 6, 0)]
     outputs = survey.mechanism.outputs
     before, after = (
-        survey.estimate(aggregator.store.tally_of_days(survey.fingerprint, outputs, *ends), decoder="unbiased")
+        survey.estimate(
+            aggregator.store.tally_of_days(survey.fingerprint, outputs, *ends), decoder="unbiased"
+        )
         for ends in (days[:2], days[2:])
     )
     difference = before.difference(after)
@@ -284,7 +307,10 @@ def test_changes_are_those_of_python(show_all, aggregator, survey):
         for row in changes.locator("tbody tr").all()
     }
     assert shown == expected
-    assert f"{len(expected)} of {survey.context.size} answers have changed" in changes.inner_text().replace("\n", " ")
+    assert (
+        f"{len(expected)} of {survey.context.size} answers have changed"
+        in changes.inner_text().replace("\n", " ")
+    )
 
 
 def test_a_period_without_reports_cannot_be_compared(show_all):
@@ -319,7 +345,9 @@ def test_a_grid_has_a_map(show_all, aggregator):
     page = show_all(GRID)
     page.locator("#map .heatmaplayer image").wait_for()
     tally = aggregator.store.tally(GRID.fingerprint, GRID.mechanism.outputs)
-    told = page.evaluate("Math.max(...document.getElementById('map').data[0].z.flat().filter((z) => z === z))")
+    told = page.evaluate(
+        "Math.max(...document.getElementById('map').data[0].z.flat().filter((z) => z === z))"
+    )
     assert 10**told == pytest.approx(GRID.estimate(tally).frequencies.max(), rel=1e-4)
     assert page.complaints == []
 
@@ -327,7 +355,9 @@ def test_a_grid_has_a_map(show_all, aggregator):
 def test_too_few_reports_are_refused_in_words(show, aggregator):
     page = show(FEW)
     enter(page, aggregator.token)
-    page.locator("#problem", has_text="This survey gives results from 1000 reports on; there are 3.").wait_for()
+    page.locator(
+        "#problem", has_text="This survey gives results from 1000 reports on; there are 3."
+    ).wait_for()
     assert page.locator("#estimate").count() == 0
     look_again(page)
     page.wait_for_timeout(200)
@@ -364,7 +394,10 @@ def test_a_hostile_label_is_read_as_text(show_all):
     assert page.locator("h2.title").inner_text() == HOSTILE
     assert HOSTILE in rows(page)
     assert page.locator("#surveys a", has_text="alert(1)").inner_text() == HOSTILE
-    assert page.evaluate("document.querySelectorAll('main img, main script, a[href*=example]').length") == 0
+    assert (
+        page.evaluate("document.querySelectorAll('main img, main script, a[href*=example]').length")
+        == 0
+    )
     assert page.complaints == []
 
 
@@ -406,7 +439,11 @@ def test_an_aggregator_out_of_reach_is_said_until_it_is_back(show_all):
 def test_what_could_not_be_shown_at_first_is_shown_later(visits, aggregator, view):
     page = visits.page()
     page.clock.install()
-    page.route(f"**/{view}", lambda route: route.fulfill(status=503, json={"detail": "The store sleeps."}), times=1)
+    page.route(
+        f"**/{view}",
+        lambda route: route.fulfill(status=503, json={"detail": "The store sleeps."}),
+        times=1,
+    )
     page.goto(f"{aggregator.url}#{LUNCH.fingerprint}")
     page.wait_for_timeout(300)
     assert page.locator("#certificate").count() == 0
@@ -418,7 +455,9 @@ def test_what_could_not_be_shown_at_first_is_shown_later(visits, aggregator, vie
 
 def test_where_storage_is_denied_the_token_lasts_as_long_as_the_page(visits, aggregator):
     page = visits.page()
-    page.add_init_script("Object.defineProperty(window, 'sessionStorage', { get() { throw new Error('denied'); } })")
+    page.add_init_script(
+        "Object.defineProperty(window, 'sessionStorage', { get() { throw new Error('denied'); } })"
+    )
     page.goto(aggregator.url)
     enter(page, aggregator.token)
     learned(page)
@@ -437,7 +476,9 @@ def test_an_aggregator_without_surveys_says_how_to_open_one(visits, tmp_path):
 # --- people -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("survey", [LUNCH, pytest.param(GRID, marks=pytest.mark.slow)], ids=["lunch", "grid"])
+@pytest.mark.parametrize(
+    "survey", [LUNCH, pytest.param(GRID, marks=pytest.mark.slow)], ids=["lunch", "grid"]
+)
 def test_nothing_stands_in_anybodys_way(show, aggregator, survey):
     page = show(survey)
     assert barriers(page) == []
@@ -448,7 +489,9 @@ def test_nothing_stands_in_anybodys_way(show, aggregator, survey):
 
 def test_nothing_of_the_report_page_stands_in_anybodys_way(visits, tmp_path, hostile):
     file = tmp_path / "report.html"
-    file.write_text(report_page(hostile.survey, hostile.estimate, hostile.certificate), encoding="utf-8")
+    file.write_text(
+        report_page(hostile.survey, hostile.estimate, hostile.certificate), encoding="utf-8"
+    )
     page = visits.page()
     page.goto(file.as_uri())
     page.locator("#decoded .main-svg").first.wait_for()

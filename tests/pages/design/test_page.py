@@ -14,13 +14,28 @@ from sfumato.designer.design import Design
 from sfumato.designer.exponential import exponential_response
 from sfumato.errors import InvalidContext
 from sfumato.mechanisms import TableResponse
-from sfumato.pages.design.chart import demand_drawable, design_png, design_svg, promise_used, speaking_order
-from sfumato.pages.design.facts import Rival, bound_sentence, design_facts, gap_text, recognised_as, rivals_of
+from sfumato.pages.design.chart import (
+    demand_drawable,
+    design_png,
+    design_svg,
+    promise_used,
+    speaking_order,
+)
+from sfumato.pages.design.facts import (
+    Rival,
+    bound_sentence,
+    design_facts,
+    gap_text,
+    recognised_as,
+    rivals_of,
+)
 from sfumato.pages.design.page import design_page
 from support.answered_surveys import HOSTILE
 
 STOPS = ["park", "café", "clinic", "bar"]
-LINE = sf.PrivacyMatrix([[0, 1, 2, "inf"], [1, 0, 1, "inf"], [2, 1, 0, "inf"], ["0.5", "0.5", "0.5", 0]], domain=STOPS)
+LINE = sf.PrivacyMatrix(
+    [[0, 1, 2, "inf"], [1, 0, 1, "inf"], [2, 1, 0, "inf"], ["0.5", "0.5", "0.5", 0]], domain=STOPS
+)
 
 
 def made(context, mechanism, **changes):
@@ -28,7 +43,13 @@ def made(context, mechanism, **changes):
     k = context.size
     prior = np.full(k, 1 / k)
     risk = mechanism.risk(prior)
-    facts = {"risk": risk, "lower_bound": risk / 1.25, "certified": True, "rounds": 12, "stopped": "converged"}
+    facts = {
+        "risk": risk,
+        "lower_bound": risk / 1.25,
+        "certified": True,
+        "rounds": 12,
+        "stopped": "converged",
+    }
     facts |= {"prior": prior, "weights": np.ones(k), "certificate": sf.certify(mechanism, context)}
     return Design(context=context, mechanism=mechanism, **{**facts, **changes})
 
@@ -75,7 +96,10 @@ def test_what_differs_is_said(stops, changes, name, said):
 
 def test_the_two_words_for_a_bound_never_meet(stops):
     certified, estimated = stops, replace(stops, certified=False)
-    for design, word, other in ((certified, "certified", "estimated"), (estimated, "estimated", "certified")):
+    for design, word, other in (
+        (certified, "certified", "estimated"),
+        (estimated, "estimated", "certified"),
+    ):
         told = " ".join([bound_sentence(design), *(fact for _, fact in design_facts(design, 1))])
         assert word in told
         assert other not in told
@@ -88,7 +112,10 @@ def test_the_two_words_for_a_bound_never_meet(stops):
         (sf.PrivacyMatrix([[0, 1, 1], [1, 0, 1], ["inf", "inf", 0]]), "high-low"),
         (sf.PrivacyMatrix([[0, 1, 1], [2, 0, 2], ["inf", "inf", 0]]), "tiers"),
         (sf.PrivacyMatrix([[0, 1, "inf"], [1, 0, "inf"], ["inf", "inf", 0]]), "blocks"),
-        (sf.PrivacyMatrix([[0, 1, "inf"], ["inf", 0, "inf"], ["inf", "inf", 0]]), "a union of blocks"),
+        (
+            sf.PrivacyMatrix([[0, 1, "inf"], ["inf", 0, "inf"], ["inf", "inf", 0]]),
+            "a union of blocks",
+        ),
         (sf.PrivacyMatrix([[0, 1], [3, 0]]), "two symbols"),
     ],
 )
@@ -102,9 +129,13 @@ def test_a_closed_form_is_named_and_has_no_search(context, kind):
 def test_a_search_beside_a_closed_form_is_told_with_its_outcome():
     context = sf.PrivacyMatrix([[0, 1, 1], [1, 0, 1], [1, 1, 0]])
     kept = made(context, sf.mechanism_for(context))
-    assert dict(design_facts(kept, 1))["closed form"] == "uniform; a search found no better mechanism"
+    assert (
+        dict(design_facts(kept, 1))["closed form"] == "uniform; a search found no better mechanism"
+    )
     beaten = made(context, exponential_response(context))
-    assert dict(design_facts(beaten, 1))["closed form"] == "uniform; a search found a better mechanism"
+    assert (
+        dict(design_facts(beaten, 1))["closed form"] == "uniform; a search found a better mechanism"
+    )
 
 
 def test_rivals_are_measured_by_the_same_crowd_and_weights(stops):
@@ -113,8 +144,12 @@ def test_rivals_are_measured_by_the_same_crowd_and_weights(stops):
     rivals = {rival.name: rival for rival in rivals_of(design)}
     classical = sf.mechanism_for(sf.Uniform(STOPS, "0.5"))
     assert rivals["classical"].what == "classical LDP, ε = 0.5"
-    assert rivals["classical"].risk == pytest.approx((weights * classical.variances(prior, 1)).sum())
-    assert rivals["exponential"].risk == pytest.approx((weights * stops.mechanism.variances(prior, 1)).sum())
+    assert rivals["classical"].risk == pytest.approx(
+        (weights * classical.variances(prior, 1)).sum()
+    )
+    assert rivals["exponential"].risk == pytest.approx(
+        (weights * stops.mechanism.variances(prior, 1)).sum()
+    )
     assert rivals["classical"].times == pytest.approx(rivals["classical"].risk / 10)
 
 
@@ -137,7 +172,11 @@ def _naive_used(Q):
     T = np.zeros((k, k))
     for x in range(k):
         for x2 in range(k):
-            losses = [math.log(Q[x, y] / Q[x2, y]) if Q[x2, y] else math.inf for y in range(outputs) if Q[x, y]]
+            losses = [
+                math.log(Q[x, y] / Q[x2, y]) if Q[x2, y] else math.inf
+                for y in range(outputs)
+                if Q[x, y]
+            ]
             T[x, x2] = max(losses)
     return T
 
@@ -169,7 +208,10 @@ def test_a_report_that_speaks_for_two_alike_counts_for_the_first():
 def _many(context, outputs):
     """A channel of many reports, some of them rare; it keeps nothing, and nobody asks."""
     generator = np.random.default_rng(outputs)
-    Q = np.exp(generator.uniform(0, 1, (context.size, outputs))) * generator.exponential(1, outputs) ** 3
+    Q = (
+        np.exp(generator.uniform(0, 1, (context.size, outputs)))
+        * generator.exponential(1, outputs) ** 3
+    )
     counts = [[int(q) for q in row] for row in 2**62 * Q / Q.sum(axis=1, keepdims=True)]
     return TableResponse(context, [[2**64 - sum(row[1:]), *row[1:]] for row in counts])
 
@@ -227,9 +269,14 @@ def test_the_page_says_it_all(stops):
 
 def test_an_estimated_bound_is_never_called_certified(stops):
     page = page_of(replace(stops, certified=False))
-    words = [match.group(0) for match in re.finditer(r"(?i)\bcertified\b", re.sub(r"<[^>]*>", " ", page))]
+    words = [
+        match.group(0) for match in re.finditer(r"(?i)\bcertified\b", re.sub(r"<[^>]*>", " ", page))
+    ]
     assert "(estimated)" in page
-    assert words == ["certified", "Certified"]  # a rule of the style sheet, and the certificate of the promise
+    assert words == [
+        "certified",
+        "Certified",
+    ]  # a rule of the style sheet, and the certificate of the promise
 
 
 def test_nothing_on_the_page_points_outside(stops):
@@ -240,7 +287,9 @@ def test_nothing_on_the_page_points_outside(stops):
 
 
 def test_labels_and_titles_stay_text():
-    context = sf.PrivacyMatrix([[0, 1, 2], [1, 0, 3], [2, 3, 0]], domain=[HOSTILE, "<b>bold</b>", "$x^2$ %{y}"])
+    context = sf.PrivacyMatrix(
+        [[0, 1, 2], [1, 0, 3], [2, 3, 0]], domain=[HOSTILE, "<b>bold</b>", "$x^2$ %{y}"]
+    )
     page = page_of(made(context, exponential_response(context)), title=HOSTILE)
     assert "<script" not in page
     assert "<img" not in page

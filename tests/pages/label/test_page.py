@@ -25,7 +25,11 @@ INF = math.inf
 PLACES = ["park", "café", "clinic", "bar", "office"]
 CHAIN = sf.PrivacyMatrix([[0, 1, INF], [1, 0, "0.5"], [INF, 1, 0]], domain=["low", "mid", "high"])
 UNION = sf.Blocks.of(
-    [sf.Uniform(["bus", "tram"], 1), sf.HighLow(["home", "clinic", "pub"], ["clinic"], 2), sf.Uniform(["zoo"], 1)]
+    [
+        sf.Uniform(["bus", "tram"], 1),
+        sf.HighLow(["home", "clinic", "pub"], ["clinic"], 2),
+        sf.Uniform(["zoo"], 1),
+    ]
 )
 CONTEXTS = [
     sf.Uniform(["no", "yes"], 1),
@@ -65,7 +69,9 @@ def label_of(context, mechanism=None, **about):
 # --- numbers ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("epsilon", ["1e-18", "0.001", "0.25", "0.5", "1", "1.0986", "2", "3", "5", "6.9", "6.9067"])
+@pytest.mark.parametrize(
+    "epsilon", ["1e-18", "0.001", "0.25", "0.5", "1", "1.0986", "2", "3", "5", "6.9", "6.9067"]
+)
 def test_a_belief_is_the_exact_share_rounded_up(epsilon):
     with localcontext() as precise:
         precise.prec = 60
@@ -119,7 +125,9 @@ def test_the_shades_have_the_entries_of_the_closed_matrix(context):
     shades = shades_of(context)
     assert {shade.epsilon for shade in shades} == entries
     finite = [shade.epsilon for shade in shades if shade.epsilon != INF]
-    assert [shade.epsilon for shade in shades[: len(finite)]] == finite  # what is not promised comes last
+    assert [
+        shade.epsilon for shade in shades[: len(finite)]
+    ] == finite  # what is not promised comes last
     assert all(bool(shade.shown) == (shade.epsilon == INF) for shade in shades)
 
 
@@ -130,7 +138,9 @@ def test_a_shade_names_a_pair_with_its_entry(context):
     for shade in shades_of(context):
         for name in re.findall(r"<bdi>(.*?)</bdi>", shade.answers):
             x = labels.index(name)
-            assert shade.epsilon in {closed.exact_epsilon(x, x2) for x2 in range(context.size) if x2 != x}
+            assert shade.epsilon in {
+                closed.exact_epsilon(x, x2) for x2 in range(context.size) if x2 != x
+            }
 
 
 def test_of_many_levels_the_ends_and_a_bound_between_are_told():
@@ -159,7 +169,8 @@ def test_high_low_tells_who_is_protected_and_who_is_not():
     assert "2 of 5 answers are sensitive. Nothing is promised for the others." in words
     assert "“clinic”, “bar”against any other answerfrom 50 : 50 to at most 73.2 : 26.8" in words
     assert (
-        "That your answer is one of these: “park”, “café”, “office”; and so, that it is none of the sensitive" in words
+        "That your answer is one of these: “park”, “café”, “office”; and so, that it is none of the sensitive"
+        in words
     )
 
 
@@ -167,7 +178,10 @@ def test_blocks_tell_what_lies_in_them_and_that_the_block_shows():
     streets = {"Rue A": "Paris", "Rue B": "Paris", "Via C": "Rome"}
     words = label_of(sf.Blocks(streets, 1))
     assert "The 3 answers lie in 2 blocks of 1 to 2: “Rue A”, “Rue B”; “Via C”." in words
-    assert "Which block your answer lies in. A report may show it openly. For the one answer that is alone" in words
+    assert (
+        "Which block your answer lies in. A report may show it openly. For the one answer that is alone"
+        in words
+    )
     hidden = label_of(sf.Blocks(streets, 1, across=3))
     assert "against an answer of another blockfrom 50 : 50 to at most 95.3 : 4.7" in hidden
     assert "Which block" not in hidden
@@ -218,7 +232,11 @@ def test_enormous_promises_overflow_nothing():
     [
         ({}, "once: the first answer stands", 1),
         ({"repeat": {"every": "day", "distinct": 1}}, "every day, the first answer stands", 1),
-        ({"repeat": {"every": "week", "distinct": 3}}, "every week, at most 3 different answers", 3),
+        (
+            {"repeat": {"every": "week", "distinct": 3}},
+            "every week, at most 3 different answers",
+            3,
+        ),
     ],
 )
 def test_how_often(about, often, different):
@@ -243,9 +261,14 @@ def test_when(about, words):
 
 
 def test_several_answers_multiply_the_odds():
-    once, thrice = (label_of(sf.Uniform(2, 1), repeat=r) for r in ("once", {"every": "week", "distinct": 3}))
+    once, thrice = (
+        label_of(sf.Uniform(2, 1), repeat=r) for r in ("once", {"every": "week", "distinct": 3})
+    )
     assert "95.3 : 4.7" not in once
-    assert "from 50 : 50 to at most 73.2 : 26.8ε = 1, odds × 2.72from 50 : 50 to at most 95.3 : 4.7" in thrice
+    assert (
+        "from 50 : 50 to at most 73.2 : 26.8ε = 1, odds × 2.72from 50 : 50 to at most 95.3 : 4.7"
+        in thrice
+    )
     assert "at least 47 times in 1,000" in thrice  # the everyday words are about all of them
     assert "When your answer changes" in thrice
     assert "When your answer changes" not in once
@@ -263,9 +286,17 @@ def test_what_is_collected():
 
 def test_who_asks_what_is_sent_and_the_facts_for_reviewers():
     context = sf.HighLow(PLACES, ["clinic", "bar"], 1)
-    survey = sf.Survey("lunch", context, title="Lunch?", text="A word.", contact="ask@here", minimum_reports=500)
+    survey = sf.Survey(
+        "lunch", context, title="Lunch?", text="A word.", contact="ask@here", minimum_reports=500
+    )
     words = told(label_page(survey))
-    for said in ("Lunch?", "A word.", "ask@here", survey.fingerprint, "HighLow, kept by HighLowResponse"):
+    for said in (
+        "Lunch?",
+        "A word.",
+        "ask@here",
+        survey.fingerprint,
+        "HighLow, kept by HighLowResponse",
+    ):
         assert said in words
     assert "a whole number below 5 (3 bits)" in words
     assert "No results are shown below 500 reports." in words
@@ -283,7 +314,10 @@ def test_a_broken_promise_has_no_label():
 
 def test_the_paper_grid_has_a_label(checkins):
     words = told(label_page(checkins.survey))
-    assert "The 43,750 answers lie in 1,750 blocks of 25; for example, “25,-130” and “25,-129.8” share one." in words
+    assert (
+        "The 43,750 answers lie in 1,750 blocks of 25; for example, “25,-130” and “25,-129.8” share one."
+        in words
+    )
     assert "checked on 1,000 of 43,750 answers" in words
 
 
@@ -291,7 +325,9 @@ def test_the_paper_grid_has_a_label(checkins):
 def test_the_resolved_survey_has_the_same_label(kind):
     context = {
         "high-low": sf.HighLow(PLACES, ["clinic"], 1),
-        "blocks": sf.Blocks({"Rue A": "Paris", "Rue B": "Paris", "Via C": "Rome"}, {"Paris": 1, "Rome": 2}),
+        "blocks": sf.Blocks(
+            {"Rue A": "Paris", "Rue B": "Paris", "Via C": "Rome"}, {"Paris": 1, "Rome": 2}
+        ),
         "union": UNION,
     }[kind]
     survey = sf.Survey("asked", context, repeat={"every": "day", "distinct": 2})
@@ -300,7 +336,11 @@ def test_the_resolved_survey_has_the_same_label(kind):
 
 def test_labels_and_titles_stay_text():
     names = [HOSTILE, "<b>bold</b>", "\u202egnorts", "x" * 500]
-    contexts = [sf.HighLow(names, names[:2], 1), sf.Blocks([0, 0, 1, 1], 1, domain=names), sf.Uniform(names, 1)]
+    contexts = [
+        sf.HighLow(names, names[:2], 1),
+        sf.Blocks([0, 0, 1, 1], 1, domain=names),
+        sf.Uniform(names, 1),
+    ]
     for context in contexts:
         page = label_page(sf.Survey("h", context, title=HOSTILE, text=HOSTILE, contact=HOSTILE))
         assert not re.search(r"<(script|img|b|a)\b", page)
@@ -351,9 +391,15 @@ def test_an_ordinary_survey_prints_on_one_page_in_black_on_white(chromium, lunch
     page.goto(lunch_page.as_uri())
     assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(prefer_css_page_size=True))) == 1
     page.emulate_media(media="print")
-    ink, paper = (page.evaluate(f"getComputedStyle(document.body).{name}") for name in ("color", "backgroundColor"))
+    ink, paper = (
+        page.evaluate(f"getComputedStyle(document.body).{name}")
+        for name in ("color", "backgroundColor")
+    )
     assert (ink, paper) == ("rgb(0, 0, 0)", "rgb(255, 255, 255)")
-    assert page.evaluate("getComputedStyle(document.querySelector('.open th')).color") == "rgb(0, 0, 0)"
+    assert (
+        page.evaluate("getComputedStyle(document.querySelector('.open th')).color")
+        == "rgb(0, 0, 0)"
+    )
     context.close()
 
 

@@ -13,7 +13,13 @@ import pytest
 import sfumato as sf
 from sfumato.errors import InvalidContext, MissingExtra, WrongSurvey
 from sfumato.pages import report_page
-from sfumato.pages.charts import decoded_bars, grid_map, privacy_heatmap, save_png, unbiased_whiskers
+from sfumato.pages.charts import (
+    decoded_bars,
+    grid_map,
+    privacy_heatmap,
+    save_png,
+    unbiased_whiskers,
+)
 from sfumato.pages.label.page import label_page
 from sfumato.pages.numbers import factor_text
 from sfumato.pages.promise import promise_facts, promise_sentences
@@ -85,8 +91,18 @@ def test_nothing_points_outside(lunch_page, checkins, hostile):
     for source in (lunch_page, page_of(checkins), page_of(hostile)):
         page = Page(source)
         assert page.having("src") == page.having("action") == []
-        assert not {tag for tag, _ in page.elements} & {"link", "iframe", "object", "embed", "img", "base", "form"}
-        assert [tag for tag, _ in page.elements if tag == "a"] == ["a"]  # the label, which is in the page itself
+        assert not {tag for tag, _ in page.elements} & {
+            "link",
+            "iframe",
+            "object",
+            "embed",
+            "img",
+            "base",
+            "form",
+        }
+        assert [tag for tag, _ in page.elements if tag == "a"] == [
+            "a"
+        ]  # the label, which is in the page itself
         styles = re.findall(r"<style>.*?</style>", source, re.DOTALL)
         assert styles
         assert not any("url(" in style or "@import" in style for style in styles)
@@ -99,7 +115,9 @@ def test_only_plotly_and_text_hold_addresses(lunch_page):
 
 
 def test_the_policy_forbids_everything_but_what_is_inline(lunch_page):
-    policies = [attrs["content"] for _, attrs in Page(lunch_page).elements if attrs.get("http-equiv")]
+    policies = [
+        attrs["content"] for _, attrs in Page(lunch_page).elements if attrs.get("http-equiv")
+    ]
     assert policies == [
         "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
     ]
@@ -163,9 +181,14 @@ def test_what_fakes_can_do_to_the_decoded_picture_is_told_where_it_is_known(lunc
         r"compared with any other 100 reports in their place\.",
         text,
     )
-    assert "Compared with what an honest report in its place would have meant on average, one fake report moves" in text
+    assert (
+        "Compared with what an honest report in its place would have meant on average, one fake report moves"
+        in text
+    )
     assert "no bound is known" not in text
-    unknown = Page(report_page(lunch.survey, lunch.survey.estimate(tally, decoder="auto"), lunch.certificate)).text
+    unknown = Page(
+        report_page(lunch.survey, lunch.survey.estimate(tally, decoder="auto"), lunch.certificate)
+    ).text
     assert "For the decoded picture no bound is known (decoder “auto”)." in unknown
 
 
@@ -263,7 +286,9 @@ def test_certificates_and_estimates_of_other_surveys_are_refused(lunch, hostile)
 # --- words ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("epsilon", [1e-9, 0.001, 0.1, 0.5, math.log(2), 1, 2, 4.7, 5, 10, 13.9, 40])
+@pytest.mark.parametrize(
+    "epsilon", [1e-9, 0.001, 0.1, 0.5, math.log(2), 1, 2, 4.7, 5, 10, 13.9, 40]
+)
 def test_bounds_on_odds_are_never_rounded_down_by_more_than_a_hair(epsilon):
     text = factor_text(epsilon)
     number, _, power = text.replace(",", "").partition(" × 10^")
@@ -303,10 +328,13 @@ def test_a_matrix_counts_the_pairs_without_a_promise():
 
 
 @pytest.mark.parametrize(
-    "context", [sf.Uniform(3, math.inf), sf.HighLow(3, [], 1), sf.Blocks([0, 1, 2], 1), sf.Uniform(1, 1)]
+    "context",
+    [sf.Uniform(3, math.inf), sf.HighLow(3, [], 1), sf.Blocks([0, 1, 2], 1), sf.Uniform(1, 1)],
 )
 def test_where_nothing_is_promised_the_page_says_so(context):
-    assert promise_sentences(context) == ["Nothing is promised: a report may show the answer openly."]
+    assert promise_sentences(context) == [
+        "Nothing is promised: a report may show the answer openly."
+    ]
     assert ("Strongest promise", "none: nothing is promised") in promise_facts(context)
 
 
@@ -360,7 +388,9 @@ def test_the_picture_of_a_large_context_is_refused():
 def test_a_png_is_a_png(case, request, tmp_path):
     found = request.getfixturevalue(case)
     domain = found.survey.context.domain
-    save_png(found.estimate, tmp_path / "a.png", domain if isinstance(domain, sf.GridDomain) else None)
+    save_png(
+        found.estimate, tmp_path / "a.png", domain if isinstance(domain, sf.GridDomain) else None
+    )
     raw = (tmp_path / "a.png").read_bytes()
     assert raw.startswith(b"\x89PNG")
     assert len(raw) > 5000
@@ -381,7 +411,12 @@ def test_a_missing_extra_names_the_command(missing, lunch, monkeypatch, tmp_path
 
 
 def test_notebooks_show_the_same_faces_and_no_marks(hostile):
-    faces = (hostile.survey.context, hostile.survey.mechanism, hostile.estimate, hostile.certificate)
+    faces = (
+        hostile.survey.context,
+        hostile.survey.mechanism,
+        hostile.estimate,
+        hostile.certificate,
+    )
     for face in faces:
         page = Page(face._repr_html_())
         assert not {tag for tag, _ in page.elements} & {"script", "img", "a", "link"}

@@ -24,7 +24,9 @@ def show(chromium, tmp_path):
         page.on("pageerror", lambda error: page.complaints.append(str(error)))
         page.on("request", lambda request: page.requests.append(request.url))
         page.goto(file.as_uri())
-        page.locator("#decoded .main-svg").first.wait_for()  # the page forbids eval, so no wait_for_function
+        page.locator(
+            "#decoded .main-svg"
+        ).first.wait_for()  # the page forbids eval, so no wait_for_function
         return page
 
     yield opened
@@ -65,12 +67,18 @@ def test_bars_whiskers_and_squares_are_there(show, lunch):
 @pytest.mark.parametrize(("width", "beside"), [(1000, True), (400, False)])
 def test_the_two_readings_are_side_by_side_on_one_scale(show, lunch, width, beside):
     page = show(lunch, viewport={"width": width, "height": 800})
-    assert page.locator(".readings h3").all_inner_texts() == ["The decoded picture", "The unbiased estimate"]
-    decoded, unbiased = (page.locator(f"#{name}").bounding_box() for name in ("decoded", "unbiased"))
+    assert page.locator(".readings h3").all_inner_texts() == [
+        "The decoded picture",
+        "The unbiased estimate",
+    ]
+    decoded, unbiased = (
+        page.locator(f"#{name}").bounding_box() for name in ("decoded", "unbiased")
+    )
     assert (decoded["y"] == unbiased["y"]) == beside
     assert (decoded["x"] < unbiased["x"]) == beside
     ranges = [
-        page.evaluate(f"document.getElementById('{name}').layout.xaxis.range") for name in ("decoded", "unbiased")
+        page.evaluate(f"document.getElementById('{name}').layout.xaxis.range")
+        for name in ("decoded", "unbiased")
     ]
     assert ranges[0] == ranges[1]
 
@@ -80,8 +88,13 @@ def test_the_map_is_drawn_and_told_cell_by_cell(show, checkins):
     picture = page.evaluate("document.querySelector('#map .heatmaplayer image').href.baseVal")
     assert picture.startswith("data:image/png")
     assert len(picture) > 1000
-    assert page.evaluate("document.getElementById('map').data[0].text[1][1].split('<br>')[0]") == "25.2,-129.8"
-    told = page.evaluate("Math.max(...document.getElementById('map').data[0].z.flat().filter((z) => z === z))")
+    assert (
+        page.evaluate("document.getElementById('map').data[0].text[1][1].split('<br>')[0]")
+        == "25.2,-129.8"
+    )
+    told = page.evaluate(
+        "Math.max(...document.getElementById('map').data[0].z.flat().filter((z) => z === z))"
+    )
     assert 10**told == pytest.approx(checkins.estimate.frequencies.max(), rel=1e-4)
 
 
@@ -173,8 +186,15 @@ def test_printing_draws_light_charts_that_fit_the_paper(show, lunch):
 
 def test_no_button_of_a_chart_leads_outside(show, checkins):
     page = show(checkins)
-    titles = page.evaluate("[...document.querySelectorAll('.modebar-btn')].map((button) => button.dataset.title)")
-    assert {title.lower() for title in titles} == {"download plot as a png", "zoom", "pan", "reset axes"}
+    titles = page.evaluate(
+        "[...document.querySelectorAll('.modebar-btn')].map((button) => button.dataset.title)"
+    )
+    assert {title.lower() for title in titles} == {
+        "download plot as a png",
+        "zoom",
+        "pan",
+        "reset axes",
+    }
     assert page.evaluate("document.getElementById('map')._context.plotlyServerURL") == ""
 
 

@@ -33,13 +33,21 @@ def surveys():
     lunch = sf.HighLow(["park", "café", "clinic", "bar", "office"], ["clinic", "bar"], 1)
     grid = sf.GridDomain(0, 5, 10, 20, 0.5)
     return {
-        "list": sf.Survey("try-list", lunch, title="Where did you have lunch?", text="One question, once."),
+        "list": sf.Survey(
+            "try-list", lunch, title="Where did you have lunch?", text="One question, once."
+        ),
         "box": sf.Survey("try-box", sf.Uniform(MANY, 2), title="Which town?"),
-        "map": sf.Survey("try-map", sf.Blocks(grid_tiles(grid, 2, 4), 1, domain=grid), title="Where are you?"),
-        "hostile": sf.Survey("try-hostile", sf.Uniform([HOSTILE, "<b>bold</b>", "שלום", "$x^2$"], 1), title=HOSTILE),
+        "map": sf.Survey(
+            "try-map", sf.Blocks(grid_tiles(grid, 2, 4), 1, domain=grid), title="Where are you?"
+        ),
+        "hostile": sf.Survey(
+            "try-hostile", sf.Uniform([HOSTILE, "<b>bold</b>", "שלום", "$x^2$"], 1), title=HOSTILE
+        ),
         "clear": sf.Survey("try-clear", sf.Uniform(["yes", "no"], "inf")),
         "one": sf.Survey("try-one", sf.Uniform(["all"], 1)),
-        "mixed": sf.Survey("try-mixed", sf.Blocks({"park": "free time", "bar": "free time", "clinic": "health"}, 1)),
+        "mixed": sf.Survey(
+            "try-mixed", sf.Blocks({"park": "free time", "bar": "free time", "clinic": "health"}, 1)
+        ),
         "many": sf.Survey("try-many", sf.HighLow(MANY, MANY[:2], 1)),
     }
 
@@ -201,7 +209,9 @@ def test_many_reports_are_put_together_by_what_they_say(show, case):
     sides = [own > theirs, (own == theirs) & (own > 0), own < theirs]
     shown = list(bars(page).values())
     expected = [(own[side].sum(), theirs[side].sum()) for side in sides if side.any()]
-    np.testing.assert_allclose([row[:2] for row in shown], 100 * np.array(expected), rtol=0.02, atol=0.06)
+    np.testing.assert_allclose(
+        [row[:2] for row in shown], 100 * np.array(expected), rtol=0.02, atol=0.06
+    )
     assert sum(row[2] for row in shown) == pytest.approx(100, abs=0.2)
 
 
@@ -223,7 +233,9 @@ def test_a_thousand_rolls_are_near_the_row(show):
 def test_where_nothing_is_promised_the_page_says_so(show):
     page = show("clear")
     page.get_by_role("radio").first.check()
-    assert "promises nothing: this report tells them apart" in page.locator("#conclusion").inner_text()
+    assert (
+        "promises nothing: this report tells them apart" in page.locator("#conclusion").inner_text()
+    )
     assert list(bars(page).values()) == [[100, 0], [0, 100]]
 
 
@@ -280,7 +292,9 @@ def test_a_survey_that_has_closed_says_so(show, visits, aggregator):
     page.goto(f"{aggregator.url}try/{survey.fingerprint}")
     page.get_by_role("radio").first.check()
     page.get_by_role("button", name="Send one report").click()
-    page.get_by_text("This survey is closed, or this site does not have it. Nothing was counted.").wait_for()
+    page.get_by_text(
+        "This survey is closed, or this site does not have it. Nothing was counted."
+    ).wait_for()
     assert aggregator.counts(survey) == [0, 0]
 
 
@@ -328,7 +342,9 @@ def test_where_all_is_protected_nothing_is_said(show, case):
 def test_a_site_that_has_spent_its_budget_says_so_and_sends_nothing(visits, aggregator):
     person = visits.person()
     for i in range(5):
-        survey = aggregator.ask(sf.Survey(f"try-budget-{i}", sf.Uniform(["yes", "no", "perhaps"], 1)))
+        survey = aggregator.ask(
+            sf.Survey(f"try-budget-{i}", sf.Uniform(["yes", "no", "perhaps"], 1))
+        )
         page = visits.page(person)
         page.goto(f"{aggregator.url}try/{survey.fingerprint}")
         page.get_by_role("radio").first.check()
@@ -374,7 +390,10 @@ def test_every_error_of_the_client_has_a_sentence_for_people(show):
     assert "Something went wrong" in unknown
     assert said.pop("InvalidSymbols") == unknown  # an error of the page's author
     assert len(said) == 11
-    assert all(sentence.endswith(".") and "Something went wrong" not in sentence for sentence in said.values())
+    assert all(
+        sentence.endswith(".") and "Something went wrong" not in sentence
+        for sentence in said.values()
+    )
 
 
 def test_a_survey_that_is_not_there_says_so(visits, aggregator):

@@ -20,8 +20,12 @@ INF = math.inf
 LABELS = ["park", "café", "clinic", "bar"]
 DOMAIN = 'kind = "labels"\nlabels = ["park", "café", "clinic", "bar"]'
 FILE = 'kind = "labels"\nfile = "pages.csv"'
-PAGES = "label,topic,tier,private\npark,a,low,no\ncafé,b,low,yes\nclinic,a,high,yes\nbar,c,public,no\n"
-TIERS = Tiers(["low", "low", "high", "public"], {"low": 4, "high": 0.5, "public": INF}, domain=LABELS)
+PAGES = (
+    "label,topic,tier,private\npark,a,low,no\ncafé,b,low,yes\nclinic,a,high,yes\nbar,c,public,no\n"
+)
+TIERS = Tiers(
+    ["low", "low", "high", "public"], {"low": 4, "high": 0.5, "public": INF}, domain=LABELS
+)
 EPSILONS = 'epsilons = { low = 4.0, high = 0.5, public = "inf" }\n'
 
 
@@ -42,16 +46,23 @@ def read(tmp_path):
 
 
 CONTEXTS = {
-    "tiers, a list": ('kind = "tiers"\ntier_of = ["low", "low", "high", "public"]\n' + EPSILONS, TIERS),
+    "tiers, a list": (
+        'kind = "tiers"\ntier_of = ["low", "low", "high", "public"]\n' + EPSILONS,
+        TIERS,
+    ),
     "tiers, a table": (
-        'kind = "tiers"\ntier_of = { bar = "public", park = "low", "café" = "low", clinic = "high" }\n' + EPSILONS,
+        'kind = "tiers"\ntier_of = { bar = "public", park = "low", "café" = "low", clinic = "high" }\n'
+        + EPSILONS,
         TIERS,
     ),
     "tiers, whole numbers": (
         'kind = "tiers"\ntier_of = [2, 2, 1, 3]\nepsilons = { 1 = 0.5, 2 = 4, 3 = inf }',
         TIERS,
     ),
-    "tiers, in order": ('kind = "tiers"\ntier_of = [1, 1, 2, 3]\nepsilons = [4, 0.5, "inf"]', TIERS),
+    "tiers, in order": (
+        'kind = "tiers"\ntier_of = [1, 1, 2, 3]\nepsilons = [4, 0.5, "inf"]',
+        TIERS,
+    ),
     "blocks, a table of epsilons": (
         'kind = "blocks"\nblock_of = ["a", "b", "a", "b"]\nepsilon = { b = 2, a = 0.1 }',
         Blocks([0, 1, 0, 1], [Fraction(1, 10), 2], domain=LABELS),
@@ -116,7 +127,11 @@ def test_its_survey_is_resolved_read_back_and_certified(tmp_path, text, context)
         ),
         (
             'kind = "blocks"\ncolumn = "topic"\nepsilon = 1\nsensitive = { column = "private" }',
-            Blocks.of([HighLow(2, [1], 1), Uniform(1, 1), Uniform(1, INF)], block_of=[0, 1, 0, 2], domain=LABELS),
+            Blocks.of(
+                [HighLow(2, [1], 1), Uniform(1, 1), Uniform(1, INF)],
+                block_of=[0, 1, 0, 2],
+                domain=LABELS,
+            ),
         ),
     ],
     ids=["tiers", "blocks", "sensitive"],
@@ -129,7 +144,10 @@ def test_columns_of_a_labels_file(tmp_path, read, text, context):
 def test_other_needs_a_tier_in_the_file(tmp_path, read):
     (tmp_path / "pages.csv").write_text(PAGES, encoding="utf-8")
     text = _toml('kind = "tiers"\ncolumn = "tier"\n' + EPSILONS, FILE + '\nother = "{}"')
-    with pytest.raises(InvalidSurvey, match=r"the label for other is not in domain\.file\. Add it there with a tier"):
+    with pytest.raises(
+        InvalidSurvey,
+        match=r"the label for other is not in domain\.file\. Add it there with a tier",
+    ):
         read(text.replace("{}", "elsewhere"))
     context = read(text.replace("{}", "bar"))
     assert context == TIERS.relabelled(Domain(LABELS, other="bar"))
@@ -198,7 +216,12 @@ RESOLVED = {
     "high-low in disguise": Tiers([0, 0, 1, 1, 2, 2], [1, 1, INF]),
     "union": Blocks.of([HighLow(3, [0, 1], 1), Uniform(3, 1)]),
     "union of many kinds": Blocks.of(
-        [HighLow(3, [0], 1), Tiers([0, 1, 1], [1, 2]), Blocks([0, 0, 1], 1, across=2), PrivacyMatrix([[0, 1], [2, 0]])]
+        [
+            HighLow(3, [0], 1),
+            Tiers([0, 1, 1], [1, 2]),
+            Blocks([0, 0, 1], 1, across=2),
+            PrivacyMatrix([[0, 1], [2, 0]]),
+        ]
     ),
     "union of unions": Blocks.of([Blocks.of([HighLow(2, [0], 1), Uniform(2, 1)]), Uniform(2, 3)]),
     "uniform parts": ContextUnion([Uniform(2, 1), Uniform(2, 1)], [0, 0, 1, 1]),

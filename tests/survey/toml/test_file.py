@@ -41,9 +41,15 @@ def _refused(folder, text):
 
 def test_labels_inline(tmp_path):
     survey = _load(
-        tmp_path, _toml(LABELS + '\nother = "elsewhere"', 'kind = "high-low"\nepsilon = 1\nsensitive = ["clinic"]')
+        tmp_path,
+        _toml(
+            LABELS + '\nother = "elsewhere"',
+            'kind = "high-low"\nepsilon = 1\nsensitive = ["clinic"]',
+        ),
     )
-    assert survey.context == HighLow(Domain(["park", "café", "clinic"], other="elsewhere"), ["clinic"], 1)
+    assert survey.context == HighLow(
+        Domain(["park", "café", "clinic"], other="elsewhere"), ["clinic"], 1
+    )
     assert isinstance(survey.mechanism, HighLowResponse)
     survey.certify()
 
@@ -54,7 +60,13 @@ def test_everything_about_a_survey(tmp_path):
         'opens = "2026-01-01"\ncloses = "2026-12-31"\nrepeat = { every = "week", distinct = 3 }'
     )
     survey = _load(tmp_path, _toml(head=head))
-    about = {"title": "Où?", "text": "Because.", "contact": "me", "opens": "2026-01-01", "closes": "2026-12-31"}
+    about = {
+        "title": "Où?",
+        "text": "Because.",
+        "contact": "me",
+        "opens": "2026-01-01",
+        "closes": "2026-12-31",
+    }
     repeat = {"every": "week", "distinct": 3}
     assert survey == Survey("q", survey.context, minimum_reports=100, repeat=repeat, **about)
 
@@ -72,8 +84,12 @@ def test_the_designs_grid_in_tiles(tmp_path):
 
 def test_places_beside_the_survey_make_blocks(tmp_path):
     (tmp_path / "cities.csv").write_text("name,latitude,longitude\nWest,30,-120\nEast,40,-70\n")
-    domain = 'kind = "grid"\nsouth = 25\nnorth = 50\nwest = -130\neast = -60\nstep = 5\nother = "abroad"'
-    survey = _load(tmp_path, _toml(domain, 'kind = "blocks"\nepsilon = 1.0\nnearest = "cities.csv"'))
+    domain = (
+        'kind = "grid"\nsouth = 25\nnorth = 50\nwest = -130\neast = -60\nstep = 5\nother = "abroad"'
+    )
+    survey = _load(
+        tmp_path, _toml(domain, 'kind = "blocks"\nepsilon = 1.0\nnearest = "cities.csv"')
+    )
     grid = GridDomain(25, 50, -130, -60, 5, other="abroad")
     assert survey.context == Blocks(nearest_places(grid, [30, 40], [-120, -70]), 1, domain=grid)
 
@@ -89,9 +105,14 @@ def test_h3_cells(tmp_path):
 
 
 def test_blocks_as_a_list_or_a_table(tmp_path):
-    listed = _load(tmp_path, _toml(context='kind = "blocks"\nepsilon = 1\nblock_of = ["a", "a", "b"]'))
+    listed = _load(
+        tmp_path, _toml(context='kind = "blocks"\nepsilon = 1\nblock_of = ["a", "a", "b"]')
+    )
     named = _load(
-        tmp_path, _toml(context='kind = "blocks"\nepsilon = 1\nblock_of = { clinic = 7, "café" = 1, park = 1 }')
+        tmp_path,
+        _toml(
+            context='kind = "blocks"\nepsilon = 1\nblock_of = { clinic = 7, "café" = 1, park = 1 }'
+        ),
     )
     assert listed.fingerprint == named.fingerprint
     assert listed.context == Blocks([0, 0, 1], 1, domain=["park", "café", "clinic"])
@@ -106,7 +127,12 @@ def test_matrices_may_hold_infinity(tmp_path, infinity):
 
 @pytest.mark.parametrize("infinity", ['"inf"', "inf"])
 def test_epsilon_may_be_infinite(tmp_path, infinity):
-    assert _load(tmp_path, _toml(context=f'kind = "uniform"\nepsilon = {infinity}')).context.exact_smallest == math.inf
+    assert (
+        _load(
+            tmp_path, _toml(context=f'kind = "uniform"\nepsilon = {infinity}')
+        ).context.exact_smallest
+        == math.inf
+    )
 
 
 def test_metrics_and_matrices_from_files(tmp_path):
@@ -125,7 +151,12 @@ def test_metrics_and_matrices_from_files(tmp_path):
      ("1e-3", Fraction(1, 1000)), ("2", Fraction(2)), ("1_0.5", Fraction(21, 2))],
 )  # fmt: skip
 def test_decimals_are_meant_as_typed(tmp_path, typed, exact):
-    assert _load(tmp_path, _toml(context=f'kind = "uniform"\nepsilon = {typed}')).context.exact_epsilon(0, 1) == exact
+    assert (
+        _load(
+            tmp_path, _toml(context=f'kind = "uniform"\nepsilon = {typed}')
+        ).context.exact_epsilon(0, 1)
+        == exact
+    )
 
 
 def test_the_mechanism_can_be_chosen(tmp_path):
@@ -157,7 +188,9 @@ def _pages(folder, content=PAGES, name="pages.csv"):
 )  # fmt: skip
 def test_labels_blocks_and_sensitive_from_a_file(tmp_path, content):
     _pages(tmp_path, content)
-    high_low = _load(tmp_path, _toml(FILE, 'kind = "high-low"\nepsilon = 1\nsensitive = { column = "private" }'))
+    high_low = _load(
+        tmp_path, _toml(FILE, 'kind = "high-low"\nepsilon = 1\nsensitive = { column = "private" }')
+    )
     assert high_low.context == HighLow(["news", "health", "sport"], ["health"], 1)
     blocks = _load(tmp_path, _toml(FILE, 'kind = "blocks"\nepsilon = 1\ncolumn = "topic"'))
     assert blocks.context == Blocks([0, 1, 0], 1, domain=["news", "health", "sport"])
@@ -181,7 +214,9 @@ def test_files_are_looked_for_beside_the_survey(tmp_path, monkeypatch):
 def test_other_stands_in_a_block_of_its_own(tmp_path, block):
     _pages(tmp_path, f"label,topic\nnews,{block}\nhealth,b\n")
     domain = FILE + '\nother = "elsewhere"'
-    blocks = _load(tmp_path, _toml(domain, 'kind = "blocks"\nepsilon = 1\ncolumn = "topic"')).context.block_of.tolist()
+    blocks = _load(
+        tmp_path, _toml(domain, 'kind = "blocks"\nepsilon = 1\ncolumn = "topic"')
+    ).context.block_of.tolist()
     assert blocks[2] not in blocks[:2]
 
 
@@ -207,7 +242,19 @@ def test_labels_hold_every_character_but_line_ends(tmp_path, quote):
         ('label\n"news\n', "CSV"),
         ("label\n" + "x" * 200_000 + "\n", "CSV"),
     ],
-    ids=["empty", "header", "column", "twice", "short", "long", "duplicate", "blank", "latin", "quote", "long field"],
+    ids=[
+        "empty",
+        "header",
+        "column",
+        "twice",
+        "short",
+        "long",
+        "duplicate",
+        "blank",
+        "latin",
+        "quote",
+        "long field",
+    ],
 )
 def test_a_bad_file_of_labels_is_named(tmp_path, content, said):
     _pages(tmp_path, content)
@@ -221,8 +268,12 @@ def test_damaged_gzip_is_refused(tmp_path, damage):
     raw = bytearray(gzip.compress(b"label\n" + b"abcdef\n" * 100))
     if damage == "flipped":
         raw[15] ^= 255
-    (tmp_path / "pages.csv.gz").write_bytes({"cut": raw[:-12], "flipped": raw, "no gzip": b"label\nnews\n"}[damage])
-    assert "domain.file: pages.csv.gz" in _refused(tmp_path, _toml('kind = "labels"\nfile = "pages.csv.gz"'))
+    (tmp_path / "pages.csv.gz").write_bytes(
+        {"cut": raw[:-12], "flipped": raw, "no gzip": b"label\nnews\n"}[damage]
+    )
+    assert "domain.file: pages.csv.gz" in _refused(
+        tmp_path, _toml('kind = "labels"\nfile = "pages.csv.gz"')
+    )
 
 
 @pytest.mark.parametrize("name", ["missing.csv", ".", "", "a\\u0000b", "x" * 5000])
@@ -247,8 +298,14 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         (_toml(head='name = "q"\nnmae = "q"'), ["nmae is not a field", "spelling"]),
         (_toml(head='name = "q"\ntitle = 3'), ["title must be text"]),
         (_toml(head='name = "q"\nopens = 2026-01-01'), ["opens must be text"]),
-        (_toml(head='name = "q"\nminimum_reports = -1'), ["minimum_reports must be a whole number"]),
-        (_toml(head='name = "q"\nminimum_reports = 1.5'), ["minimum_reports must be a whole number"]),
+        (
+            _toml(head='name = "q"\nminimum_reports = -1'),
+            ["minimum_reports must be a whole number"],
+        ),
+        (
+            _toml(head='name = "q"\nminimum_reports = 1.5'),
+            ["minimum_reports must be a whole number"],
+        ),
         (_toml(head='name = "q"\nrepeat = "twice"'), ["repeat", "once"]),
         (_toml(head='name = "q"\nrepeat = { every = "hour", distinct = 1 }'), ["repeat", "week"]),
         (_toml(head='name = "q"\nrepeat = { every = "week" }'), ["distinct is missing"]),
@@ -272,23 +329,47 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         (_toml(domain=GRID.replace("25.0", "nan")), ["domain", "south must be a number"]),
         (_toml(domain=GRID.replace("25.0", "true")), ["domain.south must be a number"]),
         (_toml(domain=GRID.replace("25.0", "99")), ["domain", "south must lie below north"]),
-        (_toml(domain=H3.replace("= 3", '= "three"', 1)), ["domain.resolution must be a whole number"]),
+        (
+            _toml(domain=H3.replace("= 3", '= "three"', 1)),
+            ["domain.resolution must be a whole number"],
+        ),
         (_toml(domain=H3.replace("resolution = 3", "")), ["domain.resolution is missing"]),
         (_toml(domain=H3.replace("south = 1", 'south = "abc"')), ["south"]),
         (_toml(domain=H3 + "\nstep = 1"), ["domain.step means nothing"]),
         (_toml(context="epsilon = 1"), ["context.kind is missing"]),
-        (_toml(context='kind = "secret"\nepsilon = 1'), ["context.kind must be one of", "high-low", "'secret'"]),
+        (
+            _toml(context='kind = "secret"\nepsilon = 1'),
+            ["context.kind must be one of", "high-low", "'secret'"],
+        ),
         (_toml(context='kind = "uniform"'), ["context.epsilon is missing", "above 0"]),
         (_toml(context='kind = "uniform"\nepsilon = 0'), ["context", "epsilon must be above 0"]),
-        (_toml(context='kind = "uniform"\nepsilon = -1'), ["context", "epsilon must not be negative"]),
+        (
+            _toml(context='kind = "uniform"\nepsilon = -1'),
+            ["context", "epsilon must not be negative"],
+        ),
         (_toml(context='kind = "uniform"\nepsilon = nan'), ["context", "epsilon must be a number"]),
-        (_toml(context='kind = "uniform"\nepsilon = 50'), ["context", "epsilon must be at most 40"]),
-        (_toml(context='kind = "uniform"\nepsilon = "high"'), ["context", "epsilon must be a decimal number"]),
+        (
+            _toml(context='kind = "uniform"\nepsilon = 50'),
+            ["context", "epsilon must be at most 40"],
+        ),
+        (
+            _toml(context='kind = "uniform"\nepsilon = "high"'),
+            ["context", "epsilon must be a decimal number"],
+        ),
         (_toml(context='kind = "uniform"\nepsilon = true'), ["context.epsilon must be a number"]),
-        (_toml(context='kind = "uniform"\nepsilon = [1]'), ["context.epsilon must be a number for kind = 'uniform'"]),
-        (_toml(context='kind = "high-low"\nepsilon = { a = 1 }'), ["context.epsilon must be a number", "'high-low'"]),
+        (
+            _toml(context='kind = "uniform"\nepsilon = [1]'),
+            ["context.epsilon must be a number for kind = 'uniform'"],
+        ),
+        (
+            _toml(context='kind = "high-low"\nepsilon = { a = 1 }'),
+            ["context.epsilon must be a number", "'high-low'"],
+        ),
         (_toml(context=UNIFORM + "\nacross = 2"), ["context.across means nothing", "'uniform'"]),
-        (_toml(context=UNIFORM + "\nepsilons = [1]"), ["context.epsilons means nothing", "'uniform'"]),
+        (
+            _toml(context=UNIFORM + "\nepsilons = [1]"),
+            ["context.epsilons means nothing", "'uniform'"],
+        ),
         (
             _toml(context=TWO_BLOCKS + "epsilon = [1]"),
             ["epsilon must have an entry for each of the 2 blocks; it has 1"],
@@ -297,79 +378,193 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
             _toml(context=TWO_BLOCKS + "epsilon = [1, true]"),
             ["context.epsilon must be a number, or for blocks a table"],
         ),
-        (_toml(context=TWO_BLOCKS + "epsilon = [1, [2]]"), ["context.epsilon must be a number, or for blocks a table"]),
-        (_toml(context=TWO_BLOCKS + "epsilon = { a = 1 }"), ["epsilon must give every block an ε; 'b' has none"]),
-        (_toml(context=TWO_BLOCKS + "epsilon = { a = 1, b = 2, c = 3 }"), ["epsilon names 'c', a block that no label"]),
-        (_toml(context=TWO_BLOCKS + "epsilon = { a = 1, b = 0 }"), ["epsilon of block 'b' must be above 0"]),
-        (_toml(context=TWO_BLOCKS + 'epsilon = { a = 1, b = "x" }'), ["epsilon of block 'b' must be a decimal number"]),
+        (
+            _toml(context=TWO_BLOCKS + "epsilon = [1, [2]]"),
+            ["context.epsilon must be a number, or for blocks a table"],
+        ),
+        (
+            _toml(context=TWO_BLOCKS + "epsilon = { a = 1 }"),
+            ["epsilon must give every block an ε; 'b' has none"],
+        ),
+        (
+            _toml(context=TWO_BLOCKS + "epsilon = { a = 1, b = 2, c = 3 }"),
+            ["epsilon names 'c', a block that no label"],
+        ),
+        (
+            _toml(context=TWO_BLOCKS + "epsilon = { a = 1, b = 0 }"),
+            ["epsilon of block 'b' must be above 0"],
+        ),
+        (
+            _toml(context=TWO_BLOCKS + 'epsilon = { a = 1, b = "x" }'),
+            ["epsilon of block 'b' must be a decimal number"],
+        ),
         (_toml(context=TWO_BLOCKS + "epsilon = 1\nacross = 0"), ["across must be above 0"]),
-        (_toml(context=TWO_BLOCKS + "epsilon = 1\nacross = [1]"), ["context.across must be a number; found a list"]),
+        (
+            _toml(context=TWO_BLOCKS + "epsilon = 1\nacross = [1]"),
+            ["context.across must be a number; found a list"],
+        ),
         (
             _toml(context=TWO_BLOCKS + 'epsilon = 1\nacross = 1\nsensitive = ["park"]'),
             ["context.across and context.sensitive do not go together"],
         ),
         (_toml(context=TWO_BLOCKS + 'epsilon = 1\nsensitive = ["zoo"]'), ["sensitive names 'zoo'"]),
-        (_toml(context=TWO_BLOCKS + "epsilon = 1\ntier_of = [1]"), ["context.tier_of means nothing", "'blocks'"]),
-        (_toml(GRID, 'kind = "blocks"\nepsilon = [1, 2]\nrows = 5\ncolumns = 1'), ["each of the 5 blocks; it has 2"]),
+        (
+            _toml(context=TWO_BLOCKS + "epsilon = 1\ntier_of = [1]"),
+            ["context.tier_of means nothing", "'blocks'"],
+        ),
+        (
+            _toml(GRID, 'kind = "blocks"\nepsilon = [1, 2]\nrows = 5\ncolumns = 1'),
+            ["each of the 5 blocks; it has 2"],
+        ),
         (_toml(context=TIERS), ["context needs either tier_of or column, not both"]),
-        (_toml(context=TIERS + 'tier_of = ["a", "b", "b"]\ncolumn = "t"'), ["either tier_of or column, not both"]),
-        (_toml(context='kind = "tiers"\ntier_of = ["a", "b", "b"]'), ["context.epsilons is missing", "high = 0.5"]),
-        (_toml(context=TIERS + "epsilon = 1"), ["context.epsilon means nothing for kind = 'tiers'"]),
-        (_toml(context=TIERS + 'tier_of = ["a", "b"]'), ["tier_of has 2 entries; the domain has 3 labels"]),
-        (_toml(context=TIERS + 'tier_of = ["a", "b", "c"]'), ["epsilons must give every tier an ε; 'c' has none"]),
-        (_toml(context=TIERS + 'tier_of = ["a", "a", "a"]'), ["epsilons names 'b', a tier that no label is in"]),
-        (_toml(context=TIERS + 'tier_of = { park = "a" }'), ["tier_of must give each of the 3 labels"]),
-        (_toml(context=TIERS + 'tier_of = "a"'), ["context.tier_of must be a list of tiers", "found text"]),
-        (_toml(context=TIERS + "tier_of = [1.5, 2, 2]"), ["context.tier_of must be a list of tiers"]),
+        (
+            _toml(context=TIERS + 'tier_of = ["a", "b", "b"]\ncolumn = "t"'),
+            ["either tier_of or column, not both"],
+        ),
+        (
+            _toml(context='kind = "tiers"\ntier_of = ["a", "b", "b"]'),
+            ["context.epsilons is missing", "high = 0.5"],
+        ),
+        (
+            _toml(context=TIERS + "epsilon = 1"),
+            ["context.epsilon means nothing for kind = 'tiers'"],
+        ),
+        (
+            _toml(context=TIERS + 'tier_of = ["a", "b"]'),
+            ["tier_of has 2 entries; the domain has 3 labels"],
+        ),
+        (
+            _toml(context=TIERS + 'tier_of = ["a", "b", "c"]'),
+            ["epsilons must give every tier an ε; 'c' has none"],
+        ),
+        (
+            _toml(context=TIERS + 'tier_of = ["a", "a", "a"]'),
+            ["epsilons names 'b', a tier that no label is in"],
+        ),
+        (
+            _toml(context=TIERS + 'tier_of = { park = "a" }'),
+            ["tier_of must give each of the 3 labels"],
+        ),
+        (
+            _toml(context=TIERS + 'tier_of = "a"'),
+            ["context.tier_of must be a list of tiers", "found text"],
+        ),
+        (
+            _toml(context=TIERS + "tier_of = [1.5, 2, 2]"),
+            ["context.tier_of must be a list of tiers"],
+        ),
         (_toml(context=TIERS + 'column = "tier"'), ["context.column: there is no column 'tier'"]),
-        (_toml(context='kind = "tiers"\nepsilons = 1'), ["context.epsilons must be a table from tier to number"]),
-        (_toml(context='kind = "tiers"\nepsilons = { a = [1] }'), ["context.epsilons must be a table from tier"]),
+        (
+            _toml(context='kind = "tiers"\nepsilons = 1'),
+            ["context.epsilons must be a table from tier to number"],
+        ),
+        (
+            _toml(context='kind = "tiers"\nepsilons = { a = [1] }'),
+            ["context.epsilons must be a table from tier"],
+        ),
         (_toml(context='kind = "uniform"\nepsilon = 1e-30'), ["context", "epsilon must"]),
         (_toml(context='kind = "uniform"\nepsilon = 1e99999999999999999999'), ["epsilon"]),
         (_toml(context=UNIFORM + "\nepsilom = 1"), ["context.epsilom is not a field"]),
         (_toml(context=UNIFORM + "\nEpsilon = 1"), ["context.Epsilon is not a field"]),
         (_toml(context=UNIFORM + "\nrows2 = 1"), ["context.rows2 is not a field"]),
-        (_toml(context=UNIFORM + '\nsensitive = ["park"]'), ["context.sensitive means nothing", "'uniform'"]),
-        (_toml(context='kind = "high-low"\nepsilon = 1'), ["context.sensitive is missing", "list of labels"]),
-        (_toml(context='kind = "high-low"\nepsilon = 1\nsensitive = ["zoo"]'), ["sensitive names 'zoo'", "domain"]),
-        (_toml(context='kind = "high-low"\nepsilon = 1\nsensitive = "park"'), ["context.sensitive must be a list"]),
-        (_toml(context='kind = "high-low"\nepsilon = 1\nsensitive = ["park", "park"]'), ["sensitive", "twice"]),
+        (
+            _toml(context=UNIFORM + '\nsensitive = ["park"]'),
+            ["context.sensitive means nothing", "'uniform'"],
+        ),
+        (
+            _toml(context='kind = "high-low"\nepsilon = 1'),
+            ["context.sensitive is missing", "list of labels"],
+        ),
+        (
+            _toml(context='kind = "high-low"\nepsilon = 1\nsensitive = ["zoo"]'),
+            ["sensitive names 'zoo'", "domain"],
+        ),
+        (
+            _toml(context='kind = "high-low"\nepsilon = 1\nsensitive = "park"'),
+            ["context.sensitive must be a list"],
+        ),
+        (
+            _toml(context='kind = "high-low"\nepsilon = 1\nsensitive = ["park", "park"]'),
+            ["sensitive", "twice"],
+        ),
         (
             _toml(context='kind = "high-low"\nepsilon = 1\nsensitive = { column = "x" }'),
             ["context.sensitive: there is no column 'x'", "not read from a file"],
         ),
         (_toml(context=BLOCKS), ["context needs one way to make blocks", "nearest"]),
-        (_toml(GRID, BLOCKS + 'rows = 2\ncolumns = 2\nnearest = "x.csv"'), ["one way to make blocks"]),
+        (
+            _toml(GRID, BLOCKS + 'rows = 2\ncolumns = 2\nnearest = "x.csv"'),
+            ["one way to make blocks"],
+        ),
         (_toml(GRID, BLOCKS + "rows = 2"), ["context.rows and context.columns go together"]),
         (_toml(GRID, BLOCKS + "columns = 2"), ["context.rows and context.columns go together"]),
-        (_toml(GRID, BLOCKS + "rows = 126\ncolumns = 1"), ["context", "rows must be a whole number from 1 to 125"]),
-        (_toml(GRID, BLOCKS + "rows = 2\ncolumns = 0"), ["context", "columns must be a whole number"]),
+        (
+            _toml(GRID, BLOCKS + "rows = 126\ncolumns = 1"),
+            ["context", "rows must be a whole number from 1 to 125"],
+        ),
+        (
+            _toml(GRID, BLOCKS + "rows = 2\ncolumns = 0"),
+            ["context", "columns must be a whole number"],
+        ),
         (_toml(context=BLOCKS + "rows = 2\ncolumns = 2"), ["context.rows", "kind grid"]),
-        (_toml(context=BLOCKS + 'nearest = "x.csv"'), ["context.nearest needs a domain of kind grid or h3"]),
+        (
+            _toml(context=BLOCKS + 'nearest = "x.csv"'),
+            ["context.nearest needs a domain of kind grid or h3"],
+        ),
         (_toml(context=BLOCKS + "parents = 2"), ["context.parents needs a domain of kind h3"]),
         (_toml(GRID, BLOCKS + "parents = 2"), ["context.parents needs a domain of kind h3"]),
-        (_toml(GRID, BLOCKS + 'nearest = "missing.csv"'), ["context.nearest: missing.csv cannot be read"]),
-        (_toml(context=BLOCKS + 'column = "topic"'), ["context.column: there is no column 'topic'"]),
+        (
+            _toml(GRID, BLOCKS + 'nearest = "missing.csv"'),
+            ["context.nearest: missing.csv cannot be read"],
+        ),
+        (
+            _toml(context=BLOCKS + 'column = "topic"'),
+            ["context.column: there is no column 'topic'"],
+        ),
         (_toml(context=BLOCKS + "block_of = [1, 2]"), ["block_of has 2 entries", "3 labels"]),
-        (_toml(context=BLOCKS + "block_of = { park = 1 }"), ["block_of must give each of the 3 labels"]),
+        (
+            _toml(context=BLOCKS + "block_of = { park = 1 }"),
+            ["block_of must give each of the 3 labels"],
+        ),
         (_toml(context=BLOCKS + "block_of = [1, 2, 2.5]"), ["context.block_of must be"]),
         (_toml(context='kind = "matrix"'), ["context.matrix is missing", "rows of numbers"]),
         (_toml(context='kind = "matrix"\nmatrix = [[0, 1], [1]]'), ["context", "square"]),
-        (_toml(context='kind = "matrix"\nmatrix = [[0, 1], [1, 0]]'), ["context", "2 rows", "3 labels"]),
+        (
+            _toml(context='kind = "matrix"\nmatrix = [[0, 1], [1, 0]]'),
+            ["context", "2 rows", "3 labels"],
+        ),
         (_toml(context='kind = "matrix"\nmatrix = [[0, -1], [1, 0]]'), ["context", "negative"]),
         (_toml(context='kind = "matrix"\nmatrix = [[1, 1], [1, 0]]'), ["context", "diagonal"]),
-        (_toml(context='kind = "matrix"\nmatrix = "missing.csv"'), ["context.matrix: missing.csv cannot be read"]),
+        (
+            _toml(context='kind = "matrix"\nmatrix = "missing.csv"'),
+            ["context.matrix: missing.csv cannot be read"],
+        ),
         (_toml(context='kind = "metric"\nepsilon = 1'), ["context.distances is missing"]),
-        (_toml(tail='[mechanism]\ncode = "cyclic2"'), ["mechanism.code must be one of", "hadamard"]),
-        (_toml(tail="[mechanism]\nsensitive_share = 1.5"), ["mechanism.sensitive_share", "from 0 to 1; found 1.5"]),
-        (_toml(tail="[mechanism]\nsensitive_share = nan"), ["mechanism.sensitive_share", "from 0 to 1"]),
-        (_toml(tail='[mechanism]\nsensitive_share = "some"'), ["mechanism.sensitive_share", "from 0 to 1; found some"]),
+        (
+            _toml(tail='[mechanism]\ncode = "cyclic2"'),
+            ["mechanism.code must be one of", "hadamard"],
+        ),
+        (
+            _toml(tail="[mechanism]\nsensitive_share = 1.5"),
+            ["mechanism.sensitive_share", "from 0 to 1; found 1.5"],
+        ),
+        (
+            _toml(tail="[mechanism]\nsensitive_share = nan"),
+            ["mechanism.sensitive_share", "from 0 to 1"],
+        ),
+        (
+            _toml(tail='[mechanism]\nsensitive_share = "some"'),
+            ["mechanism.sensitive_share", "from 0 to 1; found some"],
+        ),
         (
             _toml(tail="[mechanism]\nsensitive_share = [1]"),
             ["mechanism.sensitive_share must be a number; found a list"],
         ),
         (_toml(tail="[mechanism]\nmax_bits = 0"), ["mechanism", "max_bits must be at least 2"]),
-        (_toml(tail='[mechanism]\nmax_bits = "few"'), ["mechanism.max_bits must be a whole number"]),
+        (
+            _toml(tail='[mechanism]\nmax_bits = "few"'),
+            ["mechanism.max_bits must be a whole number"],
+        ),
         (_toml(tail="[extra]\na = 1"), ["extra is not a field"]),
         ("name = ", ["not TOML"]),
         ('name = "q"\nname = "r"', ["not TOML"]),
@@ -383,18 +578,33 @@ def test_every_message_names_the_field_and_says_what_would_be_right(tmp_path, te
     message = _refused(tmp_path, text)
     for words in said:
         assert words in message
-    for machine in ("Input should be", "Decimal", ".decimal", ".int ", ".str ", "NoneType", "list[", "Traceback"):
+    for machine in (
+        "Input should be",
+        "Decimal",
+        ".decimal",
+        ".int ",
+        ".str ",
+        "NoneType",
+        "list[",
+        "Traceback",
+    ):
         assert machine not in message
 
 
 def test_labels_and_a_file_of_labels_are_one_too_many(tmp_path):
     _pages(tmp_path)
-    assert "domain needs either labels or file, not both" in _refused(tmp_path, _toml(LABELS + '\nfile = "pages.csv"'))
+    assert "domain needs either labels or file, not both" in _refused(
+        tmp_path, _toml(LABELS + '\nfile = "pages.csv"')
+    )
 
 
 def test_three_mistakes_are_named_at_once(tmp_path):
     message = _refused(tmp_path, _toml(LABELS + "\nsouthh = 1", UNIFORM + "\nepsilom = 1", head=""))
-    assert [line.split()[0] for line in message.splitlines()] == ["name", "domain.southh", "context.epsilom"]
+    assert [line.split()[0] for line in message.splitlines()] == [
+        "name",
+        "domain.southh",
+        "context.epsilom",
+    ]
 
 
 def test_a_column_that_marks_neither_yes_nor_no_is_named(tmp_path):
@@ -402,18 +612,30 @@ def test_a_column_that_marks_neither_yes_nor_no_is_named(tmp_path):
     context = 'kind = "high-low"\nepsilon = 1\nsensitive = { column = "private" }'
     assert "must hold yes or no; found 'perhaps'" in _refused(tmp_path, _toml(FILE, context))
     context = context.replace("private", "public")
-    assert "there is no column 'public' in domain.file; found ['label'" in _refused(tmp_path, _toml(FILE, context))
+    assert "there is no column 'public' in domain.file; found ['label'" in _refused(
+        tmp_path, _toml(FILE, context)
+    )
 
 
 @pytest.mark.parametrize(
-    "content", ["latitude,longitude\n", "lat,lon\n1,2\n", "latitude,longitude\nnorth,2\n", "latitude,longitude\n1\n"]
+    "content",
+    [
+        "latitude,longitude\n",
+        "lat,lon\n1,2\n",
+        "latitude,longitude\nnorth,2\n",
+        "latitude,longitude\n1\n",
+    ],
 )
 def test_bad_files_of_places_are_named(tmp_path, content):
     (tmp_path / "cities.csv").write_text(content)
-    assert "context.nearest: cities.csv" in _refused(tmp_path, _toml(GRID, BLOCKS + 'nearest = "cities.csv"'))
+    assert "context.nearest: cities.csv" in _refused(
+        tmp_path, _toml(GRID, BLOCKS + 'nearest = "cities.csv"')
+    )
 
 
-@pytest.mark.parametrize("content", ["", "0,1\n1\n", "0,x\n1,0\n", "0," + "1" * 200_000 + "\n1,0\n", '0,"1\n'])
+@pytest.mark.parametrize(
+    "content", ["", "0,1\n1\n", "0,x\n1,0\n", "0," + "1" * 200_000 + "\n1,0\n", '0,"1\n']
+)
 def test_bad_files_of_matrices_are_refused(tmp_path, content):
     (tmp_path / "e.csv").write_text(content)
     labels = 'kind = "labels"\nlabels = ["no", "yes"]'

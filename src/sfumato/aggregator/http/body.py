@@ -26,7 +26,9 @@ class Room:
     def take(self, size: int) -> None:
         """Room for so many bytes more; ``StoreUnavailable`` where there is none."""
         if self._taken + size > self._most:
-            raise StoreUnavailable("more uploads are on their way than there is memory for. Try again in a moment.")
+            raise StoreUnavailable(
+                "more uploads are on their way than there is memory for. Try again in a moment."
+            )
         self._taken += size
 
     def give_back(self, size: int) -> None:
@@ -38,7 +40,9 @@ async def body_of(request: Request, room: Room, *, most: int, seconds: float) ->
     """The body of a request, decompressed; refused as soon as it is too large, too slow or cut off."""
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip"):
-        raise Problem("unknown-media-type", "Content-Encoding must be gzip or left out.", headers=_LAST)
+        raise Problem(
+            "unknown-media-type", "Content-Encoding must be gzip or left out.", headers=_LAST
+        )
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared[:20]) > most:
         raise _too_large(most)
@@ -46,7 +50,9 @@ async def body_of(request: Request, room: Room, *, most: int, seconds: float) ->
         async with asyncio.timeout(seconds):
             received = await _received(request, room, most)
     except TimeoutError:
-        raise Problem("body-too-slow", f"A body must arrive within {seconds:g} seconds.", headers=_LAST) from None
+        raise Problem(
+            "body-too-slow", f"A body must arrive within {seconds:g} seconds.", headers=_LAST
+        ) from None
     except ClientDisconnect:
         raise Problem("invalid-request", "The body is cut off.") from None
     return received if encoding == "identity" else _inflated(received, most)
@@ -85,4 +91,6 @@ def _inflated(packed: bytes, most: int) -> bytes:
 
 
 def _too_large(most: int) -> Problem:
-    return Problem("body-too-large", f"A body has at most {most:,} bytes, decompressed too.", headers=_LAST)
+    return Problem(
+        "body-too-large", f"A body has at most {most:,} bytes, decompressed too.", headers=_LAST
+    )

@@ -29,7 +29,10 @@ def health(aggregator: Aggregator) -> APIRouter:
         dependencies=[Depends(aggregator.demand_token)],
         response_class=Response,
         responses={
-            200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "For Prometheus."},
+            200: {
+                "content": {"text/plain": {"schema": {"type": "string"}}},
+                "description": "For Prometheus.",
+            },
             **problem_responses("not-authorised"),
         },
     )

@@ -19,7 +19,13 @@ from sfumato.foundation.canonical import canonical_bytes
 
 __all__ = ["operations"]
 
-_PROBLEMS = ("not-authorised", "unknown-survey", "method-not-allowed", "store-unavailable", "store-full")
+_PROBLEMS = (
+    "not-authorised",
+    "unknown-survey",
+    "method-not-allowed",
+    "store-unavailable",
+    "store-full",
+)
 _ROOM = 2**20
 
 ExportId = Annotated[
@@ -55,7 +61,9 @@ class BroughtBody(BaseModel):
     """What the aggregator says when a tally is counted, now or before."""
 
     tally: str
-    reports: str = Field(description="How many reports it holds, in digits: there may be more than JSON numbers hold.")
+    reports: str = Field(
+        description="How many reports it holds, in digits: there may be more than JSON numbers hold."
+    )
     survey: str
 
 
@@ -78,7 +86,9 @@ def _add_states(router: APIRouter, aggregator: Aggregator) -> None:
             await run_in_threadpool(change, fingerprint)
         except WrongSurvey as problem:
             raise Problem("survey-state", str(problem)) from None
-        return StateBody(survey=fingerprint, state=(await run_in_threadpool(store.status, fingerprint)).state)
+        return StateBody(
+            survey=fingerprint, state=(await run_in_threadpool(store.status, fingerprint)).state
+        )
 
     @router.post("/v1/surveys/{fingerprint}/open", responses=described)
     async def open_survey(fingerprint: Fingerprint) -> StateBody:
@@ -104,7 +114,9 @@ def _add_exports(router: APIRouter, aggregator: Aggregator) -> None:
         """Which tallies went out."""
         await aggregator.served(fingerprint)
         entries = await run_in_threadpool(store.exports, fingerprint)
-        return ExportList(exports=[ExportEntry(tally=id_.hex(), reports=reports) for id_, reports in entries])
+        return ExportList(
+            exports=[ExportEntry(tally=id_.hex(), reports=reports) for id_, reports in entries]
+        )
 
     @router.put(
         "/v1/surveys/{fingerprint}/exports/{tally}",
@@ -119,7 +131,9 @@ def _add_exports(router: APIRouter, aggregator: Aggregator) -> None:
         try:
             id_ = id_of(tally)
         except InvalidBatch:
-            raise Problem("invalid-request", "A tally is named by 32 hexadecimal digits in lower case.") from None
+            raise Problem(
+                "invalid-request", "A tally is named by 32 hexadecimal digits in lower case."
+            ) from None
         sent = await run_in_threadpool(store.export, fingerprint, id_, served.outputs)
         if sent is None:
             raise Problem("not-enough-reports", "Nothing was counted since the last export.")
@@ -131,7 +145,9 @@ def _add_imports(router: APIRouter, aggregator: Aggregator) -> None:
         "/v1/surveys/{fingerprint}/imports",
         status_code=201,
         response_model=BroughtBody,
-        openapi_extra={"requestBody": {"required": True, "content": {JSON: {"schema": {"type": "object"}}}}},
+        openapi_extra={
+            "requestBody": {"required": True, "content": {JSON: {"schema": {"type": "object"}}}}
+        },
         responses={
             200: {"model": BroughtBody, "description": "Counted before."},
             **problem_responses(
@@ -152,21 +168,36 @@ def _add_imports(router: APIRouter, aggregator: Aggregator) -> None:
         if media_type_of(request) != JSON:
             raise Problem("unknown-media-type", f"Content-Type must be {JSON}.")
         most = 11 * served.outputs + _ROOM  # eight bytes a count, in base64
-        body = await body_of(request, aggregator.room, most=most, seconds=aggregator.settings.body_seconds)
+        body = await body_of(
+            request, aggregator.room, most=most, seconds=aggregator.settings.body_seconds
+        )
         sent = await run_in_threadpool(sent_tally_of, body)
         if sent.tally.fingerprint != fingerprint or sent.tally.outputs != served.outputs:
-            raise Problem("invalid-tally", "The tally belongs to another survey than the address names.")
+            raise Problem(
+                "invalid-tally", "The tally belongs to another survey than the address names."
+            )
         return _brought(sent, await run_in_threadpool(aggregator.store.bring, sent))
 
 
 def _brought(sent: SentTally, outcome: Outcome) -> Response:
     if outcome in (Outcome.COUNTED, Outcome.REPLAYED):
-        receipt = {"tally": sent.id.hex(), "reports": str(sent.tally.reports), "survey": sent.tally.fingerprint}
-        return Response(canonical_bytes(receipt), 201 if outcome is Outcome.COUNTED else 200, media_type=JSON)
+        receipt = {
+            "tally": sent.id.hex(),
+            "reports": str(sent.tally.reports),
+            "survey": sent.tally.fingerprint,
+        }
+        return Response(
+            canonical_bytes(receipt), 201 if outcome is Outcome.COUNTED else 200, media_type=JSON
+        )
     if outcome is Outcome.CLOSED:
         raise Problem("survey-closed", "The survey is closed. Open it to bring a tally in.")
     if outcome is Outcome.CONFLICT:
         raise Problem("tally-conflict", "Another tally was counted under this identifier.")
     if outcome is Outcome.UNKNOWN:
-        raise Problem("unknown-survey", "The address names no survey of this aggregator. Look at /v1/surveys.")
-    raise Problem("tally-conflict", "This tally, or one that it covers, is in the counts on another way already.")
+        raise Problem(
+            "unknown-survey", "The address names no survey of this aggregator. Look at /v1/surveys."
+        )
+    raise Problem(
+        "tally-conflict",
+        "This tally, or one that it covers, is in the counts on another way already.",
+    )

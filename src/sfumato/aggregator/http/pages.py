@@ -50,8 +50,12 @@ def _add_pages(router: APIRouter, aggregator: Aggregator) -> None:
     async def label(fingerprint: str, request: Request) -> Response:
         aggregator.admit(request)
         served = await aggregator.served(fingerprint)
-        if served.etag not in labels:  # it certifies the promise, which takes seconds for many symbols
-            labels[served.etag] = await aggregator.estimates.worked_out(lambda: label_page(served.survey))
+        if (
+            served.etag not in labels
+        ):  # it certifies the promise, which takes seconds for many symbols
+            labels[served.etag] = await aggregator.estimates.worked_out(
+                lambda: label_page(served.survey)
+            )
         return _page(labels[served.etag], PAPER_POLICY)
 
     @router.get("/static/{path:path}")
@@ -94,13 +98,19 @@ def _add_views(router: APIRouter, aggregator: Aggregator) -> None:
 
     @router.get("/dashboard/{fingerprint}/results", dependencies=[Depends(aggregator.demand_token)])
     async def results(
-        fingerprint: str, decoder: DecoderName = "auto", days: Annotated[int, Query(ge=1, le=366)] = 7
+        fingerprint: str,
+        decoder: DecoderName = "auto",
+        days: Annotated[int, Query(ge=1, le=366)] = 7,
     ) -> dict[str, Any]:
         if days not in COMPARED:
-            raise Problem("invalid-request", f"days must be one of {', '.join(map(str, COMPARED))}.")
+            raise Problem(
+                "invalid-request", f"days must be one of {', '.join(map(str, COMPARED))}."
+            )
         served = await aggregator.served(fingerprint)
         found = await aggregator.estimates.of(served, decoder)
         today = aggregator.settings.now().astimezone(UTC).date()
         changes = await aggregator.estimates.compared(served, days, today)
         status = await run_in_threadpool(aggregator.store.status, fingerprint)
-        return await run_in_threadpool(results_view, served.survey, found, status.by_hour, changes, days)
+        return await run_in_threadpool(
+            results_view, served.survey, found, status.by_hour, changes, days
+        )

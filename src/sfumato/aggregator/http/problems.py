@@ -26,7 +26,14 @@ from sfumato.errors import (
 )
 from sfumato.foundation.canonical import canonical_bytes
 
-__all__ = ["PROBLEM", "Problem", "ProblemDocument", "problem_of", "problem_response", "problem_responses"]
+__all__ = [
+    "PROBLEM",
+    "Problem",
+    "ProblemDocument",
+    "problem_of",
+    "problem_response",
+    "problem_responses",
+]
 
 PROBLEM = "application/problem+json"
 _RETRY = {"Retry-After": "1"}
@@ -68,14 +75,21 @@ class ProblemDocument(BaseModel):
     title: str
     status: int
     detail: str
-    index: int | None = Field(default=None, description="The place of the rejected report in its batch.")
+    index: int | None = Field(
+        default=None, description="The place of the rejected report in its batch."
+    )
 
 
-class Problem(Exception):  # noqa: N818 - the word of RFC 9457
+class Problem(Exception):
     """A request that ends here."""
 
     def __init__(
-        self, name: str, detail: str, *, headers: Mapping[str, str] | None = None, index: int | None = None
+        self,
+        name: str,
+        detail: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        index: int | None = None,
     ) -> None:
         super().__init__(name)
         self.name, self.detail, self.index = name, detail, index

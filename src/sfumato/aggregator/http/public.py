@@ -35,7 +35,9 @@ def public(aggregator: Aggregator) -> APIRouter:
     """Surveys for clients."""
     router = APIRouter(tags=["clients"])
 
-    @router.get("/v1/surveys", responses=problem_responses("too-many-requests", "store-unavailable"))
+    @router.get(
+        "/v1/surveys", responses=problem_responses("too-many-requests", "store-unavailable")
+    )
     async def list_surveys(request: Request) -> SurveyList:
         """Which surveys there are."""
         aggregator.admit(request)
@@ -43,18 +45,31 @@ def public(aggregator: Aggregator) -> APIRouter:
         for fingerprint, state in (await run_in_threadpool(aggregator.store.states)).items():
             try:
                 served = await aggregator.served(fingerprint)
-            except SfumatoError as problem:  # one that this version cannot read must not hide the others
-                _log.error("survey %s is left out of the list: %s", fingerprint[:12], type(problem).__name__)
+            except (
+                SfumatoError
+            ) as problem:  # one that this version cannot read must not hide the others
+                _log.error(
+                    "survey %s is left out of the list: %s",
+                    fingerprint[:12],
+                    type(problem).__name__,
+                )
                 continue
             taking = state == "open" and not served.opens_later(now) and not served.has_closed(now)
             survey = served.survey
-            entries.append(SurveyEntry(fingerprint=fingerprint, name=survey.name, title=survey.title, open=taking))
+            entries.append(
+                SurveyEntry(
+                    fingerprint=fingerprint, name=survey.name, title=survey.title, open=taking
+                )
+            )
         return SurveyList(surveys=entries)
 
     @router.get(
         "/v1/surveys/{fingerprint}",
         responses={
-            200: {"content": {JSON: {"schema": {"type": "object"}}}, "description": "The resolved survey."},
+            200: {
+                "content": {JSON: {"schema": {"type": "object"}}},
+                "description": "The resolved survey.",
+            },
             304: {"description": "Unchanged."},
             **problem_responses("unknown-survey", "too-many-requests", "store-unavailable"),
         },

@@ -18,7 +18,9 @@ _SECONDS = 1.0
 class Readiness:
     """One look at the store in a second, however many ask: looking takes the lock that counting needs."""
 
-    def __init__(self, store: Store, writer: Writer, *, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self, store: Store, writer: Writer, *, clock: Callable[[], float] = monotonic
+    ) -> None:
         self._store, self._writer, self._clock = store, writer, clock
         self._looked = float("-inf")
         self._error: StoreUnavailable | None = None

@@ -29,8 +29,12 @@ _PROBLEMS = (
 )
 _DIGITS = re.compile(r"-?[0-9]{1,18}\Z")
 
-DecoderName = Literal["auto", "projection", "likelihood", "empirical-bayes", "spatial-bayes", "unbiased"]
-Level = Annotated[float, Query(gt=0, lt=1, description="The probability that an interval covers the truth.")]
+DecoderName = Literal[
+    "auto", "projection", "likelihood", "empirical-bayes", "spatial-bayes", "unbiased"
+]
+Level = Annotated[
+    float, Query(gt=0, lt=1, description="The probability that an interval covers the truth.")
+]
 
 
 class HourEntry(BaseModel):
@@ -98,7 +102,9 @@ def results(aggregator: Aggregator) -> APIRouter:
     object_ = {"content": {JSON: {"schema": {"type": "object"}}}, "description": "The estimate."}
 
     @router.get("/v1/surveys/{fingerprint}/estimate", responses={200: object_, **described})
-    async def read_estimate(fingerprint: Fingerprint, decoder: DecoderName = "auto", level: Level = 0.95) -> Response:
+    async def read_estimate(
+        fingerprint: Fingerprint, decoder: DecoderName = "auto", level: Level = 0.95
+    ) -> Response:
         """The distribution: for each symbol its decoded frequency, the unbiased one, and an interval."""
         served = await aggregator.served(fingerprint)
         found = await aggregator.estimates.of(served, decoder)
@@ -109,7 +115,9 @@ def results(aggregator: Aggregator) -> APIRouter:
     @router.get("/v1/surveys/{fingerprint}/total", responses=described)
     async def read_total(
         fingerprint: Fingerprint,
-        label: Annotated[list[str], Query(min_length=1, max_length=1000, description="A label; give several.")],
+        label: Annotated[
+            list[str], Query(min_length=1, max_length=1000, description="A label; give several.")
+        ],
         level: Level = 0.95,
     ) -> TotalBody:
         """The share of some labels together, with an interval that knows their covariances."""
@@ -122,7 +130,9 @@ def results(aggregator: Aggregator) -> APIRouter:
 
     @router.get("/v1/surveys/{fingerprint}/top", responses=described)
     async def read_top(
-        fingerprint: Fingerprint, size: Annotated[int, Query(ge=1, le=10_000)] = 10, level: Level = 0.95
+        fingerprint: Fingerprint,
+        size: Annotated[int, Query(ge=1, le=10_000)] = 10,
+        level: Level = 0.95,
     ) -> TopBody:
         """Which labels are certainly, and which possibly, among the most frequent."""
         served = await aggregator.served(fingerprint)
@@ -141,4 +151,6 @@ def _label(domain: Domain, text: str) -> Label:
         with contextlib.suppress(InvalidContext):
             domain.label_symbols([label], "label")
             return label
-    raise InvalidContext("label must be a label of the survey's domain; look at the survey for them.")
+    raise InvalidContext(
+        "label must be a label of the survey's domain; look at the survey for them."
+    )

@@ -40,7 +40,9 @@ class Token:
         """Whether this is the token; how long the answer takes says nothing."""
         # Another aggregator on this store may have made a new one. Wrong guesses do not make us look more often.
         if self._clock() - self._looked > _SECONDS:
-            with contextlib.suppress(StoreUnavailable):  # then the one that was known goes on being it
+            with contextlib.suppress(
+                StoreUnavailable
+            ):  # then the one that was known goes on being it
                 self._look()
         return hmac.compare_digest(_hash(token), self._held)
 

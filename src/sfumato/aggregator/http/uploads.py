@@ -15,7 +15,15 @@ from sfumato.aggregator.aggregator import Aggregator
 from sfumato.aggregator.http.body import body_of, media_type_of
 from sfumato.aggregator.http.problems import Problem, problem_responses
 from sfumato.aggregator.store.store import Outcome
-from sfumato.batches import ARROW, JSON, LARGEST_BATCH, LARGEST_BODY, Batch, batch_of_arrow, batch_of_json
+from sfumato.batches import (
+    ARROW,
+    JSON,
+    LARGEST_BATCH,
+    LARGEST_BODY,
+    Batch,
+    batch_of_arrow,
+    batch_of_json,
+)
 
 __all__ = ["UPLOADS", "described_uploads", "uploads"]
 
@@ -53,11 +61,14 @@ class BatchBody(BaseModel, extra="forbid"):
     """A batch in JSON."""
 
     batch: str = Field(
-        pattern="^[0-9a-f]{32}$", description="128 bits that the sender made; the same when it sends again."
+        pattern="^[0-9a-f]{32}$",
+        description="128 bits that the sender made; the same when it sends again.",
     )
     format: int = Field(ge=1, le=1, description="The version of this form.")
     reports: list[int] = Field(min_length=1, max_length=LARGEST_BATCH)
-    survey: str = Field(pattern="^[0-9a-f]{64}$", description="The survey's fingerprint, as in the address.")
+    survey: str = Field(
+        pattern="^[0-9a-f]{64}$", description="The survey's fingerprint, as in the address."
+    )
 
 
 def uploads(aggregator: Aggregator) -> Route:
@@ -76,7 +87,11 @@ def uploads(aggregator: Aggregator) -> Route:
             raise Problem("survey-not-open", "The survey opens later; its description says when.")
         if served.has_closed(now):
             raise _closed()
-        batch = reader(await body_of(request, aggregator.room, most=LARGEST_BODY, seconds=settings.body_seconds))
+        batch = reader(
+            await body_of(
+                request, aggregator.room, most=LARGEST_BODY, seconds=settings.body_seconds
+            )
+        )
         batch.require(fingerprint, served.outputs)
         outcome = await aggregator.writer.count(batch)
         counted = batch.reports.size if outcome is Outcome.COUNTED else 0
@@ -94,8 +109,12 @@ def _answered(batch: Batch, outcome: Outcome) -> Response:
     if outcome is Outcome.CLOSED:
         raise _closed()
     if outcome is Outcome.CONFLICT:
-        raise Problem("batch-conflict", "Each batch needs an identifier of its own; the first one stands.")
-    raise Problem("unknown-survey", "The address names no survey of this aggregator. Look at /v1/surveys.")
+        raise Problem(
+            "batch-conflict", "Each batch needs an identifier of its own; the first one stands."
+        )
+    raise Problem(
+        "unknown-survey", "The address names no survey of this aggregator. Look at /v1/surveys."
+    )
 
 
 def _closed() -> Problem:
@@ -108,8 +127,13 @@ def described_uploads() -> dict[str, Any]:
     body["properties"]["reports"]["items"] |= {"minimum": 0, "maximum": 2**32 - 1}
     content = {JSON: {"schema": body}, ARROW: {"schema": {"type": "string", "format": "binary"}}}
     receipt = {"content": {JSON: {"schema": Receipt.model_json_schema()}}}
-    counted = {"201": {"description": "Counted now.", **receipt}, "200": {"description": "Counted before.", **receipt}}
-    problems = {str(status): described for status, described in problem_responses(*_PROBLEMS).items()}
+    counted = {
+        "201": {"description": "Counted now.", **receipt},
+        "200": {"description": "Counted before.", **receipt},
+    }
+    problems = {
+        str(status): described for status, described in problem_responses(*_PROBLEMS).items()
+    }
     where = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
     return {
         "tags": ["clients"],

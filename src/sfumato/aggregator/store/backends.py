@@ -23,7 +23,12 @@ _RESERVE = 2**25
 _WAIT = 5.0
 """Seconds that a writer waits for a lock that somebody else holds."""
 
-_ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 15_000}
+_ALIVE = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
 """A server that has vanished without a word is noticed within seconds, and uploads are told to come again."""
 
 WRITES = "sfumato_writes"
@@ -62,7 +67,9 @@ def backend_of(url: str, *, reserve: int = _RESERVE, wait: float = _WAIT) -> Bac
 
 
 def _unknown_store() -> InvalidTable:
-    return InvalidTable("the store must be sqlite:///FILE or postgresql://USER@HOST/DATABASE; found something else.")
+    return InvalidTable(
+        "the store must be sqlite:///FILE or postgresql://USER@HOST/DATABASE; found something else."
+    )
 
 
 class SqliteBackend:
@@ -76,8 +83,12 @@ class SqliteBackend:
         self._file, self._reserve = Path(address.database).resolve(), reserve
         self._opened: tuple[int, int] | None = None
         if not self._file.parent.is_dir():
-            raise InvalidTable(f"there is no folder {self._file.parent} for the store. Make it first.")
-        self.engine = create_engine(address, connect_args={"check_same_thread": False, "timeout": wait})
+            raise InvalidTable(
+                f"there is no folder {self._file.parent} for the store. Make it first."
+            )
+        self.engine = create_engine(
+            address, connect_args={"check_same_thread": False, "timeout": wait}
+        )
         event.listen(self.engine, "connect", self._prepare)
         event.listen(self.engine, "begin", _begin_sqlite)
 
@@ -94,10 +105,14 @@ class SqliteBackend:
         if not same:
             raise _moved()
         if free < self._reserve:
-            raise StoreFull(f"the disk of the store has less than {self._reserve // 2**20} MiB left. Make room.")
+            raise StoreFull(
+                f"the disk of the store has less than {self._reserve // 2**20} MiB left. Make room."
+            )
 
     def _prepare(self, connection: sqlite3.Connection, _: object) -> None:
-        connection.isolation_level = None  # transactions are begun by _begin_sqlite, not guessed at by the driver
+        connection.isolation_level = (
+            None  # transactions are begun by _begin_sqlite, not guessed at by the driver
+        )
         for pragma in (
             "journal_mode = WAL",
             "synchronous = FULL",
@@ -129,7 +144,9 @@ class SqliteBackend:
             sqlite3.SQLITE_CORRUPT: "is damaged",
             sqlite3.SQLITE_NOTADB: "is not a database",
         }
-        return StoreUnavailable(f"the store {words.get(code, 'refuses to work')}. Nothing changed; try again later.")
+        return StoreUnavailable(
+            f"the store {words.get(code, 'refuses to work')}. Nothing changed; try again later."
+        )
 
 
 def _identity(file: Path) -> tuple[int, int]:
@@ -139,7 +156,9 @@ def _identity(file: Path) -> tuple[int, int]:
 
 
 def _moved() -> StoreUnavailable:
-    return StoreUnavailable("the file of the store was moved, replaced or deleted. Put it back, or start again.")
+    return StoreUnavailable(
+        "the file of the store was moved, replaced or deleted. Put it back, or start again."
+    )
 
 
 def _begin_sqlite(connection: Connection) -> None:
@@ -157,7 +176,9 @@ class PostgresBackend:
         try:
             import psycopg  # noqa: F401 - only to see that it is there
         except ImportError:
-            raise MissingExtra("a PostgreSQL store needs psycopg: pip install 'sfumato[server]'") from None
+            raise MissingExtra(
+                "a PostgreSQL store needs psycopg: pip install 'sfumato[server]'"
+            ) from None
         options = f"-c lock_timeout={int(wait * 1000)} -c timezone=UTC"
         self.engine = create_engine(
             address.set(drivername="postgresql+psycopg"),
@@ -170,7 +191,9 @@ class PostgresBackend:
 
     def lock_for_migration(self, connection: Connection) -> None:
         """A lock that belongs to no table: there may be none yet."""
-        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": self._MIGRATION_LOCK})
+        connection.execute(
+            text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": self._MIGRATION_LOCK}
+        )
 
     def locked(self, query: Select[Any]) -> Select[Any]:
         """A survey's row stands for all that hangs on it."""
@@ -182,7 +205,13 @@ class PostgresBackend:
         if state in ("53100", "53200"):
             return StoreFull("the database server has no room left. Make room there.")
         if state == "55P03":
-            return StoreUnavailable("the store is locked by another program. Nothing changed; try again later.")
+            return StoreUnavailable(
+                "the store is locked by another program. Nothing changed; try again later."
+            )
         if isinstance(error, OperationalError):  # perhaps in the very moment of a commit
-            return StoreUnavailable("the database server is out of reach. Try again later: nothing counts twice.")
-        return StoreUnavailable("the database server refuses to work. Nothing changed; try again later.")
+            return StoreUnavailable(
+                "the database server is out of reach. Try again later: nothing counts twice."
+            )
+        return StoreUnavailable(
+            "the database server refuses to work. Nothing changed; try again later."
+        )

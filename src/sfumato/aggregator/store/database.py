@@ -20,7 +20,9 @@ _VERSION = "version"
 class Database:
     """A database whose tables are those of this version, or become so when it is opened."""
 
-    def __init__(self, backend: Backend, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(
+        self, backend: Backend, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
         self._backend, self._now = backend, now
         try:
             self._migrate()
@@ -63,13 +65,19 @@ class Database:
             raise self._backend.problem_of(error) from None
         except SQLAlchemyError:
             self._backend.engine.dispose()
-            raise StoreUnavailable("the store refuses to work. Nothing changed; try again later.") from None
+            raise StoreUnavailable(
+                "the store refuses to work. Nothing changed; try again later."
+            ) from None
 
     def _migrate(self) -> None:
         with self._writing() as connection:
             self._backend.lock_for_migration(connection)
             there = inspect(connection).has_table(facts.name)
-            held = connection.scalar(select(facts.c.value).where(facts.c.name == _VERSION)) if there else "0"
+            held = (
+                connection.scalar(select(facts.c.value).where(facts.c.name == _VERSION))
+                if there
+                else "0"
+            )
             version = int(held or 0)
             if version > len(MIGRATIONS):
                 raise StoreUnavailable(
@@ -95,9 +103,14 @@ class Database:
     def ping(self) -> None:
         """Refuse (``StoreUnavailable``) unless the store could be written to now; a full disk may show only later."""
         with self._writing() as connection:
-            connection.execute(self._backend.locked(select(facts.c.value).where(facts.c.name == _VERSION)))
+            connection.execute(
+                self._backend.locked(select(facts.c.value).where(facts.c.name == _VERSION))
+            )
 
 
 def _set_fact(connection: Connection, name: str, value: str) -> None:
-    if connection.execute(update(facts).where(facts.c.name == name).values(value=value)).rowcount == 0:
+    if (
+        connection.execute(update(facts).where(facts.c.name == name).values(value=value)).rowcount
+        == 0
+    ):
         connection.execute(insert(facts).values(name=name, value=value))

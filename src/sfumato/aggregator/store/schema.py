@@ -7,7 +7,17 @@ agent, no time finer than the hour.
 
 from collections.abc import Callable, Sequence
 
-from sqlalchemy import BigInteger, Column, Connection, ForeignKey, Integer, LargeBinary, MetaData, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+)
 
 __all__ = ["MIGRATIONS", "batches", "counts", "exports", "facts", "hours", "imports", "surveys"]
 
@@ -26,8 +36,12 @@ surveys = Table(
     Column("number", Integer, primary_key=True),
     Column("fingerprint", Text, nullable=False, unique=True),
     Column("resolved", LargeBinary, nullable=False),
-    Column("state", Text, nullable=False),  # open, closed, or ended (closed, and its identifiers forgotten)
-    Column("part", Integer, nullable=False),  # the part of the tally that new reports go to; an export closes it
+    Column(
+        "state", Text, nullable=False
+    ),  # open, closed, or ended (closed, and its identifiers forgotten)
+    Column(
+        "part", Integer, nullable=False
+    ),  # the part of the tally that new reports go to; an export closes it
     Column("reports", BigInteger, nullable=False),
 )
 
@@ -51,7 +65,9 @@ counts = Table(
     _tables,
     _survey(),
     Column("part", Integer, primary_key=True),
-    Column("day", Text, primary_key=True),  # 2026-11-15, in UTC; empty for tallies that were brought
+    Column(
+        "day", Text, primary_key=True
+    ),  # 2026-11-15, in UTC; empty for tallies that were brought
     Column("page", Integer, primary_key=True),
     Column("cells", LargeBinary, nullable=False),
 )
@@ -82,7 +98,9 @@ imports = Table(
     Column("digest", LargeBinary, nullable=False),
     Column("part", Integer, nullable=False),
     Column("reports", BigInteger, nullable=False),
-    Column("covers", Text, nullable=False),  # identifiers of the tallies inside this one, in hexadecimal digits
+    Column(
+        "covers", Text, nullable=False
+    ),  # identifiers of the tallies inside this one, in hexadecimal digits
 )
 
 

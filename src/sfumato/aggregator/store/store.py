@@ -65,24 +65,34 @@ class Store(Database):
     def register(self, survey: Survey) -> None:
         """Take a survey in, open; one that is there keeps its counts and its state, and gets the corrected title."""
         with self._writing() as connection:
-            self._backend.lock_for_migration(connection)  # two aggregators may start with the same survey
+            self._backend.lock_for_migration(
+                connection
+            )  # two aggregators may start with the same survey
             there = connection.execute(
-                update(surveys).where(surveys.c.fingerprint == survey.fingerprint).values(resolved=survey.resolved())
+                update(surveys)
+                .where(surveys.c.fingerprint == survey.fingerprint)
+                .values(resolved=survey.resolved())
             )
             if there.rowcount == 0:
                 fields = {"fingerprint": survey.fingerprint, "resolved": survey.resolved()}
-                connection.execute(insert(surveys).values(**fields, state="open", part=0, reports=0))
+                connection.execute(
+                    insert(surveys).values(**fields, state="open", part=0, reports=0)
+                )
 
     def resolved(self, fingerprint: str) -> bytes | None:
         """A survey's resolved form, if it is here."""
         with self._reading() as connection:
-            held = connection.scalar(select(surveys.c.resolved).where(surveys.c.fingerprint == fingerprint))
+            held = connection.scalar(
+                select(surveys.c.resolved).where(surveys.c.fingerprint == fingerprint)
+            )
         return None if held is None else bytes(held)
 
     def states(self) -> Mapping[str, State]:
         """The state of each survey by fingerprint, in the order in which they came."""
         with self._reading() as connection:
-            rows = connection.execute(select(surveys.c.fingerprint, surveys.c.state).order_by(surveys.c.number)).all()
+            rows = connection.execute(
+                select(surveys.c.fingerprint, surveys.c.state).order_by(surveys.c.number)
+            ).all()
         return {fingerprint: state for fingerprint, state in rows}  # noqa: C416 - rows are not pairs to a type checker
 
     def set_open(self, fingerprint: str) -> None:
@@ -94,14 +104,18 @@ class Store(Database):
                     "this survey has ended: its identifiers are forgotten, so a repeated batch could not be told from "
                     "a new one. Ask again under another name."
                 )
-            connection.execute(update(surveys).where(surveys.c.number == row.number).values(state="open"))
+            connection.execute(
+                update(surveys).where(surveys.c.number == row.number).values(state="open")
+            )
 
     def set_closed(self, fingerprint: str) -> None:
         """Take no more reports; identifiers stay, so that the survey can be opened again."""
         with self._writing() as connection:
             row = self._demand(connection, fingerprint)
             state = "ended" if row.state == "ended" else "closed"
-            connection.execute(update(surveys).where(surveys.c.number == row.number).values(state=state))
+            connection.execute(
+                update(surveys).where(surveys.c.number == row.number).values(state=state)
+            )
 
     def forget_ids(self, fingerprint: str) -> None:
         """Delete the identifiers of a closed survey's batches: it has ended, and stays so.
@@ -115,7 +129,9 @@ class Store(Database):
                 raise WrongSurvey(
                     "an open survey needs its identifiers, or a repeated batch would count. Close it first."
                 )
-            connection.execute(update(surveys).where(surveys.c.number == row.number).values(state="ended"))
+            connection.execute(
+                update(surveys).where(surveys.c.number == row.number).values(state="ended")
+            )
         own = batches.c.survey == row.number
         deleted = 1
         while deleted:
@@ -130,11 +146,17 @@ class Store(Database):
         with self._reading() as connection:
             row = self._demand(connection, fingerprint, lock=False)
             by_hour = connection.execute(
-                select(hours.c.hour, hours.c.reports).where(hours.c.survey == row.number).order_by(hours.c.hour)
+                select(hours.c.hour, hours.c.reports)
+                .where(hours.c.survey == row.number)
+                .order_by(hours.c.hour)
             ).all()
-        return Status(fingerprint, row.state, row.reports, tuple((hour, reports) for hour, reports in by_hour))
+        return Status(
+            fingerprint, row.state, row.reports, tuple((hour, reports) for hour, reports in by_hour)
+        )
 
-    def _row(self, connection: Connection, fingerprint: str, *, lock: bool = True) -> Row[Any] | None:
+    def _row(
+        self, connection: Connection, fingerprint: str, *, lock: bool = True
+    ) -> Row[Any] | None:
         query = select(surveys.c.number, surveys.c.state, surveys.c.part, surveys.c.reports)
         query = query.where(surveys.c.fingerprint == fingerprint)
         return connection.execute(self._backend.locked(query) if lock else query).first()
@@ -168,9 +190,13 @@ class Store(Database):
                     outcomes[i] = outcome
         return outcomes
 
-    def _count(self, connection: Connection, row: Row[Any], group: Sequence[Batch]) -> list[Outcome]:
+    def _count(
+        self, connection: Connection, row: Row[Any], group: Sequence[Batch]
+    ) -> list[Outcome]:
         ids = [batch.id for batch in group]
-        query = select(batches.c.id, batches.c.digest).where(batches.c.survey == row.number, batches.c.id.in_(ids))
+        query = select(batches.c.id, batches.c.digest).where(
+            batches.c.survey == row.number, batches.c.id.in_(ids)
+        )
         known = {bytes(id_): bytes(digest) for id_, digest in connection.execute(query).all()}
         outcomes, fresh = [], []
         for batch in group:
@@ -183,32 +209,51 @@ class Store(Database):
                 outcomes.append(Outcome.REPLAYED if held == batch.digest else Outcome.CONFLICT)
         if fresh:
             connection.execute(
-                insert(batches), [{"survey": row.number, "id": batch.id, "digest": batch.digest} for batch in fresh]
+                insert(batches),
+                [{"survey": row.number, "id": batch.id, "digest": batch.digest} for batch in fresh],
             )
             reports = np.concatenate([batch.reports for batch in fresh])
             if row.reports + reports.size > _LARGEST_TOTAL:
-                raise StoreFull("the counts of this survey have no room for more: they add up to at most 2^62.")
+                raise StoreFull(
+                    "the counts of this survey have no room for more: they add up to at most 2^62."
+                )
             self._add(connection, row, folded(reports), reports.size, day=self._today)
             self._note_hour(connection, row.number, reports.size, len(fresh))
         return outcomes
 
     def _add(
-        self, connection: Connection, row: Row[Any], pages: Mapping[int, NDArray[np.int64]], reports: int, *, day: str
+        self,
+        connection: Connection,
+        row: Row[Any],
+        pages: Mapping[int, NDArray[np.int64]],
+        reports: int,
+        *,
+        day: str,
     ) -> None:
         """Add pages of counts to the part that is open, under the day that they belong to."""
         total = row.reports + reports  # the row is locked, so this is still what it says
         if total > _LARGEST_TOTAL:
             raise InvalidTally("counts must add up to at most 2^62; this would be more.")
-        connection.execute(update(surveys).where(surveys.c.number == row.number).values(reports=total))
+        connection.execute(
+            update(surveys).where(surveys.c.number == row.number).values(reports=total)
+        )
         here = (counts.c.survey == row.number) & (counts.c.part == row.part) & (counts.c.day == day)
         query = select(counts.c.page, counts.c.cells).where(here, counts.c.page.in_(list(pages)))
         held = {page: cells_of(cells) for page, cells in connection.execute(query).all()}
-        changed = [{"at": page, "to": page_bytes(pages[page] + cells)} for page, cells in held.items()]
+        changed = [
+            {"at": page, "to": page_bytes(pages[page] + cells)} for page, cells in held.items()
+        ]
         if changed:
             there = counts.c.page == bindparam("at")
-            connection.execute(update(counts).where(here, there).values(cells=bindparam("to")), changed)
+            connection.execute(
+                update(counts).where(here, there).values(cells=bindparam("to")), changed
+            )
         place = {"survey": row.number, "part": row.part, "day": day}
-        added = [{**place, "page": page, "cells": page_bytes(pages[page])} for page in pages if page not in held]
+        added = [
+            {**place, "page": page, "cells": page_bytes(pages[page])}
+            for page in pages
+            if page not in held
+        ]
         if added:
             connection.execute(insert(counts), added)
 
@@ -221,7 +266,9 @@ class Store(Database):
         this = (hours.c.survey == number) & (hours.c.hour == hour)
         more = {"batches": hours.c.batches + of, "reports": hours.c.reports + reports}
         if connection.execute(update(hours).where(this).values(**more)).rowcount == 0:
-            connection.execute(insert(hours).values(survey=number, hour=hour, batches=of, reports=reports))
+            connection.execute(
+                insert(hours).values(survey=number, hour=hour, batches=of, reports=reports)
+            )
 
     def tally(self, fingerprint: str, outputs: int) -> Tally:
         """All that was counted: every part, exported or not."""
@@ -252,9 +299,16 @@ class Store(Database):
                 found = self._part(connection, row.number, part, fingerprint, id_, outputs)
                 if found.tally.reports == 0:
                     return None
-                fields = {"survey": row.number, "id": id_, "part": part, "reports": found.tally.reports}
+                fields = {
+                    "survey": row.number,
+                    "id": id_,
+                    "part": part,
+                    "reports": found.tally.reports,
+                }
                 connection.execute(insert(exports).values(**fields))
-                connection.execute(update(surveys).where(surveys.c.number == row.number).values(part=part + 1))
+                connection.execute(
+                    update(surveys).where(surveys.c.number == row.number).values(part=part + 1)
+                )
                 return found
             return self._part(connection, row.number, part, fingerprint, id_, outputs)
 
@@ -263,15 +317,30 @@ class Store(Database):
         with self._reading() as connection:
             row = self._demand(connection, fingerprint, lock=False)
             query = select(exports.c.id, exports.c.reports).where(exports.c.survey == row.number)
-            return [(bytes(id_), reports) for id_, reports in connection.execute(query.order_by(exports.c.part)).all()]
+            return [
+                (bytes(id_), reports)
+                for id_, reports in connection.execute(query.order_by(exports.c.part)).all()
+            ]
 
     def _part(
-        self, connection: Connection, number: int, part: int, fingerprint: str, id_: bytes, outputs: int
+        self,
+        connection: Connection,
+        number: int,
+        part: int,
+        fingerprint: str,
+        id_: bytes,
+        outputs: int,
     ) -> SentTally:
         here = (counts.c.survey == number) & (counts.c.part == part)
         tally = _summed(connection, here, outputs, fingerprint)
-        brought = select(imports.c.id, imports.c.covers).where(imports.c.survey == number, imports.c.part == part)
-        covers = [i for row_id, inside in connection.execute(brought).all() for i in (bytes(row_id), *_ids(inside))]
+        brought = select(imports.c.id, imports.c.covers).where(
+            imports.c.survey == number, imports.c.part == part
+        )
+        covers = [
+            i
+            for row_id, inside in connection.execute(brought).all()
+            for i in (bytes(row_id), *_ids(inside))
+        ]
         return SentTally(id_, tally, tuple(sorted(covers)))
 
     def bring(self, sent: SentTally) -> Outcome:
@@ -289,7 +358,13 @@ class Store(Database):
             if self._counted_here(connection, row.number) & {sent.id, *sent.covers}:
                 return Outcome.OVERLAP
             reports = sent.tally.reports
-            fields = {"survey": row.number, "id": sent.id, "digest": sent.digest, "part": row.part, "reports": reports}
+            fields = {
+                "survey": row.number,
+                "id": sent.id,
+                "digest": sent.digest,
+                "part": row.part,
+                "reports": reports,
+            }
             covers = "".join(id_.hex() for id_ in sent.covers)
             connection.execute(insert(imports).values(**fields, covers=covers))
             self._add(connection, row, pages_of(sent.tally.counts), reports, day=_NO_DAY)
@@ -298,14 +373,23 @@ class Store(Database):
     def _counted_here(self, connection: Connection, number: int) -> set[bytes]:
         """Identifiers of all tallies that are in the counts already: brought, inside those, and handed out by us."""
         out = connection.scalars(select(exports.c.id).where(exports.c.survey == number)).all()
-        brought = connection.execute(select(imports.c.id, imports.c.covers).where(imports.c.survey == number)).all()
-        return {*map(bytes, out), *(i for id_, inside in brought for i in (bytes(id_), *_ids(inside)))}
+        brought = connection.execute(
+            select(imports.c.id, imports.c.covers).where(imports.c.survey == number)
+        ).all()
+        return {
+            *map(bytes, out),
+            *(i for id_, inside in brought for i in (bytes(id_), *_ids(inside))),
+        }
 
 
-def _summed(connection: Connection, which: ColumnElement[bool], outputs: int, fingerprint: str) -> Tally:
+def _summed(
+    connection: Connection, which: ColumnElement[bool], outputs: int, fingerprint: str
+) -> Tally:
     """The sum of some pages, read a few at a time: there is a set of them for every day."""
     query = select(counts.c.page, counts.c.cells).where(which).execution_options(yield_per=64)
-    return Tally(dense(((page, cells) for page, cells in connection.execute(query)), outputs), fingerprint)
+    return Tally(
+        dense(((page, cells) for page, cells in connection.execute(query)), outputs), fingerprint
+    )
 
 
 def _ids(joined: str) -> list[bytes]:

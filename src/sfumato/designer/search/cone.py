@@ -51,7 +51,9 @@ class RayCone:
         lowest = columns.copy()
         for x2 in range(self.size):
             finite = np.isfinite(self.growth[:, x2])
-            lowest[:, finite] = np.minimum(lowest[:, finite], self.growth[finite, x2] * columns[:, x2, None])
+            lowest[:, finite] = np.minimum(
+                lowest[:, finite], self.growth[finite, x2] * columns[:, x2, None]
+            )
         return lowest
 
     def raised(self, columns: Floats) -> Floats:
@@ -68,7 +70,9 @@ class RayCone:
     def simplest_rays(self) -> Floats:
         """The column of ones; and for every symbol x the members of the cone that speak for it, and against it."""
         against = self.growth.T[np.isfinite(self.growth).all(axis=0)]
-        return self.normalised(np.vstack([np.ones((1, self.size)), self.shrink, against, self._rests()]))
+        return self.normalised(
+            np.vstack([np.ones((1, self.size)), self.shrink, against, self._rests()])
+        )
 
     def _rests(self) -> Floats:
         """What is left of the column of ones when half of what can be is taken away for a symbol.

@@ -51,7 +51,9 @@ def _basic(rays: Floats, mixture: Mixture, aim: Aim) -> tuple[Floats, Floats]:
         return rays, mixture.theta
     upper = np.triu_indices(k)
     products = (rays[:, :, None] * rays[:, None, :])[:, upper[0], upper[1]]
-    corner = linprog(-mixture.theta, A_eq=products.T, b_eq=mixture.theta @ products, method="highs-ds")
+    corner = linprog(
+        -mixture.theta, A_eq=products.T, b_eq=mixture.theta @ products, method="highs-ds"
+    )
     if corner.x is None:
         return rays, mixture.theta
     kept: Booleans = corner.x > 0

@@ -44,7 +44,9 @@ class Mixture:
     value: float
 
 
-def best_mixture(rays: Floats, weights: Floats, start: Floats, tolerance: float, first: float = 1.0) -> Mixture:
+def best_mixture(
+    rays: Floats, weights: Floats, start: Floats, tolerance: float, first: float = 1.0
+) -> Mixture:
     """The weights for which ``tr(W M⁻¹)`` is within a relative ``tolerance`` of the least that these rays allow.
 
     ``start`` holds positive weights to begin with; they need not satisfy the constraints. ``first`` is the tolerance at
@@ -117,7 +119,12 @@ class _Path:
         """Make ``Σ θ r = 1`` hold to the last digits, by the least change relative to θ; whether that worked."""
         for _ in range(3):
             missing = 1 - self.theta @ self._R
-            change = self._R @ np.linalg.lstsq((self._R * self.theta[:, None]).T @ self._R, missing, rcond=None)[0]
+            change = (
+                self._R
+                @ np.linalg.lstsq((self._R * self.theta[:, None]).T @ self._R, missing, rcond=None)[
+                    0
+                ]
+            )
             if not (change > -1).all():
                 return False
             self.theta = self.theta * (1 + change)

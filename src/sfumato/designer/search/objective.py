@@ -37,8 +37,14 @@ class Aim:
         if prior is not None:
             counts = _numbers(prior, size, "prior")
             if not counts.any():
-                raise InvalidContext(f"prior must be {size} shares or counts, one per symbol, not all 0.")
-            if (counts != np.rint(counts)).any() or counts.min() < 1 or counts.max() > _LARGEST_COUNT:
+                raise InvalidContext(
+                    f"prior must be {size} shares or counts, one per symbol, not all 0."
+                )
+            if (
+                (counts != np.rint(counts)).any()
+                or counts.min() < 1
+                or counts.max() > _LARGEST_COUNT
+            ):
                 shares = counts / counts.max()  # so that no sum overflows
                 counts = np.maximum(np.rint(shares / shares.sum() * _PEOPLE), 1)
         if weights is not None:
@@ -88,7 +94,9 @@ def _numbers(given: ArrayLike, size: int, name: str) -> Floats:
     try:
         array = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidContext(f"{name} must be {size} numbers, one per symbol, in domain order.") from None
+        raise InvalidContext(
+            f"{name} must be {size} numbers, one per symbol, in domain order."
+        ) from None
     if array.shape != (size,) or not np.isfinite(array).all() or (array < 0).any():
         raise InvalidContext(
             f"{name} must be {size} finite numbers of at least 0, one per symbol, in domain order; "

@@ -49,7 +49,9 @@ class Polyhedron:
         finite &= ~_implied(E)
         N = np.full((k, k), _UNBOUNDED, dtype=np.int64)
         # E·scale is exact, as scale is a power of two; the last digit of E is worth fewer than a thousand steps.
-        N[finite] = np.ceil(E[finite] * scale).astype(np.int64) + noise[finite].astype(np.int64) + 1024
+        N[finite] = (
+            np.ceil(E[finite] * scale).astype(np.int64) + noise[finite].astype(np.int64) + 1024
+        )
         np.fill_diagonal(N, 0)
         for z in range(k):
             np.minimum(N, _sum(N[:, z, None], N[None, z, :]), out=N)

@@ -58,7 +58,9 @@ class Price:
         return float((phi + gamma * ((value**2).sum(axis=1) + columns @ np.abs(self.nu))).max())
 
 
-def climbed(cone: RayCone, price: Price, starts: Floats, orders: Sequence[NDArray[np.intp]]) -> Floats:
+def climbed(
+    cone: RayCone, price: Price, starts: Floats, orders: Sequence[NDArray[np.intp]]
+) -> Floats:
     """The members of the cone to which φ climbs from each start; each of ``orders`` is one sweep over all symbols."""
     G, p, k = price.roots.T @ price.roots, cone.crowd, cone.size
     others = ~np.eye(k, dtype=np.bool_)
@@ -75,9 +77,13 @@ def climbed(cone: RayCone, price: Price, starts: Floats, orders: Sequence[NDArra
             for end in ((R * asked[:, x]).max(axis=1), _least(R, allowed[x])):
                 d = np.where(np.isfinite(end), end - R[:, x], 0.0)
                 m = mean + d * p[x]
-                something = m > _NOTHING  # without it, a column of zeros would be the end of its climb
+                something = (
+                    m > _NOTHING
+                )  # without it, a column of zeros would be the end of its climb
                 m = np.where(something, m, 1.0)
-                value = ((square + d * (2 * GR[:, x] + d * G[x, x])) / m - linear - d * price.nu[x]) / m
+                value = (
+                    (square + d * (2 * GR[:, x] + d * G[x, x])) / m - linear - d * price.nu[x]
+                ) / m
                 take = (value > better_than) & something
                 better_than, step = np.where(take, value, better_than), np.where(take, d, step)
             if step.any():

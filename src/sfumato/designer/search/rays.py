@@ -21,11 +21,11 @@ _CHUNK = 1 << 21  # comparisons at a time
 _MOST_SUPPORTS = 1 << 14
 
 
-class _Unlucky(Exception):  # noqa: N818
+class _Unlucky(Exception):
     """Two ways out of a vertex are equally long: another perturbation must be tried."""
 
 
-class _TooMany(Exception):  # noqa: N818
+class _TooMany(Exception):
     """There are more rays than were asked for."""
 
 
@@ -85,7 +85,9 @@ def _supports(owes: Booleans) -> Iterator[Booleans]:
         if support.tobytes() not in seen:
             seen.add(support.tobytes())
             yield support
-            waiting += [support | row for row in dragged if (support & row).any() and (row & ~support).any()]
+            waiting += [
+                support | row for row in dragged if (support & row).any() and (row & ~support).any()
+            ]
 
 
 def _all_vertices(polyhedron: Polyhedron, limit: int) -> Vertices:

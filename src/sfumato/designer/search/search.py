@@ -65,7 +65,9 @@ def answers(cone: RayCone, weights: Floats, seed: int, columns: Floats) -> Itera
     """
     logarithms = wider_rays(cone.E, _MOST_RAYS) if _enumerable(cone.E) else None
     random = _Random(seed)
-    pricing: _Exact | _Searched = _Searched(cone, random) if logarithms is None else _Exact(cone, random, logarithms)
+    pricing: _Exact | _Searched = (
+        _Searched(cone, random) if logarithms is None else _Exact(cone, random, logarithms)
+    )
     always = _distinct(np.vstack([cone.simplest_rays(), cone.normalised(cone.lowered(columns))]))
     rays, theta = always, np.full(len(always), 1 / len(always))
     gap, tolerance, best, known = 1.0, _FIRST_TOLERANCE, inf, float(weights @ cone.crowd**2)
@@ -81,11 +83,15 @@ def answers(cone: RayCone, weights: Floats, seed: int, columns: Floats) -> Itera
         # have nothing to find at this tolerance.
         share = (mixture.value - known) / mixture.value if isfinite(mixture.value) else 1.0
         idle = mixture.value > best - _PROGRESS * (best - known)
-        tolerance = max(min(tolerance / 10 if idle else tolerance, gap / 10 * share), _LAST_TOLERANCE * share)
+        tolerance = max(
+            min(tolerance / 10 if idle else tolerance, gap / 10 * share), _LAST_TOLERANCE * share
+        )
         best = min(best, mixture.value)
         kept = _kept(mixture.theta, len(always), _pool(cone.size))
         rays = np.vstack([rays[kept], found])
-        theta = np.concatenate([mixture.theta[kept], np.full(len(found), _NEWCOMERS / max(len(found), 1))])
+        theta = np.concatenate(
+            [mixture.theta[kept], np.full(len(found), _NEWCOMERS / max(len(found), 1))]
+        )
 
 
 def _enumerable(E: Floats) -> bool:
@@ -109,7 +115,9 @@ def _kept(theta: Floats, always: int, most: int) -> NDArray[np.bool_]:
     """The rays that carry weight, the heaviest of them, and those that are there always."""
     rank = np.empty(len(theta), dtype=np.int64)
     rank[np.argsort(-theta, kind="stable")] = np.arange(len(theta))
-    return (np.arange(len(theta)) < always) | ((theta > _IDLE / len(theta)) & (rank < most + always))
+    return (np.arange(len(theta)) < always) | (
+        (theta > _IDLE / len(theta)) & (rank < most + always)
+    )
 
 
 class _Exact:
@@ -123,14 +131,18 @@ class _Exact:
         self._true = _distinct(cone.normalised(cone.lowered(self._wider)))
         self._most, self._random = 6 * cone.size, random
 
-    def best(self, price: Price, rays: Floats, mixture: Mixture, gap: float) -> tuple[Floats, float]:
+    def best(
+        self, price: Price, rays: Floats, mixture: Mixture, gap: float
+    ) -> tuple[Floats, float]:
         """Rays of large φ, and a bound on φ for the whole cone.
 
         Chance has a say in which: the very largest are often alike, and in a symmetric matrix there are hundreds of
         the same φ, of which the first few would tell one story only.
         """
         chance = self._random.uniform("rays", (len(self._true), 1)).ravel()
-        return _largest(self._true, price(self._true) * chance, self._most), price.at_most(self._wider)
+        return _largest(self._true, price(self._true) * chance, self._most), price.at_most(
+            self._wider
+        )
 
 
 class _Searched:
@@ -145,20 +157,28 @@ class _Searched:
         self._starts, self._most = _STARTS * cone.size, 4 * cone.size
         self._walks = min(_WALKS * cone.size, max(_WALKED // cone.size, 4))
 
-    def best(self, price: Price, rays: Floats, mixture: Mixture, gap: float) -> tuple[Floats, float]:
+    def best(
+        self, price: Price, rays: Floats, mixture: Mixture, gap: float
+    ) -> tuple[Floats, float]:
         """The rays of largest φ that were found, and the largest φ."""
         orders = np.argsort(self._random.uniform("orders", (_SWEEPS, self._cone.size)), axis=1)
-        starts = np.vstack([rays[np.argsort(-mixture.theta, kind="stable")[: self._starts]], self._fresh(price)])
+        starts = np.vstack(
+            [rays[np.argsort(-mixture.theta, kind="stable")[: self._starts]], self._fresh(price)]
+        )
         columns = _distinct(climbed(self._cone, price, starts, list(orders)))
         value = price(columns)
         whole = (columns > 0).all(axis=1)
         count = self._walks if gap < _WALK_BELOW else 4
         best = np.flatnonzero(whole)[np.argsort(-value[whole], kind="stable")[:count]]
         if best.size:
-            columns = _distinct(np.vstack([walked(self._cone, price, columns[best], self._polyhedron), columns]))
+            columns = _distinct(
+                np.vstack([walked(self._cone, price, columns[best], self._polyhedron), columns])
+            )
             value = price(columns)
         # Rays of the pool are members of the cone too, and known to have φ < 0.
-        return _largest(columns, value, self._most), max(float(value.max()), float(price(rays).max()))
+        return _largest(columns, value, self._most), max(
+            float(value.max()), float(price(rays).max())
+        )
 
     def _fresh(self, price: Price) -> Floats:
         """Starts that raise a set of symbols: the signs of the directions that are known worst, and random ones."""
@@ -180,7 +200,9 @@ class _Random:
     def uniform(self, use: str, shape: tuple[int, int]) -> Floats:
         """An array of such numbers."""
         self._asked[use] += 1
-        key = hashlib.sha256(f"sfumato/design/{self._seed}/{use}/{self._asked[use]}".encode()).digest()
+        key = hashlib.sha256(
+            f"sfumato/design/{self._seed}/{use}/{self._asked[use]}".encode()
+        ).digest()
         words = words_from(key, 0, shape[0] * shape[1])[:, 0]
         return (words >> np.uint64(11)).astype(np.float64).reshape(shape) * 2.0**-53
 

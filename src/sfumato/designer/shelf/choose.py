@@ -27,15 +27,25 @@ from sfumato.mechanisms import (
 
 __all__ = ["CODES", "mechanism_for"]
 
-CODES: Mapping[str, CodeFamily] = {"hadamard": HadamardCode, "cyclic": BestCode(), "randomized": RandomizedCode}
+CODES: Mapping[str, CodeFamily] = {
+    "hadamard": HadamardCode,
+    "cyclic": BestCode(),
+    "randomized": RandomizedCode,
+}
 """The codes by name."""
 
 _SMALLEST = 1e-15  # e^ε of a smaller ε is 1 in floats
-_LARGEST_PRODUCT = 2**20  # entries of a product response, so that it is built and certified within a second
+_LARGEST_PRODUCT = (
+    2**20
+)  # entries of a product response, so that it is built and certified within a second
 
 
 def mechanism_for(
-    context: Context, *, code: str = "best", max_bits: int | None = None, sensitive_share: float | None = None
+    context: Context,
+    *,
+    code: str = "best",
+    max_bits: int | None = None,
+    sensitive_share: float | None = None,
 ) -> Mechanism:
     """A mechanism that keeps ``context``, from the closed forms: deterministic, and quick.
 
@@ -63,7 +73,9 @@ def mechanism_for(
     fitting = [mechanism for mechanism in made if mechanism.bits <= max_bits]
     if not fitting:
         least = min(mechanism.bits for mechanism in made)
-        raise InvalidContext(f"max_bits must be at least {least} for this context; found {max_bits}.")
+        raise InvalidContext(
+            f"max_bits must be at least {least} for this context; found {max_bits}."
+        )
     return min(fitting, key=lambda mechanism: _risk(mechanism, sensitive_share))
 
 
@@ -100,7 +112,9 @@ def _candidates(context: Context, wishes: _Wishes) -> Iterator[Mechanism]:
         return
     structured = recognise(context)
     if wishes.sensitive_share is not None and not isinstance(structured, HighLow):
-        raise ContextMismatch("sensitive_share is a guess for high-low contexts; this context is of another kind.")
+        raise ContextMismatch(
+            "sensitive_share is a guess for high-low contexts; this context is of another kind."
+        )
     if not wishes.fitted:
         yield _framed(structured, CODES[wishes.code], wishes)
         return
@@ -126,7 +140,9 @@ def _framed(context: Structured, family: CodeFamily, wishes: _Wishes) -> Mechani
 
 def _union(context: ContextUnion, family: CodeFamily, wishes: _Wishes) -> Mechanism:
     parts = [
-        BinaryResponse(part) if part.size == 2 and wishes.code == "best" else _framed(recognise(part), family, wishes)
+        BinaryResponse(part)
+        if part.size == 2 and wishes.code == "best"
+        else _framed(recognise(part), family, wishes)
         for part in context.parts
     ]
     return UnionResponse(context.with_parts([part.context for part in parts]), parts)
@@ -134,9 +150,15 @@ def _union(context: ContextUnion, family: CodeFamily, wishes: _Wishes) -> Mechan
 
 def _high_low(context: HighLow, family: CodeFamily, wishes: _Wishes) -> Mechanism:
     if wishes.fitted and context.sensitive.size == 1:
-        return HighLowResponse(context, RandomizedCode)  # a single sensitive symbol needs no code: this is Mangat's
+        return HighLowResponse(
+            context, RandomizedCode
+        )  # a single sensitive symbol needs no code: this is Mangat's
     candidates = [HighLowResponse(context, family)]
-    if isinstance(family, BestCode) and context.sensitive.size > 1 and isinstance(context.exact_inside, Fraction):
+    if (
+        isinstance(family, BestCode)
+        and context.sensitive.size > 1
+        and isinstance(context.exact_inside, Fraction)
+    ):
         fitted = frame_families(context.groups, family.extra_bits, wishes.sensitive_share)[0]
         candidates.append(HighLowResponse(context, fitted))
     return min(candidates, key=lambda mechanism: _risk(mechanism, wishes.sensitive_share))
@@ -144,17 +166,27 @@ def _high_low(context: HighLow, family: CodeFamily, wishes: _Wishes) -> Mechanis
 
 def _risk(mechanism: Mechanism, sensitive_share: float | None) -> float:
     context = mechanism.context
-    if sensitive_share is None or not isinstance(context, HighLow) or context.sensitive.size == context.size:
+    if (
+        sensitive_share is None
+        or not isinstance(context, HighLow)
+        or context.sensitive.size == context.size
+    ):
         # Rounded, so that the last digits of a transform never choose between frames that are equally good.
         return float(f"{mechanism.worst_risk():.9g}")
-    p: Floats = np.full(context.size, (1 - sensitive_share) / (context.size - context.sensitive.size))
+    p: Floats = np.full(
+        context.size, (1 - sensitive_share) / (context.size - context.sensitive.size)
+    )
     p[context.sensitive] = sensitive_share / max(context.sensitive.size, 1)
     return mechanism.risk(p / p.sum())
 
 
 def _grouped(context: Tiers | Blocks, family: CodeFamily) -> Iterator[Mechanism]:
     """The frame of groups, the composition of two answers, and a plain response to the least promise."""
-    families = frame_families(context.groups, family.extra_bits) if isinstance(family, BestCode) else family
+    families = (
+        frame_families(context.groups, family.extra_bits)
+        if isinstance(family, BestCode)
+        else family
+    )
     # A promise across may be too strong for the frame; then the others remain.
     with suppress(NothingToLearn):
         yield GroupResponse(context, families)
@@ -166,6 +198,14 @@ def _grouped(context: Tiers | Blocks, family: CodeFamily) -> Iterator[Mechanism]
 
 
 def _fits_product(context: Blocks) -> bool:
-    inside = [epsilon for epsilon, size in zip(context.exact_epsilons, context.sizes.tolist(), strict=True) if size > 1]
+    inside = [
+        epsilon
+        for epsilon, size in zip(context.exact_epsilons, context.sizes.tolist(), strict=True)
+        if size > 1
+    ]
     outputs = (context.size << EXTRA_BITS) * (context.sizes.size << EXTRA_BITS)
-    return bool(inside) and min(inside) < context.exact_across and context.size * outputs <= _LARGEST_PRODUCT
+    return (
+        bool(inside)
+        and min(inside) < context.exact_across
+        and context.size * outputs <= _LARGEST_PRODUCT
+    )

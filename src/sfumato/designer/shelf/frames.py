@@ -37,7 +37,9 @@ class _Kind:
     outward: Fraction
 
 
-def frame_families(groups: Groups, extra_bits: int, sensitive_share: float | None = None) -> list[CodeFamily]:
+def frame_families(
+    groups: Groups, extra_bits: int, sensitive_share: float | None = None
+) -> list[CodeFamily]:
     """A code family for each group that owes something, in the order of groups.
 
     The largest risk over groups and free symbols is made small (the worst distribution's); with ``sensitive_share``,
@@ -46,7 +48,9 @@ def frame_families(groups: Groups, extra_bits: int, sensitive_share: float | Non
     owing = groups.owing
     kinds = [_kind(groups, g) for g in owing]
     counts = Counter(kinds)
-    weigh = _weighing(counts, free=len(owing) < len(groups.outward), sensitive_share=sensitive_share)
+    weigh = _weighing(
+        counts, free=len(owing) < len(groups.outward), sensitive_share=sensitive_share
+    )
     sizes = _set_sizes(counts, weigh)
     family_of = {kind: _realised(kind, counts, sizes, weigh, extra_bits) for kind in counts}
     return [family_of[kind] for kind in kinds]
@@ -58,14 +62,18 @@ def _kind(groups: Groups, g: int) -> _Kind:
 
 def _weighing(counts: Counter[_Kind], *, free: bool, sensitive_share: float | None) -> Weigh:
     if sensitive_share is None:
-        return lambda frame: max([*frame_risks(frame)[0], *([frame_risks(frame)[1]] if free else [])])
+        return lambda frame: max(
+            [*frame_risks(frame)[0], *([frame_risks(frame)[1]] if free else [])]
+        )
     if not 0 <= sensitive_share <= 1:
         raise InvalidContext(f"sensitive_share must lie between 0 and 1; found {sensitive_share}.")
     owing = sum(kind.size * count for kind, count in counts.items())
 
     def at_share(frame: Sequence[FrameGroup]) -> float:
         risks, free_risk = frame_risks(frame)
-        inside = sum(group.count * group.size * R for group, R in zip(frame, risks, strict=True)) / owing
+        inside = (
+            sum(group.count * group.size * R for group, R in zip(frame, risks, strict=True)) / owing
+        )
         return sensitive_share * inside + (1 - sensitive_share) * free_risk
 
     return at_share
@@ -73,12 +81,19 @@ def _weighing(counts: Counter[_Kind], *, free: bool, sensitive_share: float | No
 
 def _set_sizes(counts: Counter[_Kind], weigh: Weigh) -> dict[_Kind, int]:
     """The best set size of each kind, by coordinate descent from what is best for each kind alone."""
-    sizes = {kind: wanted_sizes(kind.size, float(kind.inside))[0] if kind.size > 1 else 1 for kind in counts}
+    sizes = {
+        kind: wanted_sizes(kind.size, float(kind.inside))[0] if kind.size > 1 else 1
+        for kind in counts
+    }
     for _ in range(_SWEEPS):
         before = dict(sizes)
         for kind in counts:
             if kind.size > 1:
-                tried = {w: weigh(_frame(counts, {**sizes, kind: w})) for w in _tried_sizes(kind) if _gains(kind, w)}
+                tried = {
+                    w: weigh(_frame(counts, {**sizes, kind: w}))
+                    for w in _tried_sizes(kind)
+                    if _gains(kind, w)
+                }
                 sizes[kind] = min(tried, key=lambda w: (round(tried[w], 9), w), default=sizes[kind])
         if sizes == before:
             break
@@ -90,7 +105,8 @@ def _tried_sizes(kind: _Kind) -> list[int]:
     half = max(kind.size // 2, 1)
     step = max(half, 2) ** (1 / _MOST_SIZES)
     return sorted(
-        {w for i in range(_MOST_SIZES + 1) if (w := round(step**i)) <= half} | set(range(1, min(half, 32) + 1))
+        {w for i in range(_MOST_SIZES + 1) if (w := round(step**i)) <= half}
+        | set(range(1, min(half, 32) + 1))
     )
 
 

@@ -67,7 +67,9 @@ def _simplest_tiers(context: Tiers) -> Uniform | HighLow | Tiers:
     if len(owed) == 1:
         return Uniform(context.domain, owed[0])
     if len(owed) == 2 and inf in owed:
-        return _high_low(context.domain, context.groups.group_of == owed.index(min(owed)), min(owed))
+        return _high_low(
+            context.domain, context.groups.group_of == owed.index(min(owed)), min(owed)
+        )
     return context
 
 
@@ -79,20 +81,26 @@ def _simplest_blocks(context: Blocks) -> Uniform | Blocks:
     if context.exact_across == inf:
         return context
     closed, sizes = context.closure(), context.sizes.tolist()
-    promised = {epsilon for epsilon, size in zip(closed.exact_epsilons, sizes, strict=True) if size > 1}
+    promised = {
+        epsilon for epsilon, size in zip(closed.exact_epsilons, sizes, strict=True) if size > 1
+    }
     promised |= {context.exact_across} if len(sizes) > 1 else set()
     if len(promised) <= 1:
         return Uniform(context.domain, min(promised, default=inf))
     alone = [
-        epsilon == context.exact_across and size > 1 for epsilon, size in zip(closed.exact_epsilons, sizes, strict=True)
+        epsilon == context.exact_across and size > 1
+        for epsilon, size in zip(closed.exact_epsilons, sizes, strict=True)
     ]
     if closed is context and not any(alone):
         return context
-    block_of = np.where(np.array(alone)[context.block_of], len(sizes) + np.arange(context.size), context.block_of)
+    block_of = np.where(
+        np.array(alone)[context.block_of], len(sizes) + np.arange(context.size), context.block_of
+    )
     split, order = numbered_by_first(block_of)
     # A detour may be longer than any ε that a context may promise; then what was typed stays.
     kept = [
-        c if c <= LARGEST_EPSILON else e for c, e in zip(closed.exact_epsilons, context.exact_epsilons, strict=True)
+        c if c <= LARGEST_EPSILON else e
+        for c, e in zip(closed.exact_epsilons, context.exact_epsilons, strict=True)
     ]
     epsilons = [kept[b] if b < len(sizes) else context.exact_across for b in order.tolist()]
     return Blocks(split, epsilons, across=context.exact_across, domain=context.domain)
@@ -139,11 +147,16 @@ def _blocks(exact: ExactMatrix, domain: Domain, across: int) -> Uniform | Blocks
         return None
     between = inf if across == exact.infinite else Fraction(across, exact.denominator)
     # A symbol alone in its block owes the others the same as any, and nobody anything inside.
-    epsilons = [between if n == _ALONE else Fraction(n, exact.denominator) for n in inside[np.unique(first)].tolist()]
+    epsilons = [
+        between if n == _ALONE else Fraction(n, exact.denominator)
+        for n in inside[np.unique(first)].tolist()
+    ]
     promised = sorted({Fraction(n, exact.denominator) for n in inside.tolist() if n != _ALONE})
     if not promised or together.all():
         return Uniform(domain, promised[0] if promised else between)
-    return Blocks(first, epsilons if len(promised) > 1 else promised[0], across=between, domain=domain)
+    return Blocks(
+        first, epsilons if len(promised) > 1 else promised[0], across=between, domain=domain
+    )
 
 
 def _tiers(exact: ExactMatrix, domain: Domain) -> HighLow | Tiers | None:
@@ -152,7 +165,9 @@ def _tiers(exact: ExactMatrix, domain: Domain) -> HighLow | Tiers | None:
     if not ((owed[:, None] == exact.numerators) | np.eye(exact.size, dtype=np.bool_)).all():
         return None
     tier_of, numerators = numbered_by_first(owed)
-    epsilons = [inf if n == exact.infinite else Fraction(n, exact.denominator) for n in numerators.tolist()]
+    epsilons = [
+        inf if n == exact.infinite else Fraction(n, exact.denominator) for n in numerators.tolist()
+    ]
     found = _simplest_tiers(Tiers(tier_of, epsilons, domain=domain))
     return None if isinstance(found, Uniform) else found
 
@@ -177,7 +192,9 @@ def _union(exact: ExactMatrix, domain: Domain) -> Blocks | ContextUnion:
     """The parts between which nothing is promised, each recognised by itself; single symbols share one, in clear."""
     from scipy.sparse.csgraph import connected_components
 
-    _, component = connected_components(exact.numerators != exact.infinite, directed=True, connection="weak")
+    _, component = connected_components(
+        exact.numerators != exact.infinite, directed=True, connection="weak"
+    )
     alone = np.bincount(component)[component] == 1
     block_of, _ = numbered_by_first(np.where(alone, -1, component).astype(np.int64))
     blocks = [np.flatnonzero(block_of == j) for j in range(int(block_of.max()) + 1)]
@@ -191,7 +208,9 @@ def _union(exact: ExactMatrix, domain: Domain) -> Blocks | ContextUnion:
 
 
 def _high_low(domain: Domain, is_sensitive: Booleans, epsilon: Epsilon) -> HighLow:
-    return HighLow(domain, [domain.labels[x] for x in np.flatnonzero(is_sensitive).tolist()], epsilon)
+    return HighLow(
+        domain, [domain.labels[x] for x in np.flatnonzero(is_sensitive).tolist()], epsilon
+    )
 
 
 def refuse_twins(exact: ExactMatrix) -> None:

@@ -17,7 +17,12 @@ import numpy as np
 import sfumato.errors
 from sfumato.batches import fresh_id
 from sfumato.engines.spark import tasks as spark_tasks
-from sfumato.engines.spark.inputs import FileState, demand_driver_session, demand_repeatable, file_states
+from sfumato.engines.spark.inputs import (
+    FileState,
+    demand_driver_session,
+    demand_repeatable,
+    file_states,
+)
 from sfumato.engines.spark.secret import offered_secret
 from sfumato.errors import InvalidTable, MissingExtra, SfumatoError, UnknownValue
 from sfumato.survey import Survey
@@ -30,7 +35,9 @@ if TYPE_CHECKING:
 
 __all__ = ["keyed_reports", "privatize_to", "tally_column", "tally_files"]
 
-_ROOM = 2**29  # bytes of counts that the driver may get from all tasks; Spark's own limit is twice that
+_ROOM = (
+    2**29
+)  # bytes of counts that the driver may get from all tasks; Spark's own limit is twice that
 _WHOLE = {"tinyint", "smallint", "int", "bigint"}
 _NUMBERS = _WHOLE | {"float", "double"}
 _ONE_VALUE, _POSITIONS = AnswerColumns("value"), AnswerColumns(None, "latitude", "longitude")
@@ -67,7 +74,9 @@ def tally_column(
     return _added_up(survey, tasks.mapInArrow(privatize_and_tally, spark_tasks.OUTCOME).collect())
 
 
-def tally_files(spark: "SparkSession", survey: Survey, paths: Sequence[str], columns: AnswerColumns) -> Tally:
+def tally_files(
+    spark: "SparkSession", survey: Survey, paths: Sequence[str], columns: AnswerColumns
+) -> Tally:
     """The tally of files of answers (CSV, gzip too, or Parquet) that every executor can open under the same path.
 
     Each task opens its own files, so rows never pass through Spark. The guarantees are those of ``tally_column``;
@@ -104,7 +113,9 @@ def privatize_to(
 
         privatize_to(survey, spark.read.parquet("answers"), "/data/reports", column="place", key="account")
     """
-    with keyed_reports(survey, dataframe, key=key, column=column, latitude=latitude, longitude=longitude) as reports:
+    with keyed_reports(
+        survey, dataframe, key=key, column=column, latitude=latitude, longitude=longitude
+    ) as reports:
         # The name carries survey and identifier into every file, as the header of a report file in CSV does.
         name = f"report@{survey.fingerprint}#{fresh_id().hex()}"
         reports.select(reports["report"].alias(name)).write.mode("error").parquet(path)
@@ -149,7 +160,9 @@ def keyed_reports(
     demand_repeatable(answers)
     files = file_states(answers)
     _refuse_unfit(survey, answers.drop("key"), columns)
-    _demand_unchanged(answers, files, "No report was made. Run the job again when nothing writes to them.")
+    _demand_unchanged(
+        answers, files, "No report was made. Run the job again when nothing writes to them."
+    )
     settings, resolved = dataframe.sparkSession.sparkContext.getConf(), survey.resolved()
     host = settings.get("spark.driver.host", "localhost").strip("[]")
     listen_on = settings.get("spark.driver.bindAddress", host).strip("[]")
@@ -159,7 +172,9 @@ def keyed_reports(
             return spark_tasks.reported(resolved, columns, ticket, batches)
 
         key_field = StructField("key", answers.schema["key"].dataType)
-        yield answers.mapInArrow(privatize, StructType([key_field, StructField("report", IntegerType())]))
+        yield answers.mapInArrow(
+            privatize, StructType([key_field, StructField("report", IntegerType())])
+        )
     _demand_unchanged(
         answers,
         files,
@@ -173,7 +188,9 @@ def keyed_reports(
 def _demand_pyspark() -> None:
     # PySpark itself asks for pandas when it passes Arrow batches on.
     if find_spec("pyspark") is None or find_spec("pandas") is None:
-        raise MissingExtra("Spark jobs need PySpark, pandas and Java 17: pip install 'sfumato[spark]'")
+        raise MissingExtra(
+            "Spark jobs need PySpark, pandas and Java 17: pip install 'sfumato[spark]'"
+        )
 
 
 def _answers(
@@ -182,14 +199,26 @@ def _answers(
     """The columns that are asked for, under names of our own; and with a key, the block of each person."""
     asked.check(survey.context.domain)
     if asked.value is not None:
-        chosen = [_chosen(dataframe, asked.value, {"string", *_WHOLE}, "text or whole numbers").alias("value")]
+        chosen = [
+            _chosen(dataframe, asked.value, {"string", *_WHOLE}, "text or whole numbers").alias(
+                "value"
+            )
+        ]
         columns = _ONE_VALUE
     else:
         pair = ((str(asked.latitude), "latitude"), (str(asked.longitude), "longitude"))
-        chosen = [_chosen(dataframe, name, _NUMBERS, "numbers of degrees").alias(own) for name, own in pair]
+        chosen = [
+            _chosen(dataframe, name, _NUMBERS, "numbers of degrees").alias(own)
+            for name, own in pair
+        ]
         columns = _POSITIONS
     if key is not None:
-        named = _chosen(dataframe, key, {"string", "binary", *_WHOLE}, "text, whole numbers or bytes, one per person")
+        named = _chosen(
+            dataframe,
+            key,
+            {"string", "binary", *_WHOLE},
+            "text, whole numbers or bytes, one per person",
+        )
         kind = dataframe.schema[key].dataType
         chosen += [named.alias("key"), _block(survey.fingerprint, named, kind).alias("block")]
     return dataframe.select(*chosen), columns
@@ -199,8 +228,12 @@ def _chosen(dataframe: "DataFrame", name: str, kinds: set[str], wanted: str) -> 
     count = dataframe.columns.count(name)
     if count != 1:
         found = ", ".join(dataframe.columns[:8])
-        raise InvalidTable(f"the table must have one column {name!r}; it has {count}. Its columns start with {found}.")
-    kind = dataframe.schema[name].dataType.simpleString().partition(" ")[0]  # a collation may follow
+        raise InvalidTable(
+            f"the table must have one column {name!r}; it has {count}. Its columns start with {found}."
+        )
+    kind = (
+        dataframe.schema[name].dataType.simpleString().partition(" ")[0]
+    )  # a collation may follow
     if kind not in kinds:
         raise InvalidTable(f"column {name!r} must hold {wanted}; its type is {kind}. Convert it.")
     quoted = name.replace("`", "``")
@@ -262,7 +295,9 @@ def _refuse_unfit(survey: Survey, answers: "DataFrame", columns: AnswerColumns) 
     if not found["rows"]:
         raise InvalidTable("the table has no rows.")
     if found["nobody"]:
-        raise InvalidTable(f"{found['nobody']} of {found['rows']} rows have no key. Give each row its person's key.")
+        raise InvalidTable(
+            f"{found['nobody']} of {found['rows']} rows have no key. Give each row its person's key."
+        )
     if found["shared"]:
         raise InvalidTable(
             f"{found['shared']} keys stand in more than one row; each person answers once. Keep one row of each, write "
@@ -289,10 +324,14 @@ def _most_tasks(spark: "SparkSession", survey: Survey) -> int:
 
 def _added_up(survey: Survey, outcomes: list[Any]) -> Tally:
     """The tally of all tasks: each has handed over its counts, or what was wrong."""
-    problems = sorted((row["part"], row["error"], row["message"]) for row in outcomes if row["error"] is not None)
+    problems = sorted(
+        (row["part"], row["error"], row["message"]) for row in outcomes if row["error"] is not None
+    )
     if problems:
         _, error, message = problems[0]
-        more = f" (There is more in {len(problems) - 1} further tasks.)" if len(problems) > 1 else ""
+        more = (
+            f" (There is more in {len(problems) - 1} further tasks.)" if len(problems) > 1 else ""
+        )
         raise _error_named(error)(message + more)
     outputs = survey.mechanism.outputs
     total = np.zeros(outputs, dtype=np.int64)

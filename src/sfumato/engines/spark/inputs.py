@@ -45,7 +45,9 @@ _ROWS_OF_RDD = f"{_SPARK}.execution.LogicalRDD"
 _CACHE = f"{_SPARK}.execution.columnar.InMemoryRelation"
 
 _FILES = f"{_SPARK}.execution.datasources.HadoopFsRelation"
-_LISTINGS = {f"{_SPARK}.execution.datasources.{name}" for name in ("InMemoryFileIndex", "CatalogFileIndex")}
+_LISTINGS = {
+    f"{_SPARK}.execution.datasources.{name}" for name in ("InMemoryFileIndex", "CatalogFileIndex")
+}
 _FORMATS = {
     f"{_SPARK}.execution.datasources.{name}FileFormat"
     for name in ("parquet.Parquet", "orc.Orc", "csv.CSV", "json.Json", "text.Text")
@@ -56,13 +58,49 @@ EXPRESSIONS = {
     f"{_SPARK}.catalyst.expressions.{name}"
     for name in (
         *("Alias", "AttributeReference", "Cast", "Literal", "SortOrder"),
-        *("EqualTo", "EqualNullSafe", "LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "In"),
+        *(
+            "EqualTo",
+            "EqualNullSafe",
+            "LessThan",
+            "LessThanOrEqual",
+            "GreaterThan",
+            "GreaterThanOrEqual",
+            "In",
+        ),
         *("And", "Or", "Not", "IsNull", "IsNotNull", "IsNaN", "AtLeastNNonNulls"),
         *("CaseWhen", "If", "Coalesce", "Nvl", "NaNvl", "Greatest", "Least"),
-        *("Add", "Subtract", "Multiply", "Divide", "IntegralDivide", "Remainder", "Pmod", "UnaryMinus", "Abs"),
+        *(
+            "Add",
+            "Subtract",
+            "Multiply",
+            "Divide",
+            "IntegralDivide",
+            "Remainder",
+            "Pmod",
+            "UnaryMinus",
+            "Abs",
+        ),
         *("Floor", "Ceil", "Round"),
-        *("Upper", "Lower", "InitCap", "Concat", "ConcatWs", "Substring", "SubstringIndex", "Left", "Right", "Length"),
-        *("StringTrim", "StringTrimLeft", "StringTrimRight", "StringReplace", "StringTranslate", "StringLPad"),
+        *(
+            "Upper",
+            "Lower",
+            "InitCap",
+            "Concat",
+            "ConcatWs",
+            "Substring",
+            "SubstringIndex",
+            "Left",
+            "Right",
+            "Length",
+        ),
+        *(
+            "StringTrim",
+            "StringTrimLeft",
+            "StringTrimRight",
+            "StringReplace",
+            "StringTranslate",
+            "StringLPad",
+        ),
         *("StringRPad", "StringSplit", "StartsWith", "EndsWith", "Contains", "Like", "RLike"),
         *("RegExpReplace", "RegExpExtract"),
         *("Sha1", "Sha2", "Md5", "XxHash64", "Murmur3Hash", "Hex", "Unhex"),
@@ -72,7 +110,18 @@ EXPRESSIONS = {
 }
 _CAST = f"{_SPARK}.catalyst.expressions.Cast"
 _LITERAL = f"{_SPARK}.catalyst.expressions.Literal"
-_TIMELESS = {"string", "binary", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal"}
+_TIMELESS = {
+    "string",
+    "binary",
+    "boolean",
+    "tinyint",
+    "smallint",
+    "int",
+    "bigint",
+    "float",
+    "double",
+    "decimal",
+}
 _MOMENTS = {"date", "timestamp", "timestamp_ntz"}
 _FULL_DATE = re.compile(r"\s*\d{4,}-\d")
 
@@ -142,7 +191,9 @@ def _demand_plain_files(relation: Any) -> None:  # noqa: ANN401
 
 def _demand_no_skipping_option(relation: Any) -> None:  # noqa: ANN401
     # The names of options are as the caller spelt them.
-    options = {pair._1().lower(): pair._2().lower() for pair in _sequence(relation.options().toSeq())}
+    options = {
+        pair._1().lower(): pair._2().lower() for pair in _sequence(relation.options().toSeq())
+    }
     for option in _SKIPPING:
         if options.get(option.lower()) == "true":
             raise _skipping(f"the option {option}")
@@ -195,7 +246,12 @@ def file_states(dataframe: "DataFrame") -> frozenset[FileState]:
     for address in _input_files(dataframe):
         path = java.org.apache.hadoop.fs.Path(java.java.net.URI(address))
         names[path.getParent().toString()].add(path.getName())
-    states = {state for folder in names for state in _listing(java, settings, folder) if _name(state) in names[folder]}
+    states = {
+        state
+        for folder in names
+        for state in _listing(java, settings, folder)
+        if _name(state) in names[folder]
+    }
     for folder in _checkpoints(dataframe):
         states.update(_listing(java, settings, folder))
     return frozenset(states)

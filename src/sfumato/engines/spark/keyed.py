@@ -38,7 +38,9 @@ def block_of(fingerprint: str, key: str | int | bytes) -> bytes:
     return hashlib.sha256(bytes.fromhex(fingerprint) + plain).digest()[:16]
 
 
-def keyed_reports_from(mechanism: Mechanism, symbols: Symbols, blocks: bytes, secret: bytes) -> Reports:
+def keyed_reports_from(
+    mechanism: Mechanism, symbols: Symbols, blocks: bytes, secret: bytes
+) -> Reports:
     """One report per symbol; ``blocks`` holds the 16 bytes of each person's block, in the same order.
 
     >>> from sfumato import PlainResponse, Uniform
@@ -47,7 +49,9 @@ def keyed_reports_from(mechanism: Mechanism, symbols: Symbols, blocks: bytes, se
     >>> bool(both[1] == keyed_reports_from(mechanism, np.array([1]), people[16:], bytes(32))[0])
     True
     """
-    words = _words_of(symbols, blocks, secret)[:, : mechanism.words] >> np.uint64(64 - mechanism.word_bits)
+    words = _words_of(symbols, blocks, secret)[:, : mechanism.words] >> np.uint64(
+        64 - mechanism.word_bits
+    )
     return mechanism.reports_from(symbols, words)
 
 

@@ -54,7 +54,9 @@ class Ticket:
                 connection.sendall(public)
                 answer = _received(connection, _ANSWER_BYTES)
             theirs = answer[:_PUBLIC_BYTES]
-            return _cipher(private, theirs, self.password, public + theirs).decrypt(_ONLY, answer[_PUBLIC_BYTES:], None)
+            return _cipher(private, theirs, self.password, public + theirs).decrypt(
+                _ONLY, answer[_PUBLIC_BYTES:], None
+            )
         except (OSError, ValueError, InvalidTag):
             raise EntropyUnavailable(
                 f"the job's secret could not be fetched from the driver ({self.host}, port {self.port}); nothing was "
@@ -81,14 +83,18 @@ def offered_secret(host: str, listen_on: str) -> Iterator[Ticket]:
                 return  # somebody knocked who had nothing to say
 
     with _listening(listen_on, Exchange) as server:
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        threading.Thread(
+            target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+        ).start()
         try:
             yield Ticket(host, server.server_address[1], password)
         finally:
             server.shutdown()
 
 
-def _listening(host: str, handler: type[socketserver.BaseRequestHandler]) -> socketserver.ThreadingTCPServer:
+def _listening(
+    host: str, handler: type[socketserver.BaseRequestHandler]
+) -> socketserver.ThreadingTCPServer:
     family, _, _, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
 
     class Server(socketserver.ThreadingTCPServer):

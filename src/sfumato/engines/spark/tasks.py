@@ -21,7 +21,16 @@ from sfumato.tables import AnswerColumns, answer_batches
 from sfumato.tables.answers import answer_reader
 from sfumato.tally import Tally
 
-__all__ = ["FLAGGED", "OUTCOME", "counts_bytes", "counts_of", "flagged", "reported", "tallied", "tallied_files"]
+__all__ = [
+    "FLAGGED",
+    "OUTCOME",
+    "counts_bytes",
+    "counts_of",
+    "flagged",
+    "reported",
+    "tallied",
+    "tallied_files",
+]
 
 OUTCOME = "part int, counts binary, error string, message string"
 FLAGGED = "block binary, unknown int"
@@ -41,12 +50,16 @@ def tallied(resolved: bytes, columns: AnswerColumns, batches: Batches) -> Iterat
     yield _outcome(survey, _symbols(survey, columns, batches))
 
 
-def tallied_files(resolved: bytes, columns: AnswerColumns, paths: tuple[str, ...], batches: Batches) -> Iterator[Any]:
+def tallied_files(
+    resolved: bytes, columns: AnswerColumns, paths: tuple[str, ...], batches: Batches
+) -> Iterator[Any]:
     """The tally of the people in the task's files, as one row; batches hold numbers of paths."""
     survey = _survey_of(resolved)
     own = (paths[i] for batch in batches for i in batch.column(0).to_pylist())
     domain = survey.context.domain
-    yield _outcome(survey, (symbols for path in own for symbols in answer_batches(path, columns, domain)))
+    yield _outcome(
+        survey, (symbols for path in own for symbols in answer_batches(path, columns, domain))
+    )
 
 
 def _outcome(survey: Survey, symbols: Iterator[Symbols]) -> Any:  # noqa: ANN401
@@ -74,7 +87,12 @@ def counts_of(held: bytes, outputs: int) -> Counts:
 
 
 def _row(part: int, counts: bytes | None, error: str | None, message: str | None) -> Any:  # noqa: ANN401
-    columns = [([part], pa.int32()), ([counts], pa.binary()), ([error], pa.string()), ([message], pa.string())]
+    columns = [
+        ([part], pa.int32()),
+        ([counts], pa.binary()),
+        ([error], pa.string()),
+        ([message], pa.string()),
+    ]
     arrays = [pa.array(values, kind) for values, kind in columns]
     return pa.record_batch(arrays, names=["part", "counts", "error", "message"])
 
@@ -93,10 +111,14 @@ def flagged(resolved: bytes, columns: AnswerColumns, batches: Batches) -> Iterat
                 read(batch.drop_columns(["block"]))
             except UnknownValue as problem:
                 unknown[0] = problem.count
-        yield pa.record_batch([batch.column("block"), pa.array(unknown)], names=["block", "unknown"])
+        yield pa.record_batch(
+            [batch.column("block"), pa.array(unknown)], names=["block", "unknown"]
+        )
 
 
-def reported(resolved: bytes, columns: AnswerColumns, ticket: Ticket, batches: Batches) -> Iterator[Any]:
+def reported(
+    resolved: bytes, columns: AnswerColumns, ticket: Ticket, batches: Batches
+) -> Iterator[Any]:
     """The key and the report of each person, by the words that belong to the person's block and symbol."""
     survey = _survey_of(resolved)
     read = answer_reader(columns, survey.context.domain)

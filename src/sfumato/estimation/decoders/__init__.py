@@ -41,7 +41,9 @@ def decoder_named(decoder: str | Decoder) -> Decoder:
     if not isinstance(decoder, str):
         if callable(getattr(decoder, "decode", None)):
             return decoder
-        raise InvalidContext(f"decoder must be a name or a decoder; found {type(decoder).__name__}.")
+        raise InvalidContext(
+            f"decoder must be a name or a decoder; found {type(decoder).__name__}."
+        )
     if decoder not in DECODERS:
         raise InvalidContext(f"decoder must be one of {', '.join(DECODERS)}; found {decoder!r}.")
     return DECODERS[decoder]()

@@ -67,5 +67,9 @@ class Projection:
         observed, shares = mechanism.observed_shares(tally)
         pools = pooled(mechanism, tally)
         scales = pools.errors**2
-        scales = np.maximum(scales, 1e-12 * scales.max(initial=0.0)) if scales.any() else np.ones_like(scales)
+        scales = (
+            np.maximum(scales, 1e-12 * scales.max(initial=0.0))
+            if scales.any()
+            else np.ones_like(scales)
+        )
         return Decoded(nearest_in_groups(pools.unbiased, observed, shares, scales))

@@ -57,7 +57,9 @@ class EmpiricalBayes:
         if self.covariate is None:
             stratum_of = np.zeros(pools.u.size, dtype=np.int64)
         else:
-            stratum_of = strata_of(checked_covariate(self.covariate, mechanism.inputs)[pools.pooled])
+            stratum_of = strata_of(
+                checked_covariate(self.covariate, mechanism.inputs)[pools.pooled]
+            )
         model = _model(pools, stratum_of, self.bags)
         return Decoded(_frequencies(pools, model), {"strata": len(model.strata)})
 
@@ -84,17 +86,30 @@ class SpatialBayes:
         predictions = predicted_by_neighbours(domain, pools, shares, self.widths)
         models = {width: _model(pools, strata_of(predicted), 0) for width, predicted in predictions}
         weights = _weights({0.0: plain, **models})
-        if 0.0 in weights:  # a prior for everybody is bagged; strata are averaged over widths instead
+        if (
+            0.0 in weights
+        ):  # a prior for everybody is bagged; strata are averaged over widths instead
             models[0.0] = _model(pools, everybody, EmpiricalBayes.bags)
-        frequencies = np.sum([weight * _frequencies(pools, models[width]) for width, weight in weights.items()], axis=0)
-        return Decoded(frequencies, {"widths": {width: round(weight, 3) for width, weight in weights.items()}})
+        frequencies = np.sum(
+            [weight * _frequencies(pools, models[width]) for width, weight in weights.items()],
+            axis=0,
+        )
+        return Decoded(
+            frequencies, {"widths": {width: round(weight, 3) for width, weight in weights.items()}}
+        )
 
 
 def _weights(models: dict[float, "_Model"]) -> dict[float, float]:
     """Shares by evidence, to a small power because no model is right; without those that are negligible."""
     best = max(model.evidence for model in models.values())
-    found = {width: float(np.exp(_POWER * (model.evidence - best))) for width, model in models.items()}
-    kept = {width: weight for width, weight in found.items() if weight > _NEGLIGIBLE * sum(found.values())}
+    found = {
+        width: float(np.exp(_POWER * (model.evidence - best))) for width, model in models.items()
+    }
+    kept = {
+        width: weight
+        for width, weight in found.items()
+        if weight > _NEGLIGIBLE * sum(found.values())
+    }
     return {width: weight / sum(kept.values()) for width, weight in kept.items()}
 
 
@@ -102,7 +117,9 @@ def checked_covariate(covariate: ArrayLike, inputs: int) -> Floats:
     """A covariate as one finite number for each symbol."""
     values = np.asarray(covariate, dtype=np.float64)
     if values.shape != (inputs,) or not np.isfinite(values).all():
-        raise InvalidContext(f"covariate must hold one finite number for each of the {inputs} symbols.")
+        raise InvalidContext(
+            f"covariate must hold one finite number for each of the {inputs} symbols."
+        )
     return values
 
 
@@ -120,7 +137,9 @@ class _Model:
         A stratum is worth its own prior where that has another mean or another spread: two parameters each.
         """
         explained = sum(stratum.prior.log_likelihood for stratum in self.strata)
-        return explained - sum(float(np.log(max(stratum.members.size, 1))) for stratum in self.strata)
+        return explained - sum(
+            float(np.log(max(stratum.members.size, 1))) for stratum in self.strata
+        )
 
     def means(self, pools: Pools) -> Floats:
         """The posterior mean of every pooled symbol."""
@@ -147,7 +166,11 @@ def _model(pools: Pools, stratum_of: NDArray[np.int64], bags: int) -> _Model:
         # All symbols together have mean 1 by definition; those of a stratum, what their unbiased estimates say.
         alone = members.size == stratum_of.size
         mean = 1.0 if alone else max(float((u / s**2).sum() / (1 / s**2).sum()), 1e-3)
-        strata.append(_Stratum(members, fitted_prior(u, s, mean=mean, largest=float(pools.sizes.max()), bags=bags)))
+        strata.append(
+            _Stratum(
+                members, fitted_prior(u, s, mean=mean, largest=float(pools.sizes.max()), bags=bags)
+            )
+        )
     return _Model(stratum_of, strata)
 
 
@@ -179,7 +202,9 @@ def _levelled(pools: Pools, model: _Model) -> Floats:
         low, high = np.where(short, level, low), np.where(short, high, level)
     # Quantiles may jump between two levels: what lies between them fits the total, and is as good as either.
     (below, least), (above, most) = at(low), at(high)
-    part = np.clip((pools.totals - least) / np.where(most > least, most - least, 1.0), 0.0, 1.0)[group]
+    part = np.clip((pools.totals - least) / np.where(most > least, most - least, 1.0), 0.0, 1.0)[
+        group
+    ]
     return (1 - part) * below + part * above
 
 

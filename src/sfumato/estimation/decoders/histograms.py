@@ -17,7 +17,9 @@ from sfumato.randomness.words import words_from
 __all__ = ["drawn_histogram", "halved_counts"]
 
 _KEY = hashlib.sha256(b"sfumato/planning").digest()
-_SMALL = 16.0  # means below which counts are drawn by inversion, above which from a corrected normal
+_SMALL = (
+    16.0  # means below which counts are drawn by inversion, above which from a corrected normal
+)
 
 
 def drawn_histogram(q: Floats, people: int, draw: int, key: bytes = _KEY) -> Symbols:
@@ -44,7 +46,9 @@ def halved_counts(counts: Symbols, key: bytes) -> Symbols:
     words = words_from(key, 0, counts.size)
     bits = np.minimum(counts, 63).astype(np.uint64)
     few = np.bitwise_count(words[:, 0] & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.int64)
-    many = np.clip(np.rint(counts / 2 + np.sqrt(counts) / 2 * normal(words)), 0, counts).astype(np.int64)
+    many = np.clip(np.rint(counts / 2 + np.sqrt(counts) / 2 * normal(words)), 0, counts).astype(
+        np.int64
+    )
     return np.where(counts < 64, few, many)
 
 
@@ -75,5 +79,7 @@ def _by_inversion(means: Floats, u: Floats) -> Symbols:
         chance[active] *= means[active] / step
         left[active] -= chance[active]
         counts[active] = step
-        active = active[(left[active] > 0) & (chance[active] > 2.0**-60)]  # beyond, rounding is all that is left
+        active = active[
+            (left[active] > 0) & (chance[active] > 2.0**-60)
+        ]  # beyond, rounding is all that is left
     return counts

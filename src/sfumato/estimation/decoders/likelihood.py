@@ -40,8 +40,13 @@ __all__ = ["Likelihood"]
 
 _Entry = TypeVar("_Entry", bound=np.generic)
 
-_EVERYWHERE = 0.001  # how much of the start is spread evenly, so that no report that came is impossible
-_SHORTEN, _LENGTHEN = 1.5, 1.05  # a step that overshoots is cut at once; longer ones are tried little by little
+_EVERYWHERE = (
+    0.001  # how much of the start is spread evenly, so that no report that came is impossible
+)
+_SHORTEN, _LENGTHEN = (
+    1.5,
+    1.05,
+)  # a step that overshoots is cut at once; longer ones are tried little by little
 _KEPT = 0.1  # momentum may take from no report more than all but this part of its probability
 
 
@@ -76,10 +81,14 @@ class Likelihood:
 
     def __post_init__(self) -> None:
         if not 0 < self.tolerance < math.inf:
-            raise InvalidContext(f"tolerance must be positive and finite; found {self.tolerance}. Pass e.g. 0.01.")
+            raise InvalidContext(
+                f"tolerance must be positive and finite; found {self.tolerance}. Pass e.g. 0.01."
+            )
         most = self.most_iterations
         if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-            raise InvalidContext(f"most_iterations must be a whole number of at least 1; found {most!r}.")
+            raise InvalidContext(
+                f"most_iterations must be a whole number of at least 1; found {most!r}."
+            )
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
         """The projection if that will do; otherwise climb until the gap is small."""
@@ -163,7 +172,11 @@ class _Problem:
 
     def bound(self, g: Floats) -> float:
         """The gap from its gradient; where reports are left out, ``Σ_x p_x g_x`` is what is left of 1."""
-        highest = g.max(keepdims=True) if self.shares.size == 1 else np.maximum.reduceat(g[self.order], self.first)
+        highest = (
+            g.max(keepdims=True)
+            if self.shares.size == 1
+            else np.maximum.reduceat(g[self.order], self.first)
+        )
         return self.reports * max(float(self.shares @ highest - self.f.sum()), 0.0)
 
     def gap(self, point: _Point) -> float:
@@ -174,7 +187,9 @@ class _Problem:
         """The sum over each group; a single group needs no looking up."""
         if self.shares.size == 1:
             return values.sum(keepdims=True)
-        return np.bincount(self.group_of, values, minlength=self.shares.size).astype(np.float64, copy=False)
+        return np.bincount(self.group_of, values, minlength=self.shares.size).astype(
+            np.float64, copy=False
+        )
 
     def by_symbol(self, values: NDArray[_Entry]) -> NDArray[_Entry]:
         """For each symbol the value of its group, in a form that broadcasts."""
@@ -193,7 +208,9 @@ def _inner(problem: _Problem) -> _Point:
     """
     mechanism = problem.mechanism
     sizes = np.bincount(problem.group_of, minlength=problem.shares.size)
-    even = np.broadcast_to(problem.by_symbol(problem.shares / np.maximum(sizes, 1)), problem.group_of.shape)
+    even = np.broadcast_to(
+        problem.by_symbol(problem.shares / np.maximum(sizes, 1)), problem.group_of.shape
+    )
     f = problem.by_report(problem.f)
     p = problem.nearest(mechanism.mean_scores(f), np.maximum(mechanism.second_moments(f), even**2))
     p = (1 - _EVERYWHERE) * p + _EVERYWHERE * even
@@ -205,7 +222,9 @@ def _inner(problem: _Problem) -> _Point:
     return problem.at(p)
 
 
-def _climb(problem: _Problem, start: _Point, tolerance: float, most_iterations: int) -> tuple[_Point, int]:
+def _climb(
+    problem: _Problem, start: _Point, tolerance: float, most_iterations: int
+) -> tuple[_Point, int]:
     """Accelerated projected gradients until the gap is small, and how many there were."""
     d = _scales(problem, start)
     x = y = start
@@ -234,7 +253,9 @@ def _scales(problem: _Problem, start: _Point) -> Floats:
     return np.maximum(moments, start.p**2)
 
 
-def _step(problem: _Problem, y: _Point, g: Floats, d: Floats, step: float) -> tuple[_Point | None, float]:
+def _step(
+    problem: _Problem, y: _Point, g: Floats, d: Floats, step: float
+) -> tuple[_Point | None, float]:
     """The nearest p to ``y + step · d g``, the step cut until the quadratic that it relies on lies below ℓ.
 
     None where the nearest p to y itself would make a report impossible that came: then no step is short enough.

@@ -90,4 +90,8 @@ def _groups_of(context: Context) -> Symbols:
             inside[context.block_of == j] = groups + before
             before += int(groups.max()) + 1
         return inside
-    return np.zeros(context.size, dtype=np.int64) if context.groups is None else context.groups.group_of
+    return (
+        np.zeros(context.size, dtype=np.int64)
+        if context.groups is None
+        else context.groups.group_of
+    )

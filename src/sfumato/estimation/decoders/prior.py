@@ -22,7 +22,9 @@ from sfumato.foundation.arrays import Floats
 
 __all__ = ["Observations", "Posterior", "Prior", "fitted_prior"]
 
-_POINTS = 64  # values of the grid: neighbours differ by less than the errors do, wherever those matter
+_POINTS = (
+    64  # values of the grid: neighbours differ by less than the errors do, wherever those matter
+)
 _BAGS = 8
 _SPREAD = 1.0  # symbols that are spread evenly over the grid
 _COARSE = 0.5  # width of bins of u, in units of s, that a fit is made on: it adds 2 % to the variance of an error
@@ -50,7 +52,11 @@ class Observations:
         bins = np.rint(u / s / _COARSE)
         _, which, counts = np.unique(classes + 1j * bins, return_inverse=True, return_counts=True)
         which = which.reshape(u.shape)
-        return cls(np.bincount(which, u) / counts, np.bincount(which, s) / counts, counts.astype(np.float64))
+        return cls(
+            np.bincount(which, u) / counts,
+            np.bincount(which, s) / counts,
+            counts.astype(np.float64),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +82,9 @@ class Posterior:
 
     def means(self) -> Floats:
         """The posterior means: least squared error."""
-        return np.concatenate([rows @ self.prior.values for rows in self._chunks()] or [np.empty(0)])
+        return np.concatenate(
+            [rows @ self.prior.values for rows in self._chunks()] or [np.empty(0)]
+        )
 
     def deviations(self) -> Floats:
         """The posterior standard deviations."""
@@ -87,8 +95,14 @@ class Posterior:
 
     def cumulated(self) -> NDArray[np.float32]:
         """``P(θ < θ_g) + ½ P(θ = θ_g)``, row by row, in single precision: what quantiles are read from."""
-        rows = [(np.cumsum(chunk, axis=1) - chunk / 2).astype(np.float32) for chunk in self._chunks()]
-        return np.concatenate(rows) if rows else np.empty((0, self.prior.values.size), dtype=np.float32)
+        rows = [
+            (np.cumsum(chunk, axis=1) - chunk / 2).astype(np.float32) for chunk in self._chunks()
+        ]
+        return (
+            np.concatenate(rows)
+            if rows
+            else np.empty((0, self.prior.values.size), dtype=np.float32)
+        )
 
     def _chunks(self) -> list[Floats]:
         starts = range(0, self.u.size, _CHUNK)
@@ -117,11 +131,19 @@ def fitted_prior(u: Floats, s: Floats, *, mean: float, largest: float, bags: int
     """
     observations = Observations.binned(u, s)
     values = _grid(observations, mean, largest)
-    L = np.vstack([_likelihoods(observations.u, observations.s, values), np.eye(values.size) + _OUTLIER])
-    counts, total, spread = observations.counts, observations.counts.sum(), np.full(values.size, _SPREAD / values.size)
+    L = np.vstack(
+        [_likelihoods(observations.u, observations.s, values), np.eye(values.size) + _OUTLIER]
+    )
+    counts, total, spread = (
+        observations.counts,
+        observations.counts.sum(),
+        np.full(values.size, _SPREAD / values.size),
+    )
 
     def fit(seen: Floats, start: Floats) -> Floats:
-        return _most_likely(L, np.concatenate([seen, spread]) / (total + _SPREAD), values, mean, start)
+        return _most_likely(
+            L, np.concatenate([seen, spread]) / (total + _SPREAD), values, mean, start
+        )
 
     first = fit(counts, np.full(values.size, 1 / values.size))
     start, found = (first + 1e-3 / values.size) / (1 + 1e-3), [first]
@@ -183,7 +205,9 @@ def _cost(L: Floats, c: Floats, apart: Floats, w: Floats) -> float:
     return float(w.sum() - c @ np.log(np.maximum(L @ w, 1e-300)) + _PENALTY / 2 * (apart @ w) ** 2)
 
 
-def quantiles(cumulated: NDArray[np.float32], rows: NDArray[np.int64], values: Floats, levels: Floats) -> Floats:
+def quantiles(
+    cumulated: NDArray[np.float32], rows: NDArray[np.int64], values: Floats, levels: Floats
+) -> Floats:
     """The quantile of the posterior number ``rows[i]`` at level ``levels[i]``, linear between values of the grid."""
     found = np.empty(rows.size)
     for a in range(0, rows.size, _CHUNK):

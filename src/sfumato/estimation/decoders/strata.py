@@ -27,7 +27,9 @@ def strata_of(covariate: Floats) -> NDArray[np.int64]:
     """
     count = int(np.clip(covariate.size // _SMALLEST_STRATUM, 1, _MOST_STRATA))
     edges = np.quantile(covariate, np.arange(1, count) / count) if covariate.size else np.empty(0)
-    return np.unique(np.searchsorted(edges, covariate, side="right"), return_inverse=True)[1].reshape(covariate.shape)
+    return np.unique(np.searchsorted(edges, covariate, side="right"), return_inverse=True)[
+        1
+    ].reshape(covariate.shape)
 
 
 def has_neighbours(domain: Domain) -> bool:
@@ -79,7 +81,11 @@ def _on_cells(
 
     latitude, longitude = (np.radians(angles) for angles in domain.centres())
     points = np.column_stack(
-        [np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude), np.sin(latitude)]
+        [
+            np.cos(latitude) * np.cos(longitude),
+            np.cos(latitude) * np.sin(longitude),
+            np.sin(latitude),
+        ]
     )
     tree = cKDTree(points)
     nearest = np.asarray(tree.query(points, k=min(2, len(points)))[0]).reshape(len(points), -1)
@@ -92,7 +98,11 @@ def _on_cells(
         distances = tree.sparse_distance_matrix(tree, radius, output_type="coo_matrix")
         apart = distances.row != distances.col
         kernel = np.exp(-0.5 * (distances.data[apart] / (width * spacing)) ** 2)
-        K = csr_matrix((kernel, (distances.row[apart], distances.col[apart])), shape=(len(points),) * 2)
+        K = csr_matrix(
+            (kernel, (distances.row[apart], distances.col[apart])), shape=(len(points),) * 2
+        )
         predicted = np.zeros(values.size)
-        predicted[: len(points)] = (K @ (mask * values[: len(points)])) / np.maximum(K @ mask, 1e-12)
+        predicted[: len(points)] = (K @ (mask * values[: len(points)])) / np.maximum(
+            K @ mask, 1e-12
+        )
         yield width, predicted

@@ -54,7 +54,14 @@ class Bootstrap:
 
 
 def bootstrap_of(
-    mechanism: Mechanism, decoder: Decoder, tally: Tally, frequencies: Floats, *, runs: int, seed: int, level: float
+    mechanism: Mechanism,
+    decoder: Decoder,
+    tally: Tally,
+    frequencies: Floats,
+    *,
+    runs: int,
+    seed: int,
+    level: float,
 ) -> Bootstrap:
     """Draw and decode ``runs`` tallies of as many reports from the channel's image of ``frequencies``.
 
@@ -78,7 +85,9 @@ def bootstrap_of(
         squares += moved**2
     spread = np.maximum(squares - total**2 / runs, 0.0) / (runs - 1)
     low, high = np.quantile(errors, [tail, 1 - tail]).tolist()
-    return Bootstrap(runs, float(errors.mean()), low, high, level, errors, np.sqrt(spread), total / runs)
+    return Bootstrap(
+        runs, float(errors.mean()), low, high, level, errors, np.sqrt(spread), total / runs
+    )
 
 
 def _distribution(mechanism: Mechanism, tally: Tally, frequencies: Floats) -> Floats:

@@ -26,7 +26,12 @@ _HALVINGS = 60
 
 
 def bounds_beside_walls(
-    estimates: Floats, low: Floats, high: Floats, tail: float, noisy_below: Booleans, noisy_above: Booleans
+    estimates: Floats,
+    low: Floats,
+    high: Floats,
+    tail: float,
+    noisy_below: Booleans,
+    noisy_above: Booleans,
 ) -> tuple[Floats, Floats]:
     """Two-sided bounds, turned into bounds that lie in [0, 1] and never lose their width.
 

@@ -37,7 +37,9 @@ class Difference:
     @property
     def verdicts(self) -> NDArray[np.str_]:
         """For each symbol ``changed up``, ``changed down`` or ``cannot tell``."""
-        return np.where(self.low > 0, CHANGED_UP, np.where(self.high < 0, CHANGED_DOWN, CANNOT_TELL))
+        return np.where(
+            self.low > 0, CHANGED_UP, np.where(self.high < 0, CHANGED_DOWN, CANNOT_TELL)
+        )
 
     @property
     def changed(self) -> list[Label]:
@@ -52,7 +54,12 @@ class Difference:
 
 
 def difference_of(
-    labels: Sequence[Label], before: Floats, before_bounds: Bounds, after: Floats, after_bounds: Bounds, level: float
+    labels: Sequence[Label],
+    before: Floats,
+    before_bounds: Bounds,
+    after: Floats,
+    after_bounds: Bounds,
+    level: float,
 ) -> Difference:
     """From two independent estimates and their simultaneous intervals, not cut to [0, 1]."""
     change = after - before

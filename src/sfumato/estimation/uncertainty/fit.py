@@ -34,7 +34,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sfumato.estimation.uncertainty.intervals import chance_below
-from sfumato.estimation.uncertainty.score_moments import ScoreMoments, moments_of_scores, score_moments
+from sfumato.estimation.uncertainty.score_moments import (
+    ScoreMoments,
+    moments_of_scores,
+    score_moments,
+)
 from sfumato.foundation.arrays import Booleans, Floats
 from sfumato.foundation.simplex import project_groups
 from sfumato.mechanisms import Mechanism
@@ -48,8 +52,14 @@ IMPOSSIBLE = 1e-6
 
 _DOUBTFUL = 1e-3
 _KEY = hashlib.sha256(b"sfumato/fit").digest()
-_WRITTEN, _LARGE = 256, 2**17  # outputs up to which traces are exact, and above which few directions must do
-_PROBES, _FEW_PROBES = 16, 4  # random directions that estimate traces; what they do not know enters the variance
+_WRITTEN, _LARGE = (
+    256,
+    2**17,
+)  # outputs up to which traces are exact, and above which few directions must do
+_PROBES, _FEW_PROBES = (
+    16,
+    4,
+)  # random directions that estimate traces; what they do not know enters the variance
 _FEWEST = 100  # reports below which the tail of the statistic is not known to one in a million
 _MOST_GROUPS = 64
 _EVEN = 0.1  # the least share of an even crowd in q̂, so that no expected count is nought
@@ -107,7 +117,9 @@ def fit_of(mechanism: Mechanism, tally: Tally) -> Fit:
     if mechanism.inputs > 1:
         tests["impossible shares"] = _impossible_shares(mechanism, f, n)
     p_value = min([1.0, *(len(tests) * chance for chance in tests.values())])
-    return Fit(p_value, statistic, degrees, impossible, _verdict(p_value, tests, impossible, n), tests)
+    return Fit(
+        p_value, statistic, degrees, impossible, _verdict(p_value, tests, impossible, n), tests
+    )
 
 
 def _verdict(p_value: float, tests: Mapping[str, float], impossible: int, n: int) -> str:
@@ -212,7 +224,11 @@ def _impossible_shares(mechanism: Mechanism, f: Floats, n: int) -> float:
     if n == 1:
         return 1.0
     shares = [score_moments(mechanism, f), *_shares_of_groups(mechanism, f)]
-    chances = [chance_below(either, n, 0.0) for share in shares for either in (share, _of_the_others(share))]
+    chances = [
+        chance_below(either, n, 0.0)
+        for share in shares
+        for either in (share, _of_the_others(share))
+    ]
     found = np.concatenate(chances)
     return min(1.0, float(found.min()) * found.size)
 
@@ -222,10 +238,14 @@ def _shares_of_groups(mechanism: Mechanism, f: Floats) -> Iterator[ScoreMoments]
     if groups is None or not 1 < groups.sizes.size <= _MOST_GROUPS:
         return
     for g in range(groups.sizes.size):
-        yield moments_of_scores(mechanism.total_scores((groups.group_of == g).astype(np.float64)), f)
+        yield moments_of_scores(
+            mechanism.total_scores((groups.group_of == g).astype(np.float64)), f
+        )
 
 
 def _of_the_others(share: ScoreMoments) -> ScoreMoments:
     """The moments of ``1 − A``, by expanding its powers."""
     m1, m2, m3 = share.first, share.second, share.third
-    return ScoreMoments(1 - m1, 1 - 2 * m1 + m2, 1 - 3 * m1 + 3 * m2 - m3, 1 - share.highest, 1 - share.lowest)
+    return ScoreMoments(
+        1 - m1, 1 - 2 * m1 + m2, 1 - 3 * m1 + 3 * m2 - m3, 1 - share.highest, 1 - share.lowest
+    )

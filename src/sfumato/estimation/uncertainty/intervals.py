@@ -47,7 +47,9 @@ __all__ = [
 
 _EXACT = 10.0  # counts up to which an interval is that of Clopper and Pearson
 _LARGE = 100.0  # counts above which quantiles of the beta distribution have a closed form that is good enough
-_NOTHING = 1e-14  # a variance that is nought but for rounding, relative to the largest score squared
+_NOTHING = (
+    1e-14  # a variance that is nought but for rounding, relative to the largest score squared
+)
 
 
 def checked_level(level: float) -> float:
@@ -63,10 +65,14 @@ def tail_of(level: float, intervals: int = 1) -> float:
     return max(tail, math.ulp(0.0))
 
 
-def share_bounds(moments: ScoreMoments, reports: int | Floats, tail: float) -> tuple[Floats, Floats]:
+def share_bounds(
+    moments: ScoreMoments, reports: int | Floats, tail: float
+) -> tuple[Floats, Floats]:
     """``score_bounds`` for shares, which lie in [0, 1]: cut there, but never to nothing (``boundary.py``)."""
     low, high = score_bounds(moments, reports, tail)
-    return bounds_beside_walls(moments.first, low, high, tail, *noisy_beside_walls(moments, reports))
+    return bounds_beside_walls(
+        moments.first, low, high, tail, *noisy_beside_walls(moments, reports)
+    )
 
 
 def noisy_beside_walls(moments: ScoreMoments, reports: int | Floats) -> tuple[Booleans, Booleans]:
@@ -81,7 +87,9 @@ def noisy_beside_walls(moments: ScoreMoments, reports: int | Floats) -> tuple[Bo
     return n * -down / span > _EXACT, n * (up - 1) / span > _EXACT
 
 
-def score_bounds(moments: ScoreMoments, reports: int | Floats, tail: float) -> tuple[Floats, Floats]:
+def score_bounds(
+    moments: ScoreMoments, reports: int | Floats, tail: float
+) -> tuple[Floats, Floats]:
     """Bounds that a mean of scores exceeds, on either side, with probability ``tail``; they may lie outside [0, 1].
 
     ``tail`` is (1 − level)/2, over the number of intervals where they are to hold together.
@@ -92,7 +100,10 @@ def score_bounds(moments: ScoreMoments, reports: int | Floats, tail: float) -> t
     [0.0, 0.0362]
     """
     n = np.broadcast_to(np.asarray(reports, dtype=np.float64), moments.first.shape)
-    low, high = _one_bound(moments, moments.lowest, n, tail, 0), _one_bound(moments, moments.highest, n, tail, 1)
+    low, high = (
+        _one_bound(moments, moments.lowest, n, tail, 0),
+        _one_bound(moments, moments.highest, n, tail, 1),
+    )
     # The pairs of the two ends differ by a report; with a handful of reports the ends could pass the estimate.
     return np.minimum(low, moments.first), np.maximum(high, moments.first)
 
@@ -155,10 +166,14 @@ def clopper_pearson(counts: Floats, trials: Floats, tail: float) -> tuple[Floats
     return _beta_bounds(counts, trials, np.ones_like(counts), tail)
 
 
-def _beta_bounds(counts: Floats, trials: Floats, caution: Floats, tail: float) -> tuple[Floats, Floats]:
+def _beta_bounds(
+    counts: Floats, trials: Floats, caution: Floats, tail: float
+) -> tuple[Floats, Floats]:
     """Of both ends the one that is small has its precision; so the upper bound is 1 − the others' lower one."""
     others = trials - counts
-    return _lower_bound(counts, others, caution, tail), 1 - _lower_bound(others, counts, caution, tail)
+    return _lower_bound(counts, others, caution, tail), 1 - _lower_bound(
+        others, counts, caution, tail
+    )
 
 
 def _lower_bound(counts: Floats, others: Floats, caution: Floats, tail: float) -> Floats:

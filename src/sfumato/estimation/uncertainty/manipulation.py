@@ -124,7 +124,9 @@ class Forgeries:
             weight = mechanism.reach.heaviest if mechanism.inputs > 1 else 0.0
         if weight is not None and isinstance(decoder, Projection):
             weight += 3 * float(np.abs(mechanism.total_scores(np.ones(mechanism.inputs)) - 1).max())
-            least = 0.0 if _weights_are_fixed(mechanism, tally) else _negative_mass(mechanism, tally)
+            least = (
+                0.0 if _weights_are_fixed(mechanism, tally) else _negative_mass(mechanism, tally)
+            )
             largest = 1.0
         return cls(mechanism, tally.reports, decoder.name, weight, least, largest)
 
@@ -148,7 +150,9 @@ class Forgeries:
         return min(m / self.reports * self.weight + self.least, self.largest) if m else 0.0
 
 
-def manipulation_of(mechanism: Mechanism, tally: Tally, decoder: Decoder, fakes: int) -> Manipulation:
+def manipulation_of(
+    mechanism: Mechanism, tally: Tally, decoder: Decoder, fakes: int
+) -> Manipulation:
     """What ``fakes`` of the reports of a tally could have done, at most.
 
     >>> from sfumato.contexts import Uniform
@@ -189,7 +193,11 @@ def _weights_are_fixed(mechanism: Mechanism, tally: Tally) -> bool:
 
 def checked_fakes(fakes: int, reports: int) -> int:
     """A number of fake people among so many reports."""
-    if isinstance(fakes, bool) or not isinstance(fakes, int | np.integer) or not 0 <= fakes <= reports:
+    if (
+        isinstance(fakes, bool)
+        or not isinstance(fakes, int | np.integer)
+        or not 0 <= fakes <= reports
+    ):
         raise InvalidContext(
             f"fakes must be a whole number of reports, from 0 to all {reports} of them; found {fakes!r}."
         )

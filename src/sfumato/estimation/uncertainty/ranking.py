@@ -29,7 +29,9 @@ class Top:
     level: float
 
 
-def top_of(labels: Sequence[Label], unbiased: Floats, low: Floats, high: Floats, size: int, level: float) -> Top:
+def top_of(
+    labels: Sequence[Label], unbiased: Floats, low: Floats, high: Floats, size: int, level: float
+) -> Top:
     """From simultaneous intervals, in one sort.
 
     >>> low, high = np.array([0.5, 0.2, 0.1]), np.array([0.6, 0.4, 0.3])
@@ -38,10 +40,13 @@ def top_of(labels: Sequence[Label], unbiased: Floats, low: Floats, high: Floats,
     >>> top_of("abc", low, low, high, 2, 0.95).certainly
     ('a',)
     """
-    may_exceed = low.size - np.searchsorted(np.sort(high), low, side="right") - (high > low)  # not itself
+    may_exceed = (
+        low.size - np.searchsorted(np.sort(high), low, side="right") - (high > low)
+    )  # not itself
     must_exceed = low.size - np.searchsorted(np.sort(low), high, side="right")
     order = np.argsort(-unbiased, kind="stable")
     certainly, possibly = (
-        tuple(labels[int(x)] for x in order[others[order] < size]) for others in (may_exceed, must_exceed)
+        tuple(labels[int(x)] for x in order[others[order] < size])
+        for others in (may_exceed, must_exceed)
     )
     return Top(size, certainly, possibly, level)

@@ -40,13 +40,16 @@ class ScoreMoments:
         """The moments if there were one more report, with this score."""
         n = reports
         first, second, third = (
-            (n * moment + score**i) / (n + 1) for i, moment in ((1, self.first), (2, self.second), (3, self.third))
+            (n * moment + score**i) / (n + 1)
+            for i, moment in ((1, self.first), (2, self.second), (3, self.third))
         )
         return ScoreMoments(first, second, third, self.lowest, self.highest)
 
     def given(self, share: Floats) -> "ScoreMoments":
         """The moments among a share of the reports, all others having score 0."""
-        return ScoreMoments(self.first / share, self.second / share, self.third / share, self.lowest, self.highest)
+        return ScoreMoments(
+            self.first / share, self.second / share, self.third / share, self.lowest, self.highest
+        )
 
 
 def moments_of_scores(scores: Floats, frequencies: Floats) -> ScoreMoments:
@@ -68,7 +71,9 @@ def score_moments(mechanism: Mechanism, frequencies: Floats) -> ScoreMoments:
     """
     if mechanism.inputs * mechanism.outputs <= LARGEST_TABLE:
         A = mechanism.scores()
-        return ScoreMoments(A @ frequencies, A**2 @ frequencies, A**3 @ frequencies, A.min(axis=1), A.max(axis=1))
+        return ScoreMoments(
+            A @ frequencies, A**2 @ frequencies, A**3 @ frequencies, A.min(axis=1), A.max(axis=1)
+        )
     m, M = mechanism.mean_scores(frequencies), mechanism.second_moments(frequencies)
     reach = np.full(m.shape, mechanism.leverage)
     return ScoreMoments(m, M, 3 * m * M - 2 * m**3, -reach, reach)
@@ -105,7 +110,9 @@ def _of_groups(mechanism: GroupResponse, frequencies: Floats) -> ScoreMoments:
         part.stack.fill(third, _third_moments(part.inside, inside) + others * part.outside**3)
         part.stack.fill(lowest, np.fmin(low, elsewhere))
         part.stack.fill(highest, np.fmax(high, elsewhere))
-    return ScoreMoments(mechanism.mean_scores(f), mechanism.second_moments(f), third, lowest, highest)
+    return ScoreMoments(
+        mechanism.mean_scores(f), mechanism.second_moments(f), third, lowest, highest
+    )
 
 
 @score_moments.register
@@ -115,7 +122,9 @@ def _of_unions(mechanism: UnionResponse, frequencies: Floats) -> ScoreMoments:
     offsets = mechanism.offsets.tolist()
     for j, (part, symbols) in enumerate(zip(mechanism.parts, mechanism.symbols, strict=True)):
         found = score_moments(part, frequencies[offsets[j] : offsets[j + 1]])
-        low, high = (found.lowest, found.highest) if len(mechanism.parts) == 1 else _with_zero(found)
+        low, high = (
+            (found.lowest, found.highest) if len(mechanism.parts) == 1 else _with_zero(found)
+        )
         columns[:, symbols] = found.first, found.second, found.third, low, high
     return ScoreMoments(*columns)
 

@@ -23,7 +23,12 @@ from numpy.typing import NDArray
 
 from sfumato.domains import Label
 from sfumato.estimation.uncertainty.boundary import bounds_beside_walls
-from sfumato.estimation.uncertainty.intervals import clopper_pearson, noisy_beside_walls, share_bounds, tail_of
+from sfumato.estimation.uncertainty.intervals import (
+    clopper_pearson,
+    noisy_beside_walls,
+    share_bounds,
+    tail_of,
+)
 from sfumato.estimation.uncertainty.score_moments import ScoreMoments, score_moments
 from sfumato.foundation.arrays import Booleans, Floats
 from sfumato.mechanisms import BlockResponse, Mechanism, UnionResponse
@@ -55,17 +60,23 @@ def block_shares(mechanism: Mechanism, tally: Tally, level: float) -> Shares:
     alone = np.bincount(group_of)[group_of] == 1
     tail = tail_of(level)
     seen = share > 0
-    moments = score_moments(mechanism, tally.counts / tally.reports).given(np.where(seen, share, 1.0))
+    moments = score_moments(mechanism, tally.counts / tally.reports).given(
+        np.where(seen, share, 1.0)
+    )
     low, high = share_bounds(moments, np.maximum(np.rint(share * tally.reports), 1), tail)
     exact = _exact_bounds(mechanism, tally.counts, tail, low, high)
     estimates = np.where(seen, moments.first, np.nan)
     # Of nobody anything may be said; of a block of one everything is known.
     low, high = np.where(seen, np.clip(low, 0, 1), 0.0), np.where(seen, np.clip(high, 0, 1), 1.0)
     low, high, estimates = (np.where(alone, 1.0, values) for values in (low, high, estimates))
-    return Shares(mechanism.context.domain.labels, estimates, low, high, exact | alone | ~seen, level)
+    return Shares(
+        mechanism.context.domain.labels, estimates, low, high, exact | alone | ~seen, level
+    )
 
 
-def _exact_bounds(mechanism: Mechanism, counts: NDArray[np.int64], tail: float, low: Floats, high: Floats) -> Booleans:
+def _exact_bounds(
+    mechanism: Mechanism, counts: NDArray[np.int64], tail: float, low: Floats, high: Floats
+) -> Booleans:
     """Write exact bounds to ``low`` and ``high`` where there are some, and say where."""
     exact = np.zeros(mechanism.inputs, dtype=np.bool_)
     if isinstance(mechanism, UnionResponse):
@@ -101,7 +112,11 @@ def shares_within(mechanism: Mechanism, tally: Tally, part: Booleans, level: flo
     low, high, estimates = np.zeros(size), np.ones(size), ratio.estimates
     if size == 1:
         low, estimates = high, high
-    elif tally.reports > 1 and ratio.total > 0 and ratio.relative_error * -NormalDist().inv_cdf(tail) < 1:
+    elif (
+        tally.reports > 1
+        and ratio.total > 0
+        and ratio.relative_error * -NormalDist().inv_cdf(tail) < 1
+    ):
         low, high = ratio.bounds(tail)
     labels = mechanism.context.domain.labels
     named = [labels[int(symbol)] for symbol in np.flatnonzero(part)]
@@ -113,7 +128,10 @@ class _Ratio:
 
     def __init__(self, mechanism: Mechanism, tally: Tally, part: Booleans) -> None:
         self.mechanism, self.part, self.n = mechanism, part, tally.reports
-        self.f, self.tau = tally.counts / tally.reports, mechanism.total_scores(part.astype(np.float64))
+        self.f, self.tau = (
+            tally.counts / tally.reports,
+            mechanism.total_scores(part.astype(np.float64)),
+        )
         self.total = float(self.f @ self.tau)
         spread = float(self.f @ (self.tau - self.total) ** 2)
         self.relative_error = math.sqrt(spread / self.n) / max(self.total, 1e-300)
@@ -132,9 +150,17 @@ class _Ratio:
     def _linear_moments(self) -> ScoreMoments:
         """θ̂ is the mean of ``θ̂ + (A − θ̂ τ)/p̂_part``, but for terms of second order in the error of the total."""
         f, tau, part, theta = self.f, self.tau, self.part, self.estimates
-        A, mean, squares = score_moments(self.mechanism, f), self.mechanism.mean_scores, self.mechanism.second_moments
+        A, mean, squares = (
+            score_moments(self.mechanism, f),
+            self.mechanism.mean_scores,
+            self.mechanism.second_moments,
+        )
         second = A.second[part] - 2 * theta * mean(f * tau)[part] + theta**2 * float(f @ tau**2)
-        third = A.third[part] - 3 * theta * squares(f * tau)[part] + 3 * theta**2 * mean(f * tau**2)[part]
+        third = (
+            A.third[part]
+            - 3 * theta * squares(f * tau)[part]
+            + 3 * theta**2 * mean(f * tau**2)[part]
+        )
         third = third - theta**3 * float(f @ tau**3)
         # (A − θ̂ τ)/p̂_part has mean 0; shifted by θ̂, its moments are:
         second, third = second / self.total**2, third / self.total**3

@@ -67,7 +67,9 @@ def symbol_weights(mechanism: Mechanism, weights: Mapping[Label, float] | ArrayL
     """One finite weight per symbol, in domain order; labels that a mapping leaves out have weight 0."""
     if isinstance(weights, Mapping):
         found = np.zeros(mechanism.inputs)
-        found[mechanism.context.domain.label_symbols(weights.keys(), "weights")] = list(weights.values())
+        found[mechanism.context.domain.label_symbols(weights.keys(), "weights")] = list(
+            weights.values()
+        )
     else:
         found = np.asarray(weights, dtype=np.float64)
     if found.shape != (mechanism.inputs,) or not np.isfinite(found).all():

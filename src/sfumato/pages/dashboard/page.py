@@ -14,7 +14,12 @@ from sfumato.estimation import Estimate
 from sfumato.estimation.uncertainty.differences import Difference
 from sfumato.pages.charts import reports_over_time
 from sfumato.pages.numbers import count_text, percent_text
-from sfumato.pages.report.figures import estimate_figures, plotly_style_ids, promise_figures, written
+from sfumato.pages.report.figures import (
+    estimate_figures,
+    plotly_style_ids,
+    promise_figures,
+    written,
+)
 from sfumato.pages.report.sections import (
     certificate_section,
     estimate_section,
@@ -28,7 +33,14 @@ from sfumato.pages.style import DARK, places_for
 from sfumato.promises import Certificate
 from sfumato.survey import Survey
 
-__all__ = ["COMPARED", "DASHBOARD_POLICY", "certificate_view", "dashboard_page", "promise_view", "results_view"]
+__all__ = [
+    "COMPARED",
+    "DASHBOARD_POLICY",
+    "certificate_view",
+    "dashboard_page",
+    "promise_view",
+    "results_view",
+]
 
 View = dict[str, dict[str, object]]
 """Parts of the page by name, and figures by name."""
@@ -60,9 +72,12 @@ _MOST_CHANGES = 40
 
 def dashboard_page() -> str:
     """The frame. What it shows comes later, and only from the aggregator itself."""
-    decoders = "".join(f'<option value="{name}">{words}</option>' for name, words in _DECODERS.items())
+    decoders = "".join(
+        f'<option value="{name}">{words}</option>' for name, words in _DECODERS.items()
+    )
     days = "".join(
-        f'<option value="{number}"{" selected" * (number == 7)}>{words}</option>' for number, words in COMPARED.items()
+        f'<option value="{number}"{" selected" * (number == 7)}>{words}</option>'
+        for number, words in COMPARED.items()
     )
     public = "".join(f'<div data-part="{name}"></div>' for name in ("promise", "certificate"))
     # The drawing library leaves alone what carries these names; otherwise it would write a style of its own.
@@ -129,7 +144,10 @@ def promise_view(survey: Survey) -> View:
         f'<a href="label/{survey.fingerprint}">Privacy label</a></p>'
     )
     title = f'<h2 class="title" dir="auto">{escape(survey.title)}</h2>{links}'
-    return {"parts": {"title": title, "promise": promise_section(survey)}, "figures": written(promise_figures(survey))}
+    return {
+        "parts": {"title": title, "promise": promise_section(survey)},
+        "figures": written(promise_figures(survey)),
+    }
 
 
 def certificate_view(survey: Survey, certificate: Certificate) -> View:
@@ -138,7 +156,11 @@ def certificate_view(survey: Survey, certificate: Certificate) -> View:
 
 
 def results_view(
-    survey: Survey, estimate: Estimate, hours: Sequence[tuple[str, int]], changes: Difference | None, days: int
+    survey: Survey,
+    estimate: Estimate,
+    hours: Sequence[tuple[str, int]],
+    changes: Difference | None,
+    days: int,
 ) -> View:
     """What analysts may see: what came in, what was learned, what has changed, how far it can be trusted."""
     figures = estimate_figures(survey, estimate) | {"hours": reports_over_time(hours)}
@@ -192,10 +214,13 @@ def _change(changes: Difference, x: int, places: int) -> str:
     up = changes.low[x] > 0
     least = changes.low[x] if up else -changes.high[x]
     numbers = "".join(
-        f'<td class="number">{percent_text(float(abs(v)), places)}</td>' for v in (changes.differences[x], least)
+        f'<td class="number">{percent_text(float(abs(v)), places)}</td>'
+        for v in (changes.differences[x], least)
     )
     word = '<td class="up">more frequent</td>' if up else '<td class="down">less frequent</td>'
-    return f'<tr><th scope="row" dir="auto">{escape(str(changes.labels[x]))}</th>{word}{numbers}</tr>'
+    return (
+        f'<tr><th scope="row" dir="auto">{escape(str(changes.labels[x]))}</th>{word}{numbers}</tr>'
+    )
 
 
 _CHANGES = '<section id="changes" aria-labelledby="changes-title"><h2 id="changes-title">What has changed</h2>'

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["LARGEST_PICTURE", "demand_drawable", "design_png", "design_svg", "promise_used", "speaking_order"]
+__all__ = [
+    "LARGEST_PICTURE",
+    "demand_drawable",
+    "design_png",
+    "design_svg",
+    "promise_used",
+    "speaking_order",
+]
 
 LARGEST_PICTURE = 256
 """A design is drawn up to this many symbols."""
@@ -31,7 +38,21 @@ _NARROWEST = 0.025  # of the width: reports of a symbol that take less are not n
 _LUMINANCE = np.array([0.30, 0.59, 0.11])
 _ROUNDED = 1e-6  # of what is promised: less than that is left over by rounding alone
 _TIE = 1e-6  # logarithms that differ by less are taken to be equal
-_FACTORS = (1, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000, *(10**power for power in range(4, 18, 2)))
+_FACTORS = (
+    1,
+    1.1,
+    1.2,
+    1.5,
+    2,
+    3,
+    5,
+    10,
+    20,
+    50,
+    100,
+    1000,
+    *(10**power for power in range(4, 18, 2)),
+)
 _MARKS = 8  # on the scale of factors, at the most
 
 Paint = Callable[[str], str]
@@ -46,7 +67,9 @@ def demand_drawable(symbols: int) -> None:
     try:
         import matplotlib as _mpl  # noqa: F401
     except ImportError:
-        raise MissingExtra("a picture of a design needs matplotlib: pip install 'sfumato[charts]'") from None
+        raise MissingExtra(
+            "a picture of a design needs matplotlib: pip install 'sfumato[charts]'"
+        ) from None
 
 
 def design_png(design: Design) -> bytes:
@@ -114,7 +137,9 @@ def _spread(Q: Floats, prior: Floats) -> tuple[Floats, list[tuple[int, float, fl
     edges = np.concatenate([[0.0], ends / ends[-1]])
     first = np.flatnonzero(np.diff(spoken, prepend=-1))
     last = np.append(first[1:], len(order))
-    ranges = [(int(spoken[a]), float(edges[a]), float(edges[b])) for a, b in zip(first, last, strict=True)]
+    ranges = [
+        (int(spoken[a]), float(edges[a]), float(edges[b])) for a, b in zip(first, last, strict=True)
+    ]
     return shown, ranges
 
 
@@ -157,7 +182,12 @@ def _left_over(E: Floats, T: Floats) -> Floats:
 
 
 def _draw_square(
-    axes: "Axes", square: Floats, labels: Sequence[Label], paint: Paint, scale: tuple[str, ...], top: float
+    axes: "Axes",
+    square: Floats,
+    labels: Sequence[Label],
+    paint: Paint,
+    scale: tuple[str, ...],
+    top: float,
 ) -> None:
     """One number per pair, in colours; hatched where nothing is promised."""
     k = len(square)
@@ -169,7 +199,9 @@ def _draw_square(
     if k <= _WRITTEN:
         _write_numbers(axes, square, colours, paint)
     shown = _some(labels)
-    axes.set_xticks(shown, [_name(labels[x], _LONGEST_BELOW) for x in shown], rotation=90, fontsize=8)
+    axes.set_xticks(
+        shown, [_name(labels[x], _LONGEST_BELOW) for x in shown], rotation=90, fontsize=8
+    )
     axes.set_yticks(shown, [_name(labels[x], _LONGEST) for x in shown], fontsize=8)
     _quieten(axes, paint)
 
@@ -180,11 +212,19 @@ def _write_numbers(axes: "Axes", square: Floats, colours: Floats, paint: Paint) 
         for x2, entry in enumerate(row):
             text = "–" if x == x2 else "∞" if math.isinf(entry) else f"{entry:.2g}"
             bright = float(colours[x, x2, :3] @ _LUMINANCE)
-            ink = paint(FAINT) if x == x2 or math.isinf(entry) else INK if bright > 0.45 else DARK[INK]
+            ink = (
+                paint(FAINT)
+                if x == x2 or math.isinf(entry)
+                else INK
+                if bright > 0.45
+                else DARK[INK]
+            )
             axes.text(x2, x, text, ha="center", va="center", fontsize=8, color=ink, zorder=2)
 
 
-def _draw_channel(axes: "Axes", design: Design, Q: Floats, labels: Sequence[Label], paint: Paint) -> None:
+def _draw_channel(
+    axes: "Axes", design: Design, Q: Floats, labels: Sequence[Label], paint: Paint
+) -> None:
     k = len(Q)
     shown, ranges = _spread(Q, design.prior)
     sent: Booleans = np.isfinite(shown)
@@ -192,7 +232,9 @@ def _draw_channel(axes: "Axes", design: Design, Q: Floats, labels: Sequence[Labe
     colours = _colours(MAPPED, paint)(1 + np.where(sent, shown, 0) / depth)
     colours[~sent] = 0
     _draw_hatch(axes, paint)
-    axes.imshow(colours, interpolation="nearest", extent=(0, 1, k - 0.5, -0.5), aspect="auto", zorder=1)
+    axes.imshow(
+        colours, interpolation="nearest", extent=(0, 1, k - 0.5, -0.5), aspect="auto", zorder=1
+    )
     for _, left, _ in ranges[1:]:
         axes.axvline(left, color=paint(PALE), linewidth=0.5, zorder=2)
     places = _some(labels)
@@ -207,9 +249,19 @@ def _draw_channel(axes: "Axes", design: Design, Q: Floats, labels: Sequence[Labe
     )
     axes.set_ylabel("sent by this answer", color=paint(FAINT))
     _quieten(axes, paint)
-    bar = _draw_scale(axes.figure, [axes], paint, MAPPED, depth, "times less often than the answer that sends it most")
+    bar = _draw_scale(
+        axes.figure,
+        [axes],
+        paint,
+        MAPPED,
+        depth,
+        "times less often than the answer that sends it most",
+    )
     factors = _marked(depth)
-    bar.set_ticks([depth - math.log(factor) for factor in factors], labels=[f"{factor:,}" for factor in factors])
+    bar.set_ticks(
+        [depth - math.log(factor) for factor in factors],
+        labels=[f"{factor:,}" for factor in factors],
+    )
 
 
 def _marked(depth: float) -> list[float]:
@@ -221,12 +273,21 @@ def _marked(depth: float) -> list[float]:
     return marked
 
 
-def _draw_scale(figure: Any, panels: Any, paint: Paint, scale: tuple[str, ...], top: float, name: str) -> Any:  # noqa: ANN401
+def _draw_scale(
+    figure: Any,  # noqa: ANN401
+    panels: Any,  # noqa: ANN401
+    paint: Paint,
+    scale: tuple[str, ...],
+    top: float,
+    name: str,
+) -> Any:  # noqa: ANN401
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
     mapped = ScalarMappable(Normalize(0, top), _colours(scale, paint))
-    bar = figure.colorbar(mapped, ax=list(panels), location="bottom", shrink=0.5, aspect=40, pad=0.02)
+    bar = figure.colorbar(
+        mapped, ax=list(panels), location="bottom", shrink=0.5, aspect=40, pad=0.02
+    )
     bar.set_label(name, color=paint(FAINT), fontsize=9)
     bar.ax.tick_params(colors=paint(INK), labelsize=8)
     bar.outline.set_visible(False)
@@ -239,7 +300,14 @@ def _draw_hatch(axes: "Axes", paint: Paint) -> None:
 
     axes.add_patch(
         Rectangle(
-            (0, 0), 1, 1, transform=axes.transAxes, facecolor=paint(FREE), edgecolor=paint(PALE), hatch="////", lw=0
+            (0, 0),
+            1,
+            1,
+            transform=axes.transAxes,
+            facecolor=paint(FREE),
+            edgecolor=paint(PALE),
+            hatch="////",
+            lw=0,
         )
     )
 
@@ -258,7 +326,9 @@ def _colours(scale: tuple[str, ...], paint: Paint) -> Any:  # noqa: ANN401 - mat
 
 def _some(labels: Sequence[Label]) -> list[int]:
     """All symbols; of many, some, evenly apart."""
-    return list(range(0, len(labels), 1 if len(labels) <= _NAMED else math.ceil(2 * len(labels) / _NAMED)))
+    return list(
+        range(0, len(labels), 1 if len(labels) <= _NAMED else math.ceil(2 * len(labels) / _NAMED))
+    )
 
 
 def _name(label: Label, longest: int) -> str:

@@ -48,11 +48,19 @@ def rivals_of(design: Design) -> list[Rival]:
         return []
     classical = f"classical LDP, ε = {epsilon_text(context.smallest_epsilon).removeprefix('≈ ')}"
     made = (
-        ("classical", classical, lambda: mechanism_for(Uniform(context.domain, context.exact_smallest))),
+        (
+            "classical",
+            classical,
+            lambda: mechanism_for(Uniform(context.domain, context.exact_smallest)),
+        ),
         ("exponential", "exponential mechanism", lambda: exponential_response(context)),
     )
     found = [(name, what, _risk(make, design)) for name, what, make in made]
-    return [Rival(name, what, risk, risk / design.risk) for name, what, risk in found if risk is not None]
+    return [
+        Rival(name, what, risk, risk / design.risk)
+        for name, what, risk in found
+        if risk is not None
+    ]
 
 
 def _risk(make: Callable[[], Mechanism], design: Design) -> float | None:
@@ -78,7 +86,10 @@ def design_facts(design: Design, seconds: float) -> list[tuple[str, str]]:
         facts.append(("search", f"{rounds} in {_duration(seconds)}, {_STOPPED[design.stopped]}"))
     return [
         *facts,
-        ("reports", f"{count_text(mechanism.outputs)} different ones, {_counted(mechanism.bits, 'bit')} each"),
+        (
+            "reports",
+            f"{count_text(mechanism.outputs)} different ones, {_counted(mechanism.bits, 'bit')} each",
+        ),
         ("leverage", f"a forged report outweighs up to {mechanism.leverage:,.3g} honest people"),
     ]
 
@@ -97,7 +108,9 @@ def recognised_as(design: Design) -> str:
     """The structure of the context, if it is one that has a closed form; else nothing."""
     if design.context.size == 2:
         return "two symbols"
-    if design.context.size > _LARGEST_CLOSED:  # what is searched is smaller, so that this is a closed form
+    if (
+        design.context.size > _LARGEST_CLOSED
+    ):  # what is searched is smaller, so that this is a closed form
         return _kind(design.mechanism.context)
     try:
         return _kind(recognise(design.context))

@@ -51,11 +51,17 @@ def design_page(
 
 def _opening(design: Design) -> str:
     words = f'<p class="lead">{escape(design.in_words())}</p>'
-    return words if design.certified else f'{words}\n<p class="caution">{escape(bound_sentence(design))}</p>'
+    return (
+        words
+        if design.certified
+        else f'{words}\n<p class="caution">{escape(bound_sentence(design))}</p>'
+    )
 
 
 def _promise(design: Design) -> str:
-    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in promise_sentences(design.context))
+    items = "".join(
+        f"<li>{escape(sentence)}</li>" for sentence in promise_sentences(design.context)
+    )
     return _section("promise", "What is promised", f'<ul class="promise">{items}</ul>')
 
 
@@ -69,24 +75,34 @@ def _figures(design: Design, seconds: float) -> str:
         "many people. The gap is by how much another mechanism could at the most be better."
     )
     return _section(
-        "figures", "In figures", f'<table class="facts"><tbody>{rows}</tbody></table>\n<p class="note">{note}</p>'
+        "figures",
+        "In figures",
+        f'<table class="facts"><tbody>{rows}</tbody></table>\n<p class="note">{note}</p>',
     )
 
 
 def _pictures(design: Design) -> str:
     """Drawn twice, since a picture of many squares cannot change its colours with the page."""
-    described = "Three squares of pairs of answers: promised, used and left over. Below, the channel."
+    described = (
+        "Three squares of pairs of answers: promised, used and left over. Below, the channel."
+    )
     pictures = "".join(
         f'<div class="plot {name}" role="img" aria-label="{described}">{design_svg(design, dark=name == "dark")}</div>'
         for name in ("light", "dark")
     )
-    return _section("pictures", "Pictures", f"<figure>{pictures}\n<figcaption>{escape(_CAPTION)}</figcaption></figure>")
+    return _section(
+        "pictures",
+        "Pictures",
+        f"<figure>{pictures}\n<figcaption>{escape(_CAPTION)}</figcaption></figure>",
+    )
 
 
 def _compared(design: Design, rivals: Sequence[Rival]) -> str:
     if not rivals:
         return ""
-    lines = "".join(_row(rival.what, f"{rival.risk:,.4g}", f"{rival.times:,.3g} ×") for rival in rivals)
+    lines = "".join(
+        _row(rival.what, f"{rival.risk:,.4g}", f"{rival.times:,.3g} ×") for rival in rivals
+    )
     own = _row("this design", f"{design.risk:,.4g}", "1 ×", mark=' class="chosen"')
     table = (
         '<div class="wide"><table><thead><tr><th scope="col">mechanism</th><th scope="col" class="number">risk</th>'

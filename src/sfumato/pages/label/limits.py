@@ -16,7 +16,9 @@ def open_sentences(survey: Survey, shades: Sequence[Shade]) -> list[str]:
     """What is not protected, as HTML: what reports may show, and what no report can hide."""
     changed = []
     if different_answers(survey) > 1:
-        changed = ["When your answer changes: whoever can tell that two reports are yours sees that they differ."]
+        changed = [
+            "When your answer changes: whoever can tell that two reports are yours sees that they differ."
+        ]
     return [
         *(shade.shown for shade in shades if shade.shown),
         "That you took part or did not, when, and from which address: the network sees that.",

@@ -55,7 +55,11 @@ def collected_text(domain: Domain) -> str:
     >>> collected_text(IntegerDomain(100, start=18))
     'A whole number from 18 to 117.'
     """
-    other = "" if domain.other is None else f" Whatever else somebody answers counts as {_quoted(domain.other)}."
+    other = (
+        ""
+        if domain.other is None
+        else f" Whatever else somebody answers counts as {_quoted(domain.other)}."
+    )
     if isinstance(domain, IntegerDomain):
         return f"A whole number from {domain.labels[0]} to {domain.labels[-1]}."
     if isinstance(domain, GridDomain):

@@ -49,9 +49,17 @@ def label_page(survey: Survey, certificate: Certificate | None = None) -> str:
     pair = _listing("open", "What is not protected", open_sentences(survey, shades)) + _listing(
         "kept", "What is sent and kept", kept_sentences(survey)
     )
-    body = "\n".join((_given_away(survey, shades), f'<div class="pair">{pair}</div>', _reviewers(survey, checked)))
+    body = "\n".join(
+        (
+            _given_away(survey, shades),
+            f'<div class="pair">{pair}</div>',
+            _reviewers(survey, checked),
+        )
+    )
     style = files("sfumato.pages.label").joinpath("label.css").read_text(encoding="utf-8")
-    return sheet(survey.title, kicker="Privacy label", opening=_asked(survey), body=body, style=style)
+    return sheet(
+        survey.title, kicker="Privacy label", opening=_asked(survey), body=body, style=style
+    )
 
 
 def _asked(survey: Survey) -> str:
@@ -138,7 +146,9 @@ def _reviewers(survey: Survey, certificate: str) -> str:
         ("Fingerprint", f"<code>{survey.fingerprint}</code><br>{_FINGERPRINT}"),
     ]
     rows = "".join(f'<tr><th scope="row">{name}</th><td>{fact}</td></tr>' for name, fact in facts)
-    return _section("reviewers", "For reviewers", f'<table class="reviewers"><tbody>{rows}</tbody></table>')
+    return _section(
+        "reviewers", "For reviewers", f'<table class="reviewers"><tbody>{rows}</tbody></table>'
+    )
 
 
 _FINGERPRINT = (
@@ -177,7 +187,9 @@ def _accuracy_text(survey: Survey) -> str:
 
 
 def _listing(name: str, heading: str, sentences: Sequence[str]) -> str:
-    return _section(name, heading, f"<ul>{''.join(f'<li>{sentence}</li>' for sentence in sentences)}</ul>")
+    return _section(
+        name, heading, f"<ul>{''.join(f'<li>{sentence}</li>' for sentence in sentences)}</ul>"
+    )
 
 
 def _section(name: str, heading: str, inside: str) -> str:

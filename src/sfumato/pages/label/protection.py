@@ -59,9 +59,7 @@ def opening_text(context: Context) -> str:
     names = Names(context.domain)
     if isinstance(context, HighLow) and context.sensitive.size < context.size:
         counts = f"{count_text(context.sensitive.size)} of {count_text(context.size)} answers"
-        return (
-            f"{counts} {'is' if context.sensitive.size == 1 else 'are'} sensitive. Nothing is promised for the others."
-        )
+        return f"{counts} {'is' if context.sensitive.size == 1 else 'are'} sensitive. Nothing is promised for the others."
     if isinstance(context, Tiers) and len(context.groups.inside) > 1:
         return f"There are {count_text(len(context.groups.inside))} degrees of protection."
     if isinstance(context, Blocks | ContextUnion):
@@ -78,7 +76,14 @@ def _shades(context: Context, names: Names) -> list[Shade]:
         return []
     if math.isinf(context.smallest_epsilon):
         own = "" if names.symbols is None else f", if it is one of these: {names.anyone}"
-        return [Shade(names.anyone, names.others, math.inf, f"Your answer itself{own}. A report may show it openly.")]
+        return [
+            Shade(
+                names.anyone,
+                names.others,
+                math.inf,
+                f"Your answer itself{own}. A report may show it openly.",
+            )
+        ]
     if isinstance(context, Uniform):
         return [Shade(names.anyone, names.others, context.exact_inside)]
     if isinstance(context, HighLow | Tiers):
@@ -103,8 +108,16 @@ def _by_answer(context: HighLow | Tiers, names: Names) -> list[Shade]:
     made = _ends(finite, lambda g: Shade(names.listed(members[g]), names.others, groups.inside[g]))
     if len(finite) < len(order):
         free = names.listed(members[order[-1]])
-        and_so = "; and so, that it is none of the sensitive ones" if isinstance(context, HighLow) else ""
-        made.append(Shade(free, names.others, math.inf, f"That your answer is one of these: {free}{and_so}."))
+        and_so = (
+            "; and so, that it is none of the sensitive ones"
+            if isinstance(context, HighLow)
+            else ""
+        )
+        made.append(
+            Shade(
+                free, names.others, math.inf, f"That your answer is one of these: {free}{and_so}."
+            )
+        )
     return made
 
 
@@ -121,7 +134,9 @@ def _by_block(context: Blocks, names: Names) -> list[Shade]:
             return Shade("any answer", "any other answer of its block", epsilon)
         blocks = [j for j in paired.tolist() if context.exact_epsilons[j] == epsilon]
         listed = names.listed(np.flatnonzero(np.isin(context.block_of, blocks)))
-        shown = f"Your answer itself, if it is one of these: {listed}." if epsilon == math.inf else ""
+        shown = (
+            f"Your answer itself, if it is one of these: {listed}." if epsilon == math.inf else ""
+        )
         return Shade(listed, "any other answer of its block", epsilon, shown)
 
     finite = [epsilon for epsilon in levels if epsilon != math.inf]
@@ -142,13 +157,22 @@ def _by_part(context: ContextUnion, names: Names) -> list[Shade]:
         for part, symbols in zip(context.parts, members, strict=True)
         for shade in _shades(part, names.inside(symbols))
     ]
-    finite = sorted((shade for shade in found if shade.epsilon != math.inf), key=lambda shade: shade.epsilon)
+    finite = sorted(
+        (shade for shade in found if shade.epsilon != math.inf), key=lambda shade: shade.epsilon
+    )
     free = [shade for shade in found if shade.epsilon == math.inf]
     made = _ends(_alike(finite), lambda shade: shade)
     made += free[:2]
     if len(free) > 2:
         more = count_text(len(free) - 2)
-        made.append(Shade(f"{more} more classes", "others", math.inf, f"The same for {more} more classes of answers."))
+        made.append(
+            Shade(
+                f"{more} more classes",
+                "others",
+                math.inf,
+                f"The same for {more} more classes of answers.",
+            )
+        )
     return made + ([_between(context.sizes, names)] if context.sizes.size > 1 else [])
 
 
@@ -168,7 +192,9 @@ def _between(sizes: Symbols, names: Names) -> Shade:
     alone = int((sizes == 1).sum())
     also = ""
     if alone:
-        which = "the one answer that is" if alone == 1 else f"the {count_text(alone)} answers that are"
+        which = (
+            "the one answer that is" if alone == 1 else f"the {count_text(alone)} answers that are"
+        )
         also = f" For {which} alone in a block, that is the answer itself."
     shown = f"Which block your answer lies in. A report may show it openly.{also}"
     return Shade(names.anyone, "an answer of another block", math.inf, shown)
@@ -178,13 +204,13 @@ def _blocks_text(block_of: Symbols, sizes: Symbols, names: Names) -> str:
     """How many blocks there are, and what lies in them as far as it can be said."""
     least, most = count_text(int(sizes.min())), count_text(int(sizes.max()))
     blocks = f"{count_text(sizes.size)} block{'s' * (sizes.size > 1)}"
-    told = (
-        f"The {count_text(block_of.size)} answers lie in {blocks} of {most if least == most else f'{least} to {most}'}"
-    )
+    told = f"The {count_text(block_of.size)} answers lie in {blocks} of {most if least == most else f'{least} to {most}'}"
     if sizes.size <= _MOST_BLOCKS and block_of.size <= 2 * MOST_NAMED:
         return f"{told}: {'; '.join(names.listed(np.flatnonzero(block_of == j)) for j in range(sizes.size))}."
     first, *more = np.flatnonzero(block_of == int(sizes.argmax()))[:2].tolist()
-    return told + (f"; for example, {names.one(first)} and {names.one(more[0])} share one." if more else ".")
+    return told + (
+        f"; for example, {names.one(first)} and {names.one(more[0])} share one." if more else "."
+    )
 
 
 # --- matrices and metrics: pair by pair -------------------------------------------------------------------------------
@@ -209,15 +235,27 @@ def _by_pair(context: Context, names: Names) -> list[Shade]:
 
 def _pair(exact: ExactMatrix, x: int, x2: int, count: int, both: bool, names: Names) -> Shade:
     """The shade of ``count`` ordered pairs, of which (x, x2) is one; ``both`` says that each has its reverse."""
-    pairs, epsilon, one, other = count // 2 if both else count, exact.entry(x, x2), names.one(x), names.one(x2)
+    pairs, epsilon, one, other = (
+        count // 2 if both else count,
+        exact.entry(x, x2),
+        names.one(x),
+        names.one(x2),
+    )
     like = f"{count_text(pairs - 1)} more pair{'s' * (pairs > 2)}"
     shown = ""
     if epsilon == math.inf:
         proved = f"{one} or {other}" if both else f"{one} and not {other}"
-        shown = f"Whether your answer is {proved}: a report may prove it." + f" The same for {like}." * (pairs > 1)
+        shown = (
+            f"Whether your answer is {proved}: a report may prove it."
+            + f" The same for {like}." * (pairs > 1)
+        )
     if pairs > 1:
         return Shade(one, f"{other}; and {like} like this one", epsilon, shown)
-    return Shade(f"{one} or {other}", "the other", epsilon, shown) if both else Shade(one, other, epsilon, shown)
+    return (
+        Shade(f"{one} or {other}", "the other", epsilon, shown)
+        if both
+        else Shade(one, other, epsilon, shown)
+    )
 
 
 def _ends(levels: Sequence[Level], shade: Callable[[Level], Shade]) -> list[Shade]:

@@ -29,7 +29,11 @@ def often_text(survey: Survey) -> str:
     if repeat == "once":
         return "once: the first answer stands"
     distinct = different_answers(survey)
-    limit = "the first answer stands" if distinct == 1 else f"at most {count_text(distinct)} different answers"
+    limit = (
+        "the first answer stands"
+        if distinct == 1
+        else f"at most {count_text(distinct)} different answers"
+    )
     return f"every {repeat['every']}, {limit}"
 
 

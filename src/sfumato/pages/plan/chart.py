@@ -59,7 +59,9 @@ def _figure(plan: Plan) -> "Figure":
     try:
         from matplotlib.figure import Figure as Canvas
     except ImportError:
-        raise MissingExtra("a picture of a plan needs matplotlib: pip install 'sfumato[charts]'") from None
+        raise MissingExtra(
+            "a picture of a plan needs matplotlib: pip install 'sfumato[charts]'"
+        ) from None
     canvas = Canvas(figsize=(8.0, 4.6), layout="constrained")
     axes = canvas.add_subplot()
     low, high = _people_shown(plan)
@@ -87,7 +89,9 @@ def _draw_line(axes: "Axes", plan: Plan, row: Compared, low: float, high: float)
     errors = [row.figures_at(n).error for n in people]
     # The plan's own line is solid, broad and below: those that coincide with it show on top.
     style, width, front = ("-", _BROAD, 2) if row.name == plan.chosen else (dashes, _THIN, 3)
-    axes.plot(people, errors, color=colour, linestyle=style, linewidth=width, label=row.what, zorder=front)
+    axes.plot(
+        people, errors, color=colour, linestyle=style, linewidth=width, label=row.what, zorder=front
+    )
     if row.figures is not None:
         axes.plot([row.figures.people], [row.figures.error], "o", ms=5, color=colour, zorder=5)
 
@@ -106,7 +110,9 @@ def _draw_goal(axes: "Axes", plan: Plan) -> None:
             fontsize=9,
         )
     if plan.people is not None and plan.error is not None:
-        axes.plot([plan.people], [plan.error], "o", ms=8, mfc="none", mec=WHISKER, mew=1.6, zorder=6)
+        axes.plot(
+            [plan.people], [plan.error], "o", ms=8, mfc="none", mec=WHISKER, mew=1.6, zorder=6
+        )
         axes.annotate(
             f"{plan.people:,} people, {plan.error:.3g}",
             (plan.people, plan.error),
@@ -124,10 +130,16 @@ def _dress(axes: "Axes", plan: Plan, low: float, high: float) -> None:
     axes.set_yscale("log")
     axes.set_xlim(low, high)
     bottom, top = axes.get_ylim()
-    axes.set_ylim(bottom, min(top, 20.0))  # beyond 1 there is nothing to be learned, only how much is missing
+    axes.set_ylim(
+        bottom, min(top, 20.0)
+    )  # beyond 1 there is nothing to be learned, only how much is missing
     axes.set_xlabel("people", color=INK)
     axes.set_ylabel(f"{_NAMES[plan.measure]}, {100 * plan.confidence:.6g} %", color=INK)
-    crowd = {"worst": "hardest distribution", "uniform": "people spread evenly", "given": "distribution as given"}
+    crowd = {
+        "worst": "hardest distribution",
+        "uniform": "people spread evenly",
+        "given": "distribution as given",
+    }
     told = f"{crowd[plan.distribution]}; {plan.reading} estimate"
     axes.set_title(told, loc="left", fontsize=10, color=FAINT)
     axes.grid(color=PALE, linewidth=0.7)

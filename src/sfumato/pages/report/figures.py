@@ -11,7 +11,13 @@ import numpy as np
 from sfumato.domains import GridDomain
 from sfumato.errors import MissingExtra
 from sfumato.estimation import Estimate
-from sfumato.pages.charts import LARGEST_HEATMAP, decoded_bars, grid_map, privacy_heatmap, unbiased_whiskers
+from sfumato.pages.charts import (
+    LARGEST_HEATMAP,
+    decoded_bars,
+    grid_map,
+    privacy_heatmap,
+    unbiased_whiskers,
+)
 from sfumato.survey import Survey
 
 if TYPE_CHECKING:
@@ -22,7 +28,11 @@ __all__ = ["estimate_figures", "plotly_source", "plotly_style_ids", "promise_fig
 
 def promise_figures(survey: Survey) -> "dict[str, Figure]":
     """A picture of E, where it is small enough for one."""
-    return {"privacy": privacy_heatmap(survey.context)} if survey.context.size <= LARGEST_HEATMAP else {}
+    return (
+        {"privacy": privacy_heatmap(survey.context)}
+        if survey.context.size <= LARGEST_HEATMAP
+        else {}
+    )
 
 
 def estimate_figures(survey: Survey, estimate: Estimate) -> "dict[str, Figure]":
@@ -40,7 +50,9 @@ def written(figures: "dict[str, Figure]") -> dict[str, object]:
         if name == "map":
             cells = np.asarray(figure.data[0].z, dtype="<f4")
             figure.update_traces(z=None)
-            figure.update_layout(meta={**figure.layout.meta, "packed": base64.b64encode(cells.tobytes()).decode()})
+            figure.update_layout(
+                meta={**figure.layout.meta, "packed": base64.b64encode(cells.tobytes()).decode()}
+            )
         plain[name] = json.loads(figure.to_json())
     return plain
 

@@ -31,10 +31,14 @@ if TYPE_CHECKING:
 
 __all__ = ["report_page"]
 
-_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+)
 
 
-def report_page(survey: Survey, estimate: Estimate, certificate: Certificate, *, title: str | None = None) -> str:
+def report_page(
+    survey: Survey, estimate: Estimate, certificate: Certificate, *, title: str | None = None
+) -> str:
     """The whole page as HTML: what is promised to whom, what was learned, and how far to trust it.
 
     Nothing in it points outside, and its own policy forbids the browser to load anything. The certificate must be
@@ -114,8 +118,14 @@ def _json(data: object) -> str:
 
 def _check(survey: Survey, estimate: Estimate, certificate: Certificate) -> None:
     if certificate.mechanism != survey.mechanism.fingerprint:
-        raise WrongSurvey("the certificate is of another mechanism. Pass what survey.certify() returns.")
+        raise WrongSurvey(
+            "the certificate is of another mechanism. Pass what survey.certify() returns."
+        )
     if certificate.context != fingerprint(survey.context.record()):
-        raise WrongSurvey("the certificate is of another promise. Pass what survey.certify() returns.")
+        raise WrongSurvey(
+            "the certificate is of another promise. Pass what survey.certify() returns."
+        )
     if estimate.fingerprint != survey.fingerprint:
-        raise WrongSurvey("the estimate is of another survey. Pass what survey.estimate(tally) returns.")
+        raise WrongSurvey(
+            "the estimate is of another survey. Pass what survey.estimate(tally) returns."
+        )

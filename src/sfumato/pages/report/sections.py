@@ -56,9 +56,7 @@ def _misfit(estimate: Estimate) -> str:
     fit = estimate.quiet_fit
     if fit.possible:
         return ""
-    words = (
-        f"{fit.verdict} A broken client, another version or a forger may have sent them: do not rely on what follows."
-    )
+    words = f"{fit.verdict} A broken client, another version or a forger may have sent them: do not rely on what follows."
     return f'<p class="caution" role="note"><strong>These reports do not fit.</strong> {escape(words)}</p>\n'
 
 
@@ -71,7 +69,9 @@ def _repeated(survey: Survey) -> str:
         f"People may answer every {repeat['every']}, and a device repeats its report while its answer stays the same. "
         "The intervals take all reports to be from different people: over several periods they are too narrow."
     )
-    return f'<p class="caution" role="note"><strong>Repeated answers.</strong> {escape(words)}</p>\n'
+    return (
+        f'<p class="caution" role="note"><strong>Repeated answers.</strong> {escape(words)}</p>\n'
+    )
 
 
 def _caution(survey: Survey, estimate: Estimate, low: float, high: float, places: int) -> str:
@@ -91,7 +91,9 @@ def _caution(survey: Survey, estimate: Estimate, low: float, high: float, places
 
 def promise_section(survey: Survey) -> str:
     """What is promised to whom, in sentences, numbers and a picture."""
-    sentences = "".join(f"<li>{escape(sentence)}</li>" for sentence in promise_sentences(survey.context))
+    sentences = "".join(
+        f"<li>{escape(sentence)}</li>" for sentence in promise_sentences(survey.context)
+    )
     facts = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
         for name, value in promise_facts(survey.context)
@@ -169,7 +171,9 @@ def map_section(survey: Survey, estimate: Estimate) -> str:
         "Each cell is coloured by the decoded share of people in it, on a logarithmic scale that spans at most four "
         "powers of ten; cells with no colour have a decoded share of nought."
     )
-    known = estimate.standard_errors[np.isfinite(estimate.standard_errors) & (estimate.standard_errors > 0)]
+    known = estimate.standard_errors[
+        np.isfinite(estimate.standard_errors) & (estimate.standard_errors > 0)
+    ]
     if known.size:
         reach = percent_text(1.96 * float(np.median(known)), places_for(estimate))
         caption += (
@@ -196,7 +200,11 @@ def table_section(estimate: Estimate) -> str:
     """The most frequent answers as a table that can be sorted and searched."""
     total = len(estimate.labels)
     shown = min(total, _MOST_ROWS)
-    extent = f"The {count_text(shown)} most frequent of {count_text(total)} answers." if shown < total else ""
+    extent = (
+        f"The {count_text(shown)} most frequent of {count_text(total)} answers."
+        if shown < total
+        else ""
+    )
     printed = "On paper: the first 40 rows." if shown > 40 else ""
     return f"""<section id="numbers" aria-labelledby="numbers-title">
 <h2 id="numbers-title">All numbers</h2>
@@ -238,8 +246,13 @@ def _rows(estimate: Estimate) -> str:
     lines = []
     for x in most_frequent(estimate, _MOST_ROWS).tolist():
         figures = (estimate.frequencies[x], estimate.unbiased[x], low[x], high[x])
-        cells = "".join(f'<td class=number data-v="{v:.9g}">{percent_text(float(v), places)}</td>' for v in figures)
-        lines.append(f'<tr><th scope="row" dir="auto">{escape(str(estimate.labels[x]))}</th>{cells}</tr>')
+        cells = "".join(
+            f'<td class=number data-v="{v:.9g}">{percent_text(float(v), places)}</td>'
+            for v in figures
+        )
+        lines.append(
+            f'<tr><th scope="row" dir="auto">{escape(str(estimate.labels[x]))}</th>{cells}</tr>'
+        )
     return "\n".join(lines)
 
 

@@ -26,7 +26,9 @@ def try_page(survey: Survey) -> str:
     """The page of one survey; its scripts and styles are under ``../static/``."""
     text = f'<p class="lead" dir="auto">{escape(survey.text)}</p>' if survey.text else ""
     columns = survey.context.domain.shape[1] if isinstance(survey.context.domain, GridDomain) else 0
-    promised = "".join(f"<li>{escape(sentence)}</li>" for sentence in promise_sentences(survey.context))
+    promised = "".join(
+        f"<li>{escape(sentence)}</li>" for sentence in promise_sentences(survey.context)
+    )
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>

@@ -35,7 +35,9 @@ def read_columns(path: Path, name: str) -> dict[str, list[str]]:
     ragged = next((i for i, row in enumerate(rows) if None in row or None in row.values()), None)
     if not rows or len(set(header)) != len(header) or ragged is not None:
         where = f"; line {ragged + 2} has another number of columns" if ragged is not None else ""
-        raise InvalidSurvey(f"{name}: {path.name} must have a header of distinct names and at least one row{where}.")
+        raise InvalidSurvey(
+            f"{name}: {path.name} must have a header of distinct names and at least one row{where}."
+        )
     return {column: [row[column] for row in rows] for column in header}
 
 
@@ -50,7 +52,9 @@ class opened:  # noqa: N801 - reads as a verb where it is used
             raw = self._bytes()
         except OSError as problem:
             reason = problem.strerror or "it is damaged"
-            raise InvalidSurvey(f"{self._name}: {printable(self._path.name)} cannot be read: {reason}.") from None
+            raise InvalidSurvey(
+                f"{self._name}: {printable(self._path.name)} cannot be read: {reason}."
+            ) from None
         except (EOFError, ValueError, zlib.error):
             shown = printable(self._path.name)
             raise InvalidSurvey(f"{self._name}: {shown} cannot be read: it is damaged.") from None

@@ -78,7 +78,10 @@ def _described(file: FileFields, folder: Path) -> Described:
     domain = _within("domain", lambda: _domain(file.domain, table))
     context = _within("context", lambda: context_of_section(file.context, domain, table, folder))
     repeat = file.repeat if isinstance(file.repeat, str) else file.repeat.model_dump()
-    about = {name: getattr(file, name) for name in ("title", "text", "contact", "minimum_reports", "opens", "closes")}
+    about = {
+        name: getattr(file, name)
+        for name in ("title", "text", "contact", "minimum_reports", "opens", "closes")
+    }
     return Described(file.name, context, {**about, "repeat": repeat}, file.mechanism)
 
 
@@ -110,11 +113,15 @@ def _domain(given: DomainFields, table: Mapping[str, Sequence[str]]) -> Domain:
         return Domain(table["label"] if given.labels is None else given.labels, other=given.other)
     if given.kind == "range":
         only(given, "domain", ("size", "start"))
-        return IntegerDomain(needed(given.size, "domain.size", "a whole number of symbols"), start=given.start)
+        return IntegerDomain(
+            needed(given.size, "domain.size", "a whole number of symbols"), start=given.start
+        )
     edges = ("south", "north", "west", "east")
     if given.kind == "grid":
         only(given, "domain", (*edges, "step", "other"))
-        values = [needed(getattr(given, edge), f"domain.{edge}", "degrees") for edge in (*edges, "step")]
+        values = [
+            needed(getattr(given, edge), f"domain.{edge}", "degrees") for edge in (*edges, "step")
+        ]
         return GridDomain(*values, other=given.other)
     only(given, "domain", (*edges, "resolution", "file", "other"))
     if given.file is not None:
@@ -137,7 +144,9 @@ def _label_table(given: DomainFields, folder: Path) -> Mapping[str, Sequence[str
         return {}
     table = read_columns(folder / given.file, "domain.file")
     if "label" not in table:
-        raise InvalidSurvey(f"domain.file: {given.file} must have a column named label; found {sorted(table)}.")
+        raise InvalidSurvey(
+            f"domain.file: {given.file} must have a column named label; found {sorted(table)}."
+        )
     return table
 
 

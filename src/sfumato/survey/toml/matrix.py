@@ -47,7 +47,9 @@ def matrix_over(domain: Domain, path: Path, name: str) -> list[list[str]]:
     labels, rows = _below_labels(lines, place)
     wanted = [str(label) for label in domain.labels]
     if len(labels) != len(wanted):
-        raise InvalidSurvey(f"{place} must name the {len(wanted)} labels of the domain; it names {len(labels)}.")
+        raise InvalidSurvey(
+            f"{place} must name the {len(wanted)} labels of the domain; it names {len(labels)}."
+        )
     for found, label in zip(labels, wanted, strict=True):
         if found != label:
             raise InvalidSurvey(
@@ -69,13 +71,19 @@ def _lines(path: Path, name: str) -> list[_Line]:
     with opened(path, name) as text:
         reader = csv.reader(text, strict=True, skipinitialspace=True)
         try:
-            lines = [_Line(reader.line_num, [_tidy(cell) for cell in cells]) for cells in reader if cells]
+            lines = [
+                _Line(reader.line_num, [_tidy(cell) for cell in cells]) for cells in reader if cells
+            ]
         except csv.Error as problem:
             raise InvalidSurvey(f"{place} is not CSV: {problem}.") from None
     if not lines:
-        raise InvalidSurvey(f"{place} is empty. It must hold a line of labels, and below it a square of numbers.")
+        raise InvalidSurvey(
+            f"{place} is empty. It must hold a line of labels, and below it a square of numbers."
+        )
     if len(lines[0].cells) == 1 and any(mark in lines[0].cells[0] for mark in ";\t"):
-        raise InvalidSurvey(f"{place} has no commas. Use commas between cells, and points in decimals.")
+        raise InvalidSurvey(
+            f"{place} has no commas. Use commas between cells, and points in decimals."
+        )
     if len(lines) > LARGEST_MATRIX + 1:
         raise InvalidSurvey(
             f"{place} has {len(lines):,} lines; a matrix is written out up to {LARGEST_MATRIX} symbols."
@@ -115,7 +123,9 @@ def _check_labels(labels: Sequence[str], line: str) -> None:
         raise InvalidSurvey(f"{line}: label {labels.index('') + 1} is empty. Name it.")
     if len(set(labels)) < len(labels):
         twice = next(label for x, label in enumerate(labels) if label in labels[:x])
-        raise InvalidSurvey(f"{line}: labels must be distinct; {_shown(twice)} occurs twice. Remove or rename one.")
+        raise InvalidSurvey(
+            f"{line}: labels must be distinct; {_shown(twice)} occurs twice. Remove or rename one."
+        )
 
 
 def _check_names(body: Sequence[_Line], labels: Sequence[str], place: str) -> None:
@@ -137,12 +147,15 @@ def _numbers(lines: Sequence[_Line], place: str, before: int = 0) -> list[list[s
                 f"have {before + size} columns; found {before + len(line.cells)}."
             )
     rows = [
-        ["0" if x == x2 and not cell else cell for x2, cell in enumerate(line.cells)] for x, line in enumerate(lines)
+        ["0" if x == x2 and not cell else cell for x2, cell in enumerate(line.cells)]
+        for x, line in enumerate(lines)
     ]
     for x, row in enumerate(rows):
         for x2, cell in enumerate(row):
             if not _is_number(cell, zero=x == x2):
-                raise _wrong_number(cell, f"{place}, line {lines[x].number}, column {before + x2 + 1}", zero=x == x2)
+                raise _wrong_number(
+                    cell, f"{place}, line {lines[x].number}, column {before + x2 + 1}", zero=x == x2
+                )
     return rows
 
 
@@ -155,7 +168,11 @@ def _is_number(cell: str, *, zero: bool) -> bool:
 
 def _wrong_number(cell: str, place: str, *, zero: bool) -> InvalidSurvey:
     wanted = "0, since it lies on the diagonal" if zero else "a number of at least 0, or inf"
-    hint = " Use commas between cells, and points in decimals." if any(mark in cell for mark in ";,\t") else ""
+    hint = (
+        " Use commas between cells, and points in decimals."
+        if any(mark in cell for mark in ";,\t")
+        else ""
+    )
     return InvalidSurvey(f"{place}, must be {wanted}; found {_shown(cell)}.{hint}")
 
 

@@ -154,7 +154,9 @@ def in_words(error: Any) -> str:  # noqa: ANN401
     if kind == "literal_error" and field != "repeat":
         return f"{field} must be one of {error['ctx']['expected']}; found {error['input']!r}."
     wanted = _UNIONS.get(field) or _WANTED.get(kind)
-    found = next((words for of, words in _FOUND.items() if isinstance(error["input"], of)), "something else")
+    found = next(
+        (words for of, words in _FOUND.items() if isinstance(error["input"], of)), "something else"
+    )
     return f"{field} must be {wanted or 'something else'}; found {found}."
 
 
@@ -170,4 +172,6 @@ def only(section: Section, name: str, allowed: Sequence[str]) -> None:
     kind = getattr(section, "kind", "")
     strange = sorted(section.model_fields_set - {"kind", *allowed})
     if strange:
-        raise InvalidSurvey(f"{name}.{strange[0]} means nothing for kind = {kind!r}; allowed: {', '.join(allowed)}.")
+        raise InvalidSurvey(
+            f"{name}.{strange[0]} means nothing for kind = {kind!r}; allowed: {', '.join(allowed)}."
+        )
