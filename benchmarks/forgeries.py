@@ -431,9 +431,11 @@ def epsilon_of(context: Json) -> Callable[[int, int], Fraction | None]:
 
     def entry(x: int, x2: int) -> Fraction | None:
         distance = number(rows[x][x2])
-        return (
-            distance if distance == 0 else None if None in (distance, factor) else distance * factor
-        )  # type: ignore[operator]
+        if distance == 0:
+            return distance
+        if distance is None or factor is None:
+            return None
+        return distance * factor
 
     return entry
 
