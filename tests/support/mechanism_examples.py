@@ -176,6 +176,24 @@ EXAMPLES = {
     ComposedResponse: tuple(_composed()),
 }
 
+# One instance for each class, kind of code and corner: what tests of structure need. Only the exam
+# sweeps over all EXAMPLES.
+_CHOSEN = {
+    BinaryResponse: (1, 3),  # asymmetric; nothing promised one way
+    PlainResponse: (0, 6, 18, 30, 38, 40, 41),  # one symbol, three codes, unbalanced, unused, clear
+    BlockResponse: (0, 6, 9, 10),  # two codes, an ε for each block, a block in clear
+    HighLowResponse: (1, 3, 8, 24),  # two codes, nothing sensitive, unbalanced
+    GroupResponse: (0, 4, 19, 20),  # tiers, blocks with a promise across, unbalanced, clear
+    TableResponse: (0, 2),
+    ProductResponse: (0, 3),
+    UnionResponse: (0, 1),
+    ProcessedResponse: (0,),
+    ComposedResponse: (1, 2),
+}
+REPRESENTATIVES = {
+    cls: tuple(EXAMPLES[cls][index] for index in chosen) for cls, chosen in _CHOSEN.items()
+}
+
 
 def every_mechanism_class():
     """The concrete subclasses of Mechanism that the package defines, however deep."""
