@@ -10,13 +10,9 @@ changes the meaning of existing fields gets a new ``format``. Two parts:
 Reading never chooses anew: a mechanism is rebuilt from the integers in the file, whatever this version would choose.
 """
 
-import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from math import inf
-from typing import Any, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from sfumato.codes import ClearCode, Code, CyclicCode, CyclicDesign, HadamardCode, RandomizedCode
 from sfumato.contexts import (
@@ -32,6 +28,17 @@ from sfumato.contexts import (
 from sfumato.contexts.groups import Groups
 from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
 from sfumato.errors import InvalidSurvey
+from sfumato.foundation.records import (
+    Fields,
+    is_count,
+    parse_count,
+    record_kind,
+    require_canonical,
+    require_fields,
+    require_index,
+    require_word_bits,
+    unpack_u32,
+)
 from sfumato.mechanisms import (
     BinaryResponse,
     BlockResponse,
@@ -54,7 +61,6 @@ __all__ = [
     "LARGEST_UNIFORM",
     "context_of",
     "domain_of",
-    "fields_of",
     "mechanism_of",
     "require_buildable_codes",
     "require_buildable_context",
@@ -74,21 +80,7 @@ OUTPUTS_PER_SYMBOL = 64
 FEW_OUTPUTS = 2**16
 """A code in a resolved survey has at most ``OUTPUTS_PER_SYMBOL · k + FEW_OUTPUTS`` outputs for k symbols."""
 
-_Made = TypeVar("_Made", Domain, Context, Mechanism)
-
-Fields = Mapping[str, Any]
 _CODES = {code.kind: code for code in (ClearCode, HadamardCode, RandomizedCode)}
-
-
-def fields_of(record: object, name: str, known: Sequence[str]) -> Fields:
-    """A JSON object with exactly these fields."""
-    if not isinstance(record, Mapping):
-        raise InvalidSurvey(f"{name} must be an object with the fields {', '.join(known)}.")
-    if set(record) != set(known):
-        strange, missing = sorted(set(record) - set(known)), sorted(set(known) - set(record))
-        found = [f"unknown {strange}"] * bool(strange) + [f"missing {missing}"] * bool(missing)
-        raise InvalidSurvey(f"{name} must have the fields {', '.join(known)}; {', '.join(found)}.")
-    return record
 
 
 # --- domains ---------------------------------------------------------------------------------------------------------
@@ -96,22 +88,22 @@ def fields_of(record: object, name: str, known: Sequence[str]) -> Fields:
 
 def domain_of(record: object) -> Domain:
     """The domain that a record describes."""
-    kind = _kind(record, "promise.context.domain")
+    kind = record_kind(record, "promise.context.domain")
     if kind == "labels":
-        fields = fields_of(record, "domain", ("kind", "labels", "other"))
-        return _unchanged(Domain(fields["labels"], other=fields["other"]), record, "domain")
+        fields = require_fields(record, "domain", ("kind", "labels", "other"))
+        return require_canonical(Domain(fields["labels"], other=fields["other"]), record, "domain")
     if kind == "range":
-        fields = fields_of(record, "domain", ("kind", "size", "start"))
+        fields = require_fields(record, "domain", ("kind", "size", "start"))
         return IntegerDomain(fields["size"], start=fields["start"])
     if kind == "grid":
         edges = ("south", "north", "west", "east", "step")
-        fields = fields_of(record, "domain", ("kind", *edges, "other"))
-        return _unchanged(
+        fields = require_fields(record, "domain", ("kind", *edges, "other"))
+        return require_canonical(
             GridDomain(*(fields[edge] for edge in edges), other=fields["other"]), record, "domain"
         )
     if kind == "h3":
-        fields = fields_of(record, "domain", ("kind", "cells", "other"))
-        return _unchanged(H3Domain(fields["cells"], other=fields["other"]), record, "domain")
+        fields = require_fields(record, "domain", ("kind", "cells", "other"))
+        return require_canonical(H3Domain(fields["cells"], other=fields["other"]), record, "domain")
     raise InvalidSurvey(f"domain.kind {kind!r} is not known to this version.")
 
 
@@ -124,11 +116,11 @@ def context_of(record: object) -> Context:
 
 
 def _context(record: object, name: str, nesting: int) -> Context:
-    kind = _kind(record, name)
+    kind = record_kind(record, name)
     if not isinstance(record, Mapping) or (kind not in _CONTEXTS and kind != "union"):
         raise InvalidSurvey(f"context.kind {kind!r} is not known to this version.")
     context = _union(record, nesting) if kind == "union" else _CONTEXTS[kind](record)
-    return _unchanged(context, record, "context")
+    return require_canonical(context, record, "context")
 
 
 def _union(record: Fields, nesting: int) -> Context:
@@ -140,7 +132,9 @@ def _union(record: Fields, nesting: int) -> Context:
     if not isinstance(fields["parts"], list):
         raise InvalidSurvey("context.parts must be a list of contexts.")
     parts = [_context(part, "a part of the context", nesting + 1) for part in fields["parts"]]
-    return ContextUnion(parts, _u32(fields["block_of"], "block_of", domain.size), domain=domain)
+    return ContextUnion(
+        parts, unpack_u32(fields["block_of"], "block_of", domain.size), domain=domain
+    )
 
 
 def _uniform(record: Fields) -> Context:
@@ -150,7 +144,7 @@ def _uniform(record: Fields) -> Context:
 
 def _high_low(record: Fields) -> Context:
     fields, domain = _context_fields(record, "epsilon", "sensitive")
-    symbols = _u32(fields["sensitive"], "sensitive", domain.size)
+    symbols = unpack_u32(fields["sensitive"], "sensitive", domain.size)
     return HighLow(domain, [domain.labels[x] for x in symbols.tolist()], fields["epsilon"])
 
 
@@ -159,13 +153,15 @@ def _blocks(record: Fields) -> Context:
     fields, domain = _context_fields(
         record, inside, *(("across",) if "across" in record else ()), "block_of"
     )
-    block_of = _u32(fields["block_of"], "block_of", domain.size)
+    block_of = unpack_u32(fields["block_of"], "block_of", domain.size)
     return Blocks(block_of, fields[inside], across=fields.get("across", "inf"), domain=domain)
 
 
 def _tiers(record: Fields) -> Context:
     fields, domain = _context_fields(record, "epsilons", "tier_of")
-    return Tiers(_u32(fields["tier_of"], "tier_of", domain.size), fields["epsilons"], domain=domain)
+    return Tiers(
+        unpack_u32(fields["tier_of"], "tier_of", domain.size), fields["epsilons"], domain=domain
+    )
 
 
 def _metric(record: Fields) -> Context:
@@ -190,7 +186,7 @@ _CONTEXTS: Mapping[str, Callable[[Fields], Context]] = {
 
 
 def _context_fields(record: Fields, *own: str) -> tuple[Fields, Domain]:
-    fields = fields_of(record, "context", ("kind", "domain", *own))
+    fields = require_fields(record, "context", ("kind", "domain", *own))
     return fields, domain_of(fields["domain"])
 
 
@@ -248,7 +244,7 @@ def require_buildable_codes(record: object, context: object, nesting: int = 0) -
 
 def mechanism_of(record: object, context: Context) -> Mechanism:
     """The mechanism that a record describes, with the integers it holds."""
-    kind = _kind(record, "promise.mechanism")
+    kind = record_kind(record, "promise.mechanism")
     readers: Mapping[str, Callable[[Fields, Context], Mechanism]] = {
         "binary": _table,
         "table": _table,
@@ -261,7 +257,7 @@ def mechanism_of(record: object, context: Context) -> Mechanism:
     }
     if kind not in readers or not isinstance(record, Mapping):
         raise InvalidSurvey(f"mechanism.kind {kind!r} is not known to this version.")
-    return _unchanged(readers[kind](record, context), record, "mechanism")
+    return require_canonical(readers[kind](record, context), record, "mechanism")
 
 
 class _RecordedCodes:
@@ -279,7 +275,7 @@ class _RecordedCodes:
 
 def _framed(record: Fields, context: Context) -> Mechanism:
     kind = record["kind"]
-    fields = fields_of(record, "mechanism", _FRAME_FIELDS[kind])
+    fields = require_fields(record, "mechanism", _FRAME_FIELDS[kind])
     if not isinstance(context, Uniform | Blocks | HighLow):
         raise InvalidSurvey(f"a mechanism of kind {kind!r} cannot keep a context of this kind.")
     if not fields["codes"]:
@@ -291,7 +287,7 @@ def _framed(record: Fields, context: Context) -> Mechanism:
     recorded: dict[tuple[int, Epsilon], Code] = {}
     for (size, epsilon), number in zip(served, numbers, strict=True):
         if (size, epsilon) not in recorded:
-            which = _below(number, len(fields["codes"]), "mechanism.code_of_block")
+            which = require_index(number, len(fields["codes"]), "mechanism.code_of_block")
             recorded[size, epsilon] = _code(fields["codes"][which], epsilon)
     fits = all(_serves(code, size) for (size, _), code in recorded.items())
     frame, wanted = _FRAMES[kind]
@@ -334,7 +330,7 @@ _FRAME_FIELDS = {
 
 
 def _grouped(record: Fields, context: Context) -> Mechanism:
-    fields = fields_of(
+    fields = require_fields(
         record, "mechanism", ("kind", "codes", "levels", "code_of_group", "clear", "word_bits")
     )
     if context.groups is None:
@@ -344,17 +340,21 @@ def _grouped(record: Fields, context: Context) -> Mechanism:
             "mechanism.codes, mechanism.levels and mechanism.code_of_group must be lists."
         )
     levels = [
-        GroupLevels(*(_count(fields_of(level, "levels", _LEVELS)[name]) for name in _LEVELS))
+        GroupLevels(
+            *(parse_count(require_fields(level, "levels", _LEVELS)[name]) for name in _LEVELS)
+        )
         for level in fields["levels"]
     ]
     numbers = [
-        _below(number, len(fields["codes"]), "mechanism.code_of_group")
+        require_index(number, len(fields["codes"]), "mechanism.code_of_group")
         for number in fields["code_of_group"]
     ]
     promised = dict(zip(numbers, _promised_inside(context.groups), strict=False))
     codes = [_code(code, promised.get(number, inf)) for number, code in enumerate(fields["codes"])]
-    bits = _word(fields["word_bits"])
-    return GroupResponse.of_integers(context, codes, levels, numbers, _count(fields["clear"]), bits)
+    bits = require_word_bits(fields["word_bits"])
+    return GroupResponse.of_integers(
+        context, codes, levels, numbers, parse_count(fields["clear"]), bits
+    )
 
 
 _LEVELS = ("high", "low", "cover")
@@ -366,7 +366,7 @@ def _promised_inside(groups: Groups) -> list[Epsilon]:
 
 
 def _product(record: Fields, context: Context) -> Mechanism:
-    fields = fields_of(record, "mechanism", ("kind", "codes"))
+    fields = require_fields(record, "mechanism", ("kind", "codes"))
     if (
         not isinstance(context, Blocks)
         or not isinstance(fields["codes"], list)
@@ -387,7 +387,7 @@ def _product(record: Fields, context: Context) -> Mechanism:
 
 
 def _union_response(record: Fields, context: Context) -> Mechanism:
-    fields = fields_of(record, "mechanism", ("kind", "parts"))
+    fields = require_fields(record, "mechanism", ("kind", "parts"))
     if not isinstance(context, ContextUnion) or not isinstance(fields["parts"], list):
         raise InvalidSurvey("a mechanism of kind 'union' keeps a union of contexts, part by part.")
     if len(fields["parts"]) != len(context.parts):
@@ -401,32 +401,31 @@ def _union_response(record: Fields, context: Context) -> Mechanism:
 
 def _table(record: Fields, context: Context) -> Mechanism:
     crowded = record["kind"] == "table" and "crowd" in record
-    fields = fields_of(
+    fields = require_fields(
         record, "mechanism", ("kind", "word_bits", "rows", *(("crowd",) if crowded else ()))
     )
-    _word(fields["word_bits"])
-    rows = [[_count(entry) for entry in row] for row in fields["rows"]]
+    require_word_bits(fields["word_bits"])
+    rows = [[parse_count(entry) for entry in row] for row in fields["rows"]]
     if fields["kind"] == "binary":
         return BinaryResponse.of_integers(context, rows, word_bits=fields["word_bits"])
-    crowd = [_count(entry) for entry in fields["crowd"]] if crowded else None
+    crowd = [parse_count(entry) for entry in fields["crowd"]] if crowded else None
     return TableResponse(context, rows, word_bits=fields["word_bits"], crowd=crowd)
 
 
 def _code(record: object, epsilon: Epsilon) -> Code:
-    kind = _kind(record, "a code of the mechanism")
+    kind = record_kind(record, "a code of the mechanism")
     if kind not in _CODES and kind != "cyclic":
         raise InvalidSurvey(f"code {kind!r} is not known to this version.")
     names = ("kind", "points", "outputs", "word_bits", "high", "low", "leftover")
-    fields = fields_of(
+    fields = require_fields(
         record, "a code of the mechanism", names + ("base", "base_blocks") * (kind == "cyclic")
     )
-    _word(fields["word_bits"])
+    require_word_bits(fields["word_bits"])
     if not all(
-        _is_count(fields[name]) and fields[name] <= LARGEST_OUTPUTS
-        for name in ("outputs", "points")
+        is_count(fields[name]) and fields[name] <= LARGEST_OUTPUTS for name in ("outputs", "points")
     ):
         raise InvalidSurvey("a code has between 0 and 2^31 points and outputs.")
-    levels = TwoLevels(*(_count(fields[name]) for name in ("high", "low", "leftover")))
+    levels = TwoLevels(*(parse_count(fields[name]) for name in ("high", "low", "leftover")))
     if kind == "cyclic":
         return CyclicCode(_design(fields), levels, epsilon, fields["word_bits"])
     return _CODES[kind].of_integers(fields["outputs"], levels, epsilon, fields["word_bits"])
@@ -434,55 +433,7 @@ def _code(record: object, epsilon: Epsilon) -> Code:
 
 def _design(fields: Fields) -> CyclicDesign:
     """The base blocks of a cyclic code, block after block."""
-    base, t = _u32(fields["base"], "base", fields["points"]), fields["base_blocks"]
-    if not _is_count(t) or t == 0 or base.size == 0 or base.size % t:
+    base, t = unpack_u32(fields["base"], "base", fields["points"]), fields["base_blocks"]
+    if not is_count(t) or t == 0 or base.size == 0 or base.size % t:
         raise InvalidSurvey("base must hold base_blocks blocks of equally many numbers.")
     return CyclicDesign.of_arrays(fields["points"], base.reshape(t, -1))
-
-
-def _is_count(number: object) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool) and number >= 0
-
-
-def _below(number: object, limit: int, name: str) -> int:
-    if not _is_count(number) or number >= limit:  # type: ignore[operator]
-        raise InvalidSurvey(f"{name} must hold whole numbers below {limit}.")
-    return int(number)  # type: ignore[call-overload]
-
-
-def _word(bits: object) -> int:
-    if isinstance(bits, bool) or not isinstance(bits, int) or not 8 <= bits <= 64:
-        raise InvalidSurvey("word_bits must be a whole number from 8 to 64.")
-    return bits
-
-
-def _kind(record: object, name: str) -> str:
-    if not isinstance(record, Mapping) or not isinstance(record.get("kind"), str):
-        raise InvalidSurvey(f"{name} must be an object with a kind.")
-    return str(record["kind"])
-
-
-def _count(text: object) -> int:
-    if not isinstance(text, str) or not text.isascii() or not text.isdigit() or len(text) > 40:
-        raise InvalidSurvey("counts of words must be non-negative whole numbers, written as text.")
-    return int(text)
-
-
-def _u32(text: object, name: str, size: int) -> NDArray[np.int64]:
-    try:
-        raw = base64.b64decode(str(text), validate=True)
-        numbers = np.frombuffer(raw, dtype="<u4").astype(np.int64)
-    except ValueError:
-        raise InvalidSurvey(f"{name} must be base64 of little-endian 32-bit integers.") from None
-    if numbers.size and numbers.max() >= size:
-        raise InvalidSurvey(f"{name} must hold numbers below {size}.")
-    return numbers
-
-
-def _unchanged(made: _Made, record: object, name: str) -> _Made:
-    """What was read must say again what it was read from: nothing is mended in silence."""
-    if made.record() != record:
-        raise InvalidSurvey(
-            f"{name} is not written in its canonical form. Resolve the survey again."
-        )
-    return made

@@ -19,6 +19,7 @@ from sfumato.estimation import Estimate, estimate
 from sfumato.estimation.decoders import Decoder
 from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint
 from sfumato.foundation.files import write_whole
+from sfumato.foundation.records import require_fields
 from sfumato.mechanisms import Mechanism, UnionResponse
 from sfumato.promises import Certificate, certify
 from sfumato.randomness.words import WordSource
@@ -29,7 +30,6 @@ from sfumato.survey.report_batch import Reports
 from sfumato.survey.resolved import (
     FORMAT,
     context_of,
-    fields_of,
     mechanism_of,
     require_buildable_codes,
     require_buildable_context,
@@ -233,13 +233,13 @@ class Survey:
 
     @classmethod
     def _rebuilt(cls, data: object) -> Self:
-        parts = fields_of(data, "a resolved survey", ("promise", "about"))
+        parts = require_fields(data, "a resolved survey", ("promise", "about"))
         version = parts["promise"].get("format") if isinstance(parts["promise"], Mapping) else None
         if version != FORMAT or not isinstance(version, int):
             raise InvalidSurvey(f"promise.format must be {FORMAT}; this version reads no other.")
         names = ("format", "name", "context", "mechanism", "mechanism_context", "repeat")
-        promise = fields_of(parts["promise"], "promise", names)
-        about = fields_of(parts["about"], "about", _ABOUT)
+        promise = require_fields(parts["promise"], "promise", names)
+        about = require_fields(parts["about"], "about", _ABOUT)
         own = promise["mechanism_context"]
         require_buildable_context(promise["context"])
         require_buildable_context(own)
