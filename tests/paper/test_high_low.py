@@ -10,12 +10,13 @@ from scipy.stats import binom, chi2
 
 import sfumato as sf
 from sfumato.errors import NotEnoughReports
+from sfumato.foundation.simplex import total_variation
 from sfumato.paper.baselines import (
     RapporChances,
     UtilityOptimizedRappor,
     utility_optimized_response,
 )
-from sfumato.paper.experiment import Asked, drawn_people, total_variation
+from sfumato.paper.experiment import Asked, drawn_people
 from sfumato.paper.high_low import (
     DEFAULT,
     EPSILONS,

@@ -9,10 +9,11 @@ import pytest
 from sfumato.codes import HadamardCode
 from sfumato.contexts import Blocks
 from sfumato.errors import InvalidContext
+from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import BlockResponse
 from sfumato.paper.crowds import geometric, shuffled_order
 from sfumato.paper.curves import spread_apart
-from sfumato.paper.experiment import Asked, drawn_people, total_variation
+from sfumato.paper.experiment import Asked, drawn_people
 from sfumato.paper.schemes import answered, named_words, paper_estimate
 from sfumato.paper.synthetic import BLOCKS, CROWDS, _distribution, _errors, _Job, synthetic
 from sfumato.paper.workers import shared_out

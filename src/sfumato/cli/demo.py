@@ -80,6 +80,7 @@ def _outcome(number: int, promise: str, context: "Context", people: "Symbols") -
     """Privatise, count and estimate under one promise."""
     import numpy as np
 
+    from sfumato.foundation.simplex import total_variation
     from sfumato.survey import Survey
     from sfumato.survey.report_batch import Reports
 
@@ -88,7 +89,7 @@ def _outcome(number: int, promise: str, context: "Context", people: "Symbols") -
     reports = Reports(survey.mechanism.privatize(people), survey.fingerprint)
     found = survey.estimate(survey.tally(reports))
     truth = np.bincount(people, minlength=context.size) / people.size
-    error = float(np.abs(found.frequencies - truth).sum() / 2)
+    error = total_variation(found.frequencies, truth)
     return _Outcome(promise, survey, found, error, time.perf_counter() - start)
 
 

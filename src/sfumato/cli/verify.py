@@ -30,9 +30,9 @@ def verify(
       sfumato verify survey.toml -o certificate.json && sfumato check certificate.json
 
     """
-    from sfumato.estimation.uncertainty.manipulation import above
     from sfumato.foundation.canonical import canonical_bytes
     from sfumato.foundation.files import write_whole
+    from sfumato.foundation.formatting import format_upper_bound
     from sfumato.survey import Survey
 
     check_outputs(output, resolved, inputs=[survey])
@@ -52,7 +52,7 @@ def verify(
         return
     say(f"{printable(asked.title)} ({asked.fingerprint[:12]}…)")
     say(str(certificate))
-    bits, weight = asked.mechanism.bits, above(asked.mechanism.reach.largest)
+    bits, weight = asked.mechanism.bits, format_upper_bound(asked.mechanism.reach.largest)
     say(
         f"Reports have {bits} bits; a forged one, in an average honest one's place, moves a count by up to {weight} "
         "people."

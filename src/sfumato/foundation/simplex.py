@@ -9,7 +9,16 @@ from numpy.typing import ArrayLike
 
 from sfumato.foundation.arrays import Floats
 
-__all__ = ["nearest_in_groups", "project", "project_groups"]
+__all__ = ["nearest_in_groups", "project", "project_groups", "total_variation"]
+
+
+def total_variation(p: Floats, p2: Floats) -> float:
+    """``½ Σ_x |p_x − p2_x|``: the largest difference in probability over all sets of symbols.
+
+    >>> total_variation(np.array([0.5, 0.5]), np.array([0.25, 0.75]))
+    0.25
+    """
+    return float(np.abs(p - p2).sum() / 2)
 
 
 def project(vector: ArrayLike, total: float = 1.0) -> Floats:

@@ -16,9 +16,9 @@ from sfumato.contexts import Blocks, Context, HighLow, Uniform
 from sfumato.designer.bounds import lower_bound_risk
 from sfumato.designer.shelf.choose import mechanism_for
 from sfumato.foundation.arrays import Floats
-from sfumato.foundation.simplex import project
+from sfumato.foundation.simplex import project, total_variation
 from sfumato.mechanisms import BlockResponse, GroupResponse, Mechanism
-from sfumato.paper.experiment import Asked, Measured, drawn_people, total_variation
+from sfumato.paper.experiment import Asked, Measured, drawn_people
 from sfumato.paper.growth import hadamard_response
 from sfumato.planning.fewest_people import lower_bound_people
 from sfumato.planning.hardest import hardest_for_l2, hardest_for_tv

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from sfumato.contexts import Blocks, Uniform
 from sfumato.designer import mechanism_for
 from sfumato.errors import MissingExtra
+from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import BlockResponse, PlainResponse
 from sfumato.pages.style import FAINT, INK, MAPPED, PALE
-from sfumato.paper.experiment import Asked, Cell, Measured, Outcome, total_variation
+from sfumato.paper.experiment import Asked, Cell, Measured, Outcome
 from sfumato.paper.real_data import READERS, RealData
 from sfumato.paper.schemes import answered, best_estimate, paper_estimate
 from sfumato.paper.workers import shared_out

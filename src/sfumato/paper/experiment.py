@@ -23,7 +23,7 @@ from sfumato.randomness.words import words_from
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Asked", "Cell", "Measured", "Outcome", "drawn_people", "total_variation"]
+__all__ = ["Asked", "Cell", "Measured", "Outcome", "drawn_people"]
 
 Cell = str | int | float | None
 """An entry of a table."""
@@ -154,8 +154,3 @@ def drawn_people(p: Floats, people: int, name: str, run: int, seed: int) -> Symb
     at = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
     ends = np.cumsum(p)
     return np.minimum(np.searchsorted(ends / ends[-1], at, side="right"), p.size - 1)
-
-
-def total_variation(found: Floats, truth: Floats) -> float:
-    """``½ Σ|p̂ − p|``."""
-    return float(np.abs(found - truth).sum() / 2)

@@ -19,8 +19,9 @@ from sfumato.contexts import Blocks, Context, HighLow
 from sfumato.designer.shelf.choose import mechanism_for
 from sfumato.errors import ContextMismatch
 from sfumato.foundation.arrays import Floats
+from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import BlockResponse, GroupResponse, Mechanism
-from sfumato.paper.experiment import Asked, drawn_people, total_variation
+from sfumato.paper.experiment import Asked, drawn_people
 from sfumato.planning.fewest_people import lower_bound_people
 from sfumato.planning.hardest import hardest_for_tv
 from sfumato.planning.upper_bounds import upper_bound_people

@@ -12,13 +12,13 @@ from sfumato.codes import HadamardCode
 from sfumato.contexts import HighLow
 from sfumato.designer import mechanism_for
 from sfumato.foundation.arrays import Floats, Symbols
-from sfumato.foundation.simplex import project
+from sfumato.foundation.simplex import project, total_variation
 from sfumato.mechanisms import HighLowResponse, Mechanism
 from sfumato.pages.style import BAR, FAINT, INK, MAPPED, PROMISED
 from sfumato.paper.baselines import UtilityOptimizedRappor, utility_optimized_response
 from sfumato.paper.crowds import crowd_sizes, shuffled_order, zipf
 from sfumato.paper.curves import draw_curve, dress_panel, name_ends
-from sfumato.paper.experiment import Asked, Cell, Measured, Outcome, drawn_people, total_variation
+from sfumato.paper.experiment import Asked, Cell, Measured, Outcome, drawn_people
 from sfumato.paper.schemes import answered, best_estimate, paper_estimate
 from sfumato.paper.workers import shared_out
 from sfumato.tally import Tally

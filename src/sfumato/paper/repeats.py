@@ -13,8 +13,9 @@ import numpy as np
 from sfumato.contexts import Blocks, Uniform
 from sfumato.designer import mechanism_for
 from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import BlockResponse, PlainResponse
-from sfumato.paper.experiment import Measured, total_variation
+from sfumato.paper.experiment import Measured
 from sfumato.paper.schemes import answered, best_estimate, paper_estimate
 from sfumato.paper.workers import shared_out
 

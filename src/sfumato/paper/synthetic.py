@@ -11,11 +11,12 @@ from sfumato.codes import HadamardCode
 from sfumato.contexts import Blocks, Uniform
 from sfumato.designer import mechanism_for
 from sfumato.foundation.arrays import Floats
+from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import BlockResponse, Mechanism, PlainResponse
 from sfumato.pages.style import BAR, FAINT, INK, MAPPED, PROMISED
 from sfumato.paper.crowds import crowd_sizes, geometric, shuffled_order, uniform, zipf
 from sfumato.paper.curves import draw_curve, dress_panel, name_ends
-from sfumato.paper.experiment import Asked, Cell, Measured, Outcome, drawn_people, total_variation
+from sfumato.paper.experiment import Asked, Cell, Measured, Outcome, drawn_people
 from sfumato.paper.schemes import answered, best_estimate, paper_estimate
 from sfumato.paper.workers import shared_out
 

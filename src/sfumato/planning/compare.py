@@ -10,10 +10,10 @@ from sfumato.contexts import Context, Metric, Uniform
 from sfumato.designer import mechanism_for
 from sfumato.designer.exponential import exponential_response
 from sfumato.errors import InvalidContext, NoClosedForm, NothingToLearn, SfumatoError
+from sfumato.foundation.formatting import format_number
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.mechanism import people_count
 from sfumato.mechanisms.union import holds_table
-from sfumato.planning.numbers import short
 from sfumato.planning.predict import (
     DECODED_MEASURES,
     MOST_PEOPLE,
@@ -191,7 +191,7 @@ def _what(name: str, context: Context, mechanisms: Mapping[str, Mechanism | Sfum
         and holds_table(mechanisms["own"])
     ):
         return _DESIGNED
-    return _WHAT[name].format(epsilon=short(context.smallest_epsilon))
+    return _WHAT[name].format(epsilon=format_number(context.smallest_epsilon))
 
 
 def _row(name: str, what: str, made: Mechanism, aim: Aim, decoder: str, bound: float) -> Compared:

@@ -12,12 +12,16 @@ from sfumato.designer.bounds import lower_bound_risk
 from sfumato.domains import Label
 from sfumato.errors import InvalidContext, NoClosedForm
 from sfumato.estimation.decoders import decoder_named
-from sfumato.estimation.uncertainty.manipulation import above
+from sfumato.foundation.formatting import (
+    format_factor,
+    format_number,
+    format_percent,
+    format_upper_bound,
+)
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.mechanism import people_count
 from sfumato.planning.asked import checked_aim, checked_goal
 from sfumato.planning.compare import Compared, compared, mechanisms_compared
-from sfumato.planning.numbers import percent, short, times
 from sfumato.planning.predict import DECODED_MEASURES, MOST_PEOPLE
 
 __all__ = ["Compared", "Plan", "plan"]
@@ -91,7 +95,7 @@ class Plan:
             return []
         moved = _FORGED * self.row.mechanism.reach.largest
         return [
-            f"If one report in a hundred is fake, that moves an unbiased share by up to {above(moved)}."
+            f"If one report in a hundred is fake, that moves an unbiased share by up to {format_upper_bound(moved)}."
         ]
 
     def _better(self) -> list[str]:
@@ -111,7 +115,7 @@ class Plan:
             return []
         found = others[what]
         return [
-            f"By this measure another does better: {what}, {short(found.error)} with {found.people:,} people."
+            f"By this measure another does better: {what}, {format_number(found.error)} with {found.people:,} people."
         ]
 
     def in_json(self) -> dict[str, object]:
@@ -142,13 +146,13 @@ class Plan:
         return {"of_reports": _FORGED, **{name: _FORGED * people for name, people in moved.items()}}
 
     def _answer(self) -> str:
-        surely = f"with probability {percent(self.confidence)}"
+        surely = f"with probability {format_percent(self.confidence)}"
         if self.people is None or self.error is None or self.mean is None:
             return f"No number of people up to {_BEYOND} keeps the {_MEASURED[self.measure]} to {self.goal:g}."
         about = "about " if self.goal is not None and self.reading == "decoded" else ""
         told = (
-            f"With {about}{self.people:,} people the {_MEASURED[self.measure]} is at most {short(self.error)} {surely}"
-            f" ({short(self.mean)} on average)"
+            f"With {about}{self.people:,} people the {_MEASURED[self.measure]} is at most "
+            f"{format_number(self.error)} {surely} ({format_number(self.mean)} on average)"
         )
         if not self.feasible:
             return f"{told}; that is more than the {self.goal:g} asked for."
@@ -203,10 +207,19 @@ class Plan:
             found, beyond = row.figures, "–" if not row.made else f"> {_BEYOND}"
             figures = [beyond, "–", "–"]
             if found is not None:
-                figures = [f"{found.people:,}", short(found.error), short(found.mean)]
+                figures = [
+                    f"{found.people:,}",
+                    format_number(found.error),
+                    format_number(found.mean),
+                ]
             facts = ["–"] * 4
             if row.mechanism is not None:
-                facts = [str(row.bits), short(row.leverage), short(row.risk), times(row.over_bound)]
+                facts = [
+                    str(row.bits),
+                    format_number(row.leverage),
+                    format_number(row.risk),
+                    format_factor(row.over_bound),
+                ]
             lines.append([row.what, *figures, *facts])
         return lines
 
@@ -346,7 +359,7 @@ def _shortfall(made: Plan, row: Compared, goal: float) -> list[str]:
     if made.people is None:
         most = row.figures_at(MOST_PEOPLE).error
         return [
-            f"Even {_BEYOND} people leave an error of {short(most)}: it falls with their square root only."
+            f"Even {_BEYOND} people leave an error of {format_number(most)}: it falls with their square root only."
         ]
     needed = row.for_error(goal).figures
     if needed is None:
@@ -365,7 +378,7 @@ def _remedies(made: Plan, row: Compared) -> list[str]:
         and best.risk < row.risk
     ):
         remedies.append(
-            f"The best mechanism on the shelf has {short(best.risk / row.risk)} of the risk of this one."
+            f"The best mechanism on the shelf has {format_number(best.risk / row.risk)} of the risk of this one."
         )
     if made.distribution == "worst":
         remedies.append(

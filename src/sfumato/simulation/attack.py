@@ -31,6 +31,7 @@ from sfumato.estimation.decoders import decoder_named
 from sfumato.estimation.uncertainty.fit import fit_of
 from sfumato.estimation.uncertainty.manipulation import checked_fakes, manipulation_of
 from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import Mechanism
 from sfumato.simulation.seeded import SeededWords
 from sfumato.tally import Tally
@@ -128,7 +129,7 @@ def attack(
         total_variation_bound=at_most.total_variation,
         decoder=chosen.name,
         decoded_moved=float(pictures[1][x] - pictures[0][x]),
-        decoded_total_variation=float(np.abs(pictures[1] - pictures[0]).sum()) / 2,
+        decoded_total_variation=total_variation(pictures[1], pictures[0]),
         decoded_bound=at_most.decoded,
         fit=fit_of(mechanism, after),
     )

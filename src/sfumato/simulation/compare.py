@@ -14,9 +14,9 @@ from sfumato.designer import mechanism_for
 from sfumato.errors import ContextMismatch, InvalidSymbols, NotEnoughReports, NothingToLearn
 from sfumato.estimation.decoders import Decoder, decoder_named
 from sfumato.foundation.arrays import Floats, Symbols
-from sfumato.foundation.simplex import project
+from sfumato.foundation.formatting import format_number
+from sfumato.foundation.simplex import project, total_variation
 from sfumato.mechanisms import Mechanism, PlainResponse
-from sfumato.planning.numbers import short
 from sfumato.simulation.baselines import LocalHashing, Rival, UnaryEncoding
 from sfumato.simulation.comparison_text import in_text
 from sfumato.simulation.draws import Draws, crowd_tally
@@ -203,7 +203,7 @@ def _participants(context: Context, own: Mechanism) -> dict[str, Mechanism | Riv
     if not 0 < epsilon < math.inf:
         raise NothingToLearn(
             "classical mechanisms need an ε above 0 that is finite; the smallest of this context is "
-            f"{short(epsilon)}. Compare a survey that promises something, and not everything."
+            f"{format_number(epsilon)}. Compare a survey that promises something, and not everything."
         )
     classical = Uniform(context.domain, context.exact_smallest)
     return {
@@ -258,7 +258,7 @@ class _Contest:
         return self.counts / self.counts.sum()
 
     def _error(self, picture: Floats) -> float:
-        return float(np.abs(picture - self._truth).sum() / 2)
+        return total_variation(picture, self._truth)
 
 
 def _checked_crowd(context: Context, counts: ArrayLike) -> Symbols:

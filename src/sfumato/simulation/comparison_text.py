@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sfumato.planning.numbers import short, times
+from sfumato.foundation.formatting import format_factor, format_number
 
 if TYPE_CHECKING:
     from sfumato.simulation.compare import Comparison, Row, Spread
@@ -25,7 +25,7 @@ def _head(comparison: "Comparison") -> list[str]:
         head.append(
             "A classical mechanism has one ε for all pairs of labels; to keep what is promised here,"
         )
-        head.append(f"it takes the smallest, ε = {short(comparison.epsilon)}.")
+        head.append(f"it takes the smallest, ε = {format_number(comparison.epsilon)}.")
     return head
 
 
@@ -52,13 +52,13 @@ def _line(comparison: "Comparison", row: "Row") -> list[str]:
     at_least = "≥ " if row is comparison.rows[0] and not comparison.uniform else ""
     return [
         row.what,
-        at_least + short(row.epsilon),
+        at_least + format_number(row.epsilon),
         _spread(row.error),
         _spread(row.decoded_error),
-        times(comparison.people_needed(row)),
+        format_factor(comparison.people_needed(row)),
         f"{row.bits:,}",
-        short(row.leverage),
-        short(row.reach),
+        format_number(row.leverage),
+        format_number(row.reach),
     ]
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InvalidContext, NotEnoughReports
 from sfumato.estimation.decoders import decoder_named
 from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import Mechanism
 from sfumato.simulation.seeded import SeededWords
 from sfumato.survey import Survey
@@ -125,5 +126,5 @@ def simulation_of(survey: Survey, counted: SeededCounts, decoder: str) -> Simula
         survey.estimate(Tally(row, survey.fingerprint), decoder=decoder).frequencies
         for row in counted.reports
     ]
-    errors = np.array([np.abs(frequencies - p).sum() / 2 for frequencies in decode])
+    errors = np.array([total_variation(frequencies, p) for frequencies in decode])
     return Simulation(survey.fingerprint, decoder, people, p, errors, np.array(decode))

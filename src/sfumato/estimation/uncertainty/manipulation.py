@@ -27,7 +27,6 @@ others
     reports. What attacks do to them can be measured (``sfumato.simulation.attack``), which is a bound from below.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -38,13 +37,13 @@ from sfumato.errors import InvalidContext
 from sfumato.estimation.decoders.decoder import Decoder, Projection, Unbiased
 from sfumato.estimation.decoders.pools import pooled
 from sfumato.foundation.arrays import Floats
+from sfumato.foundation.formatting import format_upper_bound
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
 
-__all__ = ["Forgeries", "Manipulation", "above", "checked_fakes", "manipulation_of"]
+__all__ = ["Forgeries", "Manipulation", "checked_fakes", "manipulation_of"]
 
 _ALIKE = 1e-9  # relative, for weights that are equal but for rounding
-_HAIR = 1e-9  # what floating point may add to a number that is round
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,14 +77,14 @@ class Manipulation:
         others = "report in its place" if one else f"{self.fakes:,} reports in their place"
         told = (
             f"{people} among {self.reports:,}, compared with what {honest} would have meant on average, could have "
-            f"moved any one unbiased share by at most {above(self.share)}, and all shares together by at most "
-            f"{above(self.total_variation)} in total variation."
+            f"moved any one unbiased share by at most {format_upper_bound(self.share)}, and all shares together by at most "
+            f"{format_upper_bound(self.total_variation)} in total variation."
         )
         if self.decoded is None:
             return f"{told} No bound is known for what they do to the decoder {self.decoder!r}."
         return (
             f"{told} Compared with any other {others}, the decoded picture ({self.decoder}) moved by at most "
-            f"{above(self.decoded)}."
+            f"{format_upper_bound(self.decoded)}."
         )
 
     def in_json(self) -> dict[str, object]:
@@ -202,15 +201,3 @@ def checked_fakes(fakes: int, reports: int) -> int:
             f"fakes must be a whole number of reports, from 0 to all {reports} of them; found {fakes!r}."
         )
     return int(fakes)
-
-
-def above(bound: float, digits: int = 3) -> str:
-    """A bound in so many digits, never rounded down.
-
-    >>> above(0.03221), above(0.03221, digits=2), above(12345)
-    ('0.0323', '0.033', '12,400')
-    """
-    if bound <= 0:
-        return "0"
-    unit = 10.0 ** (math.floor(math.log10(bound)) + 1 - digits)
-    return f"{math.ceil(bound / unit - _HAIR) * unit:,.10g}"

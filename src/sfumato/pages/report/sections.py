@@ -7,7 +7,8 @@ import numpy as np
 
 from sfumato.domains import GridDomain
 from sfumato.estimation import Estimate
-from sfumato.estimation.uncertainty.manipulation import Manipulation, above
+from sfumato.estimation.uncertainty.manipulation import Manipulation
+from sfumato.foundation.formatting import format_upper_bound
 from sfumato.pages.charts import LARGEST_HEATMAP
 from sfumato.pages.numbers import count_text, percent_text
 from sfumato.pages.promise import promise_facts, promise_sentences
@@ -278,7 +279,7 @@ def certificate_section(survey: Survey, certificate: Certificate) -> str:
 def fakes_section(survey: Survey, estimate: Estimate) -> str:
     """How far forged reports could move the estimate."""
     n = estimate.reports
-    weight = above(survey.mechanism.reach.largest)
+    weight = format_upper_bound(survey.mechanism.reach.largest)
     found = [estimate.manipulation(m) for m in FAKES if m <= n]
     rows = "".join(
         f'<tr><td class="number">{each.fakes}</td><td class="number">{escape(_points(each.share))}</td>'
@@ -315,7 +316,7 @@ def _decoded_fakes(most: Manipulation) -> str:
 
 def _points(share: float) -> str:
     """Percentage points, rounded up to two digits."""
-    return "over 100" if share > 1 else above(100 * share, digits=2)
+    return "over 100" if share > 1 else format_upper_bound(100 * share, digits=2)
 
 
 def cite_section(survey: Survey, estimate: Estimate, heading: str) -> str:
