@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.domains.symbols import all_below, kind_of
 from sfumato.errors import InvalidTally, ReportRejected, WrongSurvey
-from sfumato.foundation.files import whole_file
+from sfumato.foundation.files import atomic_file
 
 __all__ = ["Tally", "tally_of_batches"]
 
@@ -98,7 +98,7 @@ class Tally:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tally to a file that appears whole or not at all (NumPy's ``.npz``, no pickles)."""
-        with whole_file(path) as file:
+        with atomic_file(path) as file:
             np.savez(
                 file, format=_FORMAT, fingerprint=np.array(self.fingerprint), counts=self.counts
             )

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from sfumato.foundation.elimination import solved
+from sfumato.foundation.elimination import solve_integers
 
 
 def naive_solution(M, B):
@@ -38,7 +38,7 @@ def test_the_solution_is_that_of_gauss(k, columns, size):
     for seed in range(20):
         M, B = drawn(k, k, size, seed), drawn(k, columns, size, seed + 1000)
         wanted, determinant = naive_solution(M, B)
-        found = solved(M, B)
+        found = solve_integers(M, B)
         assert (found is None) == (wanted is None)
         if found is not None:
             entries, scale = found
@@ -48,27 +48,27 @@ def test_the_solution_is_that_of_gauss(k, columns, size):
 
 
 def test_a_zero_where_the_pivot_should_be():
-    assert solved([[0, 1], [1, 0]], [[2], [3]]) in (([[3], [2]], 1), ([[-3], [-2]], -1))
-    assert solved([[0, 0, 2], [0, 3, 0], [5, 0, 0]], [[2], [3], [5]])[0][0][0] != 0
+    assert solve_integers([[0, 1], [1, 0]], [[2], [3]]) in (([[3], [2]], 1), ([[-3], [-2]], -1))
+    assert solve_integers([[0, 0, 2], [0, 3, 0], [5, 0, 0]], [[2], [3], [5]])[0][0][0] != 0
 
 
 @pytest.mark.parametrize(
     "M", [[[0]], [[1, 2], [2, 4]], [[1, 0, 0], [0, 0, 1], [0, 0, 5]], [[1, 1, 0]] * 3]
 )
 def test_a_singular_matrix_has_no_solution(M):
-    assert solved(M, [[1]] * len(M)) is None
+    assert solve_integers(M, [[1]] * len(M)) is None
 
 
 def test_the_arguments_are_left_alone():
     M, B = [[0, 1], [1, 1]], [[1], [2]]
-    solved(M, B)
+    solve_integers(M, B)
     assert (M, B) == ([[0, 1], [1, 1]], [[1], [2]])
 
 
 def test_right_sides_of_another_length_are_refused():
     with pytest.raises(ValueError, match="zip"):
-        solved([[1, 0], [0, 1]], [[1]])
+        solve_integers([[1, 0], [0, 1]], [[1]])
 
 
 def test_nothing_to_solve():
-    assert solved([], []) == ([], 1)
+    assert solve_integers([], []) == ([], 1)

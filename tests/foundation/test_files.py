@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from sfumato.foundation.files import whole_file, write_whole
+from sfumato.foundation.files import atomic_file, write_atomically
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path):
     target = tmp_path / "a.json"
-    with whole_file(target) as file:
+    with atomic_file(target) as file:
         file.write(b"half")
         assert not target.exists()
     assert target.read_bytes() == b"half"
@@ -22,7 +22,7 @@ def test_a_file_appears_when_it_is_complete(tmp_path):
 def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path):
     target = tmp_path / "a.json"
     target.write_bytes(b"before")
-    with pytest.raises(KeyboardInterrupt), whole_file(target) as file:
+    with pytest.raises(KeyboardInterrupt), atomic_file(target) as file:
         file.write(b"half")
         raise KeyboardInterrupt
     assert target.read_bytes() == b"before"
@@ -30,26 +30,26 @@ def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path):
 
 
 def test_permissions_are_those_of_any_new_file(tmp_path):
-    program = "import sys; from sfumato.foundation.files import write_whole; write_whole(sys.argv[1], b'')"
+    program = "import sys; from sfumato.foundation.files import write_atomically; write_atomically(sys.argv[1], b'')"
     subprocess.run([sys.executable, "-c", program, tmp_path / "a.json"], check=True, umask=0o027)
     assert stat.S_IMODE((tmp_path / "a.json").stat().st_mode) == 0o640
 
 
 def test_permissions_may_be_named(tmp_path):
-    write_whole(tmp_path / "a.json", b"", mode=0o600)
+    write_atomically(tmp_path / "a.json", b"", mode=0o600)
     assert stat.S_IMODE((tmp_path / "a.json").stat().st_mode) == 0o600
 
 
 def test_the_mask_of_the_process_is_left_alone(tmp_path, monkeypatch):
     monkeypatch.setattr("os.umask", None)  # all threads share it
-    write_whole(tmp_path / "a.json", b"all")
+    write_atomically(tmp_path / "a.json", b"all")
     assert (tmp_path / "a.json").read_bytes() == b"all"
 
 
 def test_a_link_is_followed(tmp_path):
     (tmp_path / "real").write_bytes(b"before")
     (tmp_path / "link").symlink_to("real")
-    with whole_file(tmp_path / "link") as file:
+    with atomic_file(tmp_path / "link") as file:
         file.write(b"after")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_bytes() == b"after"
@@ -57,6 +57,6 @@ def test_a_link_is_followed(tmp_path):
 
 def test_what_is_no_regular_file_is_left_alone(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="not a regular file"), whole_file(tmp_path / "pipe"):
+    with pytest.raises(OSError, match="not a regular file"), atomic_file(tmp_path / "pipe"):
         pass
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)

@@ -105,8 +105,8 @@ def _show(outcomes: list[_Outcome]) -> None:
 
 
 def _write_page(outcome: _Outcome, output: str) -> None:
-    from sfumato.foundation.files import write_whole
+    from sfumato.foundation.files import write_atomically
     from sfumato.pages.report.page import report_page
 
     page = report_page(outcome.survey, outcome.estimate, outcome.survey.certify())
-    write_whole(output, page.encode("utf-8"))
+    write_atomically(output, page.encode("utf-8"))

@@ -220,7 +220,7 @@ def _weights(path: str, domain: "Domain") -> "Floats":
 
 def _write(told: _Told, output: str | None, html: str | None, plot: str | None) -> None:
     """All files are made before any is written."""
-    from sfumato.foundation.files import write_whole
+    from sfumato.foundation.files import write_atomically
 
     page, picture = "", b""
     if html is not None:
@@ -234,6 +234,6 @@ def _write(told: _Told, output: str | None, html: str | None, plot: str | None) 
     if output is not None:
         told.survey.save(output)
     if html is not None:
-        write_whole(html, page.encode("utf-8"))
+        write_atomically(html, page.encode("utf-8"))
     if plot is not None:
-        write_whole(plot, picture)
+        write_atomically(plot, picture)

@@ -65,7 +65,7 @@ def estimate(
     """
     from sfumato.cli.progress import row_counter
     from sfumato.estimation.decoders import decoder_named
-    from sfumato.foundation.files import write_whole
+    from sfumato.foundation.files import write_atomically
     from sfumato.survey import Survey
     from sfumato.survey.results import results_of
     from sfumato.tables import counted
@@ -91,9 +91,9 @@ def estimate(
     if png is not None:
         _write_picture(asked, found, png)
     if output not in (None, "-"):
-        write_whole(str(output), _csv(found).encode("utf-8"))
+        write_atomically(str(output), _csv(found).encode("utf-8"))
     if html is not None:
-        write_whole(html, page.encode("utf-8"))
+        write_atomically(html, page.encode("utf-8"))
     if output == "-":
         say_data(_csv(found))
     else:

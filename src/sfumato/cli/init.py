@@ -96,7 +96,7 @@ def init(
     from pathlib import Path
 
     from sfumato.errors import InvalidSurvey
-    from sfumato.foundation.files import write_whole
+    from sfumato.foundation.files import write_atomically
 
     check_outputs(output)
     if Path(output).suffix == ".json":
@@ -123,7 +123,7 @@ def init(
     else:
         text = _from_answers(str(answers), column, sensitive, blocks, epsilon, Path(output))
     _check(text, Path(output))
-    write_whole(output, text.encode("utf-8"))
+    write_atomically(output, text.encode("utf-8"))
     say(f"{output} written. Next: sfumato verify {output}")
 
 

@@ -29,13 +29,13 @@ def label(
       sfumato label survey.toml -o label.html
 
     """
-    from sfumato.foundation.files import write_whole
+    from sfumato.foundation.files import write_atomically
     from sfumato.pages.label.page import label_page
     from sfumato.survey import Survey
 
     check_outputs(output, inputs=[survey])
     asked = Survey.load(survey)
-    write_whole(output, label_page(asked).encode("utf-8"))
+    write_atomically(output, label_page(asked).encode("utf-8"))
     say(
         f"{output} written: the privacy label of {printable(asked.title)} ({asked.fingerprint[:12]}…)."
     )

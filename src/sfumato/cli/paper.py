@@ -350,7 +350,7 @@ def _one(wish: _Wish, name: str, experiment: _Experiment) -> None:
 def _all(wish: _Wish, grid: str | None, checkins: str | None) -> None:
     """Files are written as experiments end, so that an end that comes early leaves those that are done."""
     from sfumato.errors import MissingExtra
-    from sfumato.foundation.files import write_whole
+    from sfumato.foundation.files import write_atomically
     from sfumato.paper.page import NotRun, Part, paper_page
 
     on_map = {"grid": _named(grid), "checkins": _named(checkins)}
@@ -377,7 +377,7 @@ def _all(wish: _Wish, grid: str | None, checkins: str | None) -> None:
     absent = [part.found for part in parts if isinstance(part.found, NotRun)]
     if len(absent) == len(parts):
         raise MissingExtra("nothing could be run. " + "; ".join(each.reason for each in absent))
-    write_whole(wish.folder / PAGE, paper_page(parts).encode("utf-8"))
+    write_atomically(wish.folder / PAGE, paper_page(parts).encode("utf-8"))
     for each in absent:
         warn(f"sfumato: {each.name} was not run: {each.reason}")
     if wish.as_json:

@@ -131,7 +131,7 @@ def _in_text(steps: "list[Plan]") -> str:
 
 def _write(asked: "Survey", made: "Plan", html: str | None, plot: str | None) -> None:
     """Both files are made before either is written."""
-    from sfumato.foundation.files import write_whole
+    from sfumato.foundation.files import write_atomically
 
     page, picture = "", b""
     if html is not None:
@@ -143,9 +143,9 @@ def _write(asked: "Survey", made: "Plan", html: str | None, plot: str | None) ->
 
         picture = plan_png(made)
     if html is not None:
-        write_whole(html, page.encode("utf-8"))
+        write_atomically(html, page.encode("utf-8"))
     if plot is not None:
-        write_whole(plot, picture)
+        write_atomically(plot, picture)
 
 
 def _labels(text: str, domain: "Domain") -> list[str | int]:

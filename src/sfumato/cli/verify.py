@@ -31,7 +31,7 @@ def verify(
 
     """
     from sfumato.foundation.canonical import canonical_bytes
-    from sfumato.foundation.files import write_whole
+    from sfumato.foundation.files import write_atomically
     from sfumato.foundation.formatting import format_upper_bound
     from sfumato.survey import Survey
 
@@ -40,7 +40,7 @@ def verify(
     certificate = asked.certify()
     if output is not None:
         proved = {"promise": asked.promise, "certificate": certificate.record()}
-        write_whole(output, canonical_bytes(proved) + b"\n")
+        write_atomically(output, canonical_bytes(proved) + b"\n")
     if resolved is not None:
         asked.save(resolved)
     if as_json:

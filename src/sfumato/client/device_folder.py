@@ -17,7 +17,7 @@ from typing import Any
 
 from sfumato.errors import BudgetExceeded
 from sfumato.foundation.canonical import Json, canonical_bytes
-from sfumato.foundation.files import write_whole
+from sfumato.foundation.files import write_atomically
 
 __all__ = ["Home", "sync_folder"]
 
@@ -65,7 +65,7 @@ class Home:
 
     def keep_bytes(self, name: str, content: bytes) -> None:
         """Replace a file, durably, by one that its owner alone may read."""
-        write_whole(self._folder / name, content, mode=0o600)
+        write_atomically(self._folder / name, content, mode=0o600)
         sync_folder(self._folder)
 
     def record_of(self, name: str, formats: Collection[int]) -> dict[str, Any] | None:

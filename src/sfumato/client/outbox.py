@@ -26,7 +26,7 @@ from sfumato.batches import Batch, fresh_id
 from sfumato.client.device_folder import sync_folder
 from sfumato.errors import InvalidTable
 from sfumato.foundation.canonical import Json, canonical_bytes
-from sfumato.foundation.files import whole_file, write_whole
+from sfumato.foundation.files import atomic_file, write_atomically
 
 __all__ = ["Outbox", "write_outbox"]
 
@@ -89,7 +89,7 @@ class Outbox:
             "batches": self.size,
         }
         self.close()
-        write_whole(self._path, canonical_bytes(sent) + b"\n")
+        write_atomically(self._path, canonical_bytes(sent) + b"\n")
         sync_folder(Path(self._path).resolve().parent)
 
     def _demand(self, what: str, found: str, wanted: str, *, cost: str = "") -> None:
@@ -108,7 +108,7 @@ def write_outbox(
     schema = pa.schema([pa.field("report", pa.uint32(), nullable=False)], metadata=metadata)
     claimed = False
     try:
-        with whole_file(path) as file:
+        with atomic_file(path) as file:
             options: dict[str, Any] = {
                 "compression": "zstd",
                 "use_dictionary": False,

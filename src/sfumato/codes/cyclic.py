@@ -15,7 +15,7 @@ from sfumato.codes.code import Code
 from sfumato.errors import InvalidContext, NothingToLearn
 from sfumato.foundation.arrays import Booleans, Floats, Words
 from sfumato.foundation.canonical import Json, packed_u32
-from sfumato.foundation.elimination import solved
+from sfumato.foundation.elimination import solve_integers
 from sfumato.randomness.odds import Epsilon
 from sfumato.randomness.thresholds import TwoLevels, two_levels
 
@@ -245,7 +245,7 @@ def _exact_kernels(design: CyclicDesign) -> list[list[Fraction]]:
     """Solve ``C c = δ_0 − 1/K`` for the circulant C of differences; then ``a_i = Σ_{d ∈ D_i} c(· − d)``."""
     K, C = design.circle, _differences(design).tolist()
     circulant = [[C[(x - y) % K] for y in range(K)] for x in range(K)]
-    solution = solved(circulant, [[K * (x == 0) - 1] for x in range(K)])
+    solution = solve_integers(circulant, [[K * (x == 0) - 1] for x in range(K)])
     if solution is None:
         raise NothingToLearn("these base blocks cannot tell two mixtures of points apart.")
     c, determinant = [row[0] for row in solution[0]], solution[1]

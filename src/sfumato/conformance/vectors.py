@@ -14,7 +14,7 @@ from sfumato.conformance.domain_cases import values
 from sfumato.conformance.mechanism_cases import enumerations, samples
 from sfumato.conformance.memory_cases import derivations
 from sfumato.conformance.stranger_cases import strangers
-from sfumato.foundation.files import write_whole
+from sfumato.foundation.files import write_atomically
 
 __all__ = ["FILES", "cases_of", "file_bytes", "write_vectors"]
 
@@ -48,5 +48,5 @@ def write_vectors(folder: Path) -> list[Path]:
     """Write every file into a folder."""
     paths = [folder / file for file in FILES]
     for path in paths:
-        write_whole(path, file_bytes(path.name))
+        write_atomically(path, file_bytes(path.name))
     return paths

@@ -1,30 +1,35 @@
-"""Linear systems of integers, solved exactly."""
+"""Solve linear systems of integers exactly."""
 
-__all__ = ["solved"]
+__all__ = ["solve_integers"]
 
 
-def solved(M: list[list[int]], B: list[list[int]]) -> tuple[list[list[int]], int] | None:
-    """``(det M) · M⁻¹ B`` and ``det M``, by fraction-free elimination (Bareiss 1968): every entry stays an integer.
+def solve_integers(M: list[list[int]], B: list[list[int]]) -> tuple[list[list[int]], int] | None:
+    """Return ``(det M) · M⁻¹ B`` and ``det M``, or None if M is singular.
 
-    ``None`` if M is singular.
+    Fraction-free elimination (Bareiss 1968): every entry stays an integer.
 
-    >>> solved([[2, 1], [1, 3]], [[1], [0]])
+    >>> solve_integers([[2, 1], [1, 3]], [[1], [0]])
     ([[3], [-1]], 5)
     """
     k = len(M)
-    table = [[*row, *other] for row, other in zip(M, B, strict=True)]
+    table = [[*row, *right] for row, right in zip(M, B, strict=True)]
     previous = 1
     for i in range(k):
         pivot = next((row for row in range(i, k) if table[row][i]), None)
         if pivot is None:
             return None
         table[i], table[pivot] = table[pivot], table[i]
+        head = table[i][i]
         for row in range(k):
             if row != i:
-                factor, head = table[row][i], table[i][i]
-                table[row] = [
-                    (head * a - factor * b) // previous
-                    for a, b in zip(table[row], table[i], strict=True)
-                ]
-        previous = table[i][i]
+                table[row] = _eliminate(table[row], table[i], table[row][i], head, previous)
+        previous = head
     return [row[k:] for row in table], previous
+
+
+def _eliminate(
+    row: list[int], pivot_row: list[int], factor: int, head: int, previous: int
+) -> list[int]:
+    """Clear the pivot's column from one row. The division is exact."""
+    entries = zip(row, pivot_row, strict=True)
+    return [(head * a - factor * b) // previous for a, b in entries]

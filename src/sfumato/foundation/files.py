@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic files: complete under their name, or not there at all."""
 
 import errno
 import os
@@ -8,53 +8,52 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
-__all__ = ["whole_file", "write_whole"]
+__all__ = ["atomic_file", "write_atomically"]
 
 
-def _umask() -> int:
-    """The process's mask, which can only be read by setting it."""
+def _read_umask() -> int:
+    """Return the process's umask, which can only be read by setting it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
 
 
-_NEW_FILE = (
-    0o666 & ~_umask()
-)  # read once: the mask is the whole process's, and other threads make files meanwhile
+# Read once at import: the umask belongs to the whole process, and other threads may create files.
+_DEFAULT_MODE = 0o666 & ~_read_umask()
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str], *, mode: int | None = None) -> Iterator[BinaryIO]:
-    """A file to write to that takes its name only once it is complete and on disk.
+def atomic_file(path: str | os.PathLike[str], *, mode: int | None = None) -> Iterator[BinaryIO]:
+    """Open a temporary file that replaces ``path`` atomically on success.
 
-    Its permissions are those of any new file, unless ``mode`` says which. If anything goes wrong, what was at ``path``
-    before is untouched and nothing is left behind.
+    ``mode`` sets the permissions; by default they are those of any new file. If anything goes
+    wrong, ``path`` stays as it was and the temporary file is removed.
     """
-    target = Path(path).resolve()  # what a link points to is replaced, not the link
+    target = Path(path).resolve()  # replace what a link points to, not the link
     if target.exists() and not target.is_file():
-        raise OSError(
-            errno.EINVAL, "not a regular file, so it cannot be replaced by a whole one", str(path)
-        )
-    # The name is known before there is a file of that name: whenever an interrupt comes, it can be taken away.
+        raise OSError(errno.EINVAL, "not a regular file, so it cannot be replaced", str(path))
+    # Choose the name before creating the file, so that an interrupt at any point can clean it up.
     temporary = target.parent / f".{target.name}.{uuid4().hex}"
     try:
-        with open(temporary, "xb", opener=_for_the_owner) as file:  # a path has no opener
+        with open(temporary, "xb", opener=_owner_only) as file:  # Path.open takes no opener
             yield file
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(_NEW_FILE if mode is None else mode)
+        temporary.chmod(_DEFAULT_MODE if mode is None else mode)
         temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes, *, mode: int | None = None) -> None:
-    """Write bytes that are all there already."""
-    with whole_file(path, mode=mode) as file:
+def write_atomically(
+    path: str | os.PathLike[str], content: bytes, *, mode: int | None = None
+) -> None:
+    """Write ``content`` to ``path`` atomically."""
+    with atomic_file(path, mode=mode) as file:
         file.write(content)
 
 
-def _for_the_owner(path: str, flags: int) -> int:
-    """Until it is whole, a file is nobody else's."""
+def _owner_only(path: str, flags: int) -> int:
+    """Create the file readable by its owner only, until it is complete."""
     return os.open(path, flags, 0o600)

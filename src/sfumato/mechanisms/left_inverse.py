@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import NothingToLearn
 from sfumato.foundation.arrays import Floats
-from sfumato.foundation.elimination import solved
+from sfumato.foundation.elimination import solve_integers
 
 __all__ = ["LeftInverse", "surely_independent"]
 
@@ -70,7 +70,9 @@ class LeftInverse:
     def _inverse(self) -> tuple[list[list[int]], int]:
         """``(det M) · M⁻¹`` and ``det M``."""
         k = len(self._rows)
-        found = solved(self._M.tolist(), [[int(x == x2) for x2 in range(k)] for x in range(k)])
+        found = solve_integers(
+            self._M.tolist(), [[int(x == x2) for x2 in range(k)] for x in range(k)]
+        )
         if found is None:
             raise NothingToLearn(
                 "this channel sends two mixtures of symbols to the same reports: nothing undoes it."

@@ -26,7 +26,7 @@ from sfumato.domains.symbols import checked_symbols
 from sfumato.errors import InvalidContext, InvalidSymbols, NotEnoughReports
 from sfumato.foundation.arrays import Floats, Reports, Symbols, Words
 from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint
-from sfumato.foundation.files import write_whole
+from sfumato.foundation.files import write_atomically
 from sfumato.foundation.simplex import project
 from sfumato.mechanisms.reach import Reach
 from sfumato.mechanisms.row_class import RowClass
@@ -103,7 +103,7 @@ class Mechanism(ABC):
             "context": self._context.record(),
             "mechanism": self._saved_record(),
         }
-        write_whole(path, canonical_bytes(saved) + b"\n")
+        write_atomically(path, canonical_bytes(saved) + b"\n")
 
     def _saved_record(self) -> Json:
         """The record; a mechanism of several words is saved as the table that it amounts to."""

@@ -9,7 +9,7 @@ from sfumato.domains import GridDomain
 from sfumato.errors import MissingExtra
 from sfumato.estimation import Estimate
 from sfumato.foundation.arrays import Floats
-from sfumato.foundation.files import whole_file
+from sfumato.foundation.files import atomic_file
 from sfumato.pages.map_cells import cells_to_draw, decades_of, logarithms, stretch_of
 from sfumato.pages.style import (
     BAR,
@@ -49,7 +49,7 @@ def save_png(
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     axes.set_title(f"{estimate.reports:,} reports", loc="left", fontsize=10, color=FAINT)
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         canvas.savefig(file, format="png", dpi=160)
 
 

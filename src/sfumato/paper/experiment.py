@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato.errors import InvalidContext, MissingExtra
 from sfumato.foundation.arrays import Floats, Symbols
-from sfumato.foundation.files import write_whole
+from sfumato.foundation.files import write_atomically
 from sfumato.randomness.words import words_from
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Outcome:
         }
         paths = [folder / f"{self.name}.{kind}" for kind in files]
         for path, content in zip(paths, files.values(), strict=True):
-            write_whole(path, content)
+            write_atomically(path, content)
         return paths
 
     def picture(self, kind: str) -> bytes:

@@ -18,7 +18,7 @@ from sfumato.errors import InvalidSurvey, NoClosedForm, NotEnoughReports, Sfumat
 from sfumato.estimation import Estimate, estimate
 from sfumato.estimation.decoders import Decoder
 from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint
-from sfumato.foundation.files import write_whole
+from sfumato.foundation.files import write_atomically
 from sfumato.foundation.records import require_fields
 from sfumato.mechanisms import Mechanism, UnionResponse
 from sfumato.promises import Certificate, certify
@@ -187,7 +187,7 @@ class Survey:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the resolved survey, whole or not at all."""
-        write_whole(path, self.resolved() + b"\n")
+        write_atomically(path, self.resolved() + b"\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

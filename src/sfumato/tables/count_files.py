@@ -6,7 +6,7 @@ from pathlib import Path
 from sfumato.batches import fresh_id
 from sfumato.batches.tally_form import SentTally, sent_tally_of, tally_bytes
 from sfumato.errors import InvalidTable, InvalidTally
-from sfumato.foundation.files import write_whole
+from sfumato.foundation.files import write_atomically
 from sfumato.survey import Survey
 from sfumato.tables.duplicates import Once
 from sfumato.tables.reports import report_batches
@@ -35,7 +35,7 @@ def counted(paths: Sequence[str], survey: Survey) -> Tally:
 
 def write_tally(path: str, tally: Tally) -> None:
     """Write a tally under a new identifier, whole or not at all, for ``estimate`` and for aggregators."""
-    write_whole(path, tally_bytes(SentTally(fresh_id(), tally)) + b"\n")
+    write_atomically(path, tally_bytes(SentTally(fresh_id(), tally)) + b"\n")
 
 
 def _sent(path: str) -> SentTally:

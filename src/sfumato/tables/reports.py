@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sfumato.batches import fresh_id
 from sfumato.errors import InvalidTable, WrongSurvey
-from sfumato.foundation.files import whole_file
+from sfumato.foundation.files import atomic_file
 from sfumato.survey.report_batch import Reports
 from sfumato.tables.duplicates import Once
 from sfumato.tables.read import Table, opened_table
@@ -79,7 +79,7 @@ def report_writer(path: str, fingerprint: str) -> Iterator[ReportWriter]:
         )
     # Closed on failure too, while there is a file to close: Arrow would do it later and complain.
     with (
-        whole_file(path) as file,
+        atomic_file(path) as file,
         closing(ReportWriter(file, fingerprint, as_csv=path.endswith(".csv"))) as writer,
     ):
         yield writer
