@@ -14,7 +14,6 @@ import sfumato as sf
 from sfumato.contexts import ContextUnion
 from sfumato.designer import component as part
 from sfumato.designer.exponential import exponential_response
-from sfumato.designer.search.cone import RayCone
 from sfumato.designer.search.finalize import settled
 from sfumato.designer.search.objective import Aim
 from sfumato.designer.search.search import answers
@@ -23,6 +22,7 @@ from sfumato.planning import lower_bound_risk_at_uniform, yebarg
 from support.matrices import (
     asymmetric,
     chain,
+    cross_section,
     equal,
     free_rows,
     line,
@@ -210,9 +210,9 @@ def test_rounding_costs_nearly_nothing(name, prior):
     k = context.size
     p = None if prior is None else np.random.default_rng(prior).dirichlet(np.full(k, 2.0))
     aim = Aim.of(k, p, None)
-    cone = RayCone(context.exact_matrix().closed().floats(), aim.crowd)
+    section = cross_section(context.matrix(), aim.crowd)
     with threadpool_limits(1):
-        answer = list(islice(answers(cone, aim.weights, 0, np.empty((0, k))), 8))[-1]
+        answer = list(islice(answers(section, aim.weights, 0, np.empty((0, k))), 8))[-1]
         table = settled(context, answer, aim)
     assert aim.value(table) <= answer.mixture.value * (1 + 1e-6)
     assert aim.value(table) >= answer.bound

@@ -7,12 +7,12 @@ from threadpoolctl import threadpool_limits
 import sfumato as sf
 from sfumato.designer.exponential import exponential_response
 from sfumato.designer.search import search
-from sfumato.designer.search.cone import RayCone
 from sfumato.planning import yebarg
 from support.matrices import (
     asymmetric,
     chain,
     closed,
+    cross_section,
     equal,
     free_rows,
     line,
@@ -38,10 +38,10 @@ def _demand_sound(found, context):
 @pytest.mark.parametrize("k", [11, 12])
 def test_uniform_contexts_meet_ye_and_barg(k):
     """By search alone: nothing is known to it."""
-    cone = RayCone(equal(k, 1.0), np.full(k, 1 / k))
+    section = cross_section(equal(k, 1.0))
     value, bound = np.inf, 0.0
     with threadpool_limits(1):
-        for number, answer in enumerate(search.answers(cone, np.ones(k), 0, np.empty((0, k)))):
+        for number, answer in enumerate(search.answers(section, np.ones(k), 0, np.empty((0, k)))):
             value, bound = min(value, answer.mixture.value), max(bound, answer.bound)
             if value - 1 / k <= (bound - 1 / k) * (1 + 1e-5) or number == 60:
                 break

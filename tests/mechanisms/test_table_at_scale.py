@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.contexts.cone import Cone
 from sfumato.errors import (
     ContextMismatch,
     InvalidContext,
@@ -21,7 +22,6 @@ from sfumato.errors import (
 from sfumato.foundation.canonical import canonical_bytes
 from sfumato.mechanisms import TableResponse
 from sfumato.mechanisms.channel import IntegerChannel
-from sfumato.mechanisms.cone import Cone
 from sfumato.mechanisms.left_inverse import LeftInverse, surely_independent
 from sfumato.promises.exam import check_mechanism
 from sfumato.randomness.odds import within_odds
@@ -151,7 +151,7 @@ def test_many_outputs_and_symbols():
     assert least_risk(table.matrix()) == pytest.approx(least_risk(Q), rel=1e-7)
 
 
-def _naive_raised(column, context):
+def _naive_lift(column, context):
     """Add a unit wherever a promise is broken, until none is."""
     column, changed = list(column), True
     while changed:
@@ -163,25 +163,23 @@ def _naive_raised(column, context):
 
 
 @pytest.mark.parametrize("name", MATRICES)
-def test_raised_columns_are_the_least_that_a_plain_loop_finds(name):
+def test_lift_integers_matches_a_naive_loop(name):
     context = sf.PrivacyMatrix(MATRICES[name])
-    columns = np.random.default_rng(5).integers(0, 60, (context.size, 30)).astype(object)
-    columns[:, :5] = 0
-    columns[0, 1] = 1
-    raised = Cone(context).raised(columns)
-    assert raised.T.tolist() == [_naive_raised(column, context) for column in columns.T.tolist()]
+    columns = np.random.default_rng(5).integers(0, 60, (30, context.size)).astype(object)
+    columns[:5] = 0
+    columns[1, 0] = 1
+    lifted = Cone.of(context).lift_integers(columns)
+    assert lifted.tolist() == [_naive_lift(column, context) for column in columns.tolist()]
 
 
-def test_promises_that_follow_from_others_and_promises_beyond_any_word():
+def test_lift_integers_follows_implied_and_very_weak_promises():
     """The cone is that of the closure; a finite promise, however weak, forbids a report that only one symbol sends."""
-    chain = Cone(sf.PrivacyMatrix([[0, 1, 20], [1, 0, 1], [20, 1, 0]]))
-    assert chain.raised(np.array([[1000], [0], [0]], dtype=object))[:, 0].tolist() == [
-        1000,
-        368,
-        136,
-    ]
-    far = Cone(sf.Metric([[0, 10**6], [10**6, 0]], 1))
-    assert far.raised(np.array([[N, 0], [0, 0]], dtype=object)).tolist() == [[N, 0], [1, 0]]
+    chain = Cone.of(sf.PrivacyMatrix([[0, 1, 20], [1, 0, 1], [20, 1, 0]]))
+    start = np.array([[1000, 0, 0]], dtype=object)
+    assert chain.lift_integers(start).tolist() == [[1000, 368, 136]]
+    far = Cone.of(sf.Metric([[0, 10**6], [10**6, 0]], 1))
+    start = np.array([[N, 0], [0, 0]], dtype=object)
+    assert far.lift_integers(start).tolist() == [[N, 1], [0, 0]]
 
 
 def test_symbols_that_nobody_may_tell_apart_get_equal_rows():

@@ -6,6 +6,10 @@ from math import inf
 
 import numpy as np
 
+from sfumato.contexts import PrivacyMatrix
+from sfumato.contexts.cone import Cone
+from sfumato.designer.search.rays import CrossSection
+
 
 def asymmetric(k, seed, low=0.3, high=3.0):
     """Entries drawn evenly between two numbers; not closed."""
@@ -67,6 +71,13 @@ def closed(E):
     for z in range(len(E)):
         E = np.minimum(E, E[:, z, None] + E[None, z, :])
     return E
+
+
+def cross_section(E, crowd=None):
+    """The members of the cone of E, normalised by a crowd that is spread evenly by default."""
+    k = len(E)
+    cone = Cone.of(PrivacyMatrix(E))
+    return CrossSection(cone, np.full(k, 1 / k) if crowd is None else crowd)
 
 
 def naive_rays(E):

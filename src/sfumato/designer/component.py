@@ -8,11 +8,12 @@ from math import inf, isfinite
 import numpy as np
 
 from sfumato.contexts import Context, Metric, PrivacyMatrix
+from sfumato.contexts.cone import Cone
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.designer.bounds import lower_bound_risk_at_uniform
-from sfumato.designer.search.cone import RayCone
 from sfumato.designer.search.finalize import settled
 from sfumato.designer.search.objective import Aim
+from sfumato.designer.search.rays import CrossSection
 from sfumato.designer.search.search import Answer, answers
 from sfumato.designer.shelf.choose import mechanism_for
 from sfumato.designer.shelf.recognise import recognise_as_written, refuse_twins
@@ -188,7 +189,7 @@ def _searched(
     end = clock.share(parts - number + 1)
     columns = np.empty((0, context.size)) if closed is None else _columns(closed.mechanism)
     unit = float(aim.weights.mean())  # a search sees weights around 1, whatever their unit
-    search = answers(RayCone(exact.floats(), aim.crowd), aim.weights / unit, seed, columns)
+    search = answers(CrossSection(Cone(exact), aim.crowd), aim.weights / unit, seed, columns)
     try:
         course = _Course(aim.scaled(1 / unit), next(search))
     except KeyboardInterrupt:

@@ -10,9 +10,9 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.contexts import Context
+from sfumato.contexts.cone import Cone, LongIntegers
 from sfumato.errors import NothingToLearn
 from sfumato.foundation.arrays import Floats
-from sfumato.mechanisms.cone import Cone, Integers
 
 __all__ = ["near_table", "rounded_table"]
 
@@ -30,36 +30,38 @@ def rounded_table(
     weights = [
         [(entry.numerator << _WEIGHT_BITS) // entry.denominator for entry in row] for row in rows
     ]
-    return _rounded(np.array(weights, dtype=object), Cone(context), word_bits)
+    return _rounded(np.array(weights, dtype=object), Cone.of(context), word_bits)
 
 
 def near_table(Q: Floats, context: Context, word_bits: int) -> list[list[int]]:
     """The same for floats that a solver found: rows that nearly add up to 1, columns that nearly lie in the cone."""
-    cone = Cone(context)
-    floats = np.ldexp(_balanced(cone.settled(Q)), _WEIGHT_BITS)
+    cone = Cone.of(context)
+    members = np.ascontiguousarray(cone.snap(Q.T).T)
+    floats = np.ldexp(_balanced(members), _WEIGHT_BITS)
     weights = [[int(weight) for weight in row] for row in floats.tolist()]
     return _rounded(np.array(weights, dtype=object), cone, word_bits)
 
 
-def _rounded(weights: Integers, cone: Cone, word_bits: int) -> list[list[int]]:
+def _rounded(weights: LongIntegers, cone: Cone, word_bits: int) -> list[list[int]]:
     """The integers for ``weights / 2^128``."""
     total, shrink = 1 << word_bits, 0.0
     while shrink <= _LARGEST_SHRINK:
-        columns = cone.raised(_shrunk(weights, shrink, word_bits))
+        columns = cone.lift_integers(_shrunk(weights, shrink, word_bits).T)
         roomiest = int(cone.flat_parts(columns.astype(np.float64)).argmax())
-        balance = columns[:, roomiest] + (total - columns.sum(axis=1))
-        if cone.holds(balance):
-            columns[:, roomiest] = balance
-            return columns.tolist()
-        # What a flat column would have to add; rounding anew may ask for somewhat more.
-        missing = max(-float(cone.flat_parts(balance[:, None].astype(np.float64))[0]), 0.0)
+        balance = columns[roomiest] + (total - columns.sum(axis=0))
+        if cone.contains(balance):
+            columns[roomiest] = balance
+            return columns.T.tolist()
+        # What a flat column would have to add; rounding again may need somewhat more.
+        flat_part = float(cone.flat_parts(balance[None].astype(np.float64))[0])
+        missing = max(-flat_part, 0.0)
         shrink = max(4 * shrink, _SMALLEST_SHRINK + 1.5 * (missing + 1) / total)
     raise NothingToLearn(
         f"a word of {word_bits} bits is too short to hold this table and keep its context."
     )
 
 
-def _shrunk(weights: Integers, shrink: float, word_bits: int) -> Integers:
+def _shrunk(weights: LongIntegers, shrink: float, word_bits: int) -> LongIntegers:
     """The integers nearest to ``weights / 2^128`` of the words, less a share ``shrink`` of them."""
     shift = _WEIGHT_BITS + _KEPT_BITS - word_bits
     kept = (1 << _KEPT_BITS) - int(np.ldexp(shrink, _KEPT_BITS))

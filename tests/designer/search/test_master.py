@@ -5,9 +5,8 @@ import pytest
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-from sfumato.designer.search.cone import RayCone
 from sfumato.designer.search.master import best_mixture
-from support.matrices import asymmetric, closed, free_rows, halves, one_way, planar
+from support.matrices import asymmetric, cross_section, free_rows, halves, one_way, planar
 
 
 def _pool(E, seed, count=4):
@@ -15,9 +14,10 @@ def _pool(E, seed, count=4):
     random = np.random.default_rng(seed)
     k = len(E)
     crowd, weights = random.dirichlet(np.full(k, 3.0)), random.uniform(0.5, 2, k)
-    cone = RayCone(closed(E), crowd)
-    members = np.vstack([cone.shrink, cone.lowered(random.uniform(0.2, 1, (count, k)))])
-    return cone.normalised(halves(cone, members)), crowd, weights
+    section = cross_section(E, crowd)
+    cone = section.cone
+    members = np.vstack([cone.shrink, cone.lower(random.uniform(0.2, 1, (count, k)))])
+    return section.normalise(halves(cone, members)), crowd, weights
 
 
 POOLS = {

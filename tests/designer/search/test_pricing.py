@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from sfumato.designer.search.cone import RayCone
 from sfumato.designer.search.polyhedron import Polyhedron
 from sfumato.designer.search.pricing import Price, climbed, walked
 from sfumato.designer.search.rays import wider_rays
@@ -14,6 +13,7 @@ from support.matrices import (
     asymmetric,
     chain,
     closed,
+    cross_section,
     free_rows,
     line,
     mixed,
@@ -37,38 +37,44 @@ MATRICES = {
 FINITE = {name: E for name, E in MATRICES.items() if np.isfinite(closed(E)).all()}
 
 
-def _cone(E, seed=0):
-    return RayCone(closed(E), np.random.default_rng(seed).dirichlet(np.full(len(E), 3.0)))
+def _section(E, seed=0):
+    return cross_section(E, np.random.default_rng(seed).dirichlet(np.full(len(E), 3.0)))
 
 
-def _price(cone, seed):
+def _price(section, seed):
     """A φ such as mixtures have: S from some channel's M, and ν for which the column of ones has none."""
     random = np.random.default_rng(seed)
-    rays = cone.normalised(cone.raised(random.uniform(0, 1, (4 * cone.size, cone.size)) ** 4))
+    rays = section.normalise(
+        section.cone.lift(random.uniform(0, 1, (4 * section.size, section.size)) ** 4)
+    )
     M = rays.T @ rays / len(rays)
     S = np.linalg.inv(M)
-    nu = (S @ S).sum(axis=1) * cone.size * random.uniform(0.5, 1.5, cone.size)
+    nu = (S @ S).sum(axis=1) * section.size * random.uniform(0.5, 1.5, section.size)
     return Price(S, nu)
 
 
-def _starts(cone, seed, count=30):
+def _starts(section, seed, count=30):
     random = np.random.default_rng(seed)
-    return cone.normalised(cone.lowered(random.uniform(0.01, 1, (count, cone.size)) ** 3))
+    return section.normalise(
+        section.cone.lower(random.uniform(0.01, 1, (count, section.size)) ** 3)
+    )
 
 
-def _orders(cone, seed, count=30):
+def _orders(section, seed, count=30):
     random = np.random.default_rng(seed)
-    return [random.permutation(cone.size) for _ in range(count)]
+    return [random.permutation(section.size) for _ in range(count)]
 
 
-def _demand_members(cone, columns):
+def _demand_members(section, columns):
     assert np.isfinite(columns).all()
     assert (columns >= 0).all()
-    np.testing.assert_allclose(columns @ cone.crowd, 1, rtol=1e-12)
-    for x in range(cone.size):
-        for x2 in range(cone.size):
-            if np.isfinite(cone.E[x, x2]):
-                assert (columns[:, x] <= np.exp(cone.E[x, x2]) * columns[:, x2] * (1 + 1e-13)).all()
+    np.testing.assert_allclose(columns @ section.crowd, 1, rtol=1e-12)
+    for x in range(section.size):
+        for x2 in range(section.size):
+            if np.isfinite(section.cone.E[x, x2]):
+                assert (
+                    columns[:, x] <= np.exp(section.cone.E[x, x2]) * columns[:, x2] * (1 + 1e-13)
+                ).all()
 
 
 # --- members of the cone ---------------------------------------------------------------------------------------------
@@ -76,27 +82,29 @@ def _demand_members(cone, columns):
 
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
 def test_lowered_is_the_largest_member_below_and_raised_the_least_above(E):
-    cone = _cone(E)
-    columns = np.random.default_rng(1).uniform(0, 1, (20, cone.size))
-    low, high = cone.lowered(columns), cone.raised(columns)
+    section = _section(E)
+    columns = np.random.default_rng(1).uniform(0, 1, (20, section.size))
+    low, high = section.cone.lower(columns), section.cone.lift(columns)
     for found in (low, high):
-        _demand_members(cone, cone.normalised(found))
+        _demand_members(section, section.normalise(found))
     # Members stay as they are, and both keep order: so nothing between a column and its lowered one is a member.
-    np.testing.assert_allclose(cone.lowered(low), low, rtol=1e-13)
-    np.testing.assert_allclose(cone.raised(high), high, rtol=1e-13)
+    np.testing.assert_allclose(section.cone.lower(low), low, rtol=1e-13)
+    np.testing.assert_allclose(section.cone.lift(high), high, rtol=1e-13)
     assert (low <= columns).all()
     assert (columns <= high).all()
-    for x in range(cone.size):
-        least = np.min([np.exp(cone.E[x, z]) * columns[:, z] for z in range(cone.size)], axis=0)
+    for x in range(section.size):
+        least = np.min(
+            [np.exp(section.cone.E[x, z]) * columns[:, z] for z in range(section.size)], axis=0
+        )
         np.testing.assert_allclose(low[:, x], least, rtol=1e-13)
 
 
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
 def test_the_simplest_rays_are_members_that_tell_all_symbols_apart(E):
-    cone = _cone(E)
-    rays = cone.simplest_rays()
-    _demand_members(cone, rays)
-    assert np.linalg.matrix_rank(rays, tol=1e-12) == cone.size
+    section = _section(E)
+    rays = section.simplest_rays()
+    _demand_members(section, rays)
+    assert np.linalg.matrix_rank(rays, tol=1e-12) == section.size
     assert (rays == 1).all(axis=1).sum() == 1
 
 
@@ -106,8 +114,8 @@ def test_a_channel_can_be_made_of_the_simplest_rays(family, k):
     """One with a little of every ray: else the first mixture has nowhere to be."""
     from scipy.optimize import linprog
 
-    cone = RayCone(closed(family(k, 7)), np.full(k, 1 / k))
-    rays = cone.simplest_rays()
+    section = cross_section(family(k, 7))
+    rays = section.simplest_rays()
     least = linprog(
         np.append(np.zeros(len(rays)), -1.0),
         A_eq=np.column_stack([rays.T, np.zeros(k)]),
@@ -124,27 +132,29 @@ def test_a_channel_can_be_made_of_the_simplest_rays(family, k):
 
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
 def test_climbs_stay_in_the_cone_and_never_go_down(E):
-    cone = _cone(E)
+    section = _section(E)
     with threadpool_limits(1):
         for seed in range(5):
-            price, starts = _price(cone, seed), _starts(cone, seed)
+            price, starts = _price(section, seed), _starts(section, seed)
             before = price(starts)
-            ends = climbed(cone, price, starts.copy(), _orders(cone, seed))
-            _demand_members(cone, ends)
+            ends = climbed(section, price, starts.copy(), _orders(section, seed))
+            _demand_members(section, ends)
             size = ((ends @ price.roots.T) ** 2).sum(axis=1) + np.abs(ends) @ np.abs(price.nu)
             assert (price(ends) >= before - 1e-9 * size).all()
 
 
 @pytest.mark.parametrize("E", FINITE.values(), ids=FINITE)
 def test_walks_stay_in_the_cone_and_never_go_down(E):
-    cone = _cone(E)
-    around = Polyhedron.around(cone.E)
-    vertices = cone.normalised(cone.lowered(np.exp(wider_rays(cone.E, 10**5)[::17])))
+    section = _section(E)
+    around = Polyhedron.around(section.cone.E)
+    vertices = section.normalise(
+        section.cone.lower(np.exp(wider_rays(section.cone.E, 10**5)[::17]))
+    )
     with threadpool_limits(1):
         for seed in range(5):
-            price = _price(cone, seed)
-            ends = walked(cone, price, vertices, around)
-            _demand_members(cone, ends)
+            price = _price(section, seed)
+            ends = walked(section, price, vertices, around)
+            _demand_members(section, ends)
             size = ((ends @ price.roots.T) ** 2).sum(axis=1) + np.abs(ends) @ np.abs(price.nu)
             assert (price(ends) >= price(vertices) - 1e-5 * size).all()
 
@@ -152,31 +162,31 @@ def test_walks_stay_in_the_cone_and_never_go_down(E):
 @pytest.mark.parametrize("E", FINITE.values(), ids=FINITE)
 def test_together_they_find_the_largest_value(E):
     """From thirty starts; nothing is proved by it, but one miss in twenty would be worth a look."""
-    cone = _cone(E)
-    around, misses = Polyhedron.around(cone.E), 0
-    wider = np.exp(wider_rays(cone.E, 10**5))
-    rays = cone.normalised(cone.lowered(wider))
+    section = _section(E)
+    around, misses = Polyhedron.around(section.cone.E), 0
+    wider = np.exp(wider_rays(section.cone.E, 10**5))
+    rays = section.normalise(section.cone.lower(wider))
     with threadpool_limits(1):
         for seed in range(20):
-            price = _price(cone, seed)
-            ends = climbed(cone, price, _starts(cone, seed), _orders(cone, seed))
-            found = price(np.vstack([ends, walked(cone, price, ends, around)])).max()
+            price = _price(section, seed)
+            ends = climbed(section, price, _starts(section, seed), _orders(section, seed))
+            found = price(np.vstack([ends, walked(section, price, ends, around)])).max()
             largest = price(rays).max()
-            assert found <= price.at_most(cone.normalised(wider))
+            assert found <= price.at_most(section.normalise(wider))
             misses += found < largest - 1e-5 * abs(largest)
     assert misses <= 1
 
 
 def test_a_climb_alone_can_be_stuck_where_a_walk_is_not():
     """Else walking would be a waste."""
-    cone = _cone(MATRICES["planar"])
-    around, ahead = Polyhedron.around(cone.E), 0
+    section = _section(MATRICES["planar"])
+    around, ahead = Polyhedron.around(section.cone.E), 0
     with threadpool_limits(1):
         for seed in range(5):
-            price = _price(cone, seed)
-            ends = climbed(cone, price, _starts(cone, seed), _orders(cone, seed))
+            price = _price(section, seed)
+            ends = climbed(section, price, _starts(section, seed), _orders(section, seed))
             ahead += int(
-                (price(walked(cone, price, ends, around)) > price(ends) * (1 + 1e-3)).sum()
+                (price(walked(section, price, ends, around)) > price(ends) * (1 + 1e-3)).sum()
             )
     assert ahead > 0
 
@@ -220,10 +230,10 @@ def test_the_bound_is_above_the_exact_maximum_where_floats_are_not():
 
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
 def test_the_bound_is_hardly_above(E):
-    cone = _cone(E)
-    rays = cone.normalised(np.exp(wider_rays(cone.E, 10**5)[:40]))
+    section = _section(E)
+    rays = section.normalise(np.exp(wider_rays(section.cone.E, 10**5)[:40]))
     for seed in range(3):
-        price = _price(cone, seed)
+        price = _price(section, seed)
         exact = _exact(price, rays)
         size = float(
             ((np.abs(rays) @ np.abs(price.roots).T) ** 2).sum(axis=1).max()

@@ -9,12 +9,11 @@ from threadpoolctl import threadpool_limits
 import sfumato as sf
 from sfumato.designer.exponential import exponential_response
 from sfumato.designer.search import search
-from sfumato.designer.search.cone import RayCone
 from sfumato.designer.search.search import answers
 from sfumato.planning import lower_bound_risk_at_uniform
 from support.matrices import (
     asymmetric,
-    closed,
+    cross_section,
     equal,
     free_rows,
     halves,
@@ -39,15 +38,10 @@ MATRICES = {
 }
 
 
-def _cone(E, crowd=None):
-    k = len(E)
-    return RayCone(closed(E), np.full(k, 1 / k) if crowd is None else crowd)
-
-
-def _rounds(cone, weights, count, seed=0, known=None):
-    known = np.empty((0, cone.size)) if known is None else known
+def _rounds(section, weights, count, seed=0, known=None):
+    known = np.empty((0, section.size)) if known is None else known
     with threadpool_limits(1):
-        return list(islice(answers(cone, weights, seed, known), count))
+        return list(islice(answers(section, weights, seed, known), count))
 
 
 def _crowd_and_weights(k, seed):
@@ -60,7 +54,7 @@ def _crowd_and_weights(k, seed):
 
 def _rounds_of(E):
     crowd, weights = _crowd_and_weights(len(E), 0)
-    rounds = _rounds(_cone(E, crowd), weights, 12)
+    rounds = _rounds(cross_section(E, crowd), weights, 12)
     assert all(answer.certified for answer in rounds)
     return rounds
 
@@ -124,13 +118,15 @@ def test_a_narrower_cone_would_be_seen(best_values, monkeypatch):
 def test_no_channel_is_below_a_certified_bound(E):
     """Random ones, mixed of members of the cone and what they leave of the column of ones."""
     crowd, weights = _crowd_and_weights(len(E), 3)
-    cone = _cone(E, crowd)
-    bound = max(answer.bound for answer in _rounds(cone, weights, 8))
+    section = cross_section(E, crowd)
+    bound = max(answer.bound for answer in _rounds(section, weights, 8))
     random = np.random.default_rng(4)
     values = []
     for _ in range(50):
-        members = cone.lowered(np.exp(random.uniform(-3, 0, (2 * cone.size, cone.size))))
-        columns = halves(cone, np.vstack([members, cone.shrink]))
+        members = section.cone.lower(
+            np.exp(random.uniform(-3, 0, (2 * section.size, section.size)))
+        )
+        columns = halves(section.cone, np.vstack([members, section.cone.shrink]))
         theta = np.repeat(random.dirichlet(np.full(len(columns) // 2, 0.5)), 2)
         channel = columns * theta[:, None]
         np.testing.assert_allclose(channel.sum(axis=0), 1, rtol=1e-12)
@@ -142,7 +138,7 @@ def test_no_channel_is_below_a_certified_bound(E):
 def test_the_exponential_mechanism_is_above_the_bound(seed):
     E = asymmetric(5, 20 + seed) * np.random.default_rng(seed).uniform(0.2, 4)
     crowd, weights = _crowd_and_weights(5, seed)
-    bound = max(answer.bound for answer in _rounds(_cone(E, crowd), weights, 8))
+    bound = max(answer.bound for answer in _rounds(cross_section(E, crowd), weights, 8))
     known = float(weights @ crowd**2)
     rival = float(weights @ exponential_response(sf.PrivacyMatrix(E)).variances(crowd, 1)) + known
     assert bound < rival
@@ -164,7 +160,7 @@ CLOSED = {
 @pytest.mark.parametrize("context", CLOSED.values(), ids=CLOSED)
 def test_the_general_search_meets_what_is_known(context):
     k = context.size
-    rounds = _rounds(RayCone(context.closure().matrix(), np.full(k, 1 / k)), np.ones(k), 16)
+    rounds = _rounds(cross_section(context.matrix()), np.ones(k), 16)
     floor = lower_bound_risk_at_uniform(context)
     value, bound = (
         min(a.mixture.value for a in rounds) - 1 / k,
@@ -178,9 +174,12 @@ def test_the_general_search_meets_what_is_known(context):
 def test_known_columns_are_a_start():
     """With the best channel among them, the first round is at the end already."""
     context = sf.Uniform(6, 1)
-    cone = RayCone(context.matrix(), np.full(6, 1 / 6))
+    section = cross_section(context.matrix())
     columns = sf.mechanism_for(context).matrix().T
-    without, first = _rounds(cone, np.ones(6), 1)[0], _rounds(cone, np.ones(6), 1, known=columns)[0]
+    without, first = (
+        _rounds(section, np.ones(6), 1)[0],
+        _rounds(section, np.ones(6), 1, known=columns)[0],
+    )
     best = lower_bound_risk_at_uniform(context) + 1 / 6
     assert first.mixture.value == pytest.approx(best, rel=1.1e-2)
     assert without.mixture.value > 1.05 * best
@@ -191,8 +190,8 @@ def test_known_columns_are_a_start():
 
 @pytest.mark.parametrize("k", [6, 14], ids=["enumerated", "searched"])
 def test_the_same_seed_gives_the_same_rounds(k):
-    cone = _cone(planar(k, 1, 1.5))
-    runs = [_rounds(cone, np.ones(k), 4, seed=seed) for seed in (7, 7, 8)]
+    section = cross_section(planar(k, 1, 1.5))
+    runs = [_rounds(section, np.ones(k), 4, seed=seed) for seed in (7, 7, 8)]
     for one, two in zip(runs[0], runs[1], strict=True):
         assert one.rays.tobytes() == two.rays.tobytes()
         assert one.mixture.theta.tobytes() == two.mixture.theta.tobytes()
@@ -203,11 +202,11 @@ def test_the_same_seed_gives_the_same_rounds(k):
 @pytest.mark.parametrize("E", [*MATRICES.values(), planar(14, 1, 2.0), one_way(14, 2), star(14, 3)])
 def test_every_round_is_a_channel(E):
     """Of members of the cone, that add up to 1: so that a search may stop after any round."""
-    cone = _cone(E)
-    for answer in _rounds(cone, np.ones(cone.size), 5):
+    section = cross_section(E)
+    for answer in _rounds(section, np.ones(section.size), 5):
         assert np.isfinite(answer.rays).all()
         assert np.abs(answer.mixture.theta @ answer.rays - 1).max() < 1e-8
-        np.testing.assert_allclose(cone.lowered(answer.rays), answer.rays, rtol=1e-12)
+        np.testing.assert_allclose(section.cone.lower(answer.rays), answer.rays, rtol=1e-12)
         assert np.isfinite(answer.bound)
 
 
@@ -216,7 +215,7 @@ def test_every_round_is_a_channel(E):
 )
 def test_bounds_are_certified_up_to_twelve_symbols_and_some_more_with_few_promises(E, certified):
     """Few rays, so that it is quick: symbols that owe to the first alone."""
-    assert _rounds(_cone(E), np.ones(len(E)), 1)[0].certified is certified
+    assert _rounds(cross_section(E), np.ones(len(E)), 1)[0].certified is certified
 
 
 def test_thirteen_symbols_with_many_promises_are_not_enumerated():
@@ -226,15 +225,15 @@ def test_thirteen_symbols_with_many_promises_are_not_enumerated():
 
 def test_a_matrix_with_too_many_rays_is_searched(monkeypatch):
     monkeypatch.setattr(search, "_MOST_RAYS", 50)
-    assert not _rounds(_cone(asymmetric(6, 1)), np.ones(6), 1)[0].certified
-    assert _rounds(_cone(asymmetric(4, 1)), np.ones(4), 1)[0].certified
+    assert not _rounds(cross_section(asymmetric(6, 1)), np.ones(6), 1)[0].certified
+    assert _rounds(cross_section(asymmetric(4, 1)), np.ones(4), 1)[0].certified
 
 
 def test_an_estimated_bound_comes_close_to_a_certified_one(monkeypatch):
-    cone = _cone(planar(7, 2, 2.0))
-    exact = _rounds(cone, np.ones(7), 12)[-1]
+    section = cross_section(planar(7, 2, 2.0))
+    exact = _rounds(section, np.ones(7), 12)[-1]
     monkeypatch.setattr(search, "_LARGEST_ENUMERATED", 1)
-    searched = _rounds(cone, np.ones(7), 30)[-1]
+    searched = _rounds(section, np.ones(7), 30)[-1]
     assert (exact.certified, searched.certified) == (True, False)
     assert searched.mixture.value == pytest.approx(exact.mixture.value, rel=3e-3)
     assert searched.bound == pytest.approx(exact.bound, rel=3e-3)
@@ -242,5 +241,5 @@ def test_an_estimated_bound_comes_close_to_a_certified_one(monkeypatch):
 
 def test_matrices_full_of_ties_are_no_trouble():
     for E in (equal(8, 1.0), line(8, 1.0), np.kron(1 - np.eye(4), np.ones((2, 2))) + equal(8, 0.5)):
-        rounds = _rounds(_cone(np.where(np.eye(8), 0, E)), np.ones(8), 14)
+        rounds = _rounds(cross_section(np.where(np.eye(8), 0, E)), np.ones(8), 14)
         assert min(a.mixture.value for a in rounds) <= max(a.bound for a in rounds) * (1 + 1e-4)

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.designer.search.cone import RayCone
 from sfumato.designer.search.master import Mixture
 from sfumato.designer.search.polyhedron import Polyhedron, Vertices
+from sfumato.designer.search.rays import CrossSection
 from sfumato.foundation.arrays import Floats
 
 __all__ = ["Price", "climbed", "walked"]
@@ -59,16 +59,16 @@ class Price:
 
 
 def climbed(
-    cone: RayCone, price: Price, starts: Floats, orders: Sequence[NDArray[np.intp]]
+    section: CrossSection, price: Price, starts: Floats, orders: Sequence[NDArray[np.intp]]
 ) -> Floats:
     """The members of the cone to which φ climbs from each start; each of ``orders`` is one sweep over all symbols."""
-    G, p, k = price.roots.T @ price.roots, cone.crowd, cone.size
+    G, p, k = price.roots.T @ price.roots, section.crowd, section.size
     others = ~np.eye(k, dtype=np.bool_)
-    asked = np.where(others, cone.shrink, 0.0)  # asked[x2, x]·r_x2 is the least r_x
-    allowed = np.where(others, cone.growth, np.inf)  # allowed[x, x2]·r_x2 is the most
+    asked = np.where(others, section.cone.shrink, 0.0)  # asked[x2, x]·r_x2 is the least r_x
+    allowed = np.where(others, section.cone.growth, np.inf)  # allowed[x, x2]·r_x2 is the most
     R = starts
     for order in orders:
-        R = cone.normalised(R)
+        R = section.normalise(R)
         GR = R @ G
         square, linear, mean, moved = (R * GR).sum(axis=1), R @ price.nu, np.ones(len(R)), False
         for x in order.tolist():
@@ -95,7 +95,7 @@ def climbed(
                 R[:, x] += step
         if not moved:
             break
-    return cone.normalised(cone.lowered(R))
+    return section.lower(R)
 
 
 def _least(R: Floats, allowed: Floats) -> Floats:
@@ -104,23 +104,23 @@ def _least(R: Floats, allowed: Floats) -> Floats:
     return (R[:, finite] * allowed[finite]).min(axis=1, initial=np.inf)
 
 
-def walked(cone: RayCone, price: Price, starts: Floats, polyhedron: Polyhedron) -> Floats:
+def walked(section: CrossSection, price: Price, starts: Floats, polyhedron: Polyhedron) -> Floats:
     """The members of the cone that walks from vertex to best neighbour end at; starts must have no entry of 0."""
     vertices = polyhedron.snapped(np.log(starts))
-    value = _value(cone, price, polyhedron, vertices)
+    value = _value(section, price, polyhedron, vertices)
     walking = np.arange(len(vertices))
     for _ in range(_MOST_STEPS):
         if walking.size == 0:
             break
-        best, to = _best_neighbours(cone, price, polyhedron, vertices[walking])
+        best, to = _best_neighbours(section, price, polyhedron, vertices[walking])
         up = best > value[walking] + np.abs(value[walking]) * _ENOUGH
         walking, best, to = walking[up], best[up], to[up]
         vertices[walking], value[walking] = to, best
-    return cone.normalised(cone.lowered(np.exp(polyhedron.logarithms(vertices))))
+    return section.lower(np.exp(polyhedron.logarithms(vertices)))
 
 
 def _best_neighbours(
-    cone: RayCone, price: Price, polyhedron: Polyhedron, vertices: Vertices
+    section: CrossSection, price: Price, polyhedron: Polyhedron, vertices: Vertices
 ) -> tuple[Floats, Vertices]:
     """The neighbour of largest φ of each vertex; of a vertex without a tree of its own, itself."""
     chunk = max(_CHUNK // (polyhedron.size * max(polyhedron.tail.size, 1)), 1)
@@ -130,13 +130,15 @@ def _best_neighbours(
         around = polyhedron.neighbours(vertices[here])
         if around is None:
             continue
-        value = np.where(around[1], _value(cone, price, polyhedron, around[0]), -np.inf)
+        value = np.where(around[1], _value(section, price, polyhedron, around[0]), -np.inf)
         chosen = value.argmax(axis=1)
         each = np.arange(len(chosen))
         best[here], to[here] = value[each, chosen], around[0][each, chosen]
     return best, to
 
 
-def _value(cone: RayCone, price: Price, polyhedron: Polyhedron, vertices: Vertices) -> Floats:
-    columns = np.exp(polyhedron.logarithms(vertices)).reshape(-1, cone.size)
-    return price(cone.normalised(columns)).reshape(vertices.shape[:-1])
+def _value(
+    section: CrossSection, price: Price, polyhedron: Polyhedron, vertices: Vertices
+) -> Floats:
+    columns = np.exp(polyhedron.logarithms(vertices)).reshape(-1, section.size)
+    return price(section.normalise(columns)).reshape(vertices.shape[:-1])

@@ -1,24 +1,71 @@
-"""All extreme rays of the cone, by exact enumeration: what turns a bound into a certificate.
+"""Rays of the cone: simple ones to begin with, and all of them, which certifies a bound.
 
-A ray is ``e^h`` on its support. The support is a set of symbols that holds, with x, everything that x owes something
-to; on it h is a vertex of a polyhedron (``polyhedron.py``). The vertices of a polyhedron and the ways between them
-form a connected graph, so that walking it from any vertex finds all of them.
+Members of the cone are compared on its cross-section ``p·r = 1``. An extreme ray is ``e^h`` on its
+support, a set of symbols that contains, with x, every symbol that x owes something to. On the
+support h is a vertex of a polyhedron (``polyhedron.py``). The vertices of a polyhedron and its edges
+form a connected graph, so a walk from any vertex finds all of them.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.contexts.cone import Cone
 from sfumato.designer.search.polyhedron import Polyhedron, Vertices
 from sfumato.foundation.arrays import Booleans, Floats
 
-__all__ = ["most_rays", "wider_rays"]
+__all__ = ["CrossSection", "most_rays", "wider_rays"]
 
 _ATTEMPTS = 8  # perturbations that are tried
 _CHUNK = 1 << 21  # comparisons at a time
 _MOST_SUPPORTS = 1 << 14
+
+
+@dataclass(frozen=True)
+class CrossSection:
+    """The members r of a cone with ``p·r = 1``, for a distribution ``crowd`` p."""
+
+    cone: Cone
+    crowd: Floats
+
+    @property
+    def size(self) -> int:
+        """The number of symbols, k."""
+        return self.cone.size
+
+    def normalise(self, columns: Floats) -> Floats:
+        """Divide each column by its mean in the crowd."""
+        return columns / (columns @ self.crowd)[:, None]
+
+    def lower(self, columns: Floats) -> Floats:
+        """Return the largest member of the cone below each column, normalised."""
+        return self.normalise(self.cone.lower(columns))
+
+    def simplest_rays(self) -> Floats:
+        """Return the column of ones, and for each symbol members that favour and disfavour it."""
+        growth = self.cone.growth
+        against = growth.T[np.isfinite(growth).all(axis=0)]
+        ones = np.ones((1, self.size))
+        return self.normalise(np.vstack([ones, self.cone.shrink, against, self._remainders()]))
+
+    def _remainders(self) -> Floats:
+        """Return what remains of the column of ones when half of what a symbol may take is taken.
+
+        With these, some channel made of the simplest rays favours every symbol.
+        """
+        shrink = self.cone.shrink
+        off_diagonal = ~np.eye(self.size, dtype=np.bool_)
+        remainders = []
+        for s in shrink:
+            # 1 − c s stays in the cone while c (s_x2 − e^−E s_x) ≤ 1 − e^−E for all x, x2.
+            room = (1 - shrink)[off_diagonal]
+            cost = (s[None, :] - shrink * s[:, None])[off_diagonal]
+            c = (room[cost > 0] / cost[cost > 0]).min(initial=1.0)
+            remainders.append(1 - s * c / 2)
+        return np.array(remainders)
 
 
 class _Unlucky(Exception):

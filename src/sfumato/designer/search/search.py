@@ -20,11 +20,10 @@ from math import inf, isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.designer.search.cone import RayCone
 from sfumato.designer.search.master import Mixture, best_mixture
 from sfumato.designer.search.polyhedron import Polyhedron
 from sfumato.designer.search.pricing import Price, climbed, walked
-from sfumato.designer.search.rays import wider_rays
+from sfumato.designer.search.rays import CrossSection, wider_rays
 from sfumato.foundation.arrays import Floats
 from sfumato.randomness.words import words_from
 
@@ -57,20 +56,20 @@ class Answer:
     certified: bool
 
 
-def answers(cone: RayCone, weights: Floats, seed: int, columns: Floats) -> Iterator[Answer]:
+def answers(section: CrossSection, weights: Floats, seed: int, columns: Floats) -> Iterator[Answer]:
     """The answer of one round after another; it never ends by itself.
 
     ``columns`` are some to begin with, from other mechanisms for the same matrix. The same arguments give the same
     answers, round by round.
     """
-    logarithms = wider_rays(cone.E, _MOST_RAYS) if _enumerable(cone.E) else None
+    logarithms = wider_rays(section.cone.E, _MOST_RAYS) if _enumerable(section.cone.E) else None
     random = _Random(seed)
     pricing: _Exact | _Searched = (
-        _Searched(cone, random) if logarithms is None else _Exact(cone, random, logarithms)
+        _Searched(section, random) if logarithms is None else _Exact(section, random, logarithms)
     )
-    always = _distinct(np.vstack([cone.simplest_rays(), cone.normalised(cone.lowered(columns))]))
+    always = _distinct(np.vstack([section.simplest_rays(), section.lower(columns)]))
     rays, theta = always, np.full(len(always), 1 / len(always))
-    gap, tolerance, best, known = 1.0, _FIRST_TOLERANCE, inf, float(weights @ cone.crowd**2)
+    gap, tolerance, best, known = 1.0, _FIRST_TOLERANCE, inf, float(weights @ section.crowd**2)
     while True:
         mixture = best_mixture(rays, weights, theta, tolerance, first=min(1.0, max(10 * gap, 1e-3)))
         price = Price.of(mixture, weights)
@@ -87,7 +86,7 @@ def answers(cone: RayCone, weights: Floats, seed: int, columns: Floats) -> Itera
             min(tolerance / 10 if idle else tolerance, gap / 10 * share), _LAST_TOLERANCE * share
         )
         best = min(best, mixture.value)
-        kept = _kept(mixture.theta, len(always), _pool(cone.size))
+        kept = _kept(mixture.theta, len(always), _pool(section.size))
         rays = np.vstack([rays[kept], found])
         theta = np.concatenate(
             [mixture.theta[kept], np.full(len(found), _NEWCOMERS / max(len(found), 1))]
@@ -125,11 +124,11 @@ class _Exact:
 
     certified = True
 
-    def __init__(self, cone: RayCone, random: "_Random", logarithms: Floats) -> None:
-        self._wider = cone.normalised(np.exp(logarithms))
+    def __init__(self, section: CrossSection, random: "_Random", logarithms: Floats) -> None:
+        self._wider = section.normalise(np.exp(logarithms))
         # Rays of the wider cone that the perturbation has split are one ray of the true cone, or nearly.
-        self._true = _distinct(cone.normalised(cone.lowered(self._wider)))
-        self._most, self._random = 6 * cone.size, random
+        self._true = _distinct(section.lower(self._wider))
+        self._most, self._random = 6 * section.size, random
 
     def best(
         self, price: Price, rays: Floats, mixture: Mixture, gap: float
@@ -150,29 +149,29 @@ class _Searched:
 
     certified = False
 
-    def __init__(self, cone: RayCone, random: "_Random") -> None:
-        self._cone, self._random = cone, random
-        self._polyhedron = Polyhedron.around(cone.E)
-        self._depth = float(cone.E[np.isfinite(cone.E)].max())
-        self._starts, self._most = _STARTS * cone.size, 4 * cone.size
-        self._walks = min(_WALKS * cone.size, max(_WALKED // cone.size, 4))
+    def __init__(self, section: CrossSection, random: "_Random") -> None:
+        self._section, self._random = section, random
+        self._polyhedron = Polyhedron.around(section.cone.E)
+        self._depth = float(section.cone.E[np.isfinite(section.cone.E)].max())
+        self._starts, self._most = _STARTS * section.size, 4 * section.size
+        self._walks = min(_WALKS * section.size, max(_WALKED // section.size, 4))
 
     def best(
         self, price: Price, rays: Floats, mixture: Mixture, gap: float
     ) -> tuple[Floats, float]:
         """The rays of largest φ that were found, and the largest φ."""
-        orders = np.argsort(self._random.uniform("orders", (_SWEEPS, self._cone.size)), axis=1)
+        orders = np.argsort(self._random.uniform("orders", (_SWEEPS, self._section.size)), axis=1)
         starts = np.vstack(
             [rays[np.argsort(-mixture.theta, kind="stable")[: self._starts]], self._fresh(price)]
         )
-        columns = _distinct(climbed(self._cone, price, starts, list(orders)))
+        columns = _distinct(climbed(self._section, price, starts, list(orders)))
         value = price(columns)
         whole = (columns > 0).all(axis=1)
         count = self._walks if gap < _WALK_BELOW else 4
         best = np.flatnonzero(whole)[np.argsort(-value[whole], kind="stable")[:count]]
         if best.size:
             columns = _distinct(
-                np.vstack([walked(self._cone, price, columns[best], self._polyhedron), columns])
+                np.vstack([walked(self._section, price, columns[best], self._polyhedron), columns])
             )
             value = price(columns)
         # Rays of the pool are members of the cone too, and known to have φ < 0.
@@ -182,13 +181,13 @@ class _Searched:
 
     def _fresh(self, price: Price) -> Floats:
         """Starts that raise a set of symbols: the signs of the directions that are known worst, and random ones."""
-        k, count = self._cone.size, self._starts
+        k, count = self._section.size, self._starts
         signs = self._random.uniform("signs", (count, k)) < 0.5
         worst = np.linalg.eigh(price.roots.T @ price.roots)[1][:, ::-1].T > 0
         both = np.concatenate([worst, ~worst])[: count // 2]
         signs[: len(both)] = both
         depth = self._random.uniform("depth", (count, 1)) * self._depth
-        return self._cone.raised(np.exp(np.where(signs, 0.0, -depth)))
+        return self._section.cone.lift(np.exp(np.where(signs, 0.0, -depth)))
 
 
 class _Random:

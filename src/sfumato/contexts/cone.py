@@ -1,0 +1,187 @@
+"""The cone of a context: the columns that a channel which keeps it may have.
+
+A channel keeps E exactly when each of its columns ``r = Q(y|·)``, a function of the symbol, lies in
+
+    C_E = {r ≥ 0 : r_x ≤ e^{E[x, x2]} r_x2 for all x, x2}
+
+Members may be added and scaled, so a mechanism is a way to write the column of ones as a sum of
+members, and the best ones use extreme rays alone. A flat column lies deep inside. Floats move
+columns about in the cone; integers decide whether they lie in it.
+"""
+
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.contexts.context import Context
+from sfumato.contexts.exact import ExactMatrix
+from sfumato.foundation.arrays import Booleans, Floats
+from sfumato.randomness.odds import exp_bounds
+
+__all__ = ["Cone", "LongIntegers"]
+
+LongIntegers = NDArray[np.object_]
+"""An array of Python integers, which have no largest one."""
+
+_FRACTION_BITS = 128  # of the exact e^−E
+
+# Beyond every pair of word counts: e^100 > 2^144. A sharper bound would take long to compute.
+_MAX_EPSILON = Fraction(100)
+
+_MIN_FLOAT = 1e-300  # for e^−E: a share too small for floats is not nothing
+_CLEARLY = 1 + 1e-9  # floats decide nothing closer than this; their own errors are below 1e-12
+_NEAR = 1e-8  # columns come from solvers: this close to a face, they are meant to lie in it
+
+
+class Cone:
+    """The cone of a closed matrix. Every array of columns holds one column per row.
+
+    >>> from sfumato.contexts import PrivacyMatrix
+    >>> cone = Cone.of(PrivacyMatrix([[0, 1], [2, 0]]))
+    >>> cone.lower(np.array([[9.0, 1.0]])).round(3)
+    array([[2.718, 1.   ]])
+    >>> cone.lift_integers(np.array([[1000, 300], [100, 800]], dtype=object)).tolist()
+    [[1000, 368], [109, 800]]
+    """
+
+    def __init__(self, closed: ExactMatrix) -> None:
+        self._closed = closed
+        self.E = closed.floats()
+
+    @classmethod
+    def of(cls, context: Context) -> "Cone":
+        """Return the cone of a context, whose matrix is closed first."""
+        return cls(context.exact_matrix().closed())
+
+    @property
+    def size(self) -> int:
+        """The number of symbols, k."""
+        return len(self.E)
+
+    # --- in floats ------------------------------------------------------------------------------
+
+    @cached_property
+    def shrink(self) -> Floats:
+        """``e^−E``: 0 exactly where nothing is promised."""
+        shrink = np.maximum(np.exp(-self.E), _MIN_FLOAT)
+        return np.where(np.isfinite(self.E), shrink, 0.0)
+
+    @cached_property
+    def growth(self) -> Floats:
+        """``e^E``: inf where nothing is promised."""
+        return np.exp(self.E)
+
+    def lower(self, columns: Floats) -> Floats:
+        """Return the largest member below each column: ``r_x = min_x2 e^{E[x, x2]} c_x2``."""
+        lowest = columns.copy()
+        for x2 in range(self.size):
+            finite = np.isfinite(self.growth[:, x2])
+            limit = self.growth[finite, x2] * columns[:, x2, None]
+            lowest[:, finite] = np.minimum(lowest[:, finite], limit)
+        return lowest
+
+    def lift(self, columns: Floats) -> Floats:
+        """Return the least member above each column: ``r_x2 = max_x e^{−E[x, x2]} c_x``.
+
+        One round is enough, because E is closed.
+        """
+        highest = columns.copy()
+        for x in range(self.size):
+            np.maximum(highest, columns[:, x, None] * self.shrink[x], out=highest)
+        return highest
+
+    def snap(self, columns: Floats) -> Floats:
+        """Return members near ``columns``, up to rounding; what lay next to a face now lies in it.
+
+        An entry that a solver left 10⁻⁹ away from where a promise is used up loses that much of it,
+        which for ε = 0.01 is 10⁻⁷ of what can be learned. So each column grows from its largest
+        entry. The entry nearest to a limit set by those already placed comes next: it moves to that
+        limit if it is near, and stays where it is otherwise.
+        """
+        with np.errstate(divide="ignore"):
+            logs = np.log(columns)
+        row = np.arange(len(columns))
+        placed = np.zeros(columns.shape, dtype=np.bool_)
+        gap = np.full(columns.shape, np.finfo(np.float64).max)
+        limit = logs.copy()
+        x = logs.argmax(axis=1)
+        for _ in range(self.size):
+            near = gap[row, x] <= _NEAR
+            logs[row[near], x[near]] = limit[row[near], x[near]]
+            placed[row, x] = True
+            log = logs[row, x][:, None]
+            _keep_nearer(log, -self.E[x], logs, gap, limit)
+            _keep_nearer(log, self.E[:, x].T, logs, gap, limit)
+            gap[placed] = np.inf
+            x = gap.argmin(axis=1)
+        return self.lift(np.exp(logs))
+
+    def flat_parts(self, columns: Floats) -> Floats:
+        """Return the largest t for each column r such that ``r − t`` lies in the cone.
+
+        Below 0, it is what r lacks. ``r_x − t ≤ e^E (r_x2 − t)`` where
+        ``t ≤ (r_x2 − e^−E r_x)/(1 − e^−E)``; for an infinite E, where ``t ≤ r_x2``.
+        """
+        parts = columns.min(axis=1)
+        for x in range(self.size):
+            distinct = self.E[x] > 0
+            rest = columns[:, distinct] - self.shrink[x, distinct] * columns[:, x, None]
+            quotients = rest / -np.expm1(-self.E[x, distinct])
+            parts = np.minimum(parts, quotients.min(axis=1, initial=np.inf))
+        return parts
+
+    # --- in integers ----------------------------------------------------------------------------
+
+    @cached_property
+    def _exact_shrink(self) -> LongIntegers:
+        """Integers over 2^128 that are at least ``e^−E``; 0 where nothing is promised."""
+        distinct, which = np.unique(self._closed.numerators, return_inverse=True)
+        shrink = np.zeros(distinct.size, dtype=object)
+        for i, numerator in enumerate(distinct.tolist()):
+            if numerator != self._closed.infinite:
+                epsilon = Fraction(numerator, self._closed.denominator)
+                below, _ = exp_bounds(min(epsilon, _MAX_EPSILON))
+                shrink[i] = -(-(below.denominator << _FRACTION_BITS) // below.numerator)
+        return shrink[which].reshape(self.E.shape)
+
+    def lift_integers(self, columns: LongIntegers) -> LongIntegers:
+        """Return the least member in integers above each column of integers."""
+        lifted = columns.copy()
+        unfinished = np.arange(len(columns))
+        while unfinished.size:
+            some = lifted[unfinished]
+            changed = self._lift_once(some)
+            lifted[unfinished] = some
+            unfinished = unfinished[changed]
+        return lifted
+
+    def contains(self, column: LongIntegers) -> bool:
+        """Whether a column of integers lies in the cone."""
+        return bool(min(column) >= 0 and (self.lift_integers(column[None])[0] == column).all())
+
+    def _lift_once(self, columns: LongIntegers) -> Booleans:
+        """Lift entries to what each symbol in turn needs; return which columns that changed."""
+        floats = columns.astype(np.float64)
+        changed = np.zeros(len(columns), dtype=np.bool_)
+        for x in range(self.size):
+            unclear = floats[:, x, None] * self.shrink[x] * _CLEARLY > floats
+            unclear[:, x] = False
+            y, x2 = np.nonzero(unclear)
+            needed = -((-columns[y, x] * self._exact_shrink[x, x2]) >> _FRACTION_BITS)
+            low = columns[y, x2] < needed
+            columns[y[low], x2[low]] = needed[low]
+            changed[y[low]] = True
+        return changed
+
+
+def _keep_nearer(log: Floats, step: Floats, logs: Floats, gap: Floats, limit: Floats) -> None:
+    """Where ``log + step`` is nearer to an entry than its limit so far, make it the limit."""
+    # Where an entry is 0 or nothing is promised, inf − inf is nan, and nothing is near.
+    with np.errstate(invalid="ignore"):
+        bound = log + step
+        distance = np.abs(bound - logs)
+    nearer = distance < gap
+    gap[nearer] = distance[nearer]
+    limit[nearer] = bound[nearer]
