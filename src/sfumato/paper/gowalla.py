@@ -11,7 +11,7 @@ from sfumato.contexts import Blocks, Uniform
 from sfumato.domains import GridDomain
 from sfumato.domains.partitions import grid_tiles
 from sfumato.paper.checkins import Crowd, crowd_of, map_grid
-from sfumato.paper.experiment import Asked, Outcome
+from sfumato.paper.experiment import ExperimentResult, RunOptions
 from sfumato.paper.repeats import Repeated, repeated
 
 if TYPE_CHECKING:
@@ -34,23 +34,25 @@ _COLUMNS = ("blocks", "the paper", "the paper's scheme here", "the best here")
 
 
 def gowalla(
-    asked: Asked,
+    options: RunOptions,
     *,
     checkins: str | None = None,
     grid: str | None = None,
     workers: int | None = None,
-) -> Outcome:
+) -> ExperimentResult:
     """The paper's table of errors on check-ins, and the map that each scheme sees.
 
     ``checkins`` is SNAP's loc-gowalla_totalCheckins.txt.gz; ``grid`` a table of counts with columns row, column and
     count, row 0 from 25N and column 0 from 130W. With neither, people are made up from the population of places.
     """
-    crowd, domain = crowd_of(checkins, grid, asked.tell), map_grid()
-    asked.tell(f"{crowd} on {domain.cells:,} cells")
+    crowd, domain = crowd_of(checkins, grid, options.on_progress), map_grid()
+    options.on_progress(f"{crowd} on {domain.cells:,} cells")
     contexts = {name: _context(domain, tiles) for name, (tiles, _) in PAPERS_TABLE.items()}
-    runs = asked.repetitions(full=100, quick=3)
-    found = repeated(contexts, crowd.counts, runs, asked.seed, tell=asked.tell, workers=workers)
-    return Outcome(
+    runs = options.repetitions(full=100, quick=3)
+    found = repeated(
+        contexts, crowd.counts, runs, options.seed, on_progress=options.on_progress, workers=workers
+    )
+    return ExperimentResult(
         name="gowalla",
         title="The smaller the blocks, the sharper the map",
         summary=_summary(crowd, runs, found),

@@ -1,4 +1,4 @@
-"""All experiments on one page: what was found, the picture, the table, and how to have it again."""
+"""All experiments on one page: the finding, the picture, the table and the command to repeat it."""
 
 import base64
 from collections.abc import Sequence
@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from html import escape
 
 from sfumato.pages.document import sheet
-from sfumato.paper.experiment import Cell, Outcome
+from sfumato.paper.experiment import Cell, ExperimentResult
 
-__all__ = ["NotRun", "Part", "cell_text", "paper_page"]
+__all__ = ["NotRun", "PageSection", "cell_text", "paper_page"]
 
 _STYLE = """
-.picture { margin: 1rem 0; padding: .6rem; background: #fff; border: 1px solid var(--line); border-radius: 6px; }
+.picture { margin: 1rem 0; padding: .6rem; background: #fff; border: 1px solid var(--line);
+  border-radius: 6px; }
 .picture img { display: block; width: 100%; height: auto; }
 .wide { overflow: auto; max-height: 32rem; margin: 0 0 1rem; }
 .wide table { font-size: .84rem; }
@@ -23,41 +24,43 @@ nav li { margin: .3rem 0; }
 a { color: var(--accent); }
 """
 _PAPER = (
-    "Acharya, Bonawitz, Kairouz, Ramage and Sun: Context-Aware Local Differential Privacy. International Conference on "
-    "Machine Learning, 2020."
+    "Acharya, Bonawitz, Kairouz, Ramage and Sun: Context-Aware Local Differential Privacy. "
+    "International Conference on Machine Learning, 2020."
+)
+_LEAD = (
+    "Every figure and table of the paper, measured on real reports, next to the best scheme here."
 )
 
 
 @dataclass(frozen=True)
 class NotRun:
-    """An experiment that something was missing for, and what to do."""
+    """An experiment whose dependencies are missing, and how to install them."""
 
     name: str
     reason: str
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class PageSection:
     """An experiment on the page, and the command that runs it alone."""
 
-    found: Outcome | NotRun
+    result: ExperimentResult | NotRun
     command: str
 
 
-def paper_page(parts: Sequence[Part]) -> str:
-    """The whole page as HTML, pictures included; nothing in it points outside."""
+def paper_page(sections: Sequence[PageSection]) -> str:
+    """Return the whole page as HTML, pictures included. It links to nothing outside itself."""
     return sheet(
         "The paper's figures, and what became of them",
         kicker="Sfumato paper",
-        opening='<p class="lead">Every figure and table of the paper on real reports, beside the best that is known '
-        f'here.</p>\n<p class="note">{escape(_PAPER)}</p>',
-        body="\n".join((_contents(parts), *map(_section, parts))),
+        opening=f'<p class="lead">{_LEAD}</p>\n<p class="note">{escape(_PAPER)}</p>',
+        body="\n".join((_contents(sections), *map(_section, sections))),
         style=_STYLE,
     )
 
 
 def cell_text(cell: Cell) -> str:
-    """An entry of a table as it is shown: four digits, thousands apart, a dash for nothing.
+    """Format an entry of a table: four digits, thousands separated, a dash for a missing value.
 
     >>> [cell_text(cell) for cell in (43750, 0.12345678, None, "park")]
     ['43,750', '0.1235', '–', 'park']
@@ -66,56 +69,59 @@ def cell_text(cell: Cell) -> str:
         return "–"
     if isinstance(cell, float):
         return f"{cell:.4g}"
-    return f"{cell:,}" if isinstance(cell, int) else cell
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    return cell
 
 
-def _contents(parts: Sequence[Part]) -> str:
-    items = "".join(
-        f'<li><a href="#{escape(part.found.name)}">{_heading(part.found)}</a></li>'
-        for part in parts
-    )
-    return f'<section aria-labelledby="contents"><h2 id="contents">Contents</h2>\n<nav><ol>{items}</ol></nav>\n</section>'
+def _contents(sections: Sequence[PageSection]) -> str:
+    items = []
+    for section in sections:
+        result = section.result
+        items.append(f'<li><a href="#{escape(result.name)}">{_heading(result)}</a></li>')
+    nav = f"<nav><ol>{''.join(items)}</ol></nav>"
+    heading = '<h2 id="contents">Contents</h2>'
+    return f'<section aria-labelledby="contents">{heading}\n{nav}\n</section>'
 
 
-def _heading(found: Outcome | NotRun) -> str:
-    return escape(f"Not run: {found.name}" if isinstance(found, NotRun) else found.title)
+def _heading(result: ExperimentResult | NotRun) -> str:
+    if isinstance(result, NotRun):
+        return escape(f"Not run: {result.name}")
+    return escape(result.title)
 
 
-def _section(part: Part) -> str:
-    found, name = part.found, escape(part.found.name)
-    inside = (
-        f'<p class="caution">{escape(found.reason)}</p>'
-        if isinstance(found, NotRun)
-        else _shown(found)
-    )
-    again = f'<p class="note">Again, or alone: <code>{escape(part.command)}</code></p>'
-    return f'<section aria-labelledby="{name}"><h2 id="{name}">{_heading(found)}</h2>\n{inside}\n{again}\n</section>'
+def _section(section: PageSection) -> str:
+    result = section.result
+    name = escape(result.name)
+    heading = f'<h2 id="{name}">{_heading(result)}</h2>'
+    content = _content(result)
+    repeat = f'<p class="note">To repeat it: <code>{escape(section.command)}</code></p>'
+    return f'<section aria-labelledby="{name}">{heading}\n{content}\n{repeat}\n</section>'
 
 
-def _shown(outcome: Outcome) -> str:
-    picture = f"data:image/png;base64,{base64.b64encode(outcome.picture('png')).decode('ascii')}"
-    notes = "".join(f"<li>{escape(note)}</li>" for note in outcome.notes)
-    return (
-        f"<p>{escape(outcome.summary)}</p>\n"
-        f'<figure class="picture"><img alt="{escape(outcome.summary)}" src="{picture}"></figure>\n'
-        f"{_table(outcome)}\n" + (f'<ul class="note">{notes}</ul>' if notes else "")
-    )
+def _content(result: ExperimentResult | NotRun) -> str:
+    if isinstance(result, NotRun):
+        return f'<p class="caution">{escape(result.reason)}</p>'
+    encoded = base64.b64encode(result.picture("png")).decode("ascii")
+    summary = escape(result.summary)
+    image = f'<img alt="{summary}" src="data:image/png;base64,{encoded}">'
+    parts = [f"<p>{summary}</p>", f'<figure class="picture">{image}</figure>', _table(result)]
+    if result.notes:
+        notes = "".join(f"<li>{escape(note)}</li>" for note in result.notes)
+        parts.append(f'<ul class="note">{notes}</ul>')
+    return "\n".join(parts)
 
 
-def _table(outcome: Outcome) -> str:
-    numeric = [
-        all(isinstance(row[at], int | float | None) for row in outcome.rows)
-        for at in range(len(outcome.columns))
-    ]
-    marks = [' class="number"' if each else "" for each in numeric]
-    head = "".join(
-        f'<th scope="col"{mark}>{escape(title)}</th>'
-        for title, mark in zip(outcome.columns, marks, strict=True)
-    )
-    rows = "".join(
-        "<tr>"
-        + "".join(f"<td{m}>{escape(cell_text(c))}</td>" for c, m in zip(row, marks, strict=True))
-        + "</tr>"
-        for row in outcome.rows
-    )
-    return f'<div class="wide" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+def _table(result: ExperimentResult) -> str:
+    classes = [' class="number"' if numeric else "" for numeric in result.numeric_columns()]
+    head = ""
+    for title, mark in zip(result.columns, classes, strict=True):
+        head += f'<th scope="col"{mark}>{escape(title)}</th>'
+    body = ""
+    for row in result.rows:
+        cells = ""
+        for cell, mark in zip(row, classes, strict=True):
+            cells += f"<td{mark}>{escape(cell_text(cell))}</td>"
+        body += f"<tr>{cells}</tr>"
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="wide" tabindex="0">{table}</div>'

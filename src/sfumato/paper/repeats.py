@@ -40,7 +40,7 @@ def repeated(
     runs: int,
     seed: int,
     *,
-    tell: Callable[[str], None] = lambda line: None,
+    on_progress: Callable[[str], None] = lambda line: None,
     workers: int | None = None,
 ) -> dict[str, Repeated]:
     """Randomise the people of ``counts`` ``runs`` times under each context, by both schemes.
@@ -62,13 +62,13 @@ def repeated(
 
     def told(done: int) -> None:
         portion = portions[done - 1]
-        tell(
+        on_progress(
             f"{portion.name}: {portion.runs.stop} of {runs} runs ({done / len(portions):.0%} of all)"
         )
 
     found: dict[str, list[_Run]] = {name: [] for name in contexts}
     for portion, some in zip(
-        portions, shared_out(_runs_of, portions, workers=workers, tell=told), strict=True
+        portions, shared_out(_runs_of, portions, workers=workers, on_progress=told), strict=True
     ):
         found[portion.name] += some
     return {name: _gathered(each) for name, each in found.items()}

@@ -16,7 +16,13 @@ from sfumato.mechanisms import BlockResponse, Mechanism, PlainResponse
 from sfumato.pages.style import BAR, FAINT, INK, MAPPED, PROMISED
 from sfumato.paper.crowds import crowd_sizes, geometric, shuffled_order, uniform, zipf
 from sfumato.paper.curves import draw_curve, dress_panel, name_ends
-from sfumato.paper.experiment import Asked, Cell, Measured, Outcome, drawn_people
+from sfumato.paper.experiment import (
+    Cell,
+    ExperimentResult,
+    Measured,
+    RunOptions,
+    drawn_people,
+)
 from sfumato.paper.schemes import answered, best_estimate, paper_estimate
 from sfumato.paper.workers import shared_out
 
@@ -36,8 +42,8 @@ _COLOURS = dict(zip(BLOCKS, (PROMISED[0], PROMISED[1], FAINT, BAR, MAPPED[2]), s
 
 
 def synthetic(
-    asked: Asked, *, people: Sequence[int] | None = None, workers: int | None = None
-) -> Outcome:
+    options: RunOptions, *, people: Sequence[int] | None = None, workers: int | None = None
+) -> ExperimentResult:
     """Total variation against the number of people, without blocks and with 10 to 100 equal ones; k = 1000, ε = 1.
 
     Every curve is measured twice on the same people: with the paper's scheme (Hadamard code, its own estimator, one
@@ -46,11 +52,11 @@ def synthetic(
     do not depend on how many ``workers`` there are.
     """
     crowds = (
-        crowd_sizes(people) if people is not None else PEOPLE_QUICKLY if asked.quick else PEOPLE
+        crowd_sizes(people) if people is not None else PEOPLE_QUICKLY if options.quick else PEOPLE
     )
-    runs = asked.repetitions(RUNS, RUNS_QUICKLY)
+    runs = options.repetitions(RUNS, RUNS_QUICKLY)
     jobs = [
-        _Job(crowd, n, run, asked.seed)
+        _Job(crowd, n, run, options.seed)
         for n in reversed(crowds)
         for crowd in CROWDS
         for run in range(runs)
@@ -59,13 +65,13 @@ def synthetic(
         _errors,
         jobs,
         workers=workers,
-        tell=lambda done: asked.tell(f"{done} of {len(jobs)} crowds have answered"),
+        on_progress=lambda done: options.on_progress(f"{done} of {len(jobs)} crowds have answered"),
     )
     by_job = dict(zip(jobs, found, strict=True))
     curves = [
-        _curve(by_job, crowd, m, crowds, runs, asked.seed) for crowd in CROWDS for m in BLOCKS
+        _curve(by_job, crowd, m, crowds, runs, options.seed) for crowd in CROWDS for m in BLOCKS
     ]
-    return Outcome(
+    return ExperimentResult(
         name="synthetic",
         title="Synthetic crowds: the finer the blocks, the smaller the error",
         summary=_summary(curves, crowds[-1]),
@@ -75,7 +81,7 @@ def synthetic(
             "symbols": K,
             "epsilon": EPSILON,
             "runs": runs,
-            "seed": asked.seed,
+            "seed": options.seed,
             "people": list(crowds),
             "curves": [curve.in_json() for curve in curves],
         },

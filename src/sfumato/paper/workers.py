@@ -20,9 +20,9 @@ def shared_out(
     jobs: Sequence[Job],
     *,
     workers: int | None = None,
-    tell: Callable[[int], None] = lambda done: None,
+    on_progress: Callable[[int], None] = lambda done: None,
 ) -> list[Found]:
-    """``work(job)`` for each job, in their order; ``tell`` hears how many are done.
+    """``work(job)`` for each job, in their order; ``on_progress`` hears how many are done.
 
     As many processes as there are cores unless said otherwise; one worker is this process itself. Decoding is many
     small steps that hold the interpreter's lock, so threads would wait for each other. ``work`` must be a function of
@@ -38,13 +38,13 @@ def shared_out(
     if count <= 1:
         for job in jobs:
             found.append(_alone(work, job))
-            tell(len(found))
+            on_progress(len(found))
         return found
     # New interpreters, not copies of this one: a copy would inherit locks that other threads hold at that moment.
     with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
         for result in pool.map(partial(_alone, work), jobs):
             found.append(result)
-            tell(len(found))
+            on_progress(len(found))
     return found
 
 

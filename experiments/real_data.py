@@ -195,7 +195,7 @@ def _folder(package: str) -> Path:
     """Where a package lies, without running it: some of them load everything they have, or need older tools."""
     found = find_spec(package)
     if found is None or not found.submodule_search_locations:
-        raise MissingExtra(f"these data need the package {package}: pip install 'sfumato[paper]'")
+        raise MissingExtra(f"these data need the package {package}: pip install -e '.[dev]'")
     return Path(next(iter(found.submodule_search_locations)))
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from sfumato.paper.partitions import Hiding, Partition
+    from experiments.partitions import Hiding, Partition
 
 __all__ = ["drawn_partitions"]
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from experiments.growth import hadamard_response
 from sfumato.contexts import Blocks, Context, HighLow, Uniform
 from sfumato.designer.bounds import lower_bound_risk
 from sfumato.designer.shelf.choose import mechanism_for
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.simplex import project, total_variation
 from sfumato.mechanisms import BlockResponse, GroupResponse, Mechanism
-from sfumato.paper.experiment import Asked, Measured, drawn_people
-from sfumato.paper.growth import hadamard_response
+from sfumato.paper.experiment import Measured, RunOptions, drawn_people
 from sfumato.planning.fewest_people import lower_bound_people
 from sfumato.planning.hardest import hardest_for_l2, hardest_for_tv
 from sfumato.planning.upper_bounds import upper_bounds
@@ -86,9 +86,9 @@ class Line:
         return True
 
 
-def lines(asked: Asked, runs: int, workers: int) -> list[Line]:
+def lines(options: RunOptions, runs: int, workers: int) -> list[Line]:
     """The whole grid, risk before TV; a quick run has one ε and one number of people."""
-    epsilons, crowds = ((1.0,), (5_000,)) if asked.quick else ((0.5, 1.0, 2.0), (5_000, 50_000))
+    epsilons, crowds = ((1.0,), (5_000,)) if options.quick else ((0.5, 1.0, 2.0), (5_000, 50_000))
     jobs = [
         (name, context, epsilon)
         for epsilon in epsilons
@@ -97,11 +97,11 @@ def lines(asked: Asked, runs: int, workers: int) -> list[Line]:
     found: list[Line] = []
     with ThreadPoolExecutor(workers) as pool:
         made = pool.map(
-            lambda job: list(_lines_of(job[0], job[1], job[2], crowds, runs, asked.seed)), jobs
+            lambda job: list(_lines_of(job[0], job[1], job[2], crowds, runs, options.seed)), jobs
         )
         for (name, _, epsilon), few in zip(jobs, made, strict=True):
             found += few
-            asked.tell(f"bounds: {name}, ε = {epsilon:g}")
+            options.on_progress(f"bounds: {name}, ε = {epsilon:g}")
     names = list(contexts(1.0))
     return sorted(
         found,

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from experiments.real_data import READERS, RealData
 from sfumato.contexts import Blocks, Uniform
 from sfumato.designer import mechanism_for
 from sfumato.errors import MissingExtra
 from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import BlockResponse, PlainResponse
 from sfumato.pages.style import FAINT, INK, MAPPED, PALE
-from sfumato.paper.experiment import Asked, Cell, Measured, Outcome
-from sfumato.paper.real_data import READERS, RealData
+from sfumato.paper.experiment import Cell, ExperimentResult, Measured, RunOptions
 from sfumato.paper.schemes import answered, best_estimate, paper_estimate
 from sfumato.paper.workers import shared_out
 
@@ -66,11 +66,11 @@ class _Job:
 
 
 def domains(
-    asked: Asked,
+    options: RunOptions,
     readers: Mapping[str, Callable[[], RealData]] = READERS,
     *,
     workers: int | None = None,
-) -> Outcome:
+) -> ExperimentResult:
     """Total variation on flights, first names, home towns and words; data whose package is missing are left out.
 
     The numbers do not depend on how many ``workers`` there are.
@@ -79,13 +79,13 @@ def domains(
     ...     {("A", "Ann"): 30, ("A", "Al"): 30, ("B", "Bob"): 20},
     ...     name="tiny", blocks_are="initial", why="For this example.", credit="Made up.",
     ... )
-    >>> domains(Asked(runs=1), {"tiny": lambda: tiny}, workers=1).rows[0][:5]
+    >>> domains(RunOptions(runs=1), {"tiny": lambda: tiny}, workers=1).rows[0][:5]
     ('tiny', 3, 'initial', 2, 80)
     """
-    found, absent = _read(asked, readers)
-    runs = asked.repetitions(full=10, quick=2)
-    compared = _compare(found, runs, asked, workers)
-    return Outcome(
+    found, absent = _read(options, readers)
+    runs = options.repetitions(full=10, quick=2)
+    compared = _compare(found, runs, options, workers)
+    return ExperimentResult(
         name="domains",
         title=_title(compared),
         summary=_summary(compared),
@@ -94,7 +94,7 @@ def domains(
         data={
             "epsilon": EPSILON,
             "runs": runs,
-            "seed": asked.seed,
+            "seed": options.seed,
             "data": [_in_json(each) for each in compared],
             "not_run": absent,
         },
@@ -104,13 +104,13 @@ def domains(
 
 
 def _read(
-    asked: Asked, readers: Mapping[str, Callable[[], RealData]]
+    options: RunOptions, readers: Mapping[str, Callable[[], RealData]]
 ) -> tuple[list[RealData], dict[str, str]]:
     """The data that are there, and why the others are not."""
     found: list[RealData] = []
     absent: dict[str, str] = {}
     for name, reader in readers.items():
-        asked.tell(f"reading {name}")
+        options.on_progress(f"reading {name}")
         try:
             found.append(reader())
         except MissingExtra as problem:
@@ -121,10 +121,10 @@ def _read(
 
 
 def _compare(
-    found: list[RealData], runs: int, asked: Asked, workers: int | None
+    found: list[RealData], runs: int, options: RunOptions, workers: int | None
 ) -> list[_Compared]:
     jobs = [
-        _Job(data, promise, run, asked.seed)
+        _Job(data, promise, run, options.seed)
         for run in range(runs)
         for data in found
         for promise in (_CLASSICAL, _BLOCKS)
@@ -133,7 +133,7 @@ def _compare(
         _measured,
         jobs,
         workers=workers,
-        tell=lambda done: asked.tell(f"{done} of {len(jobs)} runs"),
+        on_progress=lambda done: options.on_progress(f"{done} of {len(jobs)} runs"),
     )
     compared = []
     for data in found:

@@ -10,10 +10,10 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from sfumato.paper.bounded import Line, lines
-from sfumato.paper.bounds_figure import bounds_figure
-from sfumato.paper.experiment import Asked, Cell, Measured, Outcome
-from sfumato.paper.growth import ERROR, Curve, curves
+from experiments.bounds_figure import bounds_figure
+from experiments.error_bounds import Line, lines
+from experiments.growth import ERROR, Curve, curves
+from sfumato.paper.experiment import Cell, ExperimentResult, Measured, RunOptions
 
 __all__ = ["bounds"]
 
@@ -33,17 +33,17 @@ _COLUMNS = (
 )
 
 
-def bounds(asked: Asked) -> Outcome:
+def bounds(options: RunOptions) -> ExperimentResult:
     """Lower bounds, measured errors and upper bounds, line by line; then the exponents of the paper's theorems."""
     workers = min(os.cpu_count() or 1, 4)
-    runs = asked.repetitions(full=40, quick=20)
-    found, grown = lines(asked, runs, workers), curves(asked, workers)
+    runs = options.repetitions(full=40, quick=20)
+    found, grown = lines(options, runs, workers), curves(options, workers)
     verdicts = [
         *(line.holds for line in found),
         *(_verdict(curve, fit.holds) for curve in grown for fit in curve.fits),
     ]
     kept, broken = verdicts.count("yes"), verdicts.count("no")
-    return Outcome(
+    return ExperimentResult(
         name="bounds",
         title=f"Of {len(verdicts)} lines, {broken} break a bound"
         if broken
@@ -52,7 +52,7 @@ def bounds(asked: Asked) -> Outcome:
         columns=_COLUMNS,
         rows=(*map(_row, found), *(row for curve in grown for row in _growth_rows(curve))),
         data={
-            "seed": asked.seed,
+            "seed": options.seed,
             "runs": runs,
             "lines": [_in_json(line) for line in found],
             "growth": [asdict(curve) for curve in grown],

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from experiments import error_bounds, growth
+from experiments.bounds import bounds
+from experiments.error_bounds import Line, contexts, least_error
+from experiments.growth import Curve, Fit, Point, hadamard_response
 from sfumato.contexts import ContextUnion
 from sfumato.errors import ContextMismatch
-from sfumato.paper import bounded, growth
-from sfumato.paper.bounded import Line, contexts, least_error
-from sfumato.paper.bounds import bounds
-from sfumato.paper.experiment import Asked, Measured
-from sfumato.paper.growth import Curve, Fit, Point, hadamard_response
+from sfumato.paper.experiment import Measured, RunOptions
 from sfumato.planning.fewest_people import lower_bound_people
 
 GOOD = Line(
@@ -108,17 +108,17 @@ def test_the_papers_scheme_is_the_hadamard_code():
 
 
 @pytest.fixture(scope="module")
-def outcome():
+def result():
     """The grid on its two smallest contexts, and the curve of the blocks alone."""
     small = {name: context for name, context in contexts(1.0).items() if context.size == 100}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bounded, "contexts", lambda epsilon: small)
+        patch.setattr(error_bounds, "contexts", lambda epsilon: small)
         all_plans = growth._plans(quick=True)
         patch.setattr(
             growth, "_plans", lambda quick: [all_plans[0], *map(shortened, all_plans[1:])]
         )
         patch.setattr(growth, "_RUNS", 1)
-        return bounds(Asked(quick=True, runs=2, seed=5))
+        return bounds(RunOptions(quick=True, runs=2, seed=5))
 
 
 def shortened(plan):
@@ -131,66 +131,68 @@ def shortened(plan):
     return dataclasses.replace(plan, contexts=small, pieces=plan.pieces[:1])
 
 
-def test_every_line_of_the_small_grid_holds(outcome):
-    assert [line["holds"] for line in outcome.data["lines"]] == ["yes"] * 6
-    assert {line["error"] for line in outcome.data["lines"]} == {"risk", "TV"}
+def test_every_line_of_the_small_grid_holds(result):
+    assert [line["holds"] for line in result.data["lines"]] == ["yes"] * 6
+    assert {line["error"] for line in result.data["lines"]} == {"risk", "TV"}
 
 
-def test_measured_risks_are_the_exact_ones(outcome):
+def test_measured_risks_are_the_exact_ones(result):
     """Eight runs, each a sum of about a hundred squares: a standard deviation of 5 %, so 30 % is six of them."""
-    for line in outcome.data["lines"]:
+    for line in result.data["lines"]:
         if line["error"] == "risk" and "high-low" not in line["context"]:
             for name in ("best", "paper"):
                 assert line[name]["mean"] == pytest.approx(line[f"exact_{name}"], rel=0.3)
             assert line["exact_paper"] > 1.2 * line["exact_best"]
 
 
-def test_the_paper_prints_twice_the_total_variation(outcome):
-    for line in outcome.data["lines"]:
+def test_the_paper_prints_twice_the_total_variation(result):
+    for line in result.data["lines"]:
         assert line["printed"] == (2 if line["error"] == "TV" else 1) * line["paper_bound"]
 
 
-def test_people_fall_as_one_over_the_number_of_blocks(outcome):
-    fit = outcome.data["growth"][0]["fits"][0]
+def test_people_fall_as_one_over_the_number_of_blocks(result):
+    fit = result.data["growth"][0]["fits"][0]
     assert fit["exact"] == pytest.approx(-1, abs=1e-3)
     assert fit["lower"] == pytest.approx(-1, abs=1e-3)
     assert fit["measured"] == pytest.approx(-1, abs=0.1)
 
 
 @pytest.mark.slow
-def test_four_files_strict_json_and_a_row_per_line(outcome, tmp_path):
-    paths = outcome.save(tmp_path)
+def test_four_files_strict_json_and_a_row_per_line(result, tmp_path):
+    paths = result.save(tmp_path)
     assert [path.suffix for path in paths] == [".png", ".pdf", ".csv", ".json"]
     data = json.loads(paths[3].read_text(), parse_constant=pytest.fail)
     assert len(data["lines"]) + sum(len(curve["fits"]) for curve in data["growth"]) == len(
-        outcome.rows
+        result.rows
     )
-    assert all(len(row) == len(outcome.columns) for row in outcome.rows)
+    assert all(len(row) == len(result.columns) for row in result.rows)
     assert not any(
-        isinstance(cell, float) and math.isnan(cell) for row in outcome.rows for cell in row
+        isinstance(cell, float) and math.isnan(cell) for row in result.rows for cell in row
     )
 
 
 def test_results_do_not_depend_on_the_number_of_workers(monkeypatch):
     small = {name: context for name, context in contexts(1.0).items() if context.size == 100}
-    monkeypatch.setattr(bounded, "contexts", lambda epsilon: small)
-    asked = Asked(quick=True, seed=2)
-    assert bounded.lines(asked, 1, workers=1) == bounded.lines(asked, 1, workers=3) != []
+    monkeypatch.setattr(error_bounds, "contexts", lambda epsilon: small)
+    options = RunOptions(quick=True, seed=2)
+    assert (
+        error_bounds.lines(options, 1, workers=1) == error_bounds.lines(options, 1, workers=3) != []
+    )
 
 
 def test_a_scheme_that_reports_too_much_noise_breaks_a_line(monkeypatch):
     """A twin that must fail: estimates that are off by a constant."""
     small = {"uniform, k = 100": sf.Uniform(100, 1)}
-    monkeypatch.setattr(bounded, "contexts", lambda epsilon: small)
-    squares = bounded._squares
-    monkeypatch.setattr(bounded, "_squares", lambda found, p: squares(found + 0.05, p))
-    risk, tv = bounded.lines(Asked(quick=True), 2, workers=1)
+    monkeypatch.setattr(error_bounds, "contexts", lambda epsilon: small)
+    squares = error_bounds._squares
+    monkeypatch.setattr(error_bounds, "_squares", lambda found, p: squares(found + 0.05, p))
+    risk, tv = error_bounds.lines(RunOptions(quick=True), 2, workers=1)
     assert (risk.holds, tv.holds) == ("no", "yes")
 
 
 @pytest.mark.slow
 def test_the_full_grid_and_all_exponents_hold():
-    found = bounds(Asked(seed=1))
+    found = bounds(RunOptions(seed=1))
     assert {row[-1] for row in found.rows} == {"yes"}
     exponents = [fit for curve in found.data["growth"] for fit in curve["fits"]]
     assert [fit["theorem"] for fit in exponents] == [-1, 0, 2, 1, -2, -1]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from experiments.utility_optimized import UtilityOptimizedRappor, utility_optimized_response
 from sfumato.codes import HadamardCode
 from sfumato.contexts import HighLow
 from sfumato.designer import mechanism_for
@@ -15,10 +16,15 @@ from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.simplex import project, total_variation
 from sfumato.mechanisms import HighLowResponse, Mechanism
 from sfumato.pages.style import BAR, FAINT, INK, MAPPED, PROMISED
-from sfumato.paper.baselines import UtilityOptimizedRappor, utility_optimized_response
 from sfumato.paper.crowds import crowd_sizes, shuffled_order, zipf
 from sfumato.paper.curves import draw_curve, dress_panel, name_ends
-from sfumato.paper.experiment import Asked, Cell, Measured, Outcome, drawn_people
+from sfumato.paper.experiment import (
+    Cell,
+    ExperimentResult,
+    Measured,
+    RunOptions,
+    drawn_people,
+)
 from sfumato.paper.schemes import answered, best_estimate, paper_estimate
 from sfumato.paper.workers import shared_out
 from sfumato.tally import Tally
@@ -43,8 +49,8 @@ _PROMISES = tuple((s, epsilon) for s in SENSITIVE for epsilon in EPSILONS)
 
 
 def high_low(
-    asked: Asked, *, people: Sequence[int] | None = None, workers: int | None = None
-) -> Outcome:
+    options: RunOptions, *, people: Sequence[int] | None = None, workers: int | None = None
+) -> ExperimentResult:
     """Total variation against the number of people, s of k = 1000 symbols sensitive, for several s and ε.
 
     Five schemes meet the same people: the paper's (Hadamard code, its own estimator), uRR and uRAP (Murakami and
@@ -54,19 +60,19 @@ def high_low(
     1,024,000; the numbers do not depend on how many ``workers`` there are.
     """
     crowds = (
-        crowd_sizes(people) if people is not None else PEOPLE_QUICKLY if asked.quick else PEOPLE
+        crowd_sizes(people) if people is not None else PEOPLE_QUICKLY if options.quick else PEOPLE
     )
-    runs = asked.repetitions(RUNS, RUNS_QUICKLY)
-    jobs = [_Job(n, run, asked.seed) for n in reversed(crowds) for run in range(runs)]
+    runs = options.repetitions(RUNS, RUNS_QUICKLY)
+    jobs = [_Job(n, run, options.seed) for n in reversed(crowds) for run in range(runs)]
     found = shared_out(
         _errors,
         jobs,
         workers=workers,
-        tell=lambda done: asked.tell(f"{done} of {len(jobs)} crowds have answered"),
+        on_progress=lambda done: options.on_progress(f"{done} of {len(jobs)} crowds have answered"),
     )
     by_job = dict(zip(jobs, found, strict=True))
-    panels = [_panel(by_job, promise, crowds, runs, asked.seed) for promise in _PROMISES]
-    return Outcome(
+    panels = [_panel(by_job, promise, crowds, runs, options.seed) for promise in _PROMISES]
+    return ExperimentResult(
         name="high-low",
         title="High-low promises: a dozen bits do as well as a thousand; a better code and decoder mostly do better",
         summary=_summary(panels),
@@ -83,12 +89,12 @@ def high_low(
         data={
             "symbols": K,
             "runs": runs,
-            "seed": asked.seed,
+            "seed": options.seed,
             "people": list(crowds),
-            "panels": [panel.in_json(asked.seed) for panel in panels],
+            "panels": [panel.in_json(options.seed) for panel in panels],
         },
         figure=lambda: _figure(panels),
-        notes=_notes(runs, asked.seed),
+        notes=_notes(runs, options.seed),
     )
 
 

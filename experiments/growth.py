@@ -21,7 +21,7 @@ from sfumato.errors import ContextMismatch
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import BlockResponse, GroupResponse, Mechanism
-from sfumato.paper.experiment import Asked, drawn_people
+from sfumato.paper.experiment import RunOptions, drawn_people
 from sfumato.planning.fewest_people import lower_bound_people
 from sfumato.planning.hardest import hardest_for_tv
 from sfumato.planning.upper_bounds import upper_bound_people
@@ -101,14 +101,14 @@ class _Plan:
     pieces: tuple[tuple[str, slice, float], ...]
 
 
-def curves(asked: Asked, workers: int) -> list[Curve]:
+def curves(options: RunOptions, workers: int) -> list[Curve]:
     """People against the number of blocks, of sensitive symbols, of symbols, and against ε."""
     found = []
-    for plan in _plans(asked.quick):
-        asked.tell(f"growth: {plan.name}")
+    for plan in _plans(options.quick):
+        options.on_progress(f"growth: {plan.name}")
         with ThreadPoolExecutor(workers) as pool:
             points = tuple(
-                pool.map(lambda value, plan=plan: _point(plan, value, asked.seed), plan.contexts)
+                pool.map(lambda value, plan=plan: _point(plan, value, options.seed), plan.contexts)
             )
         fits = tuple(_fit(text, exponent, points[piece]) for text, piece, exponent in plan.pieces)
         found.append(Curve(plan.name, plan.variable, plan.epsilon, points, fits))

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from experiments.error_bounds import Line
+from experiments.growth import ERROR, Curve, Fit
 from sfumato.pages.style import FAINT, INK, MAPPED, PALE, PROMISED
-from sfumato.paper.bounded import Line
-from sfumato.paper.growth import ERROR, Curve, Fit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

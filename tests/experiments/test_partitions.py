@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.paper import partitions
+from experiments import partitions
+from experiments.partitions import Hiding, all_partitions
 from sfumato.paper.checkins import map_grid
-from sfumato.paper.experiment import Asked, Measured
+from sfumato.paper.experiment import Measured, RunOptions
 from sfumato.paper.maps import borders
-from sfumato.paper.partitions import Hiding, all_partitions
 from sfumato.paper.population import american_places
 from sfumato.paper.repeats import Repeated
 
@@ -111,10 +111,10 @@ def test_borders_run_between_blocks_and_nowhere_else():
 @pytest.fixture
 def unhurried(monkeypatch):
     """The experiment without its runs, which are those of the table of check-ins."""
-    asked = []
+    options = []
 
     def made_up(contexts, counts, runs, seed, **_):
-        asked.append((runs, seed, list(contexts.values())))
+        options.append((runs, seed, list(contexts.values())))
         truth = counts / counts.sum()
         return {
             name: Repeated(Measured(0.5, math.nan), Measured(0.4, math.nan), truth, truth)
@@ -122,35 +122,35 @@ def unhurried(monkeypatch):
         }
 
     monkeypatch.setattr(partitions, "repeated", made_up)
-    return asked
+    return options
 
 
 def test_the_table_tells_error_and_hiding(unhurried, cut, tmp_path):
     (tmp_path / "counts.csv").write_text("row,column,count\n40,50,3\n60,100,1\n")
-    outcome = partitions.partitions(Asked(seed=4), grid=str(tmp_path / "counts.csv"))
+    result = partitions.partitions(RunOptions(seed=4), grid=str(tmp_path / "counts.csv"))
     ((runs, seed, contexts),) = unhurried
     assert (runs, seed) == (16, 4)
     assert isinstance(contexts[0], sf.Uniform)
     assert all(isinstance(context, sf.Blocks) for context in contexts[1:])
-    assert [row["partition"] for row in outcome.data] == [each.name for each in cut]
-    for row, each, context in zip(outcome.data[1:], cut[1:], contexts[1:], strict=True):
+    assert [row["partition"] for row in result.data] == [each.name for each in cut]
+    for row, each, context in zip(result.data[1:], cut[1:], contexts[1:], strict=True):
         assert row["blocks"] == context.sizes.size
         assert row["largest_block"] == context.sizes.max()
         assert row["typical_block"] == np.count_nonzero(
             each.block_of == each.block_of[40 * 350 + 50]
         )
         assert row["reveals"] == each.reveals
-    assert len(outcome.rows[0]) == len(outcome.columns) == 8
-    assert any("not hidden at all" in note for note in outcome.notes)
-    assert not any("flatters" in note for note in outcome.notes)
+    assert len(result.rows[0]) == len(result.columns) == 8
+    assert any("not hidden at all" in note for note in result.notes)
+    assert not any("flatters" in note for note in result.notes)
 
 
 @pytest.mark.slow
 def test_everything_is_written(unhurried, tmp_path):
-    outcome = partitions.partitions(Asked(quick=True))
-    paths = outcome.save(tmp_path)
+    result = partitions.partitions(RunOptions(quick=True))
+    paths = result.save(tmp_path)
     assert any(
-        "flatters" in note for note in outcome.notes
+        "flatters" in note for note in result.notes
     )  # made-up people live in the places of the blocks
     assert sorted(path.suffix for path in paths) == [".csv", ".json", ".pdf", ".png"]
     assert unhurried[0][0] == 1
@@ -162,7 +162,7 @@ def test_everything_is_written(unhurried, tmp_path):
 
 @pytest.mark.slow
 def test_blocks_around_cities_cost_less_error_and_hide_less():
-    rows = {row["partition"]: row for row in partitions.partitions(Asked(runs=1)).data}
+    rows = {row["partition"]: row for row in partitions.partitions(RunOptions(runs=1)).data}
     names = list(rows)
     for tiles, _, apart, cities in (names[1:5], names[5:9]):
         assert rows[cities]["best"]["mean"] < rows[tiles]["best"]["mean"]

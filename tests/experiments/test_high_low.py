@@ -9,15 +9,7 @@ import pytest
 from scipy.stats import binom, chi2
 
 import sfumato as sf
-from sfumato.errors import NotEnoughReports
-from sfumato.foundation.simplex import total_variation
-from sfumato.paper.baselines import (
-    RapporChances,
-    UtilityOptimizedRappor,
-    utility_optimized_response,
-)
-from sfumato.paper.experiment import Asked, drawn_people
-from sfumato.paper.high_low import (
+from experiments.high_low import (
     DEFAULT,
     EPSILONS,
     FITTED,
@@ -30,6 +22,14 @@ from sfumato.paper.high_low import (
     _sensitive,
     high_low,
 )
+from experiments.utility_optimized import (
+    RapporChances,
+    UtilityOptimizedRappor,
+    utility_optimized_response,
+)
+from sfumato.errors import NotEnoughReports
+from sfumato.foundation.simplex import total_variation
+from sfumato.paper.experiment import RunOptions, drawn_people
 from sfumato.paper.schemes import answered, paper_estimate
 
 ALPHA = 1e-6
@@ -163,7 +163,7 @@ def test_urap_counts_of_large_crowds_have_their_mean():
 
 @pytest.fixture(scope="module")
 def tiny():
-    return high_low(Asked(runs=1, seed=5), people=(200,), workers=1)
+    return high_low(RunOptions(runs=1, seed=5), people=(200,), workers=1)
 
 
 def test_the_outcome_is_whole(tiny, tmp_path):
@@ -222,13 +222,13 @@ def test_smaller_sensitive_sets_lie_in_larger_ones():
 
 @pytest.mark.slow
 def test_the_number_of_workers_changes_nothing(tiny):
-    assert high_low(Asked(runs=1, seed=5), people=(200,), workers=2).rows == tiny.rows
+    assert high_low(RunOptions(runs=1, seed=5), people=(200,), workers=2).rows == tiny.rows
 
 
 @pytest.mark.slow
 def test_few_bits_do_as_well_as_a_thousand_and_a_better_code_does_better():
-    outcome = high_low(Asked(runs=5), people=(64_000,))
-    found = {(row[0], row[1], row[3]): row[5:] for row in outcome.rows}
+    result = high_low(RunOptions(runs=5), people=(64_000,))
+    found = {(row[0], row[1], row[3]): row[5:] for row in result.rows}
     for s, epsilon in itertools.product(SENSITIVE, EPSILONS):
         mean = {scheme: found[s, epsilon, scheme][0] for scheme in SCHEMES}
         slack = 3 * math.hypot(*(found[s, epsilon, scheme][1] for scheme in SCHEMES))

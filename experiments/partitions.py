@@ -18,7 +18,7 @@ from sfumato.domains.partitions import grid_tiles, nearest_places
 from sfumato.errors import MissingExtra
 from sfumato.foundation.arrays import Symbols
 from sfumato.paper.checkins import Crowd, crowd_of, map_grid
-from sfumato.paper.experiment import Asked, Outcome
+from sfumato.paper.experiment import ExperimentResult, RunOptions
 from sfumato.paper.gowalla import PER_RECORD
 from sfumato.paper.population import CREDIT, Places, american_places
 from sfumato.paper.repeats import Repeated, repeated
@@ -85,21 +85,23 @@ class Hiding:
 
 
 def partitions(
-    asked: Asked,
+    options: RunOptions,
     *,
     checkins: str | None = None,
     grid: str | None = None,
     workers: int | None = None,
-) -> Outcome:
+) -> ExperimentResult:
     """Both schemes on uniform tiles, H3 hexagons and the surroundings of cities; data as for ``gowalla``."""
-    crowd, domain = crowd_of(checkins, grid, asked.tell), map_grid()
-    asked.tell(f"{crowd} on {domain.cells:,} cells")
+    crowd, domain = crowd_of(checkins, grid, options.on_progress), map_grid()
+    options.on_progress(f"{crowd} on {domain.cells:,} cells")
     compared = {each.name: each for each in all_partitions(domain, american_places())}
     hiding = {name: Hiding.of(each.block_of, crowd.counts) for name, each in compared.items()}
     contexts = {name: _context(domain, each.block_of) for name, each in compared.items()}
-    runs = asked.repetitions(full=16, quick=1)
-    found = repeated(contexts, crowd.counts, runs, asked.seed, tell=asked.tell, workers=workers)
-    return Outcome(
+    runs = options.repetitions(full=16, quick=1)
+    found = repeated(
+        contexts, crowd.counts, runs, options.seed, on_progress=options.on_progress, workers=workers
+    )
+    return ExperimentResult(
         name="partitions",
         title=_TITLE,
         summary=_summary(crowd, runs, hiding, found),
@@ -236,6 +238,6 @@ def _figure(
     hiding: Mapping[str, Hiding],
     found: Mapping[str, Repeated],
 ) -> "Figure":
-    from sfumato.paper.partitions_figure import drawn_partitions
+    from experiments.partitions_figure import drawn_partitions
 
     return drawn_partitions(_TITLE, domain, crowd, compared, hiding, found)
