@@ -17,7 +17,7 @@ import numpy as np
 import sfumato as sf
 from sfumato.codes.best import BestCode, best_candidate
 from sfumato.codes.search import searched_blocks
-from sfumato.designer.bounds import yebarg
+from sfumato.designer.bounds import ye_barg_bound
 from sfumato.domains.partitions import grid_tiles
 
 SIZES = (2, 3, 5, 10, 25, 50, 100, 200, 300, 400, 1000, 5000, 43_750)
@@ -114,7 +114,7 @@ def print_ratios() -> None:
         print(f"ε = {epsilon}\n{'k':>7}" + "".join(f"{name:>16}" for name in CODES))
         for k in SIZES:
             note(f"ε = {epsilon}, k = {k}")
-            bound = yebarg(k, float(epsilon))
+            bound = ye_barg_bound(k, float(epsilon))
             cells = []
             for measure in CODES.values():
                 risk, bits = measure(k, epsilon)
@@ -129,7 +129,7 @@ def print_worst() -> None:
     for epsilon in EPSILONS:
         ratios = {}
         for k in range(2, 201):
-            ratios[best(k, epsilon)[0] / yebarg(k, float(epsilon))] = k
+            ratios[best(k, epsilon)[0] / ye_barg_bound(k, float(epsilon))] = k
             if k % 25 == 0:
                 note(f"ε = {epsilon}, all k up to {k}")
         print(f"  ε = {epsilon:<5} {max(ratios):.4f}  k = {ratios[max(ratios)]}")

@@ -6,12 +6,11 @@ to 64 points all of them are kept; beyond, only where the ordinary search does n
 """
 
 import json
-import math
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from pathlib import Path
 
-from sfumato.codes.search import STEPS, flatness, packed, search, wanted_sizes, yebarg_risk
+from sfumato.codes.search import STEPS, flatness, packed, search, wanted_sizes, ye_barg_risk
 
 EPSILONS = (0.25, 0.5, 1, 2, 3, 4)
 SMALL, LARGE = 64, 200
@@ -28,12 +27,9 @@ def found(k, w, t, steps):
 
 def ratio(k, w, t, epsilon, steps):
     """The risk over the bound."""
-    e = math.exp(epsilon)
-    return (
-        found(k, w, t, steps)[0]
-        * yebarg_risk(k, w, e)
-        / yebarg_risk(k, wanted_sizes(k, epsilon)[0], e)
-    )
+    flatness, _ = found(k, w, t, steps)
+    bound = ye_barg_risk(k, wanted_sizes(k, epsilon)[0], epsilon)
+    return flatness * ye_barg_risk(k, w, epsilon) / bound
 
 
 def counts(k, w):

@@ -9,9 +9,13 @@ import pytest
 
 import sfumato as sf
 from sfumato.codes import RandomizedCode
-from sfumato.designer.bounds import lower_bound_risk, lower_bound_risk_at_uniform, yebarg
-from sfumato.designer.high_low_floor import high_low_floor
-from sfumato.errors import InvalidContext, NoClosedForm, NotEnoughReports
+from sfumato.designer.bounds import (
+    high_low_bound,
+    lower_bound_risk,
+    lower_bound_risk_at_uniform,
+    ye_barg_bound,
+)
+from sfumato.errors import InvalidArgument, InvalidContext, NoClosedForm, NotEnoughReports
 from sfumato.mechanisms import TableResponse
 from sfumato.planning.upper_bounds import sample_complexity, upper_bound_people, upper_bounds
 from support.mechanism_examples import EXAMPLES
@@ -84,34 +88,34 @@ def test_the_best_number_of_raised_symbols_is_next_to_where_the_formula_says(k, 
     terms = [
         (k - 1) ** 2 * (w * e + k - w) ** 2 / (k * (e - 1) ** 2 * w * (k - w)) for w in range(1, k)
     ]
-    assert yebarg(k, epsilon) == pytest.approx(min(terms), rel=1e-12)
+    assert ye_barg_bound(k, epsilon) == pytest.approx(min(terms), rel=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
 def test_hadamard_response_is_cosh_squared_above_the_floor_in_the_limit(epsilon):
     k, c = 10**6, 1 / math.tanh(epsilon / 2)
-    assert (c**2 * k - 1 / k) / yebarg(k, epsilon) == pytest.approx(
+    assert (c**2 * k - 1 / k) / ye_barg_bound(k, epsilon) == pytest.approx(
         math.cosh(epsilon / 2) ** 2, rel=1e-4
     )
 
 
 def test_the_floor_at_the_ends():
-    assert yebarg(1, 1.0) == 0.0
-    assert yebarg(4, inf) == 0.75
-    assert yebarg(4, 800.0) == pytest.approx(0.75)
-    assert yebarg(2, 0.0) == inf
+    assert ye_barg_bound(1, 1.0) == 0.0
+    assert ye_barg_bound(4, inf) == 0.75
+    assert ye_barg_bound(4, 800.0) == pytest.approx(0.75)
+    assert ye_barg_bound(2, 0.0) == inf
 
 
 @pytest.mark.parametrize("size", [0, -1, 2.5, True])
 def test_a_size_that_is_no_size_is_refused(size):
-    with pytest.raises(InvalidContext, match="size"):
-        yebarg(size, 1.0)
+    with pytest.raises(InvalidArgument, match="size"):
+        ye_barg_bound(size, 1.0)
 
 
 @pytest.mark.parametrize("epsilon", [-1.0, math.nan])
 def test_an_epsilon_that_is_none_is_refused(epsilon):
     with pytest.raises(InvalidContext, match="epsilon"):
-        yebarg(3, epsilon)
+        ye_barg_bound(3, epsilon)
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=repr)
@@ -128,8 +132,8 @@ def test_no_mechanism_is_below_the_floor(mechanism):
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_randomised_response_stands_on_the_floor_where_one_raised_symbol_is_best(k):
     mechanism = sf.PlainResponse(sf.Uniform(k, 1), RandomizedCode)
-    assert mechanism.worst_risk() == pytest.approx(yebarg(k, 1.0), rel=1e-9)
-    assert lower_bound_risk(mechanism.context) == yebarg(k, 1.0)
+    assert mechanism.worst_risk() == pytest.approx(ye_barg_bound(k, 1.0), rel=1e-9)
+    assert lower_bound_risk(mechanism.context) == ye_barg_bound(k, 1.0)
 
 
 def test_blocks_of_optimal_responses_stand_on_the_floor_at_the_worst_shares_too():
@@ -178,7 +182,7 @@ def test_the_floor_of_blocks_is_the_largest_over_all_shares():
     grid = [np.array([i, j, 40 - i - j]) / 40 for i in range(41) for j in range(41 - i)]
     risks = [
         sum(
-            share * yebarg(size, 1.0) + share * (1 - share) / size
+            share * ye_barg_bound(size, 1.0) + share * (1 - share) / size
             for size, share in zip(sizes, shares, strict=True)
         )
         for shares in grid
@@ -194,7 +198,7 @@ def test_a_matrix_in_disguise_has_the_floor_of_what_it_is():
 
 
 @pytest.mark.parametrize(("k", "s", "epsilon"), [(6, 3, 0.7), (5, 2, 1), (6, 2, 4), (6, 4, 0.3)])
-def test_the_high_low_floor_is_where_the_best_channel_is(k, s, epsilon):
+def test_the_high_low_bound_is_where_the_best_channel_is(k, s, epsilon):
     context = sf.HighLow(k, range(s), epsilon)
     floor = lower_bound_risk_at_uniform(context)
     best = cramer_rao(best_channel(context.matrix(), rounds=150), np.full(k, 1 / k))
@@ -202,13 +206,13 @@ def test_the_high_low_floor_is_where_the_best_channel_is(k, s, epsilon):
     assert floor == pytest.approx(best, rel=2e-3)
 
 
-def test_the_high_low_floor_at_other_shares():
+def test_the_high_low_bound_at_other_shares():
     for share in (0.1, 0.5, 0.9):
         mechanism = sf.HighLowResponse(sf.HighLow(5, [0], 1), RandomizedCode)
         p = np.array([share, *[(1 - share) / 4] * 4])
-        assert high_low_floor(1, 4, 1.0, share) == pytest.approx(mechanism.risk(p), rel=1e-9)
+        assert high_low_bound(1, 4, 1.0, share) == pytest.approx(mechanism.risk(p), rel=1e-9)
         cheat = sf.HighLowResponse(sf.HighLow(5, [0], 1), OddsOnePerCentHigh)
-        assert cheat.risk(p) < high_low_floor(1, 4, 1.0, share) * (1 - 1e-4)
+        assert cheat.risk(p) < high_low_bound(1, 4, 1.0, share) * (1 - 1e-4)
 
 
 @pytest.mark.parametrize("mechanism", EXAMPLES[sf.BinaryResponse], ids=repr)
@@ -229,7 +233,7 @@ def test_equal_rows_leave_no_unbiased_estimate():
 
 def test_tiers_are_taken_together_where_that_is_better():
     tiers = sf.Tiers([0, 0, 1, 1], ["0.9", 1])
-    assert lower_bound_risk(tiers) == yebarg(4, 1.0)
+    assert lower_bound_risk(tiers) == ye_barg_bound(4, 1.0)
     assert lower_bound_risk(tiers) == pytest.approx(
         lower_bound_risk(sf.PrivacyMatrix(tiers.matrix()))
     )

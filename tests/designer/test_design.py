@@ -18,7 +18,7 @@ from sfumato.designer.search.finalize import settled
 from sfumato.designer.search.objective import Aim
 from sfumato.designer.search.search import answers
 from sfumato.errors import InvalidContext, NoClosedForm, NothingToLearn
-from sfumato.planning import lower_bound_risk_at_uniform, yebarg
+from sfumato.planning import lower_bound_risk_at_uniform, ye_barg_bound
 from support.matrices import (
     asymmetric,
     chain,
@@ -68,8 +68,8 @@ def test_uniform_contexts_meet_ye_and_barg(k, epsilon):
     found = sf.design(sf.Uniform(k, epsilon))
     _demand_sound(found, sf.Uniform(k, epsilon))
     assert found.certified
-    assert found.risk == pytest.approx(yebarg(k, float(epsilon)), rel=1e-4)
-    assert found.lower_bound == pytest.approx(yebarg(k, float(epsilon)), rel=1e-4)
+    assert found.risk == pytest.approx(ye_barg_bound(k, float(epsilon)), rel=1e-4)
+    assert found.lower_bound == pytest.approx(ye_barg_bound(k, float(epsilon)), rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_better_table_wins_over_a_closed_form():
     assert found.risk < 0.999 * sf.mechanism_for(context).risk(found.prior)
     even = sf.design(context, weights=[3] * 5)
     assert even.mechanism.kind == "plain"
-    assert even.risk == pytest.approx(3 * yebarg(5, 1.0), rel=1e-9)
+    assert even.risk == pytest.approx(3 * ye_barg_bound(5, 1.0), rel=1e-9)
 
 
 # --- what is not -----------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from threadpoolctl import threadpool_limits
 import sfumato as sf
 from sfumato.designer.exponential import exponential_response
 from sfumato.designer.search import search
-from sfumato.planning import yebarg
+from sfumato.planning import ye_barg_bound
 from support.matrices import (
     asymmetric,
     chain,
@@ -45,8 +45,8 @@ def test_uniform_contexts_meet_ye_and_barg(k):
             value, bound = min(value, answer.mixture.value), max(bound, answer.bound)
             if value - 1 / k <= (bound - 1 / k) * (1 + 1e-5) or number == 60:
                 break
-    assert value - 1 / k == pytest.approx(yebarg(k, 1.0), rel=1e-4)
-    assert bound - 1 / k == pytest.approx(yebarg(k, 1.0), rel=1e-4)
+    assert value - 1 / k == pytest.approx(ye_barg_bound(k, 1.0), rel=1e-4)
+    assert bound - 1 / k == pytest.approx(ye_barg_bound(k, 1.0), rel=1e-4)
 
 
 @pytest.mark.parametrize(

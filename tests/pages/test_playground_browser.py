@@ -16,7 +16,7 @@ pytest.importorskip("sphinx")
 
 import sfumato as sf
 from sfumato.codes import RandomizedCode
-from sfumato.designer.bounds import yebarg
+from sfumato.designer.bounds import ye_barg_bound
 from sfumato.planning.predict import Aim, UnbiasedForecast
 from sfumato.promises.error_region import error_region
 
@@ -256,7 +256,9 @@ def test_people_are_counted_as_python_counts_them(show, tmp_path, case):
     k = own.context.size
     p = np.full(k, 1 / k)
     assert isinstance(own.mechanism, sf.TableResponse)
-    floor = yebarg(k, float(own.context.exact_smallest))  # the least Σ_x σ_x²; all σ_x are the same
+    floor = ye_barg_bound(
+        k, float(own.context.exact_smallest)
+    )  # the least Σ_x σ_x²; all σ_x are the same
     in_clear = np.sqrt((k - 1) / k**2)
     page.get_by_label("at most, in percent").fill("2.5")
 

@@ -20,7 +20,7 @@ import numpy as np
 from sfumato.codes.code import Code, CodeFamily
 from sfumato.codes.cyclic import CyclicDesign
 from sfumato.codes.randomized import RandomizedCode
-from sfumato.codes.search import block_counts, flatness, searched_blocks, wanted_sizes, yebarg_risk
+from sfumato.codes.search import block_counts, flatness, searched_blocks, wanted_sizes, ye_barg_risk
 from sfumato.codes.singer import SingerDesign, singer_designs, singer_set
 from sfumato.errors import NothingToLearn
 from sfumato.randomness.odds import Epsilon
@@ -92,13 +92,15 @@ def best_candidate(points: int, epsilon: Fraction, outputs: int) -> Candidate:
             f"ε = {float(epsilon):g} cannot be told from 0 in floats. Use a larger ε."
         )
     sizes = wanted_sizes(k, float(epsilon))
-    bound = yebarg_risk(k, sizes[0], e)
-    best = Candidate(RandomizedCode, yebarg_risk(k, 1, e) / bound, k)
+    bound = ye_barg_risk(k, sizes[0], float(epsilon))
+    best = Candidate(RandomizedCode, ye_barg_risk(k, 1, float(epsilon)) / bound, k)
     if sizes[0] == 1:
         return best
     best = min([best, *_singer_candidates(k, e, outputs, bound)], key=_worth)
     searching = k <= _SEARCHED_ALWAYS or (best.ratio > _SINGER_GOOD and k <= _LARGEST_SEARCHED)
-    searched = _searched_candidates(k, e, sizes, outputs, bound) if searching else iter(())
+    searched = (
+        _searched_candidates(k, float(epsilon), sizes, outputs, bound) if searching else iter(())
+    )
     while best.ratio > _GOOD_ENOUGH and (candidate := next(searched, None)) is not None:
         best = min(best, candidate, key=_worth)
     return best
@@ -120,13 +122,12 @@ def _singer_candidates(k: int, e: float, outputs: int, bound: float) -> Iterator
 
 
 def _searched_candidates(
-    k: int, e: float, sizes: list[int], outputs: int, bound: float
+    k: int, epsilon: float, sizes: list[int], outputs: int, bound: float
 ) -> Iterator[Candidate]:
     """Few base blocks first: they make the shortest reports."""
     for design, F in searched_designs(k, sizes, outputs):
-        yield Candidate(
-            design, F * yebarg_risk(k, len(design.base[0]), e) / bound, len(design.base) * k
-        )
+        risk = F * ye_barg_risk(k, len(design.base[0]), epsilon)
+        yield Candidate(design, risk / bound, len(design.base) * k)
 
 
 def searched_designs(

@@ -23,7 +23,7 @@ import json
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib.resources import files
-from math import exp, inf
+from math import exp, expm1, inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ __all__ = [
     "searched_blocks",
     "stored_sizes",
     "wanted_sizes",
-    "yebarg_risk",
+    "ye_barg_risk",
 ]
 
 Blocks = NDArray[np.int64]
@@ -47,6 +47,7 @@ Blocks = NDArray[np.int64]
 STEPS = 4096
 """The length of a search: about a quarter of a second for up to a thousand points."""
 
+_MAX_EXPONENT = 700.0  # e^700 is among the last that a float holds
 _LARGEST = 1 << 16  # points; with more of them, sums could pass 2^53
 _HEAVIEST = 1 << 27  # points, times size, times blocks: what the first transforms cost
 _TERMS = 1 << 13  # of one step: the places tried, times the frequencies
@@ -58,14 +59,20 @@ _NEARLY_FLAT = (
 _FLAT_ENOUGH = 2.0**-7  # and at design time as soon as it comes this near
 
 
-def yebarg_risk(points: int, size: int, e: float) -> float:
-    """``R(k, w, e) = (k−1)²(we + k − w)²/(k(e−1)²w(k−w))``: the risk at uniform p of flat blocks of w numbers.
+def ye_barg_risk(points: int, size: int, epsilon: float) -> float:
+    """The risk at uniform p of flat blocks of w numbers out of k, in Ye and Barg's bound.
 
-    >>> yebarg_risk(4, 2, e=3.0)
+        R(k, w, e) = (k − 1)² (we + k − w)² / (k (e − 1)² w (k − w)),   e = e^ε
+
+    >>> from math import log
+    >>> round(ye_barg_risk(4, 2, log(3)), 12)
     9.0
     """
-    k, w = points, size
-    return (k - 1) ** 2 * (w * e + k - w) ** 2 / (k * (e - 1) ** 2 * w * (k - w))
+    k = points
+    w = size
+    spread = k / expm1(epsilon) if epsilon < _MAX_EXPONENT else 0.0  # k/(e − 1)
+    # (we + k − w)/(e − 1) = w + k/(e − 1), which neither overflows nor loses digits.
+    return (k - 1) ** 2 * (w + spread) ** 2 / (k * w * (k - w))
 
 
 def wanted_sizes(points: int, epsilon: float) -> list[int]:
@@ -79,7 +86,7 @@ def wanted_sizes(points: int, epsilon: float) -> list[int]:
     k, e = points, exp(epsilon)
     least = int(k / (e + 1))
     near = range(max(least - 1, 1), min(max(least, 1) + 2, k - 1) + 1)
-    return sorted(near, key=lambda w: yebarg_risk(k, w, e))[:2]
+    return sorted(near, key=lambda w: ye_barg_risk(k, w, epsilon))[:2]
 
 
 def flatness(base: Blocks, points: int) -> float:

@@ -12,51 +12,52 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from sfumato.codes.search import ye_barg_risk
 from sfumato.contexts import Context, ContextUnion, Groups, HighLow
-from sfumato.designer.high_low_floor import high_low_floor
 from sfumato.designer.shelf.recognise import recognise
-from sfumato.errors import InvalidContext, NoClosedForm, NothingToLearn
+from sfumato.errors import InvalidArgument, InvalidContext, NoClosedForm, NothingToLearn
 from sfumato.foundation.arrays import Floats
 
-__all__ = ["lower_bound_risk", "lower_bound_risk_at_uniform", "yebarg"]
+__all__ = ["lower_bound_risk", "lower_bound_risk_at_uniform", "ye_barg_bound"]
 
 _LARGEST_CLOSED = 512  # symbols of a matrix that is closed first; an open one gives a bound that is valid but lower
 _SHARES = [
     i / 32 for i in range(1, 32)
 ]  # of sensitive people, at which a high-low context is looked at
+_MAX_EXPONENT = 700.0  # e^700 is among the last that a float holds
+_ROUNDS = 60  # of the search for the best mixture; a bound is valid after every round
 _STARTS = 16  # symbols from which sets of close symbols are grown
 
 Group = tuple[int, float]
 """A set of symbols all of whose pairs are promised at most ε: how many there are, and ε."""
 
 
-def yebarg(size: int, epsilon: float) -> float:
-    """The least risk at uniform p of any ε-LDP mechanism on ``size`` symbols, whatever the unbiased estimate.
+def ye_barg_bound(size: int, epsilon: float) -> float:
+    """Return the least risk at uniform p of any ε-LDP mechanism on ``size`` symbols.
 
-        LB(k, ε) = min_w (k − 1)² (we + k − w)² / (k (e − 1)² w (k − w)),   w = 1 … k − 1
+        LB(k, ε) = min_w R(k, w, e^ε),   w = 1 … k − 1
 
-    The best w is next to k/(e + 1): it is the number of symbols that a report of the best mechanism speaks for.
-    Reference: Ye and Barg (2018), "Optimal schemes for discrete distribution estimation under locally differential
-    privacy"; here with an argument that needs no asymptotics.
+    R is the risk of a design whose sets have w symbols (``codes.search.ye_barg_risk``); it falls
+    until w = k/(e^ε + 1) and rises from there. The bound holds for every unbiased estimate.
+    Reference: Ye and Barg (2018), "Optimal schemes for discrete distribution estimation under
+    locally differential privacy"; docs/bounds.md has an argument that needs no asymptotics.
 
-    >>> round(yebarg(2, 1.0), 4), yebarg(1, 1.0), yebarg(5, math.inf)
+    >>> round(ye_barg_bound(2, 1.0), 4), ye_barg_bound(1, 1.0), ye_barg_bound(5, math.inf)
     (2.3413, 0.0, 0.8)
     """
     if isinstance(size, bool) or size != int(size) or size < 1:
-        raise InvalidContext(f"size must be a whole number of at least 1; found {size!r}.")
+        raise InvalidArgument(f"size must be a positive integer; got {size!r}.")
     if not epsilon >= 0:
-        raise InvalidContext(f"epsilon must be a number of at least 0, or inf; found {epsilon!r}.")
+        raise InvalidContext(f"epsilon must be a non-negative number or inf; got {epsilon!r}.")
     k = int(size)
     if k == 1:
         return 0.0
     if epsilon == 0:
         return math.inf
-    spread = (
-        k / math.expm1(epsilon) if epsilon < 700 else 0.0
-    )  # (we + k − w)/(e − 1) = w + k/(e − 1)
-    best = k / (1 + math.exp(min(epsilon, 700.0)))
-    nearest = {min(max(round_off(best), 1), k - 1) for round_off in (math.floor, math.ceil)}
-    return min((k - 1) ** 2 * (w + spread) ** 2 / (k * w * (k - w)) for w in nearest)
+    best_size = k / (1 + math.exp(min(epsilon, _MAX_EXPONENT)))
+    below = min(max(math.floor(best_size), 1), k - 1)
+    above = min(max(math.ceil(best_size), 1), k - 1)
+    return min(ye_barg_risk(k, below, epsilon), ye_barg_risk(k, above, epsilon))
 
 
 def lower_bound_risk(context: Context) -> float:
@@ -74,9 +75,9 @@ def lower_bound_risk(context: Context) -> float:
     exist; those that are no groups of symbols are written out for it, up to 4096 symbols.
 
     >>> from sfumato.contexts import HighLow, Uniform
-    >>> lower_bound_risk(Uniform(7, 1)) == yebarg(7, 1.0)
+    >>> lower_bound_risk(Uniform(7, 1)) == ye_barg_bound(7, 1.0)
     True
-    >>> lower_bound_risk(HighLow(20, range(7), 1)) >= yebarg(7, 1.0)
+    >>> lower_bound_risk(HighLow(20, range(7), 1)) >= ye_barg_bound(7, 1.0)
     True
     """
     context = _simplest(context)
@@ -91,7 +92,7 @@ def lower_bound_risk_at_uniform(context: Context) -> float:
     Here every symbol must be in one of the sets, and the share of a set is its size over k.
 
     >>> from sfumato.contexts import Blocks
-    >>> lower_bound_risk_at_uniform(Blocks([0, 0, 1, 1], 1)) == yebarg(2, 1.0) + 0.25
+    >>> lower_bound_risk_at_uniform(Blocks([0, 0, 1, 1], 1)) == ye_barg_bound(2, 1.0) + 0.25
     True
     """
     context, k = _simplest(context), context.size
@@ -124,7 +125,7 @@ def _risk_at(family: Sequence[Group], shares: Floats) -> float:
     total = 0.0
     for (size, epsilon), share in zip(family, shares.tolist(), strict=True):
         if share > 0:
-            total += share * yebarg(size, epsilon) + share * (1 - share) / size
+            total += share * ye_barg_bound(size, epsilon) + share * (1 - share) / size
     return total
 
 
@@ -134,7 +135,7 @@ def _worst_shares(family: Sequence[Group]) -> Floats:
     The risk is ``Σ_j a_j π_j − π_j²/k_j``, concave in π; θ makes the shares add up to 1.
     """
     k = np.array([size for size, _ in family], dtype=np.float64)
-    a = np.array([yebarg(size, epsilon) + 1 / size for size, epsilon in family])
+    a = np.array([ye_barg_bound(size, epsilon) + 1 / size for size, epsilon in family])
     if np.isinf(a).any():
         return np.eye(a.size)[int(np.argmax(a))]
     a = a - a.max()  # only differences matter, and a may be so large that 1/k would be lost in it
@@ -149,7 +150,7 @@ def _high_low_floors(context: Context, shares: Sequence[float]) -> Iterator[floa
     """The floors of a high-low context for these shares of sensitive people; none for other contexts."""
     if isinstance(context, HighLow) and 0 < context.sensitive.size < context.size:
         s, epsilon = context.sensitive.size, float(context.exact_inside)
-        yield from (high_low_floor(s, context.size - s, epsilon, share) for share in shares)
+        yield from (high_low_bound(s, context.size - s, epsilon, share) for share in shares)
 
 
 def _pair_floor(context: Context) -> float:
@@ -181,6 +182,60 @@ def _between_groups(groups: Groups) -> Floats:
 
 def _closed_matrix(context: Context) -> Floats:
     return (context.closure() if context.size <= _LARGEST_CLOSED else context).matrix()
+
+
+# --- high-low contexts ------------------------------------------------------------------------
+
+
+def high_low_bound(sensitive: int, free: int, epsilon: float, share: float) -> float:
+    """Return the least risk of any high-low mechanism, at a share π of sensitive people.
+
+    It is sharper than what the sensitive symbols alone imply. People are spread evenly over the s
+    sensitive symbols, with share π, and evenly over the t free ones. Among the best mechanisms
+    there is then one that treats all sensitive symbols alike, and all free ones. Its information
+    has three numbers: j_A about directions among sensitive symbols, j_B among free ones, j_AB about
+    π. They are a mixture of s triples, one for each number w of sensitive symbols that a report can
+    favour (docs/bounds.md):
+
+        risk ≥ min over mixtures of   (s − 1)/j_A + (t − 1)/j_B + 1/j_AB
+
+    For a single sensitive symbol Mangat's response attains it.
+
+    >>> round(high_low_bound(1, 1, 1.0, 0.5), 4)
+    1.082
+    """
+    D = np.array([sensitive - 1, free - 1, 1])  # dimensions
+    J = _informations(sensitive, free, epsilon, share)[D > 0]
+    D = D[D > 0][:, None]
+    best = int(np.argmin((D / J).sum(axis=0)))
+    j = J[:, [best]]
+    bound = 0.0
+    for done in range(_ROUNDS):
+        # Cauchy and Schwarz: (Σ D/j)² ≤ (Σ D/J)(Σ D J/j²) for every mixture J, whatever j is.
+        slopes = (D * J / j**2).sum(axis=0)
+        bound = max(bound, float((D / j).sum() ** 2 / slopes.max()))
+        steepest = int(np.argmax(slopes))
+        j = j + 2 / (done + 3) * (J[:, [steepest]] - j)
+    return bound
+
+
+def _informations(s: int, t: int, epsilon: float, share: float) -> Floats:
+    """Return the triples (j_A, j_B, j_AB) for w = 1 … s, a column each.
+
+    A report that favours w symbols has chances in the ratio 1 on these to e^−ε on all others, and
+    total weight μ. What is left to a free symbol, ν, is sent in clear.
+    """
+    w = np.arange(1, s + 1)
+    shrink = math.exp(-epsilon)
+    favoured = w + (s - w) * shrink
+    mu = s / favoured
+    nu = w * (1 - shrink) / favoured
+    q = share * favoured / s + (1 - share) * shrink  # of a report, over μ
+    among_sensitive = mu * w * (s - w) * (1 - shrink) ** 2 / (s * max(s - 1, 1) * q)
+    among_free = t * nu / (1 - share)
+    between = (mu * (w * (1 - shrink) / s) ** 2 / q + nu / (1 - share)) / (1 / s + 1 / t)
+    # w = s says nothing about sensitive symbols; next to nothing keeps the arithmetic finite.
+    return np.maximum(np.array([among_sensitive, among_free, between]), 1e-300)
 
 
 # --- sets of symbols that are close to one another --------------------------------------------------------------------
@@ -224,7 +279,7 @@ def _grown_families(context: Context) -> Iterator[list[Group]]:
     for members in _mutually_finite(mutual):
         inner = mutual[np.ix_(members, members)]
         whole.append((members.size, float(inner.max())))
-        grown.append(max(_grown_sets(inner), key=lambda group: yebarg(*group)))
+        grown.append(max(_grown_sets(inner), key=lambda group: ye_barg_bound(*group)))
     yield whole
     yield grown
 

@@ -1,6 +1,6 @@
 """Planning: how many people a survey needs, and what nobody can do better than."""
 
-from sfumato.designer.bounds import lower_bound_risk, lower_bound_risk_at_uniform, yebarg
+from sfumato.designer.bounds import lower_bound_risk, lower_bound_risk_at_uniform, ye_barg_bound
 from sfumato.planning.chi_square import chi_square, uncovered
 from sfumato.planning.fewest_people import lower_bound_people, lower_bound_people_for
 from sfumato.planning.hard_families import (
@@ -39,5 +39,5 @@ __all__ = [
     "uncovered",
     "upper_bound_people",
     "upper_bounds",
-    "yebarg",
+    "ye_barg_bound",
 ]
