@@ -13,8 +13,9 @@ import pytest
 
 from sfumato.cli import paper
 from sfumato.errors import MissingExtra
+from sfumato.foundation.formatting import format_cell
 from sfumato.paper.experiment import ExperimentResult, RunOptions
-from sfumato.paper.page import NotRun, PageSection, cell_text, paper_page
+from sfumato.paper.page import NotRun, PageSection, paper_page
 from support.command import contents
 
 EXPERIMENTS = ("error-region", "synthetic", "gowalla")
@@ -313,7 +314,7 @@ def test_numbers_are_right_aligned():
 
 
 def test_cell_texts():
-    assert [cell_text(cell) for cell in (1, 1234, 0.5, 1e-7, None, "a")] == [
+    assert [format_cell(cell) for cell in (1, 1234, 0.5, 1e-7, None, "a")] == [
         "1",
         "1,234",
         "0.5",

@@ -299,13 +299,13 @@ def _print(result: "ExperimentResult") -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from sfumato.paper.page import cell_text
+    from sfumato.foundation.formatting import format_cell
 
     table = Table()
     for title, is_numeric in zip(result.columns, result.numeric_columns(), strict=True):
         table.add_column(title, justify="right" if is_numeric else "left")
     for row in result.rows:
-        table.add_row(*map(cell_text, row))
+        table.add_row(*map(format_cell, row))
     width = None if sys.stdout.isatty() else _PIPE_WIDTH
     say(result.title)
     Console(highlight=False, markup=False, width=width).print(table)

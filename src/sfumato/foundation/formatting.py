@@ -1,14 +1,39 @@
-"""Format numbers for people: in plans, comparisons and on the command line."""
+"""Format numbers for people: on pages, in plans and comparisons, and on the command line.
+
+Bounds round up, so that no text promises more than its context does.
+"""
 
 import math
 
-__all__ = ["format_factor", "format_number", "format_percent", "format_upper_bound"]
+__all__ = [
+    "format_cell",
+    "format_count",
+    "format_epsilon",
+    "format_factor",
+    "format_gap",
+    "format_number",
+    "format_odds_factor",
+    "format_percent",
+    "format_share",
+    "format_upper_bound",
+]
+
+_MAX_EXPONENT = 600.0  # above this ε, e^ε is written as a power of ten
 
 _ROUNDING = 1e-9  # floating point may add this much to a number that is round
 
 
-def format_number(number: float | None) -> str:
-    """Return three significant digits, or a whole number from a thousand on.
+def format_count(number: int) -> str:
+    """Return an integer with thousands separators.
+
+    >>> format_count(43750)
+    '43,750'
+    """
+    return f"{number:,}"
+
+
+def format_number(number: float | None, digits: int = 3) -> str:
+    """Return ``digits`` significant digits, or a whole number from a thousand on.
 
     >>> format_number(0.012345), format_number(12345.6), format_number(math.inf)
     ('0.0123', '12,346', '∞')
@@ -21,7 +46,16 @@ def format_number(number: float | None) -> str:
         return "∞"
     if abs(number) >= 1000:
         return f"{number:,.0f}"
-    return f"{number:.3g}"
+    return f"{number:.{digits}g}"
+
+
+def format_cell(cell: float | str | None) -> str:
+    """Return an entry of a table: text as it is, numbers with four significant digits.
+
+    >>> [format_cell(cell) for cell in (43750, 0.12345678, None, "park")]
+    ['43,750', '0.1235', '–', 'park']
+    """
+    return cell if isinstance(cell, str) else format_number(cell, digits=4)
 
 
 def format_factor(number: float | None) -> str:
@@ -44,6 +78,34 @@ def format_percent(share: float) -> str:
     return f"{100 * share:.10g} %"
 
 
+def format_share(share: float, places: int) -> str:
+    r"""Return a share in percent with ``places`` decimals, for a page.
+
+    The space before the sign does not break across lines. A share that rounds to zero has no sign.
+
+    >>> format_share(0.12345, 1), format_share(-0.000001, 2)
+    ('12.3\xa0%', '0.00\xa0%')
+    """
+    text = f"{100 * share:.{places}f}"
+    if float(text) == 0:
+        text = text.lstrip("-")
+    return f"{text}\u00a0%"
+
+
+def format_gap(gap: float) -> str:
+    """Return the gap between a risk and its lower bound in percent.
+
+    >>> format_gap(0.0312), format_gap(3e-9), format_gap(40.0), format_gap(math.inf)
+    ('3.12 %', 'below 0.0001 %', '4,000 %', 'unknown')
+    """
+    if not math.isfinite(gap):
+        return "unknown"
+    if gap < 1e-6:
+        return "below 0.0001 %"
+    percent = 100 * gap
+    return f"{percent:.3g} %" if gap < 1 else f"{percent:,.0f} %"
+
+
 def format_upper_bound(bound: float, digits: int = 3) -> str:
     """Return a bound with ``digits`` significant digits, never rounded down.
 
@@ -56,3 +118,41 @@ def format_upper_bound(bound: float, digits: int = 3) -> str:
         return "0"
     unit = 10.0 ** (math.floor(math.log10(bound)) + 1 - digits)
     return f"{math.ceil(bound / unit - _ROUNDING) * unit:,.10g}"
+
+
+def format_epsilon(epsilon: float) -> str:
+    """Return an ε with at most four digits, marked ``≈`` where these are not all of them.
+
+    >>> format_epsilon(1.0), format_epsilon(0.6931471805599453), format_epsilon(math.inf)
+    ('1', '≈ 0.6931', '∞')
+    """
+    if math.isinf(epsilon):
+        return "∞"
+    text = f"{epsilon:.4g}"
+    return text if float(text) == epsilon else f"≈ {text}"
+
+
+def format_odds_factor(epsilon: float) -> str:
+    """Return e^ε, the most by which a report multiplies odds, rounded up to about three digits.
+
+    >>> [format_odds_factor(epsilon) for epsilon in (1.0, 0.001, 0.0, 40.0)]
+    ['2.72', '1.0011', '1', '2.36 × 10^17']
+    >>> format_odds_factor(1000.0)  # more than a float can hold
+    '10^435'
+    """
+    if epsilon > _MAX_EXPONENT:
+        return f"10^{math.ceil(epsilon / math.log(10))}"
+    factor = math.exp(epsilon)
+    if factor == 1:
+        return "1"
+    exponent = math.floor(math.log10(factor))
+    if exponent >= 6:
+        mantissa = math.ceil(factor / 10 ** (exponent - 2) - _ROUNDING) / 100
+        return f"{mantissa:g} × 10^{exponent}"
+    places = 2 - exponent
+    if factor < 2:  # the digits that matter are those of the excess over 1
+        places = 1 - math.floor(math.log10(factor - 1))
+    rounded = math.ceil(factor * 10.0**places - _ROUNDING) / 10.0**places
+    if places <= 0:
+        return f"{rounded:,.0f}"
+    return f"{rounded:.{places}f}".rstrip("0").rstrip(".")

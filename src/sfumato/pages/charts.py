@@ -14,8 +14,8 @@ from sfumato.domains import GridDomain, Label
 from sfumato.errors import InvalidContext, MissingExtra
 from sfumato.estimation import Estimate
 from sfumato.foundation.arrays import Booleans, Floats
+from sfumato.foundation.formatting import format_epsilon, format_odds_factor, format_share
 from sfumato.pages.map_cells import cells_to_draw, decades_of, logarithms, stretch_of
-from sfumato.pages.numbers import epsilon_text, factor_text, percent_text
 from sfumato.pages.png import save_png
 from sfumato.pages.style import (
     BAR,
@@ -127,9 +127,9 @@ def _readings_told(estimate: Estimate, shown: NDArray[np.intp]) -> list[str]:
     low, high = estimate.interval(0.95)
     places = places_for(estimate)
     return [
-        f"<b>{_marked(estimate.labels[x], 120)}</b><br>decoded {percent_text(estimate.frequencies[x], places)}<br>"
-        f"unbiased {percent_text(estimate.unbiased[x], places)}, 95 % interval {percent_text(low[x], places)} to "
-        f"{percent_text(high[x], places)}"
+        f"<b>{_marked(estimate.labels[x], 120)}</b><br>decoded {format_share(estimate.frequencies[x], places)}<br>"
+        f"unbiased {format_share(estimate.unbiased[x], places)}, 95 % interval {format_share(low[x], places)} to "
+        f"{format_share(high[x], places)}"
         for x in shown.tolist()
     ]
 
@@ -269,7 +269,7 @@ def privacy_heatmap(context: Context) -> "Figure":
 def _written(E: Floats, where: Booleans) -> list[list[str]]:
     """The number in each square, for the squares of one layer."""
     k = len(E)
-    texts = [[epsilon_text(entry).removeprefix("≈ ") for entry in row] for row in E.tolist()]
+    texts = [[format_epsilon(entry).removeprefix("≈ ") for entry in row] for row in E.tolist()]
     return [
         [("–" if x == x2 else texts[x][x2]) if where[x, x2] else "" for x2 in range(k)]
         for x in range(k)
@@ -295,7 +295,9 @@ def _pair_told(first: Label, second: Label, epsilon: float) -> str:
     pair = f"odds of <b>{_marked(first, 60)}</b> against <b>{_marked(second, 60)}</b><br>"
     if math.isinf(epsilon):
         return f"{pair}nothing is promised for the pair itself"
-    return f"{pair}from 1:1 to at most {factor_text(epsilon)}:1 (ε = {epsilon_text(epsilon)})"
+    return (
+        f"{pair}from 1:1 to at most {format_odds_factor(epsilon)}:1 (ε = {format_epsilon(epsilon)})"
+    )
 
 
 def _layout() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from sfumato.contexts import Blocks, Context, ContextUnion, Groups, HighLow, Met
 from sfumato.contexts.context import LARGEST_MATRIX
 from sfumato.domains import Label
 from sfumato.foundation.arrays import Symbols
-from sfumato.pages.numbers import count_text, epsilon_text, factor_text
+from sfumato.foundation.formatting import format_count, format_epsilon, format_odds_factor
 from sfumato.randomness.odds import Epsilon, float_above
 
 __all__ = ["promise_facts", "promise_sentences"]
@@ -42,7 +42,7 @@ def promise_sentences(context: Context) -> list[str]:
 def promise_facts(context: Context) -> list[tuple[str, str]]:
     """Names and values for the small table: how many pairs are promised what."""
     pairs = context.size * (context.size - 1)
-    facts = [("Kind of promise", _kind(context)), ("Possible answers", count_text(context.size))]
+    facts = [("Kind of promise", _kind(context)), ("Possible answers", format_count(context.size))]
     promised, largest = _promised_pairs(context), _largest_epsilon(context)
     if promised is not None and pairs:
         share = f"{math.floor(1000 * promised / pairs) / 10:g}\u00a0%"
@@ -50,10 +50,10 @@ def promise_facts(context: Context) -> list[tuple[str, str]]:
         facts.append(
             (
                 "Ordered pairs with a promise",
-                f"{count_text(promised)} of {count_text(pairs)} ({share})",
+                f"{format_count(promised)} of {format_count(pairs)} ({share})",
             )
         )
-        facts.append(("Ordered pairs without", count_text(pairs - promised)))
+        facts.append(("Ordered pairs without", format_count(pairs - promised)))
     smallest = context.smallest_epsilon
     if math.isinf(smallest):
         return [*facts, ("Strongest promise", "none: nothing is promised")]
@@ -78,7 +78,7 @@ def _high_low(context: HighLow) -> list[str]:
     sensitive, labels = context.sensitive, context.domain.labels
     named = _listed((labels[int(x)] for x in sensitive[:_LISTED]), sensitive.size)
     sentences = [
-        f"{count_text(sensitive.size)} of {count_text(context.size)} answers "
+        f"{format_count(sensitive.size)} of {format_count(context.size)} answers "
         f"{'is' if sensitive.size == 1 else 'are'} sensitive: {named}.",
         f"One report can move the odds of a sensitive answer against any other answer "
         f"{_moved(context.smallest_epsilon)}.",
@@ -102,7 +102,7 @@ def _tiers(context: Tiers) -> list[str]:
         for g in shown
     ]
     if len(shown) < len(promised):
-        between = count_text(len(promised) - 2)
+        between = format_count(len(promised) - 2)
         sentences.insert(
             1,
             f"There are {between} more levels of protection between the strongest and the weakest.",
@@ -161,7 +161,7 @@ def _union(context: ContextUnion) -> list[str]:
     unprotected = _unprotected(context)
     if unprotected:
         sentences.append(
-            f"For {count_text(unprotected)} of {count_text(context.size)} answers nothing is promised: a report may "
+            f"For {format_count(unprotected)} of {format_count(context.size)} answers nothing is promised: a report may "
             "prove that somebody gave one of them."
         )
     return sentences
@@ -171,20 +171,20 @@ _SHOWN = "Between blocks nothing is promised: a report may show which block the 
 
 
 def _in_blocks(answers: int, sizes: Symbols) -> str:
-    spread = f"{count_text(int(sizes.min()))} to {count_text(int(sizes.max()))}"
-    each = count_text(int(sizes[0])) if sizes.min() == sizes.max() else spread
-    return f"The {count_text(answers)} answers lie in {_blocks_counted(sizes.size)} of {each}."
+    spread = f"{format_count(int(sizes.min()))} to {format_count(int(sizes.max()))}"
+    each = format_count(int(sizes[0])) if sizes.min() == sizes.max() else spread
+    return f"The {format_count(answers)} answers lie in {_blocks_counted(sizes.size)} of {each}."
 
 
 def _blocks_counted(blocks: int) -> str:
-    return f"{count_text(blocks)} block{'s' * (blocks > 1)}"
+    return f"{format_count(blocks)} block{'s' * (blocks > 1)}"
 
 
 def _single_answers(sizes: Symbols) -> list[str]:
     alone = int((sizes == 1).sum())
     if not alone:
         return []
-    start = "One block holds" if alone == 1 else f"{count_text(alone)} blocks hold"
+    start = "One block holds" if alone == 1 else f"{format_count(alone)} blocks hold"
     return [
         f"{start} a single answer: for {'it' if alone == 1 else 'those'} nothing is promised at all."
     ]
@@ -253,7 +253,7 @@ def _pair_by_pair(context: Context) -> list[str]:
     if without:
         total = context.size * (context.size - 1)
         sentences.append(
-            f"For {count_text(without)} of {count_text(total)} ordered pairs nothing is promised directly."
+            f"For {format_count(without)} of {format_count(total)} ordered pairs nothing is promised directly."
         )
     return sentences
 
@@ -268,29 +268,29 @@ def _pair(context: Context, place: np.intp) -> str:
 def _moved(epsilon: float) -> str:
     if epsilon == 0:
         return "not at all (ε = 0)"
-    return f"from 1:1 to at most {factor_text(epsilon)}:1 (ε {_equals(epsilon)})"
+    return f"from 1:1 to at most {format_odds_factor(epsilon)}:1 (ε {_equals(epsilon)})"
 
 
 def _epsilon_and_odds(epsilon: float) -> str:
-    return f"ε {_equals(epsilon)}: odds from 1:1 to at most {factor_text(epsilon)}:1"
+    return f"ε {_equals(epsilon)}: odds from 1:1 to at most {format_odds_factor(epsilon)}:1"
 
 
 def _equals(epsilon: float) -> str:
-    text = epsilon_text(epsilon)
+    text = format_epsilon(epsilon)
     return text if text.startswith("≈") else f"= {text}"
 
 
 def _listed(labels: Iterable[Label], total: int) -> str:
     shown: Sequence[str] = [f"“{label}”" for label in labels]
     more = total - len(shown)
-    return ", ".join(shown) + (f" and {count_text(more)} more" if more else "")
+    return ", ".join(shown) + (f" and {format_count(more)} more" if more else "")
 
 
 def _named(context: Context, symbols: Symbols) -> str:
     """How many answers, and which."""
     labels = context.domain.labels
     listed = _listed((labels[int(x)] for x in symbols[:_LISTED]), symbols.size)
-    return f"{count_text(symbols.size)} of {count_text(context.size)} answers ({listed})"
+    return f"{format_count(symbols.size)} of {format_count(context.size)} answers ({listed})"
 
 
 def _up(epsilon: Epsilon) -> float:

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from sfumato.foundation.formatting import format_cell
 from sfumato.pages.document import sheet
-from sfumato.paper.experiment import Cell, ExperimentResult
+from sfumato.paper.experiment import ExperimentResult
 
-__all__ = ["NotRun", "PageSection", "cell_text", "paper_page"]
+__all__ = ["NotRun", "PageSection", "paper_page"]
 
 _STYLE = """
 .picture { margin: 1rem 0; padding: .6rem; background: #fff; border: 1px solid var(--line);
@@ -59,21 +60,6 @@ def paper_page(sections: Sequence[PageSection]) -> str:
     )
 
 
-def cell_text(cell: Cell) -> str:
-    """Format an entry of a table: four digits, thousands separated, a dash for a missing value.
-
-    >>> [cell_text(cell) for cell in (43750, 0.12345678, None, "park")]
-    ['43,750', '0.1235', '–', 'park']
-    """
-    if cell is None:
-        return "–"
-    if isinstance(cell, float):
-        return f"{cell:.4g}"
-    if isinstance(cell, int):
-        return f"{cell:,}"
-    return cell
-
-
 def _contents(sections: Sequence[PageSection]) -> str:
     items = []
     for section in sections:
@@ -121,7 +107,7 @@ def _table(result: ExperimentResult) -> str:
     for row in result.rows:
         cells = ""
         for cell, mark in zip(row, classes, strict=True):
-            cells += f"<td{mark}>{escape(cell_text(cell))}</td>"
+            cells += f"<td{mark}>{escape(format_cell(cell))}</td>"
         body += f"<tr>{cells}</tr>"
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return f'<div class="wide" tabindex="0">{table}</div>'

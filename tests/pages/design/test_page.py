@@ -13,6 +13,7 @@ import sfumato as sf
 from sfumato.designer.design import Design
 from sfumato.designer.exponential import exponential_response
 from sfumato.errors import InvalidContext
+from sfumato.foundation.formatting import format_gap
 from sfumato.mechanisms import TableResponse
 from sfumato.pages.design.chart import (
     demand_drawable,
@@ -25,7 +26,6 @@ from sfumato.pages.design.facts import (
     Rival,
     bound_sentence,
     design_facts,
-    gap_text,
     recognised_as,
     rivals_of,
 )
@@ -159,7 +159,7 @@ def test_there_is_no_rival_where_nothing_is_promised_or_there_are_too_many_symbo
 
 
 def test_a_gap_that_nobody_knows():
-    assert [gap_text(gap) for gap in (math.inf, math.nan, 0.0, 0.12345)] == [
+    assert [format_gap(gap) for gap in (math.inf, math.nan, 0.0, 0.12345)] == [
         "unknown", "unknown", "below 0.0001 %", "12.3 %",
     ]  # fmt: skip
 

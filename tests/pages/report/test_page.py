@@ -12,6 +12,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import InvalidContext, MissingExtra, WrongSurvey
+from sfumato.foundation.formatting import format_odds_factor
 from sfumato.pages import report_page
 from sfumato.pages.charts import (
     decoded_bars,
@@ -21,7 +22,6 @@ from sfumato.pages.charts import (
     unbiased_whiskers,
 )
 from sfumato.pages.label.page import label_page
-from sfumato.pages.numbers import factor_text
 from sfumato.pages.promise import promise_facts, promise_sentences
 from sfumato.survey.results import results_of
 from support.answered_surveys import HOSTILE, answered
@@ -290,7 +290,7 @@ def test_certificates_and_estimates_of_other_surveys_are_refused(lunch, hostile)
     "epsilon", [1e-9, 0.001, 0.1, 0.5, math.log(2), 1, 2, 4.7, 5, 10, 13.9, 40]
 )
 def test_bounds_on_odds_are_never_rounded_down_by_more_than_a_hair(epsilon):
-    text = factor_text(epsilon)
+    text = format_odds_factor(epsilon)
     number, _, power = text.replace(",", "").partition(" × 10^")
     told = float(number) * 10.0 ** int(power or 0)
     assert math.exp(epsilon) * (1 - 1e-9) <= told

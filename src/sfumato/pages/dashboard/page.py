@@ -12,8 +12,8 @@ import numpy as np
 
 from sfumato.estimation import Estimate
 from sfumato.estimation.uncertainty.differences import Difference
+from sfumato.foundation.formatting import format_count, format_share
 from sfumato.pages.charts import reports_over_time
-from sfumato.pages.numbers import count_text, percent_text
 from sfumato.pages.report.figures import (
     estimate_figures,
     plotly_style_ids,
@@ -180,7 +180,7 @@ def _hours_section(hours: Sequence[tuple[str, int]]) -> str:
     total = sum(reports for _, reports in hours)
     return f"""<section id="hours-section" aria-labelledby="hours-title">
 <h2 id="hours-title">What came in</h2>
-<p>{count_text(total)} reports in {count_text(len(hours))} hour{"s" * (len(hours) != 1)}. Nothing finer than the hour is
+<p>{format_count(total)} reports in {format_count(len(hours))} hour{"s" * (len(hours) != 1)}. Nothing finer than the hour is
 kept.</p>
 <div class="plot" id="hours" role="figure" aria-label="Bar chart of reports over time"></div>
 </section>"""
@@ -197,7 +197,7 @@ def _changes_section(estimate: Estimate, changes: Difference | None, days: int) 
     rows = "".join(_change(changes, x, places_for(estimate)) for x in changed[:_MOST_CHANGES])
     few = f"The {_MOST_CHANGES} largest changes:" if len(changed) > _MOST_CHANGES else ""
     return f"""{_CHANGES}
-<p>The last {period} against the {period} before: {count_text(len(changed))} of {count_text(len(changes.labels))}
+<p>The last {period} against the {period} before: {format_count(len(changed))} of {format_count(len(changes.labels))}
 answers have changed; for the others one cannot tell. With 95 % probability nothing is called changed that is not.
 {few}</p>
 {_table_of_changes(rows) if rows else ""}</section>"""
@@ -214,7 +214,7 @@ def _change(changes: Difference, x: int, places: int) -> str:
     up = changes.low[x] > 0
     least = changes.low[x] if up else -changes.high[x]
     numbers = "".join(
-        f'<td class="number">{percent_text(float(abs(v)), places)}</td>'
+        f'<td class="number">{format_share(float(abs(v)), places)}</td>'
         for v in (changes.differences[x], least)
     )
     word = '<td class="up">more frequent</td>' if up else '<td class="down">less frequent</td>'

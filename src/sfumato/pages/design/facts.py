@@ -11,11 +11,11 @@ from sfumato.designer import mechanism_for, recognise
 from sfumato.designer.design import Design
 from sfumato.designer.exponential import exponential_response
 from sfumato.errors import SfumatoError
+from sfumato.foundation.formatting import format_count, format_epsilon, format_gap
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.union import holds_table
-from sfumato.pages.numbers import count_text, epsilon_text
 
-__all__ = ["Rival", "bound_sentence", "design_facts", "gap_text", "recognised_as", "rivals_of"]
+__all__ = ["Rival", "bound_sentence", "design_facts", "recognised_as", "rivals_of"]
 
 _MOST_COMPARED = 128
 _LARGEST_CLOSED = 512  # symbols of a matrix that is quickly recognised
@@ -46,7 +46,7 @@ def rivals_of(design: Design) -> list[Rival]:
     context = design.context
     if context.size > _MOST_COMPARED or math.isinf(context.smallest_epsilon) or design.risk == 0:
         return []
-    classical = f"classical LDP, ε = {epsilon_text(context.smallest_epsilon).removeprefix('≈ ')}"
+    classical = f"classical LDP, ε = {format_epsilon(context.smallest_epsilon).removeprefix('≈ ')}"
     made = (
         (
             "classical",
@@ -75,11 +75,11 @@ def design_facts(design: Design, seconds: float) -> list[tuple[str, str]]:
     """Names and values, in the order in which they are told."""
     mechanism = design.mechanism
     facts = [
-        ("symbols", count_text(design.context.size)),
+        ("symbols", format_count(design.context.size)),
         ("closed form", _closed_form(design)),
         ("risk", f"{design.risk:.6g}, {_crowd(design)}"),
         ("lower bound", f"{design.lower_bound:.6g} ({design.bound_is})"),
-        ("gap", f"{gap_text(design.gap)} ({design.bound_is})"),
+        ("gap", f"{format_gap(design.gap)} ({design.bound_is})"),
     ]
     if design.stopped in _STOPPED:
         rounds = _counted(design.rounds, "round")
@@ -88,7 +88,7 @@ def design_facts(design: Design, seconds: float) -> list[tuple[str, str]]:
         *facts,
         (
             "reports",
-            f"{count_text(mechanism.outputs)} different ones, {_counted(mechanism.bits, 'bit')} each",
+            f"{format_count(mechanism.outputs)} different ones, {_counted(mechanism.bits, 'bit')} each",
         ),
         ("leverage", f"a forged report outweighs up to {mechanism.leverage:,.3g} honest people"),
     ]
@@ -143,21 +143,8 @@ def _crowd(design: Design) -> str:
     return people if np.ptp(design.weights) < 1e-12 else f"{people}, symbols weighted"
 
 
-def gap_text(gap: float) -> str:
-    """A gap in per cent; what is below a millionth is said to be.
-
-    >>> gap_text(0.0312), gap_text(3e-9), gap_text(40.0), gap_text(math.inf)
-    ('3.12 %', 'below 0.0001 %', '4,000 %', 'unknown')
-    """
-    if not math.isfinite(gap):
-        return "unknown"
-    if gap < 1e-6:
-        return "below 0.0001 %"
-    return f"{100 * gap:.3g} %" if gap < 1 else f"{100 * gap:,.0f} %"
-
-
 def _counted(number: int, what: str) -> str:
-    return f"{count_text(number)} {what}{'s' * (number != 1)}"
+    return f"{format_count(number)} {what}{'s' * (number != 1)}"
 
 
 def _duration(seconds: float) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from sfumato.client.budget import DEFAULT_BUDGET
 from sfumato.foundation.canonical import decimal_text
+from sfumato.foundation.formatting import format_count
 from sfumato.pages.label.protection import Shade
 from sfumato.pages.label.schedule import different_answers
-from sfumato.pages.numbers import count_text
 from sfumato.survey import Survey
 
 __all__ = ["kept_sentences", "open_sentences"]
@@ -45,7 +45,7 @@ def _other_surveys(survey: Survey) -> str:
 def kept_sentences(survey: Survey) -> list[str]:
     """What is sent, and what an aggregator stores, as HTML."""
     outputs, bits = survey.mechanism.outputs, survey.mechanism.bits
-    number = f"a whole number below {count_text(outputs)} ({bits} bit{'s' * (bits != 1)})"
+    number = f"a whole number below {format_count(outputs)} ({bits} bit{'s' * (bits != 1)})"
     return [
         f"Your device turns your answer into a report, {number}. It is drawn by chance, with odds that depend on your "
         "answer, before anything is sent.",

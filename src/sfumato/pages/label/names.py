@@ -7,7 +7,7 @@ import numpy as np
 
 from sfumato.domains import Domain, GridDomain, IntegerDomain, Label
 from sfumato.foundation.arrays import Symbols
-from sfumato.pages.numbers import count_text
+from sfumato.foundation.formatting import format_count
 from sfumato.pages.style import LONGEST_LABEL, short_label
 
 __all__ = ["MOST_NAMED", "Names", "collected_text"]
@@ -44,7 +44,7 @@ class Names:
         """The names of some answers, the first ones if they are many."""
         named = ", ".join(self.one(int(x)) for x in symbols[:MOST_NAMED])
         more = symbols.size - MOST_NAMED
-        return f"{named} and {count_text(more)} more" if more > 0 else named
+        return f"{named} and {format_count(more)} more" if more > 0 else named
 
 
 def collected_text(domain: Domain) -> str:
@@ -65,13 +65,13 @@ def collected_text(domain: Domain) -> str:
     if isinstance(domain, GridDomain):
         edges = {name: str(edge).replace("-", "−") for name, edge in domain.record().items()}
         return (
-            f"One of {count_text(domain.cells)} cells of a map, each {edges['step']}° wide and high and named by its "
+            f"One of {format_count(domain.cells)} cells of a map, each {edges['step']}° wide and high and named by its "
             f"south-western corner: latitudes {edges['south']}° to {edges['north']}°, longitudes {edges['west']}° to "
             f"{edges['east']}°.{other}"
         )
     if domain.size == 1:
         return f"One answer: {_quoted(domain.labels[0])}."
-    return f"One of {count_text(domain.size)} answers: {Names(domain).listed(np.arange(domain.size))}.{other}"
+    return f"One of {format_count(domain.size)} answers: {Names(domain).listed(np.arange(domain.size))}.{other}"
 
 
 def _quoted(label: Label) -> str:

@@ -2,7 +2,7 @@
 
 import math
 
-from sfumato.pages.numbers import epsilon_text, factor_text
+from sfumato.foundation.formatting import format_epsilon, format_odds_factor
 from sfumato.randomness.odds import Epsilon, exp_bounds, float_above
 
 __all__ = ["CERTAIN", "believed", "everyday_text", "moved_text", "size_text"]
@@ -76,9 +76,9 @@ def size_text(epsilon: Epsilon) -> str:
     ('ε = 1, odds × 2.72', 'ε = ∞')
     """
     shown = math.inf if isinstance(epsilon, float) else float_above(epsilon)
-    text = epsilon_text(shown)
+    text = format_epsilon(shown)
     name = f"ε {text}" if text.startswith("≈") else f"ε = {text}"
-    return name if believed(epsilon) == CERTAIN else f"{name}, odds × {factor_text(shown)}"
+    return name if believed(epsilon) == CERTAIN else f"{name}, odds × {format_odds_factor(shown)}"
 
 
 def _shares(tenths: int) -> str:

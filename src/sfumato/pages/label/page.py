@@ -12,13 +12,13 @@ from importlib.resources import files
 import numpy as np
 
 from sfumato.errors import ContextMismatch, NoClosedForm
+from sfumato.foundation.formatting import format_count
 from sfumato.pages.document import sheet
 from sfumato.pages.label.limits import kept_sentences, open_sentences
 from sfumato.pages.label.names import collected_text
 from sfumato.pages.label.odds import believed, everyday_text, moved_text, size_text
 from sfumato.pages.label.protection import Shade, opening_text, shades_of
 from sfumato.pages.label.schedule import different_answers, often_text, open_text
-from sfumato.pages.numbers import count_text
 from sfumato.promises import Certificate
 from sfumato.randomness.odds import Epsilon
 from sfumato.survey import Survey
@@ -85,7 +85,7 @@ def _given_away(survey: Survey, shades: Sequence[Shade]) -> str:
     distinct = different_answers(survey)
     heads = ["If your answer is …", "one report can move its odds …"]
     if distinct > 1:
-        heads.append(f"all of them, up to {count_text(distinct)} different answers")
+        heads.append(f"all of them, up to {format_count(distinct)} different answers")
     heads.append("In everyday words" + (", for all of them" if distinct > 1 else ""))
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in heads)
     rows = "\n".join(_row(shade, distinct) for shade in shades)
@@ -125,7 +125,7 @@ def _repeated(distinct: int) -> str:
     if distinct == 1:
         return ""
     return (
-        f" The same answer sends the same report and gives away nothing new; up to {count_text(distinct)} different "
+        f" The same answer sends the same report and gives away nothing new; up to {format_count(distinct)} different "
         "answers multiply the odds once each. After them the last report is sent again."
     )
 
@@ -167,7 +167,7 @@ def _certificate_text(survey: Survey, known: Certificate | None) -> str:
         return "Nothing is promised, so nothing can be broken."
     checked = "every pair of answers was compared on every report"
     if certificate.method == "structural":
-        rows, inputs = count_text(certificate.rows), count_text(certificate.inputs)
+        rows, inputs = format_count(certificate.rows), format_count(certificate.inputs)
         checked = f"shown from the structure of the channel, which was checked on {rows} of {inputs} answers"
     used, promised = certificate.realised_epsilon, certificate.promised_epsilon
     return f"Kept: {checked}, in whole numbers. The tightest place uses ε = {used!r} of {promised!r} promised."
@@ -179,9 +179,9 @@ def _accuracy_text(survey: Survey) -> str:
     variances = survey.mechanism.variances(np.full(k, 1 / k), _PEOPLE)
     error = f"{100 * math.sqrt(max(float(variances.max()), 0.0)):#.2g}".rstrip(".")
     least = survey.minimum_reports
-    shown = f" No results are shown below {count_text(least)} reports." if least > 1 else ""
+    shown = f" No results are shown below {format_count(least)} reports." if least > 1 else ""
     return (
-        f"With {count_text(_PEOPLE)} reports the share of an answer has a standard error of up to {error} "
+        f"With {format_count(_PEOPLE)} reports the share of an answer has a standard error of up to {error} "
         f"percentage points, if all answers are equally frequent.{shown}"
     )
 

@@ -15,8 +15,8 @@ import numpy as np
 from sfumato.contexts import Blocks, Context, ContextUnion, HighLow, Metric, Tiers, Uniform
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.foundation.arrays import Symbols
+from sfumato.foundation.formatting import format_count
 from sfumato.pages.label.names import MOST_NAMED, Names
-from sfumato.pages.numbers import count_text
 from sfumato.randomness.odds import Epsilon
 
 __all__ = ["Shade", "opening_text", "shades_of"]
@@ -58,10 +58,10 @@ def opening_text(context: Context) -> str:
         return "Nothing is promised in this survey."
     names = Names(context.domain)
     if isinstance(context, HighLow) and context.sensitive.size < context.size:
-        counts = f"{count_text(context.sensitive.size)} of {count_text(context.size)} answers"
+        counts = f"{format_count(context.sensitive.size)} of {format_count(context.size)} answers"
         return f"{counts} {'is' if context.sensitive.size == 1 else 'are'} sensitive. Nothing is promised for the others."
     if isinstance(context, Tiers) and len(context.groups.inside) > 1:
-        return f"There are {count_text(len(context.groups.inside))} degrees of protection."
+        return f"There are {format_count(len(context.groups.inside))} degrees of protection."
     if isinstance(context, Blocks | ContextUnion):
         return _blocks_text(context.block_of, context.sizes, names)
     if isinstance(context, Metric):
@@ -164,7 +164,7 @@ def _by_part(context: ContextUnion, names: Names) -> list[Shade]:
     made = _ends(_alike(finite), lambda shade: shade)
     made += free[:2]
     if len(free) > 2:
-        more = count_text(len(free) - 2)
+        more = format_count(len(free) - 2)
         made.append(
             Shade(
                 f"{more} more classes",
@@ -183,7 +183,7 @@ def _alike(shades: Sequence[Shade]) -> list[Shade]:
     made = []
     for epsilon, several in groupby(shades, key=lambda shade: shade.epsilon):
         first, *more = several
-        also = f"; and {count_text(len(more))} more classes with the same promise" if more else ""
+        also = f"; and {format_count(len(more))} more classes with the same promise" if more else ""
         made.append(Shade(first.answers, first.against + also, epsilon))
     return made
 
@@ -193,7 +193,9 @@ def _between(sizes: Symbols, names: Names) -> Shade:
     also = ""
     if alone:
         which = (
-            "the one answer that is" if alone == 1 else f"the {count_text(alone)} answers that are"
+            "the one answer that is"
+            if alone == 1
+            else f"the {format_count(alone)} answers that are"
         )
         also = f" For {which} alone in a block, that is the answer itself."
     shown = f"Which block your answer lies in. A report may show it openly.{also}"
@@ -202,9 +204,9 @@ def _between(sizes: Symbols, names: Names) -> Shade:
 
 def _blocks_text(block_of: Symbols, sizes: Symbols, names: Names) -> str:
     """How many blocks there are, and what lies in them as far as it can be said."""
-    least, most = count_text(int(sizes.min())), count_text(int(sizes.max()))
-    blocks = f"{count_text(sizes.size)} block{'s' * (sizes.size > 1)}"
-    told = f"The {count_text(block_of.size)} answers lie in {blocks} of {most if least == most else f'{least} to {most}'}"
+    least, most = format_count(int(sizes.min())), format_count(int(sizes.max()))
+    blocks = f"{format_count(sizes.size)} block{'s' * (sizes.size > 1)}"
+    told = f"The {format_count(block_of.size)} answers lie in {blocks} of {most if least == most else f'{least} to {most}'}"
     if sizes.size <= _MOST_BLOCKS and block_of.size <= 2 * MOST_NAMED:
         return f"{told}: {'; '.join(names.listed(np.flatnonzero(block_of == j)) for j in range(sizes.size))}."
     first, *more = np.flatnonzero(block_of == int(sizes.argmax()))[:2].tolist()
@@ -241,7 +243,7 @@ def _pair(exact: ExactMatrix, x: int, x2: int, count: int, both: bool, names: Na
         names.one(x),
         names.one(x2),
     )
-    like = f"{count_text(pairs - 1)} more pair{'s' * (pairs > 2)}"
+    like = f"{format_count(pairs - 1)} more pair{'s' * (pairs > 2)}"
     shown = ""
     if epsilon == math.inf:
         proved = f"{one} or {other}" if both else f"{one} and not {other}"
@@ -264,5 +266,5 @@ def _ends(levels: Sequence[Level], shade: Callable[[Level], Shade]) -> list[Shad
         return [shade(level) for level in levels]
     strongest, next_weakest, weakest = (shade(levels[i]) for i in (0, -2, -1))
     against = strongest.against if strongest.against == weakest.against else "others"
-    between = f"{count_text(len(levels) - 2)} more levels, in between"
+    between = f"{format_count(len(levels) - 2)} more levels, in between"
     return [strongest, Shade(between, against, next_weakest.epsilon), weakest]

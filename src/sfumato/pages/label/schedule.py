@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from sfumato.pages.numbers import count_text
+from sfumato.foundation.formatting import format_count
 from sfumato.survey import Survey
 
 __all__ = ["different_answers", "often_text", "open_text"]
@@ -32,7 +32,7 @@ def often_text(survey: Survey) -> str:
     limit = (
         "the first answer stands"
         if distinct == 1
-        else f"at most {count_text(distinct)} different answers"
+        else f"at most {format_count(distinct)} different answers"
     )
     return f"every {repeat['every']}, {limit}"
 

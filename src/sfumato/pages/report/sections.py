@@ -8,9 +8,8 @@ import numpy as np
 from sfumato.domains import GridDomain
 from sfumato.estimation import Estimate
 from sfumato.estimation.uncertainty.manipulation import Manipulation
-from sfumato.foundation.formatting import format_upper_bound
+from sfumato.foundation.formatting import format_count, format_share, format_upper_bound
 from sfumato.pages.charts import LARGEST_HEATMAP
-from sfumato.pages.numbers import count_text, percent_text
 from sfumato.pages.promise import promise_facts, promise_sentences
 from sfumato.pages.style import MOST_BARS, most_frequent, places_for
 from sfumato.promises import Certificate
@@ -43,10 +42,10 @@ def summary(survey: Survey, estimate: Estimate) -> str:
     places = places_for(estimate)
     share, unbiased = (float(reading[top]) for reading in (estimate.frequencies, estimate.unbiased))
     sentence = (
-        f"{count_text(n)} randomised report{'s' * (n != 1)} on {count_text(k)} possible answer{'s' * (k != 1)}; the "
-        f"most frequent, “{estimate.labels[top]}”, has about {percent_text(share, places)} in the decoded picture. Its "
-        f"unbiased estimate is {percent_text(unbiased, places)}, with a 95\u00a0% interval from "
-        f"{percent_text(low, places)} to {percent_text(high, places)}."
+        f"{format_count(n)} randomised report{'s' * (n != 1)} on {format_count(k)} possible answer{'s' * (k != 1)}; the "
+        f"most frequent, “{estimate.labels[top]}”, has about {format_share(share, places)} in the decoded picture. Its "
+        f"unbiased estimate is {format_share(unbiased, places)}, with a 95\u00a0% interval from "
+        f"{format_share(low, places)} to {format_share(high, places)}."
     )
     return f"""<p class="lead">{escape(sentence)}</p>
 {_misfit(estimate)}{_caution(survey, estimate, low, high, places)}{_repeated(survey)}"""
@@ -80,13 +79,13 @@ def _caution(survey: Survey, estimate: Estimate, low: float, high: float, places
     few = estimate.reports < survey.minimum_reports
     if low > 0 and high < 3 * low and not few:
         return ""
-    half = percent_text((high - low) / 2, places).removesuffix("%").strip()
+    half = format_share((high - low) / 2, places).removesuffix("%").strip()
     words = (
         f"Even the most frequent answer is known only to about ± {half} percentage points. Take the order of the "
         "answers below as a hint, not as a result."
     )
     if few:
-        words = f"This survey was to give results from {count_text(survey.minimum_reports)} reports on. {words}"
+        words = f"This survey was to give results from {format_count(survey.minimum_reports)} reports on. {words}"
     return f'<p class="caution" role="note"><strong>Few reports.</strong> {escape(words)}</p>\n'
 
 
@@ -138,7 +137,7 @@ def _repeat(survey: Survey) -> str:
 def estimate_section(survey: Survey, estimate: Estimate) -> str:
     """Both readings, side by side, under headings that keep them apart."""
     shown = min(survey.context.size, MOST_BARS)
-    which = f"the {shown} most frequent of {count_text(survey.context.size)} answers"
+    which = f"the {shown} most frequent of {format_count(survey.context.size)} answers"
     if shown == survey.context.size:
         which = f"all {shown} answers" if shown > 1 else "the one answer"
     verdict = escape(estimate.quiet_fit.verdict)
@@ -152,7 +151,7 @@ def estimate_section(survey: Survey, estimate: Estimate) -> str:
     )
     return f"""<section id="estimate" aria-labelledby="estimate-title">
 <h2 id="estimate-title">What was learned</h2>
-<p>From {escape(count_text(estimate.reports))} reports. {verdict} Below are two readings of them,
+<p>From {escape(format_count(estimate.reports))} reports. {verdict} Below are two readings of them,
 for {which}, on the same scale. A bar may end outside the interval beside it; neither is wrong.</p>
 <div class="readings">
 <div><h3>The decoded picture</h3>
@@ -176,13 +175,13 @@ def map_section(survey: Survey, estimate: Estimate) -> str:
         np.isfinite(estimate.standard_errors) & (estimate.standard_errors > 0)
     ]
     if known.size:
-        reach = percent_text(1.96 * float(np.median(known)), places_for(estimate))
+        reach = format_share(1.96 * float(np.median(known)), places_for(estimate))
         caption += (
             f" Typically, a single cell below about {reach} cannot be told from an empty one; the intervals in the "
             "table say more."
         )
     if isinstance(grid, GridDomain) and grid.other is not None:
-        share = percent_text(float(estimate.frequencies[grid.cells]), places_for(estimate))
+        share = format_share(float(estimate.frequencies[grid.cells]), places_for(estimate))
         caption += f" “{grid.other}”, which is on no map, has {share}."
     return f"""<section id="map-section" aria-labelledby="map-title">
 <h2 id="map-title">Where</h2>
@@ -202,7 +201,7 @@ def table_section(estimate: Estimate) -> str:
     total = len(estimate.labels)
     shown = min(total, _MOST_ROWS)
     extent = (
-        f"The {count_text(shown)} most frequent of {count_text(total)} answers."
+        f"The {format_count(shown)} most frequent of {format_count(total)} answers."
         if shown < total
         else ""
     )
@@ -211,7 +210,7 @@ def table_section(estimate: Estimate) -> str:
 <h2 id="numbers-title">All numbers</h2>
 <p>{extent} The intervals are the unbiased estimate's; of many such intervals about one in twenty misses.</p>
 <div class="search"><label for="search">Search labels</label><input id="search" type="search" autocomplete="off">
-<span id="found" role="status" class="note">{count_text(shown)} of {count_text(shown)} rows</span></div>
+<span id="found" role="status" class="note">{format_count(shown)} of {format_count(shown)} rows</span></div>
 <p class="hidden print">{printed}</p>
 <div class="scroll" tabindex="0" role="region" aria-labelledby="numbers-title">
 <table id="rows"><thead>{_table_head()}</thead>
@@ -248,7 +247,7 @@ def _rows(estimate: Estimate) -> str:
     for x in most_frequent(estimate, _MOST_ROWS).tolist():
         figures = (estimate.frequencies[x], estimate.unbiased[x], low[x], high[x])
         cells = "".join(
-            f'<td class=number data-v="{v:.9g}">{percent_text(float(v), places)}</td>'
+            f'<td class=number data-v="{v:.9g}">{format_share(float(v), places)}</td>'
             for v in figures
         )
         lines.append(
@@ -268,7 +267,7 @@ def certificate_section(survey: Survey, certificate: Certificate) -> str:
 <h2 id="certificate-title">The certificate</h2>
 <p><span class="certified">✓</span> {escape(str(certificate))}</p>
 {named}
-<p>The check is exact, in whole numbers, and covers all {count_text(certificate.pairs)} ordered pairs of answers.</p>
+<p>The check is exact, in whole numbers, and covers all {format_count(certificate.pairs)} ordered pairs of answers.</p>
 <table class="facts names"><tbody>
 <tr><th scope="row">Fingerprint of the survey</th><td><code>{escape(survey.fingerprint)}</code></td></tr>
 <tr><th scope="row">Fingerprint of the mechanism</th><td><code>{escape(certificate.mechanism)}</code></td></tr>
@@ -290,7 +289,7 @@ def fakes_section(survey: Survey, estimate: Estimate) -> str:
 <h2 id="fakes-title">How far fake people could move it</h2>
 <p>Randomising protects the honest; it also gives a forged report more weight than one person should have. Compared
 with what an honest report in its place would have meant on average, one fake report moves the unbiased estimate of any
-one answer by at most {weight} people. Among {count_text(n)} reports, in the same comparison, fake ones could move it,
+one answer by at most {weight} people. Among {format_count(n)} reports, in the same comparison, fake ones could move it,
 up or down, by this many percentage points:</p>
 <table class="facts"><thead><tr><th scope="col" class="number">fake reports</th>
 <th scope="col" class="number">one answer, at most</th>
@@ -323,7 +322,7 @@ def cite_section(survey: Survey, estimate: Estimate, heading: str) -> str:
     """What to write below a figure that is taken from the page."""
     named = f"“{heading}” " if heading != survey.name else ""
     words = (
-        f"{named}(survey {survey.name}, fingerprint {survey.fingerprint}), {count_text(estimate.reports)} reports, "
+        f"{named}(survey {survey.name}, fingerprint {survey.fingerprint}), {format_count(estimate.reports)} reports, "
         f"decoder “{estimate.decoder}”. Sfumato {version('sfumato')}."
     )
     return f"""<section id="cite" aria-labelledby="cite-title">
