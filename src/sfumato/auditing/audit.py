@@ -17,7 +17,7 @@ from sfumato.domains.symbols import checked_symbols
 from sfumato.errors import InvalidContext, InvalidSymbols, NotEnoughReports
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.mechanisms import Mechanism
-from sfumato.randomness.words import SystemWords, WordSource
+from sfumato.randomness import SystemWords, WordSource
 from sfumato.survey import Survey
 
 __all__ = ["FEWEST_SAMPLES", "MOST_SYMBOLS", "audit"]

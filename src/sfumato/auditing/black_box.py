@@ -18,7 +18,7 @@ from sfumato.contexts import Context
 from sfumato.errors import ContextMismatch, InvalidContext
 from sfumato.foundation.arrays import Symbols
 from sfumato.mechanisms import Mechanism
-from sfumato.randomness.words import WordSource
+from sfumato.randomness import WordSource
 from sfumato.survey import Survey
 
 __all__ = ["BlackBox", "InRuns", "OneByOne", "Randomizer", "black_box"]

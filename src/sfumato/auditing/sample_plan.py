@@ -12,7 +12,7 @@ import numpy as np
 
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats, Symbols
-from sfumato.randomness.words import WordSource
+from sfumato.randomness import WordSource
 
 __all__ = ["Allotment", "even_blocks", "poisson_blocks"]
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidBatch, ReportRejected
-from sfumato.randomness.words import fresh_key
+from sfumato.randomness import fresh_key
 
 __all__ = [
     "ID_BYTES",

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from sfumato.contexts import Context
 from sfumato.errors import InvalidContext
-from sfumato.randomness.odds import exact_number
+from sfumato.randomness import exact_number
 
 __all__ = ["DEFAULT_BUDGET", "cost_of", "exact_budget"]
 

@@ -25,7 +25,7 @@ from sfumato.errors import (
     NotDelivered,
     UnknownValue,
 )
-from sfumato.randomness.odds import float_above
+from sfumato.randomness import float_above
 from sfumato.survey import Survey
 
 __all__ = ["Client", "Queued"]

@@ -24,7 +24,7 @@ from sfumato.errors import (
     SfumatoError,
     WrongSurvey,
 )
-from sfumato.randomness.words import SystemWords
+from sfumato.randomness import SystemWords
 from sfumato.survey import Survey
 
 if TYPE_CHECKING:

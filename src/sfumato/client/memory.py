@@ -18,7 +18,7 @@ import numpy as np
 
 from sfumato.foundation.arrays import Words
 from sfumato.mechanisms import Mechanism
-from sfumato.randomness.words import KEY_BYTES, SystemWords, words_from
+from sfumato.randomness import KEY_BYTES, SystemWords, words_from
 
 __all__ = [
     "SECRET_BYTES",

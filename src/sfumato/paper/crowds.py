@@ -7,7 +7,7 @@ import numpy as np
 
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats, Symbols
-from sfumato.randomness.words import words_from
+from sfumato.randomness import words_from
 
 __all__ = ["crowd_sizes", "geometric", "shuffled_order", "uniform", "zipf"]
 

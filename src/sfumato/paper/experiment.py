@@ -18,7 +18,7 @@ import numpy as np
 from sfumato.errors import InvalidContext, MissingExtra
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.files import write_atomically
-from sfumato.randomness.words import words_from
+from sfumato.randomness import words_from
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,7 +8,7 @@ from fractions import Fraction
 from sfumato.errors import ContextMismatch, InvalidContext
 from sfumato.mechanisms import Mechanism
 from sfumato.planning.hard_families import HardFamily
-from sfumato.randomness.odds import exp_bounds
+from sfumato.randomness import exp_bounds
 
 __all__ = ["LARGEST_EXACT", "chi_square", "uncovered"]
 

@@ -18,7 +18,7 @@ import numpy as np
 from sfumato.contexts import Blocks, Context, HighLow, Uniform
 from sfumato.errors import InvalidContext, InvalidSymbols, NoClosedForm
 from sfumato.foundation.arrays import Symbols
-from sfumato.randomness.odds import Epsilon, exact_number, exp_bounds
+from sfumato.randomness import Epsilon, exact_number, exp_bounds
 
 __all__ = [
     "HardFamily",

@@ -15,7 +15,7 @@ from sfumato.mechanisms.row_class import RowClass
 from sfumato.promises.enumeration import tightest_of_all
 from sfumato.promises.structure import tightest_by_structure
 from sfumato.promises.tightest import Tightest
-from sfumato.randomness.odds import float_above, float_below
+from sfumato.randomness import float_above, float_below
 
 __all__ = ["LARGEST_ENUMERATION", "Certificate", "certify"]
 

@@ -17,7 +17,7 @@ from sfumato.contexts.groups import Groups
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.mechanisms import Mechanism
 from sfumato.promises.tightest import Tightest, no_channel, sums_to, violation
-from sfumato.randomness.odds import Epsilon, exp_bounds, within_odds
+from sfumato.randomness import Epsilon, exp_bounds, within_odds
 
 __all__ = ["tightest_of_all"]
 

@@ -18,7 +18,7 @@ import numpy as np
 from sfumato.contexts import Context
 from sfumato.errors import InvalidSymbols, MissingExtra
 from sfumato.mechanisms import Mechanism
-from sfumato.randomness.odds import Epsilon, within_odds
+from sfumato.randomness import Epsilon, within_odds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

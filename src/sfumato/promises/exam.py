@@ -20,7 +20,7 @@ from sfumato.foundation.canonical import canonical_bytes
 from sfumato.mechanisms import Mechanism
 from sfumato.promises.certificate import LARGEST_ENUMERATION, certify
 from sfumato.promises.structure import tightest_by_structure
-from sfumato.randomness.words import KEY_BYTES, WORDS_PER_POSITION, words_from
+from sfumato.randomness import KEY_BYTES, WORDS_PER_POSITION, words_from
 from sfumato.tally import Tally
 
 __all__ = ["ALPHA", "ExamReport", "check_mechanism"]

@@ -19,7 +19,7 @@ from sfumato.contexts import Context
 from sfumato.errors import InvalidContext
 from sfumato.mechanisms import Mechanism
 from sfumato.promises.error_region import two_symbols
-from sfumato.randomness.odds import Epsilon, exact_number, exp_bounds
+from sfumato.randomness import Epsilon, exact_number, exp_bounds
 
 __all__ = ["PrivacyLoss", "privacy_loss"]
 

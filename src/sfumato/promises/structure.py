@@ -27,8 +27,7 @@ from sfumato.foundation.arrays import Booleans, Symbols
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.promises.tightest import Tightest, no_channel, sums_to, violation
-from sfumato.randomness.odds import Epsilon, within_odds
-from sfumato.randomness.words import SystemWords
+from sfumato.randomness import Epsilon, SystemWords, within_odds
 
 __all__ = ["RANDOM_ROWS", "tightest_by_structure"]
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import PrivacyViolation
 from sfumato.foundation.canonical import Json, decimal_text
-from sfumato.randomness.odds import epsilon_of_odds
+from sfumato.randomness import epsilon_of_odds
 
 __all__ = ["Tightest", "no_channel", "sums_to", "violation"]
 

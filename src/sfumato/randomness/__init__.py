@@ -1,1 +1,53 @@
-"""Where chance comes from, and how words become exact odds."""
+"""Where randomness comes from, and how words become exact odds."""
+
+from sfumato.randomness.odds import (
+    LARGEST_EPSILON,
+    Epsilon,
+    epsilon_of_odds,
+    exact_number,
+    exp_bounds,
+    float_above,
+    float_below,
+    positive_epsilon,
+    within_odds,
+)
+from sfumato.randomness.thresholds import (
+    TwoLevels,
+    binary_flips,
+    coin_threshold,
+    two_level_index,
+    two_levels,
+)
+from sfumato.randomness.words import (
+    KEY_BYTES,
+    WORDS_PER_POSITION,
+    SystemWords,
+    WordSource,
+    fresh_key,
+    words_at,
+    words_from,
+)
+
+__all__ = [
+    "KEY_BYTES",
+    "LARGEST_EPSILON",
+    "WORDS_PER_POSITION",
+    "Epsilon",
+    "SystemWords",
+    "TwoLevels",
+    "WordSource",
+    "binary_flips",
+    "coin_threshold",
+    "epsilon_of_odds",
+    "exact_number",
+    "exp_bounds",
+    "float_above",
+    "float_below",
+    "fresh_key",
+    "positive_epsilon",
+    "two_level_index",
+    "two_levels",
+    "within_odds",
+    "words_at",
+    "words_from",
+]

@@ -4,7 +4,7 @@ import hashlib
 
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Words
-from sfumato.randomness.words import WORDS_PER_POSITION, words_from
+from sfumato.randomness import WORDS_PER_POSITION, words_from
 
 __all__ = ["SeededWords"]
 

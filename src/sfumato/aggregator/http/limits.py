@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from time import monotonic
 
-from sfumato.randomness.words import fresh_key
+from sfumato.randomness import fresh_key
 
 __all__ = ["ClientLimits"]
 

@@ -9,7 +9,7 @@ from time import monotonic
 
 from sfumato.aggregator.store.store import Store
 from sfumato.errors import StoreUnavailable
-from sfumato.randomness.words import fresh_key
+from sfumato.randomness import fresh_key
 
 __all__ = ["Token"]
 

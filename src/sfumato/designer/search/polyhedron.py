@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.foundation.arrays import Booleans, Floats
-from sfumato.randomness.words import KEY_BYTES, words_from
+from sfumato.randomness import KEY_BYTES, words_from
 
 __all__ = ["Polyhedron", "Vertices"]
 

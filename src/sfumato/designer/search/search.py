@@ -25,7 +25,7 @@ from sfumato.designer.search.polyhedron import Polyhedron
 from sfumato.designer.search.pricing import Price, climbed, walked
 from sfumato.designer.search.rays import CrossSection, wider_rays
 from sfumato.foundation.arrays import Floats
-from sfumato.randomness.words import words_from
+from sfumato.randomness import words_from
 
 __all__ = ["Answer", "answers"]
 

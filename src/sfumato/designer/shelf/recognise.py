@@ -11,7 +11,7 @@ from sfumato.contexts.groups import numbered_by_first
 from sfumato.domains import Domain, IntegerDomain
 from sfumato.errors import NoClosedForm, NothingToLearn
 from sfumato.foundation.arrays import Booleans
-from sfumato.randomness.odds import LARGEST_EPSILON, Epsilon
+from sfumato.randomness import LARGEST_EPSILON, Epsilon
 
 __all__ = ["Structured", "recognise", "recognise_as_written", "refuse_twins"]
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from sfumato.foundation.arrays import Reports, Symbols, Words
 from sfumato.mechanisms import Mechanism
-from sfumato.randomness.words import words_at
+from sfumato.randomness import words_at
 
 __all__ = ["block_of", "keyed_reports_from"]
 

@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from sfumato.errors import EntropyUnavailable
-from sfumato.randomness.words import KEY_BYTES, fresh_key
+from sfumato.randomness import KEY_BYTES, fresh_key
 
 __all__ = ["Ticket", "offered_secret"]
 

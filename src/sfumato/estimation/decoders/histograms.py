@@ -12,7 +12,7 @@ import hashlib
 import numpy as np
 
 from sfumato.foundation.arrays import Floats, Symbols, Words
-from sfumato.randomness.words import words_from
+from sfumato.randomness import words_from
 
 __all__ = ["drawn_histogram", "halved_counts"]
 

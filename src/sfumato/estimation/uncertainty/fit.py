@@ -42,7 +42,7 @@ from sfumato.estimation.uncertainty.score_moments import (
 from sfumato.foundation.arrays import Booleans, Floats
 from sfumato.foundation.simplex import project_groups
 from sfumato.mechanisms import Mechanism
-from sfumato.randomness.words import words_from
+from sfumato.randomness import words_from
 from sfumato.tally import Tally
 
 __all__ = ["IMPOSSIBLE", "Fit", "FitWarning", "fit_of"]

@@ -3,7 +3,7 @@
 import math
 
 from sfumato.foundation.formatting import format_epsilon, format_odds_factor
-from sfumato.randomness.odds import Epsilon, exp_bounds, float_above
+from sfumato.randomness import Epsilon, exp_bounds, float_above
 
 __all__ = ["CERTAIN", "believed", "everyday_text", "moved_text", "size_text"]
 

@@ -20,7 +20,7 @@ from sfumato.pages.label.odds import believed, everyday_text, moved_text, size_t
 from sfumato.pages.label.protection import Shade, opening_text, shades_of
 from sfumato.pages.label.schedule import different_answers, often_text, open_text
 from sfumato.promises import Certificate
-from sfumato.randomness.odds import Epsilon
+from sfumato.randomness import Epsilon
 from sfumato.survey import Survey
 
 __all__ = ["label_page"]
