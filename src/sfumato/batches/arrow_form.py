@@ -6,13 +6,13 @@ memory for it had been taken. (``Content-Encoding: gzip`` is undone with a limit
 """
 
 import struct
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.batches.batch import LARGEST_BATCH, WIRE_FORMAT, Batch, id_of, survey_of
 from sfumato.errors import InvalidBatch
+from sfumato.foundation.arrays import Arrow
 
 __all__ = ["ARROW", "arrow_bytes", "batch_of_arrow"]
 
@@ -90,7 +90,7 @@ def _read(body: bytes) -> Batch:
     return Batch(id_of(_text(metadata, _BATCH)), survey_of(_text(metadata, _SURVEY)), reports)
 
 
-def _checked_metadata(schema: Any) -> dict[bytes, bytes]:  # noqa: ANN401 - pyarrow is not typed
+def _checked_metadata(schema: Arrow) -> dict[bytes, bytes]:
     import pyarrow as pa
 
     metadata: dict[bytes, bytes] = schema.metadata or {}
@@ -111,7 +111,7 @@ def _text(metadata: dict[bytes, bytes], name: bytes) -> str:
     return metadata.get(name, b"").decode("ascii", "replace")
 
 
-def _column(record_batch: Any) -> NDArray[np.uint32]:  # noqa: ANN401
+def _column(record_batch: Arrow) -> NDArray[np.uint32]:
     record_batch.validate(full=True)
     column = record_batch.column(0)
     if column.null_count:
@@ -123,7 +123,7 @@ def _column(record_batch: Any) -> NDArray[np.uint32]:  # noqa: ANN401
 # --- a look at a message before Arrow takes memory for it -------------------------------------------------------------
 
 
-def _rows(message: Any) -> int:  # noqa: ANN401
+def _rows(message: Arrow) -> int:
     """How many rows a record batch says it has; refused if it is no record batch, or compressed.
 
     Reads two fields of the message's FlatBuffers table (Message.header → RecordBatch.length, .compression).
@@ -142,7 +142,7 @@ def _rows(message: Any) -> int:  # noqa: ANN401
     return rows
 
 
-def _demand_little_endian(message: Any) -> None:  # noqa: ANN401
+def _demand_little_endian(message: Arrow) -> None:
     """Refuse numbers in the other order of bytes (Schema.endianness): read message by message, nobody turns them."""
     raw, table = _header(message)
     endianness = _field(raw, table, 0)
@@ -150,7 +150,7 @@ def _demand_little_endian(message: Any) -> None:  # noqa: ANN401
         raise InvalidBatch("the Arrow stream must be little-endian.")
 
 
-def _header(message: Any) -> tuple[bytes, int]:  # noqa: ANN401
+def _header(message: Arrow) -> tuple[bytes, int]:
     """The bytes of a message's FlatBuffers, and where the table of its header stands in them."""
     raw = message.metadata.to_pybytes()
     (root,) = struct.unpack_from("<I", raw, 0)

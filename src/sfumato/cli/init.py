@@ -3,7 +3,7 @@
 import sys
 from collections import Counter
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sfumato.contexts import Context
+    from sfumato.foundation.arrays import Arrow
 
 __all__ = ["init", "unique_name"]
 
@@ -241,7 +242,7 @@ def _counted(answers: str, column: str, blocks: str | None) -> tuple[Counter[str
     return counts, block_of
 
 
-def _texts(column: Any, name: str) -> list[str | None]:  # noqa: ANN401
+def _texts(column: "Arrow", name: str) -> list[str | None]:
     """The labels of a column: text in the form domains hold, or whole numbers; empty text is missing."""
     import unicodedata
 

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,7 @@ from sfumato.estimation.uncertainty.ranking import Top, top_of
 from sfumato.estimation.uncertainty.score_moments import ScoreMoments, score_moments
 from sfumato.estimation.uncertainty.shares import Shares, block_shares, shares_within
 from sfumato.estimation.uncertainty.totals import Total, label_weights, symbol_weights, total_of
-from sfumato.foundation.arrays import Floats
+from sfumato.foundation.arrays import Arrow, Floats
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
 
@@ -232,7 +232,7 @@ class Estimate:
             fingerprint=self.fingerprint,
         )
 
-    def to_arrow(self, level: float = 0.95) -> Any:  # noqa: ANN401 - a pyarrow.Table, which has no types
+    def to_arrow(self, level: float = 0.95) -> Arrow:
         """A ``pyarrow.Table`` with columns label, frequency, unbiased, standard_error, low and high."""
         return arrow_table(self._readings(level))
 

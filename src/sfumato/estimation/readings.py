@@ -7,10 +7,9 @@ average and may be negative. Every form says which column is which.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
 from sfumato.domains import Label
-from sfumato.foundation.arrays import Floats
+from sfumato.foundation.arrays import Arrow, Floats
 from sfumato.foundation.printable import printable
 
 __all__ = ["SHOWN", "Readings", "arrow_table", "html_table", "text_table"]
@@ -86,7 +85,7 @@ def _html_row(readings: Readings, x: int) -> str:
     return f'<tr><th scope="row" style="text-align:left">{label}</th>{cells}</tr>'
 
 
-def arrow_table(readings: Readings) -> Any:  # noqa: ANN401 - pyarrow has no types, and is imported when first needed
+def arrow_table(readings: Readings) -> Arrow:
     """A ``pyarrow.Table``: label, frequency, unbiased, standard_error, low, high; what they mean in its metadata."""
     import pyarrow as pa
 

@@ -1,10 +1,14 @@
-"""Names for the arrays that pass between the rooms."""
+"""Types of the arrays that packages pass to each other."""
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Booleans", "Floats", "Reports", "Symbols", "Words"]
+__all__ = ["Arrow", "Booleans", "Floats", "Reports", "Symbols", "Words"]
 
+Arrow = Any
+"""Any pyarrow object: pyarrow comes without types."""
 
 Symbols = NDArray[np.int64]
 """Symbols: integers in 0..k-1, one per person."""

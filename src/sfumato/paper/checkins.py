@@ -7,7 +7,6 @@ population of places, which is not the paper's data and says so.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,7 @@ import pyarrow.csv
 
 from sfumato.domains import GridDomain
 from sfumato.errors import InvalidContext, InvalidTable
-from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.arrays import Arrow, Floats, Symbols
 from sfumato.paper.population import CREDIT, american_places
 from sfumato.tables.read import opened_table
 
@@ -136,7 +135,7 @@ def _positions(path: str, name: str) -> Iterator[tuple[Floats, Floats]]:
     raise refusal
 
 
-def _unpacked(raw: Any, name: str) -> Any:  # noqa: ANN401 - Arrow has no types
+def _unpacked(raw: Arrow, name: str) -> Arrow:
     """The bytes of a file, gzip or not, by its content."""
     head = bytes(raw.peek(2)[:2])
     if not head:
@@ -171,7 +170,7 @@ def _counted(path: str) -> Crowd:
     return Crowd(counts, "people", note)
 
 
-def _whole(column: Any, name: str, title: str) -> Symbols:  # noqa: ANN401 - Arrow has no types
+def _whole(column: Arrow, name: str, title: str) -> Symbols:
     if column.null_count or not pa.types.is_integer(column.type):
         raise InvalidTable(
             f"{name}: every {title} must be a whole number; some are missing, or no such numbers."

@@ -11,7 +11,7 @@ import numpy as np
 
 from sfumato.domains import Domain
 from sfumato.errors import InvalidTable
-from sfumato.foundation.arrays import Symbols
+from sfumato.foundation.arrays import Arrow, Symbols
 
 if TYPE_CHECKING:
     from sfumato.tables import AnswerColumns
@@ -67,7 +67,7 @@ def column_crowd(
     return Crowd(Domain(labels), counts, rows - int(counts.sum()))
 
 
-def _counted(column: Any, name: str) -> Counter[str]:  # noqa: ANN401 - an Arrow array, which has no types
+def _counted(column: Arrow, name: str) -> Counter[str]:
     """How often each value occurs: text in the form domains hold, or whole numbers; empty text is missing."""
     import pyarrow as pa
 
@@ -84,7 +84,7 @@ def _counted(column: Any, name: str) -> Counter[str]:  # noqa: ANN401 - an Arrow
     return found
 
 
-def _entries(column: Any, name: str) -> list[dict[str, Any]]:  # noqa: ANN401
+def _entries(column: Arrow, name: str) -> list[dict[str, Any]]:
     """Each value and how often it occurs. The codec's error would hold a value, so ours is raised when it is gone."""
     with suppress(UnicodeDecodeError):
         return list(column.value_counts().to_pylist())

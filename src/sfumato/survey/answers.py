@@ -9,7 +9,7 @@ import numpy as np
 from sfumato.domains import Domain, GridDomain
 from sfumato.domains.domain import unknown_value
 from sfumato.errors import InvalidSymbols
-from sfumato.foundation.arrays import Symbols
+from sfumato.foundation.arrays import Arrow, Symbols
 
 __all__ = ["Lookup", "symbols_of", "symbols_of_column"]
 
@@ -34,7 +34,7 @@ class Lookup:
         self._values: Any = None
         self._symbols: Symbols = np.empty(0, dtype=np.int64)
 
-    def symbols(self, values: Any) -> Symbols:  # noqa: ANN401 - pyarrow is not typed
+    def symbols(self, values: Arrow) -> Symbols:
         """The symbol of each value of an Arrow array, −1 where there is none; and one more, for missing values."""
         if self._values is None or not values.equals(self._values):
             found = [self.domain.find(value) for value in (*values.to_pylist(), None)]
@@ -42,7 +42,7 @@ class Lookup:
         return self._symbols
 
 
-def symbols_of_column(column: Any, lookup: Lookup) -> Symbols:  # noqa: ANN401 - pyarrow is not typed
+def symbols_of_column(column: Arrow, lookup: Lookup) -> Symbols:
     """The symbols of an Arrow column; each distinct value is looked up once. Missing values are unknown."""
     import pyarrow as pa
 
@@ -58,7 +58,7 @@ def symbols_of_column(column: Any, lookup: Lookup) -> Symbols:  # noqa: ANN401 -
     return np.concatenate(parts)
 
 
-def _coded(chunk: Any, lookup: Lookup) -> tuple[Symbols, Any]:  # noqa: ANN401
+def _coded(chunk: Arrow, lookup: Lookup) -> tuple[Symbols, Arrow]:
     """The symbols of distinct values, and which of them each person has.
 
     Errors on the way quote values or hold them, so ours is raised when they are gone.
@@ -72,7 +72,7 @@ def _coded(chunk: Any, lookup: Lookup) -> tuple[Symbols, Any]:  # noqa: ANN401
     raise InvalidSymbols("answers must be a column of text (in UTF-8) or whole numbers.")
 
 
-def _coded_symbols(of_value: Symbols, indices: Any, before: int, people: int) -> Symbols:  # noqa: ANN401
+def _coded_symbols(of_value: Symbols, indices: Arrow, before: int, people: int) -> Symbols:
     """Symbols of dictionary-encoded values; errors give positions in the whole column."""
     codes = indices.fill_null(of_value.size - 1).to_numpy(zero_copy_only=False)
     symbols = of_value[codes]
@@ -81,7 +81,7 @@ def _coded_symbols(of_value: Symbols, indices: Any, before: int, people: int) ->
     return symbols
 
 
-def _arrow_column(answers: Any) -> Any:  # noqa: ANN401
+def _arrow_column(answers: Any) -> Arrow:  # noqa: ANN401 - any column
     import pyarrow as pa
 
     if isinstance(answers, pa.Array | pa.ChunkedArray):

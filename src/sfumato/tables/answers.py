@@ -12,7 +12,7 @@ import pyarrow.compute
 from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
 from sfumato.domains.domain import unknown_value
 from sfumato.errors import InvalidSymbols, InvalidTable, UnknownValue
-from sfumato.foundation.arrays import Symbols
+from sfumato.foundation.arrays import Arrow, Symbols
 from sfumato.survey.answers import Lookup, symbols_of_column
 from sfumato.tables.read import opened_table
 from sfumato.tables.slices import Piece
@@ -116,7 +116,7 @@ class _ValueReader:
         else:
             self._kinds = {type(label) for label in domain.labels if label != domain.other}
 
-    def __call__(self, batch: Any) -> Symbols:  # noqa: ANN401
+    def __call__(self, batch: Arrow) -> Symbols:
         column = batch.column(0)
         if not (is_text(column.type) or _is_whole(column.type)):
             name, kind = batch.schema.names[0], column.type
@@ -131,7 +131,7 @@ class _ValueReader:
             f"column {batch.schema.names[0]!r} must hold text in UTF-8, or whole numbers."
         )
 
-    def _symbols(self, column: Any) -> Symbols:  # noqa: ANN401
+    def _symbols(self, column: Arrow) -> Symbols:
         if is_text(column.type):
             if self._kinds == {int}:
                 column = _whole_numbers(column.cast(pa.string()))
@@ -143,7 +143,7 @@ class _ValueReader:
             return self._integers(column)
         return symbols_of_column(column, self._lookup)
 
-    def _integers(self, column: Any) -> Symbols:  # noqa: ANN401
+    def _integers(self, column: Arrow) -> Symbols:
         if column.null_count:
             raise unknown_value(
                 np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)), len(column)
@@ -157,7 +157,7 @@ class _PositionReader:
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
 
-    def __call__(self, batch: Any) -> Symbols:  # noqa: ANN401
+    def __call__(self, batch: Arrow) -> Symbols:
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
                 raise InvalidTable(
@@ -171,7 +171,7 @@ class _PositionReader:
         return symbols
 
 
-def is_text(kind: Any) -> bool:  # noqa: ANN401
+def is_text(kind: Arrow) -> bool:
     """Whether a column of this Arrow type holds text, dictionary-encoded or not."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(
@@ -179,11 +179,11 @@ def is_text(kind: Any) -> bool:  # noqa: ANN401
     )
 
 
-def _is_whole(kind: Any) -> bool:  # noqa: ANN401
+def _is_whole(kind: Arrow) -> bool:
     return bool(pa.types.is_integer(kind.value_type if pa.types.is_dictionary(kind) else kind))
 
 
-def _whole_numbers(text: Any) -> Any:  # noqa: ANN401
+def _whole_numbers(text: Arrow) -> Arrow:
     """Integers written as text: digits and a sign, nothing else; what is none is missing."""
     whole = pa.compute.fill_null(pa.compute.match_substring_regex(text, _WHOLE), False)
     return pa.compute.if_else(whole, text, None).cast(pa.int64())

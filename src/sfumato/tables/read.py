@@ -12,13 +12,14 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
 from sfumato.errors import InvalidTable
+from sfumato.foundation.arrays import Arrow
 
 __all__ = ["Table", "opened_table"]
 
@@ -34,7 +35,7 @@ class Table:
         self,
         name: str,
         columns: list[str],
-        batches: Any,  # noqa: ANN401
+        batches: Arrow,
         metadata: Mapping[bytes, bytes] | None,
         row_groups: list[int] | None = None,
     ) -> None:
@@ -119,7 +120,7 @@ def _standard_input() -> BinaryIO:
     return sys.stdin.buffer
 
 
-def _head(raw: Any) -> bytes:  # noqa: ANN401
+def _head(raw: Arrow) -> bytes:
     """The first bytes, left in place."""
     return bytes(raw.peek(4)[:4])
 
@@ -157,7 +158,7 @@ def _parquet(name: str, raw: BinaryIO) -> Table:
     return Table(name, list(schema.names), batches, schema.metadata or {}, sizes)
 
 
-def _parquet_file(name: str, raw: BinaryIO) -> Any:  # noqa: ANN401 - pyarrow is not typed
+def _parquet_file(name: str, raw: BinaryIO) -> Arrow:
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
         return pa.parquet.ParquetFile(raw)
     raise InvalidTable(f"{name} starts like Parquet but cannot be read: it is cut off or damaged.")
@@ -204,7 +205,7 @@ class _Lines:
 
     closed = False
 
-    def __init__(self, stream: Any) -> None:  # noqa: ANN401
+    def __init__(self, stream: Arrow) -> None:
         self._stream, self._rest = stream, b""
         self.quotes = 0
 
