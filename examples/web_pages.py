@@ -23,21 +23,21 @@ import urllib3
 
 import sfumato as sf
 from sfumato.batches import Batch
-from sfumato.client import Courier, Receipt
+from sfumato.client import AggregatorClient, Receipt
 
 READERS = {"news": 120, "weather": 80, "sport": 40, "clinic": 40, "debts": 20}  # made up
 
 
-class NotingCourier(Courier):
-    """A courier that notes what it carries, so that we can look over the aggregator's shoulder afterwards."""
+class RecordingClient(AggregatorClient):
+    """Records every batch, so that we can look over the aggregator's shoulder afterwards."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url, patience=10)
-        self.carried: list[Batch] = []
+        self.sent: list[Batch] = []
 
     def deliver(self, batch: Batch, *, arrow: bool = False) -> Receipt:
-        """Note the batch, and have it counted."""
-        self.carried.append(batch)
+        """Record the batch and send it."""
+        self.sent.append(batch)
         return super().deliver(batch, arrow=arrow)
 
 
@@ -73,7 +73,7 @@ def aggregator(survey: Path, store: Path) -> Iterator[tuple[str, str]]:
 
 def take_part(survey: sf.Survey, url: str, token: str, folder: Path) -> None:
     """Answer on every device, look at the results, and replay."""
-    courier, address = NotingCourier(url), f"{url}/v1/surveys/{survey.fingerprint}"
+    recorder, address = RecordingClient(url), f"{url}/v1/surveys/{survey.fingerprint}"
 
     def asked(method: str, what: str) -> dict:
         """What the aggregator tells an analyst."""
@@ -84,10 +84,10 @@ def take_part(survey: sf.Survey, url: str, token: str, folder: Path) -> None:
     read = np.repeat(list(READERS), list(READERS.values()))
     print(f"People are shown first: {survey.disclosure()}")
     homes = [folder / f"device-{i}" for i in range(len(read))]
-    clients = [sf.Client(survey, courier, home=home, allow_clear=True) for home in homes]
+    clients = [sf.Client(survey, recorder, home=home, allow_clear=True) for home in homes]
     with ThreadPoolExecutor(8) as several:  # devices do not wait for one another
         answers = list(several.map(sf.Client.answer, clients, read))
-    received, sent = sum(isinstance(answer, Receipt) for answer in answers), list(courier.carried)
+    received, sent = sum(isinstance(answer, Receipt) for answer in answers), list(recorder.sent)
     print(
         f"{len(clients)} devices answered, and {received} have a receipt. One of them sent {sent[0].reports.tolist()}."
     )
@@ -105,7 +105,7 @@ def take_part(survey: sf.Survey, url: str, token: str, folder: Path) -> None:
     show(asked("GET", "estimate"))
 
     with ThreadPoolExecutor(8) as several:
-        list(several.map(courier.deliver, sent))
+        list(several.map(recorder.deliver, sent))
     print("\nEvery report was sent a second time, as somebody might who had recorded it.")
     clients[0].answer("weather")
     print("The first device was asked again, and said something else.")

@@ -14,9 +14,9 @@ import pytest
 
 import sfumato as sf
 from sfumato.batches import batch_of_arrow
-from sfumato.client import Courier
+from sfumato.client import AggregatorClient
 from sfumato.client.outbox import Outbox, write_outbox
-from sfumato.errors import InvalidTable
+from sfumato.errors import DamagedState, InvalidSetting
 from support.command import PLACES, call, contents, folder, refused  # noqa: F401 - fixtures
 from support.loopback import DROP, SWALLOW, Loopback
 
@@ -86,7 +86,7 @@ def test_sent_answers_are_not_sent_again(call, refused, served, outbox):  # noqa
     call(*SEND, "--to", served.url)
     said = refused(*SEND, "--to", served.url)
     assert "were sent" in said
-    assert "remove" in said
+    assert "delete" in said
     assert served.reports == 200
     outbox.unlink()
     assert call(*SEND, "--to", served.url).code == 0
@@ -164,7 +164,7 @@ def test_a_damaged_outbox_is_refused(call, refused, served, outbox, left):  # no
     sent = len(served.bodies)
     outbox.write_bytes(outbox.read_bytes()[:left])
     said = refused(*SEND, "--to", served.url)
-    assert "damaged" in said or "no outbox" in said or "empty" in said
+    assert "damaged" in said or "not an outbox" in said or "empty" in said
     assert len(served.bodies) == sent
 
 
@@ -182,7 +182,7 @@ def test_a_changed_report_is_noticed(call, refused, served, outbox):  # noqa: F8
 @pytest.mark.parametrize("content", [b"place\npark\n", b"{}", b'{"sent":1}'])
 def test_a_file_that_is_no_outbox_is_left_alone(folder, refused, served, content):  # noqa: F811
     (folder / "mine.txt").write_bytes(content)
-    assert "no outbox" in refused(*SEND, "--to", served.url, "--outbox", "mine.txt")
+    assert "not an outbox" in refused(*SEND, "--to", served.url, "--outbox", "mine.txt")
     assert served.bodies == []
 
 
@@ -193,13 +193,13 @@ def test_an_outbox_whose_nonce_is_no_number_is_damaged(tmp_path, nonce):
     held = {b"sfumato.survey": b"ab" * 32, b"sfumato.nonce": nonce, b"sfumato.url": b"http://first"}
     schema = pa.schema([pa.field("report", pa.uint32(), nullable=False)], metadata=held)
     pq.write_table(pa.table([pa.array([1, 2], pa.uint32())], schema=schema), path)
-    with pytest.raises(InvalidTable, match="damaged"):
+    with pytest.raises(DamagedState, match="damaged"):
         Outbox(path, "ab" * 32, "http://first")
 
 
 def test_a_report_file_is_no_outbox(folder, call, refused, served):  # noqa: F811
     call("privatize", *SEND[1:], "-o", "reports.parquet")
-    assert "no outbox" in refused(*SEND, "--to", served.url, "--outbox", "reports.parquet")
+    assert "not an outbox" in refused(*SEND, "--to", served.url, "--outbox", "reports.parquet")
 
 
 def test_a_pipe_needs_an_outbox(folder, call, refused, served):  # noqa: F811
@@ -302,7 +302,7 @@ def test_two_runs_at_once_do_not_both_send_what_they_randomised(tmp_path):
         )
         yield np.arange(9, dtype=np.uint32)
 
-    with pytest.raises(InvalidTable, match="another run"):
+    with pytest.raises(InvalidSetting, match="another run"):
         write_outbox(path, "ab" * 32, "http://second", reports(), batch_size=2)
     assert Outbox(path, "ab" * 32, "http://first").reports == 5
     assert [child.name for child in tmp_path.iterdir()] == ["o.outbox"]
@@ -381,4 +381,4 @@ def test_all_answers_of_a_crowd_arrive(folder, call):  # noqa: F811
 
 def test_places_are_those_of_the_fixture(lunch):
     assert set(PLACES) == set(lunch.context.domain.labels)
-    assert Courier("http://127.0.0.1:9/").url == "http://127.0.0.1:9"
+    assert AggregatorClient("http://127.0.0.1:9/").url == "http://127.0.0.1:9"

@@ -1,9 +1,9 @@
-"""A survey, an aggregator on the loopback, and couriers that do not waste time."""
+"""A survey, an aggregator on the loopback, and clients that do not waste time."""
 
 import pytest
 
 import sfumato as sf
-from sfumato.client import Courier
+from sfumato.client import AggregatorClient
 from support.loopback import Loopback
 
 
@@ -21,11 +21,11 @@ def aggregator(survey):
 
 @pytest.fixture
 def pauses():
-    """How long couriers wanted to wait."""
+    """How long clients wanted to wait."""
     return []
 
 
 @pytest.fixture
-def courier(aggregator, pauses):
-    """A courier that pauses for no time, and says how long it would have."""
-    return Courier(aggregator.url, pause=lambda seconds: pauses.append(seconds))
+def http_client(aggregator, pauses):
+    """An HTTP client that pauses for no time, and says how long it would have."""
+    return AggregatorClient(aggregator.url, pause=lambda seconds: pauses.append(seconds))

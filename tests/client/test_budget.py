@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.client.budget import cost_of, exact_budget
+from sfumato.client.ledger import cost_of, parse_budget
 from sfumato.contexts import ContextUnion
-from sfumato.errors import InvalidContext
+from sfumato.errors import InvalidArgument
 
 SIZE = 6
 
@@ -100,10 +100,10 @@ def test_a_survey_costs_its_largest_entry_for_each_distinct_value():
 
 @pytest.mark.parametrize("text", ["0", "-1", "inf", "four", True, [4], float("nan"), 0])
 def test_a_budget_is_a_positive_number(text):
-    with pytest.raises(InvalidContext, match="budget must be a positive number"):
-        exact_budget(text)
+    with pytest.raises(InvalidArgument, match="budget must be a positive number"):
+        parse_budget(text)
 
 
 def test_no_budget_is_written_out():
-    assert exact_budget(None) is None
-    assert exact_budget(0.1) == Fraction(1, 10)
+    assert parse_budget(None) is None
+    assert parse_budget(0.1) == Fraction(1, 10)

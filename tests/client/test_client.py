@@ -12,12 +12,13 @@ import pytest
 
 import sfumato as sf
 from sfumato.batches import batch_of_json
-from sfumato.client import Courier, Queued, Receipt
-from sfumato.client.device_folder import Home
+from sfumato.client import AggregatorClient, Queued, Receipt
+from sfumato.client.device_folder import DeviceFolder
 from sfumato.client.memory import batch_id, remembered_report, secret_tag, token_of
 from sfumato.errors import (
     BudgetExceeded,
-    InvalidContext,
+    InvalidArgument,
+    InvalidSetting,
     InvalidSymbols,
     NotDelivered,
     PrivacyViolation,
@@ -46,14 +47,14 @@ def home(tmp_path):
 
 @pytest.fixture
 def hasty(aggregator):
-    """A courier of one try."""
-    return Courier(aggregator.url, patience=0)
+    """An HTTP client of one try."""
+    return AggregatorClient(aggregator.url, patience=0)
 
 
 @pytest.fixture
 def known_secret(monkeypatch):
     """The secret of every new device; under this one symbols 7 and 8 of a survey have different reports."""
-    monkeypatch.setattr("sfumato.client.client.fresh_secret", lambda: bytes(range(32)))
+    monkeypatch.setattr("sfumato.client.device.fresh_secret", lambda: bytes(range(32)))
     return bytes(range(32))
 
 
@@ -136,10 +137,8 @@ def test_after_so_many_distinct_values_the_last_report_goes_on(
     assert [batch_of_json(body).reports.tolist() for body in aggregator.bodies] == [
         [report] for report in expected
     ]
-    diary = json.loads((home / f"answers-{survey.fingerprint}").read_bytes().partition(b"\n")[0])
-    assert diary["tokens"] == [
-        token_of(known_secret, survey.fingerprint, value) for value in (7, 8)
-    ]
+    log = json.loads((home / f"answers-{survey.fingerprint}").read_bytes().partition(b"\n")[0])
+    assert log["tokens"] == [token_of(known_secret, survey.fingerprint, value) for value in (7, 8)]
     assert len(set(expected)) == 2
 
 
@@ -408,7 +407,7 @@ def test_a_ledger_of_the_first_format_is_not_refilled(survey, aggregator, hasty,
             ("subject health", "cd" * 32, contexts[2]),
         ]
     ]
-    Home(home).keep_record("ledger", {"entries": entries, "secret": tag}, 1)
+    DeviceFolder(home).write_record("ledger", {"entries": entries, "secret": tag}, 1)
     assert sf.Client(survey, hasty, home=home).spent() == 3.5
     other = sf.Survey("other", sf.Uniform(["a", "b"], "0.6"))
     with pytest.raises(BudgetExceeded, match=r"spent 3\.5.*would have spent 4\.1"):
@@ -469,7 +468,7 @@ def test_a_ledger_of_a_survey_that_is_too_large_today_can_be_read(survey, hasty,
         "times": 1,
         "context": context,
     }
-    Home(home).keep_record("ledger", {"entries": [huge], "secret": tag}, 1)
+    DeviceFolder(home).write_record("ledger", {"entries": [huge], "secret": tag}, 1)
     assert sf.Client(survey, hasty, home=home).spent() == 2.5
     assert isinstance(sf.Client(survey, hasty, home=home).answer("place 7"), Receipt)
     assert sf.Client(survey, hasty, home=home).spent() == 3.5
@@ -508,7 +507,7 @@ def test_what_waits_is_forgotten_too(survey, aggregator, hasty, home):
 def test_what_is_forgotten_meanwhile_is_not_sent(home, again):
     """The queue was read before: it is looked at again before each batch."""
 
-    class Forgetful(Courier):
+    class Forgetful(AggregatorClient):
         sent = 0
         reaches = False
 
@@ -518,20 +517,20 @@ def test_what_is_forgotten_meanwhile_is_not_sent(home, again):
                 raise NotDelivered("nobody is there")
             client.forget()
             if again:
-                sf.Client(survey, Courier(self.url, patience=0), home=home, clock=clock).answer(
-                    "place 8"
-                )
+                sf.Client(
+                    survey, AggregatorClient(self.url, patience=0), home=home, clock=clock
+                ).answer("place 8")
             return Receipt.of(batch)
 
-    survey, clock, courier = repeated("day", 2), Clock(), Forgetful("http://127.0.0.1:9")
-    client = sf.Client(survey, courier, home=home, clock=clock)
+    survey, clock, http_client = repeated("day", 2), Clock(), Forgetful("http://127.0.0.1:9")
+    client = sf.Client(survey, http_client, home=home, clock=clock)
     for _ in range(3):
         client.answer("place 7")
         clock.now += timedelta(days=1)
-    courier.sent, courier.reaches = 0, True
+    http_client.sent, http_client.reaches = 0, True
     with pytest.raises(NotDelivered, match="forget"):
         client.answer("place 7")
-    assert courier.sent == 1
+    assert http_client.sent == 1
 
 
 def test_what_another_process_delivered_meanwhile_is_not_sent_again(
@@ -540,11 +539,11 @@ def test_what_another_process_delivered_meanwhile_is_not_sent_again(
     aggregator.always = (503, {}, b"")
     client = sf.Client(survey, hasty, home=home)
     queued = client.answer("place 7")
-    diary = client._diary((home / "secret").read_bytes())
+    log = client._device.current_log(survey.fingerprint)
     aggregator.always = None
     client.flush()
     sent = len(aggregator.bodies)
-    assert [receipt.batch for receipt in client._deliveries(diary)] == [queued.batch]
+    assert [receipt.batch for receipt in client._deliveries(log)] == [queued.batch]
     assert len(aggregator.bodies) == sent
 
 
@@ -621,11 +620,11 @@ def test_a_survey_may_be_a_path(survey, hasty, home, tmp_path):
 
 
 def test_arguments_that_cannot_be_meant(survey, hasty, home):
-    with pytest.raises(InvalidContext, match="budget"):
+    with pytest.raises(InvalidArgument, match="budget"):
         sf.Client(survey, hasty, home=home, budget="plenty")
-    with pytest.raises(InvalidContext, match="allow_clear"):
+    with pytest.raises(InvalidArgument, match="allow_clear"):
         sf.Client(survey, hasty, home=home, allow_clear="yes")
-    with pytest.raises(NotDelivered, match="URL"):
+    with pytest.raises(InvalidSetting, match="URL"):
         sf.Client(survey, "ftp://example.org", home=home)
     assert not home.exists()
 
@@ -642,7 +641,7 @@ def test_no_repr_and_no_file_holds_a_value(home, hasty, aggregator):
     assert "kanarien" not in repr(client) + repr(queued)
     assert secret.hex() not in shown
     assert not any(secret in value for value in vars(client).values() if isinstance(value, bytes))
-    # The domain is in the ledger, value or no value; the diary holds neither.
+    # Neither the value nor the domain is in the log.
     assert b"kanarien" not in (home / f"answers-{survey.fingerprint}").read_bytes()
 
 
@@ -650,7 +649,7 @@ def test_no_repr_and_no_file_holds_a_value(home, hasty, aggregator):
 
 
 def test_threads_with_one_home_give_one_answer(survey, aggregator, home):
-    clients = [sf.Client(survey, Courier(aggregator.url), home=home) for _ in range(8)]
+    clients = [sf.Client(survey, AggregatorClient(aggregator.url), home=home) for _ in range(8)]
     threads = [
         threading.Thread(target=client.answer, args=(PLACES[number],))
         for number, client in enumerate(clients)
@@ -675,8 +674,8 @@ def test_an_aggregator_that_is_away_and_comes_back(survey, home):
     with Loopback(survey) as first:
         url = first.url
     assert isinstance(
-        sf.Client(survey, Courier(url, patience=0), home=home).answer("place 7"), Queued
+        sf.Client(survey, AggregatorClient(url, patience=0), home=home).answer("place 7"), Queued
     )
     with Loopback(survey) as back:
-        assert len(sf.Client(survey, Courier(back.url), home=home).flush()) == 1
+        assert len(sf.Client(survey, AggregatorClient(back.url), home=home).flush()) == 1
         assert back.reports == 1

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 import sfumato as sf
-from sfumato.client import Courier
+from sfumato.client import AggregatorClient
 from sfumato.errors import BudgetExceeded, SfumatoError
 from support.loopback import DROP
 from support.twins import all_said
@@ -26,7 +26,7 @@ def quiet(aggregator, caplog):
 
 
 def _client(aggregator, folder, **limits):
-    return sf.Client(SURVEY, Courier(aggregator.url, patience=0), home=folder, **limits)
+    return sf.Client(SURVEY, AggregatorClient(aggregator.url, patience=0), home=folder, **limits)
 
 
 @pytest.mark.parametrize(

@@ -1,67 +1,34 @@
-"""A device's folder: crashes at every write, files cut off at every byte. Never a refilled budget."""
+"""A device's folder: for its owner only, locked between processes, with versioned records."""
 
 import multiprocessing
-import shutil
 import subprocess
 import sys
 import threading
-from types import SimpleNamespace
 
 import pytest
 
-import sfumato as sf
-from sfumato.batches import json_bytes
-from sfumato.client import Courier, Receipt
-from sfumato.client.device_folder import Home
-from sfumato.errors import BudgetExceeded, NotDelivered
-
-FULL, ROOMY = 1, 40  # budgets: one that the first survey uses up, and one with room
-FIRST = sf.Survey("first", sf.Uniform(40, 1), repeat={"every": "day", "distinct": 1})
-SECOND = sf.Survey("second", sf.Uniform(40, "0.001"))
-
-
-class Recorder(Courier):
-    """A courier that notes what it is given, and says that it was counted or that nobody was there."""
-
-    def __init__(self, *, reaches=True):
-        super().__init__("http://127.0.0.1:9")
-        self.reaches, self.sent = reaches, []
-
-    def deliver(self, batch, *, arrow=False):
-        self.sent.append(json_bytes(batch))
-        if not self.reaches:
-            raise NotDelivered("nobody is there")
-        return Receipt.of(batch)
-
-
-@pytest.fixture(autouse=True)
-def certified(monkeypatch):
-    """These two surveys keep their contexts; to show it a thousand times over takes a minute."""
-    monkeypatch.setattr(sf.Survey, "certify", lambda self: None)
-
-
-def client(survey, home, courier, *, budget=FULL):
-    return sf.Client(survey, courier, home=home, budget=budget)
+from sfumato.client.device_folder import DeviceFolder
+from sfumato.errors import DamagedState
 
 
 def test_a_home_is_for_its_owner_alone(tmp_path):
-    Home(tmp_path / "new" / "device")
+    DeviceFolder(tmp_path / "new" / "device")
     assert (tmp_path / "new" / "device").stat().st_mode & 0o777 == 0o700
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared").chmod(0o750)
-    with pytest.raises(OSError, match="owner's alone"):
-        Home(tmp_path / "shared")
+    with pytest.raises(OSError, match="only its owner"):
+        DeviceFolder(tmp_path / "shared")
 
 
 def test_two_processes_keep_apart(tmp_path):
-    home = Home(tmp_path / "device")
+    home = DeviceFolder(tmp_path / "device")
     program = (
-        "import sys; from sfumato.client.device_folder import Home\n"
-        "with Home(sys.argv[1]).locked(): print('mine', flush=True); sys.stdin.read()"
+        "import sys; from sfumato.client.device_folder import DeviceFolder\n"
+        "with DeviceFolder(sys.argv[1]).lock(): print('mine', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", program, str(tmp_path / "device")]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with home.locked():
+    with home.lock():
         other = subprocess.Popen(command, **pipes)
         with pytest.raises(subprocess.TimeoutExpired):
             other.wait(timeout=1.5)
@@ -72,14 +39,14 @@ def test_two_processes_keep_apart(tmp_path):
 
 
 def test_a_child_that_was_forked_meanwhile_holds_no_lock(tmp_path):
-    home, context = Home(tmp_path / "device"), multiprocessing.get_context("fork")
+    home, context = DeviceFolder(tmp_path / "device"), multiprocessing.get_context("fork")
     end, entered = context.Event(), threading.Event()
-    with home.locked():
+    with home.lock():
         child = context.Process(target=end.wait)
         child.start()
 
     def enter():
-        with home.locked():
+        with home.lock():
             entered.set()
 
     threading.Thread(target=enter, daemon=True).start()
@@ -90,223 +57,11 @@ def test_a_child_that_was_forked_meanwhile_holds_no_lock(tmp_path):
         child.join()
 
 
-@pytest.fixture(scope="module")
-def used(tmp_path_factory):
-    """A home whose account is full: one survey was answered, delivered or not."""
-    made = {}
-    for reaches in (True, False):
-        home = tmp_path_factory.mktemp("homes") / "device"
-        recorder = Recorder(reaches=reaches)
-        client(FIRST, home, recorder).answer(7)
-        made[reaches] = SimpleNamespace(home=home, sent=set(recorder.sent))
-    return made
-
-
-def _outcome(survey, home, value, *, budget=FULL):
-    """What was sent, and whether the answer was refused; a home is used anew each time, as after a restart."""
-    recorder = Recorder(reaches=False)
-    try:
-        client(survey, home, recorder, budget=budget).answer(value)
-    except BudgetExceeded:
-        return set(recorder.sent), True
-    return set(recorder.sent), False
-
-
-@pytest.mark.parametrize("reaches", [True, False])
-@pytest.mark.parametrize("name", ["secret", "ledger", f"answers-{FIRST.fingerprint}"])
-def test_a_file_cut_off_at_any_byte_refills_nothing(used, tmp_path, name, reaches):
-    original = used[reaches]
-    content = (original.home / name).read_bytes()
-    refused = 0
-    for length in range(len(content)):
-        home = tmp_path / "device"
-        shutil.copytree(original.home, home)
-        (home / name).write_bytes(content[:length])
-        assert _outcome(SECOND, home, 8) == (set(), True)
-        sent, refusal = _outcome(FIRST, home, 8)
-        assert sent <= original.sent
-        refused += refusal
-        shutil.rmtree(home)
-    assert refused == len(content)  # every piece that is missing is noticed
-
-
-def test_files_are_for_their_owner_alone(used):
-    modes = {
-        path.name: path.stat().st_mode & 0o777
-        for path in used[False].home.iterdir()
-        if path.name != "lock"
-    }
-    assert modes == {"secret": 0o600, "ledger": 0o600, f"answers-{FIRST.fingerprint}": 0o600}
-
-
-@pytest.mark.parametrize("name", ["secret", "ledger", f"answers-{FIRST.fingerprint}"])
-def test_a_changed_byte_is_noticed(used, tmp_path, name):
-    content = (used[True].home / name).read_bytes()
-    home = tmp_path / "device"
-    shutil.copytree(used[True].home, home)
-    for position in range(0, len(content), 1 if name == "secret" else 7):
-        (home / name).write_bytes(
-            content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :]
-        )
-        assert _outcome(FIRST, home, 8, budget=ROOMY) == (set(), True)
-        assert _outcome(SECOND, home, 8, budget=ROOMY) == (set(), True) or name.startswith(
-            "answers"
-        )
-
-
-@pytest.mark.parametrize("name", ["ledger", f"answers-{FIRST.fingerprint}"])
-def test_a_lost_file_is_an_error_and_not_an_empty_one(used, tmp_path, name):
-    home = tmp_path / "device"
-    shutil.copytree(used[True].home, home)
-    (home / name).unlink()
-    assert _outcome(FIRST, home, 8) == (set(), True)
-    assert _outcome(SECOND, home, 8) == (set(), True)
-
-
-def test_a_ledger_lost_after_forgetting_is_noticed_while_anything_is_left(used, tmp_path):
-    home = tmp_path / "device"
-    shutil.copytree(used[True].home, home)
-    for name in ("secret", "ledger"):
-        (home / name).unlink()
-    assert _outcome(SECOND, home, 8) == (set(), True)
-
-
-@pytest.mark.parametrize("damage", ["lost", "damaged"])
-def test_without_its_secret_a_device_is_silent_until_it_forgets(used, tmp_path, damage):
-    home = tmp_path / "device"
-    shutil.copytree(used[False].home, home)
-    secret = (home / "secret").read_bytes()
-    (home / "secret").unlink()
-    if damage == "damaged":
-        (home / "secret").write_bytes(secret[::-1])
-    before = {path.name: path.read_bytes() for path in home.iterdir()}
-    device = client(FIRST, home, Recorder(), budget=ROOMY)
-    for action in (
-        lambda: device.answer(7),
-        device.flush,
-        lambda: client(SECOND, home, Recorder()).answer(7),
-    ):
-        with pytest.raises(BudgetExceeded, match=f"secret .* is {damage}.*forget"):
-            action()
-    assert {path.name: path.read_bytes() for path in home.iterdir()} == before
-    device.forget()
-    assert _outcome(FIRST, home, 7) == (
-        set(),
-        True,
-    )  # answering costs anew, and the account is full
-    sent, refused = _outcome(FIRST, home, 7, budget=ROOMY)
-    assert (len(sent), refused) == (1, False)
-    assert not sent & used[False].sent
-
-
-def test_a_lost_secret_that_is_put_back_is_as_before(used, tmp_path):
-    home = tmp_path / "device"
-    shutil.copytree(used[False].home, home)
-    (home / "secret").rename(tmp_path / "secret")
-    assert _outcome(FIRST, home, 7) == (set(), True)
-    (tmp_path / "secret").rename(home / "secret")
-    assert _outcome(FIRST, home, 8) == (used[False].sent, False)
-
-
-def test_what_shows_that_a_ledger_is_lost_is_not_forgotten(used, tmp_path):
-    home = tmp_path / "device"
-    shutil.copytree(used[True].home, home)
-    device = client(FIRST, home, Recorder())
-    (home / "ledger").unlink()
-    with pytest.raises(BudgetExceeded, match=r"ledger .* is lost"):
-        device.forget()
-    assert _outcome(SECOND, home, 8) == (set(), True)
-
-
-def test_an_older_ledger_does_not_bring_a_second_report(tmp_path):
-    home = tmp_path / "device"
-    device = client(FIRST, home, Recorder())
-    device.flush()
-    shutil.copy(home / "ledger", tmp_path / "older")
-    device.answer(7)
-    shutil.copy(tmp_path / "older", home / "ledger")
-    assert _outcome(FIRST, home, 8) == (
-        set(),
-        False,
-    )  # the diary says that the answer was given and delivered
-
-
-def test_a_ledger_of_another_device_is_refused(used, tmp_path):
-    home = tmp_path / "device"
-    shutil.copytree(used[True].home, home)
-    shutil.copy(used[False].home / "ledger", home / "ledger")
-    assert _outcome(FIRST, home, 8, budget=ROOMY) == (set(), True)
-
-
 def test_a_record_of_another_version_is_refused(tmp_path):
-    home = Home(tmp_path / "device")
+    home = DeviceFolder(tmp_path / "device")
     for version in (1, 2):
-        home.keep_record("ledger", {}, version)
-        assert home.record_of("ledger", (1, 2)) == {"format": version}
-    home.keep_record("ledger", {}, 3)
-    with pytest.raises(BudgetExceeded, match="another version"):
-        home.record_of("ledger", (1, 2))
-
-
-# --- crashes --------------------------------------------------------------------------------------------------------
-
-
-class Crash(BaseException):
-    """The power is cut."""
-
-
-@pytest.mark.parametrize("reaches", [True, False])
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("write", range(1, 7))
-def test_a_crash_at_any_write_is_survived(tmp_path, monkeypatch, write, after, reaches):
-    """Each write of a home fails once, before or after it is done; then life goes on with another value."""
-    recorder, keep = Recorder(reaches=reaches), Home.keep_bytes
-    writes = []
-
-    def failing(self, name, content):
-        writes.append(name)
-        if len(writes) == write and not after:
-            raise Crash
-        keep(self, name, content)
-        if len(writes) == write:
-            raise Crash
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Home, "keep_bytes", failing)
-        try:
-            client(FIRST, tmp_path / "device", recorder).answer(7)
-            crashed = False
-        except Crash:
-            crashed = True
-    expected = ["ledger", "secret", f"answers-{FIRST.fingerprint}", "ledger"] + [
-        f"answers-{FIRST.fingerprint}"
-    ] * 2
-    assert writes == expected[: min(write, len(expected) - (not reaches))]
-    assert crashed == (write <= len(expected) - (not reaches))
-    recorder.reaches = True
-    assert isinstance(client(FIRST, tmp_path / "device", recorder).answer(8), Receipt)
-    assert len(set(recorder.sent)) == 1  # whatever happened, one report left the device
-    assert _outcome(SECOND, tmp_path / "device", 8) == (set(), True)
-
-
-def test_a_crash_while_forgetting_leaves_nothing_that_speaks(tmp_path, monkeypatch):
-    home, recorder = tmp_path / "device", Recorder(reaches=False)
-    device = client(FIRST, home, recorder)
-    device.answer(7)
-    drop = Home.drop
-
-    def failing(self, name):
-        drop(self, name)
-        raise Crash
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Home, "drop", failing)
-        with pytest.raises(Crash):
-            device.forget()
-    assert not (home / "secret").exists()
-    assert _outcome(FIRST, home, 8, budget=ROOMY) == (
-        set(),
-        True,
-    )  # the diary is left, and shows that a secret is gone
-    client(FIRST, home, recorder).forget()
-    assert _outcome(FIRST, home, 8) == (set(), True)  # a new secret, and the account is full
+        home.write_record("ledger", {}, version)
+        assert home.read_record("ledger", (1, 2)) == {"format": version}
+    home.write_record("ledger", {}, 3)
+    with pytest.raises(DamagedState, match="another version"):
+        home.read_record("ledger", (1, 2))

@@ -1,4 +1,4 @@
-"""The courier: the same bytes until they are counted, and no word of what came back."""
+"""The HTTP client: the same bytes until they are counted, and no word of what came back."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -9,9 +9,16 @@ import pytest
 
 import sfumato as sf
 from sfumato.batches import Batch, arrow_bytes, fresh_id, json_bytes
-from sfumato.client import Courier
-from sfumato.client.http import Conflict
-from sfumato.errors import InvalidBatch, InvalidSurvey, NotDelivered, ReportRejected, WrongSurvey
+from sfumato.client import AggregatorClient
+from sfumato.client.http import BatchConflict
+from sfumato.errors import (
+    InvalidBatch,
+    InvalidSetting,
+    InvalidSurvey,
+    NotDelivered,
+    ReportRejected,
+    WrongSurvey,
+)
 from support.loopback import DROP, PROBLEM, SWALLOW, Loopback
 
 CANARY = "kanarienvogel-4711"
@@ -28,8 +35,8 @@ def problem(status, name="anything", **more):
 
 
 @pytest.mark.parametrize("arrow", [False, True])
-def test_a_batch_is_counted_and_acknowledged(aggregator, courier, batch, arrow):
-    receipt = courier.deliver(batch, arrow=arrow)
+def test_a_batch_is_counted_and_acknowledged(aggregator, http_client, batch, arrow):
+    receipt = http_client.deliver(batch, arrow=arrow)
     assert (receipt.survey, receipt.batch, receipt.reports) == (
         batch.fingerprint,
         batch.id.hex(),
@@ -37,7 +44,7 @@ def test_a_batch_is_counted_and_acknowledged(aggregator, courier, batch, arrow):
     )
     assert aggregator.counts == {3: 2, 1: 1}
     assert aggregator.bodies == [arrow_bytes(batch) if arrow else json_bytes(batch)]
-    assert courier.deliver(batch, arrow=arrow) == receipt
+    assert http_client.deliver(batch, arrow=arrow) == receipt
     assert aggregator.reports == 3
 
 
@@ -55,10 +62,10 @@ FAULTS = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_what_fails_is_sent_again_in_the_same_bytes_and_counted_once(
-    aggregator, courier, batch, pauses, name
+    aggregator, http_client, batch, pauses, name
 ):
     aggregator.faults = list(FAULTS[name])
-    assert courier.deliver(batch).reports == 3
+    assert http_client.deliver(batch).reports == 3
     assert len(aggregator.bodies) == len(FAULTS[name]) + 1
     assert set(aggregator.bodies) == {json_bytes(batch)}
     assert aggregator.counts == {3: 2, 1: 1}
@@ -67,7 +74,7 @@ def test_what_fails_is_sent_again_in_the_same_bytes_and_counted_once(
 
 def test_pauses_grow_and_are_not_all_alike(aggregator, batch, pauses):
     aggregator.always = problem(503)
-    patient = Courier(
+    patient = AggregatorClient(
         aggregator.url,
         patience=1000,
         pause=lambda seconds: pauses.append(seconds) or len(pauses) == 10,
@@ -80,35 +87,35 @@ def test_pauses_grow_and_are_not_all_alike(aggregator, batch, pauses):
 
 
 def test_without_randomness_a_pause_is_as_long_as_it_may_be(
-    aggregator, courier, batch, pauses, monkeypatch
+    aggregator, http_client, batch, pauses, monkeypatch
 ):
     aggregator.faults = [problem(503), DROP, problem(503)]
     monkeypatch.setattr("os.urandom", lambda size: bytes(size))
-    assert courier.deliver(batch).reports == 3
+    assert http_client.deliver(batch).reports == 3
     assert pauses == [0.5, 1, 2]
 
 
-def test_the_aggregator_says_how_long_to_wait(aggregator, courier, batch, pauses):
+def test_the_aggregator_says_how_long_to_wait(aggregator, http_client, batch, pauses):
     later = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
     aggregator.faults = [(429, {"Retry-After": "7"}, b""), (503, {"Retry-After": later}, b"")]
     aggregator.faults += [(503, {"Retry-After": "whenever"}, b"")]
-    courier.deliver(batch)
+    http_client.deliver(batch)
     assert pauses[0] == 7
     assert 25 < pauses[1] <= 30
     assert pauses[2] <= 2
 
 
-def test_nobody_waits_longer_than_the_patience(aggregator, courier, batch, pauses):
+def test_nobody_waits_longer_than_the_patience(aggregator, http_client, batch, pauses):
     aggregator.always = (503, {"Retry-After": "3600"}, b"")
     with pytest.raises(NotDelivered, match="answered 503"):
-        courier.deliver(batch)
+        http_client.deliver(batch)
     assert (len(aggregator.bodies), pauses) == (1, [])
 
 
 def test_without_patience_there_is_one_try(aggregator, batch):
     aggregator.always = DROP
     with pytest.raises(NotDelivered, match="cannot be reached"):
-        Courier(aggregator.url, patience=0).deliver(batch)
+        AggregatorClient(aggregator.url, patience=0).deliver(batch)
     assert len(aggregator.bodies) == 1
 
 
@@ -116,14 +123,14 @@ def test_an_aggregator_that_is_not_there(batch, survey):
     with Loopback(survey) as gone:
         url = gone.url
     with pytest.raises(NotDelivered, match="cannot be reached"):
-        Courier(url, patience=0).deliver(batch)
+        AggregatorClient(url, patience=0).deliver(batch)
 
 
 FINAL = [
     (problem(400), InvalidBatch),
     (problem(403, "survey-not-open"), NotDelivered),
     (problem(404, "unknown-survey"), WrongSurvey),
-    (problem(409, "batch-conflict"), Conflict),
+    (problem(409, "batch-conflict"), BatchConflict),
     (problem(409), NotDelivered),
     (problem(410, "survey-closed"), WrongSurvey),
     (problem(413), InvalidBatch),
@@ -139,64 +146,66 @@ FINAL = [
 
 @pytest.mark.parametrize(("answer", "error"), FINAL)
 def test_what_is_final_is_not_tried_again_and_not_repeated(
-    aggregator, courier, batch, pauses, answer, error
+    aggregator, http_client, batch, pauses, answer, error
 ):
     aggregator.faults = [answer]
     with pytest.raises(sf.errors.SfumatoError) as raised:
-        courier.deliver(batch)
+        http_client.deliver(batch)
     assert type(raised.value) is error
     assert (len(aggregator.bodies), pauses) == (1, [])
     assert CANARY not in repr(raised.value)
     assert raised.value.__cause__ is None
 
 
-def test_a_rejected_report_is_named_by_its_index(aggregator, courier, batch):
+def test_a_rejected_report_is_named_by_its_index(aggregator, http_client, batch):
     aggregator.faults = [problem(422, "report-rejected", index=2)]
     with pytest.raises(ReportRejected) as raised:
-        courier.deliver(batch)
+        http_client.deliver(batch)
     assert raised.value.index == 2
 
 
 def test_an_answer_without_end_is_cut_off(aggregator, batch):
     aggregator.always = (201, {}, b" " * 2**21)
     with pytest.raises(NotDelivered, match="cannot be reached"):
-        Courier(aggregator.url, patience=0).deliver(batch)
+        AggregatorClient(aggregator.url, patience=0).deliver(batch)
 
 
-def test_connections_are_used_again(aggregator, courier, survey):
+def test_connections_are_used_again(aggregator, http_client, survey):
     for _ in range(5):
-        courier.deliver(Batch(fresh_id(), survey.fingerprint, np.array([1], dtype=np.uint32)))
+        http_client.deliver(Batch(fresh_id(), survey.fingerprint, np.array([1], dtype=np.uint32)))
     assert aggregator.reports == 5
     assert aggregator.connections == 1
 
 
-def test_a_survey_is_fetched_whole_and_must_be_the_one_that_was_pinned(aggregator, courier, survey):
-    assert courier.survey(survey.fingerprint) == survey
+def test_a_survey_is_fetched_whole_and_must_be_the_one_that_was_pinned(
+    aggregator, http_client, survey
+):
+    assert http_client.survey(survey.fingerprint) == survey
     other = sf.Survey("others", sf.Uniform(3, 1))
     aggregator.surveys[survey.fingerprint] = other
     with pytest.raises(WrongSurvey, match="not the pinned one"):
-        courier.survey(survey.fingerprint)
+        http_client.survey(survey.fingerprint)
     with pytest.raises(WrongSurvey, match="does not know"):
-        courier.survey(other.fingerprint)
+        http_client.survey(other.fingerprint)
     aggregator.faults = [(200, {}, b'{"promise":{')]
     with pytest.raises(InvalidSurvey):
-        courier.survey(survey.fingerprint)
+        http_client.survey(survey.fingerprint)
     for strange in ("", "AB" * 32, f"../{survey.fingerprint}", survey.fingerprint + "\n"):
-        with pytest.raises(WrongSurvey, match="64 hexadecimal digits"):
-            courier.survey(strange)
+        with pytest.raises(WrongSurvey, match="64 lowercase hexadecimal digits"):
+            http_client.survey(strange)
 
 
-def test_surveys_are_listed(aggregator, courier, survey):
-    (listed,) = courier.surveys()
+def test_surveys_are_listed(aggregator, http_client, survey):
+    (listed,) = http_client.surveys()
     assert (listed.fingerprint, listed.name, listed.open) == (survey.fingerprint, "places", True)
     aggregator.faults = [(200, {}, b'{"surveys":[{}]}')]
-    with pytest.raises(NotDelivered, match="not with a list"):
-        courier.surveys()
+    with pytest.raises(InvalidSetting, match="did not return a list"):
+        http_client.surveys()
 
 
-def test_fetching_is_tried_again_too(aggregator, courier, survey, pauses):
+def test_fetching_is_tried_again_too(aggregator, http_client, survey, pauses):
     aggregator.faults = [DROP, problem(503)]
-    assert courier.survey(survey.fingerprint) == survey
+    assert http_client.survey(survey.fingerprint) == survey
     assert len(pauses) == 2
 
 
@@ -206,10 +215,10 @@ def test_fetching_is_tried_again_too(aggregator, courier, survey, pauses):
      "https://example.org?x=1", "https://example.org/#a", "http://[::1", "https://example.org:99999999"],
 )  # fmt: skip
 def test_other_urls_are_refused(url):
-    with pytest.raises(NotDelivered, match="URL"):
-        Courier(url)
+    with pytest.raises(InvalidSetting, match="URL"):
+        AggregatorClient(url)
 
 
 def test_a_base_path_is_kept(aggregator, batch, survey):
-    Courier(f"{aggregator.url}/under/").deliver(batch)
+    AggregatorClient(f"{aggregator.url}/under/").deliver(batch)
     assert aggregator.paths == [f"/under/v1/surveys/{survey.fingerprint}/batches"]

@@ -1,4 +1,4 @@
-"""Client, courier and command against the real aggregator, over real sockets of the loopback."""
+"""Client, http_client and command against the real aggregator, over real sockets of the loopback."""
 
 import threading
 from contextlib import contextmanager
@@ -13,8 +13,8 @@ from sfumato.aggregator.aggregator import Settings
 from sfumato.aggregator.app import create_app
 from sfumato.aggregator.store.store import Store
 from sfumato.batches import Batch, fresh_id
-from sfumato.client import Courier, Queued, Receipt
-from sfumato.client.http import Conflict
+from sfumato.client import AggregatorClient, Queued, Receipt
+from sfumato.client.http import BatchConflict
 from sfumato.errors import NotDelivered, ReportRejected, WrongSurvey
 from support.command import call, folder  # noqa: F401 - fixtures
 
@@ -75,32 +75,36 @@ def test_replays_conflicts_and_refusals(store, survey):
     reports = np.array([1, 2, 3], dtype=np.uint32)
     batch = Batch(fresh_id(), survey.fingerprint, reports)
     with running(store) as url:
-        courier = Courier(url)
-        assert courier.deliver(batch) == courier.deliver(batch, arrow=True) == Receipt.of(batch)
-        with pytest.raises(Conflict):
-            courier.deliver(Batch(batch.id, survey.fingerprint, reports[:1]))
+        http_client = AggregatorClient(url)
+        assert (
+            http_client.deliver(batch)
+            == http_client.deliver(batch, arrow=True)
+            == Receipt.of(batch)
+        )
+        with pytest.raises(BatchConflict):
+            http_client.deliver(Batch(batch.id, survey.fingerprint, reports[:1]))
         with pytest.raises(ReportRejected) as raised:
-            courier.deliver(
+            http_client.deliver(
                 Batch(fresh_id(), survey.fingerprint, np.array([0, 2**31], dtype=np.uint32))
             )
         assert raised.value.index == 1
         with pytest.raises(WrongSurvey, match="does not know"):
-            courier.deliver(Batch(fresh_id(), "ab" * 32, reports))
+            http_client.deliver(Batch(fresh_id(), "ab" * 32, reports))
         store.set_closed(survey.fingerprint)
         with pytest.raises(WrongSurvey, match="closed"):
-            courier.deliver(batch)
+            http_client.deliver(batch)
     assert sum(counts(store, survey)) == 3
 
 
 def test_surveys_are_fetched_and_pinned(store, survey, clear):
     with running(store) as url:
-        courier = Courier(url)
-        assert courier.survey(survey.fingerprint) == survey
-        assert {listed.fingerprint for listed in courier.surveys()} == {
+        http_client = AggregatorClient(url)
+        assert http_client.survey(survey.fingerprint) == survey
+        assert {listed.fingerprint for listed in http_client.surveys()} == {
             survey.fingerprint,
             clear.fingerprint,
         }
-        assert all(listed.open for listed in courier.surveys())
+        assert all(listed.open for listed in http_client.surveys())
 
 
 def test_a_survey_that_opens_later_keeps_its_answers_waiting(store, tmp_path):
@@ -146,7 +150,7 @@ def test_an_aggregator_that_restarts_and_is_told_again(store, clear, folder, cal
     clear.save(folder / "clear.json")
     (folder / "crowd.csv").write_text("x\n" + "\n".join(map(str, values)) + "\n")
     delivered = []
-    deliver = Courier.deliver
+    deliver = AggregatorClient.deliver
 
     def interrupted(self, batch, *, arrow=False):
         receipt = deliver(self, batch, arrow=arrow)
@@ -168,7 +172,7 @@ def test_an_aggregator_that_restarts_and_is_told_again(store, clear, folder, cal
             "100",
         )
         with monkeypatch.context() as patch:
-            patch.setattr(Courier, "deliver", interrupted)
+            patch.setattr(AggregatorClient, "deliver", interrupted)
             assert call(*command).code == 2
         assert 1000 < sum(counts(store, clear)) < PEOPLE
         assert call(*command).code == 0
@@ -178,12 +182,12 @@ def test_an_aggregator_that_restarts_and_is_told_again(store, clear, folder, cal
 def test_too_many_requests_are_spread_out(store, survey):
     with running(store, requests_per_minute=3) as url:
         waited = []
-        courier = Courier(
+        http_client = AggregatorClient(
             url, patience=300, pause=lambda seconds: waited.append(seconds) or len(waited) > 2
         )
         with pytest.raises(NotDelivered, match="429"):
             for _ in range(20):
-                courier.deliver(
+                http_client.deliver(
                     Batch(fresh_id(), survey.fingerprint, np.array([1], dtype=np.uint32))
                 )
     assert max(waited) >= 1

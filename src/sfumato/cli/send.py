@@ -15,12 +15,12 @@ from sfumato.cli.options import (
     SurveyFile,
     check_outputs,
 )
-from sfumato.errors import InvalidTable, SfumatoError
+from sfumato.errors import DamagedState, InvalidTable, SfumatoError
 
 if TYPE_CHECKING:
     from threading import Event
 
-    from sfumato.client.http import Courier
+    from sfumato.client.http import AggregatorClient
     from sfumato.client.outbox import Outbox
     from sfumato.survey import Survey
     from sfumato.tables import AnswerColumns
@@ -69,7 +69,7 @@ def send(
     from pathlib import Path
     from threading import Event
 
-    from sfumato.client.http import Courier
+    from sfumato.client.http import AggregatorClient
     from sfumato.client.outbox import Outbox
     from sfumato.survey import Survey
     from sfumato.tables import AnswerColumns
@@ -83,21 +83,21 @@ def send(
     waiting = outbox or f"{answers}.{asked.fingerprint[:12]}.outbox"
     check_outputs(waiting, inputs=[survey, answers])
     stop = Event()
-    courier = Courier(to, pause=stop.wait)
+    aggregator = AggregatorClient(to, pause=stop.wait)
     if not Path(waiting).exists():
-        _ask_for(asked, courier)
+        _ask_for(asked, aggregator)
         _privatize(
             asked,
             answers,
             AnswerColumns(column, latitude, longitude),
             waiting,
-            courier.url,
+            aggregator.url,
             batch_size,
         )
-    filled = Outbox(waiting, asked.fingerprint, courier.url)
+    filled = Outbox(waiting, asked.fingerprint, aggregator.url)
     try:
-        _deliver(filled, courier, stop)
-    except InvalidTable:  # the outbox itself cannot be read: it says so, and what to do
+        _deliver(filled, aggregator, stop)
+    except DamagedState:  # of the outbox itself: the message says what to do
         raise
     except SfumatoError as problem:
         raise _saying(problem, _waits(waiting)) from None
@@ -109,13 +109,11 @@ def send(
     filled.finish()
     result = {
         "survey": asked.fingerprint,
-        "to": courier.url,
+        "to": aggregator.url,
         "reports": filled.reports,
         "batches": filled.size,
     }
-    said = (
-        f"{filled.reports:,} reports of survey {asked.fingerprint[:12]}… counted by {courier.url}."
-    )
+    said = f"{filled.reports:,} reports of survey {asked.fingerprint[:12]}… counted by {aggregator.url}."
     say(json.dumps(result) if as_json else said)
 
 
@@ -129,13 +127,13 @@ def _saying(problem: SfumatoError, more: str) -> SfumatoError:
     return problem
 
 
-def _ask_for(asked: "Survey", courier: "Courier") -> None:
+def _ask_for(asked: "Survey", aggregator: "AggregatorClient") -> None:
     """Refuse a mistyped URL while it costs nothing: reports are bound to one aggregator once they are made."""
     try:
-        courier.survey(asked.fingerprint)
+        aggregator.survey(asked.fingerprint)
     except SfumatoError as problem:
         raise _saying(
-            problem, f"Nothing was randomised. Is {courier.url} the right aggregator?"
+            problem, f"Nothing was randomised. Is {aggregator.url} the right aggregator?"
         ) from None
 
 
@@ -152,7 +150,7 @@ def _privatize(
         write_outbox(outbox, asked.fingerprint, url, reports, batch_size=batch_size)
 
 
-def _deliver(filled: "Outbox", courier: "Courier", stop: "Event") -> None:
+def _deliver(filled: "Outbox", aggregator: "AggregatorClient", stop: "Event") -> None:
     """Have every batch counted, a few at a time and in any order; the first that fails stops the others."""
     from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
@@ -167,7 +165,7 @@ def _deliver(filled: "Outbox", courier: "Courier", stop: "Event") -> None:
     with bar_shown("sending", filled.reports) as show, ThreadPoolExecutor(_IN_FLIGHT) as pool:
         try:
             for batch in filled.batches():
-                flying.add(pool.submit(courier.deliver, batch, arrow=True))
+                flying.add(pool.submit(aggregator.deliver, batch, arrow=True))
                 while len(flying) >= 2 * _IN_FLIGHT:
                     more, flying = settled(flying)
                     counted += more

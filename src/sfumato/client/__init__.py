@@ -1,7 +1,7 @@
-"""Clients: what runs on people's devices, or beside a table of answers, and sends reports to an aggregator."""
+"""Clients: what runs on people's devices, or next to a table of answers, and sends reports."""
 
-from sfumato.client.budget import DEFAULT_BUDGET
 from sfumato.client.client import Client, Queued
-from sfumato.client.http import Courier, ListedSurvey, Receipt
+from sfumato.client.http import AggregatorClient, ListedSurvey, Receipt
+from sfumato.client.ledger import DEFAULT_BUDGET
 
-__all__ = ["DEFAULT_BUDGET", "Client", "Courier", "ListedSurvey", "Queued", "Receipt"]
+__all__ = ["DEFAULT_BUDGET", "AggregatorClient", "Client", "ListedSurvey", "Queued", "Receipt"]

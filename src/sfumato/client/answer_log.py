@@ -1,4 +1,7 @@
-"""The diary: what a device has answered to one survey, and what of it still waits to be sent. It holds no value."""
+"""The answer log: what a device answered to one survey, and what still waits to be sent.
+
+It holds reports and tokens, never a value.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -6,24 +9,24 @@ from typing import Any, Self
 
 from sfumato.foundation.canonical import Json
 
-__all__ = ["Answer", "Diary"]
+__all__ = ["Answer", "AnswerLog"]
 
 
 @dataclass(frozen=True, repr=False)
 class Answer:
-    """A report, the identifier of its upload and the period that it stands for ("" if one is for all time)."""
+    """A report, the identifier of its upload and its period ("" for a survey answered once)."""
 
     period: str
     batch: bytes
     report: int
 
     def record(self) -> Json:
-        """The answer as plain data."""
+        """Return the answer as plain data."""
         return {"period": self.period, "batch": self.batch.hex(), "report": self.report}
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Self:
-        """The answer that a record describes."""
+        """Read an answer from its record."""
         return cls(str(record["period"]), bytes.fromhex(record["batch"]), int(record["report"]))
 
     def __repr__(self) -> str:
@@ -31,8 +34,8 @@ class Answer:
 
 
 @dataclass(frozen=True, repr=False)
-class Diary:
-    """The last answer, the tokens of the values that were answered with, and the answers that wait.
+class AnswerLog:
+    """The last answer, the tokens of all values used so far, and the answers that wait.
 
     ``secret`` is the tag of the secret that all of it was derived from.
     """
@@ -42,22 +45,30 @@ class Diary:
     tokens: tuple[str, ...] = ()
     waiting: tuple[Answer, ...] = ()
 
-    def standing(self, period: str) -> Answer | None:
-        """The answer that stands for a period. One that was given for a later period stands too: clocks run back."""
-        return self.last if self.last is not None and period <= self.last.period else None
+    def current(self, period: str) -> Answer | None:
+        """Return the answer that stands for a period, or ``None`` if a new one is due.
 
-    def answered(self, answer: Answer, tokens: tuple[str, ...]) -> "Diary":
-        """The diary with one more answer, which waits."""
+        An answer for a later period stands too: clocks can be set back.
+        """
+        if self.last is not None and period <= self.last.period:
+            return self.last
+        return None
+
+    def waits(self, answer: Answer) -> bool:
+        """Whether this answer is still to be sent."""
+        return any(other.batch == answer.batch for other in self.waiting)
+
+    def add(self, answer: Answer, tokens: tuple[str, ...]) -> "AnswerLog":
+        """Return the log with one more answer, which waits."""
         return replace(self, last=answer, tokens=tokens, waiting=(*self.waiting, answer))
 
-    def delivered(self, answer: Answer) -> "Diary":
-        """The diary when an answer waits no longer."""
-        return replace(
-            self, waiting=tuple(held for held in self.waiting if held.batch != answer.batch)
-        )
+    def mark_delivered(self, answer: Answer) -> "AnswerLog":
+        """Return the log without this answer among those that wait."""
+        waiting = tuple(other for other in self.waiting if other.batch != answer.batch)
+        return replace(self, waiting=waiting)
 
     def record(self) -> dict[str, Json]:
-        """The diary as plain data."""
+        """Return the log as plain data."""
         return {
             "secret": self.secret,
             "last": None if self.last is None else self.last.record(),
@@ -67,10 +78,11 @@ class Diary:
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Self:
-        """The diary that a record describes."""
+        """Read a log from its record."""
         last = None if record["last"] is None else Answer.of_record(record["last"])
-        waiting = tuple(Answer.of_record(answer) for answer in record["waiting"])
-        return cls(str(record["secret"]), last, tuple(map(str, record["tokens"])), waiting)
+        tokens = tuple(map(str, record["tokens"]))
+        waiting = tuple(map(Answer.of_record, record["waiting"]))
+        return cls(str(record["secret"]), last, tokens, waiting)
 
     def __repr__(self) -> str:
-        return f"Diary({len(self.waiting)} waiting)"
+        return f"AnswerLog({len(self.waiting)} waiting)"

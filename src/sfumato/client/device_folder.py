@@ -1,8 +1,8 @@
-"""A device's folder: files that are there whole, or not at all, or known to be damaged.
+"""A device's folder: atomic, durable files whose records carry a checksum.
 
-Every file is written aside, forced to the disk and renamed; the folder is then forced to the disk too. So a crash
-leaves the old content or the new one. Records end with a checksum, so that a file which was cut off later, by a broken
-disk or a careless copy, is an error and never an older state.
+Every file is written to a temporary name, synced and renamed; then the folder is synced too. So a
+crash leaves the old content or the new content. Records end with a checksum, so a file that was
+truncated later, by a broken disk or a careless copy, is an error and never an older state.
 """
 
 import errno
@@ -15,97 +15,102 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from sfumato.errors import BudgetExceeded
+from sfumato.errors import DamagedState
 from sfumato.foundation.canonical import Json, canonical_bytes
 from sfumato.foundation.files import write_atomically
 
-__all__ = ["Home", "sync_folder"]
+__all__ = ["DeviceFolder", "sync_folder"]
 
 _LOCK = "lock"
 _CAN_LOCK = find_spec("fcntl") is not None  # not on Windows
 
 
-class Home:
-    """The folder of one device, for its owner alone.
+class DeviceFolder:
+    """The folder of one device, readable by its owner only.
 
-    ``locked`` keeps threads and processes apart that share the folder. It rests on ``flock``; where the system has none
-    (Windows), nothing keeps them apart, and it is the caller's duty that one process at a time uses a home.
+    ``lock`` separates threads and processes that share the folder. It uses ``flock``. Where the
+    system has none (Windows), callers must make sure that only one process at a time uses a folder.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self._folder = Path(folder).resolve()
-        if not self._folder.exists():
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            sync_folder(self._folder.parent)
-        if os.name == "posix" and self._folder.stat().st_mode & 0o077:
-            reason = "a home must be its owner's alone, for it holds a secret; chmod 700 it, or name a new folder"
-            raise OSError(errno.EPERM, reason, str(folder))
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path).resolve()
+        if not self.path.exists():
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            sync_folder(self.path.parent)
+        if os.name == "posix" and self.path.stat().st_mode & 0o077:
+            reason = (
+                "a device's folder holds a secret, so only its owner may have access. "
+                "Run chmod 700 on it, or choose a new folder"
+            )
+            raise OSError(errno.EPERM, reason, str(path))
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Nobody else reads or writes meanwhile. Not to be held while waiting for a network."""
+    def lock(self) -> Iterator[None]:
+        """Keep everything else from reading and writing. Do not wait for a network inside."""
         if not _CAN_LOCK:
             yield
             return
         import fcntl
 
-        with (self._folder / _LOCK).open("ab") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # a crash lets go of it
+        with (self.path / _LOCK).open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # a crash releases it
             try:
                 yield
-            finally:  # not left to the closing: a child that was forked meanwhile holds the file open, too
+            finally:
+                # Closing the file is not enough: a child that was forked meanwhile has it open too.
                 fcntl.flock(file, fcntl.LOCK_UN)
 
-    def bytes_of(self, name: str) -> bytes | None:
-        """What stands in a file; ``None`` if there is none."""
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file, or ``None`` if it does not exist."""
         try:
-            return (self._folder / name).read_bytes()
+            return (self.path / name).read_bytes()
         except FileNotFoundError:
             return None
 
-    def keep_bytes(self, name: str, content: bytes) -> None:
-        """Replace a file, durably, by one that its owner alone may read."""
-        write_atomically(self._folder / name, content, mode=0o600)
-        sync_folder(self._folder)
+    def write(self, name: str, content: bytes) -> None:
+        """Replace a file atomically and durably, readable by its owner only."""
+        write_atomically(self.path / name, content, mode=0o600)
+        sync_folder(self.path)
 
-    def record_of(self, name: str, formats: Collection[int]) -> dict[str, Any] | None:
-        """Read a record of one of these formats; ``None`` if there is no such file. A damaged one is an error."""
-        content = self.bytes_of(name)
+    def read_record(self, name: str, formats: Collection[int]) -> dict[str, Any] | None:
+        """Read a record of one of these formats; ``None`` if the file does not exist.
+
+        ``DamagedState`` if its checksum or its format is wrong.
+        """
+        content = self.read(name)
         if content is None:
             return None
         body, _, _ = content.partition(b"\n")
-        if content != _sealed(body):
-            raise BudgetExceeded(
-                f"the file {name} in {self._folder} is damaged, so nobody can say what this device has promised. "
-                "Nothing was sent. Put the file back as it was, or give up this home for good."
+        if content != _with_checksum(body):
+            raise DamagedState(
+                f"{self.path / name} is damaged, so what this device has promised is unknown. "
+                "Nothing was sent. Restore the file, or stop using this folder."
             )
         record: dict[str, Any] = json.loads(body)
         if record.get("format") not in formats:
-            raise BudgetExceeded(
-                f"the file {name} in {self._folder} was written by another version. Nothing was sent."
+            raise DamagedState(
+                f"{self.path / name} was written by another version of Sfumato. Nothing was sent."
             )
         return record
 
-    def keep_record(self, name: str, record: Mapping[str, Json], version: int) -> None:
-        """Replace a record, durably, in this version of its format."""
-        self.keep_bytes(name, _sealed(canonical_bytes({**record, "format": version})))
+    def write_record(self, name: str, record: Mapping[str, Json], version: int) -> None:
+        """Replace a record, in this version of its format."""
+        self.write(name, _with_checksum(canonical_bytes({**record, "format": version})))
 
-    def drop(self, name: str) -> None:
-        """Remove a file, and what a crash may have left of one that was being written."""
-        for path in (self._folder / name, *self._folder.glob(f".{name}.*")):
-            path.unlink(missing_ok=True)
-        sync_folder(self._folder)
+    def delete(self, name: str) -> None:
+        """Delete a file, and anything a crash left of an unfinished write to it."""
+        (self.path / name).unlink(missing_ok=True)
+        for leftover in self.path.glob(f".{name}.*"):
+            leftover.unlink(missing_ok=True)
+        sync_folder(self.path)
 
     def names(self, prefix: str) -> list[str]:
-        """The files whose names begin like this."""
-        return sorted(path.name for path in self._folder.glob(f"{prefix}*"))
-
-    def __repr__(self) -> str:
-        return f"Home({str(self._folder)!r})"
+        """List the files whose names start with ``prefix``."""
+        return sorted(path.name for path in self.path.glob(f"{prefix}*"))
 
 
 def sync_folder(folder: Path) -> None:
-    """Force a folder's list of names to the disk, where the system lets one."""
+    """Force a folder's directory entries to disk, where the system allows it."""
     if os.name != "posix":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -115,5 +120,5 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _sealed(body: bytes) -> bytes:
+def _with_checksum(body: bytes) -> bytes:
     return body + b"\nsha256 " + hashlib.sha256(body).hexdigest().encode("ascii") + b"\n"

@@ -1,10 +1,11 @@
-"""The courier: speaks to an aggregator over HTTP, and asks again where asking again is safe.
+"""HTTP client for one aggregator, with retries where retrying is safe.
 
-A batch has an identifier that its sender made, so the same bytes may be sent as often as it takes: the aggregator
-counts them once. Lost connections, time-outs and the statuses of an aggregator that is busy or down are tried again,
-later and later, with some chance in it so that a crowd does not come back all at once. Everything else is final.
+A batch has an identifier that its sender chose, so the same bytes may be sent as often as it takes:
+the aggregator counts them once. Lost connections, timeouts and the statuses of an aggregator that
+is busy or down are retried with growing pauses. The pauses are randomised so that many clients do
+not come back all at once. Every other reply is final.
 
-What an aggregator answers is never repeated in an error: it might hold what was sent.
+Errors never repeat what an aggregator replied: it might contain what was sent.
 """
 
 import json
@@ -19,6 +20,7 @@ from sfumato.batches.batch import is_fingerprint
 from sfumato.errors import (
     EntropyUnavailable,
     InvalidBatch,
+    InvalidSetting,
     NotDelivered,
     ReportRejected,
     SfumatoError,
@@ -30,22 +32,30 @@ from sfumato.survey import Survey
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
 
-__all__ = ["Conflict", "Courier", "ListedSurvey", "Receipt"]
+__all__ = ["AggregatorClient", "BatchConflict", "ListedSurvey", "Receipt"]
 
-_AGAIN = frozenset({408, 429, 502, 503, 504, 507})
-_CONNECT_SECONDS, _SILENT_SECONDS, _LONGEST_ANSWER = 10.0, 30.0, 120.0
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
-_SMALL, _LARGE = 2**20, 2**28  # bytes of a receipt or a problem; of a survey
+_RETRY_STATUSES = frozenset({408, 429, 502, 503, 504, 507})
 _CONFLICT = "urn:sfumato:problem:batch-conflict"
 
+# Seconds.
+_CONNECT_TIMEOUT = 10.0
+_READ_TIMEOUT = 30.0
+_MAX_REPLY_SECONDS = 120.0
+_FIRST_PAUSE = 0.5
+_MAX_PAUSE = 30.0
 
-class Conflict(InvalidBatch):
-    """The aggregator counted other reports under this batch's identifier before."""
+# Bytes.
+_MAX_REPLY = 2**20
+_MAX_SURVEY = 2**28
+
+
+class BatchConflict(InvalidBatch):
+    """The aggregator has counted other reports under this batch's identifier."""
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What an aggregator says of a batch that it counted, now or before."""
+    """An aggregator's confirmation that it counted a batch, now or before."""
 
     survey: str
     batch: str
@@ -53,7 +63,7 @@ class Receipt:
 
     @classmethod
     def of(cls, batch: Batch) -> "Receipt":
-        """The receipt that a batch must get."""
+        """Return the receipt that a batch must get."""
         return cls(batch.fingerprint, batch.id.hex(), int(batch.reports.size))
 
 
@@ -68,20 +78,34 @@ class ListedSurvey:
 
 
 @dataclass(frozen=True)
-class _Answer:
+class _Reply:
     status: int
     body: bytes
     retry_after: float
 
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
 
-class Courier:
-    """The way to one aggregator.
+    def object(self) -> dict[str, Any]:
+        """Return the body as a JSON object; an empty one if it is not."""
+        try:
+            data = json.loads(self.body)
+        except (ValueError, RecursionError):
+            return {}
+        return data if isinstance(data, dict) else {}
 
-    ``patience`` is for how many seconds an exchange is tried again; 0 is one try. ``pause`` waits between tries; if it
-    answers something true, there is no other try. No redirect is followed and no proxy is asked.
 
-    >>> Courier("https://surveys.example.org/lunch/")
-    Courier('https://surveys.example.org/lunch')
+class AggregatorClient:
+    """HTTP client for one aggregator. It follows no redirect and uses no proxy.
+
+    ``patience``: seconds to keep retrying; 0 means a single attempt.
+
+    ``pause``: called with the seconds to wait between attempts. Return a true value to stop
+    retrying.
+
+    >>> AggregatorClient("https://surveys.example.org/lunch/")
+    AggregatorClient('https://surveys.example.org/lunch')
     """
 
     def __init__(
@@ -89,94 +113,94 @@ class Courier:
     ) -> None:
         import urllib3
 
-        self.url = _checked_url(url)
-        self._patience, self._pause = patience, pause
-        timeout = urllib3.Timeout(connect=_CONNECT_SECONDS, read=_SILENT_SECONDS)
+        self.url = _normalize_url(url)
+        self._patience = patience
+        self._pause = pause
+        timeout = urllib3.Timeout(connect=_CONNECT_TIMEOUT, read=_READ_TIMEOUT)
         self._pool = urllib3.PoolManager(num_pools=1, maxsize=8, retries=False, timeout=timeout)
 
     def surveys(self) -> tuple[ListedSurvey, ...]:
-        """The surveys that the aggregator serves."""
-        answer = self._exchange(
-            "GET", "/v1/surveys", lambda found: found.status == 200, limit=_LARGE
-        )
+        """List the surveys on this aggregator."""
+        reply = self._get("/v1/surveys")
         try:
-            listed = json.loads(answer.body)["surveys"]
-            return tuple(
-                ListedSurvey(
-                    str(one["fingerprint"]), str(one["name"]), str(one["title"]), bool(one["open"])
-                )
-                for one in listed
-            )
+            return tuple(map(_listed_survey, json.loads(reply.body)["surveys"]))
         except (ValueError, LookupError, TypeError, RecursionError):
-            raise NotDelivered(
-                f"{self.url} answers, but not with a list of surveys. Check the URL."
+            raise InvalidSetting(
+                f"{self.url} did not return a list of surveys. Is this an aggregator's URL?"
             ) from None
 
     def survey(self, fingerprint: str) -> Survey:
-        """The survey of this fingerprint; ``WrongSurvey`` if the aggregator hands out another one.
+        """Return the survey with this fingerprint; ``WrongSurvey`` if the aggregator sends another.
 
-        The fingerprint must come from somebody you trust: one that the aggregator itself names proves nothing.
+        Get the fingerprint from a source you trust: one that the aggregator itself names proves
+        nothing.
         """
         if not is_fingerprint(fingerprint):
             raise WrongSurvey(
-                "a fingerprint has 64 hexadecimal digits, in lower case. Ask the survey's author for it."
+                "a fingerprint must be 64 lowercase hexadecimal digits. "
+                "Ask the survey's author for it."
             )
-        answer = self._exchange(
-            "GET", f"/v1/surveys/{fingerprint}", lambda found: found.status == 200, limit=_LARGE
-        )
-        return Survey.of_resolved(answer.body, fingerprint=fingerprint)
+        reply = self._get(f"/v1/surveys/{fingerprint}")
+        return Survey.of_resolved(reply.body, fingerprint=fingerprint)
 
     def deliver(self, batch: Batch, *, arrow: bool = False) -> Receipt:
-        """Have a batch counted, once, however often it must be sent; in JSON or, for bulk, as Arrow.
+        """Send a batch until it is counted, in JSON or, for bulk uploads, as Arrow.
 
-        ``NotDelivered`` where the aggregator cannot be reached or takes nothing in now: the batch may be sent again.
+        ``NotDelivered`` if the aggregator cannot be reached or accepts nothing now; you may then
+        send the same batch again.
         """
-        body, media = (arrow_bytes(batch), ARROW) if arrow else (json_bytes(batch), JSON)
+        body = arrow_bytes(batch) if arrow else json_bytes(batch)
+        headers = {"Accept": JSON, "Content-Type": ARROW if arrow else JSON}
         expected = Receipt.of(batch)
         path = f"/v1/surveys/{batch.fingerprint}/batches"
-        self._exchange(
-            "POST", path, lambda found: _is_receipt(found, expected), body=body, media=media
-        )
+        self._request("POST", path, headers, lambda reply: _is_receipt(reply, expected), body=body)
         return expected
 
-    def _exchange(
+    def _get(self, path: str) -> _Reply:
+        headers = {"Accept": JSON}
+        return self._request(
+            "GET", path, headers, lambda reply: reply.status == 200, limit=_MAX_SURVEY
+        )
+
+    def _request(
         self,
         method: str,
         path: str,
-        good: Callable[[_Answer], bool],
+        headers: Mapping[str, str],
+        accepts: Callable[[_Reply], bool],
         *,
         body: bytes | None = None,
-        media: str = "",
-        limit: int = _SMALL,
-    ) -> _Answer:
-        """Ask until there is a good answer or a final one; the same bytes every time."""
+        limit: int = _MAX_REPLY,
+    ) -> _Reply:
+        """Repeat a request until there is an acceptable reply or a final one."""
         import urllib3
 
-        headers = {"Accept": "application/json", **({"Content-Type": media} if media else {})}
-        until = time.monotonic() + self._patience
-        for tries in count():
+        deadline = time.monotonic() + self._patience
+        for attempt in count():
+            wait = 0.0
             try:
-                answer = self._once(method, path, body, headers, limit)
+                reply = self._attempt(method, path, headers, body, limit)
             except (urllib3.exceptions.HTTPError, OSError) as problem:
-                why, wait = f"it cannot be reached ({type(problem).__name__})", 0.0
+                reason = f"it cannot be reached ({type(problem).__name__})"
             else:
-                if good(answer):
-                    return answer
-                if answer.status not in _AGAIN and not 200 <= answer.status < 300:
-                    raise self._refusal(answer)
-                why, wait = f"it answered {answer.status}", answer.retry_after
-                if 200 <= answer.status < 300:  # a hotel's log-in page, say
-                    why += " with something that is no answer of an aggregator"
-            wait = max(wait, _backoff(tries))
-            if time.monotonic() + wait > until or self._pause(wait):
+                if accepts(reply):
+                    return reply
+                if not reply.is_success and reply.status not in _RETRY_STATUSES:
+                    raise self._rejection(reply)
+                reason = f"it answered {reply.status}"
+                if reply.is_success:  # a hotel's log-in page, say
+                    reason += ", but not as an aggregator does"
+                wait = reply.retry_after
+            wait = max(wait, _backoff(attempt))
+            if time.monotonic() + wait > deadline or self._pause(wait):
                 raise NotDelivered(
-                    f"no good answer came from {self.url}: {why}. It is safe to try again later."
+                    f"no valid reply from {self.url}: {reason}. It is safe to try again later."
                 )
         raise AssertionError("unreachable")  # pragma: no cover
 
-    def _once(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], limit: int
-    ) -> _Answer:
+    def _attempt(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None, limit: int
+    ) -> _Reply:
         response = self._pool.request(
             method,
             self.url + path,
@@ -186,113 +210,119 @@ class Courier:
             preload_content=False,
         )
         try:
-            content = _content(response, limit)
-            return _Answer(
-                response.status, content, _retry_after(response.headers.get("Retry-After"))
-            )
+            content = _read_body(response, limit)
+            retry_after = _seconds_to_wait(response.headers.get("Retry-After"))
+            return _Reply(response.status, content, retry_after)
         finally:
             response.close()  # costs a connection unless all was read; never a hanging one
             response.release_conn()
 
-    def _refusal(self, answer: _Answer) -> SfumatoError:
-        """The error for a status that no further try would change."""
-        problem = _problem(answer.body)
-        if answer.status == 409 and problem.get("type") == _CONFLICT:
-            return Conflict(
-                "the aggregator counted other reports under this batch's identifier before."
+    def _rejection(self, reply: _Reply) -> SfumatoError:
+        """Return the error for a status that no retry would change."""
+        status = reply.status
+        problem = reply.object()
+        if status == 409 and problem.get("type") == _CONFLICT:
+            return BatchConflict(
+                "the aggregator has counted other reports under this batch's identifier."
             )
-        if answer.status == 422:
+        if status == 422:
             index = problem.get("index")
-            where = index if type(index) is int and index >= 0 else 0
+            if type(index) is not int or index < 0:
+                index = 0
             return ReportRejected(
-                f"the aggregator refuses the batch: see its report at index {where}.", index=where
+                f"the aggregator rejected the batch: see its report at index {index}.", index=index
             )
-        if answer.status in (404, 410):
-            what = (
-                "does not know this survey; check the URL"
-                if answer.status == 404
-                else "has closed this survey"
+        if status == 404:
+            return WrongSurvey(
+                f"{self.url} does not know this survey; check the URL. "
+                "This request counted nothing."
             )
-            return WrongSurvey(f"{self.url} {what}. Nothing was counted by this exchange.")
-        if answer.status in (400, 413, 415):
+        if status == 410:
+            return WrongSurvey(f"{self.url} has closed this survey. This request counted nothing.")
+        if status in (400, 413, 415):
             return InvalidBatch(
-                f"{self.url} does not take this for a batch (status {answer.status}); its version may differ."
+                f"{self.url} does not accept this as a batch (status {status}); "
+                "its version may differ."
             )
-        if answer.status == 403:
+        if status == 403:
             return NotDelivered(
-                f"{self.url} does not take answers to this survey yet. Try again when it has opened."
+                f"{self.url} does not accept answers to this survey yet. "
+                "Try again after it has opened."
             )
         return NotDelivered(
-            f"{self.url} answered {answer.status}, as no aggregator does. Check the URL."
+            f"unexpected status {status} from {self.url}. Is this an aggregator's URL?"
         )
 
     def __repr__(self) -> str:
-        return f"Courier({self.url!r})"
+        return f"AggregatorClient({self.url!r})"
 
 
-def _is_receipt(answer: _Answer, expected: Receipt) -> bool:
-    """Whether this is the receipt of the batch: anybody can answer 200."""
-    if answer.status not in (200, 201):
+def _listed_survey(fields: Mapping[str, Any]) -> ListedSurvey:
+    return ListedSurvey(
+        fingerprint=str(fields["fingerprint"]),
+        name=str(fields["name"]),
+        title=str(fields["title"]),
+        open=bool(fields["open"]),
+    )
+
+
+def _is_receipt(reply: _Reply, expected: Receipt) -> bool:
+    """Whether this is the receipt of the batch: any server can answer 200."""
+    if reply.status not in (200, 201):
         return False
-    return _problem(answer.body) == {
+    return reply.object() == {
         "survey": expected.survey,
         "batch": expected.batch,
         "reports": expected.reports,
     }
 
 
-def _problem(body: bytes) -> dict[str, Any]:
-    """A JSON object; an empty one if the body is none."""
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _content(response: "BaseHTTPResponse", limit: int) -> bytes:
-    """What was answered, up to a limit, of a server that may be slow or endless."""
-    until, parts, size = time.monotonic() + _LONGEST_ANSWER, [], 0
+def _read_body(response: "BaseHTTPResponse", limit: int) -> bytes:
+    """Read at most ``limit`` bytes from a server that may be slow or never stop."""
+    deadline = time.monotonic() + _MAX_REPLY_SECONDS
+    body = bytearray()
     while part := response.read1(2**16, decode_content=False):
-        parts.append(part)
-        size += len(part)
-        if size > limit or time.monotonic() > until:
-            raise OSError("an answer without end")
-    return b"".join(parts)
+        body += part
+        if len(body) > limit or time.monotonic() > deadline:
+            raise OSError("the reply is too long or too slow")
+    return bytes(body)
 
 
-def _retry_after(text: str | None) -> float:
-    """The seconds that the aggregator asks for, as a number or a date; 0 if it asks for none that can be read."""
+def _seconds_to_wait(retry_after: str | None) -> float:
+    """Parse a Retry-After header, a number or a date; 0 if it is missing or malformed."""
     import urllib3
 
+    if not retry_after:
+        return 0.0
     try:
-        return max(0.0, urllib3.Retry().parse_retry_after(text)) if text else 0.0
+        return max(0.0, urllib3.Retry().parse_retry_after(retry_after))
     except (urllib3.exceptions.InvalidHeader, ValueError, OverflowError):
         return 0.0
 
 
-def _backoff(tries: int) -> float:
-    """Between half of and all of 0.5, 1, 2, … seconds, at most 30; all of it where there is no randomness."""
+def _backoff(attempt: int) -> float:
+    """Return between half and all of 0.5, 1, 2, … seconds, at most 30."""
     try:
         chance = int(SystemWords().take(1)[0, 0]) / 2**64
-    except EntropyUnavailable:  # what is sent was randomised before
+    except EntropyUnavailable:  # the reports were randomised before
         chance = 1.0
-    return min(_FIRST_PAUSE * 2.0 ** min(tries, 16), _LONGEST_PAUSE) * (1 + chance) / 2
+    longest = min(_FIRST_PAUSE * 2.0 ** min(attempt, 16), _MAX_PAUSE)
+    return longest * (1 + chance) / 2
 
 
-def _checked_url(url: str) -> str:
+def _normalize_url(url: str) -> str:
     import urllib3
 
     try:
         parts = urllib3.util.parse_url(url)
     except urllib3.exceptions.LocationParseError:
-        raise NotDelivered(
-            "the aggregator's URL cannot be read. Write e.g. https://surveys.example.org."
+        raise InvalidSetting(
+            "the aggregator's URL is malformed. Write e.g. https://surveys.example.org."
         ) from None
     if parts.scheme not in ("http", "https") or not parts.host:
-        raise NotDelivered(
-            "the aggregator's URL must begin with https:// (or http://) and name a host."
+        raise InvalidSetting(
+            "the aggregator's URL must start with https:// (or http://) and name a host."
         )
     if parts.auth or parts.query or parts.fragment:
-        raise NotDelivered("the aggregator's URL must hold no user name, no ? and no #.")
+        raise InvalidSetting("the aggregator's URL must not contain a user name, a ? or a #.")
     return parts.url.rstrip("/")

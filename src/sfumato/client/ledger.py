@@ -1,12 +1,22 @@
-"""The ledger: what a device has promised, entry by entry. No entry is ever removed, and time refills nothing.
+"""The ledger: what a device has promised, entry by entry. Entries are never removed or refilled.
 
-An entry is a survey that the device answered under one secret, with its cost: the number of distinct values that the
-person may answer with, times the survey's largest finite ε. The device charges it in full before it reads the value.
-Later answers to the same survey cost nothing, because they are derived from the same secret. After the device forgets
-its secret, answering again is a new entry.
+An entry is a survey that the device answered under one secret, with its cost: the number of
+distinct values that the person may answer with, times the survey's largest finite ε. The device
+charges it in full before it reads the value. Later answers to the same survey cost nothing, because
+they are derived from the same secret. After the device forgets its secret, answering again adds a
+new entry.
 
-A device has one account. Entries of format 1 had an account for their domain or subject, and a context in place of the
-cost. They all count towards the one account now.
+The budget limits the total. Answers under E1 and E2 together keep E1 + E2 (Proposition 2 of the
+paper), if both are about the same value. A device cannot know that. Two surveys over the same
+labels may ask about lunch and about dinner, and an author could put every question into one list of
+labels, each survey protecting another part of it. So each survey counts with its largest entry, and
+all surveys add up, even if their labels differ.
+
+An infinite entry is not a cost. It promises nothing for its pair, and a device answers such a
+survey only if its caller allows answers in the clear: see ``Client``.
+
+A device has one account. Entries of format 1 had an account for their domain or subject, and a
+context instead of a cost. They all count towards the one account now.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,13 +24,28 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self
 
-from sfumato.client.budget import cost_of
-from sfumato.errors import BudgetExceeded
+from sfumato.contexts import Context
+from sfumato.errors import BudgetExceeded, InvalidArgument, InvalidContext
 from sfumato.foundation.canonical import Json, decimal_text
+from sfumato.randomness import exact_number
 from sfumato.survey import Survey
 from sfumato.survey.resolved import context_of
 
-__all__ = ["LEDGER_FORMATS", "Entry", "Ledger", "distinct_values", "require_consent"]
+__all__ = [
+    "DEFAULT_BUDGET",
+    "LEDGER_FORMATS",
+    "Entry",
+    "Ledger",
+    "cost_of",
+    "distinct_values",
+    "parse_budget",
+    "require_consent",
+]
+
+DEFAULT_BUDGET = Fraction(4)
+"""The odds between any two answers then move by a factor of at most e^4 ≈ 55, so a 50 : 50 guess
+becomes at most 98 : 2. That is room for four surveys at ε = 1; beyond it there is little left to
+deny."""
 
 LEDGER_FORMATS = (1, 2)
 """The formats that this version reads; it writes the last."""
@@ -36,11 +61,11 @@ class Entry:
 
     @classmethod
     def of_survey(cls, survey: Survey, secret: str) -> Self:
-        """The entry of a survey that is answered under the secret with this tag."""
+        """Return the entry of a survey that is answered under the secret with this tag."""
         return cls(survey.fingerprint, secret, cost_of(survey.context, distinct_values(survey)))
 
     @property
-    def name(self) -> tuple[str, str]:
+    def key(self) -> tuple[str, str]:
         """What a device charges once: a survey under a secret."""
         return self.survey, self.secret
 
@@ -60,10 +85,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Ledger:
-    """All entries of a device, oldest first, and the tag of its present secret.
+    """All entries of a device, oldest first, and the tag of its current secret.
 
-    The tag tells the device's secret from one that a broken disk has changed. Under a changed secret the device would
-    answer the same questions a second time.
+    The tag distinguishes the device's secret from one that a broken disk has changed. Under a
+    changed secret the device would answer the same questions a second time.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -71,7 +96,7 @@ class Ledger:
 
     def holds(self, entry: Entry) -> bool:
         """Whether this survey was charged before, under this secret."""
-        return any(held.name == entry.name for held in self.entries)
+        return any(known.key == entry.key for known in self.entries)
 
     @property
     def spent(self) -> Fraction:
@@ -88,9 +113,10 @@ class Ledger:
         charged = replace(self, entries=(*self.entries, entry))
         if budget is not None and charged.spent > budget:
             raise BudgetExceeded(
-                f"survey {entry.survey[:12]}… would exceed this device's budget of {decimal_text(budget)}: it has "
-                f"spent {decimal_text(self.spent)}, and would have spent {decimal_text(charged.spent)}. Nothing was "
-                "sent. Time does not refill a budget. If the person agrees to more, pass a larger budget."
+                f"survey {entry.survey[:12]}… would exceed this device's budget of "
+                f"{decimal_text(budget)}: it has spent {decimal_text(self.spent)}, and would have "
+                f"spent {decimal_text(charged.spent)}. Nothing was sent. Time does not refill a "
+                "budget. If the person agrees to more, pass a larger budget."
             )
         return charged
 
@@ -102,27 +128,57 @@ class Ledger:
     def of_record(cls, record: Mapping[str, Any]) -> Self:
         """Read a ledger of either format."""
         entries = [Entry.of_record(entry) for entry in record["entries"]]
-        return cls(_first_of_each_name(entries), str(record["secret"]))
+        return cls(_without_copies(entries), str(record["secret"]))
+
+
+def parse_budget(budget: object) -> Fraction | None:
+    """Return the budget that a caller passed, exactly; ``None`` means no budget.
+
+    >>> parse_budget("2.5")
+    Fraction(5, 2)
+    """
+    if budget is None:
+        return None
+    try:
+        exact = exact_number(budget, "budget")
+    except InvalidContext:
+        exact = Fraction(0)
+    if not isinstance(exact, Fraction) or exact <= 0:
+        raise InvalidArgument(
+            "budget must be a positive number such as 4. Pass budget=None to have no budget."
+        )
+    return exact
 
 
 def require_consent(survey: Survey, allow_clear: bool) -> None:
-    """Refuse a survey that leaves pairs open unless the caller allows it: its reports may give answers away."""
+    """Refuse a survey that leaves pairs of answers open unless the caller allows it."""
     if survey.context.leaves_open and not allow_clear:
         raise BudgetExceeded(
-            f"survey {survey.fingerprint[:12]}… leaves some answers unprotected: a report may give them away, whatever "
-            "the budget. Nothing was sent. Show the person survey.disclosure(), then pass allow_clear=True."
+            f"survey {survey.fingerprint[:12]}… leaves some answers unprotected: a report may give "
+            "them away, and no budget measures that. Nothing was sent. Show the person "
+            "survey.disclosure(), then pass allow_clear=True."
         )
 
 
 def distinct_values(survey: Survey) -> int:
-    """How many distinct values of one person a survey may be answered with."""
+    """Return how many distinct values one person may answer a survey with."""
     repeat: Any = survey.description.about["repeat"]
     return 1 if repeat == "once" else int(repeat["distinct"])
 
 
-def _first_of_each_name(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """Drop copies: format 1 listed a survey twice if it was charged to two accounts, though it was answered once."""
-    by_name: dict[tuple[str, str], Entry] = {}
+def cost_of(context: Context, distinct: int) -> Fraction:
+    """Return the cost of answering with ``distinct`` values: that many times the largest finite ε.
+
+    >>> from sfumato.contexts import HighLow
+    >>> cost_of(HighLow(["park", "clinic"], ["clinic"], "0.5"), 3)
+    Fraction(3, 2)
+    """
+    return distinct * context.largest_finite
+
+
+def _without_copies(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Keep the first entry of each key: format 1 listed a survey once per account it charged."""
+    by_key: dict[tuple[str, str], Entry] = {}
     for entry in entries:
-        by_name.setdefault(entry.name, entry)
-    return tuple(by_name.values())
+        by_key.setdefault(entry.key, entry)
+    return tuple(by_key.values())

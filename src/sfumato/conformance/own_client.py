@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.batches import Batch, json_bytes
-from sfumato.client.budget import exact_budget
-from sfumato.client.ledger import Entry, Ledger, require_consent
+from sfumato.client.ledger import Entry, Ledger, parse_budget, require_consent
 from sfumato.client.memory import batch_id, remembered_report, remembered_words, token_of
 from sfumato.client.period import period_of
 from sfumato.errors import InvalidSurvey, SfumatoError, WrongSurvey
@@ -146,7 +145,7 @@ class OwnClient:
         require_consent(survey, request["allow_clear"])
         ledger = Ledger.of_record({"entries": request["entries"], "secret": request["secret"]})
         entry = Entry.of_survey(survey, request["secret"])
-        charged = ledger.charge(entry, exact_budget(request["budget"]))
+        charged = ledger.charge(entry, parse_budget(request["budget"]))
         return {"spent": str(charged.spent), "entries": len(charged.entries)}
 
     def _survey(self, request: Fields) -> Survey:

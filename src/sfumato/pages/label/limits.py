@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sfumato.client.budget import DEFAULT_BUDGET
+from sfumato.client import DEFAULT_BUDGET
 from sfumato.foundation.canonical import decimal_text
 from sfumato.foundation.formatting import format_count
 from sfumato.pages.label.protection import Shade

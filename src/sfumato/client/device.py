@@ -1,0 +1,142 @@
+"""What a device keeps on disk: one secret, one ledger, and an answer log for each survey.
+
+Three rules of order make a lost file visible, whenever a crash comes:
+
+- The ledger is written before the secret. So a secret without a ledger means that the ledger was
+  lost, and with it what this device has promised.
+- A survey's log is written before the survey is charged. So a charge without a log means that the
+  log was lost, and with it what was answered.
+- ``forget`` deletes the secret first and the logs after it. So logs without a secret mean that the
+  secret was lost: a new one would give other reports for the same values.
+"""
+
+import os
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from fractions import Fraction
+
+from sfumato.client.answer_log import Answer, AnswerLog
+from sfumato.client.device_folder import DeviceFolder
+from sfumato.client.ledger import LEDGER_FORMATS, Entry, Ledger
+from sfumato.client.memory import fresh_secret, secret_tag
+from sfumato.errors import DamagedState
+from sfumato.survey import Survey
+
+__all__ = ["Device"]
+
+_SECRET = "secret"  # noqa: S105 - the name of a file
+_LEDGER = "ledger"
+_LOG_PREFIX = "answers-"
+_LOG_FORMAT = 1
+
+
+class Device:
+    """The secret, the ledger and the answer logs in one folder.
+
+    Call all methods under ``lock``. A log belongs to a survey, named by its fingerprint, and to a
+    secret, named by its tag. ``DamagedState`` means that a file is lost or damaged.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._folder = DeviceFolder(folder)
+        with self.lock():
+            self.ledger()  # not the secret: without it, a device must still be able to forget
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Keep other threads and processes out. Do not wait for a network inside."""
+        return self._folder.lock()
+
+    def ledger(self) -> Ledger:
+        """Return the ledger; an empty one if the device is new."""
+        record = self._folder.read_record(_LEDGER, LEDGER_FORMATS)
+        if record is not None:
+            return Ledger.of_record(record)
+        if self._folder.read(_SECRET) is not None or self._has_logs():
+            raise DamagedState(
+                f"the ledger in {self._folder.path} is missing, so what this device has promised "
+                "is unknown. Nothing was sent. Restore the file, or stop using this folder."
+            )
+        return Ledger()
+
+    def charge(self, survey: Survey, budget: Fraction | None) -> tuple[bytes, AnswerLog]:
+        """Charge a survey unless it was charged before. Return the secret and the survey's log.
+
+        ``BudgetExceeded`` if the ledger would exceed the budget; then nothing is charged.
+        """
+        secret, ledger = self._open()
+        tag = secret_tag(secret)
+        entry = Entry.of_survey(survey, tag)
+        if not ledger.holds(entry):
+            charged = ledger.charge(entry, budget)
+            if self.log(survey.fingerprint, tag) is None:
+                self.write_log(survey.fingerprint, AnswerLog(tag))
+            self._write_ledger(charged)
+        log = self.log(survey.fingerprint, tag)
+        if log is None:
+            raise DamagedState(
+                f"{self._folder.path / _log_name(survey.fingerprint)} is missing, so what this "
+                "device answered is unknown. Nothing was sent. Restore the file; or call forget(), "
+                "and answering costs again."
+            )
+        return secret, log
+
+    def current_log(self, fingerprint: str) -> AnswerLog | None:
+        """Return a survey's log under the current secret; ``None`` if there is no such log."""
+        secret, _ = self._open()
+        return self.log(fingerprint, secret_tag(secret))
+
+    def log(self, fingerprint: str, tag: str) -> AnswerLog | None:
+        """Return a survey's log under the secret with this tag; ``None`` if there is no such log."""
+        record = self._folder.read_record(_log_name(fingerprint), [_LOG_FORMAT])
+        if record is None or record["secret"] != tag:
+            return None
+        return AnswerLog.of_record(record)
+
+    def write_log(self, fingerprint: str, log: AnswerLog) -> None:
+        """Replace a survey's log."""
+        self._folder.write_record(_log_name(fingerprint), log.record(), _LOG_FORMAT)
+
+    def mark_delivered(self, fingerprint: str, tag: str, answer: Answer) -> None:
+        """Note that an answer was counted, unless the device has forgotten it meanwhile."""
+        log = self.log(fingerprint, tag)
+        if log is not None:
+            self.write_log(fingerprint, log.mark_delivered(answer))
+
+    def forget(self) -> None:
+        """Delete the secret and all logs. The ledger stays."""
+        self.ledger()  # if it is lost, the secret and the logs are the only evidence: keep them
+        self._folder.delete(_SECRET)
+        for name in self._folder.names(_LOG_PREFIX):
+            self._folder.delete(name)
+
+    def _open(self) -> tuple[bytes, Ledger]:
+        """Return the secret and the ledger; create both if the device is new or has forgotten."""
+        ledger = self.ledger()
+        secret = self._folder.read(_SECRET)
+        if secret is not None and secret_tag(secret) == ledger.secret:
+            return secret, ledger
+        if secret is not None or self._has_logs():
+            problem = "missing" if secret is None else "damaged"
+            raise DamagedState(
+                f"the secret in {self._folder.path} is {problem}, so this device cannot repeat its "
+                "answers. Nothing was sent. Restore the file; or call forget(), and answering "
+                "costs again."
+            )
+        secret = fresh_secret()
+        ledger = replace(ledger, secret=secret_tag(secret))
+        self._write_ledger(ledger)
+        self._folder.write(_SECRET, secret)
+        return secret, ledger
+
+    def _write_ledger(self, ledger: Ledger) -> None:
+        self._folder.write_record(_LEDGER, ledger.record(), LEDGER_FORMATS[-1])
+
+    def _has_logs(self) -> bool:
+        return bool(self._folder.names(_LOG_PREFIX))
+
+    def __repr__(self) -> str:
+        return f"Device({str(self._folder.path)!r})"
+
+
+def _log_name(fingerprint: str) -> str:
+    return _LOG_PREFIX + fingerprint
