@@ -71,7 +71,7 @@ def show(name: str, E: Floats, time_limit: float, exam: bool) -> None:
     """One line."""
     context, last = sf.PrivacyMatrix(E), list[Round]()
     start = time.perf_counter()
-    made = sf.design(context, time_limit=time_limit, progress=last.append)
+    made = sf.design(context, time_limit=time_limit, on_progress=last.append)
     seconds = time.perf_counter() - start
     others = [
         exponential_response(context),

@@ -877,7 +877,7 @@ def test_long_tables_are_cut():
 
 def test_progress_is_told():
     seen = []
-    found = sf.audit(sf.mechanism_for(sf.Uniform(2, 1)), samples=2000, progress=seen.append)
+    found = sf.audit(sf.mechanism_for(sf.Uniform(2, 1)), samples=2000, on_progress=seen.append)
     assert seen == sorted(seen)
     assert seen[-1] == found.samples
     assert abs(found.samples - 2000) < 300

@@ -469,7 +469,7 @@ def _stopped_after(rounds, monkeypatch, how, context=HARD):
                 raise KeyboardInterrupt
             time.now += 1000
 
-    return sf.design(context, time_limit=900, progress=progress)
+    return sf.design(context, time_limit=900, on_progress=progress)
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 4])
@@ -495,7 +495,7 @@ def test_an_interrupt_inside_a_round_keeps_the_rounds_before(monkeypatch):
 
     monkeypatch.setattr(part, "answers", interrupted)
     seen = []
-    found = sf.design(HARD, progress=lambda done: seen.append(done.number))
+    found = sf.design(HARD, on_progress=lambda done: seen.append(done.number))
     assert (found.stopped, found.rounds, seen) == ("interrupted", 3, [1, 2, 3])
     monkeypatch.undo()
     assert (
@@ -524,7 +524,7 @@ def test_progress_tells_of_every_round():
     context = sf.Blocks.of(
         [sf.PrivacyMatrix(asymmetric(5, 1)), sf.PrivacyMatrix(asymmetric(6, 2)), sf.Uniform(3, 1)]
     )
-    found = sf.design(context, progress=seen.append)
+    found = sf.design(context, on_progress=seen.append)
     assert {done.parts for done in seen} == {3}
     for number in (1, 2):
         rounds = [done for done in seen if done.part == number]
@@ -549,7 +549,7 @@ def test_parts_share_the_time(monkeypatch):
         time.now += 160
 
     context = sf.Blocks.of([sf.PrivacyMatrix(asymmetric(7, seed)) for seed in (1, 2, 3)])
-    assert sf.design(context, time_limit=900, progress=progress).stopped == "time limit"
+    assert sf.design(context, time_limit=900, on_progress=progress).stopped == "time limit"
     assert rounds == {1: 2, 2: 2, 3: 2}
 
 

@@ -107,7 +107,7 @@ def test_a_pipe_in_the_middle_cannot_be_numbered():
 )
 def test_everybody_is_counted_once(files, kind, workers, small_pieces):
     heard = []
-    tally = tally_files(IN_CLEAR, files[kind], PLACE, workers=workers, rows_done=heard.append)
+    tally = tally_files(IN_CLEAR, files[kind], PLACE, workers=workers, on_progress=heard.append)
     assert tally.fingerprint == IN_CLEAR.fingerprint
     np.testing.assert_array_equal(tally.counts, np.bincount(SYMBOLS, minlength=K))
     assert heard == sorted(heard)
@@ -265,7 +265,7 @@ def test_at_least_one_worker(files, workers):
         tally_files(PRIVATE, files["one"], PLACE, workers=workers)
 
 
-def _dies(piece, rows_done):
+def _dies(piece, on_progress):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -274,8 +274,8 @@ def test_a_worker_that_is_killed_is_told_and_does_not_hang():
         list(shared_out(_dies, range(4), workers=2))
 
 
-def _counted(piece, rows_done):
-    rows_done(piece)
+def _counted(piece, on_progress):
+    on_progress(piece)
     return Counter([piece])
 
 
@@ -297,7 +297,7 @@ SCRIPT = """
 import sys, time
 from sfumato.engines.workers import shared_out
 
-def slow(piece, rows_done):
+def slow(piece, on_progress):
     print("working", flush=True)
     time.sleep(600)
 

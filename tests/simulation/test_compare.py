@@ -431,7 +431,7 @@ def test_it_says_not_private_and_shows_no_label():
 
 def test_each_mechanism_is_told_of_as_it_begins():
     told = []
-    quick(draws=Draws(1), tell=told.append)
+    quick(draws=Draws(1), on_progress=told.append)
     assert told == ["Sfumato", "k-RR", "Hadamard response", "OUE", "OLH"]
 
 

@@ -43,7 +43,7 @@ def test_rows_are_counted_as_they_are_done(tmp_path, monkeypatch):
     pq.write_table(pa.table({"place": ["bar"] * 10}), tmp_path / "a.parquet")
     monkeypatch.setattr(read, "_BATCH_ROWS", 4)
     done = []
-    assert _symbols(tmp_path / "a.parquet", rows_done=done.append) == [1] * 10
+    assert _symbols(tmp_path / "a.parquet", on_progress=done.append) == [1] * 10
     assert done == [4, 8, 10]
 
 

@@ -40,7 +40,7 @@ def audit(
     confidence: float = 0.999,
     allotment: Allotment | None = None,
     source: WordSource | None = None,
-    progress: Callable[[int], None] | None = None,
+    on_progress: Callable[[int], None] | None = None,
 ) -> Audit:
     """Look for a breach of ``P(S|x) ≤ exp(E[x, x2]) P(S|x2)`` in samples of a black box.
 
@@ -88,7 +88,7 @@ def audit(
     labels = tuple(promise.domain.labels[symbol] for symbol in names)
     if not pairs:
         return Audit((), names, labels, 0, confidence, 0.0, ())
-    draw, block = _Sampler(box, audited, source, progress), box.block(k)
+    draw, block = _Sampler(box, audited, source, on_progress), box.block(k)
     ordering, choosing = (
         draw(even_blocks(size, k, block)) for size in plan.first_sizes(samples, k)
     )
@@ -150,9 +150,14 @@ class _Sampler:
         box: BlackBox,
         symbols: Symbols,
         source: WordSource,
-        progress: Callable[[int], None] | None,
+        on_progress: Callable[[int], None] | None,
     ) -> None:
-        self._box, self._symbols, self._source, self._progress = box, symbols, source, progress
+        self._box, self._symbols, self._source, self._on_progress = (
+            box,
+            symbols,
+            source,
+            on_progress,
+        )
         self.drawn = 0
 
     def __call__(self, blocks: Symbols) -> list[Histogram]:
@@ -166,8 +171,8 @@ class _Sampler:
 
     def _tick(self, more: int) -> None:
         self.drawn += more
-        if self._progress is not None:
-            self._progress(self.drawn)
+        if self._on_progress is not None:
+            self._on_progress(self.drawn)
 
 
 def _judged(

@@ -87,7 +87,7 @@ def _audited(
             samples=samples,
             symbols=symbols,
             confidence=confidence,
-            progress=show,
+            on_progress=show,
         )
 
 

@@ -76,7 +76,7 @@ def compare(
             mechanism=asked.mechanism,
             decoder=chosen,
             draws=draws,
-            tell=tell,
+            on_progress=tell,
         )
     if as_json:
         say(
@@ -113,7 +113,7 @@ def _of_survey(
     asked = Survey.load(survey)
     columns = AnswerColumns(column, latitude, longitude)
     crowd = survey_crowd(
-        answers, columns, asked.context.domain, rows_done=lambda rows: tell(f"{rows:,} rows")
+        answers, columns, asked.context.domain, on_progress=lambda rows: tell(f"{rows:,} rows")
     )
     return _Asked(asked.context, asked.mechanism, crowd, asked.fingerprint, [])
 
@@ -135,7 +135,7 @@ def _of_column(
         raise InvalidTable(
             "without a survey, name the --column of answers. Positions need a survey with a grid."
         )
-    crowd = column_crowd(answers, column, rows_done=lambda rows: tell(f"{rows:,} rows"))
+    crowd = column_crowd(answers, column, on_progress=lambda rows: tell(f"{rows:,} rows"))
     return _Asked(Uniform(crowd.domain, epsilon), None, crowd, None, _column_notes(crowd))
 
 

@@ -92,7 +92,7 @@ def design(
             weights=mattering,
             time_limit=time_limit,
             seed=seed,
-            progress=round_done,
+            on_progress=round_done,
         )
     told = _Told(Survey.of(asked, found.mechanism), found, time.monotonic() - start)
     _write(told, output, html, plot)

@@ -62,9 +62,9 @@ def privatize(
     columns = AnswerColumns(column, latitude, longitude)
     columns.check(asked.context.domain)
     cores = worker_count(workers, answers)
-    with row_counter("privatising") as rows_done:
+    with row_counter("privatising") as on_progress:
         if output.endswith(".json"):
-            tally = tally_files(asked, answers, columns, workers=cores, rows_done=rows_done)
+            tally = tally_files(asked, answers, columns, workers=cores, on_progress=on_progress)
             write_tally(output, tally)
             say(
                 f"The tally of {tally.reports:,} reports of survey {asked.fingerprint[:12]}… is in {output}."
@@ -73,7 +73,7 @@ def privatize(
         people = 0
         with report_writer(output, asked.fingerprint) as writer:
             for reports in reports_of_files(
-                asked, answers, columns, workers=cores, rows_done=rows_done
+                asked, answers, columns, workers=cores, on_progress=on_progress
             ):
                 writer.write(reports)
                 people += reports.size

@@ -144,8 +144,8 @@ def _privatize(
     from sfumato.client.outbox import write_outbox
     from sfumato.tables import answer_batches
 
-    with row_counter("privatising") as rows_done:
-        symbols = answer_batches(answers, columns, asked.context.domain, rows_done=rows_done)
+    with row_counter("privatising") as on_progress:
+        symbols = answer_batches(answers, columns, asked.context.domain, on_progress=on_progress)
         reports = (asked.mechanism.privatize(some) for some in symbols)
         write_outbox(outbox, asked.fingerprint, url, reports, batch_size=batch_size)
 

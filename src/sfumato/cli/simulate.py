@@ -51,7 +51,7 @@ def simulate(
     demand_distinct(answers)
     asked = Survey.load(survey)
     columns = AnswerColumns(column, latitude, longitude)
-    with row_counter("simulating") as rows_done:
+    with row_counter("simulating") as on_progress:
         result = simulate_files(
             asked,
             answers,
@@ -60,7 +60,7 @@ def simulate(
             seed=seed,
             decoder=decoder,
             workers=worker_count(workers, answers),
-            rows_done=rows_done,
+            on_progress=on_progress,
         )
     if as_json:
         say(json.dumps(result.in_json()))

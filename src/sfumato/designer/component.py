@@ -75,9 +75,10 @@ class Part:
 class Clock:
     """When searches stop, and who is told of their rounds."""
 
-    def __init__(self, time_limit: float, progress: Callable[[Round], None] | None) -> None:
+    def __init__(self, time_limit: float, on_progress: Callable[[Round], None] | None) -> None:
         self._end, self._start = time.monotonic() + time_limit, time.monotonic()
-        self._progress, self.interrupted = progress, False
+        self._on_progress = on_progress
+        self.interrupted = False
 
     @property
     def seconds(self) -> float:
@@ -97,8 +98,8 @@ class Clock:
 
     def tell(self, done: Round) -> None:
         """Call whoever wants to know."""
-        if self._progress is not None:
-            self._progress(done)
+        if self._on_progress is not None:
+            self._on_progress(done)
 
 
 def designed_part(

@@ -117,7 +117,7 @@ def design(
     weights: ArrayLike | None = None,
     time_limit: float = 60,
     seed: int = 0,
-    progress: Callable[[Round], None] | None = None,
+    on_progress: Callable[[Round], None] | None = None,
 ) -> Design:
     """A mechanism for any context, near the least risk that is possible and exactly private, and a bound below all.
 
@@ -130,7 +130,7 @@ def design(
 
     Up to 12 symbols the bound is certified, above it is estimated. An interrupt (Ctrl-C) ends the search with the
     best so far. The same seed and the same number of rounds give the same mechanism on the same machine: a time limit
-    only picks the round. ``progress`` is called after every round.
+    only picks the round. ``on_progress`` is called after every round.
 
     Raises ``NothingToLearn`` where the context forbids telling two symbols apart, and ``NoClosedForm`` where more than
     128 symbols are bound to one another in a form that is not known.
@@ -163,7 +163,7 @@ def design(
     # The matrices are small: threads would wait for one another more than they work, and change the last digits.
     with threadpool_limits(1):
         pieces = split(context)
-        parts = _parts(pieces, aim, Clock(time_limit, progress), int(seed))
+        parts = _parts(pieces, aim, Clock(time_limit, on_progress), int(seed))
         mechanism = _joined(context, pieces, parts)
         return _told(context, mechanism, aim, pieces, parts)
 

@@ -27,7 +27,7 @@ def tally_files(
     columns: AnswerColumns,
     *,
     workers: int = 1,
-    rows_done: Callable[[int], None] = lambda rows: None,
+    on_progress: Callable[[int], None] = lambda rows: None,
 ) -> Tally:
     """The tally of one report for each answer in files; the reports themselves are never kept.
 
@@ -37,7 +37,7 @@ def tally_files(
     task = _CountReports(Asked(survey, columns))
     pieces, workers = input_pieces(paths, workers)
     counts = np.zeros(survey.mechanism.outputs, dtype=np.int64)
-    for counted in shared_out(task, pieces, workers=workers, rows_done=rows_done):
+    for counted in shared_out(task, pieces, workers=workers, on_progress=on_progress):
         counts += counted
     return Tally(counts, survey.fingerprint)
 
@@ -48,7 +48,7 @@ def reports_of_files(
     columns: AnswerColumns,
     *,
     workers: int = 1,
-    rows_done: Callable[[int], None] = lambda rows: None,
+    on_progress: Callable[[int], None] = lambda rows: None,
 ) -> Iterator[Reports]:
     """One report for each answer in files, in their order, batch by batch.
 
@@ -59,7 +59,7 @@ def reports_of_files(
     pieces, workers = input_pieces(paths, workers)
     task = _MakeReports(Asked(survey, columns))
     workers = workers if all(piece.rows is not None for piece in pieces) else 1
-    for batches in shared_out(task, pieces, workers=workers, rows_done=rows_done):
+    for batches in shared_out(task, pieces, workers=workers, on_progress=on_progress):
         yield from batches
 
 
@@ -67,8 +67,8 @@ def reports_of_files(
 class _CountReports:
     asked: Asked
 
-    def __call__(self, piece: Piece, rows_done: Callable[[int], None]) -> NDArray[np.int64]:
-        tally = self.asked.mechanism.privatize_and_tally(self.asked.symbols(piece, rows_done))
+    def __call__(self, piece: Piece, on_progress: Callable[[int], None]) -> NDArray[np.int64]:
+        tally = self.asked.mechanism.privatize_and_tally(self.asked.symbols(piece, on_progress))
         return tally.counts
 
 
@@ -76,8 +76,8 @@ class _CountReports:
 class _MakeReports:
     asked: Asked
 
-    def __call__(self, piece: Piece, rows_done: Callable[[int], None]) -> Iterator[Reports]:
+    def __call__(self, piece: Piece, on_progress: Callable[[int], None]) -> Iterator[Reports]:
         return (
             self.asked.mechanism.privatize(symbols)
-            for symbols in self.asked.symbols(piece, rows_done)
+            for symbols in self.asked.symbols(piece, on_progress)
         )

@@ -29,7 +29,7 @@ def simulate_files(
     seed: int = 0,
     decoder: str = "auto",
     workers: int = 1,
-    rows_done: Callable[[int], None] = lambda rows: None,
+    on_progress: Callable[[int], None] = lambda rows: None,
 ) -> Simulation:
     """Privatise the answers of files ``runs`` times and compare each estimate with them.
 
@@ -43,7 +43,7 @@ def simulate_files(
         zip(pieces, numbered(pieces, columns.value or str(columns.latitude)), strict=True)
     )
     task = _CountRuns(Asked(survey, columns), runs, seed)
-    counted = reduce(iadd, shared_out(task, placed, workers=workers, rows_done=rows_done))
+    counted = reduce(iadd, shared_out(task, placed, workers=workers, on_progress=on_progress))
     return simulation_of(survey, counted, decoder)
 
 
@@ -53,9 +53,11 @@ class _CountRuns:
     runs: int
     seed: int
 
-    def __call__(self, placed: tuple[Piece, int], rows_done: Callable[[int], None]) -> SeededCounts:
+    def __call__(
+        self, placed: tuple[Piece, int], on_progress: Callable[[int], None]
+    ) -> SeededCounts:
         piece, first_row = placed
-        batches = self.asked.symbols(piece, rows_done)
+        batches = self.asked.symbols(piece, on_progress)
         return seeded_counts(
             self.asked.mechanism, batches, runs=self.runs, seed=self.seed, first_row=first_row
         )

@@ -21,10 +21,10 @@ class Asked:
         """What answers."""
         return self._survey.mechanism
 
-    def symbols(self, piece: Piece, rows_done: Callable[[int], None]) -> Iterator[Symbols]:
+    def symbols(self, piece: Piece, on_progress: Callable[[int], None]) -> Iterator[Symbols]:
         """The answers of a piece, batch by batch."""
         return answer_batches(
-            piece, self._columns, self._survey.context.domain, rows_done=rows_done
+            piece, self._columns, self._survey.context.domain, on_progress=on_progress
         )
 
     def __getstate__(self) -> tuple[bytes, AnswerColumns]:

@@ -41,9 +41,9 @@ def shared_out(
     pieces: Iterable[Any],
     *,
     workers: int = 1,
-    rows_done: Callable[[int], None] = lambda rows: None,
+    on_progress: Callable[[int], None] = lambda rows: None,
 ) -> Iterator[Result]:
-    """The results of a task for every piece, in order; ``rows_done`` hears how many rows have been read in all.
+    """The results of a task for every piece, in order; ``on_progress`` hears how many rows have been read in all.
 
     One worker is this process itself. With more, at most one piece for each waits beside those in work, so that
     memory does not grow with the number of pieces.
@@ -52,20 +52,20 @@ def shared_out(
         raise InvalidContext(f"workers must be a whole number of at least 1; found {workers!r}.")
     pieces = list(pieces)
     if min(workers, len(pieces)) <= 1:
-        return _here(task, pieces, rows_done)
-    return _elsewhere(task, pieces, min(workers, len(pieces)), rows_done)
+        return _here(task, pieces, on_progress)
+    return _elsewhere(task, pieces, min(workers, len(pieces)), on_progress)
 
 
 def _here(
-    task: Task[Result], pieces: list[Any], rows_done: Callable[[int], None]
+    task: Task[Result], pieces: list[Any], on_progress: Callable[[int], None]
 ) -> Iterator[Result]:
-    total = _Total(rows_done)
+    total = _Total(on_progress)
     for piece in pieces:
         yield task(piece, total.piece())
 
 
 def _elsewhere(
-    task: Task[Result], pieces: list[Any], workers: int, rows_done: Callable[[int], None]
+    task: Task[Result], pieces: list[Any], workers: int, on_progress: Callable[[int], None]
 ) -> Iterator[Result]:
     spawning = multiprocessing.get_context("spawn")
     rows = spawning.Value("q", 0)
@@ -78,10 +78,10 @@ def _elsewhere(
         while waiting:
             first = waiting.popleft()
             while not wait([first], _LOOK_EVERY).done:
-                rows_done(rows.value)
+                on_progress(rows.value)
             yield first.result()
             waiting.extend(pool.submit(_work, piece) for piece in islice(left, 1))
-        rows_done(rows.value)
+        on_progress(rows.value)
     except BrokenProcessPool:
         raise EngineStopped(
             "a worker ended before its work was done: the system may have run out of memory, somebody ended it, or the "
@@ -95,8 +95,8 @@ def _elsewhere(
 class _Total:
     """Rows of all pieces together, from rows of the piece in work."""
 
-    def __init__(self, rows_done: Callable[[int], None]) -> None:
-        self._rows_done, self._before, self._now = rows_done, 0, 0
+    def __init__(self, on_progress: Callable[[int], None]) -> None:
+        self._on_progress, self._before, self._now = on_progress, 0, 0
 
     def piece(self) -> Callable[[int], None]:
         self._before, self._now = self._before + self._now, 0
@@ -104,7 +104,7 @@ class _Total:
 
     def _hear(self, rows: int) -> None:
         self._now = rows
-        self._rows_done(self._before + rows)
+        self._on_progress(self._before + rows)
 
 
 # --- in a worker --------------------------------------------------------------------------------------
@@ -131,11 +131,11 @@ def _work(piece: Any) -> Any:  # noqa: ANN401
     task, rows = _entered
     before = 0
 
-    def rows_done(done: int) -> None:
+    def on_progress(done: int) -> None:
         nonlocal before
         with rows.get_lock():
             rows.value += done - before
         before = done
 
-    result = task(piece, rows_done)
+    result = task(piece, on_progress)
     return list(result) if isinstance(result, Iterator) else result

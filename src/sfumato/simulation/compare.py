@@ -152,7 +152,7 @@ def compare(
     mechanism: Mechanism | None = None,
     decoder: str | Decoder = "auto",
     draws: Draws | None = None,
-    tell: Callable[[str], None] = lambda line: None,
+    on_progress: Callable[[str], None] = lambda line: None,
 ) -> Comparison:
     """Let ``counts[x]`` people with symbol x answer through each participant, again and again, and compare.
 
@@ -179,7 +179,7 @@ def compare(
     chosen, runs = decoder_named(decoder), Draws() if draws is None else draws
     rows = []
     for number, (name, entered) in enumerate(_participants(context, own).items()):
-        tell(_WHAT[name])
+        on_progress(_WHAT[name])
         contest = _Contest(crowd, chosen, runs, number)
         rows.append(
             contest.rival(name, entered)

@@ -33,19 +33,19 @@ def survey_crowd(
     columns: "AnswerColumns",
     domain: Domain,
     *,
-    rows_done: Callable[[int], None] = lambda rows: None,
+    on_progress: Callable[[int], None] = lambda rows: None,
 ) -> Crowd:
     """The answers to a survey, counted; values outside its domain are refused by their row."""
     from sfumato.tables import answer_batches
 
     counts = np.zeros(domain.size, dtype=np.int64)
-    for symbols in answer_batches(path, columns, domain, rows_done=rows_done):
+    for symbols in answer_batches(path, columns, domain, on_progress=on_progress):
         counts += np.bincount(symbols, minlength=domain.size)
     return Crowd(domain, counts)
 
 
 def column_crowd(
-    path: str, column: str, *, rows_done: Callable[[int], None] = lambda rows: None
+    path: str, column: str, *, on_progress: Callable[[int], None] = lambda rows: None
 ) -> Crowd:
     """The distinct values of a column, sorted, as a domain; rows without a value are left out and counted."""
     from sfumato.tables.read import opened_table
@@ -56,7 +56,7 @@ def column_crowd(
         for batch in table.batches({column: None}):
             found.update(_counted(batch.column(0), column))
             rows += batch.num_rows
-            rows_done(rows)
+            on_progress(rows)
     if len(found) < 2:
         raise InvalidTable(
             f"column {column!r} must hold at least two different answers to compare; found {len(found)}. "

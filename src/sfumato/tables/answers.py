@@ -52,11 +52,11 @@ def answer_batches(
     columns: AnswerColumns,
     domain: Domain,
     *,
-    rows_done: Callable[[int], None] = lambda rows: None,
+    on_progress: Callable[[int], None] = lambda rows: None,
 ) -> Iterator[Symbols]:
     """The symbols of the answers in a file, or in a piece of one, batch by batch.
 
-    Unknown values are refused by their row, not their value. ``rows_done`` hears how many rows have been read.
+    Unknown values are refused by their row, not their value. ``on_progress`` hears how many rows have been read.
     """
     columns.check(domain)
     piece = path if isinstance(path, Piece) else Piece(path)
@@ -76,7 +76,7 @@ def answer_batches(
             except UnknownValue as unknown:
                 raise _in_file(unknown, table.name, first + done, batch.num_rows) from None
             done += batch.num_rows
-            rows_done(done)
+            on_progress(done)
             yield symbols
     if piece.rows is not None and done != piece.rows:
         raise InvalidTable(
