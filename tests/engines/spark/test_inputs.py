@@ -215,6 +215,10 @@ UNKNOWN = {
     "random column": ("SELECT uuid() AS account, place FROM people", "Uuid"),
     "random filter": ("SELECT * FROM people WHERE rand(7) < 0.5", "Rand"),
     "file name": ("SELECT account, input_file_name() AS place FROM people", "InputFileName"),
+    "file split": (
+        "SELECT account, CAST(_metadata.file_block_start AS string) AS place FROM people",
+        "the metadata column",
+    ),
     "clock": ("SELECT * FROM people WHERE now() > TIMESTAMP'2024-01-01'", "Now"),
     "day": ("SELECT account, CAST(current_date() AS string) AS place FROM people", "CurrentDate"),
     "hidden clock": (
@@ -253,6 +257,28 @@ def test_csv_files_are_accepted(cluster, folder):
     demand_repeatable(
         cluster.spark.read.option("header", "true").csv(str(folder / "csv")).dropna().fillna("bar")
     )
+
+
+@pytest.mark.parametrize(
+    ("form", "schema"),
+    [
+        ("csv", "day date"),
+        ("csv", "day timestamp"),
+        ("json", "day timestamp_ntz"),
+        ("json", "nested struct<days: array<date>>"),
+        ("json", "days map<string, timestamp>"),
+    ],
+)
+def test_dates_in_text_files_are_refused(cluster, folder, form, schema):
+    """Their meaning depends on the session's time zone, and a bare time of day means today's."""
+    reader = cluster.spark.read.schema(f"account bigint, place string, {schema}").format(form)
+    with pytest.raises(InvalidTable, match="a column of dates or times in a text file"):
+        demand_repeatable(reader.load(str(folder / form)))
+
+
+def test_a_column_named_like_a_type_is_accepted(cluster, folder):
+    people = cluster.spark.read.schema("account bigint, place string, date string")
+    demand_repeatable(people.json(str(folder / "json")))
 
 
 @pytest.mark.parametrize("name", UNKNOWN)

@@ -13,6 +13,7 @@ random. So a plan is accepted only if every part of it is listed here:
 Files must not change meanwhile. Compare two calls of ``file_states`` to find out.
 """
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -51,6 +52,11 @@ _LISTINGS = {
 _FORMATS = {
     f"{_SPARK}.execution.datasources.{name}FileFormat"
     for name in ("parquet.Parquet", "orc.Orc", "csv.CSV", "json.Json", "text.Text")
+}
+# Formats whose dates and times are text: what they mean depends on the session's settings, and
+# text that holds only a time of day means today's.
+_TEXT_FORMATS = {
+    f"{_SPARK}.execution.datasources.{name}FileFormat" for name in ("csv.CSV", "json.Json")
 }
 _SKIPPING = ("ignoreCorruptFiles", "ignoreMissingFiles")
 
@@ -110,6 +116,10 @@ EXPRESSIONS = {
 }
 _CAST = f"{_SPARK}.catalyst.expressions.Cast"
 _LITERAL = f"{_SPARK}.catalyst.expressions.Literal"
+_ATTRIBUTE = f"{_SPARK}.catalyst.expressions.AttributeReference"
+# Spark marks its own columns with this key. They say how files were split among tasks, which may
+# change from one evaluation to the next.
+_METADATA_KEY = "__metadata_col"
 _TIMELESS = {
     "string",
     "binary",
@@ -187,6 +197,18 @@ def _demand_plain_files(relation: Any) -> None:  # noqa: ANN401
     for part, known in ((relation.location(), _LISTINGS), (relation.fileFormat(), _FORMATS)):
         if _class_name(part) not in known:
             raise _unrepeatable(f"the source {_short_name(part)}")
+    if _class_name(relation.fileFormat()) in _TEXT_FORMATS and _has_moment(
+        json.loads(relation.dataSchema().json())
+    ):
+        raise _unrepeatable("a column of dates or times in a text file")
+
+
+def _has_moment(data_type: object) -> bool:
+    """Whether a type of Spark's JSON schemas is or holds a date or a time."""
+    if isinstance(data_type, dict):
+        parts = [data_type.get(key) for key in ("type", "elementType", "keyType", "valueType")]
+        return any(map(_has_moment, [*parts, *data_type.get("fields", [])]))
+    return data_type in _MOMENTS
 
 
 def _demand_no_skipping_option(relation: Any) -> None:  # noqa: ANN401
@@ -211,6 +233,8 @@ def _demand_repeatable_expression(expression: Any) -> None:  # noqa: ANN401
         raise _unrepeatable(f"the expression {_short_name(expression)}")
     if kind == _CAST and not _reads_no_clock(expression):
         raise _unrepeatable("a cast to a date or time")
+    if kind == _ATTRIBUTE and expression.metadata().contains(_METADATA_KEY):
+        raise _unrepeatable(f"the metadata column {expression.name()}")
 
 
 def _reads_no_clock(cast: Any) -> bool:  # noqa: ANN401
