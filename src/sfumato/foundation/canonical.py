@@ -75,6 +75,11 @@ def _decimal_places(q: int) -> int | None:
     return max(twos, fives) if q == 1 else None
 
 
+def _is_ascii_text(items: Sequence[Json]) -> bool:
+    """Whether all items are ASCII strings, which NFC leaves alone: tables hold a million of them."""
+    return set(map(type, items)) == {str} and "".join(items).isascii()  # type: ignore[arg-type]
+
+
 def _checked(data: Json) -> Json:
     if isinstance(data, str):
         return unicodedata.normalize("NFC", data)
@@ -92,6 +97,8 @@ def _checked(data: Json) -> Json:
             raise ValueError("two keys are the same in Unicode's NFC form; rename one.")
         return pairs
     if isinstance(data, Sequence) and not isinstance(data, bytes | bytearray):
+        if _is_ascii_text(data):
+            return data
         return [_checked(item) for item in data]
     raise TypeError(
         f"canonical JSON cannot hold a {type(data).__name__}; pass exact numbers as text."

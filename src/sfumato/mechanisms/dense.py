@@ -25,6 +25,10 @@ class TabledMechanism(Mechanism):
     def _integers(self, x: int) -> list[int]:
         """The row of x, in draws out of ``denominator``."""
 
+    def integer_row(self, x: int) -> list[int]:
+        """The row of x as it is written out."""
+        return list(self._integers(x))
+
     def levels(self, x: int) -> tuple[list[int], NDArray[np.intp]]:
         """The row in compact form."""
         number: dict[int, int] = {}

@@ -128,7 +128,7 @@ class TableResponse(TabledMechanism):
 
     def record(self) -> Json:
         """The integers as plain data, the crowd among them if there is one."""
-        rows = [[str(entry) for entry in row] for row in self._drawn.rows]
+        rows = [list(map(str, row)) for row in self._drawn.rows]
         record: dict[str, Json] = {"kind": self.kind, "word_bits": self.word_bits, "rows": rows}
         if self._crowd is not None:
             record["crowd"] = [str(count) for count in self._crowd]

@@ -1,8 +1,7 @@
 """What a survey's reports may show, in plain words."""
 
-from itertools import islice
-
 from sfumato.contexts import Context
+from sfumato.foundation.printable import printable
 
 __all__ = ["disclosure_of"]
 
@@ -16,9 +15,9 @@ def disclosure_of(context: Context) -> str:
     if symbols.size and symbols.size == context.size:
         return "Every answer is sent as it is."
     if symbols.size:
-        named = ", ".join(
-            str(context.domain.labels[x]) for x in islice(symbols.tolist(), _MOST_LABELS)
-        )
+        shown = symbols[:_MOST_LABELS].tolist()
+        # A label is its author's text: escape what would move a cursor or reverse a line.
+        named = ", ".join(printable(str(context.domain.labels[x])) for x in shown)
         more = f" and {symbols.size - _MOST_LABELS:,} more" if symbols.size > _MOST_LABELS else ""
         sentences.append(f"These answers are sent as they are: {named}{more}.")
     if context.partly_open:

@@ -220,7 +220,8 @@ class Survey:
             _require_pinned(data, fingerprint)
         try:
             made = cls._rebuilt(data)
-            whole = raw in (made.resolved(), made.resolved() + b"\n")
+            canonical = made.resolved()
+            whole = raw in (canonical, canonical + b"\n")
         except InvalidSurvey:
             raise
         except _UNMEANT as problem:
