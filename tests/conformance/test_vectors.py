@@ -4,16 +4,17 @@ import json
 
 import pytest
 
-from sfumato.conformance.case import loading
+from sfumato.conformance import FILES, read_cases
 from sfumato.conformance.examine import first_difference
 from sfumato.conformance.own_client import OwnClient
-from sfumato.conformance.vectors import FILES, cases_of, file_bytes, write_vectors
 from sfumato.contexts import Uniform
 from sfumato.domains import H3Domain
 from sfumato.mechanisms import PlainResponse
 from sfumato.survey import Survey
 from support.paths import ROOT
 from support.plain_client import FAULTS, PlainClient
+from tools.make_vectors.__main__ import VECTORS, file_bytes, main
+from tools.make_vectors.case import load
 
 PUBLISHED = ROOT / "test-vectors"
 REFUSED = ("bad_surveys.json", "strangers.json")
@@ -31,7 +32,7 @@ WITHOUT_CHOICE = {
 def _wrong(client, file):
     """The cases of a file that a client answers wrongly, by what they are about."""
     wrong = []
-    for case in cases_of(file):
+    for case in read_cases(file):
         try:
             answer = client.answer(case.request)
         except (
@@ -50,7 +51,7 @@ def _loaded():
     return [
         json.loads(case.request["text"])
         for file in TAKEN
-        for case in cases_of(file)
+        for case in read_cases(file)
         if case.request["op"] == "load"
     ]
 
@@ -59,37 +60,37 @@ def _loaded():
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_the_published_copy_is_what_the_code_makes(file):
+def test_published_vectors_are_what_the_factory_makes(file):
     assert (PUBLISHED / file).read_bytes() == file_bytes(file), (
-        "run: sfumato conformance --write-vectors test-vectors"
+        "run: python -m tools.make_vectors test-vectors"
     )
 
 
-def test_nothing_else_is_published_and_it_stays_small():
+def test_nothing_else_is_published_and_vectors_stay_small():
     published = {path.name for path in PUBLISHED.iterdir()}
     assert published == {"README.md", *FILES}
     assert sum(path.stat().st_size for path in PUBLISHED.iterdir()) < 1_500_000
 
 
-def test_the_files_are_lists_of_cases_one_in_a_line():
+def test_files_have_one_case_per_line():
     for file in FILES:
-        cases = json.loads(file_bytes(file))
-        assert [case["request"] for case in cases] == [case.request for case in cases_of(file)]
-        assert file_bytes(file).count(b"\n") == len(cases) + 2
+        raw = (PUBLISHED / file).read_bytes()
+        assert raw.count(b"\n") == len(read_cases(file)) + 2
 
 
 def test_the_pages_name_every_file_and_every_operation():
     readme = (PUBLISHED / "README.md").read_text(encoding="utf-8")
     spec = (PUBLISHED.parent / "docs" / "client-spec.md").read_text(encoding="utf-8")
-    operations = {case.request["op"] for file in FILES for case in cases_of(file)}
+    operations = {case.request["op"] for file in FILES for case in read_cases(file)}
     assert all(f"`{name}`" in readme for name in (*FILES, *operations))
     assert all(f"`{name}`" in spec for name in operations)
 
 
-def test_writing_again_gives_the_same(tmp_path):
-    paths = write_vectors(tmp_path)
-    assert [path.name for path in paths] == list(FILES)
-    assert all(path.read_bytes() == (PUBLISHED / path.name).read_bytes() for path in paths)
+def test_factory_writes_every_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("tools.make_vectors.__main__.file_bytes", lambda file: file.encode())
+    main(tmp_path / "new")
+    assert tuple(VECTORS) == FILES
+    assert {path.name for path in (tmp_path / "new").iterdir()} == set(FILES)
 
 
 # --- what they cover --------------------------------------------------------------------------------
@@ -136,7 +137,7 @@ def test_every_kind_occurs():
 def test_short_surveys_are_enumerated_completely():
     """Every symbol, with as many words as the channel's integers say."""
     surveys, seen = {}, {}
-    for case in cases_of("mechanisms.json"):
+    for case in read_cases("mechanisms.json"):
         if case.request["op"] == "load":
             surveys[case.request["fingerprint"]] = Survey.of_resolved(case.request["text"].encode())
         elif case.request["op"] == "enumerate":
@@ -152,8 +153,8 @@ def test_cells_are_written_as_the_library_for_them_would():
     made = []
     for other in (None, "elsewhere"):
         context = Uniform(H3Domain(cells, other=other), 1)
-        made.append(loading(Survey("values: H3 cells", context, PlainResponse(context))))
-    given = [case for case in cases_of("domains.json") if '"h3"' in case.request.get("text", "")]
+        made.append(load(Survey("values: H3 cells", context, PlainResponse(context))))
+    given = [case for case in read_cases("domains.json") if '"h3"' in case.request.get("text", "")]
     assert given == made
 
 
@@ -204,7 +205,7 @@ def test_a_fault_is_seen(fault):
 def test_a_fault_of_one_word_is_seen_in_every_survey_that_has_a_choice(fault, file):
     """Of 2^12 words, and of 2^64."""
     wrong = {about.partition(":")[0] for about in _wrong(PlainClient(fault), file)}
-    names = {case.about for case in cases_of(file) if case.request["op"] == "load"}
+    names = {case.about for case in read_cases(file) if case.request["op"] == "load"}
     missed = {name.removesuffix(", 12 bits").removesuffix(", 8 bits") for name in names - wrong}
     assert missed == WITHOUT_CHOICE
 

@@ -1,5 +1,6 @@
-"""The conformance kit: what every client must answer, and a way to ask one."""
+"""The conformance kit: test vectors that every client must answer, and a way to examine a client."""
 
-from sfumato.conformance.vectors import file_bytes, write_vectors
+from sfumato.conformance.examine import Failure, FileResult, examine
+from sfumato.conformance.vectors import FILES, Case, read_cases
 
-__all__ = ["file_bytes", "write_vectors"]
+__all__ = ["FILES", "Case", "Failure", "FileResult", "examine", "read_cases"]

@@ -1,20 +1,21 @@
-"""The examination of a client: every vector, file by file, and where it was wrong."""
+"""Examine a client: ask it every test vector, file by file, and say where it was wrong."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.conformance.case import Case
-from sfumato.conformance.client_process import ClientGone, interview
-from sfumato.conformance.vectors import FILES, cases_of
+from sfumato.conformance.client_process import ClientExited, ClientProcess
+from sfumato.conformance.vectors import FILES, Case, read_cases
 
-__all__ = ["Failure", "FileResult", "examine"]
+__all__ = ["Failure", "FileResult", "examine", "first_difference"]
+
+_MAX_SHOWN = 200  # characters of an answer
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A case that went wrong: its number in the file, and where its answer leaves the right one."""
+    """A wrong answer: the number of its case in the file, and where it differs from the right one."""
 
     number: int
     about: str
@@ -25,7 +26,10 @@ class Failure:
 
 @dataclass(frozen=True)
 class FileResult:
-    """How a client did on one file; ``ended`` says why it was not asked the rest, if it was not."""
+    """How a client did on one file.
+
+    ``ended`` says why the client was not asked the remaining cases. It is empty if it was.
+    """
 
     file: str
     cases: int
@@ -35,84 +39,102 @@ class FileResult:
 
 
 def examine(
-    command: Sequence[str], patience: float = 30, files: Sequence[str] = tuple(FILES)
+    command: Sequence[str], patience: float = 30, files: Sequence[str] = FILES
 ) -> Iterator[FileResult]:
-    """Ask the client of this command every case. Each file is an interview of its own."""
+    """Ask a client every case of these files. The client is started again for each file.
+
+    ``command`` starts the client, and ``patience`` is how many seconds to wait for an answer.
+    """
     for file in files:
-        yield _file_result(command, file, patience)
+        yield _examine_file(command, file, patience)
 
 
-def _file_result(command: Sequence[str], file: str, patience: float) -> FileResult:
-    cases, passed = cases_of(file), 0
+def _examine_file(command: Sequence[str], file: str, patience: float) -> FileResult:
+    cases = read_cases(file)
+    passed = 0
     failures: list[Failure] = []
-    with interview(command, patience) as client:
+    ended = ""
+    with ClientProcess(command, patience) as client:
         for number, case in enumerate(cases):
             try:
-                failure = _failure(number, case, client.ask(case.request))
-            except ClientGone as problem:
+                answer = client.ask(case.request)
+            except ClientExited as problem:
                 ended = f"{problem}, at case {number} ({case.about})"
-                return FileResult(file, len(cases), passed, tuple(failures), ended)
+                break
+            failure = _check(number, case, answer)
             if failure is None:
                 passed += 1
             else:
                 failures.append(failure)
-    return FileResult(file, len(cases), passed, tuple(failures))
+    return FileResult(file, len(cases), passed, tuple(failures), ended)
 
 
-def _failure(number: int, case: Case, found: object) -> Failure | None:
-    if not isinstance(found, Mapping) or not ({"ok", "error"} & set(found)):
-        return Failure(number, case.about, "", 'an object with "ok" or "error"', _clipped(found))
-    # Other fields may stand beside them: a message, a time.
-    told = {field: found[field] for field in ("ok", "error") if field in found}
-    if set(told) != set(case.answer):
-        return Failure(number, case.about, "", _clipped(case.answer), _clipped(found))
-    difference = first_difference(case.answer, told)
+def _check(number: int, case: Case, answer: object) -> Failure | None:
+    if not isinstance(answer, Mapping) or not ({"ok", "error"} & set(answer)):
+        return Failure(number, case.about, "", 'an object with "ok" or "error"', _clip(answer))
+    # Other fields do not matter: a message, a time.
+    compared = {field: answer[field] for field in ("ok", "error") if field in answer}
+    if set(compared) != set(case.answer):
+        return Failure(number, case.about, "", _clip(case.answer), _clip(answer))
+    difference = first_difference(case.answer, compared)
     return None if difference is None else Failure(number, case.about, *difference)
 
 
-def first_difference(expected: Any, found: Any, place: str = "") -> tuple[str, str, str] | None:  # noqa: ANN401 - any JSON
-    """Where two JSON values first differ, and what stands there. True is not 1, and 1.0 is not 1.
+def first_difference(
+    expected: Any,  # noqa: ANN401 - any JSON
+    found: Any,  # noqa: ANN401
+    place: str = "",
+) -> tuple[str, str, str] | None:
+    """Return where two JSON values first differ, and both values there. True is not 1, nor is 1.0.
 
     >>> first_difference({"ok": [1, 2, 3]}, {"ok": [1, 5, 3]})
     ('ok[1]', '2', '5')
     """
+    for name, one, other in _children(expected, found, place):
+        difference = first_difference(one, other, name)
+        if difference is not None:
+            return difference
+    if _is_nested(expected, found) or _text(expected) == _text(found):
+        return None
+    return place, _clip(expected), _clip(found)
+
+
+class _Absent:
+    """A field that only one of two objects has."""
+
+
+_ABSENT = _Absent()
+
+
+def _is_nested(expected: object, found: object) -> bool:
+    """Whether the two values are compared part by part."""
     if isinstance(expected, Mapping) and isinstance(found, Mapping):
-        steps = [
-            (f"{place}.{key}".lstrip("."), key)
-            for key in (*expected, *(set(found) - set(expected)))
-        ]
-        pairs = [
-            (name, expected.get(key, _NOTHING), found.get(key, _NOTHING)) for name, key in steps
-        ]
-    elif isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
-        pairs = [
-            (f"{place}[{i}]", *pair) for i, pair in enumerate(zip(expected, found, strict=True))
-        ]
-    else:
-        return (
-            None
-            if _shown(expected) == _shown(found)
-            else (place, _clipped(expected), _clipped(found))
-        )
-    differences = (first_difference(one, other, name) for name, one, other in pairs)
-    return next((difference for difference in differences if difference is not None), None)
+        return True
+    if isinstance(expected, list) and isinstance(found, list):
+        return len(expected) == len(found)
+    return False
 
 
-class _Nothing:
-    """A field that is not there."""
+def _children(expected: Any, found: Any, place: str) -> Iterator[tuple[str, Any, Any]]:  # noqa: ANN401
+    if not _is_nested(expected, found):
+        return
+    if isinstance(expected, list):
+        for index, (one, other) in enumerate(zip(expected, found, strict=True)):
+            yield f"{place}[{index}]", one, other
+        return
+    for key in (*expected, *(set(found) - set(expected))):
+        name = f"{place}.{key}".lstrip(".")
+        yield name, expected.get(key, _ABSENT), found.get(key, _ABSENT)
 
 
-_NOTHING = _Nothing()
+def _text(value: object) -> str:
+    if isinstance(value, _Absent):
+        return "nothing"
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
-def _shown(value: object) -> str:
-    return (
-        "nothing"
-        if isinstance(value, _Nothing)
-        else json.dumps(value, sort_keys=True, ensure_ascii=False)
-    )
-
-
-def _clipped(value: object) -> str:
-    text = _shown(value)
-    return text if len(text) <= 200 else f"{text[:200]}… ({len(text)} characters)"
+def _clip(value: object) -> str:
+    text = _text(value)
+    if len(text) <= _MAX_SHOWN:
+        return text
+    return f"{text[:_MAX_SHOWN]}… ({len(text)} characters)"

@@ -1,52 +1,56 @@
-"""The test vectors, file by file: made from code, always the same to the byte."""
+"""The test vectors, as the package ships them. ``tools/make_vectors`` writes the files."""
 
-from collections.abc import Callable, Iterable, Mapping
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
-from itertools import chain
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any
 
-from sfumato.conformance.bad_survey_cases import bad_surveys
-from sfumato.conformance.batch_cases import bodies
-from sfumato.conformance.budget_cases import budgets
-from sfumato.conformance.canonical_cases import canonical_forms, fingerprints
-from sfumato.conformance.case import Case
-from sfumato.conformance.domain_cases import values
-from sfumato.conformance.mechanism_cases import enumerations, samples
-from sfumato.conformance.memory_cases import derivations
-from sfumato.conformance.stranger_cases import strangers
-from sfumato.foundation.files import write_atomically
+from sfumato.errors import MissingExtra
 
-__all__ = ["FILES", "cases_of", "file_bytes", "write_vectors"]
+__all__ = ["FILES", "Case", "read_cases"]
 
-FILES: Mapping[str, Callable[[], Iterable[Case]]] = {
-    "mechanisms.json": enumerations,
-    "samples.json": samples,
-    "canonical.json": lambda: chain(canonical_forms(), fingerprints()),
-    "domains.json": values,
-    "memory.json": derivations,
-    "batches.json": bodies,
-    "bad_surveys.json": bad_surveys,
-    "budget.json": budgets,
-    "strangers.json": strangers,
-}
-"""What each file holds."""
+FILES = (
+    "mechanisms.json",
+    "samples.json",
+    "canonical.json",
+    "domains.json",
+    "memory.json",
+    "batches.json",
+    "bad_surveys.json",
+    "budget.json",
+    "strangers.json",
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A request of the line protocol and its only right answer.
+
+    ``about`` tells people what the case tries.
+    """
+
+    about: str
+    request: Mapping[str, Any]
+    answer: Mapping[str, Any]
 
 
 @cache
-def cases_of(file: str) -> tuple[Case, ...]:
-    """The cases of a file, in order: later ones speak of surveys that earlier ones load."""
-    return tuple(FILES[file]())
+def read_cases(file: str) -> tuple[Case, ...]:
+    """Return the cases of a file in order: later cases use surveys that earlier ones load."""
+    text = _folder().joinpath(file).read_text(encoding="ascii")
+    return tuple(Case(**fields) for fields in json.loads(text))
 
 
-def file_bytes(file: str) -> bytes:
-    """A file as it is published: a list of cases, one in a line."""
-    lines = ",\n".join(case.line() for case in cases_of(file))
-    return f"[\n{lines}\n]\n".encode("ascii")
-
-
-def write_vectors(folder: Path) -> list[Path]:
-    """Write every file into a folder."""
-    paths = [folder / file for file in FILES]
-    for path in paths:
-        write_atomically(path, file_bytes(path.name))
-    return paths
+def _folder() -> Traversable:
+    """Find the vectors inside an installed package, or in the repository."""
+    installed = files("sfumato.conformance").joinpath("test-vectors")
+    if installed.is_dir():
+        return installed
+    in_repository = Path(__file__).parents[3] / "test-vectors"
+    if in_repository.is_dir():
+        return in_repository
+    raise MissingExtra("the test vectors are missing from this installation. Reinstall Sfumato.")

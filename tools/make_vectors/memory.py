@@ -12,11 +12,12 @@ from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import ECB
 
-from sfumato.conformance.case import Case, loading
-from sfumato.conformance.catalogue import large_questions, questions
+from sfumato.conformance import Case
 from sfumato.contexts import Uniform
 from sfumato.mechanisms import PlainResponse
 from sfumato.survey import Survey
+from tools.make_vectors.case import accept, load
+from tools.make_vectors.catalogue import large_questions, questions
 
 __all__ = ["derivations"]
 
@@ -60,7 +61,7 @@ def derivations() -> Iterator[Case]:
 
 
 def _answers(survey: Survey) -> Iterator[Case]:
-    yield loading(survey)
+    yield load(survey)
     last = survey.mechanism.inputs - 1
     for secret in _SECRETS:
         for x in sorted({0, 1, last // 2, last}):
@@ -83,7 +84,7 @@ def _remembered(survey: Survey, secret: bytes, x: int) -> Case:
         "secret": secret.hex(),
         "symbol": x,
     }
-    return Case.answered(
+    return accept(
         f"{survey.name}: remembered", request, {"words": f"{w0:016x}{w1:016x}", "report": report}
     )
 
@@ -92,7 +93,7 @@ def _uploads(every: str) -> Iterator[Case]:
     repeat = "once" if every == "once" else {"every": every, "distinct": 3}
     context = Uniform(["bus", "tram", "bicycle"], 1)
     survey = Survey(f"uploads: {every}", context, PlainResponse(context), repeat=repeat)
-    yield loading(survey)
+    yield load(survey)
     for secret in _SECRETS[1:3]:
         for x in range(3):
             token = hashlib.sha256(
@@ -104,7 +105,7 @@ def _uploads(every: str) -> Iterator[Case]:
                 "secret": secret.hex(),
                 "symbol": x,
             }
-            yield Case.answered(f"{survey.name}: token", request, {"token": token.hex()})
+            yield accept(f"{survey.name}: token", request, {"token": token.hex()})
     for time in _TIMES:
         period = None if every == "once" else _period(time, every)
         request = {
@@ -114,7 +115,7 @@ def _uploads(every: str) -> Iterator[Case]:
             "time": time,
         }
         found = {"batch": _batch_id(survey, _SECRETS[1], period), "period": period}
-        yield Case.answered(f"{survey.name}: identifier", request, found)
+        yield accept(f"{survey.name}: identifier", request, found)
 
 
 def _batch_id(survey: Survey, secret: bytes, period: str | None) -> str:

@@ -6,12 +6,13 @@ from dataclasses import replace
 from math import nextafter
 from typing import Any
 
-from sfumato.conformance.case import Case, loading, refused
+from sfumato.conformance import Case
 from sfumato.contexts import Uniform
 from sfumato.domains import Domain, GridDomain, IntegerDomain
 from sfumato.foundation.canonical import canonical_bytes, fingerprint
 from sfumato.mechanisms import PlainResponse
 from sfumato.survey import Survey
+from tools.make_vectors.case import accept, load, refuse
 
 __all__ = ["values"]
 
@@ -163,7 +164,7 @@ def _h3_cells(other: str | None) -> Iterator[Case]:
     data = json.loads(made.resolved())
     data["promise"]["context"]["domain"] = {"kind": "h3", "cells": _CELLS, "other": other}
     pin = fingerprint(data["promise"])
-    found = loading(made)
+    found = load(made)
     request = {**found.request, "fingerprint": pin, "text": canonical_bytes(data).decode("utf-8")}
     yield replace(found, request=request, answer={"ok": {**found.answer["ok"], "fingerprint": pin}})
     yield from _looked_up("H3 cells", labels, pin, [*_INDICES, "elsewhere"])
@@ -171,7 +172,7 @@ def _h3_cells(other: str | None) -> Iterator[Case]:
 
 def _tried(about: str, domain: Domain, tried: Sequence[Any]) -> Iterator[Case]:
     survey = Survey(f"values: {about}", Uniform(domain, 1), PlainResponse(Uniform(domain, 1)))
-    yield loading(survey)
+    yield load(survey)
     yield from _looked_up(about, domain, survey.fingerprint, tried)
 
 
@@ -180,6 +181,6 @@ def _looked_up(about: str, domain: Domain, pin: str, tried: Sequence[Any]) -> It
         symbol = domain.find(value)
         request = {"op": "symbol", "survey": pin, "value": value}
         if symbol < 0:
-            yield refused(about, request, "UnknownValue")
+            yield refuse(about, request, "UnknownValue")
         else:
-            yield Case.answered(about, request, {"symbol": symbol})
+            yield accept(about, request, {"symbol": symbol})

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from sfumato.codes import HadamardCode
-from sfumato.conformance.case import Case, refused
-from sfumato.conformance.catalogue import Question, questions
+from sfumato.conformance import Case
 from sfumato.contexts import Blocks, Uniform
 from sfumato.foundation.canonical import packed_u32
 from sfumato.mechanisms import ProductResponse
+from tools.make_vectors.case import refuse
+from tools.make_vectors.catalogue import Question, questions
 
 __all__ = ["bad_surveys"]
 
@@ -260,7 +261,7 @@ def _wrong_pin(question: Question) -> Case:
     survey = question.survey()
     pin = survey.fingerprint[:-1] + ("0" if survey.fingerprint[-1] != "0" else "1")
     request = {"op": "load", "fingerprint": pin, "text": survey.resolved().decode("utf-8")}
-    return refused("another fingerprint than the one that was pinned", request, "WrongSurvey")
+    return refuse("another fingerprint than the one that was pinned", request, "WrongSurvey")
 
 
 def _move(row: list[str], to: int, away: int) -> None:
@@ -338,7 +339,7 @@ _PROMISED_MORE: tuple[tuple[str, Path, str], ...] = (
 
 
 def _load(about: str, text: str, error: str = "InvalidSurvey") -> Case:
-    return refused(about, {"op": "load", "fingerprint": _own_pin(text), "text": text}, error)
+    return refuse(about, {"op": "load", "fingerprint": _own_pin(text), "text": text}, error)
 
 
 def _own_pin(text: str) -> str:
@@ -360,7 +361,7 @@ def _data(question: Question) -> Data:
     return data
 
 
-def _at(data: Any, path: Path) -> Any:  # noqa: ANN401 - any place of a JSON value
+def _at(data: Any, path: Path) -> Any:
     for step in path:
         data = data[step]
     return data

@@ -4,11 +4,12 @@ import json
 from collections.abc import Iterator, Sequence
 
 from sfumato.codes import HadamardCode
-from sfumato.conformance.case import Case, loading, refused
+from sfumato.conformance import Case
 from sfumato.contexts import Blocks, Context, HighLow, Uniform
 from sfumato.foundation.canonical import canonical_bytes, fingerprint
 from sfumato.mechanisms import PlainResponse, TableResponse
 from sfumato.survey import Survey
+from tools.make_vectors.case import load, refuse
 
 __all__ = ["strangers"]
 
@@ -33,11 +34,11 @@ def _oversized() -> Iterator[Case]:
             data["promise"]["context"]["domain"]["size"] = size
             text = canonical_bytes(data).decode("utf-8")
             pinned = {"op": "load", "fingerprint": survey.fingerprint, "text": text}
-            yield refused(
+            yield refuse(
                 f"{kind} over {size} symbols, another survey is pinned", pinned, "WrongSurvey"
             )
             own = {**pinned, "fingerprint": fingerprint(data["promise"])}
-            yield refused(f"{kind} over {size} symbols", own, "InvalidSurvey")
+            yield refuse(f"{kind} over {size} symbols", own, "InvalidSurvey")
 
 
 def _oversized_codes() -> Iterator[Case]:
@@ -56,9 +57,9 @@ def _oversized_codes() -> Iterator[Case]:
         text = canonical_bytes(data).decode("utf-8")
         if error:
             request = {"op": "load", "fingerprint": fingerprint(data["promise"]), "text": text}
-            yield refused(f"7 symbols, a code of {points} points", request, error)
+            yield refuse(f"7 symbols, a code of {points} points", request, error)
         else:
-            yield loading(Survey.of_resolved(text.encode("utf-8")))
+            yield load(Survey.of_resolved(text.encode("utf-8")))
 
 
 def _forged_tables() -> Iterator[Case]:
@@ -66,9 +67,7 @@ def _forged_tables() -> Iterator[Case]:
     blocks = Blocks([0] * 1001 + [1], "0.01")
     by_symbol = [0 if x < 2 else 1 + x % 3 for x in range(1001)]
     yield _forged("a table that sends the symbol", blocks, [*map(_certain, by_symbol), _certain(4)])
-    yield loading(
-        _table("a table that sends the block", blocks, [_certain(0)] * 1001 + [_certain(4)])
-    )
+    yield load(_table("a table that sends the block", blocks, [_certain(0)] * 1001 + [_certain(4)]))
     uniform = Uniform(1100, 1)
     steps = [_N // 16 * weight for weight in (6, 4, 4, 2)]
     yield _forged(
@@ -77,7 +76,7 @@ def _forged_tables() -> Iterator[Case]:
         [_rotate(steps, x % 4) for x in range(1100)],
     )
     gentle = [_N // 16 * weight for weight in (5, 4, 4, 3)]
-    yield loading(
+    yield load(
         _table("the same, closer together", uniform, [_rotate(gentle, x % 4) for x in range(1100)])
     )
 
@@ -89,7 +88,7 @@ def _forged(about: str, context: Context, rows: Sequence[Sequence[int]]) -> Case
         "fingerprint": survey.fingerprint,
         "text": survey.resolved().decode("utf-8"),
     }
-    return refused(about, request, "PrivacyViolation")
+    return refuse(about, request, "PrivacyViolation")
 
 
 def _table(name: str, context: Context, rows: Sequence[Sequence[int]]) -> Survey:

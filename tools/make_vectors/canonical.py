@@ -4,13 +4,14 @@ import hashlib
 import json
 from collections.abc import Iterator
 
-from sfumato.conformance.case import Case, loading, refused
+from sfumato.conformance import Case
 from sfumato.contexts import Uniform
 from sfumato.foundation.canonical import canonical_bytes
 from sfumato.mechanisms import PlainResponse
 from sfumato.survey import Survey
+from tools.make_vectors.case import accept, load, refuse
 
-__all__ = ["canonical_forms", "fingerprints"]
+__all__ = ["canonical_forms"]
 
 _TAKEN = {
     "nothing inside": "{}",
@@ -53,12 +54,13 @@ def canonical_forms() -> Iterator[Case]:
     for about, text in _TAKEN.items():
         raw = canonical_bytes(json.loads(text))
         found = {"text": raw.decode("utf-8"), "sha256": hashlib.sha256(raw).hexdigest()}
-        yield Case.answered(about, {"op": "canonical", "text": text}, found)
+        yield accept(about, {"op": "canonical", "text": text}, found)
     for about, text in _REFUSED.items():
-        yield refused(about, {"op": "canonical", "text": text}, "InvalidSurvey")
+        yield refuse(about, {"op": "canonical", "text": text}, "InvalidSurvey")
+    yield from _fingerprints()
 
 
-def fingerprints() -> Iterator[Case]:
+def _fingerprints() -> Iterator[Case]:
     """What people read about a survey may be corrected; its promise may not."""
     context = Uniform(["no", "yes", "perhaps"], 1)
     mechanism = PlainResponse(context)
@@ -85,4 +87,4 @@ def fingerprints() -> Iterator[Case]:
             PlainResponse(Uniform(context.domain, "0.5")),
         ),
     ):
-        yield loading(survey)
+        yield load(survey)

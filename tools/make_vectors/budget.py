@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import inf
 from typing import Any
 
-from sfumato.conformance.case import Case, loading, refused
+from sfumato.conformance import Case
 from sfumato.contexts import (
     Blocks,
     Context,
@@ -25,6 +25,7 @@ from sfumato.contexts import (
 from sfumato.designer import design
 from sfumato.foundation.canonical import decimal_text
 from sfumato.survey import Survey
+from tools.make_vectors.case import accept, load, refuse
 
 __all__ = ["budgets"]
 
@@ -65,10 +66,10 @@ class _Entry:
 def budgets() -> Iterator[Case]:
     """Charges of every kind of context, alone and after others."""
     for survey in _surveys():
-        yield loading(survey)
+        yield load(survey)
         yield from _charges(survey)
     first = Survey("budget: first", Uniform(_L, 1))
-    yield loading(first)
+    yield load(first)
     yield from _histories(first)
 
 
@@ -150,7 +151,7 @@ def _charges(survey: Survey) -> Iterator[Case]:
         )
     if survey.context.leaves_open:
         request = _request(survey, [], None, allow_clear=False)
-        yield refused(
+        yield refuse(
             f"{survey.name}: some pair is open, and the caller did not allow it",
             request,
             "BudgetExceeded",
@@ -167,9 +168,9 @@ def _charge(
 ) -> Case:
     request = _request(survey, held, budget, allow_clear=survey.context.leaves_open)
     if budget is not None and spent > Fraction(budget):
-        return refused(about, request, "BudgetExceeded")
+        return refuse(about, request, "BudgetExceeded")
     names = {(entry["survey"], entry["secret"]) for entry in held} | {(own.survey, own.secret)}
-    return Case.answered(about, request, {"spent": str(spent), "entries": len(names)})
+    return accept(about, request, {"spent": str(spent), "entries": len(names)})
 
 
 def _request(
@@ -194,7 +195,7 @@ def _histories(survey: Survey) -> Iterator[Case]:
     loud = _Entry("aa" * 32, 1, Uniform(_L, 40))
     yield _charge("charged before: costs nothing", survey, [own.record()], own, "1", Fraction(1))
     request = _request(survey, [own.record(), loud.record()], "1", allow_clear=False)
-    yield Case.answered("charged before: never refused", request, {"spent": "41", "entries": 2})
+    yield accept("charged before: never refused", request, {"spent": "41", "entries": 2})
     forgotten = _Entry(own.survey, 1, own.context, _OTHER_SECRET)
     yield _charge(
         "charged under another secret: costs again",

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.conformance.case import Case, loading
-from sfumato.conformance.catalogue import large_questions, questions
-from sfumato.conformance.edges import edges_of
+from sfumato.conformance import Case
 from sfumato.foundation.arrays import Words
 from sfumato.mechanisms import Mechanism
 from sfumato.survey import Survey
+from tools.make_vectors.case import accept, load
+from tools.make_vectors.catalogue import large_questions, questions
+from tools.make_vectors.thresholds import edges_of
 
 __all__ = ["enumerations", "samples"]
 
@@ -29,7 +30,7 @@ def enumerations() -> Iterator[Case]:
     """Every word and every symbol of the short surveys."""
     for question in questions():
         survey = question.short_survey()
-        yield loading(survey)
+        yield load(survey)
         yield _sampled(survey, _SAMPLES // 15)
         for x in range(survey.mechanism.inputs):
             yield _enumerated(survey, x)
@@ -39,7 +40,7 @@ def samples() -> Iterator[Case]:
     """Some hundred words of 64 bits for each survey."""
     for question in (*questions(), *large_questions()):
         survey = question.survey()
-        yield loading(survey)
+        yield load(survey)
         yield _sampled(survey, _SAMPLES)
 
 
@@ -50,9 +51,7 @@ def _enumerated(survey: Survey, x: int) -> Case:
     counts = np.bincount(reports, minlength=mechanism.outputs).tolist()
     digest = hashlib.sha256(reports.astype("<u4").tobytes()).hexdigest()
     request = {"op": "enumerate", "survey": survey.fingerprint, "symbol": x}
-    return Case.answered(
-        f"{survey.name}: symbol {x}", request, {"counts": counts, "sha256": digest}
-    )
+    return accept(f"{survey.name}: symbol {x}", request, {"counts": counts, "sha256": digest})
 
 
 def _all_words(mechanism: Mechanism) -> Words:
@@ -77,7 +76,7 @@ def _sampled(survey: Survey, count: int) -> Case:
         "symbols": symbols,
         "words": [f"{w0:016x}{w1:016x}" for _, w0, w1 in tried],
     }
-    return Case.answered(f"{survey.name}: given words", request, {"reports": reports.tolist()})
+    return accept(f"{survey.name}: given words", request, {"reports": reports.tolist()})
 
 
 def _at_the_edges(survey: Survey, count: int) -> list[Trial]:

@@ -5,16 +5,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from sfumato.batches import Batch, json_bytes
-from sfumato.conformance.case import Case, loading
-from sfumato.conformance.catalogue import large_questions
+from sfumato.conformance import Case
+from tools.make_vectors.case import accept, load
+from tools.make_vectors.catalogue import large_questions
 
-__all__ = ["bodies"]
+__all__ = ["batches"]
 
 
-def bodies() -> Iterator[Case]:
+def batches() -> Iterator[Case]:
     """Batches of one report and of several."""
     survey = large_questions()[0].survey()
-    yield loading(survey)
+    yield load(survey)
     for name, reports in (
         ("00" * 16, [0]),
         ("0123456789abcdef" * 2, [65_535]),
@@ -22,6 +23,6 @@ def bodies() -> Iterator[Case]:
     ):
         batch = Batch(bytes.fromhex(name), survey.fingerprint, np.array(reports, dtype=np.uint32))
         request = {"op": "batch", "survey": survey.fingerprint, "batch": name, "reports": reports}
-        yield Case.answered(
+        yield accept(
             f"{len(reports)} reports", request, {"body": json_bytes(batch).decode("ascii")}
         )

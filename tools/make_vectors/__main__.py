@@ -1,0 +1,58 @@
+"""Write the test vectors into a folder: ``python -m tools.make_vectors test-vectors``."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from sfumato.conformance import Case
+from sfumato.foundation.files import write_atomically
+from tools.make_vectors.bad_surveys import bad_surveys
+from tools.make_vectors.batches import batches
+from tools.make_vectors.budget import budgets
+from tools.make_vectors.canonical import canonical_forms
+from tools.make_vectors.domains import values
+from tools.make_vectors.mechanisms import enumerations, samples
+from tools.make_vectors.memory import derivations
+from tools.make_vectors.strangers import strangers
+
+__all__ = ["VECTORS", "file_bytes", "main"]
+
+VECTORS: Mapping[str, Callable[[], Iterable[Case]]] = {
+    "mechanisms.json": enumerations,
+    "samples.json": samples,
+    "canonical.json": canonical_forms,
+    "domains.json": values,
+    "memory.json": derivations,
+    "batches.json": batches,
+    "bad_surveys.json": bad_surveys,
+    "budget.json": budgets,
+    "strangers.json": strangers,
+}
+"""The function that makes the cases of each file."""
+
+
+def file_bytes(file: str) -> bytes:
+    """Return the content of a file: a JSON list with one case per line."""
+    lines = ",\n".join(map(_line, VECTORS[file]()))
+    return f"[\n{lines}\n]\n".encode("ascii")
+
+
+def main(folder: Path) -> None:
+    """Write every file into ``folder``, and create it if it is missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in VECTORS:
+        path = folder / file
+        write_atomically(path, file_bytes(file))
+        print(path)
+
+
+def _line(case: Case) -> str:
+    fields = {"about": case.about, "request": case.request, "answer": case.answer}
+    return json.dumps(fields, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m tools.make_vectors FOLDER")
+    main(Path(sys.argv[1]))
