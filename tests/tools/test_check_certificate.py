@@ -581,6 +581,9 @@ def test_the_command_runs_from_a_wheel(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as opened:
         assert opened.read("sfumato/cli/check_certificate.py") == CHECKER.read_bytes()
+        for vectors in (root / "test-vectors").glob("*.json"):
+            copy = opened.read(f"sfumato/conformance/test-vectors/{vectors.name}")
+            assert copy == vectors.read_bytes()
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
     python = tmp_path / "venv" / "bin" / "python"
     (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
