@@ -47,3 +47,14 @@ def test_long_lists_are_cut_and_counted():
     words = disclosure_of(sf.HighLow(100, [0], 1))
     assert words.startswith("These answers are sent as they are: 1, 2, ")
     assert words.endswith(", 30 and 69 more.")
+
+
+def test_control_characters_of_labels_are_escaped():
+    context = sf.HighLow(["park\x1b[8m", "clinic", "\u202ebar"], ["clinic"], 1)
+    words = "These answers are sent as they are: park\\x1b[8m, \\u202ebar."
+    assert disclosure_of(context) == words
+
+
+def test_a_matrix_with_one_open_row_shows_no_group():
+    matrix = sf.PrivacyMatrix([[0, "inf", "inf"], [1, 0, 1], [1, 1, 0]], domain=L[:3])
+    assert disclosure_of(matrix) == "These answers are sent as they are: park."

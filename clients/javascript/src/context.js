@@ -7,6 +7,7 @@
  *     classOf(x)       the group of x, in contexts of groups
  *     entries          every E[x, x2] that occurs for x ≠ x2, perhaps more than once
  *     isOpen(x)        whether E[x, x2] is infinite for every x2: x is sent as it is
+ *     partlyOpen       whether some x has a finite E[x, x2] and an infinite one: its group may show
  */
 import { canonicalText, unpackedU32 } from "./canonical.js";
 import { domainOf } from "./domain.js";
@@ -52,8 +53,11 @@ export function groupedContext(domain, of, inside, outward) {
     epsilon: (x, x2) => (classOf(x) === classOf(x2) ? inside : outward)[classOf(x)],
     entries: [...inside.filter((_, g) => sizes[g] > 1), ...(others ? outward : [])],
     isOpen,
+    partlyOpen: others && sizes.some((size, g) => size > 1 && isInfinite(inside[g]) !== isInfinite(outward[g])),
   };
 }
+
+const isInfinite = (epsilon) => epsilon === Infinity;
 
 /** The place of each symbol inside its class, from 0. */
 export function ranksWithin(of) {

@@ -23,10 +23,17 @@ export function disclosureOf(survey) {
   const { labels, count } = unprotectedLabels(survey);
   if (count === size) return "Every answer is sent as it is.";
   // The marks isolate a label from the writing direction of the text around it.
-  const shown = labels.map((label) => `\u2068${label}\u2069`).join(", ");
+  const shown = labels.map((label) => `\u2068${printable(`${label}`)}\u2069`).join(", ");
   const more = count > labels.length ? ` and ${(count - labels.length).toLocaleString("en")} more` : "";
   const open = count ? `These answers are sent as they are: ${shown}${more}.` : "";
-  // Sensitive answers and tiers hide among all others. Reports of other contexts may show a group.
-  const hidesGroups = ["high-low", "tiers"].includes(context.kind);
-  return `${open} ${hidesGroups ? "" : "A report may show to which group of answers yours belongs."}`.trim();
+  return `${open} ${context.partlyOpen ? "A report may show to which group of answers yours belongs." : ""}`.trim();
+}
+
+/** Escape what would move a cursor, hide text or reverse it: labels are their author's. */
+const printable = (text) => text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, escaped);
+
+function escaped(character) {
+  const digits = character.codePointAt(0).toString(16);
+  if (digits.length < 3) return `\\x${digits.padStart(2, "0")}`;
+  return digits.length < 5 ? `\\u${digits.padStart(4, "0")}` : `\\U${digits.padStart(8, "0")}`;
 }

@@ -420,6 +420,17 @@ test("the disclosure says everything that is open, in whole sentences", async ()
   assert.equal(await said(sensitive), "These answers are sent as they are: park, school.");
   const tiers = { kind: "tiers", epsilons: ["1", "inf"], tier_of: packed([0, 1, 0, 0]) };
   assert.equal(await said(tiers), "These answers are sent as they are: clinic.");
+  const matrixOf = (...rows) => ({ kind: "matrix", matrix: rows });
+  const oneOpen = [["0", "inf", "inf", "inf"], ["1", "0", "1", "1"], ["1", "1", "0", "1"], ["1", "1", "1", "0"]];
+  assert.equal(await said(matrixOf(...oneOpen)), "These answers are sent as they are: park.");
+  const mixed = [["0", "1", "inf", "1"], ...oneOpen.slice(1)];
+  assert.equal(await said(matrixOf(...mixed)), GROUP);
+});
+
+test("the disclosure escapes control characters of labels", async () => {
+  const labels = ["park\x1b[8m", "clinic", "\u202ebar"];
+  const { disclosure } = await open(labels, { kind: "high-low", epsilon: "1", sensitive: packed([1]) });
+  assert.equal(plainText(disclosure), "These answers are sent as they are: park\\x1b[8m, \\u202ebar.");
 });
 
 test("the disclosure isolates labels, and lists thirty of many", async () => {

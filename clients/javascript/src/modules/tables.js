@@ -15,7 +15,8 @@ export default (core) => {
     const entries = new Set();
     E.forEach((row, x) => row.forEach((epsilon, x2) => x === x2 || entries.add(epsilon)));
     const isOpen = (x) => E[x].every((epsilon, x2) => x === x2 || epsilon === Infinity);
-    return { domain, E, epsilon: (x, x2) => E[x][x2], entries: [...entries], isOpen };
+    const isMixed = (row, x) => new Set(row.filter((_, x2) => x2 !== x).map((epsilon) => epsilon === Infinity)).size > 1;
+    return { domain, E, epsilon: (x, x2) => E[x][x2], entries: [...entries], isOpen, partlyOpen: E.some(isMixed) };
   }
 
   const contexts = {

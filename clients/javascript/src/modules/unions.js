@@ -24,6 +24,8 @@ export default (core) => {
         epsilon: (x, x2) => (of[x] === of[x2] ? parts[of[x]].epsilon(rank[x], rank[x2]) : Infinity),
         entries: [...parts.flatMap(({ entries }) => entries), ...(parts.length > 1 ? [Infinity] : [])],
         isOpen: (x) => parts[of[x]].isOpen(rank[x]),
+        // With several blocks, every promise inside one stands next to an open pair across.
+        partlyOpen: parts.length > 1 ? parts.some(({ entries }) => entries.some(({ p }) => p)) : parts[0].partlyOpen,
       };
     },
   };
