@@ -14,9 +14,9 @@ import sfumato as sf
 from sfumato.contexts import ContextUnion
 from sfumato.designer import component as part
 from sfumato.designer.exponential import exponential_response
-from sfumato.designer.search.finalize import settled
-from sfumato.designer.search.objective import Aim
-from sfumato.designer.search.search import answers
+from sfumato.designer.search.finalize import to_table
+from sfumato.designer.search.objective import Objective
+from sfumato.designer.search.search import search_rounds
 from sfumato.errors import InvalidContext, NoClosedForm, NothingToLearn
 from sfumato.planning import lower_bound_risk_at_uniform, ye_barg_bound
 from support.matrices import (
@@ -209,15 +209,15 @@ def test_rounding_costs_nearly_nothing(name, prior):
     context = sf.PrivacyMatrix(MATRICES[name])
     k = context.size
     p = None if prior is None else np.random.default_rng(prior).dirichlet(np.full(k, 2.0))
-    aim = Aim.of(k, p, None)
-    section = cross_section(context.matrix(), aim.crowd)
+    objective = Objective.of(k, p, None)
+    section = cross_section(context.matrix(), objective.crowd)
     with threadpool_limits(1):
-        answer = list(islice(answers(section, aim.weights, 0, np.empty((0, k))), 8))[-1]
-        table = settled(context, answer, aim)
-    assert aim.value(table) <= answer.mixture.value * (1 + 1e-6)
-    assert aim.value(table) >= answer.bound
-    assert aim.value(table) == pytest.approx(
-        value_of(table.matrix().T, aim.crowd, aim.weights), rel=1e-7
+        answer = list(islice(search_rounds(section, objective.weights, 0, np.empty((0, k))), 8))[-1]
+        table = to_table(context, answer, objective)
+    assert objective.value_of(table) <= answer.mixture.value * (1 + 1e-6)
+    assert objective.value_of(table) >= answer.bound
+    assert objective.value_of(table) == pytest.approx(
+        value_of(table.matrix().T, objective.crowd, objective.weights), rel=1e-7
     )
     sf.certify(table, context)
 
@@ -389,9 +389,9 @@ def test_a_union_is_made_of_its_parts():
 def test_parts_that_are_alike_are_designed_once(monkeypatch):
     made = []
 
-    def counted(context, aim, *rest):
+    def counted(context, objective, *rest):
         made.append(context.size)
-        return part.designed_part(context, aim, *rest)
+        return part.designed_part(context, objective, *rest)
 
     monkeypatch.setattr(sys.modules["sfumato.designer.design"], "designed_part", counted)
     E = sf.PrivacyMatrix(asymmetric(4, 1))
@@ -490,10 +490,10 @@ def test_where_it_stops_decides_what_it_is_and_not_why(context, rounds, monkeypa
 
 def test_an_interrupt_inside_a_round_keeps_the_rounds_before(monkeypatch):
     def interrupted(*arguments):
-        yield from islice(answers(*arguments), 3)
+        yield from islice(search_rounds(*arguments), 3)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(part, "answers", interrupted)
+    monkeypatch.setattr(part, "search_rounds", interrupted)
     seen = []
     found = sf.design(HARD, on_progress=lambda done: seen.append(done.number))
     assert (found.stopped, found.rounds, seen) == ("interrupted", 3, [1, 2, 3])

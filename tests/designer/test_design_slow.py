@@ -41,7 +41,9 @@ def test_uniform_contexts_meet_ye_and_barg(k):
     section = cross_section(equal(k, 1.0))
     value, bound = np.inf, 0.0
     with threadpool_limits(1):
-        for number, answer in enumerate(search.answers(section, np.ones(k), 0, np.empty((0, k)))):
+        for number, answer in enumerate(
+            search.search_rounds(section, np.ones(k), 0, np.empty((0, k)))
+        ):
             value, bound = min(value, answer.mixture.value), max(bound, answer.bound)
             if value - 1 / k <= (bound - 1 / k) * (1 + 1e-5) or number == 60:
                 break
@@ -109,7 +111,7 @@ def test_estimates_of_the_risk_are_near_what_is_certified(seed, monkeypatch):
     E = planar(9, seed, 2.0) if seed % 2 else asymmetric(9, seed)
     context = sf.PrivacyMatrix(E)
     proved = sf.design(context)
-    monkeypatch.setattr(search, "_LARGEST_ENUMERATED", 1)
+    monkeypatch.setattr(search, "_MAX_ENUMERATED", 1)
     searched = sf.design(context)
     assert (proved.certified, searched.certified) == (True, False)
     assert searched.risk >= proved.lower_bound

@@ -11,10 +11,10 @@ from sfumato.contexts import Context, Metric, PrivacyMatrix
 from sfumato.contexts.cone import Cone
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.designer.bounds import lower_bound_risk_at_uniform
-from sfumato.designer.search.finalize import settled
-from sfumato.designer.search.objective import Aim
+from sfumato.designer.search.finalize import to_table
+from sfumato.designer.search.objective import Objective
 from sfumato.designer.search.rays import CrossSection
-from sfumato.designer.search.search import Answer, answers
+from sfumato.designer.search.search import Solution, search_rounds
 from sfumato.designer.shelf.choose import mechanism_for
 from sfumato.designer.shelf.recognise import recognise_as_written, refuse_twins
 from sfumato.errors import NoClosedForm, NothingToLearn
@@ -103,16 +103,16 @@ class Clock:
 
 
 def designed_part(
-    context: Context, aim: Aim, clock: Clock, seed: int, number: int, parts: int
+    context: Context, objective: Objective, clock: Clock, seed: int, number: int, parts: int
 ) -> Part:
     """The best that is known or found for the context of a part."""
     closed = (
         None
         if isinstance(context, Metric) and context.size > _LARGEST_CLOSED
-        else _closed_form(context, aim)
+        else _closed_form(context, objective)
     )
     if closed is not None:
-        gap = (closed.value - aim.known) / max(closed.bound - aim.known, 1e-300) - 1
+        gap = (closed.value - objective.offset) / max(closed.bound - objective.offset, 1e-300) - 1
         if closed.value <= closed.bound or gap <= (
             _CLOSE if context.size <= _FEW else _CLOSE_ENOUGH
         ):
@@ -120,7 +120,9 @@ def designed_part(
     if closed is not None and context.exact_smallest < _LEAST_EPSILON:
         return closed
     if context.size <= LARGEST_DESIGNED:
-        return _better(closed, _searched(context, aim, clock, seed, closed, number, parts), aim)
+        return _better(
+            closed, _searched(context, objective, clock, seed, closed, number, parts), objective
+        )
     if closed is None:
         raise NoClosedForm(
             f"{context.size} symbols are bound to one another by this matrix, and it has none of the forms that are "
@@ -130,11 +132,13 @@ def designed_part(
     return closed
 
 
-def _better(closed: Part | None, searched: Part, aim: Aim) -> Part:
+def _better(closed: Part | None, searched: Part, objective: Objective) -> Part:
     """The closed form, unless the table is better; the bounds of both speak for either."""
     if closed is None:
         return searched
-    table_wins = searched.value - aim.known < (closed.value - aim.known) * (1 - _CLOSE)
+    table_wins = searched.value - objective.offset < (closed.value - objective.offset) * (
+        1 - _CLOSE
+    )
     best = searched if table_wins else closed
     bound, certified = closed.bound, True
     if searched.bound > bound:
@@ -145,7 +149,7 @@ def _better(closed: Part | None, searched: Part, aim: Aim) -> Part:
 # --- closed forms ----------------------------------------------------------------------------------------------------
 
 
-def _closed_form(context: Context, aim: Aim) -> Part | None:
+def _closed_form(context: Context, objective: Objective) -> Part | None:
     try:
         # Closing a large matrix takes long; as a rule those that are structured are written as they are meant.
         if isinstance(context, PrivacyMatrix) and context.size > _LARGEST_CLOSED:
@@ -153,13 +157,18 @@ def _closed_form(context: Context, aim: Aim) -> Part | None:
         mechanism = mechanism_for(context)
     except NoClosedForm:
         return None
-    value = aim.value(mechanism)
+    value = objective.value_of(mechanism)
     return Part(
-        mechanism, value, min(_proved_bound(context, aim, value), value), True, 0, "closed form"
+        mechanism,
+        value,
+        min(_proved_bound(context, objective, value), value),
+        True,
+        0,
+        "closed form",
     )
 
 
-def _proved_bound(context: Context, aim: Aim, value: float) -> float:
+def _proved_bound(context: Context, objective: Objective, value: float) -> float:
     """What is proved of the value of every mechanism for a context of a known form."""
     if context.size == 1 or context.exact_smallest == inf:
         return value  # answers in clear
@@ -167,9 +176,9 @@ def _proved_bound(context: Context, aim: Aim, value: float) -> float:
         return value * (
             1 - _ROUNDED
         )  # Theorem 2 of the paper, but for what rounding to integers adds
-    if aim.even:
-        return float(aim.weights[0]) * lower_bound_risk_at_uniform(context) + aim.known
-    return aim.in_clear
+    if objective.is_even:
+        return float(objective.weights[0]) * lower_bound_risk_at_uniform(context) + objective.offset
+    return objective.least_value
 
 
 # --- searches --------------------------------------------------------------------------------------------------------
@@ -177,7 +186,7 @@ def _proved_bound(context: Context, aim: Aim, value: float) -> float:
 
 def _searched(
     context: Context,
-    aim: Aim,
+    objective: Objective,
     clock: Clock,
     seed: int,
     closed: Part | None,
@@ -189,10 +198,12 @@ def _searched(
     _refuse_near_twins(exact)
     end = clock.share(parts - number + 1)
     columns = np.empty((0, context.size)) if closed is None else _columns(closed.mechanism)
-    unit = float(aim.weights.mean())  # a search sees weights around 1, whatever their unit
-    search = answers(CrossSection(Cone(exact), aim.crowd), aim.weights / unit, seed, columns)
+    unit = float(objective.weights.mean())  # a search sees weights around 1, whatever their unit
+    search = search_rounds(
+        CrossSection(Cone(exact), objective.crowd), objective.weights / unit, seed, columns
+    )
     try:
-        course = _Course(aim.scaled(1 / unit), next(search))
+        course = _Course(objective.scale(1 / unit), next(search))
     except KeyboardInterrupt:
         if closed is None:
             raise
@@ -213,8 +224,8 @@ def _searched(
             "the promises of this matrix are too far apart for a mechanism to be computed in floats. Merge symbols "
             "that are hardly told apart, or make their ε larger."
         )
-    mechanism = settled(context, course.best, aim.scaled(1 / unit))
-    value = aim.value(mechanism)
+    mechanism = to_table(context, course.best, objective.scale(1 / unit))
+    value = objective.value_of(mechanism)
     return Part(
         mechanism, value, min(course.bound * unit, value), course.certified, course.rounds, stopped
     )
@@ -238,9 +249,19 @@ def _columns(mechanism: Mechanism) -> Floats:
 class _Course:
     """What a search has found so far, and whether it is over."""
 
-    def __init__(self, aim: Aim, first: Answer) -> None:
-        self._known, self._least, self._close, self._idle = aim.known, aim.in_clear, 0, 0
-        self.rounds, self.best, self.bound, self.certified = 0, first, aim.in_clear, first.certified
+    def __init__(self, objective: Objective, first: Solution) -> None:
+        self._known, self._least, self._close, self._idle = (
+            objective.offset,
+            objective.least_value,
+            0,
+            0,
+        )
+        self.rounds, self.best, self.bound, self.certified = (
+            0,
+            first,
+            objective.least_value,
+            first.certified,
+        )
         self.take(first)
 
     @property
@@ -253,19 +274,19 @@ class _Course:
         """On the risk of all."""
         return self.bound - self._known
 
-    def take(self, answer: Answer) -> None:
+    def take(self, solution: Solution) -> None:
         """Look at the answer of one more round."""
         self.rounds += 1
         value, bound = self.best.mixture.value, self.bound
-        if answer.mixture.value < value:
-            self.best = answer
+        if solution.mixture.value < value:
+            self.best = solution
         # Every certified bound holds, so that the highest counts. Of estimates the latest has looked hardest.
         self.bound = max(
             bound if self.certified else self._least,
-            answer.bound if isfinite(answer.bound) else 0.0,
+            solution.bound if isfinite(solution.bound) else 0.0,
         )
         progress = _PROGRESS * (value - self._known)
-        fell = answer.mixture.value < value - progress
+        fell = solution.mixture.value < value - progress
         rose = self.certified and self.bound > bound + progress
         self._idle = 0 if fell or rose else self._idle + 1
         self._close = self._close + 1 if self.risk <= self.lower_bound * (1 + _CLOSE) else 0

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sfumato.contexts import Context, ContextUnion
 from sfumato.designer.component import LARGEST_DESIGNED, Clock, Part, Round, designed_part
 from sfumato.designer.component_context import Piece, split
-from sfumato.designer.search.objective import Aim
+from sfumato.designer.search.objective import Objective
 from sfumato.designer.shelf.choose import mechanism_for
 from sfumato.errors import InvalidContext, NoClosedForm
 from sfumato.foundation.arrays import Floats
@@ -149,7 +149,7 @@ def design(
         raise InvalidContext(
             f"design takes a context; found {type(context).__name__}. Pass e.g. PrivacyMatrix(E)."
         )
-    aim = Aim.of(context.size, prior, weights)
+    objective = Objective.of(context.size, prior, weights)
     if (
         isinstance(time_limit, bool)
         or not isinstance(time_limit, int | float)
@@ -163,16 +163,16 @@ def design(
     # The matrices are small: threads would wait for one another more than they work, and change the last digits.
     with threadpool_limits(1):
         pieces = split(context)
-        parts = _parts(pieces, aim, Clock(time_limit, on_progress), int(seed))
+        parts = _parts(pieces, objective, Clock(time_limit, on_progress), int(seed))
         mechanism = _joined(context, pieces, parts)
-        return _told(context, mechanism, aim, pieces, parts)
+        return _told(context, mechanism, objective, pieces, parts)
 
 
-def _parts(pieces: Sequence[Piece], aim: Aim, clock: Clock, seed: int) -> list[Part]:
+def _parts(pieces: Sequence[Piece], objective: Objective, clock: Clock, seed: int) -> list[Part]:
     """A part for each piece; pieces that are alike in everything share one."""
     if len(pieces) == 1:
-        return [designed_part(pieces[0].context, aim, clock, seed, 1, 1)]
-    aims = [aim.part(piece.symbols) for piece in pieces]
+        return [designed_part(pieces[0].context, objective, clock, seed, 1, 1)]
+    aims = [objective.restrict(piece.symbols) for piece in pieces]
     names = [
         (fingerprint(piece.context.record()), own.counts, own.weights.tobytes())
         for piece, own in zip(pieces, aims, strict=True)
@@ -203,12 +203,19 @@ def _joined(context: Context, pieces: Sequence[Piece], parts: Sequence[Part]) ->
 
 
 def _told(
-    context: Context, mechanism: Mechanism, aim: Aim, pieces: Sequence[Piece], parts: Sequence[Part]
+    context: Context,
+    mechanism: Mechanism,
+    objective: Objective,
+    pieces: Sequence[Piece],
+    parts: Sequence[Part],
 ) -> Design:
     """The outcome: ``tr(W M⁻¹)`` of a union is that of its parts, by their shares."""
-    shares = [float(aim.crowd[piece.symbols].sum()) for piece in pieces]
-    bound = sum(share * part.bound for share, part in zip(shares, parts, strict=True)) - aim.known
-    risk = aim.value(mechanism) - aim.known
+    shares = [float(objective.crowd[piece.symbols].sum()) for piece in pieces]
+    bound = (
+        sum(share * part.bound for share, part in zip(shares, parts, strict=True))
+        - objective.offset
+    )
+    risk = objective.value_of(mechanism) - objective.offset
     searched = {id(part): part for part in parts}.values()
     return Design(
         context=context,
@@ -219,6 +226,6 @@ def _told(
         certified=all(part.certified for part in parts),
         rounds=sum(part.rounds for part in searched),
         stopped=max((part.stopped for part in parts), key=_REASONS.index),
-        prior=aim.crowd,
-        weights=aim.weights,
+        prior=objective.crowd,
+        weights=objective.weights,
     )

@@ -1,4 +1,4 @@
-"""The aim of a design: crowds in whole numbers, weights, and what is refused."""
+"""The objective of a design: crowds as integers, weights, and invalid arguments."""
 
 from math import inf, nan
 
@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.designer.search.objective import Aim
-from sfumato.errors import InvalidContext
+from sfumato.designer.search.objective import Objective
+from sfumato.errors import InvalidArgument
 
 
-def test_by_default_all_count_the_same():
-    aim = Aim.of(4, None, None)
-    assert aim.counts == (1, 1, 1, 1)
-    assert aim.even
-    assert aim.crowd.tolist() == [0.25] * 4
-    assert aim.weights.tolist() == [1.0] * 4
+def test_defaults_are_even():
+    objective = Objective.of(4, None, None)
+    assert objective.counts == (1, 1, 1, 1)
+    assert objective.is_even
+    assert objective.crowd.tolist() == [0.25] * 4
+    assert objective.weights.tolist() == [1.0] * 4
 
 
 @pytest.mark.parametrize(
@@ -28,61 +28,63 @@ def test_by_default_all_count_the_same():
         [1e300, 1e300, 2e300],
     ],
 )
-def test_a_prior_is_shares_or_counts(prior):
-    aim = Aim.of(3, prior, None)
-    assert aim.counts == (1, 1, 2)
-    assert not aim.even
-    assert aim.crowd.tolist() == [0.25, 0.25, 0.5]
+def test_prior_may_be_shares_or_counts(prior):
+    objective = Objective.of(3, prior, None)
+    assert objective.counts == (1, 1, 2)
+    assert not objective.is_even
+    assert objective.crowd.tolist() == [0.25, 0.25, 0.5]
 
 
 @pytest.mark.parametrize("largest", [1e308, 1.7e308])
-def test_counts_whose_sum_is_no_float_are_shares_all_the_same(largest):
-    assert Aim.of(3, [largest, largest, 0], None).counts == (500_000, 500_000, 1)
+def test_huge_counts_are_read_as_shares(largest):
+    assert Objective.of(3, [largest, largest, 0], None).counts == (500_000, 500_000, 1)
 
 
-def test_tiny_shares_count_as_a_millionth():
-    aim = Aim.of(4, [0.5, 0.5, 1e-12, 0], None)
-    assert aim.counts == (500_000, 500_000, 1, 1)
-    assert aim.crowd.sum() == pytest.approx(1, rel=1e-15)
-    assert (aim.crowd > 0).all()
+def test_tiny_shares_are_rounded_up_to_a_millionth():
+    objective = Objective.of(4, [0.5, 0.5, 1e-12, 0], None)
+    assert objective.counts == (500_000, 500_000, 1, 1)
+    assert objective.crowd.sum() == pytest.approx(1, rel=1e-15)
+    assert (objective.crowd > 0).all()
 
 
-def test_shares_are_off_by_less_than_a_millionth():
+def test_shares_are_rounded_by_less_than_a_millionth():
     p = np.random.default_rng(1).dirichlet(np.full(30, 0.3))
-    assert np.abs(Aim.of(30, p, None).crowd - p).max() < 1.5e-6 * 30
+    assert np.abs(Objective.of(30, p, None).crowd - p).max() < 1.5e-6 * 30
 
 
-def test_weights_of_one_number_are_even():
-    assert Aim.of(3, None, [2, 2, 2]).even
-    assert not Aim.of(3, None, [2, 2, 1]).even
-    assert not Aim.of(3, [1, 1, 2], None).even
+def test_is_even_needs_equal_counts_and_weights():
+    assert Objective.of(3, None, [2, 2, 2]).is_even
+    assert not Objective.of(3, None, [2, 2, 1]).is_even
+    assert not Objective.of(3, [1, 1, 2], None).is_even
 
 
-def test_a_part_keeps_the_proportions():
-    part = Aim.of(4, [0.1, 0.2, 0.3, 0.4], [1, 2, 3, 4]).part(np.array([1, 3]))
+def test_restrict_keeps_the_proportions():
+    part = Objective.of(4, [0.1, 0.2, 0.3, 0.4], [1, 2, 3, 4]).restrict(np.array([1, 3]))
     assert part.counts == (1, 2)
     assert part.weights.tolist() == [2, 4]
 
 
-def test_value_is_the_weighted_risk_and_what_is_known():
+def test_value_is_the_weighted_risk_plus_offset():
     mechanism = sf.mechanism_for(sf.Uniform(3, 1))
-    aim = Aim.of(3, [5, 3, 2], [1, 2, 4])
+    objective = Objective.of(3, [5, 3, 2], [1, 2, 4])
     p = np.array([0.5, 0.3, 0.2])
-    assert aim.known == pytest.approx(0.25 + 2 * 0.09 + 4 * 0.04)
-    assert aim.in_clear == pytest.approx(0.5 + 0.6 + 0.8)
-    assert aim.value(mechanism) - aim.known == pytest.approx(
+    assert objective.offset == pytest.approx(0.25 + 2 * 0.09 + 4 * 0.04)
+    assert objective.least_value == pytest.approx(0.5 + 0.6 + 0.8)
+    assert objective.value_of(mechanism) - objective.offset == pytest.approx(
         float(np.array([1, 2, 4]) @ mechanism.variances(p, 1))
     )
 
 
-def test_answers_in_clear_have_the_value_that_is_said():
-    aim = Aim.of(3, [5, 3, 2], [1, 2, 4])
-    assert aim.value(sf.mechanism_for(sf.Uniform(3, inf))) == pytest.approx(aim.in_clear, rel=1e-12)
+def test_answers_in_clear_have_the_least_value():
+    objective = Objective.of(3, [5, 3, 2], [1, 2, 4])
+    assert objective.value_of(sf.mechanism_for(sf.Uniform(3, inf))) == pytest.approx(
+        objective.least_value, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("name", ["prior", "weights"])
 @pytest.mark.parametrize(
-    "given",
+    "numbers",
     [
         [1, 2],
         [1, 2, 3, 4],
@@ -99,16 +101,11 @@ def test_answers_in_clear_have_the_value_that_is_said():
     ],
     ids=str,
 )
-def test_what_is_no_number_per_symbol_is_refused(name, given):
-    with pytest.raises(InvalidContext, match=f"^{name} must be") as caught:
-        Aim.of(3, **{"prior": None, "weights": None, name: given})
-    assert (
-        "not all 0" in str(caught.value)
-        or "above 0" in str(caught.value)
-        or "3" in str(caught.value)
-    )
+def test_invalid_numbers_raise(name, numbers):
+    with pytest.raises(InvalidArgument, match=f"^{name} must be"):
+        Objective.of(3, **{"prior": None, "weights": None, name: numbers})
 
 
-def test_no_weight_may_be_nothing():
-    with pytest.raises(InvalidContext, match="merge symbols that do not matter"):
-        Aim.of(3, None, [1, 0, 1])
+def test_zero_weights_raise():
+    with pytest.raises(InvalidArgument, match="Merge symbols that do not matter"):
+        Objective.of(3, None, [1, 0, 1])

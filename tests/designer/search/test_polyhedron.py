@@ -87,7 +87,7 @@ def test_points_inside_are_snapped_to_vertices(E):
     points = random.uniform(-1, 1, (20, k))
     for _ in range(3 * k):  # lowered until they are inside
         points = np.minimum(points, (points[:, None, :] + closed(E)).min(axis=2))
-    vertices = around.snapped(points - points[:, :1])
+    vertices = around.nearest_vertices(points - points[:, :1])
     assert (vertices[:, 0] == 0).all()
     for vertex in vertices:
         assert _keeps(around, vertex)
@@ -97,7 +97,7 @@ def test_points_inside_are_snapped_to_vertices(E):
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
 def test_neighbours_are_vertices_that_give_up_one_equality(E):
     around = Polyhedron.around(closed(E))
-    here = around.snapped(np.zeros((1, len(E))))
+    here = around.nearest_vertices(np.zeros((1, len(E))))
     for _ in range(3):
         vertices, bounded = around.neighbours(here[:1])
         assert vertices.shape == (1, len(E) - 1, len(E))
@@ -114,25 +114,25 @@ def test_a_vertex_with_too_many_equalities_is_told():
     around = Polyhedron.around(closed(planar(4, 1, 1.0)))
     inside = np.zeros((1, 4), dtype=np.int64)
     assert around.neighbours(inside) is None
-    assert around.neighbours(np.vstack([around.snapped(np.zeros((1, 4))), inside])) is None
+    assert around.neighbours(np.vstack([around.nearest_vertices(np.zeros((1, 4))), inside])) is None
 
 
 def test_the_unperturbed_ties_are_broken():
     """Of a uniform matrix every vertex has many equalities; of the polyhedron around it none has."""
     around = Polyhedron.around(equal(6, 1.0))
-    assert around.neighbours(around.snapped(np.zeros((1, 6)))) is not None
+    assert around.neighbours(around.nearest_vertices(np.zeros((1, 6)))) is not None
     assert around.tail.size == 30
 
 
 def test_logarithms_and_parts():
     E = closed(one_way(5, 3))
     around = Polyhedron.around(E)
-    vertices = around.snapped(np.zeros((1, 5)))
+    vertices = around.nearest_vertices(np.zeros((1, 5)))
     logarithms = around.logarithms(vertices)
     assert logarithms.max() == 0
     np.testing.assert_allclose(
         logarithms[0] - logarithms[0, 0], vertices[0] / around.scale, rtol=1e-15
     )
-    part = around.part(np.array([1, 3, 4]))
+    part = around.restrict(np.array([1, 3, 4]))
     assert (around.N[np.ix_([1, 3, 4], [1, 3, 4])] == part.N).all()
-    assert (around.promises == (inf > E)).all()
+    assert (around.is_finite == (inf > E)).all()

@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from sfumato.designer.search.polyhedron import Polyhedron
-from sfumato.designer.search.pricing import Price, climbed, walked
+from sfumato.designer.search.pricing import Price, climb, walk
 from sfumato.designer.search.rays import wider_rays
 from support.matrices import (
     asymmetric,
@@ -137,7 +137,7 @@ def test_climbs_stay_in_the_cone_and_never_go_down(E):
         for seed in range(5):
             price, starts = _price(section, seed), _starts(section, seed)
             before = price(starts)
-            ends = climbed(section, price, starts.copy(), _orders(section, seed))
+            ends = climb(section, price, starts.copy(), _orders(section, seed))
             _demand_members(section, ends)
             size = ((ends @ price.roots.T) ** 2).sum(axis=1) + np.abs(ends) @ np.abs(price.nu)
             assert (price(ends) >= before - 1e-9 * size).all()
@@ -153,7 +153,7 @@ def test_walks_stay_in_the_cone_and_never_go_down(E):
     with threadpool_limits(1):
         for seed in range(5):
             price = _price(section, seed)
-            ends = walked(section, price, vertices, around)
+            ends = walk(section, price, vertices, around)
             _demand_members(section, ends)
             size = ((ends @ price.roots.T) ** 2).sum(axis=1) + np.abs(ends) @ np.abs(price.nu)
             assert (price(ends) >= price(vertices) - 1e-5 * size).all()
@@ -169,10 +169,10 @@ def test_together_they_find_the_largest_value(E):
     with threadpool_limits(1):
         for seed in range(20):
             price = _price(section, seed)
-            ends = climbed(section, price, _starts(section, seed), _orders(section, seed))
-            found = price(np.vstack([ends, walked(section, price, ends, around)])).max()
+            ends = climb(section, price, _starts(section, seed), _orders(section, seed))
+            found = price(np.vstack([ends, walk(section, price, ends, around)])).max()
             largest = price(rays).max()
-            assert found <= price.at_most(section.normalise(wider))
+            assert found <= price.upper_bound(section.normalise(wider))
             misses += found < largest - 1e-5 * abs(largest)
     assert misses <= 1
 
@@ -184,9 +184,9 @@ def test_a_climb_alone_can_be_stuck_where_a_walk_is_not():
     with threadpool_limits(1):
         for seed in range(5):
             price = _price(section, seed)
-            ends = climbed(section, price, _starts(section, seed), _orders(section, seed))
+            ends = climb(section, price, _starts(section, seed), _orders(section, seed))
             ahead += int(
-                (price(walked(section, price, ends, around)) > price(ends) * (1 + 1e-3)).sum()
+                (price(walk(section, price, ends, around)) > price(ends) * (1 + 1e-3)).sum()
             )
     assert ahead > 0
 
@@ -223,7 +223,7 @@ def test_the_bound_is_above_the_exact_maximum_where_floats_are_not():
         columns = 1 + np.random.default_rng(100 + seed).normal(size=(12, 8)) * 1e-9
         price = _cancelling(8, seed)
         exact = _exact(price, columns)
-        assert Fraction(price.at_most(columns)) >= exact
+        assert Fraction(price.upper_bound(columns)) >= exact
         below += Fraction(float(price(columns).max())) < exact
     assert below > 0
 
@@ -239,4 +239,4 @@ def test_the_bound_is_hardly_above(E):
             ((np.abs(rays) @ np.abs(price.roots).T) ** 2).sum(axis=1).max()
             + (rays @ np.abs(price.nu)).max()
         )
-        assert 0 <= Fraction(price.at_most(rays)) - exact <= Fraction(1e-12 * size)
+        assert 0 <= Fraction(price.upper_bound(rays)) - exact <= Fraction(1e-12 * size)

@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 import sfumato as sf
 from sfumato.designer.exponential import exponential_response
 from sfumato.designer.search import search
-from sfumato.designer.search.search import answers
+from sfumato.designer.search.search import search_rounds
 from sfumato.planning import lower_bound_risk_at_uniform
 from support.matrices import (
     asymmetric,
@@ -41,7 +41,7 @@ MATRICES = {
 def _rounds(section, weights, count, seed=0, known=None):
     known = np.empty((0, section.size)) if known is None else known
     with threadpool_limits(1):
-        return list(islice(answers(section, weights, seed, known), count))
+        return list(islice(search_rounds(section, weights, seed, known), count))
 
 
 def _crowd_and_weights(k, seed):
@@ -102,8 +102,8 @@ def test_a_largest_value_that_was_only_searched_for_would_be_seen(best_values, m
         columns, _ = honest(self, price, rays, mixture, gap)
         return columns, float(price(rays).max())
 
-    honest = search._Exact.best
-    monkeypatch.setattr(search._Exact, "best", pool_only)
+    honest = search._ExactPricing.best
+    monkeypatch.setattr(search._ExactPricing, "best", pool_only)
     assert _wrong_bounds(best_values) >= 4
 
 
@@ -219,12 +219,12 @@ def test_bounds_are_certified_up_to_twelve_symbols_and_some_more_with_few_promis
 
 
 def test_thirteen_symbols_with_many_promises_are_not_enumerated():
-    assert not search._enumerable(asymmetric(13, 1))
-    assert search._enumerable(asymmetric(12, 1))
+    assert not search._is_enumerable(asymmetric(13, 1))
+    assert search._is_enumerable(asymmetric(12, 1))
 
 
 def test_a_matrix_with_too_many_rays_is_searched(monkeypatch):
-    monkeypatch.setattr(search, "_MOST_RAYS", 50)
+    monkeypatch.setattr(search, "_MAX_RAYS", 50)
     assert not _rounds(cross_section(asymmetric(6, 1)), np.ones(6), 1)[0].certified
     assert _rounds(cross_section(asymmetric(4, 1)), np.ones(4), 1)[0].certified
 
@@ -232,7 +232,7 @@ def test_a_matrix_with_too_many_rays_is_searched(monkeypatch):
 def test_an_estimated_bound_comes_close_to_a_certified_one(monkeypatch):
     section = cross_section(planar(7, 2, 2.0))
     exact = _rounds(section, np.ones(7), 12)[-1]
-    monkeypatch.setattr(search, "_LARGEST_ENUMERATED", 1)
+    monkeypatch.setattr(search, "_MAX_ENUMERATED", 1)
     searched = _rounds(section, np.ones(7), 30)[-1]
     assert (exact.certified, searched.certified) == (True, False)
     assert searched.mixture.value == pytest.approx(exact.mixture.value, rel=3e-3)

@@ -1,17 +1,18 @@
 """The best mixture of given rays: a convex problem, solved by following the central path.
 
-Columns of the channel are ``θ_r r`` with ``p·r = 1``. The covariance of the best unbiased estimate at p, times the
-number of people, is ``M⁻¹ − p pᵀ`` with ``M = Σ θ_r r rᵀ``, so that with weights w on the symbols
+The columns of the channel are ``θ_r r`` with ``p·r = 1``. The covariance of the best unbiased
+estimate at p, times the number of people, is ``M⁻¹ − p pᵀ`` with ``M = Σ θ_r r rᵀ``. So for symbol
+weights w
 
     minimise tr(W M⁻¹)   subject to   Σ θ_r r = 1,  θ ≥ 0
 
-This is an A-optimal design of experiments (Pukelsheim 2006, "Optimal design of experiments") with linear constraints.
-For growing t, Newton's method minimises ``t·tr(W M⁻¹) − Σ log θ_r`` on the constraints. At its end every ray of the
-pool has
+This is an A-optimal design of experiments (Pukelsheim 2006, "Optimal design of experiments") with
+linear constraints. For growing t, Newton's method minimises ``t·tr(W M⁻¹) − Σ log θ_r`` on the
+constraints. At its end every ray of the pool satisfies
 
     |W^½ M⁻¹ r|² + 1/(tθ_r) = ν·r
 
-with ν the multipliers of the constraints, and the value is within ``N/t`` of the best that N rays can reach.
+with ν the multipliers of the constraints, and the value is within ``N/t`` of the best for N rays.
 """
 
 from dataclasses import dataclass
@@ -23,19 +24,21 @@ from sfumato.foundation.arrays import Floats
 
 __all__ = ["Mixture", "best_mixture"]
 
-_FASTER = 12.0  # what t is multiplied by
-_MOST_STEPS = 40  # of Newton's method for one t
-_MOST_TIMES = 40  # that t is raised
-_CENTRED = 1e-2  # Newton decrement at which t is raised
+_GROWTH = 12.0  # of t
+_MAX_GROWTHS = 40
+_MAX_STEPS = 40  # of Newton's method for one t
+_CENTRED = 1e-2  # Newton decrement at which t grows
 _BALANCED = 1e-9  # how far Σ θ r may be from 1
-_SHORT_OF_ZERO = 0.95
+_SHORT_OF_ZERO = 0.95  # of the way to θ = 0, at most
+_MIN_LENGTH = 1e-12  # of a step
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """Weights θ of the rays; ``M⁻¹``; the multipliers ν of ``Σ θ r = 1``; the value ``tr(W M⁻¹)``.
+    """Weights θ of the rays, ``M⁻¹``, the multipliers ν of ``Σ θ r = 1``, and ``tr(W M⁻¹)``.
 
-    The value is inf where the rays do not tell all symbols apart, or cannot be mixed to 1: no channel is made of them.
+    The value is inf where the rays do not tell all symbols apart, or cannot be mixed to 1: they
+    make no channel.
     """
 
     theta: Floats
@@ -47,54 +50,56 @@ class Mixture:
 def best_mixture(
     rays: Floats, weights: Floats, start: Floats, tolerance: float, first: float = 1.0
 ) -> Mixture:
-    """The weights for which ``tr(W M⁻¹)`` is within a relative ``tolerance`` of the least that these rays allow.
+    """Return weights for which ``tr(W M⁻¹)`` is within a relative ``tolerance`` of the least.
 
-    ``start`` holds positive weights to begin with; they need not satisfy the constraints. ``first`` is the tolerance at
-    which the path is entered: the better the start, the smaller.
+    ``start`` holds positive weights to begin with; they need not satisfy the constraints. ``first``
+    is the tolerance at which the path is entered: the better the start, the smaller it may be.
 
     >>> rays = np.array([[1.5, 0.5], [0.5, 1.5], [1.0, 1.0]])
     >>> best_mixture(rays, np.ones(2), np.full(3, 1 / 3), 1e-9).theta.round(6) + 0.0
     array([0.5, 0.5, 0. ])
     """
+    N = rays.shape[0]
     path = _Path(rays, np.sqrt(weights), start)
     if not isfinite(path.value):
         return Mixture(path.theta, path.inverse, path.multipliers, inf)
-    t = rays.shape[0] / (path.value * max(first, tolerance))
-    for _ in range(_MOST_TIMES):
-        # Where the digits of floats end, so does the path; whatever was reached is a mixture.
-        if not path.centred(t) or rays.shape[0] / t <= tolerance * path.value:
+    t = N / (path.value * max(first, tolerance))
+    for _ in range(_MAX_GROWTHS):
+        # The path ends where the digits of floats do; any point on it is a mixture.
+        if not path.centre(t) or N / t <= tolerance * path.value:
             break
-        t = min(t * _FASTER, 1.01 * rays.shape[0] / (tolerance * path.value))
+        t = min(t * _GROWTH, 1.01 * N / (tolerance * path.value))
     balanced = path.balance()
     return Mixture(path.theta, path.inverse, path.multipliers, path.value if balanced else inf)
 
 
 class _Path:
-    """A point on the way along the central path."""
+    """A point on the central path."""
 
     def __init__(self, rays: Floats, roots: Floats, start: Floats) -> None:
-        self._R, self._roots = rays, roots
+        self._R = rays
+        self._roots = roots  # √w
         self._move_to(start.copy())
         self.multipliers = np.zeros(rays.shape[1])
 
     def _move_to(self, theta: Floats) -> None:
-        """θ, with ``M⁻¹`` and the value at it."""
+        """Set θ, ``M⁻¹`` and the value."""
         self.theta = theta
         self.inverse = _inverse(self._R.T @ (theta[:, None] * self._R))
         value = float(self._roots**2 @ self.inverse.diagonal())
         self.value = value if value > 0 else inf
 
-    def centred(self, t: float) -> bool:
-        """Newton's method for one t, in the variables ``d/θ``, in which the barrier is as round as can be.
+    def centre(self, t: float) -> bool:
+        """Run Newton's method for one t, in ``d/θ``, where the barrier is as round as can be.
 
-        False where the equations cannot be solved in floats.
+        Returns False if the equations cannot be solved in floats.
         """
         from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             scaled = self._R * self.theta[:, None]
             V = scaled @ (self.inverse * self._roots)
-            H = (self._R @ self.inverse @ self._R.T) * (V @ V.T) * (2 * t)
+            H = (self._R @ self.inverse @ self._R.T) * (V @ V.T) * (2 * t)  # Hessian, scaled
             H[np.diag_indices_from(H)] += 1
             try:
                 factor = cho_factor(H, overwrite_a=True, check_finite=False)
@@ -102,29 +107,29 @@ class _Path:
                 return False
             slope = (V**2).sum(axis=1) / self.theta * t + 1  # minus the gradient, scaled
             columns = cho_solve(factor, np.column_stack([slope, scaled]), check_finite=False)
-            free, bound = columns[:, 0], columns[:, 1:]
+            free = columns[:, 0]
+            bound = columns[:, 1:]
             missing = 1 - scaled.sum(axis=0)
-            nu = _solved(scaled.T @ bound, scaled.T @ free - missing)
+            nu = _solve(scaled.T @ bound, scaled.T @ free - missing)
             step = free - bound @ nu  # d/θ
             self.multipliers = nu / t
-            length = min(1.0, _SHORT_OF_ZERO / max(-float(step.min()), 1e-300))
             decrement = float(np.sqrt(max(step @ (slope - scaled @ nu), 0.0)))
             balanced = float(np.abs(missing).max()) < _BALANCED
+            length = min(1.0, _SHORT_OF_ZERO / max(-float(step.min()), 1e-300))
             length = self._advance(step, length, t, decrement if balanced else None)
-            if (decrement < _CENTRED and balanced) or length < 1e-12:
+            if (decrement < _CENTRED and balanced) or length < _MIN_LENGTH:
                 break
         return True
 
     def balance(self) -> bool:
-        """Make ``Σ θ r = 1`` hold to the last digits, by the least change relative to θ; whether that worked."""
+        """Make ``Σ θ r = 1`` hold to the last digits, by the least change relative to θ.
+
+        Returns whether that worked.
+        """
         for _ in range(3):
             missing = 1 - self.theta @ self._R
-            change = (
-                self._R
-                @ np.linalg.lstsq((self._R * self.theta[:, None]).T @ self._R, missing, rcond=None)[
-                    0
-                ]
-            )
+            products = (self._R * self.theta[:, None]).T @ self._R
+            change = self._R @ np.linalg.lstsq(products, missing, rcond=None)[0]
             if not (change > -1).all():
                 return False
             self.theta = self.theta * (1 + change)
@@ -132,29 +137,37 @@ class _Path:
         return isfinite(self.value) and float(np.abs(1 - self.theta @ self._R).max()) < _BALANCED
 
     def _advance(self, step: Floats, length: float, t: float, decrement: float | None) -> float:
-        """Go along ``step``; once the constraints hold, only as far as the objective falls enough."""
-        theta, value = self.theta, t * self.value - float(np.log(self.theta).sum())
-        while length >= 1e-12:
+        """Go along ``step``, as far as M has an inverse; return the length.
+
+        Once the constraints hold there is a ``decrement``, and the barrier function must fall.
+        """
+        theta = self.theta
+        start = self._barrier(t)
+        while length >= _MIN_LENGTH:
             self._move_to(theta * (1 + length * step))
-            if decrement is None and isfinite(self.value):
-                break
             if decrement is None:
-                length /= 2
-                continue
-            fallen = value - (t * self.value - float(np.log(self.theta).sum()))
-            if fallen >= 1e-4 * length * decrement**2 - 1e-9 * abs(value):
+                accepted = isfinite(self.value)
+            else:
+                fall = start - self._barrier(t)
+                accepted = fall >= 1e-4 * length * decrement**2 - 1e-9 * abs(start)
+            if accepted:
                 break
             length /= 2
         return length
 
+    def _barrier(self, t: float) -> float:
+        """``t·tr(W M⁻¹) − Σ log θ_r``."""
+        return t * self.value - float(np.log(self.theta).sum())
 
-def _solved(A: Floats, b: Floats) -> Floats:
-    """``A⁻¹ b`` for a symmetric A that may be singular in the last digits: a ridge there does no harm."""
-    return np.linalg.solve(A + np.eye(len(A)) * (1e-14 * np.trace(A) / len(A)), b)
+
+def _solve(A: Floats, b: Floats) -> Floats:
+    """Return ``A⁻¹ b`` for a symmetric A; a ridge keeps A regular in its last digits."""
+    ridge = 1e-14 * np.trace(A) / len(A)
+    return np.linalg.solve(A + np.eye(len(A)) * ridge, b)
 
 
 def _inverse(M: Floats) -> Floats:
-    """The inverse of a symmetric positive matrix, symmetric to the last digit; infinite where there is none."""
+    """Return the inverse of a symmetric matrix, exactly symmetric; infinite where singular."""
     try:
         inverse = np.linalg.inv((M + M.T) / 2)
     except np.linalg.LinAlgError:

@@ -1,4 +1,4 @@
-"""What a design is good for: the distribution at which its risk is taken, and how much each symbol counts."""
+"""What a design optimises: the distribution at which its risk is taken, and symbol weights."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,22 +8,24 @@ from math import gcd
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato.errors import InvalidContext
+from sfumato.errors import InvalidArgument
 from sfumato.foundation.arrays import Floats
 from sfumato.mechanisms import Mechanism
 
-__all__ = ["Aim"]
+__all__ = ["Objective"]
 
-_PEOPLE = 10**6  # by which a prior is told
-_FARTHEST = 1e6  # the most that weights may differ by
-_LARGEST_COUNT = 2**32
+_PEOPLE = 10**6  # to which a prior of shares is rounded
+_MAX_COUNT = 2**32
+_MAX_WEIGHT_RATIO = 1e6
 
 
 @dataclass(frozen=True)
-class Aim:
-    """A crowd p as whole numbers without a common factor, and weights w, of all symbols or of a part of them.
+class Objective:
+    """The value ``tr(W M⁻¹)`` of a mechanism for a crowd p and symbol weights w, and its bounds.
 
-    >>> Aim.of(3, prior=[0.5, 0.25, 0.25], weights=None).crowd
+    ``counts`` are p as integers without a common factor.
+
+    >>> Objective.of(3, prior=[0.5, 0.25, 0.25], weights=None).crowd
     array([0.5 , 0.25, 0.25])
     """
 
@@ -31,34 +33,23 @@ class Aim:
     weights: Floats
 
     @classmethod
-    def of(cls, size: int, prior: ArrayLike | None, weights: ArrayLike | None) -> "Aim":
-        """The aim that was asked for. Counts are taken as they are; of shares, those below a millionth count as one."""
-        counts, w = np.ones(size), np.ones(size)
-        if prior is not None:
-            counts = _numbers(prior, size, "prior")
-            if not counts.any():
-                raise InvalidContext(
-                    f"prior must be {size} shares or counts, one per symbol, not all 0."
-                )
-            if (
-                (counts != np.rint(counts)).any()
-                or counts.min() < 1
-                or counts.max() > _LARGEST_COUNT
-            ):
-                shares = counts / counts.max()  # so that no sum overflows
-                counts = np.maximum(np.rint(shares / shares.sum() * _PEOPLE), 1)
-        if weights is not None:
-            w = _numbers(weights, size, "weights")
-            if not w.all() or w.max() / w.min() > _FARTHEST:
-                raise InvalidContext(
-                    f"weights must be above 0, and within a factor of {_FARTHEST:.0e} of one another; merge symbols "
-                    "that do not matter, or give them little."
-                )
+    def of(cls, size: int, prior: ArrayLike | None, weights: ArrayLike | None) -> "Objective":
+        """Parse the arguments of ``design``; by default people are spread evenly, with weights 1.
+
+        Counts are taken as they are. Shares are rounded to millionths, and to at least one.
+        """
+        counts = np.ones(size) if prior is None else _parse_prior(prior, size)
+        w = np.ones(size) if weights is None else _parse_weights(weights, size)
         return cls(_coprime(counts.astype(np.int64).tolist()), w)
 
-    def part(self, symbols: NDArray[np.int64]) -> "Aim":
-        """The crowd and the weights of these symbols alone."""
-        return Aim(_coprime([self.counts[x] for x in symbols.tolist()]), self.weights[symbols])
+    def restrict(self, symbols: NDArray[np.int64]) -> "Objective":
+        """Return the objective for these symbols alone."""
+        counts = [self.counts[x] for x in symbols.tolist()]
+        return Objective(_coprime(counts), self.weights[symbols])
+
+    def scale(self, factor: float) -> "Objective":
+        """Return the same crowd with all weights times ``factor``."""
+        return Objective(self.counts, self.weights * factor)
 
     @property
     def crowd(self) -> Floats:
@@ -66,42 +57,57 @@ class Aim:
         counts = np.array(self.counts, dtype=np.float64)
         return counts / counts.sum()
 
-    def scaled(self, factor: float) -> "Aim":
-        """The same crowd with all weights times a factor."""
-        return Aim(self.counts, self.weights * factor)
-
     @property
-    def even(self) -> bool:
-        """Whether people are spread evenly, and symbols count the same."""
+    def is_even(self) -> bool:
+        """Whether p is uniform and all weights are equal."""
         return len(set(self.counts)) == 1 and bool((self.weights == self.weights[0]).all())
 
     @property
-    def known(self) -> float:
-        """``Σ w p²``: what the value ``tr(W M⁻¹)`` of a mechanism exceeds its risk by."""
+    def offset(self) -> float:
+        """``Σ w p²``: what the value of a mechanism exceeds its risk by."""
         return float(self.weights @ self.crowd**2)
 
     @property
-    def in_clear(self) -> float:
-        """The value of answers in clear, below which nothing can be: ``Σ w p``."""
+    def least_value(self) -> float:
+        """``Σ w p``: the value of answers in clear, which no mechanism can beat."""
         return float(self.weights @ self.crowd)
 
-    def value(self, mechanism: Mechanism) -> float:
-        """``tr(W M⁻¹)`` of a mechanism: its risk, plus ``known``."""
-        return float(self.weights @ mechanism.variances(self.crowd, 1)) + self.known
+    def value_of(self, mechanism: Mechanism) -> float:
+        """Return ``tr(W M⁻¹)`` of a mechanism: its risk, plus ``offset``."""
+        return float(self.weights @ mechanism.variances(self.crowd, 1)) + self.offset
 
 
-def _numbers(given: ArrayLike, size: int, name: str) -> Floats:
-    try:
-        array = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidContext(
-            f"{name} must be {size} numbers, one per symbol, in domain order."
-        ) from None
-    if array.shape != (size,) or not np.isfinite(array).all() or (array < 0).any():
-        raise InvalidContext(
-            f"{name} must be {size} finite numbers of at least 0, one per symbol, in domain order; "
-            f"found shape {array.shape}, or an entry that is not."
+def _parse_prior(prior: ArrayLike, size: int) -> Floats:
+    counts = _parse_numbers(prior, size, "prior")
+    if not counts.any():
+        raise InvalidArgument(f"prior must be {size} shares or counts, not all of them 0.")
+    whole = (counts == np.rint(counts)).all() and counts.min() >= 1
+    if whole and counts.max() <= _MAX_COUNT:
+        return counts
+    shares = counts / counts.max()  # so that no sum overflows
+    return np.maximum(np.rint(shares / shares.sum() * _PEOPLE), 1)
+
+
+def _parse_weights(weights: ArrayLike, size: int) -> Floats:
+    w = _parse_numbers(weights, size, "weights")
+    if not w.all() or w.max() / w.min() > _MAX_WEIGHT_RATIO:
+        raise InvalidArgument(
+            f"weights must be positive, with a ratio of at most {_MAX_WEIGHT_RATIO:.0e} between "
+            "the largest and the smallest. Merge symbols that do not matter, or weigh them little."
         )
+    return w
+
+
+def _parse_numbers(numbers: ArrayLike, size: int, name: str) -> Floats:
+    requirement = f"{name} must be {size} finite, non-negative numbers, one per symbol"
+    try:
+        array = np.asarray(numbers, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"{requirement}, in domain order.") from None
+    if array.shape != (size,):
+        raise InvalidArgument(f"{requirement}, in domain order; got shape {array.shape}.")
+    if not np.isfinite(array).all() or (array < 0).any():
+        raise InvalidArgument(f"{requirement}; at least one is negative or not finite.")
     return array
 
 

@@ -1,12 +1,13 @@
-"""The cone in logarithms: a polyhedron in 64-bit integers, and the way from one of its vertices to the next.
+"""The cone in logarithms: a polyhedron in 64-bit integers, and the way between its vertices.
 
-For r > 0 write ``r = e^h``. The cone becomes ``{h : h_x − h_x2 ≤ E[x, x2]}``, up to an additive constant that ``h_0 =
-0`` takes away. At a vertex the inequalities that hold with equality form a tree over the symbols. Relaxing one of
-them moves one side of the tree, until another inequality stops it at the neighbouring vertex, or nothing does.
+For r > 0 write ``r = e^h``. The cone becomes ``{h : h_x − h_x2 ≤ E[x, x2]}``, up to an additive
+constant, which ``h_0 = 0`` fixes. At a vertex the inequalities that hold with equality form a tree
+over the symbols. Relaxing one of them moves one side of the tree, until another inequality stops it
+at the neighbouring vertex, or nothing does.
 
-E is rounded up and perturbed upwards, by less than a millionth of its least entry where 64 bits allow that, so that no
-vertex has more equalities than a tree. That only widens the cone: what holds for all of the wider cone holds for all of
-the true one.
+E is rounded up and perturbed upwards, by less than a millionth of its least entry where 64 bits
+allow that, so that no vertex has more equalities than a tree. That only widens the cone: what holds
+for all of the wider cone holds for all of the true one.
 """
 
 from dataclasses import dataclass
@@ -24,12 +25,15 @@ Vertices = NDArray[np.int64]
 
 _UNBOUNDED = np.int64(1) << 62
 _PERTURBATION = 2e-7  # of the least entry
-_LEAST_NOISE = 2.0**24  # steps of the grid, so that ties stay unlikely
+_MIN_NOISE = 2.0**24  # steps of the grid, so that ties stay unlikely
 
 
 @dataclass(frozen=True)
 class Polyhedron:
-    """``{h : h_x − h_x2 ≤ N[x, x2]/scale}``; ``N`` is closed. Edges are the inequalities that no two others imply."""
+    """``{h : h_x − h_x2 ≤ N[x, x2]/scale}``, with ``N`` closed.
+
+    ``tail`` and ``head`` list the inequalities (x, x2) that no two others imply.
+    """
 
     N: NDArray[np.int64]
     scale: float
@@ -38,33 +42,39 @@ class Polyhedron:
 
     @classmethod
     def around(cls, E: Floats, attempt: int = 0) -> "Polyhedron":
-        """A polyhedron that holds that of the closed matrix E, and a little more; ``attempt`` chooses the little."""
+        """Return a polyhedron slightly larger than that of the closed matrix E.
+
+        ``attempt`` selects the perturbation.
+        """
         k = len(E)
         finite = np.isfinite(E) & ~np.eye(k, dtype=np.bool_)
+        # A power of two, so that E·scale is exact, with room for sums along a path.
         scale = 2.0 ** (59 - np.ceil(np.log2((k + 1) * E[finite].max())))
         words = words_from(attempt.to_bytes(KEY_BYTES, "big"), 0, k * k)[:, 0].reshape(k, k)
-        most = max(_PERTURBATION * float(E[finite].min()) * scale, _LEAST_NOISE)
-        noise = (words >> np.uint64(11)) * 2.0**-53 * most
-        # What a detour promises as well is left to the detour: perturbed by itself, it would split rays into many.
-        finite &= ~_implied(E)
+        amplitude = max(_PERTURBATION * float(E[finite].min()) * scale, _MIN_NOISE)
+        noise = (words >> np.uint64(11)) * 2.0**-53 * amplitude
+        # An entry that a detour implies is left to the detour: perturbed by itself, it would split
+        # rays into many.
+        finite &= ~_is_implied(E)
         N = np.full((k, k), _UNBOUNDED, dtype=np.int64)
-        # E·scale is exact, as scale is a power of two; the last digit of E is worth fewer than a thousand steps.
-        N[finite] = (
-            np.ceil(E[finite] * scale).astype(np.int64) + noise[finite].astype(np.int64) + 1024
-        )
+        # 1024 covers the last digit of E, which is worth fewer than a thousand steps.
+        rounded_up = np.ceil(E[finite] * scale).astype(np.int64)
+        N[finite] = rounded_up + noise[finite].astype(np.int64) + 1024
         np.fill_diagonal(N, 0)
         for z in range(k):
-            np.minimum(N, _sum(N[:, z, None], N[None, z, :]), out=N)
-        return cls._of(N, float(scale))
+            np.minimum(N, _add(N[:, z, None], N[None, z, :]), out=N)
+        return cls._of_closed(N, float(scale))
 
     @classmethod
-    def _of(cls, N: NDArray[np.int64], scale: float) -> "Polyhedron":
+    def _of_closed(cls, N: NDArray[np.int64], scale: float) -> "Polyhedron":
         k = len(N)
         detour = np.full_like(N, _UNBOUNDED)
         for z in range(k):
             others = np.ix_(np.arange(k) != z, np.arange(k) != z)
-            detour[others] = np.minimum(detour[others], _sum(N[:, z, None], N[None, z, :])[others])
-        tail, head = np.nonzero((detour > N) & (N < _UNBOUNDED) & ~np.eye(k, dtype=np.bool_))
+            through_z = _add(N[:, z, None], N[None, z, :])
+            detour[others] = np.minimum(detour[others], through_z[others])
+        is_edge = (detour > N) & (N < _UNBOUNDED) & ~np.eye(k, dtype=np.bool_)
+        tail, head = np.nonzero(is_edge)
         return cls(N, scale, tail, head)
 
     @property
@@ -73,68 +83,83 @@ class Polyhedron:
         return len(self.N)
 
     @property
-    def promises(self) -> Booleans:
+    def is_finite(self) -> Booleans:
         """Where the matrix is finite."""
         return self.N < _UNBOUNDED
 
-    def part(self, symbols: NDArray[np.intp]) -> "Polyhedron":
-        """The polyhedron of these symbols alone."""
-        return self._of(self.N[np.ix_(symbols, symbols)], self.scale)
+    def restrict(self, symbols: NDArray[np.intp]) -> "Polyhedron":
+        """Return the polyhedron of these symbols alone."""
+        return self._of_closed(self.N[np.ix_(symbols, symbols)], self.scale)
 
     def logarithms(self, vertices: Vertices) -> Floats:
-        """H of vertices, the largest entry of each 0."""
+        """Return h of each vertex, shifted so that its largest entry is 0."""
         return (vertices - vertices.max(axis=-1, keepdims=True)) / self.scale
 
-    def snapped(self, logarithms: Floats) -> Vertices:
-        """A vertex near each point: what is joined to the first symbol moves until it meets another, the nearest first.
+    def chunk_size(self, comparisons: int) -> int:
+        """Return how many vertices to pass to ``neighbours`` for this many comparisons."""
+        return max(comparisons // (self.size * max(self.tail.size, 1)), 1)
 
-        Points with entries of −inf are in no such polyhedron.
+    def nearest_vertices(self, logarithms: Floats) -> Vertices:
+        """Return a vertex near each point h, whose entries must be finite.
+
+        The symbols joined to the first one move together until they meet another, which joins them.
         """
         h = np.rint(logarithms * self.scale).astype(np.int64)
-        each, joined = np.arange(len(h)), np.zeros(h.shape, dtype=np.bool_)
+        row = np.arange(len(h))
+        joined = np.zeros(h.shape, dtype=np.bool_)
         joined[:, 0] = True
         for _ in range(self.size - 1):
-            slack = np.where(self.promises, self.N - (h[:, :, None] - h[:, None, :]), _UNBOUNDED)
-            fall = np.where(~joined[:, :, None] & joined[:, None, :], slack, _UNBOUNDED).min(axis=2)
-            rise = np.where(joined[:, :, None] & ~joined[:, None, :], slack, _UNBOUNDED).min(axis=1)
+            differences = h[:, :, None] - h[:, None, :]
+            slack = np.where(self.is_finite, self.N - differences, _UNBOUNDED)
+            inward = ~joined[:, :, None] & joined[:, None, :]
+            outward = joined[:, :, None] & ~joined[:, None, :]
+            fall = np.where(inward, slack, _UNBOUNDED).min(axis=2)
+            rise = np.where(outward, slack, _UNBOUNDED).min(axis=1)
             falls = fall.min(axis=1) <= rise.min(axis=1)
-            h += np.where(joined, np.where(falls, -fall.min(axis=1), rise.min(axis=1))[:, None], 0)
-            joined[each, np.where(falls, fall.argmin(axis=1), rise.argmin(axis=1))] = True
+            step = np.where(falls, -fall.min(axis=1), rise.min(axis=1))
+            h += np.where(joined, step[:, None], 0)
+            newcomer = np.where(falls, fall.argmin(axis=1), rise.argmin(axis=1))
+            joined[row, newcomer] = True
         return h - h[:, :1]
 
     def neighbours(self, vertices: Vertices) -> tuple[Vertices, Booleans] | None:
-        """For each vertex and each of its equalities, the vertex that relaxing it leads to, and whether there is one.
+        """Return the vertex that relaxing each equality leads to, and whether there is one.
 
-        ``None`` where a vertex has more equalities than a tree, or fewer: the perturbation was unlucky.
+        The result has an entry per vertex and equality. It is ``None`` if the equalities of some
+        vertex do not form a tree: the perturbation was unlucky.
         """
-        slack = self.N[self.tail, self.head] - (vertices[:, self.tail] - vertices[:, self.head])
-        equal = slack == 0
-        if (np.count_nonzero(equal, axis=1) != self.size - 1).any():
+        differences = vertices[:, self.tail] - vertices[:, self.head]
+        slack = self.N[self.tail, self.head] - differences
+        is_equality = slack == 0
+        if (np.count_nonzero(is_equality, axis=1) != self.size - 1).any():
             return None
-        direction = self._directions(np.nonzero(equal)[1].reshape(len(vertices), self.size - 1))
+        trees = np.nonzero(is_equality)[1].reshape(len(vertices), self.size - 1)
+        direction = self._directions(trees)
         closing = direction[:, :, self.tail] > direction[:, :, self.head]
         steps: NDArray[np.int64] = np.where(closing, slack[:, None, :], _UNBOUNDED).min(axis=2)
         bounded = steps < _UNBOUNDED
         return vertices[:, None, :] + (steps * bounded)[:, :, None] * direction, bounded
 
     def _directions(self, trees: NDArray[np.intp]) -> NDArray[np.int64]:
-        """For each tree and each of its edges, the way in which h moves when that inequality alone is relaxed.
+        """Return the direction of h when one edge of a tree is relaxed, per tree and edge.
 
-        With B the incidence matrix of the tree, ``B d = −(unit vector of the edge)``. Inverses of such matrices hold
-        nothing but 0 and ±1, so that rounding makes them exact.
+        With B the incidence matrix of the tree, ``B d = −(unit vector of the edge)``. The entries
+        of such an inverse are 0 and ±1, so rounding makes it exact.
         """
         count, edges = trees.shape
+        tree = np.arange(count)[:, None]
+        edge = np.arange(edges)[None, :]
         B = np.zeros((count, edges, self.size))
-        at = np.arange(count)[:, None], np.arange(edges)[None, :]
-        B[(*at, self.tail[trees])] = 1.0
-        B[(*at, self.head[trees])] = -1.0
+        B[tree, edge, self.tail[trees]] = 1.0
+        B[tree, edge, self.head[trees]] = -1.0
+        inverse = np.rint(np.linalg.inv(B[:, :, 1:])).astype(np.int64)
         d = np.zeros((count, edges, self.size), dtype=np.int64)
-        d[:, :, 1:] = -np.rint(np.linalg.inv(B[:, :, 1:])).astype(np.int64).transpose(0, 2, 1)
+        d[:, :, 1:] = -inverse.transpose(0, 2, 1)
         return d
 
 
-def _implied(E: Floats) -> Booleans:
-    """Entries of a closed matrix that are sums of two others, in floats."""
+def _is_implied(E: Floats) -> Booleans:
+    """Return where an entry of a closed matrix is the sum of two others, in floats."""
     k = len(E)
     implied = np.zeros((k, k), dtype=np.bool_)
     for z in range(k):
@@ -143,5 +168,6 @@ def _implied(E: Floats) -> Booleans:
     return implied & ~np.eye(k, dtype=np.bool_)
 
 
-def _sum(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.where((a >= _UNBOUNDED) | (b >= _UNBOUNDED), _UNBOUNDED, a + b)
+def _add(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
+    unbounded = (a >= _UNBOUNDED) | (b >= _UNBOUNDED)
+    return np.where(unbounded, _UNBOUNDED, a + b)

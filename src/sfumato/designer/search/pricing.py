@@ -1,13 +1,15 @@
 """Pricing: which members of the cone would improve a mixture most.
 
-A mixture with ``M⁻¹`` and multipliers ν is the best of all exactly if no member of the cone has a positive
+A mixture with ``M⁻¹`` and multipliers ν is the best of all exactly if no member of the cone has a
+positive
 
     φ(r) = |W^½ M⁻¹ r|² − ν·r,   p·r = 1
 
-φ is convex, so that its largest value is at an extreme ray; but there are too many of them to look at, except in
-small domains (``rays.py``). Two searches look for good ones. *Climbing* moves one symbol's entry after another to an
-end of what the others allow, for many starts at once: quick, and soon stuck. *Walking* goes from a vertex to its best
-neighbour, which moves whole sets of symbols together. What they find is a lower bound of the maximum, never a proof.
+φ is convex, so its largest value is at an extreme ray; but except in small domains (``rays.py``)
+there are too many rays to try them all. Two searches look for good ones. *Climbing* moves the entry
+of one symbol after another to an end of what the others allow, for many starts at once: fast, and
+soon stuck. *Walking* goes from a vertex to its best neighbour, which moves whole sets of symbols
+together. Their result is a lower bound on the maximum, never a proof.
 """
 
 from collections.abc import Sequence
@@ -21,120 +23,163 @@ from sfumato.designer.search.polyhedron import Polyhedron, Vertices
 from sfumato.designer.search.rays import CrossSection
 from sfumato.foundation.arrays import Floats
 
-__all__ = ["Price", "climbed", "walked"]
+__all__ = ["Price", "climb", "walk"]
 
-_ENOUGH = 1e-11  # relative improvement that counts as one
-_NOTHING = 1e-4  # of the mean in the crowd
-_MOST_STEPS = 100
+_MIN_GAIN = 1e-11  # relative improvement of φ that counts
+_MIN_MEAN = 1e-4  # of a column in the crowd; without it a climb could end at a column of zeros
+_MAX_STEPS = 100
 _CHUNK = 1 << 23  # comparisons at a time
 
 
 @dataclass(frozen=True)
 class Price:
-    """φ of a mixture: ``roots`` is ``W^½ M⁻¹``."""
+    """φ of a mixture: ``roots`` is ``W^½ M⁻¹``, ``nu`` the multipliers ν."""
 
     roots: Floats
     nu: Floats
 
     @classmethod
     def of(cls, mixture: Mixture, weights: Floats) -> "Price":
-        """The price of a mixture that was made for these weights."""
+        """Return φ of a mixture that was computed for these weights."""
         return cls(np.sqrt(weights)[:, None] * mixture.inverse, mixture.multipliers)
 
     def __call__(self, columns: Floats) -> Floats:
-        """φ of each normalised column."""
+        """Return φ of each normalised column."""
         return ((columns @ self.roots.T) ** 2).sum(axis=1) - columns @ self.nu
 
-    def at_most(self, columns: Floats) -> float:
-        """An upper bound of the largest φ, whatever the rounding of floats.
+    def upper_bound(self, columns: Floats) -> float:
+        """Return a bound on the largest φ of these columns that holds in exact arithmetic.
 
-        A sum of k products is off by at most ``γ Σ|…|`` with γ a little above ``k·2^−53`` (Higham 2002, chapter 3); the
-        allowance here is several times that, to cover the rounding in the columns themselves.
+        A sum of k products is off by at most ``γ Σ|…|`` with γ a little above ``k·2^−53`` (Higham
+        2002, chapter 3). The allowance here is several times that, to cover the rounding in the
+        columns themselves.
         """
         gamma = (columns.shape[1] + 64) * 2.0**-50
         value = columns @ self.roots.T
-        off = gamma * (columns @ np.abs(self.roots).T)
-        phi = ((np.abs(value) + off) ** 2).sum(axis=1) - columns @ self.nu
-        return float((phi + gamma * ((value**2).sum(axis=1) + columns @ np.abs(self.nu))).max())
+        error = gamma * (columns @ np.abs(self.roots).T)
+        phi = ((np.abs(value) + error) ** 2).sum(axis=1) - columns @ self.nu
+        summands = (value**2).sum(axis=1) + columns @ np.abs(self.nu)
+        return float((phi + gamma * summands).max())
 
 
-def climbed(
+def climb(
     section: CrossSection, price: Price, starts: Floats, orders: Sequence[NDArray[np.intp]]
 ) -> Floats:
-    """The members of the cone to which φ climbs from each start; each of ``orders`` is one sweep over all symbols."""
-    G, p, k = price.roots.T @ price.roots, section.crowd, section.size
-    others = ~np.eye(k, dtype=np.bool_)
-    asked = np.where(others, section.cone.shrink, 0.0)  # asked[x2, x]·r_x2 is the least r_x
-    allowed = np.where(others, section.cone.growth, np.inf)  # allowed[x, x2]·r_x2 is the most
-    R = starts
+    """Return the member of the cone to which φ climbs from each start.
+
+    Each of ``orders`` is one sweep over all symbols.
+    """
+    off_diagonal = ~np.eye(section.size, dtype=np.bool_)
+    least = np.where(off_diagonal, section.cone.shrink, 0.0)  # r_x ≥ least[x2, x]·r_x2
+    most = np.where(off_diagonal, section.cone.growth, np.inf)  # r_x ≤ most[x, x2]·r_x2
+    climbers = _Climbers(section, price, starts)
     for order in orders:
-        R = section.normalise(R)
-        GR = R @ G
-        square, linear, mean, moved = (R * GR).sum(axis=1), R @ price.nu, np.ones(len(R)), False
+        climbers.normalise()
+        moved = False
         for x in order.tolist():
-            best = (square / mean - linear) / mean
-            better_than, step = best + np.abs(best) * _ENOUGH + 1e-14, np.zeros(len(R))
-            for end in ((R * asked[:, x]).max(axis=1), _least(R, allowed[x])):
-                d = np.where(np.isfinite(end), end - R[:, x], 0.0)
-                m = mean + d * p[x]
-                something = (
-                    m > _NOTHING
-                )  # without it, a column of zeros would be the end of its climb
-                m = np.where(something, m, 1.0)
-                value = (
-                    (square + d * (2 * GR[:, x] + d * G[x, x])) / m - linear - d * price.nu[x]
-                ) / m
-                take = (value > better_than) & something
-                better_than, step = np.where(take, value, better_than), np.where(take, d, step)
+            R = climbers.columns
+            lower_end = (R * least[:, x]).max(axis=1)
+            upper_end = _min_product(R, most[x])
+            step = climbers.best_step(x, lower_end, upper_end)
             if step.any():
                 moved = True
-                square += step * (2 * GR[:, x] + step * G[x, x])
-                GR += step[:, None] * G[x]
-                linear += step * price.nu[x]
-                mean += step * p[x]
-                R[:, x] += step
+                climbers.move(x, step)
         if not moved:
             break
-    return section.lower(R)
+    return section.lower(climbers.columns)
 
 
-def _least(R: Floats, allowed: Floats) -> Floats:
-    """``min_x2 allowed_x2 r_x2`` over the symbols that allow a finite multiple."""
-    finite = np.isfinite(allowed)
-    return (R[:, finite] * allowed[finite]).min(axis=1, initial=np.inf)
+class _Climbers:
+    """Columns R on their way up, with what changes of φ are computed from.
+
+    For G = roots' roots and a column r with mean m = p·r, φ(r/m) = (rᵀGr/m − ν·r)/m.
+    """
+
+    def __init__(self, section: CrossSection, price: Price, starts: Floats) -> None:
+        self._section = section
+        self._nu = price.nu
+        self._G = price.roots.T @ price.roots
+        self.columns = starts
+
+    def normalise(self) -> None:
+        """Scale all columns to mean 1, and compute their forms from scratch."""
+        self.columns = self._section.normalise(self.columns)
+        self._GR = self.columns @ self._G
+        self._square = (self.columns * self._GR).sum(axis=1)
+        self._linear = self.columns @ self._nu
+        self._mean = np.ones(len(self.columns))
+
+    def best_step(self, x: int, *ends: Floats) -> Floats:
+        """Return by how much to move entry x of each column: to the better end, or 0."""
+        best = (self._square / self._mean - self._linear) / self._mean
+        best = best + np.abs(best) * _MIN_GAIN + 1e-14
+        step = np.zeros(len(best))
+        for end in ends:
+            d = np.where(np.isfinite(end), end - self.columns[:, x], 0.0)
+            m = self._mean + d * self._section.crowd[x]
+            allowed = m > _MIN_MEAN
+            m = np.where(allowed, m, 1.0)
+            square = self._square + d * (2 * self._GR[:, x] + d * self._G[x, x])
+            value = (square / m - self._linear - d * self._nu[x]) / m
+            better = (value > best) & allowed
+            best = np.where(better, value, best)
+            step = np.where(better, d, step)
+        return step
+
+    def move(self, x: int, step: Floats) -> None:
+        """Move entry x of each column, and update the forms."""
+        self._square += step * (2 * self._GR[:, x] + step * self._G[x, x])
+        self._GR += step[:, None] * self._G[x]
+        self._linear += step * self._nu[x]
+        self._mean += step * self._section.crowd[x]
+        self.columns[:, x] += step
 
 
-def walked(section: CrossSection, price: Price, starts: Floats, polyhedron: Polyhedron) -> Floats:
-    """The members of the cone that walks from vertex to best neighbour end at; starts must have no entry of 0."""
-    vertices = polyhedron.snapped(np.log(starts))
+def _min_product(R: Floats, factors: Floats) -> Floats:
+    """Return ``min_x2 factors_x2 r_x2`` over the finite factors."""
+    finite = np.isfinite(factors)
+    return (R[:, finite] * factors[finite]).min(axis=1, initial=np.inf)
+
+
+def walk(section: CrossSection, price: Price, starts: Floats, polyhedron: Polyhedron) -> Floats:
+    """Return where walks from vertex to best neighbour end; starts must have no entry of 0."""
+    vertices = polyhedron.nearest_vertices(np.log(starts))
     value = _value(section, price, polyhedron, vertices)
     walking = np.arange(len(vertices))
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         if walking.size == 0:
             break
-        best, to = _best_neighbours(section, price, polyhedron, vertices[walking])
-        up = best > value[walking] + np.abs(value[walking]) * _ENOUGH
-        walking, best, to = walking[up], best[up], to[up]
-        vertices[walking], value[walking] = to, best
+        best, neighbour = _best_neighbours(section, price, polyhedron, vertices[walking])
+        current = value[walking]
+        improves = best > current + np.abs(current) * _MIN_GAIN
+        walking = walking[improves]
+        vertices[walking] = neighbour[improves]
+        value[walking] = best[improves]
     return section.lower(np.exp(polyhedron.logarithms(vertices)))
 
 
 def _best_neighbours(
     section: CrossSection, price: Price, polyhedron: Polyhedron, vertices: Vertices
 ) -> tuple[Floats, Vertices]:
-    """The neighbour of largest φ of each vertex; of a vertex without a tree of its own, itself."""
-    chunk = max(_CHUNK // (polyhedron.size * max(polyhedron.tail.size, 1)), 1)
-    best, to = np.full(len(vertices), -np.inf), vertices.copy()
+    """Return the largest φ around each vertex, and the neighbour that has it.
+
+    A vertex whose equalities do not form a tree keeps itself, with −inf.
+    """
+    chunk = polyhedron.chunk_size(_CHUNK)
+    best = np.full(len(vertices), -np.inf)
+    neighbour = vertices.copy()
     for start in range(0, len(vertices), chunk):
-        here = slice(start, start + chunk)
-        around = polyhedron.neighbours(vertices[here])
+        part = slice(start, start + chunk)
+        around = polyhedron.neighbours(vertices[part])
         if around is None:
             continue
-        value = np.where(around[1], _value(section, price, polyhedron, around[0]), -np.inf)
+        candidates, exists = around
+        value = np.where(exists, _value(section, price, polyhedron, candidates), -np.inf)
+        row = np.arange(len(value))
         chosen = value.argmax(axis=1)
-        each = np.arange(len(chosen))
-        best[here], to[here] = value[each, chosen], around[0][each, chosen]
-    return best, to
+        best[part] = value[row, chosen]
+        neighbour[part] = candidates[row, chosen]
+    return best, neighbour
 
 
 def _value(

@@ -17,11 +17,11 @@ from sfumato.contexts.cone import Cone
 from sfumato.designer.search.polyhedron import Polyhedron, Vertices
 from sfumato.foundation.arrays import Booleans, Floats
 
-__all__ = ["CrossSection", "most_rays", "wider_rays"]
+__all__ = ["CrossSection", "max_rays", "wider_rays"]
 
-_ATTEMPTS = 8  # perturbations that are tried
+_MAX_ATTEMPTS = 8  # perturbations to try
 _CHUNK = 1 << 21  # comparisons at a time
-_MOST_SUPPORTS = 1 << 14
+_MAX_SUPPORTS = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -73,30 +73,30 @@ class _Unlucky(Exception):
 
 
 class _TooMany(Exception):
-    """There are more rays than were asked for."""
+    """There are more rays than the limit."""
 
 
-def most_rays(size: int) -> int:
-    """The most extreme rays that a finite matrix of so many symbols can have: ``binom(2k − 2, k − 1)``.
+def max_rays(size: int) -> int:
+    """Return the most extreme rays a finite matrix can have: ``binom(2k − 2, k − 1)``.
 
-    >>> [most_rays(k) for k in (4, 6, 8, 10)]
+    >>> [max_rays(k) for k in (4, 6, 8, 10)]
     [20, 252, 3432, 48620]
     """
     return comb(2 * size - 2, size - 1)
 
 
 def wider_rays(E: Floats, limit: int) -> Floats | None:
-    """The extreme rays of a cone that holds the cone of the closed matrix E, a row of logarithms each (−inf: 0).
+    """Return the extreme rays of a cone slightly wider than that of the closed matrix E.
 
-    ``None`` if there are more than ``limit`` of them.
+    Each row holds logarithms, −inf for an entry of 0. Returns ``None`` above ``limit`` rays.
 
     >>> E = np.array([[0.0, 1.0], [2.0, 0.0]])
     >>> sorted(wider_rays(E, 10).round(5).tolist())
     [[-2.0, 0.0], [0.0, -1.0]]
     """
-    for attempt in range(_ATTEMPTS):
+    for attempt in range(_MAX_ATTEMPTS):
         try:
-            return _rays(Polyhedron.around(E, attempt), limit)
+            return _all_rays(Polyhedron.around(E, attempt), limit)
         except _Unlucky:
             continue
         except _TooMany:
@@ -104,49 +104,57 @@ def wider_rays(E: Floats, limit: int) -> Floats | None:
     return None
 
 
-def _rays(wider: Polyhedron, limit: int) -> Floats:
-    found, left = [], limit
-    for number, support in enumerate(_supports(wider.promises)):
-        if number == _MOST_SUPPORTS:
+def _all_rays(wider: Polyhedron, limit: int) -> Floats:
+    rays = []
+    remaining = limit
+    for number, support in enumerate(_supports(wider.is_finite)):
+        if number == _MAX_SUPPORTS:
             raise _TooMany
-        part = wider.part(np.flatnonzero(support))
-        vertices = _all_vertices(part, left)
+        part = wider.restrict(np.flatnonzero(support))
+        vertices = _all_vertices(part, remaining)
         logarithms = np.full((len(vertices), wider.size), -np.inf)
         logarithms[:, support] = part.logarithms(vertices)
-        found.append(logarithms)
-        left -= len(vertices)
-        if left < 0:
+        rays.append(logarithms)
+        remaining -= len(vertices)
+        if remaining < 0:
             raise _TooMany
-    return np.vstack(found)
+    return np.vstack(rays)
 
 
 def _supports(owes: Booleans) -> Iterator[Booleans]:
-    """Sets that hold all that their members owe something to, and do not fall apart into two such sets.
+    """Yield the connected sets that contain every symbol their members owe something to.
 
-    Each is what single symbols drag along, added to one another as long as they overlap.
+    Each is the union of sets ``owes[x]`` that overlap.
     """
-    dragged = list(np.unique(owes, axis=0))
-    waiting, seen = list(dragged), set()
+    smallest = list(np.unique(owes, axis=0))
+    waiting = list(smallest)
+    seen = set()
     while waiting:
         support = waiting.pop()
-        if support.tobytes() not in seen:
-            seen.add(support.tobytes())
-            yield support
-            waiting += [
-                support | row for row in dragged if (support & row).any() and (row & ~support).any()
-            ]
+        if support.tobytes() in seen:
+            continue
+        seen.add(support.tobytes())
+        yield support
+        for row in smallest:
+            if (support & row).any() and (row & ~support).any():
+                waiting.append(support | row)
 
 
 def _all_vertices(polyhedron: Polyhedron, limit: int) -> Vertices:
+    """Walk the graph of vertices level by level, from any of them."""
     size = polyhedron.size
     if size == 1:
         return np.zeros((1, 1), dtype=np.int64)
-    before, level = np.empty((0, size), dtype=np.int64), polyhedron.snapped(np.zeros((1, size)))
-    levels, count = [level], 1
+    previous = np.empty((0, size), dtype=np.int64)
+    level = polyhedron.nearest_vertices(np.zeros((1, size)))
+    levels = [level]
+    count = 1
     while level.size:
         around = _neighbours(polyhedron, level)
-        # A neighbour of this level lies in this level, the one before, or the next.
-        level, before = _without(around, np.vstack([before, level])), level
+        # A neighbour of this level lies in this level, the previous one, or the next.
+        following = _without(around, np.vstack([previous, level]))
+        previous = level
+        level = following
         levels.append(level)
         count += len(level)
         if count > limit:
@@ -155,15 +163,16 @@ def _all_vertices(polyhedron: Polyhedron, limit: int) -> Vertices:
 
 
 def _neighbours(polyhedron: Polyhedron, vertices: Vertices) -> Vertices:
-    """The neighbours of all vertices, each once, some vertices at a time."""
-    chunk = max(_CHUNK // (polyhedron.size * max(polyhedron.tail.size, 1)), 1)
-    found = []
+    """Return the neighbours of all vertices, each once."""
+    chunk = polyhedron.chunk_size(_CHUNK)
+    neighbours = []
     for start in range(0, len(vertices), chunk):
         around = polyhedron.neighbours(vertices[start : start + chunk])
         if around is None:
             raise _Unlucky
-        found.append(_distinct(around[0][around[1]]))
-    return _distinct(np.vstack(found))
+        candidates, exists = around
+        neighbours.append(_distinct(candidates[exists]))
+    return _distinct(np.vstack(neighbours))
 
 
 def _distinct(vertices: Vertices) -> Vertices:
@@ -171,12 +180,14 @@ def _distinct(vertices: Vertices) -> Vertices:
 
 
 def _without(vertices: Vertices, known: Vertices) -> Vertices:
-    keys, known_keys = _as_keys(vertices), np.sort(_as_keys(known))
+    keys = _as_keys(vertices)
+    known_keys = np.sort(_as_keys(known))
     place = np.minimum(np.searchsorted(known_keys, keys), len(known_keys) - 1)
     return vertices[known_keys[place] != keys]
 
 
 def _as_keys(vertices: Vertices) -> NDArray[np.void]:
-    """Rows as single items, which NumPy can sort and compare."""
-    whole = np.ascontiguousarray(vertices)
-    return whole.view(np.dtype((np.void, whole.itemsize * whole.shape[1]))).ravel()
+    """View rows as single items, which NumPy can sort and compare."""
+    contiguous = np.ascontiguousarray(vertices)
+    row_bytes = contiguous.itemsize * contiguous.shape[1]
+    return contiguous.view(np.dtype((np.void, row_bytes))).ravel()
