@@ -17,7 +17,7 @@ from sfumato.designer.exponential import exponential_response
 from sfumato.designer.search.finalize import to_table
 from sfumato.designer.search.objective import Objective
 from sfumato.designer.search.search import search_rounds
-from sfumato.errors import InvalidContext, NoClosedForm, NothingToLearn
+from sfumato.errors import InvalidArgument, NoClosedForm, NothingToLearn
 from sfumato.planning import lower_bound_risk_at_uniform, ye_barg_bound
 from support.matrices import (
     asymmetric,
@@ -296,26 +296,26 @@ def test_any_prior_and_weights(prior, weights):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("arguments", "message"),
     [
-        ({"prior": [1, 2]}, "prior must be 6 finite numbers"),
-        ({"prior": [nan] * 6}, "prior must be 6 finite numbers"),
-        ({"prior": [0] * 6}, "not all 0"),
-        ({"prior": [-1, 1, 1, 1, 1, 1]}, "at least 0"),
-        ({"weights": [0, 1, 1, 1, 1, 1]}, "weights must be above 0"),
-        ({"weights": 3}, "weights must be 6 finite numbers"),
-        ({"time_limit": 0}, "time_limit must be a number of seconds above 0; found 0"),
+        ({"prior": [1, 2]}, "prior must be 6 finite, non-negative numbers"),
+        ({"prior": [nan] * 6}, "prior must be 6 finite"),
+        ({"prior": [0] * 6}, "not all of them 0"),
+        ({"prior": [-1, 1, 1, 1, 1, 1]}, "non-negative"),
+        ({"weights": [0, 1, 1, 1, 1, 1]}, "weights must be positive"),
+        ({"weights": 3}, "weights must be 6 finite"),
+        ({"time_limit": 0}, "time_limit must be a positive number of seconds; got 0"),
         ({"time_limit": nan}, "time_limit must be"),
         ({"time_limit": "3"}, "time_limit must be"),
         ({"time_limit": True}, "time_limit must be"),
-        ({"seed": 1.5}, "seed must be a whole number; found 1.5"),
+        ({"seed": 1.5}, "seed must be an integer; got 1.5"),
         ({"seed": True}, "seed must be"),
     ],
     ids=str,
 )
-def test_what_makes_no_sense_is_refused(given, said):
-    with pytest.raises(InvalidContext, match=said):
-        sf.design(sf.PrivacyMatrix(asymmetric(6, 1)), **given)
+def test_invalid_arguments_raise(arguments, message):
+    with pytest.raises(InvalidArgument, match=message):
+        sf.design(sf.PrivacyMatrix(asymmetric(6, 1)), **arguments)
 
 
 @pytest.mark.parametrize(

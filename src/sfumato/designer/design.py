@@ -14,7 +14,7 @@ from sfumato.designer.component import LARGEST_DESIGNED, Clock, Part, Round, des
 from sfumato.designer.component_context import Piece, split
 from sfumato.designer.search.objective import Objective
 from sfumato.designer.shelf.choose import mechanism_for
-from sfumato.errors import InvalidContext, NoClosedForm
+from sfumato.errors import InvalidArgument, InvalidContext, NoClosedForm
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.canonical import fingerprint
 from sfumato.mechanisms import Mechanism, TableResponse, UnionResponse
@@ -150,16 +150,13 @@ def design(
             f"design takes a context; found {type(context).__name__}. Pass e.g. PrivacyMatrix(E)."
         )
     objective = Objective.of(context.size, prior, weights)
-    if (
-        isinstance(time_limit, bool)
-        or not isinstance(time_limit, int | float)
-        or not time_limit > 0
-    ):
-        raise InvalidContext(
-            f"time_limit must be a number of seconds above 0; found {time_limit!r}."
+    is_number = isinstance(time_limit, int | float) and not isinstance(time_limit, bool)
+    if not is_number or not time_limit > 0:
+        raise InvalidArgument(
+            f"time_limit must be a positive number of seconds; got {time_limit!r}."
         )
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
-        raise InvalidContext(f"seed must be a whole number; found {seed!r}.")
+        raise InvalidArgument(f"seed must be an integer; got {seed!r}.")
     # The matrices are small: threads would wait for one another more than they work, and change the last digits.
     with threadpool_limits(1):
         pieces = split(context)
