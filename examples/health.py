@@ -40,7 +40,7 @@ SENSITIVE = ["hormones", "mental health", "bladder or sexual health", "cancer"]
 def planned(context: sf.Context, guess: np.ndarray) -> int:
     """How many people it takes to know every share to within a percentage point, in 95 of 100 surveys."""
     plan = sf.plan(context, error=0.01, measure="symbol", distribution=guess)
-    print(f"{fill(plan.in_words(), 110)}\n")
+    print(f"{fill(plan.summary(), 110)}\n")
     needed = {row.name: row.figures.people for row in plan.rows if row.figures}
     print(f"Protecting all eleven answers alike would take {needed['classical']:,} people.")
     return needed[plan.chosen]

@@ -20,9 +20,8 @@ from sfumato.foundation.arrays import Floats
 from sfumato.foundation.simplex import project, total_variation
 from sfumato.mechanisms import BlockResponse, GroupResponse, Mechanism
 from sfumato.paper.experiment import Measured, RunOptions, drawn_people
-from sfumato.planning.fewest_people import lower_bound_people
+from sfumato.planning import lower_bound_people, upper_bounds
 from sfumato.planning.hardest import hardest_for_l2, hardest_for_tv
-from sfumato.planning.upper_bounds import upper_bounds
 from sfumato.simulation import SeededWords
 from sfumato.tally import Tally
 

@@ -22,9 +22,8 @@ from sfumato.foundation.arrays import Floats
 from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import BlockResponse, GroupResponse, Mechanism
 from sfumato.paper.experiment import RunOptions, drawn_people
-from sfumato.planning.fewest_people import lower_bound_people
+from sfumato.planning import lower_bound_people, upper_bound_people
 from sfumato.planning.hardest import hardest_for_tv
-from sfumato.planning.upper_bounds import upper_bound_people
 from sfumato.simulation import SeededWords
 
 __all__ = ["ERROR", "Curve", "Fit", "Point", "curves", "hadamard_response"]

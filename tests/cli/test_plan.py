@@ -159,9 +159,9 @@ def test_what_cannot_be_done_is_a_no(call, arguments):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--error", "0"), "above 0"),
+        (("--error", "0"), "positive number"),
         (("--error", "2"), "needs no survey"),
-        (("--error", "nan"), "above 0"),
+        (("--error", "nan"), "positive number"),
         (("--people", "0"), "people"),
         (("--people", "10", "--confidence", "95"), "confidence"),
         (("--people", "10", "--measure", "mean"), "measure must be one of"),

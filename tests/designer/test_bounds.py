@@ -17,7 +17,7 @@ from sfumato.designer.bounds import (
 )
 from sfumato.errors import InvalidArgument, InvalidContext, NoClosedForm, NotEnoughReports
 from sfumato.mechanisms import TableResponse
-from sfumato.planning.upper_bounds import sample_complexity, upper_bound_people, upper_bounds
+from sfumato.planning import sample_complexity, upper_bound_people, upper_bounds
 from support.mechanism_examples import EXAMPLES
 from support.mutants import OddsOnePerCentHigh
 
@@ -328,7 +328,7 @@ def test_contexts_without_a_bound_are_refused(bound):
 @pytest.mark.parametrize("error", [0, -0.1, 1.5, math.nan])
 def test_an_error_that_is_no_total_variation_is_refused(error):
     for bound in (upper_bound_people, sample_complexity):
-        with pytest.raises(InvalidContext, match="error"):
+        with pytest.raises(InvalidArgument, match="error"):
             bound(sf.Uniform(3, 1), error)
 
 

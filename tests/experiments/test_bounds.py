@@ -15,7 +15,7 @@ from experiments.growth import Curve, Fit, Point, hadamard_response
 from sfumato.contexts import ContextUnion
 from sfumato.errors import ContextMismatch
 from sfumato.paper.experiment import Measured, RunOptions
-from sfumato.planning.fewest_people import lower_bound_people
+from sfumato.planning import lower_bound_people
 
 GOOD = Line(
     context="uniform, k = 100",

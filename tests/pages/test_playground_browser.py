@@ -17,7 +17,8 @@ pytest.importorskip("sphinx")
 import sfumato as sf
 from sfumato.codes import RandomizedCode
 from sfumato.designer.bounds import ye_barg_bound
-from sfumato.planning.predict import Aim, UnbiasedForecast
+from sfumato.planning.predict import UnbiasedForecast
+from sfumato.planning.target import Target
 from sfumato.promises.error_region import error_region
 
 FEW = "park, open\ncafé, open\noffice, open\nbar, sensitive\nclinic, secret"
@@ -265,7 +266,7 @@ def test_people_are_counted_as_python_counts_them(show, tmp_path, case):
     worst = np.sqrt(own.mechanism.variances(p, 1).max())
     assert people(page) == [needed(sigma, 0.025) for sigma in (in_clear, worst, np.sqrt(floor / k))]
     page.locator("#measure").select_option("tv")
-    tv = UnbiasedForecast.of(own.mechanism, Aim("tv", 0.95, p)).mean
+    tv = UnbiasedForecast.of(own.mechanism, Target("tv", 0.95, p)).mean
     assert people(page)[1:] == [
         needed(tv, 0.025),
         needed(np.sqrt(2 / np.pi) * np.sqrt(floor * k) / 2, 0.025),

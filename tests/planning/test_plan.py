@@ -11,17 +11,25 @@ import pytest
 import sfumato as sf
 from sfumato.designer.exponential import exponential_response
 from sfumato.domains.partitions import grid_tiles
-from sfumato.errors import InvalidContext, NoClosedForm, NotEnoughReports, SfumatoError
+from sfumato.errors import (
+    ContextMismatch,
+    InvalidArgument,
+    InvalidContext,
+    NoClosedForm,
+    NotEnoughReports,
+    SfumatoError,
+)
 from sfumato.estimation.decoders import decoder_named
-from sfumato.estimation.decoders.histograms import drawn_histogram
+from sfumato.estimation.decoders.histograms import draw_histogram
+from sfumato.planning import plan
 from sfumato.planning.hardest import (
     hardest_for_l2,
     hardest_for_tv,
     worst_symbol_variance,
     worst_total_variance,
 )
-from sfumato.planning.plan import plan
-from sfumato.planning.predict import MEASURES, MOST_PEOPLE, Aim, DecodedForecast, UnbiasedForecast
+from sfumato.planning.predict import MAX_PEOPLE, DecodedForecast, UnbiasedForecast
+from sfumato.planning.target import MEASURES, Target
 from sfumato.simulation import SeededWords
 
 CONTEXTS = {
@@ -64,7 +72,7 @@ def test_a_predicted_error_is_within_a_tenth_of_real_reports(name, decoder):
     real = _errors_of_real_reports(mechanism, p, PEOPLE, RUNS, decoder)
     forecasts = [DecodedForecast(mechanism, "tv", 0.95, p, decoder).at(PEOPLE)]
     if decoder == "unbiased":
-        forecasts.append(UnbiasedForecast.of(mechanism, Aim("tv", 0.95, p)).at(PEOPLE))
+        forecasts.append(UnbiasedForecast.of(mechanism, Target("tv", 0.95, p)).at(PEOPLE))
     for found in forecasts:
         assert found.mean == pytest.approx(real.mean(), rel=0.1)
         # 300 runs give their own 95th percentile to about a tenth; the share of runs below ours is sharper.
@@ -75,7 +83,7 @@ def test_the_check_against_real_reports_notices_half_the_variance():
     mechanism = sf.mechanism_for(CONTEXTS["blocks"])
     p = _crowd(mechanism.inputs, 3)
     real = _errors_of_real_reports(mechanism, p, PEOPLE, RUNS, "unbiased")
-    honest = UnbiasedForecast.of(mechanism, Aim("tv", 0.95, p)).at(PEOPLE)
+    honest = UnbiasedForecast.of(mechanism, Target("tv", 0.95, p)).at(PEOPLE)
     assert honest.mean / math.sqrt(2) != pytest.approx(real.mean(), rel=0.1)
     assert (real <= honest.error / math.sqrt(2)).mean() < 0.9
 
@@ -87,8 +95,8 @@ def test_l2_and_totals_are_those_of_real_reports(name):
     weights[[0, 3]] = 1, 2
     for measure, decoder in (("l2", "unbiased"), ("l2", "projection"), ("total", "unbiased")):
         real = _errors_of_real_reports(mechanism, p, PEOPLE, RUNS, decoder, measure, weights)
-        aim = Aim(measure, 0.95, p, weights if measure == "total" else None)
-        forecast = UnbiasedForecast.of(mechanism, aim)
+        target = Target(measure, 0.95, p, weights if measure == "total" else None)
+        forecast = UnbiasedForecast.of(mechanism, target)
         if decoder == "projection":
             forecast = DecodedForecast(mechanism, measure, 0.95, p, decoder)
         mean = math.sqrt((real**2).mean()) if measure == "l2" else real.mean()
@@ -109,7 +117,7 @@ def test_the_grid_survey_is_predicted_for_a_given_crowd():
 
 def test_drawn_histograms_have_the_moments_of_counts():
     q = np.array([0.0005, 0.004, 0.015, 0.02, 0.4, 0.5605])
-    drawn = np.array([drawn_histogram(q, 1000, draw) for draw in range(10_000)])
+    drawn = np.array([draw_histogram(q, 1000, draw) for draw in range(10_000)])
     # Means of 10,000 draws: 6 standard errors. Variances: √(2/10,000) = 1.4 % each, a little more where counts are few.
     np.testing.assert_allclose(
         drawn.mean(axis=0), 1000 * q, atol=6 * np.sqrt(1000 * q.max() / 10_000), rtol=0
@@ -121,8 +129,8 @@ def test_drawn_histograms_have_the_moments_of_counts():
 
 def test_a_histogram_is_the_same_every_time_and_another_for_another_draw():
     q = np.array([0.2, 0.3, 0.5])
-    assert drawn_histogram(q, 10**9, 3).tolist() == drawn_histogram(q, 10**9, 3).tolist()
-    assert len({tuple(drawn_histogram(q, 10**9, draw)) for draw in range(50)}) == 50
+    assert draw_histogram(q, 10**9, 3).tolist() == draw_histogram(q, 10**9, 3).tolist()
+    assert len({tuple(draw_histogram(q, 10**9, draw)) for draw in range(50)}) == 50
 
 
 # --- the hardest distribution ---------------------------------------------------------------------------------------
@@ -260,10 +268,10 @@ def test_a_mechanism_that_does_better_by_the_measure_is_named():
     poor = plan(context, people=1000, mechanism=sf.mechanism_for(context, code="hadamard"))
     better = next(row for row in poor.rows if row.name == "best").unbiased.error
     assert (
-        f"another does better: classical LDP, ε = 3, {better:.3g} with 1,000 people"
-        in poor.in_words()
+        f"another mechanism does better: classical LDP, ε = 3, {better:.3g} with 1,000 people"
+        in poor.summary()
     )
-    assert "does better" not in plan(context, people=1000).in_words()
+    assert "does better" not in plan(context, people=1000).summary()
 
 
 def _places(k, seed=1):
@@ -286,7 +294,7 @@ def test_without_a_closed_form_the_plan_is_for_the_least_risk_there_is(name):
     made = plan(NO_CLOSED_FORM[name], people=1000)
     rows = {row.name: row for row in made.rows}
     assert list(rows) == ["classical", "exponential", "hadamard", "best"]
-    assert [name for name in rows if rows[name].made] == ["classical", "exponential"]
+    assert [name for name in rows if rows[name].available] == ["classical", "exponential"]
     risks = {name: rows[name].mechanism.worst_risk() for name in ("classical", "exponential")}
     assert made.chosen == min(risks, key=risks.get)
     assert made.error == rows[made.chosen].unbiased.error
@@ -307,7 +315,7 @@ def test_a_row_that_cannot_be_made_says_why():
     with pytest.raises(NoClosedForm) as problem:
         sf.mechanism_for(context)
     rows = {row.name: row for row in made.rows}
-    assert (rows["best"].made, rows["best"].reason) == (False, str(problem.value))
+    assert (rows["best"].available, rows["best"].reason) == (False, str(problem.value))
     assert made.notes() == [f"Hadamard code; best on the shelf: {problem.value}"]
     for shown in (repr(made), html.unescape(made._repr_html_())):
         assert shown.count(str(problem.value)) == 1
@@ -352,10 +360,10 @@ def test_an_exponential_mechanism_that_nothing_undoes_says_why(monkeypatch):
     """Distances may lead to rows that depend on each other, as those of two triples do, 1 across and 2 inside."""
     level = sf.Metric(2 * (np.ones((4, 4)) - np.eye(4)))
     same_rows = sf.TableResponse(level, [[2**62] * 4] * 4)
-    monkeypatch.setattr("sfumato.planning.compare.exponential_response", lambda context: same_rows)
+    monkeypatch.setattr("sfumato.planning.rows.exponential_response", lambda context: same_rows)
     made = plan(level, people=1000)
     row = next(row for row in made.rows if row.name == "exponential")
-    assert (made.chosen, row.made) == ("best", False)
+    assert (made.chosen, row.available) == ("best", False)
     assert "nothing undoes it" in row.reason
 
 
@@ -371,7 +379,7 @@ def _blocks_of_a_town(side):
 def test_an_exponential_mechanism_that_takes_too_long_to_undo_says_why(side, epsilon, made):
     planned = plan(sf.Metric(_blocks_of_a_town(side), epsilon), people=1000)
     row = next(row for row in planned.rows if row.name == "exponential")
-    assert (row.made, "take longer to undo" in row.reason) == (made, not made)
+    assert (row.available, "take longer to undo" in row.reason) == (made, not made)
     assert planned.chosen == "classical"
 
 
@@ -388,7 +396,7 @@ def _mixed(context, share=0.7):
 def test_a_table_for_a_matrix_without_closed_form_is_named_as_designed():
     context = NO_CLOSED_FORM["places"]
     made = plan(context, error=0.05, mechanism=_mixed(context))
-    assert (made.chosen, made.row.what) == ("own", "designed for this matrix")
+    assert (made.chosen, made.row.title) == ("own", "designed for this matrix")
     assert [row.name for row in made.rows] == [
         "classical",
         "exponential",
@@ -400,7 +408,7 @@ def test_a_table_for_a_matrix_without_closed_form_is_named_as_designed():
     union = NO_CLOSED_FORM["union"]
     parts = [_mixed(union.parts[0]), sf.mechanism_for(union.parts[1])]
     assert (
-        plan(union, people=100, mechanism=sf.UnionResponse(union, parts)).row.what
+        plan(union, people=100, mechanism=sf.UnionResponse(union, parts)).row.title
         == "designed for this matrix"
     )
 
@@ -408,9 +416,9 @@ def test_a_table_for_a_matrix_without_closed_form_is_named_as_designed():
 def test_other_mechanisms_of_ones_own_are_not_named_as_designed():
     context = NO_CLOSED_FORM["places"]
     plain = sf.mechanism_for(sf.Uniform(context.domain, context.exact_smallest), code="randomized")
-    assert plan(context, people=100, mechanism=plain).row.what == "the survey's own"
+    assert plan(context, people=100, mechanism=plain).row.title == "the survey's own"
     uniform = sf.Uniform(4, 1)
-    assert plan(uniform, people=100, mechanism=_mixed(uniform)).row.what == "the survey's own"
+    assert plan(uniform, people=100, mechanism=_mixed(uniform)).row.title == "the survey's own"
 
 
 def test_ones_own_exponential_mechanism_has_one_row():
@@ -418,7 +426,7 @@ def test_ones_own_exponential_mechanism_has_one_row():
     made = plan(context, people=100, mechanism=exponential_response(context))
     assert made.chosen == "exponential"
     assert [row.name for row in made.rows] == ["classical", "exponential", "hadamard", "best"]
-    assert "sf.design(context)" in made.in_words()
+    assert "sf.design(context)" in made.summary()
 
 
 @pytest.mark.parametrize(
@@ -465,17 +473,17 @@ def test_a_goal_beyond_all_people_is_no_and_says_what_would_help():
         "larger ε",
         "Merge",
     ):
-        assert said in made.in_words()
+        assert said in made.summary()
     assert "> 10^12" in repr(made)
-    assert made.at(MOST_PEOPLE).error > 1e-6
-    assert made.at(MOST_PEOPLE).feasible
+    assert made.at(MAX_PEOPLE).error > 1e-6
+    assert made.at(MAX_PEOPLE).feasible
 
 
 def test_too_few_people_for_a_goal_is_no_and_says_how_many_would_do():
     made = plan(CONTEXTS["high-low"], error=0.02, people=500)
     needed = plan(CONTEXTS["high-low"], error=0.02).people
     assert not made.feasible
-    assert f"{needed:,} people would do" in made.in_words()
+    assert f"{needed:,} people are enough" in made.summary()
     assert plan(CONTEXTS["high-low"], error=0.02, people=needed).feasible
 
 
@@ -486,11 +494,11 @@ def test_a_decoded_goal_beyond_all_people_is_no():
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({}, "say what to plan for"),
-        ({"error": 0}, "above 0"),
-        ({"error": -0.1}, "above 0"),
-        ({"error": math.nan}, "above 0"),
-        ({"error": True}, "above 0"),
+        ({}, "pass error="),
+        ({"error": 0}, "positive number"),
+        ({"error": -0.1}, "positive number"),
+        ({"error": math.nan}, "positive number"),
+        ({"error": True}, "positive number"),
         ({"error": 1}, "needs no survey"),
         ({"error": 1.5, "measure": "l2"}, "needs no survey"),
         ({"people": 10**13}, "at most"),
@@ -505,7 +513,7 @@ def test_a_decoded_goal_beyond_all_people_is_no():
         ({"people": 10, "measure": "total"}, "needs labels"),
         ({"people": 10, "labels": [1]}, "needs labels"),
         ({"people": 10, "measure": "total", "labels": []}, "at least one"),
-        ({"people": 10, "measure": "total", "labels": [1, 1]}, "each once"),
+        ({"people": 10, "measure": "total", "labels": [1, 1]}, "no label twice"),
         ({"people": 10, "measure": "total", "labels": [7]}, "not one of"),
         ({"people": 10, "measure": "total", "labels": {1: math.inf}}, "finite"),
         ({"people": 10, "decoder": "nonsense"}, "decoder must be one of"),
@@ -513,7 +521,7 @@ def test_a_decoded_goal_beyond_all_people_is_no():
     ],
 )
 def test_what_cannot_be_meant_is_refused(asked, said):
-    with pytest.raises(InvalidContext, match=said):
+    with pytest.raises((InvalidArgument, InvalidContext, ContextMismatch), match=said):
         plan(CONTEXTS["uniform"], **asked)
 
 
@@ -543,11 +551,11 @@ def test_weights_scale_a_total():
 def test_a_plan_says_for_whom_and_for_which_estimate():
     worst = plan(CONTEXTS["uniform"], people=1000)
     given = plan(CONTEXTS["uniform"], people=1000, distribution="uniform")
-    assert "hardest distribution" in worst.in_words()
-    assert "unbiased estimate" in worst.in_words()
-    assert "spread evenly" in given.in_words()
-    assert "decoded picture (projection)" in given.in_words()
-    assert "tell nothing" in plan(sf.Uniform(100, 1), people=10).in_words()
+    assert "hardest distribution" in worst.summary()
+    assert "unbiased estimate" in worst.summary()
+    assert "spread evenly" in given.summary()
+    assert "decoded picture (projection)" in given.summary()
+    assert "too few people" in plan(sf.Uniform(100, 1), people=10).summary()
     for made in (worst, given):
         assert "classical LDP, ε = 1" in repr(made)
         assert "<table>" in made._repr_html_()
@@ -595,11 +603,11 @@ def test_every_row_has_a_look_and_only_rows_that_are_there_are_drawn():
     context = NO_CLOSED_FORM["places"]
     made = plan(context, error=0.05, mechanism=_mixed(context))
     drawn = plan_svg(made)
-    assert [row.what in drawn for row in made.rows] == [True, True, False, False, True]
+    assert [row.title in drawn for row in made.rows] == [True, True, False, False, True]
     page = plan_page(made)
-    assert all(row.what in page for row in made.rows)
+    assert all(row.title in page for row in made.rows)
     level = sf.Metric(2 * (np.ones((5, 5)) - np.eye(5)))
     all_five = plan(level, error=0.05, mechanism=_mixed(level))
-    assert [row.what in plan_svg(all_five).replace("&#39;", "'") for row in all_five.rows] == [
+    assert [row.title in plan_svg(all_five).replace("&#39;", "'") for row in all_five.rows] == [
         True
     ] * 5

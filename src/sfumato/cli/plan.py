@@ -10,7 +10,7 @@ from sfumato.cli.options import DECODERS, Json, SurveyFile, check_outputs
 
 if TYPE_CHECKING:
     from sfumato.domains import Domain
-    from sfumato.planning.plan import Plan
+    from sfumato.planning import Plan
     from sfumato.survey import Survey
 
 __all__ = ["plan"]
@@ -72,7 +72,7 @@ def plan(
 
     """
     from sfumato.cli.labelled import labelled_shares
-    from sfumato.planning.plan import plan as planned
+    from sfumato.planning import plan as planned
     from sfumato.survey import Survey
 
     read = [] if distribution in ("worst", "uniform") else [distribution]
@@ -111,10 +111,10 @@ def _in_text(steps: "list[Plan]") -> str:
     """The plan; a ladder of plans as a table of errors, a column per mechanism, and the last plan in full."""
     if len(steps) == 1:
         return repr(steps[0])
-    rows = [row for row in steps[0].rows if row.made]
-    lines = [["people", *(row.what for row in rows)]]
+    rows = [row for row in steps[0].rows if row.available]
+    lines = [["people", *(row.title for row in rows)]]
     for step in steps:
-        found = [row.figures for row in step.rows if row.made]
+        found = [row.figures for row in step.rows if row.available]
         lines.append(
             [
                 f"{step.people:,}",

@@ -1,42 +1,25 @@
-"""Planning: how many people a survey needs, and what nobody can do better than."""
+"""Planning: how many people a survey needs, and what no survey can do better."""
 
 from sfumato.designer.bounds import lower_bound_risk, lower_bound_risk_at_uniform, ye_barg_bound
-from sfumato.planning.chi_square import chi_square, uncovered
-from sfumato.planning.fewest_people import lower_bound_people, lower_bound_people_for
-from sfumato.planning.hard_families import (
-    HardFamily,
-    block_family,
-    families_of,
-    free_family,
-    high_low_family,
-    sensitive_family,
-)
-from sfumato.planning.plan import Compared, Plan, plan
-from sfumato.planning.upper_bounds import (
+from sfumato.planning.people_bounds import (
     UpperBounds,
+    lower_bound_people,
     sample_complexity,
     upper_bound_people,
     upper_bounds,
 )
+from sfumato.planning.plan import Plan, plan
+from sfumato.planning.rows import PlanRow
 
 __all__ = [
-    "Compared",
-    "HardFamily",
     "Plan",
+    "PlanRow",
     "UpperBounds",
-    "block_family",
-    "chi_square",
-    "families_of",
-    "free_family",
-    "high_low_family",
     "lower_bound_people",
-    "lower_bound_people_for",
     "lower_bound_risk",
     "lower_bound_risk_at_uniform",
     "plan",
     "sample_complexity",
-    "sensitive_family",
-    "uncovered",
     "upper_bound_people",
     "upper_bounds",
     "ye_barg_bound",

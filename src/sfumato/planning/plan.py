@@ -1,16 +1,17 @@
-"""Plan: how many people a survey needs, or how far off it will be, before anybody is asked."""
+"""Plan a survey: how many people it needs, or how far off it will be, before anyone answers."""
 
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from html import escape
 
 from numpy.typing import ArrayLike
 
-from sfumato.contexts import Context, Uniform
+from sfumato.contexts import Context
 from sfumato.designer.bounds import lower_bound_risk
 from sfumato.domains import Label
-from sfumato.errors import InvalidContext, NoClosedForm
+from sfumato.errors import InvalidArgument, NoClosedForm
 from sfumato.estimation.decoders import decoder_named
 from sfumato.foundation.formatting import (
     format_factor,
@@ -20,106 +21,125 @@ from sfumato.foundation.formatting import (
 )
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.mechanism import people_count
-from sfumato.planning.asked import checked_aim, checked_goal
-from sfumato.planning.compare import Compared, compared, mechanisms_compared
-from sfumato.planning.predict import DECODED_MEASURES, MOST_PEOPLE
+from sfumato.planning.predict import MAX_PEOPLE
+from sfumato.planning.rows import PlanRow, build_rows, find_mechanisms
+from sfumato.planning.target import Target, check_goal
 
-__all__ = ["Compared", "Plan", "plan"]
+__all__ = ["Plan", "plan"]
 
-_MEASURED = {
+_MEASURE_NAMES = {
     "tv": "total variation error",
-    "symbol": "error of the share that is known worst",
+    "symbol": "error of the least certain share",
     "total": "error of the total",
     "l2": "Euclidean error",
 }
-_BEYOND = "10^12"
-_WORTH_SAYING = 0.05
-_FORGED = 0.01  # the share of fake people that a plan speaks of
-_DESIGN = (
-    "No closed form is known for this privacy matrix: sf.design(context), or the command sfumato design, computes a "
-    "mechanism for this very matrix."
+_DISTRIBUTION_NAMES = {
+    "worst": "the hardest distribution for this mechanism",
+    "uniform": "people spread evenly",
+    "given": "people drawn from the distribution that you gave",
+}
+_TABLE_HEAD = ["mechanism", "people", "error", "mean", "bits", "leverage", "risk", "over bound"]
+_MAX_PEOPLE_TEXT = "10^12"
+_CLEARLY_BETTER = 0.95  # another row is worth mentioning below this share of the plan's own cost
+_FAKE_SHARE = 0.01  # the share of fake reports that a plan warns about
+_DESIGN_ADVICE = (
+    "No closed form is known for this privacy matrix: sf.design(context), or the command "
+    "sfumato design, computes a mechanism for this very matrix."
 )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """What a number of people buys, what a goal costs, and what other mechanisms would make of it.
+    """What a number of people buys, what a goal costs, and how other mechanisms would do.
 
-    ``error`` is kept with probability ``confidence``; ``mean`` is the error on average. ``people`` and both errors are
-    ``None`` where no number of people meets the ``goal``. ``reading`` says of which estimate they speak: "decoded",
-    the picture that a survey reports, or "unbiased", the one that intervals come from. ``distribution`` says for
-    which crowd: "worst" (the hardest for the mechanism), "uniform" or "given". ``rows`` compares mechanisms;
-    ``chosen`` names the one that the plan is for. ``on_shelf`` says whether a closed form is known for the context;
-    where none is, and where the goal cannot be met, ``advice`` says what would help.
+    ``measure`` and ``confidence``: what the error is of, and the probability with which it holds.
+    ``distribution``: "worst" (the hardest for the mechanism), "uniform" or "given".
+    ``goal``: the error that you asked for, if any; ``feasible`` says whether it is met.
+    ``lower_bound``: the least risk that any mechanism for the context can have.
+    ``on_shelf``: whether a closed form is known for the context.
+    ``rows``: the mechanisms that were considered; ``chosen`` names the one that the plan is for.
     """
 
     context: Context
     measure: str
     confidence: float
     distribution: str
-    reading: str
-    decoder: str | None
     goal: float | None
-    people: int | None
-    error: float | None
-    mean: float | None
     feasible: bool
-    advice: tuple[str, ...]
     lower_bound: float
     on_shelf: bool
     chosen: str
-    rows: tuple[Compared, ...]
+    rows: tuple[PlanRow, ...]
 
     @property
-    def row(self) -> Compared:
+    def row(self) -> PlanRow:
         """The row that the plan is for."""
         return next(row for row in self.rows if row.name == self.chosen)
 
+    @property
+    def people(self) -> int | None:
+        """The number of people; ``None`` if no number meets the goal."""
+        figures = self.row.figures
+        return None if figures is None else figures.people
+
+    @property
+    def error(self) -> float | None:
+        """The error that holds with probability ``confidence``; ``None`` if no number of people will do."""
+        figures = self.row.figures
+        return None if figures is None else figures.error
+
+    @property
+    def mean(self) -> float | None:
+        """The error on average; ``None`` if no number of people meets the goal."""
+        figures = self.row.figures
+        return None if figures is None else figures.mean
+
+    @property
+    def reading(self) -> str:
+        """Which estimate the figures are of.
+
+        "decoded" is the one that a survey reports, "unbiased" the one that intervals come from.
+        """
+        return "unbiased" if self.decoder is None else "decoded"
+
+    @property
+    def decoder(self) -> str | None:
+        """The decoder of the predicted estimate; ``None`` for the unbiased one."""
+        forecast = self.row.decoded_forecast
+        return None if forecast is None else forecast.decoder
+
+    @cached_property
+    def advice(self) -> tuple[str, ...]:
+        """What would help, if the goal is out of reach or the context has no closed form."""
+        design = []
+        if not self.on_shelf and self.chosen != "own":
+            design.append(_DESIGN_ADVICE)
+        if self.feasible or self.goal is None:
+            return tuple(design)
+        return (self._shortfall(self.goal), *design, *self._remedies())
+
     def at(self, people: int) -> "Plan":
-        """The same plan for another number of people, and without a goal."""
+        """Return the same plan for another number of people, without a goal."""
         n = people_count(people)
         rows = tuple(row.at(n) for row in self.rows)
-        return _answered(replace(self, goal=None, rows=rows), n)
+        return replace(self, goal=None, feasible=True, rows=rows)
 
-    def in_words(self) -> str:
-        """The plan as a short paragraph."""
+    def summary(self) -> str:
+        """Return the plan as a short paragraph."""
         return " ".join(self.sentences())
 
     def sentences(self) -> list[str]:
-        """The answer; for whom; what fakes could do; a better row, if any; why a goal is out of reach, what helps."""
-        return [self._answer(), self._fine_print(), *self._forged(), *self._better(), *self.advice]
-
-    def _forged(self) -> list[str]:
-        """What one forger in a hundred could do, which no number of people makes smaller."""
-        if self.row.mechanism is None or self.row.mechanism.inputs == 1:
-            return []
-        moved = _FORGED * self.row.mechanism.reach.largest
+        """Return the answer, what it holds for, the effect of fake reports, and any advice."""
         return [
-            f"If one report in a hundred is fake, that moves an unbiased share by up to {format_upper_bound(moved)}."
-        ]
-
-    def _better(self) -> list[str]:
-        """The shelf's best has the least squared error of the worst crowd; another measure may prefer another code."""
-        own = self.row.figures
-        if own is None or own.error == 0:
-            return []
-        others = {
-            row.what: row.figures
-            for row in self.rows
-            if row.figures is not None and row.name != self.chosen
-        }
-        # Rows differ in people or in error, never in both: the product says which is better, as error goes by √n.
-        cost = {what: found.error * math.sqrt(found.people) for what, found in others.items()}
-        what = min(cost, key=lambda name: cost[name], default="")
-        if not what or cost[what] > (1 - _WORTH_SAYING) * own.error * math.sqrt(own.people):
-            return []
-        found = others[what]
-        return [
-            f"By this measure another does better: {what}, {format_number(found.error)} with {found.people:,} people."
+            self._answer(),
+            self._fine_print(),
+            *self._fake_reports(),
+            *self._better_row(),
+            *self.advice,
         ]
 
     def in_json(self) -> dict[str, object]:
-        """The plan in the words of the command."""
+        """Return the plan as the command prints it."""
         return {
             "measure": self.measure,
             "confidence": self.confidence,
@@ -133,103 +153,182 @@ class Plan:
             "feasible": self.feasible,
             "advice": list(self.advice),
             "lower_bound_risk": self.lower_bound if math.isfinite(self.lower_bound) else None,
-            "forged": self._forged_json(),
+            "forged": self._fake_reports_json(),
             "mechanism": self.chosen,
             "mechanisms": [row.in_json() for row in self.rows],
         }
 
-    def _forged_json(self) -> dict[str, float] | None:
-        if self.row.mechanism is None:
-            return None
-        reach = self.row.mechanism.reach
-        moved = {"share": reach.largest, "total_variation": reach.total_variation}
-        return {"of_reports": _FORGED, **{name: _FORGED * people for name, people in moved.items()}}
-
-    def _answer(self) -> str:
-        surely = f"with probability {format_percent(self.confidence)}"
-        if self.people is None or self.error is None or self.mean is None:
-            return f"No number of people up to {_BEYOND} keeps the {_MEASURED[self.measure]} to {self.goal:g}."
-        about = "about " if self.goal is not None and self.reading == "decoded" else ""
-        told = (
-            f"With {about}{self.people:,} people the {_MEASURED[self.measure]} is at most "
-            f"{format_number(self.error)} {surely} ({format_number(self.mean)} on average)"
-        )
-        if not self.feasible:
-            return f"{told}; that is more than the {self.goal:g} asked for."
-        if self.measure in ("tv", "symbol") and self.error >= 1:
-            return f"{told}: so few people tell nothing."
-        return f"{told}."
-
-    def _fine_print(self) -> str:
-        crowd = {
-            "worst": "the hardest distribution for this mechanism",
-            "uniform": "people spread evenly",
-            "given": "people drawn from the distribution that was given",
-        }[self.distribution]
-        which = (
-            f"the decoded picture ({self.decoder})"
-            if self.reading == "decoded"
-            else "the unbiased estimate"
-        )
-        return f"This is for {crowd}, and for {which} by this mechanism: {self.row.what}."
-
-    def __repr__(self) -> str:
-        columns = self.table()
-        widths = [max(len(line[i]) for line in columns) for i in range(len(columns[0]))]
-        lines = [*self.sentences(), ""]
-        for line in columns:
-            cells = [
-                line[0].ljust(widths[0]),
-                *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True)),
-            ]
-            lines.append("  ".join(cells).rstrip())
-        return "\n".join([*lines, *self.notes()])
-
-    def _repr_html_(self) -> str:
-        """What notebooks show."""
-        head, *body = self.table()
-        heads = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
-        rows = "".join(
-            f'<tr><th scope="row" style="text-align:left">{escape(line[0])}</th>'
-            + "".join(f"<td>{escape(cell)}</td>" for cell in line[1:])
-            + "</tr>"
-            for line in body
-        )
-        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes())
-        table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
-        return f"<p><b>Plan.</b> {escape(self.in_words())}</p>{table}{notes}"
-
     def table(self) -> list[list[str]]:
-        """The comparison as text, a line per mechanism, headed."""
-        head = ["mechanism", "people", "error", "mean", "bits", "leverage", "risk", "over bound"]
-        lines = [head]
+        """Return the rows as text, below a header."""
+        lines = [_TABLE_HEAD]
         for row in self.rows:
-            found, beyond = row.figures, "–" if not row.made else f"> {_BEYOND}"
-            figures = [beyond, "–", "–"]
-            if found is not None:
-                figures = [
-                    f"{found.people:,}",
-                    format_number(found.error),
-                    format_number(found.mean),
-                ]
-            facts = ["–"] * 4
-            if row.mechanism is not None:
-                facts = [
-                    str(row.bits),
-                    format_number(row.leverage),
-                    format_number(row.risk),
-                    format_factor(row.over_bound),
-                ]
-            lines.append([row.what, *figures, *facts])
+            lines.append([row.title, *_figure_cells(row), *_mechanism_cells(row)])
         return lines
 
     def notes(self) -> list[str]:
-        """Why rows have no mechanism, or need none; those with one reason are named together."""
-        named: dict[str, list[str]] = {}
+        """Return the reasons why rows have no mechanism, or need none; equal reasons once."""
+        titles: dict[str, list[str]] = {}
         for row in self.rows:
             if row.reason:
-                named.setdefault(row.reason, []).append(row.what)
-        return [f"{'; '.join(rows)}: {reason}" for reason, rows in named.items()]
+                titles.setdefault(row.reason, []).append(row.title)
+        return [f"{'; '.join(group)}: {reason}" for reason, group in titles.items()]
+
+    def __repr__(self) -> str:
+        table = self.table()
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = [*self.sentences(), ""]
+        for title, *cells in table:
+            line = title.ljust(widths[0])
+            for cell, width in zip(cells, widths[1:], strict=True):
+                line += "  " + cell.rjust(width)
+            lines.append(line.rstrip())
+        return "\n".join([*lines, *self.notes()])
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show."""
+        head, *body = self.table()
+        heads = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
+        rows = ""
+        for title, *cells in body:
+            rows += f'<tr><th scope="row" style="text-align:left">{escape(title)}</th>'
+            rows += "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+            rows += "</tr>"
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes())
+        table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+        return f"<p><b>Plan.</b> {escape(self.summary())}</p>{table}{notes}"
+
+    def _answer(self) -> str:
+        name = _MEASURE_NAMES[self.measure]
+        figures = self.row.figures
+        if figures is None:
+            return (
+                f"No number of people up to {_MAX_PEOPLE_TEXT} keeps the {name} to {self.goal:g}."
+            )
+        about = ""
+        if self.goal is not None and self.reading == "decoded":
+            about = "about "
+        answer = (
+            f"With {about}{figures.people:,} people the {name} is at most "
+            f"{format_number(figures.error)} with probability {format_percent(self.confidence)} "
+            f"({format_number(figures.mean)} on average)"
+        )
+        if not self.feasible:
+            return f"{answer}; that is more than your goal of {self.goal:g}."
+        if self.measure in ("tv", "symbol") and figures.error >= 1:
+            return f"{answer}: too few people to learn anything."
+        return f"{answer}."
+
+    def _fine_print(self) -> str:
+        estimate = "the unbiased estimate"
+        if self.decoder is not None:
+            estimate = f"the decoded picture ({self.decoder})"
+        people = _DISTRIBUTION_NAMES[self.distribution]
+        return f"This is for {people}, and for {estimate} of this mechanism: {self.row.title}."
+
+    def _fake_reports(self) -> list[str]:
+        """Say what one fake report in a hundred could do, which more people do not reduce."""
+        mechanism = self.row.mechanism
+        if mechanism is None or mechanism.inputs == 1:
+            return []
+        shift = format_upper_bound(_FAKE_SHARE * mechanism.reach.largest)
+        return [
+            f"If one report in a hundred is fake, that moves an unbiased share by up to {shift}."
+        ]
+
+    def _fake_reports_json(self) -> dict[str, float] | None:
+        if self.row.mechanism is None:
+            return None
+        reach = self.row.mechanism.reach
+        return {
+            "of_reports": _FAKE_SHARE,
+            "share": _FAKE_SHARE * reach.largest,
+            "total_variation": _FAKE_SHARE * reach.total_variation,
+        }
+
+    def _better_row(self) -> list[str]:
+        """Name a mechanism that does better by this measure.
+
+        The best on the shelf has the least squared error at its worst distribution; another measure
+        may prefer another code.
+        """
+        if self.row.figures is None or self.row.figures.error == 0:
+            return []
+        # Rows differ in people or in error, never in both. Error falls as 1/√n, so the product
+        # error · √n says which is better.
+        best = None
+        least = _CLEARLY_BETTER * self.row.figures.cost
+        for row in self.rows:
+            if row.figures is not None and row.name != self.chosen and row.figures.cost < least:
+                best = row
+                least = row.figures.cost
+        if best is None or best.figures is None:
+            return []
+        error = format_number(best.figures.error)
+        return [
+            f"By this measure another mechanism does better: {best.title}, "
+            f"{error} with {best.figures.people:,} people."
+        ]
+
+    def _shortfall(self, goal: float) -> str:
+        """Say by how much the goal is missed."""
+        if self.people is None:
+            error = format_number(self.row.figures_at(MAX_PEOPLE).error)
+            return (
+                f"Even {_MAX_PEOPLE_TEXT} people leave an error of {error}: "
+                "it falls only with their square root."
+            )
+        needed = self.row.for_error(goal).figures
+        if needed is None:
+            return f"No number of people up to {_MAX_PEOPLE_TEXT} is enough."
+        return f"About {needed.people:,} people are enough."
+
+    def _remedies(self) -> list[str]:
+        remedies = []
+        risk = self.row.risk
+        best = next(row for row in self.rows if row.name == "best")
+        if best.risk is not None and risk is not None and best.risk < risk:
+            ratio = format_number(best.risk / risk)
+            remedies.append(f"The best mechanism on the shelf has {ratio} of the risk of this one.")
+        if self.distribution == "worst":
+            remedies.append(
+                "Most distributions are easier than the worst: give one if you can guess it."
+            )
+        groups = self.context.groups
+        if groups is not None and len(groups.inside) == 1:
+            remedies.append(
+                "Promise less where less is needed: only for sensitive labels, or only within blocks."
+            )
+        if self.measure in ("tv", "l2") and self.context.size > 2:
+            remedies.append(
+                "Merge labels, or ask for single shares or a total, which need far fewer people."
+            )
+        if math.isfinite(self.context.smallest_epsilon):
+            remedies.append(
+                "A larger ε helps too: while ε is small, doubling it saves three quarters of the people."
+            )
+        return remedies
+
+
+def _figure_cells(row: PlanRow) -> list[str]:
+    """Return people, error and mean of a row."""
+    figures = row.figures
+    if figures is not None:
+        return [f"{figures.people:,}", format_number(figures.error), format_number(figures.mean)]
+    if row.available:
+        return [f"> {_MAX_PEOPLE_TEXT}", "–", "–"]
+    return ["–", "–", "–"]
+
+
+def _mechanism_cells(row: PlanRow) -> list[str]:
+    """Return bits, leverage, risk and risk over bound of a row."""
+    if not row.available:
+        return ["–"] * 4
+    return [
+        str(row.bits),
+        format_number(row.leverage),
+        format_number(row.risk),
+        format_factor(row.over_bound),
+    ]
 
 
 def plan(
@@ -244,23 +343,28 @@ def plan(
     decoder: str = "projection",
     mechanism: Mechanism | None = None,
 ) -> Plan:
-    """People for an error, or the error for people; with both, whether these people are enough.
+    """Return how many people an error needs, or the error that a number of people gives.
 
-    ``measure`` is what the error is of:
+    ``error``: the goal; the plan says how many people it needs.
+    ``people``: the plan says how far off their estimate will be. With both, whether they are enough.
+    ``measure``: what the error is of:
 
     - "tv": total variation, ``½ Σ_x |p̂_x − p_x|``;
-    - "symbol": the share that is known worst, each share on its own;
+    - "symbol": the least certain share, each share on its own;
     - "total": the total of ``labels``, or with a mapping from label to weight ``Σ_x w_x p_x``;
     - "l2": Euclidean distance, ``‖p̂ − p‖``.
 
-    The error holds with probability ``confidence``. It counts everything between the estimate and the distribution
-    that people are drawn from: the noise of privacy, and the luck of who is asked.
-
-    ``distribution`` is "worst", "uniform", a share (or a count) per symbol, or a mapping from label to share. For
-    "worst" the figures are those of the unbiased estimate at the distribution that is hardest for it: no crowd is
-    harder, most are easier. For the others "tv" and "l2" are also predicted for the decoded picture, and these are
-    then the plan's. The plan is for ``mechanism``, by default the best on the shelf, or where nothing on the shelf fits
-    the one of least risk that keeps the context all the same.
+    ``confidence``: the probability with which the error holds. It covers everything between the
+    estimate and the distribution that people are drawn from: the noise of privacy, and the luck of
+    who answers.
+    ``distribution``: "worst", "uniform", a share or a count for each symbol, or a mapping from label
+    to share. For "worst", the figures are those of the unbiased estimate at the distribution that is
+    hardest for it: no distribution is harder, and most are easier. For the others, "tv" and "l2" are
+    also predicted for the decoded estimate, and the plan is for that one.
+    ``labels``: the labels to add up, or a mapping from label to weight; for "total" only.
+    ``decoder``: the name of the decoder that the decoded estimate is predicted for.
+    ``mechanism``: the mechanism to plan for; by default the best on the shelf, or the one of least
+    risk that keeps the context if nothing on the shelf fits.
 
     >>> from sfumato.contexts import Uniform
     >>> wanted = plan(Uniform(["red", "green", "blue"], 1), error=0.05)
@@ -268,132 +372,84 @@ def plan(
     (3791, 0.0097)
     """
     if error is None and people is None:
-        raise InvalidContext(
-            "say what to plan for: error= (how many people?), people= (how far off?), or both."
+        raise InvalidArgument(
+            "pass error= (how many people?), people= (how far off?), or both to check them."
         )
-    goal, asked = checked_goal(error, measure), None if people is None else people_count(people)
-    if asked is not None and asked > MOST_PEOPLE:
-        raise InvalidContext(f"people must be at most {MOST_PEOPLE}; found {asked}.")
+    goal = None
+    if error is not None:
+        goal = check_goal(error, measure)
+    n = _check_people(people)
     decoder_named(decoder)
-    aim = checked_aim(context, measure, confidence, distribution, labels)
+    target = Target.parse(
+        context,
+        measure=measure,
+        confidence=confidence,
+        distribution=distribution,
+        labels=labels,
+    )
     bound = lower_bound_risk(context)
-    mechanisms = mechanisms_compared(context, mechanism)
-    rows = compared(mechanisms, context, aim, decoder, bound)
-    chosen = _chosen(rows, mechanism)
-    answered = _planned(rows, chosen, goal, asked)
-    word = distribution if isinstance(distribution, str) else "given"
-    drawn = aim.p is not None and measure in DECODED_MEASURES
-    made_plan = Plan(
+    mechanisms = find_mechanisms(context, mechanism)
+    rows = build_rows(mechanisms, context, target, decoder, bound)
+    chosen = _choose(rows, mechanism)
+    rows = _add_figures(rows, chosen, goal, n)
+    return Plan(
         context=context,
         measure=measure,
-        confidence=float(confidence),
-        distribution=word,
-        reading="decoded" if drawn else "unbiased",
-        decoder=decoder if drawn else None,
+        confidence=target.confidence,
+        distribution=distribution if isinstance(distribution, str) else "given",
         goal=goal,
-        people=None,
-        error=None,
-        mean=None,
-        feasible=True,
-        advice=(),
+        feasible=_is_feasible(rows, chosen, goal, n),
         lower_bound=bound,
         on_shelf=not isinstance(mechanisms["best"], NoClosedForm),
         chosen=chosen,
-        rows=tuple(answered),
+        rows=tuple(rows),
     )
-    return _answered(made_plan, asked)
 
 
-def _chosen(rows: list[Compared], own: Mechanism | None) -> str:
-    """One's own mechanism, by whatever name; else the best; else the one of least risk among those that are there."""
-    made = {row.name: row.mechanism for row in rows if row.mechanism is not None}
+def _check_people(people: int | None) -> int | None:
+    if people is None:
+        return None
+    n = people_count(people)
+    if n > MAX_PEOPLE:
+        raise InvalidArgument(f"people must be at most {MAX_PEOPLE}; got {n}.")
+    return n
+
+
+def _choose(rows: list[PlanRow], own: Mechanism | None) -> str:
+    """Return the row to plan for: the caller's own mechanism, else the best, else the least risk."""
+    by_name = {row.name: row.mechanism for row in rows if row.mechanism is not None}
     if own is not None:
-        return next(name for name in reversed(made) if made[name].record() == own.record())
-    if not made:
+        record = own.record()
+        return next(name for name in reversed(by_name) if by_name[name].record() == record)
+    if not by_name:
         reason = next(row.reason for row in rows if row.name == "best")
         raise NoClosedForm(f"there is no mechanism to plan for: {reason}")
+    if "best" in by_name:
+        return "best"
     risks = {row.name: row.risk for row in rows if row.risk is not None}
-    return "best" if "best" in made else min(risks, key=lambda name: risks[name])
+    return min(risks, key=lambda name: risks[name])
 
 
-def _planned(
-    rows: list[Compared], chosen: str, goal: float | None, people: int | None
-) -> list[Compared]:
-    """Each row with its figures: at the people asked for, or at those that the goal needs."""
+def _add_figures(
+    rows: list[PlanRow], chosen: str, goal: float | None, people: int | None
+) -> list[PlanRow]:
+    """Return the rows with their figures, for these people or for those that the goal needs.
+
+    For a goal the chosen row comes first: how many people its decoded estimate saves tells the other
+    rows where to start their search.
+    """
     if people is not None or goal is None:
         return [row.at(people or 1) for row in rows]
-    ratio = 1.0  # what the decoded picture saves with the chosen mechanism: where to begin with the others
-    first = next(row for row in rows if row.name == chosen)
-    planned = {chosen: first.for_error(goal)}
-    alone, together = planned[chosen].unbiased, planned[chosen].decoded
-    if alone is not None and together is not None:
-        ratio = together.people / alone.people
-    return [planned[row.name] if row.name == chosen else row.for_error(goal, ratio) for row in rows]
+    own = next(row for row in rows if row.name == chosen).for_error(goal)
+    ratio = 1.0
+    if own.unbiased is not None and own.decoded is not None:
+        ratio = own.decoded.people / own.unbiased.people
+    return [own if row.name == chosen else row.for_error(goal, ratio) for row in rows]
 
 
-# --- the answer -----------------------------------------------------------------------------------------------------
-
-
-def _answered(made: Plan, people: int | None) -> Plan:
-    """The plan with the figures of its own row, whether they meet the goal, and what would help."""
-    found = made.row.figures
-    if found is None:
-        answered = replace(made, feasible=False)
-    else:
-        feasible = people is None or made.goal is None or found.error <= made.goal
-        answered = replace(
-            made, people=found.people, error=found.error, mean=found.mean, feasible=feasible
-        )
-    return replace(answered, advice=_advice(answered))
-
-
-def _advice(made: Plan) -> tuple[str, ...]:
-    """Why a goal cannot be met, and what would help: in figures where there are any."""
-    design = [] if made.on_shelf or made.chosen == "own" else [_DESIGN]
-    if made.feasible or made.goal is None:
-        return tuple(design)
-    return (*_shortfall(made, made.row, made.goal), *design, *_remedies(made, made.row))
-
-
-def _shortfall(made: Plan, row: Compared, goal: float) -> list[str]:
-    if made.people is None:
-        most = row.figures_at(MOST_PEOPLE).error
-        return [
-            f"Even {_BEYOND} people leave an error of {format_number(most)}: it falls with their square root only."
-        ]
-    needed = row.for_error(goal).figures
-    if needed is None:
-        return [f"No number of people up to {_BEYOND} would do."]
-    return [f"About {needed.people:,} people would do."]
-
-
-def _remedies(made: Plan, row: Compared) -> list[str]:
-    remedies = []
-    best = next(other for other in made.rows if other.name == "best")
-    if (
-        row.name != "best"
-        and best.made
-        and best.risk is not None
-        and row.risk is not None
-        and best.risk < row.risk
-    ):
-        remedies.append(
-            f"The best mechanism on the shelf has {format_number(best.risk / row.risk)} of the risk of this one."
-        )
-    if made.distribution == "worst":
-        remedies.append(
-            "Most crowds are easier than the worst: give a distribution if one can be guessed."
-        )
-    if isinstance(made.context, Uniform):
-        remedies.append(
-            "Promise less where less is needed: sensitive labels only, or pairs within blocks only."
-        )
-    if made.measure in ("tv", "l2") and made.context.size > 2:
-        remedies.append(
-            "Merge labels, or ask for single shares or a total, which need far fewer people."
-        )
-    if math.isfinite(made.context.smallest_epsilon):
-        remedies.append(
-            "A larger ε helps too: for small ε, twice the ε does the work of four times the people."
-        )
-    return remedies
+def _is_feasible(rows: list[PlanRow], chosen: str, goal: float | None, people: int | None) -> bool:
+    figures = next(row for row in rows if row.name == chosen).figures
+    if figures is None:
+        return False
+    # People that were found for a goal meet it, up to the precision of the draws.
+    return people is None or goal is None or figures.error <= goal

@@ -1,15 +1,16 @@
-"""Predictions: how far an estimate from n people will be from the truth, before anybody is asked.
+"""Predict how far an estimate from n people will be from the truth, before anyone answers.
 
-Two estimates are read from one tally, and a plan keeps them apart.
+A tally can be read as two estimates, and a plan keeps them apart.
 
-*Unbiased.* Exact variances ``σ_x²/n`` come from the mechanism, and for many people the errors are normal. All
-predictions are then a number over ``√n``, and people for an error follow by a square.
+*Unbiased.* The mechanism gives exact variances ``σ_x²/n``, and for many people the errors are
+normal. Every prediction is then a number over ``√n``, and people for an error follow by a square.
 
-*Decoded* (the picture that a survey reports). No formula: histograms of reports are drawn from ``Q p`` and decoded.
+*Decoded* (the estimate that a survey reports). There is no formula, so histograms of reports are
+drawn from ``Q p`` and decoded.
 
-Each prediction has two figures. ``mean`` is the error on average: ``E|…|`` of a share or a total, E TV, and for l2
-the root of the mean square. ``error`` is kept with probability ``confidence``: for a share or a total the half width
-of its interval, for TV and l2 a quantile.
+Each prediction has two figures. ``mean`` is the error on average: ``E|…|`` of a share or a total,
+E TV, and for l2 the root of the mean square. ``error`` holds with probability ``confidence``: for a
+share or a total it is the half width of the interval, for TV and l2 a quantile.
 """
 
 import math
@@ -19,8 +20,9 @@ from statistics import NormalDist
 import numpy as np
 
 from sfumato.estimation.decoders import decoder_named
-from sfumato.estimation.decoders.histograms import drawn_histogram
+from sfumato.estimation.decoders.histograms import draw_tally
 from sfumato.foundation.arrays import Floats
+from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import Mechanism
 from sfumato.planning.hardest import (
     hardest_for_l2,
@@ -28,222 +30,227 @@ from sfumato.planning.hardest import (
     worst_symbol_variance,
     worst_total_variance,
 )
-from sfumato.tally import Tally
+from sfumato.planning.target import Target
 
-__all__ = [
-    "DECODED_MEASURES",
-    "MEASURES",
-    "MOST_PEOPLE",
-    "Aim",
-    "DecodedForecast",
-    "Figures",
-    "UnbiasedForecast",
-]
+__all__ = ["MAX_PEOPLE", "DecodedForecast", "Figures", "UnbiasedForecast"]
 
-MEASURES = ("tv", "symbol", "total", "l2")
-"""Total variation; the share that is known worst; a weighted total of shares; Euclidean distance."""
-
-DECODED_MEASURES = ("tv", "l2")
-"""Where the decoded picture is predicted too. Intervals of shares and totals belong to the unbiased estimate."""
-
-MOST_PEOPLE = 10**12
-"""Goals that need more people than this are infeasible: it is more than a hundred times those alive."""
+MAX_PEOPLE = 10**12
+"""A goal that needs more people is infeasible: this is over a hundred times the world population."""
 
 _HALF_NORMAL = math.sqrt(2 / math.pi)  # E|Z| of a standard normal Z
-_WRITTEN = 256  # symbols up to which covariances are written out
-_FEWEST_DRAWS, _MOST_DRAWS = 4, 1000
-_DRAWN = 2**19  # entries of histograms that one prediction may draw, but for the fewest draws
+_MAX_COVARIANCE_SIZE = 256  # symbols up to which covariances are written out
+_MIN_DRAWS = 4
+_MAX_DRAWS = 1000
+_MAX_DRAWN_COUNTS = 2**19  # counts that one prediction may draw, beyond the minimum of draws
 _PRECISION = 0.015  # of the mean over draws
-_STEPS = 12
-
-
-@dataclass(frozen=True, eq=False)
-class Aim:
-    """What is asked of an estimate: which error, how surely, for which p (``None``: the hardest), of which total."""
-
-    measure: str
-    confidence: float
-    p: Floats | None = None
-    weights: Floats | None = None
+_MAX_SECANT_STEPS = 12
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What a number of people buys: the error on average, and the error that is kept with the confidence asked for."""
+    """What a number of people buys.
+
+    ``mean`` is the error on average, ``error`` the one that holds with the target's confidence.
+    """
 
     people: int
     mean: float
     error: float
 
+    @property
+    def cost(self) -> float:
+        """``error · √people``: what hardly changes with the number of people."""
+        return self.error * math.sqrt(self.people)
+
 
 @dataclass(frozen=True)
 class UnbiasedForecast:
-    """The unbiased estimate: both figures are those of one person over ``√n``."""
+    """The errors of the unbiased estimate for one person; for n people, divide by ``√n``."""
 
     mean: float
     error: float
 
     @classmethod
-    def of(cls, mechanism: Mechanism, aim: Aim) -> "UnbiasedForecast":
-        """From exact variances, with normal errors.
+    def of(cls, mechanism: Mechanism, target: Target) -> "UnbiasedForecast":
+        """Predict from exact variances, with normal errors.
 
-        A share, a total: ``mean = σ √(2/π)`` and ``error = z σ`` with the two-sided normal quantile z.
-        TV: ``mean = ½ √(2/π) Σ_x σ_x``. Without the factor ``√(2/π) ≈ 0.8`` it bounds E TV for every n (Jensen).
-        l2: ``mean² = risk``. The quantiles of TV and l2 are those of a gamma variable of the same mean and variance.
+        A share, a total: ``mean = σ √(2/π)``, ``error = z σ`` with the two-sided normal quantile z.
+        TV: ``mean = ½ √(2/π) Σ_x σ_x``. Without the factor ``√(2/π) ≈ 0.8`` this bounds E TV for
+        every n (Jensen). l2: ``mean² = risk``. The quantiles of TV and l2 are those of a gamma
+        variable with the same mean and variance.
         """
-        if aim.measure in ("symbol", "total"):
-            sigma = math.sqrt(max(_variance(mechanism, aim), 0.0))
-            return cls(_HALF_NORMAL * sigma, NormalDist().inv_cdf((1 + aim.confidence) / 2) * sigma)
-        p = aim.p
-        if p is None:
-            p = hardest_for_tv(mechanism) if aim.measure == "tv" else hardest_for_l2(mechanism)
+        if target.measure in ("symbol", "total"):
+            sigma = math.sqrt(max(_variance(mechanism, target), 0.0))
+            z = NormalDist().inv_cdf((1 + target.confidence) / 2)
+            return cls(_HALF_NORMAL * sigma, z * sigma)
+        if target.measure == "tv":
+            p = hardest_for_tv(mechanism) if target.p is None else target.p
+            mean, variance = _tv_moments(_covariances(mechanism, p))
+            return cls(mean, _gamma_quantile(mean, variance, target.confidence))
+        p = hardest_for_l2(mechanism) if target.p is None else target.p
         covariances = _covariances(mechanism, p)
-        if aim.measure == "tv":
-            mean, variance = _tv_moments(covariances)
-            return cls(mean, _quantile(mean, variance, aim.confidence))
         risk = float(np.trace(covariances) if covariances.ndim == 2 else covariances.sum())
         variance = 2 * float((covariances**2).sum())  # of ‖Z‖², Z normal with these covariances
-        return cls(math.sqrt(risk), math.sqrt(_quantile(risk, variance, aim.confidence)))
+        return cls(math.sqrt(risk), math.sqrt(_gamma_quantile(risk, variance, target.confidence)))
 
     def at(self, people: int) -> Figures:
-        """The figures for ``people``."""
+        """Return the figures for ``people``."""
         root = math.sqrt(people)
         return Figures(people, self.mean / root, self.error / root)
 
     def people_for(self, error: float) -> int | None:
-        """The least number of people whose ``error`` is at most this; ``None`` beyond ``MOST_PEOPLE``."""
-        needed = (self.error / error) ** 2
-        if needed > MOST_PEOPLE:
+        """Return the fewest people whose ``error`` is at most this; ``None`` above ``MAX_PEOPLE``."""
+        people = (self.error / error) ** 2
+        if people > MAX_PEOPLE:
             return None
-        return max(
-            math.ceil(needed * (1 - 1e-12)), 1
-        )  # a hair below, so that a round trip comes back
+        # Round a hair down first: the error of n people must need n people, despite rounding.
+        return max(math.ceil(people * (1 - 1e-12)), 1)
 
 
 @dataclass(frozen=True, eq=False)
 class DecodedForecast:
-    """The decoded picture: the mean and a quantile over histograms that are drawn from ``Q p`` and decoded."""
+    """The error of the decoded estimate, from histograms drawn from ``Q p`` and decoded."""
 
     mechanism: Mechanism
     measure: str
     confidence: float
     p: Floats
     decoder: str
-    _known: dict[int, Figures] = field(default_factory=dict, repr=False)
+    _cache: dict[int, Figures] = field(default_factory=dict, repr=False)
 
     def at(self, people: int) -> Figures:
-        """The figures for ``people``: the mean to about 1.5 % where half a million drawn counts are enough for that."""
-        if people not in self._known:
-            errors = self._drawn_errors(people)
-            mean, variance = float(errors.mean()), float(errors.var(ddof=1))
-            if self.measure == "l2":
-                squares = errors**2
-                known, spread = float(squares.mean()), float(squares.var(ddof=1))
-                figures = Figures(
-                    people, math.sqrt(known), math.sqrt(_quantile(known, spread, self.confidence))
-                )
-            else:
-                figures = Figures(people, mean, _quantile(mean, variance, self.confidence))
-            self._known[people] = figures
-        return self._known[people]
+        """Return the figures for ``people``.
+
+        The mean is right to about 1.5 %, if half a million drawn counts are enough for that.
+        """
+        if people not in self._cache:
+            self._cache[people] = self._predict(people)
+        return self._cache[people]
 
     def people_for(self, error: float, start: int) -> int | None:
-        """About the least number of people whose ``error`` is at most this, to three digits; ``None`` beyond reach.
+        """Return about the fewest people whose ``error`` is at most this, to three digits.
 
-        Secants on logarithms of people and error, from ``start`` (what the unbiased estimate needs).
+        Return ``None`` if ``MAX_PEOPLE`` are too few. The search takes secants on the logarithms of
+        people and error, beginning at ``start`` (what the unbiased estimate needs).
         """
-        if self.at(MOST_PEOPLE).error > error:
+        if self.at(MAX_PEOPLE).error > error:
             return None
-        guess, slope = float(start), -0.5
-        below, above = 1.0, float(MOST_PEOPLE)  # too few, enough
+        guess = float(start)
+        slope = -0.5  # error falls with the root of people
+        too_few = 1.0
+        enough = float(MAX_PEOPLE)
         last: tuple[float, float] | None = None
-        for _ in range(_STEPS):
-            here = math.log(guess), math.log(max(self.at(round(guess)).error, 1e-300) / error)
-            below, above = (below, guess) if here[1] <= 0 else (guess, above)
-            if abs(here[1]) < _PRECISION or above <= below * 1.01:
+        for _ in range(_MAX_SECANT_STEPS):
+            log_people = math.log(guess)
+            log_excess = math.log(max(self.at(round(guess)).error, 1e-300) / error)
+            if log_excess <= 0:
+                enough = guess
+            else:
+                too_few = guess
+            if abs(log_excess) < _PRECISION or enough <= too_few * 1.01:
                 break
-            if last is not None and here[0] != last[0]:
-                slope = min(max((here[1] - last[1]) / (here[0] - last[0]), -1.0), -0.05)
-            last, wanted = here, here[0] - here[1] / slope
-            inside = math.log(below) < wanted < math.log(above)
-            # A secant that leaves the bracket would go round in circles; the middle never does.
-            guess = (
-                math.exp(wanted) if inside else min(max(math.sqrt(below * above), 1.0), MOST_PEOPLE)
-            )
+            if last is not None and log_people != last[0]:
+                secant = (log_excess - last[1]) / (log_people - last[0])
+                slope = min(max(secant, -1.0), -0.05)
+            last = log_people, log_excess
+            next_log = log_people - log_excess / slope
+            if math.log(too_few) < next_log < math.log(enough):
+                guess = math.exp(next_log)
+            else:
+                # A secant that leaves the bracket could cycle; bisection cannot.
+                guess = min(max(math.sqrt(too_few * enough), 1.0), MAX_PEOPLE)
         if self.at(round(guess)).error > error * (1 + 2 * _PRECISION):
-            guess = above
-        return _three_digits(guess)
+            guess = enough
+        return _round_up_to_three_digits(guess)
 
-    def _drawn_errors(self, people: int) -> Floats:
-        mechanism, decoder, p = self.mechanism, decoder_named(self.decoder), self.p
-        q = mechanism.forward(p)
-        most = min(max(_DRAWN // mechanism.outputs, _FEWEST_DRAWS), _MOST_DRAWS)
+    def _predict(self, people: int) -> Figures:
+        errors = self._draw_errors(people)
+        if self.measure == "l2":
+            squares = errors**2
+            mean_square = float(squares.mean())
+            quantile = self._quantile(squares)
+            return Figures(people, math.sqrt(mean_square), math.sqrt(quantile))
+        return Figures(people, float(errors.mean()), self._quantile(errors))
+
+    def _quantile(self, sample: Floats) -> float:
+        variance = float(sample.var(ddof=1))
+        return _gamma_quantile(float(sample.mean()), variance, self.confidence)
+
+    def _draw_errors(self, people: int) -> Floats:
+        decoder = decoder_named(self.decoder)
+        q = self.mechanism.forward(self.p)
+        draws = min(max(_MAX_DRAWN_COUNTS // self.mechanism.outputs, _MIN_DRAWS), _MAX_DRAWS)
         errors: list[float] = []
-        while len(errors) < most:
-            counts = drawn_histogram(q, people, draw=len(errors))
-            if not counts.any():  # of one or two people nobody may have come
-                counts[int(np.argmax(q))] = 1
-            found = decoder.decode(mechanism, Tally(counts, mechanism.fingerprint)).frequencies - p
-            errors.append(
-                float(np.abs(found).sum() / 2 if self.measure == "tv" else np.linalg.norm(found))
-            )
-            if len(errors) >= _FEWEST_DRAWS and np.std(errors) <= _PRECISION * np.mean(
-                errors
-            ) * math.sqrt(len(errors)):
+        for draw in range(draws):
+            tally = draw_tally(self.mechanism, q, people, draw)
+            frequencies = decoder.decode(self.mechanism, tally).frequencies
+            if self.measure == "tv":
+                errors.append(total_variation(frequencies, self.p))
+            else:
+                errors.append(float(np.linalg.norm(frequencies - self.p)))
+            tolerance = _PRECISION * np.mean(errors) * math.sqrt(len(errors))
+            if len(errors) >= _MIN_DRAWS and np.std(errors) <= tolerance:
                 break
         return np.array(errors)
 
 
-def _variance(mechanism: Mechanism, aim: Aim) -> float:
-    """``n Var`` of the share that is known worst, or of the total."""
-    if aim.weights is None:
-        return (
-            worst_symbol_variance(mechanism)
-            if aim.p is None
-            else float(mechanism.variances(aim.p, 1).max())
-        )
-    if aim.p is None:
-        return worst_total_variance(mechanism, aim.weights)
-    scores = mechanism.total_scores(aim.weights)
-    return float(mechanism.forward(aim.p) @ scores**2 - (aim.weights @ aim.p) ** 2)
+def _variance(mechanism: Mechanism, target: Target) -> float:
+    """``n Var`` of the least certain share, or of the total."""
+    p = target.p
+    weights = target.weights
+    if weights is None:
+        if p is None:
+            return worst_symbol_variance(mechanism)
+        return float(mechanism.variances(p, 1).max())
+    if p is None:
+        return worst_total_variance(mechanism, weights)
+    scores = mechanism.total_scores(weights)
+    return float(mechanism.forward(p) @ scores**2 - (weights @ p) ** 2)
 
 
 def _covariances(mechanism: Mechanism, p: Floats) -> Floats:
-    """For one person: the covariance matrix; in large domains the variances alone, as if entries were uncorrelated.
+    """Return the covariance matrix for one person, or in large domains the variances alone.
 
-    There TV and l2 are sums over so many entries that they hardly vary, and their quantile is close to their mean.
+    In large domains TV and l2 add up many entries and hardly vary, so their quantile is close to
+    their mean even if the entries are taken as uncorrelated.
     """
     k = mechanism.inputs
-    if k <= _WRITTEN and k * mechanism.outputs <= _WRITTEN * 8192:
+    if k <= _MAX_COVARIANCE_SIZE and k * mechanism.outputs <= _MAX_COVARIANCE_SIZE * 8192:
         return mechanism.covariances(p, 1)
     return np.maximum(mechanism.variances(p, 1), 0.0)
 
 
 def _tv_moments(covariances: Floats) -> tuple[float, float]:
-    """Mean and variance of ``½ Σ|Z_x|``, Z normal: ``E|Z_x Z_x2| = (2/π) σ_x σ_x2 (√(1 − ρ²) + ρ arcsin ρ)``."""
+    """Return the mean and variance of ``½ Σ|Z_x|`` for a normal Z with these covariances.
+
+    ``E|Z_x Z_x2| = (2/π) σ_x σ_x2 (√(1 − ρ²) + ρ arcsin ρ)``.
+    """
     if covariances.ndim == 1:
-        return _HALF_NORMAL * float(np.sqrt(covariances).sum()) / 2, (1 - 2 / math.pi) * float(
-            covariances.sum()
-        ) / 4
+        mean = _HALF_NORMAL * float(np.sqrt(covariances).sum()) / 2
+        variance = (1 - 2 / math.pi) * float(covariances.sum()) / 4
+        return mean, variance
     sigma = np.sqrt(np.maximum(np.diag(covariances), 0.0))
     scale = np.outer(sigma, sigma)
-    rho = np.clip(np.divide(covariances, scale, out=np.zeros_like(scale), where=scale > 0), -1, 1)
+    rho = np.divide(covariances, scale, out=np.zeros_like(scale), where=scale > 0)
+    rho = np.clip(rho, -1, 1)
     products = 2 / math.pi * scale * (np.sqrt(1 - rho**2) + rho * np.arcsin(rho))
     mean = _HALF_NORMAL * float(sigma.sum()) / 2
     return mean, max(float(products.sum()) / 4 - mean**2, 0.0)
 
 
-def _quantile(mean: float, variance: float, confidence: float) -> float:
-    """The quantile of a gamma variable, by Wilson and Hilferty (1931): its cube root is nearly normal.
+def _gamma_quantile(mean: float, variance: float, confidence: float) -> float:
+    """Return the quantile of a gamma variable, by Wilson and Hilferty (1931).
 
-    Right for a square of a normal and for a sum of many; for ``|Z|`` it gives 1.97 in place of 1.96.
+    Its cube root is nearly normal. This is right for the square of a normal and for a sum of many;
+    for ``|Z|`` it gives 1.97 instead of 1.96.
     """
     if mean <= 0 or variance <= 0:
         return mean
     v = variance / (9 * mean**2)
-    return mean * float(max(1 - v + NormalDist().inv_cdf(confidence) * math.sqrt(v), 0.0)) ** 3
+    root = 1 - v + NormalDist().inv_cdf(confidence) * math.sqrt(v)
+    return mean * float(max(root, 0.0)) ** 3
 
 
-def _three_digits(number: float) -> int:
+def _round_up_to_three_digits(number: float) -> int:
     unit = 10 ** max(math.floor(math.log10(max(number, 1.0))) - 2, 0)
     return max(math.ceil(number / unit), 1) * unit

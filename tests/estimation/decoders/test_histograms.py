@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom, chi2, norm, poisson
 
 from sfumato.estimation.decoders.auto import halved
-from sfumato.estimation.decoders.histograms import drawn_histogram, halved_counts
+from sfumato.estimation.decoders.histograms import draw_histogram, halve_counts
 from sfumato.randomness.words import words_from
 from sfumato.tally import Tally
 
@@ -34,13 +34,13 @@ def test_few_reports_are_dealt_by_the_bits_of_a_word():
     counts = np.arange(64)
     words = words_from(KEYS[0], 0, 64)[:, 0].tolist()
     expected = [bin(word % 2**c).count("1") for c, word in zip(counts.tolist(), words, strict=True)]
-    assert halved_counts(counts, KEYS[0]).tolist() == expected
+    assert halve_counts(counts, KEYS[0]).tolist() == expected
 
 
 @pytest.mark.parametrize("key", KEYS, ids=["1", "2"])
 @pytest.mark.parametrize("count", [1, 2, 5, 20, 63, 64, 100, 1_000])
 def test_a_half_is_binomial(count, key):
-    heads = halved_counts(np.full(DRAWS, count), key)
+    heads = halve_counts(np.full(DRAWS, count), key)
     assert heads.min() >= 0
     assert heads.max() <= count
     pmf = binom.pmf(np.arange(count + 1), count, 0.5)
@@ -52,7 +52,7 @@ def test_a_half_is_binomial(count, key):
 
 
 def test_halves_of_millions_have_the_right_mean_and_spread():
-    heads = halved_counts(np.full(DRAWS, 10**8), KEYS[0])
+    heads = halve_counts(np.full(DRAWS, 10**8), KEYS[0])
     z = (heads - 5e7) / 5e3
     assert abs(z.mean()) < norm.isf(ALPHA / 2) / np.sqrt(DRAWS)
     squares = (z**2).sum()
@@ -63,7 +63,7 @@ def test_halves_of_millions_have_the_right_mean_and_spread():
 def test_halves_of_poisson_counts_are_independent(mean):
     """The product of both halves' deviations is 0 on average; a half and the whole are not independent."""
     counts = np.random.default_rng(1).poisson(mean, DRAWS)
-    heads = halved_counts(counts, KEYS[0])
+    heads = halve_counts(counts, KEYS[0])
     a, b, whole = (x - x.mean() for x in (heads, counts - heads, counts))
 
     def correlated(x, y):
@@ -89,14 +89,14 @@ def test_a_tally_is_dealt_out_whole_and_the_same_way_every_time():
 
 @pytest.mark.parametrize("mean", [0.01, 0.5, 3.0, 15.9])
 def test_small_counts_are_poisson(mean):
-    found = drawn_histogram(np.full(DRAWS, mean / 1_000), 1_000, draw=0)
+    found = draw_histogram(np.full(DRAWS, mean / 1_000), 1_000, draw=0)
     assert _surprise(found, poisson.pmf(np.arange(200), mean)) > ALPHA
     assert _surprise(found, poisson.pmf(np.arange(200), 1.15 * mean + 0.02)) < ALPHA
 
 
 @pytest.mark.parametrize("mean", [16.1, 60.0, 2_000.0])
 def test_larger_counts_have_the_mean_spread_and_skewness_of_poisson(mean):
-    found = drawn_histogram(np.full(DRAWS, mean / 10_000), 10_000, draw=0)
+    found = draw_histogram(np.full(DRAWS, mean / 10_000), 10_000, draw=0)
     z = (found - mean) / np.sqrt(mean)
     reach = norm.isf(ALPHA / 2) / np.sqrt(DRAWS)
     assert abs(z.mean()) < reach
@@ -110,13 +110,13 @@ def test_larger_counts_have_the_mean_spread_and_skewness_of_poisson(mean):
 
 def test_another_draw_is_another_histogram_and_the_same_draw_the_same():
     q = np.full(1_000, 1e-3)
-    first, again, other = (drawn_histogram(q, 5_000, draw=draw, key=KEYS[0]) for draw in (0, 0, 1))
+    first, again, other = (draw_histogram(q, 5_000, draw=draw, key=KEYS[0]) for draw in (0, 0, 1))
     assert first.tolist() == again.tolist()
     assert abs(np.corrcoef(first, other)[0, 1]) < norm.isf(ALPHA / 2) / np.sqrt(q.size)
-    assert drawn_histogram(q, 5_000, draw=0, key=KEYS[1]).tolist() != first.tolist()
+    assert draw_histogram(q, 5_000, draw=0, key=KEYS[1]).tolist() != first.tolist()
 
 
 def test_what_cannot_come_does_not_come():
     q = np.array([0.5, 0.0, 0.5, -1e-17])
     for draw in range(50):
-        assert drawn_histogram(q, 1_000, draw=draw)[[1, 3]].tolist() == [0, 0]
+        assert draw_histogram(q, 1_000, draw=draw)[[1, 3]].tolist() == [0, 0]

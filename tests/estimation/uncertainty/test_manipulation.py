@@ -290,9 +290,9 @@ def test_a_plan_says_what_one_fake_in_a_hundred_could_do():
         "total_variation": pytest.approx(reach.total_variation / 100),
     }
     assert (
-        f"moves an unbiased share by up to {format_upper_bound(told['share'])}." in made.in_words()
+        f"moves an unbiased share by up to {format_upper_bound(told['share'])}." in made.summary()
     )
-    assert "is fake" not in sf.plan(sf.Uniform(1, 1.0), people=1000).in_words()
+    assert "is fake" not in sf.plan(sf.Uniform(1, 1.0), people=1000).summary()
 
 
 def test_results_say_what_1_10_and_100_fakes_could_do():

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from sfumato.estimation.decoders.decoder import Decoded, Decoder, Projection
 from sfumato.estimation.decoders.empirical_bayes import EmpiricalBayes, SpatialBayes
-from sfumato.estimation.decoders.histograms import halved_counts
+from sfumato.estimation.decoders.histograms import halve_counts
 from sfumato.estimation.decoders.strata import has_neighbours
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
@@ -99,5 +99,5 @@ def _judged(decoder: Decoder, mechanism: Mechanism, a: Tally, b: Tally) -> tuple
 
 def halved(tally: Tally) -> tuple[Tally, Tally]:
     """The reports dealt to two tallies by fair coins: the same coins every time."""
-    heads = halved_counts(tally.counts, _KEY)
+    heads = halve_counts(tally.counts, _KEY)
     return Tally(heads, tally.fingerprint), Tally(tally.counts - heads, tally.fingerprint)

@@ -1,10 +1,10 @@
-"""Histograms of reports, drawn without any people: what a survey of n would count if p were the truth.
+"""Draw histograms of reports without any people: what a survey would count if p were the truth.
 
-The counts of ``N ~ Poisson(n)`` reports are independent, ``count(y) ~ Poisson(n q(y))``, and given N they are exactly
-multinomial. So one draw costs as much as there are outputs, however many people are planned for.
+The counts of ``N ~ Poisson(n)`` reports are independent, ``count(y) ~ Poisson(n q(y))``, and given
+N they are exactly multinomial. So the cost of a draw grows with the outputs, not with the people.
 
-Keys are fixed, so a plan or a decoded picture is the same every time. Nothing here is private, and nothing here ever
-meets a person.
+Keys are fixed, so a plan or a decoded estimate is the same every time. Nothing here is private, and
+no person's answer comes near it.
 """
 
 import hashlib
@@ -12,63 +12,78 @@ import hashlib
 import numpy as np
 
 from sfumato.foundation.arrays import Floats, Symbols, Words
+from sfumato.mechanisms import Mechanism
 from sfumato.randomness import words_from
+from sfumato.tally import Tally
 
-__all__ = ["drawn_histogram", "halved_counts"]
+__all__ = ["draw_histogram", "draw_tally", "halve_counts"]
 
 _KEY = hashlib.sha256(b"sfumato/planning").digest()
-_SMALL = (
-    16.0  # means below which counts are drawn by inversion, above which from a corrected normal
-)
+_SMALL_MEAN = 16.0  # below it counts are drawn by inversion, above it from a corrected normal
+_MAX_BITS = 63  # counts up to this are halved bit by bit
 
 
-def drawn_histogram(q: Floats, people: int, draw: int, key: bytes = _KEY) -> Symbols:
-    """Counts of about ``people`` reports with distribution q; another ``draw`` gives other counts.
+def draw_tally(mechanism: Mechanism, q: Floats, people: int, draw: int, key: bytes = _KEY) -> Tally:
+    """Draw a tally of about ``people`` reports with distribution q; it is never empty."""
+    counts = draw_histogram(q, people, draw, key)
+    if not counts.any():  # with one or two people a draw may have no report at all
+        counts[int(np.argmax(q))] = 1
+    return Tally(counts, mechanism.fingerprint)
 
-    >>> drawn_histogram(np.array([0.5, 0.5, 0.0]), 1_000_000, draw=0).tolist()
+
+def draw_histogram(q: Floats, people: int, draw: int, key: bytes = _KEY) -> Symbols:
+    """Draw counts of about ``people`` reports with distribution q; each ``draw`` gives other counts.
+
+    >>> draw_histogram(np.array([0.5, 0.5, 0.0]), 1_000_000, draw=0).tolist()
     [501264, 499440, 0]
     """
     words = words_from(key, draw * q.size, q.size)
-    first = uniform(words[:, 0])
     means = people * np.maximum(q, 0.0)  # a transform may leave −1e-17 where there is nothing
-    counts = _from_normal(means, normal(words))
-    small = np.flatnonzero(means < _SMALL)
-    counts[small] = _by_inversion(means[small], first[small])
+    counts = _from_normal(means, _normal(words))
+    small = np.flatnonzero(means < _SMALL_MEAN)
+    counts[small] = _by_inversion(means[small], _uniform(words[small, 0]))
     return counts
 
 
-def halved_counts(counts: Symbols, key: bytes) -> Symbols:
-    """``Binomial(count, ½)`` of each count: the ones among as many random bits; of many, a rounded normal number.
+def halve_counts(counts: Symbols, key: bytes) -> Symbols:
+    """Draw ``Binomial(count, ½)`` for each count.
 
-    >>> halved_counts(np.array([0, 1, 10, 10**6]), bytes(32)).tolist()
+    Small counts are the ones among that many random bits. Large counts are rounded from a normal.
+
+    >>> halve_counts(np.array([0, 1, 10, 10**6]), bytes(32)).tolist()
     [0, 1, 7, 499409]
     """
     words = words_from(key, 0, counts.size)
-    bits = np.minimum(counts, 63).astype(np.uint64)
-    few = np.bitwise_count(words[:, 0] & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.int64)
-    many = np.clip(np.rint(counts / 2 + np.sqrt(counts) / 2 * normal(words)), 0, counts).astype(
-        np.int64
-    )
-    return np.where(counts < 64, few, many)
+    bits = np.minimum(counts, _MAX_BITS).astype(np.uint64)
+    mask = (np.uint64(1) << bits) - np.uint64(1)
+    small = np.bitwise_count(words[:, 0] & mask).astype(np.int64)
+    large = np.rint(counts / 2 + np.sqrt(counts) / 2 * _normal(words))
+    large = np.clip(large, 0, counts).astype(np.int64)
+    return np.where(counts <= _MAX_BITS, small, large)
 
 
-def uniform(words: Words) -> Floats:
-    """Numbers in (0, 1) from words."""
+def _uniform(words: Words) -> Floats:
+    """Turn words into numbers in (0, 1)."""
     return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54
 
 
-def normal(words: Words) -> Floats:
-    """Standard normal numbers from pairs of words (Box and Muller, 1958)."""
-    return np.sqrt(-2 * np.log(uniform(words[:, 0]))) * np.cos(2 * np.pi * uniform(words[:, 1]))
+def _normal(words: Words) -> Floats:
+    """Turn pairs of words into standard normal numbers (Box and Muller, 1958)."""
+    radius = np.sqrt(-2 * np.log(_uniform(words[:, 0])))
+    return radius * np.cos(2 * np.pi * _uniform(words[:, 1]))
 
 
 def _from_normal(means: Floats, z: Floats) -> Symbols:
-    """Poisson counts of large means: ``λ + z √λ + (z² − 1)/6`` has their mean and skewness, and variance λ + 0.06."""
-    return np.maximum(np.rint(means + z * np.sqrt(means) + (z**2 - 1) / 6), 0).astype(np.int64)
+    """Draw Poisson counts of large means: ``λ + z √λ + (z² − 1)/6``.
+
+    This has the right mean and skewness, and variance λ + 0.06.
+    """
+    counts = means + z * np.sqrt(means) + (z**2 - 1) / 6
+    return np.maximum(np.rint(counts), 0).astype(np.int64)
 
 
 def _by_inversion(means: Floats, u: Floats) -> Symbols:
-    """The least count whose cumulative probability reaches u."""
+    """Return the smallest counts whose cumulative probabilities reach u."""
     counts = np.zeros(means.size, dtype=np.int64)
     chance = np.exp(-means)
     left = u - chance
@@ -79,7 +94,6 @@ def _by_inversion(means: Floats, u: Floats) -> Symbols:
         chance[active] *= means[active] / step
         left[active] -= chance[active]
         counts[active] = step
-        active = active[
-            (left[active] > 0) & (chance[active] > 2.0**-60)
-        ]  # beyond, rounding is all that is left
+        # Below a chance of 2^−60 only rounding errors are left.
+        active = active[(left[active] > 0) & (chance[active] > 2.0**-60)]
     return counts

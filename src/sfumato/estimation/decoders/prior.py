@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.estimation.decoders.histograms import drawn_histogram
+from sfumato.estimation.decoders.histograms import draw_histogram
 from sfumato.foundation.arrays import Floats
 
 __all__ = ["Observations", "Posterior", "Prior", "fitted_prior"]
@@ -148,7 +148,7 @@ def fitted_prior(u: Floats, s: Floats, *, mean: float, largest: float, bags: int
     first = fit(counts, np.full(values.size, 1 / values.size))
     start, found = (first + 1e-3 / values.size) / (1 + 1e-3), [first]
     for bag in range(bags):
-        drawn = drawn_histogram(counts / total, int(total), draw=bag, key=_KEY).astype(np.float64)
+        drawn = draw_histogram(counts / total, int(total), draw=bag, key=_KEY).astype(np.float64)
         found.append(fit(drawn * (total / max(drawn.sum(), 1.0)), start))
     weights = np.mean(found, axis=0)
     nearest = np.abs(observations.u[:, None] - values).min(axis=1) / observations.s

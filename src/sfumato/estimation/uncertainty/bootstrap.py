@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato.errors import InvalidContext
 from sfumato.estimation.decoders.decoder import Decoder
-from sfumato.estimation.decoders.histograms import drawn_histogram
+from sfumato.estimation.decoders.histograms import draw_histogram
 from sfumato.estimation.uncertainty.intervals import checked_level
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.simplex import project_groups
@@ -76,7 +76,7 @@ def bootstrap_of(
     q, key = mechanism.forward(p), hashlib.sha256(f"sfumato/bootstrap/{seed}".encode()).digest()
     errors, total, squares = np.empty(runs), np.zeros(p.size), np.zeros(p.size)
     for run in range(runs):
-        counts = drawn_histogram(q, tally.reports, draw=run, key=key)
+        counts = draw_histogram(q, tally.reports, draw=run, key=key)
         if not counts.any():  # of one or two people nobody may have come
             counts[int(np.argmax(q))] = 1
         moved = decoder.decode(mechanism, Tally(counts, mechanism.fingerprint)).frequencies - p

@@ -8,9 +8,8 @@ import numpy as np
 
 from sfumato.errors import MissingExtra
 from sfumato.pages.style import BAR, FAINT, INK, MAPPED, PALE, PROMISED, WHISKER
-from sfumato.planning.compare import Compared
-from sfumato.planning.plan import Plan
-from sfumato.planning.predict import MOST_PEOPLE
+from sfumato.planning import Plan, PlanRow
+from sfumato.planning.predict import MAX_PEOPLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,7 +65,7 @@ def _figure(plan: Plan) -> "Figure":
     axes = canvas.add_subplot()
     low, high = _people_shown(plan)
     for row in plan.rows:
-        if row.made:
+        if row.available:
             _draw_line(axes, plan, row, low, high)
     _draw_goal(axes, plan)
     _dress(axes, plan, low, high)
@@ -75,14 +74,14 @@ def _figure(plan: Plan) -> "Figure":
 
 def _people_shown(plan: Plan) -> tuple[float, float]:
     """Two powers of ten on either side of the plan's people, and all people that a goal needs."""
-    centre = math.log10(plan.people or MOST_PEOPLE)
+    centre = math.log10(plan.people or MAX_PEOPLE)
     low, high = math.floor(centre) - _DECADES, math.ceil(centre) + _DECADES
     found = [row.figures.people for row in plan.rows if row.figures is not None]
     high = max([high, *(math.ceil(math.log10(people) + 0.3) for people in found)])
     return 10.0 ** max(low, 1), 10.0 ** min(high, 12)
 
 
-def _draw_line(axes: "Axes", plan: Plan, row: Compared, low: float, high: float) -> None:
+def _draw_line(axes: "Axes", plan: Plan, row: PlanRow, low: float, high: float) -> None:
     colour, dashes = _LOOKS[row.name]
     points = 2 if plan.reading == "unbiased" else _POINTS
     people = np.unique(np.rint(np.geomspace(low, high, points)).astype(np.int64)).tolist()
@@ -90,7 +89,13 @@ def _draw_line(axes: "Axes", plan: Plan, row: Compared, low: float, high: float)
     # The plan's own line is solid, broad and below: those that coincide with it show on top.
     style, width, front = ("-", _BROAD, 2) if row.name == plan.chosen else (dashes, _THIN, 3)
     axes.plot(
-        people, errors, color=colour, linestyle=style, linewidth=width, label=row.what, zorder=front
+        people,
+        errors,
+        color=colour,
+        linestyle=style,
+        linewidth=width,
+        label=row.title,
+        zorder=front,
     )
     if row.figures is not None:
         axes.plot([row.figures.people], [row.figures.error], "o", ms=5, color=colour, zorder=5)

@@ -5,7 +5,7 @@ from html import escape
 from sfumato.pages.document import sheet
 from sfumato.pages.plan.chart import plan_svg
 from sfumato.pages.style import DARK
-from sfumato.planning.plan import Plan
+from sfumato.planning import Plan
 
 __all__ = ["plan_page"]
 

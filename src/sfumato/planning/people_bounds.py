@@ -1,0 +1,376 @@
+"""Bounds on the number of people that a total variation error needs, before anything is built.
+
+*Upper bounds* say what the Hadamard code achieves: the paper's, and tight ones. Both estimates of a
+mechanism meet them, the paper's own and the corrected one, for every distribution of people.
+
+*Lower bounds* say what no mechanism can do better. They rest on hard families: distributions
+
+    p_z = p_0 + Σ_i z_i γ_i (1_{plus_i} − 1_{minus_i}),    z ∈ {−1, +1}^d
+
+that are hard to tell apart through a private channel. Let the signs z be fair coins. An estimate
+with a mean total variation of at most a, for every member, reveals at least ``I`` bits of them. A
+report reveals at most χ² bits. So ``n ≥ I/χ²``: Lemma 13 of Acharya, Canonne and Tyagi (2019) with
+its constants.
+
+Derivations: docs/bounds.md.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sfumato.contexts import Context, Groups
+from sfumato.errors import InvalidArgument, NoClosedForm
+from sfumato.mechanisms.mechanism import people_count
+from sfumato.randomness import Epsilon, exp_bounds
+
+__all__ = [
+    "HardFamily",
+    "UpperBounds",
+    "hard_families",
+    "lower_bound_people",
+    "sample_complexity",
+    "upper_bound_people",
+    "upper_bounds",
+]
+
+_WIDTHS = (2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 12, 16)
+"""The distances at which a family is tried, in multiples of the error."""
+
+_TERNARY_STEPS = 100  # each shortens the interval by a third
+
+Block = tuple[int, Epsilon]
+"""The size and the ε of a set of symbols with one promise among them."""
+
+
+# --- upper bounds -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class UpperBounds:
+    """Bounds on the mean error of the Hadamard code, for every p.
+
+    ``tight_l2`` and ``paper_l2`` bound ``E‖p̂ − p‖²``. ``tight_tv`` and ``paper_tv`` bound the mean
+    total variation ``E ½ Σ_x |p̂_x − p_x|``. The paper's propositions bound ``Σ_x |p̂_x − p_x|`` and
+    call it total variation; ``paper_tv`` is half of what they print.
+    """
+
+    tight_l2: float
+    tight_tv: float
+    paper_l2: float
+    paper_tv: float
+
+
+def upper_bounds(context: Context, people: int) -> UpperBounds:
+    """Return the bounds for n people, with ``c = (e + 1)/(e − 1)``.
+
+        blocks:    E l2² ≤ max_j c² k_j/n,    E TV ≤ ½ sqrt(Σ_j c² k_j²/n)
+        high-low:  E l2² ≤ (s c² + c)/n,      E TV ≤ ½ (c s + sqrt(c k))/√n
+
+    For blocks the paper has 12 and √12 times as much; for high-low it has 3 s and √3 s for s. A
+    uniform context is a single block. Blocks may differ in ε: each then has its own c.
+    Reference: Acharya et al. (2020), the propositions of sections 5 and 6.
+
+    >>> from sfumato.contexts import Blocks
+    >>> bounds = upper_bounds(Blocks([0, 0, 0, 1, 1], 1), people=10_000)
+    >>> round(bounds.tight_tv, 4), round(bounds.paper_tv, 4)
+    (0.039, 0.1351)
+    """
+    n = people_count(people)
+    sensitive = _sensitive_block(context.groups)
+    if sensitive is not None:
+        s, epsilon = sensitive
+        c = _noise(epsilon)
+        free_tv = math.sqrt(c * context.size)
+        return UpperBounds(
+            tight_l2=(s * c**2 + c) / n,
+            tight_tv=(c * s + free_tv) / math.sqrt(n) / 2,
+            paper_l2=(3 * s * c**2 + c) / n,
+            paper_tv=(math.sqrt(3) * c * s + free_tv) / math.sqrt(n) / 2,
+        )
+    l2 = 0.0
+    tv_terms = []
+    for size, epsilon in _blocks(context):
+        c = _noise(epsilon)
+        l2 = max(l2, c**2 * size / n)
+        tv_terms.append((c * size) ** 2)
+    tv = math.sqrt(math.fsum(tv_terms) / n) / 2
+    return UpperBounds(tight_l2=l2, tight_tv=tv, paper_l2=12 * l2, paper_tv=math.sqrt(12) * tv)
+
+
+def upper_bound_people(context: Context, error: float) -> int:
+    """Return how many people are enough for a mean total variation of ``error``, for every p.
+
+    >>> from sfumato.contexts import Blocks
+    >>> upper_bound_people(Blocks([0, 0, 0, 1, 1], 1), error=0.039)
+    10006
+    """
+    n = (upper_bounds(context, 1).tight_tv / _check_error(error)) ** 2
+    return max(1, math.ceil(n))
+
+
+def sample_complexity(context: Context, error: float) -> float:
+    """Return the paper's order of growth of the number of people for a total variation α.
+
+        uniform  k²/(α²ε²)        blocks  Σ_j k_j²/(α²ε²)        high-low  s²/(α²ε²) + k/(α²ε)
+
+    It is right up to a constant factor, for ε of at most a constant and for fewer than k/2 sensitive
+    symbols. Use it to compare contexts; for numbers of people use ``upper_bound_people`` or a plan.
+
+    >>> from sfumato.contexts import Blocks, Uniform
+    >>> tens = Blocks([x // 10 for x in range(100)], 1)
+    >>> sample_complexity(Uniform(100, 1), 0.1) / sample_complexity(tens, 0.1)
+    10.0
+    """
+    alpha = _check_error(error)
+    sensitive = _sensitive_block(context.groups)
+    if sensitive is not None:
+        s, epsilon = sensitive
+        return (s / float(epsilon)) ** 2 / alpha**2 + context.size / (alpha**2 * float(epsilon))
+    squares = [(size / float(epsilon)) ** 2 for size, epsilon in _blocks(context)]
+    return math.fsum(squares) / alpha**2
+
+
+# --- lower bounds -----------------------------------------------------------------------------------
+
+
+def lower_bound_people(context: Context, error: float) -> int:
+    """Return how many people any mechanism needs for a mean total variation of ``error``.
+
+    With fewer people, no mechanism and no estimate reaches it for every p. Every family of the
+    context is tried at several distances, with the χ² that privacy allows. The bound grows as the
+    paper's sample complexity does. Its constant is far from the best: mechanisms need hundreds of
+    times as many people.
+
+    >>> from sfumato.contexts import Uniform
+    >>> lower_bound_people(Uniform(1000, 1), 0.05)
+    1380824
+    """
+    a = _check_error(error)
+    people = 1
+    for family in hard_families(context):
+        widest = float(family.distance)
+        for width in _WIDTHS:
+            ratio = min(width * a / widest, 1.0)
+            people = max(people, family.people_needed(a, ratio))
+            if ratio == 1:
+                break
+    return people
+
+
+@dataclass(frozen=True)
+class HardFamily:
+    """What a lower bound needs to know of a family of distributions.
+
+    ``distance``: the largest α for which no member has a negative entry.
+    ``separations``: how many signs have each separation w_i. Every estimate p̂ can be read as signs
+    ẑ with ``TV(p̂, p_z) ≥ Σ_i w_i [ẑ_i ≠ z_i]``.
+    ``limit``: the largest χ² of any mechanism that keeps the context.
+
+    Drawn closer to its centre by a ratio, the separations shrink by it and the limit by its square.
+    """
+
+    distance: Fraction
+    separations: Mapping[Fraction, int]
+    limit: Fraction
+
+    def people_needed(self, error: float, ratio: float = 1.0) -> int:
+        """Return ``I/χ²``, rounded up, for the family drawn closer by ``ratio``."""
+        chi_square = float(self.limit) * ratio**2
+        if chi_square == 0:
+            return 1
+        people = self.bits(error, ratio) / chi_square
+        return max(1, math.ceil(people * (1 - 1e-9)))  # do not round up for the last digits
+
+    def bits(self, error: float, ratio: float = 1.0) -> float:
+        """Return the least bits that an estimate with this mean total variation reveals of the signs.
+
+        With w_i the separations, e_i the chance that sign i is read wrong and h the binary entropy,
+        ``Σ_i w_i e_i ≤ a``. The bits are at least the least ``Σ_i (1 − h(e_i))`` under this, or by
+        duality
+
+            max over λ ≥ 0 of   Σ_i (1 − log₂(1 + 2^{−λ w_i})) − λ a.
+
+        For d equal separations that is ``d (1 − h(a/(d w)))``. Every λ gives a valid bound.
+
+        >>> from sfumato.contexts import Uniform
+        >>> (family,) = hard_families(Uniform(8, 1))
+        >>> round(family.bits(0.1, ratio=0.8), 4)  # 4 (1 − h(1/4))
+        0.7549
+        """
+        counts = {float(w) * ratio: count for w, count in self.separations.items()}
+        if 2 * error >= math.fsum(w * count for w, count in counts.items()):
+            return 0.0
+
+        def bound(rate: float) -> float:
+            terms = [count * (1 - math.log2(1 + 2 ** (-rate * w))) for w, count in counts.items()]
+            return math.fsum(terms) - rate * error
+
+        # Each sign adds at most 1 bit, so beyond d/a the bound is negative.
+        best_rate = _argmax(bound, sum(counts.values()) / error)
+        return max(0.0, bound(best_rate))
+
+
+def hard_families(context: Context) -> list[HardFamily]:
+    """Return the families for a context, as wide as they can be; none if no pair has a promise.
+
+    In a high-low context the paper's family comes first. The sensitive symbols alone are a block of
+    plain ε-LDP. The free ones form a family of their own, which is not in the paper and exists for
+    every α up to ½.
+
+    >>> from sfumato.contexts import HighLow
+    >>> [len(family.separations) for family in hard_families(HighLow(10, [0, 1, 2, 3], 1))]
+    [1, 1, 1]
+    """
+    groups = context.groups
+    if groups is None:
+        raise NoClosedForm(
+            f"lower bounds on people are known for groups of symbols only; got {context!r}."
+        )
+    sensitive = _sensitive_block(groups)
+    if sensitive is None:
+        blocks = list(zip(groups.sizes.tolist(), groups.inside, strict=True))
+        return [block_family(blocks)] if max(groups.sizes) > 1 else []
+    s, epsilon = sensitive
+    t = context.size - s
+    families = [high_low_family(s, t, epsilon)]
+    if s > 1:
+        families.append(block_family([sensitive]))
+    if t > 1:
+        families.append(free_family(t, epsilon))
+    return families
+
+
+def high_low_family(s: int, t: int, epsilon: Epsilon) -> HardFamily:
+    """Return the paper's family: each of the t free symbols moves against the first sensitive one.
+
+        p_z(first sensitive) = 1/k − α Σ_i z_i/t,     p_z(free i) = 1/k + α z_i/t
+
+    (The paper prints a plus in the first; the sum would not be 1.) The limit is Claim 1 of the paper
+    with the best constant for one sensitive symbol, which Mangat's response meets:
+
+        χ² ≤ (k α²/t) (η + η²/(1 + t/e)),     η = 1 − 1/e
+    """
+    k = s + t
+    alpha = Fraction(1, k)
+    inverse = _inverse_odds(epsilon)
+    eta = 1 - inverse
+    limit = k * alpha**2 / t * (eta + eta**2 / (1 + t * inverse))
+    return HardFamily(alpha, {alpha / (2 * t): t}, limit)
+
+
+def block_family(blocks: Sequence[Block]) -> HardFamily:
+    """Return the paper's family for blocks: in every block symbols move in pairs, one up, one down.
+
+        p_z = 1/k ± z_i 2 m_j α/Σ m_j²      on the i-th pair of block j
+
+    Of the k_j symbols m_j move, all but the last of an odd block. A report adds at most ``gain_j``
+    times what it reveals of the block's total, so ``χ² ≤ k Σ_j γ_j² gain_j k_j``. For even sizes and
+    e ≤ 3 that is ``8kα²/(c² Σ k_j²)``.
+    """
+    k = sum(size for size, _ in blocks)
+    moving = [size // 2 * 2 for size, _ in blocks]
+    squares = sum(m * m for m in moving)
+    alpha = Fraction(squares, 2 * k * max(moving))
+    separations: dict[Fraction, int] = {}
+    limit = Fraction(0)
+    for (size, epsilon), m in zip(blocks, moving, strict=True):
+        step = 2 * m * alpha / squares
+        if m > 0:
+            separations[step] = separations.get(step, 0) + m // 2
+        limit += step**2 * _gain(size, epsilon) * size
+    return HardFamily(alpha, separations, k * limit)
+
+
+def free_family(t: int, epsilon: Epsilon) -> HardFamily:
+    """Return the family of the t free symbols, in pairs, where no person is sensitive.
+
+    Every free row lies above a sensitive one over e. Only the rest of it, ``η = 1 − 1/e``, can tell
+    free symbols apart: ``χ² ≤ 4α²η`` for even t.
+    """
+    family = block_family([(t, math.inf)])
+    ((step, pairs),) = family.separations.items()
+    eta = 1 - _inverse_odds(epsilon)
+    return HardFamily(family.distance, family.separations, step**2 * t * 2 * pairs * eta)
+
+
+# --- helpers ----------------------------------------------------------------------------------------
+
+
+def _sensitive_block(groups: Groups | None) -> Block | None:
+    """Return the number of sensitive symbols and their ε if the context is high-low."""
+    if groups is None or len(groups.inside) != 2:
+        return None
+    for sensitive, free in ((0, 1), (1, 0)):
+        epsilon = groups.outward[sensitive]
+        protected = groups.sizes[sensitive] == 1 or groups.inside[sensitive] == epsilon
+        is_open = groups.sizes[free] == 1 or groups.inside[free] == math.inf
+        if epsilon < math.inf == groups.outward[free] and protected and is_open:
+            return int(groups.sizes[sensitive]), epsilon
+    return None
+
+
+def _blocks(context: Context) -> list[Block]:
+    """Return the size and ε of every block, if nothing is promised across."""
+    groups = context.groups
+    if groups is None or (len(groups.inside) > 1 and min(groups.outward) < math.inf):
+        raise NoClosedForm(
+            "these bounds are for uniform and high-low contexts, and for blocks without a promise "
+            f"across; got {context!r}. For a mechanism that you have, worst_risk() and "
+            "variances(p, n) are exact."
+        )
+    return list(zip(groups.sizes.tolist(), groups.inside, strict=True))
+
+
+def _check_error(error: float) -> float:
+    if not 0 < error <= 1:
+        raise InvalidArgument(
+            f"error must be a total variation, above 0 and at most 1; got {error!r}."
+        )
+    return float(error)
+
+
+def _noise(epsilon: Epsilon) -> float:
+    """``c = (e + 1)/(e − 1)``, 1 at ε = inf."""
+    return 1 / math.tanh(float(epsilon) / 2)
+
+
+def _inverse_odds(epsilon: Epsilon) -> Fraction:
+    """``1/e^ε``, rounded down, which only makes limits larger. 0 at ε = inf."""
+    return 1 / exp_bounds(epsilon)[1] if isinstance(epsilon, Fraction) else Fraction(0)
+
+
+def _gain(size: int, epsilon: Epsilon) -> Fraction:
+    """Return the largest ``Σ_i (v_up − v_down)²/(Σ_x v_x)²`` over v with ratios of at most e.
+
+    It is met by ``a`` pairs (e, 1) and ones elsewhere: ``a (e − 1)²/(k_j + a (e − 1))²``, best next
+    to ``a = k_j/(e − 1)``.
+    """
+    pairs = size // 2
+    inverse = _inverse_odds(epsilon)
+    if pairs == 0:
+        return Fraction(0)
+    if inverse == 0:
+        return Fraction(1)
+    rise = 1 / inverse - 1
+    best = Fraction(0)
+    nearest = math.floor(size / rise)
+    for a in (nearest, nearest + 1):
+        a = min(max(a, 1), pairs)
+        best = max(best, a * rise**2 / (size + a * rise) ** 2)
+    return best
+
+
+def _argmax(concave: Callable[[float], float], high: float) -> float:
+    """Return nearly the point of [0, high] where a concave function is largest."""
+    low = 0.0
+    for _ in range(_TERNARY_STEPS):
+        third = (high - low) / 3
+        left = low + third
+        right = high - third
+        if concave(left) < concave(right):
+            low = left
+        else:
+            high = right
+    return (low + high) / 2

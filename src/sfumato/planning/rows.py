@@ -1,0 +1,237 @@
+"""The mechanisms that a plan considers, each with its risk and its predicted error."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sfumato.contexts import Context, Metric, Uniform
+from sfumato.designer import mechanism_for
+from sfumato.designer.exponential import exponential_response
+from sfumato.errors import ContextMismatch, NoClosedForm, NothingToLearn, SfumatoError
+from sfumato.foundation.formatting import format_number
+from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms.mechanism import people_count
+from sfumato.mechanisms.union import holds_table
+from sfumato.planning.predict import MAX_PEOPLE, DecodedForecast, Figures, UnbiasedForecast
+from sfumato.planning.target import DECODED_MEASURES, Target
+
+__all__ = ["PlanRow", "build_rows", "find_mechanisms"]
+
+_TITLES = {
+    "classical": "classical LDP, ε = {epsilon}",
+    "exponential": "exponential mechanism",
+    "hadamard": "Hadamard code",
+    "best": "best on the shelf",
+    "own": "the survey's own",
+}
+_DESIGNED = "designed for this matrix"
+_OPEN = "the context promises nothing for any pair, so everyone may answer in clear."
+_FAST_SIZE = 48  # exact arithmetic inverts any channel of up to this many symbols within seconds
+_MAX_CONDITION = 2e4  # floats may not be enough to invert a channel of a larger condition number
+
+Found = Mechanism | SfumatoError
+"""A mechanism, or the error that says why there is none."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PlanRow:
+    """One mechanism of a plan, or the reason why there is none.
+
+    ``name``: "classical", "exponential", "hadamard", "best" or "own".
+    ``title``: the name as tables show it.
+    ``risk``: the mechanism's ``worst_risk()``.
+    ``over_bound``: the risk over the least that any mechanism for the context can have.
+    ``unbiased``, ``decoded``: the predicted figures of the two estimates. ``decoded`` is predicted
+    only for a given distribution. Both are ``None`` where no number of people meets the goal.
+    ``reason``: why there is no mechanism, or why none is needed.
+    """
+
+    name: str
+    title: str
+    mechanism: Mechanism | None = None
+    bits: int | None = None
+    leverage: float | None = None
+    risk: float | None = None
+    over_bound: float | None = None
+    unbiased: Figures | None = None
+    decoded: Figures | None = None
+    reason: str = ""
+    unbiased_forecast: UnbiasedForecast | None = None
+    decoded_forecast: DecodedForecast | None = None
+
+    @property
+    def available(self) -> bool:
+        """Whether there is such a mechanism."""
+        return self.mechanism is not None
+
+    @property
+    def figures(self) -> Figures | None:
+        """The figures of the decoded estimate where it is predicted, else of the unbiased one."""
+        return self.unbiased if self.decoded_forecast is None else self.decoded
+
+    def figures_at(self, people: int) -> Figures:
+        """Predict the same figures for another number of people."""
+        forecast = self.decoded_forecast or self.unbiased_forecast
+        if forecast is None:
+            raise NoClosedForm(self.reason)
+        return forecast.at(people_count(people))
+
+    def at(self, people: int) -> "PlanRow":
+        """Return the row with its figures for this number of people."""
+        if self.unbiased_forecast is None:
+            return self
+        unbiased = self.unbiased_forecast.at(people)
+        decoded = None
+        if self.decoded_forecast is not None:
+            decoded = self.decoded_forecast.at(people)
+        return replace(self, unbiased=unbiased, decoded=decoded)
+
+    def for_error(self, error: float, decoded_ratio: float = 1.0) -> "PlanRow":
+        """Return the row with its figures for the number of people that the error needs.
+
+        ``decoded_ratio`` guesses how many people the decoded estimate needs for each person that
+        the unbiased one needs. It only says where the search starts.
+        """
+        if self.unbiased_forecast is None:
+            return self
+        unbiased = None
+        people = self.unbiased_forecast.people_for(error)
+        if people is not None:
+            unbiased = self.unbiased_forecast.at(people)
+        decoded = None
+        if self.decoded_forecast is not None:
+            most = MAX_PEOPLE // 2
+            guess = round((people or most) * decoded_ratio)
+            people = self.decoded_forecast.people_for(error, start=min(max(guess, 1), most))
+            if people is not None:
+                decoded = self.decoded_forecast.at(people)
+        return replace(self, unbiased=unbiased, decoded=decoded)
+
+    def in_json(self) -> dict[str, object]:
+        """Return the row as the command prints it."""
+        return {
+            "name": self.name,
+            "what": self.title,
+            "bits": self.bits,
+            "leverage": self.leverage,
+            "risk": self.risk,
+            "risk_over_lower_bound": self.over_bound,
+            "unbiased": _figures_json(self.unbiased),
+            "decoded": _figures_json(self.decoded),
+            "reason": self.reason or None,
+        }
+
+
+def find_mechanisms(context: Context, own: Mechanism | None) -> dict[str, Found]:
+    """Return the mechanisms that a plan considers by name, or the error where there is none.
+
+    Classical LDP takes the smallest ε of any pair for all pairs. The exponential mechanism is what
+    people use for metrics, and for matrices that nothing on the shelf fits. ``own`` is listed
+    unless it is one of the others.
+    """
+    classical = Uniform(context.domain, context.exact_smallest)
+    found = {
+        "classical": _try(lambda: mechanism_for(classical)),
+        "hadamard": _try(lambda: mechanism_for(context, code="hadamard")),
+        "best": _try(lambda: mechanism_for(context)),
+    }
+    if isinstance(context, Metric) or isinstance(found["best"], NoClosedForm):
+        found["exponential"] = _try(lambda: _exponential(context))
+    if own is not None:
+        if own.context.domain != context.domain:
+            raise ContextMismatch("the mechanism must be for the domain of the context.")
+        if not any(_is_same(found.get(name), own) for name in ("best", "exponential")):
+            found["own"] = own
+    return {name: found[name] for name in _TITLES if name in found}
+
+
+def build_rows(
+    mechanisms: Mapping[str, Found],
+    context: Context,
+    target: Target,
+    decoder: str,
+    bound: float,
+) -> list[PlanRow]:
+    """Build a row for each mechanism, still without figures. ``bound`` is the least risk there is.
+
+    Two names of one channel share their forecasts, so that nothing is predicted twice.
+    """
+    rows: list[PlanRow] = []
+    for name, mechanism in mechanisms.items():
+        title = _title(name, context, mechanisms)
+        if isinstance(mechanism, SfumatoError):
+            rows.append(PlanRow(name, title, reason=str(mechanism)))
+            continue
+        twin = next((row for row in rows if _is_same(row.mechanism, mechanism)), None)
+        if twin is not None:
+            rows.append(replace(twin, name=name, title=title, reason=""))
+            continue
+        row = _build_row(name, title, mechanism, target, decoder, bound)
+        if name == "classical" and math.isinf(context.smallest_epsilon) and context.size > 1:
+            row = replace(row, reason=_OPEN)
+        rows.append(row)
+    return rows
+
+
+def _build_row(
+    name: str, title: str, mechanism: Mechanism, target: Target, decoder: str, bound: float
+) -> PlanRow:
+    decoded = None
+    if target.p is not None and target.measure in DECODED_MEASURES:
+        decoded = DecodedForecast(mechanism, target.measure, target.confidence, target.p, decoder)
+    risk = mechanism.worst_risk()
+    over_bound = None
+    if 0 < bound < math.inf:
+        over_bound = risk / bound
+    return PlanRow(
+        name,
+        title,
+        mechanism,
+        bits=mechanism.bits,
+        leverage=float(mechanism.leverage),
+        risk=risk,
+        over_bound=over_bound,
+        unbiased_forecast=UnbiasedForecast.of(mechanism, target),
+        decoded_forecast=decoded,
+    )
+
+
+def _try(build: Callable[[], Mechanism]) -> Found:
+    try:
+        return build()
+    except SfumatoError as error:
+        return error
+
+
+def _exponential(context: Context) -> Mechanism:
+    """Build the exponential mechanism; raise if it cannot be inverted, or not in reasonable time.
+
+    Short distances make its rows similar, which takes exact arithmetic to undo.
+    """
+    mechanism = exponential_response(context)
+    if mechanism.inputs > _FAST_SIZE and np.linalg.cond(mechanism.matrix()) > _MAX_CONDITION:
+        raise NothingToLearn(
+            f"the rows of its {mechanism.inputs} symbols are so similar that they take longer to "
+            "undo than a plan may. Merge labels, or allow a larger ε."
+        )
+    mechanism.worst_risk()
+    return mechanism
+
+
+def _is_same(mechanism: Found | None, own: Mechanism) -> bool:
+    return isinstance(mechanism, Mechanism) and mechanism.record() == own.record()
+
+
+def _title(name: str, context: Context, mechanisms: Mapping[str, Found]) -> str:
+    no_closed_form = isinstance(mechanisms["best"], NoClosedForm)
+    if name == "own" and no_closed_form and holds_table(mechanisms["own"]):
+        return _DESIGNED
+    return _TITLES[name].format(epsilon=format_number(context.smallest_epsilon))
+
+
+def _figures_json(figures: Figures | None) -> dict[str, object] | None:
+    if figures is None:
+        return None
+    return {"people": figures.people, "mean": figures.mean, "error": figures.error}

@@ -1,0 +1,136 @@
+"""What a plan aims at: which error, how certain, and for which people. All arguments are checked here."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sfumato.contexts import Context
+from sfumato.domains import Label
+from sfumato.errors import InvalidArgument
+from sfumato.foundation.arrays import Floats
+
+__all__ = ["DECODED_MEASURES", "MEASURES", "Target", "check_goal"]
+
+MEASURES = ("tv", "symbol", "total", "l2")
+"""Total variation; the least certain share; a weighted total of shares; Euclidean distance."""
+
+DECODED_MEASURES = ("tv", "l2")
+"""Measures that a plan also predicts for the decoded estimate. The others belong to intervals,
+which come from the unbiased estimate."""
+
+_LARGEST_ERROR = {"tv": 1.0, "symbol": 1.0, "l2": math.sqrt(2)}
+_SUM_TOLERANCE = 1e-6  # how far shares may add up to something other than 1
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """The error that a plan predicts.
+
+    ``measure``: one of ``MEASURES``.
+    ``confidence``: the probability with which the error must hold.
+    ``p``: the distribution that people are drawn from, or ``None`` for the hardest one.
+    ``weights``: the weight of each symbol in the total, for the measure "total" only.
+    """
+
+    measure: str
+    confidence: float
+    p: Floats | None = None
+    weights: Floats | None = None
+
+    @classmethod
+    def parse(
+        cls,
+        context: Context,
+        *,
+        measure: str,
+        confidence: float,
+        distribution: str | ArrayLike | Mapping[Label, float],
+        labels: Iterable[Label] | Mapping[Label, float] | None,
+    ) -> "Target":
+        """Check the arguments of ``plan`` and translate labels to symbols."""
+        if measure not in MEASURES:
+            raise InvalidArgument(f"measure must be one of {', '.join(MEASURES)}; got {measure!r}.")
+        if not _is_number(confidence) or not 0 < confidence < 1:
+            raise InvalidArgument(
+                f"confidence must be between 0 and 1, such as 0.95; got {confidence!r}."
+            )
+        weights = None
+        if labels is not None:
+            weights = _parse_weights(context, labels)
+        if (measure == "total") != (weights is not None):
+            raise InvalidArgument(
+                'measure "total" needs labels= to say what to add up; other measures take no labels.'
+            )
+        p = _parse_distribution(context, distribution)
+        return cls(measure, float(confidence), p, weights)
+
+
+def check_goal(error: float, measure: str) -> float:
+    """Return the error to plan for, which must be positive and small enough to need a survey."""
+    if not _is_number(error) or not 0 < error < math.inf:
+        raise InvalidArgument(f"error must be a positive number such as 0.05; got {error!r}.")
+    largest = _LARGEST_ERROR.get(measure, math.inf)
+    if error >= largest:
+        raise InvalidArgument(
+            f"no {measure} error exceeds {largest:.3g}, so an error of {error:g} needs no survey. "
+            "Choose a smaller error."
+        )
+    return float(error)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def _parse_weights(context: Context, labels: Iterable[Label] | Mapping[Label, float]) -> Floats:
+    if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
+        raise InvalidArgument("labels must be a list of labels, or a mapping from label to weight.")
+    label_list = list(labels)
+    symbols = context.domain.label_symbols(label_list, "labels")
+    if symbols.size == 0 or np.unique(symbols).size != symbols.size:
+        raise InvalidArgument("labels must list at least one label, and no label twice.")
+    weights = np.zeros(context.size)
+    if isinstance(labels, Mapping):
+        weights[symbols] = list(map(float, labels.values()))
+    else:
+        weights[symbols] = 1.0
+    if not np.isfinite(weights).all() or not weights.any():
+        raise InvalidArgument("the weights of labels must be finite numbers, and not all 0.")
+    return weights
+
+
+def _parse_distribution(
+    context: Context, distribution: str | ArrayLike | Mapping[Label, float]
+) -> Floats | None:
+    """Return shares in domain order, or ``None`` for "worst"."""
+    k = context.size
+    if isinstance(distribution, str):
+        if distribution == "worst":
+            return None
+        if distribution == "uniform":
+            return np.full(k, 1 / k)
+        raise InvalidArgument(
+            f'distribution must be "worst", "uniform" or {k} shares; got {distribution!r}.'
+        )
+    if isinstance(distribution, Mapping):
+        shares = np.zeros(k)
+        symbols = context.domain.label_symbols(distribution, "distribution")
+        shares[symbols] = list(map(float, distribution.values()))
+    else:
+        shares = np.asarray(distribution, dtype=np.float64)
+    total = shares.sum()
+    if shares.shape != (k,) or not np.isfinite(shares).all() or (shares < 0).any() or total <= 0:
+        raise InvalidArgument(
+            f"distribution must be {k} shares or counts in domain order, none negative and "
+            "not all 0."
+        )
+    are_counts = (shares == np.rint(shares)).all()
+    if abs(total - 1) > _SUM_TOLERANCE and not are_counts:
+        raise InvalidArgument(
+            f"the shares of a distribution must add up to 1; these add up to {total:.6g}. "
+            "You can also pass counts."
+        )
+    return shares / total
