@@ -16,12 +16,12 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
+from sfumato.foundation.simplex import total_variation
 from sfumato.promises.optimality import (
     binary_optimum,
     factor,
     minimax_risk,
     mutual_information,
-    total_variation,
 )
 
 INK, FAINT, DOT, BEST = "#2b2b2b", "#8a8a8a", "#3d6b8c", "#b3402a"
@@ -30,7 +30,12 @@ A, B = Fraction(2), Fraction(4)  # e^E[0, 1] and e^E[1, 0]
 OUTPUTS = range(2, 7)
 EACH = 80
 PANELS = (
-    ("Total variation", "more is better; each dot is a channel", total_variation, "linear"),
+    (
+        "Total variation",
+        "more is better; each dot is a channel",
+        lambda Q: total_variation(*Q),
+        "linear",
+    ),
     (
         "Mutual information, in nats",
         "more is better; both symbols equally likely",

@@ -9,7 +9,7 @@ import pytest
 from dp_accounting.pld.privacy_loss_distribution import from_two_probability_mass_functions
 
 import sfumato as sf
-from sfumato.errors import InvalidContext, InvalidSymbols
+from sfumato.errors import InvalidArgument, InvalidContext, InvalidSymbols
 
 inf = math.inf
 
@@ -116,9 +116,9 @@ def test_two_different_symbols_are_needed(pair):
 
 
 def test_bad_questions_are_refused():
-    with pytest.raises(InvalidContext, match="at least 1"):
+    with pytest.raises(InvalidArgument, match="positive integer"):
         sf.privacy_loss(sf.Uniform(2, 1), 0, 1, reports=0)
-    with pytest.raises(InvalidContext, match="delta must lie"):
+    with pytest.raises(InvalidArgument, match="delta must lie"):
         sf.privacy_loss(sf.Uniform(2, 1), 0, 1).epsilon(1.0)
     with pytest.raises(InvalidContext, match="negative"):
         sf.privacy_loss(sf.Uniform(2, 1), 0, 1).delta(-1)

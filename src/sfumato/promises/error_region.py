@@ -1,8 +1,8 @@
-"""The operational reading: which errors somebody makes who guesses from a report (Theorem 1 of the paper).
+"""The errors of an observer who guesses an answer from a report (Theorem 1 of the paper).
 
-Somebody knows that the answer was x or x2 and guesses which from the report. With the false alarm rate
-``P_FA = P(says x | x2)`` and the miss rate ``P_MD = P(says x2 | x)``, a mechanism is E-LDP exactly when every test
-obeys, for every ordered pair,
+The observer knows that the answer was x or x2 and guesses which. With the false alarm rate
+``P_FA = P(says x | x2)`` and the miss rate ``P_MD = P(says x2 | x)``, a mechanism is E-LDP exactly
+when every test obeys, for every ordered pair,
 
     P_FA + exp(E[x2, x]) · P_MD ≥ 1     and     exp(E[x, x2]) · P_FA + P_MD ≥ 1.
 """
@@ -23,14 +23,15 @@ from sfumato.randomness import Epsilon, within_odds
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BrokenTest", "ErrorRegion", "error_region", "two_symbols"]
+__all__ = ["BrokenTest", "ErrorRegion", "error_region", "require_two_symbols"]
 
 Point = tuple[float, float]
+ExactPoint = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True)
 class BrokenTest:
-    """A test that does better than the context allows: it says x on ``says_x`` and x2 on all other reports."""
+    """A test that beats what the context allows: it says x on ``says_x``, else x2."""
 
     says_x: frozenset[int]
     false_alarm: Fraction
@@ -42,10 +43,10 @@ class BrokenTest:
 class ErrorRegion:
     """The errors that tests of x against x2 can have, as points ``(P_FA, P_MD)``.
 
-    ``promised`` are the vertices of the region that the context allows to sensible tests, from "never says x" at
-    (0, 1) over its corner to "always says x" at (1, 0); ``realised`` those of a mechanism, whose edge are the
-    likelihood-ratio tests (Neyman, Pearson 1933), exactly; empty for a context alone. ``broken`` is a test that
-    breaks one of the two inequalities, if the mechanism allows one.
+    ``promised`` are the vertices of what the context allows to sensible tests, from "never says x"
+    at (0, 1) over its corner to "always says x" at (1, 0). ``realised`` are those of a mechanism,
+    exactly; its boundary consists of likelihood-ratio tests (Neyman and Pearson 1933). It is empty
+    for a bare context. ``broken`` is a test that breaks an inequality, if there is one.
     """
 
     x: int
@@ -53,41 +54,29 @@ class ErrorRegion:
     epsilon: Epsilon
     epsilon_back: Epsilon
     promised: tuple[Point, ...]
-    realised: tuple[tuple[Fraction, Fraction], ...]
+    realised: tuple[ExactPoint, ...]
     broken: BrokenTest | None
 
     @property
     def corner(self) -> Point | None:
-        """The best sensible test's errors; ``None`` if only blind guessing is allowed."""
+        """The errors of the best sensible test; ``None`` if only blind guessing is allowed."""
         return self.promised[1] if len(self.promised) == 3 else None
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the region; needs the ``charts`` extra."""
-        ax = _axes() if ax is None else ax
-        allowed = [*self.promised, (0.0, 1.0)]
-        ax.fill(
-            [md for _, md in allowed],
-            [fa for fa, _ in allowed],
-            color="#b9c7d8",
-            label="allowed by the context",
-        )
+        """Draw the region on ``ax``, or on axes of its own; needs the ``charts`` extra."""
+        ax = _new_axes() if ax is None else ax
+        _fill(ax, [*self.promised, (0.0, 1.0)], "#b9c7d8", "allowed by the context")
         if self.realised:
-            edge = [(float(fa), float(md)) for fa, md in self.realised]
-            ax.fill(
-                [md for _, md in edge],
-                [fa for fa, _ in edge],
-                color="#35618f",
-                label="reached by the mechanism",
-            )
+            _fill(ax, self.realised, "#35618f", "reached by the mechanism")
         ax.plot(
             [0, 1], [1, 0], color="#555555", linewidth=0.8, linestyle="--", label="blind guessing"
         )
         if self.corner is not None:
-            fa, md = self.corner
-            ax.plot([md], [fa], "o", color="#b3402a", markersize=5)
+            false_alarm, miss = self.corner
+            ax.plot([miss], [false_alarm], "o", color="#b3402a", markersize=5)
             ax.annotate(
-                f"({md:.3g}, {fa:.3g})",
-                (md, fa),
+                f"({miss:.3g}, {false_alarm:.3g})",
+                (miss, false_alarm),
                 textcoords="offset points",
                 xytext=(6, -12),
                 fontsize=9,
@@ -104,66 +93,80 @@ class ErrorRegion:
 
 
 def error_region(context_or_mechanism: Context | Mechanism, x: int, x2: int) -> ErrorRegion:
-    """The errors of telling symbol x from symbol x2 by a report.
+    """Return the errors of telling symbol x from symbol x2 by a report.
 
     >>> from sfumato.contexts import PrivacyMatrix
     >>> region = error_region(PrivacyMatrix([[0, "0.6931"], ["1.3863", 0]]), 0, 1)
     >>> tuple(round(rate, 3) for rate in region.corner)
     (0.429, 0.143)
     """
+    row: list[int] = []
+    row2: list[int] = []
     if isinstance(context_or_mechanism, Mechanism):
-        context = two_symbols(context_or_mechanism.context, x, x2)
-        row, row2 = context_or_mechanism.integer_row(x), context_or_mechanism.integer_row(x2)
+        context = context_or_mechanism.context
+        require_two_symbols(context, x, x2)
+        row = context_or_mechanism.integer_row(x)
+        row2 = context_or_mechanism.integer_row(x2)
     else:
-        context, row, row2 = two_symbols(context_or_mechanism, x, x2), [], []
-    a, b = context.exact_epsilon(x, x2), context.exact_epsilon(x2, x)
+        context = context_or_mechanism
+        require_two_symbols(context, x, x2)
+    a = context.exact_epsilon(x, x2)
+    b = context.exact_epsilon(x2, x)
     return ErrorRegion(
         x=x,
         x2=x2,
         epsilon=a,
         epsilon_back=b,
-        promised=_promised(float(a), float(b)),
-        realised=_realised(row, row2),
-        broken=_broken(row, row2, a, b),
+        promised=_promised_vertices(float(a), float(b)),
+        realised=_realised_vertices(row, row2),
+        broken=_find_broken_test(row, row2, a, b),
     )
 
 
-def two_symbols(context: Context, x: int, x2: int) -> Context:
-    """The context, once x and x2 are known to be two different symbols of it."""
-    whole = all(
-        isinstance(symbol, int | np.integer) and not isinstance(symbol, bool) for symbol in (x, x2)
-    )
-    if not whole or x == x2 or not (0 <= x < context.size and 0 <= x2 < context.size):
+def require_two_symbols(context: Context, x: int, x2: int) -> None:
+    """Raise ``InvalidSymbols`` unless x and x2 are two different symbols of the context."""
+    if not _is_symbol(context, x) or not _is_symbol(context, x2) or x == x2:
         raise InvalidSymbols(f"x and x2 must be two different symbols in 0..{context.size - 1}.")
-    return context
 
 
-def _promised(a: float, b: float) -> tuple[Point, ...]:
-    """The corner ``P_FA = e^−a (1 − e^−b)/D``, ``P_MD = e^−b (1 − e^−a)/D``, ``D = 1 − e^−(a+b)``."""
+def _is_symbol(context: Context, x: int) -> bool:
+    is_integer = isinstance(x, int | np.integer) and not isinstance(x, bool)
+    return is_integer and 0 <= x < context.size
+
+
+def _promised_vertices(a: float, b: float) -> tuple[Point, ...]:
+    """``P_FA = e^−a (1 − e^−b)/D``, ``P_MD = e^−b (1 − e^−a)/D`` with ``D = 1 − e^−(a+b)``."""
     if a == 0 or b == 0:  # equal rows: only blind guessing
         return (0.0, 1.0), (1.0, 0.0)
     D = -math.expm1(-(a + b))
-    corner = -math.exp(-a) * math.expm1(-b) / D, -math.exp(-b) * math.expm1(-a) / D
-    return (0.0, 1.0), corner, (1.0, 0.0)
+    false_alarm = -math.exp(-a) * math.expm1(-b) / D
+    miss = -math.exp(-b) * math.expm1(-a) / D
+    return (0.0, 1.0), (false_alarm, miss), (1.0, 0.0)
 
 
-def _realised(row: Sequence[int], row2: Sequence[int]) -> tuple[tuple[Fraction, Fraction], ...]:
-    """The edge of the region: reports are given to x in order of how much they speak for it."""
+def _realised_vertices(row: Sequence[int], row2: Sequence[int]) -> tuple[ExactPoint, ...]:
+    """Follow the boundary: say x on one report after another, the most telling first."""
     if not row:
         return ()
     total = sum(row)
-    said = sorted(range(len(row)), key=lambda y: _ratio(row[y], row2[y]), reverse=True)
-    false_alarm, miss, points = 0, total, [(Fraction(0), Fraction(1))]
-    for position, y in enumerate(said):
-        false_alarm, miss = false_alarm + row2[y], miss - row[y]
-        following = said[position + 1] if position + 1 < len(said) else None
-        if following is None or _ratio(row[following], row2[following]) != _ratio(row[y], row2[y]):
+    ratios = [_ratio(q, q2) for q, q2 in zip(row, row2, strict=True)]
+    order = sorted(range(len(row)), key=lambda y: ratios[y], reverse=True)
+    false_alarm = 0
+    miss = total
+    points = [(Fraction(0), Fraction(1))]
+    for y, following in zip(order, [*order[1:], None], strict=True):
+        false_alarm += row2[y]
+        miss -= row[y]
+        # Reports of equal ratio lie on one edge.
+        if following is None or ratios[following] != ratios[y]:
             points.append((Fraction(false_alarm, total), Fraction(miss, total)))
     return tuple(dict.fromkeys(points))
 
 
-def _broken(row: Sequence[int], row2: Sequence[int], a: Epsilon, b: Epsilon) -> BrokenTest | None:
-    """All reports that speak too much for x make one test; all that speak too much for x2 make another."""
+def _find_broken_test(
+    row: Sequence[int], row2: Sequence[int], a: Epsilon, b: Epsilon
+) -> BrokenTest | None:
+    """Collect the reports that favour x too much into a test, or those that favour x2."""
     for_x = frozenset(y for y in range(len(row)) if not within_odds(row[y], row2[y], a))
     for_x2 = frozenset(y for y in range(len(row)) if not within_odds(row2[y], row[y], b))
     if not for_x and not for_x2:
@@ -182,7 +185,12 @@ def _ratio(q: int, q2: int) -> Fraction | float:
     return Fraction(q, q2) if q2 else math.inf
 
 
-def _axes() -> "Axes":
+def _fill(ax: "Axes", points: Sequence[Point | ExactPoint], color: str, label: str) -> None:
+    false_alarms, misses = np.array(points, dtype=np.float64).T
+    ax.fill(misses, false_alarms, color=color, label=label)
+
+
+def _new_axes() -> "Axes":
     try:
         from matplotlib.figure import Figure
     except ImportError:

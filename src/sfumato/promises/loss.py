@@ -1,12 +1,13 @@
 """Repeated surveys: exact (ε, δ) curves, pair by pair.
 
-One report moves the log-odds of x against x2 by its loss ``log Q(y|x)/Q(y|x2)``; T independent reports add T losses.
-With P and P2 the probabilities of a sum of losses under x and under x2, T reports together are (ε, δ)-private for
+One report moves the log-odds of x against x2 by its loss ``log Q(y|x)/Q(y|x2)``; T independent
+reports add up T losses. With P and P2 the probabilities of a sum of losses under x and under x2, T
+reports together are (ε, δ)-private for
 
     δ(ε) = Σ_s max(0, P(s) − e^ε P2(s)).
 
-Losses of a mechanism's two rows take two or three values, so there are few sums, and they are counted in integers:
-P rounded up, P2 rounded down, far below anything that a float can show.
+The losses of a mechanism's two rows take two or three values, so there are few sums. They are
+counted in integers: P rounded up, P2 rounded down, far below anything that a float can show.
 """
 
 import math
@@ -16,17 +17,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.contexts import Context
-from sfumato.errors import InvalidContext
+from sfumato.errors import InvalidArgument
 from sfumato.mechanisms import Mechanism
-from sfumato.promises.error_region import two_symbols
+from sfumato.promises.error_region import require_two_symbols
 from sfumato.randomness import Epsilon, exact_number, exp_bounds
 
 __all__ = ["PrivacyLoss", "privacy_loss"]
 
 _KEPT_BITS = 512  # beyond what the largest sum of losses needs
-_MOST_SUMS = 100_000
-_GRID = 1 << 64
-_AS_GOOD_AS_INFINITE = 1000  # rounded up to inf: e^−1000 is below anything that a δ can be
+_MAX_SUMS = 100_000
+_ONE = 1 << 64  # the unit in which odds are rounded up
+_MAX_EPSILON = 1000  # rounded up to inf: e^−1000 is below any δ
 
 _Sum = tuple[int, ...] | None
 """A sum of losses: how often each basic loss enters; ``None`` for an infinite one."""
@@ -34,7 +35,10 @@ _Sum = tuple[int, ...] | None
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivacyLoss:
-    """What T reports of one person reveal about x against x2."""
+    """What ``reports`` reports of one person reveal about x against x2.
+
+    ``naive`` is the ε that adding up promises. ``delta`` and ``epsilon`` give the exact curve.
+    """
 
     reports: int
     naive: float
@@ -42,132 +46,166 @@ class PrivacyLoss:
     _denominator: int
 
     def delta(self, epsilon: float) -> float:
-        """The least δ for which the reports are (ε, δ)-private for this pair, rounded up."""
+        """Return the least δ for which the reports are (ε, δ)-private, rounded up."""
         exact = exact_number(epsilon, "epsilon")
         if isinstance(exact, float):
-            over = Fraction(sum(p for p, p2 in self._counts if p2 == 0), self._denominator)
+            excess = sum(p for p, p2 in self._counts if p2 == 0)
+            total = Fraction(excess, self._denominator)
         else:
-            below, _ = exp_bounds(exact)
-            excess = (p * below.denominator - below.numerator * p2 for p, p2 in self._counts)
-            over = Fraction(sum(e for e in excess if e > 0), self._denominator * below.denominator)
-        return min(math.nextafter(float(over), 1.0), 1.0) if over else 0.0
+            e, _ = exp_bounds(exact)  # from below
+            excess = 0
+            for p, p2 in self._counts:
+                excess += max(0, p * e.denominator - e.numerator * p2)
+            total = Fraction(excess, self._denominator * e.denominator)
+        return min(math.nextafter(float(total), 1.0), 1.0) if total else 0.0
 
     def epsilon(self, delta: float) -> float:
-        """The least ε (to 1e-9, rounded up) for which the reports are (ε, δ)-private for this pair."""
+        """Return the least ε for which the reports are (ε, δ)-private, to 1e-9, rounded up."""
         if not 0 <= delta < 1:
-            raise InvalidContext(f"delta must lie in [0, 1); found {delta}. Pass e.g. 1e-6.")
+            raise InvalidArgument(f"delta must lie in [0, 1); got {delta}. Pass e.g. 1e-6.")
         if self.delta(math.inf) > delta:
             return math.inf
-        low, high = 0.0, 1.0
+        if self.delta(0.0) <= delta:
+            return 0.0
+        low = 0.0
+        high = 1.0
         while self.delta(high) > delta:
-            low, high = high, 2 * high
+            low = high
+            high *= 2
         while high - low > 1e-9:
             middle = (low + high) / 2
-            low, high = (middle, high) if self.delta(middle) > delta else (low, middle)
-        return high if self.delta(0.0) > delta else 0.0
+            if self.delta(middle) > delta:
+                low = middle
+            else:
+                high = middle
+        return high
 
     def __repr__(self) -> str:
-        return f"PrivacyLoss({self.reports} reports, {len(self._counts)} sums of losses, naive ε = {self.naive:g})"
+        sums = len(self._counts)
+        contents = f"{self.reports} reports, {sums} sums of losses, naive ε = {self.naive:g}"
+        return f"PrivacyLoss({contents})"
 
 
 def privacy_loss(
     context_or_mechanism: Context | Mechanism, x: int, x2: int, *, reports: int = 1
 ) -> PrivacyLoss:
-    """The loss of ``reports`` independent reports about the same value, for x against x2.
+    """Return the loss of ``reports`` independent reports about the same value, for x against x2.
 
-    For a mechanism, from its own two rows. For a context, from the pair of rows that dominates every mechanism that
-    keeps it: the binary optimum (Theorem 2), with both odds rounded up.
+    For a mechanism, it comes from its own two rows. For a context, it comes from the rows that
+    dominate every mechanism that keeps it: the binary optimum (Theorem 2), with both odds rounded
+    up.
 
     >>> from sfumato.contexts import Uniform
     >>> loss = privacy_loss(Uniform(2, 0.5), 0, 1, reports=100)
     >>> loss.naive, round(loss.epsilon(1e-6), 1)
     (50.0, 33.3)
     """
-    context = (
-        context_or_mechanism.context
-        if isinstance(context_or_mechanism, Mechanism)
-        else context_or_mechanism
-    )
-    two_symbols(context, x, x2)
-    if isinstance(reports, bool) or not isinstance(reports, int) or reports < 1:
-        raise InvalidContext(f"reports must be a whole number of at least 1; found {reports!r}.")
+    mechanism: Mechanism | None = None
     if isinstance(context_or_mechanism, Mechanism):
-        rows = context_or_mechanism.integer_row(x), context_or_mechanism.integer_row(x2)
+        mechanism = context_or_mechanism
+        context = mechanism.context
     else:
-        rows = _dominating_rows(context.exact_epsilon(x, x2), context.exact_epsilon(x2, x))
-    counts, denominator = _added_up(_basic_losses(*rows), sum(rows[0]), reports)
-    return PrivacyLoss(reports, reports * float(context.exact_epsilon(x, x2)), counts, denominator)
+        context = context_or_mechanism
+    require_two_symbols(context, x, x2)
+    if isinstance(reports, bool) or not isinstance(reports, int) or reports < 1:
+        raise InvalidArgument(f"reports must be a positive integer; got {reports!r}.")
+    epsilon = context.exact_epsilon(x, x2)
+    if mechanism is None:
+        row, row2 = _dominating_rows(epsilon, context.exact_epsilon(x2, x))
+    else:
+        row = mechanism.integer_row(x)
+        row2 = mechanism.integer_row(x2)
+    counts, denominator = _convolve(_basic_losses(row, row2), sum(row), reports)
+    return PrivacyLoss(reports, reports * float(epsilon), counts, denominator)
 
 
 def _dominating_rows(a: Epsilon, b: Epsilon) -> tuple[list[int], list[int]]:
-    """The binary optimum in integers, ``[[A(B−1), A−1], [B−1, B(A−1)]]`` over ``AB − 1``, with A ≥ e^a and B ≥ e^b."""
-    a, b = (math.inf if epsilon > _AS_GOOD_AS_INFINITE else epsilon for epsilon in (a, b))
-    if isinstance(a, float) and isinstance(b, float):
-        return [1, 0], [0, 1]
-    if isinstance(a, float):  # divide by A and let it grow
-        B, one = _odds_above(Fraction(b)), _GRID
-        return [B - one, one], [0, B]
-    if isinstance(b, float):
-        A, one = _odds_above(a), _GRID
+    """Return the binary optimum in integers, for A ≥ e^a and B ≥ e^b.
+
+    [[A(B − 1), A − 1], [B − 1, B(A − 1)]] over AB − 1
+    """
+    one = _ONE
+    A = _odds_above(a)
+    B = _odds_above(b)
+    # Where odds are infinite, divide by them and let them grow.
+    if A is None:
+        return ([1, 0], [0, 1]) if B is None else ([B - one, one], [0, B])
+    if B is None:
         return [A, 0], [one, A - one]
     if a == 0 or b == 0:
         return [1], [1]
-    A, B, one = _odds_above(a), _odds_above(b), _GRID
     return [A * (B - one), (A - one) * one], [(B - one) * one, B * (A - one)]
 
 
-def _odds_above(epsilon: Fraction) -> int:
-    """An integer number of 2^−64ths that is at least e^ε."""
-    above = exp_bounds(epsilon)[1] * _GRID
+def _odds_above(epsilon: Epsilon) -> int | None:
+    """Return an integer number of 2^−64ths that is at least e^ε; ``None`` for infinite odds."""
+    if isinstance(epsilon, float) or epsilon > _MAX_EPSILON:
+        return None
+    above = exp_bounds(epsilon)[1] * _ONE
     return -(-above.numerator // above.denominator)
 
 
 def _basic_losses(row: Iterable[int], row2: Iterable[int]) -> list[tuple[_Sum, int, int]]:
-    """The distinct losses of one report with their counts, each loss as a power of the basic ones.
+    """Return the distinct losses of one report with their counts under x and x2.
 
-    Odds and their inverses are powers +1 and −1 of the same basic loss, so that sums of them meet.
+    Each loss is written as a power of basic ones. Odds and their inverses are powers +1 and −1 of
+    the same basic loss, so that their sums meet.
     """
-    counts: dict[Fraction | None, list[int]] = defaultdict(lambda: [0, 0])
+    counts: dict[Fraction | None, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for p, p2 in zip(row, row2, strict=True):
         if p:  # what x never sends cannot count for x
-            held = counts[Fraction(p, p2) if p2 else None]
-            held[0], held[1] = held[0] + p, held[1] + p2
+            odds = Fraction(p, p2) if p2 else None
+            total, total2 = counts[odds]
+            counts[odds] = (total + p, total2 + p2)
     basic = sorted({max(odds, 1 / odds) for odds in counts if odds is not None and odds != 1})
-    powers: dict[Fraction | None, _Sum] = {None: None}
+    powers: dict[Fraction | None, _Sum] = {None: None, Fraction(1): (0,) * len(basic)}
     for i, odds in enumerate(basic):
         powers[odds] = tuple(int(j == i) for j in range(len(basic)))
         powers[1 / odds] = tuple(-int(j == i) for j in range(len(basic)))
-    powers[Fraction(1)] = (0,) * len(basic)
     return [(powers[odds], p, p2) for odds, (p, p2) in counts.items()]
 
 
-def _added_up(
+def _convolve(
     losses: list[tuple[_Sum, int, int]], denominator: int, reports: int
 ) -> tuple[list[tuple[int, int]], int]:
-    """The counts of sums of ``reports`` losses under x (rounded up) and under x2 (rounded down)."""
-    start: _Sum = (0,) * max((len(loss) for loss, _, _ in losses if loss is not None), default=0)
-    sums: dict[_Sum, tuple[int, int]] = {start: (1, 1)}
+    """Return the counts of sums of ``reports`` losses under x (rounded up) and x2 (down)."""
+    length = 0
+    largest_bits = 0
+    for loss, q, q2 in losses:
+        if loss is not None:
+            length = len(loss)
+        if q2:
+            largest_bits = max(largest_bits, (q // q2).bit_length() + 1)
+    kept_bits = _KEPT_BITS + reports * largest_bits
+    sums: dict[_Sum, tuple[int, int]] = {(0,) * length: (1, 1)}
     total = 1
-    kept = _KEPT_BITS + reports * max(
-        ((q // q2).bit_length() + 1 for _, q, q2 in losses if q2), default=0
-    )
     for _ in range(reports):
-        added: dict[_Sum, list[int]] = defaultdict(lambda: [0, 0])
-        for held, (p, p2) in sums.items():
-            for loss, q, q2 in losses:
-                key = (
-                    None
-                    if held is None or loss is None
-                    else tuple(i + j for i, j in zip(held, loss, strict=True))
-                )
-                into = added[key]
-                into[0], into[1] = into[0] + p * q, into[1] + p2 * q2
+        sums = _add_loss(sums, losses)
         total *= denominator
-        shift = max(total.bit_length() - kept, 0)
+        shift = max(total.bit_length() - kept_bits, 0)
         total >>= shift
-        sums = {key: (-(-p >> shift), p2 >> shift) for key, (p, p2) in added.items()}
-        if len(sums) > _MOST_SUMS:
-            raise InvalidContext(
-                f"{reports} reports have more than {_MOST_SUMS} sums of losses; ask for fewer reports."
+        for key, (p, p2) in sums.items():
+            sums[key] = (-(-p >> shift), p2 >> shift)
+        if len(sums) > _MAX_SUMS:
+            raise InvalidArgument(
+                f"{reports} reports have more than {_MAX_SUMS:,} sums of losses. Pass fewer reports."
             )
     return list(sums.values()), total
+
+
+def _add_loss(
+    sums: dict[_Sum, tuple[int, int]], losses: list[tuple[_Sum, int, int]]
+) -> dict[_Sum, tuple[int, int]]:
+    added: dict[_Sum, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    for term, (p, p2) in sums.items():
+        for loss, q, q2 in losses:
+            key = _add(term, loss)
+            count, count2 = added[key]
+            added[key] = (count + p * q, count2 + p2 * q2)
+    return added
+
+
+def _add(term: _Sum, loss: _Sum) -> _Sum:
+    if term is None or loss is None:
+        return None
+    return tuple(i + j for i, j in zip(term, loss, strict=True))

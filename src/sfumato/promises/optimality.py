@@ -1,4 +1,4 @@
-"""Universal optimality for two symbols: every E-LDP channel is a garbling of the binary optimum (Theorem 2)."""
+"""Theorem 2: for two symbols, every E-LDP channel is a garbling of the binary optimum."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -9,18 +9,21 @@ from numpy.typing import ArrayLike
 from sfumato.errors import ContextMismatch, NothingToLearn, PrivacyViolation
 from sfumato.foundation.arrays import Floats
 
-__all__ = ["binary_optimum", "factor", "minimax_risk", "mutual_information", "total_variation"]
+__all__ = ["binary_optimum", "factor", "minimax_risk", "mutual_information"]
 
 Channel = Sequence[Sequence[Fraction]]
 
 
 def binary_optimum(odds: Fraction, odds_back: Fraction) -> list[list[Fraction]]:
-    """Q* for rational odds ``A = e^E[0,1]`` and ``B = e^E[1,0]``: ``[[A(B−1), A−1], [B−1, B(A−1)]]/(AB − 1)``.
+    """Return Q* for rational odds ``A = e^E[0,1]`` and ``B = e^E[1,0]``.
+
+        Q* = [[A(B − 1), A − 1], [B − 1, B(A − 1)]] / (AB − 1)
 
     >>> binary_optimum(Fraction(2), Fraction(4))
     [[Fraction(6, 7), Fraction(1, 7)], [Fraction(3, 7), Fraction(4, 7)]]
     """
-    A, B = Fraction(odds), Fraction(odds_back)
+    A = Fraction(odds)
+    B = Fraction(odds_back)
     if A <= 1 or B <= 1:
         raise NothingToLearn(
             "both odds must be above 1: at 1 the two rows of every channel are equal."
@@ -30,45 +33,44 @@ def binary_optimum(odds: Fraction, odds_back: Fraction) -> list[list[Fraction]]:
 
 
 def factor(Q: Channel, optimum: Channel) -> list[list[Fraction]]:
-    """A stochastic W with ``Q = Q* W`` exactly: report first by Q*, then by W, which never sees the symbol.
+    """Return a stochastic W with ``Q = Q* W`` exactly: report by Q*, then by W.
 
-    ``W = Q*⁻¹ Q``: row 0 is ``(Q*[1][1] Q[0] − Q*[0][1] Q[1])/det``, which is non-negative exactly when Q keeps the
-    ratios that Q* has. So whatever Q is useful for, Q* is at least as useful for. Raises ``PrivacyViolation``
-    with the output for which Q breaks them.
+    W never sees the symbol, so Q* is at least as useful as Q for any purpose. ``W = Q*⁻¹ Q``: row 0
+    is ``(Q*[1][1] Q[0] − Q*[0][1] Q[1])/det``, which is non-negative exactly when Q keeps the
+    ratios of Q*. Raises ``PrivacyViolation`` with the output for which Q breaks them.
 
-    >>> factor([[Fraction(1, 2), Fraction(1, 2)], [Fraction(1, 2), Fraction(1, 2)]], binary_optimum(2, 4))
+    >>> half = [Fraction(1, 2), Fraction(1, 2)]
+    >>> factor([half, half], binary_optimum(2, 4))
     [[Fraction(1, 2), Fraction(1, 2)], [Fraction(1, 2), Fraction(1, 2)]]
     """
     if len(Q) != 2 or len(Q[0]) != len(Q[1]) or any(sum(row) != 1 for row in Q):
         raise ContextMismatch(
-            "factor takes a channel of two rows, in fractions, each adding up to exactly 1."
+            "factor needs a channel of two rows of fractions, each adding up to exactly 1."
         )
     (s, t), (u, v) = optimum
     determinant = s * v - t * u
     if determinant == 0:
-        raise NothingToLearn(
-            "the optimum must have two different rows; from equal ones nothing can be made."
-        )
-    W = [
-        [(v * q0 - t * q1) / determinant for q0, q1 in zip(*Q, strict=True)],
-        [(s * q1 - u * q0) / determinant for q0, q1 in zip(*Q, strict=True)],
-    ]
-    for y in range(len(Q[0])):
-        if W[0][y] < 0 or W[1][y] < 0:
-            x = 1 if W[0][y] < 0 else 0
-            message = f"output {y} tells symbol {x} from symbol {1 - x} better than the optimum's outputs do."
-            raise PrivacyViolation(message, x=x, x2=1 - x, output=y)
-    return W
-
-
-def total_variation(Q: ArrayLike) -> float:
-    """``½ Σ_y |Q(y|0) − Q(y|1)|``: by how much the best guess beats a blind one."""
-    first, second = np.asarray(Q, dtype=np.float64)
-    return float(np.abs(first - second).sum() / 2)
+        raise NothingToLearn("the optimum must have two different rows; its rows are equal.")
+    row: list[Fraction] = []
+    row2: list[Fraction] = []
+    for y, (q, q2) in enumerate(zip(*Q, strict=True)):
+        w = (v * q - t * q2) / determinant
+        w2 = (s * q2 - u * q) / determinant
+        if w < 0 or w2 < 0:
+            x = 1 if w < 0 else 0
+            raise PrivacyViolation(
+                f"output {y} tells symbol {x} from symbol {1 - x} better than the optimum does.",
+                x=x,
+                x2=1 - x,
+                output=y,
+            )
+        row.append(w)
+        row2.append(w2)
+    return [row, row2]
 
 
 def mutual_information(Q: ArrayLike, p: float = 0.5) -> float:
-    """``I(X; Y)`` in nats, when symbol 1 has probability p."""
+    """Return ``I(X; Y)`` in nats, when symbol 1 has probability p."""
     rows = np.asarray(Q, dtype=np.float64)
     prior = np.array([1 - p, p])
     q = prior @ rows
@@ -79,17 +81,18 @@ def mutual_information(Q: ArrayLike, p: float = 0.5) -> float:
 
 
 def minimax_risk(Q: ArrayLike, grid: int = 201) -> float:
-    """The largest ``n · E(p̂ − p)²`` over p of the best estimate from many reports: ``max_p 1/I(p)``.
+    """Return ``max_p 1/I(p)``: the worst ``n · E(p̂ − p)²`` of the best estimate for large n.
 
-    ``I(p) = Σ_y (Q(y|1) − Q(y|0))²/q(y)`` is the Fisher information, which processing can only lower. ``p`` runs
-    over a grid of [0, 1].
+    ``I(p) = Σ_y (Q(y|1) − Q(y|0))²/q(y)`` is the Fisher information, which processing can only
+    lower. p runs over ``grid`` points of [0, 1].
     """
     first, second = np.asarray(Q, dtype=np.float64)
     p = np.linspace(0, 1, grid)[:, None]
     q: Floats = (1 - p) * first + p * second
     difference = np.broadcast_to((second - first) ** 2, q.shape)
     information = np.divide(difference, q, out=np.zeros_like(q), where=q > 0).sum(axis=1)
-    # A report that only one symbol can send tells everything where the other has all the mass.
-    information[((q == 0) & (difference > 0)).any(axis=1)] = np.inf
+    # A report that only one symbol sends reveals everything where the other has all the mass.
+    reveals = (q == 0) & (difference > 0)
+    information[reveals.any(axis=1)] = np.inf
     least = float(information.min())
     return np.inf if least == 0 else 1 / least
