@@ -2035,6 +2035,8 @@ def main(arguments):
         code, lines = answer(arguments[0])
 
     stream = sys.stderr if code == NOT_CHECKED else sys.stdout
+    if stream is None:  # closed by the caller: the answer reaches nobody
+        return NOT_CHECKED
     text = "".join(f"{line}\n" for line in lines)
     try:
         encoding = getattr(stream, "encoding", None) or "utf-8"

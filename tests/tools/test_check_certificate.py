@@ -444,6 +444,16 @@ def test_an_answer_that_nobody_reads_is_not_a_verdict(tmp_path):
     assert (run.returncode, run.stderr) == (2, b"")
 
 
+def test_a_closed_output_is_not_a_verdict(tmp_path):
+    LUNCH.save(tmp_path / "s.json")
+    run = subprocess.run(
+        ["sh", "-c", '"$0" "$1" "$2" >&-', sys.executable, CHECKER, tmp_path / "s.json"],  # noqa: S607
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (2, b"")
+
+
 # --- what it says -----------------------------------------------------------------------------------------------------
 
 
