@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sfumato.errors import InvalidContext
-from sfumato.randomness.odds import (
+from sfumato.randomness import (
     LARGEST_EPSILON,
     epsilon_of_odds,
     exact_number,
@@ -64,7 +64,7 @@ def _floor_of_odds(low: int, epsilon: Fraction) -> int:
 
 
 @pytest.mark.parametrize("bits", [8, 64, 128, 512])
-def test_the_bounds_hold_e_to_the_epsilon_between_them(bits):
+def test_exp_bounds_contain_the_exponential(bits):
     for epsilon in MANY_EPSILONS:
         low, high = exp_bounds(epsilon, bits)
         e, error = _naive_exp(epsilon), Fraction(1, 10**150)
@@ -73,13 +73,13 @@ def test_the_bounds_hold_e_to_the_epsilon_between_them(bits):
 
 
 @pytest.mark.parametrize("bits", [8, 64, 128, 512])
-def test_the_bounds_are_as_close_as_asked(bits):
+def test_exp_bounds_are_as_close_as_requested(bits):
     for epsilon in MANY_EPSILONS:
         low, high = exp_bounds(epsilon, bits)
         assert 0 < high - low <= Fraction(1, 2**bits), epsilon
 
 
-def test_the_bounds_nest_when_bits_grow():
+def test_exp_bounds_nest_with_more_bits():
     for epsilon in MANY_EPSILONS:
         bounds = [exp_bounds(epsilon, bits) for bits in (32, 64, 65, 128, 256, 1024)]
         lows, highs = zip(*bounds, strict=True)
@@ -87,11 +87,11 @@ def test_the_bounds_nest_when_bits_grow():
         assert list(highs) == sorted(highs, reverse=True), epsilon
 
 
-def test_e_to_the_zero_is_one_exactly():
+def test_exp_bounds_of_zero_are_exactly_one():
     assert exp_bounds(Fraction(0)) == (1, 1)
 
 
-def test_a_negative_exponent_is_refused():
+def test_exp_bounds_rejects_negative_exponents():
     with pytest.raises(ValueError, match="≥ 0"):
         exp_bounds(Fraction(-1, 10))
 
@@ -100,15 +100,15 @@ def test_a_negative_exponent_is_refused():
 
 
 @pytest.mark.parametrize("low", [1, 2, 7, 1000, 10**6 + 3, 2**32, 2**63, 2**64 - 1, 2**100 + 1])
-def test_odds_one_unit_apart_are_told_apart(low):
+def test_within_odds_distinguishes_adjacent_integers(low):
     for epsilon in MANY_EPSILONS:
         high = _floor_of_odds(low, epsilon)
         assert within_odds(high, low, epsilon), epsilon
         assert not within_odds(high + 1, low, epsilon), epsilon
 
 
-def test_convergents_of_e_are_told_from_e_however_near_they_are():
-    """e = [2; 1, 2, 1, 1, 4, 1, 1, 6, …]: convergents lie below and above e in turn, ever nearer."""
+def test_within_odds_decides_convergents_of_e():
+    """e = [2; 1, 2, 1, 1, 4, 1, 1, 6, …]: convergents lie on both sides of e in turn."""
     quotients = [2] + [2 * (i // 3 + 1) if i % 3 == 1 else 1 for i in range(400)]
     p, q, p_before, q_before = 2, 1, 1, 0
     for i, quotient in enumerate(quotients):
@@ -131,7 +131,7 @@ def test_convergents_of_e_are_told_from_e_however_near_they_are():
         (2**64, 1, math.inf, True),
     ],
 )
-def test_odds_at_the_ends(high, low, epsilon, kept):
+def test_within_odds_at_the_extremes(high, low, epsilon, kept):
     assert within_odds(high, low, epsilon) is kept
 
 
@@ -156,13 +156,13 @@ ODDS = [
 
 
 @pytest.mark.parametrize(("high", "low"), ODDS, ids=range(len(ODDS)))
-def test_the_reported_epsilon_is_the_least_float_that_does_not_read_as_too_small(high, low):
+def test_epsilon_of_odds_is_the_least_sufficient_float(high, low):
     reported = epsilon_of_odds(high, low)
     assert within_odds(high, low, Fraction(repr(reported)))
     assert not within_odds(high, low, Fraction(repr(math.nextafter(reported, 0))))
 
 
-def test_odds_so_near_to_one_that_floats_cannot_see_them_are_still_above_zero():
+def test_epsilon_of_odds_near_one_is_positive():
     assert epsilon_of_odds(10**400 + 1, 10**400) == math.ulp(0.0)
 
 
@@ -170,7 +170,7 @@ def test_odds_so_near_to_one_that_floats_cannot_see_them_are_still_above_zero():
     ("high", "low", "epsilon"),
     [(5, 5, 0.0), (4, 5, 0.0), (0, 0, 0.0), (0, 9, 0.0), (1, 0, math.inf)],
 )
-def test_the_reported_epsilon_at_the_ends(high, low, epsilon):
+def test_epsilon_of_odds_at_the_extremes(high, low, epsilon):
     assert epsilon_of_odds(high, low) == epsilon
 
 
@@ -196,7 +196,7 @@ def test_the_reported_epsilon_at_the_ends(high, low, epsilon):
         (40, Fraction(40)),
     ],
 )
-def test_a_number_is_read_as_it_was_typed(value, exact):
+def test_exact_number_reads_numbers_as_typed(value, exact):
     for read in (exact_number(value, "epsilon"), positive_epsilon(value)):
         assert read == exact
         assert type(read) is Fraction
@@ -208,12 +208,12 @@ def test_a_number_is_read_as_it_was_typed(value, exact):
     [math.inf, "inf", "Infinity", Decimal("inf"), np.inf, np.float64(np.inf)],
     ids=lambda value: repr(value),
 )
-def test_infinity_is_read_as_infinity(value):
+def test_exact_number_reads_infinity(value):
     assert exact_number(value, "epsilon") == math.inf
     assert positive_epsilon(value) == math.inf
 
 
-def test_zero_is_a_number_but_not_an_epsilon():
+def test_zero_is_not_a_positive_epsilon():
     assert exact_number(0, "epsilon") == exact_number("-0.0", "epsilon") == 0
     with pytest.raises(InvalidContext, match="above 0"):
         positive_epsilon(0.0)
@@ -252,7 +252,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("value", BAD.values(), ids=BAD.keys())
-def test_what_is_no_number_is_refused_by_name(value):
+def test_invalid_numbers_raise_with_their_name(value):
     with pytest.raises(InvalidContext) as caught:
         exact_number(value, "the third epsilon")
     assert "the third epsilon" in str(caught.value)
@@ -262,7 +262,7 @@ def test_what_is_no_number_is_refused_by_name(value):
 @pytest.mark.parametrize(
     "value", [41, 40.000001, "1e3", Fraction(40) + Fraction(1, 10**18), 10**18]
 )
-def test_an_epsilon_above_forty_is_refused_and_told_what_to_do(value):
+def test_epsilon_above_forty_raises_with_advice(value):
     assert LARGEST_EPSILON == 40
     assert exact_number(value, "epsilon") > 40
     with pytest.raises(InvalidContext, match="Use inf"):
@@ -284,12 +284,12 @@ def test_an_epsilon_above_forty_is_refused_and_told_what_to_do(value):
     ]
     + [Fraction(i, 997) for i in range(1, 200)],
 )
-def test_the_float_below_is_the_largest_that_reads_as_no_more(epsilon):
+def test_float_below_is_the_largest_such_float(epsilon):
     found = float_below(epsilon)
     assert exact_number(found, "epsilon") <= epsilon
     assert exact_number(math.nextafter(found, math.inf), "epsilon") > epsilon
 
 
-def test_the_float_below_the_ends():
+def test_float_below_at_the_extremes():
     assert float_below(Fraction(0)) == 0.0
     assert float_below(math.inf) == math.inf

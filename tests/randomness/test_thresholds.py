@@ -9,8 +9,7 @@ from itertools import pairwise
 import pytest
 
 from sfumato.errors import NothingToLearn
-from sfumato.randomness.odds import within_odds
-from sfumato.randomness.thresholds import binary_flips, coin_threshold, two_levels
+from sfumato.randomness import binary_flips, coin_threshold, two_levels, within_odds
 
 DIGITS = Context(prec=200)
 DECIMALS = [
@@ -57,7 +56,7 @@ def _naive_exp(epsilon: Fraction) -> Fraction:
 def _naive_candidates(
     outputs: int, raised: int, epsilon: Fraction, word_bits: int
 ) -> list[tuple[int, int]]:
-    """Both ways to round 2^B/Z that the docstring names, with e to 200 digits; those that tell points apart."""
+    """Both ways to round 2^B/Z, with e to 200 digits, as far as they tell points apart."""
     total, others, e = 2**word_bits, outputs - raised, _naive_exp(epsilon)
     exact = total / (raised * e + others)
     down, up = math.floor(exact), math.ceil(exact)
@@ -70,9 +69,7 @@ def _naive_candidates(
 
 @pytest.mark.parametrize("word_bits", WORD_BITS)
 @pytest.mark.parametrize(("outputs", "raised"), SHAPES)
-def test_two_levels_keep_their_guarantees_with_the_most_contrast_or_are_refused(
-    outputs, raised, word_bits
-):
+def test_two_levels_keep_their_guarantees_with_most_contrast(outputs, raised, word_bits):
     for epsilon in EPSILONS:
         candidates = _naive_candidates(outputs, raised, epsilon, word_bits)
         if not candidates:
@@ -90,7 +87,7 @@ def test_two_levels_keep_their_guarantees_with_the_most_contrast_or_are_refused(
 
 
 @pytest.mark.parametrize(("outputs", "raised"), SHAPES)
-def test_the_high_level_is_the_largest_that_keeps_the_odds_and_the_word(outputs, raised):
+def test_high_level_is_the_largest_that_fits(outputs, raised):
     for epsilon in EPSILONS:
         levels = two_levels(outputs, raised, epsilon, 64)
         fits = raised * (levels.high + 1) + (outputs - raised) * levels.low <= 2**64
@@ -98,20 +95,20 @@ def test_the_high_level_is_the_largest_that_keeps_the_odds_and_the_word(outputs,
 
 
 @pytest.mark.parametrize(("outputs", "raised"), SHAPES)
-def test_few_words_are_left_over(outputs, raised):
-    """Fewer than the row's weight Z = r·e + K − r, plus one word per raised output for rounding ``high``."""
+def test_two_levels_leave_few_words_over(outputs, raised):
+    """Fewer than Z = r·e + K − r, plus a word per raised output for rounding ``high``."""
     for epsilon in EPSILONS:
         weight = raised * _naive_exp(epsilon) + outputs - raised
         assert two_levels(outputs, raised, epsilon, 64).leftover < weight + raised
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10**12), Fraction(1, 10**18)])
-def test_an_epsilon_too_small_for_the_word_is_refused(epsilon):
+def test_epsilon_too_small_for_the_word_raises(epsilon):
     with pytest.raises(NothingToLearn):
         two_levels(4, 1, epsilon, 32)
 
 
-def test_a_domain_too_large_for_the_word_is_refused():
+def test_domain_too_large_for_the_word_raises():
     with pytest.raises(NothingToLearn):
         two_levels(300, 1, Fraction(1), 8)
 
@@ -123,7 +120,7 @@ TOTALS = [2**bits for bits in WORD_BITS] + [3, 5, 1000, 2**53 + 1, 2**64 - 1]
 
 
 @pytest.mark.parametrize("total", TOTALS)
-def test_the_coin_is_the_largest_that_keeps_the_odds(total):
+def test_coin_threshold_is_the_largest_that_keeps_the_odds(total):
     for epsilon in EPSILONS:
         e = _naive_exp(epsilon)
         largest = math.floor(total * e / (1 + e))
@@ -138,7 +135,7 @@ def test_the_coin_is_the_largest_that_keeps_the_odds(total):
 
 
 @pytest.mark.parametrize("total", [2**12, 2**64])
-def test_a_larger_epsilon_never_makes_the_coin_fairer(total):
+def test_coin_threshold_grows_with_epsilon(total):
     thresholds = [coin_threshold(total, epsilon) for epsilon in EPSILONS]
     assert all(t <= t2 for t, t2 in pairwise(thresholds))
 
@@ -154,7 +151,7 @@ def _keeps(n01: int, n10: int, a: Fraction | float, b: Fraction | float, total: 
 
 
 @pytest.mark.parametrize("word_bits", WORD_BITS)
-def test_both_rows_keep_both_promises_for_every_report(word_bits):
+def test_binary_flips_keep_both_promises(word_bits):
     total = 2**word_bits
     for a in [*EPSILONS, INFINITE]:
         for b in [*EPSILONS, INFINITE]:
@@ -170,7 +167,7 @@ def test_both_rows_keep_both_promises_for_every_report(word_bits):
 
 
 @pytest.mark.parametrize("word_bits", [12, 32, 64])
-def test_fewer_flips_would_break_a_promise(word_bits):
+def test_fewer_binary_flips_break_a_promise(word_bits):
     total = 2**word_bits
     for a in EPSILONS:
         for b in [*EPSILONS, INFINITE]:
@@ -181,7 +178,7 @@ def test_fewer_flips_would_break_a_promise(word_bits):
 
 
 @pytest.mark.parametrize("word_bits", [12, 32, 64])
-def test_flips_are_the_binary_optimum_rounded_up(word_bits):
+def test_binary_flips_are_the_optimum_rounded_up(word_bits):
     for a in EPSILONS:
         for b in EPSILONS:
             n01, n10 = binary_flips(a, b, word_bits)
@@ -194,22 +191,22 @@ def test_flips_are_the_binary_optimum_rounded_up(word_bits):
 
 @pytest.mark.parametrize("b", EPSILONS)
 @pytest.mark.parametrize("word_bits", [12, 64])
-def test_one_infinite_promise_is_mangats_response(b, word_bits):
+def test_one_infinite_promise_gives_mangats_response(b, word_bits):
     flips = math.ceil(2**word_bits / _naive_exp(b))
     assert binary_flips(INFINITE, b, word_bits) == (flips, 0)
     assert binary_flips(b, INFINITE, word_bits) == (0, flips)
 
 
-def test_two_infinite_promises_are_the_identity():
+def test_two_infinite_promises_give_the_identity():
     assert binary_flips(INFINITE, INFINITE, 64) == (0, 0)
 
 
-def test_equal_promises_flip_equally():
+def test_equal_promises_give_equal_flips():
     for epsilon in EPSILONS:
         n01, n10 = binary_flips(epsilon, epsilon, 64)
         assert n01 == n10
 
 
-def test_two_symbols_that_a_short_word_cannot_tell_apart_are_refused():
+def test_binary_flips_raise_if_the_word_is_too_short():
     with pytest.raises(NothingToLearn, match="8-bit"):
         binary_flips(Fraction(1, 1000), Fraction(1, 1000), 8)

@@ -1,4 +1,4 @@
-"""Words: AES-256 addressed by position, fresh keys from the operating system, nothing without entropy."""
+"""Words: AES-256 addressed by position, fresh keys, and nothing without entropy."""
 
 import ast
 import copy
@@ -16,7 +16,7 @@ import sfumato
 from sfumato.contexts import Uniform
 from sfumato.errors import EntropyUnavailable, SfumatoError
 from sfumato.mechanisms import PlainResponse
-from sfumato.randomness.words import (
+from sfumato.randomness import (
     KEY_BYTES,
     WORDS_PER_POSITION,
     SystemWords,
@@ -38,7 +38,7 @@ def _naive_words(key: bytes, position: int) -> list[int]:
 # --- the addressed words --------------------------------------------------------------------------
 
 
-def test_a_published_aes_256_vector_is_met():
+def test_words_match_a_published_aes_256_vector():
     """FIPS 197, appendix C.3."""
     position = 0x00112233445566778899AABBCCDDEEFF
     expected = bytes.fromhex("8ea2b7ca516745bfeafc49904b496089")
@@ -51,12 +51,12 @@ def test_a_published_aes_256_vector_is_met():
 @pytest.mark.parametrize(
     "key", [bytes(KEY_BYTES), KEY, b"\xff" * KEY_BYTES], ids=["zeros", "ramp", "ones"]
 )
-def test_words_are_aes_of_their_position_wherever_they_stand(key, first):
+def test_words_are_aes_of_their_position(key, first):
     words = words_from(key, first, 5)
     assert words.tolist() == [_naive_words(key, first + i) for i in range(5)]
 
 
-def test_words_have_the_promised_type_and_shape():
+def test_words_have_type_uint64_and_two_per_position():
     words = words_from(KEY, 7, 3)
     assert words.dtype == np.uint64
     assert words.shape == (3, WORDS_PER_POSITION)
@@ -70,46 +70,46 @@ def test_chunks_agree_with_the_whole(cut):
     assert np.array_equal(whole, parts)
 
 
-def test_no_people_take_no_words():
+def test_taking_no_words_returns_an_empty_array():
     assert words_from(KEY, 0, 0).shape == (0, WORDS_PER_POSITION)
     assert SystemWords().take(0).shape == (0, WORDS_PER_POSITION)
 
 
-def test_another_key_gives_other_words():
+def test_different_keys_give_different_words():
     assert not np.array_equal(words_from(KEY, 0, 4), words_from(KEY[::-1], 0, 4))
 
 
 @pytest.mark.parametrize("length", [0, 16, 24, 31, 33, 64])
-def test_a_key_of_another_length_is_refused(length):
+def test_keys_of_the_wrong_length_raise(length):
     with pytest.raises(ValueError, match="32 bytes"):
         words_from(bytes(length), 0, 1)
 
 
 @pytest.mark.parametrize(("first", "count"), [(-1, 1), (0, -1), (2**128, 1), (2**128 - 1, 2)])
-def test_positions_outside_128_bits_are_refused_rather_than_wrapped(first, count):
+def test_positions_beyond_128_bits_raise_instead_of_wrapping(first, count):
     with pytest.raises(ValueError, match="positions"):
         words_from(KEY, first, count)
 
 
-def test_the_last_position_is_allowed():
+def test_last_position_is_allowed():
     assert words_from(KEY, 2**128 - 1, 1).tolist() == [_naive_words(KEY, 2**128 - 1)]
 
 
-def test_words_at_any_positions_are_those_of_the_positions():
+def test_words_at_matches_words_from():
     positions = [7, 0, 2**128 - 1, 7, 2**64]
     words = words_at(KEY, b"".join(position.to_bytes(16, "big") for position in positions))
     assert words.tolist() == [_naive_words(KEY, position) for position in positions]
     assert words.dtype == np.uint64
 
 
-def test_no_positions_have_no_words():
+def test_words_at_no_positions_is_empty():
     assert words_at(KEY, b"").shape == (0, WORDS_PER_POSITION)
 
 
-def test_a_key_or_positions_of_another_length_are_refused():
+def test_words_at_rejects_wrong_lengths():
     with pytest.raises(ValueError, match="32 bytes"):
         words_at(KEY[:-1], bytes(16))
-    with pytest.raises(ValueError, match="16 bytes each; found 17"):
+    with pytest.raises(ValueError, match="16 bytes each; got 17"):
         words_at(KEY, bytes(17))
 
 
@@ -135,22 +135,22 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("urandom", BROKEN.values(), ids=BROKEN.keys())
-def test_without_entropy_words_are_refused(monkeypatch, urandom):
+def test_missing_entropy_raises(monkeypatch, urandom):
     monkeypatch.setattr(os, "urandom", urandom)
     with pytest.raises(EntropyUnavailable, match="nothing was privatised"):
         SystemWords().take(3)
 
 
 @pytest.mark.parametrize("urandom", BROKEN.values(), ids=BROKEN.keys())
-def test_without_entropy_nobody_is_privatised(monkeypatch, urandom):
+def test_missing_entropy_stops_privatising(monkeypatch, urandom):
     mechanism = PlainResponse(Uniform(3, 1.0))
     monkeypatch.setattr(os, "urandom", urandom)
     with pytest.raises(SfumatoError):
         mechanism.privatize([0, 1, 2])
 
 
-def test_entropy_that_fails_half_way_lets_no_report_out(monkeypatch):
-    """The first chunk of people has words, a later one has none: not even the first chunk's reports appear."""
+def test_entropy_failing_midway_releases_no_report(monkeypatch):
+    """The first chunk has words, a later one has none: not even the first reports appear."""
     mechanism = PlainResponse(Uniform(3, 1.0))
     draw, calls = os.urandom, []
 
@@ -164,7 +164,7 @@ def test_entropy_that_fails_half_way_lets_no_report_out(monkeypatch):
     assert len(calls) == 2
 
 
-def test_the_cause_of_missing_entropy_is_kept_for_the_operator(monkeypatch):
+def test_missing_entropy_keeps_its_cause(monkeypatch):
     monkeypatch.setattr(os, "urandom", _no_device)
     with pytest.raises(EntropyUnavailable) as caught:
         SystemWords().take(1)
@@ -174,7 +174,7 @@ def test_the_cause_of_missing_entropy_is_kept_for_the_operator(monkeypatch):
 # --- the source has no state to share -------------------------------------------------------------
 
 
-def test_two_takes_differ_and_so_do_two_sources():
+def test_takes_and_sources_differ():
     source = SystemWords()
     drawn = [source.take(8).tobytes() for _ in range(20)] + [
         SystemWords().take(8).tobytes() for _ in range(20)
@@ -182,7 +182,7 @@ def test_two_takes_differ_and_so_do_two_sources():
     assert len(set(drawn)) == 40
 
 
-def test_the_key_is_drawn_anew_for_every_take(monkeypatch):
+def test_every_take_draws_a_new_key(monkeypatch):
     drawn = []
     draw = os.urandom
     monkeypatch.setattr(os, "urandom", lambda count: drawn.append(draw(count)) or drawn[-1])
@@ -196,18 +196,18 @@ def test_the_key_is_drawn_anew_for_every_take(monkeypatch):
 @pytest.mark.parametrize(
     "duplicate", [pickle.dumps, copy.copy, copy.deepcopy], ids=["pickle", "copy", "deepcopy"]
 )
-def test_a_source_cannot_be_duplicated(duplicate):
-    with pytest.raises(TypeError, match="make a new one"):
+def test_sources_cannot_be_copied_or_pickled(duplicate):
+    with pytest.raises(TypeError, match="Create a new one"):
         duplicate(SystemWords())
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_no_pickle_protocol_carries_a_source_away(protocol):
-    with pytest.raises(TypeError, match="make a new one"):
+def test_sources_refuse_every_pickle_protocol(protocol):
+    with pytest.raises(TypeError, match="Create a new one"):
         pickle.dumps([SystemWords()], protocol=protocol)
 
 
-def test_no_key_is_kept_or_shown(monkeypatch):
+def test_keys_are_neither_kept_nor_shown(monkeypatch):
     key = b"correct horse battery staple 32."
     monkeypatch.setattr(os, "urandom", lambda count: key + bytes(KEY_BYTES))
     source = SystemWords()
@@ -218,7 +218,7 @@ def test_no_key_is_kept_or_shown(monkeypatch):
     assert key.hex() not in shown
 
 
-def test_a_stuck_source_is_reported_without_its_key(monkeypatch):
+def test_stuck_source_error_does_not_contain_the_key(monkeypatch):
     key = b"correct horse battery staple 32."
     monkeypatch.setattr(os, "urandom", lambda count: key + key)
     with pytest.raises(EntropyUnavailable) as caught:
@@ -230,7 +230,7 @@ def test_a_stuck_source_is_reported_without_its_key(monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.slow
-def test_a_forked_child_never_shares_a_keystream_with_its_parent():
+def test_forked_child_shares_no_keystream_with_its_parent():
     """One source, used before the fork, then on both sides: 100 of 100 runs, no word seen twice."""
     source = SystemWords()
     seen = source.take(4).ravel().tolist()
@@ -250,7 +250,7 @@ def _words_of_a_child(source: SystemWords) -> list[int]:
 
 
 def _weak_generators(source: str) -> list[str]:
-    """Imports of `random` and any reach for `numpy.random`, in a module's syntax tree."""
+    """Imports of `random` and uses of `numpy.random` in a module's syntax tree."""
     found = []
     for node in ast.walk(ast.parse(source)):
         names = []
@@ -273,7 +273,7 @@ def _weak_generators(source: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
-def test_no_module_reaches_for_a_generator_that_is_not_cryptographic(path):
+def test_modules_use_no_weak_generator(path):
     assert _weak_generators(path.read_text(encoding="utf-8")) == []
 
 
@@ -289,10 +289,10 @@ def test_no_module_reaches_for_a_generator_that_is_not_cryptographic(path):
         "def f():\n    import random",
     ],
 )
-def test_the_search_for_weak_generators_finds_a_planted_one(planted):
+def test_weak_generator_search_finds_planted_ones(planted):
     assert _weak_generators(planted)
 
 
-def test_the_search_for_weak_generators_sees_the_whole_package():
+def test_weak_generator_search_covers_the_package():
     assert len(SOURCES) > 20
     assert {"words.py", "mechanism.py", "demo.py"} <= {path.name for path in SOURCES}

@@ -1,8 +1,8 @@
 """Exact ε, and rational bounds on e^ε.
 
 An ε is a ``Fraction`` or ``math.inf``. A float stands for the decimal it prints as: ``0.1`` is one
-tenth. ``e^ε`` is irrational for every rational ε ≠ 0, so it is only ever bounded, from below when a
-probability is made and as sharply as a comparison needs when one is checked.
+tenth. ``e^ε`` is irrational for every rational ε ≠ 0, so it is only ever bounded: from below when a
+probability is chosen, and as sharply as the comparison needs when one is checked.
 """
 
 import math
@@ -29,75 +29,74 @@ Epsilon = Fraction | float
 """An exact ε: a ``Fraction``, or ``math.inf`` (the only float that may stand here)."""
 
 LARGEST_EPSILON = 40
-"""Above it, odds of e^ε to 1 cannot be held in a 64-bit word beside other outputs."""
+"""A 64-bit word cannot hold larger odds of e^ε to 1 and leave room for other outputs."""
 
-_SMALLEST = Fraction(1, 10**18)
-_LONGEST = 64
+_MIN_NUMBER = Fraction(1, 10**18)
+_MAX_CHARACTERS = 64
 _START_BITS = 128
 
 
 def exact_number(value: object, name: str) -> Epsilon:
-    """The exact, non-negative number that ``value`` was typed as, or ``inf``.
+    """Return the exact, non-negative number that ``value`` was typed as, or ``inf``.
 
-    >>> exact_number(0.1, "epsilon"), exact_number("0.25", "epsilon"), exact_number(math.inf, "epsilon")
-    (Fraction(1, 10), Fraction(1, 4), inf)
+    ``name`` is what error messages call it.
+
+    >>> exact_number(0.1, "epsilon"), exact_number("0.25", "epsilon")
+    (Fraction(1, 10), Fraction(1, 4))
     """
     if isinstance(value, bool) or not isinstance(value, Real | Decimal | str):
         raise InvalidContext(
-            f"{name} must be a number; found {type(value).__name__}. Pass e.g. 1.0 or '1.0'."
+            f"{name} must be a number; got {type(value).__name__}. Pass e.g. 1.0 or '1.0'."
         )
     if isinstance(value, Rational):
         exact = Fraction(int(value.numerator), int(value.denominator))
         _check_size(exact, name)
         return exact
-    if isinstance(value, str) and "/" in value and len(value) <= _LONGEST:
-        return _quotient(value, name)
-    text = (
-        value
-        if isinstance(value, str)
-        else str(value if isinstance(value, Decimal) else float(value))
-    )
+    if isinstance(value, str) and "/" in value and len(value) <= _MAX_CHARACTERS:
+        return _parse_quotient(value, name)
+    text = str(value) if isinstance(value, str | Decimal) else str(float(value))
     try:
-        decimal = Decimal(text) if len(text) <= _LONGEST else None
+        decimal = Decimal(text) if len(text) <= _MAX_CHARACTERS else None
     except InvalidOperation:
         decimal = None
     if decimal is None:
         raise InvalidContext(
-            f"{name} must be a decimal number of at most {_LONGEST} characters, or inf."
+            f"{name} must be a decimal number of at most {_MAX_CHARACTERS} characters, or inf."
         )
     if decimal.is_nan():
         raise InvalidContext(
-            f"{name} must be a number; found NaN. Pass inf where nothing is promised."
+            f"{name} must be a number; got NaN. Pass inf where nothing is promised."
         )
     if decimal == Decimal("Infinity"):
         return math.inf
     if decimal == Decimal("-Infinity"):
         raise InvalidContext(f"{name} must not be negative. Pass a number of at least 0, or inf.")
     # Far out of range, the fraction itself would be enormous.
-    exact = Fraction(decimal) if abs(decimal.adjusted()) < 30 or not decimal else Fraction(10) ** 30
+    in_reach = abs(decimal.adjusted()) < 30 or not decimal
+    exact = Fraction(decimal) if in_reach else Fraction(10) ** 30
     _check_size(-exact if decimal < 0 < exact else exact, name)
     return exact
 
 
 def positive_epsilon(value: object, name: str = "epsilon") -> Epsilon:
-    """An ε that a context may promise: above 0 and at most 40, or ``inf``.
+    """Return an exact ε that a context may promise: above 0 and at most 40, or ``inf``.
 
     >>> positive_epsilon(1.5)
     Fraction(3, 2)
     """
     exact = exact_number(value, name)
     if exact == 0:
-        raise InvalidContext(f"{name} must be above 0; found 0, which forbids learning anything.")
+        raise InvalidContext(f"{name} must be above 0; got 0, which forbids learning anything.")
     if LARGEST_EPSILON < exact < math.inf:
         raise InvalidContext(
-            f"{name} must be at most {LARGEST_EPSILON}, or inf; found {float(exact):g}, which a 64-bit word "
-            "cannot hold. Use inf (no promise) or a smaller ε."
+            f"{name} must be at most {LARGEST_EPSILON}, or inf; got {float(exact):g}, which a "
+            "64-bit word cannot hold. Use inf (no promise) or a smaller ε."
         )
     return exact
 
 
 def float_below(epsilon: Epsilon) -> float:
-    """The largest float that, read as the decimal it prints as, does not exceed ``epsilon``.
+    """Return the largest float that, read as the decimal it prints as, is at most ``epsilon``.
 
     >>> float_below(Fraction(3, 10)), float_below(Fraction(2, 3)), float_below(math.inf)
     (0.3, 0.6666666666666666, inf)
@@ -109,7 +108,7 @@ def float_below(epsilon: Epsilon) -> float:
 
 
 def float_above(epsilon: Epsilon) -> float:
-    """The smallest float that, read as the decimal it prints as, is not below ``epsilon``.
+    """Return the smallest float that, read as the decimal it prints as, is at least ``epsilon``.
 
     >>> float_above(Fraction(3, 10)), float_above(Fraction(2, 3))
     (0.3, 0.6666666666666667)
@@ -121,10 +120,10 @@ def float_above(epsilon: Epsilon) -> float:
 
 
 def exp_bounds(epsilon: Fraction, bits: int = _START_BITS) -> tuple[Fraction, Fraction]:
-    """Rationals ``low ≤ e^ε ≤ high`` with ``high − low`` about ``2^−bits``, by a Taylor sum in integers.
+    """Return rationals ``low ≤ e^ε ≤ high`` with ``high − low`` about ``2^−bits``.
 
-    Terms ``ε^i / i!`` are rounded down in one sum and up in the other; once ``ε/(i+1) ≤ ½`` the rest
-    of the series is at most twice the next term.
+    A Taylor sum in integers: terms ``ε^i / i!`` are rounded down in one sum and up in the other.
+    Once ``ε/(i+1) ≤ ½``, the rest of the series is at most twice the next term.
 
     >>> low, high = exp_bounds(Fraction(1))
     >>> digits = Fraction(271828182845904523536028747135, 10**29)
@@ -132,13 +131,14 @@ def exp_bounds(epsilon: Fraction, bits: int = _START_BITS) -> tuple[Fraction, Fr
     (True, True)
     """
     if epsilon < 0:
-        raise ValueError("exp_bounds takes ε ≥ 0.")
+        raise ValueError("exp_bounds needs ε ≥ 0.")
     return _exp_bounds(epsilon, bits)
 
 
 @lru_cache(maxsize=4096)
 def _exp_bounds(epsilon: Fraction, bits: int) -> tuple[Fraction, Fraction]:
-    p, q = epsilon.numerator, epsilon.denominator
+    p = epsilon.numerator
+    q = epsilon.denominator
     scale = bits + 2 * int(epsilon) + 16  # the rounding of early terms grows by at most e^ε < 4^ε
     low_term = high_term = low_sum = high_sum = 1 << scale
     i = 0
@@ -179,7 +179,7 @@ def within_odds(high: int, low: int, epsilon: Epsilon) -> bool:
 
 
 def epsilon_of_odds(high: int, low: int) -> float:
-    """``log(high / low)`` as a float that, read as the decimal it prints as, is never too small.
+    """Return ``log(high/low)``, rounded up to a float whose printed decimal is at least that.
 
     >>> epsilon_of_odds(3, 1) >= math.log(3), epsilon_of_odds(5, 5), epsilon_of_odds(1, 0)
     (True, 0.0, inf)
@@ -188,20 +188,17 @@ def epsilon_of_odds(high: int, low: int) -> float:
         return 0.0
     if low == 0:
         return math.inf
-    # log1p keeps its relative accuracy for odds near 1, so the walk below is at most a few dozen steps.
-    guess = (
-        math.log1p(Fraction(high - low, low))
-        if high < low << 900
-        else math.log(high) - math.log(low)
-    )
+    # log1p is accurate for odds near 1, so the walk below takes at most a few dozen steps.
+    fits = high < low << 900
+    guess = math.log1p(Fraction(high - low, low)) if fits else math.log(high) - math.log(low)
     guess *= 1 - 2.0**-48
     while not within_odds(high, low, Fraction(repr(guess))):
         guess = math.nextafter(guess, math.inf)
     return guess
 
 
-def _quotient(text: str, name: str) -> Fraction:
-    """``p/q`` in digits, as exact numbers that are no decimals are written."""
+def _parse_quotient(text: str, name: str) -> Fraction:
+    """Parse ``p/q`` in digits, the text of exact numbers that are not decimals."""
     p, _, q = text.partition("/")
     if not (p.isascii() and p.isdigit() and q.isascii() and q.isdigit() and int(q)):
         raise InvalidContext(f"{name} must be a decimal number, a fraction p/q, or inf.")
@@ -213,5 +210,5 @@ def _quotient(text: str, name: str) -> Fraction:
 def _check_size(number: Fraction, name: str) -> None:
     if number < 0:
         raise InvalidContext(f"{name} must not be negative. Pass a number of at least 0, or inf.")
-    if 0 < number < _SMALLEST or number > 1 / _SMALLEST:
+    if 0 < number < _MIN_NUMBER or number > 1 / _MIN_NUMBER:
         raise InvalidContext(f"{name} must be 0, inf, or lie between 1e-18 and 1e18.")

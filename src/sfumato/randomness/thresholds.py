@@ -1,8 +1,8 @@
 """From words to choices: integer odds over a fixed word, rounded towards privacy.
 
-A channel over words of ``B`` bits gives each output an integer number of the ``2^B`` words. Where the
-formula wants odds of ``e^ε : 1``, the integers keep ``high ≤ e^ε · low`` exactly, so rounding can
-only strengthen the promise. Nothing here sees a private value.
+A channel over words of ``B`` bits gives each output an integer number of the ``2^B`` words. Where
+the formula wants odds of ``e^ε : 1``, the integers keep ``high ≤ e^ε · low`` exactly, so rounding
+can only strengthen the promise. Nothing here sees a private value.
 """
 
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ from sfumato.randomness.odds import exp_bounds, within_odds
 
 __all__ = ["TwoLevels", "binary_flips", "coin_threshold", "two_level_index", "two_levels"]
 
-
-_MORE_THAN_A_WORD_CAN_SHOW = Fraction(100)  # e^100 is above 2^144
+_MAX_EPSILON = Fraction(100)  # beyond any two counts of words: e^100 > 2^144
 
 
 @dataclass(frozen=True)
 class TwoLevels:
-    """Of ``2^B`` words, ``high`` go to each raised output, ``low`` to each other one, ``leftover`` to one.
+    """How ``2^B`` words are dealt to outputs: ``high`` to each raised one, ``low`` to the others.
 
-    Guarantees: ``0 < low < high ≤ e^ε · low``; ``raised·high + (outputs − raised)·low + leftover = 2^B``.
+    The ``leftover`` words go to one output. Guarantees: ``0 < low < high ≤ e^ε · low`` and
+    ``raised·high + (outputs − raised)·low + leftover = 2^B``.
     """
 
     high: int
@@ -33,19 +33,21 @@ class TwoLevels:
 
 
 def two_levels(outputs: int, raised: int, epsilon: Fraction, word_bits: int) -> TwoLevels:
-    """A two-level row: ``raised`` of ``outputs`` outputs with odds of almost ``e^ε`` over the others.
+    """Return a row that gives ``raised`` of its outputs odds of almost ``e^ε`` over the others.
 
-    With ``Z = raised·e + outputs − raised`` there are two ways to round ``2^B/Z``, both private: down, with
-    ``high = ⌊e · low⌋`` (better odds, up to Z leftover words), or up, with all remaining words on the raised
-    outputs (``high ≤ 2^B e/Z ≤ e · low``; fewer than ``raised`` leftover words). The one that keeps more
-    contrast ``high − low`` is taken.
+    With ``Z = raised·e + outputs − raised`` there are two ways to round ``2^B/Z``, both private:
+    down, with ``high = ⌊e · low⌋`` (better odds, up to Z leftover words), or up, with all remaining
+    words on the raised outputs (``high ≤ 2^B e/Z ≤ e · low``; fewer than ``raised`` leftover
+    words). The way with the larger contrast ``high − low`` is taken.
 
     >>> two_levels(4, 1, Fraction(1), 12)
     TwoLevels(high=1946, low=716, leftover=2)
     """
-    total, others = 1 << word_bits, outputs - raised
+    total = 1 << word_bits
+    others = outputs - raised
     below, above = exp_bounds(epsilon)
-    down, up = int(total / (raised * above + others)), _ceil(total / (raised * below + others))
+    down = int(total / (raised * above + others))
+    up = _ceil(total / (raised * below + others))
     candidates = [(int(below * down), down), ((total - others * up) // raised, up)]
     high, low = max(candidates, key=lambda levels: (levels[1] > 0, levels[0] - levels[1]))
     if high <= low:
@@ -54,12 +56,12 @@ def two_levels(outputs: int, raised: int, epsilon: Fraction, word_bits: int) -> 
 
 
 def two_level_index(word: Words, raised: int, high: int, low: int) -> Words:
-    """Which output a word stands for, when ``high`` words go to each of the first ``raised`` and ``low`` to each other.
+    """Return the output of each word: ``high`` words for each of ``raised`` outputs, then ``low``.
 
     >>> two_level_index(np.arange(8, dtype=np.uint64), 2, 3, 1).tolist()
     [0, 0, 0, 1, 1, 1, 2, 3]
     """
-    if raised * high == 2**64:  # no word can hold the end of the range, and none reaches it
+    if raised * high == 2**64:  # the end of the range fits in no word, and no word reaches it
         return np.zeros_like(word) if raised == 1 else word // np.uint64(high)
     end = np.uint64(raised * high)
     index = np.minimum(word, end)
@@ -72,7 +74,7 @@ def two_level_index(word: Words, raised: int, high: int, low: int) -> Words:
 
 
 def coin_threshold(total: int, epsilon: Fraction) -> int:
-    """The largest ``t`` with ``t ≤ e^ε · (total − t)``: of ``total`` words, ``t`` say heads.
+    """Return the largest ``t`` with ``t ≤ e^ε · (total − t)``: of ``total`` words, ``t`` are heads.
 
     >>> coin_threshold(1 << 12, Fraction(1))
     2994
@@ -85,28 +87,31 @@ def coin_threshold(total: int, epsilon: Fraction) -> int:
 
 
 def binary_flips(a: Fraction | float, b: Fraction | float, word_bits: int) -> tuple[int, int]:
-    """The numbers of words on which symbols 0 and 1 report the other one (the paper's binary optimum).
+    """Return the numbers of words on which symbols 0 and 1 report the other one (Theorem 2).
 
-    ``n01 = ⌈N (e^a − 1)/(e^{a+b} − 1)⌉`` and ``n10 = ⌈N (e^b − 1)/(e^{a+b} − 1)⌉``, with a = E[0,1],
-    b = E[1,0] > 0 and N = 2^B; raised together until both ratios of rows hold exactly.
+    ``n01 = ⌈N (e^a − 1)/(e^{a+b} − 1)⌉`` and ``n10 = ⌈N (e^b − 1)/(e^{a+b} − 1)⌉``, with
+    a = E[0,1], b = E[1,0] > 0 and N = 2^B; raised together until both ratios of rows hold exactly.
 
     >>> binary_flips(Fraction(1), Fraction(1), 12)
     (1102, 1102)
     """
     total = 1 << word_bits
-    a, b = (e if isinstance(e, float) else min(e, _MORE_THAN_A_WORD_CAN_SHOW) for e in (a, b))
-    n01, n10 = _flip(total, a, b), _flip(total, b, a)
+    a = a if isinstance(a, float) else min(a, _MAX_EPSILON)
+    b = b if isinstance(b, float) else min(b, _MAX_EPSILON)
+    n01 = _flips(total, a, b)
+    n10 = _flips(total, b, a)
     while not (within_odds(total - n01, n10, a) and within_odds(total - n10, n01, b)):
-        n01, n10 = n01 + 1, n10 + 1
+        n01 += 1
+        n10 += 1
     if n01 + n10 >= total:
         raise _too_short(2, min(a, b), word_bits)
     return n01, n10
 
 
-def _flip(total: int, own: Fraction | float, other: Fraction | float) -> int:
-    """⌈N (e^own − 1)/(e^{own+other} − 1)⌉, rounded up through an upper bound on the fraction."""
+def _flips(total: int, own: Fraction | float, other: Fraction | float) -> int:
+    """``⌈N (e^own − 1)/(e^{own+other} − 1)⌉``, from an upper bound on the fraction."""
     if isinstance(other, float):
-        return 0  # the other symbol need not be protected by this one's noise
+        return 0  # the other symbol needs no protection from this one's noise
     if isinstance(own, float):
         return _ceil(total / exp_bounds(other)[0])
     return _ceil(total * (exp_bounds(own)[1] - 1) / (exp_bounds(own + other)[0] - 1))
@@ -118,6 +123,6 @@ def _ceil(number: Fraction) -> int:
 
 def _too_short(outputs: int, epsilon: Fraction | float, word_bits: int) -> NothingToLearn:
     return NothingToLearn(
-        f"{outputs} outputs at ε = {float(epsilon):g} cannot be told apart in {word_bits}-bit odds: "
-        "the report would carry nothing. Use a larger ε or a smaller domain."
+        f"{outputs} outputs at ε = {float(epsilon):g} cannot be told apart in {word_bits}-bit "
+        "odds: the report would carry nothing. Use a larger ε or a smaller domain."
     )
