@@ -1,4 +1,4 @@
-"""The best mixture of given rays: against a general solver, its multipliers, its tolerance, its constraints."""
+"""The best mixture of given rays, against a general solver and its own multipliers."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from support.matrices import asymmetric, cross_section, free_rows, halves, one_w
 
 
 def _pool(E, seed, count=4):
-    """Members of the cone that a channel can be made of, normalised; a crowd; weights."""
+    """Return normalised members of the cone that can make a channel, a crowd and weights."""
     random = np.random.default_rng(seed)
     k = len(E)
     crowd, weights = random.dirichlet(np.full(k, 3.0)), random.uniform(0.5, 2, k)
@@ -33,7 +33,7 @@ def _value(theta, rays, weights):
 
 
 @pytest.mark.parametrize(("rays", "crowd", "weights"), POOLS.values(), ids=POOLS)
-def test_a_general_solver_finds_nothing_better(rays, crowd, weights):
+def test_general_solver_finds_no_better_mixture(rays, crowd, weights):
     with threadpool_limits(1):
         found = best_mixture(rays, weights, np.full(len(rays), 1 / len(rays)), 1e-8)
         general = minimize(
@@ -57,7 +57,7 @@ def test_a_general_solver_finds_nothing_better(rays, crowd, weights):
 
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-4, 1e-7])
 @pytest.mark.parametrize(("rays", "crowd", "weights"), POOLS.values(), ids=POOLS)
-def test_the_tolerance_is_kept_and_the_multipliers_prove_it(rays, crowd, weights, tolerance):
+def test_multipliers_prove_the_tolerance(rays, crowd, weights, tolerance):
     """By duality no mixture of the pool is below ``value²/(ν·1 + max φ)``."""
     with threadpool_limits(1):
         found = best_mixture(rays, weights, np.full(len(rays), 1 / len(rays)), tolerance)
@@ -71,7 +71,7 @@ def test_the_tolerance_is_kept_and_the_multipliers_prove_it(rays, crowd, weights
 
 
 @pytest.mark.parametrize(("rays", "crowd", "weights"), POOLS.values(), ids=POOLS)
-def test_rays_that_carry_weight_have_no_slack(rays, crowd, weights):
+def test_positive_weights_have_no_slack(rays, crowd, weights):
     with threadpool_limits(1):
         found = best_mixture(rays, weights, np.full(len(rays), 1 / len(rays)), 1e-9)
     slack = rays @ found.multipliers - ((rays @ found.inverse * np.sqrt(weights)) ** 2).sum(axis=1)
@@ -82,7 +82,7 @@ def test_rays_that_carry_weight_have_no_slack(rays, crowd, weights):
     assert (found.theta * np.abs(slack)).sum() < 1e-6 * found.value
 
 
-def test_any_start_leads_to_the_same_mixture():
+def test_mixture_does_not_depend_on_the_start():
     rays, _, weights = POOLS["planar"]
     random = np.random.default_rng(0)
     with threadpool_limits(1):
@@ -96,7 +96,7 @@ def test_any_start_leads_to_the_same_mixture():
     assert max(values) == pytest.approx(min(values), rel=3e-8)
 
 
-def test_weights_by_a_factor_change_the_value_alone():
+def test_scaling_weights_only_scales_the_value():
     rays, _, weights = POOLS["asymmetric"]
     start = np.full(len(rays), 1 / len(rays))
     with threadpool_limits(1):
@@ -107,8 +107,8 @@ def test_weights_by_a_factor_change_the_value_alone():
     assert often.value == pytest.approx(once.value * 2.0**20, rel=1e-9)
 
 
-def test_warner_is_found():
-    """Two symbols at ε: the better of both rays half of the time."""
+def test_two_symbols_give_warners_response():
+    """Two symbols at ε: each extreme ray has half of the weight."""
     e = np.e
     rays = np.array([[e, 1], [1, e], [(1 + e) / 2, (1 + e) / 2]]) * 2 / (1 + e)
     with threadpool_limits(1):

@@ -1,4 +1,4 @@
-"""The polyhedron in integers: it holds the true one, and neighbours share all equalities but one."""
+"""The polyhedron in integers contains the true one; neighbours share all equalities but one."""
 
 from fractions import Fraction
 from math import inf
@@ -39,8 +39,8 @@ MATRICES = {
 
 @pytest.mark.parametrize("attempt", [0, 5])
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
-def test_it_holds_the_true_one_exactly(E, attempt):
-    """Every entry is at least the exact one, by more than E may have been rounded."""
+def test_polyhedron_contains_the_true_one(E, attempt):
+    """Every entry exceeds the exact one by more than the rounding of E."""
     E = closed(E)
     around, k = Polyhedron.around(E, attempt), range(len(E))
     for x in k:
@@ -54,7 +54,7 @@ def test_it_holds_the_true_one_exactly(E, attempt):
 
 
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
-def test_it_is_closed_and_edges_are_what_no_detour_implies(E):
+def test_polyhedron_is_closed_and_edges_are_not_implied(E):
     around = Polyhedron.around(closed(E))
     N, k = around.N.tolist(), range(len(E))
     edges = set(zip(around.tail.tolist(), around.head.tolist(), strict=True))
@@ -81,7 +81,7 @@ def _keeps(around, vertex):
 
 
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
-def test_points_inside_are_snapped_to_vertices(E):
+def test_nearest_vertices_are_vertices(E):
     around, k = Polyhedron.around(closed(E)), len(E)
     random = np.random.default_rng(0)
     points = random.uniform(-1, 1, (20, k))
@@ -95,7 +95,7 @@ def test_points_inside_are_snapped_to_vertices(E):
 
 
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
-def test_neighbours_are_vertices_that_give_up_one_equality(E):
+def test_neighbours_are_vertices_that_drop_one_equality(E):
     around = Polyhedron.around(closed(E))
     here = around.nearest_vertices(np.zeros((1, len(E))))
     for _ in range(3):
@@ -110,21 +110,21 @@ def test_neighbours_are_vertices_that_give_up_one_equality(E):
         here = vertices[0][bounded[0]][-1:] if bounded.any() else here
 
 
-def test_a_vertex_with_too_many_equalities_is_told():
+def test_neighbours_reports_vertices_with_too_many_equalities():
     around = Polyhedron.around(closed(planar(4, 1, 1.0)))
     inside = np.zeros((1, 4), dtype=np.int64)
     assert around.neighbours(inside) is None
     assert around.neighbours(np.vstack([around.nearest_vertices(np.zeros((1, 4))), inside])) is None
 
 
-def test_the_unperturbed_ties_are_broken():
-    """Of a uniform matrix every vertex has many equalities; of the polyhedron around it none has."""
+def test_perturbation_breaks_ties():
+    """The vertices of a uniform matrix have many equalities; those around it have not."""
     around = Polyhedron.around(equal(6, 1.0))
     assert around.neighbours(around.nearest_vertices(np.zeros((1, 6)))) is not None
     assert around.tail.size == 30
 
 
-def test_logarithms_and_parts():
+def test_logarithms_and_restrict():
     E = closed(one_way(5, 3))
     around = Polyhedron.around(E)
     vertices = around.nearest_vertices(np.zeros((1, 5)))

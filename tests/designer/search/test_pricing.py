@@ -1,4 +1,4 @@
-"""Pricing: climbs and walks stay in the cone and never go down, and the bound on φ is one to the last digit."""
+"""Pricing: climbs and walks stay in the cone and never descend; the bound on φ is exact."""
 
 from fractions import Fraction
 
@@ -42,7 +42,7 @@ def _section(E, seed=0):
 
 
 def _price(section, seed):
-    """A φ such as mixtures have: S from some channel's M, and ν for which the column of ones has none."""
+    """Return φ like that of a mixture: S from the M of a channel, and ν to match."""
     random = np.random.default_rng(seed)
     rays = section.normalise(
         section.cone.lift(random.uniform(0, 1, (4 * section.size, section.size)) ** 4)
@@ -65,7 +65,7 @@ def _orders(section, seed, count=30):
     return [random.permutation(section.size) for _ in range(count)]
 
 
-def _demand_members(section, columns):
+def _check_members(section, columns):
     assert np.isfinite(columns).all()
     assert (columns >= 0).all()
     np.testing.assert_allclose(columns @ section.crowd, 1, rtol=1e-12)
@@ -77,17 +77,17 @@ def _demand_members(section, columns):
                 ).all()
 
 
-# --- members of the cone ---------------------------------------------------------------------------------------------
+# --- members of the cone --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
-def test_lowered_is_the_largest_member_below_and_raised_the_least_above(E):
+def test_lower_is_the_largest_member_below_and_lift_the_least_above(E):
     section = _section(E)
     columns = np.random.default_rng(1).uniform(0, 1, (20, section.size))
     low, high = section.cone.lower(columns), section.cone.lift(columns)
-    for found in (low, high):
-        _demand_members(section, section.normalise(found))
-    # Members stay as they are, and both keep order: so nothing between a column and its lowered one is a member.
+    for members in (low, high):
+        _check_members(section, section.normalise(members))
+    # Members stay as they are and both keep order, so no member lies between.
     np.testing.assert_allclose(section.cone.lower(low), low, rtol=1e-13)
     np.testing.assert_allclose(section.cone.lift(high), high, rtol=1e-13)
     assert (low <= columns).all()
@@ -100,18 +100,18 @@ def test_lowered_is_the_largest_member_below_and_raised_the_least_above(E):
 
 
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
-def test_the_simplest_rays_are_members_that_tell_all_symbols_apart(E):
+def test_simplest_rays_are_members_that_distinguish_all_symbols(E):
     section = _section(E)
     rays = section.simplest_rays()
-    _demand_members(section, rays)
+    _check_members(section, rays)
     assert np.linalg.matrix_rank(rays, tol=1e-12) == section.size
     assert (rays == 1).all(axis=1).sum() == 1
 
 
 @pytest.mark.parametrize("k", [6, 9, 14])
 @pytest.mark.parametrize("family", [asymmetric, one_way, star, chain, mixed])
-def test_a_channel_can_be_made_of_the_simplest_rays(family, k):
-    """One with a little of every ray: else the first mixture has nowhere to be."""
+def test_simplest_rays_can_be_mixed_to_a_channel(family, k):
+    """A channel with a little of every ray exists; without it there is no first mixture."""
     from scipy.optimize import linprog
 
     section = cross_section(family(k, 7))
@@ -127,24 +127,24 @@ def test_a_channel_can_be_made_of_the_simplest_rays(family, k):
     assert -least.fun > 1e-6
 
 
-# --- climbing and walking --------------------------------------------------------------------------------------------
+# --- climbing and walking -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
-def test_climbs_stay_in_the_cone_and_never_go_down(E):
+def test_climb_stays_in_the_cone_and_never_descends(E):
     section = _section(E)
     with threadpool_limits(1):
         for seed in range(5):
             price, starts = _price(section, seed), _starts(section, seed)
             before = price(starts)
             ends = climb(section, price, starts.copy(), _orders(section, seed))
-            _demand_members(section, ends)
+            _check_members(section, ends)
             size = ((ends @ price.roots.T) ** 2).sum(axis=1) + np.abs(ends) @ np.abs(price.nu)
             assert (price(ends) >= before - 1e-9 * size).all()
 
 
 @pytest.mark.parametrize("E", FINITE.values(), ids=FINITE)
-def test_walks_stay_in_the_cone_and_never_go_down(E):
+def test_walk_stays_in_the_cone_and_never_descends(E):
     section = _section(E)
     around = Polyhedron.around(section.cone.E)
     vertices = section.normalise(
@@ -154,33 +154,35 @@ def test_walks_stay_in_the_cone_and_never_go_down(E):
         for seed in range(5):
             price = _price(section, seed)
             ends = walk(section, price, vertices, around)
-            _demand_members(section, ends)
+            _check_members(section, ends)
             size = ((ends @ price.roots.T) ** 2).sum(axis=1) + np.abs(ends) @ np.abs(price.nu)
             assert (price(ends) >= price(vertices) - 1e-5 * size).all()
 
 
 @pytest.mark.parametrize("E", FINITE.values(), ids=FINITE)
-def test_together_they_find_the_largest_value(E):
-    """From thirty starts; nothing is proved by it, but one miss in twenty would be worth a look."""
+def test_climb_and_walk_together_find_the_maximum(E):
+    """Thirty starts prove nothing, but more than one miss in twenty would be worth a look."""
     section = _section(E)
-    around, misses = Polyhedron.around(section.cone.E), 0
+    around = Polyhedron.around(section.cone.E)
+    misses = 0
     wider = np.exp(wider_rays(section.cone.E, 10**5))
     rays = section.normalise(section.cone.lower(wider))
     with threadpool_limits(1):
         for seed in range(20):
             price = _price(section, seed)
             ends = climb(section, price, _starts(section, seed), _orders(section, seed))
-            found = price(np.vstack([ends, walk(section, price, ends, around)])).max()
+            best = price(np.vstack([ends, walk(section, price, ends, around)])).max()
             largest = price(rays).max()
-            assert found <= price.upper_bound(section.normalise(wider))
-            misses += found < largest - 1e-5 * abs(largest)
+            assert best <= price.upper_bound(section.normalise(wider))
+            misses += best < largest - 1e-5 * abs(largest)
     assert misses <= 1
 
 
-def test_a_climb_alone_can_be_stuck_where_a_walk_is_not():
-    """Else walking would be a waste."""
+def test_walk_continues_where_climb_is_stuck():
+    """Without this, walking would be a waste."""
     section = _section(MATRICES["planar"])
-    around, ahead = Polyhedron.around(section.cone.E), 0
+    around = Polyhedron.around(section.cone.E)
+    ahead = 0
     with threadpool_limits(1):
         for seed in range(5):
             price = _price(section, seed)
@@ -191,15 +193,13 @@ def test_a_climb_alone_can_be_stuck_where_a_walk_is_not():
     assert ahead > 0
 
 
-# --- the bound on φ --------------------------------------------------------------------------------------------------
+# --- the bound on φ -------------------------------------------------------------------------------
 
 
 def _exact(price, columns):
     """The largest φ of these very columns, in fractions."""
-    S, nu = (
-        [[Fraction(s) for s in row] for row in price.roots.tolist()],
-        [Fraction(n) for n in price.nu.tolist()],
-    )
+    S = [[Fraction(s) for s in row] for row in price.roots.tolist()]
+    nu = [Fraction(n) for n in price.nu.tolist()]
     largest = None
     for column in columns.tolist():
         r = [Fraction(c) for c in column]
@@ -217,7 +217,7 @@ def _cancelling(k, seed):
     return Price(S, random.normal(size=k))
 
 
-def test_the_bound_is_above_the_exact_maximum_where_floats_are_not():
+def test_upper_bound_exceeds_the_exact_maximum_despite_rounding():
     below = 0
     for seed in range(20):
         columns = 1 + np.random.default_rng(100 + seed).normal(size=(12, 8)) * 1e-9
@@ -229,7 +229,7 @@ def test_the_bound_is_above_the_exact_maximum_where_floats_are_not():
 
 
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
-def test_the_bound_is_hardly_above(E):
+def test_upper_bound_is_tight(E):
     section = _section(E)
     rays = section.normalise(np.exp(wider_rays(section.cone.E, 10**5)[:40]))
     for seed in range(3):

@@ -1,4 +1,4 @@
-"""All extreme rays: against all trees of equalities, their number, and what the limit does."""
+"""All extreme rays, against a naive enumeration, their number and the limit."""
 
 from math import comb, inf
 
@@ -44,7 +44,7 @@ MATRICES = {
 
 
 def _far_from(rays, others):
-    """How far a ray is, at the most, from the nearest of the others, relative to how much entries differ at all."""
+    """Return the largest distance of a ray to the nearest of the others, relative to the spread."""
     either = np.vstack([rays, others])
     depth = max(-either[np.isfinite(either)].min(), 1e-300)
     farthest = 0.0
@@ -61,14 +61,14 @@ def _far_from(rays, others):
 
 
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
-def test_the_rays_are_those_of_all_trees(E):
+def test_rays_match_a_naive_enumeration(E):
     E = closed(E)
     rays, naive = wider_rays(E, 10**4), naive_rays(E)
     assert _far_from(naive, rays) < 1e-5
     assert _far_from(rays, naive) < 1e-5
 
 
-def test_a_missing_and_an_invented_ray_would_be_seen():
+def test_missing_and_extra_rays_are_noticed():
     E = without(
         asymmetric(5, 8, low=1.0, high=1.9), np.tri(5, k=-1, dtype=bool)
     )  # no detour is as short as this
@@ -79,22 +79,22 @@ def test_a_missing_and_an_invented_ray_would_be_seen():
 
 
 @pytest.mark.parametrize("k", range(2, 8))
-def test_matrices_without_equalities_have_as_many_as_there_can_be(k):
+def test_generic_matrices_have_max_rays(k):
     rays = wider_rays(closed(planar(k, k, 2.0)), 10**4)
     assert len(rays) == max_rays(k) == comb(2 * k - 2, k - 1)
     assert len(np.unique(rays, axis=0)) == len(rays)
 
 
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
-def test_none_beyond_the_limit_alone(E):
+def test_wider_rays_returns_none_only_beyond_the_limit(E):
     E = closed(E)
     count = len(wider_rays(E, 10**4))
     assert len(wider_rays(E, count)) == count
     assert wider_rays(E, count - 1) is None
 
 
-def test_free_symbols_have_as_many_supports_as_subsets():
-    """Symbols that owe to the first alone: it alone, or with any set of them, each at its most."""
+def test_star_has_a_ray_for_every_subset():
+    """Every symbol owes to the first alone: a ray favours it with any set of the others."""
     E = closed(star(7, 1))
     rays = wider_rays(E, 1000)
     assert len(rays) == 2**6
@@ -104,13 +104,13 @@ def test_free_symbols_have_as_many_supports_as_subsets():
         np.testing.assert_allclose(ray[said] - ray[0], E[said, 0], atol=1e-5)
 
 
-def test_a_chain_has_a_ray_for_every_end():
-    """``r_x ≤ e^ε r_{x+1}``: supports are ``x, x + 1, …``, and inside one all inequalities can be equalities."""
+def test_chain_has_a_ray_for_every_end():
+    """``r_x ≤ e^ε r_{x+1}``: supports are ``x, x + 1, …``, each with one ray of equalities."""
     rays = np.unique(wider_rays(closed(chain(7, 2)), 1000).round(3), axis=0)
     assert len(rays) == 7
     assert sorted(np.isfinite(rays).sum(axis=1)) == list(range(1, 8))
 
 
-def test_the_same_matrix_has_the_same_rays():
+def test_rays_are_deterministic():
     E = closed(planar(6, 3, 1.0))
     assert wider_rays(E, 10**4).tobytes() == wider_rays(E.copy(), 10**4).tobytes()
