@@ -20,7 +20,7 @@ from sfumato.codes import HadamardCode
 CHECKER = Path(__file__).parents[1] / "tools" / "check_certificate.py"
 N = 1 << 64
 COLUMNS = 16
-LARGEST_MATRIX = 2000
+MAX_MATRIX_SIZE = 2000
 
 
 def rows(k: int, different: int) -> list[list[int]]:
@@ -54,7 +54,7 @@ def surveys(k: int) -> Iterator[tuple[str, sf.Survey]]:
             f"table, blocks, {name}",
             sf.Survey("t", blocks, sf.TableResponse(blocks, rows(k, different))),
         )
-    if k <= LARGEST_MATRIX:
+    if k <= MAX_MATRIX_SIZE:
         matrix = sf.PrivacyMatrix(
             [["0" if x == x2 else str(1 + (x + x2) % 3) for x2 in range(k)] for x in range(k)]
         )

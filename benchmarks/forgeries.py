@@ -94,7 +94,7 @@ def small_surveys() -> list[sf.Survey]:
         coded(tiers, sf.GroupResponse(tiers, RandomizedCode)),
         coded(streets, sf.GroupResponse(streets, HadamardCode)),
         coded(streets, sf.ProductResponse(streets, RandomizedCode)),
-        coded(sf.Blocks.of([sf.Tiers([0, 0, 1], [1, 2]), sf.HighLow(3, [0], 1)])),
+        coded(sf.union([sf.Tiers([0, 0, 1], [1, 2]), sf.HighLow(3, [0], 1)])),
         coded(sf.Tiers([0, 0, 1, 1, 0, 1], [1, 2]), sf.PlainResponse(sf.Uniform(6, 1))),
         coded(sf.PrivacyMatrix([[0, 1], [2, 0]])),
         coded(

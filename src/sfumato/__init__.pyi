@@ -19,6 +19,7 @@ from sfumato.contexts import Metric as Metric
 from sfumato.contexts import PrivacyMatrix as PrivacyMatrix
 from sfumato.contexts import Tiers as Tiers
 from sfumato.contexts import Uniform as Uniform
+from sfumato.contexts import union as union
 from sfumato.designer import Design as Design
 from sfumato.designer import design as design
 from sfumato.designer import mechanism_for as mechanism_for

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sfumato.contexts import (
+    MAX_MATRIX_SIZE,
     Blocks,
     Context,
     ContextSum,
@@ -16,8 +17,8 @@ from sfumato.contexts import (
     PrivacyMatrix,
     Tiers,
     Uniform,
+    union,
 )
-from sfumato.contexts.context import LARGEST_MATRIX
 from sfumato.domains import Domain, IntegerDomain
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSymbols
 
@@ -65,7 +66,7 @@ BY_HAND = {
     "tiers from a mapping": (Tiers({"a": 1, "b": 2}, [2, 1]), [[0, 2], [1, 0]]),
     "one tier, one symbol": (Tiers(["a"], [1]), [[0]]),
     "union": (
-        Blocks.of(
+        union(
             [HighLow(2, [1], 2), PrivacyMatrix([[0, 3, 1], [5, 0, 1], [1, INF, 0]])],
             block_of=[0, 1, 1, 0, 1],
         ),
@@ -78,9 +79,7 @@ BY_HAND = {
         ],
     ),
     "union of a union": (
-        Blocks.of(
-            [Blocks.of([Tiers([0, 1], [1, 2]), Uniform(1, 1)]), Uniform(1, 1) + Uniform(1, 1)]
-        ),
+        union([union([Tiers([0, 1], [1, 2]), Uniform(1, 1)]), Uniform(1, 1) + Uniform(1, 1)]),
         [[0, 1, INF, INF], [2, 0, INF, INF], [INF, INF, 0, INF], [INF, INF, INF, 0]],
     ),
     "metric": (
@@ -186,7 +185,7 @@ def test_the_smallest_epsilon_is_never_rounded_up(numerator):
         PrivacyMatrix([[0, exact], ["inf", 0]]),
         Blocks([0, 0, 1], 40, across=exact),
         Tiers([0, 1], [exact, 40]),
-        Blocks.of([HighLow(2, [0], exact), Uniform(2, 40)]),
+        union([HighLow(2, [0], exact), Uniform(2, 40)]),
         Uniform(3, exact / 3) + HighLow(3, [1], exact * 2 / 3),
     ):
         found = context.smallest_epsilon
@@ -302,7 +301,7 @@ def test_block_names_that_are_one_name_in_nfc_are_one_block():
 
 def test_what_a_context_holds_cannot_be_changed():
     blocks, high_low = Blocks([0, 0, 1], 1), HighLow(3, [0], 1)
-    union = Blocks.of([high_low, Uniform(1, 1)])
+    united = union([high_low, Uniform(1, 1)])
     arrays = [
         blocks.block_of,
         blocks.sizes,
@@ -310,7 +309,7 @@ def test_what_a_context_holds_cannot_be_changed():
         high_low.is_sensitive,
         Tiers([0, 1], [1, 2]).tier_of,
     ]
-    for array in (*arrays, union.block_of, union.sizes, union.rank):
+    for array in (*arrays, united.block_of, united.sizes, united.rank):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
 
@@ -335,8 +334,8 @@ def test_a_context_has_its_domain():
         Blocks([0, 0, 1, 1], 1, domain=PLACES),
         Blocks(dict.fromkeys(PLACES, 0), 1),
         Tiers(dict.fromkeys(PLACES, "t"), [1]),
-        Blocks.of([HighLow(PLACES[:2], [], 1), Uniform(PLACES[2:], 1)]),
-        Blocks.of([HighLow(2, [], 1), Uniform(2, 1)], domain=PLACES),
+        union([HighLow(PLACES[:2], [], 1), Uniform(PLACES[2:], 1)]),
+        union([HighLow(2, [], 1), Uniform(2, 1)], domain=PLACES),
         Metric(np.zeros((4, 4)), domain=PLACES),
         PrivacyMatrix(np.zeros((4, 4)), domain=PLACES),
         Uniform(PLACES, 1) + Uniform(PLACES, 1),
@@ -411,16 +410,16 @@ def test_a_million_symbols_are_compared_and_hashed(large):
 
 
 def test_the_largest_matrix_is_written_out_and_the_next_is_not():
-    assert LARGEST_MATRIX == 4096
-    assert Uniform(LARGEST_MATRIX, 1).matrix().shape == (4096, 4096)
+    assert MAX_MATRIX_SIZE == 4096
+    assert Uniform(MAX_MATRIX_SIZE, 1).matrix().shape == (4096, 4096)
     with pytest.raises(InvalidContext, match="4096"):
-        Uniform(LARGEST_MATRIX + 1, 1).matrix()
+        Uniform(MAX_MATRIX_SIZE + 1, 1).matrix()
 
 
 @pytest.mark.parametrize("make", [PrivacyMatrix, Metric])
 def test_a_written_out_context_above_4096_symbols_is_refused(make):
     with pytest.raises(InvalidContext, match="structured context"):
-        make(np.zeros((LARGEST_MATRIX + 1, LARGEST_MATRIX + 1), dtype=np.uint8))
+        make(np.zeros((MAX_MATRIX_SIZE + 1, MAX_MATRIX_SIZE + 1), dtype=np.uint8))
 
 
 # --- closure --------------------------------------------------------------------------------------
@@ -535,8 +534,8 @@ def test_equal_contexts_are_equal_and_hash_alike():
         (Blocks(["b", "a"], {"a": 2, "b": 1}), Blocks([0, 1], (1, 2))),
         (Tiers(["b", "a"], {"a": 2, "b": 1}), Tiers([3, 7], np.array([1.0, 2.0]))),
         (
-            Blocks.of([HighLow(["a", "b"], ["b"], 1)], domain=2),
-            Blocks.of({"x": HighLow(2, [1], 1)}),
+            union([HighLow(["a", "b"], ["b"], 1)], domain=2),
+            union({"x": HighLow(2, [1], 1)}),
         ),
         (Metric([[0, 0.1], [0.1, 0]]), Metric([["0", "0.1"], ["0.10", "0"]], 1)),
         (PrivacyMatrix([[0, 0.5], [INF, 0]]), PrivacyMatrix([[0, Fraction(1, 2)], ["inf", 0]])),
@@ -566,8 +565,8 @@ def test_different_contexts_are_different():
         Tiers([0, 1], [1, 2]),
         Tiers([0, 1], [2, 1]),
         Tiers([0, 0], [1]),
-        Blocks.of([Tiers([0], [1]), Uniform(1, 1)]),
-        Blocks.of([Uniform(1, 1), Tiers([0], [1])]),
+        union([Tiers([0], [1]), Uniform(1, 1)]),
+        union([Uniform(1, 1), Tiers([0], [1])]),
         Metric([[0, 1], [1, 0]]),
         Metric([[0, 1], [1, 0]], 2),
         PrivacyMatrix([[0, 1], [1, 0]]),
@@ -638,8 +637,8 @@ def test_the_ends_of_epsilon_are_accepted(epsilon):
 @pytest.mark.parametrize(
     ("sensitive", "words"),
     [
-        (["clinic", "clinic"], "occurs twice. Remove it"),
-        ([COMPOSED, DECOMPOSED], "occurs twice. Remove it"),
+        (["clinic", "clinic"], "lists a label twice"),
+        ([COMPOSED, DECOMPOSED], "lists a label twice"),
         (["zoo"], "'zoo', which is not a label"),
         ("clinic", "list of labels"),
         (b"clinic", "list of labels"),
@@ -731,10 +730,10 @@ def test_what_names_no_blocks_is_refused(block_of):
 
 
 BAD_MATRICES = {
-    "not square": ([[0, 1, 2], [1, 0, 2]], "square matrix; found shape"),
-    "a row": ([0, 1], "square matrix; found shape"),
-    "a number": (3.0, "square matrix; found shape"),
-    "empty": ([], "square matrix; found shape"),
+    "not square": ([[0, 1, 2], [1, 0, 2]], "square matrix; got shape"),
+    "a row": ([0, 1], "square matrix; got shape"),
+    "a number": (3.0, "square matrix; got shape"),
+    "empty": ([], "square matrix; got shape"),
     "ragged": ([[0, 1], [1]], "rows differ in length"),
     "NaN": ([[0, math.nan], [1, 0]], r"entry \[0, 1\] is nan"),
     "negative": ([[0, 1], [-0.5, 0]], r"entry \[1, 0\] is -0.5"),
@@ -743,8 +742,8 @@ BAD_MATRICES = {
     "text": ("matrix", "square matrix"),
     "None": (None, "square matrix"),
     "None inside": ([[0, None], [1, 0]], "must be a number"),
-    "booleans": ([[False, True], [True, False]], "must hold numbers"),
-    "complex": ([[0, 1j], [1, 0]], "must hold numbers"),
+    "booleans": ([[False, True], [True, False]], "must contain numbers"),
+    "complex": ([[0, 1j], [1, 0]], "must contain numbers"),
 }
 
 
@@ -762,7 +761,7 @@ def test_a_matrix_entry_above_forty_is_refused_with_its_place(entry):
 
 
 def test_an_entry_that_is_above_forty_by_less_than_a_float_can_show_is_refused():
-    with pytest.raises(InvalidContext, match="up to 40"):
+    with pytest.raises(InvalidContext, match="at most 40"):
         PrivacyMatrix([[0, "40.0000000000000001"], [1, 0]])
 
 

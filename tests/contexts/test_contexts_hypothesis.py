@@ -16,11 +16,12 @@ from sfumato.contexts import (
     PrivacyMatrix,
     Tiers,
     Uniform,
+    context_of_record,
+    union,
 )
 from sfumato.designer.shelf.recognise import recognise
 from sfumato.domains import Domain
 from sfumato.errors import InvalidContext, NoClosedForm, NothingToLearn
-from sfumato.survey.resolved import context_of
 from support.twins import naive_closure
 
 INF = math.inf
@@ -78,7 +79,7 @@ def contexts(draw, k, nested=True):
         return draw(structured(k))
     if kind == "union":
         block_of = draw(st.lists(st.integers(0, 2), min_size=k, max_size=k))
-        return Blocks.of(
+        return union(
             {j: draw(contexts(block_of.count(j), False)) for j in set(block_of)}, block_of=block_of
         )
     E = draw(matrices(sizes=st.just(k)))
@@ -227,7 +228,7 @@ def test_groups_say_what_every_entry_says(context):
 @LAWS
 @given(any_context)
 def test_a_record_is_read_back_as_the_same_context(context):
-    again = context_of(context.record())
+    again = context_of_record(context.record())
     assert type(again) is type(context)
     assert again.record() == context.record()
     assert _exact(again) == _exact(context)

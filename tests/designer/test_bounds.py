@@ -240,7 +240,7 @@ def test_tiers_are_taken_together_where_that_is_better():
 
 
 def test_a_union_is_as_hard_as_its_parts():
-    union = sf.Blocks.of([sf.Uniform(4, 1), sf.HighLow(3, [0, 1], 1)])
+    union = sf.union([sf.Uniform(4, 1), sf.HighLow(3, [0, 1], 1)])
     assert lower_bound_risk(union) >= max(lower_bound_risk(part) for part in union.parts)
     assert lower_bound_risk(union) == pytest.approx(
         lower_bound_risk(sf.PrivacyMatrix(union.matrix()))

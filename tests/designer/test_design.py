@@ -350,7 +350,7 @@ def test_a_large_matrix_with_a_form_gets_it():
 
 
 def test_many_small_pieces_are_no_trouble():
-    context = sf.Blocks.of([sf.PrivacyMatrix(asymmetric(3, 1))] * 100)
+    context = sf.union([sf.PrivacyMatrix(asymmetric(3, 1))] * 100)
     found = sf.design(context)
     _demand_sound(found, context)
     assert found.mechanism.inputs == 300
@@ -396,7 +396,7 @@ def test_parts_that_are_alike_are_designed_once(monkeypatch):
     monkeypatch.setattr(sys.modules["sfumato.designer.design"], "designed_part", counted)
     E = sf.PrivacyMatrix(asymmetric(4, 1))
     parts = [E, E, sf.Uniform(3, 2), E, sf.Uniform(3, 2)]
-    found = sf.design(sf.Blocks.of(parts))
+    found = sf.design(sf.union(parts))
     assert sorted(made) == [3, 4]
     assert (
         found.mechanism.parts[0].record()
@@ -404,10 +404,10 @@ def test_parts_that_are_alike_are_designed_once(monkeypatch):
         == found.mechanism.parts[3].record()
     )
     made.clear()
-    sf.design(sf.Blocks.of([E, E]), prior=[1, 1, 1, 1, 1, 1, 1, 2])
+    sf.design(sf.union([E, E]), prior=[1, 1, 1, 1, 1, 1, 1, 2])
     assert made == [4, 4]
     made.clear()
-    sf.design(sf.Blocks.of([E, E]), prior=[1, 1, 1, 2, 3, 3, 3, 6])
+    sf.design(sf.union([E, E]), prior=[1, 1, 1, 2, 3, 3, 3, 6])
     assert made == [4]
 
 
@@ -505,7 +505,7 @@ def test_an_interrupt_inside_a_round_keeps_the_rounds_before(monkeypatch):
 
 
 def test_an_interrupt_ends_the_search_of_every_part(monkeypatch):
-    context = sf.Blocks.of([sf.PrivacyMatrix(asymmetric(6, seed)) for seed in (1, 2)])
+    context = sf.union([sf.PrivacyMatrix(asymmetric(6, seed)) for seed in (1, 2)])
     found = _stopped_after(2, monkeypatch, "interrupted", context)
     _demand_sound(found, context)
     assert found.stopped == "interrupted"
@@ -521,7 +521,7 @@ def test_the_same_seed_gives_the_same_mechanism():
 
 def test_progress_tells_of_every_round():
     seen = []
-    context = sf.Blocks.of(
+    context = sf.union(
         [sf.PrivacyMatrix(asymmetric(5, 1)), sf.PrivacyMatrix(asymmetric(6, 2)), sf.Uniform(3, 1)]
     )
     found = sf.design(context, on_progress=seen.append)
@@ -548,7 +548,7 @@ def test_parts_share_the_time(monkeypatch):
         rounds[done.part] += 1
         time.now += 160
 
-    context = sf.Blocks.of([sf.PrivacyMatrix(asymmetric(7, seed)) for seed in (1, 2, 3)])
+    context = sf.union([sf.PrivacyMatrix(asymmetric(7, seed)) for seed in (1, 2, 3)])
     assert sf.design(context, time_limit=900, on_progress=progress).stopped == "time limit"
     assert rounds == {1: 2, 2: 2, 3: 2}
 

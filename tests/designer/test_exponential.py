@@ -47,7 +47,7 @@ CONTEXTS = {
     "chain": _chain(10, 2.5),
     "blocks": sf.Blocks([0, 0, 0, 1, 1], 1, across=3),
     "free": sf.HighLow(6, [1, 2], 1),
-    "union": sf.Blocks.of([_random(4, 7), sf.Uniform(3, 2)]),
+    "union": sf.union([_random(4, 7), sf.Uniform(3, 2)]),
     "sum": _random(5, 8) + sf.Uniform(5, 1),
 }
 

@@ -25,7 +25,7 @@ TURNED = [0, 1, 0, 2, 1, 3, 4, 1, 3, 0, 2, 3, 1]  # the symbols of the blocks, w
 
 
 def union(block_of=None):
-    return sf.Blocks.of(PARTS) if block_of is None else ContextUnion(PARTS, block_of)
+    return sf.union(PARTS) if block_of is None else ContextUnion(PARTS, block_of)
 
 
 def crowds(k):
@@ -70,7 +70,7 @@ def test_a_union_of_plain_responses_is_a_block_response(family):
 
 def test_uniform_parts_become_blocks_on_the_shelf():
     assert isinstance(
-        sf.mechanism_for(sf.Blocks.of([sf.Uniform(3, 1), sf.Uniform(4, 2)])), sf.BlockResponse
+        sf.mechanism_for(sf.union([sf.Uniform(3, 1), sf.Uniform(4, 2)])), sf.BlockResponse
     )
 
 
@@ -96,8 +96,8 @@ def test_a_block_that_nobody_is_in_has_no_share():
 
 
 def test_a_union_in_a_union_is_kept_and_undone():
-    inner = sf.Blocks.of([sf.HighLow(3, [0], 1), sf.Uniform(2, 1)])
-    context = sf.Blocks.of([sf.Tiers([0, 1], [1, 2]), inner, sf.Uniform(3, inf)])
+    inner = sf.union([sf.HighLow(3, [0], 1), sf.Uniform(2, 1)])
+    context = sf.union([sf.Tiers([0, 1], [1, 2]), inner, sf.Uniform(3, inf)])
     mechanism = sf.mechanism_for(context)
     sf.certify(mechanism, context)
     p = crowds(context.size)[1]
@@ -107,7 +107,7 @@ def test_a_union_in_a_union_is_kept_and_undone():
 
 
 def test_parts_of_two_words_leave_the_second_word_of_others_alone():
-    context = sf.Blocks.of([sf.Blocks([0, 0, 1, 1], "0.5", across=1), sf.Uniform(3, 1)])
+    context = sf.union([sf.Blocks([0, 0, 1, 1], "0.5", across=1), sf.Uniform(3, 1)])
     parts = [sf.ProductResponse(context.parts[0]), sf.PlainResponse(context.parts[1])]
     mechanism = sf.UnionResponse(context, parts)
     assert mechanism.words == 2
@@ -139,7 +139,7 @@ def test_parts_must_be_for_the_very_contexts():
     for each in wrong:
         with pytest.raises(ContextMismatch, match=r"union response|of one length"):
             sf.UnionResponse(fitting, each)
-    with pytest.raises(ContextMismatch, match=r"Blocks\.of"):
+    with pytest.raises(ContextMismatch, match="sf.union"):
         sf.UnionResponse(sf.Blocks([0, 0, 1], 1), parts)
 
 

@@ -12,7 +12,7 @@ from sfumato.pages.promise import promise_facts, promise_sentences
 INF = math.inf
 LABELS = ["park", "café", "clinic", "bar"]
 TIERS = sf.Tiers([0, 1, 2, 1], [INF, 2, 0.5], domain=LABELS)
-UNION = sf.Blocks.of([sf.HighLow(3, [1], 1), sf.Uniform(2, INF), sf.Uniform(2, 2)])
+UNION = sf.union([sf.HighLow(3, [1], 1), sf.Uniform(2, INF), sf.Uniform(2, 2)])
 
 
 def _told(context):
@@ -97,8 +97,8 @@ def test_a_union_tells_its_ends_and_who_is_owed_nothing():
         sf.Blocks([0, 0, 1, 1, 2], [1, INF, 3], across=2),
         sf.Blocks([0, 0, 1], Fraction(4, 3), across=Fraction(5, 3)),
         sf.Blocks([0, 0, 0], 1, across=2),
-        sf.Blocks.of([UNION, sf.Tiers([0, 1], [1, 3])]),
-        sf.Blocks.of(
+        sf.union([UNION, sf.Tiers([0, 1], [1, 3])]),
+        sf.union(
             [sf.PrivacyMatrix([[0, 1, INF], [INF, 0, INF], [1, 3, 0]]), sf.HighLow(2, [0], 1)]
         ),
         sf.HighLow(4, [0, 1], 1),
@@ -122,7 +122,7 @@ def test_the_facts_are_those_of_the_matrix(context):
 
 @pytest.mark.parametrize(
     "context",
-    [sf.Tiers([0, 1], [INF, INF]), sf.Blocks([0, 1], [1, 2]), sf.Blocks.of([sf.HighLow(2, [], 1)])],
+    [sf.Tiers([0, 1], [INF, INF]), sf.Blocks([0, 1], [1, 2]), sf.union([sf.HighLow(2, [], 1)])],
     ids=repr,
 )
 def test_where_nothing_is_promised_the_page_says_so(context):
@@ -143,5 +143,5 @@ def test_every_kind_has_its_name(context):
 def test_a_union_with_a_closed_matrix_counts_what_is_said_directly():
     """Parts that are written out are counted as they are written, as a matrix on its own is."""
     chain = sf.PrivacyMatrix([[0, 1, INF], [1, 0, 1], [INF, 1, 0]])
-    facts = dict(promise_facts(sf.Blocks.of([chain, sf.HighLow(1, [], 1)])))
+    facts = dict(promise_facts(sf.union([chain, sf.HighLow(1, [], 1)])))
     assert facts["Ordered pairs with a promise"].startswith("4 of 12")

@@ -285,7 +285,7 @@ NO_CLOSED_FORM = {
     "places": _places(6),
     "matrix": sf.PrivacyMatrix([[0, 1, 2], [1, 0, 3], [2, 3, 0]]),
     "one way": sf.PrivacyMatrix([[0, 1, 2, "inf"], [1, 0, 3, 2], [2, 3, 0, 1], [1, 1, 2, 0]]),
-    "union": sf.Blocks.of([_places(4), sf.Uniform(2, 1)]),
+    "union": sf.union([_places(4), sf.Uniform(2, 1)]),
 }
 
 

@@ -92,7 +92,7 @@ def test_structure_tells_for_nearly_all_of_them():
 
 TWO_LEVELS = sf.Blocks(np.arange(LARGE) // 25, 1, across=2)
 MANY_TIERS = sf.Tiers(np.arange(10_000) % 4, [1, 2, 3, inf])
-UNION = sf.Blocks.of(
+UNION = sf.union(
     [
         sf.Uniform(3000, 1),
         sf.HighLow(2000, range(40), 1),
@@ -189,7 +189,7 @@ def test_one_step_too_much_in_one_kind_of_group_is_found_at_size(kind):
 
 
 def test_one_broken_part_of_a_large_union_is_named_by_its_own_symbols():
-    context = sf.Blocks.of([sf.Uniform(800, 1), sf.HighLow(700, range(600), 1), sf.Uniform(9, 1)])
+    context = sf.union([sf.Uniform(800, 1), sf.HighLow(700, range(600), 1), sf.Uniform(9, 1)])
     mechanism = sf.mechanism_for(context)
     stricter = context.with_parts(
         [context.parts[0], sf.HighLow(700, range(600), "0.999"), context.parts[2]]
@@ -202,7 +202,7 @@ def test_one_broken_part_of_a_large_union_is_named_by_its_own_symbols():
 
 
 def test_a_large_union_for_other_blocks_is_refused():
-    context = sf.Blocks.of([sf.HighLow(1500, [0], 1), sf.HighLow(1500, [0], 1)])
+    context = sf.union([sf.HighLow(1500, [0], 1), sf.HighLow(1500, [0], 1)])
     turned = ContextUnion(context.parts, np.arange(3000) % 2)
     with pytest.raises(ContextMismatch, match="same blocks"):
         sf.certify(sf.mechanism_for(context), turned)

@@ -6,7 +6,16 @@ from fractions import Fraction
 
 import sfumato
 from sfumato.codes import BestCode, CyclicDesign, HadamardCode, RandomizedCode
-from sfumato.contexts import Blocks, ContextUnion, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
+from sfumato.contexts import (
+    Blocks,
+    ContextUnion,
+    HighLow,
+    Metric,
+    PrivacyMatrix,
+    Tiers,
+    Uniform,
+    union,
+)
 from sfumato.mechanisms import (
     BinaryResponse,
     BlockResponse,
@@ -109,7 +118,7 @@ def _product():
 
 
 def _union():
-    context = Blocks.of(
+    context = union(
         [
             Uniform(3, 1),
             HighLow(4, [1, 3], 2),
@@ -126,7 +135,7 @@ def _union():
     yield UnionResponse(context, parts)
     turned = ContextUnion([Uniform(2, 1), Uniform(3, inf)], [0, 1, 0, 1, 1])
     yield UnionResponse(turned, [PlainResponse(part, RandomizedCode) for part in turned.parts])
-    stages = Blocks.of([Uniform(2, 1) + Uniform(2, 1), HighLow(2, [0], 2)])
+    stages = union([Uniform(2, 1) + Uniform(2, 1), HighLow(2, [0], 2)])
     twice = ComposedResponse(BinaryResponse(Uniform(2, 1)), BinaryResponse(Uniform(2, 1)))
     yield UnionResponse(stages, [twice, HighLowResponse(stages.parts[1])])
 

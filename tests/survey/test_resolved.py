@@ -9,7 +9,7 @@ import unicodedata
 import pytest
 
 from sfumato.codes import HadamardCode, RandomizedCode
-from sfumato.contexts import Blocks, ContextUnion, HighLow, Metric, PrivacyMatrix, Uniform
+from sfumato.contexts import Blocks, Context, ContextUnion, HighLow, Metric, PrivacyMatrix, Uniform
 from sfumato.domains import Domain, GridDomain
 from sfumato.errors import InvalidSurvey, PrivacyViolation, WrongSurvey
 from sfumato.foundation.canonical import canonical_bytes
@@ -22,7 +22,6 @@ from sfumato.mechanisms import (
 )
 from sfumato.promises import certify
 from sfumato.survey import Survey
-from sfumato.survey import resolved as wire
 from sfumato.survey.resolved import require_buildable_codes, require_buildable_context
 
 inf = math.inf
@@ -524,7 +523,7 @@ def test_the_limit_of_outputs_is_exact():
 
 
 def test_a_survey_made_in_python_has_the_same_limit(monkeypatch):
-    monkeypatch.setattr(wire, "LARGEST_BY_SYMBOL", 6)
+    monkeypatch.setattr(Context, "max_recorded_size", 6)
     Survey("q", HighLow(6, [0], 1))
     with pytest.raises(InvalidSurvey, match="up to 6 symbols"):
         Survey("q", HighLow(7, [0], 1))

@@ -62,9 +62,7 @@ ORIGINALS = {
     ),
     "two levels": sf.GroupResponse(sf.Blocks(blocks(7, 7, 1), 1, across=2), FANO),
     "product": sf.ProductResponse(sf.Blocks(blocks(3, 3), 1, across=2), RandomizedCode),
-    "union": sf.mechanism_for(
-        sf.Blocks.of([sf.Tiers(blocks(3, 4), [1, 2]), sf.HighLow(5, [0, 1], 1)])
-    ),
+    "union": sf.mechanism_for(sf.union([sf.Tiers(blocks(3, 4), [1, 2]), sf.HighLow(5, [0, 1], 1)])),
     "cyclic": sf.PlainResponse(sf.Uniform(6, 1), CyclicDesign(6, ((0, 1), (0, 2)))),
     "padded cyclic": sf.PlainResponse(sf.Uniform(5, 1), FANO),
     "large cyclic": sf.PlainResponse(sf.Uniform(2000, 1), BestCode()),

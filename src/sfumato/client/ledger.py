@@ -24,12 +24,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self
 
-from sfumato.contexts import Context
+from sfumato.contexts import Context, context_of_record
 from sfumato.errors import BudgetExceeded, InvalidArgument, InvalidContext
 from sfumato.foundation.canonical import Json, decimal_text
 from sfumato.randomness import exact_number
 from sfumato.survey import Survey
-from sfumato.survey.resolved import context_of
 
 __all__ = [
     "DEFAULT_BUDGET",
@@ -79,7 +78,7 @@ class Entry:
         if "cost" in record:
             cost = Fraction(record["cost"])
         else:
-            cost = cost_of(context_of(record["context"]), int(record["times"]))
+            cost = cost_of(context_of_record(record["context"]), int(record["times"]))
         return cls(str(record["survey"]), str(record["secret"]), cost)
 
 

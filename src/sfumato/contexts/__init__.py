@@ -1,25 +1,30 @@
 """Contexts: which pairs of symbols must look alike, and how much (the privacy matrix E)."""
 
-from sfumato.contexts.blocks import Blocks
-from sfumato.contexts.context import Context
-from sfumato.contexts.groups import Groups
-from sfumato.contexts.high_low import HighLow
+from sfumato.contexts.context import MAX_MATRIX_SIZE, Context
+from sfumato.contexts.exact import ExactMatrix
+from sfumato.contexts.grouped import Blocks, GroupedContext, HighLow, Tiers, Uniform, ranks_within
 from sfumato.contexts.matrix import PrivacyMatrix
 from sfumato.contexts.metric import Metric
+from sfumato.contexts.records import CONTEXT_KINDS, MAX_NESTING, context_of_record
 from sfumato.contexts.sums import ContextSum
-from sfumato.contexts.tiers import Tiers
-from sfumato.contexts.uniform import Uniform
-from sfumato.contexts.union import ContextUnion
+from sfumato.contexts.unions import ContextUnion, union
 
 __all__ = [
+    "CONTEXT_KINDS",
+    "MAX_MATRIX_SIZE",
+    "MAX_NESTING",
     "Blocks",
     "Context",
     "ContextSum",
     "ContextUnion",
-    "Groups",
+    "ExactMatrix",
+    "GroupedContext",
     "HighLow",
     "Metric",
     "PrivacyMatrix",
     "Tiers",
     "Uniform",
+    "context_of_record",
+    "ranks_within",
+    "union",
 ]

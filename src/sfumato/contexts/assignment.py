@@ -1,4 +1,4 @@
-"""Assignments: each symbol of a domain in one named class (a block, a tier), and one ε for each class."""
+"""Assignments: each symbol of a domain in one named class (a block, a tier), and an ε per class."""
 
 import unicodedata
 from collections.abc import Hashable, Iterable, Mapping, Set
@@ -16,12 +16,12 @@ __all__ = ["Assignment", "is_collection"]
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """Which class each symbol is in. Classes are numbered in the order of their first label.
+    """The class of each symbol. Classes are numbered in the order of their first label.
 
     ``noun`` is the word for a class in messages.
 
-    >>> found = Assignment.read({"Rue A": "Paris", "Via C": "Rome", "Rue B": "Paris"}, None, "block")
-    >>> found.class_of, found.names
+    >>> cities = Assignment.read({"Rue A": "Paris", "Via C": "Rome", "Rue B": "Paris"}, None, "block")
+    >>> cities.class_of, cities.names
     (array([0, 1, 0]), ('Paris', 'Rome'))
     """
 
@@ -31,103 +31,123 @@ class Assignment:
     noun: str
 
     @classmethod
-    def read(cls, given: object, domain: object, noun: str) -> "Assignment":
-        """From a sequence in domain order (integers or names), or a mapping from label to class."""
-        names, found = _names_and_domain(given, domain, noun)
-        number: dict[Hashable, int] = {}
-        class_of = np.fromiter(
-            (number.setdefault(name, len(number)) for name in names), np.int64, len(names)
-        )
+    def read(cls, classes: object, domain: object, noun: str) -> "Assignment":
+        """Read a sequence in domain order (integers or names), or a mapping from label to class.
+
+        Without a ``domain``, the labels are those of the mapping, or the integers from 0.
+        """
+        if isinstance(classes, Mapping):
+            names, labels = _read_mapping(classes, domain, noun)
+        else:
+            names, labels = _read_sequence(classes, domain, noun)
+        number_of: dict[Hashable, int] = {}
+        numbers = (number_of.setdefault(name, len(number_of)) for name in names)
+        class_of = np.fromiter(numbers, np.int64, len(names))
         class_of.flags.writeable = False
-        return cls(found, class_of, tuple(number), noun)
+        return cls(labels, class_of, tuple(number_of), noun)
 
-    def epsilons(self, given: object, name: str) -> tuple[Epsilon, ...]:
-        """One positive ε (or inf) for each class: from a sequence in the order of classes, or a mapping from names."""
-        listed = self.one_each(given, name, "an ε")
-        return tuple(
-            positive_epsilon(epsilon, f"{name} of {self.noun} {class_name!r}")
-            for epsilon, class_name in zip(listed, self.names, strict=True)
-        )
+    def epsilons(self, values: object, name: str) -> tuple[Epsilon, ...]:
+        """Read one positive ε (or inf) for each class; see ``one_each``."""
+        epsilons = []
+        for class_name, epsilon in zip(
+            self.names, self.one_each(values, name, "an ε"), strict=True
+        ):
+            epsilons.append(positive_epsilon(epsilon, f"{name} of {self.noun} {class_name!r}"))
+        return tuple(epsilons)
 
-    def one_each(self, given: object, name: str, what: str) -> list[object]:
-        """What is given for each class, in the order of classes."""
-        if isinstance(given, Mapping):
-            return self._from_mapping(given, name, what)
-        if not isinstance(given, Iterable) or isinstance(given, str | bytes | Set):
+    def one_each(self, values: object, name: str, what: str) -> list[object]:
+        """Return one value for each class, in the order of classes.
+
+        ``values`` is a sequence in that order, or a mapping from the names of classes. ``name``
+        names the argument in messages, ``what`` says what one value is.
+        """
+        if isinstance(values, Mapping):
+            return self._one_each_by_name(values, name, what)
+        if not isinstance(values, Iterable) or isinstance(values, str | bytes | Set):
             raise InvalidContext(
-                f"{name} must be a sequence in the order of {self.noun}s, or a mapping from {self.noun} to {what}."
+                f"{name} must be a sequence in the order of {self.noun}s, or a mapping from "
+                f"{self.noun} to {what}."
             )
-        listed = list(given)
-        if len(listed) != len(self.names):
+        in_order = list(values)
+        if len(in_order) != len(self.names):
             raise ContextMismatch(
-                f"{name} must have an entry for each of the {len(self.names)} {self.noun}s; it has {len(listed)}."
+                f"{name} must have an entry for each of the {len(self.names)} {self.noun}s; "
+                f"got {len(in_order)}."
             )
-        if self._may_be_misread():
+        if self._is_order_ambiguous():
             raise InvalidContext(
-                f"{name} could be read two ways: the {self.noun}s are named by integers, but their first labels come "
-                f"in another order. Pass a mapping from {self.noun} to {what}."
+                f"the order of {name} is ambiguous: the {self.noun}s are named by integers, but "
+                f"their first labels come in another order. Pass a mapping from {self.noun} to "
+                f"{what}."
             )
-        return listed
+        return in_order
 
-    def _from_mapping(self, given: Mapping[object, object], name: str, what: str) -> list[object]:
-        by_name = {_name(key, self.noun): value for key, value in given.items()}
-        if len(by_name) != len(given):
+    def _one_each_by_name(
+        self, values: Mapping[object, object], name: str, what: str
+    ) -> list[object]:
+        by_name = {_class_name(key, self.noun): value for key, value in values.items()}
+        if len(by_name) != len(values):
             raise InvalidContext(
-                f"{name} must name each {self.noun} once; two names are one in Unicode's NFC form."
+                f"{name} must name each {self.noun} once; two names are equal in Unicode's NFC form."
             )
-        missing = next((one for one in self.names if one not in by_name), None)
-        if missing is not None:
+        for class_name in self.names:
+            if class_name not in by_name:
+                raise ContextMismatch(
+                    f"{name} must give every {self.noun} {what}; {class_name!r} has none."
+                )
+        if len(by_name) > len(self.names):
+            unknown = next(iter(by_name.keys() - set(self.names)))
             raise ContextMismatch(
-                f"{name} must give every {self.noun} {what}; {missing!r} has none."
+                f"{name} names {unknown!r}, a {self.noun} that has no label. Remove or correct it."
             )
-        strange = next((one for one in by_name if one not in set(self.names)), None)
-        if strange is not None:
-            raise ContextMismatch(
-                f"{name} names {strange!r}, a {self.noun} that no label is in. Remove or correct it."
-            )
-        return [by_name[one] for one in self.names]
+        return [by_name[class_name] for class_name in self.names]
 
-    def _may_be_misread(self) -> bool:
-        """Whether an entry for each class, in order, could be taken for the order of integers that name them."""
+    def _is_order_ambiguous(self) -> bool:
+        """Return whether integers name the classes, but in another order than their first labels."""
         integers = [name for name in self.names if isinstance(name, int)]
         return len(integers) == len(self.names) and integers != sorted(integers)
 
 
-def is_collection(given: object) -> bool:
-    """Whether several things are meant and not one number, however it is written."""
-    return isinstance(given, Iterable) and not isinstance(given, str | bytes)
+def is_collection(value: object) -> bool:
+    """Return whether ``value`` holds several values: text is a single number."""
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes)
 
 
-def _names_and_domain(given: object, domain: object, noun: str) -> tuple[list[Hashable], Domain]:
-    if isinstance(given, Mapping):
-        found = as_domain(list(given) if domain is None else domain)
-        symbols = found.label_symbols(given, f"{noun}_of")
-        if len(given) != found.size or np.unique(symbols).size != found.size:
-            raise ContextMismatch(
-                f"{noun}_of must give each of the {found.size} labels of the domain one {noun}; it names "
-                f"{np.unique(symbols).size} of them in {len(given)} entries."
-            )
-        by_symbol = dict(zip(symbols.tolist(), given.values(), strict=True))
-        return [_name(by_symbol[x], noun) for x in range(found.size)], found
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+def _read_mapping(
+    class_of_label: Mapping[object, object], domain: object, noun: str
+) -> tuple[list[Hashable], Domain]:
+    labels = as_domain(list(class_of_label) if domain is None else domain)
+    symbols = labels.label_symbols(class_of_label, f"{noun}_of")  # type: ignore[arg-type]
+    distinct = np.unique(symbols).size
+    if len(class_of_label) != labels.size or distinct != labels.size:
+        raise ContextMismatch(
+            f"{noun}_of must give each of the {labels.size} labels of the domain one {noun}; it "
+            f"names {distinct} of them in {len(class_of_label)} entries."
+        )
+    by_symbol = dict(zip(symbols.tolist(), class_of_label.values(), strict=True))
+    return [_class_name(by_symbol[x], noun) for x in range(labels.size)], labels
+
+
+def _read_sequence(classes: object, domain: object, noun: str) -> tuple[list[Hashable], Domain]:
+    if not is_collection(classes):
         raise InvalidContext(
             f"{noun}_of must be a sequence in domain order, or a mapping from label to {noun}."
         )
-    names = [_name(name, noun) for name in given]
-    found = as_domain(len(names) if domain is None else domain)
-    if found.size != len(names):
+    names = [_class_name(name, noun) for name in classes]  # type: ignore[attr-defined]
+    labels = as_domain(len(names) if domain is None else domain)
+    if labels.size != len(names):
         raise ContextMismatch(
-            f"{noun}_of has {len(names)} entries; the domain has {found.size} labels."
+            f"{noun}_of has {len(names)} entries; the domain has {labels.size} labels."
         )
-    return names, found
+    return names, labels
 
 
-def _name(name: object, noun: str) -> Hashable:
+def _class_name(name: object, noun: str) -> Hashable:
     if isinstance(name, np.integer):
         return int(name)
-    if isinstance(name, bool) or not isinstance(name, int | str):
-        raise InvalidContext(
-            f"a {noun} is named by text or an integer; found {type(name).__name__}."
-        )
-    # Two spellings of one name must not become two classes, which nothing would hide from each other.
-    return unicodedata.normalize("NFC", name) if isinstance(name, str) else name
+    if isinstance(name, str):
+        # Two spellings of one name must not become two classes, which would tell them apart.
+        return unicodedata.normalize("NFC", name)
+    if isinstance(name, bool) or not isinstance(name, int):
+        raise InvalidContext(f"name each {noun} by text or an integer; got {type(name).__name__}.")
+    return name

@@ -53,7 +53,7 @@ class Cone:
     @classmethod
     def of(cls, context: Context) -> "Cone":
         """Return the cone of a context, whose matrix is closed first."""
-        return cls(context.exact_matrix().closed())
+        return cls(context.exact_matrix().closure())
 
     @property
     def size(self) -> int:

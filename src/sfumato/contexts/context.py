@@ -4,29 +4,30 @@ import copy
 from abc import ABC, abstractmethod
 from fractions import Fraction
 from html import escape
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.contexts.exact import ExactMatrix
-from sfumato.contexts.groups import Groups
-from sfumato.domains import Domain
+from sfumato.domains import Domain, domain_of_record
 from sfumato.domains.symbols import checked_symbols
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSymbols
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Json, fingerprint
+from sfumato.foundation.records import Fields, require_fields
 from sfumato.randomness.odds import Epsilon, float_below
 
 if TYPE_CHECKING:
+    from sfumato.contexts.grouped import GroupedContext
     from sfumato.contexts.sums import ContextSum
 
-__all__ = ["LARGEST_MATRIX", "Context"]
+__all__ = ["MAX_MATRIX_SIZE", "Context"]
 
-LARGEST_MATRIX = 4096
-"""A privacy matrix is written out up to this many symbols (128 MiB)."""
+MAX_MATRIX_SIZE = 4096
+"""The most symbols of a privacy matrix that is written out (128 MiB)."""
 
-_LARGEST_SHOWN = 12  # symbols of a matrix that notebooks show
+_MAX_SHOWN = 12  # symbols of a matrix that notebooks show
 
 
 class Context(ABC):
@@ -36,9 +37,15 @@ class Context(ABC):
 
         Q(y|x) ≤ exp(E[x, x2]) · Q(y|x2)
 
-    ``E`` may be asymmetric and may hold ``inf`` (nothing is promised for that pair); its diagonal is 0.
-    Reference: Acharya et al. (2020), Definition 2.
+    ``E`` may be asymmetric and may contain ``inf`` (nothing is promised for that pair). Its
+    diagonal is 0. Reference: Acharya et al. (2020), Definition 2.
     """
+
+    kind: ClassVar[str]
+    """The kind of context that a record and a survey file name."""
+
+    max_recorded_size: ClassVar[int] = 2**24
+    """The most symbols that a resolved survey may have with a context of this kind."""
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
@@ -54,44 +61,66 @@ class Context(ABC):
         return self._domain.size
 
     @property
-    def groups(self) -> Groups | None:
-        """The context as groups of symbols with one promise inside and one outward; ``None`` if it has no such form."""
+    def groups(self) -> "GroupedContext | None":
+        """The context as groups with one promise inside and one outward, if it has that form."""
         return None
 
+    @property
+    def uniform_epsilon(self) -> Epsilon | None:
+        """The ε of a uniform context, exactly; ``None`` for every other context."""
+        return None
+
+    @property
+    def terms(self) -> "tuple[Context, ...]":
+        """The contexts that add up to this one: only a sum has several."""
+        return (self,)
+
+    @property
+    def parts(self) -> "tuple[Context, ...]":
+        """The contexts inside the blocks of a union; empty for every other context."""
+        return ()
+
     def epsilon(self, x: ArrayLike, x2: ArrayLike) -> Floats:
-        """``E[x, x2]`` for arrays of symbols that broadcast, in floats; ``exact_epsilon`` has the exact ones."""
-        first, second = checked_symbols(x, self.size), checked_symbols(x2, self.size)
+        """Return ``E[x, x2]`` in floats, for arrays of symbols that broadcast.
+
+        ``exact_epsilon`` returns exact entries.
+        """
+        first = checked_symbols(x, self.size)
+        second = checked_symbols(x2, self.size)
         try:
             first, second = np.broadcast_arrays(first, second)
         except ValueError:
             raise InvalidSymbols(
-                f"x and x2 must broadcast; found shapes {first.shape} and {second.shape}."
+                f"x and x2 must broadcast; got shapes {first.shape} and {second.shape}."
             ) from None
         return np.where(first == second, 0.0, self._epsilon(first, second))
 
     def matrix(self) -> Floats:
-        """E written out, ``k × k``; refused above 4096 symbols, where ``epsilon(x, x2)`` still answers."""
-        self._refuse_large("written out")
+        """Return E written out, ``k × k``.
+
+        Raise ``InvalidContext`` above 4096 symbols, where ``epsilon(x, x2)`` still works.
+        """
+        self._require_writable()
         symbols = np.arange(self.size)
         return self.epsilon(symbols[:, None], symbols[None, :])
 
     def exact_matrix(self) -> ExactMatrix:
-        """E written out exactly, in integers over one denominator; refused above 4096 symbols."""
-        self._refuse_large("written out")
-        rows = range(self.size)
-        return ExactMatrix.parsed(
-            [[self.exact_epsilon(x, x2) for x2 in rows] for x in rows], "the context"
-        )
+        """Return E written out exactly; raise ``InvalidContext`` above 4096 symbols."""
+        self._require_writable()
+        rows = []
+        for x in range(self.size):
+            rows.append([self.exact_epsilon(x, x2) for x2 in range(self.size)])
+        return ExactMatrix.parse(rows, "the context")
 
     def relabelled(self, domain: Domain) -> Self:
-        """The same matrix over a domain of as many other labels."""
+        """Return the same matrix over another domain of the same size."""
         if domain.size != self.size:
             raise ContextMismatch(
                 f"this context has {self.size} symbols; the domain has {domain.size} labels."
             )
-        made = copy.copy(self)
-        made._domain = domain
-        return made
+        renamed = copy.copy(self)
+        renamed._domain = domain
+        return renamed
 
     @property
     def smallest_epsilon(self) -> float:
@@ -105,101 +134,123 @@ class Context(ABC):
 
     @abstractmethod
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
-        """``E[x, x2]`` exactly: a ``Fraction``, or ``inf``."""
+        """Return ``E[x, x2]`` exactly: a ``Fraction``, or ``inf``."""
 
     # --- what a device must know before it answers ------------------------------------------------
 
     @property
     def largest_finite(self) -> Fraction:
         """The largest finite entry off the diagonal; 0 if there is none."""
-        groups = self.groups
-        return self.exact_matrix().largest_finite() if groups is None else groups.largest_finite
+        return self.exact_matrix().largest_finite()
 
     @property
     def leaves_open(self) -> bool:
-        """Whether some pair has no promise: a report may then tell its two symbols apart for certain."""
-        groups = self.groups
-        return self.exact_matrix().leaves_open() if groups is None else groups.leaves_open
+        """Whether some pair has no promise: a report may then tell its two symbols apart."""
+        return self.exact_matrix().leaves_open()
 
     def unprotected(self) -> Symbols:
-        """The symbols with no promise against any other: a report may give each of them away.
+        """Return the symbols with no promise against any other: a report may reveal them.
 
         >>> from sfumato.contexts import HighLow
         >>> HighLow(["park", "clinic", "bar"], ["clinic"], 1).unprotected()
         array([0, 2])
         """
-        groups = self.groups
-        return self.exact_matrix().unprotected() if groups is None else groups.unprotected()
+        return self.exact_matrix().unprotected()
 
     @property
     def partly_open(self) -> bool:
-        """Whether some symbol has a promise against one symbol and none against another: its group may show."""
-        groups = self.groups
-        return self.exact_matrix().partly_open() if groups is None else groups.partly_open
+        """Whether some symbol has a promise against one symbol and none against another.
+
+        A report may then show the group of such a symbol.
+        """
+        return self.exact_matrix().partly_open()
 
     @abstractmethod
     def closure(self) -> "Context":
-        """The context with the least entries that promises the same: shortest paths over E.
+        """Return the context with the least entries that promises the same: shortest paths over E.
 
-        ``Q(y|x) ≤ e^{E[x,z]} Q(y|z) ≤ e^{E[x,z]+E[z,x2]} Q(y|x2)``, so a detour that is shorter than
-        the direct way is already promised. A zero one way makes two rows equal, hence a zero back.
+        ``Q(y|x) ≤ e^{E[x,z]} Q(y|z) ≤ e^{E[x,z]+E[z,x2]} Q(y|x2)``, so a detour that is shorter
+        than the direct way is already promised. A zero one way makes two rows equal, hence a zero
+        back.
         """
+
+    # --- records ---------------------------------------------------------------------------------
 
     @abstractmethod
     def record(self) -> Json:
-        """The context as plain data, for fingerprints and files."""
+        """Return the context as plain data, for fingerprints and files."""
+
+    @classmethod
+    def of_record(cls, record: Fields) -> "Context":
+        """Read the record of a context of this kind; ``context_of_record`` reads any kind."""
+        raise NotImplementedError
+
+    def _record(self, **fields: Json) -> Json:
+        """Return a record with the kind, the domain and these fields."""
+        return {"kind": self.kind, "domain": self.domain.record(), **fields}
+
+    @classmethod
+    def _read_fields(cls, record: Fields, *own: str) -> tuple[Fields, Domain]:
+        """Return the fields of a record that has the fields ``own``, and its domain."""
+        fields = require_fields(record, "context", ("kind", "domain", *own))
+        return fields, domain_of_record(fields["domain"])
 
     @abstractmethod
     def _epsilon(self, x: Symbols, x2: Symbols) -> Floats:
-        """``E[x, x2]`` for pairs that differ; what it answers on the diagonal is ignored."""
+        """Return ``E[x, x2]`` for pairs that differ; entries on the diagonal are ignored."""
 
     def __add__(self, other: "Context") -> "ContextSum":
-        """The context that answering both surveys keeps: entries add up, lazily."""
+        """Return the context that answering both surveys keeps: entries add up, lazily."""
         from sfumato.contexts.sums import ContextSum
 
-        return ContextSum.of(self, other) if isinstance(other, Context) else NotImplemented
+        if not isinstance(other, Context):
+            return NotImplemented
+        return ContextSum.of(self, other)
 
     def __eq__(self, other: object) -> bool:
-        return (
-            type(self) is type(other)
-            and isinstance(other, Context)
-            and self.record() == other.record()
-        )
+        if not isinstance(other, Context):
+            return NotImplemented
+        return type(self) is type(other) and self.record() == other.record()
 
     def __hash__(self) -> int:
         return hash(fingerprint(self.record()))
 
     def _repr_html_(self) -> str:
-        """What notebooks show: kind, size and least ε, and the matrix itself where it is small."""
-        least = (
-            "nothing is promised"
-            if np.isinf(self.smallest_epsilon)
-            else f"smallest ε = {self.smallest_epsilon:.4g}"
-        )
-        line = f"<p><b>{escape(type(self).__name__)}</b>: {self.size:,} symbols, {least}</p>"
-        return line + (_matrix_html(self) if self.size <= _LARGEST_SHOWN else "")
+        """Return what notebooks show: kind, size, least ε, and a small matrix itself."""
+        least = f"smallest ε = {self.smallest_epsilon:.4g}"
+        if np.isinf(self.smallest_epsilon):
+            least = "nothing is promised"
+        name = escape(type(self).__name__)
+        html = f"<p><b>{name}</b>: {self.size:,} symbols, {least}</p>"
+        if self.size <= _MAX_SHOWN:
+            html += _matrix_html(self)
+        return html
 
-    def _refuse_large(self, done: str) -> None:
-        if self.size > LARGEST_MATRIX:
+    def _require_writable(self) -> None:
+        """Raise ``InvalidContext`` if the matrix is too large to be written out."""
+        if self.size > MAX_MATRIX_SIZE:
             raise InvalidContext(
-                f"a privacy matrix is {done} up to {LARGEST_MATRIX} symbols; this domain has {self.size}. "
-                "Ask for the pairs you need with epsilon(x, x2)."
+                f"a privacy matrix is written out up to {MAX_MATRIX_SIZE} symbols; this domain has "
+                f"{self.size}. Use epsilon(x, x2) for the pairs that you need."
             )
 
 
 def _matrix_html(context: Context) -> str:
-    """E as a table: row against column, the stronger the colour the stronger the promise, ∞ for none."""
+    """Return E as a table, row against column: the darker, the stronger the promise."""
     labels = [escape(str(label)) for label in context.domain.labels]
     head = "".join(f'<th scope="col">{label}</th>' for label in labels)
-    rows = "".join(
-        f'<tr><th scope="row">{label}</th>{"".join(_entry_html(entry, x == x2) for x2, entry in enumerate(row))}</tr>'
-        for x, (label, row) in enumerate(zip(labels, context.matrix().tolist(), strict=True))
-    )
-    return f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    body = ""
+    for x, row in enumerate(context.matrix().tolist()):
+        cells = [_entry_html(entry, x == x2) for x2, entry in enumerate(row)]
+        body += f'<tr><th scope="row">{labels[x]}</th>{"".join(cells)}</tr>'
+    return f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _entry_html(epsilon: float, same: bool) -> str:
-    if same or np.isinf(epsilon):
-        return f'<td style="text-align:center">{"–" if same else "∞"}</td>'
-    strength = max(0.6 - 0.12 * epsilon, 0.12)
-    return f'<td style="text-align:center;background:rgba(181,82,59,{strength:.2f})">{epsilon:.4g}</td>'
+def _entry_html(epsilon: float, on_diagonal: bool) -> str:
+    if on_diagonal:
+        return '<td style="text-align:center">–</td>'
+    if np.isinf(epsilon):
+        return '<td style="text-align:center">∞</td>'
+    opacity = max(0.6 - 0.12 * epsilon, 0.12)
+    style = f"text-align:center;background:rgba(181,82,59,{opacity:.2f})"
+    return f'<td style="{style}">{epsilon:.4g}</td>'

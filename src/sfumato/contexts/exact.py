@@ -1,8 +1,8 @@
 """A written-out matrix of exact entries: integers over one denominator, closed in integers.
 
-A matrix whose finite entries are short decimals (about 15 digits) is held as just those decimals; fractions,
-and decimals given as text, are held as they are. Other floats are rounded *down*, towards privacy, to a
-multiple of a power of two below 2^−40.
+A matrix whose finite entries are short decimals (about 15 digits) keeps exactly those decimals.
+Fractions, and decimals given as text, are kept as they are. Other floats are rounded *down*,
+towards privacy, to a multiple of a power of two below 2^−40.
 """
 
 from collections.abc import Sequence
@@ -15,77 +15,80 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Booleans, Floats
+from sfumato.foundation.canonical import decimal_text
 from sfumato.randomness.odds import Epsilon, exact_number
 
 __all__ = ["ExactMatrix"]
 
-_LARGEST = 2**61  # infinity stays below it, so that 64 bits can hold the sum of two
-_MOST_PLACES = 15
-_SAMPLED = 4096
-_SHORT = 2**52  # decimals n/10^places with n below it and floats correspond one to one
+_MAX_INFINITE = 2**61  # infinity stays below it, so that 64 bits can hold the sum of two
+_MAX_PLACES = 15
+_SAMPLE = 4096  # entries that are tested first
+_MAX_SHORT = 2**52  # below it, decimals n/10^places and floats correspond one to one
 Integers = NDArray[np.int64]  # or of Python integers, where 64 bits are too few
 
 
 @dataclass(frozen=True)
 class ExactMatrix:
-    """``entry[x, x2] = numerators[x, x2] / denominator``, or inf where the numerator is ``infinite``."""
+    """``entry[x, x2] = numerators[x, x2] / denominator``, or inf for the numerator ``infinite``."""
 
     numerators: Integers
     denominator: int
     infinite: int
 
     @classmethod
-    def parsed(cls, entries: object, name: str) -> "ExactMatrix":
-        """A square matrix of non-negative numbers, zero on its diagonal, from an array or nested lists."""
-        array = _square(entries, name)
-        floats = _floats(array, name)
+    def parse(cls, entries: object, name: str) -> "ExactMatrix":
+        """Read a square matrix of non-negative numbers or inf, with zeros on its diagonal.
+
+        ``entries`` is an array or nested lists. ``name`` says in messages what the matrix is.
+        """
+        array = _square_array(entries, name)
+        floats = _checked_floats(array, name)
         finite = np.isfinite(floats)
         if array.dtype.kind == "O":
             exact = [Fraction(exact_number(entry, name)) for entry in array[finite].tolist()]
             denominator = lcm(*(entry.denominator for entry in exact))
-            return cls.holding([int(entry * denominator) for entry in exact], denominator, finite)
-        held = _decimals(floats[finite], len(floats)) or _rounded_down(
-            floats[finite], len(floats), name
-        )
-        return cls.holding(*held, finite)
+            numerators = [int(entry * denominator) for entry in exact]
+            return cls.from_finite(numerators, denominator, finite)
+        size = len(floats)
+        decimals = _as_decimals(floats[finite], size)
+        if decimals is None:
+            decimals = _round_down(floats[finite], size, name)
+        return cls.from_finite(*decimals, finite)
 
     @classmethod
-    def holding(
+    def from_finite(
         cls, numerators: Sequence[int] | Integers, denominator: int, finite: Booleans
     ) -> "ExactMatrix":
-        """``numerators / denominator`` where ``finite``, inf elsewhere."""
+        """Return the matrix of ``numerators / denominator`` where ``finite``, inf elsewhere."""
         largest = numerators.max() if isinstance(numerators, np.ndarray) else max(numerators)
         infinite = len(finite) * int(largest) + 1  # above every sum along a path
-        held = np.full(finite.shape, infinite, dtype=np.int64 if infinite < _LARGEST else object)
-        held[finite] = numerators
-        return cls(_frozen(held), denominator, infinite)
+        dtype = np.int64 if infinite < _MAX_INFINITE else object
+        entries = np.full(finite.shape, infinite, dtype=dtype)
+        entries[finite] = numerators
+        return cls(_freeze(entries), denominator, infinite)
 
     @classmethod
     def side_by_side(
         cls, parts: Sequence["ExactMatrix"], places: Sequence[NDArray[np.int64]]
     ) -> "ExactMatrix":
-        """Part j at the rows and columns ``places[j]``, inf between parts."""
-        size, denominator = (
-            sum(part.size for part in parts),
-            lcm(*(part.denominator for part in parts)),
-        )
+        """Return the matrix with part j at rows and columns ``places[j]``, inf between parts."""
+        size = sum(part.size for part in parts)
+        denominator = lcm(*(part.denominator for part in parts))
         factors = [denominator // part.denominator for part in parts]
-        wide = any(
-            part.infinite * factor >= _LARGEST for part, factor in zip(parts, factors, strict=True)
-        )
+        largest = max(part.infinite * factor for part, factor in zip(parts, factors, strict=True))
+        dtype = np.int64 if largest < _MAX_INFINITE else object
         finite = np.zeros((size, size), dtype=np.bool_)
-        held = np.zeros((size, size), dtype=object if wide else np.int64)
+        numerators = np.zeros((size, size), dtype=dtype)
         for part, factor, rows in zip(parts, factors, places, strict=True):
             square = np.ix_(rows, rows)
             finite[square] = part.numerators != part.infinite
-            held[square] = part.numerators.astype(held.dtype) * factor
-        return cls.holding(held[finite], denominator, finite)
+            numerators[square] = part.numerators.astype(dtype) * factor
+        return cls.from_finite(numerators[finite], denominator, finite)
 
     def part(self, symbols: NDArray[np.int64]) -> "ExactMatrix":
-        """The entries between these symbols alone."""
-        return ExactMatrix(
-            _frozen(self.numerators[np.ix_(symbols, symbols)]), self.denominator, self.infinite
-        )
+        """Return the entries between these symbols alone."""
+        entries = self.numerators[np.ix_(symbols, symbols)]
+        return ExactMatrix(_freeze(entries), self.denominator, self.infinite)
 
     @property
     def size(self) -> int:
@@ -93,81 +96,94 @@ class ExactMatrix:
         return len(self.numerators)
 
     def entry(self, x: int, x2: int) -> Epsilon:
-        """One entry, exactly."""
+        """Return one entry, exactly."""
         numerator = int(self.numerators[x, x2])
         return inf if numerator == self.infinite else Fraction(numerator, self.denominator)
 
     def floats(self) -> Floats:
-        """All entries, rounded to the nearest float."""
+        """Return all entries, rounded to the nearest float."""
         quotients = self.numerators / self.denominator
-        # NumPy rounds long integers before it divides, which only powers of two forgive; Python does not.
-        long = max(self.infinite, self.denominator) >= 2**53
-        if self.numerators.dtype == object or (long and self.denominator & (self.denominator - 1)):
-            quotients = np.array(
-                [[n / self.denominator for n in row] for row in self.numerators.tolist()]
-            )
+        # NumPy rounds long integers before it divides, which is exact only for powers of two.
+        # Python divides integers of any length correctly.
+        is_long = max(self.infinite, self.denominator) >= 2**53
+        power_of_two = self.denominator & (self.denominator - 1) == 0
+        if self.numerators.dtype == object or (is_long and not power_of_two):
+            rows = self.numerators.tolist()
+            quotients = np.array([[n / self.denominator for n in row] for row in rows])
         return np.where(self.numerators == self.infinite, inf, quotients)
 
+    def texts(self) -> list[list[str]]:
+        """Return all entries as exact decimals, as records have them."""
+        symbols = range(self.size)
+        return [[decimal_text(self.entry(x, x2)) for x2 in symbols] for x in symbols]
+
     def __add__(self, other: "ExactMatrix") -> "ExactMatrix":
-        """The sum of two matrices, entry by entry."""
-        finite = (self.numerators != self.infinite) & (other.numerators != other.infinite)
+        """Return the sum of two matrices, entry by entry."""
+        finite = self._finite & other._finite
         denominator = lcm(self.denominator, other.denominator)
-        mine, theirs = denominator // self.denominator, denominator // other.denominator
-        pairs = zip(
-            self.numerators[finite].tolist(), other.numerators[finite].tolist(), strict=True
-        )
-        return ExactMatrix.holding([n * mine + n2 * theirs for n, n2 in pairs], denominator, finite)
+        factor = denominator // self.denominator
+        factor2 = denominator // other.denominator
+        own = self.numerators[finite].tolist()
+        others = other.numerators[finite].tolist()
+        numerators = [n * factor + n2 * factor2 for n, n2 in zip(own, others, strict=True)]
+        return ExactMatrix.from_finite(numerators, denominator, finite)
 
     def times(self, factor: Fraction) -> "ExactMatrix":
-        """Every entry times a positive factor."""
-        finite = self.numerators != self.infinite
-        scaled = [n * factor.numerator for n in self.numerators[finite].tolist()]
-        return ExactMatrix.holding(scaled, self.denominator * factor.denominator, finite)
+        """Return every entry times a positive factor."""
+        scaled = [n * factor.numerator for n in self.numerators[self._finite].tolist()]
+        return ExactMatrix.from_finite(scaled, self.denominator * factor.denominator, self._finite)
+
+    @property
+    def _finite(self) -> Booleans:
+        finite: Booleans = self.numerators != self.infinite
+        return finite
 
     def off_diagonal(self) -> Integers:
-        """The numerators, with more than infinity on the diagonal: for looking for the least entry."""
+        """Return the numerators with more than infinity on the diagonal, to search for minima."""
         return self.numerators + 2 * self.infinite * np.eye(self.size, dtype=self.numerators.dtype)
 
     def smallest(self) -> Epsilon:
-        """The least entry off the diagonal; ``inf`` if there is none."""
+        """Return the least entry off the diagonal; ``inf`` if there is none."""
         if self.size == 1:
             return inf
-        return self.entry(*divmod(int(self.off_diagonal().argmin()), self.size))
+        x, x2 = divmod(int(self.off_diagonal().argmin()), self.size)
+        return self.entry(x, x2)
 
     def largest_finite(self) -> Fraction:
-        """The largest finite entry; 0 if there is none off the diagonal."""
-        finite = self.numerators[self.numerators != self.infinite]
-        return Fraction(int(finite.max()), self.denominator)
+        """Return the largest finite entry; 0 if there is none off the diagonal."""
+        return Fraction(int(self.numerators[self._finite].max()), self.denominator)
 
     def leaves_open(self) -> bool:
-        """Whether some entry is infinite."""
-        return bool((self.numerators == self.infinite).any())
+        """Return whether some entry is infinite."""
+        return not self._finite.all()
 
     def unprotected(self) -> NDArray[np.int64]:
-        """The rows whose entries are all infinite, the diagonal apart."""
+        """Return the rows whose entries off the diagonal are all infinite."""
         if self.size == 1:
             return np.zeros(0, dtype=np.int64)
-        finite = (self.numerators != self.infinite).sum(axis=1)
-        return np.flatnonzero(finite == 1)
+        return np.flatnonzero(self._finite.sum(axis=1) == 1)
 
     def partly_open(self) -> bool:
-        """Whether some row has finite and infinite entries off the diagonal."""
-        finite = (self.numerators != self.infinite).sum(axis=1)
+        """Return whether some row has finite and infinite entries off the diagonal."""
+        finite = self._finite.sum(axis=1)
         return bool(((finite > 1) & (finite < self.size)).any())
 
-    def closed(self) -> "ExactMatrix":
-        """Shortest paths (Floyd 1962, Warshall 1962), with zeros made mutual, until nothing changes."""
+    def closure(self) -> "ExactMatrix":
+        """Return shortest paths (Floyd 1962, Warshall 1962), with zeros made mutual.
+
+        A mutual zero may open a shorter path, so the two steps repeat until nothing changes.
+        """
         N = self.numerators.copy()
         while True:
             for z in range(self.size):
                 np.minimum(N, N[:, z, None] + N[None, z, :], out=N)
             one_way = (N == 0) != (N == 0).T
             if not one_way.any():
-                return ExactMatrix(_frozen(N), self.denominator, self.infinite)
+                return ExactMatrix(_freeze(N), self.denominator, self.infinite)
             N[one_way] = 0
 
 
-def _square(entries: object, name: str) -> NDArray[np.generic]:
+def _square_array(entries: object, name: str) -> NDArray[np.generic]:
     try:
         array = np.asarray(entries)
     except ValueError:
@@ -175,68 +191,72 @@ def _square(entries: object, name: str) -> NDArray[np.generic]:
             f"{name} must be a square matrix; its rows differ in length."
         ) from None
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
-        raise InvalidContext(f"{name} must be a square matrix; found shape {array.shape}.")
+        raise InvalidContext(f"{name} must be a square matrix; got shape {array.shape}.")
     if array.dtype.kind in "US":
         array = array.astype(object)
     if array.dtype.kind not in "iufO":
-        raise InvalidContext(f"{name} must hold numbers, or inf; found another type of entry.")
+        raise InvalidContext(f"{name} must contain numbers, or inf; got another type of entry.")
     return array
 
 
-def _floats(array: NDArray[np.generic], name: str) -> Floats:
+def _checked_floats(array: NDArray[np.generic], name: str) -> Floats:
+    """Return the entries as floats; raise ``InvalidContext`` if one cannot be an entry."""
     if array.dtype.kind == "O":
-        floats = np.array(
-            [[float(exact_number(entry, name)) for entry in row] for row in array.tolist()]
-        )
+        rows = array.tolist()
+        floats = np.array([[float(exact_number(entry, name)) for entry in row] for row in rows])
     else:
         floats = array.astype(np.float64)
-    for wrong, what in ((np.isnan(floats), "numbers"), (floats < 0, "non-negative numbers")):
-        if wrong.any():
-            x, x2 = np.argwhere(wrong)[0]
+    for is_wrong, wanted in ((np.isnan(floats), "numbers"), (floats < 0, "non-negative numbers")):
+        if is_wrong.any():
+            x, x2 = np.argwhere(is_wrong)[0]
             raise InvalidContext(
-                f"{name} must hold {what}, or inf; entry [{x}, {x2}] is {floats[x, x2]:g}."
+                f"{name} must contain {wanted}, or inf; entry [{x}, {x2}] is {floats[x, x2]:g}."
             )
     if floats.diagonal().any():
         x = int(np.flatnonzero(floats.diagonal())[0])
         raise InvalidContext(
-            f"{name} must be zero on its diagonal; entry [{x}, {x}] is {floats[x, x]:g}. Pass 0.0 there."
+            f"{name} must be zero on its diagonal; entry [{x}, {x}] is {floats[x, x]:g}. "
+            "Pass 0.0 there."
         )
     return floats
 
 
-def _decimals(entries: Floats, size: int) -> tuple[Integers, int] | None:
-    """The entries as decimals, if they all are short ones."""
-    for places in range(_MOST_PLACES + 1):
-        some = entries[:_SAMPLED]  # most matrices that are no decimals give themselves away at once
-        if (np.rint(some * 10.0**places) / 10.0**places != some).any():
+def _as_decimals(entries: Floats, size: int) -> tuple[Integers, int] | None:
+    """Return the entries as numerators over a power of ten, if all of them are short decimals."""
+    sample = entries[:_SAMPLE]  # most matrices without decimals fail on it already
+    for places in range(_MAX_PLACES + 1):
+        power = 10.0**places
+        if (np.rint(sample * power) / power != sample).any():
             continue
-        scaled = np.rint(entries * 10.0**places)
-        if scaled.max() >= min(_SHORT, _LARGEST // size):
+        scaled = np.rint(entries * power)
+        if scaled.max() >= min(_MAX_SHORT, _MAX_INFINITE // size):
             return None
         # Correctly rounded: equal exactly when the entry is the float nearest to this decimal.
-        if (scaled / 10.0**places == entries).all():
+        if (scaled / power == entries).all():
             return scaled.astype(np.int64), 10**places
     return None
 
 
-def _rounded_down(entries: Floats, size: int, name: str) -> tuple[Integers, int]:
-    """The entries rounded down to a power of two that lets 64 bits hold every path."""
+def _round_down(entries: Floats, size: int, name: str) -> tuple[Integers, int]:
+    """Return the entries rounded down over a power of two that lets 64 bits hold every path."""
     magnitude = int(np.floor(np.log2(max(entries.max(), 1.0))))
     room = 59 - size.bit_length() - magnitude
     if room < 8:
+        limit = 52 - size.bit_length()
         raise InvalidContext(
-            f"finite entries of {name} must stay below 2^{52 - size.bit_length()}. Use inf, or rescale."
+            f"finite entries of {name} must be below 2^{limit}. Use inf, or rescale."
         )
-    # A float may lie half a unit in its last place above the decimal it prints as: one step down covers that.
     shift = min(52, 53 - magnitude, room)
+    # A float may lie half a unit in its last place above the decimal it prints as. One step down
+    # covers that.
     numerators = np.floor(np.ldexp(entries, shift)).astype(np.int64) - (entries > 0)
     if (numerators[entries > 0] <= 0).any():
         raise InvalidContext(
-            f"{name} holds an entry too small to be held; pass 0, or at least {2.0**-shift:.1g}."
+            f"{name} has an entry too small to represent. Use 0, or at least {2.0**-shift:.1g}."
         )
     return numerators, 2**shift
 
 
-def _frozen(array: Integers) -> Integers:
+def _freeze(array: Integers) -> Integers:
     array.flags.writeable = False
     return array

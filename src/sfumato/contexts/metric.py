@@ -6,25 +6,27 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.contexts.assignment import Assignment
-from sfumato.contexts.blocks import Blocks
 from sfumato.contexts.context import Context
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.contexts.matrix import matrix_domain
-from sfumato.contexts.union import ContextUnion, union_of
-from sfumato.domains import as_domain
+from sfumato.contexts.unions import union
+from sfumato.domains import Domain, IntegerDomain
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Json, decimal_text
+from sfumato.foundation.records import Fields
 from sfumato.randomness.odds import Epsilon, positive_epsilon
 
 __all__ = ["Metric"]
+
+_DECIMALS = 9  # of distances between points
 
 
 class Metric(Context):
     """``E[x, x2] = ε · d(x, x2)`` for a symmetric matrix of distances.
 
     Distances need not obey the triangle inequality; ``closure`` makes them. Distance 0 between two
-    symbols asks that nobody can ever tell them apart.
+    symbols means that no report may tell them apart.
 
     >>> Metric([[0, 1, 3], [1, 0, 1], [3, 1, 0]], epsilon=0.5).closure().matrix()
     array([[0. , 0.5, 1. ],
@@ -32,23 +34,44 @@ class Metric(Context):
            [1. , 0.5, 0. ]])
     """
 
+    kind = "metric"
+
     def __init__(self, distances: object, epsilon: object = 1.0, *, domain: object = None) -> None:
-        exact = ExactMatrix.parsed(distances, "distances")
+        exact = ExactMatrix.parse(distances, "distances")
         super().__init__(matrix_domain(domain, exact.size))
-        uneven = exact.numerators != exact.numerators.T
-        if uneven.any():
-            x, x2 = np.argwhere(uneven)[0]
+        asymmetric = exact.numerators != exact.numerators.T
+        if asymmetric.any():
+            x, x2 = np.argwhere(asymmetric)[0]
             raise InvalidContext(
                 f"distances must be symmetric; entries [{x}, {x2}] and [{x2}, {x}] differ. "
                 "Use PrivacyMatrix for asymmetric promises."
             )
-        self._hold(exact, positive_epsilon(epsilon))
+        self._set_distances(exact, positive_epsilon(epsilon))
+
+    @classmethod
+    def _of_exact(cls, distances: ExactMatrix, epsilon: Epsilon, domain: Domain) -> "Metric":
+        """Return a metric computed from a valid one."""
+        metric = cls.__new__(cls)
+        Context.__init__(metric, domain)
+        metric._set_distances(distances, epsilon)
+        return metric
+
+    def _set_distances(self, distances: ExactMatrix, epsilon: Epsilon) -> None:
+        self._distances = distances
+        self._exact = epsilon
+        if isinstance(epsilon, Fraction):
+            self._floats = distances.times(epsilon).floats()
+        else:  # distance 0 promises 0 even then: the product 0 · inf has no value
+            self._floats = np.where(distances.numerators == 0, 0.0, np.inf)
+        self._floats.flags.writeable = False
 
     @classmethod
     def of_points(
         cls, points: ArrayLike, epsilon: object = 1.0, *, domain: object = None
     ) -> "Metric":
-        """The metric of straight lines between points, a row of coordinates each; distances to nine decimals.
+        """Return the metric of straight lines between points, a row of coordinates each.
+
+        Distances are rounded to nine decimals.
 
         >>> Metric.of_points([[0, 0], [3, 4], [0, 4]], epsilon=0.5).matrix()
         array([[0. , 2.5, 2. ],
@@ -60,11 +83,12 @@ class Metric(Context):
     @classmethod
     def tiles_of_points(
         cls, points: ArrayLike, tile_of: object, epsilon: object = 1.0, *, domain: object = None
-    ) -> Blocks | ContextUnion:
-        """The same inside tiles of points, and no promise across: for domains too large for one matrix.
+    ) -> Context:
+        """Return the metric inside tiles of points, with no promise across.
 
-        A report may show the tile. ``tile_of`` names the tile of each point. Tiles of the same shape have the same
-        matrix, so that one mechanism is designed for all of them.
+        Use it for domains too large for one matrix. A report may show the tile. ``tile_of`` names
+        the tile of each point. Tiles of the same shape have the same matrix, so one mechanism is
+        designed for all of them.
 
         >>> points = [[0, 0], [0, 1], [5, 0], [5, 1]]
         >>> Metric.tiles_of_points(points, ["west", "west", "east", "east"], epsilon=2).matrix()
@@ -73,15 +97,19 @@ class Metric(Context):
                [inf, inf,  0.,  2.],
                [inf, inf,  2.,  0.]])
         """
-        at = _coordinates(points)
-        tiles = Assignment.read(tile_of, as_domain(len(at)) if domain is None else domain, "tile")
-        parts = [cls.of_points(at[tiles.class_of == j], epsilon) for j in range(len(tiles.names))]
-        return union_of(parts, tiles.class_of, tiles.domain)
+        coordinates = _coordinates(points)
+        labels = len(coordinates) if domain is None else domain
+        tiles = Assignment.read(tile_of, labels, "tile")
+        parts = []
+        for j in range(len(tiles.names)):
+            parts.append(cls.of_points(coordinates[tiles.class_of == j], epsilon))
+        return union(parts, block_of=tiles.class_of, domain=tiles.domain)
 
-    def tiles(self, tile_of: object) -> Blocks | ContextUnion:
-        """The promises inside each tile alone, and none across: a report may show the tile.
+    def tiles(self, tile_of: object) -> Context:
+        """Return the promises inside each tile alone: a report may show the tile.
 
-        This promises less than the metric itself: two neighbours on either side of a border can be told apart.
+        This promises less than the metric itself: a report may tell two neighbours on either side
+        of a border apart.
 
         >>> line = Metric([[0, 1, 2], [1, 0, 1], [2, 1, 0]])
         >>> line.tiles([0, 0, 1]).matrix()
@@ -93,19 +121,9 @@ class Metric(Context):
         parts = []
         for j in range(len(tiles.names)):
             symbols = np.flatnonzero(tiles.class_of == j)
-            part = Metric.__new__(Metric)
-            Context.__init__(part, as_domain(int(symbols.size)))
-            part._hold(self._distances.part(symbols), self._exact)
-            parts.append(part)
-        return union_of(parts, tiles.class_of, self.domain)
-
-    def _hold(self, distances: ExactMatrix, epsilon: Epsilon) -> None:
-        self._distances, self._exact = distances, epsilon
-        if isinstance(epsilon, Fraction):
-            self._floats = distances.times(epsilon).floats()
-        else:  # distance 0 promises 0 even then; the product 0 · inf has no value of its own
-            self._floats = np.where(distances.numerators == 0, 0.0, np.inf)
-        self._floats.flags.writeable = False
+            inside = self._distances.part(symbols)
+            parts.append(Metric._of_exact(inside, self._exact, IntegerDomain(symbols.size)))
+        return union(parts, block_of=tiles.class_of, domain=self.domain)
 
     @property
     def exact_smallest(self) -> Epsilon:
@@ -123,22 +141,19 @@ class Metric(Context):
         return self._distances.times(self._exact)
 
     def closure(self) -> "Metric":
-        """The metric of shortest paths."""
-        made = Metric.__new__(Metric)
-        Context.__init__(made, self.domain)
-        made._hold(self._distances.closed(), self._exact)
-        return made
+        """Return the metric of shortest paths."""
+        return Metric._of_exact(self._distances.closure(), self._exact, self.domain)
 
     def record(self) -> Json:
-        """The context as plain data."""
-        rows = range(self.size)
-        distances = [[decimal_text(self._distances.entry(x, x2)) for x2 in rows] for x in rows]
-        return {
-            "kind": "metric",
-            "domain": self.domain.record(),
-            "epsilon": decimal_text(self._exact),
-            "distances": distances,
-        }
+        """Return the context as plain data."""
+        epsilon = decimal_text(self._exact)
+        return self._record(epsilon=epsilon, distances=self._distances.texts())
+
+    @classmethod
+    def of_record(cls, record: Fields) -> "Metric":
+        """Read the record of a metric."""
+        fields, domain = cls._read_fields(record, "epsilon", "distances")
+        return cls(fields["distances"], fields["epsilon"], domain=domain)
 
     def _epsilon(self, x: Symbols, x2: Symbols) -> Floats:
         return self._floats[x, x2]
@@ -150,20 +165,22 @@ class Metric(Context):
         return f"Metric({self.size} × {self.size} distances, epsilon={decimal_text(self._exact)})"
 
 
-_DECIMALS = 9
-
-
 def _coordinates(points: ArrayLike) -> Floats:
     try:
-        at = np.asarray(points, dtype=np.float64)
+        coordinates = np.asarray(points, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidContext("points must be rows of coordinates, equally many for each.") from None
-    if at.ndim != 2 or at.size == 0 or not np.isfinite(at).all():
         raise InvalidContext(
-            f"points must be rows of finite coordinates, one row per symbol; found shape {at.shape}."
+            "points must be rows of coordinates, all of the same length."
+        ) from None
+    if coordinates.ndim != 2 or coordinates.size == 0 or not np.isfinite(coordinates).all():
+        raise InvalidContext(
+            "points must be rows of finite coordinates, one row per symbol; got shape "
+            f"{coordinates.shape}."
         )
-    return at
+    return coordinates
 
 
-def _straight_lines(at: Floats) -> Floats:
-    return np.sqrt(((at[:, None, :] - at[None, :, :]) ** 2).sum(axis=2)).round(_DECIMALS)
+def _straight_lines(coordinates: Floats) -> Floats:
+    """Return the Euclidean distance between any two points."""
+    differences = coordinates[:, None, :] - coordinates[None, :, :]
+    return np.sqrt((differences**2).sum(axis=2)).round(_DECIMALS)

@@ -1,11 +1,11 @@
-"""Sums of contexts: what is promised to someone who answers several surveys."""
+"""Sums of contexts: what answering several surveys promises."""
 
 from functools import reduce
 from operator import add
 
 import numpy as np
 
-from sfumato.contexts.context import LARGEST_MATRIX, Context
+from sfumato.contexts.context import MAX_MATRIX_SIZE, Context
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.contexts.matrix import PrivacyMatrix
 from sfumato.domains import Domain
@@ -18,7 +18,7 @@ __all__ = ["ContextSum"]
 
 
 class ContextSum(Context):
-    """``E = E1 + E2 + …`` over one domain, never written out unless asked for.
+    """``E = E1 + E2 + …`` over one domain, written out only where you ask for it.
 
     An E1-LDP answer followed by an E2-LDP answer is (E1 + E2)-LDP (Proposition 2 of the paper).
 
@@ -29,58 +29,60 @@ class ContextSum(Context):
            [inf, inf, 0. ]])
     """
 
+    kind = "sum"
+
     def __init__(self, terms: tuple[Context, ...]) -> None:
         super().__init__(terms[0].domain)
         if any(term.domain != self.domain for term in terms):
-            raise ContextMismatch("contexts add up over one domain; these have different labels.")
+            raise ContextMismatch("contexts with different labels cannot be added.")
         self._terms = terms
 
     @classmethod
     def of(cls, *contexts: Context) -> "ContextSum":
-        """The sum of contexts over one domain; sums inside it are opened."""
+        """Return the sum of contexts over one domain; the terms of sums become terms of it."""
         terms: list[Context] = []
         for context in contexts:
-            terms.extend(context.terms if isinstance(context, ContextSum) else (context,))
+            terms.extend(context.terms)
         return cls(tuple(terms))
 
     @property
     def terms(self) -> tuple[Context, ...]:
-        """The contexts that are added."""
+        """The contexts that add up to this one."""
         return self._terms
 
     @property
     def exact_smallest(self) -> Epsilon:
         """The least entry of the sum off the diagonal.
 
-        Above 4096 symbols, and unless all terms are equal, the sum of the terms' least entries stands
-        in for it: never more than the least entry of the sum, so still safe to build on.
+        Above 4096 symbols, unless all terms are equal, this is the sum of the terms' least entries.
+        It is never more than the least entry of the sum, so a mechanism for it keeps every pair.
         """
-        if self.size > LARGEST_MATRIX or all(term == self._terms[0] for term in self._terms):
+        if self.size > MAX_MATRIX_SIZE or all(term == self._terms[0] for term in self._terms):
             return reduce(add, (term.exact_smallest for term in self._terms))
         return self.exact_matrix().smallest()
 
     def exact_matrix(self) -> ExactMatrix:
-        """The sum written out exactly; refused above 4096 symbols."""
-        self._refuse_large("written out")
+        """Return the sum written out exactly; raise ``InvalidContext`` above 4096 symbols."""
+        self._require_writable()
         return reduce(add, (term.exact_matrix() for term in self._terms))
 
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
-        """The sum of the terms' entries, exactly."""
+        """Return the sum of the terms' entries, exactly."""
         return reduce(add, (term.exact_epsilon(x, x2) for term in self._terms))
 
     def closure(self) -> Context:
-        """Itself when every term is closed (triangle inequalities add up); else shortest paths."""
+        """Return shortest paths, or itself if every term is closed: triangle inequalities add up."""
         if all(term.closure() == term for term in self._terms):
             return self
-        return PrivacyMatrix.of_exact(self.exact_matrix().closed(), self.domain)
+        return PrivacyMatrix.of_exact(self.exact_matrix().closure(), self.domain)
 
     def relabelled(self, domain: Domain) -> "ContextSum":
-        """The sum of the relabelled terms."""
+        """Return the sum of the relabelled terms."""
         return ContextSum(tuple(term.relabelled(domain) for term in self._terms))
 
     def record(self) -> Json:
-        """The context as plain data."""
-        return {"kind": "sum", "terms": [term.record() for term in self._terms]}
+        """Return the context as plain data."""
+        return {"kind": self.kind, "terms": [term.record() for term in self._terms]}
 
     def _epsilon(self, x: Symbols, x2: Symbols) -> Floats:
         total = np.zeros(x.shape)

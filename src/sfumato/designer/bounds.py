@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from sfumato.codes.search import ye_barg_risk
-from sfumato.contexts import Context, ContextUnion, Groups, HighLow
+from sfumato.contexts import Context, ContextUnion, GroupedContext, HighLow
 from sfumato.designer.shelf.recognise import recognise
 from sfumato.errors import InvalidArgument, InvalidContext, NoClosedForm, NothingToLearn
 from sfumato.foundation.arrays import Floats
@@ -172,7 +172,7 @@ def _pair_floor(context: Context) -> float:
     return float(np.where(np.minimum(a, b) > 0, floors, np.inf).max())
 
 
-def _between_groups(groups: Groups) -> Floats:
+def _between_groups(groups: GroupedContext) -> Floats:
     """E of one symbol from each kind of group; inside groups, sets of symbols say more than pairs do."""
     outward = np.array([float(epsilon) for epsilon in dict.fromkeys(groups.outward)])
     E = np.broadcast_to(outward[:, None], (outward.size, outward.size)).copy()
@@ -253,7 +253,7 @@ def _families(context: Context) -> Iterator[list[Group]]:
         yield from _grown_families(context)
 
 
-def _group_families(groups: Groups) -> Iterator[list[Group]]:
+def _group_families(groups: GroupedContext) -> Iterator[list[Group]]:
     """Each group by itself; and those that promise at most ε outward taken together, for every such ε."""
     apart = list(
         zip(

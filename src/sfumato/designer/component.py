@@ -7,9 +7,8 @@ from math import inf, isfinite
 
 import numpy as np
 
-from sfumato.contexts import Context, Metric, PrivacyMatrix
+from sfumato.contexts import Context, ExactMatrix, Metric, PrivacyMatrix
 from sfumato.contexts.cone import Cone
-from sfumato.contexts.exact import ExactMatrix
 from sfumato.designer.bounds import lower_bound_risk_at_uniform
 from sfumato.designer.search.finalize import to_table
 from sfumato.designer.search.objective import Objective
@@ -193,7 +192,7 @@ def _searched(
     number: int,
     parts: int,
 ) -> Part:
-    exact = context.exact_matrix().closed()
+    exact = context.exact_matrix().closure()
     refuse_twins(exact)
     _refuse_near_twins(exact)
     end = clock.share(parts - number + 1)

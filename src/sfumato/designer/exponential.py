@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from sfumato.contexts import Context
-from sfumato.contexts.exact import ExactMatrix
+from sfumato.contexts import Context, ExactMatrix
 from sfumato.designer.shelf.recognise import refuse_twins
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats
@@ -46,6 +45,6 @@ def _mutual_distances(context: Context) -> Floats:
     """The largest metric with ``d(x, x2) ≤ E[x, x2]`` and ``d(x, x2) ≤ E[x2, x]``."""
     exact = context.exact_matrix()
     N = np.minimum(exact.numerators, exact.numerators.T)
-    closed = ExactMatrix(N, exact.denominator, exact.infinite).closed()
+    closed = ExactMatrix(N, exact.denominator, exact.infinite).closure()
     refuse_twins(closed)
     return closed.floats()

@@ -1,17 +1,35 @@
 """Domains: all labels a question can be answered with, in order (value → label → symbol)."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from sfumato.domains.domain import Domain, Label
 from sfumato.domains.grid import GridDomain
 from sfumato.domains.h3_cells import H3Domain
 from sfumato.domains.integers import IntegerDomain
+from sfumato.errors import InvalidSurvey
+from sfumato.foundation.records import record_kind, require_canonical
 
-__all__ = ["Domain", "GridDomain", "H3Domain", "IntegerDomain", "Label", "as_domain"]
+__all__ = [
+    "DOMAIN_KINDS",
+    "Domain",
+    "GridDomain",
+    "H3Domain",
+    "IntegerDomain",
+    "Label",
+    "as_domain",
+    "domain_of_record",
+]
+
+_CLASSES: tuple[type[Domain], ...] = (Domain, IntegerDomain, GridDomain, H3Domain)
+
+DOMAIN_KINDS: Mapping[str, type[Domain]] = {cls.kind: cls for cls in _CLASSES}
+"""The classes of domains, by kind."""
 
 
 def as_domain(domain: object) -> Domain:
-    """A domain from a domain, a number of symbols, or a sequence of labels.
+    """Return a domain for a domain, a number of symbols, or a sequence of labels.
 
     >>> as_domain(3).labels, as_domain(["yes", "no"]).labels
     (range(0, 3), ('yes', 'no'))
@@ -21,3 +39,11 @@ def as_domain(domain: object) -> Domain:
     if isinstance(domain, int | np.integer) and not isinstance(domain, bool):
         return IntegerDomain(int(domain))
     return Domain(domain)
+
+
+def domain_of_record(record: object) -> Domain:
+    """Read the record of a domain."""
+    kind = record_kind(record, "promise.context.domain")
+    if kind not in DOMAIN_KINDS:
+        raise InvalidSurvey(f"domain.kind {kind!r} is not known to this version.")
+    return require_canonical(DOMAIN_KINDS[kind].of_record(record), record, "domain")

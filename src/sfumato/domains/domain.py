@@ -2,12 +2,14 @@
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from sfumato.errors import InvalidContext, UnknownValue
 from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.canonical import Json
+from sfumato.foundation.records import require_fields
 
 __all__ = ["Domain", "Label", "checked_label", "unknown_value"]
 
@@ -28,6 +30,9 @@ class Domain:
     >>> places.size, places.symbols(["clinic", "zoo", "park"])
     (4, array([2, 3, 0]))
     """
+
+    kind: ClassVar[str] = "labels"
+    """The kind of domain that a record and a survey file name."""
 
     def __init__(self, labels: object, *, other: Label | None = None) -> None:
         listed = _listed(labels)
@@ -84,7 +89,13 @@ class Domain:
 
     def record(self) -> Json:
         """The domain as plain data, for fingerprints and files."""
-        return {"kind": "labels", "labels": list(self._labels), "other": self._other}
+        return {"kind": self.kind, "labels": list(self._labels), "other": self._other}
+
+    @classmethod
+    def of_record(cls, record: object) -> "Domain":
+        """Read the record of a domain of this kind; ``domain_of_record`` reads any kind."""
+        fields = require_fields(record, "domain", ("kind", "labels", "other"))
+        return Domain(fields["labels"], other=fields["other"])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Domain) and self.record() == other.record()

@@ -14,6 +14,7 @@ from sfumato.domains.domain import Domain, Label, checked_label, unknown_value
 from sfumato.errors import InvalidContext, InvalidSymbols, UnknownValue
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.foundation.canonical import decimal_text
+from sfumato.foundation.records import require_fields
 
 __all__ = ["GridDomain", "coordinates"]
 
@@ -34,6 +35,8 @@ class GridDomain(Domain):
     >>> grid.labels[351]
     '25.2,-129.8'
     """
+
+    kind = "grid"
 
     def __init__(
         self,
@@ -133,7 +136,14 @@ class GridDomain(Domain):
             "step": self._step,
         }
         edges = {name: decimal_text(Fraction(units, _UNITS)) for name, units in named.items()}
-        return {"kind": "grid", **edges, "other": self._other}
+        return {"kind": self.kind, **edges, "other": self._other}
+
+    @classmethod
+    def of_record(cls, record: object) -> "GridDomain":
+        """Read the record of a grid."""
+        edges = ("south", "north", "west", "east", "step")
+        fields = require_fields(record, "domain", ("kind", *edges, "other"))
+        return GridDomain(*(fields[edge] for edge in edges), other=fields["other"])
 
     def corner(self, cell: int) -> str:
         """The label of a cell: its south-western corner."""

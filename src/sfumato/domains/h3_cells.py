@@ -12,6 +12,7 @@ from sfumato.domains.grid import coordinates
 from sfumato.errors import InvalidContext, InvalidSymbols, MissingExtra
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Json
+from sfumato.foundation.records import require_fields
 
 __all__ = ["H3Domain"]
 
@@ -27,6 +28,8 @@ class H3Domain(Domain):
     >>> manhattan.size, manhattan.labels[0]
     (24, '872a10088ffffff')
     """
+
+    kind = "h3"
 
     def __init__(self, cells: object, *, other: Label | None = None) -> None:
         super().__init__(cells, other=other)
@@ -126,7 +129,13 @@ class H3Domain(Domain):
 
     def record(self) -> Json:
         """The domain as plain data: the cells themselves, since how a box is filled may change with the library."""
-        return {"kind": "h3", "cells": list(self._cells), "other": self._other}
+        return {"kind": self.kind, "cells": list(self._cells), "other": self._other}
+
+    @classmethod
+    def of_record(cls, record: object) -> "H3Domain":
+        """Read the record of H3 cells."""
+        fields = require_fields(record, "domain", ("kind", "cells", "other"))
+        return H3Domain(fields["cells"], other=fields["other"])
 
     def __repr__(self) -> str:
         return f"H3Domain({self.cells} cells of resolution {self._resolution})"

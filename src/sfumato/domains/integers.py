@@ -8,6 +8,7 @@ from sfumato.domains.domain import Domain, Label, unknown_value
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.canonical import Json
+from sfumato.foundation.records import require_fields
 
 __all__ = ["IntegerDomain"]
 
@@ -21,6 +22,8 @@ class IntegerDomain(Domain):
     >>> ages.symbols([18, 20, 117])
     array([ 0,  2, 99])
     """
+
+    kind = "range"
 
     def __init__(self, size: int, *, start: int = 0) -> None:
         if isinstance(size, bool) or not isinstance(size, int | np.integer):
@@ -87,7 +90,13 @@ class IntegerDomain(Domain):
 
     def record(self) -> Json:
         """The domain as plain data, for fingerprints and files."""
-        return {"kind": "range", "size": self.size, "start": self._range.start}
+        return {"kind": self.kind, "size": self.size, "start": self._range.start}
+
+    @classmethod
+    def of_record(cls, record: object) -> "IntegerDomain":
+        """Read the record of a range of integers."""
+        fields = require_fields(record, "domain", ("kind", "size", "start"))
+        return IntegerDomain(fields["size"], start=fields["start"])
 
     def __repr__(self) -> str:
         return f"IntegerDomain({self.size}, start={self._range.start})"

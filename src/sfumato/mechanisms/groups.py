@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode
-from sfumato.contexts import Context
-from sfumato.contexts.blocks import ranks_within
-from sfumato.contexts.groups import Groups
+from sfumato.contexts import Context, GroupedContext, ranks_within
 from sfumato.errors import ContextMismatch
 from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
 from sfumato.foundation.canonical import Json
@@ -85,7 +83,7 @@ class GroupResponse(Mechanism):
             )
         kinds: dict[object, tuple[int, Code]] = {}
         kind_of_group = [
-            _kind(kinds, family, int(groups.sizes[g]), groups.owed(g), word_bits)
+            _kind(kinds, family, int(groups.sizes[g]), groups.effective_promises(g), word_bits)
             for g, family in zip(owing, families, strict=True)
         ]
         codes = [made for _, made in kinds.values()]
@@ -590,14 +588,14 @@ class _Part:
         self.stack, self.inside, self.outside = stack, inside, outside
 
 
-def _owing(groups: Groups) -> tuple[list[int], Symbols]:
+def _owing(groups: GroupedContext) -> tuple[list[int], Symbols]:
     """The groups that owe a promise to anybody, and each symbol's place among them (−1: owes nothing)."""
-    owing = groups.owing
+    owing = groups.owing_groups
     shown = set(range(len(groups.outward))) - set(owing)
     if any(isinstance(groups.inside[g], Fraction) and groups.sizes[g] > 1 for g in shown):
         raise ContextMismatch(
             "a group response hides groups from each other; a group that shows itself but hides its symbols is a "
-            "block, and one that is alone a plain response: use mechanism_for, or Blocks.of."
+            "block, and one that is alone a plain response: use mechanism_for, or sf.union."
         )
     number = np.full(len(groups.outward), -1, dtype=np.int64)
     number[owing] = np.arange(len(owing))
@@ -622,12 +620,14 @@ def _kind(
 
 
 def _shapes(
-    groups: Groups, owing: list[int], codes: list[Code], kind_of_group: list[int]
+    groups: GroupedContext, owing: list[int], codes: list[Code], kind_of_group: list[int]
 ) -> list[GroupShape]:
     """The shape of each kind of group, from the first group of that kind."""
     counts = Counter(kind_of_group)
     first = {kind: g for g, kind in reversed(list(enumerate(kind_of_group)))}
     return [
-        GroupShape(code.outputs, code.raised, *groups.owed(owing[first[kind]]), counts[kind])
+        GroupShape(
+            code.outputs, code.raised, *groups.effective_promises(owing[first[kind]]), counts[kind]
+        )
         for kind, code in enumerate(codes)
     ]

@@ -33,9 +33,9 @@ class UnionResponse(Mechanism):
     Reference: Acharya et al. (2020), section 6.1, is the case of equal promises inside all blocks.
     Proof: docs/proofs/union.md.
 
-    >>> from sfumato.contexts import Blocks, HighLow, Uniform
+    >>> from sfumato.contexts import HighLow, Uniform, union
     >>> from sfumato.mechanisms import HighLowResponse, PlainResponse
-    >>> context = Blocks.of([Uniform(["bus", "tram"], 1), HighLow(["park", "clinic"], ["clinic"], 2)])
+    >>> context = union([Uniform(["bus", "tram"], 1), HighLow(["park", "clinic"], ["clinic"], 2)])
     >>> parts = [PlainResponse(context.parts[0]), HighLowResponse(context.parts[1])]
     >>> UnionResponse(context, parts).outputs
     7
@@ -46,7 +46,7 @@ class UnionResponse(Mechanism):
     def __init__(self, context: ContextUnion, parts: Sequence[Mechanism]) -> None:
         if not isinstance(context, ContextUnion):
             raise ContextMismatch(
-                "a union response keeps a union of contexts; make one with Blocks.of."
+                "a union response keeps a union of contexts; make one with sf.union."
             )
         if [part.context for part in parts] != list(context.parts):
             raise ContextMismatch(

@@ -5,8 +5,17 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from sfumato.contexts import Blocks, Context, ContextUnion, Groups, HighLow, Metric, Tiers, Uniform
-from sfumato.contexts.context import LARGEST_MATRIX
+from sfumato.contexts import (
+    MAX_MATRIX_SIZE,
+    Blocks,
+    Context,
+    ContextUnion,
+    GroupedContext,
+    HighLow,
+    Metric,
+    Tiers,
+    Uniform,
+)
 from sfumato.domains import Label
 from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.formatting import format_count, format_epsilon, format_odds_factor
@@ -199,13 +208,13 @@ def _unprotected(context: Context) -> int | None:
         )
     if isinstance(context, ContextUnion):
         return _sum_if_known([_unprotected(part) for part in context.parts])
-    if context.size > LARGEST_MATRIX:
+    if context.size > MAX_MATRIX_SIZE:
         return None
     return int((np.isfinite(context.matrix()).sum(axis=1) == 1).sum())
 
 
-def _groups(context: Context) -> Groups | None:
-    """Groups by what is promised: for blocks, the way through another block may be the shorter one."""
+def _groups(context: Context) -> GroupedContext | None:
+    """GroupedContext by what is promised: for blocks, the way through another block may be the shorter one."""
     return context.closure().groups if isinstance(context, Blocks) else context.groups
 
 
@@ -214,7 +223,7 @@ def _sum_if_known(numbers: Sequence[int | None]) -> int | None:
     return sum(known) if len(known) == len(numbers) else None
 
 
-def _owed(groups: Groups) -> list[list[tuple[int, Epsilon]]]:
+def _owed(groups: GroupedContext) -> list[list[tuple[int, Epsilon]]]:
     """What each group owes: for how many ordered pairs, which finite ε."""
     k, several = groups.group_of.size, len(groups.inside) > 1
     owed = []
@@ -233,7 +242,7 @@ def _pair_by_pair(context: Context) -> list[str]:
     opening = "Each pair of answers has its own promise."
     if isinstance(context, Metric):
         opening = "The closer two answers are, the harder they are to tell apart."
-    if context.size > LARGEST_MATRIX:
+    if context.size > MAX_MATRIX_SIZE:
         return [
             opening,
             f"At the strongest, one report can move odds {_moved(context.smallest_epsilon)}.",
@@ -326,7 +335,7 @@ def _promised_pairs(context: Context) -> int | None:
         return sum(number for owed in _owed(groups) for number, _ in owed)
     if isinstance(context, ContextUnion):
         return _sum_if_known([_promised_pairs(part) for part in context.parts])
-    if context.size > LARGEST_MATRIX:
+    if context.size > MAX_MATRIX_SIZE:
         return None
     return int(np.isfinite(context.matrix()).sum()) - context.size
 
@@ -343,7 +352,7 @@ def _largest_epsilon(context: Context) -> float | None:
             _largest_epsilon(part) for part in context.parts if math.isfinite(part.smallest_epsilon)
         ]
         return None if None in found else max(largest for largest in found if largest is not None)
-    if context.size > LARGEST_MATRIX:
+    if context.size > MAX_MATRIX_SIZE:
         return None
     E = context.matrix()
     return float(E[np.isfinite(E) & ~np.eye(context.size, dtype=np.bool_)].max(initial=0.0))

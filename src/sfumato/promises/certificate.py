@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
 
-from sfumato.contexts import Context, ContextUnion, PrivacyMatrix
-from sfumato.contexts.context import LARGEST_MATRIX
+from sfumato.contexts import MAX_MATRIX_SIZE, Context, ContextUnion, PrivacyMatrix
 from sfumato.domains import IntegerDomain
 from sfumato.errors import ContextMismatch
 from sfumato.foundation.canonical import Json, fingerprint
@@ -145,7 +144,7 @@ def _parts_of(promise: Context, mechanism: UnionResponse) -> Sequence[Context]:
     """What is promised inside each block that the mechanism shows; nothing must be promised across them."""
     if isinstance(promise, ContextUnion) and (promise.block_of == mechanism.context.block_of).all():
         return promise.parts
-    if promise.size <= LARGEST_MATRIX:
+    if promise.size <= MAX_MATRIX_SIZE:
         block_of, exact = mechanism.context.block_of, promise.exact_matrix()
         across = block_of[:, None] != block_of[None, :]
         if (exact.numerators[across] == exact.infinite).all():

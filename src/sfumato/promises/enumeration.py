@@ -12,8 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.contexts import Context
-from sfumato.contexts.groups import Groups
+from sfumato.contexts import Context, GroupedContext
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.mechanisms import Mechanism
 from sfumato.promises.tightest import Tightest, no_channel, violation
@@ -97,7 +96,7 @@ def _place_in_rows(
 # --- extremes of groups -----------------------------------------------------------------------------------------------
 
 
-def _compare_extremes(search: _Search, table: NDArray[np.int64], groups: Groups) -> None:
+def _compare_extremes(search: _Search, table: NDArray[np.int64], groups: GroupedContext) -> None:
     """Compare the largest integer of each group, output by output, with the smallest inside it and outside it."""
     ascending = _ascending(search.numbers)
     rank_of = np.empty(ascending.size, dtype=np.int64)

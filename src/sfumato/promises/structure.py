@@ -19,9 +19,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.contexts import Context, ContextSum
-from sfumato.contexts.exact import ExactMatrix
-from sfumato.contexts.groups import Groups
+from sfumato.contexts import Context, ContextSum, ExactMatrix, GroupedContext
 from sfumato.errors import NoClosedForm, PrivacyViolation
 from sfumato.foundation.arrays import Booleans, Symbols
 from sfumato.mechanisms import Mechanism
@@ -168,7 +166,7 @@ def _owed(terms: Sequence[Context]) -> _Owed | None:
     return _owed_by_groups(groups, terms[0].size) if len(groups) == len(terms) else None
 
 
-def _owed_by_groups(terms: list[Groups], k: int) -> _Owed:
+def _owed_by_groups(terms: list[GroupedContext], k: int) -> _Owed:
     """ε add up over terms. Terms that promise the same inside a group and out of it need no groups.
 
     Two symbols of different groups are so by at least one term, and owe no less than the least that this leaves.
@@ -192,7 +190,7 @@ def _owed_by_groups(terms: list[Groups], k: int) -> _Owed:
     )
 
 
-def _owed_in_cell(terms: list[Groups], cell: list[int]) -> tuple[Epsilon, Epsilon]:
+def _owed_in_cell(terms: list[GroupedContext], cell: list[int]) -> tuple[Epsilon, Epsilon]:
     inside = [term.inside[g] for term, g in zip(terms, cell, strict=True)]
     outward = [term.outward[g] for term, g in zip(terms, cell, strict=True)]
     least = [min(a, b) for a, b in zip(inside, outward, strict=True)]

@@ -16,17 +16,16 @@ from typing import Any
 
 from sfumato.codes import ClearCode, Code, CyclicCode, CyclicDesign, HadamardCode, RandomizedCode
 from sfumato.contexts import (
+    CONTEXT_KINDS,
+    MAX_NESTING,
     Blocks,
     Context,
     ContextUnion,
+    GroupedContext,
     HighLow,
-    Metric,
-    PrivacyMatrix,
-    Tiers,
     Uniform,
 )
-from sfumato.contexts.groups import Groups
-from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
+from sfumato.domains import domain_of_record
 from sfumato.errors import InvalidSurvey
 from sfumato.foundation.records import (
     Fields,
@@ -57,10 +56,6 @@ from sfumato.randomness.thresholds import TwoLevels
 
 __all__ = [
     "FORMAT",
-    "LARGEST_BY_SYMBOL",
-    "LARGEST_UNIFORM",
-    "context_of",
-    "domain_of",
     "mechanism_of",
     "require_buildable_codes",
     "require_buildable_context",
@@ -68,13 +63,6 @@ __all__ = [
 ]
 
 FORMAT = 1
-_DEEPEST_UNION = 8
-
-LARGEST_BY_SYMBOL = 2**24
-"""The most symbols of a resolved survey whose context lists something for each of them."""
-
-LARGEST_UNIFORM = 2**26
-"""The most symbols of a resolved survey with a uniform context."""
 
 OUTPUTS_PER_SYMBOL = 64
 FEW_OUTPUTS = 2**16
@@ -83,124 +71,16 @@ FEW_OUTPUTS = 2**16
 _CODES = {code.kind: code for code in (ClearCode, HadamardCode, RandomizedCode)}
 
 
-# --- domains ---------------------------------------------------------------------------------------------------------
-
-
-def domain_of(record: object) -> Domain:
-    """The domain that a record describes."""
-    kind = record_kind(record, "promise.context.domain")
-    if kind == "labels":
-        fields = require_fields(record, "domain", ("kind", "labels", "other"))
-        return require_canonical(Domain(fields["labels"], other=fields["other"]), record, "domain")
-    if kind == "range":
-        fields = require_fields(record, "domain", ("kind", "size", "start"))
-        return IntegerDomain(fields["size"], start=fields["start"])
-    if kind == "grid":
-        edges = ("south", "north", "west", "east", "step")
-        fields = require_fields(record, "domain", ("kind", *edges, "other"))
-        return require_canonical(
-            GridDomain(*(fields[edge] for edge in edges), other=fields["other"]), record, "domain"
-        )
-    if kind == "h3":
-        fields = require_fields(record, "domain", ("kind", "cells", "other"))
-        return require_canonical(H3Domain(fields["cells"], other=fields["other"]), record, "domain")
-    raise InvalidSurvey(f"domain.kind {kind!r} is not known to this version.")
-
-
-# --- contexts --------------------------------------------------------------------------------------------------------
-
-
-def context_of(record: object) -> Context:
-    """The context that a record describes, with its domain."""
-    return _context(record, "promise.context", nesting=0)
-
-
-def _context(record: object, name: str, nesting: int) -> Context:
-    kind = record_kind(record, name)
-    if not isinstance(record, Mapping) or (kind not in _CONTEXTS and kind != "union"):
-        raise InvalidSurvey(f"context.kind {kind!r} is not known to this version.")
-    context = _union(record, nesting) if kind == "union" else _CONTEXTS[kind](record)
-    return require_canonical(context, record, "context")
-
-
-def _union(record: Fields, nesting: int) -> Context:
-    if nesting == _DEEPEST_UNION:
-        raise InvalidSurvey(
-            f"unions of contexts must not be nested more than {_DEEPEST_UNION} deep."
-        )
-    fields, domain = _context_fields(record, "parts", "block_of")
-    if not isinstance(fields["parts"], list):
-        raise InvalidSurvey("context.parts must be a list of contexts.")
-    parts = [_context(part, "a part of the context", nesting + 1) for part in fields["parts"]]
-    return ContextUnion(
-        parts, unpack_u32(fields["block_of"], "block_of", domain.size), domain=domain
-    )
-
-
-def _uniform(record: Fields) -> Context:
-    fields, domain = _context_fields(record, "epsilon")
-    return Uniform(domain, fields["epsilon"])
-
-
-def _high_low(record: Fields) -> Context:
-    fields, domain = _context_fields(record, "epsilon", "sensitive")
-    symbols = unpack_u32(fields["sensitive"], "sensitive", domain.size)
-    return HighLow(domain, [domain.labels[x] for x in symbols.tolist()], fields["epsilon"])
-
-
-def _blocks(record: Fields) -> Context:
-    inside = "epsilons" if "epsilons" in record else "epsilon"
-    fields, domain = _context_fields(
-        record, inside, *(("across",) if "across" in record else ()), "block_of"
-    )
-    block_of = unpack_u32(fields["block_of"], "block_of", domain.size)
-    return Blocks(block_of, fields[inside], across=fields.get("across", "inf"), domain=domain)
-
-
-def _tiers(record: Fields) -> Context:
-    fields, domain = _context_fields(record, "epsilons", "tier_of")
-    return Tiers(
-        unpack_u32(fields["tier_of"], "tier_of", domain.size), fields["epsilons"], domain=domain
-    )
-
-
-def _metric(record: Fields) -> Context:
-    fields, domain = _context_fields(record, "epsilon", "distances")
-    return Metric(fields["distances"], fields["epsilon"], domain=domain)
-
-
-def _matrix(record: Fields) -> Context:
-    fields, domain = _context_fields(record, "matrix")
-    return PrivacyMatrix(fields["matrix"], domain=domain)
-
-
-_CONTEXTS: Mapping[str, Callable[[Fields], Context]] = {
-    "uniform": _uniform,
-    "high-low": _high_low,
-    "blocks": _blocks,
-    "tiers": _tiers,
-    "metric": _metric,
-    "matrix": _matrix,
-}
-"""Who reads which kind of context; unions, which hold others, apart."""
-
-
-def _context_fields(record: Fields, *own: str) -> tuple[Fields, Domain]:
-    fields = require_fields(record, "context", ("kind", "domain", *own))
-    return fields, domain_of(fields["domain"])
-
-
 # --- sizes -----------------------------------------------------------------------------------------------------------
 # A short record can describe something that fills the memory. These checks come before anything is built.
 
 
-def require_size(symbols: int, *, uniform: bool) -> None:
-    """Refuse a survey with more symbols than clients can hold."""
-    largest = LARGEST_UNIFORM if uniform else LARGEST_BY_SYMBOL
-    if symbols > largest:
+def require_size(symbols: int, limit: int) -> None:
+    """Reject a survey with more symbols than its kind of context may have."""
+    if symbols > limit:
         raise InvalidSurvey(
-            f"a survey may have up to {LARGEST_BY_SYMBOL:,} symbols, or {LARGEST_UNIFORM:,} with a uniform context; "
-            f"this one has {symbols:,}."
+            f"a survey may have up to {Context.max_recorded_size:,} symbols, or "
+            f"{Uniform.max_recorded_size:,} with a uniform context; this one has {symbols:,}."
         )
 
 
@@ -209,10 +89,11 @@ def require_buildable_context(record: object, nesting: int = 0) -> None:
 
     A ledger is not checked like this: contexts that a device has answered before must stay readable.
     """
-    if not isinstance(record, Mapping) or nesting > _DEEPEST_UNION:
+    if not isinstance(record, Mapping) or nesting > MAX_NESTING:
         return  # the reader refuses it before it builds anything
     if "domain" in record:
-        require_size(domain_of(record["domain"]).size, uniform=record.get("kind") == "uniform")
+        kind = CONTEXT_KINDS.get(str(record.get("kind")), Context)
+        require_size(domain_of_record(record["domain"]).size, kind.max_recorded_size)
     parts = record.get("parts")
     for part in parts if isinstance(parts, list) else ():
         require_buildable_context(part, nesting + 1)
@@ -220,13 +101,9 @@ def require_buildable_context(record: object, nesting: int = 0) -> None:
 
 def require_buildable_codes(record: object, context: object, nesting: int = 0) -> None:
     """Refuse codes with many more outputs than the survey has symbols: no code of ours has 64 times as many."""
-    if (
-        not isinstance(record, Mapping)
-        or not isinstance(context, Mapping)
-        or nesting > _DEEPEST_UNION
-    ):
+    if not isinstance(record, Mapping) or not isinstance(context, Mapping) or nesting > MAX_NESTING:
         return
-    largest = OUTPUTS_PER_SYMBOL * domain_of(context["domain"]).size + FEW_OUTPUTS
+    largest = OUTPUTS_PER_SYMBOL * domain_of_record(context["domain"]).size + FEW_OUTPUTS
     codes = record.get("codes")
     for code in codes if isinstance(codes, list) else ():
         outputs = code.get("outputs") if isinstance(code, Mapping) else 0
@@ -360,9 +237,9 @@ def _grouped(record: Fields, context: Context) -> Mechanism:
 _LEVELS = ("high", "low", "cover")
 
 
-def _promised_inside(groups: Groups) -> list[Epsilon]:
+def _promised_inside(groups: GroupedContext) -> list[Epsilon]:
     """The ε inside each group that owes something; it enters the codes' ideal levels alone."""
-    return [groups.inside[g] for g in groups.owing]
+    return [groups.inside[g] for g in groups.owing_groups]
 
 
 def _product(record: Fields, context: Context) -> Mechanism:

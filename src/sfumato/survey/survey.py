@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.contexts import Context, ContextSum, Uniform
+from sfumato.contexts import Context, ContextSum, context_of_record
 from sfumato.designer import mechanism_for
 from sfumato.errors import InvalidSurvey, NoClosedForm, NotEnoughReports, SfumatoError, WrongSurvey
 from sfumato.estimation import Estimate, estimate
@@ -29,7 +29,6 @@ from sfumato.survey.disclosure import disclosure_of
 from sfumato.survey.report_batch import Reports
 from sfumato.survey.resolved import (
     FORMAT,
-    context_of,
     mechanism_of,
     require_buildable_codes,
     require_buildable_context,
@@ -99,7 +98,7 @@ class Survey:
         _demand_single(self._mechanism)
         if isinstance(context, ContextSum):
             raise InvalidSurvey(_SPANS_SEVERAL)
-        require_size(context.size, uniform=isinstance(context, Uniform))
+        require_size(context.size, context.max_recorded_size)
 
     @classmethod
     def of(cls, description: Description, mechanism: Mechanism | None = None) -> Self:
@@ -245,8 +244,10 @@ class Survey:
         require_buildable_context(promise["context"])
         require_buildable_context(own)
         require_buildable_codes(promise["mechanism"], promise["context"])
-        context = context_of(promise["context"])
-        mechanism = mechanism_of(promise["mechanism"], context if own is None else context_of(own))
+        context = context_of_record(promise["context"])
+        mechanism = mechanism_of(
+            promise["mechanism"], context if own is None else context_of_record(own)
+        )
         return cls(promise["name"], context, mechanism, repeat=promise["repeat"], **about)
 
     # --- what people, servers and analysts do -------------------------------------------------------

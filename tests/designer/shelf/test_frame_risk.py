@@ -22,7 +22,7 @@ def blocks(*sizes):
 
 
 def mixed(*parts):
-    context = sf.Blocks.of(parts)
+    context = sf.union(parts)
     return sf.mechanism_for(context)
 
 

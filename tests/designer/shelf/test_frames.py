@@ -148,7 +148,7 @@ SHELF = [
     (sf.Blocks(blocks(4, 4), 0.5, across=1), sf.ProductResponse),
     (sf.Blocks(blocks(3, 3), 5, across=2), sf.GroupResponse),
     (sf.Blocks(blocks(3, 3), 2, across=1), sf.PlainResponse),
-    (sf.Blocks.of([sf.Tiers(blocks(2, 2), [1, 2]), sf.Uniform(3, 1)]), sf.UnionResponse),
+    (sf.union([sf.Tiers(blocks(2, 2), [1, 2]), sf.Uniform(3, 1)]), sf.UnionResponse),
 ]
 
 

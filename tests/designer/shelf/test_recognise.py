@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.contexts import Blocks, ContextUnion, HighLow, Metric, PrivacyMatrix, Tiers, Uniform
+from sfumato.contexts import (
+    Blocks,
+    ContextUnion,
+    HighLow,
+    Metric,
+    PrivacyMatrix,
+    Tiers,
+    Uniform,
+    union,
+)
 from sfumato.designer import mechanism_for
 from sfumato.designer.shelf.recognise import recognise
 from sfumato.errors import InvalidContext, NoClosedForm, NothingToLearn, PrivacyViolation
@@ -101,17 +110,15 @@ NEWLY_RECOGNISED = {
     ),
     "sensitive against some": (
         PrivacyMatrix([[0, 1, INF], [INF, 0, INF], [INF, INF, 0]]),
-        Blocks.of([HighLow(2, [0], 1), Uniform(1, INF)]),
+        union([HighLow(2, [0], 1), Uniform(1, INF)]),
     ),
     "high-low inside blocks": (
         HighLow(5, [0, 1], 1) + Blocks([0, 1, 0, 1, 2], 1),
-        Blocks.of(
-            [HighLow(2, [0], 2), HighLow(2, [0], 2), Uniform(1, INF)], block_of=[0, 1, 0, 1, 2]
-        ),
+        union([HighLow(2, [0], 2), HighLow(2, [0], 2), Uniform(1, INF)], block_of=[0, 1, 0, 1, 2]),
     ),
     "single symbols share a part": (
         PrivacyMatrix([[0, INF, INF, INF], [INF, 0, INF, 1], [INF, INF, 0, INF], [INF, 2, INF, 0]]),
-        Blocks.of([Uniform(2, INF), Tiers([0, 1], [1, 2])], block_of=[0, 1, 0, 1]),
+        union([Uniform(2, INF), Tiers([0, 1], [1, 2])], block_of=[0, 1, 0, 1]),
     ),
     "a union of two levels and tiers": (
         PrivacyMatrix(
@@ -123,9 +130,7 @@ NEWLY_RECOGNISED = {
                 [INF, 3, INF, INF, 0],
             ]
         ),
-        Blocks.of(
-            [Blocks([0, 0, 1], 1, across=2), Tiers([0, 1], [1, 3])], block_of=[0, 1, 0, 0, 1]
-        ),
+        union([Blocks([0, 0, 1], 1, across=2), Tiers([0, 1], [1, 3])], block_of=[0, 1, 0, 0, 1]),
     ),
 }
 RECOGNISED |= {
@@ -212,7 +217,7 @@ def test_its_mechanism_does_not_keep_a_matrix_that_is_one_percent_stricter(name)
         Blocks([0, 0, 1], [3, 1], across=2),
         Tiers([0, 1, 2], [1, 2, INF]),
         Tiers([0, 1], [1, 2]),
-        Blocks.of([HighLow(3, [0], 1), Uniform(2, 1)]),
+        union([HighLow(3, [0], 1), Uniform(2, 1)]),
         ContextUnion([Uniform(3, 1), Uniform(2, 1)], [0, 0, 0, 1, 1]),
     ],
     ids=repr,
@@ -235,10 +240,10 @@ def test_a_structured_context_is_its_own_form(context):
         (Blocks([0], 1, across=2), Uniform(1, INF)),
         (Blocks([0, 0, 1, 1], [9, 1], across=2), Blocks([0, 0, 1, 1], [4, 1], across=2)),
         (Blocks([0, 0, 1], 4, across=2), Blocks([0, 0, 1], 4, across=2)),
-        (Blocks.of([Tiers([0, 1], [1, 1]), Uniform(1, 2)]), Blocks([0, 0, 1], [1, 2])),
+        (union([Tiers([0, 1], [1, 1]), Uniform(1, 2)]), Blocks([0, 0, 1], [1, 2])),
         (
-            Blocks.of([PrivacyMatrix([[0, 1], [2, 0]]), HighLow(1, [], 1)]),
-            Blocks.of([Tiers([0, 1], [1, 2]), HighLow(1, [], 1)]),
+            union([PrivacyMatrix([[0, 1], [2, 0]]), HighLow(1, [], 1)]),
+            union([Tiers([0, 1], [1, 2]), HighLow(1, [], 1)]),
         ),
     ],
     ids=repr,
@@ -259,11 +264,11 @@ def test_a_part_that_is_not_on_the_shelf_is_named():
         [[0, 1, 1], [2, 0, 1], [1, 1, 0]]
     )
     with pytest.raises(NoClosedForm, match=r"inside block 1: no mechanism on the shelf.*sf.design"):
-        recognise(Blocks.of([Uniform(2, 1), chain]))
+        recognise(union([Uniform(2, 1), chain]))
     with pytest.raises(
         NothingToLearn, match="inside block 0: this context forbids telling symbols 0 and 1 apart"
     ):
-        recognise(Blocks.of([PrivacyMatrix([[0, 0], [1, 0]]), Uniform(2, 1)]))
+        recognise(union([PrivacyMatrix([[0, 0], [1, 0]]), Uniform(2, 1)]))
 
 
 @pytest.mark.parametrize(
@@ -299,7 +304,7 @@ def test_any_order_of_the_symbols_is_recognised(seed):
         Blocks([0, 0, 0, 1, 1, 2, 3], [1, 2, 3, 3], across=1.5),
         Blocks([0, 1, 1, 1, 1, 1, 1], 1, across=2),
         Tiers([0, 0, 1, 2, 2, 1, 3], [1, 2, INF, 3]),
-        Blocks.of([HighLow(3, [0], 1), Tiers([0, 1, 1], [1, 2]), Uniform(1, 1)]),
+        union([HighLow(3, [0], 1), Tiers([0, 1, 1], [1, 2]), Uniform(1, 1)]),
     ],
     ids=repr,
 )

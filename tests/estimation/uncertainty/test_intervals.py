@@ -514,7 +514,7 @@ def test_codes_that_are_not_balanced_say_that_their_shares_are_not_exact():
 
 
 def test_blocks_inside_a_union_are_found():
-    context = sf.Blocks.of([sf.Uniform(["a", "b", "c"], 1.0), sf.HighLow(["d", "e"], ["e"], 1.0)])
+    context = sf.union([sf.Uniform(["a", "b", "c"], 1.0), sf.HighLow(["d", "e"], ["e"], 1.0)])
     parts = [sf.PlainResponse(context.parts[0]), sf.HighLowResponse(context.parts[1])]
     mechanism = sf.UnionResponse(context, parts)
     tally = _tally(mechanism, reports=1000)

@@ -24,7 +24,7 @@ from support.answered_surveys import HOSTILE
 INF = math.inf
 PLACES = ["park", "café", "clinic", "bar", "office"]
 CHAIN = sf.PrivacyMatrix([[0, 1, INF], [1, 0, "0.5"], [INF, 1, 0]], domain=["low", "mid", "high"])
-UNION = sf.Blocks.of(
+UNION = sf.union(
     [
         sf.Uniform(["bus", "tram"], 1),
         sf.HighLow(["home", "clinic", "pub"], ["clinic"], 2),
@@ -46,8 +46,8 @@ CONTEXTS = [
     sf.Blocks([0, 0, 1], 9, across=1),
     sf.Blocks([0, 0, 0], 1, across=2),
     UNION,
-    sf.Blocks.of([UNION, sf.Tiers([0, 1], [1, 3])]),
-    sf.Blocks.of([CHAIN, sf.Blocks([0, 0, 1], 1, across=2)]),
+    sf.union([UNION, sf.Tiers([0, 1], [1, 3])]),
+    sf.union([CHAIN, sf.Blocks([0, 0, 1], 1, across=2)]),
     CHAIN,
     sf.PrivacyMatrix([[0, "0.5"], [2, 0]], domain=["no", "yes"]),
     sf.PrivacyMatrix([[0, 1, INF], [1, 0, INF], [0, 1, 0]]),
@@ -155,7 +155,7 @@ def test_of_many_levels_the_ends_and_a_bound_between_are_told():
 
 
 def test_a_union_of_many_blocks_stays_short():
-    context = sf.Blocks.of([sf.HighLow(3, [0], 1 + i % 9) for i in range(400)])
+    context = sf.union([sf.HighLow(3, [0], 1 + i % 9) for i in range(400)])
     shades = shades_of(context)
     assert len(shades) <= 7
     assert [shade.epsilon for shade in shades] == [1, 8, 9, INF, INF, INF, INF]

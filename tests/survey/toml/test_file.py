@@ -372,7 +372,7 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         ),
         (
             _toml(context=TWO_BLOCKS + "epsilon = [1]"),
-            ["epsilon must have an entry for each of the 2 blocks; it has 1"],
+            ["epsilon must have an entry for each of the 2 blocks; got 1"],
         ),
         (
             _toml(context=TWO_BLOCKS + "epsilon = [1, true]"),
@@ -388,7 +388,7 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         ),
         (
             _toml(context=TWO_BLOCKS + "epsilon = { a = 1, b = 2, c = 3 }"),
-            ["epsilon names 'c', a block that no label"],
+            ["epsilon names 'c', a block that has no label"],
         ),
         (
             _toml(context=TWO_BLOCKS + "epsilon = { a = 1, b = 0 }"),
@@ -414,7 +414,7 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         ),
         (
             _toml(GRID, 'kind = "blocks"\nepsilon = [1, 2]\nrows = 5\ncolumns = 1'),
-            ["each of the 5 blocks; it has 2"],
+            ["each of the 5 blocks; got 2"],
         ),
         (_toml(context=TIERS), ["context needs either tier_of or column, not both"]),
         (
@@ -439,7 +439,7 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         ),
         (
             _toml(context=TIERS + 'tier_of = ["a", "a", "a"]'),
-            ["epsilons names 'b', a tier that no label is in"],
+            ["epsilons names 'b', a tier that has no label"],
         ),
         (
             _toml(context=TIERS + 'tier_of = { park = "a" }'),

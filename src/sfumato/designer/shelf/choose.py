@@ -9,7 +9,7 @@ import numpy as np
 
 from sfumato.codes import BestCode, CodeFamily, HadamardCode, RandomizedCode
 from sfumato.codes.best import EXTRA_BITS
-from sfumato.contexts import Blocks, Context, ContextUnion, HighLow, Tiers, Uniform
+from sfumato.contexts import Blocks, Context, ContextUnion, GroupedContext, HighLow, Uniform
 from sfumato.designer.shelf.frames import frame_families
 from sfumato.designer.shelf.recognise import Structured, recognise
 from sfumato.errors import ContextMismatch, InvalidContext, NothingToLearn
@@ -133,6 +133,7 @@ def _framed(context: Structured, family: CodeFamily, wishes: _Wishes) -> Mechani
         return BlockResponse(context, family)
     if isinstance(context, HighLow):
         return _high_low(context, family, wishes)
+    assert isinstance(context, GroupedContext)  # noqa: S101 - for the type checker
     found = list(_grouped(context, family))
     fitting = [each for each in found if wishes.max_bits is None or each.bits <= wishes.max_bits]
     return min(fitting or found, key=lambda mechanism: _risk(mechanism, None))
@@ -180,7 +181,7 @@ def _risk(mechanism: Mechanism, sensitive_share: float | None) -> float:
     return mechanism.risk(p / p.sum())
 
 
-def _grouped(context: Tiers | Blocks, family: CodeFamily) -> Iterator[Mechanism]:
+def _grouped(context: GroupedContext, family: CodeFamily) -> Iterator[Mechanism]:
     """The frame of groups, the composition of two answers, and a plain response to the least promise."""
     families = (
         frame_families(context.groups, family.extra_bits)

@@ -14,7 +14,7 @@ from sfumato.codes import CodeFamily, CyclicDesign, RandomizedCode
 from sfumato.codes.best import largest_outputs, searched_designs
 from sfumato.codes.search import wanted_sizes
 from sfumato.codes.singer import SingerDesign, singer_designs, singer_set
-from sfumato.contexts.groups import Groups
+from sfumato.contexts import GroupedContext
 from sfumato.designer.shelf.frame_risk import FrameGroup, frame_risks
 from sfumato.errors import InvalidContext
 
@@ -30,7 +30,7 @@ Weigh = Callable[[Sequence[FrameGroup]], float]
 
 @dataclass(frozen=True)
 class _Kind:
-    """Groups of equal size and promises."""
+    """GroupedContext of equal size and promises."""
 
     size: int
     inside: Fraction
@@ -38,14 +38,14 @@ class _Kind:
 
 
 def frame_families(
-    groups: Groups, extra_bits: int, sensitive_share: float | None = None
+    groups: GroupedContext, extra_bits: int, sensitive_share: float | None = None
 ) -> list[CodeFamily]:
     """A code family for each group that owes something, in the order of groups.
 
     The largest risk over groups and free symbols is made small (the worst distribution's); with ``sensitive_share``,
     the risk for a distribution that gives this much to all groups that owe something, by their sizes.
     """
-    owing = groups.owing
+    owing = groups.owing_groups
     kinds = [_kind(groups, g) for g in owing]
     counts = Counter(kinds)
     weigh = _weighing(
@@ -56,8 +56,8 @@ def frame_families(
     return [family_of[kind] for kind in kinds]
 
 
-def _kind(groups: Groups, g: int) -> _Kind:
-    return _Kind(int(groups.sizes[g]), *groups.owed(g))
+def _kind(groups: GroupedContext, g: int) -> _Kind:
+    return _Kind(int(groups.sizes[g]), *groups.effective_promises(g))
 
 
 def _weighing(counts: Counter[_Kind], *, free: bool, sensitive_share: float | None) -> Weigh:

@@ -5,18 +5,26 @@ from math import inf
 
 import numpy as np
 
-from sfumato.contexts import Blocks, Context, ContextUnion, HighLow, PrivacyMatrix, Tiers, Uniform
-from sfumato.contexts.exact import ExactMatrix
-from sfumato.contexts.groups import numbered_by_first
+from sfumato.contexts import (
+    Blocks,
+    Context,
+    ContextUnion,
+    ExactMatrix,
+    HighLow,
+    PrivacyMatrix,
+    Tiers,
+    Uniform,
+    union,
+)
 from sfumato.domains import Domain, IntegerDomain
 from sfumato.errors import NoClosedForm, NothingToLearn
-from sfumato.foundation.arrays import Booleans
+from sfumato.foundation.arrays import Booleans, Symbols
 from sfumato.randomness import LARGEST_EPSILON, Epsilon
 
 __all__ = ["Structured", "recognise", "recognise_as_written", "refuse_twins"]
 
-Structured = Uniform | HighLow | Tiers | Blocks | ContextUnion
-"""The contexts that a closed form may be known for."""
+Structured = Context
+"""A context that a closed form may be known for."""
 
 _ALONE = -1  # stands for the ε inside a block of one symbol, which has no pair
 
@@ -42,7 +50,7 @@ def recognise(context: Context) -> Structured:
         return _simplest_blocks(context)
     if isinstance(context, ContextUnion):
         return _simplest_union(context)
-    exact = context.exact_matrix().closed()
+    exact = context.exact_matrix().closure()
     refuse_twins(exact)
     return _structured(exact, context.domain)
 
@@ -96,7 +104,7 @@ def _simplest_blocks(context: Blocks) -> Uniform | Blocks:
     block_of = np.where(
         np.array(alone)[context.block_of], len(sizes) + np.arange(context.size), context.block_of
     )
-    split, order = numbered_by_first(block_of)
+    split, order = _renumber_by_first(block_of)
     # A detour may be longer than any ε that a context may promise; then what was typed stays.
     kept = [
         c if c <= LARGEST_EPSILON else e
@@ -106,11 +114,11 @@ def _simplest_blocks(context: Blocks) -> Uniform | Blocks:
     return Blocks(split, epsilons, across=context.exact_across, domain=context.domain)
 
 
-def _simplest_union(context: ContextUnion) -> Blocks | ContextUnion:
+def _simplest_union(context: ContextUnion) -> Context:
     parts = [_recognised_part(part, j) for j, part in enumerate(context.parts)]
     if all(found is part for found, part in zip(parts, context.parts, strict=True)):
         return context
-    return Blocks.of(parts, block_of=context.block_of, domain=context.domain)
+    return union(parts, block_of=context.block_of, domain=context.domain)
 
 
 def _recognised_part(part: Context, block: int) -> Structured:
@@ -164,7 +172,7 @@ def _tiers(exact: ExactMatrix, domain: Domain) -> HighLow | Tiers | None:
     owed = exact.off_diagonal().min(axis=1)
     if not ((owed[:, None] == exact.numerators) | np.eye(exact.size, dtype=np.bool_)).all():
         return None
-    tier_of, numerators = numbered_by_first(owed)
+    tier_of, numerators = _renumber_by_first(owed)
     epsilons = [
         inf if n == exact.infinite else Fraction(n, exact.denominator) for n in numerators.tolist()
     ]
@@ -188,7 +196,7 @@ def _hidden_blocks(exact: ExactMatrix, domain: Domain) -> Blocks | None:
     return None
 
 
-def _union(exact: ExactMatrix, domain: Domain) -> Blocks | ContextUnion:
+def _union(exact: ExactMatrix, domain: Domain) -> Context:
     """The parts between which nothing is promised, each recognised by itself; single symbols share one, in clear."""
     from scipy.sparse.csgraph import connected_components
 
@@ -196,7 +204,7 @@ def _union(exact: ExactMatrix, domain: Domain) -> Blocks | ContextUnion:
         exact.numerators != exact.infinite, directed=True, connection="weak"
     )
     alone = np.bincount(component)[component] == 1
-    block_of, _ = numbered_by_first(np.where(alone, -1, component).astype(np.int64))
+    block_of, _ = _renumber_by_first(np.where(alone, -1, component).astype(np.int64))
     blocks = [np.flatnonzero(block_of == j) for j in range(int(block_of.max()) + 1)]
     if len(blocks) == 1:
         raise NoClosedForm(
@@ -204,7 +212,7 @@ def _union(exact: ExactMatrix, domain: Domain) -> Blocks | ContextUnion:
             "made of blocks, nor a union of such. Call sf.design(context), or run `sfumato design`: it computes one."
         )
     parts = [_structured(exact.part(symbols), IntegerDomain(symbols.size)) for symbols in blocks]
-    return Blocks.of(parts, block_of=block_of, domain=domain)
+    return union(parts, block_of=block_of, domain=domain)
 
 
 def _high_low(domain: Domain, is_sensitive: Booleans, epsilon: Epsilon) -> HighLow:
@@ -221,3 +229,12 @@ def refuse_twins(exact: ExactMatrix) -> None:
         raise NothingToLearn(
             f"this context forbids telling symbols {x} and {x2} apart at all. Give them one label, or an ε above 0."
         )
+
+
+def _renumber_by_first(numbers: Symbols) -> tuple[Symbols, Symbols]:
+    """Renumber integers 0, 1, … in the order in which they first occur; return the old ones too."""
+    values, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    new_number = np.empty_like(order)
+    new_number[order] = np.arange(order.size)
+    return new_number[inverse.reshape(-1)], values[order]

@@ -12,8 +12,16 @@ from typing import TypeVar
 
 import numpy as np
 
-from sfumato.contexts import Blocks, Context, ContextUnion, HighLow, Metric, Tiers, Uniform
-from sfumato.contexts.exact import ExactMatrix
+from sfumato.contexts import (
+    Blocks,
+    Context,
+    ContextUnion,
+    ExactMatrix,
+    HighLow,
+    Metric,
+    Tiers,
+    Uniform,
+)
 from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.formatting import format_count
 from sfumato.pages.label.names import MOST_NAMED, Names

@@ -10,12 +10,12 @@ import numpy as np
 from sfumato.contexts import (
     Blocks,
     Context,
-    ContextUnion,
     HighLow,
     Metric,
     PrivacyMatrix,
     Tiers,
     Uniform,
+    union,
 )
 from sfumato.domains import Domain, GridDomain, H3Domain
 from sfumato.domains.partitions import grid_tiles, h3_parents, nearest_places
@@ -80,7 +80,7 @@ def _tiers(given: ContextFields, domain: Domain, table: Mapping[str, Sequence[st
 
 def _blocks(
     given: ContextFields, domain: Domain, table: Mapping[str, Sequence[str]], folder: Path
-) -> Blocks | ContextUnion:
+) -> Context:
     ways = ("rows", "columns", "parents", "nearest", "column", "block_of")
     only(given, "context", ("epsilon", "across", "sensitive", *ways))
     block_of = _block_of(given, domain, table, folder)
@@ -99,7 +99,7 @@ def _blocks(
     )
 
 
-def _sensitive_inside(blocks: Blocks, is_sensitive: Booleans) -> Blocks | ContextUnion:
+def _sensitive_inside(blocks: Blocks, is_sensitive: Booleans) -> Context:
     """High-low inside each block; a block without sensitive symbols is in clear."""
     parts: list[Context] = []
     for j, epsilon in enumerate(blocks.exact_epsilons):
@@ -108,7 +108,7 @@ def _sensitive_inside(blocks: Blocks, is_sensitive: Booleans) -> Blocks | Contex
             parts.append(Uniform(marked.size, epsilon if marked.all() else "inf"))
         else:
             parts.append(HighLow(marked.size, np.flatnonzero(marked).tolist(), epsilon))
-    return Blocks.of(parts, block_of=blocks.block_of, domain=blocks.domain)
+    return union(parts, block_of=blocks.block_of, domain=blocks.domain)
 
 
 def _epsilon_of_blocks(given: ContextFields, block_of: Any, domain: Domain) -> Any:  # noqa: ANN401

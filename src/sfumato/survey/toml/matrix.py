@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sfumato.contexts.context import LARGEST_MATRIX
+from sfumato.contexts import MAX_MATRIX_SIZE
 from sfumato.domains import Domain
 from sfumato.errors import InvalidContext, InvalidSurvey
 from sfumato.randomness.odds import exact_number
@@ -84,9 +84,9 @@ def _lines(path: Path, name: str) -> list[_Line]:
         raise InvalidSurvey(
             f"{place} has no commas. Use commas between cells, and points in decimals."
         )
-    if len(lines) > LARGEST_MATRIX + 1:
+    if len(lines) > MAX_MATRIX_SIZE + 1:
         raise InvalidSurvey(
-            f"{place} has {len(lines):,} lines; a matrix is written out up to {LARGEST_MATRIX} symbols."
+            f"{place} has {len(lines):,} lines; a matrix is written out up to {MAX_MATRIX_SIZE} symbols."
         )
     return lines
 

@@ -1,0 +1,522 @@
+"""Contexts made of groups: one promise inside each group, one from each group to all others."""
+
+import copy
+from collections.abc import Hashable, Iterable, Sequence
+from fractions import Fraction
+from functools import cached_property
+from heapq import nsmallest
+from math import inf, lcm
+from typing import Self
+
+import numpy as np
+
+from sfumato.contexts.assignment import Assignment, is_collection
+from sfumato.contexts.context import Context
+from sfumato.contexts.exact import ExactMatrix
+from sfumato.domains import Domain, Label, as_domain
+from sfumato.errors import ContextMismatch, InvalidContext
+from sfumato.foundation.arrays import Booleans, Floats, Symbols
+from sfumato.foundation.canonical import Json, decimal_text, packed_u32
+from sfumato.foundation.records import Fields, unpack_u32
+from sfumato.randomness.odds import Epsilon, positive_epsilon
+
+__all__ = ["Blocks", "GroupedContext", "HighLow", "Tiers", "Uniform", "ranks_within"]
+
+_MAX_SHOWN = 4  # tiers whose ε a repr lists
+_INT64_LIMIT = 2**62
+
+
+class GroupedContext(Context):
+    """A privacy matrix with one promise inside each group and one from each group to all others.
+
+        E[x, x2] = inside[g]     for x ≠ x2 in one group g
+                   outward[g]    for x in g and x2 in another group
+
+    Groups are numbered in the order of their first symbols. ``inside[g]`` means nothing for a group
+    of a single symbol, and ``outward`` means nothing where there is a single group.
+    """
+
+    inside: tuple[Epsilon, ...]
+    """For each group, the promise between two of its symbols."""
+    outward: tuple[Epsilon, ...]
+    """For each group, the promise from one of its symbols to any symbol of another group."""
+
+    def __init__(
+        self,
+        domain: Domain,
+        group_of: Symbols | None,
+        inside: tuple[Epsilon, ...],
+        outward: tuple[Epsilon, ...],
+    ) -> None:
+        super().__init__(domain)
+        if group_of is not None:
+            group_of.flags.writeable = False
+        self._group_of = group_of  # None: all symbols are in one group
+        self.inside = inside
+        self.outward = outward
+
+    # --- the groups ------------------------------------------------------------------------------
+
+    @property
+    def groups(self) -> "GroupedContext":
+        """The context itself."""
+        return self
+
+    @property
+    def group_of(self) -> Symbols:
+        """The group of each symbol."""
+        if self._group_of is None:
+            return np.broadcast_to(np.int64(0), (self.size,))
+        return self._group_of
+
+    @cached_property
+    def sizes(self) -> Symbols:
+        """The number of symbols in each group (k_j)."""
+        sizes = np.array([self.size])
+        if self._group_of is not None:
+            sizes = np.bincount(self._group_of)
+        sizes.flags.writeable = False
+        return sizes
+
+    @cached_property
+    def rank(self) -> Symbols:
+        """The position of each symbol inside its group, in domain order, from 0."""
+        rank = ranks_within(self.group_of)
+        rank.flags.writeable = False
+        return rank
+
+    def members(self) -> list[Symbols]:
+        """The symbols of each group, in domain order."""
+        order = np.argsort(self.group_of, kind="stable")
+        return np.split(order, np.cumsum(self.sizes)[:-1])
+
+    @property
+    def shows_groups(self) -> bool:
+        """Whether no group promises anything to another: a report may show the group."""
+        return all(epsilon == inf for epsilon in self.outward)
+
+    @property
+    def owing_groups(self) -> list[int]:
+        """The groups that promise something to other groups."""
+        return [g for g, outward in enumerate(self.outward) if isinstance(outward, Fraction)]
+
+    def effective_promises(self, g: int) -> tuple[Fraction, Fraction]:
+        """Return what an owing group promises inside and outward, as far as it matters.
+
+        There is nothing to promise inside a group of a single symbol, and a detour through another
+        group keeps anything above 2·outward anyway.
+        """
+        outward = Fraction(self.outward[g])
+        if self.sizes[g] == 1:
+            return outward, outward
+        return Fraction(min(self.inside[g], 2 * outward)), outward
+
+    # --- E ---------------------------------------------------------------------------------------
+
+    @property
+    def _promises(self) -> list[Epsilon]:
+        """The promises to pairs that exist, each at least once."""
+        promises = [self.inside[g] for g in np.flatnonzero(self.sizes > 1).tolist()]
+        if len(self.outward) > 1:
+            promises.extend(self.outward)
+        return promises
+
+    @cached_property
+    def exact_smallest(self) -> Epsilon:
+        """The least promise to any pair; ``inf`` if there is none."""
+        return min(self._promises, default=inf)
+
+    @property
+    def largest_finite(self) -> Fraction:
+        """The largest finite promise to any pair; 0 if no pair has one."""
+        finite = [epsilon for epsilon in self._promises if isinstance(epsilon, Fraction)]
+        return max(finite, default=Fraction(0))
+
+    @property
+    def leaves_open(self) -> bool:
+        """Whether some pair has no promise."""
+        open_inside = (self._inside_floats == inf) & (self.sizes > 1)
+        open_outward = len(self.outward) > 1 and inf in self._outward_floats
+        return bool(open_inside.any() or open_outward)
+
+    def unprotected(self) -> Symbols:
+        """Return the symbols that have no promise against any other."""
+        several = len(self.outward) > 1
+        has_pair = several | (self.sizes > 1)
+        open_inside = (self._inside_floats == inf) | (self.sizes == 1)
+        open_outward = (self._outward_floats == inf) | (not several)
+        open_groups = np.flatnonzero(open_inside & open_outward & has_pair)
+        if open_groups.size == len(self.outward):
+            return np.arange(self.size)
+        return np.flatnonzero(np.isin(self.group_of, open_groups))
+
+    @property
+    def partly_open(self) -> bool:
+        """Whether some symbol has a promise against one symbol and none against another."""
+        if len(self.outward) == 1:
+            return False
+        half_open = (self._inside_floats == inf) != (self._outward_floats == inf)
+        return bool((half_open & (self.sizes > 1)).any())
+
+    def exact_epsilon(self, x: int, x2: int) -> Epsilon:
+        """Return ``E[x, x2]`` exactly."""
+        if x == x2:
+            return Fraction(0)
+        g = int(self.group_of[x])
+        return self.inside[g] if g == self.group_of[x2] else self.outward[g]
+
+    def exact_matrix(self) -> ExactMatrix:
+        """Return E written out exactly; raise ``InvalidContext`` above 4096 symbols."""
+        self._require_writable()
+        promises = (*self.inside, *self.outward)
+        finite = [epsilon for epsilon in promises if isinstance(epsilon, Fraction)]
+        denominator = lcm(*(epsilon.denominator for epsilon in finite))
+        inside = _numerators(self.inside, denominator)[self.group_of, None]
+        outward = _numerators(self.outward, denominator)[self.group_of, None]
+        same = np.equal.outer(self.group_of, self.group_of)
+        numerators = np.where(same, inside, outward)
+        np.fill_diagonal(numerators, 0)
+        is_finite = numerators >= 0
+        return ExactMatrix.from_finite(numerators[is_finite], denominator, is_finite)
+
+    def closure(self) -> Self:
+        """Return the context with the least promises that mean the same.
+
+        A path that leaves group g and comes back costs outward[g] and the outward promise of
+        another group, which may be less than inside[g]. Every other path costs at least as much as
+        the direct way.
+        """
+        if len(self.outward) == 1 or self.inside == self.outward:
+            return self
+        least, second = nsmallest(2, self.outward)
+        if second == inf:
+            return self
+        inside = list(self.inside)
+        for g in np.flatnonzero(self.sizes > 1).tolist():
+            way_back = second if self.outward[g] == least else least
+            inside[g] = min(inside[g], self.outward[g] + way_back)
+        if tuple(inside) == self.inside:
+            return self
+        closed = copy.copy(self)
+        closed.inside = tuple(inside)
+        for cached in ("exact_smallest", "_inside_floats"):
+            vars(closed).pop(cached, None)
+        return closed
+
+    def _epsilon(self, x: Symbols, x2: Symbols) -> Floats:
+        g = self.group_of[x]
+        return np.where(g == self.group_of[x2], self._inside_floats[g], self._outward_floats[g])
+
+    @cached_property
+    def _inside_floats(self) -> Floats:
+        return np.fromiter(map(float, self.inside), np.float64, len(self.inside))
+
+    @cached_property
+    def _outward_floats(self) -> Floats:
+        return np.fromiter(map(float, self.outward), np.float64, len(self.outward))
+
+
+# --- the four constructors -----------------------------------------------------------------------
+
+
+class Uniform(GroupedContext):
+    """``E[x, x2] = ε`` for every pair: ε-LDP (Definition 1 of the paper).
+
+    >>> Uniform(["yes", "no"], 1.0).matrix()
+    array([[0., 1.],
+           [1., 0.]])
+    """
+
+    kind = "uniform"
+    max_recorded_size = 2**26  # its record lists nothing for each symbol
+
+    def __init__(self, domain: object, epsilon: object) -> None:
+        labels = as_domain(domain)
+        super().__init__(labels, None, (positive_epsilon(epsilon),), (inf,))
+
+    @property
+    def exact_inside(self) -> Epsilon:
+        """The ε of every pair, exactly."""
+        return self.inside[0]
+
+    @property
+    def uniform_epsilon(self) -> Epsilon:
+        """The ε of every pair, exactly."""
+        return self.inside[0]
+
+    def record(self) -> Json:
+        """Return the context as plain data."""
+        return self._record(epsilon=decimal_text(self.exact_inside))
+
+    @classmethod
+    def of_record(cls, record: Fields) -> "Uniform":
+        """Read the record of a uniform context."""
+        fields, domain = cls._read_fields(record, "epsilon")
+        return cls(domain, fields["epsilon"])
+
+    def __repr__(self) -> str:
+        return f"Uniform({self.domain!r}, epsilon={decimal_text(self.exact_inside)})"
+
+
+class HighLow(GroupedContext):
+    """``E[x, x2] = ε`` for sensitive x and every x2, ``inf`` for the other x (Definition 3).
+
+    No report may favour a sensitive symbol over any other symbol by more than odds of e^ε. A report
+    may well prove that the answer was a particular symbol that is *not* sensitive.
+
+    >>> HighLow(["park", "clinic"], sensitive=["clinic"], epsilon=1).matrix()
+    array([[ 0., inf],
+           [ 1.,  0.]])
+    """
+
+    kind = "high-low"
+
+    def __init__(self, domain: object, sensitive: Iterable[Label], epsilon: object) -> None:
+        labels = as_domain(domain)
+        self._exact_inside = positive_epsilon(epsilon)
+        self._is_sensitive = _mark_sensitive(labels, sensitive)
+        self._is_sensitive.flags.writeable = False
+        first = bool(self._is_sensitive[0])
+        class_of = (self._is_sensitive != first).astype(np.int64)
+        epsilons = [self._exact_inside if first else inf]
+        if class_of.any():
+            epsilons.append(inf if first else self._exact_inside)
+        group_of, outward = _merge_classes(class_of, epsilons)
+        super().__init__(labels, group_of, outward, outward)
+
+    @property
+    def is_sensitive(self) -> Booleans:
+        """For each symbol, whether it is sensitive."""
+        return self._is_sensitive
+
+    @property
+    def sensitive(self) -> Symbols:
+        """The sensitive symbols (A in the paper), in domain order."""
+        return np.flatnonzero(self._is_sensitive)
+
+    @property
+    def exact_inside(self) -> Epsilon:
+        """The ε of sensitive symbols, exactly."""
+        return self._exact_inside
+
+    def record(self) -> Json:
+        """Return the context as plain data."""
+        epsilon = decimal_text(self._exact_inside)
+        return self._record(epsilon=epsilon, sensitive=packed_u32(self.sensitive))
+
+    @classmethod
+    def of_record(cls, record: Fields) -> "HighLow":
+        """Read the record of a high-low context."""
+        fields, domain = cls._read_fields(record, "epsilon", "sensitive")
+        sensitive = unpack_u32(fields["sensitive"], "sensitive", domain.size)
+        return cls(domain, [domain.labels[x] for x in sensitive.tolist()], fields["epsilon"])
+
+    def __repr__(self) -> str:
+        marked = f"{self.sensitive.size} sensitive"
+        return f"HighLow({self.domain!r}, {marked}, epsilon={decimal_text(self._exact_inside)})"
+
+
+class Blocks(GroupedContext):
+    """``E[x, x2] = ε_j`` inside block j, ``across`` between blocks.
+
+    ``block_of`` gives each symbol its block: a sequence in domain order (integers or names), or a
+    mapping from label to block. Blocks are numbered in the order of their first label. ``epsilon``
+    is one number for all blocks, or one for each: a mapping from block to ε, or a sequence in the
+    order of blocks. By default a report may show the block (Definition 4 of the paper). A finite
+    ``across`` hides the block too, usually less than what lies inside.
+
+    >>> Blocks({"Rue A": "Paris", "Rue B": "Paris", "Via C": "Rome"}, epsilon=1).matrix()
+    array([[ 0.,  1., inf],
+           [ 1.,  0., inf],
+           [inf, inf,  0.]])
+    >>> Blocks([0, 0, 1, 1], {0: 1, 1: 0.5}, across=2).matrix()
+    array([[0. , 1. , 2. , 2. ],
+           [1. , 0. , 2. , 2. ],
+           [2. , 2. , 0. , 0.5],
+           [2. , 2. , 0.5, 0. ]])
+    """
+
+    kind = "blocks"
+    block_names: tuple[Hashable, ...]
+    """The names of the blocks as you gave them."""
+
+    def __init__(
+        self, block_of: object, epsilon: object, *, across: object = inf, domain: object = None
+    ) -> None:
+        blocks = Assignment.read(block_of, domain, "block")
+        inside = _epsilon_inside(blocks, epsilon)
+        outward = (positive_epsilon(across, "across"),) * len(inside)
+        super().__init__(blocks.domain, blocks.class_of, inside, outward)
+        self.block_names = blocks.names
+
+    @property
+    def block_of(self) -> Symbols:
+        """The block of each symbol, numbered in the order of first labels."""
+        return self.group_of
+
+    @property
+    def exact_epsilons(self) -> tuple[Epsilon, ...]:
+        """The ε inside each block, exactly."""
+        return self.inside
+
+    @property
+    def exact_across(self) -> Epsilon:
+        """The ε between blocks, exactly; ``inf`` where a report may show the block."""
+        return self.outward[0]
+
+    @property
+    def exact_inside(self) -> Epsilon:
+        """The ε inside blocks if all share one and nothing is promised across, as in the paper."""
+        if not self._share_epsilon or self.exact_across != inf:
+            raise ContextMismatch(
+                "no single ε describes these blocks: they have different ones, or a promise "
+                "across. Use exact_epsilons and exact_across."
+            )
+        return self.inside[0]
+
+    def record(self) -> Json:
+        """Return the context as plain data.
+
+        It has ``epsilons`` only where blocks differ, and ``across`` only where it is finite.
+        """
+        fields: dict[str, Json] = {}
+        if self._share_epsilon:
+            fields["epsilon"] = decimal_text(self.inside[0])
+        else:
+            fields["epsilons"] = [decimal_text(epsilon) for epsilon in self.inside]
+        if self.exact_across != inf:
+            fields["across"] = decimal_text(self.exact_across)
+        return self._record(**fields, block_of=packed_u32(self.block_of))
+
+    @classmethod
+    def of_record(cls, record: Fields) -> "Blocks":
+        """Read the record of blocks."""
+        inside = "epsilons" if "epsilons" in record else "epsilon"
+        optional = ["across"] if "across" in record else []
+        fields, domain = cls._read_fields(record, inside, *optional, "block_of")
+        block_of = unpack_u32(fields["block_of"], "block_of", domain.size)
+        return cls(block_of, fields[inside], across=fields.get("across", "inf"), domain=domain)
+
+    @property
+    def _share_epsilon(self) -> bool:
+        first = self.inside[0]
+        return all(epsilon is first or epsilon == first for epsilon in self.inside)
+
+    def __repr__(self) -> str:
+        least = min(self.inside)
+        largest = max(self.inside)
+        shown = decimal_text(least)
+        if least != largest:
+            shown += f" to {decimal_text(largest)}"
+        if self.exact_across != inf:
+            shown += f", across={decimal_text(self.exact_across)}"
+        return f"Blocks({len(self.inside)} blocks of {self.domain!r}, epsilon={shown})"
+
+
+class Tiers(GroupedContext):
+    """``E[x, x2] = ε_l`` for x in tier l and every x2: high-low with more than two levels.
+
+    No report may favour a symbol of tier l over any other symbol by more than odds of e^{ε_l}. A
+    tier of ``inf`` is free: a report may prove that the answer was one of its symbols.
+
+    ``tier_of`` gives each symbol its tier: a sequence in domain order (integers or names), or a
+    mapping from label to tier. ``epsilons`` gives each tier its ε: a mapping from tier to ε, or a
+    sequence in the order of tiers, which is that of their first label.
+
+    >>> tier_of = {"park": "public", "bar": "private", "clinic": "secret"}
+    >>> Tiers(tier_of, {"secret": 0.5, "private": 2, "public": "inf"}).matrix()
+    array([[0. , inf, inf],
+           [2. , 0. , 2. ],
+           [0.5, 0.5, 0. ]])
+    """
+
+    kind = "tiers"
+    tier_of: Symbols
+    """The tier of each symbol, numbered in the order of first labels."""
+    tier_names: tuple[Hashable, ...]
+    """The names of the tiers as you gave them."""
+    exact_epsilons: tuple[Epsilon, ...]
+    """The ε of each tier, exactly."""
+
+    def __init__(self, tier_of: object, epsilons: object, *, domain: object = None) -> None:
+        tiers = Assignment.read(tier_of, domain, "tier")
+        self.tier_of = tiers.class_of
+        self.tier_names = tiers.names
+        self.exact_epsilons = tiers.epsilons(epsilons, "epsilons")
+        group_of, outward = _merge_classes(self.tier_of, self.exact_epsilons)
+        super().__init__(tiers.domain, group_of, outward, outward)
+
+    def record(self) -> Json:
+        """Return the context as plain data."""
+        epsilons = [decimal_text(epsilon) for epsilon in self.exact_epsilons]
+        return self._record(epsilons=epsilons, tier_of=packed_u32(self.tier_of))
+
+    @classmethod
+    def of_record(cls, record: Fields) -> "Tiers":
+        """Read the record of tiers."""
+        fields, domain = cls._read_fields(record, "epsilons", "tier_of")
+        tier_of = unpack_u32(fields["tier_of"], "tier_of", domain.size)
+        return cls(tier_of, fields["epsilons"], domain=domain)
+
+    def __repr__(self) -> str:
+        number = len(self.exact_epsilons)
+        shown = [decimal_text(epsilon) for epsilon in self.exact_epsilons[:_MAX_SHOWN]]
+        if number > _MAX_SHOWN:
+            shown.append("…")
+        return f"Tiers({number} tiers of {self.domain!r}, epsilons=[{', '.join(shown)}])"
+
+
+def ranks_within(group_of: Symbols) -> Symbols:
+    """Return the position of each symbol inside its group, from 0.
+
+    >>> ranks_within(np.array([0, 1, 0, 2, 1]))
+    array([0, 0, 1, 0, 1])
+    """
+    sizes = np.bincount(group_of)
+    first = np.cumsum(sizes) - sizes  # where each group starts once symbols are sorted by group
+    order = np.argsort(group_of, kind="stable")
+    rank = np.empty(group_of.size, dtype=np.int64)
+    rank[order] = np.arange(group_of.size) - first[group_of[order]]
+    return rank
+
+
+def _merge_classes(
+    class_of: Symbols, epsilons: Sequence[Epsilon]
+) -> tuple[Symbols | None, tuple[Epsilon, ...]]:
+    """Merge classes of equal ε into groups; return the group of each symbol and the groups' ε."""
+    number_of = {epsilon: number for number, epsilon in enumerate(dict.fromkeys(epsilons))}
+    if len(number_of) == 1:
+        return None, tuple(number_of)
+    if len(number_of) == len(epsilons):
+        return class_of, tuple(epsilons)
+    group_of_class = np.array([number_of[epsilon] for epsilon in epsilons])
+    return group_of_class[class_of], tuple(number_of)
+
+
+def _epsilon_inside(blocks: Assignment, epsilon: object) -> tuple[Epsilon, ...]:
+    """Return the ε of each block; a single number is that of every block."""
+    if is_collection(epsilon):
+        return blocks.epsilons(epsilon, "epsilon")
+    return (positive_epsilon(epsilon),) * len(blocks.names)
+
+
+def _mark_sensitive(domain: Domain, sensitive: object) -> Booleans:
+    """Return for each symbol whether its label is in the list ``sensitive``."""
+    if isinstance(sensitive, str | bytes) or not isinstance(sensitive, Iterable):
+        raise InvalidContext("sensitive must be a list of labels. Put a single label in [...].")
+    symbols = domain.label_symbols(sensitive, "sensitive")
+    is_sensitive = np.zeros(domain.size, dtype=np.bool_)
+    is_sensitive[symbols] = True
+    if int(is_sensitive.sum()) != symbols.size:
+        raise InvalidContext("sensitive lists a label twice. List each label once.")
+    return is_sensitive
+
+
+def _numerators(epsilons: tuple[Epsilon, ...], denominator: int) -> Symbols:
+    """Return numerators over one denominator, −1 for inf; Python integers beyond 64 bits."""
+    numerators = []
+    for epsilon in epsilons:
+        finite = isinstance(epsilon, Fraction)
+        numerators.append(int(epsilon * denominator) if finite else -1)
+    dtype = np.int64 if max(numerators) < _INT64_LIMIT else object
+    return np.array(numerators, dtype=dtype)
