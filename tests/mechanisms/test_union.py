@@ -139,7 +139,7 @@ def test_parts_must_be_for_the_very_contexts():
     for each in wrong:
         with pytest.raises(ContextMismatch, match=r"union response|of one length"):
             sf.UnionResponse(fitting, each)
-    with pytest.raises(ContextMismatch, match="sf.union"):
+    with pytest.raises(ContextMismatch, match=r"sf\.union"):
         sf.UnionResponse(sf.Blocks([0, 0, 1], 1), parts)
 
 
