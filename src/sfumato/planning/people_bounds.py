@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato.contexts import Context, Groups
+from sfumato.contexts import Context, GroupedContext
 from sfumato.errors import InvalidArgument, NoClosedForm
 from sfumato.mechanisms.mechanism import people_count
 from sfumato.randomness import Epsilon, exp_bounds
@@ -298,7 +298,7 @@ def free_family(t: int, epsilon: Epsilon) -> HardFamily:
 # --- helpers ----------------------------------------------------------------------------------------
 
 
-def _sensitive_block(groups: Groups | None) -> Block | None:
+def _sensitive_block(groups: GroupedContext | None) -> Block | None:
     """Return the number of sensitive symbols and their ε if the context is high-low."""
     if groups is None or len(groups.inside) != 2:
         return None
