@@ -18,10 +18,15 @@ from sfumato.engines import workers as workers_module
 from sfumato.engines.local import reports_of_files, tally_files
 from sfumato.engines.simulated import simulate_files
 from sfumato.engines.workers import shared_out
-from sfumato.errors import EngineStopped, InvalidContext, InvalidTable, UnknownValue
+from sfumato.errors import (
+    EngineStopped,
+    InvalidArgument,
+    InvalidContext,
+    InvalidTable,
+    UnknownValue,
+)
 from sfumato.simulation import simulate
-from sfumato.tables import AnswerColumns, Piece, numbered, pieces_of, report_batches
-from sfumato.tables import slices as pieces_module
+from sfumato.tables import AnswerColumns, FileSlice, answers, first_rows, report_batches, slice_file
 
 ROWS, K = 5000, 23
 SYMBOLS = np.arange(ROWS) ** 2 % K
@@ -32,7 +37,7 @@ PRIVATE = sf.Survey("private", sf.Uniform(K, 1))
 
 @pytest.fixture
 def small_pieces(monkeypatch):
-    monkeypatch.setattr(pieces_module, "_PIECE_ROWS", 700)
+    monkeypatch.setattr(answers, "_SLICE_ROWS", 700)
 
 
 def parquet(folder, name, symbols, group=300):
@@ -63,7 +68,7 @@ def files(tmp_path):
 
 
 def test_pieces_are_whole_row_groups_that_cover_the_file_once(tmp_path, small_pieces):
-    pieces = pieces_of(parquet(tmp_path, "a.parquet", SYMBOLS))
+    pieces = slice_file(parquet(tmp_path, "a.parquet", SYMBOLS))
     assert [group for piece in pieces for group in piece.row_groups] == list(
         range(math.ceil(ROWS / 300))
     )
@@ -78,13 +83,13 @@ def test_pieces_are_whole_row_groups_that_cover_the_file_once(tmp_path, small_pi
 def test_what_has_no_row_groups_is_one_piece(tmp_path, name):
     csv(tmp_path, "a.csv", SYMBOLS)
     path = name if name == "-" else str(tmp_path / name)
-    assert pieces_of(path) == [Piece(path)]
+    assert slice_file(path) == [FileSlice(path)]
 
 
 def test_rows_are_numbered_through_all_files(files, small_pieces):
     for paths in files.values():
-        pieces = [piece for path in paths for piece in pieces_of(path)]
-        firsts = numbered(pieces, "place")
+        pieces = [piece for path in paths for piece in slice_file(path)]
+        firsts = first_rows(pieces, PLACE)
         read = [
             np.concatenate(list(sf.tables.answer_batches(piece, PLACE, IN_CLEAR.context.domain)))
             for piece in pieces
@@ -94,8 +99,8 @@ def test_rows_are_numbered_through_all_files(files, small_pieces):
 
 
 def test_a_pipe_in_the_middle_cannot_be_numbered():
-    with pytest.raises(InvalidTable, match="a pipe must be the last"):
-        numbered([Piece("-"), Piece("-")], "place")
+    with pytest.raises(InvalidArgument, match="standard input must come last"):
+        first_rows([FileSlice("-"), FileSlice("-")], PLACE)
 
 
 # --- tallies and reports ----------------------------------------------------------------------------
@@ -123,7 +128,7 @@ def test_reports_keep_the_order_of_the_answers(files, kind, workers, small_piece
 
 def test_workers_draw_words_of_their_own(tmp_path, monkeypatch):
     """Forty pieces of the same 60 people in the same order: no two of them are answered alike."""
-    monkeypatch.setattr(pieces_module, "_PIECE_ROWS", 60)
+    monkeypatch.setattr(answers, "_SLICE_ROWS", 60)
     path = parquet(tmp_path, "same.parquet", np.tile(np.arange(60) % K, 40), group=60)
     reports = np.concatenate(list(reports_of_files(PRIVATE, [path], PLACE, workers=2)))
     assert len({row.tobytes() for row in reports.reshape(40, 60)}) == 40
@@ -161,7 +166,7 @@ def test_workers_and_files_change_no_simulation(files, kind, workers, small_piec
 
 def test_a_piece_at_a_wrong_row_would_be_noticed(files, small_pieces, monkeypatch):
     monkeypatch.setattr(
-        "sfumato.engines.simulated.numbered", lambda pieces, column: [0] * len(pieces)
+        "sfumato.engines.simulated.first_rows", lambda pieces, columns: [0] * len(pieces)
     )
     whole = simulate(PRIVATE, [SYMBOLS], runs=2, seed=3, decoder="projection")
     found = simulate_files(PRIVATE, files["several"], PLACE, runs=2, seed=3, decoder="projection")
@@ -177,7 +182,7 @@ def test_empty_row_groups_at_a_cut_make_no_piece(tmp_path, small_pieces):
         for part in (table[:0], table, table[:0]):
             writer.write_table(part, row_group_size=700)
     path = str(tmp_path / "a.parquet")
-    assert [piece.rows for piece in pieces_of(path)] == [700]
+    assert [piece.rows for piece in slice_file(path)] == [700]
     assert tally_files(IN_CLEAR, [path], PLACE).reports == 700
 
 
@@ -200,15 +205,15 @@ def test_a_file_without_rows_is_refused(tmp_path):
 def test_a_file_that_changes_is_not_counted_in_part(
     tmp_path, monkeypatch, small_pieces, replace, workers
 ):
-    path, found = parquet(tmp_path, "a.parquet", SYMBOLS), pieces_module.pieces_of
+    path, found = parquet(tmp_path, "a.parquet", SYMBOLS), answers.slice_file
 
     def changed_after(path):
         pieces = found(path)
         replace(tmp_path)
         return pieces
 
-    monkeypatch.setattr("sfumato.engines.work_item.pieces_of", changed_after)
-    with pytest.raises(InvalidTable, match=r"a\.parquet changed while it was read"):
+    monkeypatch.setattr("sfumato.engines.work_item.slice_file", changed_after)
+    with pytest.raises(InvalidTable, match=r"a\.parquet changed while it was being read"):
         tally_files(IN_CLEAR, [path], PLACE, workers=workers)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import InvalidTable, WrongSurvey
-from sfumato.tables import counted
+from sfumato.tables import count_files
 
 SURVEY = sf.Survey("folders", sf.Uniform(7, 1))
 REPORTS = np.arange(70, dtype=np.int32) % SURVEY.mechanism.outputs
@@ -25,7 +25,7 @@ def folder_of(path, *, fingerprint=SURVEY.fingerprint, id_="ab" * 16, complete=T
 
 
 def test_all_parts_are_counted_once(tmp_path):
-    tally = counted([folder_of(tmp_path / "a")], SURVEY)
+    tally = count_files([folder_of(tmp_path / "a")], SURVEY)
     np.testing.assert_array_equal(
         tally.counts, np.bincount(REPORTS, minlength=SURVEY.mechanism.outputs)
     )
@@ -33,28 +33,28 @@ def test_all_parts_are_counted_once(tmp_path):
 
 def test_two_jobs_are_two_folders_and_a_copy_is_refused(tmp_path):
     first, second = folder_of(tmp_path / "a"), folder_of(tmp_path / "b", id_="cd" * 16)
-    assert counted([first, second], SURVEY).reports == 2 * REPORTS.size
-    with pytest.raises(InvalidTable, match="copy holds reports that a holds too"):
-        counted([first, folder_of(tmp_path / "copy")], SURVEY)
+    assert count_files([first, second], SURVEY).reports == 2 * REPORTS.size
+    with pytest.raises(InvalidTable, match="copy and a contain the same reports"):
+        count_files([first, folder_of(tmp_path / "copy")], SURVEY)
 
 
 def test_a_part_beside_its_folder_is_refused(tmp_path):
     folder = folder_of(tmp_path / "a")
     with pytest.raises(InvalidTable, match="counted twice"):
-        counted([folder, f"{folder}/part-00000.snappy.parquet"], SURVEY)
+        count_files([folder, f"{folder}/part-00000.snappy.parquet"], SURVEY)
 
 
 def test_an_unfinished_job_is_refused(tmp_path):
     with pytest.raises(InvalidTable, match="_SUCCESS"):
-        counted([folder_of(tmp_path / "a", complete=False)], SURVEY)
+        count_files([folder_of(tmp_path / "a", complete=False)], SURVEY)
 
 
 def test_a_folder_without_reports_is_refused(tmp_path):
     (tmp_path / "_SUCCESS").write_text("")
-    with pytest.raises(InvalidTable, match="not one of reports"):
-        counted([str(tmp_path)], SURVEY)
+    with pytest.raises(InvalidTable, match="not a complete folder"):
+        count_files([str(tmp_path)], SURVEY)
 
 
 def test_another_survey_is_refused(tmp_path):
     with pytest.raises(WrongSurvey):
-        counted([folder_of(tmp_path / "a", fingerprint="00" * 32)], SURVEY)
+        count_files([folder_of(tmp_path / "a", fingerprint="00" * 32)], SURVEY)

@@ -57,8 +57,8 @@ def test_columns_may_stand_in_any_order(tmp_path):
         ("row,column,count\n0,0,0\n", "between 1 and"),
         ("row,column,count\n", "between 1 and"),
         ("row,column,count\n0,,1\n", "every column must be a whole number"),
-        ("row,column,count\n0,0,many\n", "cannot be read"),
-        ("row,column,count\n0,0,1.5\n", "cannot be read"),
+        ("row,column,count\n0,0,many\n", "cannot read"),
+        ("row,column,count\n0,0,1.5\n", "cannot read"),
         ("row,col,count\n0,0,1\n", "no column 'column'"),
         ("0,0,1\n", "must start with a header"),
         ("", "is empty"),
@@ -73,7 +73,7 @@ def test_bad_counts_are_refused_and_not_repeated(tmp_path, text, said):
 
 def test_a_file_that_is_not_there(tmp_path):
     for named in ({"grid": str(tmp_path / "no.csv")}, {"checkins": str(tmp_path / "no.csv")}):
-        with pytest.raises(InvalidTable, match=r"no\.csv cannot be"):
+        with pytest.raises(InvalidTable, match=r"no\.csv"):
             crowd_of(**named)
 
 

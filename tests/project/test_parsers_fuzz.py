@@ -23,7 +23,7 @@ from sfumato.errors import SfumatoError
 from sfumato.survey.toml.companion_files import read_columns
 from sfumato.survey.toml.matrix import labelled_matrix
 from sfumato.tables.answers import AnswerColumns, answer_batches
-from sfumato.tables.count_files import counted
+from sfumato.tables.count_files import count_files
 from support.twins import all_said
 
 FUZZ = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -126,17 +126,17 @@ PARSERS = {
     "reports in CSV": (
         "r.csv",
         lambda _: REPORTS.encode(),
-        lambda path: counted([str(path)], SURVEY),
+        lambda path: count_files([str(path)], SURVEY),
     ),
     "reports in Parquet": (
         "r.parquet",
         lambda _: _parquet({"sfumato.survey": SURVEY.fingerprint}, report=NUMBERS),
-        lambda path: counted([str(path)], SURVEY),
+        lambda path: count_files([str(path)], SURVEY),
     ),
     "exported tally": (
         "t.json",
         lambda _: tally_bytes(SENT),
-        lambda path: counted([str(path)], SURVEY),
+        lambda path: count_files([str(path)], SURVEY),
     ),
     "saved tally": ("t.npz", _saved_tally, sf.Tally.load),
     "JSON batch": ("b.json", lambda _: json_bytes(BATCH), _in_bytes(batch_of_json)),

@@ -9,16 +9,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.errors import InvalidTable, UnknownValue, WrongSurvey
+from sfumato.errors import InvalidArgument, InvalidSetting, InvalidTable, UnknownValue, WrongSurvey
 from sfumato.tables import (
     AnswerColumns,
     ReportWriter,
     answer_batches,
+    open_table,
     read,
     report_batches,
     report_writer,
 )
-from sfumato.tables.read import opened_table
 
 FINGERPRINT = "ab" * 32
 PLACES = sf.Domain(["park", "bar", "NA"])
@@ -76,7 +76,7 @@ def test_only_the_wanted_column_must_be_good(tmp_path):
 
 def test_columns_are_known_before_rows_are_read(tmp_path):
     path = _written(tmp_path / "a.csv", b'\xef\xbb\xbf"a,b",place \r\n1,2\r\n')
-    with opened_table(str(path)) as table:
+    with open_table(str(path)) as table:
         assert table.columns == ["a,b", "place "]
         assert table.metadata == {}
 
@@ -86,7 +86,7 @@ def test_columns_are_known_before_rows_are_read(tmp_path):
 )
 def test_a_header_that_names_nothing_is_refused(tmp_path, content):
     path = _written(tmp_path / "a.csv", content)
-    with pytest.raises(InvalidTable, match="must start with a header"), opened_table(str(path)):
+    with pytest.raises(InvalidTable, match="must start with a header"), open_table(str(path)):
         pass
 
 
@@ -109,7 +109,7 @@ def test_gzip_and_parquet_are_known_by_content(tmp_path):
     ],
 )
 def test_columns_must_fit_the_domain(columns, domain):
-    with pytest.raises(InvalidTable, match="--"):
+    with pytest.raises(InvalidArgument, match="--"):
         columns.check(domain)
 
 
@@ -167,7 +167,7 @@ def test_a_failed_writer_leaves_what_was_there(tmp_path, name):
 @pytest.mark.parametrize("name", ["r", "r.txt", "r.csv.gz", ".csv", "r.CSV"])
 def test_an_unknown_ending_is_refused(tmp_path, name):
     with (
-        pytest.raises(InvalidTable, match="must end in"),
+        pytest.raises(InvalidSetting, match="must end in"),
         report_writer(str(tmp_path / name), FINGERPRINT),
     ):
         pass

@@ -68,7 +68,7 @@ def estimate(
     from sfumato.foundation.files import write_atomically
     from sfumato.survey import Survey
     from sfumato.survey.results import results_of
-    from sfumato.tables import counted
+    from sfumato.tables import count_files
 
     _check_call(output, as_json=as_json)
     beside = [] if covariate is None else [covariate]
@@ -82,7 +82,7 @@ def estimate(
     asked = Survey.load(survey)
     known = None if covariate is None else _covariate(covariate, asked.context.domain)
     with row_counter("counting"):
-        tally = counted(reports, asked)
+        tally = count_files(reports, asked)
     found = asked.estimate(tally, decoder=chosen, covariate=known)
     fit = found.quiet_fit
     page = (

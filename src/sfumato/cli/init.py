@@ -2,7 +2,6 @@
 
 import sys
 from collections import Counter
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sfumato.contexts import Context
-    from sfumato.foundation.arrays import Arrow
 
 __all__ = ["init", "unique_name"]
 
@@ -218,16 +216,16 @@ def _listed(text: str, known: Counter[str]) -> list[str]:
 def _counted(answers: str, column: str, blocks: str | None) -> tuple[Counter[str], dict[str, str]]:
     """How often each answer occurs, and its block; an answer in two blocks is refused."""
     from sfumato.errors import InvalidSurvey
-    from sfumato.tables.read import opened_table
+    from sfumato.tables import label_texts, open_table
 
     if answers == "-":
         raise InvalidSurvey("--from needs a file, not a pipe.")
     wanted = dict.fromkeys([column, blocks] if blocks else [column])
     counts: Counter[str] = Counter()
     block_of: dict[str, str] = {}
-    with opened_table(answers) as table:
+    with open_table(answers) as table:
         for batch in table.batches(wanted):
-            texts = [_texts(batch.column(name), name) for name in wanted]
+            texts = [label_texts(batch.column(name), name) for name in wanted]
             counts.update(value for value in texts[0] if value is not None)
             if blocks:
                 for value, block in zip(texts[0], texts[-1], strict=True):
@@ -240,25 +238,6 @@ def _counted(answers: str, column: str, blocks: str | None) -> tuple[Counter[str
                             f"an answer of column {column!r} lies in two blocks of {blocks!r}; each needs one."
                         )
     return counts, block_of
-
-
-def _texts(column: "Arrow", name: str) -> list[str | None]:
-    """The labels of a column: text in the form domains hold, or whole numbers; empty text is missing."""
-    import unicodedata
-
-    import pyarrow as pa
-
-    from sfumato.errors import InvalidTable
-    from sfumato.tables.answers import is_text
-
-    if not (is_text(column.type) or pa.types.is_integer(column.type)):
-        raise InvalidTable(
-            f"column {name!r} must hold text or whole numbers; its type is {column.type}. Convert it."
-        )
-    with suppress(UnicodeDecodeError):  # it would hold a value: ours is raised when it is gone
-        values = column.cast(pa.string()).to_pylist()
-        return [unicodedata.normalize("NFC", value) if value else None for value in values]
-    raise InvalidTable(f"column {name!r} must hold text in UTF-8.")
 
 
 def _compare(choices: "dict[str, Context]", counts: list[int]) -> None:

@@ -15,7 +15,7 @@ from sfumato.engines.work_item import Asked, input_pieces
 from sfumato.engines.workers import shared_out
 from sfumato.foundation.arrays import Reports
 from sfumato.survey import Survey
-from sfumato.tables import AnswerColumns, Piece
+from sfumato.tables import AnswerColumns, FileSlice
 from sfumato.tally import Tally
 
 __all__ = ["reports_of_files", "tally_files"]
@@ -67,7 +67,7 @@ def reports_of_files(
 class _CountReports:
     asked: Asked
 
-    def __call__(self, piece: Piece, on_progress: Callable[[int], None]) -> NDArray[np.int64]:
+    def __call__(self, piece: FileSlice, on_progress: Callable[[int], None]) -> NDArray[np.int64]:
         tally = self.asked.mechanism.privatize_and_tally(self.asked.symbols(piece, on_progress))
         return tally.counts
 
@@ -76,7 +76,7 @@ class _CountReports:
 class _MakeReports:
     asked: Asked
 
-    def __call__(self, piece: Piece, on_progress: Callable[[int], None]) -> Iterator[Reports]:
+    def __call__(self, piece: FileSlice, on_progress: Callable[[int], None]) -> Iterator[Reports]:
         return (
             self.asked.mechanism.privatize(symbols)
             for symbols in self.asked.symbols(piece, on_progress)

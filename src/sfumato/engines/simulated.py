@@ -15,7 +15,7 @@ from sfumato.simulation.simulate import (
     simulation_of,
 )
 from sfumato.survey import Survey
-from sfumato.tables import AnswerColumns, Piece, numbered
+from sfumato.tables import AnswerColumns, FileSlice, first_rows
 
 __all__ = ["simulate_files"]
 
@@ -39,9 +39,7 @@ def simulate_files(
     check_simulation(runs, decoder)
     columns.check(survey.context.domain)
     pieces, workers = input_pieces(paths, workers)
-    placed = list(
-        zip(pieces, numbered(pieces, columns.value or str(columns.latitude)), strict=True)
-    )
+    placed = list(zip(pieces, first_rows(pieces, columns), strict=True))
     task = _CountRuns(Asked(survey, columns), runs, seed)
     counted = reduce(iadd, shared_out(task, placed, workers=workers, on_progress=on_progress))
     return simulation_of(survey, counted, decoder)
@@ -54,7 +52,7 @@ class _CountRuns:
     seed: int
 
     def __call__(
-        self, placed: tuple[Piece, int], on_progress: Callable[[int], None]
+        self, placed: tuple[FileSlice, int], on_progress: Callable[[int], None]
     ) -> SeededCounts:
         piece, first_row = placed
         batches = self.asked.symbols(piece, on_progress)

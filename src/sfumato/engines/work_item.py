@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from sfumato.foundation.arrays import Symbols
 from sfumato.mechanisms import Mechanism
 from sfumato.survey import Survey
-from sfumato.tables import AnswerColumns, Piece, answer_batches, flows, pieces_of
+from sfumato.tables import AnswerColumns, FileSlice, answer_batches, is_stream, slice_file
 
 __all__ = ["Asked", "input_pieces"]
 
@@ -21,7 +21,7 @@ class Asked:
         """What answers."""
         return self._survey.mechanism
 
-    def symbols(self, piece: Piece, on_progress: Callable[[int], None]) -> Iterator[Symbols]:
+    def symbols(self, piece: FileSlice, on_progress: Callable[[int], None]) -> Iterator[Symbols]:
         """The answers of a piece, batch by batch."""
         return answer_batches(
             piece, self._columns, self._survey.context.domain, on_progress=on_progress
@@ -34,7 +34,7 @@ class Asked:
         self._survey, self._columns = Survey.of_resolved(state[0]), state[1]
 
 
-def input_pieces(paths: Sequence[str], workers: int) -> tuple[list[Piece], int]:
-    """All files in pieces, and how many workers can share them: what flows belongs to this process."""
-    pieces = [piece for path in paths for piece in pieces_of(path)]
-    return pieces, 1 if any(map(flows, paths)) else workers
+def input_pieces(paths: Sequence[str], workers: int) -> tuple[list[FileSlice], int]:
+    """All files in pieces, and how many workers can share them: only this process can read a stream."""
+    pieces = [piece for path in paths for piece in slice_file(path)]
+    return pieces, 1 if any(map(is_stream, paths)) else workers

@@ -16,7 +16,7 @@ from sfumato.domains import GridDomain
 from sfumato.errors import InvalidContext, InvalidTable
 from sfumato.foundation.arrays import Arrow, Floats, Symbols
 from sfumato.paper.population import CREDIT, american_places
-from sfumato.tables.read import opened_table
+from sfumato.tables import open_table
 
 __all__ = ["PAPERS_PEOPLE", "Crowd", "crowd_of", "map_grid"]
 
@@ -151,7 +151,7 @@ def _counted(path: str) -> Crowd:
     """CSV, gzip or not, or Parquet, with columns row, column and count; row 0 starts at 25N, column 0 at 130W."""
     name, grid = Path(path).name, map_grid()
     counts = np.zeros(grid.cells, dtype=np.int64)
-    with opened_table(path) as table:
+    with open_table(path) as table:
         for batch in table.batches(dict.fromkeys(("row", "column", "count"), pa.int64())):
             rows, columns, people = (
                 _whole(batch.column(each), name, each) for each in ("row", "column", "count")

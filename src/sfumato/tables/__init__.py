@@ -1,20 +1,32 @@
-"""Tables: answers and reports in CSV (gzip too) and Parquet, streamed."""
+"""Tables: answers and reports in CSV files (gzip too) and Parquet files, read as streams."""
 
-from sfumato.tables.answers import AnswerColumns, answer_batches
-from sfumato.tables.count_files import counted, write_tally
+from sfumato.tables.answers import (
+    AnswerColumns,
+    FileSlice,
+    answer_batches,
+    answer_reader,
+    first_rows,
+    is_stream,
+    label_texts,
+    slice_file,
+)
+from sfumato.tables.count_files import count_files, write_tally
+from sfumato.tables.read import open_table
 from sfumato.tables.reports import ReportWriter, report_batches, report_writer
-from sfumato.tables.slices import Piece, flows, numbered, pieces_of
 
 __all__ = [
     "AnswerColumns",
-    "Piece",
+    "FileSlice",
     "ReportWriter",
     "answer_batches",
-    "counted",
-    "flows",
-    "numbered",
-    "pieces_of",
+    "answer_reader",
+    "count_files",
+    "first_rows",
+    "is_stream",
+    "label_texts",
+    "open_table",
     "report_batches",
     "report_writer",
+    "slice_file",
     "write_tally",
 ]

@@ -1,9 +1,13 @@
-"""Answers in files: columns of values, as batches of symbols."""
+"""Answers in files: columns of values, read as batches of symbols.
 
-from collections.abc import Callable, Iterator
+Workers read files in slices: a slice is a file, or some row groups of a Parquet file.
+"""
+
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,62 +15,148 @@ import pyarrow.compute
 
 from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
 from sfumato.domains.domain import unknown_value
-from sfumato.errors import InvalidSymbols, InvalidTable, UnknownValue
+from sfumato.errors import InvalidArgument, InvalidSymbols, InvalidTable, UnknownValue
 from sfumato.foundation.arrays import Arrow, Symbols
 from sfumato.survey.answers import Lookup, symbols_of_column
-from sfumato.tables.read import opened_table
-from sfumato.tables.slices import Piece
+from sfumato.tables.read import open_table
 
-__all__ = ["AnswerColumns", "answer_batches", "answer_reader", "is_text"]
+__all__ = [
+    "AnswerColumns",
+    "FileSlice",
+    "answer_batches",
+    "answer_reader",
+    "first_rows",
+    "is_stream",
+    "label_texts",
+    "slice_file",
+]
 
-_WHOLE = r"^-?[0-9]{1,16}$"
+_INTEGER = r"^-?[0-9]{1,16}$"
+_SLICE_ROWS = 2**22  # enough to be worth sending to another process, few enough to share out
 
 
 @dataclass(frozen=True)
 class AnswerColumns:
-    """Which columns hold the answers: one of values, or two of positions."""
+    """The columns of the answers: one of values, or two of positions."""
 
     value: str | None = None
     latitude: str | None = None
     longitude: str | None = None
 
     def check(self, domain: Domain) -> None:
-        """Refuse columns that do not fit the domain."""
-        positions = self.latitude is not None and self.longitude is not None
-        if (self.latitude is None) != (self.longitude is None) or positions == (
-            self.value is not None
-        ):
-            raise InvalidTable("name either --column, or both --latitude and --longitude.")
-        if positions and self.latitude == self.longitude:
-            raise InvalidTable("--latitude and --longitude must name two different columns.")
-        if positions and not isinstance(domain, GridDomain | H3Domain):
-            raise InvalidTable(
-                "--latitude and --longitude are for surveys with a grid or H3 domain; use --column."
+        """Reject columns that do not fit the domain."""
+        if self.value is not None:
+            complete = self.latitude is None and self.longitude is None
+        else:
+            complete = self.latitude is not None and self.longitude is not None
+        if not complete:
+            raise InvalidArgument("pass either --column, or both --latitude and --longitude.")
+        if self.value is not None:
+            if isinstance(domain, GridDomain):
+                raise InvalidArgument(
+                    "a grid survey needs positions: pass --latitude and --longitude."
+                )
+        elif self.latitude == self.longitude:
+            raise InvalidArgument("--latitude and --longitude must name two different columns.")
+        elif not isinstance(domain, GridDomain | H3Domain):
+            raise InvalidArgument(
+                "--latitude and --longitude are for surveys with a grid or H3 domain; "
+                "pass --column."
             )
-        if not positions and isinstance(domain, GridDomain):
-            raise InvalidTable("a grid survey needs positions; use --latitude and --longitude.")
+
+    @property
+    def types(self) -> dict[str, Arrow]:
+        """The columns to read, each with its Arrow type; ``None`` leaves the type to the file."""
+        if self.value is not None:
+            return {self.value: None}
+        return {str(self.latitude): pa.float64(), str(self.longitude): pa.float64()}
+
+
+# --- slices ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FileSlice:
+    """A file, or some row groups of a Parquet file.
+
+    ``first_row`` is the slice's first row in its file. ``rows`` is how many rows it has: ``None``
+    for a CSV file, which must be read to know.
+    """
+
+    path: str
+    row_groups: range | None = None
+    first_row: int = 0
+    rows: int | None = None
+
+
+def is_stream(path: str) -> bool:
+    """Return whether ``path`` can be opened only once: standard input, a pipe or a descriptor."""
+    return path == "-" or path.startswith(("/dev/", "/proc/")) or not Path(path).is_file()
+
+
+def slice_file(path: str) -> list[FileSlice]:
+    """Split a Parquet file into slices of about four million rows; leave other files whole."""
+    if is_stream(path):  # a missing file counts as one, and fails when it is read
+        return [FileSlice(path)]
+    with open_table(path) as table:
+        group_sizes = table.row_groups
+    if group_sizes is None:
+        return [FileSlice(path)]
+    slices = []
+    first_group = 0
+    first_row = 0
+    rows = 0
+    for group, size in enumerate(group_sizes):
+        rows += size
+        is_last = group == len(group_sizes) - 1
+        if rows >= _SLICE_ROWS or (rows and is_last):
+            slices.append(FileSlice(path, range(first_group, group + 1), first_row, rows))
+            first_group = group + 1
+            first_row += rows
+            rows = 0
+    return slices or [FileSlice(path)]
+
+
+def first_rows(slices: Sequence[FileSlice], columns: AnswerColumns) -> list[int]:
+    """Return the number of each slice's first row, counted over all slices."""
+    firsts = []
+    total = 0
+    for part in slices:
+        firsts.append(total)
+        if part is not slices[-1]:
+            total += _count_rows(part, columns) if part.rows is None else part.rows
+    return firsts
+
+
+def _count_rows(part: FileSlice, columns: AnswerColumns) -> int:
+    if is_stream(part.path):
+        raise InvalidArgument("standard input must come last when you pass several files.")
+    column = columns.value or str(columns.latitude)
+    with open_table(part.path) as table:
+        return sum(batch.num_rows for batch in table.batches({column: None}))
+
+
+# --- symbols --------------------------------------------------------------------------------------
 
 
 def answer_batches(
-    path: str | Piece,
+    path: str | FileSlice,
     columns: AnswerColumns,
     domain: Domain,
     *,
     on_progress: Callable[[int], None] = lambda rows: None,
 ) -> Iterator[Symbols]:
-    """The symbols of the answers in a file, or in a piece of one, batch by batch.
+    """Yield the symbols of the answers in a file, or in a slice of one, batch by batch.
 
-    Unknown values are refused by their row, not their value. ``on_progress`` hears how many rows have been read.
+    Errors name the row of an unknown value, never the value. ``on_progress`` is called with the
+    number of rows read so far.
     """
     columns.check(domain)
-    piece = path if isinstance(path, Piece) else Piece(path)
-    done, first, read = 0, piece.first_row, answer_reader(columns, domain)
-    with opened_table(piece.path) as table:
-        if columns.value is not None:
-            wanted = {columns.value: None}
-        else:
-            wanted = dict.fromkeys((str(columns.latitude), str(columns.longitude)), pa.float64())
-        for batch in table.batches(wanted, piece.row_groups):
+    part = path if isinstance(path, FileSlice) else FileSlice(path)
+    read = answer_reader(columns, domain)
+    rows = 0
+    with open_table(part.path) as table:
+        for batch in table.batches(columns.types, part.row_groups):
             if batch.num_rows == 0:
                 continue
             try:
@@ -74,70 +164,73 @@ def answer_batches(
             except InvalidTable as problem:
                 raise InvalidTable(f"{table.name}: {problem}") from None
             except UnknownValue as unknown:
-                raise _in_file(unknown, table.name, first + done, batch.num_rows) from None
-            done += batch.num_rows
-            on_progress(done)
+                before = part.first_row + rows
+                raise _with_rows(unknown, table.name, before, batch.num_rows) from None
+            rows += batch.num_rows
+            on_progress(rows)
             yield symbols
-    if piece.rows is not None and done != piece.rows:
+    if part.rows is not None and rows != part.rows:
         raise InvalidTable(
-            f"{table.name} changed while it was read. Nothing was kept; start again."
+            f"{table.name} changed while it was being read. Nothing was written; "
+            "run the command again."
         )
-    if done == 0:
+    if rows == 0:
         raise InvalidTable(f"{table.name} has a header but no rows.")
 
 
-def _in_file(unknown: UnknownValue, name: str, done: int, rows: int) -> UnknownValue:
-    """The same error with the row of the file, counted from 1 after the header."""
-    where = f"rows {done + 1} to {done + rows}, the first in row {done + unknown.first + 1}"
+def _with_rows(unknown: UnknownValue, name: str, before: int, rows: int) -> UnknownValue:
+    """Return the same error with rows of the file, counted from 1 after the header."""
+    first = before + unknown.first
     return UnknownValue(
-        f"{name}: {unknown.count} of {rows} values are not in the domain, or missing ({where}). Correct them, add "
-        "their labels, or give the domain an `other` label.",
-        first=done + unknown.first,
+        f"{name}: {unknown.count} of {rows} values are missing or not in the domain "
+        f"(rows {before + 1} to {before + rows}, the first in row {first + 1}). "
+        "Correct them, add their labels, or give the domain an `other` label.",
+        first=first,
         count=unknown.count,
     )
 
 
-def answer_reader(columns: AnswerColumns, domain: Domain) -> Callable[[Any], Symbols]:
-    """What turns Arrow batches of the columns asked for into symbols; errors hold positions, never values."""
+def answer_reader(columns: AnswerColumns, domain: Domain) -> Callable[[Arrow], Symbols]:
+    """Return a function from Arrow batches of ``columns`` to symbols.
+
+    Its errors contain positions, never values.
+    """
     return _PositionReader(domain) if columns.value is None else _ValueReader(domain)
 
 
 class _ValueReader:
-    """Symbols from a column of text or whole numbers. Other kinds are refused, even where ``other`` would take them.
+    """Reads symbols from a column of text or integers.
 
-    Files write numbers as text, and text as numbers: where a domain's labels are all of one kind, a column of the
-    other kind is read as that.
+    Files write numbers as text, and text as numbers: if all labels of the domain are of one type, a
+    column of the other type is converted. Columns of any other type are rejected, even if the
+    domain has an ``other`` label.
     """
 
     def __init__(self, domain: Domain) -> None:
-        self._domain, self._lookup = domain, Lookup(domain)
+        self._domain = domain
+        self._lookup = Lookup(domain)
+        self._label_types: set[type]
         if isinstance(domain, IntegerDomain):
-            self._kinds: set[type] = {int}
+            self._label_types = {int}
         else:
-            self._kinds = {type(label) for label in domain.labels if label != domain.other}
+            self._label_types = {type(label) for label in domain.labels if label != domain.other}
 
     def __call__(self, batch: Arrow) -> Symbols:
         column = batch.column(0)
-        if not (is_text(column.type) or _is_whole(column.type)):
-            name, kind = batch.schema.names[0], column.type
-            raise InvalidTable(
-                f"column {name!r} must hold text or whole numbers; its type is {kind}. Convert it."
-            )
-        with suppress(
-            pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidSymbols
-        ):  # and with them what they could not read
+        name = batch.schema.names[0]
+        _require_labels(column, name)
+        # These errors quote what they could not read: raise ours after they are gone.
+        with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidSymbols):
             return self._symbols(column)
-        raise InvalidTable(
-            f"column {batch.schema.names[0]!r} must hold text in UTF-8, or whole numbers."
-        )
+        raise InvalidTable(f"column {name!r} must contain UTF-8 text or integers.")
 
     def _symbols(self, column: Arrow) -> Symbols:
-        if is_text(column.type):
-            if self._kinds == {int}:
-                column = _whole_numbers(column.cast(pa.string()))
+        if _is_text(column.type):
+            if self._label_types == {int}:
+                column = _parse_integers(column.cast(pa.string()))
             elif not pa.types.is_dictionary(column.type):
                 column = column.cast(pa.string())
-        elif self._kinds == {str}:
+        elif self._label_types == {str}:
             column = column.cast(pa.string())
         if isinstance(self._domain, IntegerDomain) and not pa.types.is_dictionary(column.type):
             return self._integers(column)
@@ -145,45 +238,75 @@ class _ValueReader:
 
     def _integers(self, column: Arrow) -> Symbols:
         if column.null_count:
-            raise unknown_value(
-                np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)), len(column)
-            )
+            missing = column.is_null().to_numpy(zero_copy_only=False)
+            raise unknown_value(np.flatnonzero(missing), len(column))
         return self._domain.symbols(column.to_numpy(zero_copy_only=False))
 
 
 class _PositionReader:
-    """Symbols from two columns of degrees."""
+    """Reads symbols from a column of latitudes and one of longitudes."""
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
 
     def __call__(self, batch: Arrow) -> Symbols:
+        degrees = []
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
                 raise InvalidTable(
-                    f"column {name!r} must hold numbers of degrees; its type is {column.type}."
+                    f"column {name!r} must contain degrees, but its type is {column.type}."
                 )
-        numbers = [
-            column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-            for column in batch.columns
-        ]
-        symbols: Symbols = self._domain.symbols_at(*numbers)  # type: ignore[attr-defined]
+            numbers = column.cast(pa.float64(), safe=False)
+            degrees.append(numbers.to_numpy(zero_copy_only=False))
+        symbols: Symbols = self._domain.symbols_at(*degrees)  # type: ignore[attr-defined]
         return symbols
 
 
-def is_text(kind: Arrow) -> bool:
-    """Whether a column of this Arrow type holds text, dictionary-encoded or not."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
+# --- labels ---------------------------------------------------------------------------------------
 
 
-def _is_whole(kind: Arrow) -> bool:
-    return bool(pa.types.is_integer(kind.value_type if pa.types.is_dictionary(kind) else kind))
+def label_texts(column: Arrow, name: str) -> list[str | None]:
+    """Return a column of labels as text in Unicode's NFC form, as domains keep them.
+
+    Missing values and empty text are ``None``. ``name`` is the column's name, for messages.
+    """
+    _require_labels(column, name)
+    with suppress(UnicodeDecodeError):  # it contains a value: raise ours after it is gone
+        coded = column.cast(pa.string()).dictionary_encode()
+        texts: list[str | None] = []
+        for value in coded.dictionary.to_pylist():
+            texts.append(unicodedata.normalize("NFC", value) if value else None)
+        texts.append(None)
+        codes = coded.indices.fill_null(len(texts) - 1)
+        return [texts[code] for code in codes.to_pylist()]
+    raise InvalidTable(f"column {name!r} must contain UTF-8 text.")
 
 
-def _whole_numbers(text: Arrow) -> Arrow:
-    """Integers written as text: digits and a sign, nothing else; what is none is missing."""
-    whole = pa.compute.fill_null(pa.compute.match_substring_regex(text, _WHOLE), False)
-    return pa.compute.if_else(whole, text, None).cast(pa.int64())
+def _require_labels(column: Arrow, name: str) -> None:
+    """Reject a column that contains neither text nor integers."""
+    if not (_is_text(column.type) or _is_integer(column.type)):
+        raise InvalidTable(
+            f"column {name!r} must contain text or integers, but its type is {column.type}. "
+            "Convert it first."
+        )
+
+
+def _is_text(kind: Arrow) -> bool:
+    kind = _value_type(kind)
+    is_string = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(is_string or pa.types.is_string_view(kind))
+
+
+def _is_integer(kind: Arrow) -> bool:
+    return bool(pa.types.is_integer(_value_type(kind)))
+
+
+def _value_type(kind: Arrow) -> Arrow:
+    """Return the type of a column's values, dictionary-encoded or not."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _parse_integers(text: Arrow) -> Arrow:
+    """Parse integers written as digits and a sign; anything else becomes null."""
+    is_integer = pa.compute.fill_null(pa.compute.match_substring_regex(text, _INTEGER), False)
+    return pa.compute.if_else(is_integer, text, None).cast(pa.int64())

@@ -1,6 +1,6 @@
-"""Counting files: reports, and tallies that an aggregator handed out, each once."""
+"""Count report files, and tallies that an aggregator exported, each once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sfumato.batches import fresh_id
@@ -8,41 +8,46 @@ from sfumato.batches.tally_form import SentTally, sent_tally_of, tally_bytes
 from sfumato.errors import InvalidTable, InvalidTally
 from sfumato.foundation.files import write_atomically
 from sfumato.survey import Survey
-from sfumato.tables.duplicates import Once
-from sfumato.tables.reports import report_batches
+from sfumato.survey.report_batch import Reports
+from sfumato.tables.reports import DuplicateGuard, report_batches
 from sfumato.tally import Tally
 
-__all__ = ["counted", "write_tally"]
+__all__ = ["count_files", "write_tally"]
 
 
-def counted(paths: Sequence[str], survey: Survey) -> Tally:
-    """The tally of report files (CSV, Parquet) and of exported tallies (JSON); what is in two of them is refused."""
-    once = Once()
-    tallies = [path for path in paths if path.endswith(".json")]
-    total = survey.tally(
-        batch
-        for path in paths
-        if path not in tallies
-        for batch in report_batches(path, survey.fingerprint, once)
-    )
-    for path in tallies:
-        sent = _sent(path)
+def count_files(paths: Sequence[str], survey: Survey) -> Tally:
+    """Tally report files (CSV, Parquet) and exported tallies (JSON).
+
+    Reports that two of the inputs share are an error, whatever the files are called.
+    """
+    guard = DuplicateGuard()
+    tally_paths = [path for path in paths if path.endswith(".json")]
+    report_paths = [path for path in paths if path not in tally_paths]
+    total = survey.tally(_batches(report_paths, survey, guard))
+    for path in tally_paths:
+        sent = _read_tally(path)
         sent.tally.require(survey.fingerprint, survey.mechanism.outputs)
-        once.demand({id_.hex() for id_ in (sent.id, *sent.covers)}, Path(path).name)
+        ids = {id_.hex() for id_ in (sent.id, *sent.covers)}
+        guard.check(ids, Path(path).name)
         total += sent.tally
     return total
 
 
 def write_tally(path: str, tally: Tally) -> None:
-    """Write a tally under a new identifier, whole or not at all, for ``estimate`` and for aggregators."""
+    """Write a tally under a new identifier, for ``estimate`` and for aggregators."""
     write_atomically(path, tally_bytes(SentTally(fresh_id(), tally)) + b"\n")
 
 
-def _sent(path: str) -> SentTally:
+def _batches(paths: Sequence[str], survey: Survey, guard: DuplicateGuard) -> Iterator[Reports]:
+    for path in paths:
+        yield from report_batches(path, survey.fingerprint, guard)
+
+
+def _read_tally(path: str) -> SentTally:
     name = Path(path).name
     try:
         return sent_tally_of(Path(path).read_bytes())
     except OSError as problem:
-        raise InvalidTable(f"{name} cannot be opened: {problem.strerror}.") from None
+        raise InvalidTable(f"cannot open {name}: {problem.strerror}.") from None
     except InvalidTally as problem:
         raise InvalidTally(f"{name}: {problem}") from None

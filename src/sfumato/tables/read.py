@@ -1,18 +1,18 @@
-"""Reading tables as a stream of Arrow batches, in constant memory.
+"""Read tables as streams of Arrow batches, in constant memory.
 
-No error ever holds a value. The errors of others do: Arrow quotes what it could not read, and a codec keeps all the
-bytes. An error that is raised while one of them is handled keeps it, even ``from None``; so ours are raised afterwards.
+Our errors never contain a value. Those of others do: Arrow quotes what it could not read, and a
+codec keeps all the bytes. An error raised while another one is handled refers to it, even
+``from None``. So we raise ours after the handler has ended.
 """
 
 import csv
-import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 import pyarrow.csv
@@ -21,98 +21,115 @@ import pyarrow.parquet
 from sfumato.errors import InvalidTable
 from sfumato.foundation.arrays import Arrow
 
-__all__ = ["Table", "opened_table"]
+__all__ = ["Table", "open_table"]
 
-_PARQUET, _GZIP = b"PAR1", b"\x1f\x8b"
+# The first bytes of a file.
+_PARQUET = b"PAR1"
+_GZIP = b"\x1f\x8b"
+
 _BATCH_ROWS = 2**16
 _CSV_BLOCK = 2**22
+_MAX_LISTED_COLUMNS = 8
+
+ColumnTypes = Mapping[str, Arrow]
+"""The Arrow type of each column to read; ``None`` reads text, or what the file has."""
+
+
+class _ReadBatches(Protocol):
+    def __call__(self, wanted: ColumnTypes, row_groups: Sequence[int] | None) -> Iterator[Arrow]:
+        """Yield the wanted columns, batch by batch."""
 
 
 class Table:
-    """An opened table: its column names, its metadata, the sizes of its row groups if it has any, and its rows."""
+    """An open table: its name, its column names, its metadata, and the sizes of its row groups.
+
+    A CSV file has no metadata, and its ``row_groups`` is ``None``.
+    """
 
     def __init__(
         self,
         name: str,
         columns: list[str],
-        batches: Arrow,
-        metadata: Mapping[bytes, bytes] | None,
+        read_batches: _ReadBatches,
+        metadata: Mapping[bytes, bytes] | None = None,
         row_groups: list[int] | None = None,
     ) -> None:
-        self.name, self.columns, self._batches = name, columns, batches
+        self.name = name
+        self.columns = columns
         self.metadata: Mapping[bytes, bytes] = metadata or {}
         self.row_groups = row_groups
-        self._is_csv = metadata is None
+        self._read_batches = read_batches
 
     def batches(
-        self, wanted: Mapping[str, pa.DataType], row_groups: Sequence[int] | None = None
-    ) -> Iterator[pa.RecordBatch]:
-        """The wanted columns, in batches; of a table with row groups all of them, or those named."""
-        missing = [column for column in wanted if column not in self.columns]
-        if missing:
-            raise InvalidTable(f"{self.name} has no column {missing[0]!r}{self._hint(missing[0])}")
+        self, wanted: ColumnTypes, row_groups: Sequence[int] | None = None
+    ) -> Iterator[Arrow]:
+        """Yield the wanted columns, batch by batch: of all rows, or of some row groups."""
+        for column in wanted:
+            if column not in self.columns:
+                raise InvalidTable(f"{self.name} has no column {column!r}{self._hint(column)}")
+            if self.columns.count(column) > 1:
+                raise InvalidTable(
+                    f"{self.name} has more than one column named {column!r}. Rename the duplicates."
+                )
         if row_groups is not None and max(row_groups, default=-1) >= len(self.row_groups or ()):
             raise InvalidTable(
-                f"{self.name} changed while it was read. Nothing was kept; start again."
-            )
-        if any(self.columns.count(column) > 1 for column in wanted):
-            raise InvalidTable(
-                f"{self.name} has several columns of the name asked for. Rename all but one."
+                f"{self.name} changed while it was being read. Nothing was written; "
+                "run the command again."
             )
         try:
-            yield from (
-                self._batches(wanted) if row_groups is None else self._batches(wanted, row_groups)
-            )
+            yield from self._read_batches(wanted, row_groups)
         except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError, UnicodeDecodeError):
-            refusal = InvalidTable(
-                f"{self.name} cannot be read: its rows differ in length, its text is not UTF-8, or a column does not "
-                "hold what was asked for."
-            )
+            problem = "its rows differ in length, it is not UTF-8, or a column has the wrong type"
         except OSError:
-            refusal = InvalidTable(
-                f"{self.name} cannot be read to its end: it is cut off or damaged."
-            )
+            problem = "it is truncated or corrupt"
         else:
             return
-        raise refusal
+        raise InvalidTable(f"cannot read {self.name}: {problem}.")
 
     def _hint(self, missing: str) -> str:
-        """Which columns there are. A CSV file's first line is not shown: without a header it holds people's values."""
-        if not self._is_csv:
-            return f"; found {_listed(self.columns)}."
-        alike = [
-            column
-            for column in self.columns
-            if column.strip().casefold() == missing.strip().casefold()
-        ]
-        if alike:
-            return f"; there is {alike[0]!r}."
-        return f" among its {len(self.columns)} columns. Its first line must be a header that names them."
+        """Return which columns exist.
+
+        The first line of a CSV file is not shown: without a header, it holds someone's values.
+        """
+        if self.row_groups is not None:
+            columns = ", ".join(self.columns[:_MAX_LISTED_COLUMNS])
+            more = ", …" if len(self.columns) > _MAX_LISTED_COLUMNS else ""
+            return f"; its columns are {columns}{more}."
+        for column in self.columns:
+            if column.strip().casefold() == missing.strip().casefold():
+                return f"; did you mean {column!r}?"
+        return (
+            f" among its {len(self.columns)} columns. "
+            "The first line must be a header that names them."
+        )
 
 
 @contextmanager
-def opened_table(path: str) -> Iterator[Table]:
-    """A CSV file, gzip or not, or a Parquet file, by its content; ``-`` is standard input."""
+def open_table(path: str) -> Iterator[Table]:
+    """Open a CSV file, gzip or not, or a Parquet file; ``-`` is standard input.
+
+    The content decides which it is, not the name.
+    """
     name = "standard input" if path == "-" else Path(path).name
     with ExitStack() as stack:
         try:
-            raw: BinaryIO = _standard_input() if path == "-" else stack.enter_context(_open(path))
-            head = _head(raw)
+            raw = _standard_input() if path == "-" else stack.enter_context(_open(path))
+            head = bytes(raw.peek(4)[:4])
         except OSError as problem:
-            raise InvalidTable(f"{name} cannot be opened: {problem.strerror or problem}.") from None
+            raise InvalidTable(f"cannot open {name}: {problem.strerror or problem}.") from None
         if not head:
             raise InvalidTable(f"{name} is empty.")
         if head.startswith(_PARQUET):
-            yield _parquet(name, _seekable(raw, stack))
+            yield _parquet_table(name, _seekable(raw, stack))
         else:
-            yield _csv(name, raw, gzipped=head.startswith(_GZIP))
+            yield _csv_table(name, raw, gzipped=head.startswith(_GZIP))
 
 
-def _open(path: str) -> BinaryIO:
+def _open(path: str) -> Arrow:
     return Path(path).open("rb")
 
 
-def _standard_input() -> BinaryIO:
+def _standard_input() -> Arrow:
     if sys.stdin is None:
         raise InvalidTable(
             "standard input is closed. Pipe a table into the command, or name a file."
@@ -120,65 +137,62 @@ def _standard_input() -> BinaryIO:
     return sys.stdin.buffer
 
 
-def _head(raw: Arrow) -> bytes:
-    """The first bytes, left in place."""
-    return bytes(raw.peek(4)[:4])
+# --- Parquet --------------------------------------------------------------------------------------
 
 
 def _seekable(raw: BinaryIO, stack: ExitStack) -> BinaryIO:
-    """Parquet keeps its directory at the end: a pipe is laid down in a temporary file first."""
+    """Copy a pipe to a temporary file: Parquet keeps its directory at the end."""
     if raw.seekable():
         return raw
-    spooled: BinaryIO = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
-    shutil.copyfileobj(raw, spooled)
-    spooled.seek(0, os.SEEK_SET)
-    return spooled
+    copy: BinaryIO = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
+    shutil.copyfileobj(raw, copy)
+    copy.seek(0)
+    return copy
 
 
-def _parquet(name: str, raw: BinaryIO) -> Table:
+def _parquet_table(name: str, raw: BinaryIO) -> Table:
     file = _parquet_file(name, raw)
     schema = file.schema_arrow
 
-    def batches(
-        wanted: Mapping[str, pa.DataType], groups: Sequence[int] | None = None
-    ) -> Iterator[pa.RecordBatch]:
-        dictionaries = [
-            column
-            for column, kind in wanted.items()
-            if kind is None and pa.types.is_string(schema.field(column).type)
-        ]
-        source = pa.parquet.ParquetFile(raw, read_dictionary=dictionaries) if dictionaries else file
-        yield from source.iter_batches(
-            batch_size=_BATCH_ROWS, columns=list(wanted), row_groups=groups
+    def read_batches(wanted: ColumnTypes, row_groups: Sequence[int] | None) -> Iterator[Arrow]:
+        source = file
+        text_columns = []
+        for column, kind in wanted.items():
+            if kind is None and pa.types.is_string(schema.field(column).type):
+                text_columns.append(column)
+        if text_columns:
+            source = pa.parquet.ParquetFile(raw, read_dictionary=text_columns)
+        return source.iter_batches(
+            batch_size=_BATCH_ROWS, columns=list(wanted), row_groups=row_groups
         )
 
-    sizes = [
-        file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)
-    ]
-    return Table(name, list(schema.names), batches, schema.metadata or {}, sizes)
+    groups = range(file.metadata.num_row_groups)
+    sizes = [file.metadata.row_group(group).num_rows for group in groups]
+    return Table(name, list(schema.names), read_batches, schema.metadata, sizes)
 
 
 def _parquet_file(name: str, raw: BinaryIO) -> Arrow:
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
         return pa.parquet.ParquetFile(raw)
-    raise InvalidTable(f"{name} starts like Parquet but cannot be read: it is cut off or damaged.")
+    raise InvalidTable(f"{name} is not a valid Parquet file (truncated or corrupt).")
 
 
-def _csv(name: str, raw: BinaryIO, *, gzipped: bool) -> Table:
-    stream = (
-        pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "gzip")
-        if gzipped
-        else pa.PythonFile(raw, mode="r")
-    )
-    lines = _Lines(stream)
-    header = lines.header(name)
+# --- CSV ------------------------------------------------------------------------------------------
 
-    def batches(wanted: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
-        if lines.at_end(name):
-            return  # Arrow takes a table without rows for a broken one
-        # Text unless a number is needed: Arrow must not guess types from the first rows. Nothing but an empty field
-        # is missing: a label may well be called "NA".
+
+def _csv_table(name: str, raw: BinaryIO, *, gzipped: bool) -> Table:
+    stream = pa.PythonFile(raw, mode="r")
+    if gzipped:
+        stream = pa.CompressedInputStream(stream, "gzip")
+    lines = _Lines(stream, name)
+    header = lines.header()
+
+    def read_batches(wanted: ColumnTypes, row_groups: Sequence[int] | None) -> Iterator[Arrow]:
+        if lines.at_end():
+            return  # Arrow would call a table without rows broken
+        # Read text unless a number is needed: Arrow must not guess types from the first rows.
         types = {column: pa.string() if kind is None else kind for column, kind in wanted.items()}
+        # Only an empty field is missing: a label may well be called "NA".
         convert = pa.csv.ConvertOptions(
             column_types=types,
             include_columns=list(types),
@@ -186,7 +200,7 @@ def _csv(name: str, raw: BinaryIO, *, gzipped: bool) -> Table:
             strings_can_be_null=True,
         )
         read = pa.csv.ReadOptions(block_size=_CSV_BLOCK, column_names=header)
-        # In a file of one column an empty line is a person without an answer, not a line to be skipped.
+        # In a file of one column an empty line is a person without an answer: do not skip it.
         parse = pa.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(header) > 1)
         with pa.csv.open_csv(
             lines, read_options=read, parse_options=parse, convert_options=convert
@@ -194,86 +208,90 @@ def _csv(name: str, raw: BinaryIO, *, gzipped: bool) -> Table:
             yield from reader
         if lines.quotes % 2:
             raise InvalidTable(
-                f"{name}: a quotation mark is opened and never closed, and hides the rows after it."
+                f"{name}: a quotation mark is never closed, and hides the rows after it."
             )
 
-    return Table(name, header, batches, None)
+    return Table(name, header, read_batches)
 
 
 class _Lines:
-    """A byte stream whose first line has been taken off: the header is read before the columns are asked for."""
+    """A byte stream without its first line: the header is read before the columns are chosen."""
 
     closed = False
 
-    def __init__(self, stream: Arrow) -> None:
-        self._stream, self._rest = stream, b""
+    def __init__(self, stream: Arrow, name: str) -> None:
+        self._stream = stream
+        self._name = name
+        self._rest = b""
         self.quotes = 0
 
-    def header(self, name: str) -> list[str]:
+    def header(self) -> list[str]:
+        """Take the first line off the stream, and return the column names in it."""
         while b"\n" not in self._rest and len(self._rest) < _CSV_BLOCK:
-            more = self._more(name)
+            more = self._read_more()
             if not more:
                 break
             self._rest += more
         line, _, self._rest = self._rest.partition(b"\n")
-        columns = _names_in(_text_of(line, name), name)
+        columns = _column_names(line, self._name)
         if not columns or len(set(columns)) != len(columns):
-            raise InvalidTable(f"{name} must start with a header of distinct column names.")
+            raise InvalidTable(f"{self._name} must start with a header of distinct column names.")
         return columns
 
-    def _more(self, name: str) -> bytes:
+    def _read_more(self) -> bytes:
         try:
             return bytes(self._stream.read(2**16))
         except OSError:
-            raise InvalidTable(f"{name} cannot be read: it is cut off or damaged.") from None
+            raise InvalidTable(f"cannot read {self._name}: it is truncated or corrupt.") from None
 
-    def at_end(self, name: str) -> bool:
-        """Whether nothing follows the header."""
-        self._rest = self._rest or self._more(name)
+    def at_end(self) -> bool:
+        """Return whether nothing follows the header."""
+        self._rest = self._rest or self._read_more()
         return not self._rest
 
     def read(self, size: int = -1) -> bytes:
-        """The bytes after the header."""
-        if self._rest:
-            taken, self._rest = (
-                (self._rest, b"") if size < 0 else (self._rest[:size], self._rest[size:])
-            )
-        else:
+        """Return bytes after the header."""
+        if not self._rest:
             taken = bytes(self._stream.read(size))
+        elif size < 0:
+            taken = self._rest
+            self._rest = b""
+        else:
+            taken = self._rest[:size]
+            self._rest = self._rest[size:]
         self.quotes += taken.count(b'"')
         return taken
 
     def close(self) -> None:
-        """Nothing to close: the stream belongs to the caller."""
+        """Do nothing: the stream belongs to the caller."""
 
     def readable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def writable(self) -> bool:
-        """Never."""
+        """Return False."""
         return False
 
     def seekable(self) -> bool:
-        """Never."""
+        """Return False."""
         return False
 
 
-def _text_of(line: bytes, name: str) -> str:
-    """A first line as text. Without a header it holds a person's value, and the codec's error would hold the line."""
+def _column_names(line: bytes, name: str) -> list[str]:
+    """Parse the first line of a CSV file.
+
+    Without a header the line holds someone's values, and the errors of the codec and of the parser
+    would hold the line. So ours are raised outside their handlers.
+    """
+    text = None
     with suppress(UnicodeDecodeError):
-        return line.decode("utf-8-sig").rstrip("\r")
-    raise InvalidTable(f"{name} must be text in UTF-8, or Parquet.")
-
-
-def _names_in(line: str, name: str) -> list[str]:
+        text = line.decode("utf-8-sig").rstrip("\r")
+    if text is None:
+        raise InvalidTable(f"{name} must be UTF-8 text, or Parquet.")
     with suppress(csv.Error):
-        return next(csv.reader([line], strict=True), [])
+        return next(csv.reader([text], strict=True), [])
     raise InvalidTable(
-        f"{name} must start with a header: one line of column names, separated by commas, lines ended by \\n."
+        f"{name} must start with a header: one line of column names, separated by commas and "
+        "ended by \\n."
     )
-
-
-def _listed(columns: list[str]) -> str:
-    shown = ", ".join(columns[:8])
-    return shown + (", …" if len(columns) > 8 else "")

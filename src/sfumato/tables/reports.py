@@ -1,17 +1,18 @@
 """Report files: one column of integers that carries the fingerprint of its survey.
 
-Parquet: a column ``report`` (unsigned, 32 bits), the fingerprint in the file's metadata. CSV: one column whose header
-is ``report@<fingerprint>#<identifier>``. The identifier is made with the file: a copy under another name is known
-again, and not counted twice. Files written under a seed carry ``simulated``: in the metadata, or as ``simulated@…``.
+Parquet: a column ``report`` (unsigned, 32 bits), with the fingerprint in the file's metadata.
+CSV: one column with the header ``report@<fingerprint>#<identifier>``. The identifier is drawn when
+the file is created, so a copy under another name is recognised and not counted twice. Files
+written under a seed carry ``simulated`` instead: in the metadata, or as ``simulated@…``.
 """
 
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
 import pyarrow.csv
@@ -19,40 +20,71 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from sfumato.batches import fresh_id
-from sfumato.errors import InvalidTable, WrongSurvey
+from sfumato.errors import InvalidSetting, InvalidTable, WrongSurvey
+from sfumato.foundation.arrays import Arrow
 from sfumato.foundation.files import atomic_file
 from sfumato.survey.report_batch import Reports
-from sfumato.tables.duplicates import Once
-from sfumato.tables.read import Table, opened_table
+from sfumato.tables.read import Table, open_table
 
-__all__ = ["ReportWriter", "report_batches", "report_writer"]
+__all__ = ["DuplicateGuard", "ReportWriter", "report_batches", "report_writer"]
 
-_SURVEY, _BATCH, _SIMULATED = b"sfumato.survey", b"sfumato.batch", b"sfumato.simulated"
+# Keys of a Parquet file's metadata.
+_SURVEY = b"sfumato.survey"
+_BATCH = b"sfumato.batch"
+_SIMULATED = b"sfumato.simulated"
+
+
+class DuplicateGuard:
+    """Remembers the identifiers of files and tallies, so that none is counted twice.
+
+    >>> guard = DuplicateGuard()
+    >>> guard.check({"a"}, "monday.csv")
+    >>> guard.check({"b", "a"}, "copy.csv")
+    Traceback (most recent call last):
+    sfumato.errors.InvalidTable: copy.csv and monday.csv contain the same reports, which would be
+    counted twice. Leave one out.
+    """
+
+    def __init__(self) -> None:
+        self._file_of: dict[str, str] = {}
+
+    def check(self, ids: Set[str], name: str) -> None:
+        """Reject the file ``name`` if one of its identifiers was counted before."""
+        shared = ids & self._file_of.keys()
+        if shared:
+            other = self._file_of[min(shared)]
+            raise InvalidTable(
+                f"{name} and {other} contain the same reports, which would be counted twice. "
+                "Leave one out."
+            )
+        for id_ in ids:
+            self._file_of[id_] = name
+
+
+# --- write ----------------------------------------------------------------------------------------
 
 
 class ReportWriter:
     """Writes batches of reports to an open file, as Parquet or CSV."""
 
     def __init__(self, sink: BinaryIO, fingerprint: str, *, as_csv: bool) -> None:
-        self._fingerprint = fingerprint
         id_ = fresh_id().hex()
-        name = f"report@{fingerprint}#{id_}" if as_csv else "report"
-        self._schema = pa.schema(
-            [(name, pa.uint32())], metadata={_SURVEY: fingerprint, _BATCH: id_}
-        )
-        self._writer: Any
+        column = f"report@{fingerprint}#{id_}" if as_csv else "report"
+        metadata = {_SURVEY: fingerprint, _BATCH: id_}
+        self._schema = pa.schema([(column, pa.uint32())], metadata=metadata)
+        self._writer: Arrow
         if as_csv:
-            self._writer = pa.csv.CSVWriter(
-                sink, self._schema, write_options=pa.csv.WriteOptions(quoting_style="none")
-            )
+            options = pa.csv.WriteOptions(quoting_style="none")
+            self._writer = pa.csv.CSVWriter(sink, self._schema, write_options=options)
         else:
             self._writer = pa.parquet.ParquetWriter(
                 sink, self._schema, compression="zstd", use_dictionary=False
             )
 
     def write(self, numbers: NDArray[Any]) -> None:
-        """Add a batch."""
-        self._writer.write(pa.record_batch([pa.array(numbers, pa.uint32())], schema=self._schema))
+        """Write a batch."""
+        column = pa.array(numbers, pa.uint32())
+        self._writer.write(pa.record_batch([column], schema=self._schema))
 
     def close(self) -> None:
         """Finish the file."""
@@ -61,9 +93,10 @@ class ReportWriter:
 
 @contextmanager
 def report_writer(path: str, fingerprint: str) -> Iterator[ReportWriter]:
-    """A writer to a file that appears whole or not at all, by its ending (.csv or .parquet); ``-`` is CSV to a pipe.
+    """Open a writer of a .csv or .parquet file, by its ending; ``-`` writes CSV to a pipe.
 
-    A pipe too gets all or nothing: reports wait in a temporary file, for they are private and answers are not.
+    The output appears complete or not at all. That holds for a pipe too: the reports wait in a
+    temporary file, which is safe because reports, unlike answers, are private.
     """
     if path == "-":
         with tempfile.TemporaryFile() as waiting:
@@ -73,38 +106,46 @@ def report_writer(path: str, fingerprint: str) -> Iterator[ReportWriter]:
             shutil.copyfileobj(waiting, sys.stdout.buffer)
             sys.stdout.buffer.flush()
         return
+    name = Path(path).name
     if Path(path).suffix not in (".csv", ".parquet"):
-        raise InvalidTable(
-            f"the output must end in .csv or .parquet (a tally: .json), or be - for a pipe; found {Path(path).name}."
+        raise InvalidSetting(
+            "the output must end in .csv or .parquet (.json for a tally), or be - for a pipe; "
+            f"got {name}."
         )
-    # Closed on failure too, while there is a file to close: Arrow would do it later and complain.
+    # Close on failure too, while the file is open: Arrow would do it later and complain.
     with (
         atomic_file(path) as file,
-        closing(ReportWriter(file, fingerprint, as_csv=path.endswith(".csv"))) as writer,
+        closing(ReportWriter(file, fingerprint, as_csv=name.endswith(".csv"))) as writer,
     ):
         yield writer
 
 
-def report_batches(path: str, fingerprint: str, once: Once | None = None) -> Iterator[Reports]:
-    """The reports of a file, or of a folder that one job wrote, batch by batch.
+# --- read -----------------------------------------------------------------------------------------
 
-    What is of another survey, or simulated, is refused. So is what ``once`` has seen, under whatever name.
+
+def report_batches(
+    path: str, fingerprint: str, guard: DuplicateGuard | None = None
+) -> Iterator[Reports]:
+    """Yield the reports of a file, or of a folder that one job wrote, batch by batch.
+
+    Reports of another survey and simulated reports are errors, and so are reports that ``guard``
+    has seen before.
     """
-    own: set[str] = (
-        set()
-    )  # all files of a folder carry the identifier of their job, in the name of the column
+    folder_ids: set[str] = set()
     for part in _parts(path):
-        with opened_table(part) as table:
-            column, found, id_ = _named(table)
-            if found != fingerprint:
+        with open_table(part) as table:
+            header = _header(table)
+            if header.survey != fingerprint:
                 raise WrongSurvey(
-                    f"{table.name} holds reports of survey {found[:12]}…; this one is {fingerprint[:12]}…."
+                    f"{table.name} contains reports of survey {header.survey[:12]}…; "
+                    f"this one is {fingerprint[:12]}…."
                 )
-            if once is not None and id_ and id_ not in own:
-                once.demand({id_}, table.name if part == path else Path(path).name)
-            if column != "report":
-                own.add(id_)
-            for batch in table.batches({column: pa.uint32()}):
+            if guard is not None and header.id and header.id not in folder_ids:
+                guard.check({header.id}, table.name if part == path else Path(path).name)
+            if header.column != "report":
+                # A job writes its identifier into the column name of all its files.
+                folder_ids.add(header.id)
+            for batch in table.batches({header.column: pa.uint32()}):
                 numbers = batch.column(0)
                 if numbers.null_count:
                     raise InvalidTable(
@@ -114,37 +155,42 @@ def report_batches(path: str, fingerprint: str, once: Once | None = None) -> Ite
 
 
 def _parts(path: str) -> list[str]:
-    """A file by itself; of a folder, which a job on a cluster writes, the Parquet files."""
+    """Return the file itself, or the Parquet files of a folder that a cluster job wrote."""
     folder = Path(path)
     if not folder.is_dir():
         return [path]
     parts = sorted(str(part) for part in folder.glob("*.parquet"))
     if not parts or not (folder / "_SUCCESS").exists():
         raise InvalidTable(
-            f"{folder.name} is a folder, but not one of reports that is complete: it needs Parquet files, and the file "
-            "_SUCCESS that a job leaves at its end."
+            f"{folder.name} is not a complete folder of reports: it must contain Parquet files, "
+            "and the file _SUCCESS that a job writes last."
         )
     return parts
 
 
-def _named(table: Table) -> tuple[str, str, str]:
-    """The report column, the fingerprint that the file carries, and its identifier (older files have none)."""
-    kinds = {column.partition("@")[0] for column in table.columns if "@" in column}
-    if _SIMULATED in table.metadata or "simulated" in kinds:
+class _Header(NamedTuple):
+    """What a report file says about itself. Files of older versions have an empty ``id``."""
+
+    column: str
+    survey: str
+    id: str
+
+
+def _header(table: Table) -> _Header:
+    prefixes = {column.partition("@")[0] for column in table.columns if "@" in column}
+    if _SIMULATED in table.metadata or "simulated" in prefixes:
         raise WrongSurvey(
-            f"{table.name} was made under a seed: it is a simulation, not private reports."
+            f"{table.name} was written under a seed: it is a simulation, not private reports."
         )
     if _SURVEY in table.metadata and "report" in table.columns:
-        survey, id_ = (
-            table.metadata.get(name, b"").decode("ascii", "replace") for name in (_SURVEY, _BATCH)
-        )
-        return "report", survey, id_
+        survey = table.metadata[_SURVEY].decode("ascii", "replace")
+        id_ = table.metadata.get(_BATCH, b"").decode("ascii", "replace")
+        return _Header("report", survey, id_)
     for column in table.columns:
-        kind, at, found = column.partition("@")
-        if at and kind == "report":
-            survey, _, id_ = found.partition("#")
-            return column, survey, id_
+        if column.startswith("report@"):
+            survey, _, id_ = column.removeprefix("report@").partition("#")
+            return _Header(column, survey, id_)
     raise InvalidTable(
-        f"{table.name} is no report file: it has no column of reports that names its survey. "
-        "Make one with sfumato privatize."
+        f"{table.name} is not a report file: it has no report column that names its survey. "
+        "Write one with sfumato privatize."
     )

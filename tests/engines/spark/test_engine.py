@@ -24,7 +24,7 @@ from sfumato.engines.spark.engine import keyed_reports, privatize_to, tally_colu
 from sfumato.engines.spark.keyed import block_of
 from sfumato.errors import InvalidTable, UnknownValue
 from sfumato.randomness.words import words_at
-from sfumato.tables import AnswerColumns, counted
+from sfumato.tables import AnswerColumns, count_files
 from support.paths import ROOT
 from support.spark_cluster import dresses, java_is_new_enough
 
@@ -204,7 +204,7 @@ def test_files_are_opened_by_the_tasks(cluster, tmp_path):
             cluster.spark, IN_CLEAR, [*paths, str(tmp_path / "c.csv")], AnswerColumns("place")
         )
     assert CANARY not in str(caught.value)
-    with pytest.raises(InvalidTable, match=r"gone\.csv cannot be opened"):
+    with pytest.raises(InvalidTable, match=r"cannot open gone\.csv"):
         tally_files(cluster.spark, IN_CLEAR, [str(tmp_path / "gone.csv")], AnswerColumns("place"))
 
 
@@ -359,7 +359,7 @@ def test_a_folder_of_reports_names_its_survey_and_nobody(cluster, tmp_path):
     assert names.pop().startswith(f"report@{IN_CLEAR.fingerprint}#")
     numbers = np.concatenate([part.column(0).to_numpy() for part in tables])
     assert IN_CLEAR.tally(numbers).counts.tolist() == counts_of(values)
-    assert counted([str(out)], IN_CLEAR).counts.tolist() == counts_of(values)
+    assert count_files([str(out)], IN_CLEAR).counts.tolist() == counts_of(values)
     assert not any(
         CANARY.encode() in path.read_bytes() for path in out.rglob("*") if path.is_file()
     )
@@ -383,7 +383,9 @@ def test_the_page_about_spark_is_true(cluster, tmp_path):
         tallies.append(shown["tally"].counts.tolist())
     assert len(programs) == 5
     assert tallies == [counts_of(values)] * 5
-    assert counted([str(tmp_path / "reports-once")], IN_CLEAR).counts.tolist() == counts_of(values)
+    assert count_files([str(tmp_path / "reports-once")], IN_CLEAR).counts.tolist() == counts_of(
+        values
+    )
     written = (tmp_path / "reports-csv").glob("*.csv")
     reports = [int(line) for path in written for line in path.read_text().splitlines()]
     assert IN_CLEAR.tally(np.array(reports)).counts.tolist() == counts_of(values)

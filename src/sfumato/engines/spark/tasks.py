@@ -17,8 +17,7 @@ from sfumato.engines.spark.secret import Ticket
 from sfumato.errors import SfumatoError, UnknownValue
 from sfumato.foundation.arrays import Symbols
 from sfumato.survey import Survey
-from sfumato.tables import AnswerColumns, answer_batches
-from sfumato.tables.answers import answer_reader
+from sfumato.tables import AnswerColumns, answer_batches, answer_reader
 from sfumato.tally import Tally
 
 __all__ = [
