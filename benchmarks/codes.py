@@ -11,6 +11,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -44,7 +45,7 @@ def of_binomials(k: int, own: float, other: float) -> float:
 
 def realised(k: int, epsilon: str, family: sf.codes.CodeFamily) -> Measured:
     mechanism = sf.PlainResponse(sf.Uniform(k, epsilon), family)
-    return mechanism.risk(np.full(k, 1 / k)), mechanism.bits
+    return mechanism.scores.risk(np.full(k, 1 / k)), mechanism.bits
 
 
 def best(k: int, epsilon: str) -> Measured:
@@ -169,7 +170,7 @@ def print_times() -> None:
             best_of_three(lambda code=code: sf.mechanism_for(context, code=code), forget),  # type: ignore[misc]
             best_of_three(lambda mechanism=mechanism: sf.certify(mechanism)),  # type: ignore[misc]
             best_of_three(lambda mechanism=mechanism: mechanism.privatize(people)),  # type: ignore[misc]
-            best_of_three(lambda mechanism=mechanism, tally=tally: mechanism.unbiased(tally)),  # type: ignore[misc]
+            best_of_three(partial(mechanism.scores.unbiased, tally)),
         ]
     print(
         f"{context.size:,} cells in {context.sizes.size:,} blocks of {context.sizes[0]}, ε = 1, {PEOPLE:,} people:"

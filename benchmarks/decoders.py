@@ -68,7 +68,7 @@ def cells(code: str, runs: int, seed: int) -> Iterator[tuple[str, int, int, dict
                     found = {
                         d: decoder_named(d).decode(mechanism, tally).frequencies for d in COMPARED
                     }
-                    found["global projection"] = project(mechanism.unbiased(tally))
+                    found["global projection"] = project(mechanism.scores.unbiased(tally))
                     for decoder, frequencies in found.items():
                         errors.setdefault(decoder, []).append(total_variation(frequencies, p))
                 print(f"\r{name}, {m} blocks, {n} people    ", end="", file=sys.stderr, flush=True)
@@ -131,7 +131,7 @@ def print_grid(p: np.ndarray, n: int, epsilon: float, code: str, runs: int) -> N
         seconds = np.zeros((runs, len(names)))
         for run in range(runs):
             tally = drawn(mechanism, p, n, rng)
-            errors[run, 0] = total_variation(project(mechanism.unbiased(tally)), p)
+            errors[run, 0] = total_variation(project(mechanism.scores.unbiased(tally)), p)
             for i, name in enumerate(names):
                 start = time.perf_counter()
                 errors[run, i + 1] = total_variation(

@@ -77,7 +77,7 @@ def show(name: str, E: Floats, time_limit: float, exam: bool) -> None:
         exponential_response(context),
         sf.mechanism_for(sf.Uniform(len(E), context.smallest_epsilon)),
     ]
-    ratios = [other.risk(made.prior) / made.risk for other in others]
+    ratios = [other.scores.risk(made.prior) / made.risk for other in others]
     over = (
         f"  {made.risk / FIRST_PROTOTYPE[name]:.4f} of the first prototype"
         if name in FIRST_PROTOTYPE

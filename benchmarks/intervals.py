@@ -17,8 +17,8 @@ import numpy as np
 
 import sfumato as sf
 from sfumato.estimation.uncertainty.intervals import share_bounds, tail_of
-from sfumato.estimation.uncertainty.score_moments import ScoreMoments, score_moments
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
+from sfumato.mechanisms import ScoreMoments
 from sfumato.tally import Tally
 
 LEVEL = 0.95
@@ -69,9 +69,9 @@ def coverage(name: str, tallies: int, reports: int, seed: int = 0) -> list[Float
 
 
 def _cells(mechanism: sf.Mechanism, counts: Symbols, tail: float) -> tuple[Floats, Floats]:
-    f, A = counts / counts.sum(axis=1, keepdims=True), mechanism.scores()
-    bounds = score_moments(mechanism, f[0])
-    moments = ScoreMoments(f @ A.T, f @ (A**2).T, f @ (A**3).T, bounds.lowest, bounds.highest)
+    f, A = counts / counts.sum(axis=1, keepdims=True), mechanism.scores.matrix()
+    reach = mechanism.scores.reach
+    moments = ScoreMoments(f @ A.T, f @ (A**2).T, f @ (A**3).T, reach.lowest, reach.highest)
     return share_bounds(moments, int(counts[0].sum()), tail)
 
 
@@ -87,7 +87,7 @@ def _compare_with_estimates(
 def _in_totals(mechanism: sf.Mechanism, counts: Symbols, groups: list[Symbols]) -> Booleans:
     n, f, hits = int(counts[0].sum()), counts / counts.sum(axis=1, keepdims=True), []
     for group in groups:
-        scores = mechanism.total_scores(np.isin(np.arange(mechanism.inputs), group).astype(float))
+        scores = mechanism.scores.totals(np.isin(np.arange(mechanism.inputs), group).astype(float))
         moments = ScoreMoments(f @ scores, f @ scores**2, f @ scores**3, scores.min(), scores.max())
         low, high = share_bounds(moments, n, tail_of(LEVEL))
         hits.append((low <= CROWD[group].sum()) & (CROWD[group].sum() <= high))

@@ -36,7 +36,7 @@ def measure(kind: str, size: int) -> tuple[float, float, float, float]:
     tally = mechanism.privatize_and_tally(np.arange(size))
     client, _ = tracemalloc.get_traced_memory()
     peaks = []
-    for work in (mechanism.unbiased, mechanism.standard_errors):
+    for work in (mechanism.scores.unbiased, mechanism.scores.standard_errors):
         tracemalloc.reset_peak()
         work(tally)
         peaks.append(tracemalloc.get_traced_memory()[1] / size)

@@ -37,7 +37,7 @@ def large_cities() -> dict[str, dict]:
 def show_largest(estimate: sf.Estimate, truth: np.ndarray, classical: sf.Mechanism) -> None:
     """The largest cities, in people of a thousand: what is true, what was found, and how well it is known."""
     low, high = estimate.interval(0.95)
-    other = 1.96 * np.sqrt(classical.variances(truth, PEOPLE))
+    other = 1.96 * np.sqrt(classical.scores.variances(truth, PEOPLE))
     print(
         f"\n{'of 1,000 people live in':24}  truth  estimate   95 % interval   if all cities were hidden alike"
     )

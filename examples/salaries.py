@@ -70,7 +70,7 @@ def main() -> None:
 
     truth, (low, high) = crowd / HOUSEHOLDS, estimate.interval(0.95)
     classical = sf.mechanism_for(sf.Uniform(context.domain, 1))
-    other = 1.96 * np.sqrt(classical.variances(truth, HOUSEHOLDS))
+    other = 1.96 * np.sqrt(classical.scores.variances(truth, HOUSEHOLDS))
     print(f"\n{'income':22} truth  estimate  95 % interval   if all pairs were hidden alike")
     for x, band in enumerate(BANDS):
         ends = f"{100 * low[x]:.1f} to {100 * high[x]:.1f}"
@@ -84,7 +84,7 @@ def main() -> None:
         f"(95 % interval {100 * rich.low:.1f} to {100 * rich.high:.1f}; the truth is {100 * truth[7:].sum():.1f})"
     )
     print(f"The median lies in: {' or '.join(median_bands(estimate))}")
-    ratio = classical.risk(guess) / design.mechanism.risk(guess)
+    ratio = classical.scores.risk(guess) / design.mechanism.scores.risk(guess)
     print(
         f"Hiding every band from every other by ε = 1 would take {ratio:.1f} times as many households."
     )

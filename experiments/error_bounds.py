@@ -183,13 +183,16 @@ def _risk_line(of: _Compared, n: int) -> Line:
         of.runs,
         lower=lower_bound_risk(of.context),
         best=Measured.of(
-            [n * _squares(best.unbiased(tally), p) for tally in of.tallies(best, p, n)]
+            [n * _squares(best.scores.unbiased(tally), p) for tally in of.tallies(best, p, n)]
         ),
         paper=Measured.of(
-            [n * _squares(paper.simple(tally), p2) for tally in of.tallies(paper, p2, n)]
+            [
+                n * _squares(paper.scores.paper_estimate(tally), p2)
+                for tally in of.tallies(paper, p2, n)
+            ]
         ),
         projected=None,
-        exact=(best.risk(p), float(paper.simple_variances(p2, 1).sum())),
+        exact=(best.scores.risk(p), float(paper.scores.paper_variances(p2, 1).sum())),
         tight=n * upper.tight_l2,
         paper_bound=n * upper.paper_l2,
         printed=n * upper.paper_l2,
@@ -199,7 +202,7 @@ def _risk_line(of: _Compared, n: int) -> Line:
 def _tv_line(of: _Compared, n: int) -> Line:
     paper, best, upper = of.paper, of.best, upper_bounds(of.context, n)
     p, p2 = hardest_for_tv(best), hardest_for_tv(paper)
-    simple = [paper.simple(tally) for tally in of.tallies(paper, p2, n)]
+    simple = [paper.scores.paper_estimate(tally) for tally in of.tallies(paper, p2, n)]
     return Line(
         of.name,
         "TV",
@@ -208,7 +211,7 @@ def _tv_line(of: _Compared, n: int) -> Line:
         of.runs,
         lower=least_error(of.context, n),
         best=Measured.of(
-            [total_variation(best.unbiased(tally), p) for tally in of.tallies(best, p, n)]
+            [total_variation(best.scores.unbiased(tally), p) for tally in of.tallies(best, p, n)]
         ),
         paper=Measured.of([total_variation(found, p2) for found in simple]),
         projected=Measured.of([total_variation(project(found), p2) for found in simple]),

@@ -174,7 +174,9 @@ def _point(plan: _Plan, value: float, seed: int) -> Point:
     runs = 1 if context.size > _LARGE else _RUNS
     found = np.mean([_run(mechanism, p, n, name, run, seed) for run in range(runs)])
     one_report = (
-        _HALF_NORMAL * float(np.sqrt(np.maximum(mechanism.simple_variances(p, 1), 0.0)).sum()) / 2
+        _HALF_NORMAL
+        * float(np.sqrt(np.maximum(mechanism.scores.paper_variances(p, 1), 0.0)).sum())
+        / 2
     )
     return Point(
         value=value,
@@ -191,7 +193,9 @@ def _run(
     """The total variation of the paper's estimate from n real reports."""
     people = drawn_people(p, n, name, run, seed)
     return total_variation(
-        mechanism.simple(mechanism.tally(mechanism.privatize(people, SeededWords(seed, run=run)))),
+        mechanism.scores.paper_estimate(
+            mechanism.tally(mechanism.privatize(people, SeededWords(seed, run=run)))
+        ),
         p,
     )
 

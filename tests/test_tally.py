@@ -176,8 +176,14 @@ def test_a_strangers_tally_is_refused(stranger):
 
 
 def test_another_mechanisms_tally_is_refused():
-    mechanism, other = PlainResponse(Uniform(3, 1.0)), PlainResponse(Uniform(3, 1.1))
-    for use in (other.unbiased, other.standard_errors, other.simple, other.observed_shares):
+    mechanism = PlainResponse(Uniform(3, 1.0))
+    scores = PlainResponse(Uniform(3, 1.1)).scores
+    for use in (
+        scores.unbiased,
+        scores.standard_errors,
+        scores.paper_estimate,
+        scores.observed_shares,
+    ):
         with pytest.raises(WrongSurvey):
             use(mechanism.tally([0, 1]))
 

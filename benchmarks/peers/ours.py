@@ -26,14 +26,14 @@ class Ours(Contestant):
         return self.mechanism.tally(reports)
 
     def decode(self, counted: sf.Tally) -> object:
-        return self.mechanism.unbiased(counted)
+        return self.mechanism.scores.unbiased(counted)
 
     def gather(self, reports: Sequence[Any]) -> None:
         self.gathered = self.gathered + self.mechanism.tally(reports)
 
     def estimates(self) -> Estimates:
         own = sf.estimate(self.mechanism, self.gathered).frequencies
-        return Estimates(self.mechanism.unbiased(self.gathered), own)
+        return Estimates(self.mechanism.scores.unbiased(self.gathered), own)
 
 
 def cyclic(size: int, epsilon: float) -> sf.PlainResponse:

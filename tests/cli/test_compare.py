@@ -89,7 +89,10 @@ def test_the_json_of_a_survey(people, call):
     found = in_json(call, "people.csv", *SURVEY)
     assert (found["survey"], found["labels"], found["people"]) == (survey.fingerprint, 5, 2000)
     own = found["mechanisms"][0]
-    assert (own["bits"], own["leverage"]) == (survey.mechanism.bits, survey.mechanism.leverage)
+    assert (own["bits"], own["leverage"]) == (
+        survey.mechanism.bits,
+        survey.mechanism.scores.leverage,
+    )
     assert own["people_needed"] == 1
     assert all(row["people_needed"] > 1 for row in found["mechanisms"][1:])
 

@@ -102,7 +102,9 @@ def test_the_error_is_what_the_variances_say(people, call):
     survey = Survey.load(people / "lunch.toml")
     labels = list(survey.context.domain.labels)
     p = np.array([PEOPLE.count(label) for label in labels]) / len(PEOPLE)
-    expected = np.sqrt(2 / np.pi) * np.sqrt(survey.mechanism.variances(p, len(PEOPLE))).sum() / 2
+    expected = (
+        np.sqrt(2 / np.pi) * np.sqrt(survey.mechanism.scores.variances(p, len(PEOPLE))).sum() / 2
+    )
     options = [
         "--column",
         "place",

@@ -67,7 +67,7 @@ def test_it_says_so_in_words(folder, call):
         in shown
     )
     weight = float(re.search(r"moves a count by up to ([\d.,]+) people\.", shown)[1])
-    assert mechanism.reach.largest <= weight <= 1.01 * mechanism.reach.largest
+    assert mechanism.scores.reach.largest <= weight <= 1.01 * mechanism.scores.reach.largest
 
 
 def test_nothing_is_written_unless_asked(folder, call):

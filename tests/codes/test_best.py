@@ -29,13 +29,13 @@ def naive_bound(k, e):
 
 
 def risk(k, epsilon, family):
-    return sf.PlainResponse(sf.Uniform(k, epsilon), family).risk(np.full(k, 1 / k))
+    return sf.PlainResponse(sf.Uniform(k, epsilon), family).scores.risk(np.full(k, 1 / k))
 
 
 def examine(k, epsilon):
     """The ratio to the bound, of a mechanism that is no longer than it may be."""
     mechanism = sf.PlainResponse(sf.Uniform(k, epsilon), BestCode())
-    found, bound = mechanism.risk(np.full(k, 1 / k)), naive_bound(k, exp(float(epsilon)))
+    found, bound = mechanism.scores.risk(np.full(k, 1 / k)), naive_bound(k, exp(float(epsilon)))
     assert mechanism.bits <= ceil(log2(k + 1)) + EXTRA_BITS
     claimed = best_candidate(k, Fraction(epsilon), largest_outputs(k, EXTRA_BITS))
     assert found / bound == pytest.approx(claimed.ratio, rel=1e-6)
@@ -124,7 +124,7 @@ def test_a_large_domain_gets_a_singer_code_at_once():
     mechanism = sf.PlainResponse(sf.Uniform(43_750, 1), BestCode())
     code = mechanism._codes[0]
     assert isinstance(code, CyclicCode) and code.balanced and len(code.design.base) == 1
-    assert mechanism.risk(np.full(43_750, 1 / 43_750)) / naive_bound(43_750, exp(1)) < 1.003
+    assert mechanism.scores.risk(np.full(43_750, 1 / 43_750)) / naive_bound(43_750, exp(1)) < 1.003
 
 
 @pytest.mark.parametrize("k", [4, 7, 13])
@@ -133,7 +133,7 @@ def test_the_simple_risk_is_that_of_the_papers_kind_of_estimator(k):
     design = SingerDesign(3, 3)
     family = sf.codes.CyclicDesign.of_arrays(13, sf.codes.singer.singer_set(design))
     mechanism = sf.PlainResponse(sf.Uniform(k, 1), family)
-    simple = mechanism.simple_variances(np.full(k, 1 / k), 1).sum()
+    simple = mechanism.scores.paper_variances(np.full(k, 1 / k), 1).sum()
     assert simple == pytest.approx(cyclic_risk(k, 13, 4, 1, exp(1)), rel=1e-9)
 
 

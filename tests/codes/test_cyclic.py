@@ -202,7 +202,7 @@ def test_the_frame_refuses_spare_points_of_an_unbalanced_code_too():
             return code
 
     with pytest.raises(ContextMismatch, match="a symbol for every point"):
-        sf.PlainResponse(sf.Uniform(5, 1), Careless()).risk(np.full(5, 0.2))
+        sf.PlainResponse(sf.Uniform(5, 1), Careless()).scores.risk(np.full(5, 0.2))
 
 
 @pytest.mark.parametrize("K", [4, 8, 12, 100])
@@ -245,7 +245,7 @@ def test_an_infinite_epsilon_is_refused():
 def test_an_unbalanced_code_has_no_simple_estimate():
     mechanism = sf.PlainResponse(sf.Uniform(6, 1), CyclicDesign(6, ((0, 1), (0, 2))))
     with pytest.raises(ContextMismatch, match="share equally many"):
-        mechanism.simple_variances(np.full(6, 1 / 6), 1)
+        mechanism.scores.paper_variances(np.full(6, 1 / 6), 1)
 
 
 # --- risks -----------------------------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ def test_the_risk_of_a_singer_code_is_the_closed_form_with_and_without_spare_poi
     for k in {design.points, design.points - 1, design.points // 2 + 1, 2}:
         mechanism = sf.PlainResponse(sf.Uniform(k, epsilon), family)
         wanted = singer_risk(k, design, exp(float(epsilon)))
-        assert mechanism.risk(np.full(k, 1 / k)) == pytest.approx(wanted, rel=1e-9)
+        assert mechanism.scores.risk(np.full(k, 1 / k)) == pytest.approx(wanted, rel=1e-9)
         if (
             k == design.points
         ):  # nothing to spare: a flat design, which has the bound's own risk for its size
@@ -272,7 +272,7 @@ def test_the_risk_of_searched_blocks_is_their_flatness_times_the_bound(k, epsilo
     for design, F in searched_designs(k, wanted_sizes(k, float(epsilon)), 8 * k):
         mechanism = sf.PlainResponse(sf.Uniform(k, epsilon), design)
         assert flatness(np.array(design.base), k) == F
-        assert mechanism.risk(np.full(k, 1 / k)) == pytest.approx(
+        assert mechanism.scores.risk(np.full(k, 1 / k)) == pytest.approx(
             F * ye_barg_risk(k, len(design.base[0]), float(epsilon)), rel=1e-9
         )
 
@@ -282,10 +282,10 @@ def test_the_risk_of_a_full_circle_falls_by_the_squares_of_p(design):
     """``risk(p) = R + 1/k − ‖p‖²``: no crowd is worse than the uniform one."""
     k = design.circle
     mechanism = sf.PlainResponse(sf.Uniform(k, 1), design)
-    uniform = mechanism.risk(np.full(k, 1 / k))
+    uniform = mechanism.scores.risk(np.full(k, 1 / k))
     for p in np.random.default_rng(3).dirichlet(np.full(k, 0.3), 5):
-        assert mechanism.risk(p) == pytest.approx(uniform + 1 / k - p @ p, rel=1e-9)
-    assert mechanism.worst_risk() == pytest.approx(uniform, rel=1e-9)
+        assert mechanism.scores.risk(p) == pytest.approx(uniform + 1 / k - p @ p, rel=1e-9)
+    assert mechanism.scores.worst_risk() == pytest.approx(uniform, rel=1e-9)
 
 
 # --- records ---------------------------------------------------------------------------------------------------------

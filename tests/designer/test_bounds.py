@@ -121,34 +121,36 @@ def test_an_epsilon_that_is_none_is_refused(epsilon):
 @pytest.mark.parametrize("mechanism", ALL, ids=repr)
 def test_no_mechanism_is_below_the_floor(mechanism):
     k = mechanism.inputs
-    assert lower_bound_risk(mechanism.context) <= mechanism.worst_risk() * NEARLY_ONE + 1e-12
+    assert lower_bound_risk(mechanism.context) <= mechanism.scores.worst_risk() * NEARLY_ONE + 1e-12
     uniform = np.full(k, 1 / k)
     assert (
         lower_bound_risk_at_uniform(mechanism.context)
-        <= mechanism.risk(uniform) * NEARLY_ONE + 1e-12
+        <= mechanism.scores.risk(uniform) * NEARLY_ONE + 1e-12
     )
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_randomised_response_stands_on_the_floor_where_one_raised_symbol_is_best(k):
     mechanism = sf.PlainResponse(sf.Uniform(k, 1), RandomizedCode)
-    assert mechanism.worst_risk() == pytest.approx(ye_barg_bound(k, 1.0), rel=1e-9)
+    assert mechanism.scores.worst_risk() == pytest.approx(ye_barg_bound(k, 1.0), rel=1e-9)
     assert lower_bound_risk(mechanism.context) == ye_barg_bound(k, 1.0)
 
 
 def test_blocks_of_optimal_responses_stand_on_the_floor_at_the_worst_shares_too():
     mechanism = sf.BlockResponse(sf.Blocks([0, 0, 0, 1, 2, 2], 1), RandomizedCode)
-    assert mechanism.worst_risk() == pytest.approx(lower_bound_risk(mechanism.context), rel=1e-9)
+    assert mechanism.scores.worst_risk() == pytest.approx(
+        lower_bound_risk(mechanism.context), rel=1e-9
+    )
 
 
 def test_a_channel_that_breaks_its_promise_falls_through_the_floor():
     context = sf.Uniform(3, 1)
     cheat = sf.PlainResponse(context, OddsOnePerCentHigh)
-    assert cheat.worst_risk() < lower_bound_risk(context) * (1 - 1e-3)
+    assert cheat.scores.worst_risk() < lower_bound_risk(context) * (1 - 1e-3)
     blocks = sf.Blocks([0, 0, 0, 1, 2, 2], 1)
-    assert sf.BlockResponse(blocks, OddsOnePerCentHigh).worst_risk() < lower_bound_risk(blocks) * (
-        1 - 1e-3
-    )
+    assert sf.BlockResponse(blocks, OddsOnePerCentHigh).scores.worst_risk() < lower_bound_risk(
+        blocks
+    ) * (1 - 1e-3)
 
 
 CONTEXTS = [
@@ -210,19 +212,19 @@ def test_the_high_low_bound_at_other_shares():
     for share in (0.1, 0.5, 0.9):
         mechanism = sf.HighLowResponse(sf.HighLow(5, [0], 1), RandomizedCode)
         p = np.array([share, *[(1 - share) / 4] * 4])
-        assert high_low_bound(1, 4, 1.0, share) == pytest.approx(mechanism.risk(p), rel=1e-9)
+        assert high_low_bound(1, 4, 1.0, share) == pytest.approx(mechanism.scores.risk(p), rel=1e-9)
         cheat = sf.HighLowResponse(sf.HighLow(5, [0], 1), OddsOnePerCentHigh)
-        assert cheat.risk(p) < high_low_bound(1, 4, 1.0, share) * (1 - 1e-4)
+        assert cheat.scores.risk(p) < high_low_bound(1, 4, 1.0, share) * (1 - 1e-4)
 
 
 @pytest.mark.parametrize("mechanism", EXAMPLES[sf.BinaryResponse], ids=repr)
 def test_the_binary_optimum_stands_on_the_floor(mechanism):
     if isinstance(mechanism.context, sf.HighLow):
-        assert mechanism.worst_risk() == pytest.approx(
+        assert mechanism.scores.worst_risk() == pytest.approx(
             lower_bound_risk(mechanism.context), rel=1e-3
         )
     else:
-        assert mechanism.worst_risk() == pytest.approx(
+        assert mechanism.scores.worst_risk() == pytest.approx(
             lower_bound_risk(mechanism.context), rel=1e-9
         )
 
@@ -256,11 +258,11 @@ def test_exact_risks_stay_below_the_tight_bounds_and_these_below_the_papers(mech
     n = 1000
     bounds = upper_bounds(mechanism.context, n)
     for p in distributions(mechanism.inputs, rng):
-        variances = mechanism.variances(p, n)
+        variances = mechanism.scores.variances(p, n)
         assert variances.sum() <= bounds.tight_l2 * NEARLY_ONE
         # E|p̂ − p| ≤ sqrt(Var): half their sum bounds the mean total variation.
         assert np.sqrt(np.maximum(variances, 0)).sum() / 2 <= bounds.tight_tv * NEARLY_ONE
-    assert mechanism.worst_risk() / n <= bounds.tight_l2 * NEARLY_ONE
+    assert mechanism.scores.worst_risk() / n <= bounds.tight_l2 * NEARLY_ONE
     assert bounds.tight_l2 <= bounds.paper_l2
     assert bounds.tight_tv <= bounds.paper_tv
 
@@ -286,7 +288,7 @@ def test_the_bound_on_l2_is_tight_for_the_papers_estimator():
 def test_half_the_noise_would_be_noticed():
     mechanism = sf.PlainResponse(sf.Uniform(16, "0.5"))
     halved = upper_bounds(mechanism.context, 1).tight_l2 / 2
-    assert mechanism.worst_risk() > halved
+    assert mechanism.scores.worst_risk() > halved
 
 
 @pytest.mark.parametrize(
@@ -355,10 +357,13 @@ def climbed(mechanism, p):
     for _ in range(40):
         steps = 0.1 * np.eye(k)
         gradient = np.array(
-            [(mechanism.risk(p + step) - mechanism.risk(p - step)) / 0.2 for step in steps]
+            [
+                (mechanism.scores.risk(p + step) - mechanism.scores.risk(p - step)) / 0.2
+                for step in steps
+            ]
         )
         p = nearest_distribution(p + gradient / 4)
-    return mechanism.risk(p)
+    return mechanism.scores.risk(p)
 
 
 @pytest.mark.parametrize(
@@ -366,18 +371,18 @@ def climbed(mechanism, p):
 )
 def test_the_worst_risk_is_where_projected_gradient_ascent_arrives(mechanism):
     rng = np.random.default_rng(22)
-    worst = mechanism.worst_risk()
+    worst = mechanism.scores.worst_risk()
     assert climbed(mechanism, rng.dirichlet(np.ones(mechanism.inputs))) == pytest.approx(
         worst, rel=1e-7, abs=1e-9
     )
     for p in distributions(mechanism.inputs, rng):
-        assert mechanism.risk(p) <= worst * NEARLY_ONE + 1e-12
+        assert mechanism.scores.risk(p) <= worst * NEARLY_ONE + 1e-12
 
 
 def test_the_climb_finds_another_top_for_another_risk():
     """A twin that must fail: the risk at uniform p is not the worst one."""
     mechanism = sf.HighLowResponse(sf.HighLow(6, [0, 1, 2], 1))
-    assert climbed(mechanism, np.full(6, 1 / 6)) > mechanism.risk(np.full(6, 1 / 6)) * 1.01
+    assert climbed(mechanism, np.full(6, 1 / 6)) > mechanism.scores.risk(np.full(6, 1 / 6)) * 1.01
 
 
 @pytest.mark.parametrize("context", [CONTEXTS[0], CONTEXTS[3]], ids=repr)
@@ -387,6 +392,6 @@ def test_tables_have_their_worst_risk_there_too(context):
     rows = [[*map(Fraction, row), 1 - sum(map(Fraction, row))] for row in np.round(Q, 9).tolist()]
     mechanism = TableResponse.of(context, rows)
     assert climbed(mechanism, np.eye(context.size)[0]) == pytest.approx(
-        mechanism.worst_risk(), rel=1e-6
+        mechanism.scores.worst_risk(), rel=1e-6
     )
-    assert lower_bound_risk(context) <= mechanism.worst_risk()
+    assert lower_bound_risk(context) <= mechanism.scores.worst_risk()

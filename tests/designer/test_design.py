@@ -39,7 +39,7 @@ from support.paths import CHECKER
 def _demand_sound(found, context):
     """What every design must be: private in integers, its figures those of its mechanism, its bound below."""
     assert str(sf.certify(found.mechanism, context)) == str(found.certificate)
-    variances = found.mechanism.variances(found.prior, 1)
+    variances = found.mechanism.scores.variances(found.prior, 1)
     assert found.risk == pytest.approx(float(found.weights @ variances), rel=1e-9, abs=1e-12)
     assert -1e-12 <= found.lower_bound <= found.risk
     assert found.gap == pytest.approx(
@@ -89,7 +89,7 @@ def test_high_low_and_blocks_meet_their_floor(context):
     _demand_sound(found, context)
     assert found.certified
     assert found.risk == pytest.approx(lower_bound_risk_at_uniform(context), rel=1e-4)
-    assert found.risk <= sf.mechanism_for(context).risk(found.prior) * (1 + 1e-9)
+    assert found.risk <= sf.mechanism_for(context).scores.risk(found.prior) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_no_closed_form_is_below_the_bound_or_better(context, seed):
     assert found.certified
     assert found.gap < 1e-3
     for rival in (sf.mechanism_for(context), exponential_response(context)):
-        risk = float(found.weights @ rival.variances(found.prior, 1))
+        risk = float(found.weights @ rival.scores.variances(found.prior, 1))
         assert found.lower_bound <= risk * (1 + 1e-12)
         assert found.risk <= risk * (1 + 2e-5)
 
@@ -123,7 +123,7 @@ def test_a_better_table_wins_over_a_closed_form():
     context = sf.Uniform(5, 1)
     found = sf.design(context, prior=[5, 1, 1, 1, 1])
     assert found.mechanism.kind == "table"
-    assert found.risk < 0.999 * sf.mechanism_for(context).risk(found.prior)
+    assert found.risk < 0.999 * sf.mechanism_for(context).scores.risk(found.prior)
     even = sf.design(context, weights=[3] * 5)
     assert even.mechanism.kind == "plain"
     assert even.risk == pytest.approx(3 * ye_barg_bound(5, 1.0), rel=1e-9)
@@ -190,7 +190,7 @@ def test_designs_are_private_and_near_their_bound(E):
     assert found.stopped == "converged"
     assert found.gap < 2e-5
     rival = exponential_response(context)
-    assert found.risk < rival.risk(np.full(len(E), 1 / len(E)))
+    assert found.risk < rival.scores.risk(np.full(len(E), 1 / len(E)))
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_more_symbols_that_owe_in_one_direction(E):
     _demand_sound(found, context)
     assert np.isfinite(found.lower_bound)
     assert not found.certified
-    assert found.risk < exponential_response(context).risk(found.prior)
+    assert found.risk < exponential_response(context).scores.risk(found.prior)
 
 
 def test_a_closed_form_keeps_its_proof_where_a_search_only_estimates():
@@ -249,7 +249,7 @@ def test_a_closed_form_keeps_its_proof_where_a_search_only_estimates():
     _demand_sound(found, context)
     assert found.certified
     assert found.lower_bound >= lower_bound_risk_at_uniform(context) * (1 - 1e-9)
-    assert found.risk < 0.95 * sf.mechanism_for(context).risk(found.prior)
+    assert found.risk < 0.95 * sf.mechanism_for(context).scores.risk(found.prior)
 
 
 @pytest.mark.parametrize("epsilon", ["1e-5", "1e-7", "1e-9"])
@@ -292,7 +292,9 @@ def test_any_prior_and_weights(prior, weights):
     p = np.maximum(np.array(prior) / np.sum(prior), 1e-6)
     np.testing.assert_allclose(found.prior, p / p.sum(), rtol=0.1, atol=2e-6)
     even = sf.design(context).mechanism
-    assert found.lower_bound <= float(found.weights @ even.variances(found.prior, 1)) * (1 + 1e-12)
+    assert found.lower_bound <= float(found.weights @ even.scores.variances(found.prior, 1)) * (
+        1 + 1e-12
+    )
 
 
 @pytest.mark.parametrize(
@@ -432,7 +434,8 @@ def test_designs_survive_files_and_the_checker(context, prior, tmp_path):
     assert again.mechanism.fingerprint == found.mechanism.fingerprint
     assert again.context == context
     np.testing.assert_array_equal(
-        again.mechanism.variances(found.prior, 1), found.mechanism.variances(found.prior, 1)
+        again.mechanism.scores.variances(found.prior, 1),
+        found.mechanism.scores.variances(found.prior, 1),
     )
     found.mechanism.save(tmp_path / "mechanism.json")
     checked = subprocess.run(

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 def _demand_sound(found, context):
     sf.certify(found.mechanism, context)
     assert found.risk == pytest.approx(
-        float(found.weights @ found.mechanism.variances(found.prior, 1)), rel=1e-9
+        float(found.weights @ found.mechanism.scores.variances(found.prior, 1)), rel=1e-9
     )
     assert found.lower_bound <= found.risk
     assert np.isfinite(found.lower_bound)
@@ -94,7 +94,7 @@ def test_any_matrix_prior_and_weights(seed):
     assert found.certified
     assert found.gap < 1e-4
     rival = exponential_response(context)
-    assert found.lower_bound <= float(found.weights @ rival.variances(found.prior, 1))
+    assert found.lower_bound <= float(found.weights @ rival.scores.variances(found.prior, 1))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -126,7 +126,7 @@ def test_more_symbols_than_can_be_enumerated(k):
     _demand_sound(found, context)
     assert not found.certified
     assert found.gap < 0.1
-    assert found.risk * 8 < exponential_response(context).risk(found.prior)
+    assert found.risk * 8 < exponential_response(context).scores.risk(found.prior)
 
 
 @pytest.mark.parametrize("k", [11, 12])
@@ -147,4 +147,4 @@ def test_the_largest_that_is_searched():
     found = sf.design(context, time_limit=20)
     _demand_sound(found, context)
     assert found.stopped == "time limit"
-    assert found.risk < exponential_response(context).risk(found.prior)
+    assert found.risk < exponential_response(context).scores.risk(found.prior)

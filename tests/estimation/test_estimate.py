@@ -47,7 +47,7 @@ def _tally(mechanism: Mechanism, seed: int = 0, reports: int = 500) -> Tally:
 def _naive_readings(mechanism: Mechanism, tally: Tally) -> tuple[list[Fraction], list[Fraction]]:
     """The mean score of each symbol and the unbiased estimate of its variance, in fractions, report by report."""
     n = tally.reports
-    columns = [mechanism.exact_scores(y) for y in range(mechanism.outputs)]
+    columns = [mechanism.scores.exact(y) for y in range(mechanism.outputs)]
     counts = tally.counts.tolist()
     means = [
         sum(c * column[x] for c, column in zip(counts, columns, strict=True)) / n
@@ -110,7 +110,7 @@ def test_the_projected_reading_is_a_distribution(mechanism, seed):
 def test_the_projected_reading_is_no_farther_from_any_distribution(mechanism):
     """Projection on a convex set that holds the truth can only help."""
     found = estimate(mechanism, _tally(mechanism, 3, reports=40), decoder="projection")
-    groups, shares = mechanism.observed_shares(_tally(mechanism, 3, reports=40))
+    groups, shares = mechanism.scores.observed_shares(_tally(mechanism, 3, reports=40))
     for x in range(mechanism.inputs):
         if groups.max() == 0 and shares.tolist() == [1.0]:
             truth = np.eye(mechanism.inputs)[x]

@@ -212,7 +212,9 @@ def test_the_papers_high_low_estimator_is_its_formula():
         expected[x] = 2 * (e + 1) / (e - 1) * (in_set - 1 / (e + 1)) - p_A
     for number, x in enumerate((1, 3, 4)):
         expected[x] = (e + 1) / (e - 1) * (reports == S + number).mean()
-    np.testing.assert_allclose(mechanism.simple(mechanism.tally(reports)), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        mechanism.scores.paper_estimate(mechanism.tally(reports)), expected, atol=1e-12
+    )
 
 
 def test_smaller_sensitive_sets_lie_in_larger_ones():

@@ -27,7 +27,7 @@ def frame_of(mechanism):
     owing = [g for g, outward in enumerate(groups.outward) if outward < inf]
     frame = []
     for number, g in enumerate(owing):
-        code, size = mechanism._codes[mechanism._kind_of_group[number]], int(groups.sizes[g])
+        code, size = mechanism._codes[mechanism._code_of_group[number]], int(groups.sizes[g])
         f, l = code.raised / code.outputs, float(code.shared) / code.outputs  # noqa: E741
         outward = float(groups.outward[g])
         inside = min(float(groups.inside[g]), 2 * outward) if size > 1 else outward
@@ -84,7 +84,7 @@ CASES = {
 def test_the_risk_of_the_simple_estimate_is_the_closed_form(name):
     mechanism = CASES[name]
     for p in crowds(mechanism.inputs, 1):
-        simple = mechanism.simple_variances(p, 1).sum()
+        simple = mechanism.scores.paper_variances(p, 1).sum()
         # Of the size of a squared score, which is what cancels where the crowd is on one symbol.
         scale = max(simple, 1 / float(mechanism._beta))
         assert simple == pytest.approx(closed_form(mechanism, p), abs=1e-12 * scale), name
@@ -111,7 +111,7 @@ def test_the_closed_form_holds_for_frames_that_chance_draws(seed):
         )
     mechanism = sf.GroupResponse(context, families)
     for p in crowds(context.size, seed):
-        simple = mechanism.simple_variances(p, 1).sum()
+        simple = mechanism.scores.paper_variances(p, 1).sum()
         scale = max(simple, 1 / float(mechanism._beta))
         assert simple == pytest.approx(closed_form(mechanism, p), abs=1e-12 * scale), context
 
@@ -140,7 +140,8 @@ def test_rounding_to_words_costs_less_than_a_billionth_of_the_risk(name):
 def test_the_simple_estimate_is_unbiased(name):
     mechanism = CASES[name]
     for p in crowds(mechanism.inputs, 2):
-        found = mechanism._mean(mechanism._simple, mechanism.forward(p))
+        scores = mechanism.scores
+        found = scores._moments_of(scores._paper, mechanism.forward(p), 1)
         np.testing.assert_allclose(found, p, atol=1e-12 / float(mechanism._beta))
 
 
@@ -157,14 +158,16 @@ UNCORRECTED = [
 def test_the_correction_of_totals_lowers_the_risk_for_every_crowd(mechanism):
     k = mechanism.inputs
     for p in [*crowds(k, 3), *np.eye(k), *np.random.default_rng(4).dirichlet(np.full(k, 0.5), 30)]:
-        assert mechanism.risk(p) <= mechanism.simple_variances(p, 1).sum() * (1 + 1e-12)
+        assert mechanism.scores.risk(p) <= mechanism.scores.paper_variances(p, 1).sum() * (
+            1 + 1e-12
+        )
 
 
 def test_a_design_without_spare_points_has_nothing_to_correct():
     mechanism = sf.PlainResponse(sf.Uniform(13, 1), PLANE)
     p = crowds(13, 5)[1]
     np.testing.assert_allclose(
-        mechanism.variances(p, 1), mechanism.simple_variances(p, 1), rtol=1e-9
+        mechanism.scores.variances(p, 1), mechanism.scores.paper_variances(p, 1), rtol=1e-9
     )
 
 
@@ -173,7 +176,7 @@ def test_an_unbalanced_code_has_no_simple_estimate_in_a_frame_either():
         sf.Blocks(blocks(6, 6), 1, across=2), CyclicDesign(6, ((0, 1), (0, 2)))
     )
     with pytest.raises(ContextMismatch, match="share equally many"):
-        mechanism.simple_variances(np.full(12, 1 / 12), 1)
+        mechanism.scores.paper_variances(np.full(12, 1 / 12), 1)
 
 
 # --- high-low --------------------------------------------------------------------------------------------------------
@@ -188,7 +191,7 @@ def test_the_papers_high_low_risks(s, epsilon):
     mechanism = sf.HighLowResponse(sf.HighLow(k, range(s), epsilon))
     for p in crowds(k, s):
         wanted = p[:s].sum() * s * c**2 + p[s:].sum() * (2 * s * c**2 / (e + 1) + c) - p @ p
-        assert mechanism.simple_variances(p, 1).sum() == pytest.approx(wanted, rel=1e-9)
+        assert mechanism.scores.paper_variances(p, 1).sum() == pytest.approx(wanted, rel=1e-9)
 
 
 def naive_high_low_risks(s, b, r, shared, e):
@@ -215,9 +218,9 @@ def test_high_low_risks_of_any_design(family, b, r, shared, epsilon):
         R_A, R_B = naive_high_low_risks(s, b, r, shared, math.exp(epsilon))
         for p in crowds(s + 2, s):
             wanted = p[:s].sum() * R_A + p[s:].sum() * R_B - p @ p
-            assert mechanism.simple_variances(p, 1).sum() == pytest.approx(wanted, rel=1e-9)
+            assert mechanism.scores.paper_variances(p, 1).sum() == pytest.approx(wanted, rel=1e-9)
             group = sf.GroupResponse(mechanism.context, family)
-            assert group.simple_variances(p, 1).sum() == pytest.approx(wanted, rel=1e-9)
+            assert group.scores.paper_variances(p, 1).sum() == pytest.approx(wanted, rel=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "4"])
@@ -237,7 +240,7 @@ def test_one_sensitive_symbol_is_mangats_response(epsilon, k, x):
         beta = 1 - 1 / e
         R_A, R_B = 1.0, 1 / e + (1 - beta) ** 2 / beta + 1 / beta
         for p in crowds(k, k):
-            assert mechanism.risk(p) == pytest.approx(
+            assert mechanism.scores.risk(p) == pytest.approx(
                 p[x] * R_A + (1 - p[x]) * R_B - p @ p, rel=1e-9, abs=1e-9
             )
     if k == 2:
@@ -245,8 +248,8 @@ def test_one_sensitive_symbol_is_mangats_response(epsilon, k, x):
         E[x][1 - x] = epsilon
         binary = sf.BinaryResponse(sf.PrivacyMatrix(E))
         p = np.array([0.3, 0.7])
-        assert sf.HighLowResponse(context, RandomizedCode).risk(p) == pytest.approx(
-            binary.risk(p), rel=1e-9
+        assert sf.HighLowResponse(context, RandomizedCode).scores.risk(p) == pytest.approx(
+            binary.scores.risk(p), rel=1e-9
         )
 
 
@@ -307,7 +310,7 @@ def test_integers_come_back_as_the_mechanism_that_they_were():
         assert again.fingerprint == mechanism.fingerprint
         p = crowds(mechanism.inputs, 6)[1]
         np.testing.assert_array_equal(again.forward(p), mechanism.forward(p))
-        assert again.risk(p) == mechanism.risk(p)
+        assert again.scores.risk(p) == mechanism.scores.risk(p)
 
 
 first, second = RECORDED._levels

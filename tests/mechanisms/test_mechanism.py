@@ -193,7 +193,7 @@ def test_an_empty_sensitive_set_is_the_identity_and_a_full_one_the_plain_respons
 
 def test_one_symbol_in_all_has_nothing_to_hide_and_an_infinite_epsilon_hides_nothing():
     alone = sf.mechanism_for(sf.Uniform(1, 0.5))
-    assert (alone.outputs, alone.bits, alone.worst_risk()) == (1, 0, 0.0)
+    assert (alone.outputs, alone.bits, alone.scores.worst_risk()) == (1, 0, 0.0)
     assert (sf.mechanism_for(sf.Uniform(3, inf)).matrix() == np.eye(3)).all()
 
 
@@ -212,7 +212,7 @@ def test_the_papers_block_estimator_has_its_closed_form_variance_and_covariance(
     c = realised_c(mechanism._codes[0])
     share = np.repeat([SKEWED[:3].sum(), SKEWED[3:].sum()], 3)
     np.testing.assert_allclose(
-        mechanism.simple_variances(SKEWED, 7), (c**2 * share - SKEWED**2) / 7, rtol=1e-9
+        mechanism.scores.paper_variances(SKEWED, 7), (c**2 * share - SKEWED**2) / 7, rtol=1e-9
     )
 
 
@@ -222,7 +222,7 @@ def test_the_papers_high_low_estimator_has_its_closed_form_variance():
     p_B = SKEWED[3:].sum()
     in_range = (1 - p_B) + p_B * (1 - 1 / c)  # p([S]) = p_A + 2 p_B/(e+1), and (e−1)/(e+1) = 1/c
     wanted = np.where(np.arange(6) < 3, c**2 * in_range, c * SKEWED) - SKEWED**2
-    np.testing.assert_allclose(mechanism.simple_variances(SKEWED, 1), wanted, rtol=1e-9)
+    np.testing.assert_allclose(mechanism.scores.paper_variances(SKEWED, 1), wanted, rtol=1e-9)
 
 
 def test_covariances_of_a_full_hadamard_block_follow_the_xor_of_rows():
@@ -247,29 +247,31 @@ def test_the_total_correction_never_raises_the_risk_of_a_block(context):
     mechanism = sf.mechanism_for(context, code="hadamard")
     k = context.size
     for p in (np.full(k, 1 / k), np.eye(k)[0], np.arange(1.0, k + 1) * 2 / (k * (k + 1))):
-        assert mechanism.risk(p) < mechanism.simple_variances(p, 1).sum()
+        assert mechanism.scores.risk(p) < mechanism.scores.paper_variances(p, 1).sum()
 
 
 def test_corrected_estimates_of_a_block_add_up_to_its_observed_share():
     mechanism = sf.BlockResponse(sf.Blocks([0, 0, 0, 0, 0, 1, 1], 1))
     tally = mechanism.tally(np.arange(97) * 31 % mechanism.outputs)
-    groups, shares = mechanism.observed_shares(tally)
-    np.testing.assert_allclose(np.bincount(groups, mechanism.unbiased(tally)), shares, atol=1e-12)
-    assert abs(mechanism.simple(tally).sum() - 1) > 0.01
+    groups, shares = mechanism.scores.observed_shares(tally)
+    np.testing.assert_allclose(
+        np.bincount(groups, mechanism.scores.unbiased(tally)), shares, atol=1e-12
+    )
+    assert abs(mechanism.scores.paper_estimate(tally).sum() - 1) > 0.01
 
 
 @pytest.mark.parametrize(
     "mechanism", [sf.PlainResponse(sf.Uniform(6, 1)), sf.HighLowResponse(sf.HighLow(6, [0, 1], 1))]
 )
 def test_worst_risk_is_attained_and_never_passed(mechanism):
-    rho = mechanism.adjoint(mechanism.squared_scores())
+    rho = mechanism.adjoint(mechanism.scores.squares())
     rng = np.random.default_rng(1)
-    drawn = max(mechanism.risk(p) for p in rng.dirichlet(np.full(6, 0.5), 2000))
-    assert drawn <= mechanism.worst_risk() + 1e-9
+    drawn = max(mechanism.scores.risk(p) for p in rng.dirichlet(np.full(6, 0.5), 2000))
+    assert drawn <= mechanism.scores.worst_risk() + 1e-9
     climbed = np.full(6, 1 / 6)
     for _ in range(5000):  # projected gradient: the slow, obvious twin
         climbed = project(climbed + 0.01 * (rho - 2 * climbed))
-    assert mechanism.risk(climbed) == pytest.approx(mechanism.worst_risk(), rel=1e-6)
+    assert mechanism.scores.risk(climbed) == pytest.approx(mechanism.scores.worst_risk(), rel=1e-6)
 
 
 def test_leverage_counts_honest_people():
@@ -278,12 +280,12 @@ def test_leverage_counts_honest_people():
     )
     simple = 1 / float(hadamard._codes[0].contrast) / 2  # (1 − q)/Δ with q = ½
     assert simple == pytest.approx((math.e + 1) / (math.e - 1), rel=1e-9)
-    assert hadamard.leverage == pytest.approx(
+    assert hadamard.scores.leverage == pytest.approx(
         simple, rel=2e-3
     )  # the total correction moves it by 1/k
     k = 1024
     randomized = sf.PlainResponse(sf.Uniform(k, 1), RandomizedCode)
-    assert randomized.leverage == pytest.approx((math.e + k - 2) / (math.e - 1), rel=1e-9)
+    assert randomized.scores.leverage == pytest.approx((math.e + k - 2) / (math.e - 1), rel=1e-9)
 
 
 # --- bad input ---------------------------------------------------------------------------------------
@@ -356,7 +358,9 @@ def test_an_unknown_code_is_refused(code):
 def test_max_bits_limits_the_code_and_says_what_would_do():
     context = sf.Uniform(16, 1)
     assert sf.mechanism_for(context).bits <= 8  # ⌈log2(k + 1)⌉ and three more
-    risks = [sf.mechanism_for(context, max_bits=bits).worst_risk() for bits in (8, 7, 6, 5, 4)]
+    risks = [
+        sf.mechanism_for(context, max_bits=bits).scores.worst_risk() for bits in (8, 7, 6, 5, 4)
+    ]
     assert risks == sorted(risks)
     assert sf.mechanism_for(context, max_bits=4).bits == 4
     with pytest.raises(InvalidContext, match="at least 4"):
@@ -376,7 +380,7 @@ def test_a_million_people_pass_in_the_memory_of_a_chunk(context):
 
     mechanism = sf.mechanism_for(context, code="hadamard")
     chunk = np.arange(2**16) % 43_750
-    mechanism.unbiased(mechanism.tally(mechanism.privatize(chunk)))
+    mechanism.scores.unbiased(mechanism.tally(mechanism.privatize(chunk)))
     tracemalloc.start()
     try:
         tally = mechanism.tally(mechanism.privatize(chunk) for _ in range(16))
@@ -393,5 +397,5 @@ def test_fast_and_slow_estimates_agree_at_size():
     mechanism = sf.BlockResponse(sf.Blocks(np.arange(1200) // 7, 1.0))
     tally = mechanism.tally(np.arange(5000) ** 2 % mechanism.outputs)
     f = tally.counts / tally.reports
-    slow = sum(f[y] * np.array(mechanism.exact_scores(y), dtype=float) for y in np.flatnonzero(f))
-    np.testing.assert_allclose(mechanism.unbiased(tally), slow, atol=1e-10)
+    slow = sum(f[y] * np.array(mechanism.scores.exact(y), dtype=float) for y in np.flatnonzero(f))
+    np.testing.assert_allclose(mechanism.scores.unbiased(tally), slow, atol=1e-10)

@@ -56,11 +56,11 @@ def test_the_two_answers_come_from_two_words():
     ],
 )
 def test_the_promises_of_the_two_answers_add_up_to_the_one_across(epsilons, across, promised):
-    assert sf.ProductResponse.promised(sf.Blocks(blocks(2, 3), epsilons, across=across)) == promised
+    assert sf.ProductResponse.epsilons(sf.Blocks(blocks(2, 3), epsilons, across=across)) == promised
 
 
 def test_a_block_of_one_symbol_has_nothing_to_promise_inside():
-    assert sf.ProductResponse.promised(sf.Blocks(blocks(1, 3), ["0.1", 1], across=2)) == (1, 1)
+    assert sf.ProductResponse.epsilons(sf.Blocks(blocks(1, 3), ["0.1", 1], across=2)) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ CONTEXTS = [
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
 def test_estimates_add_up_to_one_whatever_is_reported(context, family):
-    scores = sf.ProductResponse(context, family).scores()
+    scores = sf.ProductResponse(context, family).scores.matrix()
     np.testing.assert_allclose(scores.sum(axis=0), 1, atol=1e-9 * np.abs(scores).max())
 
 
@@ -110,7 +110,7 @@ def test_both_answers_tell_more_than_the_second_alone(context, family):
     """Leaving the answer about the block out is a plain response at the least promise; using it must pay."""
     p = uniform(context.size)
     plain = sf.PlainResponse(sf.Uniform(context.domain, context.smallest_epsilon), family)
-    assert sf.ProductResponse(context, family).risk(p) < plain.risk(p)
+    assert sf.ProductResponse(context, family).scores.risk(p) < plain.scores.risk(p)
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
@@ -120,7 +120,7 @@ def test_the_estimate_is_close_to_the_best_linear_one(context, family):
     mechanism, p = sf.ProductResponse(context, family), uniform(context.size)
     Q = mechanism.matrix()
     least = np.trace(np.linalg.inv((Q / (p @ Q)) @ Q.T)) - p @ p
-    assert least * (1 - 1e-9) <= mechanism.risk(p) <= 1.2 * least
+    assert least * (1 - 1e-9) <= mechanism.scores.risk(p) <= 1.2 * least
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
@@ -128,14 +128,14 @@ def test_the_estimate_is_close_to_the_best_linear_one(context, family):
 def test_the_mixture_of_totals_has_the_least_variance(context, step):
     """Before totals are corrected to 1: μ_j a little larger or smaller makes the noise of a block's total larger."""
     mechanism = sf.ProductResponse(context, RandomizedCode)
-    _, sums, A1 = mechanism._pieces
+    _, sums, A1 = mechanism.scores._pieces
     q = mechanism.forward(uniform(context.size)).reshape(sums.shape[1:])
 
     def noise(j, mu):
         total = mu * sums[j] + (1 - mu) * A1[j][:, None]
         return float((q * total**2).sum() - (q * total).sum() ** 2)
 
-    for j, mu in enumerate(mechanism._mixing):
+    for j, mu in enumerate(mechanism.scores._mixing):
         assert noise(j, float(mu)) < noise(j, float(mu) + step)
 
 
@@ -144,10 +144,10 @@ def test_the_mixture_of_totals_has_the_least_variance(context, step):
 def test_the_weights_of_the_answer_about_the_block_have_the_least_noise(context, step):
     """``E[w(J)²]`` over the crowd, among weights of mean 1 for members of the block."""
     mechanism = sf.ProductResponse(context, RandomizedCode)
-    about_block, _ = mechanism.promised(context)
+    about_block, _ = mechanism.epsilons(context)
     outer = sf.PlainResponse(sf.Uniform(context.sizes.size, about_block), RandomizedCode)
     Q, shares = outer.matrix(), context.sizes / context.size
-    for j, (low, high) in enumerate(mechanism._weights):
+    for j, (low, high) in enumerate(mechanism.scores._weights):
         h, P = Q[j, j], float(shares @ Q[:, j])
         assert h * float(high) + (1 - h) * float(low) == pytest.approx(1, abs=1e-12)
 
@@ -168,7 +168,7 @@ def test_two_answers_pay_where_promises_are_small_and_only_there():
         context = sf.Blocks(blocks(4, 4), inside, across=across)
         product, group = (sf.mechanism_for(context), sf.GroupResponse(context, RandomizedCode))
         assert isinstance(product, sf.ProductResponse) == pays
-        assert product.worst_risk() <= group.worst_risk() * (1 + 1e-9)
+        assert product.scores.worst_risk() <= group.scores.worst_risk() * (1 + 1e-9)
 
 
 # --- records ---------------------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def test_a_record_is_read_back_to_the_same_channel_and_the_same_estimate(family)
     again = mechanism_of(mechanism.record(), mechanism.context)
     assert again.fingerprint == mechanism.fingerprint
     assert all(again.integer_row(x) == mechanism.integer_row(x) for x in range(mechanism.inputs))
-    assert again.exact_scores(3) == mechanism.exact_scores(3)
+    assert again.scores.exact(3) == mechanism.scores.exact(3)
     assert again.at_word(20).fingerprint == mechanism.at_word(20).fingerprint
 
 

@@ -1,11 +1,13 @@
 """Reach: the extremes of the scores by their structure are those of the scores in fractions, written out."""
 
+from functools import cached_property
+
 import numpy as np
 import pytest
 
 import sfumato as sf
 from sfumato.mechanisms import PlainResponse
-from sfumato.mechanisms.mechanism import Mechanism
+from sfumato.mechanisms.blocks import BlockScores
 from sfumato.mechanisms.reach import Reach
 from support.mechanism_examples import EXAMPLES
 
@@ -24,12 +26,12 @@ LARGER = [
 def _written_out(mechanism):
     """All scores, from fractions."""
     return np.array(
-        [[float(score) for score in mechanism.exact_scores(y)] for y in range(mechanism.outputs)]
+        [[float(score) for score in mechanism.scores.exact(y)] for y in range(mechanism.outputs)]
     ).T
 
 
 def _agree(mechanism, slack=1e-6):
-    A, found = _written_out(mechanism), mechanism.reach
+    A, found = _written_out(mechanism), mechanism.scores.reach
     nearly = {"rtol": 0, "atol": 1e-9 * np.abs(A).max()}
     np.testing.assert_allclose(found.highest, A.max(axis=1), **nearly)
     np.testing.assert_allclose(found.lowest, A.min(axis=1), **nearly)
@@ -48,29 +50,12 @@ def test_leftover_words_are_counted(mechanism):
     _agree(mechanism.at_word(14), slack=0.02)
 
 
-@pytest.mark.parametrize("mechanism", ALL, ids=repr)
-def test_a_mechanism_that_knows_no_shorter_way_writes_its_scores_out(mechanism):
-    by_default = Mechanism.reach.func(mechanism)
-    np.testing.assert_allclose(
-        by_default.highest, mechanism.reach.highest, atol=1e-9 * mechanism.leverage
-    )
-    np.testing.assert_allclose(
-        by_default.lowest, mechanism.reach.lowest, atol=1e-9 * mechanism.leverage
-    )
-    assert (
-        by_default.heaviest * (1 - 1e-9)
-        <= mechanism.reach.heaviest
-        <= by_default.heaviest * (1 + 1e-6)
-    )
-
-
 @pytest.mark.parametrize("mechanism", ALL + LARGER, ids=repr)
-def test_leverage_is_the_larger_of_both_reaches(mechanism):
-    found = mechanism.reach
-    assert mechanism.leverage == pytest.approx(
-        max(found.highest.max(), -found.lowest.min()), rel=0.01
-    )
-    assert found.largest <= mechanism.leverage + 1 + 1e-9
+def test_leverage_is_the_largest_score(mechanism):
+    A = _written_out(mechanism)
+    found = mechanism.scores.reach
+    assert mechanism.scores.leverage == pytest.approx(np.abs(A).max(), rel=1e-9)
+    assert found.largest <= mechanism.scores.leverage + 1 + 1e-9
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=repr)
@@ -79,20 +64,26 @@ def test_the_three_bounds_are_the_worst_of_all_forgeries_in_all_places(mechanism
     A, k = _written_out(mechanism), mechanism.inputs
     moved = A[:, :, None] - np.eye(k)[:, None, :]  # (symbol, report, who was replaced)
     scale = np.abs(A).max()
-    np.testing.assert_allclose(mechanism.reach.up, moved.max(axis=(1, 2)), atol=1e-9 * scale)
-    np.testing.assert_allclose(mechanism.reach.down, -moved.min(axis=(1, 2)), atol=1e-9 * scale)
+    np.testing.assert_allclose(mechanism.scores.reach.up, moved.max(axis=(1, 2)), atol=1e-9 * scale)
+    np.testing.assert_allclose(
+        mechanism.scores.reach.down, -moved.min(axis=(1, 2)), atol=1e-9 * scale
+    )
     worst = np.abs(moved).sum(axis=0).max() / 2
-    assert worst * (1 - 1e-9) <= mechanism.reach.total_variation <= worst * 1.01 + 1e-9
+    assert worst * (1 - 1e-9) <= mechanism.scores.reach.total_variation <= worst * 1.01 + 1e-9
 
 
 def test_a_half_reach_would_be_found_out():
+    class Half(BlockScores):
+        def _reach(self):
+            whole = super()._reach()
+            return Reach(whole.highest / 2, whole.lowest / 2, whole.heaviest / 2)
+
     class Halved(PlainResponse):
         """Claims half of what a forged report can do."""
 
-        @property
-        def reach(self):
-            whole = super().reach
-            return Reach(whole.highest / 2, whole.lowest / 2, whole.heaviest / 2)
+        @cached_property
+        def scores(self):
+            return Half(self)
 
     with pytest.raises(AssertionError):
         _agree(Halved(sf.Uniform(20, 1.0)))
@@ -100,20 +91,20 @@ def test_a_half_reach_would_be_found_out():
 
 def test_the_published_numbers_at_1024_symbols():
     """Randomised response: (e + k − 2)/(e − 1) up. The Hadamard code: about (e + 1)/(e − 1)."""
-    randomised = sf.PlainResponse(sf.Uniform(1024, 1.0), sf.RandomizedCode).reach
+    randomised = sf.PlainResponse(sf.Uniform(1024, 1.0), sf.RandomizedCode).scores.reach
     assert randomised.up.max() == pytest.approx((np.e + 1022) / (np.e - 1), rel=1e-9)
     assert randomised.down.max() == pytest.approx(np.e / (np.e - 1), rel=1e-9)
-    coded = sf.PlainResponse(sf.Uniform(1023, 1.0)).reach
+    coded = sf.PlainResponse(sf.Uniform(1023, 1.0)).scores.reach
     assert coded.up.max() == pytest.approx((np.e + 1) / (np.e - 1), rel=5e-3)
 
 
 def test_in_clear_a_fake_counts_for_one():
-    reach = sf.PlainResponse(sf.Uniform(4, "inf")).reach
+    reach = sf.PlainResponse(sf.Uniform(4, "inf")).scores.reach
     np.testing.assert_allclose(reach.up, 1)
     np.testing.assert_allclose(reach.down, 1)
     assert reach.total_variation == pytest.approx(1)
 
 
 def test_nobody_moves_a_single_symbol():
-    reach = sf.PlainResponse(sf.Uniform(1, 1)).reach
+    reach = sf.PlainResponse(sf.Uniform(1, 1)).scores.reach
     assert (reach.up[0], reach.down[0], reach.total_variation) == pytest.approx((0, 0, 0))

@@ -60,8 +60,8 @@ def test_estimates_scatter_as_their_variance_says(context):
     p = np.arange(20, 0, -1.0) / 210
     q, n, runs = mechanism.forward(p), 20_000, 200
     rng = np.random.default_rng(7)
-    errors = [mechanism.mean_scores(rng.multinomial(n, q) / n) - p for _ in range(runs)]
-    ratio = np.square(errors).sum(axis=1) * n / mechanism.risk(p)
+    errors = [mechanism.scores.mean(rng.multinomial(n, q) / n) - p for _ in range(runs)]
+    ratio = np.square(errors).sum(axis=1) * n / mechanism.scores.risk(p)
     # The mean of `runs` positive ratios with mean 1; their own spread bounds its error.
     assert abs(ratio.mean() - 1) < 5 * ratio.std() / math.sqrt(runs)
     assert abs(ratio.mean() * 1.5 - 1) > 5 * ratio.std() / math.sqrt(

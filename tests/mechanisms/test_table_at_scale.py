@@ -291,19 +291,19 @@ def _exact(inverse, outputs):
 @pytest.mark.parametrize("name", MATRICES)
 def test_float_scores_are_the_exact_ones(name, crowd):
     table = designed(name, crowd=crowd and crowd[: len(MATRICES[name])])
-    exact = _exact(table._left_inverse, table.outputs)
-    assert table._left_inverse._float_solve() is not None
-    assert np.abs(table.scores() - exact).max() <= 1e-11 * np.abs(exact).max()
-    assert table.leverage == pytest.approx(np.abs(exact).max(), rel=1e-11)
+    exact = _exact(table.scores._inverse, table.outputs)
+    assert table.scores._inverse._float_solve() is not None
+    assert np.abs(table.scores.matrix() - exact).max() <= 1e-11 * np.abs(exact).max()
+    assert table.scores.leverage == pytest.approx(np.abs(exact).max(), rel=1e-11)
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 1e-4, 1e-6])
 def test_where_floats_are_not_sure_the_exact_scores_are_taken(epsilon):
     E = np.where(np.eye(5), 0, epsilon)
     table = TableResponse.near(sf.PrivacyMatrix(E), channel(E, 25))
-    exact = _exact(table._left_inverse, table.outputs)
-    assert (table._left_inverse._float_solve() is None) == (epsilon < 1e-4)
-    assert np.abs(table.scores() - exact).max() <= 1e-10 * np.abs(exact).max()
+    exact = _exact(table.scores._inverse, table.outputs)
+    assert (table.scores._inverse._float_solve() is None) == (epsilon < 1e-4)
+    assert np.abs(table.scores.matrix() - exact).max() <= 1e-10 * np.abs(exact).max()
 
 
 def _naive_scores(rows, denominator, crowd):
@@ -362,9 +362,9 @@ def test_scores_are_of_least_variance_where_the_crowd_is():
     p = np.array(crowd) / sum(crowd)
     even, skewed = designed(name), designed(name, crowd=crowd)
     assert even.integer_row(0) == skewed.integer_row(0)
-    assert skewed.risk(p) == pytest.approx(least_risk(skewed.matrix(), p), rel=1e-4)
-    assert even.risk(p) > 1.001 * skewed.risk(p)
-    assert skewed.risk(np.full(8, 1 / 8)) > 1.001 * even.risk(np.full(8, 1 / 8))
+    assert skewed.scores.risk(p) == pytest.approx(least_risk(skewed.matrix(), p), rel=1e-4)
+    assert even.scores.risk(p) > 1.001 * skewed.scores.risk(p)
+    assert skewed.scores.risk(np.full(8, 1 / 8)) > 1.001 * even.scores.risk(np.full(8, 1 / 8))
 
 
 def test_a_crowd_belongs_to_the_record_and_stays_over_other_words():
@@ -533,8 +533,8 @@ def test_sixty_four_symbols_and_fifteen_hundred_outputs():
     table = TableResponse.near(sf.Metric(E), disturbed(Q, 1e-9))
     sf.certify(table)
     assert least_risk(table.matrix()) == pytest.approx(least_risk(Q), rel=1e-7)
-    assert np.abs(table.scores() @ table.matrix().T - np.eye(64)).max() < 1e-9
+    assert np.abs(table.scores.matrix() @ table.matrix().T - np.eye(64)).max() < 1e-9
     for y in (0, 700, 1499):
-        assert table.scores()[:, y] == pytest.approx(
-            [float(a) for a in table.exact_scores(y)], abs=1e-9 * table.leverage
+        assert table.scores.matrix()[:, y] == pytest.approx(
+            [float(a) for a in table.scores.exact(y)], abs=1e-9 * table.scores.leverage
         )

@@ -46,8 +46,8 @@ def test_the_risk_is_made_of_the_parts_and_of_what_chance_does_to_the_shares(blo
             inside = p[np.flatnonzero(context.block_of == j)]
             share = inside.sum()
             theta = inside / share
-            wanted += share * part.risk(theta) + share * (1 - share) * float(theta @ theta)
-        assert mechanism.risk(p) == pytest.approx(wanted, rel=1e-9)
+            wanted += share * part.scores.risk(theta) + share * (1 - share) * float(theta @ theta)
+        assert mechanism.scores.risk(p) == pytest.approx(wanted, rel=1e-9)
 
 
 @pytest.mark.parametrize("family", [HadamardCode, RandomizedCode, BestCode()], ids=repr)
@@ -60,7 +60,7 @@ def test_a_union_of_plain_responses_is_a_block_response(family):
     for x in range(8):
         assert together.exact_row(x) == blocks.exact_row(x)
     for y in range(blocks.outputs):
-        assert together.exact_scores(y) == blocks.exact_scores(y)
+        assert together.scores.exact(y) == blocks.scores.exact(y)
     words = np.random.default_rng(0).integers(0, 2**64, (400, 1), dtype=np.uint64)
     symbols = np.arange(400) % 8
     assert np.array_equal(
@@ -79,20 +79,22 @@ def test_the_shares_of_blocks_are_observed_and_the_estimate_keeps_them():
     mechanism = sf.mechanism_for(context)
     reports = mechanism.privatize(np.arange(5000) % context.size, SeededWords(3))
     tally = mechanism.tally(reports)
-    group_of, shares = mechanism.observed_shares(tally)
+    group_of, shares = mechanism.scores.observed_shares(tally)
     counted = np.array([(np.array(TURNED)[np.arange(5000) % 13] == j).mean() for j in range(5)])
     for x, j in enumerate(TURNED):
         assert shares[group_of[x]] == pytest.approx(counted[j], abs=1e-12)
-    np.testing.assert_allclose(np.bincount(TURNED, mechanism.unbiased(tally)), counted, atol=1e-9)
+    np.testing.assert_allclose(
+        np.bincount(TURNED, mechanism.scores.unbiased(tally)), counted, atol=1e-9
+    )
 
 
 def test_a_block_that_nobody_is_in_has_no_share():
     mechanism = sf.mechanism_for(union())
     tally = mechanism.tally(mechanism.privatize([0, 1, 2] * 10, SeededWords(1)))
-    group_of, shares = mechanism.observed_shares(tally)
+    group_of, shares = mechanism.scores.observed_shares(tally)
     assert shares.sum() == pytest.approx(1)
     assert shares[group_of[0]] == 1 and all(shares[group_of[x]] == 0 for x in range(3, 13))
-    np.testing.assert_array_equal(mechanism.unbiased(tally)[3:], 0)
+    np.testing.assert_array_equal(mechanism.scores.unbiased(tally)[3:], 0)
 
 
 def test_a_union_in_a_union_is_kept_and_undone():
@@ -101,7 +103,7 @@ def test_a_union_in_a_union_is_kept_and_undone():
     mechanism = sf.mechanism_for(context)
     sf.certify(mechanism, context)
     p = crowds(context.size)[1]
-    np.testing.assert_allclose(mechanism.mean_scores(mechanism.forward(p)), p, atol=1e-9)
+    np.testing.assert_allclose(mechanism.scores.mean(mechanism.forward(p)), p, atol=1e-9)
     again = mechanism_of(mechanism.record(), mechanism.context)
     assert again.fingerprint == mechanism.fingerprint
 

@@ -263,7 +263,7 @@ def test_people_are_counted_as_python_counts_them(show, tmp_path, case):
     in_clear = np.sqrt((k - 1) / k**2)
     page.get_by_label("at most, in percent").fill("2.5")
 
-    worst = np.sqrt(own.mechanism.variances(p, 1).max())
+    worst = np.sqrt(own.mechanism.scores.variances(p, 1).max())
     assert people(page) == [needed(sigma, 0.025) for sigma in (in_clear, worst, np.sqrt(floor / k))]
     page.locator("#measure").select_option("tv")
     tv = UnbiasedForecast.of(own.mechanism, Target("tv", 0.95, p)).mean

@@ -65,7 +65,9 @@ def test_the_papers_scheme_is_its_formula_and_one_projection():
     np.testing.assert_allclose(found, expected, atol=1e-12)
     # Correcting the totals of blocks first would have given something else.
     assert (
-        np.abs(nearest_distribution(mechanism.unbiased(mechanism.tally(reports))) - expected).max()
+        np.abs(
+            nearest_distribution(mechanism.scores.unbiased(mechanism.tally(reports))) - expected
+        ).max()
         > 1e-3
     )
 

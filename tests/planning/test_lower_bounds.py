@@ -446,7 +446,7 @@ def worst_measured(mechanism, family, n, rng):
     for p in targets:
         p = np.array([float(entry) for entry in p])
         histograms = rng.multinomial(n, mechanism.forward(p) / mechanism.forward(p).sum(), 100)
-        errors = [total_variation(mechanism.mean_scores(f / n), p) for f in histograms]
+        errors = [total_variation(mechanism.scores.mean(f / n), p) for f in histograms]
         means.append(np.mean(errors))
     return max(means)
 

@@ -148,7 +148,7 @@ def test_no_other_crowd_is_harder(name):
     k, generator = mechanism.inputs, np.random.default_rng(1)
 
     def roots(p):
-        return np.sqrt(np.maximum(mechanism.variances(p, 1), 0)).sum()
+        return np.sqrt(np.maximum(mechanism.scores.variances(p, 1), 0)).sum()
 
     hardest = hardest_for_tv(mechanism)
     assert hardest.sum() == pytest.approx(1)
@@ -159,12 +159,16 @@ def test_no_other_crowd_is_harder(name):
     tried = [p / p.sum() for p in tried]
     weights = np.zeros(k)
     weights[: k // 2 + 1] = generator.integers(1, 4, k // 2 + 1)
-    scores = mechanism.total_scores(weights)
+    scores = mechanism.scores.totals(weights)
     assert max(map(roots, tried)) <= roots(hardest) * 1.002
-    assert max(map(mechanism.risk, tried)) <= mechanism.risk(hardest_for_l2(mechanism)) * (1 + 1e-9)
-    assert mechanism.risk(hardest_for_l2(mechanism)) == pytest.approx(mechanism.worst_risk())
+    assert max(map(mechanism.scores.risk, tried)) <= mechanism.scores.risk(
+        hardest_for_l2(mechanism)
+    ) * (1 + 1e-9)
+    assert mechanism.scores.risk(hardest_for_l2(mechanism)) == pytest.approx(
+        mechanism.scores.worst_risk()
+    )
     assert (
-        max(mechanism.variances(p, 1).max() for p in tried)
+        max(mechanism.scores.variances(p, 1).max() for p in tried)
         <= worst_symbol_variance(mechanism) * 1.002
     )
     largest = max(mechanism.forward(p) @ scores**2 - (weights @ p) ** 2 for p in tried)
@@ -176,7 +180,7 @@ def test_the_worst_variances_are_reached(name):
     """Every pair of symbols and a fine grid of shares, on the moments written out: slow and obvious."""
     mechanism = sf.mechanism_for(CONTEXTS[name])
     k, t = mechanism.inputs, np.linspace(0, 1, 2001)
-    M = (mechanism.scores() ** 2) @ mechanism.matrix().T
+    M = (mechanism.scores.matrix() ** 2) @ mechanism.matrix().T
     worst = [
         max(float((t * M[x, x] + (1 - t) * M[x, x2] - t**2).max()) for x2 in range(k) if x2 != x)
         for x in range(k)
@@ -250,7 +254,7 @@ def test_what_context_buys_is_in_the_comparison():
     assert rows["best"].over_bound == pytest.approx(rows["best"].risk / made.lower_bound)
     assert min(row.over_bound for row in made.rows) >= 1
     assert rows["best"].bits == rows["best"].mechanism.bits
-    assert rows["best"].leverage == rows["best"].mechanism.leverage
+    assert rows["best"].leverage == rows["best"].mechanism.scores.leverage
 
 
 def test_a_plan_is_for_the_mechanism_that_is_given():
@@ -295,7 +299,9 @@ def test_without_a_closed_form_the_plan_is_for_the_least_risk_there_is(name):
     rows = {row.name: row for row in made.rows}
     assert list(rows) == ["classical", "exponential", "hadamard", "best"]
     assert [name for name in rows if rows[name].available] == ["classical", "exponential"]
-    risks = {name: rows[name].mechanism.worst_risk() for name in ("classical", "exponential")}
+    risks = {
+        name: rows[name].mechanism.scores.worst_risk() for name in ("classical", "exponential")
+    }
     assert made.chosen == min(risks, key=risks.get)
     assert made.error == rows[made.chosen].unbiased.error
     sf.certify(rows["exponential"].mechanism, NO_CLOSED_FORM[name])

@@ -257,7 +257,7 @@ def test_randomized_response_reports_all_of_its_epsilon_at_size():
 class SevenEverywhere(sf.PlainResponse):
     """Rows that are no distribution."""
 
-    def levels(self, x):
+    def compact_row(self, x):
         return [7], np.zeros(self.outputs, dtype=np.intp)
 
 
@@ -276,8 +276,8 @@ class ForgedClaim(sf.PlainResponse):
 class OneRowAstray(sf.PlainResponse):
     """One row in a thousand favours an output less."""
 
-    def levels(self, x):
-        levels, which = super().levels(x)
+    def compact_row(self, x):
+        levels, which = super().compact_row(x)
         if x == 17:
             which = which.copy()
             which[np.flatnonzero(which == 2)[-1]] = 1
@@ -296,8 +296,8 @@ class OneSymbolForgotten(sf.PlainResponse):
 class LowAboveHigh(sf.PlainResponse):
     """A truthful class in which the raised output is the rare one."""
 
-    def _frame(self, *arguments):
-        super()._frame(*arguments)
+    def _set_codes(self, *arguments):
+        super()._set_codes(*arguments)
         self._codes[0].high, self._codes[0].low = self._codes[0].low, self._codes[0].high
 
 

@@ -256,7 +256,7 @@ def test_proposition_1_post_processing():
     assert sf.certify(processed).realised_epsilon <= 1.0
     Q, W = mechanism.matrix(), np.array([[float(entry) for entry in row] for row in THIRDS])
     np.testing.assert_allclose(processed.matrix(), Q @ W, atol=1e-15)
-    assert processed.risk(np.full(3, 1 / 3)) >= mechanism.risk(np.full(3, 1 / 3))
+    assert processed.scores.risk(np.full(3, 1 / 3)) >= mechanism.scores.risk(np.full(3, 1 / 3))
 
 
 def test_proposition_1_processing_twice_is_processing_once():
@@ -288,7 +288,7 @@ def test_proposition_1_a_channel_that_forgets_everything_leaves_nothing_to_learn
     blind = sf.BinaryResponse(sf.Uniform(2, 1)).then([[1, 0], [1, 0]])
     sf.certify(blind)
     with pytest.raises(NothingToLearn, match="nothing undoes it"):
-        blind.unbiased(blind.tally([0, 0]))
+        blind.scores.unbiased(blind.tally([0, 0]))
 
 
 def test_proposition_2_adaptive_composition():

@@ -163,14 +163,14 @@ def with_steps_more(mechanism, kind, steps):
         mechanism.context,
         codes,
         levels,
-        mechanism._kind_of_group.tolist(),
+        mechanism._code_of_group.tolist(),
         mechanism._clear,
         mechanism.word_bits,
     )
 
 
 @pytest.mark.parametrize("kind", [0, 1])
-def test_one_step_too_much_in_one_kind_of_group_is_found_at_size(kind):
+def test_one_step_too_much_in_one_code_of_group_is_found_at_size(kind):
     """Odds are raised up to the first step that breaks a promise, by definition; that one and no earlier is refused."""
     context = sf.Blocks(blocks(*[9, 20] * 20), 1, across=2)
     mechanism = sf.GroupResponse(context, RandomizedCode)

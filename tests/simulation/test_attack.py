@@ -1,10 +1,13 @@
 """Attacks stay within the bounds, the worst of them get there, and the test of fit notices what it can."""
 
+from functools import cached_property
+
 import numpy as np
 import pytest
 
 import sfumato as sf
 from sfumato.errors import InvalidContext, InvalidSymbols, NotEnoughReports
+from sfumato.mechanisms.blocks import BlockScores
 from sfumato.mechanisms.reach import Reach
 from sfumato.simulation import SeededWords
 from sfumato.simulation.attack import KINDS, attack
@@ -57,11 +60,15 @@ def test_the_worst_attacks_attain_the_bound(mechanism):
 def test_a_bound_that_is_too_small_is_exceeded():
     """The planted fault: a reach of nine tenths."""
 
-    class Modest(sf.PlainResponse):
-        @property
-        def reach(self):
-            whole = super().reach
+    class NineTenths(BlockScores):
+        def _reach(self):
+            whole = super()._reach()
             return Reach(0.9 * whole.highest, 0.9 * whole.lowest, 0.9 * whole.heaviest)
+
+    class Modest(sf.PlainResponse):
+        @cached_property
+        def scores(self):
+            return NineTenths(self)
 
     symbols = np.repeat([0, 1], [180, 20])
     honest, modest = (cls(sf.Uniform(8, 1.0)) for cls in (sf.PlainResponse, Modest))
@@ -84,7 +91,7 @@ def test_pretending_moves_a_share_by_the_share_of_fakes_on_average(mechanism):
         ).moved
         for s in range(4)
     ]
-    error = np.sqrt(mechanism.variances(np.eye(mechanism.inputs)[0], m * len(runs))[0])
+    error = np.sqrt(mechanism.scores.variances(np.eye(mechanism.inputs)[0], m * len(runs))[0])
     assert np.mean(runs) * n / m == pytest.approx(1, abs=6 * error + 1e-9)
 
 
@@ -129,7 +136,7 @@ def test_decoders_without_a_bound_are_measured(decoder):
 def test_honest_people_report_the_same_with_and_without_an_attack(m):
     """So the unbiased picture moves by what the last m reports were exchanged for, and by nothing else."""
     crowd, n, x, seed = _crowd(HADAMARD, 2000), 2000, 3, 4
-    A, honest = HADAMARD.scores(), HADAMARD.privatize(crowd, SeededWords(seed))
+    A, honest = HADAMARD.scores.matrix(), HADAMARD.privatize(crowd, SeededWords(seed))
     found = attack(HADAMARD, crowd, fakes=m, target=x, kind="raise", decoder="unbiased", seed=seed)
     exchanged = m * A[x].max() - A[x, honest[-m:]].sum()
     assert found.decoded_moved == pytest.approx(exchanged / n, rel=0, abs=1e-9)

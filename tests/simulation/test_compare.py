@@ -250,7 +250,7 @@ def test_all_words_are_used():
 
 def conditional_covariance(mechanism, counts):
     """Of the unbiased estimate for these very people, written out: ``Σ_x n_x Cov(A[·, Y] | x)/n²``."""
-    Q, A, n = mechanism.matrix(), mechanism.scores(), counts.sum()
+    Q, A, n = mechanism.matrix(), mechanism.scores.matrix(), counts.sum()
     return (
         sum(c * ((A * Q[x]) @ A.T - np.outer(A @ Q[x], A @ Q[x])) for x, c in enumerate(counts))
         / n**2
@@ -275,10 +275,12 @@ def test_the_mean_square_is_that_of_the_written_out_channel(context):
         assert found.row(name).l2 == pytest.approx(math.sqrt(square), rel=1e-9)
         assert (found.row(name).bits, found.row(name).leverage) == (
             mechanism.bits,
-            mechanism.leverage,
+            mechanism.scores.leverage,
         )
         moved = max(
-            np.abs(column - held).sum() / 2 for column in mechanism.scores().T for held in np.eye(6)
+            np.abs(column - held).sum() / 2
+            for column in mechanism.scores.matrix().T
+            for held in np.eye(6)
         )
         assert found.row(name).reach == pytest.approx(moved, rel=1e-6)
     for name, kind in (("oue", UnaryEncoding), ("olh", LocalHashing)):
@@ -293,7 +295,7 @@ def test_tallies_of_a_crowd_scatter_as_the_channel_says(context):
     rank = int(np.linalg.matrix_rank(covariance, tol=1e-12 * np.trace(covariance) * 1e3))
     whiten = np.linalg.pinv(covariance, rcond=1e-9)
     found = [
-        mechanism.unbiased(crowd_tally(mechanism, PEOPLE, SeededWords(5, run=run)))
+        mechanism.scores.unbiased(crowd_tally(mechanism, PEOPLE, SeededWords(5, run=run)))
         for run in range(runs)
     ]
 
@@ -337,7 +339,7 @@ def test_classical_peers_take_the_smallest_promise():
     assert found.epsilon == 0.75
     assert [row.epsilon for row in found.rows[1:]] == [0.75] * 4
     assert found.row("oue").leverage == UnaryEncoding(3, 0.75).leverage
-    assert found.row("hadamard").leverage == mechanism.leverage
+    assert found.row("hadamard").leverage == mechanism.scores.leverage
 
 
 def test_no_peer_sees_more_than_the_context_allows():
@@ -364,8 +366,10 @@ def test_everybody_is_decoded_alike_and_mechanisms_by_the_decoder_too():
     own = sf.mechanism_for(LUNCH)
     tally = crowd_tally(own, np.array(COUNTS), SeededWords(3, run=4))
     truth = np.array(COUNTS) / 1000
-    assert found.rows[0].decoded[4] == pytest.approx(np.abs(own.unbiased(tally) - truth).sum() / 2)
-    projected = project(own.unbiased(tally))
+    assert found.rows[0].decoded[4] == pytest.approx(
+        np.abs(own.scores.unbiased(tally) - truth).sum() / 2
+    )
+    projected = project(own.scores.unbiased(tally))
     assert found.rows[0].errors[4] == pytest.approx(np.abs(projected - truth).sum() / 2)
 
 

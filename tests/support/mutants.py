@@ -5,6 +5,7 @@ Every entry of ``MUTANTS`` is a mechanism with one fault and the name of the che
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -17,8 +18,10 @@ from sfumato.mechanisms import (
     HighLowResponse,
     PlainResponse,
 )
+from sfumato.mechanisms.blocks import BlockScores
+from sfumato.mechanisms.code_scores import exact_group_scores
+from sfumato.mechanisms.group_scores import GroupScores
 from sfumato.mechanisms.reach import Reach
-from sfumato.mechanisms.scores import exact_group_scores
 from sfumato.randomness.words import SystemWords
 from sfumato.tally import Tally
 
@@ -180,19 +183,27 @@ class OwnCoverCountedTwice(GroupResponse):
 class OddsOfTheOtherGroup(GroupResponse):
     """The groups' levels are exchanged: the strict one gets the lax one's odds."""
 
-    def _frame(self, context, group_of, codes, levels, kind_of_group, clear, word_bits):
-        super()._frame(context, group_of, codes, levels, kind_of_group[::-1], clear, word_bits)
+    def _set_integers(self, group_of, codes, levels, code_of_group, clear, word_bits):
+        super()._set_integers(group_of, codes, levels, code_of_group[::-1], clear, word_bits)
+
+
+class TotalsForgotten(GroupScores):
+    def exact(self, y):
+        column = super().exact(y)
+        members = np.flatnonzero(self.mechanism._group_of == 0)
+        return [
+            score + Fraction(1, members.size) * (x in members) for x, score in enumerate(column)
+        ]
 
 
 class GroupTotalsForgotten(GroupResponse):
     """Scores that take every group's total for 1, as in a block."""
 
-    def exact_scores(self, y):
-        column = super().exact_scores(y)
-        members = np.flatnonzero(self._group_of == 0)
-        return [
-            score + Fraction(1, members.size) * (x in members) for x, score in enumerate(column)
-        ]
+    @cached_property
+    def scores(self):
+        scores = super().scores
+        scores.__class__ = TotalsForgotten
+        return scores
 
 
 class TurnedTheOtherWay(CyclicCode):
@@ -233,8 +244,8 @@ class CyclicDesignMisread(CyclicDesign):
 class LeftoverForgotten(HighLowResponse):
     """The row forgets its leftover words."""
 
-    def levels(self, x):
-        levels, which = super().levels(x)
+    def compact_row(self, x):
+        levels, which = super().compact_row(x)
         levels[which[0]] -= self._leftover
         return levels, which
 
@@ -264,53 +275,86 @@ class ForwardForgetsLeftover(PlainResponse):
         return q
 
 
-class ScoresForgetLeftover(PlainResponse):
-    """Scores made as if no words were left over."""
+def with_scores(kind):
+    """A mechanism's ``scores``, of this class."""
+    return cached_property(kind)
 
-    def exact_scores(self, y):
-        code = self._codes[0]
+
+class WithoutLeftover(BlockScores):
+    def _exact_scores(self, batch, row, output):
+        code = batch.code
         return exact_group_scores(
-            code, self.inputs, y, rise=code.rise, leftover=Fraction(0), total=Fraction(1)
+            code,
+            int(batch.sizes[row]),
+            output,
+            rise=code.rise,
+            leftover=Fraction(0),
+            total=Fraction(1),
         )
 
 
+class ScoresForgetLeftover(PlainResponse):
+    """Scores made as if no words were left over."""
+
+    scores = with_scores(WithoutLeftover)
+
+
+class WithoutCorrection(BlockScores):
+    def mean(self, frequencies):
+        return self._moments_of(self._paper, frequencies, 1)
+
+
 class FastScoresForgetCorrection(BlockResponse):
-    """The fast estimate is the simple one, the exact one is corrected."""
+    """The fast estimate is the paper's, the exact one is corrected."""
 
-    def mean_scores(self, frequencies):
-        return self._mean(self._simple, frequencies)
+    scores = with_scores(WithoutCorrection)
 
 
-class LeverageTooSmall(PlainResponse):
-    """Half of what a forged report can do."""
-
+class HalfLeverage(BlockScores):
     @property
     def leverage(self):
         return super().leverage / 2
 
 
+class LeverageTooSmall(PlainResponse):
+    """Half of what a forged report can do."""
+
+    scores = with_scores(HalfLeverage)
+
+
+class HalfReach(BlockScores):
+    def _reach(self):
+        whole = super()._reach()
+        return Reach(whole.highest / 2, whole.lowest / 2, whole.heaviest)
+
+
 class ReachTooSmall(PlainResponse):
     """Half of what a forged report can do for or against a symbol."""
 
-    @property
-    def reach(self):
-        whole = super().reach
-        return Reach(whole.highest / 2, whole.lowest / 2, whole.heaviest)
+    scores = with_scores(HalfReach)
+
+
+class HalfWeight(BlockScores):
+    def _reach(self):
+        whole = super()._reach()
+        return replace(whole, heaviest=whole.heaviest / 2)
 
 
 class WeighsTooLittle(PlainResponse):
     """Half of what a forged report can do to the whole picture."""
 
-    @property
-    def reach(self):
-        return replace(super().reach, heaviest=super().reach.heaviest / 2)
+    scores = with_scores(HalfWeight)
+
+
+class WithoutMean(BlockScores):
+    def variances(self, p, n):
+        return self.moments(self.mechanism.forward(p), 2) / n
 
 
 class VariancesForgetTheMean(BlockResponse):
     """``n Var = E[A²]``, without taking off p²."""
 
-    def variances(self, p, n):
-        return self.second_moments(self.forward(p)) / n
+    scores = with_scores(WithoutMean)
 
 
 class LooksAtNeighbours(PlainResponse):
@@ -341,11 +385,15 @@ class CountsTwice(PlainResponse):
         return super().tally([batches[0], *batches])
 
 
+class AnyTally(BlockScores):
+    def _frequencies(self, tally):
+        return super()._frequencies(replace(tally, fingerprint=self.mechanism.fingerprint))
+
+
 class TakesAnyTally(PlainResponse):
     """Another mechanism's tally is accepted."""
 
-    def _frequencies(self, tally):
-        return super()._frequencies(replace(tally, fingerprint=self.fingerprint))
+    scores = with_scores(AnyTally)
 
 
 class TallyLosesAReport(PlainResponse):

@@ -136,8 +136,8 @@ def test_a_survey_that_came_back_gives_the_same_reports_and_keeps_its_promise(co
     assert again.certify() == survey.certify()
     counted = again.mechanism.tally(expected)
     assert (
-        again.mechanism.unbiased(counted)
-        == survey.mechanism.unbiased(survey.mechanism.tally(expected))
+        again.mechanism.scores.unbiased(counted)
+        == survey.mechanism.scores.unbiased(survey.mechanism.tally(expected))
     ).all()
 
 

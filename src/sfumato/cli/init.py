@@ -264,7 +264,9 @@ def _compare(choices: "dict[str, Context]", counts: list[int]) -> None:
     for name, context in choices.items():
         mechanism = mechanism_for(context)
         # Each estimate is about normal: its mean absolute error is √(2/π) of its standard deviation.
-        per_person = math.sqrt(2 / math.pi) * float(np.sqrt(mechanism.variances(p, 1)).sum()) / 2
+        per_person = (
+            math.sqrt(2 / math.pi) * float(np.sqrt(mechanism.scores.variances(p, 1)).sum()) / 2
+        )
         needed = f"{math.ceil((per_person / 0.05) ** 2):,}"
         table.add_row(
             name, f"{min(per_person / math.sqrt(people), 1.0):.3f}", str(mechanism.bits), needed

@@ -52,7 +52,7 @@ def verify(
         return
     say(f"{printable(asked.title)} ({asked.fingerprint[:12]}…)")
     say(str(certificate))
-    bits, weight = asked.mechanism.bits, format_upper_bound(asked.mechanism.reach.largest)
+    bits, weight = asked.mechanism.bits, format_upper_bound(asked.mechanism.scores.reach.largest)
     say(
         f"Reports have {bits} bits; a forged one, in an average honest one's place, moves a count by up to {weight} "
         "people."

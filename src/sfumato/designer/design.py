@@ -97,7 +97,7 @@ class Design:
             "mechanism": self.mechanism.kind,
             "outputs": self.mechanism.outputs,
             "bits": self.mechanism.bits,
-            "leverage": float(self.mechanism.leverage),
+            "leverage": float(self.mechanism.scores.leverage),
         }
 
     def __repr__(self) -> str:

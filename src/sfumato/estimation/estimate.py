@@ -20,11 +20,10 @@ from sfumato.estimation.uncertainty.fit import Fit, FitWarning, fit_of
 from sfumato.estimation.uncertainty.intervals import score_bounds, share_bounds, tail_of
 from sfumato.estimation.uncertainty.manipulation import Forgeries, Manipulation
 from sfumato.estimation.uncertainty.ranking import Top, top_of
-from sfumato.estimation.uncertainty.score_moments import ScoreMoments, score_moments
 from sfumato.estimation.uncertainty.shares import Shares, block_shares, shares_within
 from sfumato.estimation.uncertainty.totals import Total, label_weights, symbol_weights, total_of
 from sfumato.foundation.arrays import Arrow, Floats
-from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms import Mechanism, ScoreMoments
 from sfumato.tally import Tally
 
 if TYPE_CHECKING:
@@ -173,7 +172,9 @@ class Estimate:
 
     @cached_property
     def _moments(self) -> ScoreMoments:
-        return score_moments(self._origin.mechanism, self._origin.tally.counts / self.reports)
+        return ScoreMoments.of_symbols(
+            self._origin.mechanism.scores, self._origin.tally.counts / self.reports
+        )
 
     # --- the decoded picture, and the reports as such -------------------------------------------------
 
@@ -277,11 +278,11 @@ def estimate(
     return Estimate(
         labels=mechanism.context.domain.labels,
         frequencies=decoded.frequencies,
-        unbiased=mechanism.unbiased(tally),
-        standard_errors=mechanism.standard_errors(tally),
+        unbiased=mechanism.scores.unbiased(tally),
+        standard_errors=mechanism.scores.standard_errors(tally),
         reports=tally.reports,
         decoder=chosen.name,
-        leverage=mechanism.leverage,
+        leverage=mechanism.scores.leverage,
         fingerprint=tally.fingerprint,
         details=decoded.details,
         _origin=Origin(mechanism, tally, chosen),

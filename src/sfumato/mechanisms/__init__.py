@@ -1,16 +1,16 @@
 """Mechanisms: channels that keep a context's promise (symbol → report)."""
 
 from sfumato.mechanisms.binary import BinaryResponse
-from sfumato.mechanisms.blocks import BlockResponse
-from sfumato.mechanisms.composed import ComposedResponse
-from sfumato.mechanisms.groups import GroupResponse
-from sfumato.mechanisms.high_low import HighLowResponse
+from sfumato.mechanisms.blocks import BlockResponse, PlainResponse
+from sfumato.mechanisms.composition import ComposedResponse, ProcessedResponse, compose
+from sfumato.mechanisms.groups import GroupResponse, HighLowResponse
 from sfumato.mechanisms.mechanism import Mechanism
-from sfumato.mechanisms.plain import PlainResponse
-from sfumato.mechanisms.processed import ProcessedResponse
+from sfumato.mechanisms.moments import ScoreMoments
 from sfumato.mechanisms.product import ProductResponse
+from sfumato.mechanisms.reach import Reach
+from sfumato.mechanisms.scores import Scores
 from sfumato.mechanisms.table import TableResponse
-from sfumato.mechanisms.union import UnionResponse
+from sfumato.mechanisms.union import UnionResponse, holds_table
 
 __all__ = [
     "BinaryResponse",
@@ -22,6 +22,11 @@ __all__ = [
     "PlainResponse",
     "ProcessedResponse",
     "ProductResponse",
+    "Reach",
+    "ScoreMoments",
+    "Scores",
     "TableResponse",
     "UnionResponse",
+    "compose",
+    "holds_table",
 ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
@@ -11,13 +12,13 @@ from sfumato.errors import ContextMismatch, NothingToLearn
 from sfumato.foundation.arrays import Floats, Symbols, Words
 from sfumato.foundation.canonical import Json
 from sfumato.mechanisms.channel import IntegerChannel
-from sfumato.mechanisms.dense import TabledMechanism
+from sfumato.mechanisms.dense import DenseMechanism, DenseScores
 from sfumato.randomness.thresholds import binary_flips
 
 __all__ = ["BinaryResponse"]
 
 
-class BinaryResponse(TabledMechanism):
+class BinaryResponse(DenseMechanism):
     """The mechanism for two symbols that every other one is a garbling of (Theorem 2 of the paper).
 
     With ``a = E[0, 1]``, ``b = E[1, 0]``, ``D = 1 − e^{−(a+b)}``::
@@ -82,7 +83,7 @@ class BinaryResponse(TabledMechanism):
 
     def record(self) -> Json:
         """The integers of the channel as plain data."""
-        rows = [[str(entry) for entry in self._integers(x)] for x in (0, 1)]
+        rows = [[str(entry) for entry in self.integer_row(x)] for x in (0, 1)]
         return {"kind": self.kind, "word_bits": self.word_bits, "rows": rows}
 
     def at_word(self, word_bits: int) -> Self:
@@ -94,9 +95,11 @@ class BinaryResponse(TabledMechanism):
         flipped = words[:, 0] < self._flips_of[symbols]
         return (symbols ^ flipped).astype(np.uint64)
 
-    def _integers(self, x: int) -> list[int]:
+    def integer_row(self, x: int) -> list[int]:
+        """Return the row of x."""
         flips = self._flips[x]
-        return [self.denominator - flips, flips] if x == 0 else [flips, self.denominator - flips]
+        truths = self.denominator - flips
+        return [truths, flips] if x == 0 else [flips, truths]
 
     def ideal_row(self, x: int) -> Floats:
         """The formula of Theorem 2, in the form that also holds for infinite entries."""
@@ -108,9 +111,20 @@ class BinaryResponse(TabledMechanism):
         ]
         return np.array(rows[x]) / D
 
-    def exact_scores(self, y: int) -> list[Fraction]:
-        """The inverse of the channel: ``p̂_1 = (f(1) − Q(1|0)) / (1 − Q(1|0) − Q(0|1))``, ``p̂_0 = 1 − p̂_1``."""
-        n01, n10 = self._flips
-        N = self.denominator
+    @cached_property
+    def scores(self) -> "BinaryScores":
+        """What undoes the channel."""
+        return BinaryScores(self)
+
+
+class BinaryScores(DenseScores):
+    """The inverse of the channel."""
+
+    mechanism: BinaryResponse
+
+    def exact(self, y: int) -> list[Fraction]:
+        """``p̂_1 = (f(1) − Q(1|0)) / (1 − Q(1|0) − Q(0|1))``, ``p̂_0 = 1 − p̂_1``."""
+        n01, n10 = self.mechanism._flips
+        N = self.mechanism.denominator
         of_one = Fraction(y * N - n01, N - n01 - n10)
         return [1 - of_one, of_one]

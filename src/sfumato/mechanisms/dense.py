@@ -1,89 +1,96 @@
 """Mechanisms small enough to keep their channel and its scores written out."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sfumato.foundation.arrays import Floats
 from sfumato.mechanisms.left_inverse import LeftInverse
-from sfumato.mechanisms.mechanism import Mechanism, checked_vector
+from sfumato.mechanisms.mechanism import CompactRow, Mechanism
 from sfumato.mechanisms.reach import Reach
+from sfumato.mechanisms.scores import Scores, float_vector
 
-__all__ = ["TabledMechanism"]
+__all__ = ["DenseMechanism", "DenseScores", "LeastVarianceScores"]
 
 
-class TabledMechanism(Mechanism):
-    """Answers everything from two tables: Q in integers, and its scores A."""
-
-    _crowd: tuple[int, ...] | None = None
-    """The crowd for which scores are of least variance; ``None``: all symbols equally likely."""
+class DenseMechanism(Mechanism):
+    """A mechanism that answers everything from its rows of integers."""
 
     @abstractmethod
-    def _integers(self, x: int) -> list[int]:
-        """The row of x, in draws out of ``denominator``."""
-
     def integer_row(self, x: int) -> list[int]:
-        """The row of x as it is written out."""
-        return list(self._integers(x))
+        """Return, for each report, on how many of the ``denominator`` draws symbol x sends it."""
 
-    def levels(self, x: int) -> tuple[list[int], NDArray[np.intp]]:
-        """The row in compact form."""
+    def compact_row(self, x: int) -> CompactRow:
+        """Return the row of x: its distinct integers, and which of them each report has."""
         number: dict[int, int] = {}
-        which = np.array([number.setdefault(count, len(number)) for count in self._integers(x)])
-        return list(number), which
-
-    def exact_scores(self, y: int) -> list[Fraction]:
-        """One column of the scores."""
-        return self._left_inverse.column(y)
-
-    @cached_property
-    def _left_inverse(self) -> LeftInverse:
-        """What undoes the integers, with least variance for the crowd, or if all symbols are equally likely."""
-        rows = [self._integers(x) for x in range(self.inputs)]
-        return LeftInverse(rows, self.denominator, self._crowd or [1] * self.inputs)
+        which = [number.setdefault(count, len(number)) for count in self.integer_row(x)]
+        return list(number), np.array(which)
 
     @cached_property
     def _channel(self) -> Floats:
         return self.matrix()
 
-    @cached_property
-    def _table(self) -> Floats:
-        columns = [[float(score) for score in self.exact_scores(y)] for y in range(self.outputs)]
-        return np.array(columns).T
-
     def forward(self, p: ArrayLike) -> Floats:
-        """``pᵀQ``."""
-        return checked_vector(p, self.inputs, "p") @ self._channel
+        """Return ``pᵀQ``."""
+        return float_vector(p, self.inputs, "p") @ self._channel
 
     def adjoint(self, v: ArrayLike) -> Floats:
-        """``Qv``."""
-        return self._channel @ checked_vector(v, self.outputs, "v")
+        """Return ``Qv``."""
+        return self._channel @ float_vector(v, self.outputs, "v")
 
-    def mean_scores(self, frequencies: ArrayLike) -> Floats:
-        """``Af``."""
-        return self._table @ checked_vector(frequencies, self.outputs, "frequencies")
 
-    def total_scores(self, weights: ArrayLike) -> Floats:
-        """``wᵀA``."""
-        return checked_vector(weights, self.inputs, "weights") @ self._table
-
-    def second_moments(self, frequencies: ArrayLike) -> Floats:
-        """``Σ_y f(y) A[x, y]²``."""
-        return self._table**2 @ checked_vector(frequencies, self.outputs, "frequencies")
-
-    def squared_scores(self) -> Floats:
-        """``Σ_x A[x, y]²``."""
-        return (self._table**2).sum(axis=0)
-
-    @property
-    def leverage(self) -> float:
-        """The largest entry of A."""
-        return float(np.abs(self._table).max())
+class DenseScores(Scores):
+    """Scores written out."""
 
     @cached_property
-    def reach(self) -> Reach:
-        """The extremes of A."""
-        return Reach.of_table(self._table)
+    def _A(self) -> Floats:
+        """The scores, a row per symbol; by default from ``exact``."""
+        columns = []
+        for y in range(self.mechanism.outputs):
+            columns.append([float(score) for score in self.exact(y)])
+        return np.array(columns).T
+
+    def moments(self, frequencies: ArrayLike, power: int) -> Floats:
+        """Return ``Σ_y f(y) A[x, y]^power``."""
+        f = float_vector(frequencies, self.mechanism.outputs, "frequencies")
+        return self._A**power @ f
+
+    def totals(self, weights: ArrayLike) -> Floats:
+        """Return ``wᵀA``."""
+        return float_vector(weights, self.mechanism.inputs, "weights") @ self._A
+
+    def squares(self) -> Floats:
+        """Return ``Σ_x A[x, y]²``."""
+        return (self._A**2).sum(axis=0)
+
+    def _reach(self) -> Reach:
+        heaviest = float(np.abs(self._A).sum(axis=0).max())
+        return Reach(self._A.max(axis=1), self._A.min(axis=1), heaviest)
+
+
+class LeastVarianceScores(DenseScores):
+    """The unbiased scores of least variance, for people distributed like a crowd.
+
+    ``crowd`` holds an integer for each symbol; without one, all symbols are equally likely.
+    """
+
+    def __init__(self, mechanism: Mechanism, crowd: Sequence[int] | None = None) -> None:
+        super().__init__(mechanism)
+        self._crowd = crowd or [1] * mechanism.inputs
+
+    @cached_property
+    def _inverse(self) -> LeftInverse:
+        rows = [self.mechanism.integer_row(x) for x in range(self.mechanism.inputs)]
+        return LeftInverse(rows, self.mechanism.denominator, self._crowd)
+
+    def exact(self, y: int) -> list[Fraction]:
+        """Return one column of the scores."""
+        return self._inverse.column(y)
+
+    @cached_property
+    def _A(self) -> Floats:
+        return self._inverse.floats()

@@ -17,6 +17,7 @@ from fractions import Fraction
 from math import gcd, lcm
 
 from sfumato.errors import NothingToLearn
+from sfumato.foundation.canonical import Json
 from sfumato.randomness.odds import exp_bounds
 
 __all__ = ["GroupLevels", "GroupShape", "group_levels"]
@@ -53,6 +54,10 @@ class GroupLevels:
     high: int
     low: int
     cover: int
+
+    def record(self) -> Json:
+        """Return the integers as plain data."""
+        return {"high": str(self.high), "low": str(self.low), "cover": str(self.cover)}
 
 
 def group_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, list[GroupLevels]]:

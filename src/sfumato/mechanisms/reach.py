@@ -16,8 +16,6 @@ All three are attained: by m people who send the one report that is best for it.
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from sfumato.foundation.arrays import Floats
 
 __all__ = ["Reach"]
@@ -29,7 +27,7 @@ class Reach:
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import PlainResponse
-    >>> reach = PlainResponse(Uniform(["a", "b", "c"], 1.0)).reach
+    >>> reach = PlainResponse(Uniform(["a", "b", "c"], 1.0)).scores.reach
     >>> reach.up.round(2), reach.down.round(2), round(reach.total_variation, 2)
     (array([3.22, 3.22, 3.22]), array([2.11, 2.11, 2.11]), 3.22)
     """
@@ -37,11 +35,6 @@ class Reach:
     highest: Floats
     lowest: Floats
     heaviest: float
-
-    @classmethod
-    def of_table(cls, A: Floats) -> "Reach":
-        """From scores that are written out, a row per symbol."""
-        return cls(A.max(axis=1), A.min(axis=1), float(np.abs(A).sum(axis=0).max()))
 
     @property
     def up(self) -> Floats:

@@ -1,363 +1,225 @@
-"""Scores of a code: what a report adds to the estimate of each symbol of a group.
+"""Scores: what undoes a channel on average.
 
-A group is the set of symbols that answer through one code. All scores are made from *contrasts* z, which compare
-the symbols of a group with each other and say nothing of their total: ``Σ_x z(x, y) = 0`` and
+A report y adds the score ``A[x, y]`` to the estimate of symbol x. Scores satisfy
+``Σ_y Q(y|x2) A[x, y] = [x = x2]`` exactly, so the mean score over n reports is an unbiased
+estimate of the distribution:
 
-    Σ_y P(y|x2) z(x, y) = [x = x2] − 1/k,      P(y|x) = low + (high − low)·[y ∈ S_x],  in shares of all words
+    p̂_x = Σ_y f(y) A[x, y],   f(y) = the share of reports that are y
+    n Var(p̂_x) = Σ_y q(y) A[x, y]² − p_x²,   q(y) = Σ_x p_x Q(y|x)
 
-    balanced codes:   z(x, y) = ([y ∈ S_x] − mean of it over the group) / Δ
-    cyclic codes:     z(x, (i, y)) = a_i(x − y) / (high − low)                   (``CyclicCode.kernels``)
-
-Anything that is spread evenly over the code's outputs leaves z at 0. So, with ℓ the share of leftover words, which
-say output 0 whatever the symbol, and τ(y) what report y says of the group's total (1 in a block),
-
-    corrected:   A[x, y] = z(x, y) − ℓ z(x, 0) + τ(y)/k                          (what the software uses)
-    simple:      A[x, y] = ([y ∈ S_x] − ℓ [0 ∈ S_x] − q) / Δ                     (the paper's estimators)
-
-are both unbiased. Corrected scores add up to τ report by report, simple ones only on average: the correction lowers
-the risk in a block by n·Var(Σp̂ − τ)/k for every distribution.
+``DenseScores`` keeps A written out. ``CodedScores`` computes every sum by fast transforms.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from sfumato.codes import Code
-from sfumato.codes.circle import circle_transform
-from sfumato.codes.cyclic import CyclicCode, convolved, correlated
-from sfumato.errors import ContextMismatch
-from sfumato.foundation.arrays import Booleans, Floats
+from sfumato.errors import InvalidContext, InvalidSymbols, NotEnoughReports
+from sfumato.foundation.arrays import Booleans, Floats, Symbols
+from sfumato.foundation.simplex import project
+from sfumato.mechanisms.reach import Reach
+from sfumato.tally import Tally
 
-__all__ = [
-    "GroupScores",
-    "MembershipCore",
-    "corrected_scores",
-    "demand_balanced",
-    "exact_contrasts",
-    "exact_group_scores",
-    "leftover_share",
-    "simple_scores",
-]
+if TYPE_CHECKING:
+    from sfumato.mechanisms.mechanism import Mechanism
 
-Sizes = Sequence[int] | NDArray[np.int64]
+__all__ = ["MAX_TABLE", "Hits", "Scores", "float_vector", "people_count", "require_writable"]
 
-_ALIKE = 1e-12  # offsets that differ by less, relative to the largest, differ by rounding
+MAX_TABLE = 2**24
+"""The most entries of a channel or of scores that are written out (128 MiB)."""
 
 
-class Core(ABC):
-    """The part ``core(x, y)`` of scores that depends on symbol and report together, with its four sums."""
+class Scores(ABC):
+    """The scores of a mechanism, with everything that is estimated from them.
 
-    @abstractmethod
-    def moments(self, f: Floats, power: int) -> Floats:
-        """``Σ_y f(y) core(x, y)^power``: last axis outputs → points."""
+    Arrays over symbols have length ``mechanism.inputs``, arrays over reports length
+    ``mechanism.outputs``.
 
-    def mean(self, f: Floats) -> Floats:
-        """``Σ_y f(y) core(x, y)``."""
-        return self.moments(f, 1)
-
-    def second_moments(self, f: Floats) -> Floats:
-        """``Σ_y f(y) core(x, y)²``."""
-        return self.moments(f, 2)
-
-    @abstractmethod
-    def totals(self, weights: Floats) -> Floats:
-        """``Σ_x weights_x core(x, y)``: last axis points → outputs."""
-
-    @abstractmethod
-    def squares(self, used: Floats) -> Floats:
-        """``Σ_x core(x, y)²`` over the points used."""
-
-    @abstractmethod
-    def extremes(self, used: Floats) -> tuple[Floats, Floats]:
-        """The largest and the least ``core(x, y)`` over the points used, for every y."""
-
-    @abstractmethod
-    def largest_of_points(self, offsets: Floats, sign: int) -> Floats:
-        """The largest ``sign · core(x, y) + offsets[y]`` over all outputs y, for every point: outputs → points."""
-
-    @abstractmethod
-    def sizes(self, used: Floats, offsets: Floats) -> Floats:
-        """``Σ_x |core(x, y) + offsets[y]|`` over the points used, for every y."""
-
-
-@dataclass(frozen=True)
-class MembershipCore(Core):
-    """``gain · [y ∈ S_x]``."""
-
-    code: Code
-    gain: float
-
-    def moments(self, f: Floats, power: int) -> Floats:
-        """One transform: membership is its own square."""
-        return self.gain**power * self.code.gather(f)
-
-    def totals(self, weights: Floats) -> Floats:
-        """One transform."""
-        return self.gain * self.code.spread(weights)
-
-    def squares(self, used: Floats) -> Floats:
-        """Membership is its own square."""
-        return self.gain**2 * self.code.spread(used)
-
-    def extremes(self, used: Floats) -> tuple[Floats, Floats]:
-        """Some symbol has y in its set unless none has; some has it not unless all have."""
-        inside, size = self.code.spread(used), used.sum(axis=-1, keepdims=True)
-        return np.where(inside > 0.5, self.gain, 0.0), np.where(inside > size - 0.5, self.gain, 0.0)
-
-    def largest_of_points(self, offsets: Floats, sign: int) -> Floats:
-        """The best output in S_x, or the best of the others.
-
-        Offsets take few values. One transform for each of them, from the best on, tells who has it in S_x and who
-        outside; nearly always one or two are enough.
-        """
-        shape = (*offsets.shape[:-1], self.code.points)
-        inside, outside = np.full(shape, -np.inf), np.full(shape, -np.inf)
-        for value, here in _by_value(offsets):
-            members, all_of_them = (
-                self.code.gather(here.astype(np.float64)),
-                here.sum(axis=-1, keepdims=True),
-            )
-            inside = np.where(np.isinf(inside) & (members > 0.5), value, inside)
-            outside = np.where(np.isinf(outside) & (members < all_of_them - 0.5), value, outside)
-            if not (np.isinf(inside).any() or np.isinf(outside).any()):
-                break
-        return np.maximum(sign * self.gain + inside, outside)
-
-    def sizes(self, used: Floats, offsets: Floats) -> Floats:
-        """Two sizes, and how many symbols have each."""
-        inside, size = self.code.spread(used), used.sum(axis=-1, keepdims=True)
-        return inside * np.abs(self.gain + offsets) + (size - inside) * np.abs(offsets)
-
-
-@dataclass(frozen=True)
-class KernelCore(Core):
-    """``gain · a_i(x − y)`` for a cyclic code that uses all of its points."""
-
-    code: CyclicCode
-    gain: float
-
-    def moments(self, f: Floats, power: int) -> Floats:
-        """A convolution with powers of the kernels."""
-        return convolved(
-            f, circle_transform((self.gain * self.code.kernels) ** power), self.code.points
-        )
-
-    def totals(self, weights: Floats) -> Floats:
-        """A correlation."""
-        return correlated(
-            weights, circle_transform(self.gain * self.code.kernels), self.code.points
-        )
-
-    def squares(self, used: Floats) -> Floats:
-        """The same on all outputs of a base block: every point is used."""
-        by_block = ((self.gain * self.code.kernels) ** 2).sum(axis=-1)
-        return np.broadcast_to(
-            np.repeat(by_block, self.code.points), (*used.shape[:-1], self.code.outputs)
-        )
-
-    def extremes(self, used: Floats) -> tuple[Floats, Floats]:
-        """Those of the kernel of the output's base block."""
-        top, bottom = (
-            np.repeat(self.gain * extreme, self.code.points)
-            for extreme in (self.code.kernels.max(axis=1), self.code.kernels.min(axis=1))
-        )
-        shape = (*used.shape[:-1], self.code.outputs)
-        return np.broadcast_to(top, shape), np.broadcast_to(bottom, shape)
-
-    def largest_of_points(self, offsets: Floats, sign: int) -> Floats:
-        """The same for every point, since each meets every value of every kernel: offsets are equal on a base block."""
-        by_block = offsets.reshape(*offsets.shape[:-1], -1, self.code.points).max(axis=-1)
-        best = (by_block + (sign * self.gain * self.code.kernels).max(axis=1)).max(
-            axis=-1, keepdims=True
-        )
-        return np.broadcast_to(best, (*offsets.shape[:-1], self.code.points))
-
-    def sizes(self, used: Floats, offsets: Floats) -> Floats:
-        """The sum over a kernel, for each base block; where offsets differ inside one, the difference counts apart."""
-        by_block = offsets.reshape(*offsets.shape[:-1], -1, self.code.points)
-        first = by_block[..., :1]
-        sums = np.abs(self.gain * self.code.kernels + first).sum(axis=-1, keepdims=True)
-        return (sums + self.code.points * np.abs(by_block - first)).reshape(offsets.shape)
-
-
-@dataclass(frozen=True)
-class GroupScores:
-    """``A[x, y] = core(x, y) + offsets[j, y] + shifts[j, x]`` for groups j that share a code.
-
-    Arrays of frequencies have shape ``(groups, outputs)``, arrays over symbols ``(groups, points)``;
-    ``used`` tells which points of the code each group has a symbol for.
+    >>> from sfumato.contexts import Uniform
+    >>> from sfumato.mechanisms import PlainResponse
+    >>> scores = PlainResponse(Uniform(3, 1.0)).scores
+    >>> round(scores.risk([0.5, 0.3, 0.2]), 2)
+    7.88
     """
 
-    core: Core
-    used: Booleans
-    offsets: Floats
-    shifts: Floats
+    def __init__(self, mechanism: "Mechanism") -> None:
+        self.mechanism = mechanism
 
-    def mean(self, f: Floats) -> Floats:
-        """``Σ_y f(y) A[x, y]``."""
-        constant = (f * self.offsets).sum(axis=-1, keepdims=True) + self.shifts * f.sum(
-            axis=-1, keepdims=True
-        )
-        return self.core.mean(f) + constant
+    # --- the scores themselves -------------------------------------------------------------------
 
-    def second_moments(self, f: Floats) -> Floats:
-        """``Σ_y f(y) A[x, y]²``, by expanding the square of ``core(x, y) + g(y) + h(x)``."""
-        g, h = self.offsets, self.shifts
-        constant = (f * g * g).sum(-1, keepdims=True) + 2 * h * (f * g).sum(-1, keepdims=True)
-        constant = constant + h * h * f.sum(-1, keepdims=True)
-        return (
-            self.core.second_moments(f)
-            + 2 * self.core.mean(f * g)
-            + 2 * h * self.core.mean(f)
-            + constant
-        )
+    @abstractmethod
+    def exact(self, y: int) -> list[Fraction]:
+        """Return ``A[·, y]`` exactly: what one report y adds to the estimate of each symbol."""
 
-    def totals(self, weights: Floats) -> Floats:
-        """``Σ_x weights_x A[x, y]``; unused points must have weight 0."""
-        constant = self.offsets * weights.sum(axis=-1, keepdims=True)
-        return self.core.totals(weights) + constant + (weights * self.shifts).sum(-1, keepdims=True)
+    @abstractmethod
+    def moments(self, frequencies: ArrayLike, power: int) -> Floats:
+        """Return ``Σ_y f(y) A[x, y]^power`` for every x; ``power`` is 1, 2 or 3."""
 
+    def mean(self, frequencies: ArrayLike) -> Floats:
+        """Return ``Σ_y f(y) A[x, y]`` for every x: the unbiased estimate."""
+        return self.moments(frequencies, 1)
+
+    @abstractmethod
+    def totals(self, weights: ArrayLike) -> Floats:
+        """Return ``Σ_x weights_x A[x, y]`` for every y: what a report adds to a weighted total."""
+
+    @abstractmethod
     def squares(self) -> Floats:
-        """``Σ_x A[x, y]²`` over the symbols of the group."""
-        g, h = self.offsets, self.shifts
-        used = self.used.astype(np.float64)
-        constant = g * g * used.sum(-1, keepdims=True) + 2 * g * (used * h).sum(-1, keepdims=True)
-        constant = constant + (used * h * h).sum(-1, keepdims=True)
-        return (
-            self.core.squares(used)
-            + 2 * g * self.core.totals(used)
-            + 2 * self.core.totals(used * h)
-            + constant
-        )
+        """Return ``Σ_x A[x, y]²`` for every y."""
 
-    def largest(self) -> float:
-        """A bound on ``|A[x, y]|``, attained but for the leftover words' share."""
-        used = self.used.astype(np.float64)
-        core_top, core_bottom = self.core.extremes(used)
-        top = self.offsets + core_top + self.shifts.max(initial=0.0)
-        bottom = self.offsets + core_bottom + self.shifts.min(initial=0.0)
-        return float(max(top.max(initial=0.0), -bottom.min(initial=0.0)))
+    def matrix(self) -> Floats:
+        """Return A written out, a row per symbol. Refuse if it does not fit."""
+        require_writable(self.mechanism)
+        return np.array([self.totals(unit) for unit in np.eye(self.mechanism.inputs)])
 
-    def extremes_of_points(self) -> tuple[Floats, Floats]:
-        """The largest and the least ``A[x, y]`` over the outputs, for every point."""
-        highest = self.core.largest_of_points(self.offsets, 1)
-        lowest = -self.core.largest_of_points(-self.offsets, -1)
-        return highest + self.shifts, lowest + self.shifts
+    # --- what one report can do ------------------------------------------------------------------
 
-    def sizes(self) -> Floats:
-        """``Σ_x |A[x, y]|`` for every y, or more by at most the leftover words' share."""
-        used = self.used.astype(np.float64)
-        return self.core.sizes(used, self.offsets) + np.abs(self.shifts * used).sum(
-            axis=-1, keepdims=True
-        )
+    @cached_property
+    def reach(self) -> Reach:
+        """How far one forged report can move each estimate: the extremes of the scores."""
+        return self._reach()
+
+    @abstractmethod
+    def _reach(self) -> Reach:
+        """Compute ``reach``."""
+
+    @property
+    def leverage(self) -> float:
+        """How many honest people one fake report outweighs: the largest ``|A[x, y]|``.
+
+        An honest report adds 1 on average to its own symbol and 0 to the others. A forged one can
+        add this many to a symbol, or take this many from it. So m forged reports among n move an
+        estimate by at most ``m (leverage + 1)/n`` from where m honest ones would have left it on
+        average.
+        """
+        return float(max(self.reach.highest.max(), -self.reach.lowest.min()))
+
+    # --- estimates from a tally ------------------------------------------------------------------
+
+    def unbiased(self, tally: Tally) -> Floats:
+        """Return the unbiased estimate ``p̂`` of the distribution; entries may be negative."""
+        return self.mean(self._frequencies(tally))
+
+    def standard_errors(self, tally: Tally) -> Floats:
+        """Return the standard error of each entry of ``unbiased``; ``inf`` for a single report."""
+        f = self._frequencies(tally)
+        if tally.reports == 1:
+            return np.full(self.mechanism.inputs, np.inf)
+        spread = self.moments(f, 2) - self.mean(f) ** 2
+        # (Σ_y f A² − p̂²)/(n − 1) is an exactly unbiased estimate of the variance.
+        return np.sqrt(np.maximum(spread, 0.0) / (tally.reports - 1))
+
+    def observed_shares(self, tally: Tally) -> tuple[Symbols, Floats]:
+        """Return the groups of symbols whose totals are observed without noise.
+
+        The first array is the group of each symbol, the second the share of each group. By
+        default there is one group, with share 1.
+        """
+        return np.zeros(self.mechanism.inputs, dtype=np.int64), np.ones(1)
+
+    def hits(self, counts: NDArray[np.int64]) -> "Hits":
+        """Return the binomial counts behind the estimates, for symbols that have them.
+
+        ``counts`` holds the number of reports of each kind.
+        """
+        return Hits.none(self.mechanism.inputs)
+
+    def _frequencies(self, tally: Tally) -> Floats:
+        tally.require(self.mechanism.fingerprint, self.mechanism.outputs)
+        if tally.reports == 0:
+            raise NotEnoughReports("an estimate needs at least one report; this tally has none.")
+        return tally.counts / tally.reports
+
+    # --- errors for a known distribution ---------------------------------------------------------
+
+    def variances(self, p: ArrayLike, n: int) -> Floats:
+        """Return the exact variance of ``unbiased`` for ``n`` independent people drawn from p."""
+        second = self.moments(self.mechanism.forward(p), 2)
+        return (second - np.asarray(p, dtype=np.float64) ** 2) / people_count(n)
+
+    def covariances(self, p: ArrayLike, n: int) -> Floats:
+        """Return the exact covariance matrix of ``unbiased``; for small domains."""
+        distribution = np.asarray(p, dtype=np.float64)
+        A = self.matrix()
+        # A diag(q) Aᵀ − p pᵀ
+        second = (A * self.mechanism.forward(p)) @ A.T
+        return (second - np.outer(distribution, distribution)) / people_count(n)
+
+    def risk(self, p: ArrayLike) -> float:
+        """Return ``n · E‖p̂ − p‖²`` for people drawn from p."""
+        return float(self.variances(p, 1).sum())
+
+    def worst_risk(self) -> float:
+        """Return the largest ``risk(p)`` over all distributions p.
+
+        ``risk(p) = ρ·p − ‖p‖²`` with ``ρ_x = Σ_y Q(y|x) Σ_x2 A[x2, y]²``. It is largest at the
+        point of the simplex nearest to ``ρ/2``.
+        """
+        rho = self.mechanism.adjoint(self.squares())
+        p = project(rho / 2)
+        return float(rho @ p - p @ p)
 
 
-def simple_scores(code: Code, sizes: Sizes) -> GroupScores:
-    """The paper's scores, without total correction; only a balanced code has them."""
-    demand_balanced(code)
-    used = _used(code, sizes)
-    offsets = np.full((len(used), code.outputs), -float(code.overlap / code.contrast))
-    at_zero = code.contains(np.arange(code.points, dtype=np.uint64), np.uint64(0))
-    shifts = np.where(at_zero, -float(leftover_share(code) / code.contrast), 0.0)
-    return GroupScores(
-        MembershipCore(code, float(1 / code.contrast)), used, offsets, shifts[None, :]
-    )
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """Counts that are binomial whatever other people hold, one for each symbol.
 
-
-def demand_balanced(code: Code) -> None:
-    """Refuse a code for which the paper's estimator would be wrong on average."""
-    if not code.balanced:
-        raise ContextMismatch(
-            "the paper's estimator needs a code in which any two points share equally many outputs."
-        )
-
-
-def corrected_scores(
-    code: Code,
-    sizes: Sizes,
-    *,
-    rise: Fraction,
-    leftover: Fraction | Floats,
-    totals: float | Floats = 1.0,
-) -> GroupScores:
-    """Scores with total correction.
-
-    ``rise`` is ``high − low`` as a share of all words, ``leftover`` the share of words that say the group's output 0
-    whatever the symbol, ``totals`` what a report of the code says of the group's total; the last two for each group
-    as a column, or for all.
+    Of ``trials`` reports of symbol x's block, ``hits`` lie in S_x. Each lies there with
+    probability ``base + contrast · θ_x``, θ_x the symbol's share of its block. Entries where
+    ``known`` is false are undefined.
     """
-    used = _used(code, sizes)
-    size = np.maximum(used.sum(axis=-1, keepdims=True), 1)
-    contrasts, offsets = _contrasts(code, used, rise)
-    first = np.zeros((1, code.outputs))
-    first[0, 0] = 1.0
-    z_at_zero = np.where(used, contrasts.mean(first) + offsets[:, :1], 0.0)
-    shifts = -(leftover if isinstance(leftover, np.ndarray) else float(leftover)) * z_at_zero
-    return GroupScores(contrasts, used, offsets + totals / size, shifts)
+
+    hits: Floats
+    trials: Floats
+    base: Floats
+    contrast: Floats
+    known: Booleans
+
+    @classmethod
+    def none(cls, size: int) -> "Hits":
+        """Return no counts for ``size`` symbols: arrays to be filled."""
+        return cls(
+            hits=np.zeros(size),
+            trials=np.zeros(size),
+            base=np.zeros(size),
+            contrast=np.ones(size),
+            known=np.zeros(size, dtype=np.bool_),
+        )
+
+    def fill(self, symbols: Symbols, part: "Hits") -> None:
+        """Write the counts of some symbols."""
+        self.hits[symbols] = part.hits
+        self.trials[symbols] = part.trials
+        self.base[symbols] = part.base
+        self.contrast[symbols] = part.contrast
+        self.known[symbols] = part.known
 
 
-def _contrasts(code: Code, used: Booleans, rise: Fraction) -> tuple[Core, Floats]:
-    """The contrasts z, as a core and an offset for each report."""
-    if isinstance(code, CyclicCode) and not code.balanced:
-        if not used.all():
-            raise ContextMismatch(
-                "a cyclic code that is not balanced needs a symbol for every point."
-            )
-        return KernelCore(code, float(1 / rise)), np.zeros((len(used), code.outputs))
-    gain = float(1 / ((code.raised - code.shared) * rise))
-    size = np.maximum(used.sum(axis=-1, keepdims=True), 1)
-    return MembershipCore(code, gain), -gain * code.spread(used.astype(np.float64)) / size
+def require_writable(mechanism: "Mechanism") -> None:
+    """Refuse a channel that is too large to be written out."""
+    if mechanism.inputs * mechanism.outputs > MAX_TABLE:
+        raise InvalidContext(
+            f"a channel can be written out up to {MAX_TABLE} entries; this one has "
+            f"{mechanism.inputs} × {mechanism.outputs}. "
+            "Use forward, adjoint, exact_row or scores.mean."
+        )
 
 
-def exact_contrasts(code: Code, size: int, output: int, rise: Fraction) -> list[Fraction]:
-    """``z(·, y)`` in fractions."""
-    if isinstance(code, CyclicCode) and not code.balanced:
-        i, y = divmod(output, code.points)
-        kernel = code.exact_kernels()[i]
-        return [kernel[(x - y) % code.points] / rise for x in range(size)]
-    inside = code.contains(np.arange(size, dtype=np.uint64), np.uint64(output)).tolist()
-    mean = Fraction(sum(inside), size)
-    return [(int(member) - mean) / ((code.raised - code.shared) * rise) for member in inside]
+def people_count(n: int) -> int:
+    """Return the number of people, at least 1."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise NotEnoughReports(f"n must be an integer of at least 1; got {n!r}.")
+    return int(n)
 
 
-def exact_group_scores(
-    code: Code,
-    size: int,
-    output: int | None,
-    *,
-    rise: Fraction,
-    leftover: Fraction,
-    total: Fraction,
-) -> list[Fraction]:
-    """One column of corrected scores in fractions; ``output=None`` is a report outside the code's range."""
-    if size == 0:
-        return []
-    at_zero = exact_contrasts(code, size, 0, rise)
-    z = [Fraction(0)] * size if output is None else exact_contrasts(code, size, output, rise)
-    return [here - leftover * zero + total / size for here, zero in zip(z, at_zero, strict=True)]
-
-
-def leftover_share(code: Code) -> Fraction:
-    """ℓ: the share of words that say output 0 whatever the point."""
-    return Fraction(code.leftover, code.total)
-
-
-def _used(code: Code, sizes: Sizes) -> Booleans:
-    return np.arange(code.points)[None, :] < np.asarray(sizes)[:, None]
-
-
-def _by_value(offsets: Floats) -> Iterator[tuple[Floats, Booleans]]:
-    """For each row its largest value and where it is, then the second, and so on until all rows are through."""
-    order = np.argsort(-offsets, axis=-1)
-    falling = np.take_along_axis(offsets, order, axis=-1)
-    scale = float(np.abs(falling).max(initial=0.0))
-    steps = np.diff(falling, axis=-1, prepend=falling[..., :1]) < -_ALIKE * scale
-    number = np.empty(offsets.shape, dtype=np.int64)
-    np.put_along_axis(number, order, np.cumsum(steps, axis=-1), axis=-1)
-    for value in range(int(number.max(initial=-1)) + 1):
-        here = number == value
-        yield np.where(here, offsets, -np.inf).max(axis=-1, keepdims=True), here
+def float_vector(values: ArrayLike, size: int, name: str) -> Floats:
+    """Return ``values`` as a vector of ``size`` floats."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != (size,):
+        raise InvalidSymbols(f"{name} must have {size} entries; got shape {array.shape}.")
+    return array

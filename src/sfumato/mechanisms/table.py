@@ -14,7 +14,7 @@ from sfumato.errors import ContextMismatch, InvalidContext, NothingToLearn
 from sfumato.foundation.arrays import Floats, Symbols, Words
 from sfumato.foundation.canonical import Json
 from sfumato.mechanisms.channel import IntegerChannel, stochastic_rows
-from sfumato.mechanisms.dense import TabledMechanism
+from sfumato.mechanisms.dense import DenseMechanism, LeastVarianceScores
 from sfumato.mechanisms.left_inverse import surely_independent
 from sfumato.mechanisms.rounding import near_table, rounded_table
 
@@ -28,7 +28,7 @@ _BELOW_ZERO = 1e-9
 _NOTHING = 2.0**-40  # a report that nobody sends more often is left out
 
 
-class TableResponse(TabledMechanism):
+class TableResponse(DenseMechanism):
     """A channel written out: ``integers[x][y]`` of the ``2^word_bits`` words send report y for symbol x.
 
     The constructor takes the integers as they are and checks no promise: ``certify`` does. ``of`` makes them
@@ -67,7 +67,7 @@ class TableResponse(TabledMechanism):
             )
         self._drawn = IntegerChannel(integers, word_bits)
         self.word_bits, self.outputs = word_bits, self._drawn.outputs
-        self._crowd = _checked_crowd(crowd, context.size)
+        self.crowd = _checked_crowd(crowd, context.size)
 
     @classmethod
     def of(
@@ -121,17 +121,12 @@ class TableResponse(TabledMechanism):
             )
         return self
 
-    @property
-    def crowd(self) -> tuple[int, ...] | None:
-        """How people are distributed where scores are of least variance; ``None``: all symbols equally likely."""
-        return self._crowd
-
     def record(self) -> Json:
         """The integers as plain data, the crowd among them if there is one."""
         rows = [list(map(str, row)) for row in self._drawn.rows]
         record: dict[str, Json] = {"kind": self.kind, "word_bits": self.word_bits, "rows": rows}
-        if self._crowd is not None:
-            record["crowd"] = [str(count) for count in self._crowd]
+        if self.crowd is not None:
+            record["crowd"] = [str(count) for count in self.crowd]
         return record
 
     def at_word(self, word_bits: int) -> Self:
@@ -144,21 +139,23 @@ class TableResponse(TabledMechanism):
             raise NothingToLearn(
                 f"a word of {word_bits} bits is too short to tell the symbols of this table apart."
             )
-        return type(self)(self.context, rows, word_bits=word_bits, crowd=self._crowd)
+        return type(self)(self.context, rows, word_bits=word_bits, crowd=self.crowd)
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
         return self._drawn.choose(symbols.astype(np.uint64), words[:, 0])
 
-    def _integers(self, x: int) -> list[int]:
-        return self._drawn.rows[x]
+    def integer_row(self, x: int) -> list[int]:
+        """Return the row of x."""
+        return list(self._drawn.rows[x])
 
     def ideal_row(self, x: int) -> Floats:
         """The table is its own formula."""
         return np.array([entry / self.denominator for entry in self._drawn.rows[x]])
 
     @cached_property
-    def _table(self) -> Floats:
-        return self._left_inverse.floats()
+    def scores(self) -> LeastVarianceScores:
+        """What undoes the channel."""
+        return LeastVarianceScores(self, self.crowd)
 
 
 def _checked_crowd(crowd: Sequence[int] | None, size: int) -> tuple[int, ...] | None:

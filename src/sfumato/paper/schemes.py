@@ -32,7 +32,7 @@ def paper_estimate(mechanism: BlockResponse | HighLowResponse, tally: Tally) -> 
     The frames here would correct the totals of groups first. A code that is not balanced is refused: the paper's
     estimator would be wrong for it.
     """
-    return project(mechanism.simple(tally))
+    return project(mechanism.scores.paper_estimate(tally))
 
 
 def best_estimate(mechanism: Mechanism, tally: Tally) -> Floats:

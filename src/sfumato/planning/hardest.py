@@ -26,7 +26,7 @@ _TERNARY_STEPS = 100
 
 def hardest_for_l2(mechanism: Mechanism) -> Floats:
     """Return the p of the largest ``risk(p) = ρ·p − ‖p‖²``: the distribution nearest to ``ρ/2``."""
-    rho = mechanism.adjoint(mechanism.squared_scores())
+    rho = mechanism.adjoint(mechanism.scores.squares())
     return project(rho / 2)
 
 
@@ -48,7 +48,7 @@ def hardest_for_tv(mechanism: Mechanism) -> Floats:
     moments = np.empty((groups, mechanism.inputs))
     for h in range(groups):
         q = mechanism.forward(inside * (group_of == h))
-        moments[h] = mechanism.second_moments(q)
+        moments[h] = mechanism.scores.moments(q, 2)
     level = np.full(mechanism.inputs, 1 / mechanism.inputs)
     shares = np.bincount(group_of, weights=level)
     for _ in range(_MAX_ROUNDS):
@@ -80,7 +80,7 @@ def worst_total_variance(mechanism: Mechanism, weights: Floats) -> float:
     ``t² = max_s (2st − s²)``, the largest is the least over s of ``max_x (M_x − 2 s w_x) + s²``,
     which is convex in the one number s.
     """
-    M = mechanism.adjoint(mechanism.total_scores(weights) ** 2)
+    M = mechanism.adjoint(mechanism.scores.totals(weights) ** 2)
     low = float(weights.min())
     high = float(weights.max())
     for _ in range(_TERNARY_STEPS):
@@ -101,7 +101,7 @@ def _dual(M: Floats, weights: Floats, s: float) -> float:
 def _worst_variance_of(mechanism: Mechanism, x: int) -> float:
     unit = np.zeros(mechanism.inputs)
     unit[x] = 1.0
-    M = mechanism.adjoint(mechanism.total_scores(unit) ** 2)
+    M = mechanism.adjoint(mechanism.scores.totals(unit) ** 2)
     own = float(M[x])
     if mechanism.inputs == 1:
         return own - 1
@@ -116,7 +116,7 @@ def _candidates(mechanism: Mechanism) -> list[int]:
     if mechanism.inputs <= _MAX_SINGLE:
         return list(range(mechanism.inputs))
     weights, group_of = _groups(mechanism)
-    level = mechanism.second_moments(mechanism.forward(weights / weights.sum()))
+    level = mechanism.scores.moments(mechanism.forward(weights / weights.sum()), 2)
     order = np.lexsort((-level, group_of))
     rank = np.arange(order.size) - np.searchsorted(group_of[order], group_of[order])
     return order[rank < 2].tolist()

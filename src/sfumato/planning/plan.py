@@ -20,7 +20,7 @@ from sfumato.foundation.formatting import (
     format_upper_bound,
 )
 from sfumato.mechanisms import Mechanism
-from sfumato.mechanisms.mechanism import people_count
+from sfumato.mechanisms.scores import people_count
 from sfumato.planning.predict import MAX_PEOPLE
 from sfumato.planning.rows import PlanRow, build_rows, find_mechanisms
 from sfumato.planning.target import Target, check_goal
@@ -230,7 +230,7 @@ class Plan:
         mechanism = self.row.mechanism
         if mechanism is None or mechanism.inputs == 1:
             return []
-        shift = format_upper_bound(_FAKE_SHARE * mechanism.reach.largest)
+        shift = format_upper_bound(_FAKE_SHARE * mechanism.scores.reach.largest)
         return [
             f"If one report in a hundred is fake, that moves an unbiased share by up to {shift}."
         ]
@@ -238,7 +238,7 @@ class Plan:
     def _fake_reports_json(self) -> dict[str, float] | None:
         if self.row.mechanism is None:
             return None
-        reach = self.row.mechanism.reach
+        reach = self.row.mechanism.scores.reach
         return {
             "of_reports": _FAKE_SHARE,
             "share": _FAKE_SHARE * reach.largest,

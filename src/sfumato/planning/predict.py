@@ -201,10 +201,10 @@ def _variance(mechanism: Mechanism, target: Target) -> float:
     if weights is None:
         if p is None:
             return worst_symbol_variance(mechanism)
-        return float(mechanism.variances(p, 1).max())
+        return float(mechanism.scores.variances(p, 1).max())
     if p is None:
         return worst_total_variance(mechanism, weights)
-    scores = mechanism.total_scores(weights)
+    scores = mechanism.scores.totals(weights)
     return float(mechanism.forward(p) @ scores**2 - (weights @ p) ** 2)
 
 
@@ -216,8 +216,8 @@ def _covariances(mechanism: Mechanism, p: Floats) -> Floats:
     """
     k = mechanism.inputs
     if k <= _MAX_COVARIANCE_SIZE and k * mechanism.outputs <= _MAX_COVARIANCE_SIZE * 8192:
-        return mechanism.covariances(p, 1)
-    return np.maximum(mechanism.variances(p, 1), 0.0)
+        return mechanism.scores.covariances(p, 1)
+    return np.maximum(mechanism.scores.variances(p, 1), 0.0)
 
 
 def _tv_moments(covariances: Floats) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from sfumato.designer.exponential import exponential_response
 from sfumato.errors import ContextMismatch, NoClosedForm, NothingToLearn, SfumatoError
 from sfumato.foundation.formatting import format_number
 from sfumato.mechanisms import Mechanism
-from sfumato.mechanisms.mechanism import people_count
+from sfumato.mechanisms.scores import people_count
 from sfumato.mechanisms.union import holds_table
 from sfumato.planning.predict import MAX_PEOPLE, DecodedForecast, Figures, UnbiasedForecast
 from sfumato.planning.target import DECODED_MEASURES, Target
@@ -181,7 +181,7 @@ def _build_row(
     decoded = None
     if target.p is not None and target.measure in DECODED_MEASURES:
         decoded = DecodedForecast(mechanism, target.measure, target.confidence, target.p, decoder)
-    risk = mechanism.worst_risk()
+    risk = mechanism.scores.worst_risk()
     over_bound = None
     if 0 < bound < math.inf:
         over_bound = risk / bound
@@ -190,7 +190,7 @@ def _build_row(
         title,
         mechanism,
         bits=mechanism.bits,
-        leverage=float(mechanism.leverage),
+        leverage=float(mechanism.scores.leverage),
         risk=risk,
         over_bound=over_bound,
         unbiased_forecast=UnbiasedForecast.of(mechanism, target),
@@ -216,7 +216,7 @@ def _exponential(context: Context) -> Mechanism:
             f"the rows of its {mechanism.inputs} symbols are so similar that they take longer to "
             "undo than a plan may. Merge labels, or allow a larger ε."
         )
-    mechanism.worst_risk()
+    mechanism.scores.worst_risk()
     return mechanism
 
 

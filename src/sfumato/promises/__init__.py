@@ -1,7 +1,7 @@
 """Promises: what the software claims, checked exactly."""
 
+from sfumato.mechanisms import compose
 from sfumato.promises.certificate import Certificate, certify
-from sfumato.promises.composition import compose
 from sfumato.promises.error_region import ErrorRegion, error_region
 from sfumato.promises.exam import ExamReport, check_mechanism
 from sfumato.promises.loss import PrivacyLoss, privacy_loss

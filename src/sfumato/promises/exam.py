@@ -219,7 +219,7 @@ def scores_undo_the_channel(mechanism: Mechanism) -> None:
     rows = np.array([mechanism.integer_row(x) for x in range(k)], dtype=object)
     sums, common = np.zeros((k, k), dtype=object), 1
     for y in range(mechanism.outputs):
-        scores = mechanism.exact_scores(y)
+        scores = mechanism.scores.exact(y)
         wider = lcm(common, *(score.denominator for score in scores))
         if wider != common:  # rare: scores of different reports have much in common
             sums, common = sums * (wider // common), wider
@@ -241,22 +241,22 @@ def fast_scores_match_exact_ones(mechanism: Mechanism) -> None:
     A = _score_table(mechanism)
     scale = float(np.abs(A).max())
     for f in (*np.eye(mechanism.outputs), _ramp(mechanism.outputs)):
-        _close(mechanism.mean_scores(f), A @ f, scale, name, "mean_scores")
+        _close(mechanism.scores.mean(f), A @ f, scale, name, "mean_scores")
     for w in (*np.eye(mechanism.inputs), _ramp(mechanism.inputs)):
-        _close(mechanism.total_scores(w), w @ A, scale, name, "total_scores")
+        _close(mechanism.scores.totals(w), w @ A, scale, name, "total_scores")
     _close(
-        mechanism.squared_scores(),
+        mechanism.scores.squares(),
         (A**2).sum(axis=0),
         mechanism.inputs * scale**2,
         name,
         "squared_scores",
     )
     _demand(
-        scale * (1 - 1e-9) <= mechanism.leverage <= scale * 1.01,
+        scale * (1 - 1e-9) <= mechanism.scores.leverage <= scale * 1.01,
         name,
         "leverage is not the largest score.",
     )
-    reach = mechanism.reach
+    reach = mechanism.scores.reach
     _close(reach.highest, A.max(axis=1), scale, name, "the highest score in reach")
     _close(reach.lowest, A.min(axis=1), scale, name, "the lowest score in reach")
     heaviest = float(np.abs(A).sum(axis=0).max())
@@ -275,10 +275,13 @@ def moments_match_the_scores(mechanism: Mechanism) -> None:
     scale = float((A**2).max())
     for p in (np.full(mechanism.inputs, 1 / mechanism.inputs), _ramp(mechanism.inputs)):
         covariance = (A * (p @ Q)) @ A.T - np.outer(p, p)
-        _close(mechanism.variances(p, 5) * 5, covariance.diagonal(), scale, name, "variances")
-        _close(mechanism.covariances(p, 5) * 5, covariance, scale, name, "covariances")
+        _close(
+            mechanism.scores.variances(p, 5) * 5, covariance.diagonal(), scale, name, "variances"
+        )
+        _close(mechanism.scores.covariances(p, 5) * 5, covariance, scale, name, "covariances")
         _demand(
-            mechanism.risk(p) <= mechanism.worst_risk() + _TOLERANCE * scale * mechanism.inputs,
+            mechanism.scores.risk(p)
+            <= mechanism.scores.worst_risk() + _TOLERANCE * scale * mechanism.inputs,
             name,
             "a risk exceeds worst_risk.",
         )
@@ -301,14 +304,14 @@ def tallies_add_up(mechanism: Mechanism) -> None:
         "a stream counts differently.",
     )
     _close(
-        mechanism.unbiased(whole),
-        mechanism.mean_scores(whole.counts / whole.reports),
+        mechanism.scores.unbiased(whole),
+        mechanism.scores.mean(whole.counts / whole.reports),
         1.0,
         name,
         "unbiased",
     )
     try:
-        mechanism.unbiased(Tally(whole.counts, "another"))
+        mechanism.scores.unbiased(Tally(whole.counts, "another"))
     except WrongSurvey:
         return
     raise ExamFailed(name, "a tally with another fingerprint is accepted.")
@@ -400,7 +403,7 @@ def _row(mechanism: Mechanism, x: int) -> Floats:
 
 @lru_cache(maxsize=2)  # two checks ask for it, of the short and the full mechanism
 def _score_table(mechanism: Mechanism) -> Floats:
-    columns = [[float(a) for a in mechanism.exact_scores(y)] for y in range(mechanism.outputs)]
+    columns = [[float(a) for a in mechanism.scores.exact(y)] for y in range(mechanism.outputs)]
     return np.array(columns).T
 
 

@@ -129,7 +129,7 @@ def _check_claims(
         _SMALL
     )
     for x in rows.tolist():
-        levels, which = mechanism.levels(x)
+        levels, which = mechanism.compact_row(x)
         if not sums_to(levels, which, mechanism.denominator):
             raise no_channel(x)
         numbers = np.array([number_of.get(level, no_cover) for level in levels], dtype=_SMALL)
@@ -319,7 +319,7 @@ def _kept(
 
 def _witness(mechanism: Mechanism, x: int, x2: int, epsilon: Fraction) -> Tightest:
     """The report that speaks most for x over x2."""
-    (levels, which), (levels2, which2) = mechanism.levels(x), mechanism.levels(x2)
+    (levels, which), (levels2, which2) = mechanism.compact_row(x), mechanism.compact_row(x2)
     pairs, where = np.unique(which * len(levels2) + which2, return_index=True)
     candidates = [
         Tightest(x, x2, output, levels[pair // len(levels2)], levels2[pair % len(levels2)], epsilon)

@@ -139,7 +139,7 @@ def _shift(mechanism: Mechanism, forged: Forged, held: Symbols) -> Floats:
     """By how many people each count is off: the scores of the forged reports, less what honest ones mean."""
     if held.size == 0:
         return np.zeros(mechanism.inputs)
-    scores = forged.sum() * mechanism.mean_scores(forged / forged.sum())
+    scores = forged.sum() * mechanism.scores.mean(forged / forged.sum())
     return scores - np.bincount(held, minlength=mechanism.inputs)
 
 
@@ -176,7 +176,7 @@ def _scores_for(mechanism: Mechanism, x: int) -> Floats:
     """``A[x, ·]``."""
     unit = np.zeros(mechanism.inputs)
     unit[x] = 1.0
-    return mechanism.total_scores(unit)
+    return mechanism.scores.totals(unit)
 
 
 KINDS: dict[str, Callable[[Mechanism, int, int, SeededWords], Forged]] = {

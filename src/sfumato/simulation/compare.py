@@ -230,16 +230,18 @@ class _Contest:
         def run(words: SeededWords) -> tuple[float, float]:
             tally = crowd_tally(entered, self.counts, words)
             pictures = (
-                project(entered.unbiased(tally)),
+                project(entered.scores.unbiased(tally)),
                 self.decoder.decode(entered, tally).frequencies,
             )
             return self._error(pictures[0]), self._error(pictures[1])
 
         errors, decoded = self.draws.each(self.number, 2, run)
-        square = float(entered.forward(self._truth) @ entered.squared_scores()) - 1
+        square = float(entered.forward(self._truth) @ entered.scores.squares()) - 1
         l2 = math.sqrt(square / self.counts.sum()) if square > _ROUNDING else 0.0
-        epsilon, reach = entered.context.smallest_epsilon, entered.reach.total_variation
-        return Row(name, epsilon, entered.bits, float(entered.leverage), reach, l2, errors, decoded)
+        epsilon, reach = entered.context.smallest_epsilon, entered.scores.reach.total_variation
+        return Row(
+            name, epsilon, entered.bits, float(entered.scores.leverage), reach, l2, errors, decoded
+        )
 
     def rival(self, name: str, entered: Rival) -> Row:
         """A peer that this package has no mechanism for, and no decoder."""

@@ -50,7 +50,7 @@ from sfumato.mechanisms import (
     UnionResponse,
 )
 from sfumato.mechanisms.group_levels import GroupLevels
-from sfumato.mechanisms.mechanism import LARGEST_OUTPUTS
+from sfumato.mechanisms.mechanism import MAX_OUTPUTS
 from sfumato.randomness.odds import Epsilon
 from sfumato.randomness.thresholds import TwoLevels
 
@@ -250,7 +250,7 @@ def _product(record: Fields, context: Context) -> Mechanism:
         or len(fields["codes"]) != 2
     ):
         raise InvalidSurvey("a mechanism of kind 'product' has two codes and keeps blocks.")
-    promised = ProductResponse.promised(context)
+    promised = ProductResponse.epsilons(context)
     sizes = (int(context.sizes.size), context.size)
     codes = [_code(code, epsilon) for code, epsilon in zip(fields["codes"], promised, strict=True)]
     if not all(_serves(code, size) for code, size in zip(codes, sizes, strict=True)):
@@ -299,7 +299,7 @@ def _code(record: object, epsilon: Epsilon) -> Code:
     )
     require_word_bits(fields["word_bits"])
     if not all(
-        is_count(fields[name]) and fields[name] <= LARGEST_OUTPUTS for name in ("outputs", "points")
+        is_count(fields[name]) and fields[name] <= MAX_OUTPUTS for name in ("outputs", "points")
     ):
         raise InvalidSurvey("a code has between 0 and 2^31 points and outputs.")
     levels = TwoLevels(*(parse_count(fields[name]) for name in ("high", "low", "leftover")))

@@ -71,7 +71,7 @@ def test_value_is_the_weighted_risk_plus_offset():
     assert objective.offset == pytest.approx(0.25 + 2 * 0.09 + 4 * 0.04)
     assert objective.least_value == pytest.approx(0.5 + 0.6 + 0.8)
     assert objective.value_of(mechanism) - objective.offset == pytest.approx(
-        float(np.array([1, 2, 4]) @ mechanism.variances(p, 1))
+        float(np.array([1, 2, 4]) @ mechanism.scores.variances(p, 1))
     )
 
 

@@ -141,7 +141,10 @@ def test_exponential_mechanism_stays_above_the_bound(seed):
     crowd, weights = _crowd_and_weights(5, seed)
     bound = max(solution.bound for solution in _rounds(cross_section(E, crowd), weights, 8))
     known = float(weights @ crowd**2)
-    rival = float(weights @ exponential_response(sf.PrivacyMatrix(E)).variances(crowd, 1)) + known
+    rival = (
+        float(weights @ exponential_response(sf.PrivacyMatrix(E)).scores.variances(crowd, 1))
+        + known
+    )
     assert bound < rival
 
 

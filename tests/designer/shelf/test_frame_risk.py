@@ -52,7 +52,7 @@ def squared_errors(mechanism, p):
     reports = mechanism.privatize(symbols, SeededWords(SEED)).astype(np.int64).reshape(RUNS, PEOPLE)
     shifted = reports + mechanism.outputs * np.arange(RUNS)[:, None]
     counts = np.bincount(shifted.ravel(), minlength=RUNS * mechanism.outputs).reshape(RUNS, -1)
-    estimates = np.array([mechanism.mean_scores(run / PEOPLE) for run in counts])
+    estimates = np.array([mechanism.scores.mean(run / PEOPLE) for run in counts])
     return PEOPLE * np.square(estimates - p).sum(axis=1)
 
 
@@ -66,7 +66,7 @@ def test_estimates_scatter_as_their_risk_says(name):
     mechanism = FRAMES[name]
     k = mechanism.inputs
     p = np.arange(1.0, k + 1)[::-1] / (k * (k + 1) / 2)
-    errors, risk = squared_errors(mechanism, p), mechanism.risk(p)
+    errors, risk = squared_errors(mechanism, p), mechanism.scores.risk(p)
     said = f"{name}: {errors.mean():.4f} ± {errors.std(ddof=1) / math.sqrt(RUNS):.4f} against {risk:.4f} (seed {SEED})"
     assert agrees(errors, risk), said
     assert not agrees(errors, 1.1 * risk), f"a tenth more would pass, {said}"
@@ -81,5 +81,7 @@ def test_estimates_are_right_on_average(name):
     p = np.full(k, 1 / k)
     symbols = np.random.default_rng(SEED + 1).choice(k, size=RUNS * PEOPLE, p=p)
     tally = mechanism.tally(mechanism.privatize(symbols, SeededWords(SEED + 1)))
-    off = np.abs(mechanism.unbiased(tally) - p) / np.sqrt(mechanism.variances(p, RUNS * PEOPLE))
+    off = np.abs(mechanism.scores.unbiased(tally) - p) / np.sqrt(
+        mechanism.scores.variances(p, RUNS * PEOPLE)
+    )
     assert off.max() < 5.5, (name, SEED + 1, off)

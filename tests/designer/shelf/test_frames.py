@@ -24,11 +24,11 @@ def blocks(*sizes):
 
 def contributions(mechanism):
     """ρ: what each symbol adds to the risk, ``risk(p) = ρ·p − ‖p‖²``."""
-    return mechanism.adjoint(mechanism.squared_scores())
+    return mechanism.adjoint(mechanism.scores.squares())
 
 
 def at_uniform(mechanism):
-    return mechanism.risk(np.full(mechanism.inputs, 1 / mechanism.inputs))
+    return mechanism.scores.risk(np.full(mechanism.inputs, 1 / mechanism.inputs))
 
 
 # --- high-low against the paper ---------------------------------------------------------------------------------------
@@ -45,8 +45,8 @@ def paper_high_low(s, epsilon):
 def test_one_sensitive_symbol_gains_four_to_six_times_at_epsilon_one(share):
     context = sf.HighLow(5, [0], 1)
     p = np.array([share, *[(1 - share) / 4] * 4])
-    paper = sf.HighLowResponse(context).simple_variances(p, 1)[0]
-    ours = sf.mechanism_for(context).variances(p, 1)[0]
+    paper = sf.HighLowResponse(context).scores.paper_variances(p, 1)[0]
+    ours = sf.mechanism_for(context).scores.variances(p, 1)[0]
     beta = 1 - 1 / math.e
     said = 1 - beta + beta * share
     assert ours == pytest.approx(said * (1 - said) / beta**2, rel=1e-9)  # Mangat's
@@ -71,7 +71,9 @@ def test_high_low_is_never_worse_than_with_the_hadamard_code(s, epsilon):
     best, hadamard, randomized = (
         sf.mechanism_for(context, code=code) for code in ("best", "hadamard", "randomized")
     )
-    assert best.worst_risk() <= min(hadamard.worst_risk(), randomized.worst_risk()) * (1 + 1e-9)
+    assert best.scores.worst_risk() <= min(
+        hadamard.scores.worst_risk(), randomized.scores.worst_risk()
+    ) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1, 2])
@@ -82,9 +84,9 @@ def test_a_guess_of_the_sensitive_share_lowers_the_risk_at_that_share(epsilon):
         p = np.full(30, (1 - share) / 20)
         p[:10] = share / 10
         least = min(
-            mechanism.risk(p) for mechanism in (*fitted.values(), sf.mechanism_for(context))
+            mechanism.scores.risk(p) for mechanism in (*fitted.values(), sf.mechanism_for(context))
         )
-        assert fitted[share].risk(p) <= least * (1 + 1e-9)
+        assert fitted[share].scores.risk(p) <= least * (1 + 1e-9)
         sf.certify(fitted[share], context)
 
 
@@ -93,8 +95,8 @@ def test_the_guess_matters():
     context = sf.HighLow(30, range(10), 1)
     few, worst = sf.mechanism_for(context, sensitive_share=0.05), sf.mechanism_for(context)
     p = np.array([0.005] * 10 + [0.0475] * 20)
-    assert few.risk(p) < 0.97 * worst.risk(p)
-    assert few.worst_risk() > worst.worst_risk()
+    assert few.scores.risk(p) < 0.97 * worst.scores.risk(p)
+    assert few.scores.worst_risk() > worst.scores.worst_risk()
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, math.nan])
@@ -165,7 +167,7 @@ def test_the_frame_of_least_worst_risk_is_taken_and_kept(context, frame):
     written = sf.PrivacyMatrix(context.matrix().tolist())
     from_matrix = sf.mechanism_for(written)
     assert sf.certify(from_matrix, written).slack >= 0
-    assert from_matrix.worst_risk() == pytest.approx(mechanism.worst_risk(), rel=1e-6)
+    assert from_matrix.scores.worst_risk() == pytest.approx(mechanism.scores.worst_risk(), rel=1e-6)
 
 
 @pytest.mark.parametrize(("context", "frame"), SHELF, ids=lambda value: repr(value))
@@ -180,7 +182,7 @@ def test_a_named_code_is_used_and_kept(context, frame, code):
 @pytest.mark.parametrize(("context", "frame"), SHELF, ids=lambda value: repr(value))
 def test_shorter_reports_cost_risk_and_too_short_ones_say_what_would_do(context, frame):
     longest = sf.mechanism_for(context)
-    risks, least = [longest.worst_risk()], None
+    risks, least = [longest.scores.worst_risk()], None
     for bits in range(longest.bits - 1, -1, -1):
         try:
             mechanism = sf.mechanism_for(context, max_bits=bits)
@@ -188,7 +190,7 @@ def test_shorter_reports_cost_risk_and_too_short_ones_say_what_would_do(context,
             least = least or str(refusal)
             continue
         assert least is None and mechanism.bits <= bits
-        risks.append(mechanism.worst_risk())
+        risks.append(mechanism.scores.worst_risk())
         sf.certify(mechanism, context)
     assert all(a <= b * (1 + 1e-9) for a, b in pairwise(risks))
     needed = int(least.split("at least ")[1].split()[0])
@@ -231,7 +233,7 @@ def test_a_frame_is_kept_and_never_worse_than_a_plain_response_to_the_least_prom
     if context.exact_smallest < inf:
         plain = sf.mechanism_for(sf.Uniform(context.domain, context.exact_smallest))
         sf.certify(plain, context)
-        assert mechanism.worst_risk() <= plain.worst_risk() * (1 + 1e-9)
+        assert mechanism.scores.worst_risk() <= plain.scores.worst_risk() * (1 + 1e-9)
 
 
 @settings(max_examples=40, deadline=None, derandomize=True, database=None)
@@ -246,7 +248,9 @@ def test_the_order_of_symbols_does_not_change_what_a_frame_is_worth(context, ran
     near = (
         0.1 if any(isinstance(mechanism, sf.ProductResponse) for mechanism in mechanisms) else 1e-6
     )
-    assert mechanisms[1].worst_risk() == pytest.approx(mechanisms[0].worst_risk(), rel=near)
+    assert mechanisms[1].scores.worst_risk() == pytest.approx(
+        mechanisms[0].scores.worst_risk(), rel=near
+    )
 
 
 # --- the closed form that weighs frames -------------------------------------------------------------------------------
@@ -257,7 +261,7 @@ def naive_frame_risks(sizes, epsilons, families):
     context = sf.Blocks(blocks(*sizes), epsilons[0], across=epsilons[1])
     mechanism = sf.GroupResponse(context, families)
     k = context.size
-    rho = [mechanism.simple_variances(unit, 1).sum() + 1 for unit in np.eye(k)]
+    rho = [mechanism.scores.paper_variances(unit, 1).sum() + 1 for unit in np.eye(k)]
     return [rho[start] for start in np.cumsum([0, *sizes[:-1]])]
 
 

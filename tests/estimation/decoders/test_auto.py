@@ -76,7 +76,7 @@ def test_the_share_is_that_of_the_best_mixture():
         a, b = halved(_drawn(PLAIN, SPIKY, 100_000, seed))
         share, error = choose._judged(_Planted(e), PLAIN, a, b)
         o = Projection().decode(PLAIN, a).frequencies
-        assert share == pytest.approx(_naive_share(o, e, PLAIN.unbiased(b)), abs=1e-3)
+        assert share == pytest.approx(_naive_share(o, e, PLAIN.scores.unbiased(b)), abs=1e-3)
         off.append((share - _naive_share(o, e, SPIKY)) / error)
     assert np.abs(off).max() < 5
     assert abs(np.mean(off)) < 5 / np.sqrt(20)

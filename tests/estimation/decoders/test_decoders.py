@@ -55,7 +55,7 @@ def _alike(mechanism, reports):
 
 
 def _demand_distribution(mechanism, tally, frequencies):
-    groups, shares = mechanism.observed_shares(tally)
+    groups, shares = mechanism.scores.observed_shares(tally)
     assert frequencies.shape == (mechanism.inputs,)
     assert np.isfinite(frequencies).all()
     assert (frequencies >= 0).all()
@@ -105,7 +105,7 @@ def test_a_tally_is_decoded_to_the_same_numbers_every_time(name):
 def test_the_unbiased_decoder_is_the_mean_score_as_it_is():
     tally = _crowd(BLOCKS, 50)
     found = Unbiased().decode(BLOCKS, tally).frequencies
-    assert found == pytest.approx(BLOCKS.scores() @ (tally.counts / 50), abs=1e-12)
+    assert found == pytest.approx(BLOCKS.scores.matrix() @ (tally.counts / 50), abs=1e-12)
     assert (found < 0).any()
 
 
@@ -157,13 +157,13 @@ def test_where_symbols_are_known_equally_well_projection_is_euclidean(code):
     plain = PlainResponse(Uniform(7, 1), code)
     tally = _crowd(plain, 300)
     assert Projection().decode(plain, tally).frequencies == pytest.approx(
-        project(plain.unbiased(tally)), abs=1e-12
+        project(plain.scores.unbiased(tally)), abs=1e-12
     )
     blocks = BlockResponse(
         Blocks([0, 1, 0, 0, 1, 1, 1, 1, 1, 1], 1), code
     )  # 3 and 7: no room to spare in either code
     tally = _crowd(blocks, 300)
-    euclidean = project_groups(blocks.unbiased(tally), *blocks.observed_shares(tally))
+    euclidean = project_groups(blocks.scores.unbiased(tally), *blocks.scores.observed_shares(tally))
     assert Projection().decode(blocks, tally).frequencies == pytest.approx(euclidean, abs=1e-12)
 
 
@@ -172,10 +172,10 @@ def test_projection_is_weighed_by_the_variances_of_even_groups():
     context = HighLow(9, [0, 4, 5], 1)
     mechanism = HighLowResponse(context, RandomizedCode)
     tally = _crowd(mechanism, 60, seed=3)
-    unbiased, groups = mechanism.unbiased(tally), context.groups.group_of
+    unbiased, groups = mechanism.scores.unbiased(tally), context.groups.group_of
     shares = project(np.bincount(groups, unbiased))
     even = (shares / np.bincount(groups))[groups]
-    twin = _naive_nearest(unbiased, 1.0, mechanism.variances(even, 60))
+    twin = _naive_nearest(unbiased, 1.0, mechanism.scores.variances(even, 60))
     found = Projection().decode(mechanism, tally).frequencies
     assert found == pytest.approx(twin, abs=1e-9)
     assert np.abs(found - project(unbiased)).max() > 1e-3
@@ -190,7 +190,10 @@ def test_what_is_known_well_is_moved_less_and_the_picture_is_better():
     errors = []
     for seed in range(40):
         tally = _drawn(mechanism, p, 3_000, seed)
-        both = Projection().decode(mechanism, tally).frequencies, project(mechanism.unbiased(tally))
+        both = (
+            Projection().decode(mechanism, tally).frequencies,
+            project(mechanism.scores.unbiased(tally)),
+        )
         errors.append([np.abs(found - p).sum() / 2 for found in both])
     ours, euclidean = np.mean(errors, axis=0)
     gains = np.diff(errors, axis=1).ravel()
@@ -288,8 +291,8 @@ def test_pools_are_what_a_loop_over_groups_finds(name):
     tally = _crowd(mechanism, 400, seed=2)
     pools, k, n = pooled(mechanism, tally), mechanism.inputs, 400
     keys = [_naive_key(mechanism, x) for x in range(k)]
-    observed, shares = mechanism.observed_shares(tally)
-    unbiased = mechanism.scores() @ (tally.counts / n)
+    observed, shares = mechanism.scores.observed_shares(tally)
+    unbiased = mechanism.scores.matrix() @ (tally.counts / n)
     totals = {}
     for j in range(
         shares.size
@@ -298,7 +301,7 @@ def test_pools_are_what_a_loop_over_groups_finds(name):
         sums = [sum(unbiased[x] for x in range(k) if keys[x] == key) for key in inside]
         totals.update(zip(inside, project(sums, shares[j]), strict=True))
     means = np.array([totals[keys[x]] / keys.count(keys[x]) for x in range(k)])
-    A, q = mechanism.scores(), means @ mechanism.matrix()
+    A, q = mechanism.scores.matrix(), means @ mechanism.matrix()
     errors = np.sqrt(np.maximum(((A**2 * q).sum(axis=1) - means**2) / n, 0))
     assert pools.unbiased == pytest.approx(unbiased, abs=1e-12)
     assert pools.means == pytest.approx(means, abs=1e-12)
@@ -328,4 +331,4 @@ def test_counts_in_clear_come_back_as_they_are(name):
     clear = BlockResponse(Blocks([0, 0, 0, 1, 1], np.inf))
     tally = _tally(clear, np.arange(clear.outputs) + 1)
     found = decoder_named(name).decode(clear, tally).frequencies
-    assert found == pytest.approx(clear.unbiased(tally), abs=1e-12)
+    assert found == pytest.approx(clear.scores.unbiased(tally), abs=1e-12)

@@ -43,7 +43,7 @@ def _ratios(decoder):
                 ours = decoder_named(decoder).decode(mechanism, tally).frequencies
                 errors += [
                     np.abs(each - p).sum() / 2
-                    for each in (ours, project(mechanism.unbiased(tally)))
+                    for each in (ours, project(mechanism.scores.unbiased(tally)))
                 ]
             found[shape, m, n] = errors[0] / errors[1]
     return found
@@ -99,7 +99,7 @@ def test_the_default_gives_a_distribution_on_every_mechanism(cls):
         ):
             tally = sf.Tally(counts, mechanism.fingerprint)
             frequencies = decoder_named("auto").decode(mechanism, tally).frequencies
-            groups, shares = mechanism.observed_shares(tally)
+            groups, shares = mechanism.scores.observed_shares(tally)
             assert (frequencies >= 0).all()
             assert np.bincount(groups, frequencies, minlength=shares.size) == pytest.approx(
                 shares, abs=1e-12

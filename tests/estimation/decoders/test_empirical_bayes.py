@@ -146,7 +146,7 @@ def test_symbols_in_clear_keep_their_counts():
     tally = _drawn(mechanism, p, 200_000)
     found, unbiased = (
         EmpiricalBayes().decode(mechanism, tally).frequencies,
-        mechanism.unbiased(tally),
+        mechanism.scores.unbiased(tally),
     )
     clear, hidden = slice(400, 500), slice(0, 400)
     moved = found[clear] - np.maximum(unbiased[clear], 0)
@@ -296,6 +296,6 @@ def test_a_map_of_few_reports_is_a_distribution_all_the_same(reports):
         )
         tally = _drawn(mechanism, _smooth_map(), reports)
         found = SpatialBayes().decode(mechanism, tally).frequencies
-        groups, shares = mechanism.observed_shares(tally)
+        groups, shares = mechanism.scores.observed_shares(tally)
         assert (found >= 0).all()
         assert np.bincount(groups, found, minlength=shares.size) == pytest.approx(shares, abs=1e-12)

@@ -71,7 +71,7 @@ def _naive_gap(mechanism, tally, p):
     f = np.where(Q.any(axis=0), tally.counts / n, 0.0)
     q = p @ Q
     g = [sum(row[y] * f[y] / q[y] for y in range(f.size) if f[y] > 0) for row in Q]
-    groups, shares = mechanism.observed_shares(tally)
+    groups, shares = mechanism.scores.observed_shares(tally)
     tops = [max(g[x] for x in np.flatnonzero(groups == j)) for j in range(shares.size)]
     return n * (sum(share * top for share, top in zip(shares, tops, strict=True)) - f.sum())
 
@@ -80,7 +80,7 @@ def _slow_em(mechanism, tally, steps=2_000):
     """Plain EM over the matrix written out, from even shares: p_x ← p_x Σ_y Q(y|x) f(y)/q(y), group by group."""
     Q = mechanism.matrix()
     possible = Q.any(axis=0)
-    groups, shares = mechanism.observed_shares(tally)
+    groups, shares = mechanism.scores.observed_shares(tally)
     p = (shares / np.bincount(groups))[groups]
     for _ in range(steps):
         q = p @ Q
@@ -123,7 +123,7 @@ def test_it_is_as_likely_as_slow_em_and_the_gap_is_the_formula_and_a_bound(mecha
 def test_it_is_where_a_general_optimiser_ends(mechanism):
     optimize = pytest.importorskip("scipy.optimize")
     tally = _likely(mechanism, seed=3, reports=500)
-    groups, shares = mechanism.observed_shares(tally)
+    groups, shares = mechanism.scores.observed_shares(tally)
     Q, n = mechanism.matrix(), tally.reports
     seen = np.flatnonzero(tally.counts)
     sums = [
@@ -141,7 +141,7 @@ def test_it_is_where_a_general_optimiser_ends(mechanism):
     found = TIGHT.decode(mechanism, tally)
     assert found.details["log_likelihood"] == pytest.approx(-n * ended.fun, abs=1e-3)
     # One standard error costs half a unit, so 1e-4 of a unit is about a hundredth of one.
-    reach = 0.05 * np.sqrt(mechanism.variances(found.frequencies, n).clip(0)) + 1e-4
+    reach = 0.05 * np.sqrt(mechanism.scores.variances(found.frequencies, n).clip(0)) + 1e-4
     assert (np.abs(found.frequencies - ended.x) <= reach).all()
 
 
@@ -152,7 +152,7 @@ def test_it_is_a_distribution_with_the_observed_shares_and_no_less_likely_than_t
     for drawn, most in ((_likely, 5_000), (_unlikely, 5_000), (_likely, 1)):
         tally = drawn(mechanism, seed=1)
         found = Likelihood(most_iterations=most).decode(mechanism, tally)
-        groups, shares = mechanism.observed_shares(tally)
+        groups, shares = mechanism.scores.observed_shares(tally)
         assert (found.frequencies >= 0).all()
         assert np.bincount(groups, found.frequencies).tolist() == pytest.approx(
             shares.tolist(), abs=1e-12
@@ -199,7 +199,7 @@ class _Even:
     """In place of the projection: even shares, as far from the truth as anything that knows the shares."""
 
     def decode(self, mechanism, tally):
-        groups, shares = mechanism.observed_shares(tally)
+        groups, shares = mechanism.scores.observed_shares(tally)
         return Decoded((shares / np.bincount(groups))[groups])
 
 
@@ -212,7 +212,7 @@ def test_exact_frequencies_give_the_distribution_back_from_wherever_it_starts(
     p /= p.sum()
     tally = Tally(np.rint(mechanism.forward(p) * 2**30).astype(np.int64), mechanism.fingerprint)
     close = pytest.approx(
-        p.tolist(), abs=20 * max(math.sqrt(mechanism.risk(p)), 1) / 2**15 * 1e-2 + 1e-6
+        p.tolist(), abs=20 * max(math.sqrt(mechanism.scores.risk(p)), 1) / 2**15 * 1e-2 + 1e-6
     )
     assert Likelihood().decode(mechanism, tally).frequencies.tolist() == close
     monkeypatch.setattr(likelihood, "Projection", _Even)
@@ -241,7 +241,7 @@ def test_a_free_symbol_whose_reports_came_is_never_impossible():
     counts = np.zeros(mechanism.outputs, dtype=np.int64)
     counts[1:13], counts[-1] = 25, 1
     tally = Tally(counts, mechanism.fingerprint)
-    assert project(mechanism.unbiased(tally))[-1] == 0
+    assert project(mechanism.scores.unbiased(tally))[-1] == 0
     found = TIGHT.decode(mechanism, tally)
     assert found.frequencies[-1] >= 1 / tally.reports
     assert found.details["converged"]

@@ -52,7 +52,7 @@ def test_standard_errors_of_the_unbiased_reading_come_out_exactly_known():
     """Variances over runs are scaled chi-squares around the true ones; both tails at 1e-6, over five symbols."""
     found, runs = _estimate(p=np.full(5, 0.2), decoder="unbiased"), 400
     boot = found.bootstrap(runs)
-    variances = PLAIN.variances(found.frequencies, found.reports)
+    variances = PLAIN.scores.variances(found.frequencies, found.reports)
     ratio = (runs - 1) * boot.standard_errors**2 / variances
     assert (chi2.sf(ratio, runs - 1) > 1e-6 / 5).all()
     assert (chi2.cdf(ratio, runs - 1) > 1e-6 / 5).all()
@@ -62,7 +62,11 @@ def test_a_bootstrap_with_half_the_reports_would_be_noticed():
     found, runs = _estimate(p=np.full(5, 0.2), decoder="unbiased"), 400
     half = sf.Tally(found._origin.tally.counts // 2, PLAIN.fingerprint)
     boot = bootstrap_of(PLAIN, Unbiased(), half, found.frequencies, runs=runs, seed=0, level=0.95)
-    ratio = (runs - 1) * boot.standard_errors**2 / PLAIN.variances(found.frequencies, found.reports)
+    ratio = (
+        (runs - 1)
+        * boot.standard_errors**2
+        / PLAIN.scores.variances(found.frequencies, found.reports)
+    )
     assert (chi2.sf(ratio, runs - 1) < 1e-6 / 5).any()
 
 

@@ -10,6 +10,7 @@ from scipy.stats import binom, chi2
 import sfumato as sf
 from sfumato.estimation.uncertainty import fit as module
 from sfumato.estimation.uncertainty.fit import IMPOSSIBLE, FitWarning, fit_of
+from sfumato.mechanisms import ScoreMoments
 from support.mechanism_examples import EXAMPLES
 
 ALL = [mechanism for examples in EXAMPLES.values() for mechanism in examples]
@@ -68,7 +69,7 @@ def test_p_values_of_residuals_are_even():
 
 def _dense(mechanism, counts):
     """The statistic and its p-value with every matrix written out."""
-    Q, A, n = mechanism.matrix(), mechanism.scores(), counts.sum()
+    Q, A, n = mechanism.matrix(), mechanism.scores.matrix(), counts.sum()
     f = counts / n
     P = np.eye(mechanism.outputs) - Q.T @ A
     q = module._expected(mechanism, sf.Tally(counts, mechanism.fingerprint))
@@ -176,8 +177,8 @@ def test_a_share_far_above_one_is_found_out():
     """Each of the others is below nought by less than its own noise; together they are far below."""
     counts = _forged(RANDOMISED, 3000, 250, 1)
     f = counts / 3000
-    assert RANDOMISED.mean_scores(f)[7] > 2.5
-    low = module.chance_below(module.score_moments(RANDOMISED, f), 3000, 0.0)
+    assert RANDOMISED.scores.mean(f)[7] > 2.5
+    low = module.chance_below(ScoreMoments.of_symbols(RANDOMISED.scores, f), 3000, 0.0)
     assert low.min() > 1e-4  # nothing to see from below
     found = _fit(RANDOMISED, counts)
     assert not found.possible
@@ -197,8 +198,8 @@ def test_a_share_of_one_is_not_far_above_one():
 @pytest.mark.parametrize("mechanism", ALL, ids=repr)
 def test_the_others_have_the_moments_of_scores_written_out(mechanism):
     counts = _drawn(mechanism, 500, 2)
-    f, B = counts / 500, 1 - mechanism.scores()
-    found = module._of_the_others(module.score_moments(mechanism, f))
+    f, B = counts / 500, 1 - mechanism.scores.matrix()
+    found = module._of_the_others(ScoreMoments.of_symbols(mechanism.scores, f))
     for moment, i in ((found.first, 1), (found.second, 2), (found.third, 3)):
         np.testing.assert_allclose(moment, B**i @ f, rtol=1e-7, atol=1e-7 * np.abs(B).max() ** i)
     assert np.all(found.lowest <= B.min(axis=1) + 1e-9)
@@ -211,13 +212,13 @@ def test_the_correction_counts_every_test_of_a_share():
     counts = np.array(
         [54, 54, 54, 54, 0, 0, 225]
     )  # nearly everybody in clear, a little more than can be
-    n, A = counts.sum(), mechanism.scores()
+    n, A = counts.sum(), mechanism.scores.matrix()
     f = counts / n
     group_of = mechanism.context.groups.group_of
     totals = [A[group_of == g].sum(axis=0) for g in range(group_of.max() + 1)]
     assert len(totals) > 1
     scores = [a for row in [*A, *totals] for a in (row, 1 - row)]
-    chances = [module.chance_below(module.moments_of_scores(row, f), n, 0.0)[0] for row in scores]
+    chances = [module.chance_below(ScoreMoments.of_total(row, f), n, 0.0)[0] for row in scores]
     expected = min(chances) * 2 * (5 + len(totals))
     assert expected < 0.5
     assert _fit(mechanism, counts).tests["impossible shares"] == pytest.approx(expected, rel=1e-6)

@@ -28,11 +28,7 @@ from sfumato.estimation.uncertainty.intervals import (
     two_values,
 )
 from sfumato.estimation.uncertainty.ranking import top_of
-from sfumato.estimation.uncertainty.score_moments import (
-    ScoreMoments,
-    moments_of_scores,
-    score_moments,
-)
+from sfumato.mechanisms import ScoreMoments
 from support.mechanism_examples import EXAMPLES
 
 ALL = [mechanism for examples in EXAMPLES.values() for mechanism in examples]
@@ -58,55 +54,20 @@ def _estimate(mechanism, **keywords):
 def test_moments_are_those_of_the_scores_written_out(mechanism):
     f = np.random.default_rng(1).dirichlet(np.ones(mechanism.outputs))
     A = np.array(
-        [[float(score) for score in mechanism.exact_scores(y)] for y in range(mechanism.outputs)]
+        [[float(score) for score in mechanism.scores.exact(y)] for y in range(mechanism.outputs)]
     ).T
-    found, size = score_moments(mechanism, f), np.abs(A).max()
+    found, size = ScoreMoments.of_symbols(mechanism.scores, f), np.abs(A).max()
     for i, moment in ((1, found.first), (2, found.second), (3, found.third)):
         assert np.abs(moment - A**i @ f).max() <= 1e-9 * size**i
-    assert (found.lowest <= A.min(axis=1) + 1e-9 * size).all()
-    assert (found.highest >= A.max(axis=1) - 1e-9 * size).all()
-
-
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        sf.PlainResponse(sf.Uniform(6, 1.0), sf.RandomizedCode),
-        sf.HighLowResponse(sf.HighLow(9, [0, 4], 1.0)),
-        sf.BlockResponse(sf.Blocks([0, 0, 1], "inf")),
-    ],
-    ids=repr,
-)
-def test_bounds_on_scores_are_attained_where_there_are_two(mechanism):
-    A = mechanism.scores()
-    found = score_moments(mechanism, np.full(mechanism.outputs, 1 / mechanism.outputs))
-    two = [x for x in range(mechanism.inputs) if len(set(A[x].round(9))) == 2]
-    assert two
-    assert found.lowest[two] == pytest.approx(A[two].min(axis=1), abs=1e-9)
-    assert found.highest[two] == pytest.approx(A[two].max(axis=1), abs=1e-9)
-
-
-def test_a_large_mechanism_of_an_unknown_kind_has_symmetric_scores(monkeypatch):
-    import sfumato.estimation.uncertainty.score_moments as module
-
-    mechanism = EXAMPLES[sf.TableResponse][0]
-    f = np.full(mechanism.outputs, 1 / mechanism.outputs)
-    exact = score_moments(mechanism, f)
-    monkeypatch.setattr(module, "LARGEST_TABLE", 1)
-    found = score_moments(mechanism, f)
-    assert found.first == pytest.approx(exact.first)
-    assert found.second == pytest.approx(exact.second)
-    assert found.third - 3 * found.first * found.second + 2 * found.first**3 == pytest.approx(
-        np.zeros(3), abs=1e-12
-    )
-    assert (found.lowest <= exact.lowest).all()
-    assert (found.highest >= exact.highest).all()
+    assert found.lowest == pytest.approx(A.min(axis=1), abs=1e-9 * size)
+    assert found.highest == pytest.approx(A.max(axis=1), abs=1e-9 * size)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_two_values_have_the_three_moments(seed):
     random = np.random.default_rng(seed)
     scores, f = random.normal(size=7) * 10, random.dirichlet(np.ones(7) * 0.3)
-    moments = moments_of_scores(scores, f)
+    moments = ScoreMoments.of_total(scores, f)
     down, up = (float(value[0]) for value in two_values(moments))
     chance = (float(f @ scores) - down) / (up - down)
     for i in (1, 2, 3):
@@ -118,10 +79,10 @@ def test_two_values_have_the_three_moments(seed):
 def test_two_values_that_are_there_are_found_and_a_single_one_stays():
     for share in (1e-9, 0.2, 0.5, 1 - 1e-6):
         down, up = two_values(
-            moments_of_scores(np.array([-2.0, 5.0]), np.array([1 - share, share]))
+            ScoreMoments.of_total(np.array([-2.0, 5.0]), np.array([1 - share, share]))
         )
         assert (down[0], up[0]) == pytest.approx((-2, 5), rel=1e-4)
-    down, up = two_values(moments_of_scores(np.array([3.0, 3.0]), np.array([0.5, 0.5])))
+    down, up = two_values(ScoreMoments.of_total(np.array([3.0, 3.0]), np.array([0.5, 0.5])))
     assert down[0] == up[0] == 3
 
 
@@ -203,7 +164,7 @@ def test_chance_below_is_the_binomial_one_for_counts():
     n, value = 1000, 0.02
     for count in (3, 10, 25):
         f = np.array([1 - count / n, count / n])
-        found = chance_below(moments_of_scores(np.array([0.0, 1.0]), f), n, value)[0]
+        found = chance_below(ScoreMoments.of_total(np.array([0.0, 1.0]), f), n, value)[0]
         assert found == pytest.approx(binom.cdf(count, n, value), rel=1e-6)
 
 
@@ -329,9 +290,9 @@ def test_a_rare_symbol_is_covered_where_randomised_response_is_nearly_clear():
     """Its scores are three: own report, the block's others, all else. Normal intervals cover it one time in two."""
     n, mechanism = 50_000, sf.BlockResponse(sf.Blocks(np.repeat([0, 1], 10), 8), sf.RandomizedCode)
     p = np.concatenate([[0.5 / n, 2 / n], np.zeros(8), np.full(10, 0.1 - 0.25 / n)])
-    A, q = mechanism.scores(), mechanism.forward(p)
+    A, q = mechanism.scores.matrix(), mechanism.forward(p)
     f = np.random.default_rng(3).multinomial(n, q / q.sum(), size=4000) / n
-    bounds = score_moments(mechanism, f[0])
+    bounds = ScoreMoments.of_symbols(mechanism.scores, f[0])
     moments = ScoreMoments(f @ A.T, f @ (A**2).T, f @ (A**3).T, bounds.lowest, bounds.highest)
     low, high = share_bounds(moments, n, 0.025)
     hits = ((low <= p) & (p <= high))[:, :2].sum(axis=0)
@@ -389,7 +350,7 @@ def test_a_total_is_the_mean_of_its_scores_with_the_error_of_a_mean(mechanism):
     scores = (
         weights
         @ np.array(
-            [[float(s) for s in mechanism.exact_scores(y)] for y in range(mechanism.outputs)]
+            [[float(s) for s in mechanism.scores.exact(y)] for y in range(mechanism.outputs)]
         ).T
     )
     each = np.repeat(scores, tally.counts)
@@ -663,6 +624,6 @@ def test_the_top_of_an_estimate_comes_from_simultaneous_intervals():
 
 def test_bounds_of_scores_may_lie_outside():
     low, high = score_bounds(
-        moments_of_scores(np.array([-3.0, 3.0]), np.array([0.5, 0.5])), 100, 0.025
+        ScoreMoments.of_total(np.array([-3.0, 3.0]), np.array([0.5, 0.5])), 100, 0.025
     )
     assert (low[0], high[0]) == pytest.approx((-0.588, 0.588), abs=0.02)

@@ -48,7 +48,7 @@ def test_every_forgery_in_everybodys_place_stays_within_and_the_worst_gets_there
     """All multisets of m reports, for all multisets of m people whom they replace, among 7 others."""
     honest = _drawn(mechanism, 7, m)
     n, k = 7 + m, mechanism.inputs
-    A = mechanism.scores()
+    A = mechanism.scores.matrix()
     bound = manipulation_of(
         mechanism, _tally(mechanism, honest + _sent(mechanism, [0] * m)), sf.decoders.Unbiased(), m
     )
@@ -93,7 +93,7 @@ def test_bounds_are_in_proportion_to_the_share_of_fakes():
 @pytest.mark.parametrize("decoder", [sf.decoders.Projection(), sf.decoders.Unbiased()])
 def test_no_exchanged_reports_move_the_decoded_picture_further_than_is_said(mechanism, decoder):
     """The report that is best for each symbol, the worst for it, and reports at random, in place of others."""
-    n, A = 200, mechanism.scores()
+    n, A = 200, mechanism.scores.matrix()
     for m in (1, 10, 60):
         honest = _drawn(mechanism, n - m, m)
         sets = [np.full(m, y) for y in {*A.argmax(axis=1).tolist(), *A.argmin(axis=1).tolist()}][
@@ -152,9 +152,11 @@ def test_onto_a_fixed_total_the_lemma_fails():
 )
 def test_weights_that_reports_can_move_cost_the_negative_mass(mechanism):
     tally = _tally(mechanism, _drawn(mechanism, 300, 5))
-    negative = np.maximum(-mechanism.unbiased(tally), 0).sum()
+    negative = np.maximum(-mechanism.scores.unbiased(tally), 0).sum()
     found = decoded_bound(mechanism, tally, sf.decoders.Projection(), 3)
-    assert found == pytest.approx(min(1, 3 / 300 * mechanism.reach.heaviest + negative), abs=1e-6)
+    assert found == pytest.approx(
+        min(1, 3 / 300 * mechanism.scores.reach.heaviest + negative), abs=1e-6
+    )
 
 
 def test_blocks_whose_symbols_are_alike_have_fixed_weights():
@@ -170,7 +172,7 @@ def test_blocks_whose_symbols_are_alike_have_fixed_weights():
 @pytest.mark.parametrize("mechanism", SEVERAL, ids=repr)
 @pytest.mark.parametrize("decoder", [sf.decoders.Projection(), sf.decoders.Unbiased()])
 def test_beside_the_others_alone_the_decoded_picture_stays_within_its_bound(mechanism, decoder):
-    n, A = 200, mechanism.scores()
+    n, A = 200, mechanism.scores.matrix()
     for m in (1, 10, 120, 199):
         alone = _tally(mechanism, _drawn(mechanism, n - m, m))
         for y in [*A.argmax(axis=1).tolist()[:6], *A.argmin(axis=1).tolist()[:6]]:
@@ -184,7 +186,7 @@ def test_beside_the_others_alone_the_decoded_picture_stays_within_its_bound(mech
 @pytest.mark.parametrize("mechanism", SEVERAL, ids=repr)
 def test_beside_the_others_alone_the_mean_shift_of_shares_stays_within_its_bounds(mechanism):
     """The others' estimate means what they hold, so the mean shift is ``m/n (A[x, y] − p_x)``; here for many p."""
-    A, m, n = mechanism.scores(), 3, 40
+    A, m, n = mechanism.scores.matrix(), 3, 40
     bound = manipulation_of(
         mechanism, _tally(mechanism, _drawn(mechanism, n, 0)), sf.decoders.Unbiased(), m
     )
@@ -204,7 +206,7 @@ def test_beside_the_others_alone_the_mean_shift_of_shares_stays_within_its_bound
 def test_in_a_single_case_the_shift_of_shares_may_go_further():
     """The twin: why it says "on average". The one other person's report speaks against the target."""
     mechanism = sf.PlainResponse(sf.Uniform(3, 1.0))
-    A = mechanism.scores()
+    A = mechanism.scores.matrix()
     alone, target = int(A[0].argmin()), int(A[0].argmax())
     bound = manipulation_of(
         mechanism, _tally(mechanism, _sent(mechanism, [alone, target])), sf.decoders.Unbiased(), 1
@@ -232,7 +234,7 @@ def test_an_estimate_says_what_fakes_could_have_done():
     found = estimate.manipulation(10)
     assert list(found.labels) == ["a", "b", "c"]
     assert (found.fakes, found.reports, found.decoder) == (10, 1000, "projection")
-    np.testing.assert_allclose(found.up, 0.01 * mechanism.reach.up)
+    np.testing.assert_allclose(found.up, 0.01 * mechanism.scores.reach.up)
     assert repr(found) == found.in_words()
     assert found.in_json() == {
         "fakes": 10,
@@ -282,7 +284,7 @@ def test_without_fakes_nothing_moves():
 
 def test_a_plan_says_what_one_fake_in_a_hundred_could_do():
     made = sf.plan(sf.Uniform(20, 1.0), people=1000)
-    reach = made.row.mechanism.reach
+    reach = made.row.mechanism.scores.reach
     told = made.in_json()["forged"]
     assert told == {
         "of_reports": 0.01,

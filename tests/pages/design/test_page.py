@@ -42,7 +42,7 @@ def made(context, mechanism, **changes):
     """A design of a mechanism that was not searched for, as if it had been."""
     k = context.size
     prior = np.full(k, 1 / k)
-    risk = mechanism.risk(prior)
+    risk = mechanism.scores.risk(prior)
     facts = {
         "risk": risk,
         "lower_bound": risk / 1.25,
@@ -76,7 +76,7 @@ def test_the_figures_are_those_of_the_design(stops):
     assert facts["gap"] == "25 % (certified)"
     assert facts["search"] == "12 rounds in 2.5 s, ended by itself"
     assert facts["reports"] == "4 different ones, 2 bits each"
-    assert f"{stops.mechanism.leverage:.3g}" in facts["leverage"]
+    assert f"{stops.mechanism.scores.leverage:.3g}" in facts["leverage"]
 
 
 @pytest.mark.parametrize(
@@ -145,10 +145,10 @@ def test_rivals_are_measured_by_the_same_crowd_and_weights(stops):
     classical = sf.mechanism_for(sf.Uniform(STOPS, "0.5"))
     assert rivals["classical"].what == "classical LDP, ε = 0.5"
     assert rivals["classical"].risk == pytest.approx(
-        (weights * classical.variances(prior, 1)).sum()
+        (weights * classical.scores.variances(prior, 1)).sum()
     )
     assert rivals["exponential"].risk == pytest.approx(
-        (weights * stops.mechanism.variances(prior, 1)).sum()
+        (weights * stops.mechanism.scores.variances(prior, 1)).sum()
     )
     assert rivals["classical"].times == pytest.approx(rivals["classical"].risk / 10)
 

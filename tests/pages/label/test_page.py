@@ -301,7 +301,7 @@ def test_who_asks_what_is_sent_and_the_facts_for_reviewers():
     assert "a whole number below 5 (3 bits)" in words
     assert "No results are shown below 500 reports." in words
     assert "Kept: every pair of answers was compared on every report" in words
-    error = 100 * math.sqrt(survey.mechanism.variances(np.full(5, 0.2), 10_000).max())
+    error = 100 * math.sqrt(survey.mechanism.scores.variances(np.full(5, 0.2), 10_000).max())
     assert f"up to {error:#.2g} percentage points" in words
 
 

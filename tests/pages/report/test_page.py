@@ -165,7 +165,7 @@ def test_what_fakes_can_do_is_told_in_points_rounded_up(lunch, lunch_page):
     section = lunch_page[lunch_page.index('id="fakes"') : lunch_page.index('id="cite"')]
     told = [float(cell) for cell in re.findall(r'<td class="number">([\d.,]+)</td>', section)]
     assert told[::3] == [1, 10, 100]
-    reach = lunch.survey.mechanism.reach
+    reach = lunch.survey.mechanism.scores.reach
     for per_fake, column in ((reach.largest, told[1::3]), (reach.total_variation, told[2::3])):
         for m, points in zip((1, 10, 100), column, strict=True):
             exact = 100 * per_fake * m / 20_000

@@ -74,7 +74,7 @@ class Objective:
 
     def value_of(self, mechanism: Mechanism) -> float:
         """Return ``tr(W M⁻¹)`` of a mechanism: its risk, plus ``offset``."""
-        return float(self.weights @ mechanism.variances(self.crowd, 1)) + self.offset
+        return float(self.weights @ mechanism.scores.variances(self.crowd, 1)) + self.offset
 
 
 def _parse_prior(prior: ArrayLike, size: int) -> Floats:

@@ -173,12 +173,12 @@ def _risk(mechanism: Mechanism, sensitive_share: float | None) -> float:
         or context.sensitive.size == context.size
     ):
         # Rounded, so that the last digits of a transform never choose between frames that are equally good.
-        return float(f"{mechanism.worst_risk():.9g}")
+        return float(f"{mechanism.scores.worst_risk():.9g}")
     p: Floats = np.full(
         context.size, (1 - sensitive_share) / (context.size - context.sensitive.size)
     )
     p[context.sensitive] = sensitive_share / max(context.sensitive.size, 1)
-    return mechanism.risk(p / p.sum())
+    return mechanism.scores.risk(p / p.sum())
 
 
 def _grouped(context: GroupedContext, family: CodeFamily) -> Iterator[Mechanism]:

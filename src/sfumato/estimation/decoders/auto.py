@@ -90,10 +90,10 @@ def _judged(decoder: Decoder, mechanism: Mechanism, a: Tally, b: Tally) -> tuple
     D = o - decoder.decode(mechanism, a).frequencies
     if not np.abs(D).max() > 0:
         return 1.0, np.inf
-    noise = np.sqrt(np.maximum(mechanism.variances(o / o.sum(), b.reports), 0.0))
+    noise = np.sqrt(np.maximum(mechanism.scores.variances(o / o.sum(), b.reports), 0.0))
     omega = np.abs(D) + _FLOOR * float(np.abs(D).mean())
     weight = float((D**2 / omega).sum())
-    share = float((D * (o - mechanism.unbiased(b)) / omega).sum()) / weight
+    share = float((D * (o - mechanism.scores.unbiased(b)) / omega).sum()) / weight
     return share, float(np.sqrt(((D * noise / omega) ** 2).sum())) / weight
 
 

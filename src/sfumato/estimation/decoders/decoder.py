@@ -48,7 +48,7 @@ class Unbiased:
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
         """``p̂``."""
-        return Decoded(mechanism.unbiased(tally))
+        return Decoded(mechanism.scores.unbiased(tally))
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Projection:
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
         """``p̂``, projected."""
-        observed, shares = mechanism.observed_shares(tally)
+        observed, shares = mechanism.scores.observed_shares(tally)
         pools = pooled(mechanism, tally)
         scales = pools.errors**2
         scales = (

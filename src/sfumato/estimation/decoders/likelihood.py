@@ -143,7 +143,7 @@ class _Problem:
     @classmethod
     def of(cls, mechanism: Mechanism, tally: Tally) -> Self:
         """Reports that did not come drop out of the sum: ``0 log q = 0``, whatever q."""
-        group_of, shares = mechanism.observed_shares(tally)
+        group_of, shares = mechanism.scores.observed_shares(tally)
         possible = mechanism.forward(np.full(mechanism.inputs, 1 / mechanism.inputs)) > 0
         seen = np.flatnonzero((tally.counts > 0) & possible)
         f = tally.counts[seen] / tally.reports
@@ -212,7 +212,9 @@ def _inner(problem: _Problem) -> _Point:
         problem.by_symbol(problem.shares / np.maximum(sizes, 1)), problem.group_of.shape
     )
     f = problem.by_report(problem.f)
-    p = problem.nearest(mechanism.mean_scores(f), np.maximum(mechanism.second_moments(f), even**2))
+    p = problem.nearest(
+        mechanism.scores.mean(f), np.maximum(mechanism.scores.moments(f, 2), even**2)
+    )
     p = (1 - _EVERYWHERE) * p + _EVERYWHERE * even
     for _ in range(2):
         weighed = p * problem.slope(problem.at(p))
@@ -249,7 +251,7 @@ def _climb(
 
 def _scales(problem: _Problem, start: _Point) -> Floats:
     """d: ``Σ_y q(y) A[x, y]²`` at the start, which is at least p_x² as A undoes the channel."""
-    moments = problem.mechanism.second_moments(problem.mechanism.forward(start.p))
+    moments = problem.mechanism.scores.moments(problem.mechanism.forward(start.p), 2)
     return np.maximum(moments, start.p**2)
 
 

@@ -68,15 +68,17 @@ class Pools:
 
 def pooled(mechanism: Mechanism, tally: Tally) -> Pools:
     """The groups of a mechanism: those whose totals it observes, split further where its context has groups."""
-    observed, shares = mechanism.observed_shares(tally)
-    unbiased = mechanism.unbiased(tally)
+    observed, shares = mechanism.scores.observed_shares(tally)
+    unbiased = mechanism.scores.unbiased(tally)
     cells = np.column_stack([observed, _groups_of(mechanism.context)])
     distinct, group_of = np.unique(cells, axis=0, return_inverse=True)
     group_of = group_of.reshape(observed.shape)
     sums = np.bincount(group_of, unbiased, minlength=len(distinct)).astype(np.float64)
     totals = project_groups(sums, distinct[:, 0], shares)
     means = (totals / np.bincount(group_of))[group_of]
-    errors = np.sqrt(np.maximum(mechanism.variances(means / means.sum(), tally.reports), 0.0))
+    errors = np.sqrt(
+        np.maximum(mechanism.scores.variances(means / means.sum(), tally.reports), 0.0)
+    )
     return Pools(group_of, totals, unbiased, errors, tally.reports)
 
 

@@ -93,5 +93,5 @@ def bootstrap_of(
 def _distribution(mechanism: Mechanism, tally: Tally, frequencies: Floats) -> Floats:
     if (frequencies >= 0).all() and abs(float(frequencies.sum()) - 1) < 1e-9:
         return frequencies
-    groups, shares = mechanism.observed_shares(tally)
+    groups, shares = mechanism.scores.observed_shares(tally)
     return project_groups(frequencies, groups, shares)

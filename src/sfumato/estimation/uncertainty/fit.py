@@ -34,14 +34,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sfumato.estimation.uncertainty.intervals import chance_below
-from sfumato.estimation.uncertainty.score_moments import (
-    ScoreMoments,
-    moments_of_scores,
-    score_moments,
-)
 from sfumato.foundation.arrays import Booleans, Floats
 from sfumato.foundation.simplex import project_groups
-from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms import Mechanism, ScoreMoments
 from sfumato.randomness import words_from
 from sfumato.tally import Tally
 
@@ -155,11 +150,11 @@ class _Residuals:
 
     def of(self, u: Floats) -> Floats:
         """``P u``."""
-        return u - self.mechanism.forward(self.mechanism.mean_scores(u))
+        return u - self.mechanism.forward(self.mechanism.scores.mean(u))
 
     def back(self, v: Floats) -> Floats:
         """``Pᵀ v``: a function of the report with mean 0 whatever the symbol."""
-        return v - self.mechanism.total_scores(self.mechanism.adjoint(v))
+        return v - self.mechanism.scores.totals(self.mechanism.adjoint(v))
 
     def statistic(self) -> tuple[float, float]:
         """Pearson's statistic, and the probability of one as large."""
@@ -191,7 +186,7 @@ class _Residuals:
         v = self.back(self.root**2 * self.of(even))
         if float(np.abs(v).max()) <= 1e-9 * float(self.root.max()) ** 2:
             return 1.0  # even reports are what some crowd would send
-        return float(chance_below(moments_of_scores(-v, self.f), self.reports, 0.0)[0])
+        return float(chance_below(ScoreMoments.of_total(-v, self.f), self.reports, 0.0)[0])
 
 
 def _expected(mechanism: Mechanism, tally: Tally) -> Floats:
@@ -199,8 +194,8 @@ def _expected(mechanism: Mechanism, tally: Tally) -> Floats:
 
     Weights must hardly depend on the reports that they weigh, so with few reports the crowd is an even one.
     """
-    groups, shares = mechanism.observed_shares(tally)
-    p = project_groups(mechanism.unbiased(tally), groups, shares)
+    groups, shares = mechanism.scores.observed_shares(tally)
+    p = project_groups(mechanism.scores.unbiased(tally), groups, shares)
     even = (shares / np.bincount(groups, minlength=shares.size))[groups]
     mixed = min(max(math.sqrt(mechanism.inputs / tally.reports), _EVEN), 1.0)
     return np.maximum(mechanism.forward((1 - mixed) * p + mixed * even), 0.0)
@@ -223,7 +218,7 @@ def _impossible_shares(mechanism: Mechanism, f: Floats, n: int) -> float:
     """
     if n == 1:
         return 1.0
-    shares = [score_moments(mechanism, f), *_shares_of_groups(mechanism, f)]
+    shares = [ScoreMoments.of_symbols(mechanism.scores, f), *_shares_of_groups(mechanism, f)]
     chances = [
         chance_below(either, n, 0.0)
         for share in shares
@@ -238,8 +233,8 @@ def _shares_of_groups(mechanism: Mechanism, f: Floats) -> Iterator[ScoreMoments]
     if groups is None or not 1 < groups.sizes.size <= _MOST_GROUPS:
         return
     for g in range(groups.sizes.size):
-        yield moments_of_scores(
-            mechanism.total_scores((groups.group_of == g).astype(np.float64)), f
+        yield ScoreMoments.of_total(
+            mechanism.scores.totals((groups.group_of == g).astype(np.float64)), f
         )
 
 

@@ -32,8 +32,8 @@ import numpy as np
 
 from sfumato.errors import InvalidContext
 from sfumato.estimation.uncertainty.boundary import bounds_beside_walls
-from sfumato.estimation.uncertainty.score_moments import ScoreMoments
 from sfumato.foundation.arrays import Booleans, Floats
+from sfumato.mechanisms import ScoreMoments
 
 __all__ = [
     "binomial_bounds",
@@ -94,8 +94,7 @@ def score_bounds(
 
     ``tail`` is (1 − level)/2, over the number of intervals where they are to hold together.
 
-    >>> from sfumato.estimation.uncertainty.score_moments import moments_of_scores
-    >>> in_clear = moments_of_scores(np.array([0.0, 1.0]), np.array([1.0, 0.0]))
+    >>> in_clear = ScoreMoments.of_total(np.array([0.0, 1.0]), np.array([1.0, 0.0]))
     >>> [float(end.round(4)[0]) for end in score_bounds(in_clear, 100, 0.025)]
     [0.0, 0.0362]
     """
@@ -132,8 +131,7 @@ def chance_below(moments: ScoreMoments, reports: int, value: float) -> Floats:
 def two_values(moments: ScoreMoments) -> tuple[Floats, Floats]:
     """The two values with the same first three moments; both are the mean where there is nothing else.
 
-    >>> from sfumato.estimation.uncertainty.score_moments import moments_of_scores
-    >>> down, up = two_values(moments_of_scores(np.array([-1.0, 3.0]), np.array([0.9, 0.1])))
+    >>> down, up = two_values(ScoreMoments.of_total(np.array([-1.0, 3.0]), np.array([0.9, 0.1])))
     >>> float(down.round(9)[0]), float(up.round(9)[0])
     (-1.0, 3.0)
     """

@@ -120,9 +120,11 @@ class Forgeries:
         """The forgeries of a tally that is read by this decoder."""
         weight, least, largest = None, 0.0, np.inf
         if isinstance(decoder, Projection | Unbiased):
-            weight = mechanism.reach.heaviest if mechanism.inputs > 1 else 0.0
+            weight = mechanism.scores.reach.heaviest if mechanism.inputs > 1 else 0.0
         if weight is not None and isinstance(decoder, Projection):
-            weight += 3 * float(np.abs(mechanism.total_scores(np.ones(mechanism.inputs)) - 1).max())
+            weight += 3 * float(
+                np.abs(mechanism.scores.totals(np.ones(mechanism.inputs)) - 1).max()
+            )
             least = (
                 0.0 if _weights_are_fixed(mechanism, tally) else _negative_mass(mechanism, tally)
             )
@@ -131,7 +133,7 @@ class Forgeries:
 
     def by(self, fakes: int) -> Manipulation:
         """What so many fake people among the reports could have done, at most."""
-        m, n, reach = checked_fakes(fakes, self.reports), self.reports, self.mechanism.reach
+        m, n, reach = checked_fakes(fakes, self.reports), self.reports, self.mechanism.scores.reach
         return Manipulation(
             labels=self.mechanism.context.domain.labels,
             fakes=m,
@@ -167,7 +169,7 @@ def manipulation_of(
 
 
 def _negative_mass(mechanism: Mechanism, tally: Tally) -> float:
-    return float(np.maximum(-mechanism.unbiased(tally), 0.0).sum())
+    return float(np.maximum(-mechanism.scores.unbiased(tally), 0.0).sum())
 
 
 def _weights_are_fixed(mechanism: Mechanism, tally: Tally) -> bool:
@@ -177,12 +179,12 @@ def _weights_are_fixed(mechanism: Mechanism, tally: Tally) -> bool:
     same. With groups that are observed, as blocks are, a group's total scales what its own symbols send; so variances
     that are equal inside a group in one crowd are equal in all.
     """
-    observed, shares = mechanism.observed_shares(tally)
+    observed, shares = mechanism.scores.observed_shares(tally)
     if pooled(mechanism, tally).totals.size != shares.size:
         return False
     if shares.size == 1:
         return True
-    variances = mechanism.variances(np.full(mechanism.inputs, 1 / mechanism.inputs), 1)
+    variances = mechanism.scores.variances(np.full(mechanism.inputs, 1 / mechanism.inputs), 1)
     least, most = np.full(shares.size, np.inf), np.zeros(shares.size)
     np.minimum.at(least, observed, variances)
     np.maximum.at(most, observed, variances)

@@ -29,10 +29,8 @@ from sfumato.estimation.uncertainty.intervals import (
     share_bounds,
     tail_of,
 )
-from sfumato.estimation.uncertainty.score_moments import ScoreMoments, score_moments
 from sfumato.foundation.arrays import Booleans, Floats
-from sfumato.mechanisms import BlockResponse, Mechanism, UnionResponse
-from sfumato.mechanisms.scores import leftover_share
+from sfumato.mechanisms import Mechanism, ScoreMoments
 from sfumato.tally import Tally
 
 __all__ = ["Shares", "block_shares", "shares_within"]
@@ -55,14 +53,13 @@ class Shares:
 
 def block_shares(mechanism: Mechanism, tally: Tally, level: float) -> Shares:
     """Every symbol's share of its own block, for blocks that are sent in clear; all symbols if there are none."""
-    group_of, totals = mechanism.observed_shares(tally)
+    group_of, totals = mechanism.scores.observed_shares(tally)
     share = totals[group_of]
     alone = np.bincount(group_of)[group_of] == 1
     tail = tail_of(level)
     seen = share > 0
-    moments = score_moments(mechanism, tally.counts / tally.reports).given(
-        np.where(seen, share, 1.0)
-    )
+    among_all = ScoreMoments.of_symbols(mechanism.scores, tally.counts / tally.reports)
+    moments = among_all.given(np.where(seen, share, 1.0))
     low, high = share_bounds(moments, np.maximum(np.rint(share * tally.reports), 1), tail)
     exact = _exact_bounds(mechanism, tally.counts, tail, low, high)
     estimates = np.where(seen, moments.first, np.nan)
@@ -77,27 +74,15 @@ def block_shares(mechanism: Mechanism, tally: Tally, level: float) -> Shares:
 def _exact_bounds(
     mechanism: Mechanism, counts: NDArray[np.int64], tail: float, low: Floats, high: Floats
 ) -> Booleans:
-    """Write exact bounds to ``low`` and ``high`` where there are some, and say where."""
-    exact = np.zeros(mechanism.inputs, dtype=np.bool_)
-    if isinstance(mechanism, UnionResponse):
-        for j, (part, symbols) in enumerate(zip(mechanism.parts, mechanism.symbols, strict=True)):
-            inside_low, inside_high = low[symbols], high[symbols]
-            own = counts[mechanism.offsets[j] : mechanism.offsets[j + 1]]
-            exact[symbols] = _exact_bounds(part, own, tail, inside_low, inside_high)
-            low[symbols], high[symbols] = inside_low, inside_high
-    elif isinstance(mechanism, BlockResponse):
-        for stack in mechanism._stacks:
-            code, N = stack.code, counts[stack.reports].astype(np.float64)
-            if not code.balanced:
-                continue
-            at_zero = code.contains(np.arange(code.points, dtype=np.uint64), np.uint64(0))
-            base = float(code.overlap) + float(leftover_share(code)) * at_zero
-            inside = np.rint(code.gather(N))
-            trials = np.broadcast_to(N.sum(axis=-1, keepdims=True), inside.shape)
-            for bounds, pi in zip((low, high), clopper_pearson(inside, trials, tail), strict=True):
-                stack.fill(bounds, (pi - base) / float(code.contrast))
-            exact[stack.symbols] = True
-    return exact
+    """Write exact bounds to ``low`` and ``high`` where there are some, and return where."""
+    binomial = mechanism.scores.hits(counts)
+    known = binomial.known
+    pi_low, pi_high = clopper_pearson(binomial.hits[known], binomial.trials[known], tail)
+    base = binomial.base[known]
+    contrast = binomial.contrast[known]
+    low[known] = (pi_low - base) / contrast
+    high[known] = (pi_high - base) / contrast
+    return known
 
 
 def shares_within(mechanism: Mechanism, tally: Tally, part: Booleans, level: float) -> Shares:
@@ -130,12 +115,12 @@ class _Ratio:
         self.mechanism, self.part, self.n = mechanism, part, tally.reports
         self.f, self.tau = (
             tally.counts / tally.reports,
-            mechanism.total_scores(part.astype(np.float64)),
+            mechanism.scores.totals(part.astype(np.float64)),
         )
         self.total = float(self.f @ self.tau)
         spread = float(self.f @ (self.tau - self.total) ** 2)
         self.relative_error = math.sqrt(spread / self.n) / max(self.total, 1e-300)
-        x = mechanism.mean_scores(self.f)[part]
+        x = mechanism.scores.mean(self.f)[part]
         self.estimates = x / self.total if self.total > 0 else np.full(x.shape, np.nan)
 
     def bounds(self, tail: float) -> tuple[Floats, Floats]:
@@ -150,16 +135,15 @@ class _Ratio:
     def _linear_moments(self) -> ScoreMoments:
         """θ̂ is the mean of ``θ̂ + (A − θ̂ τ)/p̂_part``, but for terms of second order in the error of the total."""
         f, tau, part, theta = self.f, self.tau, self.part, self.estimates
-        A, mean, squares = (
-            score_moments(self.mechanism, f),
-            self.mechanism.mean_scores,
-            self.mechanism.second_moments,
+        scores = self.mechanism.scores
+        A = ScoreMoments.of_symbols(scores, f)
+        second = (
+            A.second[part] - 2 * theta * scores.mean(f * tau)[part] + theta**2 * float(f @ tau**2)
         )
-        second = A.second[part] - 2 * theta * mean(f * tau)[part] + theta**2 * float(f @ tau**2)
         third = (
             A.third[part]
-            - 3 * theta * squares(f * tau)[part]
-            + 3 * theta**2 * mean(f * tau**2)[part]
+            - 3 * theta * scores.moments(f * tau, 2)[part]
+            + 3 * theta**2 * scores.mean(f * tau**2)[part]
         )
         third = third - theta**3 * float(f @ tau**3)
         # (A − θ̂ τ)/p̂_part has mean 0; shifted by θ̂, its moments are:
@@ -178,7 +162,7 @@ class _Ratio:
         f, tau, part, total = self.f, self.tau, self.part, self.total
         x, t = self.estimates * total, NormalDist().inv_cdf(tail) ** 2 / self.n
         a = (1 + t) * total**2 - t * float(f @ tau**2)
-        b = (1 + t) * x * total - t * self.mechanism.mean_scores(f * tau)[part]
-        c = (1 + t) * x**2 - t * self.mechanism.second_moments(f)[part]
+        b = (1 + t) * x * total - t * self.mechanism.scores.mean(f * tau)[part]
+        c = (1 + t) * x**2 - t * self.mechanism.scores.moments(f, 2)[part]
         root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
         return (b - root) / a, (b + root) / a

@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike
 from sfumato.domains import Label
 from sfumato.errors import InvalidContext
 from sfumato.estimation.uncertainty.intervals import share_bounds, tail_of
-from sfumato.estimation.uncertainty.score_moments import moments_of_scores
 from sfumato.foundation.arrays import Floats
-from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms import Mechanism, ScoreMoments
 from sfumato.tally import Tally
 
 __all__ = ["Total", "label_weights", "symbol_weights", "total_of"]
@@ -39,7 +38,7 @@ def total_of(mechanism: Mechanism, tally: Tally, weights: Floats, level: float) 
     The share of a block that is sent in clear is a plain count, and its interval a binomial one.
     """
     n, f = tally.reports, tally.counts / tally.reports
-    tail, scores = tail_of(level), mechanism.total_scores(weights)
+    tail, scores = tail_of(level), mechanism.scores.totals(weights)
     least, span = float(weights.min()), float(np.ptp(weights))
     estimate = float(f @ scores)
     if span == 0:  # all shares add up to 1, whatever the reports say
@@ -48,7 +47,7 @@ def total_of(mechanism: Mechanism, tally: Tally, weights: Floats, level: float) 
         return Total(estimate, math.inf, least, least + span, level)
     error = math.sqrt(float(f @ (scores - estimate) ** 2) / (n - 1))
     # As a share between the least weight and the largest; a report that says s says (s − least)/span of that share.
-    ends = share_bounds(moments_of_scores((scores - least) / span, f), n, tail)
+    ends = share_bounds(ScoreMoments.of_total((scores - least) / span, f), n, tail)
     low, high = (least + span * float(end[0]) for end in ends)
     return Total(estimate, error, low, high, level)
 

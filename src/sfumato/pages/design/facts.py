@@ -66,7 +66,7 @@ def rivals_of(design: Design) -> list[Rival]:
 def _risk(make: Callable[[], Mechanism], design: Design) -> float | None:
     """Its risk as the design's is meant; ``None`` where there is no such mechanism, or no way to undo it."""
     try:
-        return float(design.weights @ make().variances(design.prior, 1))
+        return float(design.weights @ make().scores.variances(design.prior, 1))
     except SfumatoError:
         return None
 
@@ -90,7 +90,10 @@ def design_facts(design: Design, seconds: float) -> list[tuple[str, str]]:
             "reports",
             f"{format_count(mechanism.outputs)} different ones, {_counted(mechanism.bits, 'bit')} each",
         ),
-        ("leverage", f"a forged report outweighs up to {mechanism.leverage:,.3g} honest people"),
+        (
+            "leverage",
+            f"a forged report outweighs up to {mechanism.scores.leverage:,.3g} honest people",
+        ),
     ]
 
 

@@ -176,7 +176,7 @@ def _certificate_text(survey: Survey, known: Certificate | None) -> str:
 def _accuracy_text(survey: Survey) -> str:
     """The largest standard error for people who are spread evenly over the answers."""
     k = survey.context.size
-    variances = survey.mechanism.variances(np.full(k, 1 / k), _PEOPLE)
+    variances = survey.mechanism.scores.variances(np.full(k, 1 / k), _PEOPLE)
     error = f"{100 * math.sqrt(max(float(variances.max()), 0.0)):#.2g}".rstrip(".")
     least = survey.minimum_reports
     shown = f" No results are shown below {format_count(least)} reports." if least > 1 else ""

@@ -278,7 +278,7 @@ def certificate_section(survey: Survey, certificate: Certificate) -> str:
 def fakes_section(survey: Survey, estimate: Estimate) -> str:
     """How far forged reports could move the estimate."""
     n = estimate.reports
-    weight = format_upper_bound(survey.mechanism.reach.largest)
+    weight = format_upper_bound(survey.mechanism.scores.reach.largest)
     found = [estimate.manipulation(m) for m in FAKES if m <= n]
     rows = "".join(
         f'<tr><td class="number">{each.fakes}</td><td class="number">{escape(_points(each.share))}</td>'

@@ -1,0 +1,373 @@
+"""Scores of a code: what a report adds to the estimate of each symbol of a group.
+
+A group is the set of symbols that answer through one code. All scores are made from *contrasts* z,
+which compare the symbols of a group with each other and say nothing about their total:
+``Σ_x z(x, y) = 0`` and
+
+    Σ_y P(y|x2) z(x, y) = [x = x2] − 1/k,
+    P(y|x) = low + (high − low)·[y ∈ S_x],  as shares of all words
+
+    balanced codes:   z(x, y) = ([y ∈ S_x] − its mean over the group) / Δ
+    cyclic codes:     z(x, (i, y)) = a_i(x − y) / (high − low)          (``CyclicCode.kernels``)
+
+Words that are spread evenly over the code's outputs leave z at 0. Let ℓ be the share of leftover
+words, which give output 0 for every symbol, and τ(y) what report y says about the group's total
+(1 in a block). Then both of these are unbiased:
+
+    corrected:   A[x, y] = z(x, y) − ℓ z(x, 0) + τ(y)/k                 (what the software uses)
+    the paper's: A[x, y] = ([y ∈ S_x] − ℓ [0 ∈ S_x] − q) / Δ
+
+Corrected scores add up to τ report by report, the paper's only on average: the correction lowers
+the risk in a block by n·Var(Σp̂ − τ)/k for every distribution.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.codes import Code
+from sfumato.codes.circle import circle_transform
+from sfumato.codes.cyclic import CyclicCode, convolved, correlated
+from sfumato.errors import ContextMismatch
+from sfumato.foundation.arrays import Booleans, Floats
+
+__all__ = [
+    "BatchScores",
+    "MembershipKernel",
+    "corrected_scores",
+    "exact_code_scores",
+    "exact_group_scores",
+    "leftover_share",
+    "paper_block_scores",
+    "require_balanced",
+    "zero_in_sets",
+]
+
+Sizes = Sequence[int] | NDArray[np.int64]
+
+_ROUNDING = 1e-12  # offsets that differ by less, relative to the largest, are equal
+
+
+class ScoreKernel(ABC):
+    """The part ``K(x, y)`` of a score that depends on symbol and report together.
+
+    Arrays over outputs and points have any number of leading axes. ``used`` is 1 on the points
+    that have a symbol and 0 on the others.
+    """
+
+    @abstractmethod
+    def moments(self, f: Floats, power: int) -> Floats:
+        """Return ``Σ_y f(y) K(x, y)^power`` for every point x."""
+
+    @abstractmethod
+    def totals(self, weights: Floats) -> Floats:
+        """Return ``Σ_x weights_x K(x, y)`` for every output y."""
+
+    @abstractmethod
+    def squares(self, used: Floats) -> Floats:
+        """Return ``Σ_x K(x, y)²`` over the used points, for every output y."""
+
+    @abstractmethod
+    def highest(self, offsets: Floats, sign: int) -> Floats:
+        """Return the largest ``sign · K(x, y) + offsets[y]`` over all outputs y, for every x."""
+
+    @abstractmethod
+    def absolute_sums(self, used: Floats, offsets: Floats) -> Floats:
+        """Return ``Σ_x |K(x, y) + offsets[y]|`` over the used points, for every output y."""
+
+
+@dataclass(frozen=True)
+class MembershipKernel(ScoreKernel):
+    """``K(x, y) = gain · [y ∈ S_x]``."""
+
+    code: Code
+    gain: float
+
+    def moments(self, f: Floats, power: int) -> Floats:
+        """Membership is its own square and cube: one transform."""
+        return self.gain**power * self.code.gather(f)
+
+    def totals(self, weights: Floats) -> Floats:
+        """One transform."""
+        return self.gain * self.code.spread(weights)
+
+    def squares(self, used: Floats) -> Floats:
+        """Membership is its own square: one transform."""
+        return self.gain**2 * self.code.spread(used)
+
+    def highest(self, offsets: Floats, sign: int) -> Floats:
+        """The best output in S_x, or the best outside it.
+
+        Offsets take few values. One transform for each, the largest first, finds the points that
+        have it in S_x and those that have it outside; one or two are nearly always enough.
+        """
+        shape = (*offsets.shape[:-1], self.code.points)
+        inside = np.full(shape, -np.inf)
+        outside = np.full(shape, -np.inf)
+        for value, at_value in _by_falling_value(offsets):
+            members = self.code.gather(at_value.astype(np.float64))
+            everywhere = at_value.sum(axis=-1, keepdims=True)
+            inside = np.where(np.isinf(inside) & (members > 0.5), value, inside)
+            outside = np.where(np.isinf(outside) & (members < everywhere - 0.5), value, outside)
+            if not (np.isinf(inside).any() or np.isinf(outside).any()):
+                break
+        return np.maximum(sign * self.gain + inside, outside)
+
+    def absolute_sums(self, used: Floats, offsets: Floats) -> Floats:
+        """Two absolute values, and how many symbols have each."""
+        inside = self.code.spread(used)
+        size = used.sum(axis=-1, keepdims=True)
+        return inside * np.abs(self.gain + offsets) + (size - inside) * np.abs(offsets)
+
+
+@dataclass(frozen=True)
+class CyclicKernel(ScoreKernel):
+    """``K(x, (i, y)) = gain · a_i(x − y)`` for a cyclic code that uses all of its points."""
+
+    code: CyclicCode
+    gain: float
+
+    def moments(self, f: Floats, power: int) -> Floats:
+        """A convolution with powers of the kernels."""
+        spectrum = circle_transform((self.gain * self.code.kernels) ** power)
+        return convolved(f, spectrum, self.code.points)
+
+    def totals(self, weights: Floats) -> Floats:
+        """A correlation."""
+        spectrum = circle_transform(self.gain * self.code.kernels)
+        return correlated(weights, spectrum, self.code.points)
+
+    def squares(self, used: Floats) -> Floats:
+        """The same on all outputs of a base block, because every point is used."""
+        by_block = ((self.gain * self.code.kernels) ** 2).sum(axis=-1)
+        by_output = np.repeat(by_block, self.code.points)
+        return np.broadcast_to(by_output, (*used.shape[:-1], self.code.outputs))
+
+    def highest(self, offsets: Floats, sign: int) -> Floats:
+        """The same for every point: each meets all values of all kernels.
+
+        Offsets are equal on the outputs of a base block.
+        """
+        by_block = offsets.reshape(*offsets.shape[:-1], -1, self.code.points).max(axis=-1)
+        tops = (sign * self.gain * self.code.kernels).max(axis=1)
+        best = (by_block + tops).max(axis=-1, keepdims=True)
+        return np.broadcast_to(best, (*offsets.shape[:-1], self.code.points))
+
+    def absolute_sums(self, used: Floats, offsets: Floats) -> Floats:
+        """The sum over a kernel, for each base block.
+
+        Where offsets differ inside a base block, the difference is added: an upper bound.
+        """
+        by_block = offsets.reshape(*offsets.shape[:-1], -1, self.code.points)
+        first = by_block[..., :1]
+        sums = np.abs(self.gain * self.code.kernels + first).sum(axis=-1, keepdims=True)
+        return (sums + self.code.points * np.abs(by_block - first)).reshape(offsets.shape)
+
+
+@dataclass(frozen=True)
+class BatchScores:
+    """``A[x, y] = K(x, y) + offsets[j, y] + shifts[j, x]`` for groups j that share a code.
+
+    Arrays over reports have shape ``(groups, outputs)``, arrays over symbols ``(groups, points)``.
+    ``used`` tells which points of the code each group has a symbol for.
+    """
+
+    kernel: ScoreKernel
+    used: Booleans
+    offsets: Floats
+    shifts: Floats
+
+    def moments(self, f: Floats, power: int) -> Floats:
+        """Return ``Σ_y f(y) A[x, y]^power`` for power 1, 2 or 3, by expanding the power.
+
+        Below, ``g(y)`` stands for the offsets and ``h(x)`` for the shifts.
+        """
+        if power == 1:
+            return self._means(f)
+        if power == 2:
+            return self._second_moments(f)
+        return self._third_moments(f)
+
+    def _means(self, f: Floats) -> Floats:
+        constant = _row_sums(f * self.offsets) + self.shifts * _row_sums(f)
+        return self.kernel.moments(f, 1) + constant
+
+    def _second_moments(self, f: Floats) -> Floats:
+        g = self.offsets
+        h = self.shifts
+        constant = _row_sums(f * g * g) + 2 * h * _row_sums(f * g)
+        constant = constant + h * h * _row_sums(f)
+        squares = self.kernel.moments(f, 2)
+        with_offsets = 2 * self.kernel.moments(f * g, 1)
+        with_shifts = 2 * h * self.kernel.moments(f, 1)
+        return squares + with_offsets + with_shifts + constant
+
+    def _third_moments(self, f: Floats) -> Floats:
+        g = self.offsets
+        h = self.shifts
+        K = self.kernel.moments
+        # Σ f (K + g)^i for i = 0 … 3; the result is a polynomial in h with these coefficients.
+        zeroth = _row_sums(f)
+        first = K(f, 1) + _row_sums(f * g)
+        second = K(f, 2) + 2 * K(f * g, 1) + _row_sums(f * g**2)
+        third = K(f, 3) + 3 * K(f * g, 2) + 3 * K(f * g**2, 1)
+        third = third + _row_sums(f * g**3)
+        return third + 3 * h * second + 3 * h**2 * first + h**3 * zeroth
+
+    def totals(self, weights: Floats) -> Floats:
+        """Return ``Σ_x weights_x A[x, y]``; unused points must have weight 0."""
+        constant = self.offsets * _row_sums(weights)
+        return self.kernel.totals(weights) + constant + _row_sums(weights * self.shifts)
+
+    def squares(self) -> Floats:
+        """Return ``Σ_x A[x, y]²`` over the symbols of the group."""
+        g = self.offsets
+        h = self.shifts
+        used = self.used.astype(np.float64)
+        constant = g * g * _row_sums(used) + 2 * g * _row_sums(used * h)
+        constant = constant + _row_sums(used * h * h)
+        squares = self.kernel.squares(used)
+        with_offsets = 2 * g * self.kernel.totals(used)
+        with_shifts = 2 * self.kernel.totals(used * h)
+        return squares + with_offsets + with_shifts + constant
+
+    def extremes(self) -> tuple[Floats, Floats]:
+        """Return the largest and the least ``A[x, y]`` over the outputs, for every point."""
+        highest = self.kernel.highest(self.offsets, 1)
+        lowest = -self.kernel.highest(-self.offsets, -1)
+        return highest + self.shifts, lowest + self.shifts
+
+    def absolute_sums(self) -> Floats:
+        """Return ``Σ_x |A[x, y]|`` for every y, or more by at most the leftover words' share."""
+        used = self.used.astype(np.float64)
+        shifts = _row_sums(np.abs(self.shifts * used))
+        return self.kernel.absolute_sums(used, self.offsets) + shifts
+
+
+def paper_block_scores(code: Code, sizes: Sizes) -> BatchScores:
+    """Return the paper's scores of blocks, without total correction."""
+    require_balanced(code)
+    used = _used_points(code, sizes)
+    offsets = np.full((len(used), code.outputs), -float(code.overlap / code.contrast))
+    leftover = -float(leftover_share(code) / code.contrast)
+    shifts = np.where(zero_in_sets(code), leftover, 0.0)
+    kernel = MembershipKernel(code, float(1 / code.contrast))
+    return BatchScores(kernel, used, offsets, shifts[None, :])
+
+
+def require_balanced(code: Code) -> None:
+    """Refuse a code for which the paper's estimator would be biased."""
+    if not code.balanced:
+        raise ContextMismatch(
+            "the paper's estimator needs a code in which any two points share equally many outputs."
+        )
+
+
+def corrected_scores(
+    code: Code,
+    sizes: Sizes,
+    *,
+    rise: Fraction,
+    leftover: Fraction | Floats,
+    totals: float | Floats = 1.0,
+) -> BatchScores:
+    """Return scores with total correction.
+
+    ``rise`` is ``high − low`` as a share of all words, ``leftover`` the share of words that give
+    the group's output 0 for every symbol, ``totals`` what a report of the code says about the
+    group's total. The last two are numbers, or columns with an entry for each group.
+    """
+    used = _used_points(code, sizes)
+    group_size = np.maximum(used.sum(axis=-1, keepdims=True), 1)
+    contrasts, offsets = _contrasts(code, used, rise)
+    output_zero = np.zeros((1, code.outputs))
+    output_zero[0, 0] = 1.0
+    z_at_zero = np.where(used, contrasts.moments(output_zero, 1) + offsets[:, :1], 0.0)
+    share = leftover if isinstance(leftover, np.ndarray) else float(leftover)
+    return BatchScores(contrasts, used, offsets + totals / group_size, -share * z_at_zero)
+
+
+def _contrasts(code: Code, used: Booleans, rise: Fraction) -> tuple[ScoreKernel, Floats]:
+    """Return the contrasts z, as a kernel and an offset for each report."""
+    if isinstance(code, CyclicCode) and not code.balanced:
+        if not used.all():
+            raise ContextMismatch(
+                "a cyclic code that is not balanced needs a symbol for every point."
+            )
+        return CyclicKernel(code, float(1 / rise)), np.zeros((len(used), code.outputs))
+    gain = float(1 / ((code.raised - code.shared) * rise))
+    group_size = np.maximum(used.sum(axis=-1, keepdims=True), 1)
+    offsets = -gain * code.spread(used.astype(np.float64)) / group_size
+    return MembershipKernel(code, gain), offsets
+
+
+def exact_group_scores(
+    code: Code,
+    size: int,
+    output: int | None,
+    *,
+    rise: Fraction,
+    leftover: Fraction,
+    total: Fraction,
+) -> list[Fraction]:
+    """Return one column of corrected scores; ``output=None`` is a report outside the code."""
+    if size == 0:
+        return []
+    at_zero = _exact_contrasts(code, size, 0, rise)
+    z = [Fraction(0)] * size if output is None else _exact_contrasts(code, size, output, rise)
+    return [z_x - leftover * zero_x + total / size for z_x, zero_x in zip(z, at_zero, strict=True)]
+
+
+def exact_code_scores(code: Code, size: int, output: int) -> list[Fraction]:
+    """Return one column of the scores of a code by itself, as in a block."""
+    leftover = leftover_share(code)
+    return exact_group_scores(
+        code, size, output, rise=code.rise, leftover=leftover, total=Fraction(1)
+    )
+
+
+def _exact_contrasts(code: Code, size: int, output: int, rise: Fraction) -> list[Fraction]:
+    """Return ``z(·, output)`` in fractions."""
+    if isinstance(code, CyclicCode) and not code.balanced:
+        i, y = divmod(output, code.points)
+        kernel = code.exact_kernels()[i]
+        return [kernel[(x - y) % code.points] / rise for x in range(size)]
+    members = code.contains(np.arange(size, dtype=np.uint64), np.uint64(output)).tolist()
+    mean = Fraction(sum(members), size)
+    return [(int(member) - mean) / ((code.raised - code.shared) * rise) for member in members]
+
+
+def leftover_share(code: Code) -> Fraction:
+    """Return ℓ: the share of words that give output 0 for every point."""
+    return Fraction(code.leftover, code.total)
+
+
+def zero_in_sets(code: Code) -> Booleans:
+    """Return, for every point x, whether ``0 ∈ S_x``."""
+    return code.contains(np.arange(code.points, dtype=np.uint64), np.uint64(0))
+
+
+def _used_points(code: Code, sizes: Sizes) -> Booleans:
+    return np.arange(code.points)[None, :] < np.asarray(sizes)[:, None]
+
+
+def _row_sums(table: Floats) -> Floats:
+    """Sum over the last axis, as a column."""
+    return table.sum(axis=-1, keepdims=True)
+
+
+def _by_falling_value(offsets: Floats) -> Iterator[tuple[Floats, Booleans]]:
+    """Yield the largest value of each row and where it is, then the next, until none is left.
+
+    A row that has no value left yields −inf and no place.
+    """
+    tolerance = _ROUNDING * float(np.abs(offsets).max(initial=0.0))
+    remaining = offsets.copy()
+    while (largest := remaining.max(axis=-1, keepdims=True)).max(initial=-np.inf) > -np.inf:
+        at_value = np.isfinite(remaining) & (remaining >= largest - tolerance)
+        yield largest, at_value
+        remaining[at_value] = -np.inf

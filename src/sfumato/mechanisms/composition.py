@@ -1,0 +1,249 @@
+"""Composition: a second channel after a mechanism, or a second answer by the same person."""
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+
+from sfumato.errors import ContextMismatch
+from sfumato.foundation.arrays import Floats, Symbols, Words
+from sfumato.foundation.canonical import Json, decimal_text
+from sfumato.mechanisms.channel import IntegerChannel, stochastic_rows
+from sfumato.mechanisms.dense import DenseMechanism, DenseScores, LeastVarianceScores
+from sfumato.mechanisms.mechanism import Mechanism, require_outputs
+from sfumato.randomness.words import WORDS_PER_POSITION
+
+__all__ = ["ComposedResponse", "ProcessedResponse", "compose"]
+
+_NO_NOISE = 1e-12  # a risk below this comes from rounding
+
+
+class ProcessedResponse(DenseMechanism):
+    """Post-processing: a mechanism followed by a channel W that never sees the symbol.
+
+    ``Q'(z|x) = Σ_y Q(y|x) W(z|y)`` keeps every context that Q keeps (Proposition 1 of the paper).
+
+    Guarantees: for every pair, ``Σ_y Q(y|x) W(z|y) ≤ e^E Σ_y Q(y|x2) W(z|y)`` because every term
+    obeys it. This holds for the W of 2^B-ths that the second word really draws from, however far
+    it is from the W passed in.
+    Cost per report: the mechanism's word and one more. Error: that of the least-variance
+    unbiased estimate at the uniform distribution.
+    Reference: Acharya et al. (2020), Proposition 1.
+    Proof: docs/proofs/processed.md.
+
+    >>> from sfumato.contexts import Uniform
+    >>> from sfumato.mechanisms import PlainResponse
+    >>> PlainResponse(Uniform(2, 1)).then([[1, 0], ["0.5", "0.5"], [0, 1], [0, 1]]).outputs
+    2
+    """
+
+    kind: ClassVar[str] = "processed"
+    words = 2
+
+    def __init__(self, mechanism: Mechanism, W: Sequence[Sequence[object]]) -> None:
+        super().__init__(mechanism.context)
+        rows = stochastic_rows(W)
+        if len(rows) != mechanism.outputs:
+            raise ContextMismatch(
+                f"W must have a row per report, {mechanism.outputs}; got {len(rows)}."
+            )
+        if isinstance(mechanism, ProcessedResponse):  # two channels in a row are one
+            rows = _product(mechanism._W, rows)
+            mechanism = mechanism._mechanism
+        if mechanism.words > 1:
+            raise ContextMismatch(
+                "only a mechanism that reads one word can be followed by a channel."
+            )
+        self._mechanism: Mechanism = mechanism
+        self._W: list[list[Fraction]] = rows
+        self.word_bits = mechanism.word_bits
+        self._integer_W = IntegerChannel.nearest(rows, self.word_bits)
+        self.outputs = self._integer_W.outputs
+
+    def record(self) -> Json:
+        """Return both channels as plain data."""
+        return {
+            "kind": self.kind,
+            "mechanism": self._mechanism.record(),
+            "word_bits": self.word_bits,
+            "then": [[str(entry) for entry in row] for row in self._integer_W.rows],
+            "wanted": [[decimal_text(entry) for entry in row] for row in self._W],
+        }
+
+    def at_word(self, word_bits: int) -> Self:
+        """Return the same mechanism over shorter words."""
+        return type(self)(self._mechanism.at_word(word_bits), self._W)
+
+    def _respond(self, symbols: Symbols, words: Words) -> Words:
+        first = self._mechanism._respond(symbols, words[:, :1]).astype(np.uint64)
+        return self._integer_W.choose(first, words[:, 1])
+
+    def integer_row(self, x: int) -> list[int]:
+        """Return the product of the two channels' integers."""
+        row = np.array(self._mechanism.integer_row(x), dtype=object)
+        W = np.array(self._integer_W.rows, dtype=object)
+        return (row @ W).tolist()
+
+    def ideal_row(self, x: int) -> Floats:
+        """The product of the two formulas."""
+        W = np.array([[float(entry) for entry in row] for row in self._W])
+        return self._mechanism.ideal_row(x) @ W
+
+    @cached_property
+    def scores(self) -> LeastVarianceScores:
+        """What undoes the channel."""
+        return LeastVarianceScores(self)
+
+
+Mechanism._post_processed = ProcessedResponse
+
+
+def _product(first: list[list[Fraction]], second: list[list[Fraction]]) -> list[list[Fraction]]:
+    left = np.array(first, dtype=object)
+    right = np.array(second, dtype=object)
+    return (left @ right).tolist()
+
+
+class ComposedResponse(DenseMechanism):
+    """Adaptive composition: two answers by one person, the second chosen by the first report.
+
+    ``Q(y1, y2|x) = Q1(y1|x) · Q2^{y1}(y2|x)`` keeps E1 + E2 (Proposition 2 of the paper).
+
+    ``second`` is a mechanism, or a function from the first report to one; all that it returns must
+    promise the same context. Report ``y1 · K2 + y2`` stands for the pair, K2 the largest number of
+    second reports.
+
+    Guarantees: for every pair of symbols the log-ratio is at most E1 + E2; every row sums to 1.
+    Cost per report: the words of both. Error: estimates of both reports, mixed by their risks.
+    Reference: Acharya et al. (2020), Proposition 2.
+    Proof: docs/proofs/composed.md.
+    """
+
+    kind: ClassVar[str] = "composed"
+
+    def __init__(self, first: Mechanism, second: Mechanism | Callable[[int], Mechanism]) -> None:
+        self._first = first
+        if isinstance(second, Mechanism):
+            self._seconds = [second] * first.outputs
+        else:
+            self._seconds = [second(y1) for y1 in range(first.outputs)]
+        context = self._seconds[0].context
+        for mechanism in self._seconds:
+            if mechanism.context != context or mechanism.word_bits != first.word_bits:
+                raise ContextMismatch(
+                    "every second mechanism must promise the same context and read the same word "
+                    "length."
+                )
+        super().__init__(first.context + context)
+        self.words = first.words + max(mechanism.words for mechanism in self._seconds)
+        if self.words > WORDS_PER_POSITION:
+            raise ContextMismatch(
+                f"two answers may read {WORDS_PER_POSITION} words together; these read "
+                f"{self.words}."
+            )
+        self.word_bits = first.word_bits
+        self._width = max(mechanism.outputs for mechanism in self._seconds)
+        self.outputs = require_outputs(first.outputs * self._width)
+
+    def record(self) -> Json:
+        """Return both stages as plain data."""
+        seconds: list[Json] = []
+        for mechanism in self._distinct:
+            seconds.append({"context": mechanism.context.record(), "mechanism": mechanism.record()})
+        return {
+            "kind": self.kind,
+            "first": self._first.record(),
+            "seconds": seconds,
+            "second_of": [self._distinct.index(mechanism) for mechanism in self._seconds],
+        }
+
+    @cached_property
+    def _distinct(self) -> list[Mechanism]:
+        """The second mechanisms, each once."""
+        return list({id(mechanism): mechanism for mechanism in self._seconds}.values())
+
+    def at_word(self, word_bits: int) -> Self:
+        """Return the same composition over shorter words."""
+        shorter = {id(mechanism): mechanism.at_word(word_bits) for mechanism in self._distinct}
+        return type(self)(self._first.at_word(word_bits), lambda y1: shorter[id(self._seconds[y1])])
+
+    def _respond(self, symbols: Symbols, words: Words) -> Words:
+        y1 = self._first._respond(symbols, words[:, : self._first.words]).astype(np.int64)
+        remaining = words[:, self._first.words :]
+        y2 = np.empty(symbols.size, dtype=np.uint64)
+        for mechanism in self._distinct:
+            is_chosen = np.array([second is mechanism for second in self._seconds])[y1]
+            y2[is_chosen] = mechanism._respond(symbols[is_chosen], remaining[is_chosen])
+        return y1.astype(np.uint64) * np.uint64(self._width) + y2
+
+    def integer_row(self, x: int) -> list[int]:
+        """Return the product of the two rows; 0 on pairs that cannot occur."""
+        pairs: list[int] = []
+        for n1, second in zip(self._first.integer_row(x), self._seconds, strict=True):
+            row = second.integer_row(x)
+            pairs += [n1 * n2 for n2 in row]
+            pairs += [0] * (self._width - len(row))
+        return pairs
+
+    def ideal_row(self, x: int) -> Floats:
+        """The product of the two formulas."""
+        rows = []
+        for second in self._seconds:
+            rows.append(np.pad(second.ideal_row(x), (0, self._width - second.outputs)))
+        return (self._first.ideal_row(x)[:, None] * np.array(rows)).ravel()
+
+    @cached_property
+    def scores(self) -> "ComposedScores":
+        """What undoes the channel."""
+        return ComposedScores(self)
+
+
+class ComposedScores(DenseScores):
+    """A mixture of the scores of both reports, unbiased because both are."""
+
+    mechanism: ComposedResponse
+
+    def exact(self, y: int) -> list[Fraction]:
+        """``α A1[·, y1] + (1 − α) A2[·, y2]``."""
+        y1, y2 = divmod(y, self.mechanism._width)
+        second = self.mechanism._seconds[y1]
+        if y2 >= second.outputs:  # padding: this report cannot occur
+            return [Fraction(0)] * self.mechanism.inputs
+        A1 = self.mechanism._first.scores.exact(y1)
+        A2 = second.scores.exact(y2)
+        alpha = self._share_of_first
+        return [alpha * a1 + (1 - alpha) * a2 for a1, a2 in zip(A1, A2, strict=True)]
+
+    @cached_property
+    def _share_of_first(self) -> Fraction:
+        """α = (R2 − T)/((R1 − T) + (R2 − T)), the best weight at uniform p.
+
+        Both reports come from the same person, so the two estimates share the risk T = 1 − 1/k of
+        drawing people. Only the noise of randomising is independent.
+        """
+        k = self.mechanism.inputs
+        p = np.full(k, 1 / k)
+        shared = 1 - 1 / k
+        first = max(self.mechanism._first.scores.risk(p) - shared, 0.0)
+        second = max(self.mechanism._seconds[0].scores.risk(p) - shared, 0.0)
+        if first + second <= _NO_NOISE:
+            return Fraction(1, 2)
+        return Fraction(second / (first + second)).limit_denominator(1000)
+
+
+def compose(first: Mechanism, second: Mechanism | Callable[[int], Mechanism]) -> ComposedResponse:
+    """Return the mechanism that answers twice; ``second`` may depend on the first report.
+
+    It promises the sum of the two contexts, and ``certify`` checks it like any other promise: it
+    finds a second mechanism that breaks its own promise for a single first report, if that breaks
+    the sum.
+
+    >>> from sfumato.contexts import Uniform
+    >>> from sfumato.mechanisms import BinaryResponse
+    >>> twice = compose(BinaryResponse(Uniform(2, 1)), BinaryResponse(Uniform(2, 0.5)))
+    >>> twice.outputs, round(float(twice.context.matrix()[0, 1]), 6)
+    (4, 1.5)
+    """
+    return ComposedResponse(first, second)
