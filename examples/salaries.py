@@ -32,7 +32,7 @@ BANDS = list(PER_CENT)
 
 
 def fading_promise() -> sf.PrivacyMatrix:
-    """ε = 1 for each step between two bands. Without a cap, nothing would be promised between the ends."""
+    """ε = 1 for each step between two bands. Without a ceiling, nothing would be promised between the ends."""
     steps = sf.Metric.of_points([[band] for band in range(len(BANDS))], epsilon=1).matrix()
     return sf.PrivacyMatrix(np.minimum(steps, CAP), domain=BANDS)
 

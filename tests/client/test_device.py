@@ -168,17 +168,17 @@ def test_what_shows_that_a_ledger_is_lost_is_not_forgotten(used, tmp_path):
     assert _outcome(SECOND, home, 8) == (set(), True)
 
 
-def test_an_older_ledger_does_not_bring_a_second_report(tmp_path):
+def test_an_older_ledger_next_to_newer_answers_is_refused(tmp_path):
     home = tmp_path / "device"
     device = client(FIRST, home, Recorder())
     device.flush()
     shutil.copy(home / "ledger", tmp_path / "older")
     device.answer(7)
     shutil.copy(tmp_path / "older", home / "ledger")
-    assert _outcome(FIRST, home, 8) == (
-        set(),
-        False,
-    )  # the diary says that the answer was given and delivered
+    assert _outcome(FIRST, home, 8) == (set(), True)
+    assert _outcome(SECOND, home, 8, budget=ROOMY) == (set(), True)
+    with pytest.raises(DamagedState, match="older than the answers"):
+        client(SECOND, home, Recorder(), budget=ROOMY)
 
 
 def test_a_ledger_of_another_device_is_refused(used, tmp_path):

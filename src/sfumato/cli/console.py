@@ -4,8 +4,6 @@
 a title cannot start a line of its own.
 """
 
-import sys
-
 import typer
 
 from sfumato.foundation.printable import printable, printable_lines
@@ -24,6 +22,8 @@ def warn(text: str) -> None:
 
 
 def say_data(text: str) -> None:
-    """Print a table as it is, for a pipe; on a terminal it is shown as lines for people are."""
-    shown = printable_lines(text) if sys.stdout.isatty() else text
-    typer.echo(shown.encode("utf-8"), nl=False)
+    """Print a table on standard output, escaped like all text: a pipe may end in a log.
+
+    A file that you name with ``-o`` holds every label as it is.
+    """
+    typer.echo(printable_lines(text).encode("utf-8"), nl=False)

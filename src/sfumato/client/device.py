@@ -1,11 +1,13 @@
 """What a device keeps on disk: one secret, one ledger, and an answer log for each survey.
 
-Three rules of order make a lost file visible, whenever a crash comes:
+Four rules of order make a lost file visible, whenever a crash comes:
 
 - The ledger is written before the secret. So a secret without a ledger means that the ledger was
   lost, and with it what this device has promised.
 - A survey's log is written before the survey is charged. So a charge without a log means that the
   log was lost, and with it what was answered.
+- A survey is charged before it is answered. So an answer without a charge means that the ledger is
+  an older copy, and what this device has promised since then is unknown.
 - ``forget`` deletes the secret first and the logs after it. So logs without a secret mean that the
   secret was lost: a new one would give other reports for the same values.
 """
@@ -50,7 +52,9 @@ class Device:
         """Return the ledger; an empty one if the device is new."""
         record = self._folder.read_record(_LEDGER, LEDGER_FORMATS)
         if record is not None:
-            return Ledger.of_record(record)
+            ledger = Ledger.of_record(record)
+            self._require_charges(ledger)
+            return ledger
         if self._folder.read(_SECRET) is not None or self._has_logs():
             raise DamagedState(
                 f"the ledger in {self._folder.path} is missing, so what this device has promised "
@@ -127,6 +131,24 @@ class Device:
         self._write_ledger(ledger)
         self._folder.write(_SECRET, secret)
         return secret, ledger
+
+    def _require_charges(self, ledger: Ledger) -> None:
+        """Refuse a ledger that lacks the charge of an answer."""
+        names = {(entry.survey, entry.secret) for entry in ledger.entries}
+        for file_name in self._folder.names(_LOG_PREFIX):
+            fingerprint = file_name.removeprefix(_LOG_PREFIX)
+            if (fingerprint, ledger.secret) in names:
+                continue
+            record = self._folder.read_record(file_name, [_LOG_FORMAT])
+            if record is None:
+                continue
+            log = AnswerLog.of_record(record)
+            if log.last is not None and (fingerprint, log.secret) not in names:
+                raise DamagedState(
+                    f"the ledger in {self._folder.path} is older than the answers next to it, so "
+                    "what this device has promised is unknown. Nothing was sent. Restore the "
+                    "newer ledger, or stop using this folder."
+                )
 
     def _write_ledger(self, ledger: Ledger) -> None:
         self._folder.write_record(_LEDGER, ledger.record(), LEDGER_FORMATS[-1])
