@@ -37,10 +37,10 @@ class UnionResponse(Mechanism):
 
     >>> from sfumato.contexts import HighLow, Uniform, union
     >>> from sfumato.mechanisms import HighLowResponse, PlainResponse
-    >>> travel = Uniform(["bus", "tram"], 1)
     >>> visits = HighLow(["park", "clinic"], ["clinic"], 2)
-    >>> parts = [PlainResponse(travel), HighLowResponse(visits)]
-    >>> UnionResponse(union([travel, visits]), parts).outputs
+    >>> context = union([Uniform(["bus", "tram"], 1), visits])
+    >>> travel, visits = context.parts
+    >>> UnionResponse(context, [PlainResponse(travel), HighLowResponse(visits)]).outputs
     7
 
     ``symbols`` holds the symbols of each part, ``offsets`` the first report of each part and, at
