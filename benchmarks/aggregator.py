@@ -21,7 +21,7 @@ from typing import cast
 
 import numpy as np
 
-from sfumato.batches import ARROW, JSON, Batch, arrow_bytes, json_bytes
+from sfumato.batches import ARROW, JSON, Batch, to_arrow, to_json
 from sfumato.survey import Survey
 
 _SURVEY = """
@@ -125,7 +125,7 @@ def _request(survey: Survey, arm: str, reports: int, seed: int) -> tuple[bytes, 
         np.random.default_rng(seed).integers(0, survey.mechanism.outputs, reports).astype(np.uint32)
     )
     batch = Batch(bytes(16), survey.fingerprint, drawn)
-    body, kind = (arrow_bytes(batch), ARROW) if arm == "arrow" else (json_bytes(batch), JSON)
+    body, kind = (to_arrow(batch), ARROW) if arm == "arrow" else (to_json(batch), JSON)
     head = f"POST /v1/surveys/{survey.fingerprint}/batches HTTP/1.1\r\nHost: localhost\r\n"
     whole = f"{head}Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
     first, _, second = whole.partition(_PLACE)

@@ -26,7 +26,7 @@ import numpy as np
 from playwright.sync_api import Page, sync_playwright
 
 from sfumato.aggregator.store.store import Store
-from sfumato.batches import ARROW, Batch, arrow_bytes, fresh_id
+from sfumato.batches import ARROW, Batch, fresh_id, to_arrow
 from sfumato.survey import Survey
 
 _SURVEY = """
@@ -166,7 +166,7 @@ def _click_under_load(page: Page, url: str, survey: Survey, reports: int) -> Non
     page.locator("#rows").scroll_into_view_if_needed()
     _click(page, "at rest", lambda seconds: seconds < 10)
     bodies = [
-        (batch.id, arrow_bytes(batch))
+        (batch.id, to_arrow(batch))
         for batch in _batches(survey, 64_000, 1000, np.random.default_rng(2))
     ]
     given = (url, survey.fingerprint, bodies, reports)

@@ -16,7 +16,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.aggregator.run import listening
-from sfumato.batches import json_bytes
+from sfumato.batches import to_json
 from sfumato.cli import main
 from sfumato.errors import InvalidTable
 from support.http_client import batch_of, head_of
@@ -103,7 +103,7 @@ def _get(served, path, token=None):
 def _upload(served, survey, reports, number=1):
     request = Request(  # noqa: S310
         "http://{}:{}/v1/surveys/{}/batches".format(*served.address, survey.fingerprint),
-        data=json_bytes(batch_of(survey, reports, number)),
+        data=to_json(batch_of(survey, reports, number)),
         headers={"Content-Type": "application/json"},
     )
     with urlopen(request, timeout=30) as answer:  # noqa: S310
@@ -163,7 +163,7 @@ def test_it_serves_shows_its_token_once_and_goes_on_after_a_restart(folder, surv
 def test_a_new_token_replaces_the_old_one_and_a_stop_waits_for_uploads(folder, survey):
     with serving("lunch.toml") as first:
         old = first.read(TOKEN).group(1)
-        body = json_bytes(batch_of(survey, [1]))
+        body = to_json(batch_of(survey, [1]))
         with socket.create_connection(first.address, timeout=30) as line:
             head = head_of(survey.fingerprint, Content_Length=len(body), Expect="100-continue")
             line.sendall(head)

@@ -13,7 +13,7 @@ from sfumato.aggregator.http.readiness import Readiness
 from sfumato.aggregator.http.token import Token
 from sfumato.aggregator.store.store import Outcome
 from sfumato.aggregator.writer import Writer
-from sfumato.batches.tally_form import SentTally
+from sfumato.batches import TallyExport
 from sfumato.errors import (
     EntropyUnavailable,
     InvalidContext,
@@ -70,7 +70,7 @@ def gathered(*awaited):
 def _full(survey):
     counts = np.zeros(survey.mechanism.outputs, dtype=np.int64)
     counts[0] = 2**62
-    return SentTally(b"f" * 16, Tally(counts, survey.fingerprint))
+    return TallyExport(b"f" * 16, Tally(counts, survey.fingerprint))
 
 
 def test_a_survey_that_cannot_be_counted_does_not_disturb_the_rest_of_its_group(

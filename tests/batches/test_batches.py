@@ -11,15 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.batches import (
-    LARGEST_BATCH,
+    MAX_BATCH_REPORTS,
     Batch,
-    arrow_bytes,
-    batch_of_arrow,
-    batch_of_json,
+    TallyExport,
     fresh_id,
-    json_bytes,
+    parse_arrow_batch,
+    parse_batch,
+    parse_tally,
+    tally_to_json,
+    to_arrow,
+    to_json,
 )
-from sfumato.batches.tally_form import SentTally, sent_tally_of, tally_bytes
 from sfumato.errors import EntropyUnavailable, InvalidBatch, InvalidTally, ReportRejected
 from sfumato.foundation.canonical import canonical_bytes
 from sfumato.tally import Tally
@@ -37,7 +39,7 @@ batches = st.builds(
     st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=50),
 )
 tallies = st.builds(
-    lambda id_, survey, counts, covers: SentTally(
+    lambda id_, survey, counts, covers: TallyExport(
         id_, Tally(np.array(counts), survey.hex()), tuple(covers)
     ),
     st.binary(min_size=16, max_size=16),
@@ -65,7 +67,7 @@ def same(one, other):
 @LAWS
 @given(batches)
 def test_a_batch_comes_back_from_both_forms(sent):
-    for read, write in ((batch_of_json, json_bytes), (batch_of_arrow, arrow_bytes)):
+    for read, write in ((parse_batch, to_json), (parse_arrow_batch, to_arrow)):
         found = read(write(sent))
         assert same(found, sent)
         assert found.digest == sent.digest
@@ -81,33 +83,33 @@ def test_json_is_canonical(sent):
         "reports": sent.reports.tolist(),
         "survey": sent.fingerprint,
     }
-    assert json_bytes(sent) == canonical_bytes(as_data)
+    assert to_json(sent) == canonical_bytes(as_data)
 
 
 def test_the_largest_batch_travels_in_both_forms():
-    reports = np.arange(LARGEST_BATCH, dtype=np.uint32) + 2**31
+    reports = np.arange(MAX_BATCH_REPORTS, dtype=np.uint32) + 2**31
     sent = Batch(ID, SURVEY, reports)
-    assert same(batch_of_json(json_bytes(sent)), sent)
-    assert same(batch_of_arrow(arrow_bytes(sent)), sent)
+    assert same(parse_batch(to_json(sent)), sent)
+    assert same(parse_arrow_batch(to_arrow(sent)), sent)
 
 
 @pytest.mark.parametrize(
     "reports",
     [
         np.zeros(0, np.uint32),
-        np.zeros(LARGEST_BATCH + 1, np.uint32),
+        np.zeros(MAX_BATCH_REPORTS + 1, np.uint32),
         np.zeros(3, np.int64),
         np.zeros((1, 1), np.uint32),
         np.uint32(3).reshape(()),
     ],
 )
 def test_what_is_no_row_of_reports_is_no_batch(reports):
-    with pytest.raises(InvalidBatch, match="1 to 65,536"):
+    with pytest.raises(InvalidBatch, match=r"1 to 65,536 reports|one row of"):
         Batch(ID, SURVEY, reports)
 
 
 def test_a_batch_has_a_name_of_16_bytes():
-    with pytest.raises(InvalidBatch, match="found 15"):
+    with pytest.raises(InvalidBatch, match="got 15"):
         Batch(ID[:15], SURVEY, np.zeros(1, np.uint32))
 
 
@@ -121,13 +123,13 @@ def test_a_digest_depends_on_name_reports_and_order_and_on_nothing_else():
 
 def test_a_batch_is_held_against_its_survey():
     batch(0, 9).require(SURVEY, 10)
-    with pytest.raises(ReportRejected, match="index 1 does not") as caught:
+    with pytest.raises(ReportRejected, match="index 1 is not") as caught:
         batch(9, CANARY, 3, 11).require(SURVEY, 10)
     assert caught.value.index == 1
     assert str(CANARY) not in str(caught.value)
     with pytest.raises(ReportRejected, match="index 0"):
         batch(10).require(SURVEY, 10)
-    with pytest.raises(InvalidBatch, match="another survey"):
+    with pytest.raises(InvalidBatch, match="different surveys"):
         batch(0).require("cd" * 32, 10)
 
 
@@ -156,9 +158,9 @@ def as_json(**changes):
 
 
 def test_the_json_that_is_changed_below_is_a_batch():
-    assert same(batch_of_json(as_json()), batch(CANARY))
+    assert same(parse_batch(as_json()), batch(CANARY))
     spaced = as_json().replace(b",", b" ,\n\t") + b"\r\n "
-    assert same(batch_of_json(spaced), batch(CANARY))
+    assert same(parse_batch(spaced), batch(CANARY))
 
 
 WRONG_JSON = {
@@ -179,7 +181,7 @@ WRONG_JSON = {
     "no reports": as_json(reports=[]),
     "a report without a list": as_json(reports=CANARY),
     "reports as an object": as_json(reports={"0": CANARY}),
-    "too many reports": as_json(reports=[1] * (LARGEST_BATCH + 1)),
+    "too many reports": as_json(reports=[1] * (MAX_BATCH_REPORTS + 1)),
     "a fraction": as_json().replace(b"3735928559", b"3735928559.0"),
     "an exponent": as_json().replace(b"3735928559", b"3735928559e0"),
     "not a number": as_json().replace(b"3735928559", b"NaN"),
@@ -204,7 +206,7 @@ WRONG_JSON = {
 @pytest.mark.parametrize("body", WRONG_JSON.values(), ids=WRONG_JSON.keys())
 def test_json_that_is_no_batch_is_refused_without_a_word_of_it(body):
     with pytest.raises(InvalidBatch) as caught:
-        batch_of_json(body)
+        parse_batch(body)
     no_canary(caught.value)
 
 
@@ -213,7 +215,7 @@ def test_json_that_is_no_batch_is_refused_without_a_word_of_it(body):
 )
 def test_a_report_that_cannot_be_one_is_named_by_its_place(report):
     with pytest.raises(ReportRejected, match="index 2 is not") as caught:
-        batch_of_json(as_json(reports=[0, CANARY, report]))
+        parse_batch(as_json(reports=[0, CANARY, report]))
     assert caught.value.index == 2
     no_canary(caught.value)
 
@@ -244,7 +246,7 @@ def as_arrow(columns=None, *, metadata=METADATA, options=None, cuts=()):
 
 @pytest.mark.parametrize("cuts", [(), (1,), (1, 2), (0, 1), (3,)])
 def test_reports_may_come_in_several_record_batches(cuts):
-    assert same(batch_of_arrow(as_arrow(cuts=cuts)), batch(CANARY, 1, 2))
+    assert same(parse_arrow_batch(as_arrow(cuts=cuts)), batch(CANARY, 1, 2))
 
 
 def without(name):
@@ -256,7 +258,7 @@ WRONG_ARROW = {
     "nothing": b"",
     "an end mark alone": END,
     "two end marks": END * 2,
-    "JSON": json_bytes(batch(CANARY)),
+    "JSON": to_json(batch(CANARY)),
     "cut off": as_arrow()[:-1],
     "without its end mark": as_arrow()[:-8],
     "something after it": as_arrow() + b"\0",
@@ -283,13 +285,13 @@ WRONG_ARROW = {
     "a list": as_arrow({"report": pa.array([[CANARY]], pa.list_(pa.uint32()))}),
     "a missing report": as_arrow({"report": pa.array([CANARY, None], pa.uint32())}),
     "no reports": as_arrow({"report": pa.array([], pa.uint32())}),
-    "too many reports": as_arrow({"report": pa.array(np.zeros(LARGEST_BATCH + 1, np.uint32))}),
+    "too many reports": as_arrow({"report": pa.array(np.zeros(MAX_BATCH_REPORTS + 1, np.uint32))}),
     "too many in pieces": as_arrow(
-        {"report": pa.array(np.zeros(LARGEST_BATCH + 1, np.uint32))}, cuts=[LARGEST_BATCH]
+        {"report": pa.array(np.zeros(MAX_BATCH_REPORTS + 1, np.uint32))}, cuts=[MAX_BATCH_REPORTS]
     ),
     "compressed": as_arrow(options=pa.ipc.IpcWriteOptions(compression="lz4")),
     "a compressed bomb": as_arrow(
-        {"report": pa.array(np.zeros(LARGEST_BATCH, np.uint32))},
+        {"report": pa.array(np.zeros(MAX_BATCH_REPORTS, np.uint32))},
         options=pa.ipc.IpcWriteOptions(compression="zstd"),
     ),
 }
@@ -298,7 +300,7 @@ WRONG_ARROW = {
 @pytest.mark.parametrize("body", WRONG_ARROW.values(), ids=WRONG_ARROW.keys())
 def test_arrow_that_is_no_batch_is_refused_without_a_word_of_it(body):
     with pytest.raises(InvalidBatch) as caught:
-        batch_of_arrow(body)
+        parse_arrow_batch(body)
     no_canary(caught.value)
 
 
@@ -318,11 +320,11 @@ def test_numbers_in_the_other_order_of_bytes_are_refused():
         if turned:
             told.append(place)
             with pytest.raises(InvalidBatch, match="little-endian"):
-                batch_of_arrow(bytes(body))
+                parse_arrow_batch(bytes(body))
     assert told
 
 
-@pytest.mark.parametrize("rows", [2**62, LARGEST_BATCH + 1, 4, -1, -(2**63)])
+@pytest.mark.parametrize("rows", [2**62, MAX_BATCH_REPORTS + 1, 4, -1, -(2**63)])
 def test_a_number_of_rows_that_is_a_lie_is_refused(rows):
     body = as_arrow({"report": pa.array([1, 2, 3], pa.uint32())})
     told = body.replace(
@@ -330,7 +332,7 @@ def test_a_number_of_rows_that_is_a_lie_is_refused(rows):
     )
     assert told != body
     with pytest.raises(InvalidBatch):
-        batch_of_arrow(told)
+        parse_arrow_batch(told)
 
 
 # --- tallies ----------------------------------------------------------------------------------------------------------
@@ -339,18 +341,18 @@ def test_a_number_of_rows_that_is_a_lie_is_refused(rows):
 @LAWS
 @given(tallies)
 def test_a_tally_comes_back_from_its_form(sent):
-    found = sent_tally_of(tally_bytes(sent))
+    found = parse_tally(tally_to_json(sent))
     assert (found.id, found.tally, found.covers) == (
         sent.id,
         sent.tally,
         tuple(sorted(sent.covers)),
     )
     assert found.digest == sent.digest
-    assert same_tally(sent_tally_of(tally_bytes(sent) + b"\n"), sent)
+    assert same_tally(parse_tally(tally_to_json(sent) + b"\n"), sent)
 
 
 def same_tally(one, other):
-    return tally_bytes(one) == tally_bytes(other)
+    return tally_to_json(one) == tally_to_json(other)
 
 
 def as_tally(**changes):
@@ -400,9 +402,9 @@ WRONG_TALLIES = {
 
 @pytest.mark.parametrize("body", WRONG_TALLIES.values(), ids=WRONG_TALLIES.keys())
 def test_what_is_no_tally_is_refused(body):
-    assert sent_tally_of(as_tally()).tally.counts.tolist() == [1, CANARY]
+    assert parse_tally(as_tally()).tally.counts.tolist() == [1, CANARY]
     with pytest.raises(InvalidTally):
-        sent_tally_of(body)
+        parse_tally(body)
 
 
 # --- mutated bytes ----------------------------------------------------------------------------------------------------
@@ -441,21 +443,21 @@ def mutated(body, mutations):
 @FUZZ
 @given(batches, MUTATIONS)
 def test_mutated_json_is_a_batch_or_refused(sent, mutations):
-    body = mutated(json_bytes(sent), mutations)
+    body = mutated(to_json(sent), mutations)
     try:
-        found = batch_of_json(body)
+        found = parse_batch(body)
     except (InvalidBatch, ReportRejected):
         return
     # What is read says the same as what any other reader of JSON finds there.
-    assert {**json.loads(body)} == json.loads(json_bytes(found))
+    assert {**json.loads(body)} == json.loads(to_json(found))
 
 
 @FUZZ
 @given(batches, MUTATIONS)
 def test_mutated_arrow_is_a_batch_or_refused(sent, mutations):
-    body = mutated(arrow_bytes(sent), mutations)
+    body = mutated(to_arrow(sent), mutations)
     try:
-        found = batch_of_arrow(body)
+        found = parse_arrow_batch(body)
     except (InvalidBatch, ReportRejected):
         return
     with pa.ipc.open_stream(body) as reader:
@@ -465,26 +467,26 @@ def test_mutated_arrow_is_a_batch_or_refused(sent, mutations):
 @FUZZ
 @given(tallies, MUTATIONS)
 def test_a_mutated_tally_is_another_tally_or_refused(sent, mutations):
-    body = mutated(tally_bytes(sent), mutations)
+    body = mutated(tally_to_json(sent), mutations)
     try:
-        found = sent_tally_of(body)
+        found = parse_tally(body)
     except InvalidTally:
         return
-    assert tally_bytes(found) == body.rstrip(b"\n")
+    assert tally_to_json(found) == body.rstrip(b"\n")
 
 
 @FUZZ
 @given(st.binary(max_size=200))
 def test_noise_is_refused(body):
     for read, error in (
-        (batch_of_json, InvalidBatch),
-        (batch_of_arrow, InvalidBatch),
-        (sent_tally_of, InvalidTally),
+        (parse_batch, InvalidBatch),
+        (parse_arrow_batch, InvalidBatch),
+        (parse_tally, InvalidTally),
     ):
         with pytest.raises(error):
             read(body)
     with pytest.raises(InvalidBatch):
-        batch_of_arrow(body + END)
+        parse_arrow_batch(body + END)
 
 
 @LAWS
@@ -498,7 +500,7 @@ def test_any_json_in_any_field_is_a_batch_or_refused(value):
     for field in ("batch", "format", "reports", "survey"):
         body = json.dumps(json.loads(as_json()) | {field: value}).encode()
         try:
-            found = batch_of_json(body)
+            found = parse_batch(body)
         except (InvalidBatch, ReportRejected):
             continue
         assert found.reports.tolist() == json.loads(body)["reports"]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.batches.tally_form import SentTally, tally_bytes
+from sfumato.batches import TallyExport, tally_to_json
 from sfumato.survey import Survey
 from support.command import LUNCH, PLACES, parquet, process
 
@@ -296,8 +296,8 @@ def test_a_copy_of_a_report_file_under_another_name_is_not_counted_twice(folder,
 
 def _exported(folder, number, ids, reports):
     survey = Survey.load(folder / "lunch.toml")
-    sent = SentTally(ids[0], survey.tally(np.asarray(reports, dtype=np.uint32)), tuple(ids[1:]))
-    (folder / f"t{number}.json").write_bytes(tally_bytes(sent))
+    sent = TallyExport(ids[0], survey.tally(np.asarray(reports, dtype=np.uint32)), tuple(ids[1:]))
+    (folder / f"t{number}.json").write_bytes(tally_to_json(sent))
 
 
 def test_exported_tallies_add_up_with_report_files(folder, call):
@@ -322,7 +322,10 @@ def test_an_exported_tally_is_not_counted_twice(folder, call, ids):
 def test_a_tally_file_that_is_none_is_refused_by_name(folder, call):
     (folder / "t.json").write_text("{}")
     refused = call("estimate", "lunch.toml", "t.json")
-    assert (refused.code, "t.json: a tally has the fields" in refused.err) == (2, True)
+    assert (refused.code, "t.json: a tally must have exactly these fields" in refused.err) == (
+        2,
+        True,
+    )
 
 
 def test_the_json_of_an_estimate(folder, call):

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.batches import batch_of_arrow
+from sfumato.batches import parse_arrow_batch
 from sfumato.client import AggregatorClient
 from sfumato.client.outbox import Outbox, write_outbox
 from sfumato.errors import DamagedState, InvalidSetting
@@ -135,7 +135,7 @@ def test_batches_are_named_by_nonce_and_number(call, served, outbox, lunch):  # 
     batches = list(Outbox(str(outbox), lunch.fingerprint, served.url).batches())
     assert [batch.id for batch in batches] == expected
     assert [report for batch in batches for report in batch.reports.tolist()] == reports_in(outbox)
-    assert {batch_of_arrow(body).id for body in served.bodies} <= set(expected)
+    assert {parse_arrow_batch(body).id for body in served.bodies} <= set(expected)
 
 
 def test_an_outbox_is_a_report_file_too(call, served, outbox):  # noqa: F811

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import sfumato as sf
-from sfumato.batches import batch_of_json
+from sfumato.batches import parse_batch
 from sfumato.client import AggregatorClient, Queued, Receipt
 from sfumato.client.device_folder import DeviceFolder
 from sfumato.client.memory import batch_id, remembered_report, secret_tag, token_of
@@ -71,7 +71,7 @@ def repeated(every, distinct, *, context=None):
 def test_an_answer_is_the_report_that_the_secret_says(survey, aggregator, hasty, home):
     receipt = sf.Client(survey, hasty, home=home).answer("place 7")
     secret = (home / "secret").read_bytes()
-    batch = batch_of_json(aggregator.bodies[0])
+    batch = parse_batch(aggregator.bodies[0])
     assert batch.reports.tolist() == [
         remembered_report(secret, survey.fingerprint, survey.mechanism, 7)
     ]
@@ -107,7 +107,7 @@ def test_a_year_of_equal_answers_says_what_one_says(aggregator, hasty, home):
         assert isinstance(client.answer("place 7"), Receipt)
         assert isinstance(client.answer("place 7"), Receipt)
         clock.now += timedelta(days=1)
-    batches = [batch_of_json(body) for body in aggregator.bodies]
+    batches = [parse_batch(body) for body in aggregator.bodies]
     assert len(batches) == len({batch.id for batch in batches}) == aggregator.reports == 365
     # Nothing but the identifier differs, and that is derived from secret and period alone.
     assert len({batch.reports.tobytes() for batch in batches}) == 1
@@ -134,7 +134,7 @@ def test_after_so_many_distinct_values_the_last_report_goes_on(
         remembered_report(known_secret, survey.fingerprint, survey.mechanism, value)
         for value in told
     ]
-    assert [batch_of_json(body).reports.tolist() for body in aggregator.bodies] == [
+    assert [parse_batch(body).reports.tolist() for body in aggregator.bodies] == [
         [report] for report in expected
     ]
     log = json.loads((home / f"answers-{survey.fingerprint}").read_bytes().partition(b"\n")[0])
@@ -156,7 +156,7 @@ def test_an_unknown_value_is_a_new_one_once_they_are_used_up(
     client.answer("place 8")
     clock.now += timedelta(weeks=1)
     assert isinstance(client.answer(unknown), Receipt)
-    reports = [batch_of_json(body).reports.tolist() for body in aggregator.bodies]
+    reports = [parse_batch(body).reports.tolist() for body in aggregator.bodies]
     assert reports[2] == reports[1] != reports[0]
 
 
@@ -180,7 +180,7 @@ def test_one_distinct_value_needs_no_token_and_no_second_look(aggregator, hasty,
     for value in ("place 7", "place 8", object()):
         client.answer(value)
         clock.now += timedelta(days=31)
-    assert len({batch_of_json(body).reports.tobytes() for body in aggregator.bodies}) == 1
+    assert len({parse_batch(body).reports.tobytes() for body in aggregator.bodies}) == 1
     assert aggregator.reports == 3
     assert b'"tokens":[]' in (home / f"answers-{survey.fingerprint}").read_bytes()
 
@@ -216,7 +216,7 @@ def test_answers_of_several_periods_wait_and_are_sent_oldest_first(aggregator, h
     aggregator.bodies.clear()
     receipts = sf.Client(survey, hasty, home=home, clock=clock).flush()
     assert [receipt.batch for receipt in receipts] == [
-        batch_of_json(body).id.hex() for body in aggregator.bodies
+        parse_batch(body).id.hex() for body in aggregator.bodies
     ]
     assert aggregator.reports == 3
     assert client.flush() == ()
@@ -448,7 +448,7 @@ def test_a_home_of_an_earlier_version_is_not_refilled(aggregator, hasty, home):
     expected = remembered_report(
         secret, lunch.fingerprint, lunch.mechanism, 1
     )  # the first answer, clinic, stands
-    assert batch_of_json(aggregator.bodies[-1]).reports.tolist() == [expected]
+    assert parse_batch(aggregator.bodies[-1]).reports.tolist() == [expected]
     assert isinstance(sf.Client(dinner, hasty, home=home).answer("bar"), Receipt)
     assert json.loads((home / "ledger").read_bytes().partition(b"\n")[0])["format"] == 2
     assert client.spent() == 4
@@ -485,7 +485,7 @@ def test_a_forgotten_secret_costs_anew(survey, aggregator, hasty, home):
     second = (home / "secret").read_bytes()
     assert first != second
     assert [entry["secret"] for entry in ledger(home)] == [secret_tag(first), secret_tag(second)]
-    assert len({batch_of_json(body).id for body in aggregator.bodies}) == 2
+    assert len({parse_batch(body).id for body in aggregator.bodies}) == 2
     client.forget()
     with pytest.raises(BudgetExceeded):
         client.answer("place 7")
@@ -593,7 +593,7 @@ def test_positions_are_pairs(hasty, home, aggregator):
         sf.Client(survey, hasty, home=home).answer(value)
         secret = (home / "secret").read_bytes()
         expected = remembered_report(secret, survey.fingerprint, survey.mechanism, symbol)
-        assert batch_of_json(aggregator.bodies[-1]).reports.tolist() == [expected]
+        assert parse_batch(aggregator.bodies[-1]).reports.tolist() == [expected]
     strange = sf.Client(sf.Survey("h3", sf.Uniform(cells, 1)), hasty, home=home)
     with pytest.raises(InvalidSymbols, match="pair"):
         strange.answer((1, 2, 3))

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 import sfumato as sf
-from sfumato.batches import json_bytes
+from sfumato.batches import to_json
 from sfumato.client import AggregatorClient, Receipt
 from sfumato.client.device_folder import DeviceFolder
 from sfumato.errors import BudgetExceeded, DamagedState, NotDelivered
@@ -24,7 +24,7 @@ class Recorder(AggregatorClient):
         self.reaches, self.sent = reaches, []
 
     def deliver(self, batch, *, arrow=False):
-        self.sent.append(json_bytes(batch))
+        self.sent.append(to_json(batch))
         if not self.reaches:
             raise NotDelivered("nobody is there")
         return Receipt.of(batch)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.batches import Batch, arrow_bytes, fresh_id, json_bytes
+from sfumato.batches import Batch, fresh_id, to_arrow, to_json
 from sfumato.client import AggregatorClient
 from sfumato.client.http import BatchConflict
 from sfumato.errors import (
@@ -43,7 +43,7 @@ def test_a_batch_is_counted_and_acknowledged(aggregator, http_client, batch, arr
         3,
     )
     assert aggregator.counts == {3: 2, 1: 1}
-    assert aggregator.bodies == [arrow_bytes(batch) if arrow else json_bytes(batch)]
+    assert aggregator.bodies == [to_arrow(batch) if arrow else to_json(batch)]
     assert http_client.deliver(batch, arrow=arrow) == receipt
     assert aggregator.reports == 3
 
@@ -67,7 +67,7 @@ def test_what_fails_is_sent_again_in_the_same_bytes_and_counted_once(
     aggregator.faults = list(FAULTS[name])
     assert http_client.deliver(batch).reports == 3
     assert len(aggregator.bodies) == len(FAULTS[name]) + 1
-    assert set(aggregator.bodies) == {json_bytes(batch)}
+    assert set(aggregator.bodies) == {to_json(batch)}
     assert aggregator.counts == {3: 2, 1: 1}
     assert len(pauses) == len(FAULTS[name])
 

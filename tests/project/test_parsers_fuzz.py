@@ -16,8 +16,16 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.batches import Batch, arrow_bytes, batch_of_arrow, batch_of_json, json_bytes
-from sfumato.batches.tally_form import SentTally, sent_tally_of, tally_bytes
+from sfumato.batches import (
+    Batch,
+    TallyExport,
+    parse_arrow_batch,
+    parse_batch,
+    parse_tally,
+    tally_to_json,
+    to_arrow,
+    to_json,
+)
 from sfumato.client.outbox import Outbox, write_outbox
 from sfumato.errors import SfumatoError
 from sfumato.survey.toml.companion_files import read_columns
@@ -85,7 +93,7 @@ def _in_bytes(read):
     return lambda path: read(path.read_bytes())
 
 
-SENT = SentTally(bytes(16), sf.Tally(np.array([1, 0, 5]), SURVEY.fingerprint))
+SENT = TallyExport(bytes(16), sf.Tally(np.array([1, 0, 5]), SURVEY.fingerprint))
 REPORTS = f"report@{SURVEY.fingerprint}#{bytes(16).hex()}\n" + "\n".join(map(str, NUMBERS)) + "\n"
 BATCH = Batch(bytes(range(16)), SURVEY.fingerprint, NUMBERS)
 PLACES = ["park", "café", CANARY, "clinic"]
@@ -135,13 +143,13 @@ PARSERS = {
     ),
     "exported tally": (
         "t.json",
-        lambda _: tally_bytes(SENT),
+        lambda _: tally_to_json(SENT),
         lambda path: count_files([str(path)], SURVEY),
     ),
     "saved tally": ("t.npz", _saved_tally, sf.Tally.load),
-    "JSON batch": ("b.json", lambda _: json_bytes(BATCH), _in_bytes(batch_of_json)),
-    "Arrow batch": ("b.arrow", lambda _: arrow_bytes(BATCH), _in_bytes(batch_of_arrow)),
-    "tally in a body": ("t.json", lambda _: tally_bytes(SENT), _in_bytes(sent_tally_of)),
+    "JSON batch": ("b.json", lambda _: to_json(BATCH), _in_bytes(parse_batch)),
+    "Arrow batch": ("b.arrow", lambda _: to_arrow(BATCH), _in_bytes(parse_arrow_batch)),
+    "tally in a body": ("t.json", lambda _: tally_to_json(SENT), _in_bytes(parse_tally)),
     "outbox": ("o.parquet", _outbox, _sent_outbox),
 }
 SHOWING = {

@@ -19,7 +19,7 @@ from itertools import count
 from pathlib import Path
 
 from sfumato.aggregator.store.store import Store
-from sfumato.batches import json_bytes
+from sfumato.batches import to_json
 from support.in_clear import batch_of, counts_of, survey_in_clear
 
 SURVEY = survey_in_clear("crash", 200_000)
@@ -109,7 +109,7 @@ class Crowd:
     def _deliver(self, batch, *, again, patient):
         """The same bytes until somebody says that they are counted; who is not patient tries once."""
         while not self._stop.is_set():
-            status = self._attempt(json_bytes(batch))
+            status = self._attempt(to_json(batch))
             if status in (200, 201):
                 self.answers["replayed" if again else "acknowledged"] += 1
                 if again and status == 201:

@@ -18,7 +18,7 @@ from sfumato.aggregator.aggregator import Settings
 from sfumato.aggregator.app import create_app
 from sfumato.aggregator.http.token import Token
 from sfumato.aggregator.store.store import Store
-from sfumato.batches import ARROW, JSON, Batch, arrow_bytes, json_bytes
+from sfumato.batches import ARROW, JSON, Batch, to_arrow, to_json
 
 PROBLEM = "urn:sfumato:problem:"
 
@@ -133,7 +133,7 @@ class Running:
 
     def upload(self, batch, *, form=JSON, packed=False, **options):
         """A batch as a client sends it."""
-        body = json_bytes(batch) if form == JSON else arrow_bytes(batch)
+        body = to_json(batch) if form == JSON else to_arrow(batch)
         headers = {"Content-Type": form} | ({"Content-Encoding": "gzip"} if packed else {})
         return self.post(
             batch.fingerprint, gzip.compress(body) if packed else body, headers, **options

@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from sfumato.batches import ARROW, batch_of_arrow, batch_of_json
+from sfumato.batches import ARROW, parse_arrow_batch, parse_batch
 
 PROBLEM = "urn:sfumato:problem:"
 DROP = "drop"  # the request is read, nothing is done, the connection closes
@@ -101,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
         if fingerprint not in self.server.surveys:
             return self._problem(404, "unknown-survey")
         batch = (
-            batch_of_arrow(body) if self.headers["Content-Type"] == ARROW else batch_of_json(body)
+            parse_arrow_batch(body) if self.headers["Content-Type"] == ARROW else parse_batch(body)
         )
         status = self.server.count(fingerprint, batch)
         if fault == SWALLOW:

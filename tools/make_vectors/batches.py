@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sfumato.batches import Batch, json_bytes
+from sfumato.batches import Batch, to_json
 from sfumato.conformance import Case
 from tools.make_vectors.case import accept, load
 from tools.make_vectors.catalogue import large_questions
@@ -23,6 +23,4 @@ def batches() -> Iterator[Case]:
     ):
         batch = Batch(bytes.fromhex(name), survey.fingerprint, np.array(reports, dtype=np.uint32))
         request = {"op": "batch", "survey": survey.fingerprint, "batch": name, "reports": reports}
-        yield accept(
-            f"{len(reports)} reports", request, {"body": json_bytes(batch).decode("ascii")}
-        )
+        yield accept(f"{len(reports)} reports", request, {"body": to_json(batch).decode("ascii")})

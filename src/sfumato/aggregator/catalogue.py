@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 
 from sfumato.aggregator.store.store import Store
-from sfumato.batches.batch import is_fingerprint
+from sfumato.batches import is_fingerprint
 from sfumato.survey import Survey
 
 __all__ = ["Catalogue", "Served"]

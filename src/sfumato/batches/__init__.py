@@ -1,18 +1,35 @@
-"""Batches: what travels from clients to an aggregator, in JSON or Arrow."""
+"""What travels to an aggregator: batches of reports in JSON or Arrow, and tallies of other stores."""
 
-from sfumato.batches.arrow_form import ARROW, arrow_bytes, batch_of_arrow
-from sfumato.batches.batch import LARGEST_BATCH, LARGEST_BODY, Batch, fresh_id
-from sfumato.batches.json_form import JSON, batch_of_json, json_bytes
+from sfumato.batches.arrow_form import ARROW, parse_arrow_batch, to_arrow
+from sfumato.batches.batch import (
+    FINGERPRINT_PATTERN,
+    ID_PATTERN,
+    MAX_BATCH_BYTES,
+    MAX_BATCH_REPORTS,
+    Batch,
+    fresh_id,
+    is_fingerprint,
+    parse_id,
+)
+from sfumato.batches.json_form import JSON, parse_batch, to_json
+from sfumato.batches.tally_form import TallyExport, parse_tally, tally_to_json
 
 __all__ = [
     "ARROW",
+    "FINGERPRINT_PATTERN",
+    "ID_PATTERN",
     "JSON",
-    "LARGEST_BATCH",
-    "LARGEST_BODY",
+    "MAX_BATCH_BYTES",
+    "MAX_BATCH_REPORTS",
     "Batch",
-    "arrow_bytes",
-    "batch_of_arrow",
-    "batch_of_json",
+    "TallyExport",
     "fresh_id",
-    "json_bytes",
+    "is_fingerprint",
+    "parse_arrow_batch",
+    "parse_batch",
+    "parse_id",
+    "parse_tally",
+    "tally_to_json",
+    "to_arrow",
+    "to_json",
 ]

@@ -1,7 +1,7 @@
-"""A batch: reports of one survey under an identifier that its sender made, so that it can be sent twice and count once.
+"""A batch: reports of one survey under an identifier that their sender chose.
 
-The identifier has 128 bits. Whoever sends a batch again, because an answer got lost, sends the same identifier with the
-same reports; the aggregator knows it again and counts nothing twice.
+The identifier has 128 bits. A sender that got no reply sends the same identifier with the same
+reports again; the aggregator recognises it and counts nothing twice.
 """
 
 import hashlib
@@ -16,27 +16,32 @@ from sfumato.errors import InvalidBatch, ReportRejected
 from sfumato.randomness import fresh_key
 
 __all__ = [
+    "FINGERPRINT_PATTERN",
     "ID_BYTES",
-    "LARGEST_BATCH",
-    "LARGEST_BODY",
+    "ID_PATTERN",
+    "MAX_BATCH_BYTES",
+    "MAX_BATCH_REPORTS",
     "WIRE_FORMAT",
     "Batch",
     "fresh_id",
-    "id_of",
     "is_fingerprint",
-    "survey_of",
+    "parse_fingerprint",
+    "parse_id",
 ]
 
 WIRE_FORMAT = 1
 ID_BYTES = 16
 
-LARGEST_BATCH = 65_536
-"""Reports in a batch, at most."""
+MAX_BATCH_REPORTS = 65_536
 
-LARGEST_BODY = 2**20
-"""Bytes of a batch on the wire, at most, before and after decompression."""
+MAX_BATCH_BYTES = 2**20
+"""The largest batch on the wire, before and after decompression."""
 
-_HEX_ID, _HEX_SURVEY = re.compile(r"[0-9a-f]{32}\Z"), re.compile(r"[0-9a-f]{64}\Z")
+ID_PATTERN = "^[0-9a-f]{32}$"
+FINGERPRINT_PATTERN = "^[0-9a-f]{64}$"
+
+_match_id = re.compile(ID_PATTERN).fullmatch
+_match_fingerprint = re.compile(FINGERPRINT_PATTERN).fullmatch
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,70 +58,71 @@ class Batch:
 
     def __post_init__(self) -> None:
         if len(self.id) != ID_BYTES:
-            raise InvalidBatch(f"a batch is named by {ID_BYTES} bytes; found {len(self.id)}.")
-        if (
-            not 1 <= self.reports.size <= LARGEST_BATCH
-            or self.reports.dtype != np.uint32
-            or self.reports.ndim != 1
-        ):
             raise InvalidBatch(
-                f"a batch holds a row of 1 to {LARGEST_BATCH:,} reports, unsigned, of 32 bits."
+                f"a batch identifier must have {ID_BYTES} bytes; got {len(self.id)}."
+            )
+        if self.reports.dtype != np.uint32 or self.reports.ndim != 1:
+            raise InvalidBatch(
+                "the reports of a batch must be one row of 32-bit unsigned integers."
+            )
+        if not 1 <= self.reports.size <= MAX_BATCH_REPORTS:
+            raise InvalidBatch(
+                f"a batch must have 1 to {MAX_BATCH_REPORTS:,} reports; got {self.reports.size:,}."
             )
 
     @cached_property
     def digest(self) -> bytes:
-        """What tells a repeated batch from another one under the same identifier.
+        """Distinguishes a repeated batch from another one under the same identifier.
 
-        The identifier goes in, so that equal reports do not have equal digests.
+        The identifier is hashed too, so equal reports do not have equal digests.
         """
         content = self.reports.astype("<u4", copy=False).tobytes()
         return hashlib.sha256(b"sfumato/1/content" + self.id + content).digest()[:ID_BYTES]
 
     def require(self, fingerprint: str, outputs: int) -> None:
-        """Refuse a batch of another survey, or with a report that the survey's mechanism cannot have sent."""
+        """Reject a batch of another survey, or with a report outside ``0..outputs - 1``."""
         if self.fingerprint != fingerprint:
-            raise InvalidBatch(
-                "the batch names another survey than the address that it was sent to."
-            )
-        # The largest report first: most batches are right, and one look is enough for them.
+            raise InvalidBatch("the batch and the address it was sent to name different surveys.")
+        # Check the largest report first: most batches are valid, and pass at once.
         if int(self.reports.max()) >= outputs:
             index = int(np.argmax(self.reports >= outputs))
             raise ReportRejected(
-                f"reports must lie in 0..{outputs - 1}; the one at index {index} does not.",
+                f"reports must be in 0..{outputs - 1}; the report at index {index} is not.",
                 index=index,
             )
 
     def __repr__(self) -> str:
-        return f"Batch({self.reports.size} reports, id={self.id.hex()[:8]}…, survey={self.fingerprint[:12]}…)"
+        id_ = self.id.hex()[:8]
+        return f"Batch({self.reports.size} reports, id={id_}…, survey={self.fingerprint[:12]}…)"
 
 
 def fresh_id() -> bytes:
-    """An identifier that nobody else has."""
+    """Draw a new random identifier."""
     return fresh_key()[:ID_BYTES]
 
 
-def id_of(text: object) -> bytes:
-    """The identifier that 32 hexadecimal digits stand for."""
-    if not isinstance(text, str) or not _HEX_ID.match(text):
+def parse_id(text: object) -> bytes:
+    """Parse an identifier, written as 32 hexadecimal digits."""
+    if not isinstance(text, str) or not _match_id(text):
         raise InvalidBatch(
-            "batch must be 32 hexadecimal digits in lower case: the identifier of the upload."
+            "batch must be 32 lowercase hexadecimal digits: the identifier of the upload."
         )
     return bytes.fromhex(text)
 
 
 def is_fingerprint(text: object) -> bool:
-    """Whether this can be the fingerprint of a survey: 64 hexadecimal digits in lower case.
+    """Whether this has the form of a survey's fingerprint: 64 lowercase hexadecimal digits.
 
     >>> is_fingerprint("ab" * 32), is_fingerprint("AB" * 32), is_fingerprint("ab" * 33)
     (True, False, False)
     """
-    return isinstance(text, str) and _HEX_SURVEY.match(text) is not None
+    return isinstance(text, str) and _match_fingerprint(text) is not None
 
 
-def survey_of(text: object) -> str:
-    """A survey's fingerprint, if the text is one."""
+def parse_fingerprint(text: object) -> str:
+    """Return ``text`` if it has the form of a survey's fingerprint."""
     if not isinstance(text, str) or not is_fingerprint(text):
         raise InvalidBatch(
-            "survey must be 64 hexadecimal digits in lower case: the survey's fingerprint."
+            "survey must be 64 lowercase hexadecimal digits: the survey's fingerprint."
         )
     return text

@@ -1,7 +1,8 @@
-"""A tally on its way to another aggregator, or to an analyst: counts under an identifier, so that they count once.
+"""A tally on its way to another aggregator, or to an analyst, with an identifier.
 
-``{"counts":"<base64 of little-endian 64-bit integers>","covers":[…],"format":1,"survey":"…","tally":"<identifier>"}``.
-``covers`` names the tallies that were added up into this one, so that nobody counts them twice on another way.
+``{"counts":"<base64 of little-endian 64-bit integers>","covers":[…],"format":1,"survey":"…",
+"tally":"<identifier>"}``, on one line. ``covers`` names the tallies that were added up into this
+one, so that none of them is counted again by another route.
 """
 
 import base64
@@ -11,19 +12,20 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sfumato.batches.batch import ID_BYTES, WIRE_FORMAT, id_of, survey_of
+from sfumato.batches.batch import ID_BYTES, WIRE_FORMAT, parse_fingerprint, parse_id
 from sfumato.errors import InvalidBatch, InvalidTally
 from sfumato.foundation.canonical import Json, canonical_bytes
 from sfumato.tally import Tally
 
-__all__ = ["SentTally", "sent_tally_of", "tally_bytes"]
+__all__ = ["TallyExport", "parse_tally", "tally_to_json"]
 
 _FIELDS = {"counts", "covers", "format", "survey", "tally"}
 
 
 @dataclass(frozen=True)
-class SentTally:
+class TallyExport:
     """A tally with its identifier, and those of the tallies inside it."""
 
     id: bytes
@@ -32,55 +34,61 @@ class SentTally:
 
     @cached_property
     def digest(self) -> bytes:
-        """What tells a repeated tally from another one under the same identifier."""
-        return hashlib.sha256(tally_bytes(self)).digest()[:ID_BYTES]
+        """Distinguishes a repeated tally from another one under the same identifier."""
+        return hashlib.sha256(tally_to_json(self)).digest()[:ID_BYTES]
 
 
-def tally_bytes(sent: SentTally) -> bytes:
-    """A tally as it is written, in canonical JSON.
+def tally_to_json(export: TallyExport) -> bytes:
+    """Serialize a tally to canonical JSON.
 
-    >>> tally_bytes(SentTally(bytes(16), Tally(np.array([1, 0]), "ab" * 32)))[:43]
+    >>> tally_to_json(TallyExport(bytes(16), Tally(np.array([1, 0]), "ab" * 32)))[:43]
     b'{"counts":"AQAAAAAAAAAAAAAAAAAAAA==","cover'
     """
-    counts = base64.b64encode(sent.tally.counts.astype("<i8", copy=False).tobytes()).decode("ascii")
-    covers: list[Json] = [id_.hex() for id_ in sorted(sent.covers)]
+    counts = export.tally.counts.astype("<i8", copy=False).tobytes()
+    covers: list[Json] = [id_.hex() for id_ in sorted(export.covers)]
     return canonical_bytes(
         {
-            "counts": counts,
+            "counts": base64.b64encode(counts).decode("ascii"),
             "covers": covers,
             "format": WIRE_FORMAT,
-            "survey": sent.tally.fingerprint,
-            "tally": sent.id.hex(),
+            "survey": export.tally.fingerprint,
+            "tally": export.id.hex(),
         }
     )
 
 
-def sent_tally_of(body: bytes) -> SentTally:
-    """Read a tally that somebody sent; whatever is not exactly that is refused."""
+def parse_tally(body: bytes) -> TallyExport:
+    """Parse an untrusted tally. Reject anything malformed."""
     try:
         data = json.loads(body.decode("utf-8"))
     except (ValueError, RecursionError):
-        raise InvalidTally("a tally must be one JSON object in UTF-8.") from None
+        raise InvalidTally("a tally must be a single UTF-8 JSON object.") from None
     if not isinstance(data, dict) or set(data) != _FIELDS:
         raise InvalidTally(
-            "a tally has the fields counts, covers, format, survey and tally, and no others."
+            "a tally must have exactly these fields: counts, covers, format, survey, tally."
         )
     if type(data["format"]) is not int or data["format"] != WIRE_FORMAT:
         raise InvalidTally(f"format must be {WIRE_FORMAT}; this version reads no other.")
-    if not isinstance(data["counts"], str) or not isinstance(data["covers"], list):
-        raise InvalidTally("counts must be text, and covers a list of identifiers.")
+    if not isinstance(data["covers"], list):
+        raise InvalidTally("covers must be a list of identifiers.")
+    counts = _parse_counts(data["counts"])
     try:
-        counts = np.frombuffer(base64.b64decode(data["counts"], validate=True), dtype="<i8").astype(
-            np.int64
-        )
-        covers = tuple(id_of(id_) for id_ in data["covers"])
-        sent = SentTally(id_of(data["tally"]), Tally(counts, survey_of(data["survey"])), covers)
+        id_ = parse_id(data["tally"])
+        fingerprint = parse_fingerprint(data["survey"])
+        covers = tuple(map(parse_id, data["covers"]))
     except InvalidBatch as problem:
         raise InvalidTally(str(problem)) from None
-    except ValueError as problem:
-        if isinstance(problem, InvalidTally):
-            raise
+    export = TallyExport(id_, Tally(counts, fingerprint), covers)
+    if tally_to_json(export) != body.rstrip(b"\n"):
+        raise InvalidTally("the tally is not in canonical form. Export it again.")
+    return export
+
+
+def _parse_counts(text: object) -> NDArray[np.int64]:
+    if not isinstance(text, str):
+        raise InvalidTally("counts must be text.")
+    try:
+        counts = np.frombuffer(base64.b64decode(text, validate=True), dtype="<i8")
+    except ValueError:
         raise InvalidTally("counts must be base64 of little-endian 64-bit integers.") from None
-    if tally_bytes(sent) != body.rstrip(b"\n"):
-        raise InvalidTally("the tally is not written in its canonical form. Export it again.")
-    return sent
+    return counts.astype(np.int64)

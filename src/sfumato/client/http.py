@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from sfumato.batches import ARROW, JSON, Batch, arrow_bytes, json_bytes
-from sfumato.batches.batch import is_fingerprint
+from sfumato.batches import ARROW, JSON, Batch, is_fingerprint, to_arrow, to_json
 from sfumato.errors import (
     EntropyUnavailable,
     InvalidBatch,
@@ -149,7 +148,7 @@ class AggregatorClient:
         ``NotDelivered`` if the aggregator cannot be reached or accepts nothing now; you may then
         send the same batch again.
         """
-        body = arrow_bytes(batch) if arrow else json_bytes(batch)
+        body = to_arrow(batch) if arrow else to_json(batch)
         headers = {"Accept": JSON, "Content-Type": ARROW if arrow else JSON}
         expected = Receipt.of(batch)
         path = f"/v1/surveys/{batch.fingerprint}/batches"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.batches import Batch, json_bytes
+from sfumato.batches import Batch, to_json
 from sfumato.client.ledger import Entry, Ledger, parse_budget, require_consent
 from sfumato.client.memory import batch_id, remembered_report, remembered_words, token_of
 from sfumato.client.period import period_of
@@ -138,7 +138,7 @@ class OwnClient:
     def _batch(self, request: Fields) -> Fields:
         reports = np.array(request["reports"], dtype=np.uint32)
         batch = Batch(bytes.fromhex(request["batch"]), self._survey(request).fingerprint, reports)
-        return {"body": json_bytes(batch).decode("ascii")}
+        return {"body": to_json(batch).decode("ascii")}
 
     def _charge(self, request: Fields) -> Fields:
         survey = self._survey(request)

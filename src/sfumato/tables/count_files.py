@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sfumato.batches import fresh_id
-from sfumato.batches.tally_form import SentTally, sent_tally_of, tally_bytes
+from sfumato.batches import TallyExport, fresh_id, parse_tally, tally_to_json
 from sfumato.errors import InvalidTable, InvalidTally
 from sfumato.foundation.files import write_atomically
 from sfumato.survey import Survey
@@ -35,7 +34,7 @@ def count_files(paths: Sequence[str], survey: Survey) -> Tally:
 
 def write_tally(path: str, tally: Tally) -> None:
     """Write a tally under a new identifier, for ``estimate`` and for aggregators."""
-    write_atomically(path, tally_bytes(SentTally(fresh_id(), tally)) + b"\n")
+    write_atomically(path, tally_to_json(TallyExport(fresh_id(), tally)) + b"\n")
 
 
 def _batches(paths: Sequence[str], survey: Survey, guard: DuplicateGuard) -> Iterator[Reports]:
@@ -43,10 +42,10 @@ def _batches(paths: Sequence[str], survey: Survey, guard: DuplicateGuard) -> Ite
         yield from report_batches(path, survey.fingerprint, guard)
 
 
-def _read_tally(path: str) -> SentTally:
+def _read_tally(path: str) -> TallyExport:
     name = Path(path).name
     try:
-        return sent_tally_of(Path(path).read_bytes())
+        return parse_tally(Path(path).read_bytes())
     except OSError as problem:
         raise InvalidTable(f"cannot open {name}: {problem.strerror}.") from None
     except InvalidTally as problem:

@@ -16,7 +16,7 @@ import pytest
 import sfumato as sf
 from sfumato.aggregator.aggregator import Settings
 from sfumato.aggregator.app import create_app
-from sfumato.batches import LARGEST_BATCH, LARGEST_BODY, arrow_bytes, json_bytes
+from sfumato.batches import MAX_BATCH_BYTES, MAX_BATCH_REPORTS, to_arrow, to_json
 from support.http_client import (
     ARROW,
     JSON,
@@ -34,7 +34,7 @@ SURVEY = sf.Survey("places", sf.Uniform(["park", "café", "clinic", "bar", "offi
 OUTPUTS = SURVEY.mechanism.outputs
 CANARY, CANARY_NUMBER = "kanarienvogel", 3_141_592_653
 GOOD = batch_of(SURVEY, [1, 0, 2], number=2)
-BODY = json_bytes(GOOD)
+BODY = to_json(GOOD)
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +127,7 @@ NOT_BATCHES = {
     "hexadecimal": _listed("[0x1]"),
     "a number of 5,000 digits": _listed(f"[{'7' * 5_000}]"),
     "a number of a million digits": _listed(f"[{'7' * 1_000_000}]"),
-    "too many reports": _listed(f"[{','.join('0' * (LARGEST_BATCH + 1))}]"),
+    "too many reports": _listed(f"[{','.join('0' * (MAX_BATCH_REPORTS + 1))}]"),
     "a comma at the end": _listed("[1,]"),
     "single quotes": BODY.replace(b'"', b"'"),
     "a comment": BODY + b"// " + CANARY.encode(),
@@ -141,7 +141,7 @@ NOT_BATCHES = {
     "NUL inside": BODY.replace(b'"format":1', b'"format":1\0'),
     "a form": f"reports={CANARY_NUMBER}&survey={SURVEY.fingerprint}".encode(),
     "gzip that is not declared": gzip.compress(BODY),
-    "Arrow that is not declared": arrow_bytes(GOOD),
+    "Arrow that is not declared": to_arrow(GOOD),
 }
 
 
@@ -211,7 +211,7 @@ GOOD_STREAM = _stream(_reports(1, 0, 2))
 
 def _claiming(rows):
     """A stream whose record batch says that it has this many rows, in its header and in its column."""
-    held = LARGEST_BATCH - 3
+    held = MAX_BATCH_REPORTS - 3
     stream = _stream(_reports(*[0] * held))
     mark = held.to_bytes(8, "little")
     assert stream.count(mark) == 2
@@ -259,10 +259,10 @@ NOT_STREAMS = {
     "booleans": _one(pa.bool_(), True),
     "text": _one(pa.string(), CANARY),
     "lists": _one(pa.list_(pa.uint32()), [1]),
-    "too many reports": _stream(_reports(*[0] * (LARGEST_BATCH + 1))),
-    "too many reports in two parts": _stream(_reports(*[0] * LARGEST_BATCH), _reports(0)),
+    "too many reports": _stream(_reports(*[0] * (MAX_BATCH_REPORTS + 1))),
+    "too many reports in two parts": _stream(_reports(*[0] * MAX_BATCH_REPORTS), _reports(0)),
     "a negative number of rows": _claiming(-1),
-    "more rows than bytes": _claiming(LARGEST_BATCH),
+    "more rows than bytes": _claiming(MAX_BATCH_REPORTS),
     "a huge number of rows": _claiming(2**40),
     "the largest number of rows": _claiming(2**63 - 1),
     "a simulation": _stream(_reports(1), **{"sfumato.simulated": "true"}),
@@ -291,7 +291,7 @@ def test_one_bad_report_in_a_stream_rejects_all(refused, numbers, index):
 def test_the_good_stream_would_have_counted(tmp_path):
     with running(tmp_path, SURVEY) as aggregator:
         for number, stream in enumerate(
-            [GOOD_STREAM, _stream(_reports(1), _reports(0, 2)), _claiming(LARGEST_BATCH - 3)]
+            [GOOD_STREAM, _stream(_reports(1), _reports(0, 2)), _claiming(MAX_BATCH_REPORTS - 3)]
         ):
             stream = stream.replace(b"ab" * 16, f"{number:032x}".encode())
             assert (
@@ -342,10 +342,10 @@ def test_what_gzip_did_not_make_is_refused(refused, name):
     refused(NOT_PACKED[name], 400, "invalid-request", **{"Content-Encoding": "gzip"})
 
 
-@pytest.mark.parametrize("size", [LARGEST_BODY + 1, 2**27])
+@pytest.mark.parametrize("size", [MAX_BATCH_BYTES + 1, 2**27])
 def test_a_bomb_is_refused(refused, size):
     bomb = gzip.compress(bytes(size), 9)
-    assert len(bomb) < LARGEST_BODY
+    assert len(bomb) < MAX_BATCH_BYTES
     answer = refused(bomb, 413, "body-too-large", **{"Content-Encoding": "gzip"})
     assert answer.headers["connection"] == "close"
 
@@ -358,8 +358,8 @@ def test_a_bomb_in_a_bomb_is_undone_once(refused):
 
 @pytest.mark.parametrize("pad", [0, 1])
 def test_the_limit_is_exact(refused, aggregator, pad):
-    body = BODY + b" " * (LARGEST_BODY - len(BODY) - 1) + CANARY.encode()[: pad + 1]
-    assert len(body) == LARGEST_BODY + pad
+    body = BODY + b" " * (MAX_BATCH_BYTES - len(BODY) - 1) + CANARY.encode()[: pad + 1]
+    assert len(body) == MAX_BATCH_BYTES + pad
     for packed in (False, True):
         sent = gzip.compress(body) if packed else body
         headers = {"Content-Encoding": "gzip"} if packed else {}
@@ -486,7 +486,7 @@ def test_a_length_that_is_too_small_leaves_half_a_batch(line, unchanged):
     assert str(CANARY_NUMBER).encode() not in raw
 
 
-@pytest.mark.parametrize("length", [LARGEST_BODY + 1, 10**8, 10**30])
+@pytest.mark.parametrize("length", [MAX_BATCH_BYTES + 1, 10**8, 10**30])
 def test_a_declared_length_is_enough_to_refuse(line, unchanged, length):
     raw = conversation(line.address, head_of(SURVEY.fingerprint, Content_Length=length))
     if length < 2**63:
@@ -564,7 +564,7 @@ def test_a_good_upload_over_the_same_line_would_count(tmp_path):
                 (3, {"Content_Length": len(BODY)}, lambda sent: sent),
                 (4, CHUNKED, lambda sent: _chunked(sent[:20], sent[20:]) + b"0\r\n\r\n"),
             ):
-                sent = json_bytes(batch_of(SURVEY, [1, 0, 2], number))
+                sent = to_json(batch_of(SURVEY, [1, 0, 2], number))
                 raw = conversation(
                     address, head_of(SURVEY.fingerprint, Connection="close", **head), body(sent)
                 )

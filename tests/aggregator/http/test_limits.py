@@ -7,7 +7,7 @@ import pytest
 import sfumato as sf
 from sfumato.aggregator.http import limits as module
 from sfumato.aggregator.http.limits import ClientLimits
-from sfumato.batches import LARGEST_BODY, json_bytes
+from sfumato.batches import MAX_BATCH_BYTES, to_json
 from support.http_client import JSON, batch_of, running
 
 SURVEY = sf.Survey("places", sf.Uniform(["no", "yes"], 1))
@@ -162,7 +162,7 @@ def test_a_large_body_is_refused_after_one_mebibyte(tmp_path, chunk, encoding):
         answer = aggregator.post(SURVEY.fingerprint, body, headers)
         assert (answer.status, answer.problem) == (413, "body-too-large")
         assert answer.headers["connection"] == "close"
-        assert LARGEST_BODY < body.read <= LARGEST_BODY + chunk
+        assert MAX_BATCH_BYTES < body.read <= MAX_BATCH_BYTES + chunk
         assert aggregator.dump() == before
 
 
@@ -186,7 +186,7 @@ def test_a_client_that_hangs_up_counts_nothing(tmp_path):
     with running(tmp_path, SURVEY) as aggregator:
         before = aggregator.dump()
         answer = aggregator.post(
-            SURVEY.fingerprint, json_bytes(batch_of(SURVEY, [1])), {"Content-Type": JSON}, gone=True
+            SURVEY.fingerprint, to_json(batch_of(SURVEY, [1])), {"Content-Type": JSON}, gone=True
         )
         assert (answer.status, answer.problem) == (400, "invalid-request")
         assert aggregator.dump() == before

@@ -19,15 +19,15 @@ from schemathesis.specs.openapi.checks import (
 )
 
 import sfumato as sf
-from sfumato.batches.tally_form import SentTally, tally_bytes
+from sfumato.batches import TallyExport, tally_to_json
 from sfumato.tally import Tally
 from support.http_client import batch_of, running
 
 PLACES = ["park", "café", "clinic", "bar", "office"]
 SURVEY = sf.Survey("places", sf.HighLow(PLACES, ["clinic", "bar"], 1))
 SPARSE = sf.Survey("ages", sf.Uniform(sf.IntegerDomain(5), 1), minimum_reports=10)
-TALLY = tally_bytes(
-    SentTally(
+TALLY = tally_to_json(
+    TallyExport(
         bytes(16), Tally(np.ones(SURVEY.mechanism.outputs, dtype=np.int64), SURVEY.fingerprint)
     )
 )

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from typer.main import get_command
 
 import sfumato as sf
-from sfumato.batches.tally_form import SentTally, tally_bytes
+from sfumato.batches import TallyExport, tally_to_json
 from sfumato.cli.main import app
 from sfumato.tally import Tally
 from support.http_client import JSON, batch_of, running
@@ -136,7 +136,7 @@ def test_exports_do_not_overlap_and_can_be_asked_for_again(aggregator):
     }
     for answer, name in ((first, FIRST), (second, SECOND)):
         assert (answer.status, answer.headers["content-type"]) == (200, JSON)
-        assert answer.body == tally_bytes(SentTally(bytes.fromhex(name), expected[name]))
+        assert answer.body == tally_to_json(TallyExport(bytes.fromhex(name), expected[name]))
     assert aggregator.ask(_path("exports")).json == {
         "exports": [{"tally": FIRST, "reports": 2}, {"tally": SECOND, "reports": 1}]
     }
@@ -194,7 +194,9 @@ def test_a_tally_does_not_come_back_on_another_way(aggregator, elsewhere):
 
 
 def _sent(counts, name=FIRST, survey=SURVEY):
-    return tally_bytes(SentTally(bytes.fromhex(name), Tally(np.array(counts), survey.fingerprint)))
+    return tally_to_json(
+        TallyExport(bytes.fromhex(name), Tally(np.array(counts), survey.fingerprint))
+    )
 
 
 def test_other_counts_under_a_known_name_are_refused(aggregator):

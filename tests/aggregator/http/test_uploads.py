@@ -8,7 +8,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.aggregator.store.store import Store
-from sfumato.batches import LARGEST_BATCH, json_bytes
+from sfumato.batches import MAX_BATCH_REPORTS, to_json
 from support.http_client import ARROW, JSON, batch_of, running, uploads_of
 
 SURVEY = sf.Survey("places", sf.Uniform(["park", "café", "clinic", "bar", "office"], 1))
@@ -75,14 +75,14 @@ def test_an_identifier_belongs_to_its_survey(tmp_path):
 
 
 def test_the_largest_batch_is_taken(aggregator):
-    batch = batch_of(SURVEY, np.zeros(LARGEST_BATCH))
-    assert aggregator.upload(batch).json["reports"] == LARGEST_BATCH
-    assert _counts(aggregator) == _histogram(*[0] * LARGEST_BATCH)
+    batch = batch_of(SURVEY, np.zeros(MAX_BATCH_REPORTS))
+    assert aggregator.upload(batch).json["reports"] == MAX_BATCH_REPORTS
+    assert _counts(aggregator) == _histogram(*[0] * MAX_BATCH_REPORTS)
 
 
 def test_spaces_and_the_order_of_fields_do_not_matter(aggregator):
     batch = batch_of(SURVEY, [1, 0, 1])
-    turned = dict(reversed(json.loads(json_bytes(batch)).items()))
+    turned = dict(reversed(json.loads(to_json(batch)).items()))
     body = json.dumps(turned, indent=2).encode() + b"\n"
     assert aggregator.upload(batch).status == 201
     kind = "Application/JSON; charset=utf-8"
@@ -90,13 +90,13 @@ def test_spaces_and_the_order_of_fields_do_not_matter(aggregator):
 
 
 def test_a_body_may_come_in_pieces(aggregator):
-    body = json_bytes(batch_of(SURVEY, [1, 0, 1]))
+    body = to_json(batch_of(SURVEY, [1, 0, 1]))
     pieces = [body[i : i + 1] for i in range(len(body))]
     assert aggregator.post(SURVEY.fingerprint, pieces, {"Content-Type": JSON}).status == 201
 
 
 def test_fifty_uploads_of_one_batch_at_once_count_once(aggregator):
-    body = json_bytes(batch_of(SURVEY, [1, 0, 1]))
+    body = to_json(batch_of(SURVEY, [1, 0, 1]))
     request = (
         ("POST", uploads_of(SURVEY.fingerprint)),
         {"body": body, "headers": {"Content-Type": JSON}},
@@ -109,7 +109,7 @@ def test_fifty_uploads_of_one_batch_at_once_count_once(aggregator):
 
 def test_fifty_different_batches_at_once_all_count(aggregator):
     def request(number):
-        body = json_bytes(batch_of(SURVEY, [number % 5], number))
+        body = to_json(batch_of(SURVEY, [number % 5], number))
         return ("POST", uploads_of(SURVEY.fingerprint)), {
             "body": body,
             "headers": {"Content-Type": JSON},
@@ -283,7 +283,7 @@ def test_pages_may_read_every_answer_and_when_to_try_again(tmp_path, monkeypatch
 
     with running(tmp_path, SURVEY, requests_per_minute=2) as aggregator:
         batch, headers = batch_of(SURVEY, [1]), {"Content-Type": JSON, "Origin": ORIGIN}
-        send = lambda: aggregator.post(SURVEY.fingerprint, json_bytes(batch), headers)  # noqa: E731
+        send = lambda: aggregator.post(SURVEY.fingerprint, to_json(batch), headers)  # noqa: E731
         answers = [send(), send(), send()]
         monkeypatch.setattr("sfumato.aggregator.http.uploads.media_type_of", broken)
         monkeypatch.setattr(

@@ -16,7 +16,7 @@ from sfumato.aggregator.aggregator import Settings
 from sfumato.aggregator.app import create_app
 from sfumato.aggregator.store import backends
 from sfumato.aggregator.store.store import Outcome
-from sfumato.batches import json_bytes
+from sfumato.batches import to_json
 from sfumato.errors import StoreFull, StoreUnavailable
 from support.http_client import JSON, Wire, uploads_of
 from support.in_clear import batch_of, counts_of
@@ -312,7 +312,7 @@ def asking(store):
         def upload(batch):
             headers = {"Content-Type": JSON}
             return wire.request(
-                "POST", uploads_of(batch.fingerprint), body=json_bytes(batch), headers=headers
+                "POST", uploads_of(batch.fingerprint), body=to_json(batch), headers=headers
             )
 
         yield wire, upload

@@ -26,7 +26,7 @@ from sqlalchemy import delete, select
 from sfumato.aggregator.store.schema import batches, imports
 from sfumato.aggregator.store.store import Outcome, Store
 from sfumato.aggregator.writer import Writer
-from sfumato.batches.tally_form import SentTally, sent_tally_of, tally_bytes
+from sfumato.batches import TallyExport, parse_tally, tally_to_json
 from sfumato.errors import StoreUnavailable
 from support.in_clear import batch_of, counts_of, id_of_number, survey_in_clear
 
@@ -79,7 +79,7 @@ class Place:
 
     def export(self, number):
         sent = self.store.export(SURVEY.fingerprint, id_of_number(number), SURVEY.mechanism.outputs)
-        return None if sent is None else tally_bytes(sent)
+        return None if sent is None else tally_to_json(sent)
 
     def add(self, values):
         self.held |= values
@@ -207,7 +207,7 @@ class Aggregators(RuleBasedStateMachine):
         at, number = tally
         body, place = self.places[at].exports[number], self.places[(at + away) % 3]
         expected = place.expect_tally(number, values_in(body))
-        assert place.store.bring(sent_tally_of(body)) is expected
+        assert place.store.bring(parse_tally(body)) is expected
 
     @rule(target=tallies, at=which, away=st.integers(1, 2))
     def relay(self, at, away):
@@ -232,7 +232,7 @@ class Aggregators(RuleBasedStateMachine):
 
 def values_in(body):
     """The reports in an exported tally, each once."""
-    counts = sent_tally_of(body).tally.counts
+    counts = parse_tally(body).tally.counts
     assert set(counts.tolist()) <= {0, 1}
     return set(counts.nonzero()[0].tolist())
 
@@ -344,7 +344,7 @@ def hand_out_everything(monkeypatch):
 
     def whole(self, connection, number, last, *rest):
         first, *others = (part(self, connection, number, i, *rest) for i in range(last + 1))
-        return SentTally(
+        return TallyExport(
             first.id, sum((one.tally for one in others), start=first.tally), first.covers
         )
 

@@ -27,11 +27,10 @@ def test_two_stores_in_two_threads(shared, store_url):
 
 
 def test_two_stores_in_two_processes(shared, store_url):
-    script = Path(rivals.__file__)
+    tests = Path(rivals.__file__).parents[1]
+    command = [sys.executable, "-m", "support.store_rivals", store_url]
     running = [
-        subprocess.Popen(
-            [sys.executable, str(script), store_url, str(seed)], stdout=subprocess.PIPE
-        )
+        subprocess.Popen([*command, str(seed)], stdout=subprocess.PIPE, cwd=tests)
         for seed in (1, 2)
     ]
     said = []

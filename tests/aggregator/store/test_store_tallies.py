@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sfumato.aggregator.store.store import Outcome
-from sfumato.batches.tally_form import SentTally, sent_tally_of, tally_bytes
+from sfumato.batches import TallyExport, parse_tally, tally_to_json
 from sfumato.errors import InvalidTally, StoreFull
 from sfumato.tally import Tally
 from support.in_clear import batch_of, counts_of, id_of_number, survey_in_clear
@@ -22,7 +22,7 @@ COUNTED, REPLAYED, CONFLICT, OVERLAP = (
 def export(store, survey, number):
     """A tally as another store gets it: handed out, written, read."""
     sent = store.export(survey.fingerprint, id_of_number(number), survey.mechanism.outputs)
-    return None if sent is None else sent_tally_of(tally_bytes(sent))
+    return None if sent is None else parse_tally(tally_to_json(sent))
 
 
 def reports_in(sent):
@@ -36,7 +36,7 @@ def sent_of(survey, number, counts, covers=()):
     full = np.zeros(survey.mechanism.outputs, dtype=np.int64)
     for report, count in counts.items():
         full[report] = count
-    return SentTally(
+    return TallyExport(
         id_of_number(number), Tally(full, survey.fingerprint), tuple(map(id_of_number, covers))
     )
 
@@ -59,7 +59,7 @@ def test_the_same_name_gives_the_same_tally_again_whatever_came_since(store, sur
     store.commit([batch_of(survey, 1, 5)])
     first = export(store, survey, 101)
     store.commit([batch_of(survey, 2, 6)])
-    assert tally_bytes(export(store, survey, 101)) == tally_bytes(first)
+    assert tally_to_json(export(store, survey, 101)) == tally_to_json(first)
     assert reports_in(export(store, survey, 102)) == {6: 1}
 
 

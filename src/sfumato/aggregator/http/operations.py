@@ -11,9 +11,7 @@ from sfumato.aggregator.aggregator import Aggregator, Fingerprint
 from sfumato.aggregator.http.body import body_of, media_type_of
 from sfumato.aggregator.http.problems import Problem, problem_responses
 from sfumato.aggregator.store.store import Outcome, State
-from sfumato.batches import JSON
-from sfumato.batches.batch import id_of
-from sfumato.batches.tally_form import SentTally, sent_tally_of, tally_bytes
+from sfumato.batches import JSON, TallyExport, parse_id, parse_tally, tally_to_json
 from sfumato.errors import InvalidBatch, WrongSurvey
 from sfumato.foundation.canonical import canonical_bytes
 
@@ -129,7 +127,7 @@ def _add_exports(router: APIRouter, aggregator: Aggregator) -> None:
         """Hand out what was counted since the last export, under a name; the same name gives the same again."""
         served = await aggregator.served(fingerprint)
         try:
-            id_ = id_of(tally)
+            id_ = parse_id(tally)
         except InvalidBatch:
             raise Problem(
                 "invalid-request", "A tally is named by 32 hexadecimal digits in lower case."
@@ -137,7 +135,7 @@ def _add_exports(router: APIRouter, aggregator: Aggregator) -> None:
         sent = await run_in_threadpool(store.export, fingerprint, id_, served.outputs)
         if sent is None:
             raise Problem("not-enough-reports", "Nothing was counted since the last export.")
-        return Response(await run_in_threadpool(tally_bytes, sent), media_type=JSON)
+        return Response(await run_in_threadpool(tally_to_json, sent), media_type=JSON)
 
 
 def _add_imports(router: APIRouter, aggregator: Aggregator) -> None:
@@ -171,7 +169,7 @@ def _add_imports(router: APIRouter, aggregator: Aggregator) -> None:
         body = await body_of(
             request, aggregator.room, most=most, seconds=aggregator.settings.body_seconds
         )
-        sent = await run_in_threadpool(sent_tally_of, body)
+        sent = await run_in_threadpool(parse_tally, body)
         if sent.tally.fingerprint != fingerprint or sent.tally.outputs != served.outputs:
             raise Problem(
                 "invalid-tally", "The tally belongs to another survey than the address names."
@@ -179,7 +177,7 @@ def _add_imports(router: APIRouter, aggregator: Aggregator) -> None:
         return _brought(sent, await run_in_threadpool(aggregator.store.bring, sent))
 
 
-def _brought(sent: SentTally, outcome: Outcome) -> Response:
+def _brought(sent: TallyExport, outcome: Outcome) -> Response:
     if outcome in (Outcome.COUNTED, Outcome.REPLAYED):
         receipt = {
             "tally": sent.id.hex(),

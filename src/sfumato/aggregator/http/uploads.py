@@ -18,18 +18,18 @@ from sfumato.aggregator.store.store import Outcome
 from sfumato.batches import (
     ARROW,
     JSON,
-    LARGEST_BATCH,
-    LARGEST_BODY,
+    MAX_BATCH_BYTES,
+    MAX_BATCH_REPORTS,
     Batch,
-    batch_of_arrow,
-    batch_of_json,
+    parse_arrow_batch,
+    parse_batch,
 )
 
 __all__ = ["UPLOADS", "described_uploads", "uploads"]
 
 UPLOADS = "/v1/surveys/{fingerprint}/batches"
 
-_READERS: dict[str, Callable[[bytes], Batch]] = {JSON: batch_of_json, ARROW: batch_of_arrow}
+_READERS: dict[str, Callable[[bytes], Batch]] = {JSON: parse_batch, ARROW: parse_arrow_batch}
 
 _PROBLEMS = (
     "invalid-batch",
@@ -65,7 +65,7 @@ class BatchBody(BaseModel, extra="forbid"):
         description="128 bits that the sender made; the same when it sends again.",
     )
     format: int = Field(ge=1, le=1, description="The version of this form.")
-    reports: list[int] = Field(min_length=1, max_length=LARGEST_BATCH)
+    reports: list[int] = Field(min_length=1, max_length=MAX_BATCH_REPORTS)
     survey: str = Field(
         pattern="^[0-9a-f]{64}$", description="The survey's fingerprint, as in the address."
     )
@@ -89,7 +89,7 @@ def uploads(aggregator: Aggregator) -> Route:
             raise _closed()
         batch = reader(
             await body_of(
-                request, aggregator.room, most=LARGEST_BODY, seconds=settings.body_seconds
+                request, aggregator.room, most=MAX_BATCH_BYTES, seconds=settings.body_seconds
             )
         )
         batch.require(fingerprint, served.outputs)

@@ -19,8 +19,7 @@ from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, insert
 from sfumato.aggregator.store.count_pages import cells_of, dense, folded, page_bytes, pages_of
 from sfumato.aggregator.store.database import Database
 from sfumato.aggregator.store.schema import batches, counts, exports, hours, imports, surveys
-from sfumato.batches import Batch
-from sfumato.batches.tally_form import SentTally
+from sfumato.batches import Batch, TallyExport
 from sfumato.errors import InvalidTally, StoreFull, WrongSurvey
 from sfumato.survey import Survey
 from sfumato.tally import Tally
@@ -285,7 +284,7 @@ class Store(Database):
 
     # --- tallies that go out and come in ------------------------------------------------------------
 
-    def export(self, fingerprint: str, id_: bytes, outputs: int) -> SentTally | None:
+    def export(self, fingerprint: str, id_: bytes, outputs: int) -> TallyExport | None:
         """Close the part that is open and hand it out under an identifier; the same identifier gives the same again.
 
         ``None`` where nothing was counted since the last export: there is nothing to name.
@@ -330,7 +329,7 @@ class Store(Database):
         fingerprint: str,
         id_: bytes,
         outputs: int,
-    ) -> SentTally:
+    ) -> TallyExport:
         here = (counts.c.survey == number) & (counts.c.part == part)
         tally = _summed(connection, here, outputs, fingerprint)
         brought = select(imports.c.id, imports.c.covers).where(
@@ -341,9 +340,9 @@ class Store(Database):
             for row_id, inside in connection.execute(brought).all()
             for i in (bytes(row_id), *_ids(inside))
         ]
-        return SentTally(id_, tally, tuple(sorted(covers)))
+        return TallyExport(id_, tally, tuple(sorted(covers)))
 
-    def bring(self, sent: SentTally) -> Outcome:
+    def bring(self, sent: TallyExport) -> Outcome:
         """Add a tally that another store handed out: once, and only if nothing in it was counted here before."""
         with self._writing() as connection:
             row = self._row(connection, sent.tally.fingerprint)
