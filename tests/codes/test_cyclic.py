@@ -14,9 +14,9 @@ from sfumato.codes.best import searched_designs, singer_risk
 from sfumato.codes.search import flatness, wanted_sizes, ye_barg_risk
 from sfumato.codes.singer import SingerDesign, singer_set
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSurvey, NothingToLearn
+from sfumato.mechanisms import mechanism_of_record
 from sfumato.randomness.odds import within_odds
 from sfumato.randomness.thresholds import TwoLevels
-from sfumato.survey.resolved import mechanism_of
 
 ONE = Fraction(1)
 DESIGNS = [
@@ -185,7 +185,7 @@ def test_only_balanced_codes_may_have_points_to_spare(design):
     if design(design.circle, ONE).balanced:
         assert design(design.circle - 1, ONE).points == design.circle
     else:
-        with pytest.raises(InvalidContext, match="use every point"):
+        with pytest.raises(InvalidContext, match="need exactly"):
             design(design.circle - 1, ONE)
     with pytest.raises(InvalidContext, match="cannot serve"):
         design(design.circle + 1, ONE)
@@ -300,7 +300,7 @@ def test_a_record_is_read_back_to_the_same_channel(design):
         sf.HighLowResponse(sf.HighLow(k + 2, range(k), 1), design),
         sf.GroupResponse(sf.Tiers([0] * k + [1] * k, [1, 2]), design),
     ):
-        again = mechanism_of(mechanism.record(), mechanism.context)
+        again = mechanism_of_record(mechanism.record(), mechanism.context)
         assert again.fingerprint == mechanism.fingerprint
         assert all(
             again.integer_row(x) == mechanism.integer_row(x) for x in range(0, mechanism.inputs, 3)
@@ -339,10 +339,10 @@ def packed(*numbers):
 )
 def test_a_spoilt_record_is_refused(change):
     record = copy.deepcopy(RECORD)
-    mechanism_of(record, sf.Uniform(6, 1))
+    mechanism_of_record(record, sf.Uniform(6, 1))
     record["codes"][0].update(change)
     with pytest.raises((InvalidSurvey, InvalidContext, NothingToLearn)):
-        mechanism_of(record, sf.Uniform(6, 1))
+        mechanism_of_record(record, sf.Uniform(6, 1))
 
 
 def test_integers_that_do_not_add_up_make_no_code():

@@ -12,8 +12,8 @@ from sfumato.codes import ClearCode, CyclicDesign, HadamardCode, RandomizedCode
 from sfumato.codes.singer import SingerDesign, singer_set
 from sfumato.designer.shelf.frame_risk import FrameGroup, frame_risks
 from sfumato.errors import ContextMismatch, InvalidSurvey, NothingToLearn
+from sfumato.mechanisms import mechanism_of_record
 from sfumato.mechanisms.group_levels import GroupLevels
-from sfumato.survey.resolved import mechanism_of
 
 inf = math.inf
 N = 1 << 64
@@ -306,7 +306,7 @@ def integers(**changes):
 
 def test_integers_come_back_as_the_mechanism_that_they_were():
     for mechanism in CASES.values():
-        again = mechanism_of(mechanism.record(), mechanism.context)
+        again = mechanism_of_record(mechanism.record(), mechanism.context)
         assert again.fingerprint == mechanism.fingerprint
         p = crowds(mechanism.inputs, 6)[1]
         np.testing.assert_array_equal(again.forward(p), mechanism.forward(p))
@@ -399,21 +399,21 @@ def test_inconsistent_integers_are_refused(name):
 )  # fmt: skip
 def test_a_spoilt_record_is_refused(path, value):
     record = copy.deepcopy(RECORDED.record())
-    mechanism_of(record, CONTEXT)
+    mechanism_of_record(record, CONTEXT)
     place = record
     for step in path[:-1]:
         place = place[step]
     place[path[-1]] = value
     with pytest.raises((InvalidSurvey, ContextMismatch)):
-        mechanism_of(record, CONTEXT)
+        mechanism_of_record(record, CONTEXT)
 
 
 def test_a_record_for_another_context_is_refused():
     with pytest.raises(ContextMismatch):
-        mechanism_of(RECORDED.record(), sf.Tiers(blocks(6, 2, 1), [1, 2, inf]))
-    with pytest.raises(InvalidSurvey, match="cannot keep"):
-        mechanism_of(RECORDED.record(), sf.PrivacyMatrix(np.ones((9, 9)) - np.eye(9)))
+        mechanism_of_record(RECORDED.record(), sf.Tiers(blocks(6, 2, 1), [1, 2, inf]))
+    with pytest.raises(InvalidSurvey, match="must keep"):
+        mechanism_of_record(RECORDED.record(), sf.PrivacyMatrix(np.ones((9, 9)) - np.eye(9)))
     # Integers that add up may still promise too little: that is found out by the certificate.
     stricter = sf.Tiers(blocks(3, 5, 1), [Fraction(99, 100), 2, inf])
     with pytest.raises(sf.errors.PrivacyViolation):
-        sf.certify(mechanism_of(RECORDED.record(), stricter))
+        sf.certify(mechanism_of_record(RECORDED.record(), stricter))

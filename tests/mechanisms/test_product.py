@@ -10,7 +10,7 @@ import pytest
 import sfumato as sf
 from sfumato.codes import BestCode, HadamardCode, RandomizedCode
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSurvey
-from sfumato.survey.resolved import mechanism_of
+from sfumato.mechanisms import mechanism_of_record
 
 FAMILIES = [RandomizedCode, HadamardCode, BestCode()]
 
@@ -177,7 +177,7 @@ def test_two_answers_pay_where_promises_are_small_and_only_there():
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
 def test_a_record_is_read_back_to_the_same_channel_and_the_same_estimate(family):
     mechanism = sf.ProductResponse(CONTEXTS[2], family)
-    again = mechanism_of(mechanism.record(), mechanism.context)
+    again = mechanism_of_record(mechanism.record(), mechanism.context)
     assert again.fingerprint == mechanism.fingerprint
     assert all(again.integer_row(x) == mechanism.integer_row(x) for x in range(mechanism.inputs))
     assert again.scores.exact(3) == mechanism.scores.exact(3)
@@ -203,8 +203,8 @@ def test_a_record_that_does_not_fit_is_refused():
     ]
     for changed, context in spoilt:
         with pytest.raises((InvalidSurvey, ContextMismatch)):
-            mechanism_of(copy.deepcopy(changed), context)
+            mechanism_of_record(copy.deepcopy(changed), context)
     # Two answers that say too much add up and are read; the certificate finds them out.
     stricter = sf.Blocks(blocks(4, 4), "0.5", across="0.99")
     with pytest.raises(sf.errors.PrivacyViolation):
-        sf.certify(mechanism_of(record, stricter))
+        sf.certify(mechanism_of_record(record, stricter))

@@ -20,12 +20,11 @@ from sfumato.errors import (
     PrivacyViolation,
 )
 from sfumato.foundation.canonical import canonical_bytes
-from sfumato.mechanisms import TableResponse
+from sfumato.mechanisms import TableResponse, mechanism_of_record
 from sfumato.mechanisms.channel import IntegerChannel
 from sfumato.mechanisms.left_inverse import LeftInverse, surely_independent
 from sfumato.promises.exam import check_mechanism
 from sfumato.randomness.odds import within_odds
-from sfumato.survey.resolved import mechanism_of
 from support.paths import CHECKER
 
 N = 1 << 64
@@ -406,12 +405,12 @@ def test_a_crowd_is_read_back_and_nothing_else_in_its_place():
     context = sf.Uniform(2, 1)
     table = TableResponse.of(context, [["0.6", "0.4"], ["0.4", "0.6"]], crowd=[3, 7])
     record = json.loads(canonical_bytes(table.record()))
-    assert mechanism_of(record, context).fingerprint == table.fingerprint
+    assert mechanism_of_record(record, context).fingerprint == table.fingerprint
     for wrong in (["1", "1"], ["6", "14"], ["3"], ["3", "x"], ["3", "07"]):
         with pytest.raises((InvalidSurvey, InvalidContext)):
-            mechanism_of({**record, "crowd": wrong}, context)
+            mechanism_of_record({**record, "crowd": wrong}, context)
     with pytest.raises(InvalidSurvey, match="unknown"):
-        mechanism_of({**record, "kind": "binary"}, context)
+        mechanism_of_record({**record, "kind": "binary"}, context)
 
 
 @pytest.mark.parametrize(("kind", "code"), [("table", 0), ("binary", 2)])

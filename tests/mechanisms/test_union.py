@@ -10,8 +10,8 @@ import sfumato as sf
 from sfumato.codes import BestCode, HadamardCode, RandomizedCode
 from sfumato.contexts import ContextUnion
 from sfumato.errors import ContextMismatch, InvalidSurvey
+from sfumato.mechanisms import mechanism_of_record
 from sfumato.simulation.seeded import SeededWords
-from sfumato.survey.resolved import mechanism_of
 
 inf = math.inf
 PARTS = [
@@ -104,7 +104,7 @@ def test_a_union_in_a_union_is_kept_and_undone():
     sf.certify(mechanism, context)
     p = crowds(context.size)[1]
     np.testing.assert_allclose(mechanism.scores.mean(mechanism.forward(p)), p, atol=1e-9)
-    again = mechanism_of(mechanism.record(), mechanism.context)
+    again = mechanism_of_record(mechanism.record(), mechanism.context)
     assert again.fingerprint == mechanism.fingerprint
 
 
@@ -156,9 +156,9 @@ def test_a_record_that_does_not_fit_is_refused():
     ]
     for changed in spoilt:
         with pytest.raises((InvalidSurvey, ContextMismatch)):
-            mechanism_of(copy.deepcopy(changed), context)
+            mechanism_of_record(copy.deepcopy(changed), context)
     with pytest.raises(InvalidSurvey, match="part by part"):
-        mechanism_of(record, sf.Uniform(context.size, 1))
+        mechanism_of_record(record, sf.Uniform(context.size, 1))
 
 
 def test_one_broken_part_breaks_the_whole():

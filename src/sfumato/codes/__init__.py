@@ -1,13 +1,14 @@
 """Codes: families of randomised responses with fast encoding and decoding."""
 
 from sfumato.codes.best import BestCode
-from sfumato.codes.clear import ClearCode
-from sfumato.codes.code import Code, CodeFamily
+from sfumato.codes.code import MAX_OUTPUTS, Code, CodeFamily
 from sfumato.codes.cyclic import CyclicCode, CyclicDesign
 from sfumato.codes.hadamard import HadamardCode
-from sfumato.codes.randomized import RandomizedCode
+from sfumato.codes.records import RecordedCodes, code_of_record
+from sfumato.codes.singleton import ClearCode, RandomizedCode
 
 __all__ = [
+    "MAX_OUTPUTS",
     "BestCode",
     "ClearCode",
     "Code",
@@ -16,4 +17,6 @@ __all__ = [
     "CyclicDesign",
     "HadamardCode",
     "RandomizedCode",
+    "RecordedCodes",
+    "code_of_record",
 ]

@@ -19,9 +19,9 @@ import numpy as np
 
 from sfumato.codes.code import Code, CodeFamily
 from sfumato.codes.cyclic import CyclicDesign
-from sfumato.codes.randomized import RandomizedCode
 from sfumato.codes.search import block_counts, flatness, searched_blocks, wanted_sizes, ye_barg_risk
 from sfumato.codes.singer import SingerDesign, singer_designs, singer_set
+from sfumato.codes.singleton import RandomizedCode
 from sfumato.errors import NothingToLearn
 from sfumato.randomness.odds import Epsilon
 
@@ -84,7 +84,7 @@ def best_candidate(points: int, epsilon: Fraction, outputs: int) -> Candidate:
     """The candidate of least risk with at most so many outputs; of equal ones, the one with the fewest.
 
     >>> best_candidate(4, Fraction(3), 32).family
-    <class 'sfumato.codes.randomized.RandomizedCode'>
+    <class 'sfumato.codes.singleton.RandomizedCode'>
     """
     k, e = points, exp(epsilon)
     if e == 1:

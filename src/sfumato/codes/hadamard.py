@@ -10,6 +10,7 @@ import numpy as np
 from sfumato.codes.code import Code
 from sfumato.errors import InvalidContext, NothingToLearn
 from sfumato.foundation.arrays import Booleans, Floats, Words
+from sfumato.foundation.records import Fields
 from sfumato.randomness.odds import Epsilon
 from sfumato.randomness.thresholds import TwoLevels, coin_threshold
 
@@ -19,12 +20,13 @@ __all__ = ["HadamardCode", "walsh_hadamard"]
 class HadamardCode(Code):
     """``Q(y|x) = 2e/(K(e+1))`` where ``H_K(x+1, y) = +1``, and ``2/(K(e+1))`` elsewhere.
 
-    ``K`` is the smallest power of two above the number of points and ``H_K(i, y) = (−1)^popcount(i & y)``;
-    row 0 is all ones and is not used. Any two of the other rows agree in K/2 places.
+    ``K`` is the smallest power of two above the number of points and
+    ``H_K(i, y) = (−1)^popcount(i & y)``; row 0 is all ones and is not used. Any two of the other
+    rows agree in K/2 places.
     Guarantee: odds of at most e^ε between any two points and any output.
     Reference: Acharya, Sun, Zhang (2019); the paper, sections 5.1 and 6.1, with row x+1 in both.
-    Cost per report: one word, a dozen bit operations. Error: ``n·Var = c² − p_x²``, ``c = (e+1)/(e−1)``,
-    before the total correction.
+    Cost per report: one word, a dozen bit operations. Error: ``n·Var = c² − p_x²``,
+    ``c = (e+1)/(e−1)``, before the total correction.
 
     >>> code = HadamardCode(3, Fraction(1), word_bits=12)
     >>> code.outputs, code.raised, code.shared, code.high, code.low
@@ -41,44 +43,48 @@ class HadamardCode(Code):
         self._log_outputs = points.bit_length()
         if self._log_outputs >= word_bits:
             raise NothingToLearn(f"{points} points do not fit a word of {word_bits} bits.")
-        # The low bits of a word draw y uniformly, the high bits toss the coin that picks its sign.
+        # The low bits of a word draw y uniformly, the high bits toss the coin for its sign.
         coins = 1 << (word_bits - self._log_outputs)
-        self._hold(coins, coin_threshold(coins, epsilon), epsilon, word_bits)
+        self._set_integers(coins, coin_threshold(coins, epsilon), epsilon, word_bits)
 
-    def _hold(self, coins: int, threshold: int, epsilon: Epsilon, word_bits: int) -> None:
+    def _set_integers(self, coins: int, threshold: int, epsilon: Epsilon, word_bits: int) -> None:
         K = 1 << self._log_outputs
         self._threshold = threshold
-        self.points, self.outputs = K - 1, K
-        self.raised, self.shared = K // 2, Fraction(K, 4)
-        # y is drawn itself, or as the output it is swapped with: two of the K draws lead to it.
-        self.high, self.low, self.leftover = 2 * threshold, 2 * (coins - threshold), 0
+        self.points = K - 1
+        self.outputs = K
+        self.raised = K // 2
+        self.shared = Fraction(K, 4)
+        # y is drawn itself, or as the output that it is swapped with: two of the K draws give it.
+        self.high = 2 * threshold
+        self.low = 2 * (coins - threshold)
+        self.leftover = 0
         self.word_bits = word_bits
         self._epsilon = float(epsilon)
 
     @classmethod
-    def of_integers(cls, outputs: int, levels: TwoLevels, epsilon: Epsilon, word_bits: int) -> Self:
-        """The code that a record describes, with the integers it was published with, whatever rounding says today."""
-        made = cls.__new__(cls)
-        made._log_outputs = outputs.bit_length() - 1
-        coins = 1 << max(word_bits - made._log_outputs, 0)
-        made._hold(coins, levels.high // 2, epsilon, word_bits)
-        if made.outputs != outputs or (made.high, made.low, made.leftover) != (
-            levels.high,
-            levels.low,
-            levels.leftover,
-        ):
+    def of_record(cls, record: Fields, epsilon: Epsilon) -> Self:
+        """Return the code with the integers of its record."""
+        fields, levels = cls._read_fields(record)
+        outputs = fields["outputs"]
+        word_bits = fields["word_bits"]
+        code = cls.__new__(cls)
+        code._log_outputs = outputs.bit_length() - 1
+        coins = 1 << max(word_bits - code._log_outputs, 0)
+        code._set_integers(coins, levels.high // 2, epsilon, word_bits)
+        if code.outputs != outputs or levels != TwoLevels(code.high, code.low, code.leftover):
             raise InvalidContext(
                 "a Hadamard code has a power of two of outputs, and even odds that fill the word."
             )
-        made._demand_whole()
-        return made
+        code._require_full_words()
+        return code
 
     def place(self, point: Words, index: Words) -> Words:
-        """Spread the index over the bits other than the lowest bit of x+1; that bit then sets the sign.
+        """Spread the index over the bits other than the lowest bit of x+1, which sets the sign.
 
         Half of the outputs have each sign, one for each way to fill the other bits.
         """
-        row, half = point + np.uint64(1), np.uint64(self.outputs // 2)
+        row = point + np.uint64(1)
+        half = np.uint64(self.outputs // 2)
         lowest_bit = _lowest_bit(row)
         filling = index & (half - np.uint64(1))
         y = ~(lowest_bit - np.uint64(1))
@@ -87,7 +93,7 @@ class HadamardCode(Code):
         return _with_sign(y, row, lowest_bit, index >= half)
 
     def encode(self, point: Words, word: Words) -> Words:
-        """Draw y; if its sign in row x+1 is not the one that the coin wants, flip it.
+        """Draw y, and flip it if its sign in row x+1 is not the one that the coin picks.
 
         Flipping y at the lowest set bit of x+1 changes the parity of ``(x+1) & y``, hence the sign.
         """
@@ -101,7 +107,7 @@ class HadamardCode(Code):
         return (np.bitwise_count((point + np.uint64(1)) & output) & np.uint8(1)) == 0
 
     def gather(self, weights: Floats) -> Floats:
-        """``[y ∈ S_x] = (1 + H(x+1, y))/2``: one transform."""
+        """One transform: ``[y ∈ S_x] = (1 + H(x+1, y))/2``."""
         transform = walsh_hadamard(weights)
         return (transform[..., :1] + transform[..., 1:]) / 2
 
@@ -123,7 +129,7 @@ def _lowest_bit(row: Words) -> Words:
 
 
 def _with_sign(y: Words, row: Words, lowest_bit: Words, minus: Booleans) -> Words:
-    """y, flipped at the lowest bit of its row where its sign is not the one wanted. Works in the arrays it is given."""
+    """Flip y at the lowest bit of its row where its sign is wrong; change the arrays in place."""
     flip = np.bitwise_count(row & y)  # its parity is the sign of y
     flip ^= minus.view(np.uint8)
     flip &= np.uint8(1)
@@ -133,11 +139,12 @@ def _with_sign(y: Words, row: Words, lowest_bit: Words, minus: Booleans) -> Word
 
 
 def walsh_hadamard(values: Floats) -> Floats:
-    """``Σ_y (−1)^popcount(i & y) · values[…, y]`` for every i, in O(K log K) along the last axis.
+    """Return ``Σ_y (−1)^popcount(i & y) · values[…, y]`` for every i, along the last axis.
 
-    ``H_K`` is a Kronecker power of ``H_2``, so it is applied six factors at a time as products with
-    ``H_64``: fewer passes over memory than one factor at a time, and BLAS does the work, in products of 64 × 64
-    that it does not split over threads: those would wait for each other longer than they work.
+    In O(K log K). ``H_K`` is a Kronecker power of ``H_2``, so it is applied six factors at a time,
+    as products with ``H_64``: fewer passes over memory than with one factor at a time. BLAS does
+    not split products of 64 × 64 over threads, which would wait for each other longer than they
+    work.
 
     >>> walsh_hadamard(np.array([1.0, 2.0, 3.0, 4.0]))
     array([10., -2., -4.,  0.])
@@ -152,7 +159,8 @@ def walsh_hadamard(values: Floats) -> Floats:
         transformed = np.empty((result.size // (factor * done), factor, done // 64, 64))
         blocks = result.reshape(transformed.shape).swapaxes(1, 2)
         np.matmul(_hadamard_matrix(factor), blocks, out=transformed.swapaxes(1, 2))
-        result, done = transformed, done * factor
+        result = transformed
+        done *= factor
     return result.reshape(values.shape)
 
 

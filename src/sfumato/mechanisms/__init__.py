@@ -8,6 +8,7 @@ from sfumato.mechanisms.mechanism import Mechanism
 from sfumato.mechanisms.moments import ScoreMoments
 from sfumato.mechanisms.product import ProductResponse
 from sfumato.mechanisms.reach import Reach
+from sfumato.mechanisms.records import mechanism_of_record
 from sfumato.mechanisms.scores import Scores
 from sfumato.mechanisms.table import TableResponse
 from sfumato.mechanisms.union import UnionResponse, holds_table
@@ -29,4 +30,5 @@ __all__ = [
     "UnionResponse",
     "compose",
     "holds_table",
+    "mechanism_of_record",
 ]

@@ -1,6 +1,5 @@
 """The universally optimal mechanism for two symbols: Warner, Mangat and everything between."""
 
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Self
@@ -11,6 +10,12 @@ from sfumato.contexts import Context
 from sfumato.errors import ContextMismatch, NothingToLearn
 from sfumato.foundation.arrays import Floats, Symbols, Words
 from sfumato.foundation.canonical import Json
+from sfumato.foundation.records import (
+    Fields,
+    parse_count,
+    require_fields,
+    require_word_bits,
+)
 from sfumato.mechanisms.channel import IntegerChannel
 from sfumato.mechanisms.dense import DenseMechanism, DenseScores
 from sfumato.randomness.thresholds import binary_flips
@@ -19,7 +24,7 @@ __all__ = ["BinaryResponse"]
 
 
 class BinaryResponse(DenseMechanism):
-    """The mechanism for two symbols that every other one is a garbling of (Theorem 2 of the paper).
+    """The mechanism for two symbols: any other one is it, garbled (Theorem 2 of the paper).
 
     With ``a = E[0, 1]``, ``b = E[1, 0]``, ``D = 1 − e^{−(a+b)}``::
 
@@ -45,55 +50,59 @@ class BinaryResponse(DenseMechanism):
     outputs = 2
 
     def __init__(self, context: Context, *, word_bits: int = 64) -> None:
-        self._promise(context, word_bits)
-        self._hold(binary_flips(self._a, self._b, word_bits))
+        self._set_context(context, word_bits)
+        self._set_flips(*binary_flips(self._a, self._b, word_bits))
 
-    def _promise(self, context: Context, word_bits: int) -> None:
+    def _set_context(self, context: Context, word_bits: int) -> None:
         if context.size != 2:
             raise ContextMismatch(
-                f"a binary response needs a context of two symbols; found {context.size}."
+                f"a binary response needs a context of two symbols; got {context.size}."
             )
         super().__init__(context)
         self.word_bits = word_bits
-        self._a, self._b = context.exact_epsilon(0, 1), context.exact_epsilon(1, 0)
+        self._a = context.exact_epsilon(0, 1)
+        self._b = context.exact_epsilon(1, 0)
         if 0 in (self._a, self._b):
             raise NothingToLearn(
-                "this context forbids learning anything: an entry of 0 makes both rows of every mechanism equal. "
-                "Pass entries above 0, or do not ask."
+                "this context leaves nothing to learn: an entry of 0 makes both rows of every "
+                "mechanism equal. Pass entries above 0."
             )
 
-    def _hold(self, flips: tuple[int, int]) -> None:
-        self._flips = flips
-        self._flips_of = np.array(flips, dtype=np.uint64)
-
-    @classmethod
-    def of_integers(
-        cls, context: Context, rows: Sequence[Sequence[int]], *, word_bits: int = 64
-    ) -> Self:
-        """The response of a record, with the integers that it was published with."""
-        made = cls.__new__(cls)
-        made._promise(context, word_bits)
-        IntegerChannel(rows, word_bits)
-        if [len(row) for row in rows] != [2, 2] or rows[0][1] + rows[1][0] >= made.denominator:
-            raise ContextMismatch(
-                "a binary response has two rows of two reports, and flips less often than not."
-            )
-        made._hold((rows[0][1], rows[1][0]))
-        return made
+    def _set_flips(self, of_zero: int, of_one: int) -> None:
+        """Keep on how many words each symbol is sent as the other."""
+        self._flips = (of_zero, of_one)
+        self._flips_of = np.array(self._flips, dtype=np.uint64)
 
     def record(self) -> Json:
-        """The integers of the channel as plain data."""
+        """Return the integers of the channel as plain data."""
         rows = [[str(entry) for entry in self.integer_row(x)] for x in (0, 1)]
         return {"kind": self.kind, "word_bits": self.word_bits, "rows": rows}
 
+    @classmethod
+    def of_record(cls, record: Fields, context: Context) -> Self:
+        """Return the mechanism with the integers of its record."""
+        fields = require_fields(record, "mechanism", ("kind", "word_bits", "rows"))
+        word_bits = require_word_bits(fields["word_bits"])
+        rows = [[parse_count(entry) for entry in row] for row in fields["rows"]]
+        mechanism = cls.__new__(cls)
+        mechanism._set_context(context, word_bits)
+        IntegerChannel(rows, word_bits)  # refuses rows that are no channel
+        total = mechanism.denominator
+        if [len(row) for row in rows] != [2, 2] or rows[0][1] + rows[1][0] >= total:
+            raise ContextMismatch(
+                "a binary response has two rows of two reports, and flips less often than not."
+            )
+        mechanism._set_flips(rows[0][1], rows[1][0])
+        return mechanism
+
     def at_word(self, word_bits: int) -> Self:
-        """The same mechanism over shorter words."""
+        """Return the same mechanism over shorter words."""
         return type(self)(self.context, word_bits=word_bits)
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
         """The other symbol on the first ``flips`` words, the truth on the rest."""
-        flipped = words[:, 0] < self._flips_of[symbols]
-        return (symbols ^ flipped).astype(np.uint64)
+        flips = words[:, 0] < self._flips_of[symbols]
+        return (symbols ^ flips).astype(np.uint64)
 
     def integer_row(self, x: int) -> list[int]:
         """Return the row of x."""

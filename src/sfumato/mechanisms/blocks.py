@@ -8,11 +8,12 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode
-from sfumato.contexts import Blocks, Uniform
-from sfumato.errors import ContextMismatch
+from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode, RecordedCodes
+from sfumato.contexts import Blocks, Context, Uniform
+from sfumato.errors import ContextMismatch, InvalidSurvey
 from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
 from sfumato.foundation.canonical import Json
+from sfumato.foundation.records import Fields, require_fields, require_index
 from sfumato.mechanisms.code_scores import (
     corrected_scores,
     exact_code_scores,
@@ -102,6 +103,34 @@ class BlockResponse(Mechanism):
             "codes": [code.record() for code in self._codes],
             "code_of_block": self._code_of_block.tolist(),
         }
+
+    @classmethod
+    def of_record(cls, record: Fields, context: Context) -> Self:
+        """Return the mechanism with the integers of its record."""
+        fields = require_fields(record, "mechanism", ("kind", "codes", "code_of_block"))
+        blocks = cls._recorded_blocks(context)
+        if not fields["codes"]:
+            raise InvalidSurvey("mechanism.codes must contain at least one code.")
+        numbers = fields["code_of_block"]
+        if len(numbers) != len(blocks):
+            raise InvalidSurvey(
+                f"mechanism.code_of_block must have an entry per block, {len(blocks)}."
+            )
+        codes = RecordedCodes()
+        for (size, epsilon), number in zip(blocks, numbers, strict=True):
+            if (size, epsilon) not in codes:
+                which = require_index(number, len(fields["codes"]), "mechanism.code_of_block")
+                codes.read(fields["codes"][which], size, epsilon)
+        if not codes.fit:
+            raise InvalidSurvey(f"mechanism of kind {cls.kind!r} does not fit the context.")
+        return cls(context, codes, word_bits=codes.word_bits)  # type: ignore[arg-type]
+
+    @classmethod
+    def _recorded_blocks(cls, context: Context) -> list[tuple[int, Epsilon]]:
+        """Return the size and the ε of each block. Refuse a context of another kind."""
+        if not isinstance(context, Blocks):
+            raise InvalidSurvey("a mechanism of kind 'blocks' must keep a context of blocks.")
+        return list(zip(context.sizes.tolist(), context.exact_epsilons, strict=True))
 
     def at_word(self, word_bits: int) -> Self:
         """Return the same mechanism over shorter words."""
@@ -235,6 +264,12 @@ class PlainResponse(BlockResponse):
         k = context.size
         self._set_blocks(np.zeros(k, dtype=np.int64), np.arange(k))
         self._set_codes(np.array([k]), [context.exact_inside], code, word_bits)
+
+    @classmethod
+    def _recorded_blocks(cls, context: Context) -> list[tuple[int, Epsilon]]:
+        if not isinstance(context, Uniform):
+            raise InvalidSurvey("a mechanism of kind 'plain' must keep a uniform context.")
+        return [(context.size, context.exact_inside)]
 
 
 class BlockScores(CodedScores):

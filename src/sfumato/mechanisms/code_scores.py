@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from sfumato.codes import Code
 from sfumato.codes.circle import circle_transform
-from sfumato.codes.cyclic import CyclicCode, convolved, correlated
+from sfumato.codes.cyclic import CyclicCode, convolve, correlate
 from sfumato.errors import ContextMismatch
 from sfumato.foundation.arrays import Booleans, Floats
 
@@ -134,12 +134,12 @@ class CyclicKernel(ScoreKernel):
     def moments(self, f: Floats, power: int) -> Floats:
         """A convolution with powers of the kernels."""
         spectrum = circle_transform((self.gain * self.code.kernels) ** power)
-        return convolved(f, spectrum, self.code.points)
+        return convolve(f, spectrum, self.code.points)
 
     def totals(self, weights: Floats) -> Floats:
         """A correlation."""
         spectrum = circle_transform(self.gain * self.code.kernels)
-        return correlated(weights, spectrum, self.code.points)
+        return correlate(weights, spectrum, self.code.points)
 
     def squares(self, used: Floats) -> Floats:
         """The same on all outputs of a base block, because every point is used."""

@@ -18,6 +18,7 @@ from math import gcd, lcm
 
 from sfumato.errors import NothingToLearn
 from sfumato.foundation.canonical import Json
+from sfumato.foundation.records import parse_count, require_fields
 from sfumato.randomness.odds import exp_bounds
 
 __all__ = ["GroupLevels", "GroupShape", "group_levels"]
@@ -58,6 +59,13 @@ class GroupLevels:
     def record(self) -> Json:
         """Return the integers as plain data."""
         return {"high": str(self.high), "low": str(self.low), "cover": str(self.cover)}
+
+    @classmethod
+    def of_record(cls, record: object) -> "GroupLevels":
+        """Read the integers."""
+        fields = require_fields(record, "levels", ("high", "low", "cover"))
+        high, low, cover = (parse_count(fields[name]) for name in ("high", "low", "cover"))
+        return cls(high, low, cover)
 
 
 def group_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, list[GroupLevels]]:

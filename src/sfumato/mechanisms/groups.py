@@ -4,17 +4,31 @@ from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
-from math import exp
+from math import exp, inf
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode
+from sfumato.codes import (
+    ClearCode,
+    Code,
+    CodeFamily,
+    HadamardCode,
+    RecordedCodes,
+    code_of_record,
+)
 from sfumato.contexts import Context, GroupedContext, HighLow, ranks_within
-from sfumato.errors import ContextMismatch
+from sfumato.errors import ContextMismatch, InvalidSurvey
 from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
 from sfumato.foundation.canonical import Json
+from sfumato.foundation.records import (
+    Fields,
+    parse_count,
+    require_fields,
+    require_index,
+    require_word_bits,
+)
 from sfumato.mechanisms.coded_scores import CodeBatch, code_batches
 from sfumato.mechanisms.group_levels import GroupLevels, GroupShape, group_levels
 from sfumato.mechanisms.group_scores import GroupScores
@@ -173,6 +187,32 @@ class GroupResponse(Mechanism):
             "clear": str(self._clear),
             "word_bits": self.word_bits,
         }
+
+    @classmethod
+    def of_record(cls, record: Fields, context: Context) -> Self:
+        """Return the mechanism with the integers of its record."""
+        names = ("kind", "codes", "levels", "code_of_group", "clear", "word_bits")
+        fields = require_fields(record, "mechanism", names)
+        groups = context.groups
+        if groups is None:
+            raise InvalidSurvey("a mechanism of kind 'groups' must keep a context of groups.")
+        for name in ("codes", "levels", "code_of_group"):
+            if not isinstance(fields[name], list):
+                raise InvalidSurvey(f"mechanism.{name} must be a list.")
+        levels = [GroupLevels.of_record(level) for level in fields["levels"]]
+        code_of_group = []
+        for number in fields["code_of_group"]:
+            limit = len(fields["codes"])
+            code_of_group.append(require_index(number, limit, "mechanism.code_of_group"))
+        epsilon_of_code = {}
+        for number, g in zip(code_of_group, groups.owing_groups, strict=False):
+            epsilon_of_code[number] = groups.inside[g]
+        codes = []
+        for number, code in enumerate(fields["codes"]):
+            codes.append(code_of_record(code, epsilon_of_code.get(number, inf)))
+        word_bits = require_word_bits(fields["word_bits"])
+        clear = parse_count(fields["clear"])
+        return cls.of_integers(context, codes, levels, code_of_group, clear, word_bits)
 
     def at_word(self, word_bits: int) -> Self:
         """Return the same mechanism over shorter words."""
@@ -436,6 +476,20 @@ class HighLowResponse(GroupResponse):
         """Return the integers of the channel as plain data."""
         return {"kind": self.kind, "codes": [self._code.record()]}
 
+    @classmethod
+    def of_record(cls, record: Fields, context: Context) -> Self:
+        """Return the mechanism with the integers of its record."""
+        fields = require_fields(record, "mechanism", ("kind", "codes"))
+        if not isinstance(context, HighLow):
+            raise InvalidSurvey("a mechanism of kind 'high-low' must keep a high-low context.")
+        if not fields["codes"]:
+            raise InvalidSurvey("mechanism.codes must contain at least one code.")
+        codes = RecordedCodes()
+        codes.read(fields["codes"][0], int(context.sensitive.size), context.exact_inside)
+        if not codes.fit:
+            raise InvalidSurvey("mechanism of kind 'high-low' does not fit the context.")
+        return cls(context, codes, word_bits=codes.word_bits)
+
     def _ideal_levels(self) -> tuple[float, list[tuple[float, float, float]]]:
         """The paper's formula."""
         high, low = self._code.ideal_levels()
@@ -508,7 +562,7 @@ def _require_fitting_codes(
         )
     for size, number in zip(sizes, code_of_group, strict=True):
         code = codes[number]
-        if size > code.points or (size < code.points and not code.balanced):
+        if not code.serves(size):
             raise ContextMismatch("a code does not fit the size of a group that uses it.")
     in_order_of_use = list(dict.fromkeys(code_of_group))
     if in_order_of_use != list(range(len(codes))):

@@ -15,6 +15,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sfumato.codes import MAX_OUTPUTS
 from sfumato.contexts import Context
 from sfumato.domains.symbols import checked_symbols
 from sfumato.errors import InvalidContext, InvalidSymbols
@@ -27,10 +28,7 @@ from sfumato.mechanisms.scores import Scores, require_writable
 from sfumato.randomness.words import SystemWords, WordSource
 from sfumato.tally import Tally, tally_of_batches
 
-__all__ = ["MAX_OUTPUTS", "CompactRow", "Mechanism", "require_outputs"]
-
-MAX_OUTPUTS = 2**31
-"""The most different reports: a report is a 32-bit integer on every wire."""
+__all__ = ["CompactRow", "Mechanism", "require_outputs"]
 
 CompactRow = tuple[list[int], NDArray[np.intp]]
 """A row of a channel: its distinct integers, and which of them each report has."""

@@ -6,11 +6,12 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from sfumato.codes import Code, CodeFamily, RandomizedCode
-from sfumato.contexts import Blocks
-from sfumato.errors import ContextMismatch, InvalidContext
+from sfumato.codes import Code, CodeFamily, RandomizedCode, RecordedCodes
+from sfumato.contexts import Blocks, Context
+from sfumato.errors import ContextMismatch, InvalidContext, InvalidSurvey
 from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
 from sfumato.foundation.canonical import Json
+from sfumato.foundation.records import Fields, require_fields
 from sfumato.mechanisms.code_scores import corrected_scores, exact_code_scores, leftover_share
 from sfumato.mechanisms.dense import DenseMechanism, DenseScores
 from sfumato.mechanisms.scores import MAX_TABLE
@@ -83,6 +84,21 @@ class ProductResponse(DenseMechanism):
     def record(self) -> Json:
         """Return the two codes as plain data."""
         return {"kind": self.kind, "codes": [self._outer.record(), self._inner.record()]}
+
+    @classmethod
+    def of_record(cls, record: Fields, context: Context) -> Self:
+        """Return the mechanism with the integers of its record."""
+        fields = require_fields(record, "mechanism", ("kind", "codes"))
+        recorded = fields["codes"]
+        if not isinstance(context, Blocks) or not isinstance(recorded, list) or len(recorded) != 2:
+            raise InvalidSurvey("a mechanism of kind 'product' has two codes and keeps blocks.")
+        about_block, about_symbol = cls.epsilons(context)
+        codes = RecordedCodes()
+        codes.read(recorded[0], int(context.sizes.size), about_block)
+        codes.read(recorded[1], context.size, about_symbol)
+        if not codes.fit:
+            raise InvalidSurvey("mechanism of kind 'product' does not fit the context.")
+        return cls(context, codes, word_bits=codes.word_bits)
 
     def at_word(self, word_bits: int) -> Self:
         """Return the same mechanism over shorter words."""

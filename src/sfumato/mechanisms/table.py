@@ -13,6 +13,12 @@ from sfumato.contexts import Context
 from sfumato.errors import ContextMismatch, InvalidContext, NothingToLearn
 from sfumato.foundation.arrays import Floats, Symbols, Words
 from sfumato.foundation.canonical import Json
+from sfumato.foundation.records import (
+    Fields,
+    parse_count,
+    require_fields,
+    require_word_bits,
+)
 from sfumato.mechanisms.channel import IntegerChannel, stochastic_rows
 from sfumato.mechanisms.dense import DenseMechanism, LeastVarianceScores
 from sfumato.mechanisms.left_inverse import surely_independent
@@ -128,6 +134,20 @@ class TableResponse(DenseMechanism):
         if self.crowd is not None:
             record["crowd"] = [str(count) for count in self.crowd]
         return record
+
+    @classmethod
+    def of_record(cls, record: Fields, context: Context) -> Self:
+        """Return the table with the integers of its record."""
+        names: tuple[str, ...] = ("kind", "word_bits", "rows")
+        if "crowd" in record:
+            names += ("crowd",)
+        fields = require_fields(record, "mechanism", names)
+        word_bits = require_word_bits(fields["word_bits"])
+        rows = [[parse_count(entry) for entry in row] for row in fields["rows"]]
+        crowd = None
+        if "crowd" in fields:
+            crowd = [parse_count(entry) for entry in fields["crowd"]]
+        return cls(context, rows, word_bits=word_bits, crowd=crowd)
 
     def at_word(self, word_bits: int) -> Self:
         """The same table over another word, rounded anew."""

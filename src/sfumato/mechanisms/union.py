@@ -8,10 +8,11 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato.contexts import ContextUnion
-from sfumato.errors import ContextMismatch
+from sfumato.contexts import Context, ContextUnion
+from sfumato.errors import ContextMismatch, InvalidSurvey
 from sfumato.foundation.arrays import Floats, Symbols, Words
 from sfumato.foundation.canonical import Json
+from sfumato.foundation.records import Fields, require_fields
 from sfumato.mechanisms.mechanism import CompactRow, Mechanism, require_outputs
 from sfumato.mechanisms.reach import Reach
 from sfumato.mechanisms.scores import Hits, Scores, float_vector
@@ -76,6 +77,27 @@ class UnionResponse(Mechanism):
     def record(self) -> Json:
         """Return the parts as plain data."""
         return {"kind": self.kind, "parts": [part.record() for part in self.parts]}
+
+    @classmethod
+    def of_record(
+        cls,
+        record: Fields,
+        context: Context,
+        read_part: Callable[[object, Context], Mechanism],
+    ) -> Self:
+        """Return the mechanism of a record; ``read_part`` reads the mechanism of a part."""
+        fields = require_fields(record, "mechanism", ("kind", "parts"))
+        recorded = fields["parts"]
+        if not isinstance(context, ContextUnion) or not isinstance(recorded, list):
+            raise InvalidSurvey(
+                "a mechanism of kind 'union' keeps a union of contexts, part by part."
+            )
+        if len(recorded) != len(context.parts):
+            raise InvalidSurvey(
+                f"mechanism.parts must have an entry per block, {len(context.parts)}."
+            )
+        parts = [read_part(part, own) for part, own in zip(recorded, context.parts, strict=True)]
+        return cls(context, parts)
 
     def at_word(self, word_bits: int) -> Self:
         """Return the same mechanism over shorter words."""

@@ -20,7 +20,7 @@ from sfumato.estimation.decoders import Decoder
 from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint
 from sfumato.foundation.files import write_atomically
 from sfumato.foundation.records import require_fields
-from sfumato.mechanisms import Mechanism, UnionResponse
+from sfumato.mechanisms import Mechanism, UnionResponse, mechanism_of_record
 from sfumato.promises import Certificate, certify
 from sfumato.randomness.words import WordSource
 from sfumato.survey.answers import symbols_of
@@ -29,7 +29,6 @@ from sfumato.survey.disclosure import disclosure_of
 from sfumato.survey.report_batch import Reports
 from sfumato.survey.resolved import (
     FORMAT,
-    mechanism_of,
     require_buildable_codes,
     require_buildable_context,
     require_size,
@@ -245,7 +244,7 @@ class Survey:
         require_buildable_context(own)
         require_buildable_codes(promise["mechanism"], promise["context"])
         context = context_of_record(promise["context"])
-        mechanism = mechanism_of(
+        mechanism = mechanism_of_record(
             promise["mechanism"], context if own is None else context_of_record(own)
         )
         return cls(promise["name"], context, mechanism, repeat=promise["repeat"], **about)

@@ -1,0 +1,60 @@
+"""Read codes from their records."""
+
+from collections.abc import Mapping
+
+from sfumato.codes.code import Code
+from sfumato.codes.cyclic import CyclicCode
+from sfumato.codes.hadamard import HadamardCode
+from sfumato.codes.singleton import ClearCode, RandomizedCode
+from sfumato.errors import InvalidSurvey
+from sfumato.foundation.records import record_kind
+from sfumato.randomness.odds import Epsilon
+
+__all__ = ["RecordedCodes", "code_of_record"]
+
+_CLASSES: tuple[type[Code], ...] = (ClearCode, HadamardCode, RandomizedCode, CyclicCode)
+_CODE_KINDS: Mapping[str, type[Code]] = {cls.kind: cls for cls in _CLASSES}
+
+
+def code_of_record(record: object, epsilon: Epsilon) -> Code:
+    """Read any code; ``epsilon`` enters its ideal levels only."""
+    kind = record_kind(record, "a code of the mechanism")
+    if kind not in _CODE_KINDS or not isinstance(record, Mapping):
+        raise InvalidSurvey(f"code {kind!r} is not known to this version.")
+    return _CODE_KINDS[kind].of_record(record, epsilon)
+
+
+class RecordedCodes:
+    """A family of recorded codes, by the number of symbols and the ε that each serves."""
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[int, Epsilon], Code] = {}
+
+    def __contains__(self, served: tuple[int, Epsilon]) -> bool:
+        return served in self._codes
+
+    def read(self, record: object, size: int, epsilon: Epsilon) -> None:
+        """Read the code that serves ``size`` symbols at ε."""
+        self._codes[size, epsilon] = code_of_record(record, epsilon)
+
+    @property
+    def fit(self) -> bool:
+        """Whether every code can serve its number of symbols."""
+        return all(code.serves(size) for (size, _), code in self._codes.items())
+
+    @property
+    def kind(self) -> str:
+        """The kind of the codes; the last, because the first may be a clear one."""
+        return list(self._codes.values())[-1].kind
+
+    @property
+    def word_bits(self) -> int:
+        """The length of the words that the codes read."""
+        return next(iter(self._codes.values())).word_bits
+
+    def __call__(self, points: int, epsilon: Epsilon, word_bits: int = 64) -> Code:
+        """Return the recorded code, or one of its family for words of another length."""
+        code = self._codes[points, epsilon]
+        if code.word_bits == word_bits:
+            return code
+        return code.family(points, epsilon, word_bits)
