@@ -289,7 +289,7 @@ MATRICES = {
         ",a,b\na,0,1\nc,1,0\n",
         "begins with 'c' where the first line has 'b'",
     ),
-    "beyond 40": ("a,b,c\n0,41,1\n1,0,2\n1,2,0\n", "up to 40"),
+    "beyond 40": ("a,b,c\n0,41,1\n1,0,2\n1,2,0\n", "at most 40"),
     "not to be told apart": ("a,b,c\n0,0,1\n0,0,1\n1,1,0\n", "forbids telling"),
 }
 

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 import sfumato as sf
 from sfumato.contexts import ContextUnion
-from sfumato.designer import component as part
+from sfumato.designer import component
 from sfumato.designer.exponential import exponential_response
 from sfumato.designer.search.finalize import to_table
 from sfumato.designer.search.objective import Objective
@@ -340,7 +340,7 @@ def test_one_symbol(context):
 def test_too_many_symbols_without_a_form_are_refused_at_once():
     context = sf.PrivacyMatrix(asymmetric(300, 1))
     with pytest.raises(
-        NoClosedForm, match=r"300 symbols are bound to one another.*up to 128.*Metric\.tiles"
+        NoClosedForm, match=r"300 symbols to each other.*at most 128.*Metric\.tiles"
     ):
         sf.design(context)
 
@@ -393,9 +393,9 @@ def test_parts_that_are_alike_are_designed_once(monkeypatch):
 
     def counted(context, objective, *rest):
         made.append(context.size)
-        return part.designed_part(context, objective, *rest)
+        return component.design_component(context, objective, *rest)
 
-    monkeypatch.setattr(sys.modules["sfumato.designer.design"], "designed_part", counted)
+    monkeypatch.setattr(sys.modules["sfumato.designer.design"], "design_component", counted)
     E = sf.PrivacyMatrix(asymmetric(4, 1))
     parts = [E, E, sf.Uniform(3, 2), E, sf.Uniform(3, 2)]
     found = sf.design(sf.union(parts))
@@ -464,7 +464,7 @@ class FakeTime:
 def _stopped_after(rounds, monkeypatch, how, context=HARD):
     """A design whose search was stopped after so many rounds."""
     time = FakeTime()
-    monkeypatch.setattr(part, "time", time)
+    monkeypatch.setattr(component, "time", time)
 
     def progress(done):
         if done.number == rounds:
@@ -496,7 +496,7 @@ def test_an_interrupt_inside_a_round_keeps_the_rounds_before(monkeypatch):
         yield from islice(search_rounds(*arguments), 3)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(part, "search_rounds", interrupted)
+    monkeypatch.setattr(component, "search_rounds", interrupted)
     seen = []
     found = sf.design(HARD, on_progress=lambda done: seen.append(done.number))
     assert (found.stopped, found.rounds, seen) == ("interrupted", 3, [1, 2, 3])
@@ -528,9 +528,9 @@ def test_progress_tells_of_every_round():
         [sf.PrivacyMatrix(asymmetric(5, 1)), sf.PrivacyMatrix(asymmetric(6, 2)), sf.Uniform(3, 1)]
     )
     found = sf.design(context, on_progress=seen.append)
-    assert {done.parts for done in seen} == {3}
+    assert {done.components for done in seen} == {3}
     for number in (1, 2):
-        rounds = [done for done in seen if done.part == number]
+        rounds = [done for done in seen if done.component == number]
         assert [done.number for done in rounds] == list(range(1, len(rounds) + 1))
         risks, bounds = [done.risk for done in rounds], [done.lower_bound for done in rounds]
         assert risks == sorted(risks, reverse=True)
@@ -545,10 +545,10 @@ def test_progress_tells_of_every_round():
 def test_parts_share_the_time(monkeypatch):
     """Of 900 seconds the first of three parts gets 300, and stops after them; the others still get theirs."""
     time, rounds = FakeTime(), {1: 0, 2: 0, 3: 0}
-    monkeypatch.setattr(part, "time", time)
+    monkeypatch.setattr(component, "time", time)
 
     def progress(done):
-        rounds[done.part] += 1
+        rounds[done.component] += 1
         time.now += 160
 
     context = sf.union([sf.PrivacyMatrix(asymmetric(7, seed)) for seed in (1, 2, 3)])

@@ -147,7 +147,7 @@ def test_symbols_that_nobody_may_tell_apart_are_refused(E):
 
 
 def test_a_domain_that_is_too_large_is_refused():
-    with pytest.raises(InvalidContext, match="up to 256 symbols; this domain has 257"):
+    with pytest.raises(InvalidContext, match="at most 256 symbols; this one has 257"):
         exponential_response(sf.Uniform(257, 1))
 
 

@@ -11,6 +11,7 @@ from sfumato.codes import HadamardCode, RandomizedCode
 from sfumato.codes.hadamard import walsh_hadamard
 from sfumato.errors import (
     ContextMismatch,
+    InvalidArgument,
     InvalidContext,
     InvalidSymbols,
     NothingToLearn,
@@ -351,7 +352,7 @@ def test_an_epsilon_that_the_word_cannot_hold_is_refused():
 
 @pytest.mark.parametrize("code", ["nothing", "", None])
 def test_an_unknown_code_is_refused(code):
-    with pytest.raises(InvalidContext, match="best, hadamard, cyclic, randomized"):
+    with pytest.raises(InvalidArgument, match="best, hadamard, cyclic, randomized"):
         sf.mechanism_for(sf.Uniform(3, 1), code=code)
 
 
@@ -363,7 +364,7 @@ def test_max_bits_limits_the_code_and_says_what_would_do():
     ]
     assert risks == sorted(risks)
     assert sf.mechanism_for(context, max_bits=4).bits == 4
-    with pytest.raises(InvalidContext, match="at least 4"):
+    with pytest.raises(InvalidArgument, match="at least 4"):
         sf.mechanism_for(context, max_bits=3)
 
 

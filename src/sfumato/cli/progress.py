@@ -63,7 +63,7 @@ def bar_shown(what: str, total: int) -> Iterator[Callable[[int], None]]:
 def _reached(done: "Round") -> str:
     from sfumato.foundation.formatting import format_gap
 
-    part = f"part {done.part} of {done.parts}, " if done.parts > 1 else ""
+    part = f"part {done.component} of {done.components}, " if done.components > 1 else ""
     kind = "certified" if done.certified else "estimated"
     return f"{part}round {done.number}, risk {done.risk:.5g}, gap {format_gap(done.gap)} ({kind}), {done.seconds:.0f} s"
 

@@ -97,7 +97,10 @@ class ExactMatrix:
 
     def entry(self, x: int, x2: int) -> Epsilon:
         """Return one entry, exactly."""
-        numerator = int(self.numerators[x, x2])
+        return self.epsilon_of(int(self.numerators[x, x2]))
+
+    def epsilon_of(self, numerator: int) -> Epsilon:
+        """Return the entry with this numerator, exactly."""
         return inf if numerator == self.infinite else Fraction(numerator, self.denominator)
 
     def floats(self) -> Floats:

@@ -18,7 +18,7 @@ from sfumato.errors import ContextMismatch, InvalidContext
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.foundation.canonical import Json, decimal_text, packed_u32
 from sfumato.foundation.records import Fields, unpack_u32
-from sfumato.randomness.odds import Epsilon, positive_epsilon
+from sfumato.randomness import LARGEST_EPSILON, Epsilon, positive_epsilon
 
 __all__ = ["Blocks", "GroupedContext", "HighLow", "Tiers", "Uniform", "ranks_within"]
 
@@ -203,6 +203,10 @@ class GroupedContext(Context):
             vars(closed).pop(cached, None)
         return closed
 
+    def simplify(self) -> "GroupedContext":
+        """Return the simplest context of groups that promises the same."""
+        return self
+
     def _epsilon(self, x: Symbols, x2: Symbols) -> Floats:
         g = self.group_of[x]
         return np.where(g == self.group_of[x2], self._inside_floats[g], self._outward_floats[g])
@@ -374,6 +378,40 @@ class Blocks(GroupedContext):
             )
         return self.inside[0]
 
+    def simplify(self) -> GroupedContext:
+        """Return the simplest context of groups that promises the same.
+
+        Blocks that a report may show stay as they are. Others are closed, and may then be uniform.
+        A block whose symbols owe each other what they owe everyone is split into its symbols.
+        """
+        if self.exact_across == inf:
+            return self
+        closed = self.closure()
+        sizes = self.sizes.tolist()
+        promised = {closed.inside[b] for b, size in enumerate(sizes) if size > 1}
+        if len(sizes) > 1:
+            promised.add(self.exact_across)
+        if len(promised) <= 1:
+            return Uniform(self.domain, min(promised, default=inf))
+        needless = set()
+        for b, size in enumerate(sizes):
+            if size > 1 and closed.inside[b] == self.exact_across:
+                needless.add(b)
+        if closed is self and not needless:
+            return self
+        number_of: dict[int, int] = {}
+        epsilons: list[Epsilon] = []
+        block_of: list[int] = []
+        for x, b in enumerate(self.block_of.tolist()):
+            block = len(sizes) + x if b in needless else b
+            if block not in number_of:
+                number_of[block] = len(number_of)
+                # A detour may exceed any ε that a context may promise; then the typed one stays.
+                inside = closed.inside[b]
+                epsilons.append(inside if inside <= LARGEST_EPSILON else self.inside[b])
+            block_of.append(number_of[block])
+        return Blocks(block_of, epsilons, across=self.exact_across, domain=self.domain)
+
     def record(self) -> Json:
         """Return the context as plain data.
 
@@ -445,6 +483,20 @@ class Tiers(GroupedContext):
         self.exact_epsilons = tiers.epsilons(epsilons, "epsilons")
         group_of, outward = _merge_classes(self.tier_of, self.exact_epsilons)
         super().__init__(tiers.domain, group_of, outward, outward)
+
+    def simplify(self) -> GroupedContext:
+        """Return the simplest context of groups that promises the same.
+
+        Tiers of one ε are uniform; tiers of one ε and inf are high-low.
+        """
+        if len(self.inside) == 1:
+            return Uniform(self.domain, self.inside[0])
+        if len(self.inside) == 2 and inf in self.inside:
+            epsilon = min(self.inside)
+            sensitive = np.flatnonzero(self.group_of == self.inside.index(epsilon))
+            labels = [self.domain.labels[x] for x in sensitive.tolist()]
+            return HighLow(self.domain, labels, epsilon)
+        return self
 
     def record(self) -> Json:
         """Return the context as plain data."""

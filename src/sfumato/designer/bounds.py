@@ -1,10 +1,11 @@
-"""The least risk that any mechanism can have: a floor under every ``n · E‖p̂ − p‖²``.
+"""The least risk that any mechanism can have: a lower bound on every ``n · E‖p̂ − p‖²``.
 
-One report says of p what its Fisher information says: ``J = Q diag(1/q) Qᵀ``, on vectors that add up to 0. An
-unbiased estimate from n reports has ``n · E‖p̂ − p‖² ≥ tr J⁻¹`` (Cramér and Rao), and privacy bounds J report by
-report. What is claimed: the bounds hold for every n, for every mechanism that keeps the context, and for every
-estimate that is unbiased near the distribution they are taken at. For estimates with a bias they hold in the limit of
-many people, as local minimax bounds (Hájek and Le Cam). Derivations: docs/bounds.md.
+What one report says about p is its Fisher information ``J = Q diag(1/q) Qᵀ``, on vectors that add
+up to 0. An unbiased estimate from n reports has ``n · E‖p̂ − p‖² ≥ tr J⁻¹`` (Cramér and Rao), and
+privacy bounds J report by report. The bounds hold for every n, for every mechanism that keeps the
+context, and for every estimate that is unbiased near the distribution they are taken at. For
+estimates with a bias they hold in the limit of many people, as local minimax bounds (Hájek and Le
+Cam). Derivations: docs/bounds.md.
 """
 
 import math
@@ -13,23 +14,22 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from sfumato.codes.search import ye_barg_risk
-from sfumato.contexts import Context, ContextUnion, GroupedContext, HighLow
+from sfumato.contexts import Context, GroupedContext
 from sfumato.designer.shelf.recognise import recognise
 from sfumato.errors import InvalidArgument, InvalidContext, NoClosedForm, NothingToLearn
-from sfumato.foundation.arrays import Floats
+from sfumato.foundation.arrays import Floats, Symbols
 
-__all__ = ["lower_bound_risk", "lower_bound_risk_at_uniform", "ye_barg_bound"]
+__all__ = ["high_low_bound", "lower_bound_risk", "lower_bound_risk_at_uniform", "ye_barg_bound"]
 
-_LARGEST_CLOSED = 512  # symbols of a matrix that is closed first; an open one gives a bound that is valid but lower
-_SHARES = [
-    i / 32 for i in range(1, 32)
-]  # of sensitive people, at which a high-low context is looked at
+# Larger matrices are not closed first: their bound is valid, but may be lower.
+_MAX_CLOSED_SIZE = 512
 _MAX_EXPONENT = 700.0  # e^700 is among the last that a float holds
 _ROUNDS = 60  # of the search for the best mixture; a bound is valid after every round
-_STARTS = 16  # symbols from which sets of close symbols are grown
+_SHARES = [i / 32 for i in range(1, 32)]  # of sensitive people, to try for a high-low context
+_STARTS = 16  # symbols from which sets of close symbols grow
 
-Group = tuple[int, float]
-"""A set of symbols all of whose pairs are promised at most ε: how many there are, and ε."""
+CloseSet = tuple[int, float]
+"""A set of symbols all of whose pairs are promised at most ε: its size, and ε."""
 
 
 def ye_barg_bound(size: int, epsilon: float) -> float:
@@ -61,18 +61,20 @@ def ye_barg_bound(size: int, epsilon: float) -> float:
 
 
 def lower_bound_risk(context: Context) -> float:
-    """A floor under ``worst_risk()`` of every mechanism that keeps the context, whatever its unbiased estimate.
+    """Return a bound below ``worst_risk()`` of every mechanism that keeps the context.
 
-    Take disjoint sets T_j of k_j symbols, with all promises inside T_j at most ε_j, and let people be spread evenly
-    over each, with shares π_j. Even somebody who is told the set of each person cannot have a risk below
+    Take disjoint sets T_j of k_j symbols, with all promises inside T_j at most ε_j, and let people
+    be spread evenly over each, with shares π_j. Even an observer who knows the set of each person
+    cannot have a risk below
 
         Σ_j [π_j LB(k_j, ε_j) + π_j (1 − π_j)/k_j]
 
-    and the answer is this for the worst shares, and the best family of sets that was found: all symbols, if the
-    context is uniform; the blocks; groups, apart or together. High-low contexts and pairs of symbols have floors of
-    their own, which count if they are higher. For uniform, block and high-low contexts there is a channel that
-    meets it at the distribution it is taken at. For other contexts sets are found greedily, and a higher floor may
-    exist; those that are no groups of symbols are written out for it, up to 4096 symbols.
+    The result is this for the worst shares and the best known family of sets: all symbols, if the
+    context is uniform; the blocks; groups, apart or together. High-low contexts and pairs of
+    symbols have bounds of their own, which count if they are higher. For uniform, block and
+    high-low contexts there is a channel that attains the bound at the distribution it is taken at.
+    For other contexts sets grow greedily, and a higher bound may exist; their matrix is written out
+    for it, up to 4096 symbols.
 
     >>> from sfumato.contexts import HighLow, Uniform
     >>> lower_bound_risk(Uniform(7, 1)) == ye_barg_bound(7, 1.0)
@@ -80,35 +82,44 @@ def lower_bound_risk(context: Context) -> float:
     >>> lower_bound_risk(HighLow(20, range(7), 1)) >= ye_barg_bound(7, 1.0)
     True
     """
-    context = _simplest(context)
-    parts = map(lower_bound_risk, context.parts) if isinstance(context, ContextUnion) else ()
-    floors = [*map(_worst_risk, _families(context)), *_high_low_floors(context, _SHARES), *parts]
-    return max(*floors, _pair_floor(context))
+    context = _simplify(context)
+    bounds = [_worst_risk(family) for family in _families(context)]
+    bounds.extend(_high_low_bounds(context, _SHARES))
+    if context.parts:
+        bounds.extend(lower_bound_risk(part) for part in context.parts)
+    else:
+        bounds.append(_pair_bound(context))
+    return max(bounds)
 
 
 def lower_bound_risk_at_uniform(context: Context) -> float:
-    """A floor under ``risk(p)`` at uniform p of every mechanism that keeps the context; see ``lower_bound_risk``.
+    """Return a bound below ``risk(p)`` at uniform p of every mechanism that keeps the context.
 
-    Here every symbol must be in one of the sets, and the share of a set is its size over k.
+    It is that of ``lower_bound_risk`` for sets that contain every symbol, where the share of a set
+    is its size over k.
 
     >>> from sfumato.contexts import Blocks
     >>> lower_bound_risk_at_uniform(Blocks([0, 0, 1, 1], 1)) == ye_barg_bound(2, 1.0) + 0.25
     True
     """
-    context, k = _simplest(context), context.size
-    whole = [family for family in _families(context) if sum(size for size, _ in family) == k]
-    risks = (_risk_at(family, np.array([size / k for size, _ in family])) for family in whole)
-    share = context.sensitive.size / k if isinstance(context, HighLow) else 0.0
-    return max([*risks, *_high_low_floors(context, [share])])
+    context = _simplify(context)
+    k = context.size
+    bounds = []
+    for family in _families(context):
+        sizes = np.array([size for size, _ in family])
+        if sizes.sum() == k:
+            bounds.append(_risk_at(family, sizes / k))
+    groups = _high_low_groups(context)
+    if groups is not None:
+        sensitive, _, _ = groups
+        bounds.extend(_high_low_bounds(context, [sensitive / k]))
+    return max(bounds)
 
 
-def _simplest(context: Context) -> Context:
-    """The structured context that promises the same, if there is one and it is quickly found."""
-    if (
-        context.groups is None
-        and not isinstance(context, ContextUnion)
-        and context.size > _LARGEST_CLOSED
-    ):
+def _simplify(context: Context) -> Context:
+    """Return the structured context that promises the same, if it is quickly found."""
+    is_matrix = context.groups is None and not context.parts
+    if is_matrix and context.size > _MAX_CLOSED_SIZE:
         return context
     try:
         return recognise(context)
@@ -116,11 +127,11 @@ def _simplest(context: Context) -> Context:
         return context
 
 
-def _worst_risk(family: Sequence[Group]) -> float:
+def _worst_risk(family: Sequence[CloseSet]) -> float:
     return _risk_at(family, _worst_shares(family))
 
 
-def _risk_at(family: Sequence[Group], shares: Floats) -> float:
+def _risk_at(family: Sequence[CloseSet], shares: Floats) -> float:
     """``Σ_j [π_j LB(k_j, ε_j) + π_j (1 − π_j)/k_j]``."""
     total = 0.0
     for (size, epsilon), share in zip(family, shares.tolist(), strict=True):
@@ -129,51 +140,47 @@ def _risk_at(family: Sequence[Group], shares: Floats) -> float:
     return total
 
 
-def _worst_shares(family: Sequence[Group]) -> Floats:
-    """The shares π for which ``_risk_at`` is largest: ``π_j = k_j max(a_j − θ, 0)/2`` with ``a_j = LB_j + 1/k_j``.
+def _worst_shares(family: Sequence[CloseSet]) -> Floats:
+    """Return the shares π for which ``_risk_at`` is largest.
 
-    The risk is ``Σ_j a_j π_j − π_j²/k_j``, concave in π; θ makes the shares add up to 1.
+    The risk is ``Σ_j a_j π_j − π_j²/k_j`` with ``a_j = LB_j + 1/k_j``, concave in π. So
+    ``π_j = k_j max(a_j − θ, 0)/2``, where θ makes the shares add up to 1.
     """
     k = np.array([size for size, _ in family], dtype=np.float64)
     a = np.array([ye_barg_bound(size, epsilon) + 1 / size for size, epsilon in family])
     if np.isinf(a).any():
         return np.eye(a.size)[int(np.argmax(a))]
-    a = a - a.max()  # only differences matter, and a may be so large that 1/k would be lost in it
+    a = a - a.max()  # only differences matter, and 1/k could be lost in a large a
     order = np.argsort(-a, kind="stable")
-    # θ if exactly the sets up to this one have a share; the right one is the last that is below its own a.
+    # θ if exactly the sets up to this one have a share; the last that is below its own a holds.
     theta = (np.cumsum(k[order] * a[order]) - 2) / np.cumsum(k[order])
-    shares = k * np.maximum(a - theta[np.flatnonzero(theta < a[order])[-1]], 0.0)
+    last = np.flatnonzero(theta < a[order])[-1]
+    shares = k * np.maximum(a - theta[last], 0.0)
     return shares / shares.sum()
 
 
-def _high_low_floors(context: Context, shares: Sequence[float]) -> Iterator[float]:
-    """The floors of a high-low context for these shares of sensitive people; none for other contexts."""
-    if isinstance(context, HighLow) and 0 < context.sensitive.size < context.size:
-        s, epsilon = context.sensitive.size, float(context.exact_inside)
-        yield from (high_low_bound(s, context.size - s, epsilon, share) for share in shares)
+def _pair_bound(context: Context) -> float:
+    """Return the highest bound of two symbols, whose optimum is known (Theorem 2).
 
-
-def _pair_floor(context: Context) -> float:
-    """The highest floor of two symbols: the worst risk of their binary optimum, which nothing surpasses (Theorem 2).
-
-    ``2 m (1 − m)/Δ²``, with m as near to ½ as the optimum's chances of report 1, P(1|0) and P(1|1) = P(1|0) + Δ, allow.
+    It is ``2 m (1 − m)/Δ²``, with m as near to ½ as the optimum's chances of report 1, P(1|0) and
+    P(1|1) = P(1|0) + Δ, allow.
     """
-    if isinstance(context, ContextUnion):
-        return 0.0  # its parts have been asked
     E = _closed_matrix(context) if context.groups is None else _between_groups(context.groups)
     if len(E) < 2:
         return 0.0
-    a, b = (matrix[np.triu_indices(len(E), 1)] for matrix in (E, E.T))
+    pairs = np.triu_indices(len(E), 1)
+    a = E[pairs]
+    b = E.T[pairs]
     with np.errstate(divide="ignore", invalid="ignore"):
         least = np.exp(-b) * np.expm1(-a) / np.expm1(-(a + b))
         most = np.expm1(-a) / np.expm1(-(a + b))
         m = np.clip(0.5, least, most)
-        floors = 2 * m * (1 - m) / (most - least) ** 2
-    return float(np.where(np.minimum(a, b) > 0, floors, np.inf).max())
+        bounds = 2 * m * (1 - m) / (most - least) ** 2
+    return float(np.where(np.minimum(a, b) > 0, bounds, np.inf).max())
 
 
 def _between_groups(groups: GroupedContext) -> Floats:
-    """E of one symbol from each kind of group; inside groups, sets of symbols say more than pairs do."""
+    """Return E of one symbol from each kind of group; inside groups, sets say more than pairs."""
     outward = np.array([float(epsilon) for epsilon in dict.fromkeys(groups.outward)])
     E = np.broadcast_to(outward[:, None], (outward.size, outward.size)).copy()
     np.fill_diagonal(E, 0.0)
@@ -181,10 +188,30 @@ def _between_groups(groups: GroupedContext) -> Floats:
 
 
 def _closed_matrix(context: Context) -> Floats:
-    return (context.closure() if context.size <= _LARGEST_CLOSED else context).matrix()
+    return (context.closure() if context.size <= _MAX_CLOSED_SIZE else context).matrix()
 
 
-# --- high-low contexts ------------------------------------------------------------------------
+# --- high-low contexts ----------------------------------------------------------------------------
+
+
+def _high_low_groups(context: Context) -> tuple[int, int, float] | None:
+    """Return the numbers of sensitive and of free symbols, and ε, of a high-low context."""
+    groups = context.groups
+    if groups is None or groups.inside != groups.outward or len(groups.owing_groups) != 1:
+        return None
+    (g,) = groups.owing_groups
+    sensitive = int(groups.sizes[g])
+    free = context.size - sensitive
+    return (sensitive, free, float(groups.outward[g])) if free else None
+
+
+def _high_low_bounds(context: Context, shares: Sequence[float]) -> list[float]:
+    """Return the bounds of a high-low context at these shares; none for other contexts."""
+    groups = _high_low_groups(context)
+    if groups is None:
+        return []
+    sensitive, free, epsilon = groups
+    return [high_low_bound(sensitive, free, epsilon, share) for share in shares]
 
 
 def high_low_bound(sensitive: int, free: int, epsilon: float, share: float) -> float:
@@ -238,66 +265,77 @@ def _informations(s: int, t: int, epsilon: float, share: float) -> Floats:
     return np.maximum(np.array([among_sensitive, among_free, between]), 1e-300)
 
 
-# --- sets of symbols that are close to one another --------------------------------------------------------------------
+# --- sets of symbols that are close to each other -------------------------------------------------
 
 
-def _families(context: Context) -> Iterator[list[Group]]:
-    """Families of disjoint sets of symbols, each with an ε that no promise inside it exceeds; the first has all k."""
-    if isinstance(context, ContextUnion):
-        parts = [list(_families(part)) for part in context.parts]
-        yield [group for families in parts for group in families[0]]
-        yield [group for families in parts for group in max(families, key=_worst_risk)]
-    elif (groups := context.closure().groups if context.groups else None) is not None:
-        yield from _group_families(groups)
+def _families(context: Context) -> Iterator[list[CloseSet]]:
+    """Yield families of disjoint close sets; the first contains all symbols."""
+    if context.parts:
+        whole: list[CloseSet] = []
+        best: list[CloseSet] = []
+        for part in context.parts:
+            families = list(_families(part))
+            whole.extend(families[0])
+            best_family = max(families, key=_worst_risk)
+            best.extend(best_family)
+        yield whole
+        yield best
+    elif context.groups is not None:
+        yield from _group_families(context.groups.closure())
     else:
         yield from _grown_families(context)
 
 
-def _group_families(groups: GroupedContext) -> Iterator[list[Group]]:
-    """Each group by itself; and those that promise at most ε outward taken together, for every such ε."""
-    apart = list(
-        zip(
-            groups.sizes.tolist(),
-            map(float, groups.inside),
-            map(float, groups.outward),
-            strict=True,
-        )
-    )
-    yield [(size, inside) for size, inside, _ in apart]
-    for most in sorted({outward for _, _, outward in apart if outward < math.inf}):
-        together = [group for group in apart if group[2] <= most]
-        epsilon = max([most, *(inside for size, inside, _ in together if size > 1)])
-        others = [(size, inside) for size, inside, outward in apart if outward > most]
-        yield [(sum(size for size, _, _ in together), epsilon), *others]
+def _group_families(groups: GroupedContext) -> Iterator[list[CloseSet]]:
+    """Yield each group by itself; then groups that promise at most ε outward as one set."""
+    sizes = groups.sizes.tolist()
+    inside = [float(epsilon) for epsilon in groups.inside]
+    outward = [float(epsilon) for epsilon in groups.outward]
+    yield list(zip(sizes, inside, strict=True))
+    for largest in sorted(set(outward) - {math.inf}):
+        size = 0
+        epsilon = largest
+        others: list[CloseSet] = []
+        for g in range(len(sizes)):
+            if outward[g] > largest:
+                others.append((sizes[g], inside[g]))
+                continue
+            size += sizes[g]
+            if sizes[g] > 1:
+                epsilon = max(epsilon, inside[g])
+        yield [(size, epsilon), *others]
 
 
-def _grown_families(context: Context) -> Iterator[list[Group]]:
-    """Of any matrix: the sets that hold finite promises both ways; and the best set grown from single symbols."""
+def _grown_families(context: Context) -> Iterator[list[CloseSet]]:
+    """Yield the sets with finite promises both ways, and the best sets grown inside them."""
     E = _closed_matrix(context)
     mutual = np.maximum(E, E.T)
-    whole, grown = [], []
+    whole: list[CloseSet] = []
+    grown: list[CloseSet] = []
     for members in _mutually_finite(mutual):
         inner = mutual[np.ix_(members, members)]
         whole.append((members.size, float(inner.max())))
-        grown.append(max(_grown_sets(inner), key=lambda group: ye_barg_bound(*group)))
+        grown.append(max(_grow_sets(inner), key=lambda close: ye_barg_bound(*close)))
     yield whole
     yield grown
 
 
-def _mutually_finite(mutual: Floats) -> Iterator[np.typing.NDArray[np.intp]]:
-    """Symbols with finite promises both ways, set by set; where shortest ways are not taken, still disjoint sets."""
+def _mutually_finite(mutual: Floats) -> Iterator[Symbols]:
+    """Yield disjoint sets of symbols with finite promises both ways."""
     left = np.ones(len(mutual), dtype=np.bool_)
     while left.any():
-        members = np.flatnonzero(left & np.isfinite(mutual[int(np.argmax(left))]))
+        first = int(np.argmax(left))
+        members = np.flatnonzero(left & np.isfinite(mutual[first]))
         left[members] = False
         yield members
 
 
-def _grown_sets(mutual: Floats) -> Iterator[Group]:
-    """From some symbols, add the nearest symbol again and again: every stage is a set with its largest promise."""
+def _grow_sets(mutual: Floats) -> Iterator[CloseSet]:
+    """Add the nearest symbol again and again, from several starts; yield every stage."""
     k = len(mutual)
     for start in sorted({i * k // _STARTS for i in range(_STARTS)}):
-        farthest, epsilon = mutual[start].copy(), 0.0
+        epsilon = 0.0
+        farthest = mutual[start].copy()
         farthest[start] = math.inf
         yield 1, 0.0
         for size in range(2, k + 1):

@@ -1,78 +1,70 @@
-"""Parts of a context between which nothing is promised: a report may show the part, and each is designed by itself."""
+"""Components of a context, between which nothing is promised, so that each is designed by itself.
+
+A report may show the component.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sfumato.contexts import Blocks, Context, ContextUnion, PrivacyMatrix, Uniform
+from sfumato.contexts import Context, ContextUnion, PrivacyMatrix, Uniform
 from sfumato.domains import IntegerDomain
+from sfumato.foundation.arrays import Symbols
 
-__all__ = ["Piece", "split"]
+__all__ = ["ComponentContext", "split"]
 
 
 @dataclass(frozen=True)
-class Piece:
+class ComponentContext:
     """Some symbols, and the context between them over the integers from 0."""
 
-    symbols: NDArray[np.int64]
+    symbols: Symbols
     context: Context
 
 
-def split(context: Context) -> list[Piece]:
-    """The pieces of a context, in the order of their first symbols; a context in one piece is its only piece.
+def split(context: Context) -> list[ComponentContext]:
+    """Return the components of a context, in the order of their first symbols.
 
-    Symbols that owe nothing and are owed nothing share one piece, which is sent in clear.
+    Symbols that owe nothing and are owed nothing share one component, which is sent in clear.
 
-    >>> pieces = split(PrivacyMatrix([[0, 1, "inf"], [1, 0, "inf"], ["inf", "inf", 0]]))
-    >>> [piece.symbols.tolist() for piece in pieces]
+    >>> components = split(PrivacyMatrix([[0, 1, "inf"], [1, 0, "inf"], ["inf", "inf", 0]]))
+    >>> [component.symbols.tolist() for component in components]
     [[0, 1], [2]]
     """
-    if context.groups is not None and not isinstance(context, Blocks):
-        return [Piece(np.arange(context.size), context)]
-    return sorted(_pieces(context), key=lambda piece: int(piece.symbols[0]))
+    return sorted(_components(context), key=lambda component: int(component.symbols[0]))
 
 
-def _pieces(context: Context) -> Iterator[Piece]:
-    if isinstance(context, Blocks):
-        yield from _blocks(context)
-    elif isinstance(context, ContextUnion):
-        for j, part in enumerate(context.parts):
-            symbols = np.flatnonzero(context.block_of == j)
-            yield from (Piece(symbols[piece.symbols], piece.context) for piece in split(part))
+def _components(context: Context) -> Iterator[ComponentContext]:
+    groups = context.groups
+    if isinstance(context, ContextUnion):
+        for symbols, part in zip(context.members(), context.parts, strict=True):
+            for component in split(part):
+                yield ComponentContext(symbols[component.symbols], component.context)
+    elif groups is None:
+        yield from _connected_components(context)
+    elif groups.shows_groups and len(groups.inside) > 1:
+        for symbols, epsilon in zip(groups.members(), groups.inside, strict=True):
+            yield ComponentContext(symbols, Uniform(symbols.size, epsilon))
     else:
-        yield from _components(context)
+        yield ComponentContext(np.arange(context.size), context)
 
 
-def _blocks(context: Blocks) -> Iterator[Piece]:
-    if context.exact_across < inf or context.sizes.size == 1:
-        yield Piece(np.arange(context.size), context)
-        return
-    order = np.argsort(context.block_of, kind="stable")
-    for symbols, epsilon in zip(
-        np.split(order, np.cumsum(context.sizes)[:-1]), context.exact_epsilons, strict=True
-    ):
-        yield Piece(symbols, Uniform(symbols.size, epsilon))
-
-
-def _components(context: Context) -> Iterator[Piece]:
+def _connected_components(context: Context) -> Iterator[ComponentContext]:
     from scipy.sparse.csgraph import connected_components
 
-    count, component = connected_components(
-        np.isfinite(context.matrix()), directed=True, connection="weak"
-    )
+    promised = np.isfinite(context.matrix())
+    count, component_of = connected_components(promised, directed=True, connection="weak")
     if count == 1:
-        yield Piece(np.arange(context.size), context)
+        yield ComponentContext(np.arange(context.size), context)
         return
-    sizes = np.bincount(component)
-    alone = np.flatnonzero(sizes[component] == 1)
+    sizes = np.bincount(component_of)
+    alone = np.flatnonzero(sizes[component_of] == 1)
     if alone.size:
-        yield Piece(alone, Uniform(alone.size, inf))
+        yield ComponentContext(alone, Uniform(alone.size, inf))
     exact = context.exact_matrix()
     for j in np.flatnonzero(sizes > 1).tolist():
-        symbols = np.flatnonzero(component == j)
-        yield Piece(
-            symbols, PrivacyMatrix.of_exact(exact.part(symbols), IntegerDomain(symbols.size))
-        )
+        symbols = np.flatnonzero(component_of == j)
+        domain = IntegerDomain(symbols.size)
+        yield ComponentContext(symbols, PrivacyMatrix.of_exact(exact.part(symbols), domain))

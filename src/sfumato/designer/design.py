@@ -1,4 +1,4 @@
-"""Design: a mechanism for any privacy matrix, as good as can be found, and how much better another could be."""
+"""Design: a mechanism for any privacy matrix, near the best, and how much better one could be."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -10,8 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.contexts import Context, ContextUnion
-from sfumato.designer.component import LARGEST_DESIGNED, Clock, Part, Round, designed_part
-from sfumato.designer.component_context import Piece, split
+from sfumato.designer.component import (
+    MAX_DESIGNED_SIZE,
+    Clock,
+    Component,
+    Round,
+    design_component,
+)
+from sfumato.designer.component_context import ComponentContext, split
 from sfumato.designer.search.objective import Objective
 from sfumato.designer.shelf.choose import mechanism_for
 from sfumato.errors import InvalidArgument, InvalidContext, NoClosedForm
@@ -20,25 +26,21 @@ from sfumato.foundation.canonical import fingerprint
 from sfumato.mechanisms import Mechanism, TableResponse, UnionResponse
 from sfumato.promises import Certificate, certify
 
-__all__ = ["LARGEST_DESIGNED", "Design", "Round", "design"]
+__all__ = ["MAX_DESIGNED_SIZE", "Design", "Round", "design"]
 
-_REASONS = (
-    "closed form",
-    "converged",
-    "stalled",
-    "time limit",
-    "interrupted",
-)  # the last of any part counts
+# Why a search ended; of several components the last of these counts.
+_REASONS = ("closed form", "converged", "stalled", "time limit", "interrupted")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Design:
     """A mechanism, and how far it can be from the best possible.
 
-    ``risk`` is ``n · E Σ_x w_x (p̂_x − p_x)²`` of its unbiased estimate at ``prior`` p, with ``weights`` w. No
-    mechanism for the context has a risk below ``lower_bound`` there: if the bound is ``certified`` that is proved; if
-    it is estimated, a search has found nothing that speaks against it. ``stopped`` says why the search ended: "closed
-    form" (there was none), "converged", "stalled" (nothing changed any more, with a gap left), "time limit" or
+    ``risk`` is ``n · E Σ_x w_x (p̂_x − p_x)²`` of its unbiased estimate at ``prior`` p, with
+    ``weights`` w. No mechanism for the context has a risk below ``lower_bound`` there: if the bound
+    is ``certified``, that is proved; if it is estimated, a search has found nothing to the
+    contrary. ``stopped`` says why the search ended: "closed form" (there was no search),
+    "converged", "stalled" (nothing changed any more, with a gap left), "time limit" or
     "interrupted".
     """
 
@@ -55,25 +57,24 @@ class Design:
 
     @property
     def gap(self) -> float:
-        """By what share of the bound the risk exceeds it."""
+        """The share of the bound by which the risk exceeds it."""
         if self.risk <= self.lower_bound:
             return 0.0
         return self.risk / self.lower_bound - 1 if self.lower_bound > 0 else inf
 
     @property
     def bound_is(self) -> str:
-        """What may be said of the bound: "certified" or "estimated"."""
+        """The standing of the bound: "certified" or "estimated"."""
         return "certified" if self.certified else "estimated"
 
     def in_words(self) -> str:
-        """The outcome as a short paragraph."""
-        above = (
-            "on"
-            if self.gap == 0
-            else f"{100 * self.gap:.2g} % above"
-            if isfinite(self.gap)
-            else "above"
-        )
+        """Return the outcome as a short paragraph."""
+        if self.gap == 0:
+            position = "on"
+        elif isfinite(self.gap):
+            position = f"{100 * self.gap:.2g} % above"
+        else:
+            position = "above"
         if self.certified:
             meaning = "no mechanism for this context has less than the bound"
         elif self.stopped in ("time limit", "interrupted"):
@@ -81,12 +82,12 @@ class Design:
         else:
             meaning = "the search found no better one, which proves nothing"
         return (
-            f"Risk {self.risk:.6g}, {above} the {self.bound_is} bound of {self.lower_bound:.6g}: {meaning}. "
-            f"Reports have {self.mechanism.bits} bits."
+            f"Risk {self.risk:.6g}, {position} the {self.bound_is} bound of "
+            f"{self.lower_bound:.6g}: {meaning}. Reports have {self.mechanism.bits} bits."
         )
 
     def in_json(self) -> dict[str, object]:
-        """The outcome as plain data."""
+        """Return the outcome as plain data."""
         return {
             "risk": self.risk,
             "lower_bound": self.lower_bound,
@@ -104,10 +105,9 @@ class Design:
         return f"Design({self.mechanism!r}): {self.in_words()}"
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
-        return (
-            f"<p><b>Design.</b> {escape(self.in_words())}</p><p>{escape(str(self.certificate))}</p>"
-        )
+        """Return what notebooks show."""
+        outcome = f"<p><b>Design.</b> {escape(self.in_words())}</p>"
+        return outcome + f"<p>{escape(str(self.certificate))}</p>"
 
 
 def design(
@@ -119,35 +119,38 @@ def design(
     seed: int = 0,
     on_progress: Callable[[Round], None] | None = None,
 ) -> Design:
-    """A mechanism for any context, near the least risk that is possible and exactly private, and a bound below all.
+    """Compute a mechanism for any context: exactly private, and near the least possible risk.
 
-    The risk is taken at ``prior``, a guess of the distribution (by default people are spread evenly; shares below a
-    millionth count as one), and symbols can have ``weights``. A matrix that has a closed form gets it, unless a
-    better mechanism is found; parts between which nothing is promised are designed one by one. Everything else is
-    searched, round by round, until the gap is closed, nothing changes any more, or ``time_limit`` seconds have
-    passed. Rounding to integers and certifying come on top of that: well below a second for 16 symbols, about ten for
-    64.
+    ``prior`` is a guess of the distribution, at which the risk is taken; by default people are
+    spread evenly, and shares below a millionth count as one. ``weights`` say how much the error of
+    each symbol matters. A context with a closed form gets it, unless a better mechanism is found;
+    components between which nothing is promised are designed one by one. Everything else is
+    searched, round by round, until the gap is closed, nothing changes any more, or ``time_limit``
+    seconds have passed. Rounding to integers and certifying take extra time: well below a second
+    for 16 symbols, about ten seconds for 64.
 
-    Up to 12 symbols the bound is certified, above it is estimated. An interrupt (Ctrl-C) ends the search with the
-    best so far. The same seed and the same number of rounds give the same mechanism on the same machine: a time limit
-    only picks the round. ``on_progress`` is called after every round.
+    Up to 12 symbols the bound is certified; above, it is estimated. An interrupt (Ctrl-C) ends the
+    search with the best mechanism so far. The same ``seed`` and the same number of rounds give the
+    same mechanism on the same machine: a time limit only picks the round. ``on_progress`` is called
+    after every round.
 
-    Raises ``NothingToLearn`` where the context forbids telling two symbols apart, and ``NoClosedForm`` where more than
-    128 symbols are bound to one another in a form that is not known.
+    Raises ``NothingToLearn`` if the context forbids telling two symbols apart, and ``NoClosedForm``
+    if it binds more than 128 symbols to each other in a form that is not known.
     Reference: docs/designer.md has the derivation, and the proof of the bound.
 
     >>> from sfumato.contexts import PrivacyMatrix
-    >>> found = design(PrivacyMatrix([[0, 1, 2], ["0.5", 0, 1], [1, 1, 0]]))
-    >>> found.bound_is, found.gap < 1e-4
+    >>> result = design(PrivacyMatrix([[0, 1, 2], ["0.5", 0, 1], [1, 1, 0]]))
+    >>> result.bound_is, result.gap < 1e-4
     ('certified', True)
     """
+    # Load both before the limit on threads, which holds for libraries that are loaded already.
     import scipy.linalg
-    import scipy.optimize  # both before the limit, which holds for libraries that are loaded already  # noqa: F401
+    import scipy.optimize  # noqa: F401
     from threadpoolctl import threadpool_limits
 
     if not isinstance(context, Context):
         raise InvalidContext(
-            f"design takes a context; found {type(context).__name__}. Pass e.g. PrivacyMatrix(E)."
+            f"design needs a context; got {type(context).__name__}. Pass e.g. PrivacyMatrix(E)."
         )
     objective = Objective.of(context.size, prior, weights)
     is_number = isinstance(time_limit, int | float) and not isinstance(time_limit, bool)
@@ -157,72 +160,79 @@ def design(
         )
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         raise InvalidArgument(f"seed must be an integer; got {seed!r}.")
-    # The matrices are small: threads would wait for one another more than they work, and change the last digits.
+    # The matrices are small: threads would wait for each other more than they work, and change
+    # the last digits.
     with threadpool_limits(1):
-        pieces = split(context)
-        parts = _parts(pieces, objective, Clock(time_limit, on_progress), int(seed))
-        mechanism = _joined(context, pieces, parts)
-        return _told(context, mechanism, objective, pieces, parts)
+        contexts = split(context)
+        clock = Clock(time_limit, on_progress)
+        components = _design_components(contexts, objective, clock, int(seed))
+        mechanism = _join(context, contexts, components)
+        return _summarise(context, mechanism, objective, contexts, components)
 
 
-def _parts(pieces: Sequence[Piece], objective: Objective, clock: Clock, seed: int) -> list[Part]:
-    """A part for each piece; pieces that are alike in everything share one."""
-    if len(pieces) == 1:
-        return [designed_part(pieces[0].context, objective, clock, seed, 1, 1)]
-    aims = [objective.restrict(piece.symbols) for piece in pieces]
-    names = [
-        (fingerprint(piece.context.record()), own.counts, own.weights.tobytes())
-        for piece, own in zip(pieces, aims, strict=True)
-    ]
-    made: dict[object, Part] = {}
-    for piece, own, name in zip(pieces, aims, names, strict=True):
-        if name not in made:
-            made[name] = designed_part(
-                piece.context, own, clock, seed, len(made) + 1, len(set(names))
-            )
-    return [made[name] for name in names]
+def _design_components(
+    contexts: Sequence[ComponentContext], objective: Objective, clock: Clock, seed: int
+) -> list[Component]:
+    """Design each component; components that are alike in everything share one mechanism."""
+    if len(contexts) == 1:
+        return [design_component(contexts[0].context, objective, clock, seed, 1, 1)]
+    objectives = [objective.restrict(component.symbols) for component in contexts]
+    keys = []
+    for component, own in zip(contexts, objectives, strict=True):
+        name = fingerprint(component.context.record())
+        keys.append((name, own.counts, own.weights.tobytes()))
+    count = len(set(keys))
+    designs: dict[object, Component] = {}
+    for component, own, key in zip(contexts, objectives, keys, strict=True):
+        if key not in designs:
+            number = len(designs) + 1
+            designs[key] = design_component(component.context, own, clock, seed, number, count)
+    return [designs[key] for key in keys]
 
 
-def _joined(context: Context, pieces: Sequence[Piece], parts: Sequence[Part]) -> Mechanism:
-    """The mechanism of the only part; the closed form of the whole, if all parts have theirs; or the union of parts."""
-    if len(parts) == 1:
-        return parts[0].mechanism
-    if not any(isinstance(part.mechanism, TableResponse) for part in parts):
+def _join(
+    context: Context, contexts: Sequence[ComponentContext], components: Sequence[Component]
+) -> Mechanism:
+    """Return the only mechanism, the closed form of the whole, or a union.
+
+    The whole has its closed form if all components have theirs.
+    """
+    mechanisms = [component.mechanism for component in components]
+    if len(mechanisms) == 1:
+        return mechanisms[0]
+    if not any(isinstance(mechanism, TableResponse) for mechanism in mechanisms):
         with suppress(NoClosedForm):
             return mechanism_for(context)
     block_of = np.empty(context.size, dtype=np.int64)
-    for j, piece in enumerate(pieces):
-        block_of[piece.symbols] = j
-    union = ContextUnion(
-        [part.mechanism.context for part in parts], block_of, domain=context.domain
-    )
-    return UnionResponse(union, [part.mechanism for part in parts])
+    for j, component in enumerate(contexts):
+        block_of[component.symbols] = j
+    parts = [mechanism.context for mechanism in mechanisms]
+    return UnionResponse(ContextUnion(parts, block_of, domain=context.domain), mechanisms)
 
 
-def _told(
+def _summarise(
     context: Context,
     mechanism: Mechanism,
     objective: Objective,
-    pieces: Sequence[Piece],
-    parts: Sequence[Part],
+    contexts: Sequence[ComponentContext],
+    components: Sequence[Component],
 ) -> Design:
-    """The outcome: ``tr(W M⁻¹)`` of a union is that of its parts, by their shares."""
-    shares = [float(objective.crowd[piece.symbols].sum()) for piece in pieces]
-    bound = (
-        sum(share * part.bound for share, part in zip(shares, parts, strict=True))
-        - objective.offset
-    )
+    """Return the outcome: ``tr(W M⁻¹)`` of a union is that of its parts, weighted by shares."""
+    value_bound = 0.0
+    for own, component in zip(contexts, components, strict=True):
+        share = float(objective.crowd[own.symbols].sum())
+        value_bound += share * component.bound
     risk = objective.value_of(mechanism) - objective.offset
-    searched = {id(part): part for part in parts}.values()
+    distinct = {id(component): component for component in components}.values()
     return Design(
         context=context,
         mechanism=mechanism,
         certificate=certify(mechanism, context),
         risk=risk,
-        lower_bound=min(bound, risk),
-        certified=all(part.certified for part in parts),
-        rounds=sum(part.rounds for part in searched),
-        stopped=max((part.stopped for part in parts), key=_REASONS.index),
+        lower_bound=min(value_bound - objective.offset, risk),
+        certified=all(component.certified for component in components),
+        rounds=sum(component.rounds for component in distinct),
+        stopped=max((component.stopped for component in components), key=_REASONS.index),
         prior=objective.crowd,
         weights=objective.weights,
     )

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.codes import HadamardCode, RandomizedCode
-from sfumato.designer.shelf.frame_risk import FrameGroup, frame_risks
-from sfumato.designer.shelf.frames import frame_families
-from sfumato.errors import ContextMismatch, InvalidContext, NothingToLearn
+from sfumato.designer.shelf.frames import FrameGroup, frame_families, frame_risks
+from sfumato.errors import ContextMismatch, InvalidArgument, NothingToLearn
 
 inf = math.inf
 
@@ -101,7 +100,7 @@ def test_the_guess_matters():
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, math.nan])
 def test_a_share_that_is_none_is_refused(share):
-    with pytest.raises(InvalidContext, match="between 0 and 1"):
+    with pytest.raises(InvalidArgument, match="between 0 and 1"):
         sf.mechanism_for(sf.HighLow(9, range(4), 1), sensitive_share=share)
 
 
@@ -186,7 +185,7 @@ def test_shorter_reports_cost_risk_and_too_short_ones_say_what_would_do(context,
     for bits in range(longest.bits - 1, -1, -1):
         try:
             mechanism = sf.mechanism_for(context, max_bits=bits)
-        except InvalidContext as refusal:
+        except InvalidArgument as refusal:
             least = least or str(refusal)
             continue
         assert least is None and mechanism.bits <= bits

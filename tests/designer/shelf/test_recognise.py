@@ -263,7 +263,7 @@ def test_a_part_that_is_not_on_the_shelf_is_named():
     chain = PrivacyMatrix([[0, 1, 2], [1, 0, 1], [2, 1, 0.0]]) + PrivacyMatrix(
         [[0, 1, 1], [2, 0, 1], [1, 1, 0]]
     )
-    with pytest.raises(NoClosedForm, match=r"inside block 1: no mechanism on the shelf.*sf.design"):
+    with pytest.raises(NoClosedForm, match=r"inside block 1: no closed-form mechanism.*sf.design"):
         recognise(union([Uniform(2, 1), chain]))
     with pytest.raises(
         NothingToLearn, match="inside block 0: this context forbids telling symbols 0 and 1 apart"

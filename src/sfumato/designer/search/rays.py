@@ -2,7 +2,7 @@
 
 Members of the cone are compared on its cross-section ``p·r = 1``. An extreme ray is ``e^h`` on its
 support, a set of symbols that contains, with x, every symbol that x owes something to. On the
-support h is a vertex of a polyhedron (``polyhedron.py``). The vertices of a polyhedron and its edges
+support h is a vertex of a polyhedron (``polyhedron.py``). The vertices and edges of a polyhedron
 form a connected graph, so a walk from any vertex finds all of them.
 """
 

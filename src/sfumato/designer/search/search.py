@@ -113,7 +113,7 @@ def _choose_pool(theta: Floats, permanent: int, size: int) -> Booleans:
     return (number < permanent) | heavy
 
 
-# --- looking for rays ------------------------------------------------------------------------------
+# --- looking for rays -----------------------------------------------------------------------------
 
 
 class _Pricing(Protocol):

@@ -1,162 +1,276 @@
-"""Codes for groups that take cover in each other's reports: the designs inside are chosen for the frame, not alone.
+"""Codes for groups that take cover in each other's reports, chosen for the frame as a whole.
 
-What is best for a group by itself is not best in a frame: a group's sets also decide how often everybody else must
-take cover. So the set sizes are chosen by the closed-form risk of the whole frame, one kind of group after another,
-as if every size had a flat design; then each kind gets the real design that comes closest.
+What is best for a group by itself is not best in a frame: the sets of a group also decide how often
+all other groups must take cover. So set sizes are chosen by the risk of the whole frame, one kind
+of group after another, as if every size had a flat design. Then each kind gets the real design that
+comes closest.
+
+The risk has a closed form. A design with b outputs, r of them in each set and λ in each two, enters
+by ``f = r/b`` and ``l = λ/b`` alone, so a frame can be evaluated before any code is built. The
+estimate is the one without total correction, which is the software's own up to the correction of
+unused points.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import exp
 
 from sfumato.codes import CodeFamily, CyclicDesign, RandomizedCode
 from sfumato.codes.best import largest_outputs, searched_designs
 from sfumato.codes.search import wanted_sizes
 from sfumato.codes.singer import SingerDesign, singer_designs, singer_set
 from sfumato.contexts import GroupedContext
-from sfumato.designer.shelf.frame_risk import FrameGroup, frame_risks
-from sfumato.errors import InvalidContext
 
-__all__ = ["frame_families"]
+__all__ = ["FrameGroup", "frame_families", "frame_risks"]
 
 _SWEEPS = 4
-_MOST_SIZES = 96  # set sizes that are tried for a kind of group
-_LARGEST_SEARCHED = 1000
+_MAX_SIZES = 96  # set sizes to try for a kind of group
+_MAX_SEARCHED_SIZE = 1000
 _FLAT_ENOUGH = 1.01
+_MIN_GAIN = 1e-9
 
-Weigh = Callable[[Sequence[FrameGroup]], float]
+
+# --- the risk of a frame --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FrameGroup:
+    """A group of k symbols with its promises and the design (f, l) of its code.
+
+    ``count`` groups are alike.
+
+    >>> FrameGroup(8, inside=1.0, outward=2.0, f=0.25, l=0.25 * 1 / 7).gain > 0
+    True
+    """
+
+    size: int
+    inside: float
+    outward: float
+    f: float
+    l: float  # noqa: E741 - λ/b
+    count: int = 1
+
+    @property
+    def A(self) -> float:
+        """``e^ε_out``."""
+        return exp(self.outward)
+
+    @property
+    def B(self) -> float:
+        """``e^{ε_out − ε_in}``."""
+        return exp(self.outward - self.inside)
+
+    @property
+    def gain(self) -> float:
+        """``g = f A + (1 − f) B − 1``."""
+        return self.f * self.A + (1 - self.f) * self.B - 1
+
+
+def frame_risks(groups: Sequence[FrameGroup]) -> tuple[list[float], float]:
+    """Return ``R_i`` of each group, and ``R_F`` of symbols that owe nothing.
+
+        risk(p) = Σ p_i R_i + p_F R_F − ‖p‖²
+
+    >>> high_low = FrameGroup(1, inside=1.0, outward=1.0, f=1.0, l=0.0)
+    >>> sensitive, free = frame_risks([high_low])
+    >>> round(sensitive[0], 3), round(free, 3)
+    (1.0, 2.164)
+    """
+    beta = 1 / (1 + sum(group.count / group.gain for group in groups))
+    squares = [_squared_scores(group, beta) for group in groups]
+    constants = 0.0
+    for group, part in zip(groups, squares, strict=True):
+        constants += group.count * part.constant
+    # What reports of each group cost when a stranger sends them.
+    covers = [part.v * (part.other + constants - part.constant) for part in squares]
+    all_covers = 0.0
+    for group, cover in zip(groups, covers, strict=True):
+        all_covers += group.count * cover
+    risks = []
+    for part, cover in zip(squares, covers, strict=True):
+        own = (part.v + beta) * (part.own + constants - part.constant)
+        risks.append(own + all_covers - cover)
+    return risks, all_covers + beta * constants + 1 / beta
+
+
+@dataclass(frozen=True)
+class _SquaredScores:
+    """The squared scores of a group's symbols, summed.
+
+    ``own`` is on the group's reports when a member sends them, ``other`` when a stranger does, and
+    ``constant`` on reports of other groups; ``v = β/g``.
+    """
+
+    v: float
+    own: float
+    other: float
+    constant: float
+
+
+def _squared_scores(group: FrameGroup, beta: float) -> _SquaredScores:
+    A = group.A
+    B = group.B
+    f = group.f
+    l = group.l  # noqa: E741
+    k = group.size
+    v = beta / group.gain
+    if k == 1:
+        own = ((1 - v) / beta) ** 2
+        return _SquaredScores(v, own, own, (v / beta) ** 2)
+    h = v * (l * A + (f - l) * B - f)
+    G = 1 / (v * (f - l) * (A - B))
+    u = v * f + (1 - v) * h / beta
+    sets_of_own = (f * A + (k - 1) * (l * A + (f - l) * B)) / (f * A + (1 - f) * B)
+    own = G**2 * (sets_of_own * (1 - 2 * u) + k * u**2)
+    other = G**2 * (k * f * (1 - 2 * u) + k * u**2)
+    return _SquaredScores(v, own, other, k * G**2 * (v * f - v * h / beta) ** 2)
+
+
+# --- the choice of codes --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """GroupedContext of equal size and promises."""
+    """Groups of equal size and promises."""
 
     size: int
     inside: Fraction
     outward: Fraction
 
+    def with_flat_design(self, w: int, count: int = 1) -> FrameGroup:
+        """Return a group with a flat design of set size w, as if there were one for every w."""
+        k = self.size
+        pairs = w * (w - 1) / (k * (k - 1)) if k > 1 else 0.0
+        return FrameGroup(k, float(self.inside), float(self.outward), w / k, pairs, count)
+
 
 def frame_families(
     groups: GroupedContext, extra_bits: int, sensitive_share: float | None = None
 ) -> list[CodeFamily]:
-    """A code family for each group that owes something, in the order of groups.
+    """Return a code family for each group that owes something, in the order of groups.
 
-    The largest risk over groups and free symbols is made small (the worst distribution's); with ``sensitive_share``,
-    the risk for a distribution that gives this much to all groups that owe something, by their sizes.
+    They minimise the largest risk over groups and free symbols, that of the worst distribution.
+    With ``sensitive_share`` they minimise the risk at a distribution that gives this share to all
+    groups that owe something, by their sizes.
     """
-    owing = groups.owing_groups
-    kinds = [_kind(groups, g) for g in owing]
-    counts = Counter(kinds)
-    weigh = _weighing(
-        counts, free=len(owing) < len(groups.outward), sensitive_share=sensitive_share
-    )
-    sizes = _set_sizes(counts, weigh)
-    family_of = {kind: _realised(kind, counts, sizes, weigh, extra_bits) for kind in counts}
+    kinds = []
+    for g in groups.owing_groups:
+        kinds.append(_Kind(int(groups.sizes[g]), *groups.effective_promises(g)))
+    has_free_symbols = len(kinds) < len(groups.outward)
+    frame = _Frame(Counter(kinds), has_free_symbols, sensitive_share)
+    frame.choose_sizes()
+    family_of = {kind: frame.family_for(kind, extra_bits) for kind in frame.counts}
     return [family_of[kind] for kind in kinds]
 
 
-def _kind(groups: GroupedContext, g: int) -> _Kind:
-    return _Kind(int(groups.sizes[g]), *groups.effective_promises(g))
+class _Frame:
+    """Kinds of groups, and the set size of each."""
 
-
-def _weighing(counts: Counter[_Kind], *, free: bool, sensitive_share: float | None) -> Weigh:
-    if sensitive_share is None:
-        return lambda frame: max(
-            [*frame_risks(frame)[0], *([frame_risks(frame)[1]] if free else [])]
-        )
-    if not 0 <= sensitive_share <= 1:
-        raise InvalidContext(f"sensitive_share must lie between 0 and 1; found {sensitive_share}.")
-    owing = sum(kind.size * count for kind, count in counts.items())
-
-    def at_share(frame: Sequence[FrameGroup]) -> float:
-        risks, free_risk = frame_risks(frame)
-        inside = (
-            sum(group.count * group.size * R for group, R in zip(frame, risks, strict=True)) / owing
-        )
-        return sensitive_share * inside + (1 - sensitive_share) * free_risk
-
-    return at_share
-
-
-def _set_sizes(counts: Counter[_Kind], weigh: Weigh) -> dict[_Kind, int]:
-    """The best set size of each kind, by coordinate descent from what is best for each kind alone."""
-    sizes = {
-        kind: wanted_sizes(kind.size, float(kind.inside))[0] if kind.size > 1 else 1
-        for kind in counts
-    }
-    for _ in range(_SWEEPS):
-        before = dict(sizes)
+    def __init__(
+        self, counts: Counter[_Kind], has_free_symbols: bool, sensitive_share: float | None
+    ) -> None:
+        self.counts = counts
+        self._has_free_symbols = has_free_symbols
+        self._sensitive_share = sensitive_share
+        self._sizes = {}
         for kind in counts:
-            if kind.size > 1:
-                tried = {
-                    w: weigh(_frame(counts, {**sizes, kind: w}))
-                    for w in _tried_sizes(kind)
-                    if _gains(kind, w)
-                }
-                sizes[kind] = min(tried, key=lambda w: (round(tried[w], 9), w), default=sizes[kind])
-        if sizes == before:
-            break
-    return sizes
+            best_alone = wanted_sizes(kind.size, float(kind.inside))[0] if kind.size > 1 else 1
+            self._sizes[kind] = best_alone
 
-
-def _tried_sizes(kind: _Kind) -> list[int]:
-    """All set sizes up to half of the group, or so many of them that the ratio of neighbours stays small."""
-    half = max(kind.size // 2, 1)
-    step = max(half, 2) ** (1 / _MOST_SIZES)
-    return sorted(
-        {w for i in range(_MOST_SIZES + 1) if (w := round(step**i)) <= half}
-        | set(range(1, min(half, 32) + 1))
-    )
-
-
-def _gains(kind: _Kind, w: int) -> bool:
-    return _flat(kind, w).gain > 1e-9
-
-
-def _flat(kind: _Kind, w: int, count: int = 1) -> FrameGroup:
-    """The kind with a flat design of set size w, as if there were one for every w."""
-    k = kind.size
-    pairs = w * (w - 1) / (k * (k - 1)) if k > 1 else 0.0
-    return FrameGroup(k, float(kind.inside), float(kind.outward), w / k, pairs, count)
-
-
-def _frame(counts: Counter[_Kind], sizes: dict[_Kind, int]) -> list[FrameGroup]:
-    return [_flat(kind, sizes[kind], count) for kind, count in counts.items()]
-
-
-def _realised(
-    kind: _Kind, counts: Counter[_Kind], sizes: dict[_Kind, int], weigh: Weigh, extra_bits: int
-) -> CodeFamily:
-    """A real design for a kind, the others as if flat: randomized response, searched base blocks or Singer's set."""
-    if sizes[kind] == 1:
-        return RandomizedCode
-    outputs, position = largest_outputs(kind.size, extra_bits), list(counts).index(kind)
-    flat = _frame(counts, sizes)
-    singer = _best_singer(kind, flat, position, outputs, weigh)
-    searched: tuple[float, CodeFamily] | None = None
-    if kind.size <= _LARGEST_SEARCHED:
-        for design, F in searched_designs(kind.size, [sizes[kind]], outputs):
-            searched = min(searched or (F, design), (F, design), key=lambda found: found[0])
-            if F <= _FLAT_ENOUGH:
+    def choose_sizes(self) -> None:
+        """Improve the set size of one kind after another, from what is best for each alone."""
+        for _ in range(_SWEEPS):
+            before = dict(self._sizes)
+            for kind in self.counts:
+                if kind.size > 1:
+                    self._sizes[kind] = self._best_size(kind)
+            if self._sizes == before:
                 break
-    if searched is not None and (singer is None or searched[0] * weigh(flat) <= singer[0]):
-        return searched[1]
-    if singer is None:
-        return RandomizedCode
-    return CyclicDesign.of_arrays(singer[1].points, singer_set(singer[1]))
+
+    def _best_size(self, kind: _Kind) -> int:
+        best = self._sizes[kind]
+        least = None
+        for w in _sizes_to_try(kind.size // 2):
+            if kind.with_flat_design(w).gain > _MIN_GAIN:
+                # Rounded, so that the last digits do not choose; then the smallest size wins.
+                risk = round(self._risk(self._flat_groups({**self._sizes, kind: w})), 9)
+                if least is None or risk < least:
+                    least = risk
+                    best = w
+        return best
+
+    def _risk(self, groups: Sequence[FrameGroup]) -> float:
+        """Return the risk that counts: the worst, or that at a share of sensitive people."""
+        risks, free_risk = frame_risks(groups)
+        if self._sensitive_share is None:
+            return max([*risks, free_risk]) if self._has_free_symbols else max(risks)
+        people = 0
+        total = 0.0
+        for group, risk in zip(groups, risks, strict=True):
+            people += group.count * group.size
+            total += group.count * group.size * risk
+        return self._sensitive_share * (total / people) + (1 - self._sensitive_share) * free_risk
+
+    def _flat_groups(self, sizes: dict[_Kind, int]) -> list[FrameGroup]:
+        return [kind.with_flat_design(sizes[kind], count) for kind, count in self.counts.items()]
+
+    def family_for(self, kind: _Kind, extra_bits: int) -> CodeFamily:
+        """Return a real design for a kind, the others as if flat.
+
+        It is randomized response, searched base blocks or Singer's set.
+        """
+        size = self._sizes[kind]
+        if size == 1:
+            return RandomizedCode
+        outputs = largest_outputs(kind.size, extra_bits)
+        flat = self._flat_groups(self._sizes)
+        singer = self._best_singer(kind, flat, outputs)
+        searched: tuple[float, CodeFamily] | None = None
+        if kind.size <= _MAX_SEARCHED_SIZE:
+            searched = _flattest_design(kind.size, size, outputs)
+        if searched is not None and (singer is None or searched[0] * self._risk(flat) <= singer[0]):
+            return searched[1]
+        if singer is None:
+            return RandomizedCode
+        return CyclicDesign.of_arrays(singer[1].points, singer_set(singer[1]))
+
+    def _best_singer(
+        self, kind: _Kind, flat: list[FrameGroup], outputs: int
+    ) -> tuple[float, SingerDesign] | None:
+        position = list(self.counts).index(kind)
+        best: tuple[float, SingerDesign] | None = None
+        for design in singer_designs(kind.size, outputs):
+            f = design.raised / design.points
+            l = design.shared / design.points  # noqa: E741
+            group = replace(flat[position], f=f, l=l)
+            if group.gain <= 0:
+                continue
+            risk = self._risk([*flat[:position], group, *flat[position + 1 :]])
+            if best is None or risk < best[0]:
+                best = (risk, design)
+        return best
 
 
-def _best_singer(
-    kind: _Kind, flat: list[FrameGroup], position: int, outputs: int, weigh: Weigh
-) -> tuple[float, SingerDesign] | None:
-    found: tuple[float, SingerDesign] | None = None
-    for design in singer_designs(kind.size, outputs):
-        f, l = design.raised / design.points, design.shared / design.points  # noqa: E741
-        group = replace(flat[position], f=f, l=l)
-        if group.gain <= 0:
-            continue
-        risk = weigh([*flat[:position], group, *flat[position + 1 :]])
-        if found is None or risk < found[0]:
-            found = (risk, design)
-    return found
+def _flattest_design(size: int, set_size: int, outputs: int) -> tuple[float, CodeFamily] | None:
+    """Return the flatness and the design of the flattest searched base blocks, if there are any."""
+    best: tuple[float, CodeFamily] | None = None
+    for design, flatness in searched_designs(size, [set_size], outputs):
+        if best is None or flatness < best[0]:
+            best = (flatness, design)
+        if flatness <= _FLAT_ENOUGH:
+            break
+    return best
+
+
+def _sizes_to_try(half: int) -> list[int]:
+    """Return all sizes up to ``half``, or enough that the ratio of neighbours stays small."""
+    largest = max(half, 1)
+    step = max(largest, 2) ** (1 / _MAX_SIZES)
+    sizes = set(range(1, min(largest, 32) + 1))
+    for i in range(_MAX_SIZES + 1):
+        size = round(step**i)
+        if size <= largest:
+            sizes.add(size)
+    return sorted(sizes)
