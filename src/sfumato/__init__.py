@@ -11,34 +11,16 @@
 ``sfumato --help`` loads no NumPy.
 """
 
-from functools import cache
-from importlib import import_module
-
-
-@cache
-def _homes() -> dict[str, str]:
-    """Return the module that defines each public name, in alphabetical order of the names."""
-    from importlib.resources import files
-
-    stub = files(__name__).joinpath("__init__.pyi")  # also found where the package is a zip file
-    homes = {}
-    for line in stub.read_text(encoding="utf-8").splitlines():
-        if line.startswith("from "):
-            _, home, _, name, *_ = line.split()  # from HOME import NAME as NAME
-            homes[name] = home
-    return dict(sorted(homes.items()))
-
 
 def __getattr__(name: str) -> object:
+    from sfumato.foundation.lazy import load_name
+
     if name == "__all__":
         return __dir__()
-    if name not in _homes():
-        raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
-    home = _homes()[name]
-    if home == __name__:
-        return import_module(f"{home}.{name}")
-    return getattr(import_module(home), name)
+    return load_name(__name__, name)
 
 
 def __dir__() -> list[str]:
-    return list(_homes())
+    from sfumato.foundation.lazy import public_names
+
+    return public_names(__name__)
