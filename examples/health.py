@@ -19,7 +19,7 @@ from textwrap import fill
 import numpy as np
 
 import sfumato as sf
-from sfumato.pages.label.page import label_page
+from sfumato.pages import label_page
 
 BOUGHT = {  # thousands of people; beside our words, the class as the tables name it
     "heart and circulation": 76_200,  # Cardiovascular Agents

@@ -24,11 +24,7 @@ from sfumato.aggregator.store.backends import backend_of
 from sfumato.aggregator.store.store import Store
 from sfumato.batches import Batch
 from sfumato.domains.partitions import grid_tiles
-from sfumato.pages.design.facts import rivals_of
-from sfumato.pages.design.page import design_page
-from sfumato.pages.label.page import label_page
-from sfumato.pages.plan.page import plan_page
-from sfumato.pages.report.page import report_page
+from sfumato.pages import alternatives_to, design_page, label_page, plan_page, report_page
 from sfumato.randomness.words import words_from
 
 HERE = Path(__file__).parent
@@ -200,7 +196,7 @@ def written(folder: Path) -> dict[str, str]:
         "report": report_page(survey, estimate, survey.certify()),
         "label": label_page(survey),
         "plan": plan_page(sf.plan(survey.context, error=0.03)),
-        "design": design_page(found, rivals_of(found), seconds=1.0),
+        "design": design_page(found, alternatives_to(found), seconds=1.0),
     }
     for name, html in pages.items():
         (folder / f"{name}.html").write_text(html, encoding="utf-8")

@@ -7,7 +7,7 @@ fixed seed, so that the picture is always the same on one machine.
 from pathlib import Path
 
 import sfumato as sf
-from sfumato.pages.design.chart import design_png
+from sfumato.pages import design_png
 
 KIND_OF = {
     "no condition": "none",

@@ -1,7 +1,7 @@
 """`sfumato label`: a page for those who are asked, or a refusal."""
 
 import sfumato as sf
-from sfumato.pages.label.page import label_page
+from sfumato.pages import label_page
 from sfumato.survey import Survey
 from support.command import contents
 

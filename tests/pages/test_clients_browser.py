@@ -12,8 +12,7 @@ pytest.importorskip("fastapi")
 
 import sfumato as sf
 from sfumato.foundation.canonical import canonical_bytes, fingerprint
-from sfumato.pages.static import static_files
-from sfumato.pages.try_page.page import TRY_POLICY
+from sfumato.pages import TRY_POLICY, static_files
 from support.visits import outside, posts, running
 
 PEOPLE, WITH_STORAGE = 200, 20

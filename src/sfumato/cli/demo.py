@@ -106,7 +106,7 @@ def _show(outcomes: list[_Outcome]) -> None:
 
 def _write_page(outcome: _Outcome, output: str) -> None:
     from sfumato.foundation.files import write_atomically
-    from sfumato.pages.report.page import report_page
+    from sfumato.pages import report_page
 
     page = report_page(outcome.survey, outcome.estimate, outcome.survey.certify())
     write_atomically(output, page.encode("utf-8"))

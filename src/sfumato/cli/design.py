@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sfumato.designer.design import Design
     from sfumato.domains import Domain
     from sfumato.foundation.arrays import Floats
-    from sfumato.pages.design.facts import Rival
+    from sfumato.pages import Alternative
     from sfumato.promises import Certificate
     from sfumato.survey import Survey
     from sfumato.survey.description import Description
@@ -103,30 +103,33 @@ class _Told:
     """A finished design with all that is said of it; made only once the integers are certified."""
 
     def __init__(self, survey: "Survey", found: "Design", seconds: float) -> None:
-        from sfumato.pages.design.facts import rivals_of
+        from sfumato.pages import alternatives_to
 
         self.survey, self.design, self.seconds = survey, found, seconds
         self.certificate: Certificate = survey.certify()
-        self.rivals: list[Rival] = rivals_of(found)
+        self.alternatives: list[Alternative] = alternatives_to(found)
 
     def in_json(self) -> dict[str, object]:
-        from sfumato.pages.design.facts import recognised_as
+        from sfumato.pages import closed_form_name
 
         return {
             "survey": self.survey.fingerprint,
             "name": self.survey.name,
             "symbols": self.survey.context.size,
-            "recognised": recognised_as(self.design) or None,
+            "recognised": closed_form_name(self.design) or None,
             **self.design.in_json(),
             "seconds": round(self.seconds, 3),
-            "compared": [rival.in_json() for rival in self.rivals],
+            "compared": [alternative.in_json() for alternative in self.alternatives],
             "certificate": self.certificate.record(),
         }
 
     def in_text(self, output: str | None) -> str:
-        from sfumato.pages.design.facts import bound_sentence, design_facts
+        from sfumato.pages import bound_sentence, design_facts
 
-        compared = [(rival.what, f"{rival.times:,.3g} times the risk") for rival in self.rivals]
+        compared = [
+            (alternative.what, f"{alternative.times:,.3g} times the risk")
+            for alternative in self.alternatives
+        ]
         lines = [*design_facts(self.design, self.seconds), *compared]
         width = max(len(what) for what, _ in lines)
         table = [f"{what:<{width}}  {fact}" for what, fact in lines]
@@ -155,9 +158,9 @@ def _check_call(output: str | None, pictures: list[str | None], read: list[str])
 
 def _check_pictures(symbols: int, html: str | None, plot: str | None) -> None:
     if html is not None or plot is not None:
-        from sfumato.pages.design.chart import demand_drawable
+        from sfumato.pages import require_drawable
 
-        demand_drawable(symbols)
+        require_drawable(symbols)
 
 
 def _described(promise: str, name: str | None) -> "Description":
@@ -224,11 +227,13 @@ def _write(told: _Told, output: str | None, html: str | None, plot: str | None) 
 
     page, picture = "", b""
     if html is not None:
-        from sfumato.pages.design.page import design_page
+        from sfumato.pages import design_page
 
-        page = design_page(told.design, told.rivals, seconds=told.seconds, title=told.survey.title)
+        page = design_page(
+            told.design, told.alternatives, seconds=told.seconds, title=told.survey.title
+        )
     if plot is not None:
-        from sfumato.pages.design.chart import design_png
+        from sfumato.pages import design_png
 
         picture = design_png(told.design)
     if output is not None:

@@ -142,7 +142,7 @@ def _check_call(output: str | None, *, as_json: bool) -> None:
 
 def _in_text(found: "Estimate", fit: "Fit") -> str:
     """Both readings side by side, under headings that keep them apart; of many symbols the most frequent."""
-    from sfumato.pages.style import most_frequent
+    from sfumato.pages import most_frequent
     from sfumato.survey.results import COLUMNS, rows_of
 
     rows, symbols = rows_of(found), len(found.labels)
@@ -179,14 +179,14 @@ def _csv(found: "Estimate") -> str:
 
 
 def _page(asked: "Survey", found: "Estimate") -> str:
-    from sfumato.pages.report.page import report_page
+    from sfumato.pages import report_page
 
     return report_page(asked, found, asked.certify())
 
 
 def _write_picture(asked: "Survey", found: "Estimate", path: str) -> None:
     from sfumato.domains import GridDomain
-    from sfumato.pages.charts import save_png
+    from sfumato.pages import save_png
 
     domain = asked.context.domain
     save_png(found, path, grid=domain if isinstance(domain, GridDomain) else None)

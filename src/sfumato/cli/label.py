@@ -30,7 +30,7 @@ def label(
 
     """
     from sfumato.foundation.files import write_atomically
-    from sfumato.pages.label.page import label_page
+    from sfumato.pages import label_page
     from sfumato.survey import Survey
 
     check_outputs(output, inputs=[survey])

@@ -135,11 +135,11 @@ def _write(asked: "Survey", made: "Plan", html: str | None, plot: str | None) ->
 
     page, picture = "", b""
     if html is not None:
-        from sfumato.pages.plan.page import plan_page
+        from sfumato.pages import plan_page
 
         page = plan_page(made, title=asked.title)
     if plot is not None:
-        from sfumato.pages.plan.chart import plan_png
+        from sfumato.pages import plan_png
 
         picture = plan_png(made)
     if html is not None:

@@ -1,5 +1,15 @@
-"""Pages: an estimate as something to look at. One file each, without a single outside address."""
+"""Pages for people: reports, labels, plans, designs, and what an aggregator serves.
 
-from sfumato.pages.report.page import report_page
+``__init__.pyi`` lists the public names. Each is imported when you first use it, so that a privacy
+label loads neither the designer nor a drawing library. Colours are in ``pages.style``.
+"""
 
-__all__ = ["report_page"]
+from sfumato.foundation.lazy import load_name, public_names
+
+
+def __getattr__(name: str) -> object:
+    return load_name(__name__, name)
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)

@@ -1,40 +1,51 @@
-"""The frame of a small page: one HTML file without scripts, to be sent to whoever must decide."""
+"""The HTML frame of every page."""
 
-from html import escape
 from importlib.metadata import version
-from importlib.resources import files
 
-__all__ = ["PAPER_POLICY", "sheet"]
+from sfumato.pages.markup import EMPTY, Html, read_asset, render
 
-PAPER_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""No scripts, and nothing from anywhere: the page is as good as paper."""
+__all__ = ["STATIC_POLICY", "document", "offline_document"]
+
+STATIC_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+"""Forbids scripts and everything that is not part of the page itself."""
 
 
-def sheet(title: str, *, kicker: str, opening: str, body: str, style: str = "") -> str:
-    """The whole page. ``opening`` and ``body`` are HTML: what stands below the title, and the sections.
+def document(
+    title: str, *, kicker: str, head: Html, body: Html, opening: Html = EMPTY, heading: str = ""
+) -> str:
+    """Return a whole page.
 
-    Nothing in the frame points outside, and its policy forbids the browser to load anything.
+    ``kicker`` is the small line above the heading, and ``opening`` follows below it. ``head`` holds
+    the styles, scripts and policy. The heading is the title unless ``heading`` says otherwise.
     """
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{PAPER_POLICY}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)}</title>
-<style>
-{files("sfumato.pages.report").joinpath("report.css").read_text(encoding="utf-8")}{style}</style>
-</head>
-<body>
-<header>
-<p class="kicker">{escape(kicker)}</p>
-<h1 dir="auto">{escape(title)}</h1>
-{opening}
-</header>
-<main>
-{body}
-</main>
-<footer><p>Made with Sfumato {escape(version("sfumato"))}. This file needs no network and asks for none.</p></footer>
-</body>
-</html>
-"""
+    return render(
+        "document.html",
+        title=title,
+        heading=heading or title,
+        kicker=kicker,
+        head=head,
+        opening=opening,
+        body=body,
+    )
+
+
+def offline_document(
+    title: str,
+    *,
+    kicker: str,
+    opening: Html,
+    sections: Html,
+    css: str = "",
+    policy: str = STATIC_POLICY,
+    scripts: Html = EMPTY,
+) -> str:
+    """Return a page in a single file, styles and scripts included.
+
+    It links to nothing outside itself, and its policy forbids the browser to load anything.
+    ``css`` adds to the style that all pages share.
+    """
+    sfumato = version("sfumato")
+    style = Html(read_asset("style.css") + css)
+    head = render("offline_head.html", policy=Html(policy), version=sfumato, style=style)
+    body = render("offline_body.html", sections=sections, version=sfumato, scripts=scripts)
+    return document(title, kicker=kicker, head=head, body=body, opening=opening)

@@ -1,58 +1,89 @@
-"""The cells of a map: what is drawn of a grid, in which range of colours and how far stretched."""
+"""The cells of a map: which are drawn, in which range of colours, and how far stretched."""
 
 import math
-from typing import cast
+from dataclasses import dataclass
 
 import numpy as np
 
 from sfumato.domains import GridDomain
-from sfumato.errors import InvalidContext
+from sfumato.errors import InvalidArgument
 from sfumato.foundation.arrays import Floats
 
-__all__ = ["cells_to_draw", "decades_of", "logarithms", "stretch_of"]
+__all__ = ["MapCells", "arrange_cells", "decade_ticks", "latitude_stretch", "log_shares"]
 
-_MOST_CELLS = 100_000  # larger maps are drawn with cells added up, so that a page stays below 6 MB
-_SPAN = 4.0  # decades of colour
+_MAX_CELLS = 100_000  # larger maps are drawn with cells added up, to keep a page below 6 MB
+_MAX_DECADES = 4.0  # that the colours span
+_MAX_STRETCH = 3.0
 
 
-def cells_to_draw(
-    grid: GridDomain, frequencies: Floats
-) -> tuple[Floats, list[str], list[str], float]:
-    """Shares as rows × columns, the corners' latitudes and longitudes as text, and the size of a drawn cell."""
-    height, width = grid.shape
+@dataclass(frozen=True, eq=False)
+class MapCells:
+    """The cells to draw: their shares, the corner of each row and column, and their size in degrees."""
+
+    shares: Floats
+    latitudes: list[str]
+    longitudes: list[str]
+    step: float
+
+    @property
+    def extent(self) -> tuple[float, float, float, float]:
+        """The edges in degrees: west, east, south, north."""
+        west = float(self.longitudes[0])
+        south = float(self.latitudes[0])
+        east = west + len(self.longitudes) * self.step
+        north = south + len(self.latitudes) * self.step
+        return west, east, south, north
+
+
+def arrange_cells(grid: GridDomain, frequencies: Floats) -> MapCells:
+    """Arrange shares as rows and columns. Neighbouring cells of very large grids are added up."""
     if len(frequencies) != grid.size:
-        raise InvalidContext(f"frequencies must have an entry per symbol of the grid, {grid.size}.")
+        raise InvalidArgument(
+            f"frequencies must have {grid.size} entries, one per symbol of the grid; "
+            f"got {len(frequencies)}."
+        )
+    height, width = grid.shape
+    merge = math.ceil(math.sqrt(grid.cells / _MAX_CELLS))
+    rows = range(0, height, merge)
+    columns = range(0, width, merge)
     shares = np.asarray(frequencies, dtype=np.float64)[: grid.cells].reshape(grid.shape)
-    n = math.ceil(math.sqrt(grid.cells / _MOST_CELLS))
-    shares = np.add.reduceat(
-        np.add.reduceat(shares, np.arange(0, height, n)), np.arange(0, width, n), axis=1
-    )
-    rows = [grid.corner(row * width).split(",")[0] for row in range(0, height, n)]
-    columns = [grid.corner(column).split(",")[1] for column in range(0, width, n)]
-    return shares, rows, columns, n * _edge(grid, "step")
+    shares = np.add.reduceat(shares, np.array(rows), axis=0)
+    shares = np.add.reduceat(shares, np.array(columns), axis=1)
+    latitudes = [grid.corner(row * width).split(",")[0] for row in rows]
+    longitudes = [grid.corner(column).split(",")[1] for column in columns]
+    return MapCells(shares, latitudes, longitudes, merge * _edge(grid, "step"))
 
 
-def logarithms(shares: Floats) -> tuple[Floats, float, float]:
-    """log10 of what is above nought, and the range of colours: four decades below the largest share at most."""
+def log_shares(shares: Floats) -> tuple[Floats, float, float]:
+    """Return log10 of the shares, NaN where there are none, and the ends of the colour scale.
+
+    The scale reaches at most four decades below the largest share.
+    """
     with np.errstate(divide="ignore"):
-        z = np.where(shares > 0, np.log10(np.maximum(shares, 0)), np.nan)
+        logs = np.where(shares > 0, np.log10(np.maximum(shares, 0)), np.nan)
     if not (shares > 0).any():
-        return z, -1.0, 0.0
-    top = float(np.nanmax(z))
-    return z, max(float(np.nanmin(z)), top - _SPAN) if np.nanmin(z) < top else top - 1, top
+        return logs, -1.0, 0.0
+    bottom = float(np.nanmin(logs))
+    top = float(np.nanmax(logs))
+    if bottom == top:
+        return logs, top - 1, top
+    return logs, max(bottom, top - _MAX_DECADES), top
 
 
-def decades_of(bottom: float, top: float) -> list[float]:
-    """The powers of ten that a scale is marked with; its ends where there are fewer than two."""
-    whole = list(range(math.ceil(bottom), math.floor(top) + 1))
-    return [float(decade) for decade in whole] if len(whole) > 1 else [bottom, top]
+def decade_ticks(bottom: float, top: float) -> list[float]:
+    """Return the powers of ten that mark a scale, or its ends if there are fewer than two."""
+    decades = range(math.ceil(bottom), math.floor(top) + 1)
+    if len(decades) < 2:
+        return [bottom, top]
+    return [float(decade) for decade in decades]
 
 
-def stretch_of(grid: GridDomain) -> float:
-    """How much longer a degree of latitude is than one of longitude in the middle of the grid; at most 3."""
+def latitude_stretch(grid: GridDomain) -> float:
+    """Return how much longer a degree of latitude is than one of longitude mid-grid; at most 3."""
     middle = (_edge(grid, "south") + _edge(grid, "north")) / 2
-    return 1 / max(math.cos(math.radians(middle)), 1 / 3)
+    cosine = math.cos(math.radians(middle))
+    return 1 / max(cosine, 1 / _MAX_STRETCH)
 
 
 def _edge(grid: GridDomain, name: str) -> float:
-    return float(cast("dict[str, str]", grid.record())[name])
+    return float(str(grid.record()[name]))

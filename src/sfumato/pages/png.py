@@ -1,4 +1,4 @@
-"""The same pictures as PNG files, drawn by matplotlib. Needs the ``charts`` extra."""
+"""The report page's pictures as PNG files, drawn by matplotlib. Needs the ``charts`` extra."""
 
 import os
 from typing import TYPE_CHECKING
@@ -6,98 +6,99 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.domains import GridDomain
-from sfumato.errors import MissingExtra
 from sfumato.estimation import Estimate
 from sfumato.foundation.arrays import Floats
-from sfumato.foundation.files import atomic_file
-from sfumato.pages.map_cells import cells_to_draw, decades_of, logarithms, stretch_of
-from sfumato.pages.style import (
-    BAR,
-    FAINT,
-    FREE,
-    LONGEST_LABEL,
-    MAPPED,
-    MOST_BARS,
-    WHISKER,
-    most_frequent,
-    short_label,
+from sfumato.foundation.files import write_atomically
+from sfumato.pages.map_cells import arrange_cells, decade_ticks, latitude_stretch, log_shares
+from sfumato.pages.pictures import (
+    colour_map,
+    figure_png,
+    hide_sides,
+    plain_label,
+    require_matplotlib,
 )
+from sfumato.pages.style import BAR, FAINT, FREE, MAPPED, MAX_BARS, WHISKER, most_frequent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["save_png"]
 
+_WIDTH = 8.0  # inches
+_BAR_HEIGHT = 0.26
+
 
 def save_png(
     estimate: Estimate, path: str | os.PathLike[str], grid: GridDomain | None = None
 ) -> None:
-    """Write the bars, or with a grid the map, as a PNG; whole or not at all."""
-    try:
-        from matplotlib.figure import Figure as Canvas
-    except ImportError:
-        raise MissingExtra("a PNG needs matplotlib: pip install 'sfumato[charts]'") from None
-    height = 0.26 * min(len(estimate.labels), MOST_BARS)
-    if grid is not None:
-        height = min(max(7.5 * stretch_of(grid) * grid.shape[0] / grid.shape[1], 1.5), 12)
-    canvas = Canvas(figsize=(8.0, 1.5 + height), layout="constrained")
-    axes = canvas.add_subplot()
+    """Write the bars, or the map if there is a grid, as a PNG file. The write is atomic."""
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(_WIDTH, 1.5 + _height(estimate, grid)), layout="constrained")
+    axes = figure.add_subplot()
     if grid is None:
         _draw_bars(axes, estimate)
     else:
         _draw_map(axes, grid, estimate.frequencies)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    hide_sides(axes, "top", "right")
     axes.set_title(f"{estimate.reports:,} reports", loc="left", fontsize=10, color=FAINT)
-    with atomic_file(path) as file:
-        canvas.savefig(file, format="png", dpi=160)
+    write_atomically(path, figure_png(figure))
+
+
+def _height(estimate: Estimate, grid: GridDomain | None) -> float:
+    if grid is None:
+        return _BAR_HEIGHT * min(len(estimate.labels), MAX_BARS)
+    rows, columns = grid.shape
+    height = 7.5 * latitude_stretch(grid) * rows / columns
+    return min(max(height, 1.5), 12)
 
 
 def _draw_bars(axes: "Axes", estimate: Estimate) -> None:
-    shown = most_frequent(estimate, MOST_BARS)
-    low, high = (100 * bound[shown] for bound in estimate.interval(0.95))
-    middle = np.clip(100 * estimate.unbiased[shown], low, high)
-    rows = np.arange(shown.size)
-    axes.barh(
-        rows, 100 * estimate.frequencies[shown], height=0.65, color=BAR, label="decoded picture"
-    )
-    named = "unbiased estimate, 95 % interval"
-    reach = np.vstack([middle - low, high - middle])
+    symbols = most_frequent(estimate, MAX_BARS)
+    rows = np.arange(symbols.size)
+    bounds = estimate.interval(0.95)
+    low = 100 * bounds[0][symbols]
+    high = 100 * bounds[1][symbols]
+    middle = np.clip(100 * estimate.unbiased[symbols], low, high)
+    decoded = 100 * estimate.frequencies[symbols]
+    axes.barh(rows, decoded, height=0.65, color=BAR, label="decoded picture")
     axes.errorbar(
-        middle, rows, xerr=reach, fmt="D", ms=3, lw=1.2, capsize=2.5, color=WHISKER, label=named
+        middle,
+        rows,
+        xerr=np.vstack([middle - low, high - middle]),
+        fmt="D",
+        ms=3,
+        lw=1.2,
+        capsize=2.5,
+        color=WHISKER,
+        label="unbiased estimate, 95 % interval",
     )
-    # A dollar sign in a label is a dollar sign, not mathematics.
-    names = [short_label(estimate.labels[int(x)], LONGEST_LABEL).replace("$", r"\$") for x in shown]
-    axes.set_yticks(rows, names)
-    axes.set_ylim(shown.size - 0.4, -0.6)
+    axes.set_yticks(rows, [plain_label(estimate.labels[int(x)]) for x in symbols])
+    axes.set_ylim(symbols.size - 0.4, -0.6)
     axes.set_xlim(0, None)
     axes.set_xlabel("share of people, %")
     axes.legend(loc="lower right", frameon=False, fontsize=9)
 
 
 def _draw_map(axes: "Axes", grid: GridDomain, frequencies: Floats) -> None:
-    from matplotlib.colors import LinearSegmentedColormap
-
-    shares, rows, columns, step = cells_to_draw(grid, frequencies)
-    z, bottom, top = logarithms(shares)
-    west, south = float(columns[0]), float(rows[0])
-    edges = (west, west + len(columns) * step, south, south + len(rows) * step)
-    colours = LinearSegmentedColormap.from_list("map", MAPPED)
+    cells = arrange_cells(grid, frequencies)
+    logs, bottom, top = log_shares(cells.shares)
     picture = axes.imshow(
-        z,
+        logs,
         origin="lower",
-        extent=edges,
-        aspect=stretch_of(grid),
-        cmap=colours,
+        extent=cells.extent,
+        aspect=latitude_stretch(grid),
+        cmap=colour_map(MAPPED),
         vmin=bottom,
         vmax=top,
         interpolation="none",
     )
     axes.set_facecolor(FREE)
-    decades = decades_of(bottom, top)
+    ticks = decade_ticks(bottom, top)
     bar = axes.figure.colorbar(
-        picture, ax=axes, orientation="horizontal", shrink=0.5, aspect=40, ticks=decades
+        picture, ax=axes, orientation="horizontal", shrink=0.5, aspect=40, ticks=ticks
     )
-    bar.ax.set_xticklabels([f"{100 * 10.0**decade:.2g} %" for decade in decades])
+    bar.ax.set_xticklabels([f"{100 * 10.0**tick:.2g} %" for tick in ticks])
     bar.set_label("share of people, logarithmic")
     bar.outline.set_visible(False)

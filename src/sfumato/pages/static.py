@@ -1,4 +1,4 @@
-"""What the aggregator's pages load: scripts and styles of the package, the JavaScript client, the drawing library."""
+"""The files that the aggregator's pages load: styles, scripts, the JavaScript client and plotly."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -11,38 +11,46 @@ from sfumato.pages.report.figures import plotly_source
 
 __all__ = ["static_files"]
 
-_SHARED = ("report.css", "figures.js", "rows.js")  # of the report page, shared with the dashboard
-_KINDS = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
+_SHARED = {  # used by more than one page: path under static/, and file
+    "report.css": "style.css",
+    "figures.js": "report/figures.js",
+    "rows.js": "report/rows.js",
+}
+_MEDIA_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
 
 
 @cache
 def static_files() -> Mapping[str, tuple[bytes, str]]:
-    """By path under ``static/``: the content, and its media type."""
-    own = files("sfumato.pages")
-    found = {name: own.joinpath("report", name) for name in _SHARED}
-    for path, page in (("try", "try_page"), ("dashboard", "dashboard")):
-        for file in own.joinpath(page).iterdir():
-            if file.name.endswith((".css", ".js")):
-                found[f"{path}/{file.name}"] = file
+    """Map each path under ``static/`` to the file's content and media type."""
+    pages = files("sfumato.pages")
     client = _client_folder()
-    for folder, path in ((client, "client"), (client.joinpath("modules"), "client/modules")):
-        found |= {
-            f"{path}/{file.name}": file for file in folder.iterdir() if file.name.endswith(".js")
-        }
-    read = {
-        path: (file.read_bytes(), _KINDS[path.rpartition(".")[2]]) for path, file in found.items()
-    }
-    return {**read, "plotly.js": (plotly_source().encode("utf-8"), _KINDS["js"])}
+    found = {path: pages.joinpath(name) for path, name in _SHARED.items()}
+    found |= _scripts_and_styles("try", pages.joinpath("try_it"))
+    found |= _scripts_and_styles("dashboard", pages.joinpath("dashboard"))
+    found |= _scripts_and_styles("client", client)
+    found |= _scripts_and_styles("client/modules", client.joinpath("modules"))
+    served = {}
+    for path, file in found.items():
+        served[path] = (file.read_bytes(), _MEDIA_TYPES[Path(path).suffix])
+    served["plotly.js"] = (plotly_source().encode("utf-8"), _MEDIA_TYPES[".js"])
+    return served
+
+
+def _scripts_and_styles(prefix: str, folder: Traversable) -> dict[str, Traversable]:
+    """Map ``prefix/name`` to each script and style in a folder."""
+    found = {}
+    for file in folder.iterdir():
+        if Path(file.name).suffix in _MEDIA_TYPES:
+            found[f"{prefix}/{file.name}"] = file
+    return found
 
 
 def _client_folder() -> Traversable:
-    """The JavaScript client: inside an installed package, or beside the sources."""
+    """Find the JavaScript client: in the installed package, or in the repository."""
     installed = files("sfumato.pages").joinpath("javascript")
     if installed.is_dir():
         return installed
-    beside = Path(__file__).parents[3] / "clients" / "javascript" / "src"
-    if beside.is_dir():
-        return beside
-    raise MissingExtra(
-        "the JavaScript client did not come with this installation. Install Sfumato again."
-    )
+    repository = Path(__file__).parents[3] / "clients" / "javascript" / "src"
+    if repository.is_dir():
+        return repository
+    raise MissingExtra("this installation lacks the JavaScript client. Reinstall Sfumato.")

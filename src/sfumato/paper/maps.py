@@ -6,7 +6,7 @@ import numpy as np
 
 from sfumato.domains import GridDomain
 from sfumato.foundation.arrays import Floats, Symbols
-from sfumato.pages.map_cells import cells_to_draw, stretch_of
+from sfumato.pages.map_cells import arrange_cells, latitude_stretch
 from sfumato.pages.style import FAINT, FREE, INK, MAPPED
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ def draw_shares(axes: "Axes", grid: GridDomain, shares: Floats) -> "AxesImage":
     """The cells, coloured by the logarithm of their shares; a cell below three millionths stays empty."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    cells, rows, columns, step = cells_to_draw(grid, shares)
-    z = np.where(cells >= 10.0**_BOTTOM, np.log10(np.maximum(cells, 10.0**_BOTTOM)), np.nan)
-    west, south = float(columns[0]), float(rows[0])
+    cells = arrange_cells(grid, shares)
+    smallest = 10.0**_BOTTOM
+    logs = np.log10(np.maximum(cells.shares, smallest))
     picture = axes.imshow(
-        z,
+        np.where(cells.shares >= smallest, logs, np.nan),
         origin="lower",
-        extent=(west, west + len(columns) * step, south, south + len(rows) * step),
-        aspect=stretch_of(grid),
+        extent=cells.extent,
+        aspect=latitude_stretch(grid),
         cmap=LinearSegmentedColormap.from_list("map", MAPPED),
         vmin=_BOTTOM,
         vmax=_TOP,
@@ -46,9 +46,9 @@ def draw_borders(axes: "Axes", grid: GridDomain, block_of: Symbols, linewidth: f
     """A line wherever two neighbouring cells are in different blocks."""
     from matplotlib.collections import LineCollection
 
-    _, rows, columns, step = cells_to_draw(grid, np.zeros(grid.size))
-    corner = np.array([float(columns[0]), float(rows[0])])
-    segments = borders(block_of.reshape(grid.shape)) * step + corner
+    cells = arrange_cells(grid, np.zeros(grid.size))
+    west, _, south, _ = cells.extent
+    segments = borders(block_of.reshape(grid.shape)) * cells.step + np.array([west, south])
     axes.add_collection(LineCollection(list(segments), colors=INK, linewidths=linewidth))
 
 

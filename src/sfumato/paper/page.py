@@ -3,10 +3,10 @@
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 from sfumato.foundation.formatting import format_cell
-from sfumato.pages.document import sheet
+from sfumato.pages import offline_document
+from sfumato.pages.markup import Html, fill, fill_each, join, list_items
 from sfumato.paper.experiment import ExperimentResult
 
 __all__ = ["NotRun", "PageSection", "paper_page"]
@@ -51,63 +51,77 @@ class PageSection:
 
 def paper_page(sections: Sequence[PageSection]) -> str:
     """Return the whole page as HTML, pictures included. It links to nothing outside itself."""
-    return sheet(
+    opening = fill(
+        '<p class="lead">$lead</p>\n<p class="note">$paper</p>', lead=_LEAD, paper=_PAPER
+    )
+    return offline_document(
         "The paper's figures, and what became of them",
         kicker="Sfumato paper",
-        opening=f'<p class="lead">{_LEAD}</p>\n<p class="note">{escape(_PAPER)}</p>',
-        body="\n".join((_contents(sections), *map(_section, sections))),
-        style=_STYLE,
+        opening=opening,
+        sections=join([_contents(sections), *map(_section, sections)], "\n"),
+        css=_STYLE,
     )
 
 
-def _contents(sections: Sequence[PageSection]) -> str:
-    items = []
-    for section in sections:
-        result = section.result
-        items.append(f'<li><a href="#{escape(result.name)}">{_heading(result)}</a></li>')
-    nav = f"<nav><ol>{''.join(items)}</ol></nav>"
-    heading = '<h2 id="contents">Contents</h2>'
-    return f'<section aria-labelledby="contents">{heading}\n{nav}\n</section>'
+def _contents(sections: Sequence[PageSection]) -> Html:
+    results = [section.result for section in sections]
+    items = fill_each(
+        '<li><a href="#$name">$heading</a></li>',
+        name=[result.name for result in results],
+        heading=[_heading(result) for result in results],
+    )
+    contents = (
+        '<section aria-labelledby="contents"><h2 id="contents">Contents</h2>\n'
+        "<nav><ol>$items</ol></nav>\n</section>"
+    )
+    return fill(contents, items=items)
 
 
 def _heading(result: ExperimentResult | NotRun) -> str:
     if isinstance(result, NotRun):
-        return escape(f"Not run: {result.name}")
-    return escape(result.title)
+        return f"Not run: {result.name}"
+    return result.title
 
 
-def _section(section: PageSection) -> str:
-    result = section.result
-    name = escape(result.name)
-    heading = f'<h2 id="{name}">{_heading(result)}</h2>'
-    content = _content(result)
-    repeat = f'<p class="note">To repeat it: <code>{escape(section.command)}</code></p>'
-    return f'<section aria-labelledby="{name}">{heading}\n{content}\n{repeat}\n</section>'
+def _section(section: PageSection) -> Html:
+    template = (
+        '<section aria-labelledby="$name"><h2 id="$name">$heading</h2>\n$content\n'
+        '<p class="note">To repeat it: <code>$command</code></p>\n</section>'
+    )
+    return fill(
+        template,
+        name=section.result.name,
+        heading=_heading(section.result),
+        content=_content(section.result),
+        command=section.command,
+    )
 
 
-def _content(result: ExperimentResult | NotRun) -> str:
+def _content(result: ExperimentResult | NotRun) -> Html:
     if isinstance(result, NotRun):
-        return f'<p class="caution">{escape(result.reason)}</p>'
+        return fill('<p class="caution">$reason</p>', reason=result.reason)
     encoded = base64.b64encode(result.picture("png")).decode("ascii")
-    summary = escape(result.summary)
-    image = f'<img alt="{summary}" src="data:image/png;base64,{encoded}">'
-    parts = [f"<p>{summary}</p>", f'<figure class="picture">{image}</figure>', _table(result)]
+    image = '<figure class="picture"><img alt="$summary" src="$address"></figure>'
+    address = f"data:image/png;base64,{encoded}"
+    parts = [
+        fill("<p>$summary</p>", summary=result.summary),
+        fill(image, summary=result.summary, address=address),
+        _table(result),
+    ]
     if result.notes:
-        notes = "".join(f"<li>{escape(note)}</li>" for note in result.notes)
-        parts.append(f'<ul class="note">{notes}</ul>')
-    return "\n".join(parts)
+        parts.append(fill('<ul class="note">$items</ul>', items=list_items(result.notes)))
+    return join(parts, "\n")
 
 
-def _table(result: ExperimentResult) -> str:
-    classes = [' class="number"' if numeric else "" for numeric in result.numeric_columns()]
-    head = ""
-    for title, mark in zip(result.columns, classes, strict=True):
-        head += f'<th scope="col"{mark}>{escape(title)}</th>'
-    body = ""
+def _table(result: ExperimentResult) -> Html:
+    classes = [Html(' class="number"' if numeric else "") for numeric in result.numeric_columns()]
+    heads = fill_each('<th scope="col"$mark>$title</th>', mark=classes, title=result.columns)
+    rows = []
     for row in result.rows:
-        cells = ""
-        for cell, mark in zip(row, classes, strict=True):
-            cells += f"<td{mark}>{escape(format_cell(cell))}</td>"
-        body += f"<tr>{cells}</tr>"
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f'<div class="wide" tabindex="0">{table}</div>'
+        cells = fill_each("<td$mark>$text</td>", mark=classes, text=map(format_cell, row))
+        rows.append(fill("<tr>$cells</tr>", cells=cells))
+    table = (
+        '<div class="wide" tabindex="0"><table><thead><tr>$heads</tr></thead>'
+        "<tbody>$rows</tbody></table></div>"
+    )
+    return fill(table, heads=heads, rows=join(rows))

@@ -123,7 +123,7 @@ def test_everybody_may_see_the_promise_and_nothing_else(show, aggregator):
     assert page.locator("#privacy .heatmaplayer image").count() == 2
     assert "Certified" in page.locator("#certificate").inner_text()
     assert page.get_by_label("The token that").is_visible()
-    assert page.locator("#asked").is_hidden()
+    assert page.locator("#options").is_hidden()
     assert page.evaluate(
         "[...document.querySelectorAll('[data-private]')].every((part) => !part.innerHTML)"
     )
@@ -242,7 +242,7 @@ def test_a_search_and_an_order_outlive_new_reports(show_all, aggregator, growing
     page.locator(f"#rows tbody td:not([data-v='{first}'])").first.wait_for()
     assert page.get_by_label("Search labels").input_value() == "a"
     assert rows(page) == expected
-    assert page.locator("#found").inner_text() == "3 of 5 rows"
+    assert page.locator("#row-count").inner_text() == "3 of 5 rows"
     assert page.locator("#rows th[scope=col]").first.get_attribute("aria-sort") == "descending"
     page.get_by_label("Search labels").fill("")
     assert len(rows(page)) == 5

@@ -16,18 +16,18 @@ from sfumato.errors import InvalidContext
 from sfumato.foundation.formatting import format_gap
 from sfumato.mechanisms import TableResponse
 from sfumato.pages.design.chart import (
-    demand_drawable,
     design_png,
     design_svg,
+    order_reports,
     promise_used,
-    speaking_order,
+    require_drawable,
 )
 from sfumato.pages.design.facts import (
-    Rival,
+    Alternative,
+    alternatives_to,
     bound_sentence,
+    closed_form_name,
     design_facts,
-    recognised_as,
-    rivals_of,
 )
 from sfumato.pages.design.page import design_page
 from support.answered_surveys import HOSTILE
@@ -61,7 +61,7 @@ def stops():
 
 def page_of(design, **options):
     options = {"seconds": 2.5, "title": "Which stop?", **options}
-    return design_page(design, rivals_of(design), **options)
+    return design_page(design, alternatives_to(design), **options)
 
 
 # --- the figures ----------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ def test_the_two_words_for_a_bound_never_meet(stops):
 def test_a_closed_form_is_named_and_has_no_search(context, kind):
     design = made(context, sf.mechanism_for(context), stopped="closed form", rounds=0)
     facts = dict(design_facts(design, 0.1))
-    assert recognised_as(design) == facts["closed form"] == kind
+    assert closed_form_name(design) == facts["closed form"] == kind
     assert "search" not in facts
 
 
@@ -141,7 +141,7 @@ def test_a_search_beside_a_closed_form_is_told_with_its_outcome():
 def test_rivals_are_measured_by_the_same_crowd_and_weights(stops):
     prior, weights = np.array([0.4, 0.3, 0.2, 0.1]), np.array([1.0, 2, 3, 4])
     design = replace(stops, prior=prior, weights=weights, risk=10.0)
-    rivals = {rival.name: rival for rival in rivals_of(design)}
+    rivals = {rival.name: rival for rival in alternatives_to(design)}
     classical = sf.mechanism_for(sf.Uniform(STOPS, "0.5"))
     assert rivals["classical"].what == "classical LDP, ε = 0.5"
     assert rivals["classical"].risk == pytest.approx(
@@ -155,7 +155,7 @@ def test_rivals_are_measured_by_the_same_crowd_and_weights(stops):
 
 def test_there_is_no_rival_where_nothing_is_promised_or_there_are_too_many_symbols():
     for context in (sf.Uniform(3, "inf"), sf.Uniform(129, 1)):
-        assert rivals_of(made(context, sf.mechanism_for(context))) == []
+        assert alternatives_to(made(context, sf.mechanism_for(context))) == []
 
 
 def test_a_gap_that_nobody_knows():
@@ -195,14 +195,14 @@ def test_nothing_is_used_beyond_what_is_promised(stops):
 
 def test_reports_are_sorted_by_whom_they_speak_for_and_how_narrowly():
     Q = np.array([[0.1, 0.5, 0.2, 0.2], [0.5, 0.1, 0.2, 0.2], [0.1, 0.2, 0.3, 0.4]])
-    order, spoken = speaking_order(Q)
+    order, spoken = order_reports(Q)
     assert order.tolist() == [1, 0, 3, 2]
     assert spoken.tolist() == [0, 1, 2, 2]
 
 
 def test_a_report_that_speaks_for_two_alike_counts_for_the_first():
     Q = np.array([[0.5, 0.5], [0.5 * (1 + 1e-12), 0.5 * (1 - 1e-12)]])
-    assert speaking_order(Q)[1].tolist() == [0, 0]
+    assert order_reports(Q)[1].tolist() == [0, 0]
 
 
 def _many(context, outputs):
@@ -241,9 +241,9 @@ def test_labels_are_left_out_where_there_are_too_many():
 
 
 def test_too_many_symbols_are_refused():
-    demand_drawable(256)
+    require_drawable(256)
     with pytest.raises(InvalidContext, match="up to 256 symbols; this context has 257"):
-        demand_drawable(257)
+        require_drawable(257)
 
 
 @pytest.mark.slow
@@ -298,7 +298,7 @@ def test_labels_and_titles_stay_text():
 
 def test_without_rivals_there_is_no_comparison(stops):
     assert "Compared" not in design_page(stops, [], seconds=1)
-    assert "7 ×" in design_page(stops, [Rival("x", "another", 7.0, 7.0)], seconds=1)
+    assert "7 ×" in design_page(stops, [Alternative("x", "another", 7.0, 7.0)], seconds=1)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

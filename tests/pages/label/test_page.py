@@ -13,11 +13,19 @@ from sfumato.cli.init import TEMPLATES
 from sfumato.designer.exponential import exponential_response
 from sfumato.errors import PrivacyViolation
 from sfumato.mechanisms import TableResponse
-from sfumato.pages.label.names import collected_text
-from sfumato.pages.label.odds import CERTAIN, believed, everyday_text, moved_text, size_text
-from sfumato.pages.label.page import label_page
+from sfumato.pages import label_page
 from sfumato.pages.label.protection import opening_text, shades_of
-from sfumato.pages.label.schedule import different_answers, often_text, open_text
+from sfumato.pages.label.text import (
+    CERTAINTY,
+    belief,
+    dates_text,
+    domain_text,
+    everyday_text,
+    max_different_answers,
+    odds_text,
+    repeat_text,
+    size_text,
+)
 from sfumato.survey.toml.file import read_toml
 from support.answered_surveys import HOSTILE
 
@@ -77,36 +85,36 @@ def test_a_belief_is_the_exact_share_rounded_up(epsilon):
         precise.prec = 60
         e = Decimal(epsilon).exp()
         share = (1000 * e / (1 + e)).to_integral_value(ROUND_CEILING)
-    assert believed(Fraction(epsilon)) == share < CERTAIN
+    assert belief(Fraction(epsilon)) == share < CERTAINTY
 
 
 @pytest.mark.parametrize("epsilon", [Fraction("6.9068"), Fraction(7), Fraction(400_000), INF])
 def test_a_belief_beyond_the_last_tenth_is_certain(epsilon):
-    assert believed(epsilon) == CERTAIN
+    assert belief(epsilon) == CERTAINTY
 
 
 @pytest.mark.parametrize("context", [sf.Uniform(2, "0.3"), sf.PrivacyMatrix([[0, 2], ["0.1", 0]])])
 def test_the_belief_is_that_of_posterior_odds(context):
     for x, x2 in ((0, 1), (1, 0)):
         odds = sf.posterior_odds(context).bound(x, x2)
-        exact, rounded = 1000 * odds / (1 + odds), believed(context.exact_epsilon(x, x2))
+        exact, rounded = 1000 * odds / (1 + odds), belief(context.exact_epsilon(x, x2))
         assert exact <= rounded < exact + 1
 
 
 @pytest.mark.parametrize(
     ("epsilon", "moved", "everyday"),
     [
-        (Fraction(0), "not at all: they stay at 50 : 50", "Nobody can tell"),
+        (Fraction(0), "not at all: they stay at 50 : 50", "cannot be told apart"),
         (Fraction(1, 1000), "from 50 : 50 to at most 50.1 : 49.9", "at least 49 times in 100"),
         (Fraction(1), "from 50 : 50 to at most 73.2 : 26.8", "at least 26 times in 100"),
         (Fraction(3), "from 50 : 50 to at most 95.3 : 4.7", "at least 47 times in 1,000"),
         (Fraction("6.9"), "from 50 : 50 to at most 99.9 : 0.1", "at least once in 1,000"),
         (Fraction(40), "from 50 : 50 to beyond 99.9 : 0.1: as good as certainty", "hardly ever"),
-        (INF, "from 50 : 50 to certainty: nothing is promised", "for certain"),
+        (INF, "from 50 : 50 to certainty: nothing is promised", "may prove"),
     ],
 )
 def test_odds_in_words(epsilon, moved, everyday):
-    assert moved_text(epsilon).replace("\xa0", " ") == moved
+    assert odds_text(epsilon).replace("\xa0", " ") == moved
     assert everyday in everyday_text(epsilon)
 
 
@@ -241,7 +249,7 @@ def test_enormous_promises_overflow_nothing():
 )
 def test_how_often(about, often, different):
     survey = sf.Survey("asked", sf.Uniform(2, 1), **about)
-    assert (often_text(survey), different_answers(survey)) == (often, different)
+    assert (repeat_text(survey), max_different_answers(survey)) == (often, different)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +265,7 @@ def test_how_often(about, often, different):
     ],
 )
 def test_when(about, words):
-    assert open_text(sf.Survey("asked", sf.Uniform(2, 1), **about)) == words
+    assert dates_text(sf.Survey("asked", sf.Uniform(2, 1), **about)) == words
 
 
 def test_several_answers_multiply_the_odds():
@@ -276,11 +284,11 @@ def test_several_answers_multiply_the_odds():
 
 def test_what_is_collected():
     grid = sf.GridDomain(25, 50, -130, -60, "0.2", other="abroad")
-    assert "43,750 cells of a map, each 0.2°" in collected_text(grid)
-    assert "longitudes −130° to −60°" in collected_text(grid)
-    assert "counts as “<bdi>abroad</bdi>”" in collected_text(grid)
-    assert collected_text(sf.Uniform(["a"], 1).domain) == "One answer: “<bdi>a</bdi>”."
-    many = collected_text(sf.Domain([f"label {x}" for x in range(100)]))
+    assert "43,750 cells of a map, each 0.2°" in domain_text(grid)
+    assert "longitudes −130° to −60°" in domain_text(grid)
+    assert "counts as “<bdi>abroad</bdi>”" in domain_text(grid)
+    assert domain_text(sf.Uniform(["a"], 1).domain) == "One answer: “<bdi>a</bdi>”."
+    many = domain_text(sf.Domain([f"label {x}" for x in range(100)]))
     assert "“<bdi>label 11</bdi>” and 88 more." in many
 
 
@@ -409,4 +417,4 @@ def test_the_label_says_what_the_survey_takes_of_the_budget():
     nothing = label_of(sf.Uniform(2, "inf"))
     assert "a budget, 4 unless" in nothing
     assert "takes up to" not in nothing
-    assert "nobody can tell that from a new device" in nothing
+    assert "looks like a new device" in nothing

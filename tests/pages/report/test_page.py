@@ -13,15 +13,13 @@ import pytest
 import sfumato as sf
 from sfumato.errors import InvalidContext, MissingExtra, WrongSurvey
 from sfumato.foundation.formatting import format_odds_factor
-from sfumato.pages import report_page
+from sfumato.pages import label_page, report_page, save_png
 from sfumato.pages.charts import (
     decoded_bars,
     grid_map,
     privacy_heatmap,
-    save_png,
     unbiased_whiskers,
 )
-from sfumato.pages.label.page import label_page
 from sfumato.pages.promise import promise_facts, promise_sentences
 from sfumato.survey.results import results_of
 from support.answered_surveys import HOSTILE, answered

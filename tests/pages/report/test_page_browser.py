@@ -138,7 +138,7 @@ def test_the_search_filters_and_says_how_many(show, lunch):
     page = show(lunch)
     page.get_by_label("Search labels").fill("CAFÉ")
     assert labels(page) == ["café"]
-    assert page.locator("#found").inner_text() == "1 of 5 rows"
+    assert page.locator("#row-count").inner_text() == "1 of 5 rows"
     page.get_by_label("Search labels").fill("")
     assert len(labels(page)) == 5
 

@@ -9,18 +9,19 @@ from starlette.concurrency import run_in_threadpool
 from sfumato.aggregator.aggregator import Aggregator
 from sfumato.aggregator.http.problems import Problem
 from sfumato.aggregator.http.results import DecoderName
-from sfumato.pages.dashboard.page import (
+from sfumato.pages import (
     COMPARED,
     DASHBOARD_POLICY,
+    STATIC_POLICY,
+    TRY_POLICY,
     certificate_view,
     dashboard_page,
+    label_page,
     promise_view,
     results_view,
+    static_files,
+    try_page,
 )
-from sfumato.pages.document import PAPER_POLICY
-from sfumato.pages.label.page import label_page
-from sfumato.pages.static import static_files
-from sfumato.pages.try_page.page import TRY_POLICY, try_page
 
 __all__ = ["pages"]
 
@@ -56,7 +57,7 @@ def _add_pages(router: APIRouter, aggregator: Aggregator) -> None:
             labels[served.etag] = await aggregator.estimates.worked_out(
                 lambda: label_page(served.survey)
             )
-        return _page(labels[served.etag], PAPER_POLICY)
+        return _page(labels[served.etag], STATIC_POLICY)
 
     @router.get("/static/{path:path}")
     async def file(path: str, request: Request) -> Response:

@@ -1,47 +1,57 @@
 /**
  * The dashboard: which surveys there are, what each promises, what came in and what was learned.
  *
- * Sentences, tables and figures are made by the aggregator, the same as on the report page; this script fetches them,
- * puts them in their places and keeps them fresh. What an analyst may see needs the token, which stays in this tab.
+ * The aggregator makes the sentences, tables and figures, the same as on the report page. This
+ * script fetches them, puts them in their places and keeps them fresh. Results need the token,
+ * which stays in this tab.
  */
-const REST = 5000; // milliseconds between two looks
+const POLL_INTERVAL = 5000; // milliseconds
 const TOKEN = "sfumato/token";
 const part = (id) => document.getElementById(id);
-const draw = figureDrawer(JSON.parse(document.body.dataset.dark));
+const draw = figureDrawer(JSON.parse(part("dashboard").dataset.dark));
 
-const state = { survey: null, listed: "", certified: false, shown: null, figures: {}, held: {}, token: null, turn: 0 };
+const state = {
+  survey: null, // the fingerprint of the survey on the page
+  surveyList: "", // the JSON of the list of surveys
+  certified: false, // whether the certificate is there or on its way
+  version: null, // what the results on the page were made from
+  figures: {},
+  deferred: {}, // parts that wait until the person leaves the ones on the page
+  token: null,
+  turn: 0, // counts the surveys shown, to drop answers that come too late
+};
 
-// --- talking to the aggregator -----------------------------------------------------------------------------------
+// --- requests ------------------------------------------------------------------------------------
 
-class Refused extends Error {
-  constructor(status, words) {
-    super(words);
+class RequestFailed extends Error {
+  constructor(status, message) {
+    super(message);
     this.status = status;
   }
 }
 
-async function ask(path) {
+async function fetchJson(path) {
   const headers = state.token ? { Authorization: `Bearer ${state.token}` } : {};
-  const answer = await fetch(path, { headers, cache: "no-store" }).catch(() => null);
-  if (answer === null) throw new Refused(0, "The aggregator cannot be reached.");
-  if (answer.ok) return answer.json();
-  const problem = await answer.json().catch(() => ({}));
-  throw new Refused(answer.status, problem.detail ?? "The aggregator answers with an error.");
+  const response = await fetch(path, { headers, cache: "no-store" }).catch(() => null);
+  if (response === null) throw new RequestFailed(0, "The aggregator cannot be reached.");
+  if (response.ok) return response.json();
+  const problem = await response.json().catch(() => ({}));
+  throw new RequestFailed(response.status, problem.detail ?? "The aggregator returned an error.");
 }
 
-// --- what is shown ------------------------------------------------------------------------------------------------
+// --- the page ------------------------------------------------------------------------------------
 
 async function showSurveys() {
-  const { surveys } = await ask("v1/surveys");
-  const listed = JSON.stringify(surveys);
-  if (listed !== state.listed) part("surveys").replaceChildren(...surveys.map(entry)); // else the focus would be lost
-  state.listed = listed;
+  const { surveys } = await fetchJson("v1/surveys");
+  const surveyList = JSON.stringify(surveys);
+  if (surveyList !== state.surveyList) part("surveys").replaceChildren(...surveys.map(surveyItem));
+  state.surveyList = surveyList; // an unchanged list stays as it is, and keeps the focus
   part("none").hidden = surveys.length > 0;
-  const wanted = location.hash.slice(1);
-  const found = surveys.find(({ fingerprint }) => fingerprint === wanted) ?? surveys[0];
-  if (!found) part("loading").hidden = true;
-  else if (found.fingerprint === state.survey) markCurrent(state.survey);
-  else await showSurvey(found);
+  const fingerprint = location.hash.slice(1);
+  const survey = surveys.find((candidate) => candidate.fingerprint === fingerprint) ?? surveys[0];
+  if (!survey) part("loading").hidden = true;
+  else if (survey.fingerprint === state.survey) markCurrent(state.survey);
+  else await showSurvey(survey);
 }
 
 function markCurrent(fingerprint) {
@@ -51,7 +61,7 @@ function markCurrent(fingerprint) {
   }
 }
 
-function entry({ fingerprint, title, open }) {
+function surveyItem({ fingerprint, title, open }) {
   const item = document.createElement("li");
   const link = document.createElement("a");
   link.href = `#${fingerprint}`;
@@ -66,28 +76,29 @@ function entry({ fingerprint, title, open }) {
 
 async function showSurvey({ fingerprint, title }) {
   const turn = ++state.turn;
-  Object.assign(state, { survey: null, certified: false, shown: null, figures: {}, held: {} });
+  Object.assign(state, { survey: null, certified: false, version: null });
+  Object.assign(state, { figures: {}, deferred: {} });
   for (const place of document.querySelectorAll("[data-part]")) place.replaceChildren();
   markCurrent(fingerprint);
   part("loading").hidden = false;
-  const view = await ask(`dashboard/${fingerprint}/promise`);
+  const view = await fetchJson(`dashboard/${fingerprint}/promise`);
   if (turn !== state.turn) return;
-  state.survey = fingerprint; // not before: what could not be shown is tried again
+  state.survey = fingerprint; // only now, so that the next poll retries after a failure
   document.title = `${title} – Sfumato aggregator`;
-  put(view);
+  showView(view);
   part("loading").hidden = true;
-  showCertificate().catch(() => {}); // look() asks again, and says why not
-  await refresh();
+  showCertificate().catch(() => {}); // poll() retries, and shows the reason
+  await showResults();
 }
 
-/** It takes seconds for many answers, and nothing else waits for it. */
+/** Show the certificate. It takes seconds for many answers, and nothing else waits for it. */
 async function showCertificate() {
   if (!state.survey || state.certified) return;
   const turn = state.turn;
   state.certified = true;
   try {
-    const view = await ask(`dashboard/${state.survey}/certificate`);
-    if (turn === state.turn) put(view);
+    const view = await fetchJson(`dashboard/${state.survey}/certificate`);
+    if (turn === state.turn) showView(view);
   } catch (problem) {
     if (turn !== state.turn) return;
     state.certified = false;
@@ -95,37 +106,41 @@ async function showCertificate() {
   }
 }
 
-/** What needs the token, if something came in since it was last shown. */
-async function refresh() {
+/** Show the results, which need the token, if reports came in since. */
+async function showResults() {
   if (!state.survey) return;
   part("token").hidden = state.token !== null;
   part("leave").hidden = state.token === null;
-  part("asked").hidden = state.token === null;
+  part("options").hidden = state.token === null;
   if (state.token === null) return;
-  const [turn, question] = [state.turn, asked()];
-  const passed = () => turn !== state.turn || question !== asked() || state.token === null;
+  const turn = state.turn;
+  const query = resultsQuery();
+  const isStale = () => turn !== state.turn || query !== resultsQuery() || state.token === null;
   try {
-    const status = await ask(`v1/surveys/${state.survey}/status`);
-    const version = `${status.reports}/${status.state}/${question}`;
-    if (passed() || version === state.shown) return;
-    const view = await ask(`dashboard/${state.survey}/results?${question}`);
-    if (passed()) return;
-    put(view);
-    state.shown = version;
+    const status = await fetchJson(`v1/surveys/${state.survey}/status`);
+    const version = `${status.reports}/${status.state}/${query}`;
+    if (isStale() || version === state.version) return;
+    const view = await fetchJson(`dashboard/${state.survey}/results?${query}`);
+    if (isStale()) return;
+    showView(view);
+    state.version = version;
   } catch (problem) {
-    if (passed()) return;
+    if (isStale()) return;
     if (problem.status !== 401) throw problem;
     forgetToken("This is not the token of this aggregator.");
   }
 }
 
-const asked = () => String(new URLSearchParams({ decoder: part("decoder").value, days: part("days").value }));
+function resultsQuery() {
+  const query = { decoder: part("decoder").value, days: part("days").value };
+  return String(new URLSearchParams(query));
+}
 
-/** Put parts of the page in their places; a part that somebody is just using follows when they leave it. */
-function put({ parts, figures }) {
+/** Put parts of the page in their places. One that has the focus is replaced when it loses it. */
+function showView({ parts, figures }) {
   for (const [name, html] of Object.entries(parts)) {
-    if (placeOf(name).contains(document.activeElement)) state.held[name] = html;
-    else fill(name, html);
+    if (placeOf(name).contains(document.activeElement)) state.deferred[name] = html;
+    else replacePart(name, html);
   }
   for (const figure of Object.values(figures)) keepZoom(figure.layout);
   Object.assign(state.figures, figures);
@@ -133,7 +148,7 @@ function put({ parts, figures }) {
   draw(JSON.stringify(Object.fromEntries(present)));
 }
 
-/** What was zoomed stays zoomed, unless the scale itself has changed. */
+/** Keep the zoom, unless the scale itself has changed. */
 function keepZoom(layout) {
   layout.uirevision = state.survey;
   for (const name of ["xaxis", "yaxis"]) {
@@ -143,87 +158,92 @@ function keepZoom(layout) {
 
 const placeOf = (name) => document.querySelector(`[data-part="${name}"]`);
 
-function fill(name, html) {
+function replacePart(name, html) {
   const place = placeOf(name);
-  const drawn = new Map(Array.from(place.querySelectorAll(".plot"), (plot) => [plot.id, plot]));
-  const before = name === "table" && part("rows") ? rowsShown() : null;
-  delete state.held[name];
+  const plots = new Map(Array.from(place.querySelectorAll(".plot"), (plot) => [plot.id, plot]));
+  const tableState = name === "table" && part("rows") ? readTableState() : null;
+  delete state.deferred[name];
   place.innerHTML = html;
-  for (const plot of place.querySelectorAll(".plot")) if (drawn.has(plot.id)) plot.replaceWith(drawn.get(plot.id));
+  for (const plot of place.querySelectorAll(".plot")) {
+    if (plots.has(plot.id)) plot.replaceWith(plots.get(plot.id));
+  }
   if (name !== "table" || !html) return;
-  enlivenRows();
-  if (before) showRows(before);
+  makeRowsInteractive();
+  if (tableState) restoreTableState(tableState);
 }
 
 document.addEventListener("focusout", () => {
   setTimeout(() => {
-    for (const [name, html] of Object.entries(state.held)) {
-      if (!placeOf(name).contains(document.activeElement)) fill(name, html);
+    for (const [name, html] of Object.entries(state.deferred)) {
+      if (!placeOf(name).contains(document.activeElement)) replacePart(name, html);
     }
   });
 });
 
-// --- the table: what was searched for, sorted by and scrolled to stays so -----------------------------------------
+// --- the table: keep its search, order and scroll position ---------------------------------------
 
-const heads = () => Array.from(document.querySelectorAll("#rows th[scope=col]"));
+const columnHeads = () => Array.from(document.querySelectorAll("#rows th[scope=col]"));
 
-function rowsShown() {
-  const orders = heads().map((head) => head.getAttribute("aria-sort"));
+function readTableState() {
+  const orders = columnHeads().map((head) => head.getAttribute("aria-sort"));
   return { orders, search: part("search").value, top: part("rows").parentElement.scrollTop };
 }
 
-function showRows({ orders, search, top }) {
+function restoreTableState({ orders, search, top }) {
   const column = orders.findIndex((order) => order !== "none");
-  const head = heads()[column];
+  const head = columnHeads()[column];
   while (head.getAttribute("aria-sort") !== orders[column]) head.querySelector("button").click();
   part("search").value = search;
   part("search").dispatchEvent(new Event("input"));
   part("rows").parentElement.scrollTop = top;
 }
 
-// --- what went wrong ----------------------------------------------------------------------------------------------
+// --- problems ------------------------------------------------------------------------------------
 
-function tell(words, passing = false) {
-  if (part("problem").textContent !== words) part("problem").textContent = words; // else it would be read out again
-  part("problem").hidden = words === "";
-  part("problem").toggleAttribute("data-passing", passing);
+/** Show a message; a transient one disappears with the next success. */
+function showProblem(message, transient = false) {
+  const problem = part("problem");
+  // An unchanged message stays as it is; a screen reader would repeat it.
+  if (problem.textContent !== message) problem.textContent = message;
+  problem.hidden = message === "";
+  problem.toggleAttribute("data-transient", transient);
 }
 
-/** Try; what goes wrong is said until it works again. */
+/** Do some work; show what goes wrong until it succeeds. */
 async function attempt(work) {
   try {
     await work();
-    if (part("problem").hasAttribute("data-passing")) tell("");
+    if (part("problem").hasAttribute("data-transient")) showProblem("");
   } catch (problem) {
-    tell(problem.message[0].toUpperCase() + problem.message.slice(1), true);
+    showProblem(problem.message[0].toUpperCase() + problem.message.slice(1), true);
   }
 }
 
-// --- the token ----------------------------------------------------------------------------------------------------
+// --- the token -----------------------------------------------------------------------------------
 
 part("token").addEventListener("submit", (event) => {
   event.preventDefault();
   state.token = part("secret").value.trim() || null;
   part("secret").value = "";
-  if (state.token) kept((storage) => storage.setItem(TOKEN, state.token));
-  state.shown = null;
-  tell("");
-  attempt(refresh);
+  if (state.token) withStorage((storage) => storage.setItem(TOKEN, state.token));
+  state.version = null;
+  showProblem("");
+  attempt(showResults);
 });
 
 part("leave").addEventListener("click", () => forgetToken("The token is forgotten."));
 
-function forgetToken(words) {
-  kept((storage) => storage.removeItem(TOKEN));
-  Object.assign(state, { token: null, shown: null, held: {} });
+function forgetToken(message) {
+  withStorage((storage) => storage.removeItem(TOKEN));
+  Object.assign(state, { token: null, version: null, deferred: {} });
   for (const place of document.querySelectorAll("[data-private]")) place.replaceChildren();
-  tell(words);
-  refresh();
+  showProblem(message);
+  showResults();
   part("secret").focus();
 }
 
-/** Where the browser denies storage, the token lasts as long as the page. */
-function kept(work) {
+/** Use the tab's storage. If the browser denies it, the token lasts as long as the page. */
+function withStorage(work) {
   try {
     return work(sessionStorage);
   } catch {
@@ -231,27 +251,31 @@ function kept(work) {
   }
 }
 
-// --- over and over ------------------------------------------------------------------------------------------------
+// --- polling -------------------------------------------------------------------------------------
 
-async function health() {
-  const answer = await fetch("dashboard/ready", { cache: "no-store" }).catch(() => null);
-  const words = answer === null ? "out of reach" : answer.ok ? "running, and can write" : "running, but cannot write now";
-  part("health").textContent = words;
-  part("health").className = answer?.ok ? "well" : "ill";
+async function showHealth() {
+  const response = await fetch("dashboard/ready", { cache: "no-store" }).catch(() => null);
+  let health = "running, but cannot write now";
+  if (response === null) health = "out of reach";
+  else if (response.ok) health = "running, and can write";
+  part("health").textContent = health;
+  part("health").className = response?.ok ? "well" : "ill";
 }
 
-async function look() {
+async function poll() {
   const started = performance.now();
-  await health();
+  await showHealth();
   await attempt(async () => {
     await showSurveys();
-    await Promise.all([refresh(), showCertificate()]);
+    await Promise.all([showResults(), showCertificate()]);
   });
-  // What took long is asked for less often, so that a slow answer never becomes a burden.
-  setTimeout(look, Math.max(REST, 4 * (performance.now() - started)));
+  // The slower the answers, the longer the pause, so that polling never overloads the aggregator.
+  setTimeout(poll, Math.max(POLL_INTERVAL, 4 * (performance.now() - started)));
 }
 
-for (const id of ["decoder", "days"]) part(id).addEventListener("change", () => attempt(refresh));
+for (const id of ["decoder", "days"]) {
+  part(id).addEventListener("change", () => attempt(showResults));
+}
 window.addEventListener("hashchange", () => attempt(showSurveys));
-state.token = kept((storage) => storage.getItem(TOKEN));
-look();
+state.token = withStorage((storage) => storage.getItem(TOKEN));
+poll();

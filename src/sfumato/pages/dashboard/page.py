@@ -1,11 +1,10 @@
-"""The dashboard of an aggregator: a frame that ``dashboard/dashboard.js`` fills, and the parts that it fills it with.
+"""The dashboard of an aggregator: an empty page, and the parts that ``dashboard.js`` fills it with.
 
-Sentences, tables and figures are those of the report page, from the same functions.
+Sentences, tables and figures come from the same functions as those of the report page.
 """
 
 import json
-from collections.abc import Sequence
-from html import escape
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
 import numpy as np
@@ -14,11 +13,13 @@ from sfumato.estimation import Estimate
 from sfumato.estimation.uncertainty.differences import Difference
 from sfumato.foundation.formatting import format_count, format_share
 from sfumato.pages.charts import reports_over_time
+from sfumato.pages.document import document
+from sfumato.pages.markup import EMPTY, Html, fill, fill_each, join, render
 from sfumato.pages.report.figures import (
     estimate_figures,
+    figure_data,
     plotly_style_ids,
     promise_figures,
-    written,
 )
 from sfumato.pages.report.sections import (
     certificate_section,
@@ -29,7 +30,8 @@ from sfumato.pages.report.sections import (
     summary,
     table_section,
 )
-from sfumato.pages.style import DARK, places_for
+from sfumato.pages.style import DARK, decimal_places
+from sfumato.pages.words import plural
 from sfumato.promises import Certificate
 from sfumato.survey import Survey
 
@@ -46,18 +48,19 @@ View = dict[str, dict[str, object]]
 """Parts of the page by name, and figures by name."""
 
 DASHBOARD_POLICY = (
-    "default-src 'none'; script-src 'self'; connect-src 'self'; img-src data: blob:; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'; style-src-attr 'unsafe-inline'; "
+    "default-src 'none'; script-src 'self'; connect-src 'self'; img-src data: blob:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "style-src-attr 'unsafe-inline'; "
     "style-src-elem 'self' 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
 )
-"""Scripts from the aggregator alone, and nothing from anywhere else.
+"""Allows scripts from the aggregator, and nothing from other sites.
 
-The drawing library writes style attributes, which can run nothing, and makes an empty style element that it fills rule
-by rule: the hash is that of nothing.
+Plotly writes style attributes, which cannot run code. It also adds an empty style element, which it
+fills rule by rule: the hash is that of the empty string.
 """
 
 _DECODERS = {
-    "auto": "the one that the reports speak for",
+    "auto": "the one that suits the reports",
     "projection": "projection",
     "likelihood": "likelihood",
     "empirical-bayes": "empirical Bayes",
@@ -67,91 +70,50 @@ _DECODERS = {
 COMPARED = {1: "the day before", 7: "the seven days before", 30: "the thirty days before"}
 """Periods that can be compared with the one before, in days."""
 
-_MOST_CHANGES = 40
+_DEFAULT_DAYS = 7
+_MAX_CHANGES = 40
 
 
 def dashboard_page() -> str:
-    """The frame. What it shows comes later, and only from the aggregator itself."""
-    decoders = "".join(
-        f'<option value="{name}">{words}</option>' for name, words in _DECODERS.items()
+    """Return the empty page. ``dashboard.js`` fills it, with data from the aggregator only."""
+    body = render(
+        "dashboard/dashboard.html",
+        dark=json.dumps(DARK),
+        decoders=_options(_DECODERS, "auto"),
+        periods=_options(COMPARED, _DEFAULT_DAYS),
     )
-    days = "".join(
-        f'<option value="{number}"{" selected" * (number == 7)}>{words}</option>'
-        for number, words in COMPARED.items()
+    # Plotly adds a style element for each of these ids unless the page has one; the policy forbids it.
+    reserved = fill_each('<meta id="$name">', name=plotly_style_ids())
+    return document(
+        "Sfumato aggregator",
+        heading="Aggregator",
+        kicker=f"Sfumato {version('sfumato')}",
+        head=render("dashboard/head.html", reserved=reserved),
+        opening=Html('<p class="note">It is <span id="health">…</span>.</p>'),
+        body=body,
     )
-    public = "".join(f'<div data-part="{name}"></div>' for name in ("promise", "certificate"))
-    # The drawing library leaves alone what carries these names; otherwise it would write a style of its own.
-    planted = "".join(f'<meta id="{id_}">' for id_ in plotly_style_ids())
-    private = "".join(
-        f'<div data-part="{name}" data-private></div>'
-        for name in ("summary", "hours", "estimate", "map", "changes", "table", "fakes")
-    )
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Sfumato aggregator</title>
-<link rel="icon" href="data:,">
-{planted}
-<link rel="stylesheet" href="static/report.css">
-<link rel="stylesheet" href="static/dashboard/dashboard.css">
-<script src="static/plotly.js" defer></script>
-<script src="static/figures.js" defer></script>
-<script src="static/rows.js" defer></script>
-<script type="module" src="static/dashboard/dashboard.js"></script>
-</head>
-<body data-dark="{escape(json.dumps(DARK))}">
-<header>
-<p class="kicker">Sfumato {escape(version("sfumato"))}</p>
-<h1>Aggregator</h1>
-<p class="note">It is <span id="health">…</span>.</p>
-</header>
-<div class="house">
-<nav aria-label="Surveys and access">
-<h2>Surveys</h2>
-<ul id="surveys"></ul>
-<p id="none" class="note" hidden>There are none yet: <code>sfumato serve survey.toml</code></p>
-<form id="token" autocomplete="off" hidden>
-<p><label for="secret">What was learned is for analysts. The token that the aggregator printed:</label></p>
-<p><input id="secret" type="password" autocomplete="off" spellcheck="false"></p>
-<p><button>Show results</button></p>
-</form>
-<p><button id="leave" type="button" hidden>Forget the token</button></p>
-</nav>
-<main>
-<p id="problem" class="caution" role="alert" hidden></p>
-<p id="loading" class="note" role="status">Loading …</p>
-<noscript><p class="caution">This page is filled by a script of the aggregator itself.</p></noscript>
-<div data-part="title"></div>
-<form id="asked" class="asked" hidden>
-<label>decoded by<select id="decoder">{decoders}</select></label>
-<label>changes against<select id="days">{days}</select></label>
-</form>
-{private}
-{public}
-</main>
-</div>
-</body>
-</html>
-"""
+
+
+def _options(choices: Mapping[str, str] | Mapping[int, str], default: str | int) -> Html:
+    option = '<option value="$value"$selected>$text</option>'
+    selected = [Html(" selected" if value == default else "") for value in choices]
+    return fill_each(option, value=choices, selected=selected, text=choices.values())
+
+
+# --- the parts ------------------------------------------------------------------------------------
 
 
 def promise_view(survey: Survey) -> View:
-    """What everybody may see: the promise."""
-    links = (
-        f'<p class="links"><a href="try/{survey.fingerprint}">Try it</a> '
-        f'<a href="label/{survey.fingerprint}">Privacy label</a></p>'
-    )
-    title = f'<h2 class="title" dir="auto">{escape(survey.title)}</h2>{links}'
+    """Return what everyone may see: the promise."""
+    title = render("dashboard/title.html", title=survey.title, fingerprint=survey.fingerprint)
     return {
         "parts": {"title": title, "promise": promise_section(survey)},
-        "figures": written(promise_figures(survey)),
+        "figures": figure_data(promise_figures(survey)),
     }
 
 
 def certificate_view(survey: Survey, certificate: Certificate) -> View:
-    """What everybody may see, too: that the promise is kept."""
+    """Return what everyone may see, too: that the promise is kept."""
     return {"parts": {"certificate": certificate_section(survey, certificate)}, "figures": {}}
 
 
@@ -162,65 +124,84 @@ def results_view(
     changes: Difference | None,
     days: int,
 ) -> View:
-    """What analysts may see: what came in, what was learned, what has changed, how far it can be trusted."""
+    """Return what analysts may see: what came in, what was learned, and what has changed.
+
+    ``hours`` counts the reports of each hour; ``changes`` compares the last ``days`` days with the
+    period before, and is ``None`` if there were too few reports.
+    """
     figures = estimate_figures(survey, estimate) | {"hours": reports_over_time(hours)}
-    parts = {
+    parts: dict[str, object] = {
         "summary": summary(survey, estimate),
         "hours": _hours_section(hours),
         "estimate": estimate_section(survey, estimate),
-        "map": map_section(survey, estimate) if "map" in figures else "",
+        "map": map_section(survey, estimate),
         "changes": _changes_section(estimate, changes, days),
         "table": table_section(estimate),
         "fakes": fakes_section(survey, estimate),
     }
-    return {"parts": dict(parts), "figures": written(figures)}
+    return {"parts": parts, "figures": figure_data(figures)}
 
 
-def _hours_section(hours: Sequence[tuple[str, int]]) -> str:
-    total = sum(reports for _, reports in hours)
-    return f"""<section id="hours-section" aria-labelledby="hours-title">
-<h2 id="hours-title">What came in</h2>
-<p>{format_count(total)} reports in {format_count(len(hours))} hour{"s" * (len(hours) != 1)}. Nothing finer than the hour is
-kept.</p>
-<div class="plot" id="hours" role="figure" aria-label="Bar chart of reports over time"></div>
-</section>"""
+def _hours_section(hours: Sequence[tuple[str, int]]) -> Html:
+    reports = sum(count for _, count in hours)
+    return render(
+        "dashboard/hours.html", reports=format_count(reports), hours=plural(len(hours), "hour")
+    )
 
 
-def _changes_section(estimate: Estimate, changes: Difference | None, days: int) -> str:
-    """Which answers have become more or less frequent, and for how many that cannot be told."""
+def _changes_section(estimate: Estimate, changes: Difference | None, days: int) -> Html:
+    """Show which answers have become more or less frequent."""
     period = "day" if days == 1 else f"{days} days"
     if changes is None:
-        words = f"There are not enough reports in the last {period}, or in the {period} before, to compare them."
-        return f'{_CHANGES}<p class="note">{words}</p></section>'
+        sentence = (
+            f"There are not enough reports in the last {period}, or in the {period} before, to "
+            "compare them."
+        )
+        note = fill('<p class="note">$sentence</p>', sentence=sentence)
+        return render("dashboard/changes.html", text=note, table=EMPTY)
+    changed = _changed_symbols(changes)
+    text = (
+        f"The last {period} against the {period} before: {format_count(len(changed))} of "
+        f"{format_count(len(changes.labels))} answers have changed; for the others the reports do "
+        "not tell. With 95 % probability, every change listed is real."
+    )
+    if len(changed) > _MAX_CHANGES:
+        text += f" The {_MAX_CHANGES} largest changes:"
+    table = _changes_table(changes, changed[:_MAX_CHANGES], decimal_places(estimate))
+    return render("dashboard/changes.html", text=fill("<p>$text</p>", text=text), table=table)
+
+
+def _changed_symbols(changes: Difference) -> list[int]:
+    """Return the symbols whose interval excludes zero, largest change first."""
     order = np.argsort(-np.abs(changes.differences), kind="stable")
-    changed = [int(x) for x in order if changes.low[x] > 0 or changes.high[x] < 0]
-    rows = "".join(_change(changes, x, places_for(estimate)) for x in changed[:_MOST_CHANGES])
-    few = f"The {_MOST_CHANGES} largest changes:" if len(changed) > _MOST_CHANGES else ""
-    return f"""{_CHANGES}
-<p>The last {period} against the {period} before: {format_count(len(changed))} of {format_count(len(changes.labels))}
-answers have changed; for the others one cannot tell. With 95 % probability nothing is called changed that is not.
-{few}</p>
-{_table_of_changes(rows) if rows else ""}</section>"""
+    certain = (changes.low > 0) | (changes.high < 0)
+    return order[certain[order]].tolist()
 
 
-def _table_of_changes(rows: str) -> str:
-    return f"""<div class="wide" tabindex="0" role="region" aria-labelledby="changes-title">
-<table class="changes"><thead><tr><th scope="col">answer</th><th scope="col">is</th>
-<th scope="col" class="number">by about</th><th scope="col" class="number">by at least</th></tr></thead>
-<tbody>{rows}</tbody></table></div>"""
+def _changes_table(changes: Difference, symbols: Sequence[int], places: int) -> Html:
+    if not symbols:
+        return EMPTY
+    rows = join(_change_row(changes, x, places) for x in symbols)
+    return render("dashboard/changes_table.html", rows=rows)
 
 
-def _change(changes: Difference, x: int, places: int) -> str:
-    up = changes.low[x] > 0
-    least = changes.low[x] if up else -changes.high[x]
-    numbers = "".join(
-        f'<td class="number">{format_share(float(abs(v)), places)}</td>'
-        for v in (changes.differences[x], least)
+def _change_row(changes: Difference, x: int, places: int) -> Html:
+    style = "up"
+    direction = "more frequent"
+    least = float(changes.low[x])
+    if least <= 0:
+        style = "down"
+        direction = "less frequent"
+        least = -float(changes.high[x])
+    row = (
+        '<tr><th scope="row" dir="auto">$label</th><td class="$style">$direction</td>'
+        '<td class="number">$about</td><td class="number">$least</td></tr>'
     )
-    word = '<td class="up">more frequent</td>' if up else '<td class="down">less frequent</td>'
-    return (
-        f'<tr><th scope="row" dir="auto">{escape(str(changes.labels[x]))}</th>{word}{numbers}</tr>'
+    return fill(
+        row,
+        label=changes.labels[x],
+        style=style,
+        direction=direction,
+        about=format_share(abs(float(changes.differences[x])), places),
+        least=format_share(least, places),
     )
-
-
-_CHANGES = '<section id="changes" aria-labelledby="changes-title"><h2 id="changes-title">What has changed</h2>'

@@ -1,4 +1,4 @@
-"""What is told of a design, the same on a terminal, in JSON and on a page: its figures, and how others would do."""
+"""The figures of a design, the same in the terminal, in JSON and on its page."""
 
 import math
 from collections.abc import Callable
@@ -14,12 +14,19 @@ from sfumato.errors import SfumatoError
 from sfumato.foundation.formatting import format_count, format_epsilon, format_gap
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.union import holds_table
+from sfumato.pages.words import plural
 
-__all__ = ["Rival", "bound_sentence", "design_facts", "recognised_as", "rivals_of"]
+__all__ = [
+    "Alternative",
+    "alternatives_to",
+    "bound_sentence",
+    "closed_form_name",
+    "design_facts",
+]
 
-_MOST_COMPARED = 128
-_LARGEST_CLOSED = 512  # symbols of a matrix that is quickly recognised
-_STOPPED = {
+_MAX_COMPARED = 128  # symbols up to which other mechanisms are quickly made
+_MAX_RECOGNISED = 512  # symbols up to which a matrix is quickly recognised
+_ENDINGS = {
     "converged": "ended by itself",
     "stalled": "ended where nothing changed any more",
     "time limit": "stopped by the time limit",
@@ -28,8 +35,11 @@ _STOPPED = {
 
 
 @dataclass(frozen=True)
-class Rival:
-    """Another mechanism for the same promise: its risk under the same crowd and weights, over that of the design."""
+class Alternative:
+    """Another mechanism for the same promise.
+
+    ``risk`` is for the design's prior and weights, and ``times`` is that over the design's risk.
+    """
 
     name: str
     what: str
@@ -37,34 +47,31 @@ class Rival:
     times: float
 
     def in_json(self) -> dict[str, object]:
-        """The rival in the words of the command."""
+        """Return the fields that the command prints as JSON."""
         return {"name": self.name, "what": self.what, "risk": self.risk, "times": self.times}
 
 
-def rivals_of(design: Design) -> list[Rival]:
-    """Classical LDP at the least ε, and the exponential mechanism; those that can be made quickly."""
+def alternatives_to(design: Design) -> list[Alternative]:
+    """Return classical LDP at the smallest ε, and the exponential mechanism, where quickly made."""
     context = design.context
-    if context.size > _MOST_COMPARED or math.isinf(context.smallest_epsilon) or design.risk == 0:
+    if context.size > _MAX_COMPARED or math.isinf(context.smallest_epsilon) or design.risk == 0:
         return []
-    classical = f"classical LDP, ε = {format_epsilon(context.smallest_epsilon).removeprefix('≈ ')}"
-    made = (
-        (
-            "classical",
-            classical,
-            lambda: mechanism_for(Uniform(context.domain, context.exact_smallest)),
-        ),
+    uniform = Uniform(context.domain, context.exact_smallest)
+    epsilon = format_epsilon(context.smallest_epsilon).removeprefix("≈ ")
+    candidates: list[tuple[str, str, Callable[[], Mechanism]]] = [
+        ("classical", f"classical LDP, ε = {epsilon}", lambda: mechanism_for(uniform)),
         ("exponential", "exponential mechanism", lambda: exponential_response(context)),
-    )
-    found = [(name, what, _risk(make, design)) for name, what, make in made]
-    return [
-        Rival(name, what, risk, risk / design.risk)
-        for name, what, risk in found
-        if risk is not None
     ]
+    alternatives = []
+    for name, what, make in candidates:
+        risk = _risk(make, design)
+        if risk is not None:
+            alternatives.append(Alternative(name, what, risk, risk / design.risk))
+    return alternatives
 
 
 def _risk(make: Callable[[], Mechanism], design: Design) -> float | None:
-    """Its risk as the design's is meant; ``None`` where there is no such mechanism, or no way to undo it."""
+    """Return the risk of a mechanism, or ``None`` if it cannot be made or undone."""
     try:
         return float(design.weights @ make().scores.variances(design.prior, 1))
     except SfumatoError:
@@ -72,48 +79,44 @@ def _risk(make: Callable[[], Mechanism], design: Design) -> float | None:
 
 
 def design_facts(design: Design, seconds: float) -> list[tuple[str, str]]:
-    """Names and values, in the order in which they are told."""
+    """Return names and values, in the order in which to show them."""
     mechanism = design.mechanism
     facts = [
         ("symbols", format_count(design.context.size)),
-        ("closed form", _closed_form(design)),
-        ("risk", f"{design.risk:.6g}, {_crowd(design)}"),
+        ("closed form", _closed_form_text(design)),
+        ("risk", f"{design.risk:.6g}, {_crowd_text(design)}"),
         ("lower bound", f"{design.lower_bound:.6g} ({design.bound_is})"),
         ("gap", f"{format_gap(design.gap)} ({design.bound_is})"),
     ]
-    if design.stopped in _STOPPED:
-        rounds = _counted(design.rounds, "round")
-        facts.append(("search", f"{rounds} in {_duration(seconds)}, {_STOPPED[design.stopped]}"))
-    return [
-        *facts,
-        (
-            "reports",
-            f"{format_count(mechanism.outputs)} different ones, {_counted(mechanism.bits, 'bit')} each",
-        ),
-        (
-            "leverage",
-            f"a forged report outweighs up to {mechanism.scores.leverage:,.3g} honest people",
-        ),
-    ]
+    if design.stopped in _ENDINGS:
+        duration = f"{seconds:.1f} s" if seconds < 100 else f"{seconds:.0f} s"
+        search = f"{plural(design.rounds, 'round')} in {duration}, {_ENDINGS[design.stopped]}"
+        facts.append(("search", search))
+    reports = (
+        f"{format_count(mechanism.outputs)} different ones, {plural(mechanism.bits, 'bit')} each"
+    )
+    leverage = f"a forged report outweighs up to {mechanism.scores.leverage:,.3g} honest people"
+    return [*facts, ("reports", reports), ("leverage", leverage)]
 
 
 def bound_sentence(design: Design) -> str:
-    """What the lower bound means, and how far to trust it."""
+    """Say what the lower bound means, and how far to trust it."""
     if design.certified:
-        return "The lower bound is certified: it is proved that no mechanism for this promise has a smaller risk."
+        return (
+            "The lower bound is certified: it is proved that no mechanism for this promise has a "
+            "smaller risk."
+        )
     return (
-        "The lower bound is estimated: a search found no report that would help, which does not prove that there is "
-        "none. The gap may be larger than it seems."
+        "The lower bound is estimated: a search found no report that would help, which does not prove "
+        "that none exists. The gap may be larger than it seems."
     )
 
 
-def recognised_as(design: Design) -> str:
-    """The structure of the context, if it is one that has a closed form; else nothing."""
+def closed_form_name(design: Design) -> str:
+    """Name the structure of the context if it has a closed form; otherwise return nothing."""
     if design.context.size == 2:
         return "two symbols"
-    if (
-        design.context.size > _LARGEST_CLOSED
-    ):  # what is searched is smaller, so that this is a closed form
+    if design.context.size > _MAX_RECOGNISED:  # no search is that large, so it is a closed form
         return _kind(design.mechanism.context)
     try:
         return _kind(recognise(design.context))
@@ -121,14 +124,14 @@ def recognised_as(design: Design) -> str:
         return ""
 
 
-def _closed_form(design: Design) -> str:
-    found = recognised_as(design)
-    if not found:
+def _closed_form_text(design: Design) -> str:
+    name = closed_form_name(design)
+    if not name:
         return "none known; the mechanism was searched for"
     if design.stopped == "closed form":
-        return found
-    better = "a" if holds_table(design.mechanism) else "no"
-    return f"{found}; a search found {better} better mechanism"
+        return name
+    outcome = "a better" if holds_table(design.mechanism) else "no better"
+    return f"{name}; a search found {outcome} mechanism"
 
 
 def _kind(context: Context) -> str:
@@ -141,14 +144,8 @@ def _kind(context: Context) -> str:
     return "blocks" if isinstance(context, Blocks) else "a union of blocks"
 
 
-def _crowd(design: Design) -> str:
-    people = "people spread evenly" if np.ptp(design.prior) < 1e-12 else "people like the prior"
-    return people if np.ptp(design.weights) < 1e-12 else f"{people}, symbols weighted"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{format_count(number)} {what}{'s' * (number != 1)}"
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds:.0f} s"
+def _crowd_text(design: Design) -> str:
+    crowd = "people spread evenly" if np.ptp(design.prior) < 1e-12 else "people like the prior"
+    if np.ptp(design.weights) < 1e-12:
+        return crowd
+    return f"{crowd}, symbols weighted"

@@ -24,7 +24,7 @@ from sfumato.contexts import (
 )
 from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.formatting import format_count
-from sfumato.pages.label.names import MOST_NAMED, Names
+from sfumato.pages.label.text import MAX_NAMED, AnswerNames
 from sfumato.randomness.odds import Epsilon
 
 __all__ = ["Shade", "opening_text", "shades_of"]
@@ -55,7 +55,7 @@ def shades_of(context: Context) -> list[Shade]:
     >>> [(shade.against, shade.epsilon) for shade in shades_of(Uniform(["no", "yes"], 2))]
     [('any other answer', Fraction(2, 1))]
     """
-    return _shades(context, Names(context.domain))
+    return _shades(context, AnswerNames(context.domain))
 
 
 def opening_text(context: Context) -> str:
@@ -64,7 +64,7 @@ def opening_text(context: Context) -> str:
         return "There is only one possible answer, and so nothing to find out about it."
     if math.isinf(context.smallest_epsilon):
         return "Nothing is promised in this survey."
-    names = Names(context.domain)
+    names = AnswerNames(context.domain)
     if isinstance(context, HighLow) and context.sensitive.size < context.size:
         counts = f"{format_count(context.sensitive.size)} of {format_count(context.size)} answers"
         return f"{counts} {'is' if context.sensitive.size == 1 else 'are'} sensitive. Nothing is promised for the others."
@@ -79,21 +79,21 @@ def opening_text(context: Context) -> str:
     return "All answers are protected alike."
 
 
-def _shades(context: Context, names: Names) -> list[Shade]:
+def _shades(context: Context, names: AnswerNames) -> list[Shade]:
     if context.size == 1:
         return []
     if math.isinf(context.smallest_epsilon):
-        own = "" if names.symbols is None else f", if it is one of these: {names.anyone}"
+        own = "" if names.symbols is None else f", if it is one of these: {names.any_answer}"
         return [
             Shade(
-                names.anyone,
-                names.others,
+                names.any_answer,
+                names.any_other,
                 math.inf,
                 f"Your answer itself{own}. A report may show it openly.",
             )
         ]
     if isinstance(context, Uniform):
-        return [Shade(names.anyone, names.others, context.exact_inside)]
+        return [Shade(names.any_answer, names.any_other, context.exact_inside)]
     if isinstance(context, HighLow | Tiers):
         return _by_answer(context, names)
     if isinstance(context, Blocks):
@@ -106,16 +106,18 @@ def _shades(context: Context, names: Names) -> list[Shade]:
 # --- high-low and tiers: what an answer owes to all others ------------------------------------------------------------
 
 
-def _by_answer(context: HighLow | Tiers, names: Names) -> list[Shade]:
+def _by_answer(context: HighLow | Tiers, names: AnswerNames) -> list[Shade]:
     groups = context.groups
     order = sorted(range(len(groups.inside)), key=lambda g: groups.inside[g])
     members = {g: np.flatnonzero(groups.group_of == g) for g in order}
     if len(order) == 1:
-        return [Shade(names.anyone, names.others, groups.inside[0])]
+        return [Shade(names.any_answer, names.any_other, groups.inside[0])]
     finite = [g for g in order if groups.inside[g] != math.inf]
-    made = _ends(finite, lambda g: Shade(names.listed(members[g]), names.others, groups.inside[g]))
+    made = _ends(
+        finite, lambda g: Shade(names.listing(members[g]), names.any_other, groups.inside[g])
+    )
     if len(finite) < len(order):
-        free = names.listed(members[order[-1]])
+        free = names.listing(members[order[-1]])
         and_so = (
             "; and so, that it is none of the sensitive ones"
             if isinstance(context, HighLow)
@@ -123,7 +125,10 @@ def _by_answer(context: HighLow | Tiers, names: Names) -> list[Shade]:
         )
         made.append(
             Shade(
-                free, names.others, math.inf, f"That your answer is one of these: {free}{and_so}."
+                free,
+                names.any_other,
+                math.inf,
+                f"That your answer is one of these: {free}{and_so}.",
             )
         )
     return made
@@ -132,7 +137,7 @@ def _by_answer(context: HighLow | Tiers, names: Names) -> list[Shade]:
 # --- blocks -----------------------------------------------------------------------------------------------------------
 
 
-def _by_block(context: Blocks, names: Names) -> list[Shade]:
+def _by_block(context: Blocks, names: AnswerNames) -> list[Shade]:
     """Inside blocks by their ε, and between blocks."""
     paired = np.flatnonzero(context.sizes > 1)
     levels = sorted({context.exact_epsilons[j] for j in paired.tolist()})
@@ -141,7 +146,7 @@ def _by_block(context: Blocks, names: Names) -> list[Shade]:
         if len(levels) == 1 and names.symbols is None:
             return Shade("any answer", "any other answer of its block", epsilon)
         blocks = [j for j in paired.tolist() if context.exact_epsilons[j] == epsilon]
-        listed = names.listed(np.flatnonzero(np.isin(context.block_of, blocks)))
+        listed = names.listing(np.flatnonzero(np.isin(context.block_of, blocks)))
         shown = (
             f"Your answer itself, if it is one of these: {listed}." if epsilon == math.inf else ""
         )
@@ -151,19 +156,19 @@ def _by_block(context: Blocks, names: Names) -> list[Shade]:
     across = context.exact_across if context.sizes.size > 1 else None
     made = _ends(finite, inside)
     if across is not None and across != math.inf:
-        made.append(Shade(names.anyone, "an answer of another block", across))
+        made.append(Shade(names.any_answer, "an answer of another block", across))
     made += [inside(math.inf)] if math.inf in levels else []
     return made + ([_between(context.sizes, names)] if across == math.inf else [])
 
 
-def _by_part(context: ContextUnion, names: Names) -> list[Shade]:
+def _by_part(context: ContextUnion, names: AnswerNames) -> list[Shade]:
     """What is promised inside each block, in words of its own; nothing is promised between them."""
     order = np.argsort(context.block_of, kind="stable")
     members = np.split(order, np.cumsum(context.sizes)[:-1])
     found = [
         shade
         for part, symbols in zip(context.parts, members, strict=True)
-        for shade in _shades(part, names.inside(symbols))
+        for shade in _shades(part, names.subset(symbols))
     ]
     finite = sorted(
         (shade for shade in found if shade.epsilon != math.inf), key=lambda shade: shade.epsilon
@@ -196,7 +201,7 @@ def _alike(shades: Sequence[Shade]) -> list[Shade]:
     return made
 
 
-def _between(sizes: Symbols, names: Names) -> Shade:
+def _between(sizes: Symbols, names: AnswerNames) -> Shade:
     alone = int((sizes == 1).sum())
     also = ""
     if alone:
@@ -207,26 +212,26 @@ def _between(sizes: Symbols, names: Names) -> Shade:
         )
         also = f" For {which} alone in a block, that is the answer itself."
     shown = f"Which block your answer lies in. A report may show it openly.{also}"
-    return Shade(names.anyone, "an answer of another block", math.inf, shown)
+    return Shade(names.any_answer, "an answer of another block", math.inf, shown)
 
 
-def _blocks_text(block_of: Symbols, sizes: Symbols, names: Names) -> str:
+def _blocks_text(block_of: Symbols, sizes: Symbols, names: AnswerNames) -> str:
     """How many blocks there are, and what lies in them as far as it can be said."""
     least, most = format_count(int(sizes.min())), format_count(int(sizes.max()))
     blocks = f"{format_count(sizes.size)} block{'s' * (sizes.size > 1)}"
     told = f"The {format_count(block_of.size)} answers lie in {blocks} of {most if least == most else f'{least} to {most}'}"
-    if sizes.size <= _MOST_BLOCKS and block_of.size <= 2 * MOST_NAMED:
-        return f"{told}: {'; '.join(names.listed(np.flatnonzero(block_of == j)) for j in range(sizes.size))}."
+    if sizes.size <= _MOST_BLOCKS and block_of.size <= 2 * MAX_NAMED:
+        return f"{told}: {'; '.join(names.listing(np.flatnonzero(block_of == j)) for j in range(sizes.size))}."
     first, *more = np.flatnonzero(block_of == int(sizes.argmax()))[:2].tolist()
     return told + (
-        f"; for example, {names.one(first)} and {names.one(more[0])} share one." if more else "."
+        f"; for example, {names.name(first)} and {names.name(more[0])} share one." if more else "."
     )
 
 
 # --- matrices and metrics: pair by pair -------------------------------------------------------------------------------
 
 
-def _by_pair(context: Context, names: Names) -> list[Shade]:
+def _by_pair(context: Context, names: AnswerNames) -> list[Shade]:
     """The pairs of each ε, with the first of them by name."""
     closed = context.closure() if context.size <= _LARGEST_CLOSED else context
     exact = closed.exact_matrix()
@@ -243,13 +248,13 @@ def _by_pair(context: Context, names: Names) -> list[Shade]:
     return made + ([level(values.size - 1)] if len(finite) < values.size else [])
 
 
-def _pair(exact: ExactMatrix, x: int, x2: int, count: int, both: bool, names: Names) -> Shade:
+def _pair(exact: ExactMatrix, x: int, x2: int, count: int, both: bool, names: AnswerNames) -> Shade:
     """The shade of ``count`` ordered pairs, of which (x, x2) is one; ``both`` says that each has its reverse."""
     pairs, epsilon, one, other = (
         count // 2 if both else count,
         exact.entry(x, x2),
-        names.one(x),
-        names.one(x2),
+        names.name(x),
+        names.name(x2),
     )
     like = f"{format_count(pairs - 1)} more pair{'s' * (pairs > 2)}"
     shown = ""

@@ -1,4 +1,4 @@
-"""The figures of a survey and its estimate as JSON; ``figures.js`` draws them, on the report page and the dashboard."""
+"""The figures of a survey and its estimate; ``figures.js`` draws them from JSON."""
 
 import base64
 import json
@@ -12,7 +12,7 @@ from sfumato.domains import GridDomain
 from sfumato.errors import MissingExtra
 from sfumato.estimation import Estimate
 from sfumato.pages.charts import (
-    LARGEST_HEATMAP,
+    MAX_HEATMAP_SYMBOLS,
     decoded_bars,
     grid_map,
     privacy_heatmap,
@@ -23,42 +23,54 @@ from sfumato.survey import Survey
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure  # type: ignore[import-untyped]
 
-__all__ = ["estimate_figures", "plotly_source", "plotly_style_ids", "promise_figures", "written"]
+__all__ = [
+    "Figures",
+    "estimate_figures",
+    "figure_data",
+    "plotly_source",
+    "plotly_style_ids",
+    "promise_figures",
+]
+
+Figures = dict[str, "Figure"]
+"""Figures by the id of the element that each is drawn into."""
+
+_STYLE_ID = r'getElementById\("([0-9a-f]{64})"\)\)\{var \w+=document\.createElement\("style"\)'
 
 
-def promise_figures(survey: Survey) -> "dict[str, Figure]":
-    """A picture of E, where it is small enough for one."""
-    return (
-        {"privacy": privacy_heatmap(survey.context)}
-        if survey.context.size <= LARGEST_HEATMAP
-        else {}
-    )
+def promise_figures(survey: Survey) -> Figures:
+    """Draw the privacy matrix, if it is small enough for a picture."""
+    if survey.context.size > MAX_HEATMAP_SYMBOLS:
+        return {}
+    return {"privacy": privacy_heatmap(survey.context)}
 
 
-def estimate_figures(survey: Survey, estimate: Estimate) -> "dict[str, Figure]":
-    """Both readings of an estimate, and for a grid the map."""
+def estimate_figures(survey: Survey, estimate: Estimate) -> Figures:
+    """Draw both readings of an estimate, and the map if the domain is a grid."""
     figures = {"decoded": decoded_bars(estimate), "unbiased": unbiased_whiskers(estimate)}
     if isinstance(survey.context.domain, GridDomain):
         figures["map"] = grid_map(survey.context.domain, estimate.frequencies)
     return figures
 
 
-def written(figures: "dict[str, Figure]") -> dict[str, object]:
-    """The figures as plain data; a map's cells as base64 of 32-bit floats, from which the page makes texts and rows."""
-    plain = {}
+def figure_data(figures: Figures) -> dict[str, object]:
+    """Return the figures as plain data for JSON.
+
+    The cells of a map become base64 of 32-bit floats, which ``figures.js`` unpacks.
+    """
+    data = {}
     for name, figure in figures.items():
         if name == "map":
             cells = np.asarray(figure.data[0].z, dtype="<f4")
+            packed = base64.b64encode(cells.tobytes()).decode()
             figure.update_traces(z=None)
-            figure.update_layout(
-                meta={**figure.layout.meta, "packed": base64.b64encode(cells.tobytes()).decode()}
-            )
-        plain[name] = json.loads(figure.to_json())
-    return plain
+            figure.update_layout(meta={**figure.layout.meta, "packed": packed})
+        data[name] = json.loads(figure.to_json())
+    return data
 
 
 def plotly_source() -> str:
-    """The drawing library, as its Python package brings it along."""
+    """Return the JavaScript of plotly, which its Python package contains."""
     try:
         from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
     except ImportError:
@@ -68,6 +80,5 @@ def plotly_source() -> str:
 
 @cache
 def plotly_style_ids() -> tuple[str, ...]:
-    """Names of the style elements that the drawing library writes when it is loaded, unless they are there already."""
-    made = r'getElementById\("([0-9a-f]{64})"\)\)\{var \w+=document\.createElement\("style"\)'
-    return tuple(re.findall(made, plotly_source()))
+    """Return the ids of the style elements that plotly adds to a page that lacks them."""
+    return tuple(re.findall(_STYLE_ID, plotly_source()))

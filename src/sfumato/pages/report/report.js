@@ -1,3 +1,4 @@
 "use strict";
-figureDrawer(JSON.parse(document.getElementById("dark").textContent))(document.getElementById("figures").textContent);
-enlivenRows();
+const drawFigures = figureDrawer(JSON.parse(document.getElementById("dark").textContent));
+drawFigures(document.getElementById("figures").textContent);
+makeRowsInteractive();

@@ -1,0 +1,307 @@
+"""The words of a privacy label: answers, odds and dates, and what a promise does not cover."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+
+from sfumato.client import DEFAULT_BUDGET
+from sfumato.domains import Domain, GridDomain, IntegerDomain, Label
+from sfumato.foundation.arrays import Symbols
+from sfumato.foundation.canonical import decimal_text
+from sfumato.foundation.formatting import format_count, format_epsilon, format_odds_factor
+from sfumato.pages.markup import Html, fill, join
+from sfumato.pages.words import plural, shorten_label
+from sfumato.randomness import Epsilon, exp_bounds, float_above
+from sfumato.survey import Survey
+
+__all__ = [
+    "CERTAINTY",
+    "MAX_NAMED",
+    "AnswerNames",
+    "belief",
+    "budget_text",
+    "dates_text",
+    "domain_text",
+    "everyday_text",
+    "max_different_answers",
+    "odds_text",
+    "repeat_text",
+    "size_text",
+    "storage_sentences",
+    "unprotected_sentences",
+]
+
+# --- answers by their names -----------------------------------------------------------------------
+
+MAX_NAMED = 12
+"""A list of answers names at most this many."""
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerNames:
+    """The names of all answers of a domain, or of a block: its symbol x is ``symbols[x]``."""
+
+    domain: Domain
+    symbols: Symbols | None = None
+
+    def subset(self, symbols: Symbols) -> "AnswerNames":
+        """Return the names of some of these answers."""
+        return AnswerNames(self.domain, symbols if self.symbols is None else self.symbols[symbols])
+
+    @property
+    def any_answer(self) -> Html:
+        """Any of these answers."""
+        if self.symbols is None:
+            return Html("any answer")
+        return self.listing(np.arange(self.symbols.size))
+
+    @property
+    def any_other(self) -> Html:
+        """The answers to compare with."""
+        if self.symbols is None:
+            return Html("any other answer")
+        return Html("any other answer of the block")
+
+    def name(self, x: int) -> Html:
+        """Return the name of one answer, in quotation marks."""
+        symbol = x if self.symbols is None else int(self.symbols[x])
+        return _quote(self.domain.labels[symbol])
+
+    def listing(self, symbols: Symbols) -> Html:
+        """List some answers by name; of many, only the first."""
+        names = join((self.name(int(x)) for x in symbols[:MAX_NAMED]), ", ")
+        more = symbols.size - MAX_NAMED
+        if more <= 0:
+            return names
+        return fill("$names and $more more", names=names, more=format_count(more))
+
+
+def domain_text(domain: Domain) -> Html:
+    r"""Say what is asked for.
+
+    >>> domain_text(Domain(["yes", "no"]))
+    'One of 2 answers: “<bdi>yes</bdi>”, “<bdi>no</bdi>”.'
+    >>> domain_text(IntegerDomain(100, start=18))
+    'A whole number from 18 to 117.'
+    """
+    if isinstance(domain, IntegerDomain):
+        first = domain.labels[0]
+        last = domain.labels[-1]
+        return Html(f"A whole number from {first} to {last}.")
+    if isinstance(domain, GridDomain):
+        text = Html(_grid_text(domain))
+    elif domain.size == 1:
+        return fill("One answer: $name.", name=_quote(domain.labels[0]))
+    else:
+        names = AnswerNames(domain).listing(np.arange(domain.size))
+        text = fill("One of $size answers: $names.", size=format_count(domain.size), names=names)
+    if domain.other is None:
+        return text
+    return fill("$text Any other answer counts as $other.", text=text, other=_quote(domain.other))
+
+
+def _grid_text(grid: GridDomain) -> str:
+    edges = {name: str(edge).replace("-", "−") for name, edge in grid.record().items()}
+    return (
+        f"One of {format_count(grid.cells)} cells of a map, each {edges['step']}° wide and high and "
+        f"named by its south-western corner: latitudes {edges['south']}° to {edges['north']}°, "
+        f"longitudes {edges['west']}° to {edges['east']}°."
+    )
+
+
+def _quote(label: Label) -> Html:
+    """Quote a label; ``<bdi>`` keeps its writing direction from turning the sentence around."""
+    return fill("“<bdi>$label</bdi>”", label=shorten_label(label))
+
+
+# --- odds, exact and rounded up -------------------------------------------------------------------
+
+CERTAINTY = 1000
+"""A belief of 100.0 %, in the tenths of a percent that ``belief`` counts."""
+
+_CERTAIN_EPSILON = 7  # e^7 exceeds 1,000, so the belief rounds up to 100.0 %
+
+
+def belief(epsilon: Epsilon) -> int:
+    """Return ``e^ε/(1 + e^ε)`` in tenths of a percent, rounded up.
+
+    This is the most that a report can make of a belief of 50 %: by Proposition 3 of the paper, odds
+    of 1:1 between x and x2 become at most ``e^{E[x, x2]}`` to 1. The bound on e^ε is a rational from
+    above, so the number is never too small.
+
+    >>> from fractions import Fraction
+    >>> belief(Fraction(1)), belief(Fraction(0)), belief(math.inf)
+    (732, 500, 1000)
+    """
+    if epsilon == 0:
+        return CERTAINTY // 2
+    if isinstance(epsilon, float) or epsilon >= _CERTAIN_EPSILON:
+        return CERTAINTY
+    _, upper = exp_bounds(epsilon)
+    return math.ceil(CERTAINTY * upper / (1 + upper))
+
+
+def odds_text(epsilon: Epsilon) -> str:
+    r"""Say how far the odds of one answer against another can move.
+
+    >>> from fractions import Fraction
+    >>> odds_text(Fraction(1)).replace("\xa0", " ")
+    'from 50 : 50 to at most 73.2 : 26.8'
+    """
+    start = _ratio(CERTAINTY // 2)
+    end = belief(epsilon)
+    if epsilon == 0:
+        return f"not at all: they stay at {start}"
+    if end < CERTAINTY:
+        return f"from {start} to at most {_ratio(end)}"
+    if epsilon != math.inf:
+        return f"from {start} to beyond {_ratio(CERTAINTY - 1)}: as good as certainty"
+    return f"from {start} to certainty: nothing is promised"
+
+
+def everyday_text(epsilon: Epsilon) -> str:
+    """Say the same as a share of wrong guesses, rounded down.
+
+    >>> from fractions import Fraction
+    >>> everyday_text(Fraction(1))
+    'A guess that it is this answer is then wrong at least 26 times in 100.'
+    """
+    if epsilon == 0:
+        return "The two cannot be told apart."
+    if epsilon == math.inf:
+        return "The report may prove that it is this answer and not the other."
+    doubt = CERTAINTY - belief(epsilon)
+    guess = "A guess that it is this answer is then"
+    if doubt >= CERTAINTY // 10:
+        return f"{guess} wrong at least {doubt // 10} times in 100."
+    if doubt > 1:
+        return f"{guess} wrong at least {doubt} times in 1,000."
+    if doubt == 1:
+        return f"{guess} wrong at least once in 1,000."
+    return f"{guess} hardly ever wrong."
+
+
+def size_text(epsilon: Epsilon) -> str:
+    """Return the ε itself and its factor on any odds, for reviewers.
+
+    >>> from fractions import Fraction
+    >>> size_text(Fraction(1)), size_text(math.inf)
+    ('ε = 1, odds × 2.72', 'ε = ∞')
+    """
+    upper = math.inf if isinstance(epsilon, float) else float_above(epsilon)
+    text = format_epsilon(upper)
+    text = f"ε {text}" if text.startswith("≈") else f"ε = {text}"
+    if belief(epsilon) == CERTAINTY:
+        return text
+    return f"{text}, odds × {format_odds_factor(upper)}"
+
+
+def _ratio(tenths: int) -> str:
+    """Return two shares of a hundred that stay on one line."""
+    return f"{tenths / 10:g}\u00a0:\u00a0{(CERTAINTY - tenths) / 10:g}"
+
+
+# --- when, and how often --------------------------------------------------------------------------
+
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July"),
+    *("August", "September", "October", "November", "December"),
+)
+
+
+def dates_text(survey: Survey) -> str:
+    """Say from when to when answers are taken."""
+    opens = _moment_text(str(survey.description.about["opens"]))
+    closes = _moment_text(str(survey.description.about["closes"]))
+    if opens and closes:
+        return f"from {opens} to {closes}"
+    if opens:
+        return f"from {opens} on"
+    return f"until {closes}" if closes else "no dates are set"
+
+
+def repeat_text(survey: Survey) -> str:
+    """Say how often a device answers."""
+    repeat = survey.description.about["repeat"]
+    if repeat == "once":
+        return "once: the first answer stands"
+    distinct = max_different_answers(survey)
+    if distinct == 1:
+        return f"every {repeat['every']}, the first answer stands"
+    return f"every {repeat['every']}, at most {format_count(distinct)} different answers"
+
+
+def max_different_answers(survey: Survey) -> int:
+    """Return how many different answers of one person can count; each costs the promise again."""
+    repeat = survey.description.about["repeat"]
+    return 1 if repeat == "once" else int(repeat["distinct"])
+
+
+def _moment_text(text: str) -> str:
+    """Write out a date or time. Without a zone it is UTC; a date alone means midnight.
+
+    >>> _moment_text("2026-11-30T18:00+01:00"), _moment_text("2026-11-30")
+    ('30 November 2026, 18:00 UTC+01:00', '30 November 2026, 00:00 UTC')
+    """
+    if not text:
+        return ""
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
+    return f"{time.day} {_MONTHS[time.month - 1]} {time.year}, {time:%H:%M} {time.tzname()}"
+
+
+# --- what the promise does not cover, and what is kept --------------------------------------------
+
+
+def unprotected_sentences(survey: Survey, disclosures: Sequence[Html]) -> list[str]:
+    """List what is not protected: what reports may show, then what no report can hide."""
+    sentences = [
+        *disclosures,
+        "That you took part or did not, when, and from which address: the network sees that.",
+    ]
+    if max_different_answers(survey) > 1:
+        sentences.append(
+            "When your answer changes: anyone who can tell that two reports are yours sees that "
+            "they differ."
+        )
+    return [
+        *sentences,
+        budget_text(survey),
+        "What a browser forgets: if a website's data are deleted, its record of your budget and its "
+        "memory of your answers are gone, and your browser looks like a new device.",
+        "What is true of people like you: results are about the crowd, whether or not you are in "
+        "it.",
+        "Your answer before it is blurred: the device and the software that asks can see it, and so "
+        "can those who control them.",
+    ]
+
+
+def budget_text(survey: Survey) -> str:
+    """Say what surveys add up to, and what bounds the sum."""
+    cost = max_different_answers(survey) * survey.context.largest_finite
+    price = f"This survey takes up to {decimal_text(cost)} of it. " if cost else ""
+    return (
+        "Other surveys: each gives away some more, and the odds multiply. Your device bounds the sum "
+        f"by a budget, {decimal_text(DEFAULT_BUDGET)} unless the software that asks sets another. "
+        f"{price}In a browser each website has a budget of its own."
+    )
+
+
+def storage_sentences(survey: Survey) -> list[str]:
+    """Say what is sent, and what an aggregator stores."""
+    outputs = format_count(survey.mechanism.outputs)
+    bits = plural(survey.mechanism.bits, "bit")
+    return [
+        f"Your device turns your answer into a report, a whole number below {outputs} ({bits}). It "
+        "is drawn by chance, with odds that depend on your answer, before anything is sent.",
+        "Only the report is sent, with the fingerprint below and an identifier, so that nothing "
+        "counts twice.",
+        "An aggregator of Sfumato keeps how often each number came, how many reports each hour "
+        "brought, and of each upload the identifier and a checksum; no name, no address, no finer "
+        "time.",
+        "The promise rests on none of this: it holds against anyone who reads every report.",
+    ]
