@@ -1,4 +1,4 @@
-"""Surveys whose pages are looked at, and a real browser to look with."""
+"""Surveys with pages to test, and a real browser to open them."""
 
 import shutil
 
@@ -31,7 +31,7 @@ def lunch():
 
 @pytest.fixture(scope="session")
 def hostile():
-    """Labels, a name and a title that would like to be more than text."""
+    """Labels, a name and a title that try to break out of text."""
     context = sf.Uniform(
         [HOSTILE, "<b>bold</b>", "$x^2$ %{y}", '<a href="https://example.com">a</a>'], 1
     )
@@ -53,22 +53,22 @@ def checkins():
 @pytest.fixture(scope="session")
 def chromium():
     """The system's Chromium, driven by Playwright."""
-    found = shutil.which("chromium")
+    executable = shutil.which("chromium")
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        found = None
-    if found is None:
+        executable = None
+    if executable is None:
         pytest.skip("skipped: needs Chromium")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=executable, args=FLAGS)
         yield browser
         browser.close()
 
 
 @pytest.fixture
 def visits(chromium):
-    """People who visit pages, each with a storage of their own."""
-    made = Visits(chromium)
-    yield made
-    made.close()
+    """Visitors of pages, each with their own storage."""
+    people = Visits(chromium)
+    yield people
+    people.close()

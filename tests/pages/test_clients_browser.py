@@ -71,8 +71,8 @@ def site():
 
 @pytest.fixture(scope="module")
 def aggregator(tmp_path_factory):
-    with running(tmp_path_factory.mktemp("store")) as running_one:
-        yield running_one
+    with running(tmp_path_factory.mktemp("store")) as server:
+        yield server
 
 
 @pytest.fixture
@@ -98,11 +98,11 @@ def visit(visits, site, aggregator, survey):
     return visiting
 
 
-# --- counting ---------------------------------------------------------------------------------------------------------
+# --- counting -------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_two_hundred_visitors_are_counted_exactly(visits, visit, aggregator, survey):
+def test_two_hundred_visitors_count_exactly(visits, visit, aggregator, survey):
     answers = np.random.default_rng(1).integers(0, 10, PEOPLE).tolist()
     for answer in answers[:WITH_STORAGE]:
         page = visit(visits.person())
@@ -122,7 +122,7 @@ def test_two_hundred_visitors_are_counted_exactly(visits, visit, aggregator, sur
     assert page.complaints == []
 
 
-def test_a_reload_and_a_second_tab_send_nothing_new(visits, visit, aggregator, survey):
+def test_reloads_and_second_tabs_send_nothing_new(visits, visit, aggregator, survey):
     person = visits.person()
     first = visit(person)
     kept = first.evaluate(ANSWER, 3)
@@ -135,7 +135,7 @@ def test_a_reload_and_a_second_tab_send_nothing_new(visits, visit, aggregator, s
     assert aggregator.counts(survey) == [0, 0, 0, 1, 0, 0, 0, 0, 0, 0]
 
 
-def test_two_tabs_at_the_same_moment_give_one_answer(visits, visit, aggregator, survey):
+def test_concurrent_tabs_give_one_answer(visits, visit, aggregator, survey):
     person = visits.person()
     tabs = [visit(person), visit(person)]
     for value, tab in enumerate(tabs):
@@ -149,7 +149,7 @@ def test_two_tabs_at_the_same_moment_give_one_answer(visits, visit, aggregator, 
 
 
 @pytest.mark.parametrize("then", ["the connection is back", "the page is loaded again"])
-def test_what_was_answered_offline_is_counted_once_when(visits, visit, aggregator, survey, then):
+def test_offline_answers_count_once_when(visits, visit, aggregator, survey, then):
     person = visits.person()
     page = visit(person, patience=0)
     person.set_offline(True)
@@ -172,7 +172,7 @@ def test_what_was_answered_offline_is_counted_once_when(visits, visit, aggregato
 
 
 @pytest.mark.parametrize("told", [True, False])
-def test_a_page_that_goes_away_is_counted_once(visits, visit, aggregator, survey, told):
+def test_closed_pages_count_once(visits, visit, aggregator, survey, told):
     """Even where the next load sends it once more, because nobody heard that it was counted."""
     person = visits.person()
     page = visit(person)
@@ -196,7 +196,7 @@ def test_a_page_that_goes_away_is_counted_once(visits, visit, aggregator, survey
 
 
 @pytest.mark.parametrize("own", [True, False])
-def test_a_browser_without_lasting_requests_sends_a_beacon(visits, site, aggregator, survey, own):
+def test_browsers_without_keepalive_send_a_beacon(visits, site, aggregator, survey, own):
     """A beacon carries cookies, so that no other origin may post one; the answer then waits for the next load."""
     person = visits.person()
     page = visits.page(person)
@@ -212,7 +212,7 @@ def test_a_browser_without_lasting_requests_sends_a_beacon(visits, site, aggrega
     assert aggregator.counts(survey) == [0, 0, 0, 0, 0, 0, 0, 0, 1, 0]
 
 
-# --- refusing ---------------------------------------------------------------------------------------------------------
+# --- refusing -------------------------------------------------------------------------------------
 
 
 def refusal(page, aggregator, fingerprint, value, **options):
@@ -231,7 +231,7 @@ def opened(visits, site):
     return page
 
 
-def test_a_survey_that_is_not_there_is_refused(opened, aggregator):
+def test_missing_survey_is_rejected(opened, aggregator):
     assert refusal(opened, aggregator, "0" * 64, 1)[0] == "WrongSurvey"
     assert refusal(opened, aggregator, "short", 1)[0] == "WrongSurvey"
 
@@ -247,7 +247,7 @@ def serve_instead(page, survey, resolved):
     )
 
 
-def test_another_survey_than_the_pinned_one_is_refused(opened, aggregator, survey):
+def test_survey_other_than_the_pinned_one_is_rejected(opened, aggregator, survey):
     other = sf.Survey("another", sf.Uniform(sf.IntegerDomain(10), "inf"))
     serve_instead(opened, survey, other.resolved())
     name, words = refusal(opened, aggregator, survey.fingerprint, 1)
@@ -255,7 +255,7 @@ def test_another_survey_than_the_pinned_one_is_refused(opened, aggregator, surve
     assert "pinned" in words
 
 
-def test_a_kind_of_mechanism_that_is_not_known_is_refused(opened, aggregator, survey):
+def test_unknown_mechanism_is_rejected(opened, aggregator, survey):
     resolved = json.loads(survey.resolved())
     resolved["promise"]["mechanism"]["kind"] = "wishful"
     pinned = fingerprint(resolved["promise"])
@@ -270,7 +270,7 @@ def test_a_kind_of_mechanism_that_is_not_known_is_refused(opened, aggregator, su
     assert refusal(opened, aggregator, pinned, 1)[0] == "InvalidSurvey"
 
 
-def test_a_value_outside_the_domain_is_refused_and_not_repeated(opened, aggregator, survey):
+def test_unknown_values_are_rejected_without_echo(opened, aggregator, survey):
     for value in (10, -1, 2.5, "park-on-the-hill", None, [1, 2]):
         name, words = refusal(opened, aggregator, survey.fingerprint, value)
         assert name == "UnknownValue"
@@ -286,12 +286,12 @@ DENIALS = {
 
 
 @pytest.mark.parametrize("case", [*DENIALS])
-def test_without_a_storage_that_keeps_nothing_is_sent(opened, aggregator, survey, case):
+def test_without_storage_nothing_is_sent(opened, aggregator, survey, case):
     opened.evaluate(DENIALS[case])
     assert refusal(opened, aggregator, survey.fingerprint, 1)[0] == "MemoryUnavailable"
 
 
-def test_a_frame_without_an_origin_has_no_storage_and_sends_nothing(opened, aggregator, survey):
+def test_frames_without_an_origin_send_nothing(opened, aggregator, survey):
     opened.evaluate(
         "document.body.innerHTML = '<iframe sandbox=allow-scripts srcdoc=\"<title>in</title>\"></iframe>'"
     )
@@ -309,9 +309,7 @@ def test_without_web_crypto_nothing_is_sent(opened, aggregator, survey):
 
 
 @pytest.mark.parametrize("broken", ["ledger", "secret"])
-def test_a_damaged_memory_is_an_error_and_not_an_empty_one(
-    visits, visit, aggregator, survey, broken
-):
+def test_damaged_memory_is_an_error(visits, visit, aggregator, survey, broken):
     person = visits.person()
     page = visit(person)
     page.evaluate(ANSWER, 1)
@@ -321,7 +319,7 @@ def test_a_damaged_memory_is_an_error_and_not_an_empty_one(
     assert refusal(page, aggregator, survey.fingerprint, 2)[0] == "BudgetExceeded"
 
 
-# --- what others can see ----------------------------------------------------------------------------------------------
+# --- what others can see --------------------------------------------------------------------------
 
 
 def test_no_request_depends_on_the_value(visits, visit, aggregator, survey, site):
@@ -346,7 +344,7 @@ def test_no_request_depends_on_the_value(visits, visit, aggregator, survey, site
     assert [method for method, *_ in first] == ["POST"]
 
 
-def test_a_request_says_nothing_about_the_page_it_comes_from(visits, visit):
+def test_requests_have_no_referrer(visits, visit):
     page = visit(visits.person())
     page.evaluate("document.cookie = 'who=me'")
     page.evaluate(ANSWER, 1)
@@ -356,7 +354,7 @@ def test_a_request_says_nothing_about_the_page_it_comes_from(visits, visit):
     assert headers["content-type"] == "application/json"
 
 
-# --- modules that load when a survey needs them -----------------------------------------------------------------------
+# --- modules that load when a survey needs them ---------------------------------------------------
 
 TAMPERED = b"globalThis.tampered = true;\n"
 NEEDS_TABLES = sf.Survey("tabled", sf.Uniform(["yes", "no"], 1)).resolved().decode()
@@ -476,7 +474,7 @@ def ran_tampered(page):
 
 
 @pytest.mark.parametrize("own", [True, False], ids=["same origin, strict policy", "another origin"])
-def test_a_module_is_fetched_once_and_is_what_was_pinned(visits, shelve, site, own):
+def test_modules_are_fetched_once_and_checked(visits, shelve, site, own):
     """A server that has good bytes first and others second is never asked a second time."""
     shelf, url = shelve(False, True, True)
     page = visits.page()
@@ -490,7 +488,7 @@ def test_a_module_is_fetched_once_and_is_what_was_pinned(visits, shelve, site, o
 
 @pytest.mark.parametrize("own", [True, False], ids=["same origin, strict policy", "another origin"])
 @pytest.mark.parametrize("later", [True, False], ids=["always", "at first"])
-def test_a_module_that_was_changed_does_not_run(visits, shelve, site, own, later):
+def test_modified_module_does_not_run(visits, shelve, site, own, later):
     _, url = shelve(True, later, later)
     page = visits.page()
     page.goto(url if own else site)
@@ -501,7 +499,7 @@ def test_a_module_that_was_changed_does_not_run(visits, shelve, site, own, later
     assert not ran_tampered(page)
 
 
-def test_a_module_that_the_server_had_the_browser_load_before_does_not_run(visits, shelve):
+def test_preloaded_modified_module_does_not_run(visits, shelve):
     """A header of any answer can have a module fetched without a pin, under the address that the core will ask for."""
     shelf, url = shelve(
         True, True, True, link="</static/client/modules/tables.js>; rel=modulepreload"
@@ -519,7 +517,7 @@ def test_a_module_that_the_server_had_the_browser_load_before_does_not_run(visit
     assert said.startswith("SfumatoError: the module tables cannot be loaded, or is not the one")
 
 
-def test_a_module_loads_once_the_right_file_is_back(visits, shelve, site):
+def test_module_loads_once_the_right_file_is_back(visits, shelve, site):
     _, url = shelve(True, False)
     page = visits.page()
     page.goto(site)
@@ -529,7 +527,7 @@ def test_a_module_loads_once_the_right_file_is_back(visits, shelve, site):
     assert not ran_tampered(page)
 
 
-def test_without_a_pin_the_same_change_would_run(visits, shelve):
+def test_unpinned_modified_module_would_run(visits, shelve):
     """The twin: a page that imports the module by itself runs whatever is served."""
     _, url = shelve(True)
     page = visits.page()
@@ -545,7 +543,7 @@ IMPORT_MAP = (
 )
 
 
-def test_a_module_that_an_import_map_redirects_does_not_run(visits, shelve):
+def test_redirected_module_does_not_run(visits, shelve):
     _, url = shelve(policy=NO_POLICY, head=IMPORT_MAP)
     page = visits.page()
     page.goto(url)
@@ -558,7 +556,7 @@ def test_a_module_that_an_import_map_redirects_does_not_run(visits, shelve):
     assert ran_tampered(page)
 
 
-def test_an_import_map_for_the_core_alone_does_no_harm(visits, shelve):
+def test_import_map_for_the_core_is_harmless(visits, shelve):
     """The twin: a page may map the client's name, as the README says."""
     core = """<script type="importmap">{"imports": {"@sfumato/client": "/static/client/core.js"}}</script>"""
     _, url = shelve(policy=NO_POLICY, head=core)
@@ -568,7 +566,7 @@ def test_an_import_map_for_the_core_alone_does_no_harm(visits, shelve):
 
 
 @pytest.mark.parametrize("hashes", ["{}", "{ tables: 'sha256-' }", "{ tables: 'none' }"])
-def test_a_module_without_a_hash_does_not_run(visits, shelve, hashes):
+def test_module_without_a_hash_does_not_run(visits, shelve, hashes):
     """Browsers ignore an integrity that they cannot read, and would run whatever is served."""
     shelf, url = shelve(True, hashes=f"export const HASHES = {hashes};")
     page = visits.page()
@@ -580,7 +578,7 @@ def test_a_module_without_a_hash_does_not_run(visits, shelve, hashes):
     assert not ran_tampered(page)
 
 
-def test_a_module_that_does_not_arrive_is_given_up(visits, shelve):
+def test_missing_module_times_out(visits, shelve):
     shelf, url = shelve()
     shelf.released.clear()
     page = visits.page()
@@ -599,7 +597,7 @@ def test_a_module_that_does_not_arrive_is_given_up(visits, shelve):
     assert page.evaluate("() => loaded").startswith(REFUSED_MODULE)
 
 
-def test_a_page_with_trusted_types_is_refused(visits, shelve):
+def test_pages_with_trusted_types_are_rejected(visits, shelve):
     _, url = shelve(policy="script-src 'self'; require-trusted-types-for 'script'")
     page = visits.page()
     page.goto(url)
@@ -609,7 +607,7 @@ def test_a_page_with_trusted_types_is_refused(visits, shelve):
 
 
 @pytest.mark.parametrize("policy", ["script-src 'self'", "script-src 'self' data:"])
-def test_a_module_worker_needs_a_policy_that_allows_data(visits, shelve, policy):
+def test_module_workers_need_a_policy_that_allows_data(visits, shelve, policy):
     _, url = shelve(policy=f"{policy}; worker-src 'self'")
     page = visits.page()
     page.goto(url)
@@ -621,7 +619,7 @@ def test_a_module_worker_needs_a_policy_that_allows_data(visits, shelve, policy)
         assert verdict.startswith(REFUSED_MODULE)
 
 
-def test_the_whole_client_loads_no_module_at_run_time(visits, shelve, site):
+def test_whole_client_loads_no_modules_at_run_time(visits, shelve, site):
     shelf, url = shelve(False, True)
     page = visits.page()
     page.goto(site)
@@ -644,7 +642,7 @@ def test_workers_hash_what_they_import(visits, shelve, site, tampered):
         assert verdict == "whole"
 
 
-# --- storage that lasts -----------------------------------------------------------------------------------------------
+# --- storage that lasts ---------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -658,7 +656,7 @@ def weekly(aggregator, request):
     )
 
 
-def test_a_repeated_survey_needs_storage_that_lasts(visits, site, aggregator, weekly):
+def test_repeated_surveys_need_persistent_storage(visits, site, aggregator, weekly):
     page = visits.page()
     page.goto(site)
     assert page.evaluate("navigator.storage.persist()") is False
@@ -668,9 +666,7 @@ def test_a_repeated_survey_needs_storage_that_lasts(visits, site, aggregator, we
     assert page.evaluate("localStorage.length") == 0
 
 
-def test_where_the_browser_promises_to_keep_it_a_repeated_survey_is_answered(
-    visits, site, aggregator, weekly
-):
+def test_repeated_surveys_work_with_persistent_storage(visits, site, aggregator, weekly):
     person = visits.person()
     page = visits.page(person)
     page.goto(site)
@@ -687,9 +683,7 @@ def test_where_the_browser_promises_to_keep_it_a_repeated_survey_is_answered(
     assert sum(aggregator.counts(weekly)) == 1
 
 
-def test_a_repeated_survey_refuses_a_store_that_does_not_say_that_it_lasts(
-    opened, aggregator, weekly
-):
+def test_repeated_surveys_reject_stores_that_may_not_persist(opened, aggregator, weekly):
     said = opened.evaluate(
         """async ([url, fingerprint]) => {
           const { Client, Survey } = await import(`${url}static/client/index.js`);
@@ -703,13 +697,13 @@ def test_a_repeated_survey_refuses_a_store_that_does_not_say_that_it_lasts(
     assert said == ["MemoryUnavailable", "sent"]
 
 
-def test_what_is_sent_unprotected_needs_consent(opened, aggregator, survey):
+def test_unprotected_answers_need_consent(opened, aggregator, survey):
     name, words = refusal(opened, aggregator, survey.fingerprint, 1, allowClear=False)
     assert name == "BudgetExceeded"
     assert "unprotected" in words
 
 
-def test_a_site_has_one_budget_for_all_its_surveys(visits, site, aggregator):
+def test_surveys_of_a_site_share_its_budget(visits, site, aggregator):
     page = visits.page()
     page.goto(site)
     names = []

@@ -115,7 +115,7 @@ def of_page(page, tmp_path):
     return loaded(tmp_path, "survey.json", state(page).resolved)
 
 
-# --- what is promised and drawn ---------------------------------------------------------------------------------------
+# --- what is promised and drawn -------------------------------------------------------------------
 
 
 def one_report_per_label(mechanism):
@@ -143,7 +143,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", [*CASES])
-def test_e_and_q_are_those_of_python_and_the_toml_is_the_same_promise(show, tmp_path, case):
+def test_matrices_match_python_and_the_toml_file(show, tmp_path, case):
     text, kind, epsilons, frame = CASES[case]
     page = show(text, kind)
     for name, value in epsilons.items():
@@ -170,7 +170,7 @@ def test_e_and_q_are_those_of_python_and_the_toml_is_the_same_promise(show, tmp_
         ("4", "0.5", None),
     ],
 )
-def test_blocks_may_owe_something_across(show, tmp_path, inside, across, frame):
+def test_blocks_with_a_promise_across(show, tmp_path, inside, across, frame):
     page = show(STREETS, "blocks")
     page.get_by_label("A report may show the block").uncheck()
     set_epsilon(page, "ε inside blocks", inside)
@@ -190,7 +190,7 @@ def test_blocks_may_owe_something_across(show, tmp_path, inside, across, frame):
     assert ("smallest ε" in page.locator("#how").inner_text()) == (frame is None)
 
 
-def test_a_hostile_label_is_read_as_text_and_the_toml_holds_it(show, tmp_path):
+def test_hostile_labels_are_text_on_the_page_and_in_the_toml_file(show, tmp_path):
     page = show(HOSTILE)
     survey = of_toml(page, tmp_path)
     labels = [
@@ -205,7 +205,7 @@ def test_a_hostile_label_is_read_as_text_and_the_toml_holds_it(show, tmp_path):
     assert page.complaints == []
 
 
-def test_every_promise_of_a_wide_net_is_kept_and_a_table_that_is_too_loud_is_refused(show):
+def test_many_promises_are_kept_and_a_broken_table_is_rejected(show):
     page = show()
     outcome = page.evaluate(
         """(async () => {
@@ -235,7 +235,7 @@ def test_every_promise_of_a_wide_net_is_kept_and_a_table_that_is_too_loud_is_ref
     assert outcome["loud"] == "PrivacyViolation"
 
 
-# --- numbers ----------------------------------------------------------------------------------------------------------
+# --- numbers --------------------------------------------------------------------------------------
 
 
 def people(page):
@@ -248,7 +248,7 @@ def needed(one_person, error):
 
 
 @pytest.mark.parametrize("case", [*CASES])
-def test_people_are_counted_as_python_counts_them(show, tmp_path, case):
+def test_people_needed_match_python(show, tmp_path, case):
     text, kind, epsilons, _ = CASES[case]
     page = show(text, kind)
     for name, value in epsilons.items():
@@ -273,7 +273,7 @@ def test_people_are_counted_as_python_counts_them(show, tmp_path, case):
     ]
 
 
-def test_a_simple_channel_is_not_said_to_be_the_best(show):
+def test_simple_channels_are_not_called_the_best(show):
     page = show("\n".join(map(str, range(24))), "uniform")
     assert "whose best mechanism needs" in page.locator("#needed").inner_text()
     page.get_by_label("Labels, one per line").fill("a\nb")
@@ -297,7 +297,7 @@ def test_a_simple_channel_is_not_said_to_be_the_best(show):
 
 
 @pytest.mark.parametrize(("first", "second"), [(4, 0), (0, 4), (3, 4), (0, 1)])
-def test_the_error_region_is_that_of_python(show, tmp_path, first, second):
+def test_error_region_matches_python(show, tmp_path, first, second):
     page = show()
     page.get_by_label("The first").select_option(str(first))
     page.get_by_label("The second").select_option(str(second))
@@ -318,7 +318,7 @@ def test_the_error_region_is_that_of_python(show, tmp_path, first, second):
     )
 
 
-def test_an_open_promise_says_so(show, tmp_path):
+def test_open_promises_say_so(show, tmp_path):
     page = show("a, open\nb, open")
     assert page.locator("#how").inner_text() == "The answer itself."
     assert "nothing is promised" in page.locator("#needed").inner_text()
@@ -326,7 +326,7 @@ def test_an_open_promise_says_so(show, tmp_path):
     np.testing.assert_array_equal(of_toml(page, tmp_path).mechanism.matrix(), np.eye(2))
 
 
-# --- what is typed ----------------------------------------------------------------------------------------------------
+# --- what is typed --------------------------------------------------------------------------------
 
 
 READ = [
@@ -337,7 +337,7 @@ READ = [
 ]
 
 
-def test_lines_are_read_as_csv(show):
+def test_labels_are_parsed_as_csv(show):
     page = show()
     for text, rows in READ:
         found = page.evaluate(
@@ -355,7 +355,7 @@ SENSELESS = [
 ]
 
 
-def test_what_cannot_be_meant_is_said_and_the_last_picture_stays(show):
+def test_invalid_input_shows_a_message_and_keeps_the_picture(show):
     page = show()
     for text, said in SENSELESS:
         page.get_by_label("Labels, one per line").fill(text)
@@ -368,7 +368,7 @@ def test_what_cannot_be_meant_is_said_and_the_last_picture_stays(show):
     assert page.locator("#channel .cell").count() == 4
 
 
-def test_a_tier_that_is_chosen_is_written_into_the_text(show, tmp_path):
+def test_chosen_tiers_appear_in_the_text(show, tmp_path):
     page = show("park, open\n\nbar", viewport={"width": 1200, "height": 900})
     page.locator("#tier-list select").nth(1).select_option("secret")
     settle(page)
@@ -376,7 +376,7 @@ def test_a_tier_that_is_chosen_is_written_into_the_text(show, tmp_path):
     np.testing.assert_array_equal(of_toml(page, tmp_path).context.matrix(), [[0, np.inf], [0.5, 0]])
 
 
-def test_an_epsilon_follows_its_slider_and_a_senseless_one_is_marked(show):
+def test_epsilon_follows_its_slider_and_marks_invalid_values(show):
     page = show()
     page.get_by_label("ε of secret labels", exact=True).focus()
     page.keyboard.press("ArrowRight")
@@ -389,10 +389,10 @@ def test_an_epsilon_follows_its_slider_and_a_senseless_one_is_marked(show):
     assert state(page).E[4, 0] == 0.6
 
 
-# --- the page ---------------------------------------------------------------------------------------------------------
+# --- the page -------------------------------------------------------------------------------------
 
 
-def test_the_page_is_drawn_without_complaint_and_asks_nobody_else(show, address):
+def test_page_draws_without_errors_or_outside_requests(show, address):
     page = show(viewport={"width": 1200, "height": 900})
     assert page.locator("#promise .cell").all_inner_texts()[:2] == ["0", "∞"]
     assert page.locator("#asleep").count() == 0
@@ -405,7 +405,7 @@ def test_the_page_is_drawn_without_complaint_and_asks_nobody_else(show, address)
     assert "unsafe" not in policy
 
 
-def test_reports_are_drawn_by_the_client(show):
+def test_client_draws_the_reports(show):
     page = show()
     page.get_by_role("button", name="Draw a report").click()
     assert page.locator("#drawn").inner_text().startswith("Report ")
@@ -417,7 +417,7 @@ def test_reports_are_drawn_by_the_client(show):
     assert page.locator("#draws").is_hidden()
 
 
-def test_grids_are_walked_by_arrows_and_told_as_tables(show):
+def test_arrow_keys_walk_grids_that_read_as_tables(show):
     page = show()
     page.locator("#channel .cell[tabindex='0']").focus()
     for key in ("ArrowDown", "End", "ArrowLeft", "ArrowUp", "ArrowUp"):
@@ -443,7 +443,7 @@ def test_grids_are_walked_by_arrows_and_told_as_tables(show):
     ]
 
 
-def test_the_toml_is_copied_under_its_name(show, tmp_path):
+def test_toml_file_is_copied_with_its_name(show, tmp_path):
     page = show(permissions=["clipboard-read", "clipboard-write"])
     page.get_by_label("Name of the survey").fill('a "name" \\ ')
     page.get_by_role("button", name="Copy the TOML").click()
@@ -456,7 +456,7 @@ def test_the_toml_is_copied_under_its_name(show, tmp_path):
 
 
 @pytest.mark.parametrize("width", [360, 700, 1280])
-def test_nothing_runs_over_the_edge(show, width):
+def test_page_fits_its_width(show, width):
     page = show(
         "\n".join(f"A rather long label number {x}, tier {x % 5}" for x in range(24)),
         viewport={"width": width, "height": 800},
@@ -465,7 +465,7 @@ def test_nothing_runs_over_the_edge(show, width):
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
-def test_dark_and_light_differ(show):
+def test_dark_and_light_schemes_differ(show):
     page = show(color_scheme="dark")
     paper = "getComputedStyle(document.body).backgroundColor"
     dark = page.evaluate(paper)
@@ -482,7 +482,7 @@ def test_every_control_has_a_name(show):
     assert nameless == 0
 
 
-def test_from_a_file_the_page_says_what_it_needs(chromium, site):
+def test_page_from_a_file_says_what_it_needs(chromium, site):
     page = chromium.new_page()
     page.goto((site / "playground" / "index.html").as_uri())
     assert page.locator("#asleep").is_visible()

@@ -153,7 +153,7 @@ def _reading_texts(estimate: Estimate, symbols: NDArray[np.intp]) -> list[str]:
 
 
 def reports_over_time(hours: Sequence[tuple[str, int]]) -> "Figure":
-    """Draw how many reports came in each hour (``2026-11-15T17``, UTC), or day if there are many."""
+    """Draw the reports of each hour (``2026-11-15T17``, UTC), or of each day if there are many."""
     width = _HOUR
     bars = {f"{hour}:00": reports for hour, reports in hours}
     if len(hours) > _MAX_HOURS:
@@ -185,7 +185,7 @@ def grid_map(grid: GridDomain, frequencies: Floats) -> "Figure":
     """Colour the cells of a grid by the logarithm of their frequency; empty where it is zero.
 
     Degrees of longitude have their true length in the middle of the map. In maps of more than
-    100,000 cells, neighbouring cells are added up. The label ``other`` has no place and is left out.
+    100,000 cells, neighbouring cells are added up. The label ``other`` has no place and is omitted.
     """
     cells = arrange_cells(grid, frequencies)
     logs, bottom, top = log_shares(cells.shares)
@@ -286,7 +286,7 @@ def _add_squares(
 def _square_texts(
     context: Context, layer: Floats
 ) -> tuple[list[list[float | None]], list[list[str]], list[list[str]]]:
-    """Return the colour, number and hover text of each square in the layer; blank for the others."""
+    """Return the value, number and hover text of each square in the layer; blank elsewhere."""
     k = context.size
     E = context.matrix()
     labels = context.domain.labels

@@ -18,7 +18,7 @@ _MAX_STRETCH = 3.0
 
 @dataclass(frozen=True, eq=False)
 class MapCells:
-    """The cells to draw: their shares, the corner of each row and column, and their size in degrees."""
+    """The cells to draw: shares, the corner of each row and column, and the size in degrees."""
 
     shares: Floats
     latitudes: list[str]

@@ -1,4 +1,4 @@
-"""The dashboard in a real browser: what everybody may see, what the token opens, and how it keeps up."""
+"""The dashboard in a real browser: what is public, what needs the token, and how it updates."""
 
 import time
 from datetime import timedelta
@@ -29,42 +29,42 @@ FEW = sf.Survey("few", sf.Uniform(["yes", "no"], 1), title="Too few", minimum_re
 
 @pytest.fixture(scope="module")
 def aggregator(tmp_path_factory):
-    """Four surveys: two of them had another crowd a week ago, one has too few reports to say anything."""
-    with running(tmp_path_factory.mktemp("store")) as made:
+    """Four surveys: the answers to three changed since last week, and one has too few reports."""
+    with running(tmp_path_factory.mktemp("store")) as server:
         for survey in (LUNCH, GRID, ODD, FEW):
-            made.ask(survey)
+            server.ask(survey)
         for survey in (LUNCH, GRID, ODD):
             people = np.minimum(
                 np.random.default_rng(1).geometric(0.4, 6000) - 1, survey.context.size - 1
             )
-            made.receive(survey, people, 1)
-            made.receive(survey, people, 2, NOON - timedelta(days=1))
-            made.receive(survey, (people + 1) % survey.context.size, 3, NOON - timedelta(days=9))
-        made.receive(FEW, np.array([0, 1, 1]), 1)
-        yield made
+            server.receive(survey, people, 1)
+            server.receive(survey, people, 2, NOON - timedelta(days=1))
+            server.receive(survey, (people + 1) % survey.context.size, 3, NOON - timedelta(days=9))
+        server.receive(FEW, np.array([0, 1, 1]), 1)
+        yield server
 
 
 @pytest.fixture(scope="module")
 def analyst(chromium):
-    """One browser for many tabs: it keeps the drawing library, which is large, and each tab has its own token."""
-    made = Visits(chromium)
-    yield made.person()
-    made.close()
+    """One browser for many tabs: it caches plotly, which is large; each tab has its own token."""
+    people = Visits(chromium)
+    yield people.person()
+    people.close()
 
 
 @pytest.fixture
 def show(visits, analyst, aggregator):
-    """The dashboard at a survey, once its public part is there. Its clock can be set forward."""
+    """Open the dashboard at a survey, and wait for its public part. Tests can advance its clock."""
     tabs = []
 
-    def opened(survey=LUNCH, **options):
+    def open_dashboard(survey=LUNCH, **options):
         tabs.append(page := visits.page(None if options else analyst, **options))
         page.clock.install()
         page.goto(f"{aggregator.url}#{survey.fingerprint}")
         certified(page, survey)
         return page
 
-    yield opened
+    yield open_dashboard
     for page in tabs:
         page.close()
 
@@ -73,13 +73,13 @@ def show(visits, analyst, aggregator):
 def show_all(show, aggregator):
     """The same, with the token."""
 
-    def opened(survey=LUNCH, **options):
+    def open_dashboard(survey=LUNCH, **options):
         page = show(survey, **options)
         enter(page, aggregator.token)
         learned(page)
         return page
 
-    return opened
+    return open_dashboard
 
 
 def enter(page, token):
@@ -96,7 +96,7 @@ def certified(page, survey):
 
 
 def look_again(page):
-    """As if the page had rested long enough to ask what is new."""
+    """Advance the clock until the page polls."""
     with page.expect_response("**/v1/surveys"):
         page.clock.fast_forward(60_000)
 
@@ -114,10 +114,10 @@ def unexpected(page):
     return [text for text in page.complaints if REFUSALS not in text]
 
 
-# --- who may see what -------------------------------------------------------------------------------------------------
+# --- who may see what -----------------------------------------------------------------------------
 
 
-def test_everybody_may_see_the_promise_and_nothing_else(show, aggregator):
+def test_without_a_token_only_the_promise_shows(show, aggregator):
     page = show()
     assert page.locator("h2.title").inner_text() == "Where did you have lunch?"
     assert page.locator("#privacy .heatmaplayer image").count() == 2
@@ -134,7 +134,7 @@ def test_everybody_may_see_the_promise_and_nothing_else(show, aggregator):
     assert page.complaints == []
 
 
-def test_a_wrong_token_opens_nothing_and_the_right_one_all(show, aggregator):
+def test_only_the_right_token_shows_results(show, aggregator):
     page = show()
     enter(page, "sfm_wrong")
     page.get_by_text("This is not the token of this aggregator.").wait_for()
@@ -148,7 +148,7 @@ def test_a_wrong_token_opens_nothing_and_the_right_one_all(show, aggregator):
     assert unexpected(page) == []
 
 
-def test_what_is_learned_is_what_python_learns(show_all, aggregator):
+def test_results_match_python(show_all, aggregator):
     page = show_all()
     tally = aggregator.store.tally(LUNCH.fingerprint, LUNCH.mechanism.outputs)
     estimate = LUNCH.estimate(tally)
@@ -174,7 +174,7 @@ def test_what_is_learned_is_what_python_learns(show_all, aggregator):
     assert page.complaints == []
 
 
-def test_the_token_stays_in_its_tab_until_it_is_forgotten(show_all, visits, analyst, aggregator):
+def test_token_stays_in_its_tab_until_forgotten(show_all, visits, analyst, aggregator):
     page = show_all()
     page.reload()
     learned(page)
@@ -192,35 +192,35 @@ def test_the_token_stays_in_its_tab_until_it_is_forgotten(show_all, visits, anal
     assert page.complaints == []
 
 
-# --- keeping up -------------------------------------------------------------------------------------------------------
+# --- keeping up -----------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def growing(aggregator, request):
-    """A survey of the test's own, so that its numbers may change; 3,000 reports so far."""
+    """A survey that only this test uses, so that its numbers may change; 3,000 reports so far."""
     context = sf.HighLow(PLACES, ["clinic", "bar"], 2)
     survey = aggregator.ask(sf.Survey(request.node.name[:90], context, minimum_reports=0))
     aggregator.receive(survey, np.arange(3000) % 5, 1)
     return survey
 
 
-def test_new_reports_are_shown_without_a_reload_and_the_focus_stays(show_all, aggregator, growing):
+def test_new_reports_appear_and_the_focus_stays(show_all, aggregator, growing):
     page = show_all(growing)
     page.locator("#surveys a[aria-current]").focus()
     aggregator.receive(growing, np.arange(2000) % 5, 2)
     look_again(page)
     page.get_by_text("5,000 randomised reports").wait_for()
     assert page.evaluate("document.activeElement.hash") == f"#{growing.fingerprint}"
-    asked = sum("/results" in request.url for request in page.requests)
+    requests = sum("/results" in request.url for request in page.requests)
     look_again(page)
     page.wait_for_timeout(200)
     assert (
-        sum("/results" in request.url for request in page.requests) == asked
-    )  # nothing new, nothing asked for
+        sum("/results" in request.url for request in page.requests) == requests
+    )  # nothing new, so no request
     assert page.complaints == []
 
 
-def test_a_search_and_an_order_outlive_new_reports(show_all, aggregator, growing):
+def test_search_and_order_survive_new_reports(show_all, aggregator, growing):
     page = show_all(growing)
     page.get_by_role("button", name="label").click()
     page.get_by_role("button", name="label").click()
@@ -249,7 +249,7 @@ def test_a_search_and_an_order_outlive_new_reports(show_all, aggregator, growing
 
 
 @pytest.mark.slow
-def test_a_map_that_was_zoomed_stays_so(show_all, aggregator):
+def test_map_zoom_survives_new_reports(show_all, aggregator):
     survey = aggregator.ask(sf.Survey("zoomed", GRID.context, minimum_reports=0))
     aggregator.receive(survey, np.arange(3000) % 200, 1)
     page = show_all(survey)
@@ -270,7 +270,7 @@ def test_a_map_that_was_zoomed_stays_so(show_all, aggregator):
     assert page.evaluate(span) == zoomed
 
 
-def test_a_survey_that_is_closed_is_marked(show_all, aggregator, growing):
+def test_closed_surveys_are_marked(show_all, aggregator, growing):
     page = show_all(growing)
     entry = page.locator("#surveys li", has=page.locator(f"a[href='#{growing.fingerprint}']"))
     assert entry.locator(".mark").inner_text() == "open"
@@ -280,13 +280,13 @@ def test_a_survey_that_is_closed_is_marked(show_all, aggregator, growing):
     assert entry.locator("a").get_attribute("aria-current") == "page"
 
 
-# --- asking -----------------------------------------------------------------------------------------------------------
+# --- asking ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "survey", [LUNCH, pytest.param(GRID, marks=pytest.mark.slow)], ids=["lunch", "grid"]
 )
-def test_changes_are_those_of_python(show_all, aggregator, survey):
+def test_changes_match_python(show_all, aggregator, survey):
     page = show_all(survey)
     days = [NOON.date() - timedelta(days=back) for back in (13, 7, 6, 0)]
     outputs = survey.mechanism.outputs
@@ -313,7 +313,7 @@ def test_changes_are_those_of_python(show_all, aggregator, survey):
     )
 
 
-def test_a_period_without_reports_cannot_be_compared(show_all):
+def test_periods_without_reports_are_not_compared(show_all):
     page = show_all()
     page.get_by_label("changes against").select_option("30")
     page.get_by_text("not enough reports in the last 30 days, or in the 30 days before").wait_for()
@@ -321,7 +321,7 @@ def test_a_period_without_reports_cannot_be_compared(show_all):
     page.get_by_text("The last day against the day before").wait_for()
 
 
-def test_a_decoder_is_chosen(show_all, aggregator):
+def test_choosing_a_decoder(show_all, aggregator):
     page = show_all()
     tally = aggregator.store.tally(LUNCH.fingerprint, LUNCH.mechanism.outputs)
     for decoder in ("projection", "likelihood", "empirical-bayes", "unbiased"):
@@ -332,7 +332,7 @@ def test_a_decoder_is_chosen(show_all, aggregator):
         np.testing.assert_allclose(sorted(shown), sorted(np.maximum(expected, 0)), rtol=1e-6)
 
 
-def test_a_decoder_that_does_not_fit_says_why(show_all):
+def test_unsuitable_decoder_says_why(show_all):
     page = show_all()
     page.get_by_label("decoded by").select_option("spatial-bayes")
     page.locator("#problem", has_text="This domain has no neighbours").wait_for()
@@ -341,18 +341,18 @@ def test_a_decoder_that_does_not_fit_says_why(show_all):
     assert page.locator("#problem").is_hidden()
 
 
-def test_a_grid_has_a_map(show_all, aggregator):
+def test_grids_have_a_map(show_all, aggregator):
     page = show_all(GRID)
     page.locator("#map .heatmaplayer image").wait_for()
     tally = aggregator.store.tally(GRID.fingerprint, GRID.mechanism.outputs)
-    told = page.evaluate(
+    largest = page.evaluate(
         "Math.max(...document.getElementById('map').data[0].z.flat().filter((z) => z === z))"
     )
-    assert 10**told == pytest.approx(GRID.estimate(tally).frequencies.max(), rel=1e-4)
+    assert 10**largest == pytest.approx(GRID.estimate(tally).frequencies.max(), rel=1e-4)
     assert page.complaints == []
 
 
-def test_too_few_reports_are_refused_in_words(show, aggregator):
+def test_too_few_reports_show_a_message(show, aggregator):
     page = show(FEW)
     enter(page, aggregator.token)
     page.locator(
@@ -368,7 +368,7 @@ def test_too_few_reports_are_refused_in_words(show, aggregator):
     assert unexpected(page) == []
 
 
-def test_surveys_are_switched_by_link_by_address_and_back(show_all):
+def test_surveys_switch_by_link_address_and_history(show_all):
     page = show_all()
     page.get_by_role("link", name="Where are you?").click()
     certified(page, GRID)
@@ -389,7 +389,7 @@ def test_surveys_are_switched_by_link_by_address_and_back(show_all):
     assert page.complaints == []
 
 
-def test_a_hostile_label_is_read_as_text(show_all):
+def test_hostile_labels_are_text(show_all):
     page = show_all(ODD)
     assert page.locator("h2.title").inner_text() == HOSTILE
     assert HOSTILE in rows(page)
@@ -401,10 +401,10 @@ def test_a_hostile_label_is_read_as_text(show_all):
     assert page.complaints == []
 
 
-# --- trouble ----------------------------------------------------------------------------------------------------------
+# --- trouble --------------------------------------------------------------------------------------
 
 
-def test_a_store_that_cannot_be_written_is_said(show, aggregator, monkeypatch):
+def test_read_only_store_is_shown(show, aggregator, monkeypatch):
     page = show()
     assert page.locator("#health").inner_text() == "running, and can write"
 
@@ -421,7 +421,7 @@ def test_a_store_that_cannot_be_written_is_said(show, aggregator, monkeypatch):
     page.get_by_text("running, and can write").wait_for()
 
 
-def test_an_aggregator_out_of_reach_is_said_until_it_is_back(show_all):
+def test_unreachable_aggregator_is_shown_until_it_is_back(show_all):
     page = show_all(locale="en")
     page.context.set_offline(True)
     page.clock.fast_forward(60_000)
@@ -436,7 +436,7 @@ def test_an_aggregator_out_of_reach_is_said_until_it_is_back(show_all):
 
 
 @pytest.mark.parametrize("view", ["promise", "certificate"])
-def test_what_could_not_be_shown_at_first_is_shown_later(visits, aggregator, view):
+def test_failed_parts_are_retried(visits, aggregator, view):
     page = visits.page()
     page.clock.install()
     page.route(
@@ -453,7 +453,7 @@ def test_what_could_not_be_shown_at_first_is_shown_later(visits, aggregator, vie
     assert page.locator("#promise").is_visible()
 
 
-def test_where_storage_is_denied_the_token_lasts_as_long_as_the_page(visits, aggregator):
+def test_without_storage_the_token_lasts_as_long_as_the_page(visits, aggregator):
     page = visits.page()
     page.add_init_script(
         "Object.defineProperty(window, 'sessionStorage', { get() { throw new Error('denied'); } })"
@@ -464,7 +464,7 @@ def test_where_storage_is_denied_the_token_lasts_as_long_as_the_page(visits, agg
     assert page.complaints == []
 
 
-def test_an_aggregator_without_surveys_says_how_to_open_one(visits, tmp_path):
+def test_empty_aggregator_says_how_to_add_a_survey(visits, tmp_path):
     with running(tmp_path) as empty:
         page = visits.page()
         page.goto(empty.url)
@@ -473,13 +473,13 @@ def test_an_aggregator_without_surveys_says_how_to_open_one(visits, tmp_path):
         page.close()
 
 
-# --- people -----------------------------------------------------------------------------------------------------------
+# --- people ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "survey", [LUNCH, pytest.param(GRID, marks=pytest.mark.slow)], ids=["lunch", "grid"]
 )
-def test_nothing_stands_in_anybodys_way(show, aggregator, survey):
+def test_dashboard_is_accessible(show, aggregator, survey):
     page = show(survey)
     assert barriers(page) == []
     enter(page, aggregator.token)
@@ -487,7 +487,7 @@ def test_nothing_stands_in_anybodys_way(show, aggregator, survey):
     assert barriers(page) == []
 
 
-def test_nothing_of_the_report_page_stands_in_anybodys_way(visits, tmp_path, hostile):
+def test_report_page_is_accessible(visits, tmp_path, hostile):
     file = tmp_path / "report.html"
     file.write_text(
         report_page(hostile.survey, hostile.estimate, hostile.certificate), encoding="utf-8"
@@ -498,7 +498,7 @@ def test_nothing_of_the_report_page_stands_in_anybodys_way(visits, tmp_path, hos
     assert barriers(page) == []
 
 
-def test_nothing_runs_over_the_edge(show_all):
+def test_page_fits_its_width(show_all):
     page = show_all(viewport={"width": 360, "height": 700})
     for survey in (LUNCH, GRID, ODD):
         page.evaluate("(fingerprint) => { location.hash = fingerprint; }", survey.fingerprint)
@@ -507,7 +507,7 @@ def test_nothing_runs_over_the_edge(show_all):
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
-def test_all_of_it_can_be_done_from_the_keyboard(show, aggregator):
+def test_page_works_from_the_keyboard(show, aggregator):
     page = show()
     page.locator("body").click(position={"x": 2, "y": 2})
     for _ in range(20):

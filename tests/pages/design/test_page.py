@@ -1,4 +1,4 @@
-"""A design as a page and as a picture: what it says, which word it has for its bound, and that it draws."""
+"""The page and the picture of a design."""
 
 import math
 import re
@@ -38,7 +38,7 @@ LINE = sf.PrivacyMatrix(
 )
 
 
-def made(context, mechanism, **changes):
+def make_design(context, mechanism, **changes):
     """A design of a mechanism that was not searched for, as if it had been."""
     k = context.size
     prior = np.full(k, 1 / k)
@@ -56,7 +56,7 @@ def made(context, mechanism, **changes):
 
 @pytest.fixture(scope="module")
 def stops():
-    return made(LINE, exponential_response(LINE))
+    return make_design(LINE, exponential_response(LINE))
 
 
 def page_of(design, **options):
@@ -67,7 +67,7 @@ def page_of(design, **options):
 # --- the figures ----------------------------------------------------------------------------------
 
 
-def test_the_figures_are_those_of_the_design(stops):
+def test_facts_match_the_design(stops):
     facts = dict(design_facts(stops, 2.5))
     assert facts["symbols"] == "4"
     assert facts["closed form"].startswith("none")
@@ -80,7 +80,7 @@ def test_the_figures_are_those_of_the_design(stops):
 
 
 @pytest.mark.parametrize(
-    ("changes", "name", "said"),
+    ("changes", "name", "text"),
     [
         ({"stopped": "interrupted", "rounds": 1}, "search", "1 round in 2.5 s, stopped early"),
         ({"stopped": "time limit"}, "search", "12 rounds in 2.5 s, stopped by the time limit"),
@@ -90,19 +90,19 @@ def test_the_figures_are_those_of_the_design(stops):
         ({"weights": np.array([1.0, 2, 3, 4])}, "risk", "people spread evenly, symbols weighted"),
     ],
 )
-def test_what_differs_is_said(stops, changes, name, said):
-    assert said in dict(design_facts(replace(stops, **changes), 2.5))[name]
+def test_facts_follow_the_design(stops, changes, name, text):
+    assert text in dict(design_facts(replace(stops, **changes), 2.5))[name]
 
 
-def test_the_two_words_for_a_bound_never_meet(stops):
+def test_bounds_are_called_certified_or_estimated_never_both(stops):
     certified, estimated = stops, replace(stops, certified=False)
     for design, word, other in (
         (certified, "certified", "estimated"),
         (estimated, "estimated", "certified"),
     ):
-        told = " ".join([bound_sentence(design), *(fact for _, fact in design_facts(design, 1))])
-        assert word in told
-        assert other not in told
+        text = " ".join([bound_sentence(design), *(fact for _, fact in design_facts(design, 1))])
+        assert word in text
+        assert other not in text
 
 
 @pytest.mark.parametrize(
@@ -119,26 +119,26 @@ def test_the_two_words_for_a_bound_never_meet(stops):
         (sf.PrivacyMatrix([[0, 1], [3, 0]]), "two symbols"),
     ],
 )
-def test_a_closed_form_is_named_and_has_no_search(context, kind):
-    design = made(context, sf.mechanism_for(context), stopped="closed form", rounds=0)
+def test_closed_forms_are_named_and_have_no_search(context, kind):
+    design = make_design(context, sf.mechanism_for(context), stopped="closed form", rounds=0)
     facts = dict(design_facts(design, 0.1))
     assert closed_form_name(design) == facts["closed form"] == kind
     assert "search" not in facts
 
 
-def test_a_search_beside_a_closed_form_is_told_with_its_outcome():
+def test_search_outcome_follows_the_closed_form():
     context = sf.PrivacyMatrix([[0, 1, 1], [1, 0, 1], [1, 1, 0]])
-    kept = made(context, sf.mechanism_for(context))
+    kept = make_design(context, sf.mechanism_for(context))
     assert (
         dict(design_facts(kept, 1))["closed form"] == "uniform; a search found no better mechanism"
     )
-    beaten = made(context, exponential_response(context))
+    beaten = make_design(context, exponential_response(context))
     assert (
         dict(design_facts(beaten, 1))["closed form"] == "uniform; a search found a better mechanism"
     )
 
 
-def test_rivals_are_measured_by_the_same_crowd_and_weights(stops):
+def test_alternatives_use_the_prior_and_weights_of_the_design(stops):
     prior, weights = np.array([0.4, 0.3, 0.2, 0.1]), np.array([1.0, 2, 3, 4])
     design = replace(stops, prior=prior, weights=weights, risk=10.0)
     rivals = {rival.name: rival for rival in alternatives_to(design)}
@@ -153,12 +153,12 @@ def test_rivals_are_measured_by_the_same_crowd_and_weights(stops):
     assert rivals["classical"].times == pytest.approx(rivals["classical"].risk / 10)
 
 
-def test_there_is_no_rival_where_nothing_is_promised_or_there_are_too_many_symbols():
+def test_alternatives_need_a_promise_and_few_symbols():
     for context in (sf.Uniform(3, "inf"), sf.Uniform(129, 1)):
-        assert alternatives_to(made(context, sf.mechanism_for(context))) == []
+        assert alternatives_to(make_design(context, sf.mechanism_for(context))) == []
 
 
-def test_a_gap_that_nobody_knows():
+def test_unknown_gaps():
     assert [format_gap(gap) for gap in (math.inf, math.nan, 0.0, 0.12345)] == [
         "unknown", "unknown", "below 0.0001 %", "12.3 %",
     ]  # fmt: skip
@@ -182,25 +182,25 @@ def _naive_used(Q):
 
 
 @pytest.mark.parametrize("zeros", [0.0, 0.3])
-def test_what_is_used_of_a_promise(zeros):
+def test_promise_used(zeros):
     generator = np.random.default_rng(3)
     Q = generator.random((5, 9)) * (generator.random((5, 9)) >= zeros) + np.eye(5, 9)
     Q /= Q.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(promise_used(Q), _naive_used(Q), atol=1e-12)
 
 
-def test_nothing_is_used_beyond_what_is_promised(stops):
+def test_promise_used_stays_within_the_promise(stops):
     assert (promise_used(stops.mechanism.matrix()) <= LINE.closure().matrix() + 1e-12).all()
 
 
-def test_reports_are_sorted_by_whom_they_speak_for_and_how_narrowly():
+def test_reports_are_ordered_by_symbol_and_narrowness():
     Q = np.array([[0.1, 0.5, 0.2, 0.2], [0.5, 0.1, 0.2, 0.2], [0.1, 0.2, 0.3, 0.4]])
     order, spoken = order_reports(Q)
     assert order.tolist() == [1, 0, 3, 2]
     assert spoken.tolist() == [0, 1, 2, 2]
 
 
-def test_a_report_that_speaks_for_two_alike_counts_for_the_first():
+def test_ties_between_symbols_go_to_the_first():
     Q = np.array([[0.5, 0.5], [0.5 * (1 + 1e-12), 0.5 * (1 - 1e-12)]])
     assert order_reports(Q)[1].tolist() == [0, 0]
 
@@ -217,37 +217,41 @@ def _many(context, outputs):
 
 
 @pytest.mark.slow
-def test_many_symbols_and_thousands_of_reports_are_drawn():
+def test_large_designs_are_drawn():
     context = sf.Uniform(64, 3)
-    design = replace(made(context, sf.mechanism_for(context)), mechanism=_many(context, 2000))
+    design = replace(
+        make_design(context, sf.mechanism_for(context)), mechanism=_many(context, 2000)
+    )
     assert design_png(design).startswith(b"\x89PNG")
     assert len(design_svg(design)) < 1_000_000
 
 
 @pytest.mark.parametrize("k", [1, 2, 11, 30])
-def test_every_size_is_drawn(k):
+def test_designs_of_every_size_are_drawn(k):
     context = sf.Uniform([f"label {x} $x^2$" for x in range(k)], 1)
-    assert design_png(made(context, sf.mechanism_for(context))).startswith(b"\x89PNG")
+    assert design_png(make_design(context, sf.mechanism_for(context))).startswith(b"\x89PNG")
 
 
 @pytest.mark.slow
-def test_labels_are_left_out_where_there_are_too_many():
+def test_crowded_labels_are_left_out():
     def named(k):
         context = sf.Uniform([f"L{x}." for x in range(k)], 1)
-        return set(re.findall(r"L\d+\.", design_svg(made(context, sf.mechanism_for(context)))))
+        return set(
+            re.findall(r"L\d+\.", design_svg(make_design(context, sf.mechanism_for(context))))
+        )
 
     assert len(named(24)) == 24
     assert 5 < len(named(60)) <= 40
 
 
-def test_too_many_symbols_are_refused():
+def test_designs_with_too_many_symbols_are_not_drawn():
     require_drawable(256)
     with pytest.raises(InvalidContext, match="up to 256 symbols; this context has 257"):
         require_drawable(257)
 
 
 @pytest.mark.slow
-def test_the_same_design_gives_the_same_picture(stops):
+def test_equal_designs_give_equal_pictures(stops):
     assert design_svg(stops) == design_svg(stops)
     assert design_png(stops) == design_png(stops)
 
@@ -255,19 +259,19 @@ def test_the_same_design_gives_the_same_picture(stops):
 # --- the page -------------------------------------------------------------------------------------
 
 
-def test_the_page_says_it_all(stops):
+def test_page_contents(stops):
     page = page_of(stops)
-    for said in (
+    for text in (
         "Which stop?", "odds of “bar” against “park”", "12 rounds in 2.5 s", "(certified)", "25 %",
         "classical LDP, ε = 0.5", "exponential mechanism", "this design", "Certified (every pair on every report)",
         "forged report outweighs", stops.mechanism.fingerprint,
     ):  # fmt: skip
-        assert said in page, said
+        assert text in page, text
     assert "estimated" not in page
     assert page.count("<svg") == 2
 
 
-def test_an_estimated_bound_is_never_called_certified(stops):
+def test_page_never_calls_an_estimated_bound_certified(stops):
     page = page_of(replace(stops, certified=False))
     words = [
         match.group(0) for match in re.finditer(r"(?i)\bcertified\b", re.sub(r"<[^>]*>", " ", page))
@@ -279,31 +283,31 @@ def test_an_estimated_bound_is_never_called_certified(stops):
     ]  # a rule of the style sheet, and the certificate of the promise
 
 
-def test_nothing_on_the_page_points_outside(stops):
+def test_page_links_nowhere(stops):
     page = page_of(stops)
     assert "default-src 'none'" in page
     assert "<script" not in page
     assert not re.search(r"""(?:src|href)\s*=\s*["'](?!data:|#)""", page)
 
 
-def test_labels_and_titles_stay_text():
+def test_labels_and_titles_are_escaped():
     context = sf.PrivacyMatrix(
         [[0, 1, 2], [1, 0, 3], [2, 3, 0]], domain=[HOSTILE, "<b>bold</b>", "$x^2$ %{y}"]
     )
-    page = page_of(made(context, exponential_response(context)), title=HOSTILE)
+    page = page_of(make_design(context, exponential_response(context)), title=HOSTILE)
     assert "<script" not in page
     assert "<img" not in page
     assert "<b>bold" not in page
 
 
-def test_without_rivals_there_is_no_comparison(stops):
+def test_no_comparison_without_alternatives(stops):
     assert "Compared" not in design_page(stops, [], seconds=1)
     assert "7 ×" in design_page(stops, [Alternative("x", "another", 7.0, 7.0)], seconds=1)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1000])
-def test_the_page_in_a_browser(chromium, tmp_path, stops, scheme, width):
+def test_page_in_a_browser(chromium, tmp_path, stops, scheme, width):
     file = tmp_path / "design.html"
     file.write_text(page_of(stops), encoding="utf-8")
     context = chromium.new_context(color_scheme=scheme, viewport={"width": width, "height": 800})

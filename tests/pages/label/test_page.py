@@ -1,4 +1,4 @@
-"""The privacy label: its words and numbers for every kind of context, none of which promises too much."""
+"""The privacy label: its words and numbers never promise too much, for any kind of context."""
 
 import math
 import re
@@ -64,23 +64,23 @@ CONTEXTS = [
 ]
 
 
-def told(page):
+def text_of(page):
     """The words of a page, as they are read."""
     body = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", body).replace("\xa0", " "))
 
 
 def label_of(context, mechanism=None, **about):
-    return told(label_page(sf.Survey("asked", context, mechanism, **about)))
+    return text_of(label_page(sf.Survey("question", context, mechanism, **about)))
 
 
-# --- numbers ------------------------------------------------------------------------------------------------------
+# --- numbers --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "epsilon", ["1e-18", "0.001", "0.25", "0.5", "1", "1.0986", "2", "3", "5", "6.9", "6.9067"]
 )
-def test_a_belief_is_the_exact_share_rounded_up(epsilon):
+def test_belief_is_the_exact_share_rounded_up(epsilon):
     with localcontext() as precise:
         precise.prec = 60
         e = Decimal(epsilon).exp()
@@ -89,12 +89,12 @@ def test_a_belief_is_the_exact_share_rounded_up(epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [Fraction("6.9068"), Fraction(7), Fraction(400_000), INF])
-def test_a_belief_beyond_the_last_tenth_is_certain(epsilon):
+def test_large_epsilons_count_as_certain(epsilon):
     assert belief(epsilon) == CERTAINTY
 
 
 @pytest.mark.parametrize("context", [sf.Uniform(2, "0.3"), sf.PrivacyMatrix([[0, 2], ["0.1", 0]])])
-def test_the_belief_is_that_of_posterior_odds(context):
+def test_belief_matches_posterior_odds(context):
     for x, x2 in ((0, 1), (1, 0)):
         odds = sf.posterior_odds(context).bound(x, x2)
         exact, rounded = 1000 * odds / (1 + odds), belief(context.exact_epsilon(x, x2))
@@ -118,16 +118,16 @@ def test_odds_in_words(epsilon, moved, everyday):
     assert everyday in everyday_text(epsilon)
 
 
-def test_the_size_for_reviewers_never_shows_too_little():
+def test_size_for_reviewers_rounds_up():
     assert size_text(Fraction(2, 3)) == "ε ≈ 0.6667, odds × 1.95"
     assert size_text(Fraction(40)) == "ε = 40"  # no factor where the belief is as good as certain
 
 
-# --- classes of answers -------------------------------------------------------------------------------------------
+# --- classes of answers ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
-def test_the_shades_have_the_entries_of_the_closed_matrix(context):
+def test_rows_match_the_entries_of_the_closed_matrix(context):
     closed, symbols = context.closure(), range(context.size)
     entries = {closed.exact_epsilon(x, x2) for x in symbols for x2 in symbols if x != x2}
     shades = shades_of(context)
@@ -140,7 +140,7 @@ def test_the_shades_have_the_entries_of_the_closed_matrix(context):
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
-def test_a_shade_names_a_pair_with_its_entry(context):
+def test_rows_name_answers_with_their_entry(context):
     """Each name in a row belongs to an answer that has this entry against some other answer."""
     closed, labels = context.closure(), [str(label) for label in context.domain.labels]
     for shade in shades_of(context):
@@ -151,7 +151,7 @@ def test_a_shade_names_a_pair_with_its_entry(context):
             }
 
 
-def test_of_many_levels_the_ends_and_a_bound_between_are_told():
+def test_many_levels_are_summed_up():
     for context in (sf.Tiers(range(10), range(1, 11)), sf.Blocks(np.arange(20) // 2, range(1, 11))):
         shades = [shade for shade in shades_of(context) if shade.epsilon != INF]
         assert [shade.epsilon for shade in shades] == [1, 9, 10]
@@ -162,7 +162,7 @@ def test_of_many_levels_the_ends_and_a_bound_between_are_told():
     assert "“<bdi>11</bdi>”" in shades[2].against or "“<bdi>11</bdi>”" in shades[2].answers
 
 
-def test_a_union_of_many_blocks_stays_short():
+def test_union_of_many_blocks_stays_short():
     context = sf.union([sf.HighLow(3, [0], 1 + i % 9) for i in range(400)])
     shades = shades_of(context)
     assert len(shades) <= 7
@@ -172,7 +172,7 @@ def test_a_union_of_many_blocks_stays_short():
     assert "398 more classes" in " ".join(shade.shown for shade in shades)
 
 
-def test_high_low_tells_who_is_protected_and_who_is_not():
+def test_high_low_label():
     words = label_of(sf.HighLow(PLACES, ["clinic", "bar"], 1))
     assert "2 of 5 answers are sensitive. Nothing is promised for the others." in words
     assert "“clinic”, “bar”against any other answerfrom 50 : 50 to at most 73.2 : 26.8" in words
@@ -182,7 +182,7 @@ def test_high_low_tells_who_is_protected_and_who_is_not():
     )
 
 
-def test_blocks_tell_what_lies_in_them_and_that_the_block_shows():
+def test_blocks_label():
     streets = {"Rue A": "Paris", "Rue B": "Paris", "Via C": "Rome"}
     words = label_of(sf.Blocks(streets, 1))
     assert "The 3 answers lie in 2 blocks of 1 to 2: “Rue A”, “Rue B”; “Via C”." in words
@@ -195,7 +195,7 @@ def test_blocks_tell_what_lies_in_them_and_that_the_block_shows():
     assert "Which block" not in hidden
 
 
-def test_a_union_tells_each_block_in_its_own_words():
+def test_union_label():
     words = label_of(UNION)
     assert "“bus”, “tram”against any other answer of the blockfrom 50 : 50 to at most 73.2" in words
     assert "“clinic”against any other answer of the blockfrom 50 : 50 to at most 88.1" in words
@@ -203,7 +203,7 @@ def test_a_union_tells_each_block_in_its_own_words():
     assert "Which block your answer lies in" in words
 
 
-def test_a_matrix_tells_pairs_in_their_direction():
+def test_matrix_label_keeps_the_direction_of_pairs():
     words = label_of(sf.PrivacyMatrix([[0, "0.5"], [2, 0]], domain=["no", "yes"]))
     assert "“no”against “yes”from 50 : 50 to at most 62.3 : 37.7" in words
     assert "“yes”against “no”from 50 : 50 to at most 88.1 : 11.9" in words
@@ -211,13 +211,13 @@ def test_a_matrix_tells_pairs_in_their_direction():
     assert "Whether your answer is “no” and not “yes”: a report may prove it." in one_way
 
 
-def test_what_follows_from_other_promises_is_told_as_promised():
+def test_derived_promises_count_as_promised():
     words = label_of(CHAIN, exponential_response(CHAIN))
     assert "nothing is promised" not in words
     assert "to at most 88.1 : 11.9" in words  # high against low, by way of mid: ε = 2
 
 
-def test_metrics_open_questions_and_single_answers():
+def test_labels_of_metrics_clear_answers_and_single_answers():
     assert "The closer two answers are" in opening_text(sf.Metric([[0, 1], [1, 0]]))
     words = label_of(sf.Uniform(["no", "yes"], INF))
     assert "Nothing is promised in this survey." in words
@@ -228,11 +228,11 @@ def test_metrics_open_questions_and_single_answers():
     assert "50 : 50" not in single
 
 
-def test_enormous_promises_overflow_nothing():
+def test_enormous_epsilons_do_not_overflow():
     assert "as good as certainty" in label_of(sf.Metric([[0, 1000], [1000, 0]]))
 
 
-# --- the rest of the page -----------------------------------------------------------------------------------------
+# --- the rest of the page -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -247,8 +247,8 @@ def test_enormous_promises_overflow_nothing():
         ),
     ],
 )
-def test_how_often(about, often, different):
-    survey = sf.Survey("asked", sf.Uniform(2, 1), **about)
+def test_repeat_text(about, often, different):
+    survey = sf.Survey("question", sf.Uniform(2, 1), **about)
     assert (repeat_text(survey), max_different_answers(survey)) == (often, different)
 
 
@@ -264,11 +264,11 @@ def test_how_often(about, often, different):
         ),
     ],
 )
-def test_when(about, words):
-    assert dates_text(sf.Survey("asked", sf.Uniform(2, 1), **about)) == words
+def test_dates_text(about, words):
+    assert dates_text(sf.Survey("question", sf.Uniform(2, 1), **about)) == words
 
 
-def test_several_answers_multiply_the_odds():
+def test_repeated_answers_multiply_the_odds():
     once, thrice = (
         label_of(sf.Uniform(2, 1), repeat=r) for r in ("once", {"every": "week", "distinct": 3})
     )
@@ -282,7 +282,7 @@ def test_several_answers_multiply_the_odds():
     assert "When your answer changes" not in once
 
 
-def test_what_is_collected():
+def test_domain_text():
     grid = sf.GridDomain(25, 50, -130, -60, "0.2", other="abroad")
     assert "43,750 cells of a map, each 0.2°" in domain_text(grid)
     assert "longitudes −130° to −60°" in domain_text(grid)
@@ -292,20 +292,20 @@ def test_what_is_collected():
     assert "“<bdi>label 11</bdi>” and 88 more." in many
 
 
-def test_who_asks_what_is_sent_and_the_facts_for_reviewers():
+def test_contact_storage_and_reviewer_facts():
     context = sf.HighLow(PLACES, ["clinic", "bar"], 1)
     survey = sf.Survey(
         "lunch", context, title="Lunch?", text="A word.", contact="ask@here", minimum_reports=500
     )
-    words = told(label_page(survey))
-    for said in (
+    words = text_of(label_page(survey))
+    for text in (
         "Lunch?",
         "A word.",
         "ask@here",
         survey.fingerprint,
         "HighLow, kept by HighLowResponse",
     ):
-        assert said in words
+        assert text in words
     assert "a whole number below 5 (3 bits)" in words
     assert "No results are shown below 500 reports." in words
     assert "Kept: every pair of answers was compared on every report" in words
@@ -313,15 +313,15 @@ def test_who_asks_what_is_sent_and_the_facts_for_reviewers():
     assert f"up to {error:#.2g} percentage points" in words
 
 
-def test_a_broken_promise_has_no_label():
+def test_broken_promises_have_no_label():
     context = sf.Uniform(["no", "yes"], "0.5")
     loud = TableResponse(context, [[3 * 2**62, 2**62], [2**62, 3 * 2**62]])
     with pytest.raises(PrivacyViolation):
         label_page(sf.Survey("loud", context, loud))
 
 
-def test_the_paper_grid_has_a_label(checkins):
-    words = told(label_page(checkins.survey))
+def test_label_of_the_paper_grid(checkins):
+    words = text_of(label_page(checkins.survey))
     assert (
         "The 43,750 answers lie in 1,750 blocks of 25; for example, “25,-130” and “25,-129.8” share one."
         in words
@@ -330,7 +330,7 @@ def test_the_paper_grid_has_a_label(checkins):
 
 
 @pytest.mark.parametrize("kind", ["high-low", "blocks", "union"])
-def test_the_resolved_survey_has_the_same_label(kind):
+def test_resolved_surveys_have_the_same_label(kind):
     context = {
         "high-low": sf.HighLow(PLACES, ["clinic"], 1),
         "blocks": sf.Blocks(
@@ -338,11 +338,11 @@ def test_the_resolved_survey_has_the_same_label(kind):
         ),
         "union": UNION,
     }[kind]
-    survey = sf.Survey("asked", context, repeat={"every": "day", "distinct": 2})
+    survey = sf.Survey("question", context, repeat={"every": "day", "distinct": 2})
     assert label_page(sf.Survey.of_resolved(survey.resolved())) == label_page(survey)
 
 
-def test_labels_and_titles_stay_text():
+def test_labels_and_titles_are_escaped():
     names = [HOSTILE, "<b>bold</b>", "\u202egnorts", "x" * 500]
     contexts = [
         sf.HighLow(names, names[:2], 1),
@@ -356,14 +356,14 @@ def test_labels_and_titles_stay_text():
         assert page.count("\u202e") == page.count("<bdi>\u202egnorts</bdi>") > 0
 
 
-def test_nothing_on_the_page_points_outside():
-    page = label_page(sf.Survey("asked", UNION, contact="https://example.org/"))
+def test_page_links_nowhere():
+    page = label_page(sf.Survey("question", UNION, contact="https://example.org/"))
     assert "default-src 'none'" in page
     assert not re.search(r"""(?:src|href|url|@import)\s*[=(]""", page)
     assert page.count("https://") == 1  # the contact, as text
 
 
-# --- in a browser -------------------------------------------------------------------------------------------------
+# --- in a browser ---------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -376,7 +376,7 @@ def lunch_page(tmp_path):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 1000])
-def test_the_page_in_a_browser(chromium, lunch_page, scheme, width):
+def test_page_in_a_browser(chromium, lunch_page, scheme, width):
     context = chromium.new_context(color_scheme=scheme, viewport={"width": width, "height": 800})
     page = context.new_page()
     complaints, requests = [], []
@@ -393,7 +393,7 @@ def test_the_page_in_a_browser(chromium, lunch_page, scheme, width):
     context.close()
 
 
-def test_an_ordinary_survey_prints_on_one_page_in_black_on_white(chromium, lunch_page):
+def test_label_prints_on_one_page_in_black_on_white(chromium, lunch_page):
     context = chromium.new_context(color_scheme="dark")
     page = context.new_page()
     page.goto(lunch_page.as_uri())
@@ -411,7 +411,7 @@ def test_an_ordinary_survey_prints_on_one_page_in_black_on_white(chromium, lunch
     context.close()
 
 
-def test_the_label_says_what_the_survey_takes_of_the_budget():
+def test_label_states_the_cost_in_budget():
     thrice = label_of(sf.Uniform(2, "0.5"), repeat={"every": "week", "distinct": 3})
     assert "This survey takes up to 1.5 of it." in thrice
     nothing = label_of(sf.Uniform(2, "inf"))

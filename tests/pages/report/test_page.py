@@ -65,27 +65,27 @@ def lunch_page(lunch):
     return page_of(lunch)
 
 
-def test_every_section_is_there_in_order(lunch_page):
-    found = [attrs["id"] for tag, attrs in Page(lunch_page).elements if tag == "section"]
-    assert found == SECTIONS
+def test_sections_are_in_order(lunch_page):
+    sections = [attrs["id"] for tag, attrs in Page(lunch_page).elements if tag == "section"]
+    assert sections == SECTIONS
 
 
-def test_a_grid_has_a_map_after_the_bars(checkins):
-    found = [attrs["id"] for tag, attrs in Page(page_of(checkins)).elements if tag == "section"]
-    assert found == [*SECTIONS[:2], "map-section", *SECTIONS[2:]]
+def test_grids_have_a_map(checkins):
+    sections = [attrs["id"] for tag, attrs in Page(page_of(checkins)).elements if tag == "section"]
+    assert sections == [*SECTIONS[:2], "map-section", *SECTIONS[2:]]
 
 
-def test_a_page_is_below_six_megabytes_and_holds_plotly_once(lunch_page):
+def test_page_is_below_six_megabytes_and_has_plotly_once(lunch_page):
     assert len(lunch_page.encode()) < 6_000_000
     assert lunch_page.count("plotly.js v") == 1
     assert lunch_page.count("<script") - lunch_page.count("<script>alert") >= 4
 
 
-def test_the_page_of_a_large_grid_stays_below_six_megabytes(checkins):
+def test_page_of_a_large_grid_is_below_six_megabytes(checkins):
     assert len(page_of(checkins).encode()) < 6_000_000
 
 
-def test_nothing_points_outside(lunch_page, checkins, hostile):
+def test_page_links_nowhere(lunch_page, checkins, hostile):
     for source in (lunch_page, page_of(checkins), page_of(hostile)):
         page = Page(source)
         assert page.having("src") == page.having("action") == []
@@ -106,13 +106,13 @@ def test_nothing_points_outside(lunch_page, checkins, hostile):
         assert not any("url(" in style or "@import" in style for style in styles)
 
 
-def test_only_plotly_and_text_hold_addresses(lunch_page):
+def test_page_has_no_addresses_outside_plotly(lunch_page):
     from plotly.offline import get_plotlyjs
 
     assert "http" not in lunch_page.replace(get_plotlyjs(), "").replace("http-equiv", "")
 
 
-def test_the_policy_forbids_everything_but_what_is_inline(lunch_page):
+def test_policy_allows_only_inline_content(lunch_page):
     policies = [
         attrs["content"] for _, attrs in Page(lunch_page).elements if attrs.get("http-equiv")
     ]
@@ -123,7 +123,7 @@ def test_the_policy_forbids_everything_but_what_is_inline(lunch_page):
     assert lunch_page.index("Content-Security-Policy") < lunch_page.index("<style>")
 
 
-def test_labels_titles_and_names_are_text_and_nothing_else(hostile):
+def test_labels_titles_and_names_are_escaped(hostile):
     source = page_of(hostile)
     page = Page(source)
     assert len(page.scripts) == 4  # colours, figures, plotly, ours
@@ -134,7 +134,7 @@ def test_labels_titles_and_names_are_text_and_nothing_else(hostile):
     assert "<" not in page.scripts[1]
 
 
-def test_plotly_shows_a_hostile_label_as_it_is(hostile):
+def test_hostile_labels_are_escaped_for_plotly(hostile):
     figure = privacy_heatmap(hostile.survey.context)
     assert "&lt;b&gt;bold&lt;/b&gt;" in figure.layout.xaxis.ticktext
     for figure in (decoded_bars(hostile.estimate), unbiased_whiskers(hostile.estimate)):
@@ -142,35 +142,35 @@ def test_plotly_shows_a_hostile_label_as_it_is(hostile):
         assert not any("<a" in text or "<b>bold" in text for text in texts)
 
 
-def test_the_title_may_be_given(lunch):
+def test_title_replaces_the_survey_title(lunch):
     page = page_of(lunch, title="Lunch & more")
     assert "<title>Lunch &amp; more</title>" in page
     assert '<h1 dir="auto">Lunch &amp; more</h1>' in page
 
 
-def test_the_page_is_the_same_twice(lunch, lunch_page):
+def test_page_is_deterministic(lunch, lunch_page):
     assert page_of(lunch) == lunch_page
 
 
-def test_the_certificate_and_the_fingerprints_are_named(lunch, lunch_page):
+def test_page_shows_certificate_and_fingerprints(lunch, lunch_page):
     text = Page(lunch_page).text
     assert str(lunch.certificate) in text
     assert text.count(lunch.survey.fingerprint) == 2
     assert lunch.certificate.mechanism in text
 
 
-def test_what_fakes_can_do_is_told_in_points_rounded_up(lunch, lunch_page):
+def test_manipulation_bounds_are_rounded_up(lunch, lunch_page):
     section = lunch_page[lunch_page.index('id="fakes"') : lunch_page.index('id="cite"')]
-    told = [float(cell) for cell in re.findall(r'<td class="number">([\d.,]+)</td>', section)]
-    assert told[::3] == [1, 10, 100]
+    bounds = [float(cell) for cell in re.findall(r'<td class="number">([\d.,]+)</td>', section)]
+    assert bounds[::3] == [1, 10, 100]
     reach = lunch.survey.mechanism.scores.reach
-    for per_fake, column in ((reach.largest, told[1::3]), (reach.total_variation, told[2::3])):
+    for per_fake, column in ((reach.largest, bounds[1::3]), (reach.total_variation, bounds[2::3])):
         for m, points in zip((1, 10, 100), column, strict=True):
             exact = 100 * per_fake * m / 20_000
             assert exact * (1 - 1e-9) <= points <= exact * 1.11
 
 
-def test_what_fakes_can_do_to_the_decoded_picture_is_told_where_it_is_known(lunch):
+def test_decoded_manipulation_bound_is_shown_if_known(lunch):
     tally = sf.Tally(lunch.estimate._origin.tally.counts, lunch.survey.fingerprint)
     known = lunch.survey.estimate(tally, decoder="projection")
     text = " ".join(Page(report_page(lunch.survey, known, lunch.certificate)).text.split())
@@ -190,7 +190,7 @@ def test_what_fakes_can_do_to_the_decoded_picture_is_told_where_it_is_known(lunc
     assert "For the decoded picture no bound is known (decoder “auto”)." in unknown
 
 
-def test_few_reports_are_cautioned_about_and_many_are_not(lunch, lunch_page):
+def test_few_reports_raise_a_caution(lunch, lunch_page):
     few = page_of(answered(lunch.survey, [0, 1, 2, 0, 1, 3, 4, 0]))
     assert "Few reports." in few
     assert "Few reports." not in lunch_page
@@ -202,7 +202,7 @@ def forged(survey):
     return survey.estimate(sf.Tally(counts, survey.fingerprint))
 
 
-def test_reports_that_cannot_be_are_cautioned_about(lunch, lunch_page):
+def test_misfitting_reports_raise_a_caution(lunch, lunch_page):
     page = report_page(lunch.survey, forged(lunch.survey), lunch.certificate)
     text = Page(page).text
     assert "These reports do not fit. Reports cannot have come from this mechanism" in text
@@ -211,23 +211,23 @@ def test_reports_that_cannot_be_are_cautioned_about(lunch, lunch_page):
     assert "The reports fit the mechanism." in Page(lunch_page).text
 
 
-def test_repeated_answers_are_cautioned_about(lunch_page):
+def test_repeated_answers_raise_a_caution(lunch_page):
     """Reports of one device in several periods are not those of several people."""
     context = sf.Uniform(["no", "yes"], 1)
     survey = sf.Survey("weekly", context, repeat={"every": "week", "distinct": 2})
-    found = answered(survey, np.arange(1000) % 2)
-    text = " ".join(Page(page_of(found)).text.split())
+    case = answered(survey, np.arange(1000) % 2)
+    text = " ".join(Page(page_of(case)).text.split())
     assert "Repeated answers. People may answer every week" in text
     assert "Repeated answers." not in lunch_page
-    assert results_of(survey, found.estimate)["repeated"] is True
+    assert results_of(survey, case.estimate)["repeated"] is True
 
 
-def test_the_privacy_label_is_inside_the_page(lunch, lunch_page):
+def test_page_embeds_the_privacy_label(lunch, lunch_page):
     (packed,) = re.findall(r'href="data:text/html;charset=utf-8;base64,([^"]+)"', lunch_page)
     assert base64.b64decode(packed).decode("utf-8") == label_page(lunch.survey)
 
 
-def test_the_page_never_lends_the_picture_an_interval(lunch_page):
+def test_decoded_picture_has_no_interval(lunch_page):
     text = " ".join(Page(lunch_page).text.split())
     assert "in the decoded picture. Its unbiased estimate is" in text
     assert "The decoded picture A distribution, shaped by the decoder “auto”" in text
@@ -236,7 +236,7 @@ def test_the_page_never_lends_the_picture_an_interval(lunch_page):
     assert "less often" not in text
 
 
-def test_a_negative_estimate_is_drawn_at_the_end_of_its_interval(lunch):
+def test_negative_estimates_are_drawn_at_the_end_of_their_interval(lunch):
     with pytest.warns(sf.estimation.FitWarning):
         assert not forged(lunch.survey).fit.possible
     estimate = forged(lunch.survey)
@@ -246,23 +246,23 @@ def test_a_negative_estimate_is_drawn_at_the_end_of_its_interval(lunch):
     assert min(*whiskers.error_x.array, *whiskers.error_x.arrayminus) >= 0
 
 
-def test_a_single_report_makes_a_page(lunch):
+def test_single_report_makes_a_page(lunch):
     page = page_of(answered(lunch.survey, [0]))
     assert "Few reports." in page
     assert "NaN" not in Page(page).scripts[1]
 
 
-def test_a_table_of_a_large_domain_has_the_most_frequent_thousand_rows(checkins):
+def test_table_of_a_large_domain_has_a_thousand_rows(checkins):
     page = page_of(checkins)
     assert "The 1,000 most frequent of 43,750 answers." in page
     rows = re.findall(r'<tr><th scope="row" dir="auto">.*?data-v="([^"]+)"', page)
-    shown = [float(row) for row in rows]
-    assert len(shown) == 1000
-    assert shown == sorted(shown, reverse=True)
-    assert shown[0] == pytest.approx(checkins.estimate.frequencies.max())
+    frequencies = [float(row) for row in rows]
+    assert len(frequencies) == 1000
+    assert frequencies == sorted(frequencies, reverse=True)
+    assert frequencies[0] == pytest.approx(checkins.estimate.frequencies.max())
 
 
-def test_the_packed_map_holds_the_logarithms_of_the_decoded_shares(checkins):
+def test_packed_map_holds_log_shares(checkins):
     meta = json.loads(Page(page_of(checkins)).scripts[1])["map"]["layout"]["meta"]
     cells = np.frombuffer(base64.b64decode(meta["packed"]), dtype="<f4")
     shares = checkins.estimate.frequencies
@@ -271,7 +271,7 @@ def test_the_packed_map_holds_the_logarithms_of_the_decoded_shares(checkins):
     assert (meta["rows"][1], meta["columns"][1]) == ("25.2", "-129.8")
 
 
-def test_certificates_and_estimates_of_other_surveys_are_refused(lunch, hostile):
+def test_certificates_and_estimates_of_other_surveys_are_rejected(lunch, hostile):
     with pytest.raises(WrongSurvey, match="another mechanism"):
         report_page(lunch.survey, lunch.estimate, hostile.certificate)
     with pytest.raises(WrongSurvey, match="another survey"):
@@ -281,47 +281,47 @@ def test_certificates_and_estimates_of_other_surveys_are_refused(lunch, hostile)
         report_page(lunch.survey, lunch.estimate, sf.certify(lunch.survey.mechanism, weaker))
 
 
-# --- words ----------------------------------------------------------------------------------------------------------
+# --- words ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "epsilon", [1e-9, 0.001, 0.1, 0.5, math.log(2), 1, 2, 4.7, 5, 10, 13.9, 40]
 )
-def test_bounds_on_odds_are_never_rounded_down_by_more_than_a_hair(epsilon):
+def test_odds_factors_round_up(epsilon):
     text = format_odds_factor(epsilon)
     number, _, power = text.replace(",", "").partition(" × 10^")
-    told = float(number) * 10.0 ** int(power or 0)
-    assert math.exp(epsilon) * (1 - 1e-9) <= told
-    assert told - 1 <= (math.exp(epsilon) - 1) * 1.11
+    factor = float(number) * 10.0 ** int(power or 0)
+    assert math.exp(epsilon) * (1 - 1e-9) <= factor
+    assert factor - 1 <= (math.exp(epsilon) - 1) * 1.11
 
 
-def told_of(context):
+def sentences_of(context):
     return " ".join(promise_sentences(context))
 
 
-def test_high_low_promises_nothing_for_the_others():
-    told = told_of(sf.HighLow(["a", "b", "c"], ["b"], 1))
-    assert "1 of 3 answers is sensitive: “b”." in told
-    assert "at most 2.72:1" in told
-    assert "For the other answers nothing is promised" in told
-    assert "nothing is promised" not in told_of(sf.HighLow(2, [0, 1], 1))
+def test_high_low_sentences():
+    text = sentences_of(sf.HighLow(["a", "b", "c"], ["b"], 1))
+    assert "1 of 3 answers is sensitive: “b”." in text
+    assert "at most 2.72:1" in text
+    assert "For the other answers nothing is promised" in text
+    assert "nothing is promised" not in sentences_of(sf.HighLow(2, [0, 1], 1))
 
 
-def test_blocks_promise_nothing_across_and_nothing_to_the_single():
-    told = told_of(sf.Blocks([0, 0, 1], 1))
-    assert "Between blocks nothing is promised" in told
-    assert "One block holds a single answer: for it nothing is promised at all." in told
+def test_blocks_sentences():
+    text = sentences_of(sf.Blocks([0, 0, 1], 1))
+    assert "Between blocks nothing is promised" in text
+    assert "One block holds a single answer: for it nothing is promised at all." in text
 
 
-def test_a_metric_names_its_extremes():
-    told = told_of(sf.Metric([[0, 1, 3], [1, 0, 1], [3, 1, 0]], 0.5, domain=["x", "y", "z"]))
-    assert "“x” against “y” from 1:1 to at most 1.65:1" in told
-    assert "“x” against “z” from 1:1 to at most 4.49:1" in told
+def test_metric_sentences_name_the_extremes():
+    text = sentences_of(sf.Metric([[0, 1, 3], [1, 0, 1], [3, 1, 0]], 0.5, domain=["x", "y", "z"]))
+    assert "“x” against “y” from 1:1 to at most 1.65:1" in text
+    assert "“x” against “z” from 1:1 to at most 4.49:1" in text
 
 
-def test_a_matrix_counts_the_pairs_without_a_promise():
+def test_matrix_sentences_count_pairs_without_a_promise():
     context = sf.PrivacyMatrix([[0, 1, "inf"], [2, 0, 1], [1, 3, 0]])
-    assert "For 1 of 6 ordered pairs nothing is promised directly." in told_of(context)
+    assert "For 1 of 6 ordered pairs nothing is promised directly." in sentences_of(context)
     assert dict(promise_facts(context))["Ordered pairs with a promise"].startswith("5 of 6")
 
 
@@ -329,21 +329,21 @@ def test_a_matrix_counts_the_pairs_without_a_promise():
     "context",
     [sf.Uniform(3, math.inf), sf.HighLow(3, [], 1), sf.Blocks([0, 1, 2], 1), sf.Uniform(1, 1)],
 )
-def test_where_nothing_is_promised_the_page_says_so(context):
+def test_sentences_say_if_nothing_is_promised(context):
     assert promise_sentences(context) == [
         "Nothing is promised: a report may show the answer openly."
     ]
     assert ("Strongest promise", "none: nothing is promised") in promise_facts(context)
 
 
-def test_distance_nought_is_not_moved_at_all():
-    assert "not at all (ε = 0)" in told_of(sf.Metric([[0, 0, 1], [0, 0, 1], [1, 1, 0]]))
+def test_zero_epsilon_moves_no_odds():
+    assert "not at all (ε = 0)" in sentences_of(sf.Metric([[0, 0, 1], [0, 0, 1], [1, 1, 0]]))
 
 
-# --- figures --------------------------------------------------------------------------------------------------------
+# --- figures --------------------------------------------------------------------------------------
 
 
-def test_bars_and_whiskers_are_two_readings(lunch):
+def test_bars_and_whiskers_show_both_readings(lunch):
     (bars,), (whiskers,) = decoded_bars(lunch.estimate).data, unbiased_whiskers(lunch.estimate).data
     order = np.argsort(-lunch.estimate.frequencies)
     low, high = lunch.estimate.interval(0.95)
@@ -354,7 +354,7 @@ def test_bars_and_whiskers_are_two_readings(lunch):
     assert (bars.name, whiskers.name) == ("decoded picture", "unbiased estimate, 95 % interval")
 
 
-def test_a_map_has_its_cells_in_place_and_leaves_other_out():
+def test_map_places_cells_and_leaves_out_other():
     grid = sf.GridDomain(0, 2, 10, 13, 1, other="elsewhere")
     figure = grid_map(grid, np.array([0.1, 0, 0.2, 0.3, 0.1, 0.1, 0.2]))
     cells = np.asarray(figure.data[0].z)
@@ -365,7 +365,7 @@ def test_a_map_has_its_cells_in_place_and_leaves_other_out():
     assert figure.layout.yaxis.scaleanchor == "x"
 
 
-def test_a_huge_map_is_drawn_with_cells_added_up():
+def test_huge_maps_merge_cells():
     grid = sf.GridDomain(0, 50, 0, 50, "0.05")
     figure = grid_map(grid, np.full(grid.size, 1 / grid.size))
     cells = np.asarray(figure.data[0].z)
@@ -373,21 +373,21 @@ def test_a_huge_map_is_drawn_with_cells_added_up():
     assert (10.0**cells).sum() == pytest.approx(1, rel=1e-4)
 
 
-def test_an_empty_map_is_drawn():
+def test_empty_map_is_drawn():
     assert np.isnan(np.asarray(grid_map(sf.GridDomain(0, 1, 0, 2, 1), np.zeros(2)).data[0].z)).all()
 
 
-def test_the_picture_of_a_large_context_is_refused():
+def test_heatmaps_of_large_contexts_are_rejected():
     with pytest.raises(InvalidContext, match="up to 30 symbols"):
         privacy_heatmap(sf.Uniform(31, 1))
 
 
 @pytest.mark.parametrize("case", ["lunch", "hostile", "checkins"])
-def test_a_png_is_a_png(case, request, tmp_path):
-    found = request.getfixturevalue(case)
-    domain = found.survey.context.domain
+def test_save_png(case, request, tmp_path):
+    answers = request.getfixturevalue(case)
+    domain = answers.survey.context.domain
     save_png(
-        found.estimate, tmp_path / "a.png", domain if isinstance(domain, sf.GridDomain) else None
+        answers.estimate, tmp_path / "a.png", domain if isinstance(domain, sf.GridDomain) else None
     )
     raw = (tmp_path / "a.png").read_bytes()
     assert raw.startswith(b"\x89PNG")
@@ -395,7 +395,7 @@ def test_a_png_is_a_png(case, request, tmp_path):
 
 
 @pytest.mark.parametrize("missing", ["plotly", "matplotlib"])
-def test_a_missing_extra_names_the_command(missing, lunch, monkeypatch, tmp_path):
+def test_missing_extras_name_the_command(missing, lunch, monkeypatch, tmp_path):
     for name in list(sys.modules):
         if name.partition(".")[0] == missing:
             monkeypatch.delitem(sys.modules, name)
@@ -405,10 +405,10 @@ def test_a_missing_extra_names_the_command(missing, lunch, monkeypatch, tmp_path
     assert not list(tmp_path.iterdir())
 
 
-# --- notebooks ------------------------------------------------------------------------------------------------------
+# --- notebooks ------------------------------------------------------------------------------------
 
 
-def test_notebooks_show_the_same_faces_and_no_marks(hostile):
+def test_notebook_reprs_are_escaped(hostile):
     faces = (
         hostile.survey.context,
         hostile.survey.mechanism,
@@ -427,12 +427,12 @@ def test_notebooks_show_the_same_faces_and_no_marks(hostile):
     assert str(hostile.certificate) in certificate
 
 
-def test_notebooks_show_a_large_context_in_a_line(checkins):
+def test_notebook_repr_of_a_large_context_is_one_line(checkins):
     assert "<table>" not in checkins.survey.context._repr_html_()
     assert "the 20 most frequent of 43,750" in checkins.estimate._repr_html_()
 
 
-def test_notebooks_say_where_nothing_is_promised():
+def test_notebook_repr_says_if_nothing_is_promised():
     html = sf.HighLow(["a", "b"], [], 1)._repr_html_()
     assert "nothing is promised" in html
     assert "∞" in html

@@ -14,7 +14,7 @@ def show(chromium, tmp_path):
     """Open a case's page; whatever it complains about or asks for is written down."""
     contexts = []
 
-    def opened(case, **options):
+    def open_page(case, **options):
         file = tmp_path / "report.html"
         file.write_text(report_page(case.survey, case.estimate, case.certificate), encoding="utf-8")
         contexts.append(chromium.new_context(**options))
@@ -29,7 +29,7 @@ def show(chromium, tmp_path):
         ).first.wait_for()  # the page forbids eval, so no wait_for_function
         return page
 
-    yield opened
+    yield open_page
     for context in contexts:
         context.close()
 
@@ -43,7 +43,7 @@ def sorts(page):
 
 
 @pytest.mark.parametrize("case", ["lunch", "hostile", "checkins"])
-def test_the_page_is_drawn_without_complaint_and_asks_for_nothing(show, case, request):
+def test_page_draws_without_errors_or_requests(show, case, request):
     page = show(request.getfixturevalue(case), viewport={"width": 1000, "height": 800})
     for plot in page.locator(".plot").all():
         box = plot.locator(".main-svg").first.bounding_box()
@@ -56,7 +56,7 @@ def test_the_page_is_drawn_without_complaint_and_asks_for_nothing(show, case, re
     assert own[0].startswith("file://")
 
 
-def test_bars_whiskers_and_squares_are_there(show, lunch):
+def test_charts_are_drawn(show, lunch):
     page = show(lunch)
     assert page.locator("#decoded .bars .point").count() == 5
     assert page.locator("#unbiased .errorbar").count() == 5
@@ -65,7 +65,7 @@ def test_bars_whiskers_and_squares_are_there(show, lunch):
 
 
 @pytest.mark.parametrize(("width", "beside"), [(1000, True), (400, False)])
-def test_the_two_readings_are_side_by_side_on_one_scale(show, lunch, width, beside):
+def test_both_readings_share_a_scale(show, lunch, width, beside):
     page = show(lunch, viewport={"width": width, "height": 800})
     assert page.locator(".readings h3").all_inner_texts() == [
         "The decoded picture",
@@ -83,7 +83,7 @@ def test_the_two_readings_are_side_by_side_on_one_scale(show, lunch, width, besi
     assert ranges[0] == ranges[1]
 
 
-def test_the_map_is_drawn_and_told_cell_by_cell(show, checkins):
+def test_map_has_a_text_per_cell(show, checkins):
     page = show(checkins)
     picture = page.evaluate("document.querySelector('#map .heatmaplayer image').href.baseVal")
     assert picture.startswith("data:image/png")
@@ -92,13 +92,13 @@ def test_the_map_is_drawn_and_told_cell_by_cell(show, checkins):
         page.evaluate("document.getElementById('map').data[0].text[1][1].split('<br>')[0]")
         == "25.2,-129.8"
     )
-    told = page.evaluate(
+    largest = page.evaluate(
         "Math.max(...document.getElementById('map').data[0].z.flat().filter((z) => z === z))"
     )
-    assert 10**told == pytest.approx(checkins.estimate.frequencies.max(), rel=1e-4)
+    assert 10**largest == pytest.approx(checkins.estimate.frequencies.max(), rel=1e-4)
 
 
-def test_the_table_sorts_on_click(show, lunch):
+def test_table_sorts_on_click(show, lunch):
     page = show(lunch)
     assert labels(page) == ["park", "café", "office", "clinic", "bar"]
     assert sorts(page) == ["none", "descending", "none", "none", "none"]
@@ -110,7 +110,7 @@ def test_the_table_sorts_on_click(show, lunch):
     assert sorts(page) == ["ascending", "none", "none", "none", "none"]
 
 
-def test_the_head_of_the_table_stays_and_says_which_reading_a_column_is(show, checkins):
+def test_table_head_is_sticky_and_names_the_readings(show, checkins):
     page = show(checkins)
     assert page.locator("#rows th[scope=colgroup]").all_inner_texts() == [
         "decoded picture",
@@ -121,7 +121,7 @@ def test_the_head_of_the_table_stays_and_says_which_reading_a_column_is(show, ch
     assert abs(head["y"] - box["y"]) <= 2
 
 
-def test_the_table_sorts_from_the_keyboard(show, lunch):
+def test_table_sorts_from_the_keyboard(show, lunch):
     page = show(lunch)
     page.get_by_role("button", name="unbiased").focus()
     page.keyboard.press("Enter")
@@ -134,7 +134,7 @@ def test_the_table_sorts_from_the_keyboard(show, lunch):
     assert sorts(page) == ["none", "none", "none", "descending", "none"]
 
 
-def test_the_search_filters_and_says_how_many(show, lunch):
+def test_search_filters_and_counts_rows(show, lunch):
     page = show(lunch)
     page.get_by_label("Search labels").fill("CAFÉ")
     assert labels(page) == ["café"]
@@ -143,7 +143,7 @@ def test_the_search_filters_and_says_how_many(show, lunch):
     assert len(labels(page)) == 5
 
 
-def test_the_privacy_label_can_be_taken_out_of_the_page(show, lunch):
+def test_privacy_label_can_be_downloaded(show, lunch):
     page = show(lunch)
     with page.expect_download() as taken:
         page.get_by_role("link", name="privacy label").click()
@@ -151,14 +151,14 @@ def test_the_privacy_label_can_be_taken_out_of_the_page(show, lunch):
     assert "What a report gives away" in Path(taken.value.path()).read_text(encoding="utf-8")
 
 
-def test_a_hostile_label_is_read_as_text(show, hostile):
+def test_hostile_labels_are_text(show, hostile):
     page = show(hostile)
     assert page.evaluate("document.querySelectorAll('img, a[href]:not([download])').length") == 0
     assert page.locator("h1").inner_text() == hostile.survey.title
     assert "<b>bold</b>" in page.locator("#decoded .yaxislayer-above").text_content()
 
 
-def test_dark_and_light_differ_and_switching_redraws(show, lunch):
+def test_switching_the_colour_scheme_redraws(show, lunch):
     page = show(lunch, color_scheme="dark")
     paper = "getComputedStyle(document.body).backgroundColor"
     ink = "getComputedStyle(document.querySelector('#decoded .ytick text')).fill"
@@ -171,12 +171,12 @@ def test_dark_and_light_differ_and_switching_redraws(show, lunch):
 
 
 @pytest.mark.parametrize("width", [360, 400, 1280])
-def test_nothing_runs_over_the_edge(show, lunch, width):
+def test_page_fits_its_width(show, lunch, width):
     page = show(lunch, viewport={"width": width, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
-def test_printing_draws_light_charts_that_fit_the_paper(show, lunch):
+def test_printing_draws_light_charts_that_fit(show, lunch):
     page = show(lunch, color_scheme="dark")
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     assert page.locator("#decoded .main-svg").first.bounding_box()["width"] == 680
@@ -184,7 +184,7 @@ def test_printing_draws_light_charts_that_fit_the_paper(show, lunch):
     assert page.complaints == []
 
 
-def test_no_button_of_a_chart_leads_outside(show, checkins):
+def test_chart_buttons_lead_nowhere_else(show, checkins):
     page = show(checkins)
     titles = page.evaluate(
         "[...document.querySelectorAll('.modebar-btn')].map((button) => button.dataset.title)"
@@ -198,7 +198,7 @@ def test_no_button_of_a_chart_leads_outside(show, checkins):
     assert page.evaluate("document.getElementById('map')._context.plotlyServerURL") == ""
 
 
-def test_a_chart_can_be_taken_away_as_a_picture(show, lunch):
+def test_charts_can_be_saved_as_pictures(show, lunch):
     page = show(lunch)
     picture = page.evaluate(
         "Plotly.toImage(document.getElementById('decoded'), {format: 'png', width: 600, height: 300})"

@@ -1,4 +1,4 @@
-"""The try page in a real browser: it shows what the device does, in Python's numbers, and sends one report."""
+"""The try page in a real browser: it matches Python's numbers, and sends one report."""
 
 import itertools
 import json
@@ -57,23 +57,23 @@ SURVEYS = surveys()
 
 @pytest.fixture(scope="module")
 def aggregator(tmp_path_factory):
-    with running(tmp_path_factory.mktemp("store")) as running_one:
+    with running(tmp_path_factory.mktemp("store")) as server:
         for survey in SURVEYS.values():
-            running_one.ask(survey)
-        yield running_one
+            server.ask(survey)
+        yield server
 
 
 @pytest.fixture
 def show(visits, aggregator):
     """The try page of a survey, ready to pick an answer."""
 
-    def opened(case, person=None, **options):
+    def open_page(case, person=None, **options):
         page = visits.page(person, **options)
         page.goto(f"{aggregator.url}try/{SURVEYS[case].fingerprint}")
         page.locator("#choice").wait_for()
         return page
 
-    return opened
+    return open_page
 
 
 def pick(page, case):
@@ -106,11 +106,11 @@ def plain(text):
     return text.replace("\u2068", "").replace("\u2069", "")
 
 
-# --- picking ----------------------------------------------------------------------------------------------------------
+# --- picking --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", ["list", "box", "map", "hostile", "clear", "one"])
-def test_every_kind_is_shown_without_complaint_and_asks_nobody_else(show, aggregator, case):
+def test_every_kind_of_choice_works_without_errors_or_outside_requests(show, aggregator, case):
     page = show(case)
     pick(page, case)
     survey = SURVEYS[case]
@@ -125,7 +125,7 @@ def test_every_kind_is_shown_without_complaint_and_asks_nobody_else(show, aggreg
     assert outside(page, aggregator.url) == []
 
 
-def test_a_typed_answer_is_taken_once_it_is_a_label(show):
+def test_typed_answers_must_be_labels(show):
     page = show("box")
     box = page.get_by_label("one of")
     for text in ("town", "town 1990", "", "Town 3"):
@@ -140,7 +140,7 @@ def test_a_typed_answer_is_taken_once_it_is_a_label(show):
     assert page.locator("#suggested option").count() == 2000
 
 
-def test_a_click_on_the_map_and_a_typed_position_pick_the_same_cell(show):
+def test_clicks_and_typed_positions_pick_the_same_cell(show):
     page = show("map", viewport={"width": 800, "height": 700})
     canvas = page.locator("canvas")
     box = canvas.bounding_box()
@@ -156,7 +156,7 @@ def test_a_click_on_the_map_and_a_typed_position_pick_the_same_cell(show):
         assert page.locator("#seen").is_hidden()
 
 
-def test_a_hostile_label_is_read_as_text(show):
+def test_hostile_labels_are_text(show):
     page = show("hostile")
     pick(page, "hostile")
     assert page.locator("h1").inner_text() == HOSTILE
@@ -167,10 +167,10 @@ def test_a_hostile_label_is_read_as_text(show):
     assert page.complaints == []
 
 
-# --- the numbers ------------------------------------------------------------------------------------------------------
+# --- the numbers ----------------------------------------------------------------------------------
 
 
-def test_the_bars_are_those_of_python(show):
+def test_bars_match_python(show):
     page = show("list")
     Q = SURVEYS["list"].mechanism.matrix()
     for answer, other in itertools.permutations(range(5), 2):
@@ -180,7 +180,7 @@ def test_the_bars_are_those_of_python(show):
         np.testing.assert_allclose(shown / 100, Q[[answer, other]].T, atol=0.0005)
 
 
-def test_the_conclusion_is_bayes_rule(show):
+def test_conclusion_follows_bayes_rule(show):
     page = show("list")
     pick(page, "list")  # clinic
     Q = SURVEYS["list"].mechanism.matrix()
@@ -198,7 +198,7 @@ def test_the_conclusion_is_bayes_rule(show):
 
 
 @pytest.mark.parametrize("case", ["box", "map"])
-def test_many_reports_are_put_together_by_what_they_say(show, case):
+def test_many_reports_are_grouped(show, case):
     page = show(case)
     pick(page, case)
     other = 1 if case == "box" else 3
@@ -215,7 +215,7 @@ def test_many_reports_are_put_together_by_what_they_say(show, case):
     assert sum(row[2] for row in shown) == pytest.approx(100, abs=0.2)
 
 
-def test_a_thousand_rolls_are_near_the_row(show):
+def test_thousand_rolls_are_near_the_row(show):
     """Five standard deviations of 1,001 draws, for each of two reports."""
     page = show("list")
     pick(page, "list")
@@ -230,7 +230,7 @@ def test_a_thousand_rolls_are_near_the_row(show):
     assert page.locator("#drawn-key").is_hidden()
 
 
-def test_where_nothing_is_promised_the_page_says_so(show):
+def test_page_says_if_nothing_is_promised(show):
     page = show("clear")
     page.get_by_role("radio").first.check()
     assert (
@@ -239,10 +239,10 @@ def test_where_nothing_is_promised_the_page_says_so(show):
     assert list(bars(page).values()) == [[100, 0], [0, 100]]
 
 
-# --- sending ----------------------------------------------------------------------------------------------------------
+# --- sending --------------------------------------------------------------------------------------
 
 
-def test_one_report_is_sent_and_sending_again_sends_nothing_new(show, visits, aggregator):
+def test_sending_again_sends_nothing_new(show, visits, aggregator):
     person = visits.person()
     page = show("list", person)
     pick(page, "list")
@@ -267,7 +267,7 @@ def test_one_report_is_sent_and_sending_again_sends_nothing_new(show, visits, ag
     assert sum(aggregator.counts(SURVEYS["list"])) == before + 1
 
 
-def test_without_a_connection_the_report_waits(show, visits, aggregator):
+def test_offline_reports_wait(show, visits, aggregator):
     person = visits.person()
     page = show("clear", person)
     page.clock.install()
@@ -285,7 +285,7 @@ def test_without_a_connection_the_report_waits(show, visits, aggregator):
     aggregator.await_reports(SURVEYS["clear"], before + 1)
 
 
-def test_a_survey_that_has_closed_says_so(show, visits, aggregator):
+def test_closed_survey_shows_a_message(show, visits, aggregator):
     survey = aggregator.ask(sf.Survey("try-closed", sf.Uniform(["yes", "no"], 1)))
     aggregator.store.set_closed(survey.fingerprint)
     page = visits.page()
@@ -298,7 +298,7 @@ def test_a_survey_that_has_closed_says_so(show, visits, aggregator):
     assert aggregator.counts(survey) == [0, 0]
 
 
-def test_a_page_whose_storage_is_denied_says_so_and_sends_nothing(show):
+def test_denied_storage_shows_a_message_and_sends_nothing(show):
     page = show("list")
     pick(page, "list")
     page.evaluate("() => { Storage.prototype.setItem = () => { throw new Error('denied'); }; }")
@@ -308,7 +308,7 @@ def test_a_page_whose_storage_is_denied_says_so_and_sends_nothing(show):
     assert posts(page) == []
 
 
-# --- what is not protected --------------------------------------------------------------------------------------------
+# --- what is not protected ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -319,27 +319,29 @@ def test_a_page_whose_storage_is_denied_says_so_and_sends_nothing(show):
         ("clear", "Every answer is sent as it is."),
         (
             "mixed",
-            "These answers are sent as they are: clinic. A report may show to which group of answers yours belongs.",
+            "These answers are sent as they are: clinic. "
+            "A report may show to which group of answers yours belongs.",
         ),
         ("many", f"These answers are sent as they are: {', '.join(MANY[2:32])} and 1,968 more."),
     ],
 )
-def test_what_is_sent_unprotected_is_said_above_the_button(show, case, sentence):
+def test_disclosure_is_above_the_button(show, case, sentence):
     page = show(case)
     pick(page, case)
-    said, button = page.locator("#open"), page.locator("#post")
-    assert plain(said.inner_text()) == sentence
-    assert said.bounding_box()["y"] < button.bounding_box()["y"]
+    disclosure = page.locator("#open")
+    button = page.locator("#post")
+    assert plain(disclosure.inner_text()) == sentence
+    assert disclosure.bounding_box()["y"] < button.bounding_box()["y"]
 
 
 @pytest.mark.parametrize("case", ["box", "hostile", "one"])
-def test_where_all_is_protected_nothing_is_said(show, case):
+def test_no_disclosure_if_all_is_protected(show, case):
     page = show(case)
     pick(page, case)
     assert page.locator("#open").is_hidden()
 
 
-def test_a_site_that_has_spent_its_budget_says_so_and_sends_nothing(visits, aggregator):
+def test_spent_budget_shows_a_message_and_sends_nothing(visits, aggregator):
     person = visits.person()
     for i in range(5):
         survey = aggregator.ask(
@@ -358,7 +360,7 @@ def test_a_site_that_has_spent_its_budget_says_so_and_sends_nothing(visits, aggr
     assert "have spent ε = 4 of 4" in page.locator("#spent").inner_text()
 
 
-def test_a_ledger_that_cannot_be_shown_leaves_the_receipt(show):
+def test_unreadable_ledger_leaves_the_receipt(show):
     page = show("list")
     page.evaluate(
         """async () => {
@@ -375,9 +377,9 @@ def test_a_ledger_that_cannot_be_shown_leaves_the_receipt(show):
     assert page.locator("#spent").is_hidden()
 
 
-def test_every_error_of_the_client_has_a_sentence_for_people(show):
+def test_every_client_error_has_a_sentence(show):
     page = show("list")
-    said = page.evaluate(
+    sentences = page.evaluate(
         """async () => {
           const client = await import(new URL("../static/client/core.js", location).href);
           const { problemSentence } = await import(new URL("../static/try/explain.js", location).href);
@@ -386,25 +388,25 @@ def test_every_error_of_the_client_has_a_sentence_for_people(show):
           return Object.fromEntries(all.map((error) => [error.name, problemSentence(error)]));
         }"""
     )
-    unknown = said.pop("TypeError")
+    unknown = sentences.pop("TypeError")
     assert "Something went wrong" in unknown
-    assert said.pop("InvalidSymbols") == unknown  # an error of the page's author
-    assert len(said) == 11
+    assert sentences.pop("InvalidSymbols") == unknown  # an error of the page's author
+    assert len(sentences) == 11
     assert all(
         sentence.endswith(".") and "Something went wrong" not in sentence
-        for sentence in said.values()
+        for sentence in sentences.values()
     )
 
 
-def test_a_survey_that_is_not_there_says_so(visits, aggregator):
+def test_missing_survey_shows_a_message(visits, aggregator):
     page = visits.page()
     page.route("**/v1/surveys/*", lambda route: route.fulfill(status=404, body="{}"))
     page.goto(f"{aggregator.url}try/{SURVEYS['list'].fingerprint}")
     page.get_by_text("This survey is closed, or this site does not have it.").wait_for()
 
 
-def test_only_scripts_are_served_from_the_client(tmp_path, monkeypatch):
-    """Whatever else lies in the client's folders, such as a desktop's notes, is not served and does no harm."""
+def test_only_scripts_of_the_client_are_served(tmp_path, monkeypatch):
+    """Other files in the client's folders, such as .DS_Store, are not served and do no harm."""
     copied = tmp_path / "javascript"
     shutil.copytree(static._client_folder(), copied)
     expected = static.static_files()
@@ -414,10 +416,10 @@ def test_only_scripts_are_served_from_the_client(tmp_path, monkeypatch):
     assert static.static_files.__wrapped__() == expected
 
 
-# --- people -----------------------------------------------------------------------------------------------------------
+# --- people ---------------------------------------------------------------------------------------
 
 
-def test_all_of_it_can_be_done_from_the_keyboard(show, aggregator):
+def test_page_works_from_the_keyboard(show, aggregator):
     page = show("list")
     before = sum(aggregator.counts(SURVEYS["list"]))
     page.keyboard.press("Tab")
@@ -441,7 +443,7 @@ def test_all_of_it_can_be_done_from_the_keyboard(show, aggregator):
 
 
 @pytest.mark.parametrize("case", ["list", "box", "map"])
-def test_nothing_stands_in_anybodys_way(show, case):
+def test_page_is_accessible(show, case):
     page = show(case)
     pick(page, case)
     page.get_by_role("button", name="Roll 1,000 times").click()
@@ -451,14 +453,14 @@ def test_nothing_stands_in_anybodys_way(show, case):
 
 
 @pytest.mark.parametrize("case", ["list", "box", "map", "hostile"])
-def test_nothing_runs_over_the_edge(show, case):
+def test_page_fits_its_width(show, case):
     page = show(case, viewport={"width": 360, "height": 700})
     pick(page, case)
     page.get_by_role("button", name="Roll 1,000 times").click()
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
-def test_the_label_is_one_link_away_and_stands_in_nobodys_way(show, aggregator):
+def test_page_links_to_an_accessible_label(show, aggregator):
     page = show("list")
     page.get_by_role("link", name="privacy label").click()
     page.wait_for_url(f"**/label/{SURVEYS['list'].fingerprint}")

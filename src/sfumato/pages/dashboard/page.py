@@ -82,7 +82,7 @@ def dashboard_page() -> str:
         decoders=_options(_DECODERS, "auto"),
         periods=_options(COMPARED, _DEFAULT_DAYS),
     )
-    # Plotly adds a style element for each of these ids unless the page has one; the policy forbids it.
+    # Plotly would add style elements with these ids, which the policy forbids.
     reserved = fill_each('<meta id="$name">', name=plotly_style_ids())
     return document(
         "Sfumato aggregator",

@@ -1,4 +1,4 @@
-"""The picture of a design: what is promised, what is used of it, and the channel. Needs ``charts``."""
+"""The picture of a design: the promise, what is used of it, and the channel. Needs ``charts``."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -317,7 +317,7 @@ def _hide_frame(axes: "Axes", paint: Paint) -> None:
     hide_sides(axes, *axes.spines)
 
 
-def _colour_map(scale: tuple[str, ...], paint: Paint) -> Any:  # noqa: ANN401 - matplotlib's own type
+def _colour_map(scale: tuple[str, ...], paint: Paint) -> Any:  # noqa: ANN401
     return colour_map(tuple(map(paint, scale)))
 
 

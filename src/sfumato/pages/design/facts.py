@@ -107,8 +107,8 @@ def bound_sentence(design: Design) -> str:
             "smaller risk."
         )
     return (
-        "The lower bound is estimated: a search found no report that would help, which does not prove "
-        "that none exists. The gap may be larger than it seems."
+        "The lower bound is estimated: a search found no report that would help, which does not "
+        "prove that none exists. The gap may be larger than it seems."
     )
 
 

@@ -1,4 +1,4 @@
-"""The page of a design: what is promised, how good the mechanism for it is, and what it looks like."""
+"""The page of a design: what is promised, how good the mechanism is, and what it looks like."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ def design_page(
 ) -> str:
     """Return the page as HTML. It links to nothing outside itself.
 
-    ``alternatives`` are the mechanisms to compare with, and ``seconds`` is how long the design took.
+    ``alternatives`` are mechanisms to compare with, and ``seconds`` is how long the design took.
     """
     sections = render(
         "design/design.html",

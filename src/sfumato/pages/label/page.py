@@ -47,8 +47,8 @@ _PEOPLE = 10_000  # for whom the label states the accuracy
 def label_page(survey: Survey, certificate: Certificate | None = None) -> str:
     """Return the privacy label as HTML: one page without scripts that works offline.
 
-    Without a ``certificate`` it certifies the mechanism first. It raises ``PrivacyViolation`` if the
-    mechanism breaks its promise, since a label must not state a promise that is not kept.
+    Without a ``certificate`` it certifies the mechanism first. It raises ``PrivacyViolation`` if
+    the mechanism breaks its promise, since a label must not state a promise that is not kept.
 
     >>> from sfumato.contexts import HighLow
     >>> lunch = Survey("lunch-2026", HighLow(["park", "clinic", "bar"], ["clinic", "bar"], 1))
@@ -186,8 +186,8 @@ def _accuracy_text(survey: Survey) -> str:
     error = math.sqrt(max(float(variances.max()), 0.0))
     points = f"{100 * error:#.2g}".rstrip(".")
     text = (
-        f"With {format_count(_PEOPLE)} reports the share of an answer has a standard error of up to "
-        f"{points} percentage points, if all answers are equally frequent."
+        f"With {format_count(_PEOPLE)} reports the share of an answer has a standard error of up "
+        f"to {points} percentage points, if all answers are equally frequent."
     )
     if survey.minimum_reports > 1:
         text += f" No results are shown below {format_count(survey.minimum_reports)} reports."

@@ -106,8 +106,8 @@ def domain_text(domain: Domain) -> Html:
 def _grid_text(grid: GridDomain) -> str:
     edges = {name: str(edge).replace("-", "−") for name, edge in grid.record().items()}
     return (
-        f"One of {format_count(grid.cells)} cells of a map, each {edges['step']}° wide and high and "
-        f"named by its south-western corner: latitudes {edges['south']}° to {edges['north']}°, "
+        f"One of {format_count(grid.cells)} cells of a map, each {edges['step']}° wide and high "
+        f"and named by its south-western corner: latitudes {edges['south']}° to {edges['north']}°, "
         f"longitudes {edges['west']}° to {edges['east']}°."
     )
 
@@ -129,8 +129,8 @@ def belief(epsilon: Epsilon) -> int:
     """Return ``e^ε/(1 + e^ε)`` in tenths of a percent, rounded up.
 
     This is the most that a report can make of a belief of 50 %: by Proposition 3 of the paper, odds
-    of 1:1 between x and x2 become at most ``e^{E[x, x2]}`` to 1. The bound on e^ε is a rational from
-    above, so the number is never too small.
+    of 1:1 between x and x2 become at most ``e^{E[x, x2]}`` to 1. The bound on e^ε is a rational
+    from above, so the number is never too small.
 
     >>> from fractions import Fraction
     >>> belief(Fraction(1)), belief(Fraction(0)), belief(math.inf)
@@ -271,12 +271,12 @@ def unprotected_sentences(survey: Survey, disclosures: Sequence[Html]) -> list[s
     return [
         *sentences,
         budget_text(survey),
-        "What a browser forgets: if a website's data are deleted, its record of your budget and its "
-        "memory of your answers are gone, and your browser looks like a new device.",
+        "What a browser forgets: if a website's data are deleted, its record of your budget and "
+        "its memory of your answers are gone, and your browser looks like a new device.",
         "What is true of people like you: results are about the crowd, whether or not you are in "
         "it.",
-        "Your answer before it is blurred: the device and the software that asks can see it, and so "
-        "can those who control them.",
+        "Your answer before it is blurred: the device and the software that asks can see it, and "
+        "so can those who control them.",
     ]
 
 
@@ -285,9 +285,9 @@ def budget_text(survey: Survey) -> str:
     cost = max_different_answers(survey) * survey.context.largest_finite
     price = f"This survey takes up to {decimal_text(cost)} of it. " if cost else ""
     return (
-        "Other surveys: each gives away some more, and the odds multiply. Your device bounds the sum "
-        f"by a budget, {decimal_text(DEFAULT_BUDGET)} unless the software that asks sets another. "
-        f"{price}In a browser each website has a budget of its own."
+        "Other surveys: each gives away some more, and the odds multiply. Your device bounds the "
+        f"sum by a budget, {decimal_text(DEFAULT_BUDGET)} unless the software that asks sets "
+        f"another. {price}In a browser each website has a budget of its own."
     )
 
 

@@ -45,7 +45,7 @@ _LABEL_LINK = (
 def report_page(
     survey: Survey, estimate: Estimate, certificate: Certificate, *, title: str | None = None
 ) -> str:
-    """Return the whole page as HTML: what is promised to whom, what was learned, how far to trust it.
+    """Return the page as HTML: what is promised to whom, what was learned, how far to trust it.
 
     It links to nothing outside itself, and its policy forbids the browser to load anything.
     ``certificate`` must certify this survey's mechanism in its context, and ``estimate`` must be an
@@ -119,6 +119,6 @@ def _embed_script(source: str) -> Html:
 
 
 def _embed_json(data: object) -> Html:
-    """Return JSON without ``<``, so that it can neither close a script element nor open a comment."""
+    """Return JSON without ``<``, so that it can neither close a script nor open a comment."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return Html(text.replace("<", r"\u003c"))

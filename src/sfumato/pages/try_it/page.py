@@ -1,7 +1,7 @@
 """The try page: pick an answer, see what would be sent and what it gives away, then send it.
 
-``try.js`` fills the page in the browser with the JavaScript client, so it shows what a device really
-does. It loads nothing from other sites, and answers leave the device only as reports.
+``try.js`` fills the page in the browser with the JavaScript client, so it shows what a device
+really does. It loads nothing from other sites, and answers leave the device only as reports.
 """
 
 import json
