@@ -1,6 +1,6 @@
 """The public names of the pages, and where each is defined."""
 
-from sfumato.pages.dashboard.page import COMPARED as COMPARED
+from sfumato.pages.dashboard.page import COMPARISON_PERIODS as COMPARISON_PERIODS
 from sfumato.pages.dashboard.page import DASHBOARD_POLICY as DASHBOARD_POLICY
 from sfumato.pages.dashboard.page import certificate_view as certificate_view
 from sfumato.pages.dashboard.page import dashboard_page as dashboard_page

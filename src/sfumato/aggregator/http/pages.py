@@ -10,7 +10,7 @@ from sfumato.aggregator.aggregator import Aggregator
 from sfumato.aggregator.http.problems import Problem
 from sfumato.aggregator.http.results import DecoderName
 from sfumato.pages import (
-    COMPARED,
+    COMPARISON_PERIODS,
     DASHBOARD_POLICY,
     STATIC_POLICY,
     TRY_POLICY,
@@ -103,9 +103,9 @@ def _add_views(router: APIRouter, aggregator: Aggregator) -> None:
         decoder: DecoderName = "auto",
         days: Annotated[int, Query(ge=1, le=366)] = 7,
     ) -> dict[str, Any]:
-        if days not in COMPARED:
+        if days not in COMPARISON_PERIODS:
             raise Problem(
-                "invalid-request", f"days must be one of {', '.join(map(str, COMPARED))}."
+                "invalid-request", f"days must be one of {', '.join(map(str, COMPARISON_PERIODS))}."
             )
         served = await aggregator.served(fingerprint)
         found = await aggregator.estimates.of(served, decoder)

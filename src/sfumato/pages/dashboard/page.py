@@ -36,7 +36,7 @@ from sfumato.promises import Certificate
 from sfumato.survey import Survey
 
 __all__ = [
-    "COMPARED",
+    "COMPARISON_PERIODS",
     "DASHBOARD_POLICY",
     "certificate_view",
     "dashboard_page",
@@ -67,7 +67,7 @@ _DECODERS = {
     "spatial-bayes": "spatial Bayes (maps)",
     "unbiased": "unbiased, as it is",
 }
-COMPARED = {1: "the day before", 7: "the seven days before", 30: "the thirty days before"}
+COMPARISON_PERIODS = {1: "the day before", 7: "the seven days before", 30: "the thirty days before"}
 """Periods that can be compared with the one before, in days."""
 
 _DEFAULT_DAYS = 7
@@ -80,7 +80,7 @@ def dashboard_page() -> str:
         "dashboard/dashboard.html",
         dark=json.dumps(DARK),
         decoders=_options(_DECODERS, "auto"),
-        periods=_options(COMPARED, _DEFAULT_DAYS),
+        periods=_options(COMPARISON_PERIODS, _DEFAULT_DAYS),
     )
     # Plotly would add style elements with these ids, which the policy forbids.
     reserved = fill_each('<meta id="$name">', name=plotly_style_ids())
