@@ -1,12 +1,14 @@
-# Each command does all its own set-up: Python 3.11 or newer (with venv) and make are enough.
+# Every command sets itself up: you need Python 3.11 or newer (with venv) and make.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+DEMO   := $(VENV)/.demo
 READY  := $(VENV)/.ready
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: demo test test-slow lint docs javascript format clean
 
-demo: $(READY)
+demo: $(DEMO)
 	@$(BIN)/sfumato demo
 
 test: lint docs javascript
@@ -26,7 +28,7 @@ lint: $(READY)
 docs: $(READY)
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 
-# Needs Node 20 or newer; where there is none the client is left out, unless nothing may be.
+# Needs Node 20 or newer. Without it the JavaScript client is not tested, unless SFUMATO_REQUIRE_ALL is set.
 javascript: $(READY)
 	@if node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)' 2>/dev/null; then \
 	  (cd tests/browser && npm install --silent) && (cd clients/javascript && npm install --silent && npm test --silent) && \
@@ -41,8 +43,13 @@ format: $(READY)
 clean:
 	rm -rf $(VENV) docs/_build
 
-$(READY): pyproject.toml constraints.txt
+# The demo needs few packages; the tests add the rest to the same environment.
+$(DEMO): pyproject.toml constraints.txt
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Sfumato needs Python 3.11 or newer')"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+	$(INSTALL) --editable ".[demo]"
+	@touch $@
+
+$(READY): $(DEMO)
+	$(INSTALL) --editable ".[dev]"
 	@touch $@
