@@ -594,6 +594,8 @@ def test_the_command_runs_from_a_wheel(tmp_path):
         for vectors in (root / "test-vectors").glob("*.json"):
             copy = opened.read(f"sfumato/conformance/test-vectors/{vectors.name}")
             assert copy == vectors.read_bytes()
+        for template in (root / "src" / "sfumato" / "pages").rglob("*.html"):
+            assert opened.getinfo(template.relative_to(root / "src").as_posix())
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
     python = tmp_path / "venv" / "bin" / "python"
     (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")

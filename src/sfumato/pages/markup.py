@@ -36,12 +36,12 @@ def read_asset(path: str) -> str:
     return files("sfumato.pages").joinpath(path).read_text(encoding="utf-8")
 
 
-def render(path: str, **values: object) -> Html:
+def render(path: str, /, **values: object) -> Html:
     """Fill the template in the file ``path``, whose last line break is dropped."""
     return fill(read_asset(path).removesuffix("\n"), **values)
 
 
-def fill(template: str, **values: object) -> Html:
+def fill(template: str, /, **values: object) -> Html:
     """Replace each ``$name`` in the template by its value, escaped unless it is ``Html``.
 
     >>> fill("<b>$name</b> $mark", name="Q & A", mark=Html("<hr>"))
@@ -53,7 +53,7 @@ def fill(template: str, **values: object) -> Html:
     return Html(Template(template).substitute(markup))
 
 
-def fill_each(template: str, **columns: Iterable[object]) -> Html:
+def fill_each(template: str, /, **columns: Iterable[object]) -> Html:
     """Fill the template once for each row of the columns, and join the results.
 
     >>> fill_each("<li>$text</li>", text=["1 < 2", Html("<b>bold</b>")])
@@ -75,8 +75,8 @@ def list_items(sentences: Iterable[str]) -> Html:
 
 def fact_rows(facts: Iterable[tuple[str, str]]) -> Html:
     """Return a table row for each pair of a name and a value."""
-    names, values = zip(*facts, strict=True)
-    return fill_each('<tr><th scope="row">$name</th><td>$value</td></tr>', name=names, value=values)
+    row = '<tr><th scope="row">$name</th><td>$value</td></tr>'
+    return join(fill(row, name=name, value=value) for name, value in facts)
 
 
 def number_row(name: str, numbers: Iterable[str], style: str = "") -> Html:
