@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from experiments.error_bounds import Line
 from experiments.growth import ERROR, Curve, Fit
-from sfumato.pages.style import FAINT, INK, MAPPED, PALE, PROMISED
+from sfumato.pages.style import FAINT, INK, MAP_SCALE, PALE, PROMISE_SCALE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,9 +71,9 @@ def _draw_line(axes: "Axes", line: Line, y: float) -> None:
     for bound in (line.lower, line.paper_bound, line.printed):
         axes.plot([bound / line.tight], [y], "|", color=FAINT, markersize=7)
     looks = (
-        (line.paper, PROMISED[1], PROMISED[1]),
-        (line.best, MAPPED[2], MAPPED[2]),
-        (line.projected, "none", PROMISED[0]),
+        (line.paper, PROMISE_SCALE[1], PROMISE_SCALE[1]),
+        (line.best, MAP_SCALE[2], MAP_SCALE[2]),
+        (line.projected, "none", PROMISE_SCALE[0]),
     )
     for found, face, edge in looks:
         if found is not None:
@@ -89,9 +89,9 @@ def _legend(canvas: "Figure") -> None:
 
     looks = (
         ("|", FAINT, FAINT, "bounds: lower on the left, the paper's and as printed on the right"),
-        ("o", MAPPED[2], MAPPED[2], "best code, ± 2 standard errors"),
-        ("o", PROMISED[1], PROMISED[1], "paper's scheme"),
-        ("o", "none", PROMISED[0], "after projection"),
+        ("o", MAP_SCALE[2], MAP_SCALE[2], "best code, ± 2 standard errors"),
+        ("o", PROMISE_SCALE[1], PROMISE_SCALE[1], "paper's scheme"),
+        ("o", "none", PROMISE_SCALE[0], "after projection"),
     )
     handles = [
         Line2D([], [], linestyle="", marker=m, mfc=face, mec=edge, label=text)
@@ -103,7 +103,7 @@ def _legend(canvas: "Figure") -> None:
 def _draw_growth(axes: "Axes", curves: Sequence[Curve]) -> None:
     from matplotlib.ticker import NullLocator
 
-    looks = ((MAPPED[2], "o"), (PROMISED[1], "s"))
+    looks = ((MAP_SCALE[2], "o"), (PROMISE_SCALE[1], "s"))
     for curve, (colour, mark) in zip(curves, looks, strict=False):
         at = [point.value for point in curve.points]
         axes.fill_between(

@@ -13,7 +13,7 @@ from sfumato.designer import mechanism_for
 from sfumato.errors import MissingExtra
 from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import BlockResponse, PlainResponse
-from sfumato.pages.style import FAINT, INK, MAPPED, PALE
+from sfumato.pages.style import FAINT, INK, MAP_SCALE, PALE
 from sfumato.paper.experiment import Cell, ExperimentResult, Measured, RunOptions
 from sfumato.paper.schemes import answered, best_estimate, paper_estimate
 from sfumato.paper.workers import shared_out
@@ -30,7 +30,7 @@ _PAPER, _HERE = "paper's scheme", "best here"
 _COMPARED = tuple(
     (promise, scheme) for promise in (_CLASSICAL, _BLOCKS) for scheme in (_PAPER, _HERE)
 )
-_COLOURS = dict(zip(_COMPARED, ("#cbc6bd", FAINT, MAPPED[1], MAPPED[2]), strict=True))
+_COLOURS = dict(zip(_COMPARED, ("#cbc6bd", FAINT, MAP_SCALE[1], MAP_SCALE[2]), strict=True))
 _COLUMNS = (
     "data",
     "symbols",

@@ -15,7 +15,7 @@ from sfumato.designer import mechanism_for
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.simplex import project, total_variation
 from sfumato.mechanisms import HighLowResponse, Mechanism
-from sfumato.pages.style import BAR, FAINT, INK, MAPPED, PROMISED
+from sfumato.pages.style import BAR, FAINT, INK, MAP_SCALE, PROMISE_SCALE
 from sfumato.paper.crowds import crowd_sizes, shuffled_order, zipf
 from sfumato.paper.curves import draw_curve, dress_panel, name_ends
 from sfumato.paper.experiment import (
@@ -44,7 +44,7 @@ RUNS, RUNS_QUICKLY = 10, 2
 PAPER, URR, URAP, DEFAULT, FITTED = "paper", "uRR", "uRAP", "here, default", "here, fitted"
 SCHEMES = (PAPER, URR, URAP, DEFAULT, FITTED)
 OURS = (DEFAULT, FITTED)
-_COLOURS = {PAPER: PROMISED[0], URR: FAINT, URAP: INK, DEFAULT: BAR, FITTED: MAPPED[2]}
+_COLOURS = {PAPER: PROMISE_SCALE[0], URR: FAINT, URAP: INK, DEFAULT: BAR, FITTED: MAP_SCALE[2]}
 _PROMISES = tuple((s, epsilon) for s in SENSITIVE for epsilon in EPSILONS)
 
 

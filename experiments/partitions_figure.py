@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sfumato.domains import GridDomain
-from sfumato.pages.style import BAR, FAINT, INK, MAPPED, PALE, PROMISED, WHISKER
+from sfumato.pages.style import BAR, FAINT, INK, MAP_SCALE, PALE, PROMISE_SCALE, WHISKER
 from sfumato.paper.checkins import Crowd
 from sfumato.paper.maps import draw_borders, draw_shares
 from sfumato.paper.repeats import Repeated
@@ -21,7 +21,7 @@ _COLOURS = {
     "none": FAINT,
     "tiles": INK,
     "hexagons": BAR,
-    "towns apart": PROMISED[1],
+    "towns apart": PROMISE_SCALE[1],
     "cities": WHISKER,
 }
 _MAPS = 4  # one of each kind, at the coarser level
@@ -122,7 +122,7 @@ def _draw_hiding(
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
     axes.set_xticks([1, 10, 100, 1000, 10000], ["1", "10", "100", "1,000", "10,000"])
     axes.minorticks_off()
-    axes.grid(color=MAPPED[0], linewidth=0.7)
+    axes.grid(color=MAP_SCALE[0], linewidth=0.7)
     axes.set_axisbelow(True)
     _dressed(
         axes,

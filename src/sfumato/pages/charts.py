@@ -17,14 +17,14 @@ from sfumato.foundation.arrays import Floats
 from sfumato.foundation.formatting import format_epsilon, format_odds_factor, format_share
 from sfumato.pages.map_cells import arrange_cells, decade_ticks, latitude_stretch, log_shares
 from sfumato.pages.style import (
+    BACKGROUND,
     BAR,
     FAINT,
-    FREE,
     INK,
-    MAPPED,
+    MAP_SCALE,
     MAX_BARS,
     PALE,
-    PROMISED,
+    PROMISE_SCALE,
     WHISKER,
     decimal_places,
     most_frequent,
@@ -196,7 +196,7 @@ def grid_map(grid: GridDomain, frequencies: Floats) -> "Figure":
         x=(np.array(cells.longitudes, dtype=np.float64) + cells.step / 2).tolist(),
         y=(np.array(cells.latitudes, dtype=np.float64) + cells.step / 2).tolist(),
         hovertemplate="%{text}<extra></extra>",  # figures.js writes one text per cell
-        colorscale=_colour_scale(MAPPED, (0, 0.4, 0.75, 1)),
+        colorscale=_colour_scale(MAP_SCALE, (0, 0.4, 0.75, 1)),
         zmin=bottom,
         zmax=top,
         colorbar=_colour_bar(decade_ticks(bottom, top)),
@@ -212,7 +212,7 @@ def grid_map(grid: GridDomain, frequencies: Floats) -> "Figure":
         "narrow": {"xaxis": {"nticks": 4}},
     }
     margin = {"t": 10, "b": 70, "l": 50}
-    figure.update_layout(plot_bgcolor=FREE, meta=meta, margin=margin, height=520)
+    figure.update_layout(plot_bgcolor=BACKGROUND, meta=meta, margin=margin, height=520)
     return figure
 
 
@@ -248,9 +248,11 @@ def privacy_heatmap(context: Context) -> "Figure":
     scale = max(4.0, float(E[promised].max(initial=0.0)))
     figure = _new_figure()
     unpromised_layer = np.where(promised, np.nan, 0.0)
-    _add_squares(figure, context, unpromised_layer, scale, [[0, FREE], [1, FREE]], FAINT)
+    _add_squares(
+        figure, context, unpromised_layer, scale, [[0, BACKGROUND], [1, BACKGROUND]], FAINT
+    )
     promised_layer = np.where(promised, E, np.nan)
-    _add_squares(figure, context, promised_layer, scale, _colour_scale(PROMISED, (0, 0.5, 1)))
+    _add_squares(figure, context, promised_layer, scale, _colour_scale(PROMISE_SCALE, (0, 0.5, 1)))
     _label_squares(figure, context.domain.labels)
     return figure
 
@@ -356,7 +358,7 @@ def _layout() -> dict[str, Any]:
         "size": 13,
         "color": INK,
     }
-    hover = {"align": "left", "bgcolor": FREE, "bordercolor": FAINT, "font": {"color": INK}}
+    hover = {"align": "left", "bgcolor": BACKGROUND, "bordercolor": FAINT, "font": {"color": INK}}
     return {
         "template": "none",
         "font": font,

@@ -17,7 +17,7 @@ from sfumato.pages.pictures import (
     plain_label,
     require_matplotlib,
 )
-from sfumato.pages.style import BAR, FAINT, FREE, MAPPED, MAX_BARS, WHISKER, most_frequent
+from sfumato.pages.style import BACKGROUND, BAR, FAINT, MAP_SCALE, MAX_BARS, WHISKER, most_frequent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,12 +89,12 @@ def _draw_map(axes: "Axes", grid: GridDomain, frequencies: Floats) -> None:
         origin="lower",
         extent=cells.extent,
         aspect=latitude_stretch(grid),
-        cmap=colour_map(MAPPED),
+        cmap=colour_map(MAP_SCALE),
         vmin=bottom,
         vmax=top,
         interpolation="none",
     )
-    axes.set_facecolor(FREE)
+    axes.set_facecolor(BACKGROUND)
     ticks = decade_ticks(bottom, top)
     bar = axes.figure.colorbar(
         picture, ax=axes, orientation="horizontal", shrink=0.5, aspect=40, ticks=ticks

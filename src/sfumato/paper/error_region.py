@@ -15,7 +15,7 @@ import numpy as np
 from sfumato.contexts import Context, PrivacyMatrix, Uniform
 from sfumato.foundation.arrays import Floats
 from sfumato.mechanisms import BinaryResponse, Mechanism, PlainResponse
-from sfumato.pages.style import FAINT, INK, MAPPED, PROMISED, WHISKER
+from sfumato.pages.style import FAINT, INK, MAP_SCALE, PROMISE_SCALE, WHISKER
 from sfumato.paper.experiment import Cell, ExperimentResult, Measured, RunOptions
 from sfumato.promises.error_region import ErrorRegion
 from sfumato.promises.error_region import error_region as region_of
@@ -247,9 +247,13 @@ def _figure(panels: list[_Panel]) -> "Figure":
     for axes, panel in zip(canvas.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         _draw(axes, panel)
     handles = [
-        Patch(facecolor=MAPPED[0], label="allowed by the promise"),
+        Patch(facecolor=MAP_SCALE[0], label="allowed by the promise"),
         Line2D(
-            [], [], color=MAPPED[2], linewidth=2.4, label="the binary optimum: it reaches the edge"
+            [],
+            [],
+            color=MAP_SCALE[2],
+            linewidth=2.4,
+            label="the binary optimum: it reaches the edge",
         ),
         Line2D([], [], color=FAINT, linewidth=0.9, linestyle="--", label="blind guessing"),
     ]
@@ -269,7 +273,7 @@ def _draw(axes: "Axes", panel: _Panel) -> None:
     axes.fill(
         [md for _, md in region.promised],
         [fa for fa, _ in region.promised],
-        color=MAPPED[0],
+        color=MAP_SCALE[0],
         linewidth=0,
     )
     axes.plot([0, 1], [1, 0], color=FAINT, linewidth=0.9, linestyle="--")
@@ -278,7 +282,7 @@ def _draw(axes: "Axes", panel: _Panel) -> None:
     edge = [(float(md), float(fa)) for fa, md in region.realised]
     axes.plot(
         *zip(*edge, strict=True),
-        color=MAPPED[2],
+        color=MAP_SCALE[2],
         linewidth=2.4,
         solid_joinstyle="round",
         zorder=2.5,
@@ -301,7 +305,7 @@ def _draw(axes: "Axes", panel: _Panel) -> None:
 def _draw_inner(axes: "Axes", guessed: _Guessed) -> None:
     """The edge of a mechanism that stays inside, with its name where the edge is lowest in the direction of x."""
     colour, dashes = (
-        (INK, (0, (1.2, 1.6))) if guessed.name.startswith("Warner") else (PROMISED[1], "-")
+        (INK, (0, (1.2, 1.6))) if guessed.name.startswith("Warner") else (PROMISE_SCALE[1], "-")
     )
     edge = [(float(md), float(fa)) for fa, md in guessed.region.realised]
     axes.plot(*zip(*edge, strict=True), color=colour, linewidth=1.5, linestyle=dashes)

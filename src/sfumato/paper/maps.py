@@ -7,7 +7,7 @@ import numpy as np
 from sfumato.domains import GridDomain
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.pages.map_cells import arrange_cells, latitude_stretch
-from sfumato.pages.style import FAINT, FREE, INK, MAPPED
+from sfumato.pages.style import BACKGROUND, FAINT, INK, MAP_SCALE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,12 +30,12 @@ def draw_shares(axes: "Axes", grid: GridDomain, shares: Floats) -> "AxesImage":
         origin="lower",
         extent=cells.extent,
         aspect=latitude_stretch(grid),
-        cmap=LinearSegmentedColormap.from_list("map", MAPPED),
+        cmap=LinearSegmentedColormap.from_list("map", MAP_SCALE),
         vmin=_BOTTOM,
         vmax=_TOP,
         interpolation="none",
     )
-    axes.set_facecolor(FREE)
+    axes.set_facecolor(BACKGROUND)
     axes.set(xticks=[], yticks=[])
     for spine in axes.spines.values():
         spine.set(color=FAINT, linewidth=0.5)

@@ -13,7 +13,7 @@ from sfumato.designer import mechanism_for
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import BlockResponse, Mechanism, PlainResponse
-from sfumato.pages.style import BAR, FAINT, INK, MAPPED, PROMISED
+from sfumato.pages.style import BAR, FAINT, INK, MAP_SCALE, PROMISE_SCALE
 from sfumato.paper.crowds import crowd_sizes, geometric, shuffled_order, uniform, zipf
 from sfumato.paper.curves import draw_curve, dress_panel, name_ends
 from sfumato.paper.experiment import (
@@ -38,7 +38,9 @@ PEOPLE = tuple(1000 * 2**i for i in range(10))
 PEOPLE_QUICKLY = PEOPLE[::3]
 RUNS, RUNS_QUICKLY = 10, 2
 CROWDS = ("Uniform", "Geo(0.95)", "Geo(0.95), shuffled", "Zipf(1)")
-_COLOURS = dict(zip(BLOCKS, (PROMISED[0], PROMISED[1], FAINT, BAR, MAPPED[2]), strict=True))
+_COLOURS = dict(
+    zip(BLOCKS, (PROMISE_SCALE[0], PROMISE_SCALE[1], FAINT, BAR, MAP_SCALE[2]), strict=True)
+)
 
 
 def synthetic(

@@ -20,7 +20,7 @@ from sfumato.pages.pictures import (
     plain_label,
     require_matplotlib,
 )
-from sfumato.pages.style import DARK, FAINT, FREE, INK, MAPPED, PALE, PROMISED
+from sfumato.pages.style import BACKGROUND, DARK, FAINT, INK, MAP_SCALE, PALE, PROMISE_SCALE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -168,10 +168,10 @@ def _draw_squares(figure: "Figure", panels: "list[Axes]", design: Design, paint:
     used = np.minimum(promise_used(design.mechanism.matrix()), E)
     T = np.where(np.isfinite(E), used, np.inf)
     largest = float(E[np.isfinite(E)].max(initial=0.0)) or 1.0
-    left_over_scale = (FREE, MAPPED[1], MAPPED[2])
+    left_over_scale = (BACKGROUND, MAP_SCALE[1], MAP_SCALE[2])
     squares = (
-        ("promised: ε", E, PROMISED),
-        ("used by the reports", T, PROMISED),
+        ("promised: ε", E, PROMISE_SCALE),
+        ("used by the reports", T, PROMISE_SCALE),
         ("left over", _left_over(E, T), left_over_scale),
     )
     labels = design.context.domain.labels
@@ -184,7 +184,7 @@ def _draw_squares(figure: "Figure", panels: "list[Axes]", design: Design, paint:
         axes.set_yticks([])
     panels[0].set_ylabel("odds of this answer …", color=paint(FAINT))
     panels[1].set_xlabel("… against this one", color=paint(FAINT))
-    _draw_scale(figure, panels[:2], paint, PROMISED, largest, "ε")
+    _draw_scale(figure, panels[:2], paint, PROMISE_SCALE, largest, "ε")
     _draw_scale(figure, panels[2:], paint, left_over_scale, largest, "ε left over")
 
 
@@ -232,7 +232,7 @@ def _draw_channel(axes: "Axes", design: Design, paint: Paint) -> None:
     logs, spans = _channel_picture(Q, design.prior)
     sent = np.isfinite(logs)
     depth = float(-logs[sent].min(initial=0.0)) or 1.0
-    colours = _colour_map(MAPPED, paint)(1 + np.where(sent, logs, 0) / depth)
+    colours = _colour_map(MAP_SCALE, paint)(1 + np.where(sent, logs, 0) / depth)
     colours[~sent] = 0
     _draw_hatch(axes, paint)
     extent = (0, 1, len(Q) - 0.5, -0.5)
@@ -249,7 +249,7 @@ def _draw_channel(axes: "Axes", design: Design, paint: Paint) -> None:
     axes.set_ylabel("sent by this answer", color=paint(FAINT))
     _hide_frame(axes, paint)
     title = "times less often than the answer that sends it most"
-    bar = _draw_scale(axes.figure, [axes], paint, MAPPED, depth, title)
+    bar = _draw_scale(axes.figure, [axes], paint, MAP_SCALE, depth, title)
     factors = _factor_ticks(depth)
     places = [depth - math.log(factor) for factor in factors]
     bar.set_ticks(places, labels=[f"{factor:,g}" for factor in factors])
@@ -304,7 +304,7 @@ def _draw_hatch(axes: "Axes", paint: Paint) -> None:
         1,
         1,
         transform=axes.transAxes,
-        facecolor=paint(FREE),
+        facecolor=paint(BACKGROUND),
         edgecolor=paint(PALE),
         hatch="////",
         lw=0,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.pages.pictures import figure_png, figure_svg, hide_sides, require_matplotlib
-from sfumato.pages.style import BAR, FAINT, INK, MAPPED, PALE, PROMISED, WHISKER
+from sfumato.pages.style import BAR, FAINT, INK, MAP_SCALE, PALE, PROMISE_SCALE, WHISKER
 from sfumato.planning import Plan, PlanRow
 from sfumato.planning.predict import MAX_PEOPLE
 
@@ -18,8 +18,8 @@ __all__ = ["plan_png", "plan_svg"]
 
 _LINES = {  # colour and dashes
     "classical": (FAINT, (0, (1.2, 1.6))),
-    "exponential": (MAPPED[2], (0, (2.5, 1.2))),
-    "hadamard": (PROMISED[1], (0, (5, 2))),
+    "exponential": (MAP_SCALE[2], (0, (2.5, 1.2))),
+    "hadamard": (PROMISE_SCALE[1], (0, (5, 2))),
     "best": (BAR, "-"),
     "own": (INK, (0, (4, 1.5, 1, 1.5))),
 }
