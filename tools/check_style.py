@@ -1,0 +1,101 @@
+"""Check what ruff cannot: `python tools/check_style.py` (part of `make lint`).
+
+- One statement per line: an assignment of several values at once must be a swap.
+- Functions are named by verbs or nouns, not by past participles, and so are variables: `counts`,
+  not `counted`.
+- Some words are foreign to English technical prose: say it another way.
+- Each public class name has one meaning.
+
+Exceptions stand in this file, with their reason.
+"""
+
+import ast
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("src/sfumato", "experiments", "tools")
+
+# The lone checker repeats the package's words on purpose, and changes only with the format.
+SKIPPED_FILES = {"tools/check_certificate.py", "tools/check_style.py"}
+
+PARTICIPLE = re.compile(
+    r"_*(?!(?:embed|feed|need|seed|shed|speed|bed|red|id|shared|speed)(?:_|$))"
+    r"(?:[a-z]+ed|told|made|given|taken|found|held|kept|sent|drawn|written|brought|thrown|known"
+    r"|seen|shown|spent)(?:_|$)"
+)
+# Names that are adjectives of what they return, or words of the trade.
+ALLOWED_FUNCTIONS = {
+    "spent": "what a ledger has spent, the same word in both clients",
+}
+FOREIGN_NAMES = {"found", "told", "made", "held", "asked", "counted"}
+FOREIGN_WORDS = re.compile(r"\b([Ss]o many|[Ww]hoever|[Aa]new|is none|cannot be meant|[Bb]eside)\b")
+
+
+def main() -> int:
+    """Print every fault, and return 1 if there is one."""
+    faults = list(find_faults())
+    for fault in sorted(faults):
+        print(fault)
+    return 1 if faults else 0
+
+
+def find_faults() -> Iterator[str]:
+    """Yield every fault of the tree as `path:line: what is wrong`."""
+    classes: dict[str, list[str]] = defaultdict(list)
+    for path in source_files():
+        name = path.relative_to(ROOT).as_posix()
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+        for node in ast.walk(tree):
+            for fault in faults_of_node(node):
+                yield f"{name}:{node.lineno}: {fault}"
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                classes[node.name].append(name)
+        for number, line in enumerate(text.splitlines(), 1):
+            match = FOREIGN_WORDS.search(line)
+            if match:
+                yield f"{name}:{number}: say {match.group()!r} another way"
+    for class_name, places in classes.items():
+        if len(places) > 1:
+            yield f"{places[0]}: class {class_name} is also in {', '.join(places[1:])}"
+
+
+def source_files() -> Iterator[Path]:
+    """Yield the Python files to check."""
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if path.relative_to(ROOT).as_posix() not in SKIPPED_FILES:
+                yield path
+
+
+def faults_of_node(node: ast.AST) -> Iterator[str]:
+    """Yield what is wrong with one node of a syntax tree."""
+    if isinstance(node, ast.Assign) and is_parallel(node):
+        yield "assign one value per line"
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_participle(node.name):
+        yield f"name {node.name}() by a verb or by what it returns"
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in FOREIGN_NAMES:
+        yield f"name the variable {node.id!r} by what it is"
+
+
+def is_parallel(node: ast.Assign) -> bool:
+    """Whether an assignment packs several statements into one; a swap does not."""
+    targets = node.targets[0]
+    if not isinstance(targets, ast.Tuple) or not isinstance(node.value, ast.Tuple):
+        return False
+    stored = {ast.dump(target).replace("Store()", "Load()") for target in targets.elts}
+    loaded = {ast.dump(value) for value in node.value.elts}
+    return not stored & loaded
+
+
+def is_participle(name: str) -> bool:
+    """Whether a function's name begins with a past participle."""
+    return name not in ALLOWED_FUNCTIONS and PARTICIPLE.match(name) is not None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
