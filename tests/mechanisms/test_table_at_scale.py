@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.contexts.cone import Cone
+from sfumato.contexts import Cone
 from sfumato.errors import (
     ContextMismatch,
     InvalidContext,

@@ -6,8 +6,7 @@ from math import inf
 
 import numpy as np
 
-from sfumato.contexts import PrivacyMatrix
-from sfumato.contexts.cone import Cone
+from sfumato.contexts import Cone, PrivacyMatrix
 from sfumato.designer.search.rays import CrossSection
 
 

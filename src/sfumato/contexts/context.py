@@ -21,6 +21,7 @@ from sfumato.randomness.odds import Epsilon, float_below
 if TYPE_CHECKING:
     from sfumato.contexts.grouped import GroupedContext
     from sfumato.contexts.sums import ContextSum
+    from sfumato.contexts.unions import ContextUnion
 
 __all__ = ["MAX_MATRIX_SIZE", "Context"]
 
@@ -47,6 +48,9 @@ class Context(ABC):
     max_recorded_size: ClassVar[int] = 2**24
     """The most symbols that a resolved survey may have with a context of this kind."""
 
+    is_metric: ClassVar[bool] = False
+    """Whether every entry is ε times a distance."""
+
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
 
@@ -71,6 +75,11 @@ class Context(ABC):
         return None
 
     @property
+    def sensitive(self) -> Symbols | None:
+        """The sensitive symbols of a high-low context; ``None`` for every other context."""
+        return None
+
+    @property
     def terms(self) -> "tuple[Context, ...]":
         """The contexts that add up to this one: only a sum has several."""
         return (self,)
@@ -79,6 +88,11 @@ class Context(ABC):
     def parts(self) -> "tuple[Context, ...]":
         """The contexts inside the blocks of a union; empty for every other context."""
         return ()
+
+    @property
+    def as_union(self) -> "ContextUnion | None":
+        """The context as a union of parts with no promise across, if it has that form."""
+        return None
 
     def epsilon(self, x: ArrayLike, x2: ArrayLike) -> Floats:
         """Return ``E[x, x2]`` in floats, for arrays of symbols that broadcast.

@@ -35,6 +35,7 @@ class Metric(Context):
     """
 
     kind = "metric"
+    is_metric = True
 
     def __init__(self, distances: object, epsilon: object = 1.0, *, domain: object = None) -> None:
         exact = ExactMatrix.parse(distances, "distances")

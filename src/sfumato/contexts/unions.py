@@ -53,6 +53,11 @@ class ContextUnion(Context):
         self._parts = tuple(fitted)
 
     @property
+    def as_union(self) -> "ContextUnion":
+        """The context itself."""
+        return self
+
+    @property
     def parts(self) -> tuple[Context, ...]:
         """The context inside each block, over the integers 0 … k_j − 1."""
         return self._parts

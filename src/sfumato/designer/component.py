@@ -7,8 +7,7 @@ from math import inf, isfinite
 
 import numpy as np
 
-from sfumato.contexts import Context
-from sfumato.contexts.cone import Cone
+from sfumato.contexts import Cone, Context
 from sfumato.designer.bounds import lower_bound_risk_at_uniform
 from sfumato.designer.search.finalize import to_table
 from sfumato.designer.search.objective import Objective

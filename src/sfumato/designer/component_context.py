@@ -9,7 +9,7 @@ from math import inf
 
 import numpy as np
 
-from sfumato.contexts import Context, ContextUnion, PrivacyMatrix, Uniform
+from sfumato.contexts import Context, PrivacyMatrix, Uniform
 from sfumato.domains import IntegerDomain
 from sfumato.foundation.arrays import Symbols
 
@@ -38,8 +38,9 @@ def split(context: Context) -> list[ComponentContext]:
 
 def _components(context: Context) -> Iterator[ComponentContext]:
     groups = context.groups
-    if isinstance(context, ContextUnion):
-        for symbols, part in zip(context.members(), context.parts, strict=True):
+    blocks = context.as_union
+    if blocks is not None:
+        for symbols, part in zip(blocks.members(), blocks.parts, strict=True):
             for component in split(part):
                 yield ComponentContext(symbols[component.symbols], component.context)
     elif groups is None:

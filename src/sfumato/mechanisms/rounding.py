@@ -9,8 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.contexts import Context
-from sfumato.contexts.cone import Cone, LongIntegers
+from sfumato.contexts import Cone, Context, LongIntegers
 from sfumato.errors import NothingToLearn
 from sfumato.foundation.arrays import Floats
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sfumato.contexts import Context, Metric, Uniform
+from sfumato.contexts import Context, Uniform
 from sfumato.designer import mechanism_for
 from sfumato.designer.exponential import exponential_response
 from sfumato.errors import ContextMismatch, NoClosedForm, NothingToLearn, SfumatoError
@@ -137,7 +137,7 @@ def find_mechanisms(context: Context, own: Mechanism | None) -> dict[str, Found]
         "hadamard": _try(lambda: mechanism_for(context, code="hadamard")),
         "best": _try(lambda: mechanism_for(context)),
     }
-    if isinstance(context, Metric) or isinstance(found["best"], NoClosedForm):
+    if context.is_metric or isinstance(found["best"], NoClosedForm):
         found["exponential"] = _try(lambda: _exponential(context))
     if own is not None:
         if own.context.domain != context.domain:

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
 
-from sfumato.contexts import MAX_MATRIX_SIZE, Context, ContextUnion, PrivacyMatrix
-from sfumato.domains import IntegerDomain
+from sfumato.contexts import Context, parts_inside
 from sfumato.errors import ContextMismatch
 from sfumato.foundation.canonical import Json, fingerprint
 from sfumato.mechanisms import Mechanism, UnionResponse
@@ -142,16 +141,9 @@ def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate
 
 def _parts_of(promise: Context, mechanism: UnionResponse) -> Sequence[Context]:
     """What is promised inside each block that the mechanism shows; nothing must be promised across them."""
-    if isinstance(promise, ContextUnion) and (promise.block_of == mechanism.context.block_of).all():
-        return promise.parts
-    if promise.size <= MAX_MATRIX_SIZE:
-        block_of, exact = mechanism.context.block_of, promise.exact_matrix()
-        across = block_of[:, None] != block_of[None, :]
-        if (exact.numerators[across] == exact.infinite).all():
-            return [
-                PrivacyMatrix.of_exact(exact.part(s), IntegerDomain(s.size))
-                for s in mechanism.symbols
-            ]
+    parts = parts_inside(promise, mechanism.context.block_of)
+    if parts is not None:
+        return parts
     raise ContextMismatch(
         "a union response can be certified at this size for contexts of the same blocks only, or for such that promise "
         "nothing across its blocks."

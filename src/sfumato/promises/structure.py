@@ -19,7 +19,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.contexts import Context, ContextSum, ExactMatrix, GroupedContext
+from sfumato.contexts import Context, ExactMatrix, GroupedContext
 from sfumato.errors import NoClosedForm, PrivacyViolation
 from sfumato.foundation.arrays import Booleans, Symbols
 from sfumato.mechanisms import Mechanism
@@ -48,7 +48,7 @@ def tightest_by_structure(
     ranges = _ranges(mechanism, classes)
     rows = _rows_to_check(mechanism.inputs)
     _check_claims(mechanism, classes, ranges, rows)
-    owed = _owed(context.terms if isinstance(context, ContextSum) else (context,))
+    owed = _owed(context.terms)
     pairs = (
         _pairs_of_matrix(context.exact_matrix(), ranges)
         if owed is None

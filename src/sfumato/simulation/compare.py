@@ -190,7 +190,7 @@ def compare(
         people=int(crowd.sum()),
         size=context.size,
         epsilon=context.smallest_epsilon,
-        uniform=isinstance(context, Uniform),
+        uniform=context.uniform_epsilon is not None,
         decoder=chosen.name,
         draws=runs,
         rows=tuple(rows),

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.contexts import Context, ContextSum, context_of_record
+from sfumato.contexts import CONTEXT_KINDS, Context, context_of_record
 from sfumato.designer import mechanism_for
 from sfumato.errors import InvalidSurvey, NoClosedForm, NotEnoughReports, SfumatoError, WrongSurvey
 from sfumato.estimation import Estimate, estimate
@@ -95,7 +95,7 @@ class Survey:
         if self._mechanism.context.domain != context.domain:
             raise InvalidSurvey("the mechanism must be for the survey's domain.")
         _demand_single(self._mechanism)
-        if isinstance(context, ContextSum):
+        if context.kind not in CONTEXT_KINDS:
             raise InvalidSurvey(_SPANS_SEVERAL)
         require_size(context.size, context.max_recorded_size)
 
@@ -361,7 +361,7 @@ def _remember_certificate(key: tuple[type[Mechanism], str], certificate: Certifi
 
 def _demand_single(mechanism: Mechanism) -> None:
     """Refuse what answers several times, inside the parts of a union too."""
-    if isinstance(mechanism.context, ContextSum) or mechanism.kind not in _KINDS:
+    if mechanism.context.kind not in CONTEXT_KINDS or mechanism.kind not in _KINDS:
         raise InvalidSurvey(_SPANS_SEVERAL)
     if isinstance(mechanism, UnionResponse):
         for part in mechanism.parts:

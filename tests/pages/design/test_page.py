@@ -114,7 +114,7 @@ def test_bounds_are_called_certified_or_estimated_never_both(stops):
         (sf.PrivacyMatrix([[0, 1, "inf"], [1, 0, "inf"], ["inf", "inf", 0]]), "blocks"),
         (
             sf.PrivacyMatrix([[0, 1, "inf"], ["inf", 0, "inf"], ["inf", "inf", 0]]),
-            "a union of blocks",
+            "union",
         ),
         (sf.PrivacyMatrix([[0, 1], [3, 0]]), "two symbols"),
     ],

@@ -13,7 +13,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.contexts.cone import Cone
+from sfumato.contexts import Cone
 from sfumato.designer.search.polyhedron import Polyhedron, Vertices
 from sfumato.foundation.arrays import Booleans, Floats
 

@@ -122,7 +122,7 @@ def _candidates(context: Context, options: _Options) -> Iterator[Mechanism]:
         yield BinaryResponse(context)
         return
     structured = recognise(context)
-    if options.sensitive_share is not None and not isinstance(structured, HighLow):
+    if options.sensitive_share is not None and structured.sensitive is None:
         raise ContextMismatch(
             "sensitive_share is a guess for high-low contexts; this context is of another kind."
         )

@@ -28,8 +28,8 @@ def recognise(context: Context) -> Context:
     """
     if context.groups is not None:
         return context.groups.simplify()
-    if isinstance(context, ContextUnion):
-        return _recognise_union(context)
+    if context.as_union is not None:
+        return _recognise_union(context.as_union)
     exact = context.exact_matrix().closure()
     require_distinct_symbols(exact)
     return _recognise_matrix(exact, context.domain)

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.contexts import Context, ContextUnion
+from sfumato.contexts import finest_groups
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.foundation.simplex import project_groups
 from sfumato.mechanisms import Mechanism
@@ -70,7 +70,7 @@ def pooled(mechanism: Mechanism, tally: Tally) -> Pools:
     """The groups of a mechanism: those whose totals it observes, split further where its context has groups."""
     observed, shares = mechanism.scores.observed_shares(tally)
     unbiased = mechanism.scores.unbiased(tally)
-    cells = np.column_stack([observed, _groups_of(mechanism.context)])
+    cells = np.column_stack([observed, finest_groups(mechanism.context)])
     distinct, group_of = np.unique(cells, axis=0, return_inverse=True)
     group_of = group_of.reshape(observed.shape)
     sums = np.bincount(group_of, unbiased, minlength=len(distinct)).astype(np.float64)
@@ -80,20 +80,3 @@ def pooled(mechanism: Mechanism, tally: Tally) -> Pools:
         np.maximum(mechanism.scores.variances(means / means.sum(), tally.reports), 0.0)
     )
     return Pools(group_of, totals, unbiased, errors, tally.reports)
-
-
-def _groups_of(context: Context) -> Symbols:
-    """The group of each symbol, as far as the context has any; groups of different parts of a union are different."""
-    if isinstance(context, ContextUnion):
-        inside = np.empty(context.size, dtype=np.int64)
-        before = 0
-        for j, part in enumerate(context.parts):
-            groups = _groups_of(part)
-            inside[context.block_of == j] = groups + before
-            before += int(groups.max()) + 1
-        return inside
-    return (
-        np.zeros(context.size, dtype=np.int64)
-        if context.groups is None
-        else context.groups.group_of
-    )

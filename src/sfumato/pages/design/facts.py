@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.contexts import Blocks, Context, HighLow, Tiers, Uniform
+from sfumato.contexts import Uniform
 from sfumato.designer import mechanism_for, recognise
 from sfumato.designer.design import Design
 from sfumato.designer.exponential import exponential_response
@@ -117,9 +117,9 @@ def closed_form_name(design: Design) -> str:
     if design.context.size == 2:
         return "two symbols"
     if design.context.size > _MAX_RECOGNISED:  # no search is that large, so it is a closed form
-        return _kind(design.mechanism.context)
+        return design.mechanism.context.kind
     try:
-        return _kind(recognise(design.context))
+        return recognise(design.context).kind
     except SfumatoError:
         return ""
 
@@ -132,16 +132,6 @@ def _closed_form_text(design: Design) -> str:
         return name
     outcome = "a better" if holds_table(design.mechanism) else "no better"
     return f"{name}; a search found {outcome} mechanism"
-
-
-def _kind(context: Context) -> str:
-    if isinstance(context, Uniform):
-        return "uniform"
-    if isinstance(context, HighLow):
-        return "high-low"
-    if isinstance(context, Tiers):
-        return "tiers"
-    return "blocks" if isinstance(context, Blocks) else "a union of blocks"
 
 
 def _crowd_text(design: Design) -> str:
