@@ -1,7 +1,7 @@
 """How often an audit finds what is wrong, and blames what is right: `python benchmarks/audit.py [AUDITS]`.
 
 Channels over eight symbols whose odds are too large by some per cent, for every pair or for one, are audited against
-ε = 1, with more and fewer samples, at two levels of confidence. Then the allotment is varied, for odds that are 5 % too
+ε = 1, with more and fewer samples, at two levels of confidence. Then the plan is varied, for odds that are 5 % too
 large and half a million samples. The standard error of a share over 200 audits is 0.02 near 0.9, and 0.007 near 0.01.
 It takes a quarter of an hour.
 """
@@ -16,7 +16,7 @@ from multiprocessing import Pool
 import numpy as np
 
 import sfumato as sf
-from sfumato.auditing import Allotment
+from sfumato.auditing import SamplePlan
 from sfumato.foundation.arrays import Floats
 from sfumato.simulation import SeededWords
 
@@ -24,15 +24,15 @@ K = 8
 PROMISE = sf.Uniform(K, 1)
 SAMPLES = (100_000, 300_000, 1_000_000)
 CONFIDENCES = (0.99, 0.999)
-OTHERS: Mapping[str, Allotment] = {
-    "as it is": Allotment(),
-    "ordering 5 %": Allotment(ordering=0.05),
-    "choosing 20 %": Allotment(choosing=0.2),
-    "choosing 60 %": Allotment(choosing=0.6),
-    "all of the test everywhere": Allotment(everywhere=0.99),
-    "a tenth of it everywhere": Allotment(everywhere=0.1),
-    "1 suspect": replace(Allotment(), suspects=1),
-    "8 suspects": replace(Allotment(), suspects=8),
+OTHERS: Mapping[str, SamplePlan] = {
+    "as it is": SamplePlan(),
+    "ordering 5 %": SamplePlan(ordering=0.05),
+    "choosing 20 %": SamplePlan(choosing=0.2),
+    "choosing 60 %": SamplePlan(choosing=0.6),
+    "all of the test everywhere": SamplePlan(everywhere=0.99),
+    "a tenth of it everywhere": SamplePlan(everywhere=0.1),
+    "1 suspect": replace(SamplePlan(), suspects=1),
+    "8 suspects": replace(SamplePlan(), suspects=8),
 }
 
 
@@ -68,8 +68,8 @@ CHANNELS: Mapping[str, Callable[[float], Floats]] = {
 }
 
 
-def violates(task: tuple[str, float, int, float, Allotment, int]) -> bool:
-    name, excess, samples, confidence, allotment, seed = task
+def violates(task: tuple[str, float, int, float, SamplePlan, int]) -> bool:
+    name, excess, samples, confidence, plan, seed = task
     Q, rng = CHANNELS[name](excess), np.random.default_rng(seed)
 
     def randomize(symbol: int, count: int) -> object:
@@ -80,7 +80,7 @@ def violates(task: tuple[str, float, int, float, Allotment, int]) -> bool:
         PROMISE,
         samples=samples,
         confidence=confidence,
-        allotment=allotment,
+        sample_plan=plan,
         source=SeededWords(seed),
     )
     return found.violates
@@ -99,16 +99,16 @@ def main() -> None:
             for excess in (1.0, 1.02, 1.05, 1.1):
                 for confidence in CONFIDENCES:
                     cells = [
-                        share(pool, audits, name, excess, n, confidence, Allotment())
+                        share(pool, audits, name, excess, n, confidence, SamplePlan())
                         for n in SAMPLES
                     ]
                     print(
                         f"{name:<22} {excess:>7} {1 - confidence:>6.3f} {' '.join(cells)}",
                         flush=True,
                     )
-        print(f"\n{'allotment':<28}" + "".join(f"{name:>22}" for name in CHANNELS))
-        for label, allotment in OTHERS.items():
-            cells = [share(pool, audits, name, 1.05, 500_000, 0.99, allotment) for name in CHANNELS]
+        print(f"\n{'plan':<28}" + "".join(f"{name:>22}" for name in CHANNELS))
+        for label, plan in OTHERS.items():
+            cells = [share(pool, audits, name, 1.05, 500_000, 0.99, plan) for name in CHANNELS]
             print(f"{label:<28}" + "".join(f"{cell:>22}" for cell in cells), flush=True)
 
 

@@ -10,20 +10,29 @@ import pytest
 from scipy.stats import binom, poisson
 
 import sfumato as sf
-from sfumato.auditing import Allotment
-from sfumato.auditing.arcsine import errors_above
-from sfumato.auditing.black_box import InRuns, OneByOne, black_box
-from sfumato.auditing.bounds import log_ratio_bounds, mean_bound, share_bound
-from sfumato.auditing.choice import choose, promised_pairs
-from sfumato.auditing.drift import changed_rows
-from sfumato.auditing.events import MOST_REPORTS, chosen_event, frequent_reports
-from sfumato.auditing.resolution import noticed_as_suspect, noticed_by_test
+from sfumato.auditing import SamplePlan
+from sfumato.auditing.black_box import (
+    BatchBox,
+    CountBox,
+    black_box,
+    count_reports,
+    count_table,
+)
+from sfumato.auditing.bounds import errors_above, log_ratio_bounds, mean_bound, share_bound
+from sfumato.auditing.drift import rows_with_drift
+from sfumato.auditing.events import (
+    MAX_REPORTS,
+    choose,
+    choose_event,
+    frequent_reports,
+    pairs_with_promise,
+)
+from sfumato.auditing.resolution import detectable_as_suspect, detectable_by_test
 from sfumato.auditing.sample_plan import even_blocks, poisson_blocks
-from sfumato.auditing.sampling import counted, table
 from sfumato.auditing.verdict import Audit
 from sfumato.errors import (
     ContextMismatch,
-    InvalidContext,
+    InvalidArgument,
     InvalidSymbols,
     NotEnoughReports,
     ReportRejected,
@@ -118,21 +127,21 @@ def test_a_report_that_one_symbol_never_sends_has_a_large_bound():
     assert log_ratio_bounds(10_000, 0, 1.0, 0.001) > math.log(1000)
 
 
-# --- the allotment ----------------------------------------------------------------------------------------------------
+# --- the sample plan ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("pairs", "suspects"), [(56, [3, 7, 9]), (2, [0, 1]), (1, [0]), (4032, [1])]
 )
 def test_levels_add_up_to_alpha(pairs, suspects):
-    levels = Allotment().levels(0.01, pairs, suspects)
+    levels = SamplePlan().levels(0.01, pairs, suspects)
     assert levels.size == pairs
     assert (levels > 0).all()
     assert levels.sum() == pytest.approx(0.01, rel=1e-12)
 
 
 def test_the_parts_add_up_to_the_samples():
-    plan = Allotment()
+    plan = SamplePlan()
     ordering, choosing = plan.first_sizes(1_000_000, 8)
     means = plan.test_means(1_000_000, 8, [2, 5, 2])
     assert 8 * (ordering + choosing) + means.sum() == pytest.approx(1_000_000, abs=20)
@@ -174,14 +183,14 @@ def test_even_blocks_add_up_and_are_alike(size, symbols, block):
     ],
     ids=repr,
 )
-def test_an_allotment_that_leaves_something_out_is_refused(shares):
-    with pytest.raises(InvalidContext, match=next(iter(shares))):
-        Allotment(**shares)
+def test_invalid_sample_plans_are_rejected(shares):
+    with pytest.raises(InvalidArgument, match=next(iter(shares))):
+        SamplePlan(**shares)
 
 
-def test_an_audit_takes_an_allotment():
+def test_audit_takes_a_sample_plan():
     found = sf.audit(
-        sf.mechanism_for(sf.Uniform(3, 1)), samples=3000, allotment=Allotment(suspects=1)
+        sf.mechanism_for(sf.Uniform(3, 1)), samples=3000, sample_plan=SamplePlan(suspects=1)
     )
     assert sum(pair.suspect for pair in found.pairs) == 1
 
@@ -207,17 +216,17 @@ def naive_event(ordering, choosing, caution=4.0):
 def test_the_event_is_the_upper_set_that_shows_most(seed):
     rng = np.random.default_rng(seed)
     ordering, choosing = rng.poisson(rng.gamma(1, 20, size=(2, 2, 12)) * (rng.random(12) < 0.8))
-    event = chosen_event(tuple(ordering), tuple(choosing))
+    event = choose_event(tuple(ordering), tuple(choosing))
     assert event.columns.tolist() == naive_event(ordering.tolist(), choosing.tolist())
 
 
 def test_a_report_that_the_other_never_sends_is_found():
     rows = np.array([500, 500, 40]), np.array([500, 500, 0])
-    assert chosen_event(rows, rows).columns.tolist() == [2]
+    assert choose_event(rows, rows).columns.tolist() == [2]
 
 
 def test_of_too_many_reports_the_most_frequent_are_looked_at():
-    common = Counter(dict.fromkeys(range(MOST_REPORTS), 3))
+    common = Counter(dict.fromkeys(range(MAX_REPORTS), 3))
     rare = Counter({-1 - y: 2 for y in range(500)})
     assert set(frequent_reports([rare, common])) == set(common)
 
@@ -227,14 +236,14 @@ def test_reports_that_were_seen_once_are_not_looked_at_one_by_one():
 
 
 def test_a_table_has_a_column_for_any_other_report():
-    counts = table([Counter(a=5, b=2, c=1), Counter(b=1, d=7)], ["b", "a"])
+    counts = count_table([Counter(a=5, b=2, c=1), Counter(b=1, d=7)], ["b", "a"])
     assert counts.tolist() == [[2, 5, 1], [1, 0, 7]]
-    assert table([Counter(a=5), Counter(b=1)], []).tolist() == [[5], [1]]
+    assert count_table([Counter(a=5), Counter(b=1)], []).tolist() == [[5], [1]]
 
 
 def test_nothing_is_tested_where_nothing_is_promised():
     context = sf.PrivacyMatrix([[0, 1, "inf"], [2, 0, "inf"], ["inf", 0.5, 0]])
-    pairs = promised_pairs(context, np.arange(3))
+    pairs = pairs_with_promise(context, np.arange(3))
     assert [(pair.x, pair.x2, pair.promised) for pair in pairs] == [
         (0, 1, 1.0),
         (1, 0, 2.0),
@@ -246,7 +255,7 @@ def test_nothing_is_tested_where_nothing_is_promised():
 @pytest.mark.parametrize("direct", ["inf", 9])
 def test_what_is_promised_by_way_of_a_third_symbol_is_tested(direct):
     context = sf.PrivacyMatrix([[0, 1, direct], [1, 0, 1], [direct, 1, 0]])
-    pairs = promised_pairs(context, np.array([0, 2]))
+    pairs = pairs_with_promise(context, np.array([0, 2]))
     assert [(pair.x, pair.x2, pair.promised) for pair in pairs] == [(0, 2, 2.0), (2, 0, 2.0)]
     found = sf.audit(lambda symbol, count: [symbol] * count, context, samples=2000, symbols=[0, 2])
     assert len(found.violations) == 2
@@ -255,14 +264,14 @@ def test_what_is_promised_by_way_of_a_third_symbol_is_tested(direct):
 def test_a_sum_too_large_to_be_closed_is_tested_as_it_stands():
     """Its second term is not closed: two steps across cost less than one inside."""
     context = sf.Uniform(5000, 1) + sf.Blocks([x // 2500 for x in range(5000)], 5, across=1)
-    assert [pair.promised for pair in promised_pairs(context, np.array([0, 1]))] == [6.0, 6.0]
+    assert [pair.promised for pair in pairs_with_promise(context, np.array([0, 1]))] == [6.0, 6.0]
 
 
 def test_reports_are_ordered_on_one_part_and_events_chosen_on_another():
     """What looked telling at first, by chance, is dropped when it does not show again."""
     ordering = [Counter(a=5, b=40, c=40), Counter(b=20, c=60)]
     choosing = [Counter(a=1, b=400, c=400), Counter(a=1, b=200, c=600)]
-    choice = choose(promised_pairs(sf.Uniform(2, 1), np.arange(2)), ordering, choosing, 1)
+    choice = choose(pairs_with_promise(sf.Uniform(2, 1), np.arange(2)), ordering, choosing, 1)
     assert set(choice.reports) == {"a", "b", "c"}
     assert [choice.reports[column] for column in choice.events[0].columns] == ["a", "b"]
     assert choice.events[0].hits == (401.5, 201.5)
@@ -272,7 +281,7 @@ def test_suspects_are_measured_against_their_own_promise():
     """The pair with the larger ratio is promised more; the other one is the suspect."""
     counts = [Counter(a=800, b=200), Counter(a=200, b=800)]
     context = sf.PrivacyMatrix([[0, 3], [1, 0]])
-    choice = choose(promised_pairs(context, np.arange(2)), counts, counts, 1)
+    choice = choose(pairs_with_promise(context, np.arange(2)), counts, counts, 1)
     assert choice.suspects.tolist() == [1]
     assert choice.suspicions[0] < 0 < choice.suspicions[1]
 
@@ -394,7 +403,7 @@ def detected(promised, mean2, odds, level, log_ratio, most=math.inf):
 def test_what_is_at_the_resolution_is_seen_with_the_power_stated(
     promised, mean2, odds, level, most
 ):
-    least = float(noticed_by_test(promised, mean2, odds, level, 0.99, most))
+    least = float(detectable_by_test(promised, mean2, odds, level, 0.99, most))
     assert least > promised
     assert 0.989 < detected(promised, mean2, odds, level, least, most) < 0.998
     assert (
@@ -404,36 +413,40 @@ def test_what_is_at_the_resolution_is_seen_with_the_power_stated(
 
 def test_an_event_that_is_almost_certain_has_a_resolution():
     """x cannot send it more often, but x2 can send it less often."""
-    assert 1.2 < noticed_by_test(1.0, 500, 1.0, 0.001, 0.99, 1000.0) < 1.4
-    assert 1 < noticed_as_suspect(1.0, 500, 2.0, 0.99, 1000.0) < 1.3
+    assert 1.2 < detectable_by_test(1.0, 500, 1.0, 0.001, 0.99, 1000.0) < 1.4
+    assert 1 < detectable_as_suspect(1.0, 500, 2.0, 0.99, 1000.0) < 1.3
     context = sf.HighLow(["park", "clinic"], ["clinic"], 1)
     found = sf.audit(
         seeded(sf.mechanism_for(context)), context, samples=100_000, source=SeededWords(6)
     )
     assert [pair.hits[0] > 0.99 * pair.samples[0] for pair in found.pairs] == [True]
     assert 1 < found.pairs[0].resolution < 1.1
-    assert "no excess" not in found.verdict
+    assert "any excess" not in found.verdict
 
 
 def test_where_nothing_could_be_noticed_there_is_no_resolution():
     assert (
-        noticed_by_test(1.0, 0.0, 1.0, 0.001, 0.99, 1000.0) == np.inf
+        detectable_by_test(1.0, 0.0, 1.0, 0.001, 0.99, 1000.0) == np.inf
     )  # x2 may never send it, nor x
-    assert noticed_by_test(1.0, 3.0, 1.0, 0.001, 0.99, 4.0) == np.inf  # four samples show nothing
     assert (
-        noticed_by_test(800.0, 500.0, 1.0, 0.001, 0.99, 1000.0) == np.inf
+        detectable_by_test(1.0, 3.0, 1.0, 0.001, 0.99, 4.0) == np.inf
+    )  # four samples show nothing
+    assert (
+        detectable_by_test(800.0, 500.0, 1.0, 0.001, 0.99, 1000.0) == np.inf
     )  # nor do a thousand, of so much
-    assert noticed_as_suspect(1.0, 0.0, 1.0, 0.99, 1000.0) == np.inf
+    assert detectable_as_suspect(1.0, 0.0, 1.0, 0.99, 1000.0) == np.inf
 
 
-@pytest.mark.parametrize("mean2", [2.0, 10.0, 30.0])
-@pytest.mark.parametrize(("promised", "level"), [(0.5, 1e-5), (1.0, 1e-3)])
+@pytest.mark.parametrize(
+    ("promised", "level", "mean2"),
+    [(0.5, 1e-5, 2.0), (0.5, 1e-5, 10.0), (0.5, 1e-5, 30.0), (1.0, 1e-3, 2.0), (1.0, 1e-3, 10.0)],
+)
 def test_what_is_at_the_resolution_of_a_count_is_seen_with_probability_99(promised, level, mean2):
     """On average over all that the count may be. It would not be so if the count were taken for its mean."""
     counts = np.arange(int(mean2 + 6 * math.sqrt(mean2)) + 4)
 
     def seen(means, power):
-        least = noticed_by_test(promised, means, 1.0, level, power, np.inf).tolist()
+        least = detectable_by_test(promised, means, 1.0, level, power, np.inf).tolist()
         powers = [
             1.0 if r > promised + 4 else detected(promised, mean2, 1.0, level, r) for r in least
         ]
@@ -445,7 +458,7 @@ def test_what_is_at_the_resolution_of_a_count_is_seen_with_probability_99(promis
 
 def test_suspects_need_more_to_be_noticed_where_the_others_look_worse():
     low, high = (
-        float(noticed_as_suspect(1.0, 5000, threshold, 0.99, np.inf)) for threshold in (1.0, 3.0)
+        float(detectable_as_suspect(1.0, 5000, threshold, 0.99, np.inf)) for threshold in (1.0, 3.0)
     )
     assert 1 < low < high < 1.2
 
@@ -500,12 +513,12 @@ def test_reports_that_cannot_be_counted_are_refused():
 
 @pytest.mark.parametrize("audited", [3, "krr", None])
 def test_what_cannot_be_called_is_refused(audited):
-    with pytest.raises(InvalidContext, match="randomize must be"):
+    with pytest.raises(InvalidArgument, match="randomize must be"):
         sf.audit(audited, sf.Uniform(2, 1))
 
 
 def test_a_function_needs_a_context():
-    with pytest.raises(InvalidContext, match="pass the context"):
+    with pytest.raises(InvalidArgument, match="Pass context="):
         sf.audit(lambda symbol, count: [0] * count)
 
 
@@ -531,7 +544,7 @@ def test_too_few_samples_are_refused(samples):
 
 @pytest.mark.parametrize("confidence", [1.0, 0.4, math.nan, "0.9", 1])
 def test_a_confidence_that_is_none_is_refused(confidence):
-    with pytest.raises(InvalidContext, match="confidence"):
+    with pytest.raises(InvalidArgument, match="confidence"):
         sf.audit(sf.mechanism_for(sf.Uniform(3, 1)), confidence=confidence)
 
 
@@ -565,7 +578,7 @@ def test_symbols_that_cannot_be_compared_are_refused(symbols):
     ids=["numbers", "rows", "objects", "tables", "text", "alike", "iterator"],
 )
 def test_reports_are_counted_by_what_they_are(reports, expected):
-    assert counted(reports, 3) == expected
+    assert count_reports(reports, 3) == expected
 
 
 @pytest.mark.parametrize(
@@ -578,12 +591,14 @@ def test_reports_are_counted_by_what_they_are(reports, expected):
     ],
 )
 def test_what_is_not_a_number_is_one_report(reports):
-    total = counted(reports(), 2) + counted(reports(), 2)
+    total = count_reports(reports(), 2) + count_reports(reports(), 2)
     assert list(total.values()) == [4]
 
 
 def test_rows_with_what_is_not_a_number_are_compared_as_rows():
-    total = counted(np.array([[np.nan, 1.0]] * 2), 2) + counted([(float("nan"), 1.0)] * 2, 2)
+    total = count_reports(np.array([[np.nan, 1.0]] * 2), 2) + count_reports(
+        [(float("nan"), 1.0)] * 2, 2
+    )
     assert list(total.values()) == [4]
 
 
@@ -633,7 +648,7 @@ class Drifting:
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("period", [3_000, 30_000])
 def test_what_changes_with_time_alone_is_not_blamed(period, seed):
-    for box in (Drifting(period, seed).in_runs, OneByOne(Drifting(period, seed).reports)):
+    for box in (Drifting(period, seed).in_runs, BatchBox(Drifting(period, seed).reports)):
         found = sf.audit(box, sf.Uniform(2, 1), samples=200_000, source=SeededWords(seed))
         assert not found.violates
         assert max(pair.bound for pair in found.pairs) > 0.9  # it would not pass with much more
@@ -651,11 +666,11 @@ def test_what_changes_inside_a_block_is_not_blamed_where_symbols_are_handed_over
 
     rng = np.random.default_rng(1)
     assert not sf.audit(
-        OneByOne(reports), sf.Uniform(2, 1), samples=100_000, source=SeededWords(1)
+        BatchBox(reports), sf.Uniform(2, 1), samples=100_000, source=SeededWords(1)
     ).violates
 
 
-@pytest.mark.parametrize("kind", [InRuns, OneByOne])
+@pytest.mark.parametrize("kind", [CountBox, BatchBox])
 def test_blocks_are_asked_for_in_random_order(kind):
     calls = []
 
@@ -668,21 +683,21 @@ def test_blocks_are_asked_for_in_random_order(kind):
         return symbols.tolist()
 
     box, symbols, sizes = (
-        kind(in_runs if kind is InRuns else one_by_one),
+        kind(in_runs if kind is CountBox else one_by_one),
         np.array([3, 5, 8]),
         np.array([40, 0, 60]),
     )
     source, orders = SeededWords(1), []
     for _ in range(20):
         calls.clear()
-        answers = dict(box.answers(symbols, sizes, source))
+        answers = dict(box.sample(symbols, sizes, source))
         assert {symbol: len(reports) for symbol, reports in answers.items() if len(reports)} == {
             3: 40,
             8: 60,
         }
         assert all(set(reports) <= {symbol} for symbol, reports in answers.items())
         orders.append(tuple(calls))
-    assert len(set(orders)) == (2 if kind is InRuns else 20)
+    assert len(set(orders)) == (2 if kind is CountBox else 20)
 
 
 def test_functions_are_asked_for_few_reports_at_a_time():
@@ -692,8 +707,8 @@ def test_functions_are_asked_for_few_reports_at_a_time():
         counts.append(count)
         return [0] * count
 
-    sf.audit(noted, sf.Uniform(2, 1), samples=100_000)
-    assert len(counts) > 600
+    sf.audit(noted, sf.Uniform(2, 1), samples=20_000)
+    assert len(counts) > 120
     assert max(counts) < 300
 
 
@@ -722,11 +737,11 @@ def test_rows_are_changed_where_shares_are_not_the_same():
         np.full(30, 0.3), size=200
     )  # many cells are too small to be compared by themselves
     before, after = (np.array([rng.multinomial(n, row) for row in Q]) for n in (4000, 900))
-    assert changed_rows(before, after) == []
+    assert rows_with_drift(before, after) == []
     after[7] = rng.multinomial(900, np.roll(Q[7], 1))
-    assert changed_rows(before, after) == [7]
-    assert changed_rows(np.array([[50, 0]]), np.array([[40, 0]])) == []
-    assert changed_rows(np.array([[50, 0]]), np.array([[10, 30]])) == [0]
+    assert rows_with_drift(before, after) == [7]
+    assert rows_with_drift(np.array([[50, 0]]), np.array([[40, 0]])) == []
+    assert rows_with_drift(np.array([[50, 0]]), np.array([[10, 30]])) == [0]
 
 
 # --- verdicts ---------------------------------------------------------------------------------------------------------
@@ -784,11 +799,11 @@ def test_a_violation_is_told_with_pair_bound_event_and_confidence():
 
 def test_a_clear_verdict_says_what_would_have_been_seen():
     mechanism = sf.mechanism_for(sf.Uniform(3, 1))
-    found = sf.audit(seeded(mechanism), mechanism.context, samples=50_000, source=SeededWords(5))
+    found = sf.audit(seeded(mechanism), mechanism.context, samples=20_000, source=SeededWords(5))
     least = max(found.pairs, key=lambda pair: pair.resolution)
     assert not found.violates
     assert f"anything above ε = {least.resolution:.4g} where 1 is promised" in found.verdict
-    assert "no proof" in found.verdict
+    assert "not a proof" in found.verdict
     assert "no violation found" in repr(found)
 
 
@@ -865,7 +880,7 @@ def test_the_confidence_is_told_in_full():
 
 
 def test_the_share_of_rare_reports_is_rounded_down():
-    told = Audit((), (), (), 0, 0.999, 0.99996, ())._seen_together()
+    told = Audit((), (), (), 0, 0.999, 0.99996, ())._rare_text()
     assert "99.9 %" in told
 
 

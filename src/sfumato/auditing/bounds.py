@@ -1,23 +1,29 @@
-"""Lower bounds on a log-ratio of two probabilities, from two counts.
+"""Compare two counts: exact lower bounds on their log-ratio, and rough ones for guesses.
 
-The number of samples of each symbol is drawn from a Poisson law (see ``allotment.py``). The counts a and b of an event
-S under x and x2 are then independent and Poisson, too, with means ``λ_x P(S|x)`` and ``λ_x2 P(S|x2)``, and given their
-sum the first of them is binomial:
+**Exact.** The number of samples of each symbol is drawn from a Poisson law (``sample_plan.py``).
+The counts a and b of an event S under x and x2 are then independent and Poisson too, with means
+``λ_x P(S|x)`` and ``λ_x2 P(S|x2)``. Given their sum, the first of them is binomial:
 
     a | a + b  ~  Bin(a + b, π),   π/(1 − π) = (λ_x/λ_x2) · P(S|x)/P(S|x2)
 
-So one Clopper–Pearson bound on π bounds the ratio. There is no second unknown to allow for, and nothing is
-approximated. Two bounds, one for each probability, would need about a third more samples for randomised response with
-ε = 1.
+So one Clopper–Pearson bound on π bounds the ratio. There is no second unknown to allow for, and
+nothing is approximated. Two bounds, one for each probability, would need about a third more samples
+for randomized response with ε = 1.
 
-**Where the channel changes with time.** Poisson numbers of symbols in random order are the same as symbols that are
-drawn one by one, each for itself. Let the channel be Q_t at ask t, whatever was asked. Of the asks for x or x2 whose
-report is in S, the one at t is for x with odds of ``(λ_x/λ_x2) · Q_t(S|x)/Q_t(S|x2)``, at most ``e^E λ_x/λ_x2`` if Q_t
-keeps E, and independently of all others. So a is at most as large as the binomial count of a ratio of e^E, in
-distribution, and a bound above E is as improbable as ever.
+**If the channel changes with time.** Poisson numbers of symbols in random order are the same as
+symbols drawn one by one, independently. Let the channel be Q_t at query t, whatever the queries
+were. Of the queries for x or x2 whose report is in S, the one at t is for x with odds of
+``(λ_x/λ_x2) · Q_t(S|x)/Q_t(S|x2)``, at most ``e^E λ_x/λ_x2`` if Q_t keeps E, and independently of
+all others. So a is at most as large, in distribution, as the binomial count of a ratio of e^E, and
+a bound above E is as improbable as before.
 
-References: Clopper and Pearson (1934); Garwood (1936) for one Poisson mean; Przyborowski and Wilenski (1940) for the
-ratio of two.
+**Rough.** The angle ``atan √(a/b)`` of two Poisson counts has a standard error of very nearly
+``1/(2 √(a + b))``, however small the counts and however large their ratio. In angles, errors can
+therefore be added and subtracted even if one of the counts is 0. (It is Fisher's arcsine transform
+of the share a/(a + b).) Audits use it to guess and to predict, never for their bounds.
+
+References: Clopper and Pearson (1934); Garwood (1936) for one Poisson mean; Przyborowski and
+Wilenski (1940) for the ratio of two.
 """
 
 import numpy as np
@@ -25,25 +31,29 @@ from numpy.typing import ArrayLike
 
 from sfumato.foundation.arrays import Floats
 
-__all__ = ["log_ratio_bounds", "mean_bound", "share_bound"]
+__all__ = ["errors_above", "log_ratio_bounds", "lower_log_ratio", "mean_bound", "share_bound"]
 
 
 def share_bound(successes: ArrayLike, trials: ArrayLike, level: ArrayLike) -> Floats:
-    """The Clopper–Pearson lower bound on a probability: above it with probability at most ``level``.
+    """Return the Clopper–Pearson lower bound on a probability.
+
+    It is too large with probability at most ``level``.
 
     >>> float(share_bound(10, 10, 0.05).round(4)), float(share_bound(0, 10, 0.05))
     (0.7411, 0.0)
     """
     from scipy.special import betaincinv
 
-    a, n = np.asarray(successes, dtype=float), np.asarray(trials, dtype=float)
-    return np.where(
-        a > 0, betaincinv(np.maximum(a, 1), n - a + 1, np.asarray(level, dtype=float)), 0.0
-    )
+    a = np.asarray(successes, dtype=float)
+    n = np.asarray(trials, dtype=float)
+    bound = betaincinv(np.maximum(a, 1), n - a + 1, np.asarray(level, dtype=float))
+    return np.where(a > 0, bound, 0.0)
 
 
 def mean_bound(count: ArrayLike, level: float) -> Floats:
-    """A lower bound on the mean of a Poisson count: above it with probability at most ``level``.
+    """Return a lower bound on the mean of a Poisson count.
+
+    It is too large with probability at most ``level``.
 
     >>> float(mean_bound(10, 0.05).round(3)), float(mean_bound(0, 0.05))
     (5.425, 0.0)
@@ -57,16 +67,46 @@ def mean_bound(count: ArrayLike, level: float) -> Floats:
 def log_ratio_bounds(
     hits: ArrayLike, hits2: ArrayLike, odds: ArrayLike, level: ArrayLike
 ) -> Floats:
-    """A lower bound on ``log P(S|x)/P(S|x2)``, and never less than 0: some event has at least that.
+    """Return a lower bound on ``log P(S|x)/P(S|x2)``, at least 0: some event has at least that.
 
-    ``hits`` and ``hits2`` are the counts of S, ``odds`` is ``λ_x/λ_x2``. The bound is too large with probability at
-    most ``level``, whatever the two probabilities are.
+    ``hits`` and ``hits2`` are the counts of S under x and x2; ``odds`` is ``λ_x/λ_x2``. The bound
+    is too large with probability at most ``level``, whatever the two probabilities are.
 
     >>> float(log_ratio_bounds(3000, 1000, 1.0, 0.01).round(3))  # log 3 is 1.099
     1.013
     """
-    a, b = np.asarray(hits, dtype=float), np.asarray(hits2, dtype=float)
+    a = np.asarray(hits, dtype=float)
+    b = np.asarray(hits2, dtype=float)
     share = share_bound(a, a + b, level)
     with np.errstate(divide="ignore"):
         bounds = np.log(share) - np.log1p(-share) - np.log(odds)
     return np.maximum(bounds, 0.0)
+
+
+# --- rough, in angles -----------------------------------------------------------------------------
+
+
+def errors_above(hits: ArrayLike, hits2: ArrayLike, log_ratio: ArrayLike) -> Floats:
+    """Return by how many standard errors the ratio of two counts is above exp(log_ratio).
+
+    >>> float(errors_above(300, 100, np.log(3))), float(errors_above(300, 100, np.log(2)).round(2))
+    (0.0, 3.68)
+    """
+    a = np.asarray(hits, dtype=float)
+    b = np.asarray(hits2, dtype=float)
+    with np.errstate(over="ignore"):  # an infinite ratio has a right angle
+        angle = np.arctan(np.exp(np.asarray(log_ratio) / 2))
+    return 2 * np.sqrt(a + b) * (np.arctan2(np.sqrt(a), np.sqrt(b)) - angle)
+
+
+def lower_log_ratio(hits: Floats, hits2: Floats, errors: float) -> Floats:
+    """Return the log-ratio that is ``errors`` standard errors below that of two counts.
+
+    It is −inf where the counts show nothing.
+
+    >>> float(lower_log_ratio(np.array(40.0), np.array(0.0), 4.0).round(2))
+    2.23
+    """
+    angle = np.arctan2(np.sqrt(hits), np.sqrt(hits2)) - errors / (2 * np.sqrt(hits + hits2))
+    with np.errstate(divide="ignore"):
+        return 2 * np.log(np.tan(np.maximum(angle, 0.0)))

@@ -1,9 +1,10 @@
-"""A client in any language as a black box: a process that answers each symbol with a report, line by line.
+"""A client in any language as a black box: a process that answers symbols with reports, by lines.
 
-The protocol is one sentence. For every line of standard input that holds a symbol (a whole number from 0), the process
-writes one line to standard output with a report of that symbol, made with fresh randomness, in the same order. What
-stands in the line is compared as it is, spaces and all, as text; so one report must always be written in one way. The
-process may read ahead, and write many lines at once; it ends when its input does.
+The protocol is one sentence: for every line of standard input with a symbol (a non-negative
+integer), the process writes one line to standard output with a report of that symbol, drawn with
+fresh randomness, in the same order. Lines are compared as text, spaces included, so a report must
+always be written in the same way. The process may read ahead, and write many lines at once. It ends
+when its input does.
 """
 
 import os
@@ -15,29 +16,25 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO
 
-from sfumato.auditing.black_box import OneByOne
+from sfumato.auditing.black_box import BatchBox
 from sfumato.errors import NotEnoughReports, ReportRejected
 from sfumato.foundation.arrays import Symbols
 
 __all__ = ["command_randomizer", "end_process"]
 
-_LONGEST_LINE = 2**16
-_BATCH = (
-    2**12
-)  # symbols that are asked for at a time; clients that write when they like have room for so many
-_FAREWELL = (
-    5.0  # seconds that a process has to end in, when it is told that there are no more symbols
-)
+_MAX_LINE = 2**16
+_BATCH = 2**12  # symbols per query; this many reports fit into the buffers of any client
+_FAREWELL = 5.0  # seconds that a process has to end after its input does
 _END = b""
 
 
 @contextmanager
-def command_randomizer(command: Sequence[str], patience: float = 60.0) -> Iterator[OneByOne]:
-    r"""A function of a symbol and a count that asks the process of this command, which is ended afterwards.
+def command_randomizer(command: Sequence[str], patience: float = 60.0) -> Iterator[BatchBox]:
+    r"""Start a command, and yield a randomizer that queries it. The process is ended afterwards.
 
-    An audit asks it for symbols in random order. ``patience`` is how many seconds to wait for the next report. A
-    process that ends early, or falls silent, is ``NotEnoughReports``; one that says more than it was asked for,
-    ``ReportRejected``.
+    ``command`` is the program and its arguments. ``patience`` is how many seconds to wait for the
+    next report. A process that ends early or falls silent raises ``NotEnoughReports``; one that
+    writes more lines than it reads raises ``ReportRejected``.
 
     >>> import sys
     >>> echo = "import sys\nfor line in sys.stdin: print(line.strip(), flush=True)"
@@ -45,110 +42,117 @@ def command_randomizer(command: Sequence[str], patience: float = 60.0) -> Iterat
     ...     randomize(3, 2)
     ['3', '3']
     """
-    process = subprocess.Popen(  # noqa: S603 - to start this command is what was asked for
+    process = subprocess.Popen(  # noqa: S603 - the user asked to start this command
         list(command),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=os.name == "posix",
     )
     try:
-        conversation = _Conversation(process, patience)
-        yield OneByOne(conversation.reports)
-        conversation.close()
+        client = _ClientProcess(process, patience)
+        yield BatchBox(client.reports)
+        client.close()
     finally:
         end_process(process)
 
 
-class _Conversation:
-    """A process that is asked for reports, and read by a thread of its own so that neither side waits for ever."""
+class _ClientProcess:
+    """A process that is queried for reports.
+
+    A thread reads its output, so that neither side waits for ever.
+    """
 
     def __init__(self, process: "subprocess.Popen[bytes]", patience: float) -> None:
-        self._process, self._patience = process, patience
+        self._process = process
+        self._patience = patience
         self._lines: queue.Queue[bytes] = queue.Queue(2 * _BATCH)
         threading.Thread(target=self._listen, args=(process.stdout,), daemon=True).start()
 
     def _listen(self, answers: IO[bytes]) -> None:
         with answers, suppress(queue.Full):
-            while line := answers.readline(_LONGEST_LINE):
+            while line := answers.readline(_MAX_LINE):
                 self._lines.put(line, timeout=self._patience)
             self._lines.put(_END, timeout=self._patience)
 
     def reports(self, symbols: Symbols) -> list[str]:
-        """One report of each symbol, in their order."""
-        found: list[str] = []
+        """Return one report of each symbol, in order."""
+        reports: list[str] = []
         for start in range(0, symbols.size, _BATCH):
-            asked = symbols[start : start + _BATCH].tolist()
-            self._demand_silence()
-            self._ask(b"".join(b"%d\n" % symbol for symbol in asked))
-            found += [self._answer() for _ in asked]
-        return found
+            batch = symbols[start : start + _BATCH].tolist()
+            self._require_no_extra_lines()
+            self._write(b"".join(b"%d\n" % symbol for symbol in batch))
+            reports += [self._read_report() for _ in batch]
+        return reports
 
     def close(self) -> None:
-        """Say that no more symbols come, and refuse what is said after the last answer.
+        """Close the input, and reject lines after the last report.
 
-        A line too many at any time, such as a greeting, leaves one over here: all answers since were for the symbol
-        before, and mean nothing.
+        A greeting, or any other extra line, leaves one line over at the end: all reports since then
+        were counted for the previous symbol, and are meaningless.
         """
         with suppress(OSError):
             self._process.stdin.close()  # type: ignore[union-attr]
-        with suppress(queue.Empty):  # one that does not end by itself has at least said nothing
+        with suppress(queue.Empty):  # it did not end, but wrote nothing either
             if self._lines.get(timeout=min(self._patience, _FAREWELL)) != _END:
-                raise _more_lines()
+                raise _extra_lines()
 
-    def _demand_silence(self) -> None:
-        """Refuse lines that nobody asked for: reports would be counted for the wrong symbol from there on."""
+    def _require_no_extra_lines(self) -> None:
+        """Reject unread lines: from there on, reports would be counted for the wrong symbol."""
         if any(self._lines.queue):
-            raise _more_lines()
+            raise _extra_lines()
 
-    def _ask(self, lines: bytes) -> None:
-        """Write from another thread: a process that does not read must not hold us up. Reading will say if it ended."""
+    def _write(self, lines: bytes) -> None:
+        """Write from another thread: a process that does not read must not block us.
 
-        def written() -> None:
+        If the process has ended, reading will notice.
+        """
+
+        def write() -> None:
             with suppress(OSError, ValueError):
                 self._process.stdin.write(lines)  # type: ignore[union-attr]
                 self._process.stdin.flush()  # type: ignore[union-attr]
 
-        threading.Thread(target=written, daemon=True).start()
+        threading.Thread(target=write, daemon=True).start()
 
-    def _answer(self) -> str:
+    def _read_report(self) -> str:
         try:
             line = self._lines.get(timeout=self._patience)
         except queue.Empty:
             raise NotEnoughReports(
-                f"the command gave no report within {self._patience:g} seconds. It must write a line for every symbol "
-                "that it reads, and must not hold lines back."
+                f"the command timed out after {self._patience:g} seconds. It must write a line for "
+                "every symbol that it reads, and flush its output."
             ) from None
         if line == _END:
             raise NotEnoughReports(
-                f"the command ended{self._how()} before it had answered every symbol. It must write a line for every "
-                "line that it reads, until there are no more."
+                f"the command ended{self._exit_code()} before it had answered every symbol. It must "
+                "write a line for every line that it reads, until its input ends."
             )
-        if len(line) >= _LONGEST_LINE and not line.endswith(b"\n"):
+        if len(line) >= _MAX_LINE and not line.endswith(b"\n"):
             raise ReportRejected(
-                f"the command wrote a line of {_LONGEST_LINE:,} bytes or more. Let it report less."
+                f"the command wrote a line of {_MAX_LINE:,} bytes or more. Reports must be shorter."
             )
         return line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "backslashreplace")
 
-    def _how(self) -> str:
+    def _exit_code(self) -> str:
         try:
             return f" with exit code {self._process.wait(1)}"
         except subprocess.TimeoutExpired:
             return ""
 
 
-def _more_lines() -> ReportRejected:
+def _extra_lines() -> ReportRejected:
     return ReportRejected(
-        "the command wrote more lines than it had read. It must write one line for every symbol, and no others."
+        "the command wrote more lines than it read. It must write exactly one line per symbol."
     )
 
 
 def end_process(process: "subprocess.Popen[bytes]") -> None:
-    """End the process, and what it started itself."""
-    with suppress(ProcessLookupError, PermissionError):  # it has ended by itself
+    """Kill the process, and all processes that it started."""
+    with suppress(ProcessLookupError, PermissionError):  # it has ended already
         if os.name == "posix":
             os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
     process.wait()
-    with suppress(OSError):  # what was not read yet goes nowhere
+    with suppress(OSError):  # discards what was not read yet
         process.stdin.close()  # type: ignore[union-attr]

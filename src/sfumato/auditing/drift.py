@@ -1,44 +1,50 @@
-"""Whether a symbol's reports changed while an audit went on.
+"""Whether the reports of a symbol changed during an audit.
 
-A test is about the time it takes. A randomiser that is private while events are chosen, and not while they are tested,
-is not seen to break its promise where no event was chosen for it; one that changes back, still less. So each symbol's
-reports in the test are compared with those before it, by a chi-square test of homogeneity. It is no test of a promise:
-reports may change for a good reason, such as a public cohort. But the reader should know.
+A test only covers its own duration. A randomizer that is private while events are chosen, and not
+while they are tested, breaks its promise unseen if no event was chosen for it; one that changes
+back is even harder to catch. So each symbol's reports in the test are compared with those before
+it, by a chi-square test of homogeneity. This does not test a promise: reports may change for a good
+reason, such as a public cohort. But the reader should know.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.foundation.arrays import Floats, Symbols
 
-__all__ = ["changed_rows"]
+__all__ = ["rows_with_drift"]
 
-_LEVEL = 1e-6  # of all symbols together: that nothing is said for no reason
-_EXPECTED = 5.0  # the law of the statistic is known well where so many are expected on either side
+_LEVEL = 1e-6  # of all symbols together: false alarms must be rare
+_MIN_EXPECTED = 5.0  # below this expected count, the law of the statistic is not known well
 
 
-def changed_rows(before: Symbols, after: Symbols) -> list[int]:
-    """The rows, one for each symbol, in which two tables of counts do not have the same shares.
+def rows_with_drift(before: Symbols, after: Symbols) -> list[int]:
+    """Return the rows, one for each symbol, in which two tables of counts have different shares.
 
-    >>> changed_rows(np.array([[500, 500], [300, 700]]), np.array([[510, 490], [700, 300]]))
+    >>> rows_with_drift(np.array([[500, 500], [300, 700]]), np.array([[510, 490], [700, 300]]))
     [1]
     """
     from scipy.special import chdtrc
 
-    found = []
+    rows = []
     for row, counts in enumerate(np.stack([before, after], axis=1).astype(np.float64)):
-        cells = _pooled(counts)
+        cells = _pool_small_cells(counts)
+        degrees = cells.shape[1] - 1
+        if degrees < 1:
+            continue
         expected = cells.sum(axis=1, keepdims=True) * cells.sum(axis=0) / cells.sum()
         statistic = ((cells - expected) ** 2 / expected).sum()
-        if cells.shape[1] > 1 and chdtrc(cells.shape[1] - 1, statistic) < _LEVEL / len(before):
-            found.append(row)
-    return found
+        if chdtrc(degrees, statistic) < _LEVEL / len(before):
+            rows.append(row)
+    return rows
 
 
-def _pooled(counts: Floats) -> Floats:
-    """Cells of a 2 × m table that are too small to be compared by themselves become one, if that is large enough."""
-    fewest = counts.sum(axis=0) * counts.sum(axis=1).min() / counts.sum()
-    large: NDArray[np.bool_] = fewest >= _EXPECTED
-    if fewest[~large].sum() < _EXPECTED:
+def _pool_small_cells(counts: Floats) -> Floats:
+    """Merge the cells of a 2 × m table that are too small to compare on their own.
+
+    If even their sum is too small, drop them.
+    """
+    smaller_expected = counts.sum(axis=0) * counts.sum(axis=1).min() / counts.sum()
+    large = smaller_expected >= _MIN_EXPECTED
+    if smaller_expected[~large].sum() < _MIN_EXPECTED:
         return counts[:, large]
     return np.column_stack([counts[:, large], counts[:, ~large].sum(axis=1)])

@@ -1,86 +1,93 @@
-"""What an audit would have seen: how large a ratio must be to be noticed with a given probability.
+"""What an audit would have seen: how large a ratio must be to be detected.
 
-Let x2 send the event S of a pair μ_x2 times on average, and suppose that x sends it e^r times as often. Where that
-would be more often than always, let x send it always, and x2 less often than it did:
+Let x2 send the event S of a pair μ_x2 times on average, and suppose that x sends it e^r times as
+often. If that would be more often than always, let x send it always, and x2 less often:
 
     μ_x = min((λ_x/λ_x2) e^r μ_x2, λ_x),   μ_x2 ← μ_x / ((λ_x/λ_x2) e^r)
 
-The test says "violates" when its lower bound lies above E. In angles (``angle.py``) that happens with probability β
-when these expected counts lie above E by
+The test reports a violation if its lower bound is above E. In angles (``bounds.py``) that happens
+with probability β if these expected counts are above E by
 
     z(1 − level) + z(β)   standard errors.
 
-The least such r is the *resolution* of the pair on its event. Counts are whole numbers, and the bound is exact: one
-count is moved from x to x2 to make up for it. The probability is then β or a little more.
+The least such r is the *resolution* of the pair on its event. Counts are integers, and the bound is
+exact: moving one count from x to x2 makes up for it. The probability is then β or a little more.
 
-What is known of μ_x2 is a count. A lower bound on the mean is put in its place, so that the resolution is too small no
-more often than the bound is too large; half of the risk of missing something is spent on that, and half on the test.
+All that is known of μ_x2 is a count. A lower bound on its mean takes its place, so the resolution
+is too small no more often than the bound is too large. Half of the risk of missing something is
+spent on that bound, and half on the test.
 
-A pair that was no suspect has two ways to be noticed: by its own small level; or by becoming a suspect, which takes a
-suspicion above the least one of those that became suspects, and then by the test with their share of the samples. The
-better way counts, and each of the two steps of the second has half of the risk of the test.
+A pair that was not a suspect can be detected in two ways: by its own small level; or by becoming a
+suspect, which takes a suspicion above that of the least suspect, and then by the test with the
+suspects' share of the samples. The better way counts. Each of the two steps of the second way has
+half of the test's risk.
 
-The event is taken as given. An audit that chose a poor event, because reports are too many for the samples, would not
-have seen what happens elsewhere; the share of ``rare`` reports says how much that may be.
+The event is taken as given. An audit that chose a poor event, because there are too many different
+reports for its samples, would not have seen what happens elsewhere. The share of ``rare`` reports
+says how much that may be.
 """
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.auditing.arcsine import errors_above
+from sfumato.auditing.bounds import errors_above
 from sfumato.foundation.arrays import Floats
 
-__all__ = ["noticed_as_suspect", "noticed_by_test"]
+__all__ = ["detectable_as_suspect", "detectable_by_test"]
 
-_LARGEST = 60.0  # log-ratios are looked for up to so much above the promise
+_MAX_EXCESS = 60.0  # the search looks for log-ratios up to this much above the promise
 _STEPS = 60
 
 
-def noticed_by_test(
+def detectable_by_test(
     promised: ArrayLike,
     mean2: ArrayLike,
     odds: ArrayLike,
     level: ArrayLike,
     power: float,
-    most: ArrayLike,
+    samples: ArrayLike,
 ) -> Floats:
-    """The least log-ratio r that the test notices with probability ``power``; ``inf`` where it could notice none.
+    """Return the least log-ratio that the test detects with probability ``power``, or ``inf``.
 
-    ``mean2`` is how often x2 sends the event, ``odds`` is ``λ_x/λ_x2``, and ``most`` the number of samples of x: the
-    event cannot be sent more often than always.
+    ``mean2`` is how often x2 sends the event; ``odds`` is ``λ_x/λ_x2``; ``samples`` is the number
+    of samples of x, more often than which x cannot send the event.
     """
     from scipy.special import ndtri
 
-    return _least(promised, mean2, odds, ndtri(power) - ndtri(np.asarray(level, dtype=float)), most)
+    errors = ndtri(power) - ndtri(np.asarray(level, dtype=float))
+    return _least_log_ratio(promised, mean2, odds, errors, samples)
 
 
-def noticed_as_suspect(
-    promised: ArrayLike, mean2: ArrayLike, threshold: float, power: float, most: ArrayLike
+def detectable_as_suspect(
+    promised: ArrayLike, mean2: ArrayLike, threshold: float, power: float, samples: ArrayLike
 ) -> Floats:
-    """The least log-ratio whose suspicion passes ``threshold`` with probability ``power``; ``inf`` where none does.
+    """Return the least log-ratio that becomes a suspect with probability ``power``, or ``inf``.
 
-    ``mean2`` is how often x2 sends the event in the part of the samples that suspects are chosen on, which has ``most``
-    of each symbol.
+    A suspect has a suspicion above ``threshold``. ``mean2`` is how often x2 sends the event in the
+    part of the samples that suspects are chosen on, which has ``samples`` of each symbol.
     """
     from scipy.special import ndtri
 
-    return _least(promised, mean2, 1.0, np.asarray(max(threshold, 0.0) + ndtri(power)), most)
+    errors = np.asarray(max(threshold, 0.0) + ndtri(power))
+    return _least_log_ratio(promised, mean2, 1.0, errors, samples)
 
 
-def _least(
-    promised: ArrayLike, mean2: ArrayLike, odds: ArrayLike, errors: Floats, most: ArrayLike
+def _least_log_ratio(
+    promised: ArrayLike, mean2: ArrayLike, odds: ArrayLike, errors: Floats, samples: ArrayLike
 ) -> Floats:
-    """The least r at which the expected counts lie so many standard errors above E, by bisection."""
-    E, mu, w, needed, largest = np.broadcast_arrays(
-        *(np.asarray(array, dtype=float) for array in (promised, mean2, odds, errors, most))
-    )
-    low, high = E, E + _LARGEST
+    """Return the least r whose expected counts are ``errors`` standard errors above E, by bisection."""
+    arguments = (promised, mean2, odds, errors, samples)
+    arrays = [np.asarray(argument, dtype=float) for argument in arguments]
+    E, mu, w, needed, largest = np.broadcast_arrays(*arrays)
+    low = E
+    high = E + _MAX_EXCESS
     for _ in range(_STEPS):
         r = (low + high) / 2
-        # In logarithms, for a promise may be too large for e^r to be a number.
+        # In logarithms: a promise may be so large that e^r overflows.
         with np.errstate(divide="ignore"):
             a = np.exp(np.minimum(np.log(mu) + np.log(w) + r, np.log(largest)))
             b = np.exp(np.log(a) - np.log(w) - r)
-        seen = errors_above(np.maximum(a - 1, 0), b + 1, E + np.log(w)) >= needed
-        low, high = np.where(seen, low, r), np.where(seen, r, high)
-    return np.where(high < E + _LARGEST, high, np.inf)
+        detected = errors_above(np.maximum(a - 1, 0), b + 1, E + np.log(w)) >= needed
+        low = np.where(detected, low, r)
+        high = np.where(detected, r, high)
+    return np.where(high < E + _MAX_EXCESS, high, np.inf)

@@ -1,4 +1,4 @@
-"""What an audit found: a bound and a resolution for each pair, and the verdict in words."""
+"""The result of an audit: a bound and a resolution for each pair, and the verdict in words."""
 
 import math
 from collections.abc import Hashable
@@ -9,28 +9,30 @@ import numpy as np
 
 from sfumato.domains.domain import Label
 from sfumato.foundation.arrays import Floats
+from sfumato.foundation.formatting import format_percent
 from sfumato.foundation.printable import printable
 
 __all__ = ["POWER", "Audit", "PairAudit"]
 
 POWER = 0.99
-"""The probability with which something at its pair's resolution would have been seen."""
+"""The probability with which a ratio at its pair's resolution would have been seen."""
 
-_SHOWN = 10  # rows of a table for people
-_LONGEST = 24  # letters of a label that are shown there
+_MAX_ROWS = 10  # of a table for people
+_MAX_LABEL = 24  # characters of a label there
 _COLUMNS = ("x", "x2", "promised", "at least", "resolution", "event", "seen")
-_NOTABLE = 0.01  # the share of rare reports from which on it is worth a sentence
+_NOTABLE_RARE = 0.01  # a larger share of rare reports is mentioned
 
 
 @dataclass(frozen=True)
 class PairAudit:
-    """What the test says of ``E[x, x2]``.
+    """What the test says about ``E[x, x2]``.
 
-    ``bound`` is a lower bound on the realised entry, at ``level``; ``promised`` is what it should not exceed.
-    ``resolution`` is the least log-ratio on the event that would have been seen to exceed it, with probability 0.99.
-    The event has ``event_size`` reports, of which ``event`` names the most telling ones; x sent one of them
-    ``hits[0]`` times and x2 ``hits[1]`` times, in Poisson samples of mean size ``samples``. With ``any_other``, one of
-    the event's reports stands for all that were too rare to be looked at one by one; it is shown as "(any other)".
+    ``bound`` is a lower bound on the realised entry, at ``level``; ``promised`` is what it should
+    not exceed. ``resolution`` is the least log-ratio on the event that would have been seen to
+    exceed it, with probability 0.99. The event has ``event_size`` reports, and ``event`` names the
+    most telling ones. x sent one of them ``hits[0]`` times and x2 ``hits[1]`` times, in Poisson
+    samples of mean size ``samples``. With ``any_other``, one of the event's reports stands for all
+    that were too rare to look at one by one; it is shown as "(any other)".
     """
 
     x: int
@@ -53,18 +55,20 @@ class PairAudit:
 
     @property
     def excess(self) -> float:
-        """By how much, at least; negative where nothing was shown."""
+        """By how much, at least; negative if nothing was shown."""
         return self.bound - self.promised
 
     @property
     def event_text(self) -> str:
         """How many reports the event has, in words."""
         listed = self.event_size - self.any_other
-        named = "1 report" if listed == 1 else f"{listed:,} reports"
-        return named if not self.any_other else f"{named} + other" if listed else "any other"
+        if not listed:
+            return "any other"
+        text = "1 report" if listed == 1 else f"{listed:,} reports"
+        return f"{text} + other" if self.any_other else text
 
     def in_json(self) -> dict[str, object]:
-        """The pair in the words of the command; ``None`` is a resolution that no event could have."""
+        """Return the pair as the command prints it; a resolution of ``None`` is infinite."""
         return {
             "x": self.x,
             "x2": self.x2,
@@ -84,12 +88,13 @@ class PairAudit:
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """The outcome of an audit. With probability ``confidence`` none of its bounds is too large.
+    """The result of an audit. With probability ``confidence``, none of its bounds is too large.
 
-    ``pairs`` has a row for every ordered pair of the audited ``symbols`` with a finite promise; ``labels`` are what
-    these stand for. ``samples`` reports were drawn. ``rare`` is the share of reports that were seen too seldom to be
-    judged one by one, for the symbol that has most of them: what a single one gives away, an audit cannot see.
-    ``changed`` are the symbols whose reports in the test were not what they had been before it.
+    ``pairs`` has a row for every ordered pair of the audited ``symbols`` with a finite promise, and
+    ``labels`` are the labels of these symbols. ``samples`` reports were drawn. ``rare`` is the
+    share of reports that were too rare to judge one by one, for the symbol that has most of them:
+    what a single one of them gives away, an audit cannot see. ``changed`` are the symbols whose
+    reports in the test differed from those before it.
     """
 
     pairs: tuple[PairAudit, ...]
@@ -102,17 +107,20 @@ class Audit:
 
     @property
     def violates(self) -> bool:
-        """Whether any pair does."""
+        """Whether any pair breaks its promise."""
         return any(pair.violates for pair in self.pairs)
 
     @property
     def violations(self) -> tuple[PairAudit, ...]:
-        """The pairs whose promise is broken, the worst first."""
+        """The pairs that break their promise, the worst first."""
         return tuple(pair for pair in self._by_excess() if pair.violates)
 
     @property
     def bounds(self) -> Floats:
-        """Lower bounds on the realised E, by row and column of ``symbols``; ``nan`` where nothing is promised."""
+        """Lower bounds on the realised E, one row and column per symbol.
+
+        Entries without a promise are ``nan``.
+        """
         place = {symbol: i for i, symbol in enumerate(self.symbols)}
         bounds = np.full((len(place), len(place)), np.nan)
         np.fill_diagonal(bounds, 0.0)
@@ -122,71 +130,82 @@ class Audit:
 
     @property
     def verdict(self) -> str:
-        """The outcome in a few sentences."""
+        """The result in a few sentences."""
         if not self.pairs:
-            return "Nothing is promised between these symbols, so nothing can be broken."
-        said = self._violation() if self.violates else self._resolved()
-        return said + self._seen_together() + self._seen_for_a_time()
+            return "Nothing is promised between these symbols, so no promise can be broken."
+        finding = self._violation_text() if self.violates else self._clear_text()
+        return finding + self._rare_text() + self._drift_text()
 
-    def _violation(self) -> str:
+    def _violation_text(self) -> str:
         worst = self.violations[0]
-        several = f" {len(self.violations)} ordered pairs do." if len(self.violations) > 1 else ""
+        text = (
+            f"Violates its promise, with confidence {format_percent(self.confidence)}: symbol "
+            f"{self._name(worst.x)} against {self._name(worst.x2)} has ε of at least "
+            f"{worst.bound:.4g}, but {worst.promised:.4g} is promised. It shows on an event "
+            f"({worst.event_text}) that was seen {worst.hits[0]:,} times for {worst.x} and "
+            f"{worst.hits[1]:,} times for {worst.x2}."
+        )
+        if len(self.violations) > 1:
+            text += f" In all, {len(self.violations)} ordered pairs violate it."
+        return text
+
+    def _clear_text(self) -> str:
+        text = "No violation found; this is not a proof."
+        resolved = [pair for pair in self.pairs if math.isfinite(pair.resolution)]
+        if resolved:
+            worst = max(resolved, key=lambda pair: pair.resolution - pair.promised)
+            text += (
+                f" On the events tested, anything above ε = {worst.resolution:.4g} where "
+                f"{worst.promised:.4g} is promised would have been seen with probability "
+                f"{format_percent(POWER)}: this is for symbol {self._name(worst.x)} against "
+                f"{self._name(worst.x2)}"
+            )
+            text += ", and other pairs show more." if len(resolved) > 1 else "."
+        unresolved = len(self.pairs) - len(resolved)
+        if unresolved:
+            text += (
+                f" For {unresolved:,} of {len(self.pairs):,} ordered pairs, the event could not "
+                "have shown any excess."
+            )
+        return text
+
+    def _rare_text(self) -> str:
+        if self.rare <= _NOTABLE_RARE:
+            return ""
+        floored = math.floor(1000 * self.rare) / 1000  # "100 %" would say that nothing is known
         return (
-            f"Violates its promise, with confidence {_percent(self.confidence)}: symbol {self._name(worst.x)} against "
-            f"{self._name(worst.x2)} has ε of at least {worst.bound:.4g}, where {worst.promised:.4g} is promised. It "
-            f"shows on an event ({worst.event_text}) that was seen {worst.hits[0]:,} times of {worst.x} and "
-            f"{worst.hits[1]:,} times of {worst.x2}.{several}"
+            f" But {format_percent(floored)} of the reports, for at least one symbol, are too rare "
+            "to be judged one by one: they were judged together, and anything else they give away "
+            "stays unseen. Audit a coarser report, or take more samples."
         )
 
-    def _resolved(self) -> str:
-        said = "No violation found; this is no proof."
-        seen = [pair for pair in self.pairs if math.isfinite(pair.resolution)]
-        if seen:
-            least = max(seen, key=lambda pair: pair.resolution - pair.promised)
-            said += (
-                f" On the events tested, anything above ε = {least.resolution:.4g} where {least.promised:.4g} is "
-                f"promised would have been seen with probability {_percent(POWER)}: so it is for symbol "
-                f"{self._name(least.x)} against {self._name(least.x2)}"
-            ) + (", and other pairs show more." if len(seen) > 1 else ".")
-        if len(seen) < len(self.pairs):
-            blind = len(self.pairs) - len(seen)
-            said += f" For {blind:,} of {len(self.pairs):,} ordered pairs, no excess could have been seen on the event."
-        return said
+    def _drift_text(self) -> str:
+        if not self.changed:
+            return ""
+        noun = "symbol" if len(self.changed) == 1 else "symbols"
+        names = ", ".join(map(self._name, self.changed[:_MAX_ROWS]))
+        if len(self.changed) > _MAX_ROWS:
+            names += ", …"
+        return (
+            f" The reports of {noun} {names} changed during the audit: its result is about that "
+            "time, and may not hold at another."
+        )
+
+    def _name(self, symbol: int) -> str:
+        """Return the symbol, with its label if that differs."""
+        label = self.labels[self.symbols.index(symbol)]
+        if label == symbol:
+            return str(symbol)
+        text = printable(str(label))
+        if len(text) > _MAX_LABEL:
+            text = f"{text[: _MAX_LABEL - 1]}…"
+        return f"{symbol} ({text})"
 
     def _by_excess(self) -> list[PairAudit]:
         return sorted(self.pairs, key=lambda pair: -pair.excess)
 
-    def _seen_together(self) -> str:
-        if self.rare <= _NOTABLE:
-            return ""
-        floored = math.floor(1000 * self.rare) / 1000  # "100 %" would say that nothing was known
-        return (
-            f" But {_percent(floored)} of the reports, for one symbol at least, are too rare to be judged one by one: "
-            "they were judged together, and whatever else they give away stays unseen. Audit a coarser report, or take "
-            "more samples."
-        )
-
-    def _seen_for_a_time(self) -> str:
-        if not self.changed:
-            return ""
-        named = ", ".join(map(self._name, self.changed[:_SHOWN])) + (
-            ", …" if len(self.changed) > _SHOWN else ""
-        )
-        return (
-            f" The reports of {'symbol' if len(self.changed) == 1 else 'symbols'} {named} changed during the audit: "
-            "what it says is about its own time, and may not hold at another."
-        )
-
-    def _name(self, symbol: int) -> str:
-        """The symbol with what it stands for, where that is not the same."""
-        label = self.labels[self.symbols.index(symbol)]
-        text = printable(str(label))
-        if len(text) > _LONGEST:
-            text = f"{text[: _LONGEST - 1]}…"
-        return str(symbol) if label == symbol else f"{symbol} ({text})"
-
     def in_json(self) -> dict[str, object]:
-        """The outcome in the words of the command."""
+        """Return the result as the command prints it."""
         return {
             "violates": self.violates,
             "verdict": self.verdict,
@@ -205,35 +224,33 @@ class Audit:
         rows = [_COLUMNS, *self._rows()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.rjust, row, widths)) for row in rows]
-        more = len(self.pairs) - _SHOWN
-        lines += (
-            [f"… and {more:,} ordered pairs that are further from their promise"]
-            if more > 0
-            else []
-        )
-        return "\n".join([*lines, "", f"{self.samples:,} samples. {self.verdict}"])
+        more = len(self.pairs) - _MAX_ROWS
+        if more > 0:
+            lines.append(f"… and {more:,} ordered pairs that are further from their promise")
+        lines += ["", f"{self.samples:,} samples. {self.verdict}"]
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
-        found = "violates" if self.violates else "no violation found"
-        return f"Audit({found}, {len(self.pairs):,} ordered pairs, {self.samples:,} samples)"
+        outcome = "violates" if self.violates else "no violation found"
+        return f"Audit({outcome}, {len(self.pairs):,} ordered pairs, {self.samples:,} samples)"
 
     def _repr_html_(self) -> str:
-        """What notebooks show: the verdict, and the pairs that come closest to their promise."""
+        """Show notebooks the verdict, and the pairs that come closest to their promise."""
         if not self.pairs:
             return f"<p>{escape(self.verdict)}</p>"
         head = "".join(f'<th scope="col">{name}</th>' for name in _COLUMNS)
-        rows = "".join(
-            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>"
-            for row in self._rows()
-        )
-        found = "Violates" if self.violates else "No violation found"
+        rows = ""
+        for row in self._rows():
+            cells = "".join(f"<td>{escape(cell)}</td>" for cell in row)
+            rows += f"<tr>{cells}</tr>"
+        outcome = "Violates" if self.violates else "No violation found"
         return (
-            f"<p><b>{found}</b>, {self.samples:,} samples</p><p>{escape(self.verdict)}</p>"
+            f"<p><b>{outcome}</b>, {self.samples:,} samples</p><p>{escape(self.verdict)}</p>"
             f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
         )
 
     def _rows(self) -> list[tuple[str, ...]]:
-        """The pairs that come closest to their promise, or exceed it most."""
+        """Return a row of text for each pair that comes closest to its promise, or exceeds it."""
         return [
             (
                 self._name(pair.x),
@@ -244,9 +261,5 @@ class Audit:
                 pair.event_text,
                 f"{pair.hits[0]:,} : {pair.hits[1]:,}",
             )
-            for pair in self._by_excess()[:_SHOWN]
+            for pair in self._by_excess()[:_MAX_ROWS]
         ]
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.10g} %"

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Any, Self
 
-from sfumato.auditing.command import end_process
+from sfumato.auditing import end_process
 
 __all__ = ["ClientExited", "ClientProcess"]
 
