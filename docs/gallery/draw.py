@@ -41,7 +41,7 @@ CENTRES = np.array(
 def lunch() -> sf.Survey:
     places = ["park", "café", "canteen", "clinic", "bar", "office", "at home"]
     context = sf.HighLow(places, ["clinic", "bar"], 1)
-    text = "One question, once. Whether somebody was at the clinic or the bar is nobody's business."
+    text = "One question, once. Visits to the clinic or the bar are private."
     return sf.Survey(
         "lunch", context, title="Where did you have lunch?", text=text, contact="lunch@example.org"
     )

@@ -1,4 +1,4 @@
-"""The JavaScript client in a real browser, on a page of another origin than the aggregator's."""
+"""The JavaScript client in a real browser, on a page from another origin."""
 
 import json
 import threading
@@ -38,7 +38,7 @@ REFUSED = """async ([{ fingerprint, ...options }, value]) => {
 
 
 class Blank(BaseHTTPRequestHandler):
-    """A site of somebody's own: an empty page."""
+    """An independent site with an empty page."""
 
     def do_GET(self):
         self.send_response(200)
@@ -54,7 +54,7 @@ class Blank(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(handler):
-    """A server on loopback, and its address."""
+    """Run a server on loopback; yield its address."""
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
@@ -77,7 +77,7 @@ def aggregator(tmp_path_factory):
 
 @pytest.fixture
 def survey(aggregator, request):
-    """Ten answers that are told as they are: what arrives is what was answered."""
+    """Ten answers without protection: the reports are the answers."""
     return aggregator.ask(
         sf.Survey(request.node.name[:90], sf.Uniform(sf.IntegerDomain(10), "inf"))
     )
@@ -141,7 +141,7 @@ def test_concurrent_tabs_give_one_answer(visits, visit, aggregator, survey):
     for value, tab in enumerate(tabs):
         tab.evaluate(
             "(value) => { window.answered = client.answer(value); }", value
-        )  # nobody waits
+        )  # without waiting
     answered = [tab.evaluate("answered") for tab in tabs]
     assert answered[0]["batch"] == answered[1]["batch"]
     assert all(answer["delivered"] for answer in answered)
@@ -171,9 +171,9 @@ def test_offline_answers_count_once_when(visits, visit, aggregator, survey, then
     assert aggregator.counts(survey) == [0, 0, 0, 0, 0, 0, 0, 1, 0, 0]
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_closed_pages_count_once(visits, visit, aggregator, survey, told):
-    """Even where the next load sends it once more, because nobody heard that it was counted."""
+@pytest.mark.parametrize("navigates", [True, False])
+def test_closed_pages_count_once(visits, visit, aggregator, survey, navigates):
+    """Even if the next load sends it again, because the page did not learn that it was counted."""
     person = visits.person()
     page = visit(person)
     page.evaluate(
@@ -184,7 +184,7 @@ def test_closed_pages_count_once(visits, visit, aggregator, survey, told):
         5,
     )
     assert posts(page) == []
-    if told:
+    if navigates:
         page.goto("about:blank")
     else:
         page.close(run_before_unload=True)
@@ -197,7 +197,7 @@ def test_closed_pages_count_once(visits, visit, aggregator, survey, told):
 
 @pytest.mark.parametrize("own", [True, False])
 def test_browsers_without_keepalive_send_a_beacon(visits, site, aggregator, survey, own):
-    """A beacon carries cookies, so that no other origin may post one; the answer then waits for the next load."""
+    """A beacon carries cookies, so other origins may not send one; the answer waits for a reload."""
     person = visits.person()
     page = visits.page(person)
     page.goto(f"{aggregator.url}try/{survey.fingerprint}" if own else site)
@@ -216,7 +216,7 @@ def test_browsers_without_keepalive_send_a_beacon(visits, site, aggregator, surv
 
 
 def refusal(page, aggregator, fingerprint, value, **options):
-    """The name and the words of the error, once it is sure that nothing was sent."""
+    """Return the name and the message of the error, after checking that nothing was sent."""
     setting = {"url": aggregator.url, "fingerprint": fingerprint, "patience": 0, **options}
     found = page.evaluate(REFUSED, [setting, value])
     assert posts(page) == []
@@ -225,7 +225,7 @@ def refusal(page, aggregator, fingerprint, value, **options):
 
 @pytest.fixture
 def opened(visits, site):
-    """A tab on the site."""
+    """Open a tab on the site."""
     page = visits.page()
     page.goto(site)
     return page
@@ -326,7 +326,7 @@ def test_no_request_depends_on_the_value(visits, visit, aggregator, survey, site
     def seen(value):
         page = visit(visits.person())
         assert outside(page, site, aggregator.url) == []
-        page.requests.clear()  # the survey and the client are here, and nobody has answered yet
+        page.requests.clear()  # survey and client are loaded, and there is no answer yet
         answered = page.evaluate(ANSWER, value)
         return [
             (
@@ -389,26 +389,26 @@ HTML, SCRIPT = "text/html; charset=utf-8", "text/javascript; charset=utf-8"
 
 
 class Shelf:
-    """A site that serves the client and an empty page, by default under the try page's policy, and may misbehave."""
+    """A site that serves the client and an empty page, by default under the try page's policy."""
 
     def __init__(self, *tampered, link="", policy=TRY_POLICY, head="", hashes=None):
-        """``tampered`` says of the first, the second … request for the module of tables whether it gets other bytes.
+        """``tampered`` says for each request for the module of tables whether it gets other bytes.
 
-        ``link`` and ``policy`` are headers of every answer, ``head`` is in the page, ``hashes`` is the text of the
-        file with the modules' hashes.
+        ``link`` and ``policy`` are headers of every response, ``head`` goes into the page, and
+        ``hashes`` replaces the file with the hashes of the modules.
         """
         self.tampered = tampered
         self.link = link
         self.policy = policy
         self.head = head
         self.hashes = hashes
-        self.asked = 0
+        self.requests = 0
         self.reached = threading.Event()  # the module was asked for
         self.released = threading.Event()  # the module may be answered
         self.released.set()
 
     def content(self, path):
-        """The bytes of a path, and their media type."""
+        """Return the bytes of a path, and their media type."""
         if path == "/":
             page = (
                 f"<!DOCTYPE html><title>A strict page</title><link rel=icon href=data:,>{self.head}"
@@ -425,8 +425,8 @@ class Shelf:
         if elsewhere:
             return TAMPERED + content, kind
         if path.endswith("/modules/tables.js"):
-            tampered = self.asked < len(self.tampered) and self.tampered[self.asked]
-            self.asked += 1
+            tampered = self.requests < len(self.tampered) and self.tampered[self.requests]
+            self.requests += 1
             self.reached.set()
             self.released.wait()
             return (TAMPERED + content if tampered else content), kind
@@ -457,7 +457,7 @@ class Shelf:
 
 @pytest.fixture
 def shelve():
-    """Serve a shelf; gives it, and its address."""
+    """Serve a shelf; yield it and its address."""
     with ExitStack() as stack:
 
         def put(*tampered, **options):
@@ -475,13 +475,13 @@ def ran_tampered(page):
 
 @pytest.mark.parametrize("own", [True, False], ids=["same origin, strict policy", "another origin"])
 def test_modules_are_fetched_once_and_checked(visits, shelve, site, own):
-    """A server that has good bytes first and others second is never asked a second time."""
+    """A server cannot swap the bytes on a second request: there is none."""
     shelf, url = shelve(False, True, True)
     page = visits.page()
     page.goto(url if own else site)
     for _ in range(3):
         assert page.evaluate(LOAD, [f"{url}static/client/core.js", NEEDS_TABLES]) == "whole"
-    assert shelf.asked == 1
+    assert shelf.requests == 1
     assert not ran_tampered(page)
     assert page.complaints == []
 
@@ -500,7 +500,7 @@ def test_modified_module_does_not_run(visits, shelve, site, own, later):
 
 
 def test_preloaded_modified_module_does_not_run(visits, shelve):
-    """A header of any answer can have a module fetched without a pin, under the address that the core will ask for."""
+    """A response header can preload a module without a pin, at the address the core will use."""
     shelf, url = shelve(
         True, True, True, link="</static/client/modules/tables.js>; rel=modulepreload"
     )
@@ -511,7 +511,7 @@ def test_preloaded_modified_module_does_not_run(visits, shelve):
     page.wait_for_function(
         "performance.getEntriesByType('resource').some(({ name }) => name.includes('tables.js'))"
     )
-    assert shelf.asked >= 1  # the header works
+    assert shelf.requests >= 1  # the header works
     said = page.evaluate(LOAD, [core, NEEDS_TABLES])
     assert not ran_tampered(page)
     assert said.startswith("SfumatoError: the module tables cannot be loaded, or is not the one")
@@ -528,7 +528,7 @@ def test_module_loads_once_the_right_file_is_back(visits, shelve, site):
 
 
 def test_unpinned_modified_module_would_run(visits, shelve):
-    """The twin: a page that imports the module by itself runs whatever is served."""
+    """The twin: a page that imports the module itself runs any bytes that are served."""
     _, url = shelve(True)
     page = visits.page()
     page.goto(url)
@@ -567,14 +567,14 @@ def test_import_map_for_the_core_is_harmless(visits, shelve):
 
 @pytest.mark.parametrize("hashes", ["{}", "{ tables: 'sha256-' }", "{ tables: 'none' }"])
 def test_module_without_a_hash_does_not_run(visits, shelve, hashes):
-    """Browsers ignore an integrity that they cannot read, and would run whatever is served."""
+    """Browsers ignore an integrity that they cannot parse, and would run any bytes."""
     shelf, url = shelve(True, hashes=f"export const HASHES = {hashes};")
     page = visits.page()
     page.goto(url)
     assert page.evaluate(LOAD, [f"{url}static/client/core.js", NEEDS_TABLES]).startswith(
         REFUSED_MODULE
     )
-    assert shelf.asked == 0
+    assert shelf.requests == 0
     assert not ran_tampered(page)
 
 
@@ -624,7 +624,7 @@ def test_whole_client_loads_no_modules_at_run_time(visits, shelve, site):
     page = visits.page()
     page.goto(site)
     assert page.evaluate(LOAD, [f"{url}static/client/index.js", NEEDS_TABLES]) == "whole"
-    assert shelf.asked == 1  # with the rest, before there is a survey
+    assert shelf.requests == 1  # with the rest, before there is a survey
 
 
 @pytest.mark.parametrize("tampered", [False, True])

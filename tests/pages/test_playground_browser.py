@@ -1,4 +1,4 @@
-"""The playground in a real browser: it draws, reacts, asks nobody, and says what Python says."""
+"""The playground in a real browser: it draws, reacts, sends no requests and matches Python."""
 
 import importlib.util
 import json
@@ -33,7 +33,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory):
-    """The playground as the documentation lays it out."""
+    """Build the playground's folder as the documentation does."""
     spec = importlib.util.spec_from_file_location("conf_of_the_docs", ROOT / "docs" / "conf.py")
     conf = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(conf)
@@ -56,7 +56,7 @@ def address(site):
 
 @pytest.fixture
 def show(chromium, address):
-    """Open the playground; whatever it complains about or asks for is written down."""
+    """Open the playground, and record its errors and requests."""
     contexts = []
 
     def opened(text=FEW, kind="tiers", **options):
@@ -79,7 +79,7 @@ def show(chromium, address):
 
 
 def settle(page):
-    """Until what was typed is on show: the client works with promises, never with timers."""
+    """Wait until the page shows what was typed: the client uses promises, never timers."""
     page.evaluate("new Promise((done) => setTimeout(done, 60))")
     page.locator("#seen:not(.stale)").wait_for()
 
@@ -90,7 +90,7 @@ def set_epsilon(page, name, value):
 
 
 def state(page):
-    """What the page shows, in numbers: E, Q, and the survey that the client read."""
+    """Return the numbers that the page shows: E, Q, and the survey that the client read."""
     shown = page.evaluate(
         """import("./page.js").then(({ shown }) => ({
           E: shown.E.map((row) => row.map((e) => (e === Infinity ? "inf" : e))), Q: shown.Q,
@@ -111,7 +111,7 @@ def of_toml(page, tmp_path):
 
 
 def of_page(page, tmp_path):
-    """The playground's own survey, read by Python."""
+    """Read the playground's survey in Python."""
     return loaded(tmp_path, "survey.json", state(page).resolved)
 
 
@@ -119,7 +119,7 @@ def of_page(page, tmp_path):
 
 
 def one_report_per_label(mechanism):
-    """Q with the report of label x in column x: the report that x sends more often than anybody else."""
+    """Order the columns of Q so that column x is the report that x sends more than any other."""
     Q = mechanism.matrix()
     return Q[:, np.argsort(Q.argmax(axis=0))]
 
@@ -412,7 +412,7 @@ def test_client_draws_the_reports(show):
     page.get_by_role("button", name="Draw 1,000").click()
     counts = [int(text) for text in page.locator("#draws .number").all_inner_texts()]
     assert sum(counts) == 1000
-    assert counts[1:3] == [0, 0]  # nobody at the park says café or office
+    assert counts[1:3] == [0, 0]  # no answer of park is reported as café or office
     page.get_by_label("The answer is").select_option("1")
     assert page.locator("#draws").is_hidden()
 

@@ -20,8 +20,8 @@ from sfumato.pages.label.page import label_page as label_page
 from sfumato.pages.plan.chart import plan_png as plan_png
 from sfumato.pages.plan.page import plan_page as plan_page
 from sfumato.pages.png import save_png as save_png
+from sfumato.pages.readings import most_frequent as most_frequent
 from sfumato.pages.report.page import report_page as report_page
 from sfumato.pages.static import static_files as static_files
-from sfumato.pages.style import most_frequent as most_frequent
 from sfumato.pages.try_it.page import TRY_POLICY as TRY_POLICY
 from sfumato.pages.try_it.page import try_page as try_page

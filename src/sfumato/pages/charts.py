@@ -7,27 +7,24 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.contexts import Context
 from sfumato.domains import GridDomain, Label
 from sfumato.errors import InvalidContext, MissingExtra
 from sfumato.estimation import Estimate
 from sfumato.foundation.arrays import Floats
-from sfumato.foundation.formatting import format_epsilon, format_odds_factor, format_share
+from sfumato.foundation.formatting import format_epsilon, format_odds_factor
 from sfumato.pages.map_cells import arrange_cells, decade_ticks, latitude_stretch, log_shares
+from sfumato.pages.readings import MAX_BARS, Readings
 from sfumato.pages.style import (
     BACKGROUND,
     BAR,
     FAINT,
     INK,
     MAP_SCALE,
-    MAX_BARS,
     PALE,
     PROMISE_SCALE,
     WHISKER,
-    decimal_places,
-    most_frequent,
 )
 from sfumato.pages.words import MAX_LABEL_LENGTH, shorten_label
 
@@ -59,18 +56,18 @@ _TINY_LABEL = 9
 
 def decoded_bars(estimate: Estimate) -> "Figure":
     """Draw the decoded frequencies of the most frequent symbols as bars."""
-    symbols = most_frequent(estimate, MAX_BARS)
+    readings = Readings.of(estimate, MAX_BARS)
     figure = _new_figure()
     figure.add_bar(
-        x=estimate.frequencies[symbols].tolist(),
-        y=list(range(symbols.size)),
+        x=readings.decoded.tolist(),
+        y=list(range(len(readings.labels))),
         orientation="h",
         name="decoded picture",
         marker_color=BAR,
-        hovertext=_reading_texts(estimate, symbols),
+        hovertext=_reading_texts(readings),
         hoverinfo="text",
     )
-    return _label_rows(figure, estimate, symbols)
+    return _label_rows(figure, readings)
 
 
 def unbiased_whiskers(estimate: Estimate) -> "Figure":
@@ -78,53 +75,47 @@ def unbiased_whiskers(estimate: Estimate) -> "Figure":
 
     A diamond outside its interval, below zero, moves to the interval's end.
     """
-    symbols = most_frequent(estimate, MAX_BARS)
-    low, high = (bound[symbols] for bound in estimate.interval(0.95))
-    middle = np.clip(estimate.unbiased[symbols], low, high)
+    readings = Readings.of(estimate, MAX_BARS)
     whiskers = {
         "type": "data",
         "symmetric": False,
-        "array": (high - middle).tolist(),
-        "arrayminus": (middle - low).tolist(),
+        "array": (readings.high - readings.middle).tolist(),
+        "arrayminus": (readings.middle - readings.low).tolist(),
         "color": WHISKER,
         "thickness": 1.6,
         "width": 4,
     }
     figure = _new_figure()
     figure.add_scatter(
-        x=middle.tolist(),
-        y=list(range(symbols.size)),
+        x=readings.middle.tolist(),
+        y=list(range(len(readings.labels))),
         mode="markers",
         name="unbiased estimate, 95 % interval",
         marker={"color": WHISKER, "size": 7, "symbol": "diamond"},
         error_x=whiskers,
-        hovertext=_reading_texts(estimate, symbols),
+        hovertext=_reading_texts(readings),
         hoverinfo="text",
     )
-    return _label_rows(figure, estimate, symbols)
+    return _label_rows(figure, readings)
 
 
-def _label_rows(figure: "Figure", estimate: Estimate, symbols: NDArray[np.intp]) -> "Figure":
+def _label_rows(figure: "Figure", readings: Readings) -> "Figure":
     """Label a row per symbol, and give both readings the same axis of shares."""
-    labels = [estimate.labels[int(x)] for x in symbols]
-    highest = estimate.interval(0.95)[1][symbols].max()
-    largest = max(float(highest), float(estimate.frequencies[symbols].max()))
-    figure.update_xaxes(
-        tickformat=".3~p", range=[0, min(1.03 * largest, 1.02)], nticks=7, tickangle=0
-    )
+    rows = len(readings.labels)
+    largest = float(max(readings.high.max(), readings.decoded.max()))
+    span = min(1.03 * largest, 1.02)
+    figure.update_xaxes(tickformat=".3~p", range=[0, span], nticks=7, tickangle=0)
     figure.update_yaxes(
-        tickvals=list(range(symbols.size)),
-        ticktext=_plotly_labels(labels, MAX_LABEL_LENGTH),
-        range=[symbols.size - 0.4, -0.6],
+        tickvals=list(range(rows)),
+        ticktext=_plotly_labels(readings.labels, MAX_LABEL_LENGTH),
+        range=[rows - 0.4, -0.6],
         showgrid=False,
         automargin=True,
     )
-    narrow = {
-        "xaxis": {"nticks": 4},
-        "yaxis": {"ticktext": _plotly_labels(labels, _NARROW_LABEL)},
-    }
+    narrow_labels = _plotly_labels(readings.labels, _NARROW_LABEL)
+    narrow = {"xaxis": {"nticks": 4}, "yaxis": {"ticktext": narrow_labels}}
     figure.update_layout(
-        height=74 + 26 * symbols.size,
+        height=74 + 26 * rows,
         bargap=0.35,
         margin={"t": 10, "b": 36},
         meta={"narrow": narrow},
@@ -133,18 +124,17 @@ def _label_rows(figure: "Figure", estimate: Estimate, symbols: NDArray[np.intp])
     return figure
 
 
-def _reading_texts(estimate: Estimate, symbols: NDArray[np.intp]) -> list[str]:
+def _reading_texts(readings: Readings) -> list[str]:
     """Return what hovering over each symbol shows: both readings, by their names."""
-    low, high = estimate.interval(0.95)
-    places = decimal_places(estimate)
     texts = []
-    for x in symbols.tolist():
-        label = _plotly_label(estimate.labels[x], 120)
-        decoded = format_share(estimate.frequencies[x], places)
-        unbiased = format_share(estimate.unbiased[x], places)
-        interval = f"{format_share(low[x], places)} to {format_share(high[x], places)}"
+    for i, label in enumerate(readings.labels):
+        decoded = readings.format(readings.decoded[i])
+        unbiased = readings.format(readings.unbiased[i])
+        low = readings.format(readings.low[i])
+        high = readings.format(readings.high[i])
         texts.append(
-            f"<b>{label}</b><br>decoded {decoded}<br>unbiased {unbiased}, 95 % interval {interval}"
+            f"<b>{_plotly_label(label, 120)}</b><br>decoded {decoded}<br>"
+            f"unbiased {unbiased}, 95 % interval {low} to {high}"
         )
     return texts
 

@@ -17,7 +17,8 @@ from sfumato.pages.pictures import (
     plain_label,
     require_matplotlib,
 )
-from sfumato.pages.style import BACKGROUND, BAR, FAINT, MAP_SCALE, MAX_BARS, WHISKER, most_frequent
+from sfumato.pages.readings import MAX_BARS, Readings
+from sfumato.pages.style import BACKGROUND, BAR, FAINT, MAP_SCALE, WHISKER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,18 +56,14 @@ def _height(estimate: Estimate, grid: GridDomain | None) -> float:
 
 
 def _draw_bars(axes: "Axes", estimate: Estimate) -> None:
-    symbols = most_frequent(estimate, MAX_BARS)
-    rows = np.arange(symbols.size)
-    bounds = estimate.interval(0.95)
-    low = 100 * bounds[0][symbols]
-    high = 100 * bounds[1][symbols]
-    middle = np.clip(100 * estimate.unbiased[symbols], low, high)
-    decoded = 100 * estimate.frequencies[symbols]
-    axes.barh(rows, decoded, height=0.65, color=BAR, label="decoded picture")
+    readings = Readings.of(estimate, MAX_BARS)
+    rows = np.arange(len(readings.labels))
+    middle = readings.middle
+    axes.barh(rows, 100 * readings.decoded, height=0.65, color=BAR, label="decoded picture")
     axes.errorbar(
-        middle,
+        100 * middle,
         rows,
-        xerr=np.vstack([middle - low, high - middle]),
+        xerr=100 * np.vstack([middle - readings.low, readings.high - middle]),
         fmt="D",
         ms=3,
         lw=1.2,
@@ -74,8 +71,8 @@ def _draw_bars(axes: "Axes", estimate: Estimate) -> None:
         color=WHISKER,
         label="unbiased estimate, 95 % interval",
     )
-    axes.set_yticks(rows, [plain_label(estimate.labels[int(x)]) for x in symbols])
-    axes.set_ylim(symbols.size - 0.4, -0.6)
+    axes.set_yticks(rows, [plain_label(label) for label in readings.labels])
+    axes.set_ylim(rows.size - 0.4, -0.6)
     axes.set_xlim(0, None)
     axes.set_xlabel("share of people, %")
     axes.legend(loc="lower right", frameon=False, fontsize=9)

@@ -71,7 +71,7 @@ def show(visits, analyst, aggregator):
 
 @pytest.fixture
 def show_all(show, aggregator):
-    """The same, with the token."""
+    """Open the dashboard with the token."""
 
     def open_dashboard(survey=LUNCH, **options):
         page = show(survey, **options)
@@ -110,7 +110,7 @@ def rows(page):
 
 
 def unexpected(page):
-    """Complaints, without the browser's own notes of answers that are errors."""
+    """Return the console messages, without those about error responses."""
     return [text for text in page.complaints if REFUSALS not in text]
 
 

@@ -39,7 +39,7 @@ LINE = sf.PrivacyMatrix(
 
 
 def make_design(context, mechanism, **changes):
-    """A design of a mechanism that was not searched for, as if it had been."""
+    """Return a design with this mechanism, as if a search had found it."""
     k = context.size
     prior = np.full(k, 1 / k)
     risk = mechanism.scores.risk(prior)
@@ -206,7 +206,7 @@ def test_ties_between_symbols_go_to_the_first():
 
 
 def _many(context, outputs):
-    """A channel of many reports, some of them rare; it keeps nothing, and nobody asks."""
+    """A channel of many reports, some of them rare, that keeps no promise."""
     generator = np.random.default_rng(outputs)
     Q = (
         np.exp(generator.uniform(0, 1, (context.size, outputs)))

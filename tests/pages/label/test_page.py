@@ -65,7 +65,7 @@ CONTEXTS = [
 
 
 def text_of(page):
-    """The words of a page, as they are read."""
+    """Return the text of a page."""
     body = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", body).replace("\xa0", " "))
 

@@ -1,4 +1,4 @@
-"""The report page as text: complete, self-contained, and nothing in it but what was meant."""
+"""The report page as text: complete, self-contained and escaped."""
 
 import base64
 import json
@@ -30,7 +30,7 @@ SECTIONS = ["promise", "estimate", "numbers", "certificate", "fakes", "cite"]
 
 
 class Page(HTMLParser):
-    """The elements of a page, and the text of its scripts and of everything else."""
+    """Parse a page into elements, scripts and text."""
 
     def __init__(self, source):
         super().__init__()
@@ -197,7 +197,7 @@ def test_few_reports_raise_a_caution(lunch, lunch_page):
 
 
 def forged(survey):
-    """An estimate from reports that were drawn evenly, with nobody behind them."""
+    """Return an estimate from forged reports, spread evenly."""
     counts = np.full(survey.mechanism.outputs, 3000)
     return survey.estimate(sf.Tally(counts, survey.fingerprint))
 
@@ -212,7 +212,7 @@ def test_misfitting_reports_raise_a_caution(lunch, lunch_page):
 
 
 def test_repeated_answers_raise_a_caution(lunch_page):
-    """Reports of one device in several periods are not those of several people."""
+    """One device may send several reports over several periods."""
     context = sf.Uniform(["no", "yes"], 1)
     survey = sf.Survey("weekly", context, repeat={"every": "week", "distinct": 2})
     case = answered(survey, np.arange(1000) % 2)

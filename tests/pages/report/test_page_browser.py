@@ -1,4 +1,4 @@
-"""The report page in a real browser: drawn, sortable, quiet, and alone."""
+"""The report page in a real browser: it draws, sorts, and sends no requests."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from sfumato.pages import report_page
 
 @pytest.fixture
 def show(chromium, tmp_path):
-    """Open a case's page; whatever it complains about or asks for is written down."""
+    """Open a case's page, and record its errors and requests."""
     contexts = []
 
     def open_page(case, **options):
@@ -64,8 +64,8 @@ def test_charts_are_drawn(show, lunch):
     assert "∞" in page.locator("#privacy .heatmaplayer").inner_html()
 
 
-@pytest.mark.parametrize(("width", "beside"), [(1000, True), (400, False)])
-def test_both_readings_share_a_scale(show, lunch, width, beside):
+@pytest.mark.parametrize(("width", "side_by_side"), [(1000, True), (400, False)])
+def test_both_readings_share_a_scale(show, lunch, width, side_by_side):
     page = show(lunch, viewport={"width": width, "height": 800})
     assert page.locator(".readings h3").all_inner_texts() == [
         "The decoded picture",
@@ -74,8 +74,8 @@ def test_both_readings_share_a_scale(show, lunch, width, beside):
     decoded, unbiased = (
         page.locator(f"#{name}").bounding_box() for name in ("decoded", "unbiased")
     )
-    assert (decoded["y"] == unbiased["y"]) == beside
-    assert (decoded["x"] < unbiased["x"]) == beside
+    assert (decoded["y"] == unbiased["y"]) == side_by_side
+    assert (decoded["x"] < unbiased["x"]) == side_by_side
     ranges = [
         page.evaluate(f"document.getElementById('{name}').layout.xaxis.range")
         for name in ("decoded", "unbiased")

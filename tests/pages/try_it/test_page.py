@@ -65,7 +65,7 @@ def aggregator(tmp_path_factory):
 
 @pytest.fixture
 def show(visits, aggregator):
-    """The try page of a survey, ready to pick an answer."""
+    """Open the try page of a survey, ready to pick an answer."""
 
     def open_page(case, person=None, **options):
         page = visits.page(person, **options)
@@ -77,7 +77,7 @@ def show(visits, aggregator):
 
 
 def pick(page, case):
-    """Answer, with symbol 2 where there is one."""
+    """Pick an answer: symbol 2 if there is one."""
     if case in ("box", "many"):
         page.get_by_label("one of").fill("town 2")
     elif case == "map":
@@ -94,7 +94,7 @@ def percents(text):
 
 
 def bars(page):
-    """By row of the picture: its name, and its shares in percent."""
+    """Map the name of each row of the picture to its shares in percent."""
     rows = page.locator("#bars tr").evaluate_all(
         "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.innerText))"
     )
@@ -102,7 +102,7 @@ def bars(page):
 
 
 def plain(text):
-    """Without the marks that keep directions of writing apart."""
+    """Remove the marks that isolate writing directions."""
     return text.replace("\u2068", "").replace("\u2069", "")
 
 
@@ -161,7 +161,7 @@ def test_hostile_labels_are_text(show):
     pick(page, "hostile")
     assert page.locator("h1").inner_text() == HOSTILE
     assert page.locator(".option span").first.inner_text() == HOSTILE
-    page.get_by_label("Somebody wavers").select_option("0")
+    page.get_by_label("Someone wavers").select_option("0")
     assert f"“{HOSTILE}”" in plain(page.locator("#conclusion").inner_text())
     assert page.evaluate("document.querySelectorAll('img, script:not([src])').length") == 0
     assert page.complaints == []
@@ -175,7 +175,7 @@ def test_bars_match_python(show):
     Q = SURVEYS["list"].mechanism.matrix()
     for answer, other in itertools.permutations(range(5), 2):
         page.get_by_role("radio").nth(answer).check()
-        page.get_by_label("Somebody wavers").select_option(str(other))
+        page.get_by_label("Someone wavers").select_option(str(other))
         shown = np.array([*bars(page).values()])
         np.testing.assert_allclose(shown / 100, Q[[answer, other]].T, atol=0.0005)
 
@@ -202,7 +202,7 @@ def test_many_reports_are_grouped(show, case):
     page = show(case)
     pick(page, case)
     other = 1 if case == "box" else 3
-    page.get_by_label("Somebody wavers").select_option(str(other))
+    page.get_by_label("Someone wavers").select_option(str(other))
     page.get_by_role("button", name="Roll 1,000 times").click()
     mechanism = SURVEYS[case].mechanism
     own, theirs = (np.array(mechanism.integer_row(x)) / mechanism.denominator for x in (2, other))

@@ -15,6 +15,7 @@ from sfumato.foundation.formatting import format_count, format_share
 from sfumato.pages.charts import reports_over_time
 from sfumato.pages.document import document
 from sfumato.pages.markup import EMPTY, Html, fill, fill_each, join, render
+from sfumato.pages.readings import decimal_places
 from sfumato.pages.report.figures import (
     estimate_figures,
     figure_data,
@@ -30,7 +31,7 @@ from sfumato.pages.report.sections import (
     summary,
     table_section,
 )
-from sfumato.pages.style import DARK, decimal_places
+from sfumato.pages.style import DARK
 from sfumato.pages.words import plural
 from sfumato.promises import Certificate
 from sfumato.survey import Survey

@@ -20,7 +20,7 @@ from sfumato.pages.markup import (
     render,
 )
 from sfumato.pages.promise import promise_facts, promise_sentences
-from sfumato.pages.style import MAX_BARS, decimal_places, most_frequent
+from sfumato.pages.readings import MAX_BARS, Readings, decimal_places
 from sfumato.pages.words import plural
 from sfumato.promises import Certificate
 from sfumato.survey import Survey
@@ -47,17 +47,15 @@ _CAUTION = '<p class="caution" role="note"><strong>$heading</strong> $text</p>\n
 
 def summary(survey: Survey, estimate: Estimate) -> Html:
     """State the most frequent answer in a sentence, followed by the warnings that apply."""
-    top = int(most_frequent(estimate, 1)[0])
-    places = decimal_places(estimate)
-    low, high = (float(bound[top]) for bound in estimate.interval(0.95))
-    decoded = format_share(float(estimate.frequencies[top]), places)
-    unbiased = format_share(float(estimate.unbiased[top]), places)
+    top = Readings.of(estimate, 1)
+    low = float(top.low[0])
+    high = float(top.high[0])
     sentence = (
         f"{plural(estimate.reports, 'randomised report')} on "
         f"{plural(survey.context.size, 'possible answer')}; the most frequent, "
-        f"“{estimate.labels[top]}”, has about {decoded} in the decoded picture. Its unbiased "
-        f"estimate is {unbiased}, with a 95\u00a0% interval from {format_share(low, places)} to "
-        f"{format_share(high, places)}."
+        f"“{top.labels[0]}”, has about {top.format(top.decoded[0])} in the decoded picture. Its "
+        f"unbiased estimate is {top.format(top.unbiased[0])}, with a 95\u00a0% interval from "
+        f"{top.format(low)} to {top.format(high)}."
     )
     lead = fill('<p class="lead">$sentence</p>\n', sentence=sentence)
     cautions = [
@@ -226,18 +224,15 @@ def table_section(estimate: Estimate) -> Html:
 
 def _table_rows(estimate: Estimate) -> Html:
     """Return a row per answer. ``data-v`` holds the number that the script sorts by."""
-    places = decimal_places(estimate)
-    low, high = estimate.interval(0.95)
-    columns = (estimate.frequencies, estimate.unbiased, low, high)
+    readings = Readings.of(estimate, _MAX_ROWS)
+    columns = (readings.decoded, readings.unbiased, readings.low, readings.high)
     cell = '<td class="number" data-v="$exact">$share</td>'
     row = '<tr><th scope="row" dir="auto">$label</th>$cells</tr>'
     rows = []
-    for x in most_frequent(estimate, _MAX_ROWS).tolist():
-        numbers = [float(column[x]) for column in columns]
+    for label, *numbers in zip(readings.labels, *columns, strict=True):
         exact = [f"{number:.9g}" for number in numbers]
-        shares = [format_share(number, places) for number in numbers]
-        cells = fill_each(cell, exact=exact, share=shares)
-        rows.append(fill(row, label=estimate.labels[x], cells=cells))
+        cells = fill_each(cell, exact=exact, share=map(readings.format, numbers))
+        rows.append(fill(row, label=label, cells=cells))
     return join(rows, "\n")
 
 

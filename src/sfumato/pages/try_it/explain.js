@@ -8,7 +8,7 @@ export function percent(share) {
 }
 
 /**
- * Format the odds of p against q as "73:27", for somebody who thought both equally likely.
+ * Format the odds of p against q as "73:27", for someone who thought both equally likely.
  * The odds are 100:0 only if they are certain.
  */
 export function odds(p, q) {
@@ -29,7 +29,7 @@ export function strongest(own, other) {
   return best;
 }
 
-/** Say what somebody can conclude who sees this report and wavers between two answers. */
+/** Say what someone can conclude who sees this report and wavers between two answers. */
 export function conclusion(report, own, other, ownName, otherName) {
   const p = own[report];
   const q = other[report];
@@ -46,7 +46,7 @@ export function conclusion(report, own, other, ownName, otherName) {
       ? "another report could tell these two apart for certain"
       : `no report can say more than ${odds(best.p, best.q)}`;
   return (
-    `${sent}; with ${otherName}, ${percent(q)}. Somebody who thought both equally likely now ` +
+    `${sent}; with ${otherName}, ${percent(q)}. Someone who thought both equally likely now ` +
     `says ${odds(p, q)}, and ${limit}.`
   );
 }
