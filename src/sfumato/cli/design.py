@@ -110,13 +110,13 @@ class _Told:
         self.alternatives: list[Alternative] = alternatives_to(found)
 
     def in_json(self) -> dict[str, object]:
-        from sfumato.pages import closed_form_name
+        from sfumato.pages import name_closed_form
 
         return {
             "survey": self.survey.fingerprint,
             "name": self.survey.name,
             "symbols": self.survey.context.size,
-            "recognised": closed_form_name(self.design) or None,
+            "recognised": name_closed_form(self.design) or None,
             **self.design.in_json(),
             "seconds": round(self.seconds, 3),
             "compared": [alternative.in_json() for alternative in self.alternatives],

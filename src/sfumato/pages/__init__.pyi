@@ -11,8 +11,8 @@ from sfumato.pages.design.chart import require_drawable as require_drawable
 from sfumato.pages.design.facts import Alternative as Alternative
 from sfumato.pages.design.facts import alternatives_to as alternatives_to
 from sfumato.pages.design.facts import bound_sentence as bound_sentence
-from sfumato.pages.design.facts import closed_form_name as closed_form_name
 from sfumato.pages.design.facts import design_facts as design_facts
+from sfumato.pages.design.facts import name_closed_form as name_closed_form
 from sfumato.pages.design.page import design_page as design_page
 from sfumato.pages.document import STATIC_POLICY as STATIC_POLICY
 from sfumato.pages.document import offline_document as offline_document
@@ -20,8 +20,8 @@ from sfumato.pages.label.page import label_page as label_page
 from sfumato.pages.plan.chart import plan_png as plan_png
 from sfumato.pages.plan.page import plan_page as plan_page
 from sfumato.pages.png import save_png as save_png
-from sfumato.pages.readings import most_frequent as most_frequent
 from sfumato.pages.report.page import report_page as report_page
 from sfumato.pages.static import static_files as static_files
+from sfumato.pages.top_answers import most_frequent as most_frequent
 from sfumato.pages.try_it.page import TRY_POLICY as TRY_POLICY
 from sfumato.pages.try_it.page import try_page as try_page

@@ -15,7 +15,6 @@ from sfumato.estimation import Estimate
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.formatting import format_epsilon, format_odds_factor
 from sfumato.pages.map_cells import arrange_cells, decade_ticks, latitude_stretch, log_shares
-from sfumato.pages.readings import MAX_BARS, Readings
 from sfumato.pages.style import (
     BACKGROUND,
     BAR,
@@ -26,6 +25,7 @@ from sfumato.pages.style import (
     PROMISE_SCALE,
     WHISKER,
 )
+from sfumato.pages.top_answers import MAX_BARS, TopAnswers
 from sfumato.pages.words import MAX_LABEL_LENGTH, shorten_label
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_HEATMAP_SYMBOLS",
-    "decoded_bars",
+    "bar_chart",
     "grid_map",
     "privacy_heatmap",
     "reports_over_time",
-    "unbiased_whiskers",
+    "whisker_chart",
 ]
 
 MAX_HEATMAP_SYMBOLS = 30
@@ -54,65 +54,65 @@ _TINY_LABEL = 9
 # --- both readings of an estimate -----------------------------------------------------------------
 
 
-def decoded_bars(estimate: Estimate) -> "Figure":
+def bar_chart(estimate: Estimate) -> "Figure":
     """Draw the decoded frequencies of the most frequent symbols as bars."""
-    readings = Readings.of(estimate, MAX_BARS)
+    answers = TopAnswers.of(estimate, MAX_BARS)
     figure = _new_figure()
     figure.add_bar(
-        x=readings.decoded.tolist(),
-        y=list(range(len(readings.labels))),
+        x=answers.decoded.tolist(),
+        y=list(range(len(answers.labels))),
         orientation="h",
         name="decoded picture",
         marker_color=BAR,
-        hovertext=_reading_texts(readings),
+        hovertext=_reading_texts(answers),
         hoverinfo="text",
     )
-    return _label_rows(figure, readings)
+    return _label_rows(figure, answers)
 
 
-def unbiased_whiskers(estimate: Estimate) -> "Figure":
+def whisker_chart(estimate: Estimate) -> "Figure":
     """Draw the unbiased estimate of the same symbols: diamonds with whiskers for the 95 % interval.
 
     A diamond outside its interval, below zero, moves to the interval's end.
     """
-    readings = Readings.of(estimate, MAX_BARS)
+    answers = TopAnswers.of(estimate, MAX_BARS)
     whiskers = {
         "type": "data",
         "symmetric": False,
-        "array": (readings.high - readings.middle).tolist(),
-        "arrayminus": (readings.middle - readings.low).tolist(),
+        "array": (answers.high - answers.middle).tolist(),
+        "arrayminus": (answers.middle - answers.low).tolist(),
         "color": WHISKER,
         "thickness": 1.6,
         "width": 4,
     }
     figure = _new_figure()
     figure.add_scatter(
-        x=readings.middle.tolist(),
-        y=list(range(len(readings.labels))),
+        x=answers.middle.tolist(),
+        y=list(range(len(answers.labels))),
         mode="markers",
         name="unbiased estimate, 95 % interval",
         marker={"color": WHISKER, "size": 7, "symbol": "diamond"},
         error_x=whiskers,
-        hovertext=_reading_texts(readings),
+        hovertext=_reading_texts(answers),
         hoverinfo="text",
     )
-    return _label_rows(figure, readings)
+    return _label_rows(figure, answers)
 
 
-def _label_rows(figure: "Figure", readings: Readings) -> "Figure":
+def _label_rows(figure: "Figure", answers: TopAnswers) -> "Figure":
     """Label a row per symbol, and give both readings the same axis of shares."""
-    rows = len(readings.labels)
-    largest = float(max(readings.high.max(), readings.decoded.max()))
+    rows = len(answers.labels)
+    largest = float(max(answers.high.max(), answers.decoded.max()))
     span = min(1.03 * largest, 1.02)
     figure.update_xaxes(tickformat=".3~p", range=[0, span], nticks=7, tickangle=0)
     figure.update_yaxes(
         tickvals=list(range(rows)),
-        ticktext=_plotly_labels(readings.labels, MAX_LABEL_LENGTH),
+        ticktext=_plotly_labels(answers.labels, MAX_LABEL_LENGTH),
         range=[rows - 0.4, -0.6],
         showgrid=False,
         automargin=True,
     )
-    narrow_labels = _plotly_labels(readings.labels, _NARROW_LABEL)
+    narrow_labels = _plotly_labels(answers.labels, _NARROW_LABEL)
     narrow = {"xaxis": {"nticks": 4}, "yaxis": {"ticktext": narrow_labels}}
     figure.update_layout(
         height=74 + 26 * rows,
@@ -124,14 +124,14 @@ def _label_rows(figure: "Figure", readings: Readings) -> "Figure":
     return figure
 
 
-def _reading_texts(readings: Readings) -> list[str]:
+def _reading_texts(answers: TopAnswers) -> list[str]:
     """Return what hovering over each symbol shows: both readings, by their names."""
     texts = []
-    for i, label in enumerate(readings.labels):
-        decoded = readings.format(readings.decoded[i])
-        unbiased = readings.format(readings.unbiased[i])
-        low = readings.format(readings.low[i])
-        high = readings.format(readings.high[i])
+    for i, label in enumerate(answers.labels):
+        decoded = answers.format(answers.decoded[i])
+        unbiased = answers.format(answers.unbiased[i])
+        low = answers.format(answers.low[i])
+        high = answers.format(answers.high[i])
         texts.append(
             f"<b>{_plotly_label(label, 120)}</b><br>decoded {decoded}<br>"
             f"unbiased {unbiased}, 95 % interval {low} to {high}"

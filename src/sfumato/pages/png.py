@@ -17,8 +17,8 @@ from sfumato.pages.pictures import (
     plain_label,
     require_matplotlib,
 )
-from sfumato.pages.readings import MAX_BARS, Readings
 from sfumato.pages.style import BACKGROUND, BAR, FAINT, MAP_SCALE, WHISKER
+from sfumato.pages.top_answers import MAX_BARS, TopAnswers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,14 +56,14 @@ def _height(estimate: Estimate, grid: GridDomain | None) -> float:
 
 
 def _draw_bars(axes: "Axes", estimate: Estimate) -> None:
-    readings = Readings.of(estimate, MAX_BARS)
-    rows = np.arange(len(readings.labels))
-    middle = readings.middle
-    axes.barh(rows, 100 * readings.decoded, height=0.65, color=BAR, label="decoded picture")
+    answers = TopAnswers.of(estimate, MAX_BARS)
+    rows = np.arange(len(answers.labels))
+    middle = answers.middle
+    axes.barh(rows, 100 * answers.decoded, height=0.65, color=BAR, label="decoded picture")
     axes.errorbar(
         100 * middle,
         rows,
-        xerr=100 * np.vstack([middle - readings.low, readings.high - middle]),
+        xerr=100 * np.vstack([middle - answers.low, answers.high - middle]),
         fmt="D",
         ms=3,
         lw=1.2,
@@ -71,7 +71,7 @@ def _draw_bars(axes: "Axes", estimate: Estimate) -> None:
         color=WHISKER,
         label="unbiased estimate, 95 % interval",
     )
-    axes.set_yticks(rows, [plain_label(label) for label in readings.labels])
+    axes.set_yticks(rows, [plain_label(label) for label in answers.labels])
     axes.set_ylim(rows.size - 0.4, -0.6)
     axes.set_xlim(0, None)
     axes.set_xlabel("share of people, %")

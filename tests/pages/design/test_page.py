@@ -26,8 +26,8 @@ from sfumato.pages.design.facts import (
     Alternative,
     alternatives_to,
     bound_sentence,
-    closed_form_name,
     design_facts,
+    name_closed_form,
 )
 from sfumato.pages.design.page import design_page
 from support.answered_surveys import HOSTILE
@@ -122,7 +122,7 @@ def test_bounds_are_called_certified_or_estimated_never_both(stops):
 def test_closed_forms_are_named_and_have_no_search(context, kind):
     design = make_design(context, sf.mechanism_for(context), stopped="closed form", rounds=0)
     facts = dict(design_facts(design, 0.1))
-    assert closed_form_name(design) == facts["closed form"] == kind
+    assert name_closed_form(design) == facts["closed form"] == kind
     assert "search" not in facts
 
 

@@ -15,10 +15,10 @@ from sfumato.errors import InvalidContext, MissingExtra, WrongSurvey
 from sfumato.foundation.formatting import format_odds_factor
 from sfumato.pages import label_page, report_page, save_png
 from sfumato.pages.charts import (
-    decoded_bars,
+    bar_chart,
     grid_map,
     privacy_heatmap,
-    unbiased_whiskers,
+    whisker_chart,
 )
 from sfumato.pages.promise import promise_facts, promise_sentences
 from sfumato.survey.results import results_of
@@ -137,7 +137,7 @@ def test_labels_titles_and_names_are_escaped(hostile):
 def test_hostile_labels_are_escaped_for_plotly(hostile):
     figure = privacy_heatmap(hostile.survey.context)
     assert "&lt;b&gt;bold&lt;/b&gt;" in figure.layout.xaxis.ticktext
-    for figure in (decoded_bars(hostile.estimate), unbiased_whiskers(hostile.estimate)):
+    for figure in (bar_chart(hostile.estimate), whisker_chart(hostile.estimate)):
         texts = (*figure.layout.yaxis.ticktext, *figure.data[0].hovertext)
         assert not any("<a" in text or "<b>bold" in text for text in texts)
 
@@ -241,7 +241,7 @@ def test_negative_estimates_are_drawn_at_the_end_of_their_interval(lunch):
         assert not forged(lunch.survey).fit.possible
     estimate = forged(lunch.survey)
     assert estimate.unbiased.min() < 0
-    whiskers = unbiased_whiskers(estimate).data[0]
+    whiskers = whisker_chart(estimate).data[0]
     assert min(whiskers.x) == 0
     assert min(*whiskers.error_x.array, *whiskers.error_x.arrayminus) >= 0
 
@@ -344,7 +344,7 @@ def test_zero_epsilon_moves_no_odds():
 
 
 def test_bars_and_whiskers_show_both_readings(lunch):
-    (bars,), (whiskers,) = decoded_bars(lunch.estimate).data, unbiased_whiskers(lunch.estimate).data
+    (bars,), (whiskers,) = bar_chart(lunch.estimate).data, whisker_chart(lunch.estimate).data
     order = np.argsort(-lunch.estimate.frequencies)
     low, high = lunch.estimate.interval(0.95)
     assert bars.x == pytest.approx(lunch.estimate.frequencies[order])

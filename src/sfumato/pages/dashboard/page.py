@@ -15,7 +15,6 @@ from sfumato.foundation.formatting import format_count, format_share
 from sfumato.pages.charts import reports_over_time
 from sfumato.pages.document import document
 from sfumato.pages.markup import EMPTY, Html, fill, fill_each, join, render
-from sfumato.pages.readings import decimal_places
 from sfumato.pages.report.figures import (
     estimate_figures,
     figure_data,
@@ -32,6 +31,7 @@ from sfumato.pages.report.sections import (
     table_section,
 )
 from sfumato.pages.style import DARK
+from sfumato.pages.top_answers import decimal_places
 from sfumato.pages.words import plural
 from sfumato.promises import Certificate
 from sfumato.survey import Survey
@@ -160,7 +160,7 @@ def _changes_section(estimate: Estimate, changes: Difference | None, days: int) 
         )
         note = fill('<p class="note">$sentence</p>', sentence=sentence)
         return render("dashboard/changes.html", text=note, table=EMPTY)
-    changed = _changed_symbols(changes)
+    changed = _certain_changes(changes)
     text = (
         f"The last {period} against the {period} before: {format_count(len(changed))} of "
         f"{format_count(len(changes.labels))} answers have changed; for the others the reports do "
@@ -172,7 +172,7 @@ def _changes_section(estimate: Estimate, changes: Difference | None, days: int) 
     return render("dashboard/changes.html", text=fill("<p>$text</p>", text=text), table=table)
 
 
-def _changed_symbols(changes: Difference) -> list[int]:
+def _certain_changes(changes: Difference) -> list[int]:
     """Return the symbols whose interval excludes zero, largest change first."""
     order = np.argsort(-np.abs(changes.differences), kind="stable")
     certain = (changes.low > 0) | (changes.high < 0)

@@ -204,7 +204,7 @@ def _draw_square(
 
 
 def _label_square(axes: "Axes", labels: Sequence[Label]) -> None:
-    places = _labelled_places(labels)
+    places = _label_places(labels)
     columns = [plain_label(labels[x], _COLUMN_LABEL) for x in places]
     rows = [plain_label(labels[x], _ROW_LABEL) for x in places]
     axes.set_xticks(places, columns, rotation=90, fontsize=8)
@@ -256,7 +256,7 @@ def _draw_channel(axes: "Axes", design: Design, paint: Paint) -> None:
 
 
 def _label_channel(axes: "Axes", labels: Sequence[Label], spans: Sequence[_Span]) -> None:
-    places = _labelled_places(labels)
+    places = _label_places(labels)
     axes.set_yticks(places, [plain_label(labels[x], _ROW_LABEL) for x in places], fontsize=8)
     wide = [span for span in spans if span.right - span.left >= _MIN_WIDTH]
     middles = [(span.left + span.right) / 2 for span in wide]
@@ -321,7 +321,7 @@ def _colour_map(scale: tuple[str, ...], paint: Paint) -> Any:  # noqa: ANN401
     return colour_map(tuple(map(paint, scale)))
 
 
-def _labelled_places(labels: Sequence[Label]) -> list[int]:
+def _label_places(labels: Sequence[Label]) -> list[int]:
     """Return the symbols to label: all of them, or some evenly apart if there are many."""
     step = 1
     if len(labels) > _MAX_LABELS:

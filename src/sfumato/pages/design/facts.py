@@ -20,8 +20,8 @@ __all__ = [
     "Alternative",
     "alternatives_to",
     "bound_sentence",
-    "closed_form_name",
     "design_facts",
+    "name_closed_form",
 ]
 
 _MAX_COMPARED = 128  # symbols up to which other mechanisms are quickly made
@@ -83,7 +83,7 @@ def design_facts(design: Design, seconds: float) -> list[tuple[str, str]]:
     mechanism = design.mechanism
     facts = [
         ("symbols", format_count(design.context.size)),
-        ("closed form", _closed_form_text(design)),
+        ("closed form", _describe_closed_form(design)),
         ("risk", f"{design.risk:.6g}, {_crowd_text(design)}"),
         ("lower bound", f"{design.lower_bound:.6g} ({design.bound_is})"),
         ("gap", f"{format_gap(design.gap)} ({design.bound_is})"),
@@ -112,7 +112,7 @@ def bound_sentence(design: Design) -> str:
     )
 
 
-def closed_form_name(design: Design) -> str:
+def name_closed_form(design: Design) -> str:
     """Name the structure of the context if it has a closed form; otherwise return nothing."""
     if design.context.size == 2:
         return "two symbols"
@@ -124,8 +124,8 @@ def closed_form_name(design: Design) -> str:
         return ""
 
 
-def _closed_form_text(design: Design) -> str:
-    name = closed_form_name(design)
+def _describe_closed_form(design: Design) -> str:
+    name = name_closed_form(design)
     if not name:
         return "none known; the mechanism was searched for"
     if design.stopped == "closed form":

@@ -13,10 +13,10 @@ from sfumato.errors import MissingExtra
 from sfumato.estimation import Estimate
 from sfumato.pages.charts import (
     MAX_HEATMAP_SYMBOLS,
-    decoded_bars,
+    bar_chart,
     grid_map,
     privacy_heatmap,
-    unbiased_whiskers,
+    whisker_chart,
 )
 from sfumato.survey import Survey
 
@@ -47,7 +47,7 @@ def promise_figures(survey: Survey) -> Figures:
 
 def estimate_figures(survey: Survey, estimate: Estimate) -> Figures:
     """Draw both readings of an estimate, and the map if the domain is a grid."""
-    figures = {"decoded": decoded_bars(estimate), "unbiased": unbiased_whiskers(estimate)}
+    figures = {"decoded": bar_chart(estimate), "unbiased": whisker_chart(estimate)}
     if isinstance(survey.context.domain, GridDomain):
         figures["map"] = grid_map(survey.context.domain, estimate.frequencies)
     return figures

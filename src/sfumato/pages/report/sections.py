@@ -20,7 +20,7 @@ from sfumato.pages.markup import (
     render,
 )
 from sfumato.pages.promise import promise_facts, promise_sentences
-from sfumato.pages.readings import MAX_BARS, Readings, decimal_places
+from sfumato.pages.top_answers import MAX_BARS, TopAnswers, decimal_places
 from sfumato.pages.words import plural
 from sfumato.promises import Certificate
 from sfumato.survey import Survey
@@ -47,7 +47,7 @@ _CAUTION = '<p class="caution" role="note"><strong>$heading</strong> $text</p>\n
 
 def summary(survey: Survey, estimate: Estimate) -> Html:
     """State the most frequent answer in a sentence, followed by the warnings that apply."""
-    top = Readings.of(estimate, 1)
+    top = TopAnswers.of(estimate, 1)
     low = float(top.low[0])
     high = float(top.high[0])
     sentence = (
@@ -224,14 +224,14 @@ def table_section(estimate: Estimate) -> Html:
 
 def _table_rows(estimate: Estimate) -> Html:
     """Return a row per answer. ``data-v`` holds the number that the script sorts by."""
-    readings = Readings.of(estimate, _MAX_ROWS)
-    columns = (readings.decoded, readings.unbiased, readings.low, readings.high)
+    answers = TopAnswers.of(estimate, _MAX_ROWS)
+    columns = (answers.decoded, answers.unbiased, answers.low, answers.high)
     cell = '<td class="number" data-v="$exact">$share</td>'
     row = '<tr><th scope="row" dir="auto">$label</th>$cells</tr>'
     rows = []
-    for label, *numbers in zip(readings.labels, *columns, strict=True):
+    for label, *numbers in zip(answers.labels, *columns, strict=True):
         exact = [f"{number:.9g}" for number in numbers]
-        cells = fill_each(cell, exact=exact, share=map(readings.format, numbers))
+        cells = fill_each(cell, exact=exact, share=map(answers.format, numbers))
         rows.append(fill(row, label=label, cells=cells))
     return join(rows, "\n")
 

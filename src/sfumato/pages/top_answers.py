@@ -11,15 +11,15 @@ from sfumato.estimation import Estimate
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.formatting import format_share
 
-__all__ = ["MAX_BARS", "Readings", "decimal_places", "most_frequent"]
+__all__ = ["MAX_BARS", "TopAnswers", "decimal_places", "most_frequent"]
 
 MAX_BARS = 30
 """A bar chart shows at most this many symbols."""
 
 
 @dataclass(frozen=True, eq=False)
-class Readings:
-    """Both readings of the most frequent symbols, the largest decoded frequency first.
+class TopAnswers:
+    """Both readings of the most frequent answers, the largest decoded frequency first.
 
     ``low`` and ``high`` are the ends of the 95 % interval of the unbiased estimate. ``places`` is
     the number of decimals that a percentage deserves.
@@ -33,7 +33,7 @@ class Readings:
     places: int
 
     @classmethod
-    def of(cls, estimate: Estimate, count: int) -> "Readings":
+    def of(cls, estimate: Estimate, count: int) -> "TopAnswers":
         """Read the ``count`` most frequent symbols of an estimate."""
         symbols = most_frequent(estimate, count)
         low, high = estimate.interval(0.95)
