@@ -24,13 +24,13 @@ def static_files() -> Mapping[str, tuple[bytes, str]]:
     """Map each path under ``static/`` to the file's content and media type."""
     pages = files("sfumato.pages")
     client = _client_folder()
-    found = {path: pages.joinpath(name) for path, name in _SHARED.items()}
-    found |= _scripts_and_styles("try", pages.joinpath("try_it"))
-    found |= _scripts_and_styles("dashboard", pages.joinpath("dashboard"))
-    found |= _scripts_and_styles("client", client)
-    found |= _scripts_and_styles("client/modules", client.joinpath("modules"))
+    sources = {path: pages.joinpath(name) for path, name in _SHARED.items()}
+    sources |= _scripts_and_styles("try", pages.joinpath("try_it"))
+    sources |= _scripts_and_styles("dashboard", pages.joinpath("dashboard"))
+    sources |= _scripts_and_styles("client", client)
+    sources |= _scripts_and_styles("client/modules", client.joinpath("modules"))
     served = {}
-    for path, file in found.items():
+    for path, file in sources.items():
         served[path] = (file.read_bytes(), _MEDIA_TYPES[Path(path).suffix])
     served["plotly.js"] = (plotly_source().encode("utf-8"), _MEDIA_TYPES[".js"])
     return served
@@ -38,11 +38,11 @@ def static_files() -> Mapping[str, tuple[bytes, str]]:
 
 def _scripts_and_styles(prefix: str, folder: Traversable) -> dict[str, Traversable]:
     """Map ``prefix/name`` to each script and style in a folder."""
-    found = {}
+    sources = {}
     for file in folder.iterdir():
         if Path(file.name).suffix in _MEDIA_TYPES:
-            found[f"{prefix}/{file.name}"] = file
-    return found
+            sources[f"{prefix}/{file.name}"] = file
+    return sources
 
 
 def _client_folder() -> Traversable:

@@ -23,7 +23,7 @@ from sfumato.pages.label.text import (
     repeat_text,
     size_text,
     storage_sentences,
-    unprotected_sentences,
+    disclosure_sentences,
 )
 from sfumato.pages.markup import (
     EMPTY,
@@ -63,7 +63,7 @@ def label_page(survey: Survey, certificate: Certificate | None = None) -> str:
         "label/label.html",
         opening=Html(opening_text(survey.context)),
         odds=_odds_table(survey, shades),
-        unprotected=list_items(unprotected_sentences(survey, disclosures)),
+        unprotected=list_items(disclosure_sentences(survey, disclosures)),
         kept=list_items(storage_sentences(survey)),
         context=type(survey.context).__name__,
         mechanism=type(mechanism).__name__,

@@ -31,7 +31,7 @@ __all__ = [
     "repeat_text",
     "size_text",
     "storage_sentences",
-    "unprotected_sentences",
+    "disclosure_sentences",
 ]
 
 # --- answers by their names -----------------------------------------------------------------------
@@ -257,7 +257,7 @@ def _moment_text(text: str) -> str:
 # --- what the promise does not cover, and what is kept --------------------------------------------
 
 
-def unprotected_sentences(survey: Survey, disclosures: Sequence[Html]) -> list[str]:
+def disclosure_sentences(survey: Survey, disclosures: Sequence[Html]) -> list[str]:
     """List what is not protected: what reports may show, then what no report can hide."""
     sentences = [
         *disclosures,

@@ -280,11 +280,11 @@ def fakes_section(survey: Survey, estimate: Estimate) -> Html:
         weight=format_upper_bound(survey.mechanism.scores.reach.largest),
         reports=format_count(estimate.reports),
         rows=rows,
-        decoded=_decoded_sentence(manipulations[-1]),
+        decoded=_picture_bound_sentence(manipulations[-1]),
     )
 
 
-def _decoded_sentence(manipulation: Manipulation) -> str:
+def _picture_bound_sentence(manipulation: Manipulation) -> str:
     """State the bound on the decoded picture, or that none is known."""
     if manipulation.decoded is None:
         return f"For the decoded picture no bound is known (decoder “{manipulation.decoder}”)."
