@@ -16,6 +16,7 @@ from sfumato.pages.label.protection import Shade, opening_text, shades_of
 from sfumato.pages.label.text import (
     belief,
     dates_text,
+    disclosure_sentences,
     domain_text,
     everyday_text,
     max_different_answers,
@@ -23,7 +24,6 @@ from sfumato.pages.label.text import (
     repeat_text,
     size_text,
     storage_sentences,
-    disclosure_sentences,
 )
 from sfumato.pages.markup import (
     EMPTY,

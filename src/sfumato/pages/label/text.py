@@ -24,6 +24,7 @@ __all__ = [
     "belief",
     "budget_text",
     "dates_text",
+    "disclosure_sentences",
     "domain_text",
     "everyday_text",
     "max_different_answers",
@@ -31,7 +32,6 @@ __all__ = [
     "repeat_text",
     "size_text",
     "storage_sentences",
-    "disclosure_sentences",
 ]
 
 # --- answers by their names -----------------------------------------------------------------------
