@@ -316,7 +316,7 @@ def test_a_large_mechanism_without_structure_is_not_certified(monkeypatch):
 
 
 def test_random_rows_are_drawn_anew(monkeypatch):
-    drawn = {tuple(structure._rows_to_check(10**6).tolist()) for _ in range(3)}
+    drawn = {tuple(structure._choose_rows(10**6).tolist()) for _ in range(3)}
     assert len(drawn) == 3
 
 

@@ -61,7 +61,7 @@ def test_extremes_say_what_pairs_say(mechanism, monkeypatch):
         *(c for _ in range(5) for c in grouped_contexts(mechanism.context.domain, generator)),
     ]
     by_pairs = [verdict(mechanism, context) for context in contexts]
-    monkeypatch.setattr(enumeration, "_FEW_SYMBOLS", 0)
+    monkeypatch.setattr(enumeration, "_MAX_PAIRWISE_SYMBOLS", 0)
     assert [verdict(mechanism, context) for context in contexts] == by_pairs
 
 
@@ -81,7 +81,7 @@ def test_random_tables_have_the_same_verdicts(monkeypatch):
         )
         with monkeypatch.context() as patch:
             by_pairs = verdict(table, context)
-            patch.setattr(enumeration, "_FEW_SYMBOLS", 0)
+            patch.setattr(enumeration, "_MAX_PAIRWISE_SYMBOLS", 0)
             assert verdict(table, context) == by_pairs
         outcomes.append(by_pairs)
     assert 40 < outcomes.count("broken") < 160
@@ -99,7 +99,7 @@ def test_the_comparison_notices_extremes_of_the_wrong_group(monkeypatch):
         context, [[N // 64 * entry, N // 64 * (64 - entry)] for entry in (10, 20, 14)]
     )
     assert verdict(table, context) != "broken"
-    monkeypatch.setattr(enumeration, "_FEW_SYMBOLS", 0)
+    monkeypatch.setattr(enumeration, "_MAX_PAIRWISE_SYMBOLS", 0)
     with pytest.raises(
         IndexError
     ):  # nobody outside the group has the integer that seems to break the promise

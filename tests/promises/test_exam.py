@@ -3,7 +3,7 @@
 import pytest
 
 import sfumato as sf
-from sfumato.errors import ExamFailed, InvalidContext
+from sfumato.errors import ExamFailed, InvalidArgument
 from sfumato.promises.exam import check_mechanism
 from support.mechanism_examples import EXAMPLES, every_mechanism_class
 from support.mutants import MUTANTS
@@ -43,7 +43,7 @@ def test_every_check_of_the_exam_has_a_mutant():
 
 
 def test_the_exam_refuses_what_it_cannot_enumerate():
-    with pytest.raises(InvalidContext, match="512 outputs"):
+    with pytest.raises(InvalidArgument, match="512 outputs"):
         check_mechanism(sf.PlainResponse(sf.Uniform(600, 1)))
 
 

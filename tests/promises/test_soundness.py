@@ -10,7 +10,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.codes import HadamardCode
-from sfumato.errors import ContextMismatch, InvalidContext, NothingToLearn, PrivacyViolation
+from sfumato.errors import ContextMismatch, InvalidArgument, NothingToLearn, PrivacyViolation
 from sfumato.foundation.canonical import canonical_bytes
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.planning import lower_bound_risk
@@ -142,8 +142,8 @@ def test_the_floor_survives_a_tiny_epsilon(k, epsilon):
 
 @pytest.mark.parametrize("wish", [{"sensitive_share": 7}, {"max_bits": "3"}, {"max_bits": -1}])
 @pytest.mark.parametrize("code", ["best", "hadamard"])
-def test_wishes_that_mean_nothing_are_refused(wish, code):
-    with pytest.raises(InvalidContext):
+def test_invalid_arguments_of_mechanism_for_raise(wish, code):
+    with pytest.raises(InvalidArgument):
         sf.mechanism_for(sf.HighLow(5, [0, 1], 1), code=code, **wish)
 
 

@@ -4,32 +4,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
+from math import inf
 
 from sfumato.contexts import Context, parts_inside
 from sfumato.errors import ContextMismatch
 from sfumato.foundation.canonical import Json, fingerprint
 from sfumato.mechanisms import Mechanism, UnionResponse
 from sfumato.mechanisms.row_class import RowClass
-from sfumato.promises.enumeration import tightest_of_all
+from sfumato.promises.enumeration import Tightest, tightest_of_all
 from sfumato.promises.structure import tightest_by_structure
-from sfumato.promises.tightest import Tightest
 from sfumato.randomness import float_above, float_below
 
-__all__ = ["LARGEST_ENUMERATION", "Certificate", "certify"]
+__all__ = ["MAX_ENUMERATED_OUTPUTS", "Certificate", "certify"]
 
-LARGEST_ENUMERATION = 512
+MAX_ENUMERATED_OUTPUTS = 512
 """Up to this many outputs every pair of symbols is compared on every output."""
 
-_LARGEST_UNSTRUCTURED = 2**22  # entries of a channel that has no structure to argue from
+_MAX_UNSTRUCTURED_ENTRIES = 2**22  # of a channel that has no structure to argue from
 
 
 @dataclass(frozen=True)
 class Certificate:
     """The outcome of a check that found no violation.
 
-    ``method`` is "enumerated" (every pair of symbols on every output) or "structural" (the ``premises``,
-    re-checked on ``rows`` rows, and the argument of the mechanism's proof page). ``tightest`` is the place
-    where the promise is closest to being broken, or ``None`` where nothing is promised.
+    ``mechanism`` and ``context`` are fingerprints. ``method`` is "enumerated" (every pair of
+    symbols on every output) or "structural" (the ``premises``, re-checked on ``rows`` rows, and the
+    argument of the mechanism's proof page). ``tightest`` is the place where the promise is closest
+    to being broken, or ``None`` where nothing is promised.
     """
 
     mechanism: str
@@ -48,25 +49,24 @@ class Certificate:
 
     @property
     def promised_epsilon(self) -> float:
-        """What the context promises at the tightest place, rounded up; ``inf`` where nothing is promised."""
-        return float("inf") if self.tightest is None else float_above(self.tightest.promised)
+        """The promised ε at the tightest place, rounded up; ``inf`` where nothing is promised."""
+        return inf if self.tightest is None else float_above(self.tightest.promised)
 
     @property
     def realised_epsilon(self) -> float:
-        """What the mechanism realises there, rounded up."""
+        """The realised ε at the tightest place, rounded up."""
         return 0.0 if self.tightest is None else self.tightest.realised
 
     @property
     def slack(self) -> float:
         """``promised − realised``, rounded down: how much of ε is left unused."""
         if self.tightest is None:
-            return float("inf")
-        return float_below(
-            max(self.tightest.promised - Fraction(repr(self.realised_epsilon)), Fraction(0))
-        )
+            return inf
+        unused = self.tightest.promised - Fraction(repr(self.realised_epsilon))
+        return float_below(max(unused, Fraction(0)))
 
     def record(self) -> Json:
-        """The certificate as plain data."""
+        """Return the certificate as plain data."""
         return {
             "mechanism": self.mechanism,
             "context": self.context,
@@ -79,33 +79,31 @@ class Certificate:
         }
 
     def __str__(self) -> str:
-        how = (
-            "every pair on every report"
-            if self.method == "enumerated"
-            else f"{self.rows} rows against their structure"
-        )
-        if self.tightest is None:
-            return f"Certified ({how}): nothing is promised, so nothing can be broken."
+        how = "every pair on every report"
+        if self.method == "structural":
+            how = f"{self.rows} rows against their structure"
         place = self.tightest
+        if place is None:
+            return f"Certified ({how}): nothing is promised, so nothing can be broken."
         return (
-            f"Certified ({how}): symbols {place.x} and {place.x2} on report {place.output} come closest, with "
-            f"ε = {self.realised_epsilon!r} of {self.promised_epsilon!r} promised."
+            f"Certified ({how}): symbols {place.x} and {place.x2} on report {place.output} come "
+            f"closest, with ε = {self.realised_epsilon!r} of {self.promised_epsilon!r} promised."
         )
 
     def _repr_html_(self) -> str:
-        """What notebooks show: the verdict in words, with the tightest place."""
+        """Return what notebooks show: the verdict in words, with the tightest place."""
         return (
-            f"<p><b>Certificate</b> for {self.pairs:,} ordered pairs of symbols</p><p>{escape(str(self))}</p>"
-            f"<p>mechanism <code>{escape(self.mechanism)}</code></p>"
+            f"<p><b>Certificate</b> for {self.pairs:,} ordered pairs of symbols</p>"
+            f"<p>{escape(str(self))}</p><p>mechanism <code>{escape(self.mechanism)}</code></p>"
         )
 
 
 def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate:
     """Check in integers that ``Q(y|x) ≤ exp(E[x, x2]) Q(y|x2)`` for every x, x2 and y.
 
-    The context is the mechanism's own unless another over the same domain is given. Up to 512 outputs
-    everything is enumerated; above, the structure that the mechanism claims is re-checked and argued from.
-    Raises ``PrivacyViolation`` with the pair and the output that show a violation.
+    The context is the mechanism's own unless you pass another over the same domain. Up to 512
+    outputs everything is enumerated; above, the structure that the mechanism claims is re-checked
+    and argued from. Raises ``PrivacyViolation`` with the pair and the output that show a violation.
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import PlainResponse
@@ -117,14 +115,17 @@ def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate
     """
     promise = mechanism.context if context is None else context
     if promise.domain != mechanism.context.domain:
-        raise ContextMismatch("the context and the mechanism speak of different domains.")
-    premises = () if mechanism.outputs <= LARGEST_ENUMERATION else mechanism.row_classes()
-    small = mechanism.inputs * mechanism.outputs <= _LARGEST_UNSTRUCTURED
-    enumerated = mechanism.outputs <= LARGEST_ENUMERATION or (not premises and small)
+        raise ContextMismatch("the context and the mechanism have different domains.")
+    few_outputs = mechanism.outputs <= MAX_ENUMERATED_OUTPUTS
+    premises = () if few_outputs else mechanism.row_classes()
+    few_entries = mechanism.inputs * mechanism.outputs <= _MAX_UNSTRUCTURED_ENTRIES
+    enumerated = few_outputs or (not premises and few_entries)
     if enumerated:
-        tightest, rows = tightest_of_all(mechanism, promise), mechanism.inputs
+        tightest = tightest_of_all(mechanism, promise)
+        rows = mechanism.inputs
     elif isinstance(mechanism, UnionResponse):
-        tightest, rows, premises = _by_parts(mechanism, _parts_of(promise, mechanism))
+        parts = _promises_inside(promise, mechanism)
+        tightest, rows, premises = _certify_parts(mechanism, parts)
     else:
         tightest, rows = tightest_by_structure(mechanism, promise, premises)
     return Certificate(
@@ -139,32 +140,39 @@ def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate
     )
 
 
-def _parts_of(promise: Context, mechanism: UnionResponse) -> Sequence[Context]:
-    """What is promised inside each block that the mechanism shows; nothing must be promised across them."""
+def _promises_inside(promise: Context, mechanism: UnionResponse) -> Sequence[Context]:
+    """Return what is promised inside each block that the mechanism shows.
+
+    Nothing may be promised across blocks.
+    """
     parts = parts_inside(promise, mechanism.context.block_of)
     if parts is not None:
         return parts
     raise ContextMismatch(
-        "a union response can be certified at this size for contexts of the same blocks only, or for such that promise "
-        "nothing across its blocks."
+        "a union response of this size can be certified only for contexts with the same blocks, or "
+        "that promise nothing across its blocks."
     )
 
 
-def _by_parts(
-    mechanism: UnionResponse, parts: Sequence[Context]
+def _certify_parts(
+    mechanism: UnionResponse, promises: Sequence[Context]
 ) -> tuple[Tightest | None, int, tuple[RowClass, ...]]:
-    """A union shows the block and promises nothing across: it is kept if every part keeps its own."""
-    certificates = [
-        certify(part, context.relabelled(part.context.domain))
-        for part, context in zip(mechanism.parts, parts, strict=True)
-    ]
-    places = []
-    for j, place in enumerate(certificate.tightest for certificate in certificates):
-        if place is not None:
-            x, x2 = (int(mechanism.symbols[j][symbol]) for symbol in (place.x, place.x2))
-            places.append(
-                replace(place, x=x, x2=x2, output=place.output + int(mechanism.offsets[j]))
-            )
-    tightest = min(places, key=lambda place: float(place.promised) - place.realised, default=None)
-    premises = tuple(premise for certificate in certificates for premise in certificate.premises)
-    return tightest, sum(certificate.rows for certificate in certificates), premises
+    """Certify each part: a union shows the block, so it is kept if every part keeps its own."""
+    rows = 0
+    tightest: Tightest | None = None
+    premises: list[RowClass] = []
+    for j, (part, promise) in enumerate(zip(mechanism.parts, promises, strict=True)):
+        certificate = certify(part, promise.relabelled(part.context.domain))
+        rows += certificate.rows
+        premises.extend(certificate.premises)
+        place = certificate.tightest
+        if place is None or (tightest is not None and place.slack >= tightest.slack):
+            continue
+        symbols = mechanism.symbols[j]
+        tightest = replace(
+            place,
+            x=int(symbols[place.x]),
+            x2=int(symbols[place.x2]),
+            output=place.output + int(mechanism.offsets[j]),
+        )
+    return tightest, rows, tuple(premises)

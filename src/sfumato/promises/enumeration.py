@@ -1,36 +1,104 @@
-"""Every pair of symbols on every output, in integers.
+"""Every pair of symbols on every output, in integers, and the place where a promise is tightest.
 
-Few symbols are compared pair by pair. A context of groups has one ε inside each group and one from each group to all
-others, so on one output all its pairs keep the promise exactly if the largest integer on one side is at most e^ε times
-the smallest on the other: many symbols are compared by these extremes, which is linear and just as exact.
+Few symbols are compared pair by pair. A context of groups has one ε inside each group and one from
+each group to all others. So on one output all its pairs keep the promise exactly if the largest
+integer on one side is at most e^ε times the smallest on the other. Many symbols are compared by
+these extremes, which is linear and just as exact.
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.contexts import Context, GroupedContext
+from sfumato.errors import PrivacyViolation
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
+from sfumato.foundation.canonical import Json, decimal_text
 from sfumato.mechanisms import Mechanism
-from sfumato.promises.tightest import Tightest, no_channel, violation
-from sfumato.randomness import Epsilon, exp_bounds, within_odds
+from sfumato.randomness import Epsilon, epsilon_of_odds, exp_bounds, within_odds
 
-__all__ = ["tightest_of_all"]
+__all__ = ["Tightest", "broken_promise", "broken_row", "tightest_of_all"]
 
 _Integers = NDArray[np.object_]
+_Numbers = NDArray[np.int64]
+_Place = tuple[int, int, int]
 _ROUNDING = 1e-14
-_FEW_SYMBOLS = 512  # up to here pairs are compared one by one
+_MAX_PAIRWISE_SYMBOLS = 512  # up to here pairs are compared one by one
+
+
+@dataclass(frozen=True)
+class Tightest:
+    """A place where a promise is closest to being broken.
+
+    Report ``output`` favours ``x`` over ``x2`` with odds ``high : low``, as integers over one
+    denominator.
+    """
+
+    x: int
+    x2: int
+    output: int
+    high: int
+    low: int
+    promised: Fraction
+
+    @property
+    def realised(self) -> float:
+        """``log(high/low)``, rounded up."""
+        return epsilon_of_odds(self.high, self.low)
+
+    @property
+    def slack(self) -> float:
+        """The promised ε, less the realised one."""
+        return float(self.promised) - self.realised
+
+    def record(self) -> Json:
+        """Return the place as plain data."""
+        return {
+            "x": self.x,
+            "x2": self.x2,
+            "output": self.output,
+            "high": str(self.high),
+            "low": str(self.low),
+            "promised": decimal_text(self.promised),
+        }
+
+
+def broken_row(x: int) -> PrivacyViolation:
+    """Return the error for a row that does not add up, for which nothing can be promised."""
+    return PrivacyViolation(
+        f"the row of symbol {x} does not add up to the number of draws. "
+        "The mechanism must not be used.",
+        x=x,
+        x2=x,
+        output=0,
+    )
+
+
+def broken_promise(place: Tightest) -> PrivacyViolation:
+    """Return the error that names the pair and the output."""
+    return PrivacyViolation(
+        f"report {place.output} tells symbol {place.x} from symbol {place.x2} by "
+        f"ε = {place.realised!r}; the context promises {float(place.promised)!r}. "
+        "The mechanism must not be used for this context.",
+        x=place.x,
+        x2=place.x2,
+        output=place.output,
+    )
 
 
 def tightest_of_all(mechanism: Mechanism, context: Context) -> Tightest | None:
-    """Compare all rows; raises ``PrivacyViolation``, or returns the tightest place (``None``: nothing promised)."""
-    numbers, table = _numbered(mechanism)
+    """Compare all rows; return the tightest place, or ``None`` if nothing is promised.
+
+    Raises ``PrivacyViolation`` if a promise is broken.
+    """
+    integers, table = _number_entries(mechanism)
+    search = _Search(integers, mechanism.denominator)
     groups = context.groups
-    search = _Search(numbers, mechanism.denominator)
-    if groups is None or mechanism.inputs <= _FEW_SYMBOLS:
+    if groups is None or mechanism.inputs <= _MAX_PAIRWISE_SYMBOLS:
         _compare_pairs(search, table, context)
     else:
         _compare_extremes(search, table, groups)
@@ -38,92 +106,96 @@ def tightest_of_all(mechanism: Mechanism, context: Context) -> Tightest | None:
 
 
 class _Search:
-    """The tightest place so far, over channels whose distinct integers are ``numbers``."""
+    """The tightest place so far, in a channel whose distinct entries are ``integers``."""
 
-    def __init__(self, numbers: _Integers, denominator: int) -> None:
-        self.numbers = numbers
+    def __init__(self, integers: _Integers, denominator: int) -> None:
+        self.integers = integers
         self.tightest: Tightest | None = None
         self._denominator = denominator
-        self._least = np.inf
+        self._least_slack = np.inf
 
-    def look(
-        self,
-        pairs: NDArray[np.int64],
-        epsilon: Fraction,
-        place: Callable[[int], tuple[int, int, int]],
-    ) -> None:
-        """Look at pairs of numbers ``high · len(numbers) + low``, each distinct pair once; raise if one is too far.
+    def compare(self, pairs: _Numbers, epsilon: Fraction, find: Callable[[int], _Place]) -> None:
+        """Compare pairs ``high · len(integers) + low`` of numbers; raise if a promise is broken.
 
-        ``place`` finds the symbols and the output where a pair occurs.
+        ``find`` returns the symbols and the output where a pair occurs.
         """
-        n = len(self.numbers)
+        n = len(self.integers)
         distinct = _distinct(pairs, n**2)
-        high = self.numbers[distinct // n]
-        low = self.numbers[distinct % n]
+        high = self.integers[distinct // n]
+        low = self.integers[distinct % n]
         slack = _slack(high, low, epsilon, self._denominator)
         i = int(slack.argmin())
-        if slack[i] > self._least + _ROUNDING * float(epsilon):
+        if slack[i] > self._least_slack + _ROUNDING * float(epsilon):
             return
-        x, x2, output = place(int(distinct[i]))
-        found = Tightest(x, x2, output, high[i], low[i], epsilon)
+        x, x2, output = find(int(distinct[i]))
+        place = Tightest(x, x2, output, high[i], low[i], epsilon)
         if slack[i] < 0:
-            raise violation(found)
-        # Slacks of different ε are compared as they are told, with the realised ε rounded up.
-        told = float(epsilon) - found.realised
-        if self.tightest is None or told < self._least:
-            self._least = told
-            self.tightest = found
+            raise broken_promise(place)
+        # Compare slacks of different ε as they are shown, with the realised ε rounded up.
+        if self.tightest is None or place.slack < self._least_slack:
+            self._least_slack = place.slack
+            self.tightest = place
 
 
-def _compare_pairs(search: _Search, table: NDArray[np.int64], context: Context) -> None:
+def _compare_pairs(search: _Search, table: _Numbers, context: Context) -> None:
     """Compare each symbol with all those to which it owes the same ε at once."""
     for x in range(len(table)):
-        for epsilon, others in _owed(context, x).items():
-            pairs = table[x] * len(search.numbers) + table[others]
-            search.look(pairs, epsilon, _place_in_rows(pairs, x, others))
+        for epsilon, others in _symbols_by_promise(context, x).items():
+            pairs = table[x] * len(search.integers) + table[others]
+            search.compare(pairs, epsilon, _find_in_rows(pairs, x, others))
 
 
-def _place_in_rows(
-    pairs: NDArray[np.int64], x: int, others: list[int]
-) -> Callable[[int], tuple[int, int, int]]:
-    def place(pair: int) -> tuple[int, int, int]:
+def _find_in_rows(pairs: _Numbers, x: int, others: list[int]) -> Callable[[int], _Place]:
+    def find(pair: int) -> _Place:
         row, output = np.argwhere(pairs == pair)[0].tolist()
         return x, others[row], output
 
-    return place
+    return find
 
 
-# --- extremes of groups -----------------------------------------------------------------------------------------------
+def _symbols_by_promise(context: Context, x: int) -> dict[Fraction, list[int]]:
+    """Return the other symbols, by the finite ε that x owes them."""
+    symbols: dict[Fraction, list[int]] = defaultdict(list)
+    for x2 in range(context.size):
+        epsilon = context.exact_epsilon(x, x2)
+        if x2 != x and isinstance(epsilon, Fraction):
+            symbols[epsilon].append(x2)
+    return symbols
 
 
-def _compare_extremes(search: _Search, table: NDArray[np.int64], groups: GroupedContext) -> None:
-    """Compare the largest integer of each group, output by output, with the smallest inside it and outside it."""
-    ascending = _ascending(search.numbers)
+# --- extremes of groups ---------------------------------------------------------------------------
+
+
+def _compare_extremes(search: _Search, table: _Numbers, groups: GroupedContext) -> None:
+    """Compare the largest integer of each group with the smallest inside and outside it."""
+    ascending = _ascending(search.integers)
     rank_of = np.empty(ascending.size, dtype=np.int64)
     rank_of[ascending] = np.arange(ascending.size)
     ranks = rank_of[table]
-    search.numbers = search.numbers[ascending]
-    order = np.argsort(groups.group_of, kind="stable")
-    starts = np.searchsorted(groups.group_of[order], np.arange(len(groups.inside)))
+    search.integers = search.integers[ascending]
+    group_of = groups.group_of
+    order = np.argsort(group_of, kind="stable")
+    starts = np.searchsorted(group_of[order], np.arange(len(groups.inside)))
     largest = np.maximum.reduceat(ranks[order], starts)
     smallest = np.minimum.reduceat(ranks[order], starts)
+    n = len(search.integers)
     for epsilon, members in _groups_by_promise(groups.inside, groups.sizes > 1).items():
-        pairs = largest[members] * len(search.numbers) + smallest[members]
-        search.look(
-            pairs, epsilon, _place_in_groups(pairs, members, ranks, groups.group_of, np.equal)
-        )
+        pairs = largest[members] * n + smallest[members]
+        search.compare(pairs, epsilon, _find_in_groups(pairs, members, ranks, group_of, np.equal))
     if len(groups.inside) < 2:
         return
     elsewhere = _smallest_elsewhere(smallest)
     for epsilon, members in _groups_by_promise(groups.outward, groups.sizes > 0).items():
-        pairs = largest[members] * len(search.numbers) + elsewhere[members]
-        search.look(
-            pairs, epsilon, _place_in_groups(pairs, members, ranks, groups.group_of, np.not_equal)
-        )
+        pairs = largest[members] * n + elsewhere[members]
+        find = _find_in_groups(pairs, members, ranks, group_of, np.not_equal)
+        search.compare(pairs, epsilon, find)
 
 
-def _smallest_elsewhere(smallest: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The smallest number outside each group, by output: the least of all, or the second for the group that has it."""
+def _smallest_elsewhere(smallest: _Numbers) -> _Numbers:
+    """Return the smallest number outside each group, by output.
+
+    It is the smallest of all, or the second smallest for the group that has the smallest.
+    """
     outputs = np.arange(smallest.shape[1])
     holder = smallest.argmin(axis=0)
     least = smallest[holder, outputs]
@@ -135,27 +207,27 @@ def _smallest_elsewhere(smallest: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _groups_by_promise(
-    promises: tuple[Epsilon, ...], exists: Booleans
+    promises: Sequence[Epsilon], has_pair: Booleans
 ) -> dict[Fraction, list[int]]:
-    """The groups that have a pair, by their finite promise."""
+    """Return the groups that have a pair, by their finite promise."""
     by_promise: dict[Fraction, list[int]] = defaultdict(list)
     for g, epsilon in enumerate(promises):
-        if exists[g] and isinstance(epsilon, Fraction):
+        if has_pair[g] and isinstance(epsilon, Fraction):
             by_promise[epsilon].append(g)
     return by_promise
 
 
-def _place_in_groups(
-    pairs: NDArray[np.int64],
+def _find_in_groups(
+    pairs: _Numbers,
     members: list[int],
-    ranks: NDArray[np.int64],
+    ranks: _Numbers,
     group_of: Symbols,
     relation: Callable[[Symbols, int], Booleans],
-) -> Callable[[int], tuple[int, int, int]]:
-    """Find a symbol of a group and one whose group is equal, or not equal, to it."""
+) -> Callable[[int], _Place]:
+    """Find a symbol of a group, and one whose group is equal (or not equal) to it."""
     n = int(ranks.max()) + 1
 
-    def place(pair: int) -> tuple[int, int, int]:
+    def find(pair: int) -> _Place:
         row, output = np.argwhere(pairs == pair)[0].tolist()
         high, low = divmod(pair, n)
         column = ranks[:, output]
@@ -163,40 +235,40 @@ def _place_in_groups(
         others = np.flatnonzero(relation(group_of, members[row]) & (column == low))
         return x, int(others[others != x][0]), output
 
-    return place
+    return find
 
 
-# --- integers ---------------------------------------------------------------------------------------------------------
+# --- integers -------------------------------------------------------------------------------------
 
 
 def _slack(high: _Integers, low: _Integers, epsilon: Fraction, denominator: int) -> Floats:
-    """``ε − log(high/low)``, at most ε; below 0 exactly where the promise is broken.
+    """Return ``ε − log(high/low)``, at most ε; below 0 exactly where the promise is broken.
 
-    With ``b ≤ e^ε`` rational, ``b·low ≥ high`` shows in integers that it is kept, and by how much of ``b·low``. Where
-    that does not show, b is sharpened until it or its counterpart above e^ε decides.
+    With ``b ≤ e^ε`` rational, ``b·low ≥ high`` shows in integers that the promise is kept, and by
+    how much of ``b·low``. Where that does not show, b is sharpened until it or its counterpart
+    above e^ε decides.
     """
-    enough = min(
-        epsilon, Fraction(denominator.bit_length())
-    )  # no two numbers of words but 0 have odds of 2^ε
+    # No two positive numbers of words have odds of e^bits.
+    enough = min(epsilon, Fraction(denominator.bit_length()))
     b = exp_bounds(enough)[0]
     most = low * b.numerator
     spare = most - high * b.denominator
+    share = (spare / np.where(most == 0, 1, most)).astype(np.float64)
     with np.errstate(divide="ignore"):  # a report that x never sends leaves everything spare
-        slack = -np.log1p(-(spare / np.where(most == 0, 1, most)).astype(np.float64)) + float(
-            epsilon - enough
-        )
+        slack = -np.log1p(-share) + float(epsilon - enough)
     for i in np.flatnonzero(spare < 0).tolist():
         slack[i] = 0.0 if within_odds(high[i], low[i], epsilon) else -np.inf
-    return np.where((low == 0) & (high == 0), float(epsilon), np.minimum(slack, float(epsilon)))
+    never_sent = (low == 0) & (high == 0)
+    return np.where(never_sent, float(epsilon), np.minimum(slack, float(epsilon)))
 
 
-def _numbered(mechanism: Mechanism) -> tuple[_Integers, NDArray[np.int64]]:
+def _number_entries(mechanism: Mechanism) -> tuple[_Integers, _Numbers]:
     """Return the distinct integers of the channel, and the table of their numbers."""
     entries: list[int] = []
     for x in range(mechanism.inputs):
         row = mechanism.integer_row(x)
         if min(row) < 0 or sum(row) != mechanism.denominator:
-            raise no_channel(x)
+            raise broken_row(x)
         entries.extend(row)
     distinct = list(dict.fromkeys(entries))
     number_of = dict(zip(distinct, range(len(distinct)), strict=True))
@@ -205,25 +277,15 @@ def _numbered(mechanism: Mechanism) -> tuple[_Integers, NDArray[np.int64]]:
     return np.array(distinct, dtype=object), table
 
 
-def _ascending(numbers: _Integers) -> NDArray[np.intp]:
+def _ascending(integers: _Integers) -> NDArray[np.intp]:
     """Return the order of the integers, ten times as fast where they fit into 64 bits."""
-    if max(numbers) < 2**64:
-        return np.argsort(numbers.astype(np.uint64))
-    return np.argsort(numbers)
+    if max(integers) < 2**64:
+        return np.argsort(integers.astype(np.uint64))
+    return np.argsort(integers)
 
 
-def _distinct(pairs: NDArray[np.int64], possible: int) -> NDArray[np.int64]:
-    """The different entries of ``pairs``: by counting where they are few, by sorting otherwise."""
+def _distinct(pairs: _Numbers, possible: int) -> _Numbers:
+    """Return the distinct entries: by counting if few are possible, by sorting otherwise."""
     if possible <= pairs.size:
         return np.flatnonzero(np.bincount(pairs.ravel(), minlength=possible))
     return np.unique(pairs)
-
-
-def _owed(context: Context, x: int) -> dict[Fraction, list[int]]:
-    """The other symbols, by the finite ε that x owes them."""
-    owed: dict[Fraction, list[int]] = defaultdict(list)
-    for x2 in range(context.size):
-        epsilon = context.exact_epsilon(x, x2)
-        if x2 != x and isinstance(epsilon, Fraction):
-            owed[epsilon].append(x2)
-    return owed

@@ -1,9 +1,9 @@
-"""The common exam: every mechanism, built in or not, shows that it does what it says.
+"""The common exam: every mechanism, built in or your own, shows that it does what it says.
 
-A finite channel is a matrix, so nearly everything is checked exactly. The mechanism is realised over
-words so short that its production kernel can be fed every word for every symbol, and the counts are
-compared with the claimed integers without tolerance. A statistical test over full words is kept as a
-second, weaker net.
+A finite channel is a matrix, so nearly everything is checked exactly. The mechanism is realised
+over words so short that its production kernel can be fed every word for every symbol, and the
+counts are compared with the claimed integers without tolerance. A statistical test over full words
+is a second, weaker net.
 """
 
 import hashlib
@@ -14,11 +14,17 @@ from math import lcm
 
 import numpy as np
 
-from sfumato.errors import ExamFailed, InvalidContext, NothingToLearn, PrivacyViolation, WrongSurvey
+from sfumato.errors import (
+    ExamFailed,
+    InvalidArgument,
+    NothingToLearn,
+    PrivacyViolation,
+    WrongSurvey,
+)
 from sfumato.foundation.arrays import Floats, Words
 from sfumato.foundation.canonical import canonical_bytes
 from sfumato.mechanisms import Mechanism
-from sfumato.promises.certificate import LARGEST_ENUMERATION, certify
+from sfumato.promises.certificate import MAX_ENUMERATED_OUTPUTS, certify
 from sfumato.promises.structure import tightest_by_structure
 from sfumato.randomness import KEY_BYTES, WORDS_PER_POSITION, words_from
 from sfumato.tally import Tally
@@ -26,9 +32,9 @@ from sfumato.tally import Tally
 __all__ = ["ALPHA", "ExamReport", "check_mechanism"]
 
 ALPHA = 1e-6
-"""The chance that a correct mechanism fails the statistical part."""
+"""The chance that a correct mechanism fails the statistical check."""
 
-_LARGEST_WRITTEN_OUT = 2**19  # entries of a channel that has no structure to argue from
+_MAX_UNSTRUCTURED_ENTRIES = 2**19  # of a channel that has no structure to argue from
 _CHUNK = 2**16  # draws that are tried together
 _PEOPLE = 2**19
 _TOLERANCE = 1e-9
@@ -36,32 +42,33 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class ExamReport:
-    """The names of the checks that were passed, and the short word at which every word was tried."""
+    """The names of the checks that passed, and the short word at which every word was tried."""
 
     passed: tuple[str, ...]
     word_bits: int
 
 
 def check_mechanism(mechanism: Mechanism, *, seed: int = 0) -> ExamReport:
-    """Put a mechanism through every check; ``ExamFailed`` names the first it fails.
+    """Put a mechanism through every check; ``ExamFailed`` names the first that it fails.
 
-    It may have 512 outputs; a channel that is written out, and has no structure, may have 2^19 entries.
+    It may have up to 512 outputs. A channel without structure may have 2^19 entries. ``seed``
+    selects the words of the statistical check.
 
     >>> from sfumato.contexts import Blocks
     >>> from sfumato.mechanisms import BlockResponse
     >>> check_mechanism(BlockResponse(Blocks([0, 0, 1], epsilon=1))).word_bits
     12
     """
-    written_out = (
-        not mechanism.row_classes() and mechanism.inputs * mechanism.outputs <= _LARGEST_WRITTEN_OUT
-    )
-    if mechanism.outputs > LARGEST_ENUMERATION and not written_out:
-        raise InvalidContext(
-            f"the exam is for at most {LARGEST_ENUMERATION} outputs, or {_LARGEST_WRITTEN_OUT} entries of a channel "
-            "without structure; examine a smaller instance."
+    entries = mechanism.inputs * mechanism.outputs
+    is_small_table = not mechanism.row_classes() and entries <= _MAX_UNSTRUCTURED_ENTRIES
+    if mechanism.outputs > MAX_ENUMERATED_OUTPUTS and not is_small_table:
+        raise InvalidArgument(
+            f"the exam takes at most {MAX_ENUMERATED_OUTPUTS} outputs, or "
+            f"{_MAX_UNSTRUCTURED_ENTRIES} entries of a channel without structure. Examine a "
+            "smaller instance."
         )
-    short = _shortened(mechanism)
-    exams: list[tuple[Callable[[Mechanism], None], tuple[Mechanism, ...]]] = [
+    short = _shorten(mechanism)
+    checks: list[tuple[Callable[[Mechanism], None], tuple[Mechanism, ...]]] = [
         (rows_sum_to_one, (short, mechanism)),
         (kernel_matches_integers, (short,)),
         (keeps_its_context, (short, mechanism)),
@@ -76,57 +83,56 @@ def check_mechanism(mechanism: Mechanism, *, seed: int = 0) -> ExamReport:
         (tallies_add_up, (mechanism,)),
         (records_are_canonical, (short, mechanism)),
     ]
-    for exam, candidates in exams:
+    passed = []
+    for check, candidates in checks:
         for candidate in candidates:
-            exam(candidate)
+            check(candidate)
+        passed.append(check.__name__)
     sampler_matches_its_matrix(mechanism, seed)
-    names = [exam.__name__ for exam, _ in exams] + [sampler_matches_its_matrix.__name__]
-    return ExamReport(tuple(names), short.word_bits)
+    passed.append(sampler_matches_its_matrix.__name__)
+    return ExamReport(tuple(passed), short.word_bits)
 
 
-# --- sampling ---------------------------------------------------------------------------------------
+# --- sampling -------------------------------------------------------------------------------------
 
 
 def kernel_matches_integers(mechanism: Mechanism) -> None:
-    """Every word and every symbol through the production kernel gives ``integer_row``, as integers."""
+    """Every word and every symbol through the production kernel gives ``integer_row``."""
     for x in range(mechanism.inputs):
         counts = np.zeros(mechanism.outputs, dtype=np.int64)
         for words in _every_word(mechanism):
             reports = mechanism.reports_from(np.full(len(words), x), words)
             counts += np.bincount(reports, minlength=mechanism.outputs)
-        _demand(
-            counts.tolist() == mechanism.integer_row(x),
-            "kernel_matches_integers",
-            f"row {x} is not what the kernel sends.",
-        )
+        matches = counts.tolist() == mechanism.integer_row(x)
+        _require(matches, "kernel_matches_integers", f"row {x} is not what the kernel sends.")
 
 
 def reports_are_a_pure_function(mechanism: Mechanism) -> None:
-    """A report depends on its own symbol and words alone: not on neighbours, order or earlier calls."""
+    """A report depends on its own symbol and words, not on neighbours, order or earlier calls."""
     symbols = np.arange(4 * mechanism.inputs) % mechanism.inputs
-    words = words_from(bytes(KEY_BYTES), 0, symbols.size)[:, : mechanism.words] >> np.uint64(
-        64 - mechanism.word_bits
-    )
+    words = words_from(bytes(KEY_BYTES), 0, symbols.size)[:, : mechanism.words]
+    words = words >> np.uint64(64 - mechanism.word_bits)
     together = mechanism.reports_from(symbols, words)
     backwards = mechanism.reports_from(symbols[::-1], words[::-1])[::-1]
-    alone = [
-        int(mechanism.reports_from(symbols[i : i + 1], words[i : i + 1])[0])
-        for i in range(symbols.size)
-    ]
-    same = bool((together == backwards).all()) and together.tolist() == alone
-    _demand(
-        same, "reports_are_a_pure_function", "a report depends on more than its symbol and words."
+    alone = []
+    for i in range(symbols.size):
+        report = mechanism.reports_from(symbols[i : i + 1], words[i : i + 1])
+        alone.append(int(report[0]))
+    _require(
+        bool((together == backwards).all()) and together.tolist() == alone,
+        "reports_are_a_pure_function",
+        "a report depends on more than its symbol and words.",
     )
 
 
 def words_do_not_depend_on_the_symbol(mechanism: Mechanism) -> None:
-    """Privatising reads the same number of words whatever the symbols are."""
+    """Privatising reads the same number of words for every symbol."""
     reads = set()
     for x in range(mechanism.inputs):
         source = _CountingWords()
         mechanism.privatize(np.full(10, x), source)
-        reads.add(tuple(source.taken))
-    _demand(
+        reads.add(tuple(source.counts))
+    _require(
         reads == {(10 * mechanism.words,)},
         "words_do_not_depend_on_the_symbol",
         "the number of words read differs.",
@@ -134,46 +140,36 @@ def words_do_not_depend_on_the_symbol(mechanism: Mechanism) -> None:
 
 
 def sampler_matches_its_matrix(mechanism: Mechanism, seed: int = 0) -> None:
-    """A χ² test of full-length words against the matrix, at level 1e-6 over all symbols together."""
+    """A χ² test of full-length words against the matrix, at level 1e-6 over all symbols."""
     from scipy.stats import chi2
 
+    name = "sampler_matches_its_matrix"
     people = _PEOPLE // mechanism.inputs
     for x in range(mechanism.inputs):
-        source = _KeyedWords(seed, x)
-        counts = np.bincount(
-            mechanism.privatize(np.full(people, x), source), minlength=mechanism.outputs
-        )
-        expected = people * _row(mechanism, x)
+        reports = mechanism.privatize(np.full(people, x), _KeyedWords(seed, x))
+        counts = np.bincount(reports, minlength=mechanism.outputs)
+        expected = people * _float_row(mechanism, x)
         impossible = counts[expected == 0].sum()
-        _demand(
-            impossible == 0,
-            "sampler_matches_its_matrix",
-            f"symbol {x} sends a report of probability 0.",
-        )
+        _require(impossible == 0, name, f"symbol {x} sends a report of probability 0.")
         statistic, degrees = _chi_square(counts, expected)
         bound = chi2.isf(ALPHA / mechanism.inputs, degrees) if degrees else 0.0
-        _demand(
+        _require(
             statistic <= bound or degrees == 0,
-            "sampler_matches_its_matrix",
+            name,
             f"symbol {x}: χ² = {statistic:.1f} over {bound:.1f} (seed {seed}, n = {people}).",
         )
 
 
-# --- the channel ------------------------------------------------------------------------------------
+# --- the channel ----------------------------------------------------------------------------------
 
 
 def rows_sum_to_one(mechanism: Mechanism) -> None:
     """Every row has one entry per output, none negative, and adds up to exactly 1."""
     for x in range(mechanism.inputs):
         row = mechanism.integer_row(x)
-        whole = (
-            len(row) == mechanism.outputs and min(row) >= 0 and sum(row) == mechanism.denominator
-        )
-        _demand(
-            whole and sum(mechanism.exact_row(x)) == 1,
-            "rows_sum_to_one",
-            f"row {x} does not sum to 1.",
-        )
+        is_row = len(row) == mechanism.outputs and min(row) >= 0
+        adds_up = sum(row) == mechanism.denominator and sum(mechanism.exact_row(x)) == 1
+        _require(is_row and adds_up, "rows_sum_to_one", f"row {x} does not sum to 1.")
 
 
 def keeps_its_context(mechanism: Mechanism) -> None:
@@ -185,7 +181,7 @@ def keeps_its_context(mechanism: Mechanism) -> None:
 
 
 def structure_is_as_claimed(mechanism: Mechanism) -> None:
-    """What ``row_classes`` says of the rows is true, and argues for the same promise as enumeration."""
+    """What ``row_classes`` says of the rows is true, and argues for the promise."""
     classes = mechanism.row_classes()
     try:
         if classes:
@@ -197,38 +193,41 @@ def structure_is_as_claimed(mechanism: Mechanism) -> None:
 def formula_is_met(mechanism: Mechanism) -> None:
     """The integers are the published formula to 1e-9."""
     for x in range(mechanism.inputs):
-        _close(_row(mechanism, x), mechanism.ideal_row(x), 1.0, "formula_is_met", f"row {x}")
+        row = _float_row(mechanism, x)
+        _require_close(row, mechanism.ideal_row(x), 1.0, "formula_is_met", f"row {x}")
 
 
 def transforms_match_the_matrix(mechanism: Mechanism) -> None:
-    """``forward`` and ``adjoint`` are products with the matrix, for every unit vector and a mixed one."""
-    Q = np.array([_row(mechanism, x) for x in range(mechanism.inputs)])
-    _close(mechanism.matrix(), Q, 1.0, "transforms_match_the_matrix", "matrix")
+    """``forward`` and ``adjoint`` are products with the matrix, for unit vectors and a mixed one."""
+    name = "transforms_match_the_matrix"
+    Q = _float_matrix(mechanism)
+    _require_close(mechanism.matrix(), Q, 1.0, name, "matrix")
     for p in (*np.eye(mechanism.inputs), _ramp(mechanism.inputs)):
-        _close(mechanism.forward(p), p @ Q, 1.0, "transforms_match_the_matrix", "forward")
+        _require_close(mechanism.forward(p), p @ Q, 1.0, name, "forward")
     for v in (*np.eye(mechanism.outputs), _ramp(mechanism.outputs)):
-        _close(mechanism.adjoint(v), Q @ v, 1.0, "transforms_match_the_matrix", "adjoint")
+        _require_close(mechanism.adjoint(v), Q @ v, 1.0, name, "adjoint")
 
 
-# --- undoing it -------------------------------------------------------------------------------------
+# --- scores ---------------------------------------------------------------------------------------
 
 
 def scores_undo_the_channel(mechanism: Mechanism) -> None:
-    """``Σ_y Q(y|x2) A[x, y] = [x = x2]``, as an identity between integers over one denominator."""
+    """``Σ_y Q(y|x2) A[x, y] = [x = x2]``, as an identity of integers over one denominator."""
     k = mechanism.inputs
     rows = np.array([mechanism.integer_row(x) for x in range(k)], dtype=object)
-    sums, common = np.zeros((k, k), dtype=object), 1
+    sums = np.zeros((k, k), dtype=object)
+    common = 1  # the denominator of all scores so far
     for y in range(mechanism.outputs):
         scores = mechanism.scores.exact(y)
         wider = lcm(common, *(score.denominator for score in scores))
         if wider != common:  # rare: scores of different reports have much in common
-            sums, common = sums * (wider // common), wider
-        parts = [score.numerator * (common // score.denominator) for score in scores]
-        sums += np.outer(rows[:, y], np.array(parts, dtype=object))
-    biased = np.flatnonzero(
-        (sums != np.eye(k, dtype=object) * (common * mechanism.denominator)).any(axis=1)
-    )
-    _demand(
+            sums = sums * (wider // common)
+            common = wider
+        numerators = [score.numerator * (common // score.denominator) for score in scores]
+        sums += np.outer(rows[:, y], np.array(numerators, dtype=object))
+    identity = np.eye(k, dtype=object) * (common * mechanism.denominator)
+    biased = np.flatnonzero((sums != identity).any(axis=1))
+    _require(
         biased.size == 0,
         "scores_undo_the_channel",
         f"the estimate is biased for symbols {biased.tolist()}.",
@@ -236,31 +235,27 @@ def scores_undo_the_channel(mechanism: Mechanism) -> None:
 
 
 def fast_scores_match_exact_ones(mechanism: Mechanism) -> None:
-    """``mean_scores``, ``total_scores``, ``squared_scores``, ``leverage`` and ``reach`` agree with ``exact_scores``."""
+    """Means, totals, squares, leverage and reach of the scores agree with the exact scores."""
     name = "fast_scores_match_exact_ones"
+    scores = mechanism.scores
     A = _score_table(mechanism)
     scale = float(np.abs(A).max())
     for f in (*np.eye(mechanism.outputs), _ramp(mechanism.outputs)):
-        _close(mechanism.scores.mean(f), A @ f, scale, name, "mean_scores")
+        _require_close(scores.mean(f), A @ f, scale, name, "mean")
     for w in (*np.eye(mechanism.inputs), _ramp(mechanism.inputs)):
-        _close(mechanism.scores.totals(w), w @ A, scale, name, "total_scores")
-    _close(
-        mechanism.scores.squares(),
-        (A**2).sum(axis=0),
-        mechanism.inputs * scale**2,
-        name,
-        "squared_scores",
-    )
-    _demand(
-        scale * (1 - 1e-9) <= mechanism.scores.leverage <= scale * 1.01,
+        _require_close(scores.totals(w), w @ A, scale, name, "totals")
+    squares = (A**2).sum(axis=0)
+    _require_close(scores.squares(), squares, mechanism.inputs * scale**2, name, "squares")
+    _require(
+        scale * (1 - 1e-9) <= scores.leverage <= scale * 1.01,
         name,
         "leverage is not the largest score.",
     )
-    reach = mechanism.scores.reach
-    _close(reach.highest, A.max(axis=1), scale, name, "the highest score in reach")
-    _close(reach.lowest, A.min(axis=1), scale, name, "the lowest score in reach")
+    reach = scores.reach
+    _require_close(reach.highest, A.max(axis=1), scale, name, "the highest score in reach")
+    _require_close(reach.lowest, A.min(axis=1), scale, name, "the lowest score in reach")
     heaviest = float(np.abs(A).sum(axis=0).max())
-    _demand(
+    _require(
         heaviest * (1 - 1e-9) <= reach.heaviest,
         name,
         "a report weighs more than the heaviest one in reach.",
@@ -270,46 +265,31 @@ def fast_scores_match_exact_ones(mechanism: Mechanism) -> None:
 def moments_match_the_scores(mechanism: Mechanism) -> None:
     """Variances, covariances and risks are those of the scores under the matrix."""
     name = "moments_match_the_scores"
-    Q = np.array([_row(mechanism, x) for x in range(mechanism.inputs)])
+    scores = mechanism.scores
+    Q = _float_matrix(mechanism)
     A = _score_table(mechanism)
     scale = float((A**2).max())
     for p in (np.full(mechanism.inputs, 1 / mechanism.inputs), _ramp(mechanism.inputs)):
-        covariance = (A * (p @ Q)) @ A.T - np.outer(p, p)
-        _close(
-            mechanism.scores.variances(p, 5) * 5, covariance.diagonal(), scale, name, "variances"
-        )
-        _close(mechanism.scores.covariances(p, 5) * 5, covariance, scale, name, "covariances")
-        _demand(
-            mechanism.scores.risk(p)
-            <= mechanism.scores.worst_risk() + _TOLERANCE * scale * mechanism.inputs,
-            name,
-            "a risk exceeds worst_risk.",
-        )
+        covariances = (A * (p @ Q)) @ A.T - np.outer(p, p)
+        variances = covariances.diagonal()
+        _require_close(scores.variances(p, 5) * 5, variances, scale, name, "variances")
+        _require_close(scores.covariances(p, 5) * 5, covariances, scale, name, "covariances")
+        limit = scores.worst_risk() + _TOLERANCE * scale * mechanism.inputs
+        _require(scores.risk(p) <= limit, name, "a risk exceeds worst_risk.")
 
 
 def tallies_add_up(mechanism: Mechanism) -> None:
-    """A tally of everything is the sum of tallies of its parts, in any order; strangers are refused."""
+    """A tally is the sum of tallies of its parts, in any order; other fingerprints are refused."""
     name = "tallies_add_up"
     reports = np.arange(3 * mechanism.outputs) % mechanism.outputs
     whole = mechanism.tally(reports)
     parts = [mechanism.tally(part) for part in np.array_split(reports, 3)]
-    _demand(
-        whole == sum(parts) == sum(parts[::-1]),
-        name,
-        "tallies of parts do not add up to the whole.",
-    )
-    _demand(
-        whole == mechanism.tally(iter(np.array_split(reports, 2))),
-        name,
-        "a stream counts differently.",
-    )
-    _close(
-        mechanism.scores.unbiased(whole),
-        mechanism.scores.mean(whole.counts / whole.reports),
-        1.0,
-        name,
-        "unbiased",
-    )
+    adds_up = whole == sum(parts) == sum(parts[::-1])
+    _require(adds_up, name, "tallies of parts do not add up to the whole.")
+    streamed = mechanism.tally(iter(np.array_split(reports, 2)))
+    _require(whole == streamed, name, "a stream counts differently.")
+    mean = mechanism.scores.mean(whole.counts / whole.reports)
+    _require_close(mechanism.scores.unbiased(whole), mean, 1.0, name, "unbiased")
     try:
         mechanism.scores.unbiased(Tally(whole.counts, "another"))
     except WrongSurvey:
@@ -319,35 +299,34 @@ def tallies_add_up(mechanism: Mechanism) -> None:
 
 def records_are_canonical(mechanism: Mechanism) -> None:
     """The record is canonical JSON, and another realisation has another fingerprint."""
+    name = "records_are_canonical"
     canonical_bytes(mechanism.record())
-    twin = mechanism.at_word(mechanism.word_bits)
-    _demand(
-        twin.fingerprint == mechanism.fingerprint,
-        "records_are_canonical",
-        "a twin has another fingerprint.",
-    )
-    other = mechanism.at_word(mechanism.word_bits + (1 if mechanism.word_bits < 64 else -1))
+    word_bits = mechanism.word_bits
+    twin = mechanism.at_word(word_bits)
+    same = twin.fingerprint == mechanism.fingerprint
+    _require(same, name, "a twin has another fingerprint.")
+    other = mechanism.at_word(word_bits + 1 if word_bits < 64 else word_bits - 1)
     same_channel = all(
         mechanism.exact_row(x) == other.exact_row(x) for x in range(mechanism.inputs)
     )
-    _demand(
+    _require(
         same_channel or other.fingerprint != mechanism.fingerprint,
-        "records_are_canonical",
+        name,
         "two different channels share a fingerprint.",
     )
 
 
-# --- tools ------------------------------------------------------------------------------------------
+# --- tools ----------------------------------------------------------------------------------------
 
 
 class _CountingWords:
-    """Words of a fixed key that remember how many were asked for."""
+    """Words of a fixed key; ``counts`` says how many each call took."""
 
     def __init__(self) -> None:
-        self.taken: list[int] = []
+        self.counts: list[int] = []
 
     def take(self, count: int, words: int = WORDS_PER_POSITION) -> Words:
-        self.taken.append(count * words)
+        self.counts.append(count * words)
         return words_from(bytes(KEY_BYTES), 0, count)[:, :words]
 
 
@@ -364,8 +343,8 @@ class _KeyedWords:
         return drawn
 
 
-def _shortened(mechanism: Mechanism) -> Mechanism:
-    """The mechanism over the shortest word, or pair of words, of 12 bits or more that can hold it."""
+def _shorten(mechanism: Mechanism) -> Mechanism:
+    """Return the mechanism over the shortest word of 12 bits or more (or pair) that can hold it."""
     for word_bits in _short_words(mechanism):
         try:
             return mechanism.at_word(word_bits)
@@ -373,47 +352,53 @@ def _shortened(mechanism: Mechanism) -> Mechanism:
             continue
     raise ExamFailed(
         "kernel_matches_integers",
-        "no word that can be tried completely holds this mechanism; examine it at a larger ε.",
+        "no word short enough to try them all can hold this mechanism. Examine it at a larger ε.",
     )
 
 
 def _short_words(mechanism: Mechanism) -> range:
-    """Lengths that leave at most 2^20 draws to be tried; or 2^22 for a table, in which a report has some 16 of them."""
+    """Return the lengths to try: at most 2^20 draws, or 2^22 for a table, some 16 per report."""
     if mechanism.words == 2:
         return range(6, 11)
-    return (
-        range(12, 19)
-        if mechanism.row_classes()
-        else range(max(12, (16 * mechanism.outputs).bit_length()), 23)
-    )
+    if mechanism.row_classes():
+        return range(12, 19)
+    return range(max(12, (16 * mechanism.outputs).bit_length()), 23)
 
 
 def _every_word(mechanism: Mechanism) -> Iterator[Words]:
-    """All draws there are, in chunks: the words of a draw are the digits of its number."""
+    """Yield all possible draws in chunks: the words of a draw are the digits of its number."""
     shifts = np.arange(mechanism.words, dtype=np.uint64)[::-1] * np.uint64(mechanism.word_bits)
     last = np.uint64((1 << mechanism.word_bits) - 1)
     for start in range(0, mechanism.denominator, _CHUNK):
-        draws = np.arange(start, min(start + _CHUNK, mechanism.denominator), dtype=np.uint64)
+        stop = min(start + _CHUNK, mechanism.denominator)
+        draws = np.arange(start, stop, dtype=np.uint64)
         yield draws[:, None] >> shifts & last
 
 
-def _row(mechanism: Mechanism, x: int) -> Floats:
+def _float_row(mechanism: Mechanism, x: int) -> Floats:
     return np.array([float(q) for q in mechanism.exact_row(x)])
 
 
-@lru_cache(maxsize=2)  # two checks ask for it, of the short and the full mechanism
+def _float_matrix(mechanism: Mechanism) -> Floats:
+    return np.array([_float_row(mechanism, x) for x in range(mechanism.inputs)])
+
+
+@lru_cache(maxsize=2)  # two checks need it, of the short and the full mechanism
 def _score_table(mechanism: Mechanism) -> Floats:
-    columns = [[float(a) for a in mechanism.scores.exact(y)] for y in range(mechanism.outputs)]
+    columns = []
+    for y in range(mechanism.outputs):
+        columns.append([float(a) for a in mechanism.scores.exact(y)])
     return np.array(columns).T
 
 
 def _chi_square(counts: np.typing.NDArray[np.int64], expected: Floats) -> tuple[float, int]:
-    """Pearson's statistic over the cells that can occur, rare ones merged into one."""
+    """Return Pearson's statistic over the cells that can occur, rare ones merged, and its degrees."""
     rare = expected < 10
-    seen = np.append(counts[~rare], counts[rare].sum())
+    observed = np.append(counts[~rare], counts[rare].sum())
     wanted = np.append(expected[~rare], expected[rare].sum())
-    kept = wanted > 0
-    return float(((seen[kept] - wanted[kept]) ** 2 / wanted[kept]).sum()), int(kept.sum()) - 1
+    occurs = wanted > 0
+    terms = (observed[occurs] - wanted[occurs]) ** 2 / wanted[occurs]
+    return float(terms.sum()), int(occurs.sum()) - 1
 
 
 def _ramp(size: int) -> Floats:
@@ -421,11 +406,11 @@ def _ramp(size: int) -> Floats:
     return weights / weights.sum()
 
 
-def _close(found: Floats, wanted: Floats, scale: float, check: str, what: str) -> None:
-    worst = float(np.abs(found - wanted).max(initial=0.0))
-    _demand(worst <= _TOLERANCE * max(scale, 1.0), check, f"{what} is off by {worst:.3g}.")
+def _require_close(actual: Floats, wanted: Floats, scale: float, check: str, what: str) -> None:
+    worst = float(np.abs(actual - wanted).max(initial=0.0))
+    _require(worst <= _TOLERANCE * max(scale, 1.0), check, f"{what} is off by {worst:.3g}.")
 
 
-def _demand(condition: bool, check: str, message: str) -> None:
+def _require(condition: bool, check: str, message: str) -> None:
     if not condition:
         raise ExamFailed(check, message)

@@ -1,14 +1,16 @@
 """Certificates by structure, for channels that are too large to enumerate.
 
-A row holds ``high`` or ``low`` on its own range of reports, the ``cover`` on the ranges of others, perhaps a report
-of its own, and the same leftover words c on a report that it shares with others (``RowClass``). So for every y
+A row holds ``high`` or ``low`` on its own range of reports, the ``cover`` on the ranges of others,
+perhaps a report of its own, and the same leftover words c on a report that it shares with others
+(``RowClass``). So for every y
 
-    x, x2 with one range:       Q(y|x)/Q(y|x2) ≤ (high + c)/(low + c) ≤ high/low
-    x, x2 with two ranges:      at most high/cover on x's range, cover/low on x2's range, 1 on the others
+    x, x2 with one range:    Q(y|x)/Q(y|x2) ≤ (high + c)/(low + c) ≤ high/low
+    x, x2 with two ranges:   at most high/cover on x's range, cover/low on x2's range, else 1
 
-and a symbol with a report of its own can promise nothing. So a context is kept when these few odds keep what it
-promises to the pairs they stand for (spelt out on the proof pages). What the rows hold is claimed as data and
-re-checked here, on all rows of up to 1000 symbols and on 1000 random rows of larger domains.
+and a symbol with a report of its own can promise nothing. So a context is kept when these few odds
+keep what it promises to the pairs they stand for (the proof pages have the argument). What rows
+hold is claimed as data and re-checked here: on all rows of up to 1000 symbols, and on 1000 random
+rows of larger domains.
 """
 
 import itertools
@@ -24,243 +26,269 @@ from sfumato.errors import NoClosedForm, PrivacyViolation
 from sfumato.foundation.arrays import Booleans, Symbols
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.row_class import RowClass
-from sfumato.promises.tightest import Tightest, no_channel, sums_to, violation
+from sfumato.promises.enumeration import Tightest, broken_promise, broken_row
 from sfumato.randomness import Epsilon, SystemWords, within_odds
 
 __all__ = ["RANDOM_ROWS", "tightest_by_structure"]
 
 RANDOM_ROWS = 1000
+"""How many rows of a larger domain are re-checked."""
+
 _SMALL = np.uint32  # more numbers than any mechanism has levels
+
+_Odds = list[tuple[int, int]]
+_Pair = tuple[int, int, Fraction]
+"""Two symbols, and what the first promises the second."""
 
 
 def tightest_by_structure(
     mechanism: Mechanism, context: Context, classes: tuple[RowClass, ...]
 ) -> tuple[Tightest | None, int]:
-    """The tightest place and the number of rows that were looked at; raises ``PrivacyViolation``.
+    """Return the tightest place, and how many rows were re-checked.
 
-    The odds of a place inside a range are those of its class, ``high : low``: leftover words can only make the real
+    Raises ``PrivacyViolation`` if a promise is broken or a claim is false. The odds of a place
+    inside a range are those of its class, ``high : low``: leftover words can only make the real
     ones smaller.
     """
     if not classes:
         raise NoClosedForm(
             "this mechanism has no structure to argue from and is too large to enumerate."
         )
-    ranges = _ranges(mechanism, classes)
-    rows = _rows_to_check(mechanism.inputs)
-    _check_claims(mechanism, classes, ranges, rows)
-    owed = _owed(context.terms)
-    pairs = (
-        _pairs_of_matrix(context.exact_matrix(), ranges)
-        if owed is None
-        else _pairs_of_groups(owed, ranges)
-    )
-    places = [
-        _kept(mechanism, context, x, x2, promised, _odds(classes, ranges, x, x2))
-        for x, x2, promised in pairs
-    ]
-    return min(
-        places, key=lambda place: float(place.promised) - place.realised, default=None
-    ), rows.size
+    ranges = _Ranges.of_claims(mechanism, classes)
+    rows = _choose_rows(mechanism.inputs)
+    _check_claims(mechanism, ranges, rows)
+    groups = [term.groups for term in context.terms if term.groups is not None]
+    if len(groups) == len(context.terms):
+        pairs = _pairs_of_groups(_Owed.by_groups(groups, context.size), ranges)
+    else:
+        pairs = _pairs_of_matrix(context.exact_matrix(), ranges)
+    tightest: Tightest | None = None
+    for pair in pairs:
+        place = _check_pair(mechanism, context, pair, ranges)
+        if tightest is None or place.slack < tightest.slack:
+            tightest = place
+    return tightest, rows.size
 
 
-# --- the rows are as claimed ----------------------------------------------------------------------------------------
+# --- the rows are as claimed ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Ranges:
-    """Which class each symbol is in, where its range starts (−1: it has none), and what others hold on all ranges."""
+    """Which claim holds for each symbol, where its range starts, and what others hold there.
 
+    ``first_of`` is −1 for a symbol without a range. Report y has the level
+    ``cover_levels[cover[y]]`` for symbols of other ranges.
+    """
+
+    classes: tuple[RowClass, ...]
     class_of: NDArray[np.int64]
     first_of: NDArray[np.int64]
     cover_levels: list[int]
     cover: NDArray[np.intp]
 
+    @classmethod
+    def of_claims(cls, mechanism: Mechanism, classes: tuple[RowClass, ...]) -> "_Ranges":
+        """Lay out the claims; each symbol must be in one class, and ranges must not overlap."""
+        class_of = np.full(mechanism.inputs, -1, dtype=np.int64)
+        first_of = np.full(mechanism.inputs, -1, dtype=np.int64)
+        owner = np.full(mechanism.outputs, -1, dtype=np.int64)
+        cover = np.zeros(mechanism.outputs, dtype=np.intp)
+        cover_levels = [0]
+        for number, claim in enumerate(classes):
+            class_of[claim.symbols] = number
+            if not claim.symbols.size:
+                raise _false_claim(0, 0)
+            symbol = int(claim.symbols[0])
+            has_firsts = claim.first.shape == claim.symbols.shape
+            if not has_firsts or not claim.is_sound(mechanism.outputs):
+                raise _false_claim(symbol, 0)
+            if not claim.outputs:
+                continue
+            first_of[claim.symbols] = claim.first
+            starts = np.unique(claim.first)
+            reports = starts[:, None] + np.arange(claim.outputs)
+            if (owner[reports] >= 0).any() or np.unique(reports).size != reports.size:
+                raise _false_claim(symbol, int(claim.first[0]))
+            owner[reports] = number
+            shared_leftover = claim.leftover if claim.cover else 0
+            cover_levels += [claim.cover, claim.cover + shared_leftover]
+            cover[reports] = len(cover_levels) - 2
+            cover[starts] = len(cover_levels) - 1
+        symbols = sum(claim.symbols.size for claim in classes)
+        if (class_of < 0).any() or symbols != mechanism.inputs:
+            raise _false_claim(int(np.argmin(class_of)), 0)
+        counts = np.bincount(cover, minlength=len(cover_levels)).tolist()
+        all_cover = _dot(cover_levels, counts)
+        for claim in classes:
+            if all_cover - claim.covered + claim.words + claim.own != mechanism.denominator:
+                raise _false_claim(int(claim.symbols[0]), int(claim.first[0]))
+        return cls(classes, class_of, first_of, cover_levels, cover)
 
-def _ranges(mechanism: Mechanism, classes: tuple[RowClass, ...]) -> _Ranges:
-    """Lay the claims side by side; every symbol must be in one class, and ranges must not overlap."""
-    class_of = np.full(mechanism.inputs, -1, dtype=np.int64)
-    first_of = np.full(mechanism.inputs, -1, dtype=np.int64)
-    owner = np.full(mechanism.outputs, -1, dtype=np.int64)
-    cover_levels, cover = [0], np.zeros(mechanism.outputs, dtype=np.intp)
-    for number, claim in enumerate(classes):
-        class_of[claim.symbols] = number
-        if (
-            not claim.symbols.size
-            or claim.first.shape != claim.symbols.shape
-            or not claim.is_sound(mechanism.outputs)
-        ):
-            raise _unfounded(int(claim.symbols[0]) if claim.symbols.size else 0, 0)
-        if not claim.outputs:
-            continue
-        first_of[claim.symbols] = claim.first
-        starts = np.unique(claim.first)
-        reports = starts[:, None] + np.arange(claim.outputs)
-        if (owner[reports] >= 0).any() or np.unique(reports).size != reports.size:
-            raise _unfounded(int(claim.symbols[0]), int(claim.first[0]))
-        owner[reports] = number
-        cover_levels += [claim.cover, claim.cover + (claim.leftover if claim.cover else 0)]
-        cover[reports] = len(cover_levels) - 2
-        cover[starts] = len(cover_levels) - 1
-    if (class_of < 0).any() or sum(claim.symbols.size for claim in classes) != mechanism.inputs:
-        raise _unfounded(int(np.argmin(class_of)), 0)
-    counts = np.bincount(cover, minlength=len(cover_levels)).tolist()
-    everywhere = sum(level * count for level, count in zip(cover_levels, counts, strict=True))
-    for claim in classes:
-        if everywhere - claim.covered + claim.words + claim.own != mechanism.denominator:
-            raise _unfounded(int(claim.symbols[0]), int(claim.first[0]))
-    return _Ranges(class_of, first_of, cover_levels, cover)
+    def claim_of(self, x: int) -> RowClass:
+        """Return the claim about the row of x."""
+        return self.classes[self.class_of[x]]
+
+    def symbols_by_class(self) -> list[Symbols]:
+        """Return the symbols of each class."""
+        count = int(self.class_of.max()) + 1
+        return [np.flatnonzero(self.class_of == number) for number in range(count)]
 
 
-def _rows_to_check(inputs: int) -> Symbols:
+def _choose_rows(inputs: int) -> Symbols:
     if inputs <= RANDOM_ROWS:
         return np.arange(inputs)
-    drawn = SystemWords().take(inputs)[:, 0]
-    return np.sort(np.argpartition(drawn, RANDOM_ROWS)[:RANDOM_ROWS])
+    words = SystemWords().take(inputs)[:, 0]
+    return np.sort(np.argpartition(words, RANDOM_ROWS)[:RANDOM_ROWS])
 
 
-def _check_claims(
-    mechanism: Mechanism, classes: tuple[RowClass, ...], ranges: _Ranges, rows: Symbols
-) -> None:
-    """The rows looked at are as their class says."""
+def _check_claims(mechanism: Mechanism, ranges: _Ranges, rows: Symbols) -> None:
+    """Raise unless each of these rows is as its class says."""
     # Equal integers get equal numbers, so that a row is compared with the cover in small numbers.
     number_of = {level: number for number, level in enumerate(dict.fromkeys(ranges.cover_levels))}
-    no_cover = len(number_of)
-    cover = np.array([number_of[level] for level in ranges.cover_levels])[ranges.cover].astype(
-        _SMALL
-    )
+    not_cover = len(number_of)
+    cover_numbers = np.array([number_of[level] for level in ranges.cover_levels])
+    cover = cover_numbers[ranges.cover].astype(_SMALL)
     for x in rows.tolist():
         levels, which = mechanism.compact_row(x)
-        if not sums_to(levels, which, mechanism.denominator):
-            raise no_channel(x)
-        numbers = np.array([number_of.get(level, no_cover) for level in levels], dtype=_SMALL)
-        strange = np.flatnonzero(numbers.take(which) != cover)
-        claim, first = classes[ranges.class_of[x]], max(int(ranges.first_of[x]), 0)
-        if not claim.describes(levels, which, first, strange):
-            raise _unfounded(x, first)
+        counts = np.bincount(which, minlength=len(levels)).tolist()
+        if min(levels) < 0 or _dot(levels, counts) != mechanism.denominator:
+            raise broken_row(x)
+        numbers = np.array([number_of.get(level, not_cover) for level in levels], dtype=_SMALL)
+        differs = np.flatnonzero(numbers.take(which) != cover)
+        first = max(int(ranges.first_of[x]), 0)
+        if not ranges.claim_of(x).describes(levels, which, first, differs):
+            raise _false_claim(x, first)
 
 
-def _unfounded(x: int, first: int) -> PrivacyViolation:
-    message = (
-        f"the row of symbol {x} is not what the mechanism claims of it, so nothing can be argued from the claim. "
-        "The mechanism must not be used."
+def _dot(levels: Sequence[int], counts: Sequence[int]) -> int:
+    return sum(level * count for level, count in zip(levels, counts, strict=True))
+
+
+def _false_claim(x: int, first: int) -> PrivacyViolation:
+    return PrivacyViolation(
+        f"the row of symbol {x} is not what the mechanism claims of it, so nothing can be argued "
+        "from the claim. The mechanism must not be used.",
+        x=x,
+        x2=x,
+        output=first,
     )
-    return PrivacyViolation(message, x=x, x2=x, output=first)
 
 
-# --- what is promised -----------------------------------------------------------------------------------------------
+# --- what is promised -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Owed:
-    """Symbol x owes at least ``epsilons[inside[x]]`` to its group and ``epsilons[outward[x]]`` to all others."""
+    """The promise of a context of groups, or of a sum of them.
+
+    Symbol x owes at least ``epsilons[inside[x]]`` to its group and ``epsilons[outward[x]]`` to all
+    others.
+    """
 
     epsilons: list[Epsilon]
     inside: NDArray[np.int64]
     outward: NDArray[np.int64]
     group_of: Symbols
 
+    @classmethod
+    def by_groups(cls, terms: list[GroupedContext], k: int) -> "_Owed":
+        """Add up ε over terms.
 
-def _owed(terms: Sequence[Context]) -> _Owed | None:
-    """The promise of a context of groups, or of a sum of them."""
-    groups = [term.groups for term in terms if term.groups is not None]
-    return _owed_by_groups(groups, terms[0].size) if len(groups) == len(terms) else None
-
-
-def _owed_by_groups(terms: list[GroupedContext], k: int) -> _Owed:
-    """ε add up over terms. Terms that promise the same inside a group and out of it need no groups.
-
-    Two symbols of different groups are so by at least one term, and owe no less than the least that this leaves.
-    """
-    splitting = [term for term in terms if term.inside != term.outward]
-    number: dict[tuple[Epsilon, Epsilon], int] = {}
-    cells = np.column_stack([np.zeros(k, dtype=np.int64), *(term.group_of for term in terms)])
-    distinct, cell_of = np.unique(cells, axis=0, return_inverse=True)
-    which = np.empty(len(distinct), dtype=np.int64)
-    for i, (_, *cell) in enumerate(distinct.tolist()):
-        pair = _owed_in_cell(terms, cell)
-        which[i] = number.setdefault(pair, len(number))
-    pairs = list(number)
-    group_of = np.zeros(k, dtype=np.int64)
-    if splitting:
-        keys = np.column_stack([term.group_of for term in splitting])
-        group_of = np.unique(keys, axis=0, return_inverse=True)[1].reshape(k)
-    mine = which[cell_of.reshape(k)]
-    return _Owed(
-        [*(a for a, _ in pairs), *(b for _, b in pairs)], mine, mine + len(pairs), group_of
-    )
+        A term that promises the same inside a group and outward needs no groups. Two symbols of
+        different groups are in different groups of at least one term, and owe no less than the
+        least that this leaves.
+        """
+        columns = [np.zeros(k, dtype=np.int64), *(term.group_of for term in terms)]
+        cells, cell_of = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
+        number_of: dict[tuple[Epsilon, Epsilon], int] = {}
+        number_of_cell = np.empty(len(cells), dtype=np.int64)
+        for i, (_, *cell) in enumerate(cells.tolist()):
+            promise = _owed_in_cell(terms, cell)
+            number_of_cell[i] = number_of.setdefault(promise, len(number_of))
+        group_of = np.zeros(k, dtype=np.int64)
+        splitting = [term.group_of for term in terms if term.inside != term.outward]
+        if splitting:
+            keys = np.column_stack(splitting)
+            group_of = np.unique(keys, axis=0, return_inverse=True)[1].reshape(k)
+        number = number_of_cell[cell_of.reshape(k)]
+        inside = [epsilon for epsilon, _ in number_of]
+        outward = [epsilon for _, epsilon in number_of]
+        return cls([*inside, *outward], number, number + len(inside), group_of)
 
 
 def _owed_in_cell(terms: list[GroupedContext], cell: list[int]) -> tuple[Epsilon, Epsilon]:
+    """Return what symbols of one cell owe inside their groups, and at least outward."""
     inside = [term.inside[g] for term, g in zip(terms, cell, strict=True)]
     outward = [term.outward[g] for term, g in zip(terms, cell, strict=True)]
     least = [min(a, b) for a, b in zip(inside, outward, strict=True)]
-    leaving = [
-        sum(least[:i] + least[i + 1 :], outward[i])
-        for i, term in enumerate(terms)
-        if term.inside != term.outward or len(terms) == 1
-    ]
-    return sum(inside, Fraction(0)), min(leaving, default=sum(inside, Fraction(0)))
+    total_inside = sum(inside, Fraction(0))
+    leaving = []
+    for i, term in enumerate(terms):
+        if term.inside != term.outward or len(terms) == 1:
+            leaving.append(sum(least[:i] + least[i + 1 :], outward[i]))
+    return total_inside, min(leaving, default=total_inside)
 
 
-# --- the promises are kept ------------------------------------------------------------------------------------------
+# --- the promises are kept ------------------------------------------------------------------------
 
 
-def _pairs_of_matrix(exact: ExactMatrix, ranges: _Ranges) -> Iterator[tuple[int, int, Fraction]]:
-    """For every two classes, same range or not: the pair to which the matrix promises most."""
+def _pairs_of_matrix(exact: ExactMatrix, ranges: _Ranges) -> Iterator[_Pair]:
+    """For every two classes, same range or not, yield the pair with the strongest promise."""
     E = exact.off_diagonal()
-    shared = (ranges.first_of[:, None] == ranges.first_of[None, :]) & (ranges.first_of >= 0)
-    numbers = range(int(ranges.class_of.max()) + 1)
-    for a, b, same_range in itertools.product(numbers, numbers, (True, False)):
-        rows, columns = np.flatnonzero(ranges.class_of == a), np.flatnonzero(ranges.class_of == b)
-        part = np.where(
-            shared[np.ix_(rows, columns)] == same_range, E[np.ix_(rows, columns)], exact.infinite
-        )
-        i, j = np.unravel_index(int(part.argmin()), part.shape)
-        if part[i, j] < exact.infinite:
-            yield int(rows[i]), int(columns[j]), Fraction(int(part[i, j]), exact.denominator)
+    has_range = ranges.first_of >= 0
+    shared = (ranges.first_of[:, None] == ranges.first_of[None, :]) & has_range
+    members = ranges.symbols_by_class()
+    for rows, columns, same_range in itertools.product(members, members, (True, False)):
+        block = np.ix_(rows, columns)
+        promises = np.where(shared[block] == same_range, E[block], exact.infinite)
+        i, j = np.unravel_index(int(promises.argmin()), promises.shape)
+        if promises[i, j] < exact.infinite:
+            promised = Fraction(int(promises[i, j]), exact.denominator)
+            yield int(rows[i]), int(columns[j]), promised
 
 
-def _pairs_of_groups(owed: _Owed, ranges: _Ranges) -> Iterator[tuple[int, int, Fraction]]:
-    """For every two classes, same group or not, same range or not: one pair, with what it is promised at least."""
+def _pairs_of_groups(owed: _Owed, ranges: _Ranges) -> Iterator[_Pair]:
+    """For every two classes, same group or not, same range or not, yield one pair.
+
+    Its ε is what such pairs are promised at least.
+    """
     kinds = np.column_stack([owed.inside, owed.outward, ranges.class_of])
-    members = [
-        np.flatnonzero(ranges.class_of == number)
-        for number in range(int(ranges.class_of.max()) + 1)
-    ]
-    # Symbols without a range have nothing that anybody else could share: each stands for a range of its own.
-    range_of = np.where(ranges.first_of >= 0, ranges.first_of, -1 - np.arange(ranges.first_of.size))
-    scattered, crowded = _spans(owed.group_of, range_of), _spans(range_of, owed.group_of)
+    members = ranges.symbols_by_class()
+    # A symbol without a range shares it with no other: it stands for a range of its own.
+    alone = -1 - np.arange(ranges.first_of.size)
+    range_of = np.where(ranges.first_of >= 0, ranges.first_of, alone)
+    always = np.ones(range_of.size, dtype=np.bool_)
     exists = {
-        (True, True): np.ones_like(scattered),
-        (True, False): scattered,  # groups with several ranges
-        (False, True): crowded,  # ranges with several groups
-        (False, False): np.ones_like(scattered),
+        (True, True): always,
+        (True, False): _spans(owed.group_of, range_of),  # groups with several ranges
+        (False, True): _spans(range_of, owed.group_of),  # ranges with several groups
+        (False, False): always,
     }
     for inside, outward, number in np.unique(kinds, axis=0).tolist():
         symbols = np.flatnonzero((kinds == [inside, outward, number]).all(axis=1))
-        for same_group, promised in (
-            (True, owed.epsilons[inside]),
-            (False, owed.epsilons[outward]),
-        ):
+        # Classes never share a range, so symbols of one range are of one class.
+        others = [(members[number], True), *((symbols2, False) for symbols2 in members)]
+        for same_group, kind in ((True, inside), (False, outward)):
+            promised = owed.epsilons[kind]
             if not isinstance(promised, Fraction):
                 continue
-            # Classes never share a range, so symbols of one range are of one class.
-            wanted = [(number, True), *((other, False) for other in range(len(members)))]
-            for other, same_range in wanted:
+            for candidates, same_range in others:
                 if not exists[same_group, same_range][symbols].any():
                     continue
                 pair = _first_pair(
-                    symbols, members[other], owed.group_of, ranges.first_of, same_group, same_range
+                    symbols, candidates, owed.group_of, ranges.first_of, same_group, same_range
                 )
                 if pair is not None:
                     yield *pair, promised
 
 
 def _spans(outer: Symbols, inner: Symbols) -> Booleans:
-    """For each symbol, whether those with its ``outer`` number have several ``inner`` numbers."""
+    """Return for each symbol whether those with its ``outer`` have several ``inner`` numbers."""
     _, cell = np.unique(outer, return_inverse=True)
-    pairs = np.unique(np.column_stack([cell.reshape(-1), inner]), axis=0)
-    return (np.bincount(pairs[:, 0]) > 1)[cell.reshape(-1)]
+    cell = cell.reshape(-1)
+    pairs = np.unique(np.column_stack([cell, inner]), axis=0)
+    return (np.bincount(pairs[:, 0]) > 1)[cell]
 
 
 def _first_pair(
@@ -271,62 +299,67 @@ def _first_pair(
     same_group: bool,
     same_range: bool,
 ) -> tuple[int, int] | None:
-    """Some x among symbols and x2 ≠ x among others with group and range the same, or not; one x per cell suffices."""
-    _, leaders = np.unique(
-        np.column_stack([group_of[symbols], first_of[symbols]]), axis=0, return_index=True
-    )
+    """Return some x among symbols and x2 ≠ x among others whose group and range are the same or not.
+
+    One x per group and range suffices.
+    """
+    cells = np.column_stack([group_of[symbols], first_of[symbols]])
+    _, leaders = np.unique(cells, axis=0, return_index=True)
     for x in symbols[leaders].tolist():
-        alike = (group_of[others] == group_of[x]) == same_group
-        # Symbols without a range have nothing that anybody else could share.
-        shared = (first_of[others] == first_of[x]) & (first_of[others] >= 0)
-        fitting = others[alike & (shared == same_range) & (others != x)]
-        if fitting.size:
-            return x, int(fitting[0])
+        shares_group = group_of[others] == group_of[x]
+        # A symbol without a range shares it with no other.
+        shares_range = (first_of[others] == first_of[x]) & (first_of[others] >= 0)
+        fits = (shares_group == same_group) & (shares_range == same_range) & (others != x)
+        candidates = others[fits]
+        if candidates.size:
+            return x, int(candidates[0])
     return None
 
 
-def _odds(classes: tuple[RowClass, ...], ranges: _Ranges, x: int, x2: int) -> list[tuple[int, int]]:
-    """The odds that any report can have for the class of x over the class of x2."""
-    claim, other = classes[ranges.class_of[x]], classes[ranges.class_of[x2]]
+def _largest_odds(ranges: _Ranges, x: int, x2: int) -> _Odds:
+    """Return the odds that any report can have for the class of x over the class of x2."""
+    claim = ranges.claim_of(x)
+    other = ranges.claim_of(x2)
     if claim.own:
         return [(claim.own, 0)]
     if ranges.first_of[x] == ranges.first_of[x2]:
         return [(claim.high, claim.low)]
     # Leftover words are shared with strangers where there is cover; elsewhere x alone has them.
     top = claim.high if claim.cover else claim.high + claim.leftover
-    return [(top, claim.cover)] + ([(other.cover, other.low)] if other.outputs else [])
+    odds = [(top, claim.cover)]
+    if other.outputs:
+        odds.append((other.cover, other.low))
+    return odds
 
 
-def _kept(
-    mechanism: Mechanism,
-    context: Context,
-    x: int,
-    x2: int,
-    promised: Fraction,
-    odds: list[tuple[int, int]],
-) -> Tightest:
+def _check_pair(mechanism: Mechanism, context: Context, pair: _Pair, ranges: _Ranges) -> Tightest:
+    """Return the place of a pair whose odds keep the promise; raise otherwise."""
+    x, x2, promised = pair
     epsilon = context.exact_epsilon(x, x2)
-    place = _witness(mechanism, x, x2, promised if isinstance(epsilon, float) else epsilon)
+    witness = _witness(mechanism, x, x2, promised if isinstance(epsilon, float) else epsilon)
+    odds = _largest_odds(ranges, x, x2)
     if all(within_odds(high, low, promised) for high, low in odds):
-        high, low = max(odds, key=lambda pair: Fraction(pair[0], max(pair[1], 1)))
-        return replace(place, high=high, low=low, promised=promised)
-    if isinstance(epsilon, float) or within_odds(place.high, place.low, epsilon):
+        high, low = max(odds, key=lambda ratio: Fraction(ratio[0], max(ratio[1], 1)))
+        return replace(witness, high=high, low=low, promised=promised)
+    if isinstance(epsilon, float) or within_odds(witness.high, witness.low, epsilon):
         raise NoClosedForm(
             "the rows of this mechanism are too many to enumerate, and too unlike to argue from."
         )
-    raise violation(place)
+    raise broken_promise(witness)
 
 
 def _witness(mechanism: Mechanism, x: int, x2: int, epsilon: Fraction) -> Tightest:
-    """The report that speaks most for x over x2."""
-    (levels, which), (levels2, which2) = mechanism.compact_row(x), mechanism.compact_row(x2)
-    pairs, where = np.unique(which * len(levels2) + which2, return_index=True)
-    candidates = [
-        Tightest(x, x2, output, levels[pair // len(levels2)], levels2[pair % len(levels2)], epsilon)
-        for pair, output in zip(pairs.tolist(), where.tolist(), strict=True)
-    ]
-    return max(candidates, key=lambda place: (place.high > 0 and place.low == 0, _ratio(place)))
+    """Return the report that favours x over x2 most."""
+    levels, which = mechanism.compact_row(x)
+    levels2, which2 = mechanism.compact_row(x2)
+    pairs, outputs = np.unique(which * len(levels2) + which2, return_index=True)
+    places = []
+    for pair, output in zip(pairs.tolist(), outputs.tolist(), strict=True):
+        i, i2 = divmod(pair, len(levels2))
+        places.append(Tightest(x, x2, output, levels[i], levels2[i2], epsilon))
+    return max(places, key=_odds_order)
 
 
-def _ratio(place: Tightest) -> Fraction:
-    return Fraction(place.high, max(place.low, 1))
+def _odds_order(place: Tightest) -> tuple[bool, Fraction]:
+    is_infinite = place.high > 0 and place.low == 0
+    return is_infinite, Fraction(place.high, max(place.low, 1))
