@@ -10,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from pathlib import Path
 
-from sfumato.codes.search import STEPS, flatness, packed, search, wanted_sizes, ye_barg_risk
+from sfumato.codes.search import STEPS, flatness, pack, search, wanted_sizes, ye_barg_risk
 
 EPSILONS = (0.25, 0.5, 1, 2, 3, 4)
 SMALL, LARGE = 64, 200
@@ -63,7 +63,7 @@ def chosen(k, epsilon):
 def entries(k):
     """What to keep for k points."""
     sizes = {chosen(k, epsilon) for epsilon in EPSILONS} - {None}
-    return {f"{k} {w} {t}": packed(found(k, w, t, LONG)[1]) for w, t in sorted(sizes)}
+    return {f"{k} {w} {t}": pack(found(k, w, t, LONG)[1]) for w, t in sorted(sizes)}
 
 
 def main():

@@ -14,7 +14,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.codes import BestCode, CyclicCode, HadamardCode, RandomizedCode
-from sfumato.codes.best import EXTRA_BITS, best_candidate, cyclic_risk, largest_outputs
+from sfumato.codes.best import EXTRA_BITS, best_candidate, cyclic_risk, max_outputs
 from sfumato.codes.singer import SingerDesign
 
 USUAL = ("0.25", "0.5", "1", "2", "3", "4")
@@ -37,7 +37,7 @@ def examine(k, epsilon):
     mechanism = sf.PlainResponse(sf.Uniform(k, epsilon), BestCode())
     found, bound = mechanism.scores.risk(np.full(k, 1 / k)), naive_bound(k, exp(float(epsilon)))
     assert mechanism.bits <= ceil(log2(k + 1)) + EXTRA_BITS
-    claimed = best_candidate(k, Fraction(epsilon), largest_outputs(k, EXTRA_BITS))
+    claimed = best_candidate(k, Fraction(epsilon), max_outputs(k, EXTRA_BITS))
     assert found / bound == pytest.approx(claimed.ratio, rel=1e-6)
     assert claimed.outputs == mechanism.outputs
     return found / bound

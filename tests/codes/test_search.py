@@ -146,7 +146,7 @@ def test_every_number_of_a_climb_is_an_exact_integer(k, w, t):
     climb = module._Climb(k, random_blocks(k, w, t, seed=1))
     for step in range(20):
         climb.step(step % t, step % w, draws)
-        climb.throw(draws)
+        climb.move_at_random(draws)
     kept = [climb._re.copy(), climb._im.copy(), climb._S.copy()]
     climb.start(climb.D)
     for old, fresh in zip(kept, [climb._re, climb._im, climb._S], strict=True):
@@ -174,7 +174,7 @@ def test_the_cost_is_that_of_the_formula(k, w, t):
 
 def test_the_worst_blocks_cost_less_than_doubles_can_hold():
     """All S_j at their floor, for the most points: still an exact sum."""
-    terms = (module._LARGEST // 2) * 2 * module._UNIT**2
+    terms = (module._MAX_POINTS // 2) * 2 * module._UNIT**2
     assert terms <= 2**53
 
 
@@ -239,10 +239,10 @@ def test_the_tool_finds_what_is_stored(k):
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
     assert tool.entries(k) == {
-        name: blocks for name, blocks in module._stored().items() if name.startswith(f"{k} ")
+        name: blocks for name, blocks in module._stored_blocks().items() if name.startswith(f"{k} ")
     }
 
 
 def test_packed_blocks_come_back():
     base = random_blocks(256, 5, 3, seed=0)
-    assert np.array_equal(module.unpacked(module.packed(base), 5), base)
+    assert np.array_equal(module.unpack(module.pack(base), 5), base)

@@ -7,9 +7,9 @@ import pytest
 
 from sfumato.codes import singer
 from sfumato.codes.singer import (
-    LARGEST,
+    MAX_POINTS,
     SingerDesign,
-    demand_difference_set,
+    require_difference_set,
     singer_designs,
     singer_set,
 )
@@ -100,13 +100,13 @@ def test_the_recurrence_is_the_one_of_its_polynomial(f, p):
 def test_a_wrong_set_is_refused(q, d):
     design = SingerDesign(q, d)
     D = singer_set(design)
-    demand_difference_set((3 - D) % design.points, design)  # mirrored and moved: still one
+    require_difference_set((3 - D) % design.points, design)  # mirrored and moved: still one
     free = np.setdiff1d(np.arange(design.points), D)
     moved = D.copy()
     moved[len(D) // 2] = free[-1]
     for wrong in (moved, D[1:], np.append(D, free[0])):
         with pytest.raises(ExamFailed, match="difference_set"):
-            demand_difference_set(wrong, design)
+            require_difference_set(wrong, design)
 
 
 def test_the_same_set_every_time_and_nobody_can_change_it():
@@ -146,4 +146,4 @@ def test_what_is_no_design_is_refused(q, d):
 
 
 def test_no_design_passes_the_limit():
-    assert max(design.points for design in singer_designs(LARGEST // 2, 1 << 40)) <= LARGEST
+    assert max(design.points for design in singer_designs(MAX_POINTS // 2, 1 << 40)) <= MAX_POINTS

@@ -390,9 +390,9 @@ def test_a_uniform_crowd_is_no_crowd():
         ([1, 2, 3], "each of the 2 symbols"),
         ([0, 1], "from 1 to 2\\^32"),
         ([1, 2**32 + 1], "from 1 to 2\\^32"),
-        ([1.0, 2.0], "whole number"),
-        ([True, 2], "whole number"),
-        (["1", "2"], "whole number"),
+        ([1.0, 2.0], "an integer from 1"),
+        ([True, 2], "an integer from 1"),
+        (["1", "2"], "an integer from 1"),
         ([4, 6], "multiples of 2"),
     ],
 )

@@ -1,11 +1,13 @@
-"""The best code that is known for so many points at ε: within a few per cent of the least risk that is possible.
+"""The best known code for a number of points and ε: within a few per cent of the least risk.
 
-The risk at uniform p of any ε-private response with an unbiased estimate is at least (Ye and Barg, 2018)
+The risk at uniform p of any ε-private response with an unbiased estimate is at least (Ye and Barg,
+2018)
 
     LB(k, ε) = min_w R(k, w, e),   R(k, w, e) = (k−1)²(we + k − w)²/(k(e−1)²w(k−w))
 
-Where the best w is 1, randomized response attains it. Elsewhere the candidates are Singer's difference sets, which
-exist for some sizes only and leave points unused, and searched base blocks, which use every point and are nearly flat.
+Where the best w is 1, randomized response attains it. Elsewhere there are two kinds of candidates:
+Singer's difference sets, which exist for some sizes only and leave points unused, and searched base
+blocks, which use every point and are nearly flat.
 """
 
 from collections.abc import Iterator
@@ -35,13 +37,13 @@ __all__ = [
 ]
 
 EXTRA_BITS = 3
-"""How many bits more than ⌈log2(k+1)⌉, the length of a Hadamard report, a report may take."""
+"""How many bits longer than a Hadamard report, of ⌈log2(k+1)⌉ bits, a report may be."""
 
-_GOOD_ENOUGH = 1.01  # a ratio to the bound at which no further code is searched for
-_SEARCHED_ALWAYS = 1000  # points up to which codes are searched even where Singer's are good
-_SINGER_GOOD = 1.03  # above it, codes are searched at any size that a search can handle
-_LARGEST_SEARCHED = 1 << 14
-_SINGER_TRIED = 2  # designs of least simple risk, for which the exact risk is worked out
+_GOOD_ENOUGH = 1.01  # a ratio to the bound at which the search ends
+_ALWAYS_SEARCH = 1000  # points up to which codes are searched even where Singer's are good
+_SINGER_GOOD = 1.03  # above this ratio, codes are searched at any size that a search can handle
+_MAX_SEARCH = 1 << 14  # points
+_SINGER_DESIGNS = 2  # the designs of least simple risk whose exact risk is computed
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,11 @@ class BestCode:
     kind: ClassVar[str] = "cyclic"
 
     def __call__(self, points: int, epsilon: Epsilon, word_bits: int = 64) -> Code:
-        """The best code for so many points."""
+        """Return the best code for at least ``points`` points."""
         if points == 1 or not isinstance(epsilon, Fraction):
             return RandomizedCode(points, epsilon, word_bits)
-        return best_candidate(points, epsilon, largest_outputs(points, self.extra_bits)).family(
-            points, epsilon, word_bits
-        )
+        candidate = best_candidate(points, epsilon, max_outputs(points, self.extra_bits))
+        return candidate.family(points, epsilon, word_bits)
 
 
 @dataclass(frozen=True)
@@ -74,22 +75,25 @@ class Candidate:
     outputs: int
 
 
-def largest_outputs(points: int, extra_bits: int) -> int:
-    """The number of different reports of ⌈log2(k+1)⌉ bits and a few more."""
+def max_outputs(points: int, extra_bits: int) -> int:
+    """Return the number of different reports of ⌈log2(k+1)⌉ bits and a few more."""
     return 1 << (points.bit_length() + extra_bits)
 
 
 @lru_cache(maxsize=1024)
 def best_candidate(points: int, epsilon: Fraction, outputs: int) -> Candidate:
-    """The candidate of least risk with at most so many outputs; of equal ones, the one with the fewest.
+    """Return the candidate of least risk with at most ``outputs`` outputs.
+
+    Of equally good ones, the one with the fewest.
 
     >>> best_candidate(4, Fraction(3), 32).family
     <class 'sfumato.codes.singleton.RandomizedCode'>
     """
-    k, e = points, exp(epsilon)
+    k = points
+    e = exp(epsilon)
     if e == 1:
         raise NothingToLearn(
-            f"ε = {float(epsilon):g} cannot be told from 0 in floats. Use a larger ε."
+            f"ε = {float(epsilon):g} is indistinguishable from 0 in floats. Use a larger ε."
         )
     sizes = wanted_sizes(k, float(epsilon))
     bound = ye_barg_risk(k, sizes[0], float(epsilon))
@@ -97,26 +101,27 @@ def best_candidate(points: int, epsilon: Fraction, outputs: int) -> Candidate:
     if sizes[0] == 1:
         return best
     best = min([best, *_singer_candidates(k, e, outputs, bound)], key=_worth)
-    searching = k <= _SEARCHED_ALWAYS or (best.ratio > _SINGER_GOOD and k <= _LARGEST_SEARCHED)
-    searched = (
-        _searched_candidates(k, float(epsilon), sizes, outputs, bound) if searching else iter(())
-    )
-    while best.ratio > _GOOD_ENOUGH and (candidate := next(searched, None)) is not None:
+    enough = _GOOD_ENOUGH if k <= _ALWAYS_SEARCH else _SINGER_GOOD
+    if best.ratio <= enough or k > _MAX_SEARCH:
+        return best
+    for candidate in _searched_candidates(k, float(epsilon), sizes, outputs, bound):
         best = min(best, candidate, key=_worth)
+        if best.ratio <= _GOOD_ENOUGH:
+            break
     return best
 
 
 def _worth(candidate: Candidate) -> tuple[float, int]:
-    # Rounded, so that the last digits of a transform never choose between codes that are equally good.
+    # Rounded, so that the last digits of a transform never choose between equally good codes.
     return round(candidate.ratio, 9), candidate.outputs
 
 
 def _singer_candidates(k: int, e: float, outputs: int, bound: float) -> Iterator[Candidate]:
-    designs = singer_designs(k, outputs)
-    simple = sorted(
-        designs, key=lambda design: cyclic_risk(k, design.points, design.raised, design.shared, e)
-    )
-    for design in simple[:_SINGER_TRIED]:
+    def simple_risk(design: SingerDesign) -> float:
+        return cyclic_risk(k, design.points, design.raised, design.shared, e)
+
+    designs = sorted(singer_designs(k, outputs), key=simple_risk)
+    for design in designs[:_SINGER_DESIGNS]:
         family = CyclicDesign.of_arrays(design.points, singer_set(design))
         yield Candidate(family, singer_risk(k, design, e) / bound, design.points)
 
@@ -124,7 +129,7 @@ def _singer_candidates(k: int, e: float, outputs: int, bound: float) -> Iterator
 def _searched_candidates(
     k: int, epsilon: float, sizes: list[int], outputs: int, bound: float
 ) -> Iterator[Candidate]:
-    """Few base blocks first: they make the shortest reports."""
+    """Yield candidates with few base blocks first: they have the shortest reports."""
     for design, F in searched_designs(k, sizes, outputs):
         risk = F * ye_barg_risk(k, len(design.base[0]), epsilon)
         yield Candidate(design, risk / bound, len(design.base) * k)
@@ -133,11 +138,13 @@ def _searched_candidates(
 def searched_designs(
     points: int, sizes: list[int], outputs: int
 ) -> Iterator[tuple[CyclicDesign, float]]:
-    """Searched base blocks of these sizes, fewest blocks first, with their flatness."""
-    shapes = sorted(
-        (t, w) for w in sizes for t in block_counts(points, w, outputs) if t * points <= outputs
-    )
-    for t, w in shapes:
+    """Yield searched base blocks of these sizes with their flatness, fewest blocks first."""
+    shapes = []
+    for w in sizes:
+        for t in block_counts(points, w, outputs):
+            if t * points <= outputs:
+                shapes.append((t, w))
+    for t, w in sorted(shapes):
         base = searched_blocks(points, w, t)
         F = flatness(base, points)
         if isfinite(F):
@@ -145,23 +152,34 @@ def searched_designs(
 
 
 def cyclic_risk(points: int, circle: int, raised: int, shared: float, e: float) -> float:
-    """The risk at uniform p of the simple estimate, ``k μ(1 − μ)/Δ²``, for a design on K points of which k are used."""
+    """Return the risk at uniform p of the paper's estimate, ``k μ(1 − μ)/Δ²``.
+
+    The design has K points, k of them used.
+    """
     Z = raised * e + circle - raised
-    q, delta = (shared * e + raised - shared) / Z, (raised - shared) * (e - 1) / Z
+    q = (shared * e + raised - shared) / Z
+    delta = (raised - shared) * (e - 1) / Z
     mu = q + delta / points
     return points * mu * (1 - mu) / delta**2
 
 
 def singer_risk(points: int, design: SingerDesign, e: float) -> float:
-    """The risk at uniform p of the corrected estimate: ``kμ(1 − μ)/Δ² − Var(w_T)/(kΔ²)``, w_T the used points of T."""
-    k, K, r = points, design.points, design.raised
+    """Return the risk at uniform p of the corrected estimate, ``kμ(1 − μ)/Δ² − Var(w_T)/(kΔ²)``.
+
+    w_T is the number of used points in a translate T of the design's set.
+    """
+    k = points
+    K = design.points
+    r = design.raised
     simple = cyclic_risk(k, K, r, design.shared, e)
     if k == K:
         return simple
     Z = r * e + K - r
     delta = (r - design.shared) * (e - 1) / Z
-    member, used = np.zeros(K), np.zeros(K)
-    member[singer_set(design)], used[:k] = 1.0, 1.0
+    member = np.zeros(K)
+    member[singer_set(design)] = 1.0
+    used = np.zeros(K)
+    used[:k] = 1.0
     w = np.fft.irfft(np.fft.rfft(used) * np.fft.rfft(member).conj(), K)
     P = (1 + (e - 1) * w / k) / Z
     return simple - float(P @ w**2 - (P @ w) ** 2) / (k * delta**2)

@@ -1,11 +1,12 @@
-"""Transforms on a circle of K points: what turns convolutions into products.
+"""Transforms on a circle of K points, which turn convolutions into products.
 
-For most circles it is the Fourier transform of real numbers. On a large circle of ``K = a·b`` points, a and b without a
-common factor, point i is the point ``(i mod a, i mod b)`` of a torus, and turning the circle turns the torus both ways.
-So the two-dimensional transform turns convolutions into products just as well, in pieces that fit the cache: twice
-as fast at 2^24 points. Reference: Good (1958), Thomas (1963).
+For most circles it is the Fourier transform of real numbers. On a large circle of ``K = a·b``
+points, a and b without a common factor, point i is the point ``(i mod a, i mod b)`` of a torus, and
+turning the circle turns the torus both ways. So the two-dimensional transform also turns
+convolutions into products, in pieces that fit the cache: twice as fast at 2^24 points. Reference:
+Good (1958), Thomas (1963).
 
-Entry 0 of a transform is the sum of the values, in either case.
+In either case, entry 0 of a transform is the sum of the values.
 """
 
 from functools import lru_cache
@@ -24,7 +25,7 @@ _LARGE = 1 << 20  # points from which two passes over the torus beat one around 
 
 
 def circle_transform(values: Floats) -> Spectrum:
-    """The transform of values along the last axis."""
+    """Return the transform of values along the last axis."""
     K = values.shape[-1]
     a, b = _torus(K)
     if a == 1:
@@ -36,7 +37,7 @@ def circle_transform(values: Floats) -> Spectrum:
 
 
 def from_circle_transform(transform: Spectrum, K: int) -> Floats:
-    """The values along the last axis that have this transform.
+    """Return the values along the last axis that have this transform.
 
     >>> values = np.array([3.0, 1, 4, 1, 5])
     >>> from_circle_transform(circle_transform(values), 5).round(9)
@@ -51,17 +52,20 @@ def from_circle_transform(transform: Spectrum, K: int) -> Floats:
 
 @lru_cache(maxsize=64)
 def _torus(K: int) -> tuple[int, int]:
-    """The sides of the torus, the shorter first and as equal as they can be; 1 and K where the circle is as good."""
-    if K < _LARGE:
-        return 1, K
-    sides = (a for a in range(isqrt(K), isqrt(K) // 16, -1) if K % a == 0 and gcd(a, K // a) == 1)
-    a = next(sides, 1)
-    return a, K // a
+    """Return the sides of the torus, the shorter first and as equal as possible.
+
+    They are 1 and K if the circle is as good.
+    """
+    if K >= _LARGE:
+        for a in range(isqrt(K), isqrt(K) // 16, -1):
+            if K % a == 0 and gcd(a, K // a) == 1:
+                return a, K // a
+    return 1, K
 
 
 @lru_cache(maxsize=2)
 def _places(a: int, b: int) -> NDArray[np.intp]:
-    """Where each point of the circle is on the torus, row after row."""
+    """Return where each point of the circle is on the torus, row after row."""
     i = np.arange(a * b)
     places = i % a
     places *= b

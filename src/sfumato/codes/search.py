@@ -1,18 +1,20 @@
 """Searched cyclic codes: t base blocks of w numbers mod k, as flat as a search can make them.
 
-Outputs are pairs (i, y), and point x favours those with ``x − y mod k ∈ D_i``. With ``S_j = Σ_i |FFT(D_i)_j|²``, the
-best linear unbiased estimate has at uniform p the risk
+Outputs are pairs (i, y), and point x favours those with ``x − y mod k ∈ D_i``. With
+``S_j = Σ_i |FFT(D_i)_j|²``, the best linear unbiased estimate has at uniform p the risk
 
     F · R(k, w, e),      F = mean_{j≠0} 1/S_j · t·w(k − w)/(k − 1) ≥ 1
 
-where R is the term of w in the bound of Ye and Barg, ``min_w R(k, w, e)``, which no ε-private response beats. F is the
-*flatness*: 1 if and only if all S_j are equal, that is, if the blocks are a difference family. Most sizes have none, so
-blocks are searched: one number after the other moves to the best of many places, and where no move helps any more, a
-few are thrown at random and the search goes on from there.
+where R is the term of w in the bound of Ye and Barg, ``min_w R(k, w, e)``, which no ε-private
+response beats. F is the *flatness*: it is 1 if and only if all S_j are equal, that is, if the
+blocks are a difference family. Most sizes have none, so blocks are searched. The search moves one
+number after the other to the best of many places. Where no move helps any more, it moves a few
+numbers at random and goes on from there.
 
-Blocks are part of a mechanism, so the search must find the same ones on every machine. Nothing hangs on the rounding of
-floats: cosines are integers in units of 1/B, quotients are rounded to integers, and all sums stay below 2^53. There,
-doubles hold integers exactly, and the order of summing does not matter.
+Blocks are part of a mechanism, so the search must find the same ones on every machine. Nothing
+depends on the rounding of floats: cosines are integers in units of 1/B, quotients are rounded to
+integers, and all sums stay below 2^53. There, doubles represent integers exactly, and the order of
+summation does not matter.
 
 Reference: Ye and Barg (2018), for the bound and for block designs that attain it.
 """
@@ -41,26 +43,24 @@ __all__ = [
     "ye_barg_risk",
 ]
 
-Blocks = NDArray[np.int64]
+BaseBlocks = NDArray[np.int64]
 """Base blocks, one per row."""
 
 STEPS = 4096
 """The length of a search: about a quarter of a second for up to a thousand points."""
 
 _MAX_EXPONENT = 700.0  # e^700 is among the last that a float holds
-_LARGEST = 1 << 16  # points; with more of them, sums could pass 2^53
-_HEAVIEST = 1 << 27  # points, times size, times blocks: what the first transforms cost
-_TERMS = 1 << 13  # of one step: the places tried, times the frequencies
-_THROWN = 4  # numbers, at most, where no move helps
+_MAX_POINTS = 1 << 16  # with more of them, sums could exceed 2^53
+_MAX_COST = 1 << 27  # points, times size, times blocks: what the first transforms cost
+_STEP_TERMS = 1 << 13  # places tried in one step, times frequencies
+_MAX_RANDOM_MOVES = 4  # where no move helps
 _UNIT = 1 << 18  # of the cost: what j pays if S_j = t·w
-_NEARLY_FLAT = (
-    2.0**-12
-)  # a search ends when it comes this near to the least cost where no move helps
-_FLAT_ENOUGH = 2.0**-7  # and at design time as soon as it comes this near
+_NEARLY_FLAT = 2.0**-12  # where no move helps, a search ends this near to the least cost
+_FLAT_ENOUGH = 2.0**-7  # at design time, a search ends as soon as it comes this near
 
 
 def ye_barg_risk(points: int, size: int, epsilon: float) -> float:
-    """The risk at uniform p of flat blocks of w numbers out of k, in Ye and Barg's bound.
+    """Return the risk at uniform p of flat blocks of w numbers out of k, in Ye and Barg's bound.
 
         R(k, w, e) = (k − 1)² (we + k − w)² / (k (e − 1)² w (k − w)),   e = e^ε
 
@@ -76,28 +76,34 @@ def ye_barg_risk(points: int, size: int, epsilon: float) -> float:
 
 
 def wanted_sizes(points: int, epsilon: float) -> list[int]:
-    """The two w with the least ``R(k, w, e^ε)``, the best first; only one if there are two points.
+    """Return the two w with the least ``R(k, w, e^ε)``, the best first.
+
+    Only one if there are two points.
 
     R falls until w = k/(e + 1) and rises from there, so the best are next to it.
 
     >>> wanted_sizes(100, 1.0)
     [27, 26]
     """
-    k, e = points, exp(epsilon)
+    k = points
+    e = exp(epsilon)
     least = int(k / (e + 1))
     near = range(max(least - 1, 1), min(max(least, 1) + 2, k - 1) + 1)
     return sorted(near, key=lambda w: ye_barg_risk(k, w, epsilon))[:2]
 
 
-def flatness(base: Blocks, points: int) -> float:
-    """``F = mean_{j≠0} 1/S_j · t·w(k−w)/(k−1)``, at least 1; ``inf`` if some S_j is 0, so that p cannot be told.
+def flatness(base: BaseBlocks, points: int) -> float:
+    """Return ``F = mean_{j≠0} 1/S_j · t·w(k−w)/(k−1)``, at least 1.
+
+    ``inf`` if some S_j is 0, so that p cannot be estimated.
 
     >>> round(flatness(np.array([[0, 1, 3]]), 7), 12)  # a difference set
     1.0
     >>> flatness(np.array([[0, 2]]), 4)  # favours 0 and 2 alike
     inf
     """
-    k, (t, w) = points, base.shape
+    k = points
+    t, w = base.shape
     indicators: Floats = np.zeros((t, k))
     indicators[np.arange(t)[:, None], base] = 1.0
     S = (np.abs(np.fft.fft(indicators)) ** 2).sum(axis=0)[1:]
@@ -107,137 +113,146 @@ def flatness(base: Blocks, points: int) -> float:
 
 
 @lru_cache(maxsize=256)
-def searched_blocks(points: int, size: int, blocks: int) -> Blocks:
-    """Base blocks ``D_i ⊂ Z_k``, each row in ascending order; the same on every machine and for ever; read-only.
+def searched_blocks(points: int, size: int, blocks: int) -> BaseBlocks:
+    """Return base blocks ``D_i ⊂ Z_k``, each row in ascending order, as a read-only array.
 
-    Common sizes were searched for longer, by ``tools/search_codes.py``, and come with the package.
+    They are the same on every machine and in every version. Common sizes were searched for longer,
+    by ``tools/search_codes.py``, and come with the package.
 
     >>> searched_blocks(7, 3, 1).shape
     (1, 3)
     """
-    in_range = 2 <= points <= _LARGEST and 1 <= size < points and blocks >= 1
-    if not in_range or points * size * blocks > _HEAVIEST:
+    in_range = 2 <= points <= _MAX_POINTS and 1 <= size < points and blocks >= 1
+    if not in_range or points * size * blocks > _MAX_COST:
         raise InvalidContext(
-            f"searched blocks need 2 to {_LARGEST} points, a size from 1 to points − 1 and at least one block, with a "
-            f"product of at most {_HEAVIEST}; found {points} points, size {size} and {blocks} blocks. "
-            "For many points, use a Singer design."
+            f"searched blocks need 2 to {_MAX_POINTS} points, a size from 1 to points − 1 and at "
+            f"least one block, with a product of at most {_MAX_COST}; got {points} points, size "
+            f"{size} and {blocks} blocks. For many points, use a Singer design."
         )
-    packed = _stored().get(f"{points} {size} {blocks}")
-    base = (
-        search(points, size, blocks, STEPS, _FLAT_ENOUGH)
-        if packed is None
-        else unpacked(packed, size)
-    )
+    stored = _stored_blocks().get(f"{points} {size} {blocks}")
+    base = unpack(stored, size) if stored else search(points, size, blocks, STEPS, _FLAT_ENOUGH)
     base.flags.writeable = False
     return base
 
 
 def block_counts(points: int, size: int, outputs: int) -> list[int]:
-    """The t that are worth trying with at most so many outputs, fewest first.
+    """Return the numbers t of blocks worth trying with at most ``outputs`` outputs, fewest first.
 
-    Those that come with the package; 8, which leaves few codes more than 1 % from flat; and as many as fit.
+    Those that come with the package; 8, which leaves few codes more than 1 % from flat; and as
+    many as fit.
 
     >>> block_counts(500, 9, 8192)
     [8, 16]
     """
     most = max(outputs // points, 1)
-    return sorted(
-        {
-            *(t for k, w, t in stored_sizes() if (k, w) == (points, size) and t <= most),
-            min(8, most),
-            most,
-        }
-    )
+    counts = {min(8, most), most}
+    for k, w, t in stored_sizes():
+        if (k, w) == (points, size) and t <= most:
+            counts.add(t)
+    return sorted(counts)
 
 
 def stored_sizes() -> list[tuple[int, int, int]]:
-    """The (points, size, blocks) that come with the package."""
-    return [(k, w, t) for k, w, t in (map(int, name.split()) for name in _stored())]
+    """Return the (points, size, blocks) that come with the package."""
+    sizes = []
+    for name in _stored_blocks():
+        k, w, t = name.split()
+        sizes.append((int(k), int(w), int(t)))
+    return sizes
 
 
 @lru_cache(maxsize=1)
-def _stored() -> dict[str, str]:
-    """The stored blocks, by ``"points size blocks"``."""
-    stored: dict[str, str] = json.loads(
-        files("sfumato.codes").joinpath("searched.json").read_text("utf-8")
-    )
+def _stored_blocks() -> dict[str, str]:
+    """Return the stored blocks, by ``"points size blocks"``."""
+    text = files("sfumato.codes").joinpath("searched.json").read_text("utf-8")
+    stored: dict[str, str] = json.loads(text)
     return stored
 
 
-def packed(base: Blocks) -> str:
-    """Blocks of numbers below 256 as text: a byte for each."""
+def pack(base: BaseBlocks) -> str:
+    """Write blocks of numbers below 256 as text, a byte for each number."""
     return base64.b64encode(base.astype(np.uint8).tobytes()).decode("ascii")
 
 
-def unpacked(text: str, size: int) -> Blocks:
-    """Undo ``packed``."""
+def unpack(text: str, size: int) -> BaseBlocks:
+    """Undo ``pack``."""
     return np.frombuffer(base64.b64decode(text), dtype=np.uint8).reshape(-1, size).astype(np.int64)
 
 
-def search(points: int, size: int, blocks: int, steps: int, enough: float = 0.0) -> Blocks:
-    """The flattest blocks that a search comes across in so many steps, or the first within ``enough`` of flat."""
+def search(points: int, size: int, blocks: int, steps: int, enough: float = 0.0) -> BaseBlocks:
+    """Return the flattest blocks found in ``steps`` steps, or the first within ``enough`` of flat."""
     draws = _draws(f"{points} {size} {blocks}")
-    climb = _Climb(points, np.array([_shuffled(points, draws)[:size] for _ in range(blocks)]))
+    first = [_shuffle(points, draws)[:size] for _ in range(blocks)]
+    climb = _Climb(points, np.array(first))
     enough_cost = climb.cost_of_flatness(enough) if enough else 0
-    best, best_cost, still, order = climb.D.copy(), inf, 0, list[int]()
+    best = climb.D.copy()
+    best_cost = inf
+    idle_steps = 0
+    order: list[int] = []
     for _ in range(steps):
-        if still >= size * blocks:  # nothing can be bettered by one move
+        if idle_steps >= size * blocks:  # no single move helps
             if climb.cost > best_cost:
                 climb.start(best.copy())
             else:
-                best, best_cost = climb.D.copy(), climb.cost
+                best = climb.D.copy()
+                best_cost = climb.cost
             if best_cost <= climb.nearly_flat:
                 break
-            for _ in range(1 + _below(_THROWN, draws)):
-                climb.throw(draws)
-            still = 0
-        order = order or _shuffled(size * blocks, draws)
-        moved = climb.step(*divmod(order.pop(), size), draws)
-        still = 0 if moved else still + 1
+            for _ in range(1 + _below(_MAX_RANDOM_MOVES, draws)):
+                climb.move_at_random(draws)
+            idle_steps = 0
+        if not order:
+            order = _shuffle(size * blocks, draws)
+        i, m = divmod(order.pop(), size)
+        idle_steps = 0 if climb.step(i, m, draws) else idle_steps + 1
         if climb.cost <= enough_cost:
             break
     return np.sort(climb.D if climb.cost < best_cost else best, axis=1)
 
 
 class _Climb:
-    """Blocks D on their way, with the transform of each block and all S_j, for j = 1 … k/2, in integers.
+    """Blocks D on their way, with the transform of each block and all S_j, for j = 1 … k/2.
 
-    ``cost`` is ``Σ_{j≠0} t·w/S_j`` in units of 1/_UNIT, each term rounded.
+    All are integers. ``cost`` is ``Σ_{j≠0} t·w/S_j`` in units of 1/_UNIT, each term rounded.
     """
 
-    def __init__(self, points: int, D: Blocks) -> None:
-        k, (t, w) = points, D.shape
-        log_B = min(
-            (52 - (t * w * w).bit_length()) // 2, 16
-        )  # S_j, at most t·(w·B)², stays below 2^53
+    def __init__(self, points: int, D: BaseBlocks) -> None:
+        k = points
+        t, w = D.shape
+        # S_j, at most t·(w·B)², stays below 2^53.
+        log_B = min((52 - (t * w * w).bit_length()) // 2, 16)
         self._waves = _Waves(k, log_B)
-        self._k, self._square = k, float(1 << 2 * log_B)
-        self._tries = min(k, max(_TERMS // (k // 2), 8))
-        # j and k − j have the same S_j; if k is even, k/2 stands for itself alone.
-        mean = t * w * self._square
-        self._numerators = np.array(
-            [(1 if 2 * j == k else 2) * _UNIT * mean for j in range(1, k // 2 + 1)]
-        )
-        self._least = mean / _UNIT  # a floor under S_j, against division by 0
+        self._k = k
         self._size = w
+        self._square = float(1 << 2 * log_B)
+        self._tries = min(k, max(_STEP_TERMS // (k // 2), 8))
+        mean = t * w * self._square
+        # j and k − j have the same S_j; if k is even, k/2 stands for itself alone.
+        self._numerators = np.full(k // 2, 2 * _UNIT * mean)
+        if k % 2 == 0:
+            self._numerators[-1] = _UNIT * mean
+        self._least = mean / _UNIT  # a floor under S_j, against division by 0
         self.nearly_flat = self.cost_of_flatness(_NEARLY_FLAT)
         self.start(D)
 
     def cost_of_flatness(self, missing: float) -> int:
-        """The cost of blocks that miss flatness by a share that is a power of two."""
-        k, w = self._k, self._size
+        """Return the cost of blocks that miss flatness by a share that is a power of two."""
+        k = self._k
+        w = self._size
         return (_UNIT + int(_UNIT * missing)) * (k - 1) ** 2 // (k - w)
 
-    def start(self, D: Blocks) -> None:
-        """Go on from D, which is then changed in place."""
-        self.D, self.cost = D, inf
-        transforms = [self._waves.total(block) for block in D]
-        self._re = np.array([re for re, _ in transforms])
-        self._im = np.array([im for _, im in transforms])
+    def start(self, D: BaseBlocks) -> None:
+        """Go on from D, and change it in place from now on."""
+        self.D = D
+        self.cost = inf
+        self._re = np.empty((len(D), self._k // 2))
+        self._im = np.empty((len(D), self._k // 2))
+        for i, block in enumerate(D):
+            self._re[i], self._im[i] = self._waves.total(block)
         self._S = (self._re**2 + self._im**2).sum(axis=0)
 
     def step(self, i: int, m: int, draws: Iterator[int]) -> bool:
-        """Move number m of block i to the best of the places tried; whether one is better than where it was."""
+        """Move number m of block i to the best of the places tried; return whether it moved."""
         places = self._places(i, int(self.D[i, m]), draws)
         costs = self._costs(i, places)
         best = int(np.argmin(costs))
@@ -246,29 +261,35 @@ class _Climb:
             self._move(i, m, int(places[best]))
         return best > 0
 
-    def throw(self, draws: Iterator[int]) -> None:
+    def move_at_random(self, draws: Iterator[int]) -> None:
         """Move any number to any free place."""
-        i, m = (_below(n, draws) for n in self.D.shape)
+        i = _below(self.D.shape[0], draws)
+        m = _below(self.D.shape[1], draws)
         free = np.setdiff1d(np.arange(self._k), self.D[i])
         self._move(i, m, int(free[_below(len(free), draws)]))
 
     def _places(self, i: int, a: int, draws: Iterator[int]) -> NDArray[np.int64]:
-        """Where a of block i may go: first a itself, then free places, all of them or an arithmetic progression."""
-        tried = np.arange(self._k)
+        """Return where a of block i may go: a itself, then free places.
+
+        All of them, or an arithmetic progression if there are too many.
+        """
+        places = np.arange(self._k)
         if self._tries < self._k:
-            first, stride = _below(self._k, draws), 1 + _below(self._k - 1, draws)
-            tried = (first + stride * tried[: self._tries]) % self._k
-        free = np.ones(self._k, dtype=np.bool_)
-        free[self.D[i]] = False
-        return np.concatenate([[a], tried[free[tried]]])
+            first = _below(self._k, draws)
+            stride = 1 + _below(self._k - 1, draws)
+            places = (first + stride * places[: self._tries]) % self._k
+        is_free = np.ones(self._k, dtype=np.bool_)
+        is_free[self.D[i]] = False
+        return np.concatenate([[a], places[is_free[places]]])
 
     def _costs(self, i: int, places: NDArray[np.int64]) -> Floats:
-        """The cost with the first of the places in block i replaced by each of them.
+        """Return the cost with the first of the places in block i replaced by each of them.
 
         A block with transform f, and b added to it, has the squared transform ``|f|² + 2 Re(f̄ ω^b) + 1``.
         """
         cos, sin = self._waves.at(places)
-        re, im = self._re[i] - cos[0], self._im[i] - sin[0]
+        re = self._re[i] - cos[0]
+        im = self._im[i] - sin[0]
         S = self._S - self._re[i] ** 2 - self._im[i] ** 2 + re**2 + im**2 + self._square
         terms = cos * (2 * re)
         terms += sin * (2 * im)
@@ -289,31 +310,36 @@ class _Climb:
 
 
 class _Waves:
-    """``B cos(2πjx/k)`` and ``B sin(2πjx/k)`` for j = 1 … k/2, as integers: a row for each place x."""
+    """``B cos(2πjx/k)`` and ``B sin(2πjx/k)`` for j = 1 … k/2, as integers, a row per place x."""
 
     def __init__(self, points: int, log_B: int) -> None:
         self._k = points
         self._cos, self._sin = _circle(points, log_B)
         self._j = np.arange(1, points // 2 + 1)
-        # Up to here all rows are kept, 4 MB each; beyond, the few that are asked for are made anew each time.
-        self._rows = self._made(np.arange(points)) if points <= 1024 else None
+        # Up to here all rows are kept, 4 MB each; beyond, rows are computed when needed.
+        self._rows = self._compute(np.arange(points)) if points <= 1024 else None
 
     def at(self, places: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Return the rows of some places."""
         if self._rows is None:
-            return self._made(places)
+            return self._compute(places)
         cos, sin = self._rows
         return cos[places], sin[places]
 
     def total(self, places: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """The sums of the rows of some places, which are the transform of the set; in pieces, to bound the memory."""
-        re, im = np.zeros(len(self._j)), np.zeros(len(self._j))
+        """Return the sums of the rows of some places: the transform of the set.
+
+        In pieces, to bound the memory.
+        """
+        re = np.zeros(len(self._j))
+        im = np.zeros(len(self._j))
         for first in range(0, len(places), 256):
             cos, sin = self.at(places[first : first + 256])
             re += cos.sum(axis=0)
             im += sin.sum(axis=0)
         return re, im
 
-    def _made(self, places: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    def _compute(self, places: NDArray[np.int64]) -> tuple[Floats, Floats]:
         angles = np.outer(places, self._j) % self._k
         return self._cos[angles], self._sin[angles]
 
@@ -322,31 +348,49 @@ _PI = 0x3243F6A8885A308D313198A2E03707344  # in units of 2^−128
 
 
 def _circle(points: int, log_B: int) -> tuple[Floats, Floats]:
-    """``2^log_B · (cos, sin)(2πx/k)`` for x = 0 … k − 1, rounded.
+    """Return ``2^log_B · (cos, sin)(2πx/k)`` for x = 0 … k − 1, rounded.
 
-    Worked out in units of 2^−128, because the last digits of a processor's own cosine are its own.
+    Computed in units of 2^−128, because processors differ in the last digits of a cosine.
     """
-    one, angle = 1 << 128, 2 * _PI // points
-    turn, term, n = [0, 0], one, 0
-    while term:  # the series of cos + i·sin
-        turn[n % 2] += -term if n & 2 else term
-        n += 1
-        term = term * angle // n >> 128
-    circle, (x, y) = [], (one, 0)
+    one = 1 << 128
+    angle = 2 * _PI // points
+    turn_cos, turn_sin = _cos_and_sin(one, angle)
     half = one >> (log_B + 1)
-    for _ in range(points):
-        circle.append(((x + half) >> (128 - log_B), (y + half) >> (128 - log_B)))
-        x, y = (x * turn[0] - y * turn[1]) >> 128, (x * turn[1] + y * turn[0]) >> 128
-    cos, sin = np.array(circle, dtype=np.float64).T.copy()
+    cos = np.empty(points)
+    sin = np.empty(points)
+    x = one
+    y = 0
+    for i in range(points):
+        cos[i] = (x + half) >> (128 - log_B)
+        sin[i] = (y + half) >> (128 - log_B)
+        next_x = (x * turn_cos - y * turn_sin) >> 128
+        y = (x * turn_sin + y * turn_cos) >> 128
+        x = next_x
     return cos, sin
 
 
+def _cos_and_sin(one: int, angle: int) -> tuple[int, int]:
+    """Return the series of ``cos + i·sin`` at a small angle, in units of 2^−128."""
+    parts = [0, 0]
+    term = one
+    n = 0
+    while term:
+        parts[n % 2] += -term if n & 2 else term
+        n += 1
+        term = term * angle // n >> 128
+    return parts[0], parts[1]
+
+
 def _draws(seed: str) -> Iterator[int]:
-    """Integers below 2^64 that look random, from SHA-256 in counter mode: a stream that no library can change."""
+    """Yield pseudorandom integers below 2^64, from SHA-256 in counter mode.
+
+    No library can change this stream.
+    """
     counter = 0
     while True:
         digest = hashlib.sha256(f"searched blocks {seed} {counter}".encode()).digest()
-        yield from (int.from_bytes(digest[at : at + 8], "big") for at in range(0, 32, 8))
+        for start in range(0, 32, 8):
+            yield int.from_bytes(digest[start : start + 8], "big")
         counter += 1
 
 
@@ -354,8 +398,8 @@ def _below(limit: int, draws: Iterator[int]) -> int:
     return next(draws) * limit >> 64
 
 
-def _shuffled(length: int, draws: Iterator[int]) -> list[int]:
-    """0 … length − 1 in an order that the draws pick."""
+def _shuffle(length: int, draws: Iterator[int]) -> list[int]:
+    """Return 0 … length − 1 in an order that the draws pick."""
     numbers = list(range(length))
     for last in range(length - 1, 0, -1):
         other = _below(last + 1, draws)

@@ -1,16 +1,18 @@
 """Singer's difference sets: the hyperplanes of a projective space, as one set D of integers mod K.
 
-Let q be a prime power and α a primitive element of the field of q^d elements. Then α^0 … α^(K−1) are the points of a
-projective space, ``K = (q^d − 1)/(q − 1)``, and the points on one hyperplane,
+Let q be a prime power and α a primitive element of the field of q^d elements. Then α^0 … α^(K−1)
+are the points of a projective space, ``K = (q^d − 1)/(q − 1)``, and the points on one hyperplane,
 
     D = {i < K : Tr(α^i) = 0},      Tr the trace to the field of q elements,
 
-are a *difference set*: every number but 0 mod K is a difference of two members of D in exactly λ ways. So the K
-translates of D are a design with as many outputs as points, and a cyclic one: its transforms are Fourier transforms.
+are a *difference set*: every number but 0 mod K is a difference of two members of D in exactly λ
+ways. So the K translates of D are a design with as many outputs as points, and a cyclic one: its
+transforms are Fourier transforms.
 
-For q = p^a all arithmetic is done mod p. Over the field of p elements, ``s_i = L(α^i)`` obeys the recurrence of
-α's minimal polynomial, of degree n = a·d, whatever the linear form L; and the trace of α^i to the field of q elements
-vanishes if and only if L does on ``α^i, α^(i+K), …, α^(i+(a−1)K)``, because α^K generates that field.
+For q = p^a all arithmetic is done mod p. Over the field of p elements, ``s_i = L(α^i)`` obeys the
+recurrence of α's minimal polynomial, of degree n = a·d, for every linear form L. The trace of α^i
+to the field of q elements vanishes if and only if L does on
+``α^i, α^(i+K), …, α^(i+(a−1)K)``, because α^K generates that field.
 
 Reference: Singer (1938); Feldman, Nelson, Nguyen, Talwar (2022) for its use as a response.
 """
@@ -27,17 +29,18 @@ from numpy.typing import NDArray
 from sfumato.errors import ExamFailed, InvalidContext
 from sfumato.foundation.arrays import Floats
 
-__all__ = ["LARGEST", "SingerDesign", "singer_designs", "singer_set"]
+__all__ = ["MAX_POINTS", "SingerDesign", "singer_designs", "singer_set"]
 
-LARGEST = 1 << 26
-"""No design has more points: beyond it the arrays of a decoder would no longer fit."""
+MAX_POINTS = 1 << 26
+"""The most points of a design: with more, the arrays of a decoder would not fit."""
 
 
 @dataclass(frozen=True)
 class SingerDesign:
     """The hyperplanes of the projective space of dimension d − 1 over the field of q elements.
 
-    ``points`` is K, as many as outputs; every point favours ``raised`` outputs, every two points share ``shared``.
+    ``points`` is K, as many as outputs. Every point favours ``raised`` outputs, and any two points
+    share ``shared``.
 
     >>> fano = SingerDesign(q=2, dimension=3)
     >>> fano.points, fano.raised, fano.shared
@@ -49,11 +52,13 @@ class SingerDesign:
 
     def __post_init__(self) -> None:
         # Sizes first: they bound the work of everything after.
-        fits = self.q >= 2 and 3 <= self.dimension <= LARGEST.bit_length() and self.q**2 < LARGEST
-        if not fits or self.points > LARGEST or not _is_prime_power(self.q):
+        in_range = self.q >= 2 and 3 <= self.dimension <= MAX_POINTS.bit_length()
+        fits = in_range and self.q**2 < MAX_POINTS and self.points <= MAX_POINTS
+        if not fits or not _is_prime_power(self.q):
             raise InvalidContext(
                 "a Singer design needs a prime power q, a dimension of at least 3, and at most "
-                f"{LARGEST} points; found q = {self.q}, dimension {self.dimension}. Use singer_designs to list them."
+                f"{MAX_POINTS} points; got q = {self.q}, dimension {self.dimension}. "
+                "Use singer_designs to list them."
             )
 
     @property
@@ -73,63 +78,65 @@ class SingerDesign:
 
 
 def singer_designs(points: int, largest: int) -> list[SingerDesign]:
-    """For every prime power q the smallest design with at least ``points`` points, if it has at most ``largest``.
+    """Return the smallest design with at least ``points`` points for every prime power q.
 
-    In ascending order of size. A larger dimension of the same q wastes points, so it is not listed.
+    In ascending order of size, up to ``largest`` points. A larger dimension of the same q wastes
+    points, so it is not listed.
 
     >>> [(design.q, design.dimension, design.points) for design in singer_designs(10, 40)]
     [(3, 3, 13), (2, 4, 15), (4, 3, 21), (5, 3, 31)]
     """
+    limit = max(min(largest, MAX_POINTS), 0)
     designs = []
-    for q in range(2, isqrt(max(min(largest, LARGEST), 0)) + 1):
+    for q in range(2, isqrt(limit) + 1):
         d = 3
         while _points(q, d) < points:
             d += 1
-        if _points(q, d) <= min(largest, LARGEST) and _is_prime_power(q):
+        if _points(q, d) <= limit and _is_prime_power(q):
             designs.append(SingerDesign(q, d))
     return sorted(designs, key=lambda design: (design.points, design.q))
 
 
 @lru_cache(maxsize=64)
 def singer_set(design: SingerDesign) -> NDArray[np.int64]:
-    """The difference set D of a design, in ascending order; read-only.
+    """Return the difference set D of a design, in ascending order, as a read-only array.
 
-    Always the same one: α is a root of the first primitive polynomial. It is a translate of the set of the formula
-    above, which the starting values ``s = 0, …, 0, 1`` of the recurrence pick. What was built is checked: every
-    difference is counted.
+    Always the same one: α is a root of the first primitive polynomial. It is a translate of the
+    set of the formula above, picked by the starting values ``s = 0, …, 0, 1`` of the recurrence.
+    The result is checked: every difference is counted.
 
     >>> singer_set(SingerDesign(q=2, dimension=3)).tolist()
     [0, 1, 3]
     """
     p, a = _prime_power(design.q)
-    K, n = design.points, a * design.dimension
+    K = design.points
+    n = a * design.dimension
     s = _recurrence(_primitive_polynomial(design.q, design.dimension), p, n, a * K)
     D = np.flatnonzero((s.reshape(a, K) == 0).all(axis=0))
-    demand_difference_set(D, design)
+    require_difference_set(D, design)
     D.flags.writeable = False
     return D
 
 
-def demand_difference_set(D: NDArray[np.int64], design: SingerDesign) -> None:
+def require_difference_set(D: NDArray[np.int64], design: SingerDesign) -> None:
     """Count how often every number is a difference of two members of D; refuse D if that is not λ.
 
-    The counts are integers. A Fourier transform of K ≤ 2^26 numbers finds them with an error far below 1/8, so one
-    that comes out within 1/8 of λ is λ.
+    The counts are integers. A Fourier transform of K ≤ 2^26 numbers finds them with an error far
+    below 1/8, so a count that comes out within 1/8 of λ is λ.
     """
     K = design.points
-    length = (
-        1 << (2 * K - 1).bit_length()
-    )  # room for all differences of integers, and much faster than a prime K
+    # Room for all differences of integers, and much faster than a prime K.
+    length = 1 << (2 * K - 1).bit_length()
     indicator: Floats = np.zeros(length)
     indicator[D] = 1.0
     distances = np.fft.irfft(np.abs(np.fft.rfft(indicator)) ** 2, length)
-    differences = (
-        distances[1:K] + distances[K - 1 : 0 : -1]
-    )  # i − i2 is d mod K if it is d, or d − K
+    # i − i2 is d mod K if it is d or d − K.
+    differences = distances[1:K] + distances[K - 1 : 0 : -1]
     if len(D) != design.raised or not (np.abs(differences - design.shared) < 0.125).all():
         raise ExamFailed(
             "difference_set",
-            f"{len(D)} numbers mod {K} are not a difference set with λ = {design.shared}. Please report this.",
+            f"{len(D)} numbers mod {K} are not a difference set with λ = {design.shared}. "
+            "Please report this.",
         )
 
 
@@ -137,37 +144,48 @@ def _points(q: int, dimension: int) -> int:
     return (q**dimension - 1) // (q - 1)
 
 
-# Polynomials mod p are lists of n coefficients, the lowest first; products are reduced by a monic f of degree n,
-# of which the n coefficients below the leading one are given.
+# Polynomials mod p are lists of n coefficients, the lowest first. Products are reduced by a monic f
+# of degree n, given by the n coefficients below the leading one.
 
 
 def _primitive_polynomial(q: int, dimension: int) -> list[int]:
-    """The first f, in the order of f(p) − p^n, of which x is a primitive element mod f."""
+    """Return the first f, in the order of f(p) − p^n, such that x is primitive mod f."""
     p, a = _prime_power(q)
     n = a * dimension
     # q^d − 1 = (q − 1)·K, so only two small numbers are factored.
     primes = sorted({*_prime_factors(q - 1), *_prime_factors(_points(q, dimension))})
-    roots = {
-        g for g in range(1, p) if all(pow(g, (p - 1) // r, p) != 1 for r in _prime_factors(p - 1))
-    }
+    roots = _primitive_roots(p)
     for number in count(1):
         f = _digits(number, p, n)
-        # The norm of a primitive element, (−1)^n f(0), is a primitive root mod p: a cheap first sieve.
+        # The norm of a primitive element, (−1)^n f(0), is a primitive root mod p: a cheap sieve.
         if (-1) ** n * f[0] % p in roots and _is_primitive(f, p, q**dimension - 1, primes):
             return f
     raise AssertionError  # count() has no end, and primitive polynomials of every degree exist
 
 
+def _primitive_roots(p: int) -> set[int]:
+    """Return the primitive roots modulo a prime."""
+    factors = list(_prime_factors(p - 1))
+    roots = set()
+    for g in range(1, p):
+        if all(pow(g, (p - 1) // r, p) != 1 for r in factors):
+            roots.add(g)
+    return roots
+
+
 def _is_primitive(f: list[int], p: int, order: int, primes: list[int]) -> bool:
-    """Whether x has that order, p^n − 1: then its powers are everything but 0, and f is irreducible too."""
+    """Return whether x has this order, p^n − 1.
+
+    Then its powers are everything but 0, and f is irreducible too.
+    """
     one = [1] + [0] * (len(f) - 1)
-    return _power_of_x(order, f, p) == one and all(
-        _power_of_x(order // r, f, p) != one for r in primes
-    )
+    if _power_of_x(order, f, p) != one:
+        return False
+    return all(_power_of_x(order // r, f, p) != one for r in primes)
 
 
 def _power_of_x(exponent: int, f: list[int], p: int) -> list[int]:
-    """``x^exponent mod f``: square for every bit, and shift where the bit is set."""
+    """Return ``x^exponent mod f``: square for every bit, and shift where the bit is set."""
     power = [1] + [0] * (len(f) - 1)
     for bit in bin(exponent)[2:]:
         power = _product(power, power, f, p)
@@ -177,7 +195,7 @@ def _power_of_x(exponent: int, f: list[int], p: int) -> list[int]:
 
 
 def _product(a: list[int], b: list[int], f: list[int], p: int) -> list[int]:
-    """``a·b mod f``, by Horner's rule."""
+    """Return ``a·b mod f``, by Horner's rule."""
     product = [0] * len(f)
     for coefficient in reversed(a):
         product = _times_x(product, f, p)
@@ -187,13 +205,13 @@ def _product(a: list[int], b: list[int], f: list[int], p: int) -> list[int]:
 
 
 def _times_x(a: list[int], f: list[int], p: int) -> list[int]:
-    """``x·a mod f``: what rises to degree n comes back as −f."""
+    """Return ``x·a mod f``: a term of degree n comes back as −f."""
     top = a[-1]
     return [(c - top * d) % p for c, d in zip([0, *a[:-1]], f, strict=True)]
 
 
 def _recurrence(f: list[int], p: int, n: int, length: int) -> NDArray[np.int64]:
-    """``s_0 … s_(length−1)`` with ``s_i = L(x^i mod f)``, L the coefficient of x^(n−1).
+    """Return ``s_0 … s_(length−1)`` with ``s_i = L(x^i mod f)``, L the coefficient of x^(n−1).
 
     By doubling: ``x^m = Σ_l c_l x^l mod f`` gives ``s_(m+i) = Σ_l c_l s_(i+l)``, for all i at once.
     """
@@ -201,21 +219,21 @@ def _recurrence(f: list[int], p: int, n: int, length: int) -> NDArray[np.int64]:
     s[-1] = 1
     while len(s) < length:
         m = len(s)
-        fresh = min(m - n + 1, length - m)
-        following = np.zeros(fresh, dtype=np.int64)
-        for l, c in enumerate(_power_of_x(m, f, p)):  # noqa: E741 - the formula's letter
-            following += c * s[l : l + fresh]
-        s = np.concatenate([s, following % p])
+        count_new = min(m - n + 1, length - m)
+        new = np.zeros(count_new, dtype=np.int64)
+        for shift, c in enumerate(_power_of_x(m, f, p)):
+            new += c * s[shift : shift + count_new]
+        s = np.concatenate([s, new % p])
     return s[:length]
 
 
 def _digits(number: int, p: int, n: int) -> list[int]:
-    """The n lowest digits in base p, the lowest first."""
+    """Return the n lowest digits in base p, the lowest first."""
     return [number // p**i % p for i in range(n)]
 
 
 def _prime_factors(number: int) -> Iterator[int]:
-    """Its prime factors, each once, by trial division."""
+    """Yield the prime factors of a number, each once, by trial division."""
     r = 2
     while r * r <= number:
         if number % r == 0:
@@ -233,7 +251,10 @@ def _is_prime_power(q: int) -> bool:
 
 
 def _prime_power(q: int) -> tuple[int, int]:
-    """The p and a of ``q = p^a``; if q is no prime power, its least prime factor and the first power above q."""
+    """Return the p and a of ``q = p^a``.
+
+    If q is not a prime power: its least prime factor, and the first power of it above q.
+    """
     p = next(_prime_factors(q))
     a = 1
     while p**a < q:

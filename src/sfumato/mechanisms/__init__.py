@@ -3,7 +3,8 @@
 from sfumato.mechanisms.binary import BinaryResponse
 from sfumato.mechanisms.blocks import BlockResponse, PlainResponse
 from sfumato.mechanisms.composition import ComposedResponse, ProcessedResponse, compose
-from sfumato.mechanisms.groups import GroupResponse, HighLowResponse
+from sfumato.mechanisms.groups import GroupResponse
+from sfumato.mechanisms.high_low import HighLowResponse
 from sfumato.mechanisms.mechanism import Mechanism
 from sfumato.mechanisms.moments import ScoreMoments
 from sfumato.mechanisms.product import ProductResponse

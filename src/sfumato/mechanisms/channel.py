@@ -1,4 +1,4 @@
-"""Stochastic matrices in integers: a choice from a row of weights by one word."""
+"""Stochastic matrices in integers: one word chooses from a row of weights."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -13,63 +13,75 @@ __all__ = ["IntegerChannel", "stochastic_rows"]
 
 
 class IntegerChannel:
-    """Rows of non-negative integers that each add up to ``2^word_bits``: output z on ``rows[y][z]`` words of row y."""
+    """Row y sends output z on ``rows[y][z]`` words; each row adds up to ``2^word_bits``."""
 
     def __init__(self, rows: Sequence[Sequence[int]], word_bits: int) -> None:
         total = 1 << word_bits
-        lengths = {len(row) for row in rows}
-        if (
-            len(lengths) != 1
-            or 0 in lengths
-            or any(min(row) < 0 or sum(row) != total for row in rows)
-        ):
+        width = len(rows[0]) if rows else 0
+        is_channel = width > 0
+        for row in rows:
+            is_channel &= len(row) == width and min(row, default=0) >= 0 and sum(row) == total
+        if not is_channel:
             raise InvalidContext(
                 f"rows of a channel must be equally long and add up to exactly 2^{word_bits}."
             )
         self.rows = [list(row) for row in rows]
-        self.outputs = lengths.pop()
+        self.outputs = width
         self.word_bits = word_bits
         ends = np.cumsum(np.array(self.rows, dtype=object), axis=1)[:, :-1]
-        # An end of 2^64 does not fit a word. No word reaches it, nor any end after it: only those before are looked at.
+        # An end of 2^64 does not fit a word. No word reaches it or any end after it, so only the
+        # ends before it count.
         self._reached = (ends < total).sum(axis=1)
-        self._steps = [1 << i for i in reversed(range((self.outputs - 1).bit_length()))]
-        self._ends: Words = np.zeros(
-            (len(rows), 2 * self._steps[0] if self._steps else 1), dtype=np.uint64
-        )
+        bits = (self.outputs - 1).bit_length()
+        self._steps = [1 << i for i in reversed(range(bits))]
+        self._ends: Words = np.zeros((len(rows), 1 << bits), dtype=np.uint64)
         self._ends[:, 1 : self.outputs] = ends % total
 
     def choose(self, row: Words, word: Words) -> Words:
-        """The output of each row for its word: the number of ends at or below it, by as many halvings for all."""
-        reached, passed = self._reached[row], np.zeros(row.shape, dtype=np.int64)
+        """Return the output of each row for its word: the number of ends at or below the word.
+
+        A binary search with the same number of steps for all.
+        """
+        reached = self._reached[row]
+        passed = np.zeros(row.shape, dtype=np.int64)
         for step in self._steps:
-            further = passed + step
-            passed += step * ((further <= reached) & (self._ends[row, further] <= word))
+            next_end = passed + step
+            passed += step * ((next_end <= reached) & (self._ends[row, next_end] <= word))
         return passed.astype(np.uint64)
 
     @classmethod
     def nearest(cls, rows: Sequence[Sequence[Fraction]], word_bits: int) -> "IntegerChannel":
-        """The channel of 2^B-ths nearest to given fractions; what is 0 stays 0."""
-        return cls([_rounded(row, 1 << word_bits) for row in rows], word_bits)
+        """Return the channel of 2^B-ths nearest to the given fractions; zeros stay zeros."""
+        return cls([_round_row(row, 1 << word_bits) for row in rows], word_bits)
 
 
 def stochastic_rows(W: Sequence[Sequence[object]]) -> list[list[Fraction]]:
-    """W in fractions, checked: rows equally long, entries non-negative, each row adding up to exactly 1."""
-    entries = [[exact_number(entry, "an entry of W") for entry in row] for row in W]
-    if not entries or any(isinstance(entry, float) for row in entries for entry in row):
+    """Return W in fractions. Refuse rows that do not add up to exactly 1."""
+    rows = []
+    for row in W:
+        entries = []
+        for entry in row:
+            number = exact_number(entry, "an entry of W")
+            if isinstance(number, float):
+                raise InvalidContext("W must have a row per report, of finite probabilities.")
+            entries.append(Fraction(number))
+        rows.append(entries)
+    if not rows:
         raise InvalidContext("W must have a row per report, of finite probabilities.")
-    rows = [[Fraction(entry) for entry in row] for row in entries]
-    for y, row in enumerate(rows):
-        if len(row) != len(rows[0]) or sum(row) != 1:
+    for y, entries in enumerate(rows):
+        if len(entries) != len(rows[0]) or sum(entries) != 1:
             raise InvalidContext(
-                f"W must be stochastic: rows of {len(rows[0])} entries that add up to exactly 1; row {y} adds up to "
-                f"{float(sum(row)):g}. Pass fractions, for instance Fraction(1, 3)."
+                f"W must be stochastic: rows of {len(rows[0])} entries that add up to exactly 1; "
+                f"row {y} adds up to {float(sum(entries)):g}. Pass fractions, for instance "
+                "Fraction(1, 3)."
             )
     return rows
 
 
-def _rounded(row: Sequence[Fraction], total: int) -> list[int]:
-    down = [int(entry * total) for entry in row]
-    by_rest = sorted(range(len(row)), key=lambda z: down[z] - row[z] * total)
-    for z in by_rest[: total - sum(down)]:
-        down[z] += 1
-    return down
+def _round_row(row: Sequence[Fraction], total: int) -> list[int]:
+    """Round a row to integers that add up to ``total``, by largest remainders."""
+    counts = [int(entry * total) for entry in row]
+    by_remainder = sorted(range(len(row)), key=lambda z: counts[z] - row[z] * total)
+    for z in by_remainder[: total - sum(counts)]:
+        counts[z] += 1
+    return counts

@@ -1,10 +1,10 @@
-"""Integers for groups of symbols that take cover in each other's reports.
+"""Integers for groups of symbols that cover for each other.
 
-Group j has a code with b outputs, of which a symbol favours r, and two promises: ε_in inside the group, ε_out from
-the group to everybody else. Of the N = 2^B words a member of the group puts ``high`` on each output it favours and
-``low`` on each other one; everybody else puts ``cover`` on each of them, whatever group they are in. What a member
-has more there than the others is the same for every group, ``clear``; a symbol that owes nothing puts it on a
-report of its own:
+Group j has a code with b outputs, r of them favoured by each symbol, and two promises: ε_in inside
+the group, ε_out from the group to everyone else. Of the N = 2^B words a member of the group puts
+``high`` on each output it favours and ``low`` on each other output. Everyone else puts ``cover`` on
+each of them. What a member has there in excess of the others is the same for every group,
+``clear``; a symbol that owes nothing puts it on a report of its own:
 
     r·high + (b − r)·low − b·cover = clear,        Σ_j b_j·cover_j + clear + leftover = N
 
@@ -16,17 +16,24 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
 
-from sfumato.errors import NothingToLearn
+from sfumato.codes import Code
+from sfumato.errors import ContextMismatch, NothingToLearn
 from sfumato.foundation.canonical import Json
 from sfumato.foundation.records import parse_count, require_fields
 from sfumato.randomness.odds import exp_bounds
 
-__all__ = ["GroupLevels", "GroupShape", "group_levels"]
+__all__ = [
+    "GroupLevels",
+    "GroupShape",
+    "group_levels",
+    "require_fitting_codes",
+    "require_full_words",
+]
 
 
 @dataclass(frozen=True)
 class GroupShape:
-    """A code's (b, r) and a group's promises; ``count`` groups are alike."""
+    """A code's (b, r) and a group's promises; ``count`` groups have this shape."""
 
     outputs: int
     raised: int
@@ -37,12 +44,18 @@ class GroupShape:
     @property
     def odds(self) -> tuple[Fraction, Fraction]:
         """``A = e^ε_out``, never too large, and ``B = e^{ε_out − ε_in}``."""
-        A, slack = exp_bounds(self.outward)[0], self.outward - self.inside
-        return A, exp_bounds(slack)[0] if slack >= 0 else 1 / exp_bounds(-slack)[1]
+        A = exp_bounds(self.outward)[0]
+        slack = self.outward - self.inside
+        if slack >= 0:
+            return A, exp_bounds(slack)[0]
+        return A, 1 / exp_bounds(-slack)[1]
 
     @property
     def gain(self) -> Fraction:
-        """``g = f A + (1 − f) B − 1``, f = r/b: what a member has more on its code's outputs, in units of cover."""
+        """``g = f A + (1 − f) B − 1``, f = r/b.
+
+        What a member has on its code's outputs in excess of others, in units of cover.
+        """
         A, B = self.odds
         f = Fraction(self.raised, self.outputs)
         return f * A + (1 - f) * B - 1
@@ -50,7 +63,7 @@ class GroupShape:
 
 @dataclass(frozen=True)
 class GroupLevels:
-    """The words of one group: on favoured outputs, on others of its code, and what everybody else puts there."""
+    """The words on each output of a group's code: favoured, not favoured, and others' cover."""
 
     high: int
     low: int
@@ -69,17 +82,25 @@ class GroupLevels:
 
 
 def group_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, list[GroupLevels]]:
-    """``clear``, as large as it can be, and the levels of each shape of group.
+    """Return ``clear``, as large as it can be, and the levels of each shape of group.
 
-    >>> group_levels([GroupShape(3, 1, Fraction(1), Fraction(2)), GroupShape(1, 1, Fraction(1), Fraction(1))], 12)
-    (2170, [GroupLevels(high=1631, low=601, cover=221), GroupLevels(high=3433, low=1263, cover=1263)])
+    >>> shapes = [
+    ...     GroupShape(3, 1, Fraction(1), Fraction(2)),
+    ...     GroupShape(1, 1, Fraction(1), Fraction(1)),
+    ... ]
+    >>> clear, (three, one) = group_levels(shapes, 12)
+    >>> clear
+    2170
+    >>> three
+    GroupLevels(high=1631, low=601, cover=221)
     """
     N = 1 << word_bits
     if not shapes:
         return N, []
     if any(shape.gain <= 0 for shape in shapes):
         raise NothingToLearn(
-            "a promise across groups is too strong for the promise inside one: use a plain response."
+            "a promise across groups is too strong for the promise inside a group: use a plain "
+            "response."
         )
     beta = 1 / (1 + sum(shape.count / shape.gain for shape in shapes))
     # A multiple of every gcd(r, b), so that each group's equation has solutions.
@@ -87,31 +108,29 @@ def group_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, lis
     clear = int(N * beta) // step * step
     while clear > 0:
         levels = [_levels(shape, clear) for shape in shapes]
-        excess = (
-            clear
-            + sum(
-                s.count * s.outputs * level.cover for s, level in zip(shapes, levels, strict=True)
-            )
-            - N
-        )
-        if excess <= 0 and all(level.high > level.cover and level.high > 0 for level in levels):
-            _demand_contrast(shapes, levels, word_bits)
+        excess = clear - N
+        for shape, level in zip(shapes, levels, strict=True):
+            excess += shape.count * shape.outputs * level.cover
+        if excess <= 0 and all(level.high > max(level.cover, 0) for level in levels):
+            _require_contrast(shapes, levels, word_bits)
             return clear, levels
         clear -= max(1, int(excess * beta) // step) * step
     raise _too_short(word_bits)
 
 
 def _levels(shape: GroupShape, clear: int) -> GroupLevels:
-    """Levels that solve the group's equation exactly and keep both promises, whatever rounding does."""
-    b, r = shape.outputs, shape.raised
+    """Return levels that solve the group's equation exactly and keep both promises."""
+    b = shape.outputs
+    r = shape.raised
     A, _ = shape.odds
     if b == r:  # one symbol: nothing to hide inside, and no output that it does not favour
         cover = _ceil(Fraction(clear, b) / (A - 1))
         return GroupLevels(clear // b + cover, cover, cover)
     high = int(clear * A / (b * shape.gain))
     least_low = _ceil(high / exp_bounds(shape.inside)[0])
-    cover = max(_ceil(high / A), _ceil(Fraction((b - r) * least_low + r * high - clear, b)))
-    # r·(high − cover) must equal clear modulo b − r. To lower high can only make odds smaller.
+    cover_for_low = Fraction((b - r) * least_low + r * high - clear, b)
+    cover = max(_ceil(high / A), _ceil(cover_for_low))
+    # r·(high − cover) must equal clear modulo b − r. Lowering high can only make odds smaller.
     g = gcd(r, b)
     modulus = (b - r) // g
     wanted = clear // g * pow(r // g, -1, modulus) if modulus > 1 else 0
@@ -120,21 +139,75 @@ def _levels(shape: GroupShape, clear: int) -> GroupLevels:
     return GroupLevels(high, low, cover)
 
 
-def _demand_contrast(
+def _require_contrast(
     shapes: Sequence[GroupShape], levels: Sequence[GroupLevels], word_bits: int
 ) -> None:
-    if any(
-        level.high <= level.low and shape.outputs > 1
-        for shape, level in zip(shapes, levels, strict=True)
-    ):
-        raise _too_short(word_bits)
+    for shape, level in zip(shapes, levels, strict=True):
+        if level.high <= level.low and shape.outputs > 1:
+            raise _too_short(word_bits)
 
 
 def _too_short(word_bits: int) -> NothingToLearn:
     return NothingToLearn(
-        f"{word_bits}-bit words cannot hold the odds of these groups: a report would carry nothing. "
-        "Use larger ε, or fewer and smaller groups."
+        f"{word_bits}-bit words cannot hold the odds of these groups: a report would carry no "
+        "information. Use larger ε, or fewer and smaller groups."
     )
+
+
+# --- checks of published integers ----------------------------------------------------------------
+
+
+def require_fitting_codes(
+    sizes: list[int], codes: list[Code], levels: list[GroupLevels], code_of_group: list[int]
+) -> None:
+    """Refuse codes that do not serve groups of these sizes.
+
+    ``code_of_group`` is the number of each group's code and levels.
+    """
+    if len(code_of_group) != len(sizes) or len(levels) != len(codes):
+        raise ContextMismatch(
+            f"each of the {len(sizes)} groups needs a code, and each code its levels."
+        )
+    for size, number in zip(sizes, code_of_group, strict=True):
+        if not codes[number].serves(size):
+            raise ContextMismatch("a code does not fit the size of a group that uses it.")
+    in_order_of_use = list(dict.fromkeys(code_of_group))
+    if in_order_of_use != list(range(len(codes))):
+        raise ContextMismatch(
+            "the codes of a group response must be numbered in the order of the groups that use "
+            "them."
+        )
+
+
+def require_full_words(
+    codes: list[Code],
+    levels: list[GroupLevels],
+    code_of_group: list[int],
+    clear: int,
+    word_bits: int,
+) -> None:
+    """Refuse integers that do not solve the equations above."""
+    total = 1 << word_bits
+    covers_fit = all(0 <= level.cover < total for level in levels)
+    if not 1 <= clear < 2 * total or not covers_fit:
+        raise _wrong_sum(word_bits)
+    for code, level in zip(codes, levels, strict=True):
+        b = code.outputs
+        r = code.raised
+        inside = r * level.high + (b - r) * level.low
+        if inside != clear + b * level.cover or level.low >= level.high:
+            raise ContextMismatch(
+                "the levels of a group must put `clear` more words on its code than its cover does."
+            )
+    used = clear
+    for number in code_of_group:
+        used += codes[number].outputs * levels[number].cover
+    if used > total or (not codes and clear != total):
+        raise _wrong_sum(word_bits)
+
+
+def _wrong_sum(word_bits: int) -> ContextMismatch:
+    return ContextMismatch(f"the words of a group response must add up to 2^{word_bits}.")
 
 
 def _ceil(number: Fraction) -> int:

@@ -15,10 +15,9 @@ from sfumato.codes import (
     Code,
     CodeFamily,
     HadamardCode,
-    RecordedCodes,
     code_of_record,
 )
-from sfumato.contexts import Context, GroupedContext, HighLow, ranks_within
+from sfumato.contexts import Context, GroupedContext, ranks_within
 from sfumato.errors import ContextMismatch, InvalidSurvey
 from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
 from sfumato.foundation.canonical import Json
@@ -30,14 +29,20 @@ from sfumato.foundation.records import (
     require_word_bits,
 )
 from sfumato.mechanisms.coded_scores import CodeBatch, code_batches
-from sfumato.mechanisms.group_levels import GroupLevels, GroupShape, group_levels
+from sfumato.mechanisms.group_levels import (
+    GroupLevels,
+    GroupShape,
+    group_levels,
+    require_fitting_codes,
+    require_full_words,
+)
 from sfumato.mechanisms.group_scores import GroupScores
 from sfumato.mechanisms.mechanism import CompactRow, Mechanism, require_outputs
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.mechanisms.scores import float_vector
 from sfumato.randomness.thresholds import two_level_index
 
-__all__ = ["GroupResponse", "HighLowResponse"]
+__all__ = ["GroupResponse"]
 
 
 class GroupResponse(Mechanism):
@@ -118,8 +123,8 @@ class GroupResponse(Mechanism):
         if context.groups is None:
             raise ContextMismatch("a group response keeps a context of groups.")
         owing, group_of = _owing_groups(context.groups)
-        _require_fitting_codes(context.groups.sizes[owing].tolist(), codes, levels, code_of_group)
-        _require_full_words(codes, levels, code_of_group, clear, word_bits)
+        require_fitting_codes(context.groups.sizes[owing].tolist(), codes, levels, code_of_group)
+        require_full_words(codes, levels, code_of_group, clear, word_bits)
         mechanism = cls.__new__(cls)
         mechanism._families = [codes[number].family for number in code_of_group]
         mechanism._shapes = _shapes(context.groups, owing, codes, code_of_group)
@@ -419,83 +424,6 @@ class GroupResponse(Mechanism):
         )
 
 
-class HighLowResponse(GroupResponse):
-    """Sensitive symbols answer through a code; the others answer in clear, or cover for them.
-
-    With the code's K outputs, sets S_x of r outputs, ``Z = r e + K − r`` and ``β = r(e−1)/Z``::
-
-        x sensitive:      Q(y|x) = e/Z  if y ∈ S_x,   1/Z  otherwise,   y < K
-        x not sensitive:  Q(y|x) = 1/Z  for y < K,    β  on x's own report,   0 elsewhere
-
-    (Hadamard: ``2e/(K(e+1))``, ``2/(K(e+1))`` and ``β = (e−1)/(e+1)``.) Reports 0..K−1 are the
-    code's. Then comes one for each symbol that is not sensitive, in domain order.
-
-    Guarantees: for sensitive x, any x2 and any y the log-ratio is at most ε; every row sums to 1;
-    without sensitive symbols it is the identity, with only sensitive ones it is the plain
-    response; at most 2k outputs with the Hadamard code.
-    Cost per report: one word. Error (Hadamard, the paper's own estimator): for sensitive x
-    ``n·Var = c²(p_A + 2p_B/(e+1)) − p_x²``, for the others ``c p_x − p_x²``, ``c = (e+1)/(e−1)``.
-    It is the group response of one group with ε_in = ε_out.
-    Reference: Acharya et al. (2020), section 5.1, with row x+1 of the Hadamard matrix.
-    Proof: docs/proofs/high-low.md.
-
-    >>> mechanism = HighLowResponse(HighLow(["park", "clinic"], ["clinic"], epsilon=1))
-    >>> mechanism.matrix().round(3)
-    array([[0.269, 0.269, 0.462],
-           [0.731, 0.269, 0.   ]])
-    """
-
-    kind: ClassVar[str] = "high-low"
-
-    def __init__(
-        self, context: HighLow, code: CodeFamily = HadamardCode, *, word_bits: int = 64
-    ) -> None:
-        if not isinstance(context, HighLow):
-            raise ContextMismatch(
-                "a high-low response keeps a HighLow context; "
-                "mechanism_for picks the frame that fits."
-            )
-        self._families = code
-        s = context.sensitive.size
-        epsilon = context.exact_inside
-        if s == 0 or isinstance(epsilon, float):
-            self._code: Code = ClearCode(s, word_bits=word_bits)
-        else:
-            self._code = code(s, epsilon, word_bits)
-        # The code's own odds fit: its other outputs are exactly as likely as the cover.
-        high = self._code.high
-        low = self._code.low
-        codes = [self._code] if s else []
-        levels = [GroupLevels(high, low, low)] if s else []
-        Mechanism.__init__(self, context)
-        group_of = np.where(context.is_sensitive, 0, -1)
-        clear = self._code.raised * (high - low)
-        self._set_integers(group_of, codes, levels, [0] * len(codes), clear, word_bits)
-
-    def record(self) -> Json:
-        """Return the integers of the channel as plain data."""
-        return {"kind": self.kind, "codes": [self._code.record()]}
-
-    @classmethod
-    def of_record(cls, record: Fields, context: Context) -> Self:
-        """Return the mechanism with the integers of its record."""
-        fields = require_fields(record, "mechanism", ("kind", "codes"))
-        if not isinstance(context, HighLow):
-            raise InvalidSurvey("a mechanism of kind 'high-low' must keep a high-low context.")
-        if not fields["codes"]:
-            raise InvalidSurvey("mechanism.codes must contain at least one code.")
-        codes = RecordedCodes()
-        codes.read(fields["codes"][0], int(context.sensitive.size), context.exact_inside)
-        if not codes.fit:
-            raise InvalidSurvey("mechanism of kind 'high-low' does not fit the context.")
-        return cls(context, codes, word_bits=codes.word_bits)
-
-    def _ideal_levels(self) -> tuple[float, list[tuple[float, float, float]]]:
-        """The paper's formula."""
-        high, low = self._code.ideal_levels()
-        return self._code.raised * (high - low), [(high, low, low)] * len(self._codes)
-
-
 def _owing_groups(groups: GroupedContext) -> tuple[list[int], Symbols]:
     """Return the groups that owe a promise to anyone, and each symbol's place among them.
 
@@ -548,51 +476,3 @@ def _shapes(
         inside, outward = groups.effective_promises(owing[code_of_group.index(number)])
         shapes.append(GroupShape(code.outputs, code.raised, inside, outward, counts[number]))
     return shapes
-
-
-# --- checks of published integers ----------------------------------------------------------------
-
-
-def _require_fitting_codes(
-    sizes: list[int], codes: list[Code], levels: list[GroupLevels], code_of_group: list[int]
-) -> None:
-    if len(code_of_group) != len(sizes) or len(levels) != len(codes):
-        raise ContextMismatch(
-            f"each of the {len(sizes)} groups needs a code, and each code its levels."
-        )
-    for size, number in zip(sizes, code_of_group, strict=True):
-        code = codes[number]
-        if not code.serves(size):
-            raise ContextMismatch("a code does not fit the size of a group that uses it.")
-    in_order_of_use = list(dict.fromkeys(code_of_group))
-    if in_order_of_use != list(range(len(codes))):
-        raise ContextMismatch(
-            "the codes of a group response must be numbered in the order of the groups that use "
-            "them."
-        )
-
-
-def _require_full_words(
-    codes: list[Code],
-    levels: list[GroupLevels],
-    code_of_group: list[int],
-    clear: int,
-    word_bits: int,
-) -> None:
-    total = 1 << word_bits
-    wrong_sum = ContextMismatch(f"the words of a group response must add up to 2^{word_bits}.")
-    if clear < 1 or clear >> word_bits > 1:
-        raise wrong_sum
-    if any(not 0 <= level.cover < total for level in levels):
-        raise wrong_sum
-    for code, level in zip(codes, levels, strict=True):
-        b = code.outputs
-        r = code.raised
-        inside = r * level.high + (b - r) * level.low
-        if inside != clear + b * level.cover or level.low >= level.high:
-            raise ContextMismatch(
-                "the levels of a group must put `clear` more words on its code than its cover does."
-            )
-    covered = sum(codes[number].outputs * levels[number].cover for number in code_of_group)
-    if covered + clear > total or (not codes and clear != total):
-        raise wrong_sum

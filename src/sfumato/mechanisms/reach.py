@@ -1,17 +1,18 @@
-"""Reach: how far one forged report speaks for a symbol, against it, and for another picture of the whole.
+"""Reach: how far one forged report can move an estimate up or down, and the whole picture.
 
-A report y adds ``A[x, y]`` to the estimate of symbol x; an honest person adds 1 on average to the own symbol and 0 to
-every other. Of n reports let m be forged, and compare the estimate with the one in which those m people are counted as
-what they hold, that is, as honest reports would have counted them on average:
+A report y adds ``A[x, y]`` to the estimate of symbol x. An honest person adds 1 on average to
+their own symbol and 0 to every other. Let m of n reports be forged. Compare the estimate with the
+one in which honest reports of those m people count as they would on average:
 
     n (p̂_x − without forgery) = Σ over the forged reports of A[x, y_i] − [x = x_i]
 
-    up:     at most  m · max_y A[x, y]          (x_i ≠ x: somebody else's place was taken)
-    down:   at most  m · (1 − min_y A[x, y])    (x_i = x: the place of somebody who holds x)
+    up:     at most  m · max_y A[x, y]          (x_i ≠ x: the forger does not hold x)
+    down:   at most  m · (1 − min_y A[x, y])    (x_i = x: the forger holds x)
     total:  at most  m · max_y ½ (1 + Σ_x |A[x, y]|)   in total variation, ½ Σ_x |…|
 
-All three are attained: by m people who send the one report that is best for it. The third is, because where
-``A[x_i, y] ≤ 0`` the sum ``½ Σ_x |A[x, y] − [x = x_i]|`` is ``½ (Σ_x |A[x, y]| + 1)``, and there is such an x_i.
+All three are attained if all m people send the one report that is best for it. The third is
+attained because there is an x_i with ``A[x_i, y] ≤ 0``, and for it the sum
+``½ Σ_x |A[x, y] − [x = x_i]|`` is ``½ (Σ_x |A[x, y]| + 1)``.
 """
 
 from dataclasses import dataclass
@@ -23,7 +24,10 @@ __all__ = ["Reach"]
 
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """The extremes of the scores: ``max_y A[x, y]`` and ``min_y A[x, y]`` of every x, and ``max_y Σ_x |A[x, y]|``.
+    """The extremes of the scores.
+
+    ``highest`` and ``lowest`` are ``max_y A[x, y]`` and ``min_y A[x, y]`` for every x,
+    ``heaviest`` is ``max_y Σ_x |A[x, y]|``.
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import PlainResponse
@@ -38,12 +42,12 @@ class Reach:
 
     @property
     def up(self) -> Floats:
-        """For each symbol, by how many people one forged report in place of an honest one can raise its count."""
+        """For each symbol, by how many people one forged report can raise its count."""
         return self.highest - self._certain
 
     @property
     def down(self) -> Floats:
-        """For each symbol, by how many people one forged report in place of an honest one can lower its count."""
+        """For each symbol, by how many people one forged report can lower its count."""
         return 1 - self.lowest
 
     @property
@@ -58,5 +62,5 @@ class Reach:
 
     @property
     def _certain(self) -> float:
-        """With a single symbol everybody holds it, and no report can say otherwise."""
+        """1 if there is a single symbol: everyone holds it, and no report can say otherwise."""
         return 1.0 if self.highest.size == 1 else 0.0

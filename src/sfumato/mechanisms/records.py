@@ -7,7 +7,8 @@ from sfumato.errors import InvalidSurvey
 from sfumato.foundation.records import Fields, record_kind, require_canonical
 from sfumato.mechanisms.binary import BinaryResponse
 from sfumato.mechanisms.blocks import BlockResponse, PlainResponse
-from sfumato.mechanisms.groups import GroupResponse, HighLowResponse
+from sfumato.mechanisms.groups import GroupResponse
+from sfumato.mechanisms.high_low import HighLowResponse
 from sfumato.mechanisms.mechanism import Mechanism
 from sfumato.mechanisms.product import ProductResponse
 from sfumato.mechanisms.table import TableResponse

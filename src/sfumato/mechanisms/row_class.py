@@ -15,11 +15,12 @@ __all__ = ["RowClass"]
 
 @dataclass(frozen=True)
 class RowClass:
-    """What is claimed of the row of every symbol in the class, in words of ``2^B``.
+    """A claim about the row of every symbol in the class, in words out of ``2^B``.
 
-    Of the ``outputs`` reports from ``first[i]`` on, its *range*, ``raised`` hold ``high`` and the others ``low``; the
-    first of them holds ``leftover`` more. Rows of symbols with another range hold ``cover`` there instead, with the
-    same leftover if ``cover`` is not 0. One report outside all ranges holds ``own`` (if not 0); all else is 0.
+    Of the ``outputs`` reports from ``first[i]`` on, the symbol's *range*, ``raised`` have ``high``
+    words and the others ``low``; the first of them has ``leftover`` more. Rows of symbols with
+    another range have ``cover`` there instead, with the same leftover if ``cover`` is not 0. One
+    report outside all ranges has ``own`` words (if not 0); all others have none.
     """
 
     symbols: Symbols
@@ -43,12 +44,12 @@ class RowClass:
         leftover: int,
         cover: int,
     ) -> "RowClass":
-        """Rows that answer through a code with these odds, in a range where others take cover."""
+        """Return the claim about rows that answer through a code with these odds."""
         return cls(symbols, first, code.outputs, code.raised, high, low, leftover, cover, own=0)
 
     @classmethod
     def in_clear(cls, symbols: Symbols, own: int) -> "RowClass":
-        """Rows without a range: the others' cover, and a report of their own."""
+        """Return the claim about rows without a range: cover, and a report of their own."""
         return cls(symbols, np.zeros_like(symbols), 0, 0, 0, 0, 0, cover=0, own=own)
 
     @property
@@ -62,33 +63,35 @@ class RowClass:
         return self.outputs * self.cover + (self.leftover if self.cover else 0)
 
     def is_sound(self, outputs: int) -> bool:
-        """Whether the claim can be true of rows, with ``high`` the highest: what the argument needs."""
-        ordered = (
-            0 <= self.low <= self.high
-            and (self.high > 0 or not self.outputs)
-            and 0 <= self.raised <= self.outputs
-            and 0 <= self.cover <= self.high
-        )
-        inside = int(self.first.min()) >= 0 and int(self.first.max()) + self.outputs <= outputs
-        return ordered and inside and self.leftover >= 0 and self.own >= 0
+        """Return whether the claim can be true of rows, with ``high`` the highest entry."""
+        if self.outputs and self.high <= 0:
+            return False
+        if not (0 <= self.low <= self.high and 0 <= self.cover <= self.high):
+            return False
+        if not (0 <= self.raised <= self.outputs and self.leftover >= 0 and self.own >= 0):
+            return False
+        return int(self.first.min()) >= 0 and int(self.first.max()) + self.outputs <= outputs
 
     def describes(
         self, levels: list[int], which: NDArray[np.intp], first: int, strange: NDArray[np.intp]
     ) -> bool:
-        """Whether a row in compact form is as claimed; ``strange`` are the reports where it differs from the cover."""
-        found = _counted(levels, which[first : first + self.outputs])
+        """Return whether a compact row is as claimed.
+
+        ``strange`` are the reports where it differs from the cover.
+        """
+        counts = _count_levels(levels, which[first : first + self.outputs])
         if self.outputs:  # take the leftover words back off the first report
             at_first = levels[which[first]]
-            found[at_first] -= 1
-            found[at_first - self.leftover] += 1
+            counts[at_first] -= 1
+            counts[at_first - self.leftover] += 1
         wanted = Counter({self.low: self.outputs - self.raised})
         wanted[self.high] += self.raised
         outside = strange[(strange < first) | (strange >= first + self.outputs)]
         own = [levels[which[report]] for report in outside.tolist()]
-        return +found == +wanted and own == ([self.own] if self.own else [])
+        return +counts == +wanted and own == ([self.own] if self.own else [])
 
     def record(self) -> Json:
-        """The premise as plain data, without the list of symbols."""
+        """Return the premise as plain data, without the list of symbols."""
         return {
             "rows": int(self.symbols.size),
             "outputs": self.outputs,
@@ -101,10 +104,10 @@ class RowClass:
         }
 
 
-def _counted(levels: list[int], which: NDArray[np.intp]) -> Counter[int]:
+def _count_levels(levels: list[int], which: NDArray[np.intp]) -> Counter[int]:
+    """Count the entries of each level; two levels may be equal."""
     counts: Counter[int] = Counter()
-    for level, count in zip(
-        levels, np.bincount(which, minlength=len(levels)).tolist(), strict=True
-    ):
-        counts[level] += count
+    numbers = np.bincount(which, minlength=len(levels)).tolist()
+    for level, number in zip(levels, numbers, strict=True):
+        counts[level] += number
     return +counts

@@ -1,7 +1,6 @@
 """Table response: any channel that is small enough to be written out, in integers."""
 
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import cached_property
 from math import gcd
 from typing import ClassVar, Self
@@ -22,31 +21,33 @@ from sfumato.foundation.records import (
 from sfumato.mechanisms.channel import IntegerChannel, stochastic_rows
 from sfumato.mechanisms.dense import DenseMechanism, LeastVarianceScores
 from sfumato.mechanisms.left_inverse import surely_independent
-from sfumato.mechanisms.rounding import near_table, rounded_table
+from sfumato.mechanisms.rounding import round_solution, round_table
 
 __all__ = ["TableResponse"]
 
-_LARGEST_MOVE = 1e-3
-_FULL_WORD = 32  # shorter words are for examination, and are coarse by nature
-_LARGEST_COUNT = 2**32
-_SUMS_TO_ONE = 1e-6
-_BELOW_ZERO = 1e-9
-_NOTHING = 2.0**-40  # a report that nobody sends more often is left out
+_MAX_MOVE = 1e-3  # of an entry, by rounding
+_MIN_FULL_WORD = 32  # shorter words are for examination, and are coarse by nature
+_MAX_COUNT = 2**32  # of a crowd
+_SUM_TOLERANCE = 1e-6
+_ZERO_TOLERANCE = 1e-9
+_MIN_PROBABILITY = 2.0**-40  # reports that no symbol sends more often are left out
 
 
 class TableResponse(DenseMechanism):
-    """A channel written out: ``integers[x][y]`` of the ``2^word_bits`` words send report y for symbol x.
+    """A channel written out: symbol x sends report y on ``integers[x][y]`` of the words.
 
-    The constructor takes the integers as they are and checks no promise: ``certify`` does. ``of`` makes them
-    from fractions and ``near`` from floats, rounded so that the context is kept exactly.
+    There are ``2^word_bits`` words. The constructor takes the integers as they are and checks no
+    promise: ``certify`` does. ``of`` makes them from fractions and ``near`` from floats, rounded so
+    that the context is kept exactly.
 
-    A ``crowd`` is a distribution in whole numbers, one for each symbol: scores are of least variance if people are
-    distributed like it. Without one, all symbols are equally likely. It is no matter of privacy, and the estimate is
-    unbiased whatever it is.
+    A ``crowd`` is a distribution in integers, one for each symbol: scores are of least variance if
+    people are distributed like it. Without one, all symbols are equally likely. It does not affect
+    privacy, and the estimate is unbiased for every crowd.
 
     Guarantees: every row sums to 1; made by ``of`` or ``near``, every pair keeps its promise.
-    Cost per report: one word, as many comparisons as a report has bits. Error: that of the least-variance unbiased
-    estimate where people are like the crowd. Reference: the rounding is Sfumato's own, see the proof page.
+    Cost per report: one word, as many comparisons as a report has bits. Error: that of the
+    least-variance unbiased estimate for people like the crowd. Reference: the rounding is
+    Sfumato's own, see the proof page.
     Proof: docs/proofs/table.md.
 
     >>> from sfumato.contexts import PrivacyMatrix
@@ -69,11 +70,12 @@ class TableResponse(DenseMechanism):
         super().__init__(context)
         if len(integers) != context.size:
             raise ContextMismatch(
-                f"a table must have a row per symbol, {context.size}; found {len(integers)}."
+                f"a table must have a row per symbol, {context.size}; got {len(integers)}."
             )
-        self._drawn = IntegerChannel(integers, word_bits)
-        self.word_bits, self.outputs = word_bits, self._drawn.outputs
-        self.crowd = _checked_crowd(crowd, context.size)
+        self._integers = IntegerChannel(integers, word_bits)
+        self.word_bits = word_bits
+        self.outputs = self._integers.outputs
+        self.crowd = _require_crowd(crowd, context.size)
 
     @classmethod
     def of(
@@ -84,12 +86,15 @@ class TableResponse(DenseMechanism):
         crowd: Sequence[int] | None = None,
         word_bits: int = 64,
     ) -> Self:
-        """A table near the stochastic matrix Q (fractions or decimals) that keeps ``context`` exactly."""
+        """Return a table near the stochastic matrix Q that keeps ``context`` exactly.
+
+        Entries of Q are fractions or decimals.
+        """
         rows = stochastic_rows(Q)
-        made = cls(
-            context, rounded_table(rows, context, word_bits), word_bits=word_bits, crowd=crowd
-        )
-        return made._demand_near(np.array([[float(q) for q in row] for row in rows]))
+        integers = round_table(rows, context, word_bits)
+        table = cls(context, integers, word_bits=word_bits, crowd=crowd)
+        table._require_near(np.array([[float(q) for q in row] for row in rows]))
+        return table
 
     @classmethod
     def near(
@@ -100,10 +105,11 @@ class TableResponse(DenseMechanism):
         crowd: Sequence[int] | None = None,
         word_bits: int = 64,
     ) -> Self:
-        """A table near a matrix of floats that a solver found; it keeps ``context`` exactly.
+        """Return a table near a matrix of floats that a solver found; it keeps ``context`` exactly.
 
-        Q should keep the context up to some 10⁻⁹, in its rows' sums and in its columns' ratios: entries within 10⁻⁸
-        of where a promise is used up are taken to be meant there. Reports that hardly anybody sends are left out.
+        Q should keep the context up to about 10⁻⁹, in the sums of its rows and in the ratios of
+        its columns. Entries within 10⁻⁸ of where a promise is used up are taken to lie there.
+        Reports that are hardly ever sent are left out.
 
         >>> from sfumato.contexts import Uniform
         >>> odds = np.e + 1e-9 * np.array([[0, 1, -2], [2, 0, 1], [-1, 1, 0]])
@@ -113,23 +119,24 @@ class TableResponse(DenseMechanism):
                [0.211942, 0.576117, 0.211942],
                [0.211942, 0.211942, 0.576117]])
         """
-        wanted = _nearly_stochastic(Q, context.size)
-        made = cls(
-            context, near_table(wanted, context, word_bits), word_bits=word_bits, crowd=crowd
-        )
-        return made._demand_near(wanted)
+        solution = _require_nearly_stochastic(Q, context.size)
+        integers = round_solution(solution, context, word_bits)
+        table = cls(context, integers, word_bits=word_bits, crowd=crowd)
+        table._require_near(solution)
+        return table
 
-    def _demand_near(self, wanted: Floats) -> Self:
-        moved = float(np.abs(self.matrix() - wanted).max())
-        if self.word_bits >= _FULL_WORD and moved > _LARGEST_MOVE:
+    def _require_near(self, Q: Floats) -> None:
+        """Refuse a Q that keeps the context only after large changes."""
+        move = float(np.abs(self.matrix() - Q).max())
+        if self.word_bits >= _MIN_FULL_WORD and move > _MAX_MOVE:
             raise ContextMismatch(
-                f"Q does not keep the context: an entry would have to move by {moved:.2g}. Pass one that keeps it."
+                f"Q does not keep the context: an entry would have to move by {move:.2g}. "
+                "Pass a matrix that keeps it."
             )
-        return self
 
     def record(self) -> Json:
-        """The integers as plain data, the crowd among them if there is one."""
-        rows = [list(map(str, row)) for row in self._drawn.rows]
+        """Return the integers as plain data, with the crowd if there is one."""
+        rows = [list(map(str, row)) for row in self._integers.rows]
         record: dict[str, Json] = {"kind": self.kind, "word_bits": self.word_bits, "rows": rows}
         if self.crowd is not None:
             record["crowd"] = [str(count) for count in self.crowd]
@@ -150,11 +157,11 @@ class TableResponse(DenseMechanism):
         return cls(context, rows, word_bits=word_bits, crowd=crowd)
 
     def at_word(self, word_bits: int) -> Self:
-        """The same table over another word, rounded anew."""
-        rows = self._drawn.rows
+        """Return the same table rounded to another word."""
+        rows = self._integers.rows
         if word_bits != self.word_bits:
-            exact = [[Fraction(entry, self.denominator) for entry in row] for row in rows]
-            rows = rounded_table(exact, self.context, word_bits)
+            exact = [self.exact_row(x) for x in range(self.inputs)]
+            rows = round_table(exact, self.context, word_bits)
         if word_bits < self.word_bits and not surely_independent(rows):
             raise NothingToLearn(
                 f"a word of {word_bits} bits is too short to tell the symbols of this table apart."
@@ -162,15 +169,15 @@ class TableResponse(DenseMechanism):
         return type(self)(self.context, rows, word_bits=word_bits, crowd=self.crowd)
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
-        return self._drawn.choose(symbols.astype(np.uint64), words[:, 0])
+        return self._integers.choose(symbols.astype(np.uint64), words[:, 0])
 
     def integer_row(self, x: int) -> list[int]:
         """Return the row of x."""
-        return list(self._drawn.rows[x])
+        return list(self._integers.rows[x])
 
     def ideal_row(self, x: int) -> Floats:
         """The table is its own formula."""
-        return np.array([entry / self.denominator for entry in self._drawn.rows[x]])
+        return np.array([entry / self.denominator for entry in self._integers.rows[x]])
 
     @cached_property
     def scores(self) -> LeastVarianceScores:
@@ -178,46 +185,48 @@ class TableResponse(DenseMechanism):
         return LeastVarianceScores(self, self.crowd)
 
 
-def _checked_crowd(crowd: Sequence[int] | None, size: int) -> tuple[int, ...] | None:
-    """The crowd in lowest terms and not uniform, or ``None``: one distribution is written in one way."""
+def _require_crowd(crowd: Sequence[int] | None, size: int) -> tuple[int, ...] | None:
+    """Refuse an invalid crowd; return ``None`` for a uniform one.
+
+    A crowd must be in lowest terms, so that a distribution is written in one way.
+    """
     if crowd is None:
         return None
     counts = list(crowd)
-    whole = all(
-        isinstance(count, int | np.integer) and not isinstance(count, bool) for count in counts
-    )
-    if (
-        len(counts) != size
-        or not whole
-        or not all(1 <= count <= _LARGEST_COUNT for count in counts)
-    ):
+    if len(counts) != size or not all(_is_crowd_count(count) for count in counts):
         raise InvalidContext(
-            f"crowd must hold a whole number from 1 to 2^32 for each of the {size} symbols."
+            f"crowd must contain an integer from 1 to 2^32 for each of the {size} symbols."
         )
     common = gcd(*(int(count) for count in counts))
     if common > 1:
         raise InvalidContext(
-            f"crowd must be in lowest terms; all its numbers are multiples of {common}. Divide by it."
+            f"crowd must be in lowest terms; all its numbers are multiples of {common}. "
+            "Divide by it."
         )
-    return None if len(set(counts)) == 1 else tuple(int(count) for count in counts)
+    if len(set(counts)) == 1:
+        return None
+    return tuple(int(count) for count in counts)
 
 
-def _nearly_stochastic(Q: ArrayLike, size: int) -> Floats:
-    """Q as floats that are not negative, without the reports that hardly anybody sends."""
+def _is_crowd_count(count: object) -> bool:
+    if isinstance(count, bool) or not isinstance(count, int | np.integer):
+        return False
+    return 1 <= int(count) <= _MAX_COUNT
+
+
+def _require_nearly_stochastic(Q: ArrayLike, size: int) -> Floats:
+    """Return Q without negative entries and without reports that are hardly ever sent."""
     floats = np.array(Q, dtype=np.float64)
-    if (
-        floats.ndim != 2
-        or len(floats) != size
-        or not np.isfinite(floats).all()
-        or (floats < -_BELOW_ZERO).any()
-    ):
+    is_matrix = floats.ndim == 2 and len(floats) == size and np.isfinite(floats).all()
+    if not is_matrix or (floats < -_ZERO_TOLERANCE).any():
         raise InvalidContext(
             f"Q must be a matrix of probabilities with a row for each of the {size} symbols."
         )
     off = np.abs(floats.sum(axis=1) - 1)
-    if off.max() > _SUMS_TO_ONE:
+    if off.max() > _SUM_TOLERANCE:
         x = int(off.argmax())
         raise InvalidContext(
-            f"Q must have rows that add up to 1 within {_SUMS_TO_ONE:g}; row {x} is off by {off[x]:.2g}."
+            f"rows of Q must add up to 1 within {_SUM_TOLERANCE:g}; row {x} is off by {off[x]:.2g}."
         )
-    return np.maximum(floats[:, floats.max(axis=0) >= _NOTHING], 0.0)
+    frequent = floats.max(axis=0) >= _MIN_PROBABILITY
+    return np.maximum(floats[:, frequent], 0.0)

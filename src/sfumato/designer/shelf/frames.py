@@ -18,7 +18,7 @@ from fractions import Fraction
 from math import exp
 
 from sfumato.codes import CodeFamily, CyclicDesign, RandomizedCode
-from sfumato.codes.best import largest_outputs, searched_designs
+from sfumato.codes.best import max_outputs, searched_designs
 from sfumato.codes.search import wanted_sizes
 from sfumato.codes.singer import SingerDesign, singer_designs, singer_set
 from sfumato.contexts import GroupedContext
@@ -224,7 +224,7 @@ class _Frame:
         size = self._sizes[kind]
         if size == 1:
             return RandomizedCode
-        outputs = largest_outputs(kind.size, extra_bits)
+        outputs = max_outputs(kind.size, extra_bits)
         flat = self._flat_groups(self._sizes)
         singer = self._best_singer(kind, flat, outputs)
         searched: tuple[float, CodeFamily] | None = None
