@@ -2,6 +2,7 @@
 
 from sfumato.contexts.cone import Cone, LongIntegers
 from sfumato.contexts.context import MAX_MATRIX_SIZE, Context
+from sfumato.contexts.describe import Against, PromiseRow, describe
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.contexts.grouped import Blocks, GroupedContext, HighLow, Tiers, Uniform, ranks_within
 from sfumato.contexts.matrix import PrivacyMatrix
@@ -15,6 +16,7 @@ __all__ = [
     "CONTEXT_KINDS",
     "MAX_MATRIX_SIZE",
     "MAX_NESTING",
+    "Against",
     "Blocks",
     "Cone",
     "Context",
@@ -26,9 +28,11 @@ __all__ = [
     "LongIntegers",
     "Metric",
     "PrivacyMatrix",
+    "PromiseRow",
     "Tiers",
     "Uniform",
     "context_of_record",
+    "describe",
     "finest_groups",
     "parts_inside",
     "ranks_within",

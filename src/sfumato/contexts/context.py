@@ -55,6 +55,11 @@ class Context(ABC):
         self._domain = domain
 
     @property
+    def gist(self) -> str:
+        """What this kind of context promises, in a few words."""
+        return "pair by pair"
+
+    @property
     def domain(self) -> Domain:
         """The labels that the symbols stand for."""
         return self._domain

@@ -239,6 +239,11 @@ class Uniform(GroupedContext):
         super().__init__(labels, None, (positive_epsilon(epsilon),), (inf,))
 
     @property
+    def gist(self) -> str:
+        """What this kind of context promises, in a few words."""
+        return "every pair alike"
+
+    @property
     def exact_inside(self) -> Epsilon:
         """The ε of every pair, exactly."""
         return self.inside[0]
@@ -287,6 +292,11 @@ class HighLow(GroupedContext):
             epsilons.append(inf if first else self._exact_inside)
         group_of, outward = _merge_classes(class_of, epsilons)
         super().__init__(labels, group_of, outward, outward)
+
+    @property
+    def gist(self) -> str:
+        """What this kind of context promises, in a few words."""
+        return "some answers are sensitive"
 
     @property
     def is_sensitive(self) -> Booleans:
@@ -352,6 +362,13 @@ class Blocks(GroupedContext):
         outward = (positive_epsilon(across, "across"),) * len(inside)
         super().__init__(blocks.domain, blocks.class_of, inside, outward)
         self.block_names = blocks.names
+
+    @property
+    def gist(self) -> str:
+        """What this kind of context promises, in a few words."""
+        if self.shows_groups:
+            return "hidden inside a block"
+        return "one promise inside, one between them"
 
     @property
     def block_of(self) -> Symbols:
@@ -483,6 +500,11 @@ class Tiers(GroupedContext):
         self.exact_epsilons = tiers.epsilons(epsilons, "epsilons")
         group_of, outward = _merge_classes(self.tier_of, self.exact_epsilons)
         super().__init__(tiers.domain, group_of, outward, outward)
+
+    @property
+    def gist(self) -> str:
+        """What this kind of context promises, in a few words."""
+        return "some answers are more sensitive than others"
 
     def simplify(self) -> GroupedContext:
         """Return the simplest context of groups that promises the same.

@@ -127,6 +127,11 @@ class Metric(Context):
         return union(parts, block_of=tiles.class_of, domain=self.domain)
 
     @property
+    def gist(self) -> str:
+        """What this kind of context promises, in a few words."""
+        return "by distance"
+
+    @property
     def exact_smallest(self) -> Epsilon:
         """ε times the least distance."""
         return self._times_epsilon(self._distances.smallest())

@@ -53,6 +53,11 @@ class ContextUnion(Context):
         self._parts = tuple(fitted)
 
     @property
+    def gist(self) -> str:
+        """What this kind of context promises, in a few words."""
+        return "a promise of its own inside each block"
+
+    @property
     def as_union(self) -> "ContextUnion":
         """The context itself."""
         return self

@@ -10,11 +10,12 @@ import pytest
 
 import sfumato as sf
 from sfumato.cli.init import TEMPLATES
+from sfumato.contexts import ContextUnion
 from sfumato.designer.exponential import exponential_response
 from sfumato.errors import PrivacyViolation
 from sfumato.mechanisms import TableResponse
 from sfumato.pages import label_page
-from sfumato.pages.label.protection import opening_text, shades_of
+from sfumato.pages.label.protection import opening_text, protection_levels
 from sfumato.pages.label.text import (
     CERTAINTY,
     belief,
@@ -130,46 +131,46 @@ def test_size_for_reviewers_rounds_up():
 def test_rows_match_the_entries_of_the_closed_matrix(context):
     closed, symbols = context.closure(), range(context.size)
     entries = {closed.exact_epsilon(x, x2) for x in symbols for x2 in symbols if x != x2}
-    shades = shades_of(context)
-    assert {shade.epsilon for shade in shades} == entries
-    finite = [shade.epsilon for shade in shades if shade.epsilon != INF]
+    levels = protection_levels(context)
+    assert {level.epsilon for level in levels} == entries
+    finite = [level.epsilon for level in levels if level.epsilon != INF]
     assert [
-        shade.epsilon for shade in shades[: len(finite)]
+        level.epsilon for level in levels[: len(finite)]
     ] == finite  # what is not promised comes last
-    assert all(bool(shade.shown) == (shade.epsilon == INF) for shade in shades)
+    assert all(bool(level.shown) == (level.epsilon == INF) for level in levels)
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
 def test_rows_name_answers_with_their_entry(context):
     """Each name in a row belongs to an answer that has this entry against some other answer."""
     closed, labels = context.closure(), [str(label) for label in context.domain.labels]
-    for shade in shades_of(context):
-        for name in re.findall(r"<bdi>(.*?)</bdi>", shade.answers):
+    for level in protection_levels(context):
+        for name in re.findall(r"<bdi>(.*?)</bdi>", level.answers):
             x = labels.index(name)
-            assert shade.epsilon in {
+            assert level.epsilon in {
                 closed.exact_epsilon(x, x2) for x2 in range(context.size) if x2 != x
             }
 
 
 def test_many_levels_are_summed_up():
     for context in (sf.Tiers(range(10), range(1, 11)), sf.Blocks(np.arange(20) // 2, range(1, 11))):
-        shades = [shade for shade in shades_of(context) if shade.epsilon != INF]
-        assert [shade.epsilon for shade in shades] == [1, 9, 10]
-        assert shades[1].answers == "8 more levels, in between"
+        levels = [level for level in protection_levels(context) if level.epsilon != INF]
+        assert [level.epsilon for level in levels] == [1, 9, 10]
+        assert levels[1].answers == "8 more levels, in between"
     line = sf.Metric(abs(np.subtract.outer(np.arange(12), np.arange(12))), "0.5")
-    shades = shades_of(line)
-    assert [shade.epsilon for shade in shades] == [Fraction(1, 2), 5, Fraction(11, 2)]
-    assert "“<bdi>11</bdi>”" in shades[2].against or "“<bdi>11</bdi>”" in shades[2].answers
+    levels = protection_levels(line)
+    assert [level.epsilon for level in levels] == [Fraction(1, 2), 5, Fraction(11, 2)]
+    assert "“<bdi>11</bdi>”" in levels[2].against or "“<bdi>11</bdi>”" in levels[2].answers
 
 
 def test_union_of_many_blocks_stays_short():
     context = sf.union([sf.HighLow(3, [0], 1 + i % 9) for i in range(400)])
-    shades = shades_of(context)
-    assert len(shades) <= 7
-    assert [shade.epsilon for shade in shades] == [1, 8, 9, INF, INF, INF, INF]
-    assert shades[0].against.endswith("; and 44 more classes with the same promise")
-    assert shades[1].answers == "7 more levels, in between"
-    assert "398 more classes" in " ".join(shade.shown for shade in shades)
+    levels = protection_levels(context)
+    assert len(levels) <= 7
+    assert [level.epsilon for level in levels] == [1, 8, 9, INF, INF, INF, INF]
+    assert levels[0].against.endswith("; and 44 more classes with the same promise")
+    assert levels[1].answers == "7 more levels, in between"
+    assert "398 more classes" in " ".join(level.shown for level in levels)
 
 
 def test_high_low_label():
@@ -418,3 +419,8 @@ def test_label_states_the_cost_in_budget():
     assert "a budget, 4 unless" in nothing
     assert "takes up to" not in nothing
     assert "looks like a new device" in nothing
+
+
+def test_union_of_one_part_without_open_pairs_has_one_level():
+    context = ContextUnion([sf.Tiers([0, 0], [1])], [0, 0])
+    assert [level.epsilon for level in protection_levels(context)] == [1]

@@ -12,7 +12,7 @@ import numpy as np
 from sfumato.errors import ContextMismatch, NoClosedForm
 from sfumato.foundation.formatting import format_count
 from sfumato.pages.document import offline_document
-from sfumato.pages.label.protection import Shade, opening_text, shades_of
+from sfumato.pages.label.protection import ProtectionLevel, opening_text, protection_levels
 from sfumato.pages.label.text import (
     belief,
     dates_text,
@@ -57,12 +57,12 @@ def label_page(survey: Survey, certificate: Certificate | None = None) -> str:
     """
     check = _certificate_text(survey, certificate)
     mechanism = survey.mechanism
-    shades = shades_of(survey.context)
-    disclosures = [Html(shade.shown) for shade in shades if shade.shown]
+    levels = protection_levels(survey.context)
+    disclosures = [Html(level.shown) for level in levels if level.shown]
     sections = render(
         "label/label.html",
         opening=Html(opening_text(survey.context)),
-        odds=_odds_table(survey, shades),
+        odds=_odds_table(survey, levels),
         unprotected=list_items(disclosure_sentences(survey, disclosures)),
         kept=list_items(storage_sentences(survey)),
         context=type(survey.context).__name__,
@@ -99,8 +99,8 @@ def _opening(survey: Survey) -> Html:
 # --- what a report gives away ---------------------------------------------------------------------
 
 
-def _odds_table(survey: Survey, shades: Sequence[Shade]) -> Html:
-    if not shades:
+def _odds_table(survey: Survey, levels: Sequence[ProtectionLevel]) -> Html:
+    if not levels:
         return EMPTY
     distinct = max_different_answers(survey)
     heads = ["If your answer is …", "one report can move its odds …"]
@@ -119,22 +119,22 @@ def _odds_table(survey: Survey, shades: Sequence[Shade]) -> Html:
     return render(
         "label/odds.html",
         heads=fill_each('<th scope="col">$head</th>', head=heads),
-        rows=join(_row(shade, distinct) for shade in shades),
+        rows=join(_row(level, distinct) for level in levels),
         repeat=repeat,
     )
 
 
-def _row(shade: Shade, distinct: int) -> Html:
+def _row(level: ProtectionLevel, distinct: int) -> Html:
     """Return a row of the table; ``distinct`` different answers cost ``distinct`` times ε."""
-    total = distinct * shade.epsilon
+    total = distinct * level.epsilon
     odds = _odds_cell(total)
     if distinct > 1:
-        odds = join([_odds_cell(shade.epsilon, "one report"), _odds_cell(total, "all of them")])
+        odds = join([_odds_cell(level.epsilon, "one report"), _odds_cell(total, "all of them")])
     return render(
         "label/row.html",
-        mark=Html(' class="open"') if shade.epsilon == math.inf else EMPTY,
-        answers=Html(shade.answers),
-        against=Html(shade.against),
+        mark=Html(' class="open"') if level.epsilon == math.inf else EMPTY,
+        answers=Html(level.answers),
+        against=Html(level.against),
         odds=odds,
         everyday=everyday_text(total),
     )

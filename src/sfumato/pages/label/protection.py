@@ -1,44 +1,35 @@
-"""Shades: the classes of answers that a context tells apart, with the ε that is promised to each.
+"""Levels of protection: the classes of answers of a context, with the ε promised to each.
 
-A row of a label is a shade: if the answer is one of these, a report moves its odds against those by at most e^ε. What
-follows from other promises counts as promised (``Context.closure``).
+A row of a label is a level: if your answer is one of these, a report moves its odds against those
+by at most e^ε. What follows from other promises counts as promised (``Context.closure``).
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TypeVar
 
 import numpy as np
 
-from sfumato.contexts import (
-    Blocks,
-    Context,
-    ContextUnion,
-    ExactMatrix,
-    HighLow,
-    Metric,
-    Tiers,
-    Uniform,
-)
+from sfumato.contexts import Against, Context, PromiseRow, describe
 from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.formatting import format_count
 from sfumato.pages.label.text import MAX_NAMED, AnswerNames
-from sfumato.randomness.odds import Epsilon
+from sfumato.pages.promise import blocks_text, opening_of_pairs
+from sfumato.pages.words import plural
+from sfumato.randomness import Epsilon
 
-__all__ = ["Shade", "opening_text", "shades_of"]
+__all__ = ["ProtectionLevel", "opening_text", "protection_levels"]
 
-_MOST_SHADES = 6
-_MOST_BLOCKS = 6
-Level = TypeVar("Level")
-
-_LARGEST_CLOSED = 256  # shortest paths take the cube of it; above, what is promised directly is a bound all the same
+_MAX_LEVELS = 6
+_MAX_BLOCKS = 6
+_OTHER_BLOCK = "an answer of another block"
+_MAX_OPEN = 2  # open classes inside the blocks of a union that are listed
 
 
 @dataclass(frozen=True)
-class Shade:
-    """Some answers, what they are compared with, and the ε between; all words are HTML.
+class ProtectionLevel:
+    """Some answers, the answers to compare them with, and the ε between. All words are HTML.
 
     Where ε is infinite, ``shown`` says what a report may show.
     """
@@ -49,235 +40,185 @@ class Shade:
     shown: str = ""
 
 
-def shades_of(context: Context) -> list[Shade]:
-    """The shades of a context: promises first, the strongest on top, then what is not promised.
-
-    >>> [(shade.against, shade.epsilon) for shade in shades_of(Uniform(["no", "yes"], 2))]
-    [('any other answer', Fraction(2, 1))]
-    """
-    return _shades(context, AnswerNames(context.domain))
-
-
 def opening_text(context: Context) -> str:
-    """How the answers differ, in a sentence of HTML."""
+    """Say how the answers differ, in a sentence of HTML."""
     if context.size == 1:
         return "There is only one possible answer, and so nothing to find out about it."
     if math.isinf(context.smallest_epsilon):
         return "Nothing is promised in this survey."
-    names = AnswerNames(context.domain)
-    if isinstance(context, HighLow) and context.sensitive.size < context.size:
-        counts = f"{format_count(context.sensitive.size)} of {format_count(context.size)} answers"
-        return f"{counts} {'is' if context.sensitive.size == 1 else 'are'} sensitive. Nothing is promised for the others."
-    if isinstance(context, Tiers) and len(context.groups.inside) > 1:
-        return f"There are {format_count(len(context.groups.inside))} degrees of protection."
-    if isinstance(context, Blocks | ContextUnion):
-        return _blocks_text(context.block_of, context.sizes, names)
-    if isinstance(context, Metric):
-        return "The closer two answers are, the harder they are to tell apart."
+    rows = describe(context, close=True)
+    if any(row.against is Against.OTHER_BLOCKS for row in rows):
+        return f"{blocks_text(context)}{_block_examples(context)}."
     if context.groups is None:
-        return "Each pair of answers has a promise of its own."
-    return "All answers are protected alike."
+        return opening_of_pairs(context)
+    if len(rows) == 1:
+        return "All answers are protected alike."
+    if len(rows) > 2 or not rows[-1].is_open:
+        return f"There are {format_count(len(rows))} levels of protection."
+    assert rows[0].symbols is not None  # noqa: S101 - for the type checker: one of two classes
+    sensitive = rows[0].symbols.size
+    verb = "is" if sensitive == 1 else "are"
+    counts = f"{format_count(sensitive)} of {format_count(context.size)} answers"
+    return f"{counts} {verb} sensitive. Nothing is promised for the others."
 
 
-def _shades(context: Context, names: AnswerNames) -> list[Shade]:
-    if context.size == 1:
-        return []
-    if math.isinf(context.smallest_epsilon):
-        own = "" if names.symbols is None else f", if it is one of these: {names.any_answer}"
-        return [
-            Shade(
-                names.any_answer,
-                names.any_other,
-                math.inf,
-                f"Your answer itself{own}. A report may show it openly.",
-            )
-        ]
-    if isinstance(context, Uniform):
-        return [Shade(names.any_answer, names.any_other, context.exact_inside)]
-    if isinstance(context, HighLow | Tiers):
-        return _by_answer(context, names)
-    if isinstance(context, Blocks):
-        return _by_block(context.closure(), names)
-    if isinstance(context, ContextUnion):
-        return _by_part(context, names)
-    return _by_pair(context, names)
+def protection_levels(context: Context) -> list[ProtectionLevel]:
+    """Return the levels of a context: promises first, the strongest on top, then what is open.
+
+    >>> from sfumato.contexts import Uniform
+    >>> [(level.against, level.epsilon) for level in protection_levels(Uniform(["no", "yes"], 2))]
+    [('any other answer', Fraction(2, 1))]
+    """
+    rows = describe(context, close=True)
+    names = AnswerNames(context.domain)
+    classes = _classes_per_block(rows)
+    levels = [_level(row, names, classes[_block_key(row)]) for row in rows]
+    promised = [level for level in levels if level.epsilon != math.inf]
+    still_open = [level for level in levels if level.epsilon == math.inf]
+    if context.as_union is not None:
+        still_open = _shorten_open(still_open)
+    return _shorten_promised(_merge_equal(promised)) + still_open
 
 
-# --- high-low and tiers: what an answer owes to all others ------------------------------------------------------------
+# --- one row --------------------------------------------------------------------------------------
 
 
-def _by_answer(context: HighLow | Tiers, names: AnswerNames) -> list[Shade]:
-    groups = context.groups
-    order = sorted(range(len(groups.inside)), key=lambda g: groups.inside[g])
-    members = {g: np.flatnonzero(groups.group_of == g) for g in order}
-    if len(order) == 1:
-        return [Shade(names.any_answer, names.any_other, groups.inside[0])]
-    finite = [g for g in order if groups.inside[g] != math.inf]
-    made = _ends(
-        finite, lambda g: Shade(names.listing(members[g]), names.any_other, groups.inside[g])
-    )
-    if len(finite) < len(order):
-        free = names.listing(members[order[-1]])
-        and_so = (
-            "; and so, that it is none of the sensitive ones"
-            if isinstance(context, HighLow)
-            else ""
+def _block_key(row: PromiseRow) -> int:
+    """Return a key for the block of a union that a row is about; −1 for the whole context."""
+    return -1 if row.block is None else int(row.block[0])
+
+
+def _classes_per_block(rows: Sequence[PromiseRow]) -> dict[int, int]:
+    """Count the classes of answers that each block of a union tells apart."""
+    classes: dict[int, int] = {}
+    for row in rows:
+        key = _block_key(row)
+        classes[key] = classes.get(key, 0) + 1
+    return classes
+
+
+def _level(row: PromiseRow, names: AnswerNames, classes: int) -> ProtectionLevel:
+    """Phrase a row; ``classes`` counts the rows of the same block."""
+    if row.against is Against.PARTNER:
+        return _pair_level(row, names)
+    answers = "any answer" if row.symbols is None else str(names.listing(row.symbols))
+    if row.against is Against.OTHER_BLOCKS:
+        shown = _block_shown(row) if row.is_open else ""
+        return ProtectionLevel(answers, _OTHER_BLOCK, row.epsilon, shown)
+    against = "any other answer"
+    if row.against is Against.SAME_BLOCK:
+        against += " of its block"
+    elif row.block is not None:
+        against += " of the block"
+    shown = _answer_shown(row, answers, classes) if row.is_open else ""
+    return ProtectionLevel(answers, against, row.epsilon, shown)
+
+
+def _answer_shown(row: PromiseRow, answers: str, classes: int) -> str:
+    """Say what a report may show about answers without a promise."""
+    if row.symbols is None:
+        return "Your answer itself. A report may show it openly."
+    if row.against is Against.SAME_BLOCK:
+        return f"Your answer itself, if it is one of these: {answers}."
+    if classes == 1:
+        return f"Your answer itself, if it is one of these: {answers}. A report may show it openly."
+    if classes == 2:
+        return (
+            f"That your answer is one of these: {answers}; and so, that it is none of the "
+            "sensitive ones."
         )
-        made.append(
-            Shade(
-                free,
-                names.any_other,
-                math.inf,
-                f"That your answer is one of these: {free}{and_so}.",
-            )
-        )
-    return made
+    return f"That your answer is one of these: {answers}."
 
 
-# --- blocks -----------------------------------------------------------------------------------------------------------
+def _block_shown(row: PromiseRow) -> str:
+    shown = "Which block your answer lies in. A report may show it openly."
+    single = row.single_blocks
+    if single == 0:
+        return shown
+    which = "the one answer that is"
+    if single > 1:
+        which = f"the {format_count(single)} answers that are"
+    return f"{shown} For {which} alone in a block, that is the answer itself."
 
 
-def _by_block(context: Blocks, names: AnswerNames) -> list[Shade]:
-    """Inside blocks by their ε, and between blocks."""
-    paired = np.flatnonzero(context.sizes > 1)
-    levels = sorted({context.exact_epsilons[j] for j in paired.tolist()})
-
-    def inside(epsilon: Epsilon) -> Shade:
-        if len(levels) == 1 and names.symbols is None:
-            return Shade("any answer", "any other answer of its block", epsilon)
-        blocks = [j for j in paired.tolist() if context.exact_epsilons[j] == epsilon]
-        listed = names.listing(np.flatnonzero(np.isin(context.block_of, blocks)))
-        shown = (
-            f"Your answer itself, if it is one of these: {listed}." if epsilon == math.inf else ""
-        )
-        return Shade(listed, "any other answer of its block", epsilon, shown)
-
-    finite = [epsilon for epsilon in levels if epsilon != math.inf]
-    across = context.exact_across if context.sizes.size > 1 else None
-    made = _ends(finite, inside)
-    if across is not None and across != math.inf:
-        made.append(Shade(names.any_answer, "an answer of another block", across))
-    made += [inside(math.inf)] if math.inf in levels else []
-    return made + ([_between(context.sizes, names)] if across == math.inf else [])
-
-
-def _by_part(context: ContextUnion, names: AnswerNames) -> list[Shade]:
-    """What is promised inside each block, in words of its own; nothing is promised between them."""
-    order = np.argsort(context.block_of, kind="stable")
-    members = np.split(order, np.cumsum(context.sizes)[:-1])
-    found = [
-        shade
-        for part, symbols in zip(context.parts, members, strict=True)
-        for shade in _shades(part, names.subset(symbols))
-    ]
-    finite = sorted(
-        (shade for shade in found if shade.epsilon != math.inf), key=lambda shade: shade.epsilon
-    )
-    free = [shade for shade in found if shade.epsilon == math.inf]
-    made = _ends(_alike(finite), lambda shade: shade)
-    made += free[:2]
-    if len(free) > 2:
-        more = format_count(len(free) - 2)
-        made.append(
-            Shade(
-                f"{more} more classes",
-                "others",
-                math.inf,
-                f"The same for {more} more classes of answers.",
-            )
-        )
-    return made + ([_between(context.sizes, names)] if context.sizes.size > 1 else [])
-
-
-def _alike(shades: Sequence[Shade]) -> list[Shade]:
-    """The same shades, in order of ε; where they are too many, one for each ε, which says how many more there are."""
-    if len(shades) <= _MOST_SHADES:
-        return list(shades)
-    made = []
-    for epsilon, several in groupby(shades, key=lambda shade: shade.epsilon):
-        first, *more = several
-        also = f"; and {format_count(len(more))} more classes with the same promise" if more else ""
-        made.append(Shade(first.answers, first.against + also, epsilon))
-    return made
-
-
-def _between(sizes: Symbols, names: AnswerNames) -> Shade:
-    alone = int((sizes == 1).sum())
-    also = ""
-    if alone:
-        which = (
-            "the one answer that is"
-            if alone == 1
-            else f"the {format_count(alone)} answers that are"
-        )
-        also = f" For {which} alone in a block, that is the answer itself."
-    shown = f"Which block your answer lies in. A report may show it openly.{also}"
-    return Shade(names.any_answer, "an answer of another block", math.inf, shown)
-
-
-def _blocks_text(block_of: Symbols, sizes: Symbols, names: AnswerNames) -> str:
-    """How many blocks there are, and what lies in them as far as it can be said."""
-    least, most = format_count(int(sizes.min())), format_count(int(sizes.max()))
-    blocks = f"{format_count(sizes.size)} block{'s' * (sizes.size > 1)}"
-    told = f"The {format_count(block_of.size)} answers lie in {blocks} of {most if least == most else f'{least} to {most}'}"
-    if sizes.size <= _MOST_BLOCKS and block_of.size <= 2 * MAX_NAMED:
-        return f"{told}: {'; '.join(names.listing(np.flatnonzero(block_of == j)) for j in range(sizes.size))}."
-    first, *more = np.flatnonzero(block_of == int(sizes.argmax()))[:2].tolist()
-    return told + (
-        f"; for example, {names.name(first)} and {names.name(more[0])} share one." if more else "."
-    )
-
-
-# --- matrices and metrics: pair by pair -------------------------------------------------------------------------------
-
-
-def _by_pair(context: Context, names: AnswerNames) -> list[Shade]:
-    """The pairs of each ε, with the first of them by name."""
-    closed = context.closure() if context.size <= _LARGEST_CLOSED else context
-    exact = closed.exact_matrix()
-    numerators = exact.numerators[~np.eye(exact.size, dtype=np.bool_)]
-    values, first, counts = np.unique(numerators, return_index=True, return_counts=True)
-    both = bool((exact.numerators == exact.numerators.T).all())
-
-    def level(i: int) -> Shade:
-        x, rest = divmod(int(first[i]), exact.size - 1)
-        return _pair(exact, x, rest + (rest >= x), int(counts[i]), both, names)
-
-    finite = [i for i in range(values.size) if values[i] != exact.infinite]
-    made = _ends(finite, level)
-    return made + ([level(values.size - 1)] if len(finite) < values.size else [])
-
-
-def _pair(exact: ExactMatrix, x: int, x2: int, count: int, both: bool, names: AnswerNames) -> Shade:
-    """The shade of ``count`` ordered pairs, of which (x, x2) is one; ``both`` says that each has its reverse."""
-    pairs, epsilon, one, other = (
-        count // 2 if both else count,
-        exact.entry(x, x2),
-        names.name(x),
-        names.name(x2),
-    )
-    like = f"{format_count(pairs - 1)} more pair{'s' * (pairs > 2)}"
+def _pair_level(row: PromiseRow, names: AnswerNames) -> ProtectionLevel:
+    """Phrase a row of pairs, with the first of them by name."""
+    assert row.symbols is not None  # noqa: S101 - for the type checker: a pair has two
+    x, x2 = row.symbols.tolist()
+    one = names.name(x)
+    other = names.name(x2)
+    pairs = row.pairs // 2 if row.is_mutual else row.pairs
+    like = plural(pairs - 1, "more pair")
     shown = ""
-    if epsilon == math.inf:
-        proved = f"{one} or {other}" if both else f"{one} and not {other}"
-        shown = (
-            f"Whether your answer is {proved}: a report may prove it."
-            + f" The same for {like}." * (pairs > 1)
-        )
+    if row.is_open:
+        proved = f"{one} or {other}" if row.is_mutual else f"{one} and not {other}"
+        shown = f"Whether your answer is {proved}: a report may prove it."
+        if pairs > 1:
+            shown += f" The same for {like}."
     if pairs > 1:
-        return Shade(one, f"{other}; and {like} like this one", epsilon, shown)
-    return (
-        Shade(f"{one} or {other}", "the other", epsilon, shown)
-        if both
-        else Shade(one, other, epsilon, shown)
-    )
+        return ProtectionLevel(one, f"{other}; and {like} like this one", row.epsilon, shown)
+    if row.is_mutual:
+        return ProtectionLevel(f"{one} or {other}", "the other", row.epsilon, shown)
+    return ProtectionLevel(one, other, row.epsilon, shown)
 
 
-def _ends(levels: Sequence[Level], shade: Callable[[Level], Shade]) -> list[Shade]:
-    """A shade for each level if they are few; else the strongest, the weakest, and a bound on those between."""
-    if len(levels) <= _MOST_SHADES:
-        return [shade(level) for level in levels]
-    strongest, next_weakest, weakest = (shade(levels[i]) for i in (0, -2, -1))
+# --- many rows ------------------------------------------------------------------------------------
+
+
+def _merge_equal(levels: Sequence[ProtectionLevel]) -> list[ProtectionLevel]:
+    """Merge levels of one ε where there are too many; each then says how many more there are."""
+    if len(levels) <= _MAX_LEVELS:
+        return list(levels)
+    merged = []
+    for epsilon, equal in groupby(levels, key=lambda level: level.epsilon):
+        first, *more = equal
+        against = first.against
+        if more:
+            against += f"; and {format_count(len(more))} more classes with the same promise"
+        merged.append(ProtectionLevel(first.answers, against, epsilon))
+    return merged
+
+
+def _shorten_promised(levels: list[ProtectionLevel]) -> list[ProtectionLevel]:
+    """Keep the strongest and the weakest of many levels, and a bound on those in between."""
+    if len(levels) <= _MAX_LEVELS:
+        return levels
+    strongest = levels[0]
+    weakest = levels[-1]
     against = strongest.against if strongest.against == weakest.against else "others"
-    between = f"{format_count(len(levels) - 2)} more levels, in between"
-    return [strongest, Shade(between, against, next_weakest.epsilon), weakest]
+    answers = f"{format_count(len(levels) - 2)} more levels, in between"
+    return [strongest, ProtectionLevel(answers, against, levels[-2].epsilon), weakest]
+
+
+def _shorten_open(levels: Sequence[ProtectionLevel]) -> list[ProtectionLevel]:
+    """Keep the first open classes of a union, and the row between its blocks, which comes last."""
+    inside = list(levels)
+    between = []
+    if inside and inside[-1].against == _OTHER_BLOCK:
+        between = [inside.pop()]
+    if len(inside) > _MAX_OPEN:
+        more = format_count(len(inside) - _MAX_OPEN)
+        same = f"The same for {more} more classes of answers."
+        rest = ProtectionLevel(f"{more} more classes", "others", math.inf, same)
+        inside = [*inside[:_MAX_OPEN], rest]
+    return inside + between
+
+
+def _block_examples(context: Context) -> str:
+    """Say what lies in the blocks, as far as there is room."""
+    names = AnswerNames(context.domain)
+    blocks = _members(context)
+    if len(blocks) <= _MAX_BLOCKS and context.size <= 2 * MAX_NAMED:
+        return ": " + "; ".join(str(names.listing(symbols)) for symbols in blocks)
+    largest = blocks[int(np.argmax([symbols.size for symbols in blocks]))]
+    if largest.size == 1:
+        return ""
+    one = names.name(int(largest[0]))
+    other = names.name(int(largest[1]))
+    return f"; for example, {one} and {other} share one"
+
+
+def _members(context: Context) -> list[Symbols]:
+    blocks = context.groups or context.as_union
+    assert blocks is not None  # noqa: S101 - for the type checker: it has blocks
+    return blocks.members()
