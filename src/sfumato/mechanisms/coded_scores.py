@@ -173,7 +173,8 @@ class CodedScores(Scores):
         for part in parts:
             own = f[part.batch.reports]
             others = f.sum() - own.sum(axis=-1, keepdims=True)
-            table = part.inside.moments(own, power) + others * part.outside**power
+            table = part.inside.moments(own, power)
+            table += others * part.outside**power
             part.batch.fill(moments, table)
         moments[self._free] = f[self._coded_outputs :] / float(self._beta**power)
         return moments
