@@ -17,7 +17,7 @@ import numpy as np
 
 import sfumato as sf
 from sfumato.codes.best import BestCode, best_candidate
-from sfumato.codes.search import searched_blocks
+from sfumato.codes.search import search_blocks
 from sfumato.designer.bounds import ye_barg_bound
 from sfumato.domains.partitions import grid_tiles
 
@@ -153,7 +153,7 @@ def best_of_three(work: Callable[[], object], before: Callable[[], object] = lam
 def forget() -> None:
     """Nothing that was searched or chosen before."""
     best_candidate.cache_clear()
-    searched_blocks.cache_clear()
+    search_blocks.cache_clear()
 
 
 def print_times() -> None:

@@ -10,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from pathlib import Path
 
-from sfumato.codes.search import STEPS, flatness, pack, search, wanted_sizes, ye_barg_risk
+from sfumato.codes.search import STEPS, best_sizes, flatness, pack, search, ye_barg_risk
 
 EPSILONS = (0.25, 0.5, 1, 2, 3, 4)
 SMALL, LARGE = 64, 200
@@ -28,7 +28,7 @@ def found(k, w, t, steps):
 def ratio(k, w, t, epsilon, steps):
     """The risk over the bound."""
     flatness, _ = found(k, w, t, steps)
-    bound = ye_barg_risk(k, wanted_sizes(k, epsilon)[0], epsilon)
+    bound = ye_barg_risk(k, best_sizes(k, epsilon)[0], epsilon)
     return flatness * ye_barg_risk(k, w, epsilon) / bound
 
 
@@ -42,7 +42,7 @@ def counts(k, w):
 
 def chosen(k, epsilon):
     """The (w, t) to keep for k and ε, or None."""
-    sizes = wanted_sizes(k, epsilon)
+    sizes = best_sizes(k, epsilon)
     if sizes[0] == 1:
         return None  # randomized response is optimal
     if k > SMALL and min(ratio(k, w, 8, epsilon, STEPS) for w in sizes) <= GOOD:

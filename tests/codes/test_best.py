@@ -123,7 +123,7 @@ def test_one_point_needs_no_design():
 def test_a_large_domain_gets_a_singer_code_at_once():
     mechanism = sf.PlainResponse(sf.Uniform(43_750, 1), BestCode())
     code = mechanism._codes[0]
-    assert isinstance(code, CyclicCode) and code.balanced and len(code.design.base) == 1
+    assert isinstance(code, CyclicCode) and code.is_balanced and len(code.design.base) == 1
     assert mechanism.scores.risk(np.full(43_750, 1 / 43_750)) / naive_bound(43_750, exp(1)) < 1.003
 
 

@@ -10,8 +10,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.codes import CyclicCode, CyclicDesign, RandomizedCode
-from sfumato.codes.best import searched_designs, singer_risk
-from sfumato.codes.search import flatness, wanted_sizes, ye_barg_risk
+from sfumato.codes.best import search_designs, singer_risk
+from sfumato.codes.search import best_sizes, flatness, ye_barg_risk
 from sfumato.codes.singer import SingerDesign, singer_set
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSurvey, NothingToLearn
 from sfumato.mechanisms import mechanism_of_record
@@ -156,11 +156,11 @@ def test_exact_kernels_are_the_kernels_and_undo_the_members_exactly(design):
 def test_a_code_is_balanced_if_every_difference_occurs_equally_often(design):
     code = design(design.circle, ONE)
     counts = naive_differences(design)
-    assert code.balanced == (len(set(counts.values())) == 1)
+    assert code.is_balanced == (len(set(counts.values())) == 1)
     assert code.shared == Fraction(
         sum(counts.values()), design.circle - 1
     )  # of every pair, or on average
-    if code.balanced:
+    if code.is_balanced:
         sets = naive_sets(design)
         assert all(len(S & T) == code.shared for S in sets for T in sets if S is not T)
 
@@ -170,11 +170,11 @@ def test_a_difference_that_is_rare_by_one_is_seen_at_size():
     design = SingerDesign(4, 9)
     assert design.points == 87_381
     D = singer_set(design)
-    assert CyclicDesign.of_arrays(design.points, D)(design.points, ONE).balanced
+    assert CyclicDesign.of_arrays(design.points, D)(design.points, ONE).is_balanced
     free = next(x for x in range(design.points) if x not in set(D.tolist()))
     assert not CyclicDesign.of_arrays(design.points, np.append(D[:-1], free))(
         design.points, ONE
-    ).balanced
+    ).is_balanced
 
 
 # --- what fits and what does not -------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def test_a_difference_that_is_rare_by_one_is_seen_at_size():
 
 @pytest.mark.parametrize("design", [design for design in DESIGNS if design.circle > 2], ids=repr)
 def test_only_balanced_codes_may_have_points_to_spare(design):
-    if design(design.circle, ONE).balanced:
+    if design(design.circle, ONE).is_balanced:
         assert design(design.circle - 1, ONE).points == design.circle
     else:
         with pytest.raises(InvalidContext, match="need exactly"):
@@ -269,7 +269,7 @@ def test_the_risk_of_a_singer_code_is_the_closed_form_with_and_without_spare_poi
 @pytest.mark.parametrize("k", [5, 12, 20, 33, 64])
 @pytest.mark.parametrize("epsilon", ["0.5", "2"])
 def test_the_risk_of_searched_blocks_is_their_flatness_times_the_bound(k, epsilon):
-    for design, F in searched_designs(k, wanted_sizes(k, float(epsilon)), 8 * k):
+    for design, F in search_designs(k, best_sizes(k, float(epsilon)), 8 * k):
         mechanism = sf.PlainResponse(sf.Uniform(k, epsilon), design)
         assert flatness(np.array(design.base), k) == F
         assert mechanism.scores.risk(np.full(k, 1 / k)) == pytest.approx(

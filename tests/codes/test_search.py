@@ -10,12 +10,12 @@ import pytest
 from sfumato.codes import search as module
 from sfumato.codes.search import (
     STEPS,
+    best_sizes,
     block_counts,
     flatness,
+    package_sizes,
     search,
-    searched_blocks,
-    stored_sizes,
-    wanted_sizes,
+    search_blocks,
     ye_barg_risk,
 )
 from sfumato.codes.singer import SingerDesign, singer_set
@@ -90,14 +90,14 @@ def test_difference_sets_and_families_are_flat():
 def test_the_wanted_sizes_are_the_best_of_all(epsilon):
     for k in (2, 3, 4, 5, 7, 10, 31, 64, 100, 555):
         best = sorted(range(1, k), key=lambda w: ye_barg_risk(k, w, epsilon))[:2]
-        assert wanted_sizes(k, epsilon) == best
+        assert best_sizes(k, epsilon) == best
 
 
 @pytest.mark.parametrize(
     ("k", "w", "t"), [(2, 1, 1), (3, 1, 2), (3, 2, 1), (8, 7, 2), (65, 20, 3), (70, 2, 9)]
 )
 def test_searched_blocks_are_blocks(k, w, t):
-    base = searched_blocks(k, w, t)
+    base = search_blocks(k, w, t)
     assert base.shape == (t, w) and base.dtype == np.int64
     assert (np.diff(base, axis=1) > 0).all() and base.min() >= 0 and base.max() < k
     assert flatness(base, k) < inf
@@ -132,9 +132,9 @@ def test_the_search_is_the_same_for_ever(sizes):
 
 
 def test_nothing_is_remembered_between_searches():
-    first = searched_blocks(66, 9, 2)
-    searched_blocks.cache_clear()
-    assert np.array_equal(first, searched_blocks(66, 9, 2))
+    first = search_blocks(66, 9, 2)
+    search_blocks.cache_clear()
+    assert np.array_equal(first, search_blocks(66, 9, 2))
 
 
 @pytest.mark.parametrize(
@@ -198,13 +198,13 @@ def test_draws_are_even():
 )
 def test_impossible_sizes_are_refused(k, w, t):
     with pytest.raises(InvalidContext, match="searched blocks need"):
-        searched_blocks(k, w, t)
+        search_blocks(k, w, t)
 
 
 def test_stored_blocks_are_blocks_and_are_used():
-    assert len(stored_sizes()) > 100
-    for k, w, t in stored_sizes():
-        base = searched_blocks(k, w, t)
+    assert len(package_sizes()) > 100
+    for k, w, t in package_sizes():
+        base = search_blocks(k, w, t)
         assert base.shape == (t, w)
         assert (np.diff(base, axis=1) > 0).all() and base.max() < k
         assert flatness(base, k) < 1.06, (k, w, t)
@@ -215,20 +215,19 @@ def test_stored_blocks_reach_the_bound():
     """Up to 64 points, blocks that come with the package are within 1.1 % of the bound, or 2.5 % at ε ≥ 3."""
     for k in range(3, 65):
         for epsilon in USUAL:
-            sizes = wanted_sizes(k, epsilon)
+            sizes = best_sizes(k, epsilon)
             if sizes[0] == 1:
                 continue
-            codes = [(w, t) for points, w, t in stored_sizes() if points == k and w in sizes]
+            codes = [(w, t) for points, w, t in package_sizes() if points == k and w in sizes]
             risks = [
-                flatness(searched_blocks(k, w, t), k) * ye_barg_risk(k, w, epsilon)
-                for w, t in codes
+                flatness(search_blocks(k, w, t), k) * ye_barg_risk(k, w, epsilon) for w, t in codes
             ]
             allowed = 1.011 if epsilon < 3 else 1.025
             assert min(risks) <= allowed * ye_barg_risk(k, sizes[0], epsilon), (k, epsilon)
 
 
 def test_stored_blocks_stay_within_three_bits():
-    for k, _, t in stored_sizes():
+    for k, _, t in package_sizes():
         assert t * k <= 8 << k.bit_length()
 
 
@@ -239,7 +238,9 @@ def test_the_tool_finds_what_is_stored(k):
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
     assert tool.entries(k) == {
-        name: blocks for name, blocks in module._stored_blocks().items() if name.startswith(f"{k} ")
+        name: blocks
+        for name, blocks in module._package_blocks().items()
+        if name.startswith(f"{k} ")
     }
 
 

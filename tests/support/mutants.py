@@ -301,7 +301,7 @@ class ScoresForgetLeftover(PlainResponse):
 
 class WithoutCorrection(BlockScores):
     def mean(self, frequencies):
-        return self._moments_of(self._paper, frequencies, 1)
+        return self._moments_of(self._paper_parts, frequencies, 1)
 
 
 class FastScoresForgetCorrection(BlockResponse):

@@ -21,7 +21,7 @@ import numpy as np
 
 from sfumato.codes.code import Code, CodeFamily
 from sfumato.codes.cyclic import CyclicDesign
-from sfumato.codes.search import block_counts, flatness, searched_blocks, wanted_sizes, ye_barg_risk
+from sfumato.codes.search import best_sizes, block_counts, flatness, search_blocks, ye_barg_risk
 from sfumato.codes.singer import SingerDesign, singer_designs, singer_set
 from sfumato.codes.singleton import RandomizedCode
 from sfumato.errors import NothingToLearn
@@ -32,7 +32,7 @@ __all__ = [
     "Candidate",
     "best_candidate",
     "cyclic_risk",
-    "searched_designs",
+    "search_designs",
     "singer_risk",
 ]
 
@@ -95,7 +95,7 @@ def best_candidate(points: int, epsilon: Fraction, outputs: int) -> Candidate:
         raise NothingToLearn(
             f"ε = {float(epsilon):g} is indistinguishable from 0 in floats. Use a larger ε."
         )
-    sizes = wanted_sizes(k, float(epsilon))
+    sizes = best_sizes(k, float(epsilon))
     bound = ye_barg_risk(k, sizes[0], float(epsilon))
     best = Candidate(RandomizedCode, ye_barg_risk(k, 1, float(epsilon)) / bound, k)
     if sizes[0] == 1:
@@ -104,7 +104,7 @@ def best_candidate(points: int, epsilon: Fraction, outputs: int) -> Candidate:
     enough = _GOOD_ENOUGH if k <= _ALWAYS_SEARCH else _SINGER_GOOD
     if best.ratio <= enough or k > _MAX_SEARCH:
         return best
-    for candidate in _searched_candidates(k, float(epsilon), sizes, outputs, bound):
+    for candidate in _search_candidates(k, float(epsilon), sizes, outputs, bound):
         best = min(best, candidate, key=_worth)
         if best.ratio <= _GOOD_ENOUGH:
             break
@@ -126,16 +126,16 @@ def _singer_candidates(k: int, e: float, outputs: int, bound: float) -> Iterator
         yield Candidate(family, singer_risk(k, design, e) / bound, design.points)
 
 
-def _searched_candidates(
+def _search_candidates(
     k: int, epsilon: float, sizes: list[int], outputs: int, bound: float
 ) -> Iterator[Candidate]:
     """Yield candidates with few base blocks first: they have the shortest reports."""
-    for design, F in searched_designs(k, sizes, outputs):
+    for design, F in search_designs(k, sizes, outputs):
         risk = F * ye_barg_risk(k, len(design.base[0]), epsilon)
         yield Candidate(design, risk / bound, len(design.base) * k)
 
 
-def searched_designs(
+def search_designs(
     points: int, sizes: list[int], outputs: int
 ) -> Iterator[tuple[CyclicDesign, float]]:
     """Yield searched base blocks of these sizes with their flatness, fewest blocks first."""
@@ -145,7 +145,7 @@ def searched_designs(
             if t * points <= outputs:
                 shapes.append((t, w))
     for t, w in sorted(shapes):
-        base = searched_blocks(points, w, t)
+        base = search_blocks(points, w, t)
         F = flatness(base, points)
         if isfinite(F):
             yield CyclicDesign.of_arrays(points, base), F

@@ -77,7 +77,7 @@ class Code(ABC):
     def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:
         """Return whether ``output ∈ S_point``, for arrays that broadcast."""
 
-    def favoured(self, point: int) -> Booleans:
+    def favours(self, point: int) -> Booleans:
         """Return which outputs are in S_point."""
         return self.contains(np.uint64(point), np.arange(self.outputs, dtype=np.uint64))
 
@@ -110,7 +110,7 @@ class Code(ABC):
         return Fraction(self.high - self.low, self.total)
 
     @property
-    def balanced(self) -> bool:
+    def is_balanced(self) -> bool:
         """Whether any two points share exactly ``shared`` outputs, so that Δ and q are constant."""
         return True
 
@@ -134,7 +134,7 @@ class Code(ABC):
 
         A code that is not balanced needs a symbol for every point.
         """
-        return self.points == size or (self.points > size and self.balanced)
+        return self.points == size or (self.points > size and self.is_balanced)
 
     def record(self) -> dict[str, Json]:
         """Return the integers of the channel as plain data, for fingerprints and files."""

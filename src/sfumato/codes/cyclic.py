@@ -68,7 +68,7 @@ class CyclicDesign:
         levels = two_levels(outputs, raised, epsilon, word_bits)
         code = CyclicCode(self, levels, epsilon, word_bits)
         if not code.serves(points):
-            if code.balanced:
+            if code.is_balanced:
                 need = f"at most {self.circle}"
             else:
                 need = f"exactly {self.circle}, because pairs differ in what they share"
@@ -116,7 +116,7 @@ class CyclicCode(Code):
         self.word_bits = word_bits
         self._epsilon = float(epsilon)
         self._require_full_words()
-        if not self.balanced:
+        if not self.is_balanced:
             strengths = self._strengths[1:]
             if strengths.min() <= _NEARLY_BLIND * strengths.mean():
                 raise NothingToLearn("these base blocks cannot tell two mixtures of points apart.")
@@ -182,7 +182,7 @@ class CyclicCode(Code):
         y = output % K
         return self._member[i.astype(np.int64), ((point + K - y) % K).astype(np.int64)]
 
-    def favoured(self, point: int) -> Booleans:
+    def favours(self, point: int) -> Booleans:
         """Each base block, read backwards around the circle from x on."""
         down_to_zero = self._member[:, point::-1]
         down_from_top = self._member[:, :point:-1]
@@ -200,7 +200,7 @@ class CyclicCode(Code):
         return (np.abs(self._spectrum) ** 2).sum(axis=0)
 
     @cached_property
-    def balanced(self) -> bool:
+    def is_balanced(self) -> bool:
         """Whether every difference but 0 occurs equally often in the base blocks."""
         return np.unique(_differences(self.design)[1:]).size == 1
 

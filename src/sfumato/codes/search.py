@@ -34,12 +34,12 @@ from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats
 
 __all__ = [
+    "best_sizes",
     "block_counts",
     "flatness",
+    "package_sizes",
     "search",
-    "searched_blocks",
-    "stored_sizes",
-    "wanted_sizes",
+    "search_blocks",
     "ye_barg_risk",
 ]
 
@@ -75,14 +75,14 @@ def ye_barg_risk(points: int, size: int, epsilon: float) -> float:
     return (k - 1) ** 2 * (w + spread) ** 2 / (k * w * (k - w))
 
 
-def wanted_sizes(points: int, epsilon: float) -> list[int]:
+def best_sizes(points: int, epsilon: float) -> list[int]:
     """Return the two w with the least ``R(k, w, e^ε)``, the best first.
 
     Only one if there are two points.
 
     R falls until w = k/(e + 1) and rises from there, so the best are next to it.
 
-    >>> wanted_sizes(100, 1.0)
+    >>> best_sizes(100, 1.0)
     [27, 26]
     """
     k = points
@@ -113,13 +113,13 @@ def flatness(base: BaseBlocks, points: int) -> float:
 
 
 @lru_cache(maxsize=256)
-def searched_blocks(points: int, size: int, blocks: int) -> BaseBlocks:
+def search_blocks(points: int, size: int, blocks: int) -> BaseBlocks:
     """Return base blocks ``D_i ⊂ Z_k``, each row in ascending order, as a read-only array.
 
     They are the same on every machine and in every version. Common sizes were searched for longer,
     by ``tools/search_codes.py``, and come with the package.
 
-    >>> searched_blocks(7, 3, 1).shape
+    >>> search_blocks(7, 3, 1).shape
     (1, 3)
     """
     in_range = 2 <= points <= _MAX_POINTS and 1 <= size < points and blocks >= 1
@@ -129,7 +129,7 @@ def searched_blocks(points: int, size: int, blocks: int) -> BaseBlocks:
             f"least one block, with a product of at most {_MAX_COST}; got {points} points, size "
             f"{size} and {blocks} blocks. For many points, use a Singer design."
         )
-    stored = _stored_blocks().get(f"{points} {size} {blocks}")
+    stored = _package_blocks().get(f"{points} {size} {blocks}")
     base = unpack(stored, size) if stored else search(points, size, blocks, STEPS, _FLAT_ENOUGH)
     base.flags.writeable = False
     return base
@@ -146,23 +146,23 @@ def block_counts(points: int, size: int, outputs: int) -> list[int]:
     """
     most = max(outputs // points, 1)
     counts = {min(8, most), most}
-    for k, w, t in stored_sizes():
+    for k, w, t in package_sizes():
         if (k, w) == (points, size) and t <= most:
             counts.add(t)
     return sorted(counts)
 
 
-def stored_sizes() -> list[tuple[int, int, int]]:
+def package_sizes() -> list[tuple[int, int, int]]:
     """Return the (points, size, blocks) that come with the package."""
     sizes = []
-    for name in _stored_blocks():
+    for name in _package_blocks():
         k, w, t = name.split()
         sizes.append((int(k), int(w), int(t)))
     return sizes
 
 
 @lru_cache(maxsize=1)
-def _stored_blocks() -> dict[str, str]:
+def _package_blocks() -> dict[str, str]:
     """Return the stored blocks, by ``"points size blocks"``."""
     text = files("sfumato.codes").joinpath("searched.json").read_text("utf-8")
     stored: dict[str, str] = json.loads(text)

@@ -15,7 +15,7 @@ from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
 from sfumato.foundation.canonical import Json
 from sfumato.foundation.records import Fields, require_fields, require_index
 from sfumato.mechanisms.code_scores import (
-    corrected_scores,
+    batch_scores,
     exact_code_scores,
     leftover_share,
     paper_block_scores,
@@ -108,7 +108,7 @@ class BlockResponse(Mechanism):
     def of_record(cls, record: Fields, context: Context) -> Self:
         """Return the mechanism with the integers of its record."""
         fields = require_fields(record, "mechanism", ("kind", "codes", "code_of_block"))
-        blocks = cls._recorded_blocks(context)
+        blocks = cls._blocks_of(context)
         if not fields["codes"]:
             raise InvalidSurvey("mechanism.codes must contain at least one code.")
         numbers = fields["code_of_block"]
@@ -126,7 +126,7 @@ class BlockResponse(Mechanism):
         return cls(context, codes, word_bits=codes.word_bits)  # type: ignore[arg-type]
 
     @classmethod
-    def _recorded_blocks(cls, context: Context) -> list[tuple[int, Epsilon]]:
+    def _blocks_of(cls, context: Context) -> list[tuple[int, Epsilon]]:
         """Return the size and the ε of each block. Refuse a context of another kind."""
         if not isinstance(context, Blocks):
             raise InvalidSurvey("a mechanism of kind 'blocks' must keep a context of blocks.")
@@ -158,7 +158,7 @@ class BlockResponse(Mechanism):
         """Return the code of x's block, its first report, and which of its outputs are in S_x."""
         j = int(self._block_of[x])
         code = self._codes[self._code_of_block[j]]
-        return code, int(self._offsets[j]), code.favoured(int(self._point[x]))
+        return code, int(self._offsets[j]), code.favours(int(self._point[x]))
 
     def compact_row(self, x: int) -> CompactRow:
         """``high`` on S_x, ``low`` on the block's other reports, leftover words on its first."""
@@ -266,7 +266,7 @@ class PlainResponse(BlockResponse):
         self._set_codes(np.array([k]), [context.exact_inside], code, word_bits)
 
     @classmethod
-    def _recorded_blocks(cls, context: Context) -> list[tuple[int, Epsilon]]:
+    def _blocks_of(cls, context: Context) -> list[tuple[int, Epsilon]]:
         if not isinstance(context, Uniform):
             raise InvalidSurvey("a mechanism of kind 'plain' must keep a uniform context.")
         return [(context.size, context.exact_inside)]
@@ -280,13 +280,13 @@ class BlockScores(CodedScores):
     def __init__(self, mechanism: BlockResponse) -> None:
         super().__init__(mechanism, mechanism._batches, np.empty(0, dtype=np.int64), Fraction(1))
 
-    def _corrected_part(self, batch: CodeBatch) -> Part:
+    def _build_part(self, batch: CodeBatch) -> Part:
         code = batch.code
         leftover = leftover_share(code)
-        inside = corrected_scores(code, batch.sizes, rise=code.rise, leftover=leftover)
+        inside = batch_scores(code, batch.sizes, rise=code.rise, leftover=leftover)
         return Part(batch, inside, np.zeros((batch.sizes.size, 1)))
 
-    def _paper_part(self, batch: CodeBatch) -> Part:
+    def _build_paper_part(self, batch: CodeBatch) -> Part:
         inside = paper_block_scores(batch.code, batch.sizes)
         return Part(batch, inside, np.zeros((batch.sizes.size, 1)))
 
@@ -311,7 +311,7 @@ class BlockScores(CodedScores):
         hits = Hits.none(self.mechanism.inputs)
         for batch in self._batches:
             code = batch.code
-            if not code.balanced:
+            if not code.is_balanced:
                 continue
             block_counts = counts[batch.reports].astype(np.float64)
             inside = np.rint(code.gather(block_counts))

@@ -38,7 +38,7 @@ from sfumato.foundation.arrays import Booleans, Floats
 __all__ = [
     "BatchScores",
     "MembershipKernel",
-    "corrected_scores",
+    "batch_scores",
     "exact_code_scores",
     "exact_group_scores",
     "leftover_share",
@@ -251,7 +251,7 @@ class BatchScores:
 def paper_block_scores(code: Code, sizes: Sizes) -> BatchScores:
     """Return the paper's scores of blocks, without total correction."""
     require_balanced(code)
-    used = _used_points(code, sizes)
+    used = _points_in_use(code, sizes)
     offsets = np.full((len(used), code.outputs), -float(code.overlap / code.contrast))
     leftover = -float(leftover_share(code) / code.contrast)
     shifts = np.where(zero_in_sets(code), leftover, 0.0)
@@ -261,13 +261,13 @@ def paper_block_scores(code: Code, sizes: Sizes) -> BatchScores:
 
 def require_balanced(code: Code) -> None:
     """Refuse a code for which the paper's estimator would be biased."""
-    if not code.balanced:
+    if not code.is_balanced:
         raise ContextMismatch(
             "the paper's estimator needs a code in which any two points share equally many outputs."
         )
 
 
-def corrected_scores(
+def batch_scores(
     code: Code,
     sizes: Sizes,
     *,
@@ -281,7 +281,7 @@ def corrected_scores(
     the group's output 0 for every symbol, ``totals`` what a report of the code says about the
     group's total. The last two are numbers, or columns with an entry for each group.
     """
-    used = _used_points(code, sizes)
+    used = _points_in_use(code, sizes)
     group_size = np.maximum(used.sum(axis=-1, keepdims=True), 1)
     contrasts, offsets = _contrasts(code, used, rise)
     output_zero = np.zeros((1, code.outputs))
@@ -293,7 +293,7 @@ def corrected_scores(
 
 def _contrasts(code: Code, used: Booleans, rise: Fraction) -> tuple[ScoreKernel, Floats]:
     """Return the contrasts z, as a kernel and an offset for each report."""
-    if isinstance(code, CyclicCode) and not code.balanced:
+    if isinstance(code, CyclicCode) and not code.is_balanced:
         if not used.all():
             raise ContextMismatch(
                 "a cyclic code that is not balanced needs a symbol for every point."
@@ -332,7 +332,7 @@ def exact_code_scores(code: Code, size: int, output: int) -> list[Fraction]:
 
 def _exact_contrasts(code: Code, size: int, output: int, rise: Fraction) -> list[Fraction]:
     """Return ``z(·, output)`` in fractions."""
-    if isinstance(code, CyclicCode) and not code.balanced:
+    if isinstance(code, CyclicCode) and not code.is_balanced:
         i, y = divmod(output, code.points)
         kernel = code.exact_kernels()[i]
         return [kernel[(x - y) % code.points] / rise for x in range(size)]
@@ -351,7 +351,7 @@ def zero_in_sets(code: Code) -> Booleans:
     return code.contains(np.arange(code.points, dtype=np.uint64), np.uint64(0))
 
 
-def _used_points(code: Code, sizes: Sizes) -> Booleans:
+def _points_in_use(code: Code, sizes: Sizes) -> Booleans:
     return np.arange(code.points)[None, :] < np.asarray(sizes)[:, None]
 
 

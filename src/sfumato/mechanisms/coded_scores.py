@@ -129,19 +129,19 @@ class CodedScores(Scores):
         self._coded_outputs = mechanism.outputs - free.size
 
     @cached_property
-    def _corrected(self) -> list[Part]:
-        return [self._corrected_part(batch) for batch in self._batches]
+    def _parts(self) -> list[Part]:
+        return [self._build_part(batch) for batch in self._batches]
 
     @abstractmethod
-    def _corrected_part(self, batch: CodeBatch) -> Part:
+    def _build_part(self, batch: CodeBatch) -> Part:
         """Compute the scores with total correction."""
 
     @cached_property
-    def _paper(self) -> list[Part]:
-        return [self._paper_part(batch) for batch in self._batches]
+    def _paper_parts(self) -> list[Part]:
+        return [self._build_paper_part(batch) for batch in self._batches]
 
     @abstractmethod
-    def _paper_part(self, batch: CodeBatch) -> Part:
+    def _build_paper_part(self, batch: CodeBatch) -> Part:
         """Compute the paper's scores. Refuse a code that is not balanced."""
 
     def exact(self, y: int) -> list[Fraction]:
@@ -165,7 +165,7 @@ class CodedScores(Scores):
 
     def moments(self, frequencies: ArrayLike, power: int) -> Floats:
         """Return ``Σ_y f(y) A[x, y]^power``, by one transform per code and power."""
-        return self._moments_of(self._corrected, frequencies, power)
+        return self._moments_of(self._parts, frequencies, power)
 
     def _moments_of(self, parts: list[Part], frequencies: ArrayLike, power: int) -> Floats:
         f = float_vector(frequencies, self.mechanism.outputs, "frequencies")
@@ -184,7 +184,7 @@ class CodedScores(Scores):
         w = float_vector(weights, self.mechanism.inputs, "weights")
         totals = np.zeros(self.mechanism.outputs)
         everywhere = 0.0
-        for part in self._corrected:
+        for part in self._parts:
             by_point = part.batch.by_point(w)
             outside = (by_point * part.outside).sum(axis=-1, keepdims=True)
             totals[part.batch.reports] = part.inside.totals(by_point) - outside
@@ -196,7 +196,7 @@ class CodedScores(Scores):
         """Return ``Σ_x A[x, y]²``, by three transforms per code."""
         squares = np.zeros(self.mechanism.outputs)
         everywhere = 0.0
-        for part in self._corrected:
+        for part in self._parts:
             outside = (part.inside.used * part.outside**2).sum(axis=-1, keepdims=True)
             squares[part.batch.reports] = part.inside.squares() - outside
             everywhere += float(outside.sum())
@@ -216,11 +216,11 @@ class CodedScores(Scores):
         groups = sum(batch.groups.size for batch in self._batches)
         has_others = groups > 1 or self._free.size > 0
         outside = []
-        for part in self._corrected:
+        for part in self._parts:
             outside.append(np.abs(part.inside.used * part.outside).sum(axis=-1, keepdims=True))
         everywhere = sum(float(table.sum()) for table in outside)
         heaviest = own_report + everywhere if self._free.size else 0.0
-        for part, own in zip(self._corrected, outside, strict=True):
+        for part, own in zip(self._parts, outside, strict=True):
             high, low = part.inside.extremes()
             if has_others:
                 high = np.maximum(high, part.outside)
@@ -235,9 +235,9 @@ class CodedScores(Scores):
 
     def paper_estimate(self, tally: Tally) -> Floats:
         """Return the paper's own estimate (sections 5.1 and 6.1), without total correction."""
-        return self._moments_of(self._paper, self._frequencies(tally), 1)
+        return self._moments_of(self._paper_parts, self._frequencies(tally), 1)
 
     def paper_variances(self, p: ArrayLike, n: int) -> Floats:
         """Return the exact variance of ``paper_estimate``."""
-        second = self._moments_of(self._paper, self.mechanism.forward(p), 2)
+        second = self._moments_of(self._paper_parts, self.mechanism.forward(p), 2)
         return (second - np.asarray(p, dtype=np.float64) ** 2) / people_count(n)

@@ -9,7 +9,7 @@ from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.mechanisms.code_scores import (
     BatchScores,
     MembershipKernel,
-    corrected_scores,
+    batch_scores,
     exact_group_scores,
     require_balanced,
     zero_in_sets,
@@ -64,10 +64,10 @@ class GroupScores(CodedScores):
         leftover = np.array([float(self._leftover_of(g)) for g in groups])
         return v[:, None], leftover[:, None]
 
-    def _corrected_part(self, batch: CodeBatch) -> Part:
+    def _build_part(self, batch: CodeBatch) -> Part:
         v, leftover = self._shares(batch)
         beta = float(self._beta)
-        inside = corrected_scores(
+        inside = batch_scores(
             batch.code,
             batch.sizes,
             rise=self._rise(batch),
@@ -80,7 +80,7 @@ class GroupScores(CodedScores):
         level = self._levels[batch.number]
         return Fraction(level.high - level.low, self.mechanism.denominator)
 
-    def _paper_part(self, batch: CodeBatch) -> Part:
+    def _build_paper_part(self, batch: CodeBatch) -> Part:
         """``G ([y ∈ S_x] − P(S_x | a stranger) − τ(y) h)``.
 
         h is how much likelier a member of the group other than x is to hit S_x than a stranger.

@@ -321,7 +321,7 @@ class GroupResponse(Mechanism):
             levels.append(self._clear)
         else:
             number = self._code_of_group[g]
-            favoured = self._codes[number].favoured(int(self._point[x]))
+            favoured = self._codes[number].favours(int(self._point[x]))
             which[self._own_range(g)] = len(levels) + favoured
             levels += [self._levels[number].low, self._levels[number].high]
         levels.append(levels[which[0]] + self._leftover)
@@ -356,7 +356,7 @@ class GroupResponse(Mechanism):
         else:
             number = self._code_of_group[g]
             high, low, _ = levels[number]
-            favoured = self._codes[number].favoured(int(self._point[x]))
+            favoured = self._codes[number].favours(int(self._point[x]))
             row[self._own_range(g)] = np.where(favoured, high, low)
         return row
 

@@ -86,11 +86,11 @@ class Mechanism(ABC):
         saved: Json = {
             "format": 1,
             "context": self.context.record(),
-            "mechanism": self._saved_record(),
+            "mechanism": self._file_record(),
         }
         write_atomically(path, canonical_bytes(saved) + b"\n")
 
-    def _saved_record(self) -> Json:
+    def _file_record(self) -> Json:
         """Return the record; a mechanism of several words is saved as an equivalent table."""
         if self.words == 1:
             return self.record()

@@ -74,7 +74,7 @@ class ScoreMoments:
             self.highest,
         )
 
-    def given(self, share: Floats) -> "ScoreMoments":
+    def among(self, share: Floats) -> "ScoreMoments":
         """Return the moments among a share of the reports; all others must have score 0."""
         return ScoreMoments(
             self.first / share, self.second / share, self.third / share, self.lowest, self.highest

@@ -12,7 +12,7 @@ from sfumato.errors import ContextMismatch, InvalidContext, InvalidSurvey
 from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
 from sfumato.foundation.canonical import Json
 from sfumato.foundation.records import Fields, require_fields
-from sfumato.mechanisms.code_scores import corrected_scores, exact_code_scores, leftover_share
+from sfumato.mechanisms.code_scores import batch_scores, exact_code_scores, leftover_share
 from sfumato.mechanisms.dense import DenseMechanism, DenseScores
 from sfumato.mechanisms.scores import MAX_TABLE
 
@@ -195,7 +195,7 @@ class ProductScores(DenseScores):
     @cached_property
     def _blocks_favoured(self) -> Booleans:
         """``[J ∈ S_j]`` by (j, J)."""
-        return np.array([self._outer.favoured(j) for j in range(len(self._members))])
+        return np.array([self._outer.favours(j) for j in range(len(self._members))])
 
     @cached_property
     def _weights(self) -> list[tuple[Fraction, Fraction]]:
@@ -239,17 +239,17 @@ class ProductScores(DenseScores):
 
 
 def _code_row(code: Code, point: int) -> list[int]:
-    row = [code.high if favoured else code.low for favoured in code.favoured(point).tolist()]
+    row = [code.high if favoured else code.low for favoured in code.favours(point).tolist()]
     row[0] += code.leftover
     return row
 
 
 def _ideal_code_row(code: Code, point: int) -> Floats:
     high, low = code.ideal_levels()
-    return np.where(code.favoured(point), high, low)
+    return np.where(code.favours(point), high, low)
 
 
 def _code_scores(code: Code, size: int) -> Floats:
     """Return ``A[x, y]`` of a code by itself."""
-    scores = corrected_scores(code, [size], rise=code.rise, leftover=leftover_share(code))
+    scores = batch_scores(code, [size], rise=code.rise, leftover=leftover_share(code))
     return np.array([scores.totals(unit[None, :])[0] for unit in np.eye(size, code.points)])

@@ -58,7 +58,7 @@ class RowClass:
         return self.raised * self.high + (self.outputs - self.raised) * self.low + self.leftover
 
     @property
-    def covered(self) -> int:
+    def cover_words(self) -> int:
         """The words that any other row has there."""
         return self.outputs * self.cover + (self.leftover if self.cover else 0)
 

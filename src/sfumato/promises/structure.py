@@ -121,7 +121,7 @@ class _Ranges:
         counts = np.bincount(cover, minlength=len(cover_levels)).tolist()
         all_cover = _dot(cover_levels, counts)
         for claim in classes:
-            if all_cover - claim.covered + claim.words + claim.own != mechanism.denominator:
+            if all_cover - claim.cover_words + claim.words + claim.own != mechanism.denominator:
                 raise _false_claim(int(claim.symbols[0]), int(claim.first[0]))
         return cls(classes, class_of, first_of, cover_levels, cover)
 

@@ -18,8 +18,8 @@ from fractions import Fraction
 from math import exp
 
 from sfumato.codes import CodeFamily, CyclicDesign, RandomizedCode
-from sfumato.codes.best import max_outputs, searched_designs
-from sfumato.codes.search import wanted_sizes
+from sfumato.codes.best import max_outputs, search_designs
+from sfumato.codes.search import best_sizes
 from sfumato.codes.singer import SingerDesign, singer_designs, singer_set
 from sfumato.contexts import GroupedContext
 
@@ -176,7 +176,7 @@ class _Frame:
         self._sensitive_share = sensitive_share
         self._sizes = {}
         for kind in counts:
-            best_alone = wanted_sizes(kind.size, float(kind.inside))[0] if kind.size > 1 else 1
+            best_alone = best_sizes(kind.size, float(kind.inside))[0] if kind.size > 1 else 1
             self._sizes[kind] = best_alone
 
     def choose_sizes(self) -> None:
@@ -256,7 +256,7 @@ class _Frame:
 def _flattest_design(size: int, set_size: int, outputs: int) -> tuple[float, CodeFamily] | None:
     """Return the flatness and the design of the flattest searched base blocks, if there are any."""
     best: tuple[float, CodeFamily] | None = None
-    for design, flatness in searched_designs(size, [set_size], outputs):
+    for design, flatness in search_designs(size, [set_size], outputs):
         if best is None or flatness < best[0]:
             best = (flatness, design)
         if flatness <= _FLAT_ENOUGH:

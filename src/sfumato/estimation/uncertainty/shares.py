@@ -59,7 +59,7 @@ def block_shares(mechanism: Mechanism, tally: Tally, level: float) -> Shares:
     tail = tail_of(level)
     seen = share > 0
     among_all = ScoreMoments.of_symbols(mechanism.scores, tally.counts / tally.reports)
-    moments = among_all.given(np.where(seen, share, 1.0))
+    moments = among_all.among(np.where(seen, share, 1.0))
     low, high = share_bounds(moments, np.maximum(np.rint(share * tally.reports), 1), tail)
     exact = _exact_bounds(mechanism, tally.counts, tail, low, high)
     estimates = np.where(seen, moments.first, np.nan)
