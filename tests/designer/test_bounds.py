@@ -18,11 +18,11 @@ from sfumato.designer.bounds import (
 from sfumato.errors import InvalidArgument, InvalidContext, NoClosedForm, NotEnoughReports
 from sfumato.mechanisms import TableResponse
 from sfumato.planning import sample_complexity, upper_bound_people, upper_bounds
-from support.mechanism_examples import EXAMPLES
+from support.mechanism_examples import REPRESENTATIVES
 from support.mutants import OddsOnePerCentHigh
 
 inf = math.inf
-ALL = [mechanism for instances in EXAMPLES.values() for mechanism in instances]
+ALL = [mechanism for instances in REPRESENTATIVES.values() for mechanism in instances]
 PAPERS = [
     mechanism
     for mechanism in ALL
@@ -42,7 +42,7 @@ def distributions(k, rng, count=20):
 
 
 def cramer_rao(Q, p):
-    """The least risk at p of any unbiased estimate from reports of the channel: the trace of J⁻¹ on sums of 0."""
+    """Return the least risk at p of any unbiased estimate: the trace of J⁻¹ on sums of 0."""
     k = len(p)
     q = p @ Q
     J = (Q[:, q > 0] / q[q > 0]) @ Q[:, q > 0].T
@@ -62,7 +62,7 @@ def columns_within(E):
 
 
 def best_channel(E, rounds=60):
-    """A channel of such columns whose least risk at uniform p is nearly the smallest: Frank and Wolfe on tr J⁻¹."""
+    """Minimise tr J⁻¹ at uniform p over channels of such columns (Frank and Wolfe)."""
     from scipy.optimize import linprog
 
     k = len(E)
@@ -78,12 +78,12 @@ def best_channel(E, rounds=60):
     return V * np.maximum(weights, 0)
 
 
-# --- the floor --------------------------------------------------------------------------------------------------------
+# --- the floor ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("k", [2, 3, 7, 50])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 30.0])
-def test_the_best_number_of_raised_symbols_is_next_to_where_the_formula_says(k, epsilon):
+def test_ye_barg_bound_is_the_minimum_over_set_sizes(k, epsilon):
     e = math.exp(epsilon)
     terms = [
         (k - 1) ** 2 * (w * e + k - w) ** 2 / (k * (e - 1) ** 2 * w * (k - w)) for w in range(1, k)
@@ -92,14 +92,14 @@ def test_the_best_number_of_raised_symbols_is_next_to_where_the_formula_says(k, 
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
-def test_hadamard_response_is_cosh_squared_above_the_floor_in_the_limit(epsilon):
+def test_hadamard_response_exceeds_the_bound_by_cosh_squared(epsilon):
     k, c = 10**6, 1 / math.tanh(epsilon / 2)
     assert (c**2 * k - 1 / k) / ye_barg_bound(k, epsilon) == pytest.approx(
         math.cosh(epsilon / 2) ** 2, rel=1e-4
     )
 
 
-def test_the_floor_at_the_ends():
+def test_ye_barg_bound_at_the_extremes():
     assert ye_barg_bound(1, 1.0) == 0.0
     assert ye_barg_bound(4, inf) == 0.75
     assert ye_barg_bound(4, 800.0) == pytest.approx(0.75)
@@ -107,19 +107,19 @@ def test_the_floor_at_the_ends():
 
 
 @pytest.mark.parametrize("size", [0, -1, 2.5, True])
-def test_a_size_that_is_no_size_is_refused(size):
+def test_ye_barg_bound_rejects_invalid_sizes(size):
     with pytest.raises(InvalidArgument, match="size"):
         ye_barg_bound(size, 1.0)
 
 
 @pytest.mark.parametrize("epsilon", [-1.0, math.nan])
-def test_an_epsilon_that_is_none_is_refused(epsilon):
+def test_ye_barg_bound_rejects_invalid_epsilon(epsilon):
     with pytest.raises(InvalidContext, match="epsilon"):
         ye_barg_bound(3, epsilon)
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=repr)
-def test_no_mechanism_is_below_the_floor(mechanism):
+def test_no_mechanism_beats_the_lower_bound(mechanism):
     k = mechanism.inputs
     assert lower_bound_risk(mechanism.context) <= mechanism.scores.worst_risk() * NEARLY_ONE + 1e-12
     uniform = np.full(k, 1 / k)
@@ -130,20 +130,20 @@ def test_no_mechanism_is_below_the_floor(mechanism):
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])
-def test_randomised_response_stands_on_the_floor_where_one_raised_symbol_is_best(k):
+def test_randomised_response_attains_the_bound_at_large_epsilon(k):
     mechanism = sf.PlainResponse(sf.Uniform(k, 1), RandomizedCode)
     assert mechanism.scores.worst_risk() == pytest.approx(ye_barg_bound(k, 1.0), rel=1e-9)
     assert lower_bound_risk(mechanism.context) == ye_barg_bound(k, 1.0)
 
 
-def test_blocks_of_optimal_responses_stand_on_the_floor_at_the_worst_shares_too():
+def test_blocks_of_optimal_responses_attain_the_bound():
     mechanism = sf.BlockResponse(sf.Blocks([0, 0, 0, 1, 2, 2], 1), RandomizedCode)
     assert mechanism.scores.worst_risk() == pytest.approx(
         lower_bound_risk(mechanism.context), rel=1e-9
     )
 
 
-def test_a_channel_that_breaks_its_promise_falls_through_the_floor():
+def test_channels_that_break_their_promise_beat_the_bound():
     context = sf.Uniform(3, 1)
     cheat = sf.PlainResponse(context, OddsOnePerCentHigh)
     assert cheat.scores.worst_risk() < lower_bound_risk(context) * (1 - 1e-3)
@@ -163,7 +163,7 @@ CONTEXTS = [
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
-def test_not_even_the_best_estimate_from_the_best_channel_is_below_the_floor(context):
+def test_best_channel_stays_above_the_bound(context):
     E, uniform = context.closure().matrix(), np.full(context.size, 1 / context.size)
     floor = lower_bound_risk_at_uniform(context)
     assert floor <= cramer_rao(best_channel(E), uniform) * (1 + 1e-6)
@@ -171,14 +171,14 @@ def test_not_even_the_best_estimate_from_the_best_channel_is_below_the_floor(con
     assert cramer_rao(best_channel(8 * E), uniform) < floor
 
 
-def test_the_best_channels_stand_on_the_floor_where_it_is_sharp():
+def test_best_channels_attain_the_bound_where_it_is_sharp():
     for context in CONTEXTS[:2]:
         uniform = np.full(context.size, 1 / context.size)
         best = cramer_rao(best_channel(context.matrix()), uniform)
         assert best == pytest.approx(lower_bound_risk_at_uniform(context), rel=0.01)
 
 
-def test_the_floor_of_blocks_is_the_largest_over_all_shares():
+def test_bound_of_blocks_is_the_maximum_over_shares():
     context = sf.Blocks([0] * 4 + [1] * 4 + [2], 1)
     sizes = [4, 4, 1]
     grid = [np.array([i, j, 40 - i - j]) / 40 for i in range(41) for j in range(41 - i)]
@@ -193,14 +193,14 @@ def test_the_floor_of_blocks_is_the_largest_over_all_shares():
     assert lower_bound_risk(context) == pytest.approx(max(risks), rel=1e-3)
 
 
-def test_a_matrix_in_disguise_has_the_floor_of_what_it_is():
+def test_matrices_get_the_bound_of_the_structure_they_have():
     for context in (sf.Uniform(6, 1), sf.Blocks([0, 0, 0, 1, 1], 1), sf.HighLow(6, [0, 3, 5], 1)):
         disguised = sf.PrivacyMatrix(context.matrix())
         assert lower_bound_risk(disguised) == pytest.approx(lower_bound_risk(context), rel=1e-12)
 
 
 @pytest.mark.parametrize(("k", "s", "epsilon"), [(6, 3, 0.7), (5, 2, 1), (6, 2, 4), (6, 4, 0.3)])
-def test_the_high_low_bound_is_where_the_best_channel_is(k, s, epsilon):
+def test_best_high_low_channel_attains_its_bound(k, s, epsilon):
     context = sf.HighLow(k, range(s), epsilon)
     floor = lower_bound_risk_at_uniform(context)
     best = cramer_rao(best_channel(context.matrix(), rounds=150), np.full(k, 1 / k))
@@ -208,7 +208,7 @@ def test_the_high_low_bound_is_where_the_best_channel_is(k, s, epsilon):
     assert floor == pytest.approx(best, rel=2e-3)
 
 
-def test_the_high_low_bound_at_other_shares():
+def test_high_low_bound_at_other_shares():
     for share in (0.1, 0.5, 0.9):
         mechanism = sf.HighLowResponse(sf.HighLow(5, [0], 1), RandomizedCode)
         p = np.array([share, *[(1 - share) / 4] * 4])
@@ -217,8 +217,8 @@ def test_the_high_low_bound_at_other_shares():
         assert cheat.scores.risk(p) < high_low_bound(1, 4, 1.0, share) * (1 - 1e-4)
 
 
-@pytest.mark.parametrize("mechanism", EXAMPLES[sf.BinaryResponse], ids=repr)
-def test_the_binary_optimum_stands_on_the_floor(mechanism):
+@pytest.mark.parametrize("mechanism", REPRESENTATIVES[sf.BinaryResponse], ids=repr)
+def test_binary_optimum_attains_the_bound(mechanism):
     if isinstance(mechanism.context, sf.HighLow):
         assert mechanism.scores.worst_risk() == pytest.approx(
             lower_bound_risk(mechanism.context), rel=1e-3
@@ -229,11 +229,11 @@ def test_the_binary_optimum_stands_on_the_floor(mechanism):
         )
 
 
-def test_equal_rows_leave_no_unbiased_estimate():
+def test_equal_rows_give_an_infinite_bound():
     assert lower_bound_risk(sf.PrivacyMatrix([[0, 0, 1], [0, 0, 1], [1, 1, 0]])) == inf
 
 
-def test_tiers_are_taken_together_where_that_is_better():
+def test_tiers_are_merged_where_that_is_better():
     tiers = sf.Tiers([0, 0, 1, 1], ["0.9", 1])
     assert lower_bound_risk(tiers) == ye_barg_bound(4, 1.0)
     assert lower_bound_risk(tiers) == pytest.approx(
@@ -241,7 +241,7 @@ def test_tiers_are_taken_together_where_that_is_better():
     )
 
 
-def test_a_union_is_as_hard_as_its_parts():
+def test_bound_of_a_union_is_at_least_that_of_its_parts():
     union = sf.union([sf.Uniform(4, 1), sf.HighLow(3, [0, 1], 1)])
     assert lower_bound_risk(union) >= max(lower_bound_risk(part) for part in union.parts)
     assert lower_bound_risk(union) == pytest.approx(
@@ -249,11 +249,11 @@ def test_a_union_is_as_hard_as_its_parts():
     )
 
 
-# --- the ceiling ------------------------------------------------------------------------------------------------------
+# --- the ceiling ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mechanism", HADAMARD, ids=repr)
-def test_exact_risks_stay_below_the_tight_bounds_and_these_below_the_papers(mechanism):
+def test_exact_risks_stay_below_both_upper_bounds(mechanism):
     rng = np.random.default_rng(21)
     n = 1000
     bounds = upper_bounds(mechanism.context, n)
@@ -267,7 +267,7 @@ def test_exact_risks_stay_below_the_tight_bounds_and_these_below_the_papers(mech
     assert bounds.tight_tv <= bounds.paper_tv
 
 
-def test_the_printed_formulas_of_the_paper():
+def test_upper_bounds_match_the_paper():
     c, n = (math.e + 1) / (math.e - 1), 500
     blocks = upper_bounds(sf.Blocks([0, 0, 0, 1, 1], 1), n)
     assert blocks.paper_l2 == pytest.approx(12 * 3 / n * c**2)
@@ -279,13 +279,13 @@ def test_the_printed_formulas_of_the_paper():
     )
 
 
-def test_the_bound_on_l2_is_tight_for_the_papers_estimator():
-    """With the mass spread over the largest block the paper's own risk is c²k_j − 1/k_j: 1/k_j below the bound."""
+def test_l2_bound_is_tight_for_the_papers_estimator():
+    """Over the largest block the paper's own risk is c²k_j − 1/k_j: 1/k_j below the bound."""
     k, c = 7, (math.e + 1) / (math.e - 1)
     assert upper_bounds(sf.Uniform(k, 1), 1).tight_l2 == pytest.approx(c**2 * k)
 
 
-def test_half_the_noise_would_be_noticed():
+def test_half_the_noise_is_noticed():
     mechanism = sf.PlainResponse(sf.Uniform(16, "0.5"))
     halved = upper_bounds(mechanism.context, 1).tight_l2 / 2
     assert mechanism.scores.worst_risk() > halved
@@ -296,7 +296,7 @@ def test_half_the_noise_would_be_noticed():
     [sf.Uniform(9, 1), sf.Blocks([0, 0, 1, 1, 1], 2), sf.HighLow(9, [0, 1], 0.5)],
     ids=repr,
 )
-def test_the_number_of_people_undoes_the_bound(context):
+def test_upper_bound_people_inverts_the_bound(context):
     people = upper_bound_people(context, 0.05)
     assert (
         upper_bounds(context, people).tight_tv <= 0.05 < upper_bounds(context, people - 1).tight_tv
@@ -321,25 +321,25 @@ def test_sample_complexities():
 @pytest.mark.parametrize(
     "bound", [lambda c: upper_bounds(c, 10), lambda c: sample_complexity(c, 0.1)]
 )
-def test_contexts_without_a_bound_are_refused(bound):
+def test_contexts_without_a_bound_raise(bound):
     for context in (sf.Metric([[0, 1], [1, 0]], 1), sf.Blocks([0, 0, 1], 1, across=3)):
         with pytest.raises(NoClosedForm, match="worst_risk"):
             bound(context)
 
 
 @pytest.mark.parametrize("error", [0, -0.1, 1.5, math.nan])
-def test_an_error_that_is_no_total_variation_is_refused(error):
+def test_errors_outside_total_variation_raise(error):
     for bound in (upper_bound_people, sample_complexity):
         with pytest.raises(InvalidArgument, match="error"):
             bound(sf.Uniform(3, 1), error)
 
 
-def test_nobody_is_no_number_of_people():
+def test_zero_people_raise():
     with pytest.raises(NotEnoughReports):
         upper_bounds(sf.Uniform(3, 1), 0)
 
 
-# --- the worst risk of a mechanism ------------------------------------------------------------------------------------
+# --- the worst risk of a mechanism ----------------------------------------------------------------
 
 
 def nearest_distribution(v):
@@ -352,7 +352,7 @@ def nearest_distribution(v):
 
 
 def climbed(mechanism, p):
-    """Projected gradient ascent on ``risk``; the gradient by central differences, which a quadratic has exactly."""
+    """Climb ``risk`` by projected gradients; central differences are exact for a quadratic."""
     k = mechanism.inputs
     for _ in range(40):
         steps = 0.1 * np.eye(k)
@@ -369,7 +369,7 @@ def climbed(mechanism, p):
 @pytest.mark.parametrize(
     "mechanism", [mechanism for mechanism in ALL if mechanism.inputs <= 8], ids=repr
 )
-def test_the_worst_risk_is_where_projected_gradient_ascent_arrives(mechanism):
+def test_worst_risk_matches_projected_gradient_ascent(mechanism):
     rng = np.random.default_rng(22)
     worst = mechanism.scores.worst_risk()
     assert climbed(mechanism, rng.dirichlet(np.ones(mechanism.inputs))) == pytest.approx(
@@ -379,14 +379,14 @@ def test_the_worst_risk_is_where_projected_gradient_ascent_arrives(mechanism):
         assert mechanism.scores.risk(p) <= worst * NEARLY_ONE + 1e-12
 
 
-def test_the_climb_finds_another_top_for_another_risk():
+def test_gradient_ascent_notices_a_different_risk():
     """A twin that must fail: the risk at uniform p is not the worst one."""
     mechanism = sf.HighLowResponse(sf.HighLow(6, [0, 1, 2], 1))
     assert climbed(mechanism, np.full(6, 1 / 6)) > mechanism.scores.risk(np.full(6, 1 / 6)) * 1.01
 
 
 @pytest.mark.parametrize("context", [CONTEXTS[0], CONTEXTS[3]], ids=repr)
-def test_tables_have_their_worst_risk_there_too(context):
+def test_worst_risk_of_tables_matches_gradient_ascent(context):
     Q = best_channel(context.closure().matrix() * 0.999)
     Q = 0.999 * Q[:, Q.sum(axis=0) > 1e-6]
     rows = [[*map(Fraction, row), 1 - sum(map(Fraction, row))] for row in np.round(Q, 9).tolist()]

@@ -35,7 +35,7 @@ CONTEXTS = {
 
 
 def _joined(finite):
-    """The first symbol that each is joined to by promises, of either direction: spread until nothing changes."""
+    """Return the first symbol that each is joined to by promises of either direction."""
     first = np.arange(len(finite))
     while True:
         nearest = np.array([first[finite[x] | finite[:, x]].min() for x in range(len(finite))])
@@ -45,7 +45,7 @@ def _joined(finite):
 
 
 @pytest.mark.parametrize("context", CONTEXTS.values(), ids=CONTEXTS)
-def test_pieces_are_the_context_and_nothing_is_promised_between_them(context):
+def test_components_are_the_context_with_no_promise_between_them(context):
     E, pieces = context.matrix(), split(context)
     piece_of = np.full(context.size, -1)
     for j, piece in enumerate(pieces):
@@ -63,7 +63,7 @@ def test_pieces_are_the_context_and_nothing_is_promised_between_them(context):
 @pytest.mark.parametrize(
     "name", ["in one piece", "one-way", "three pieces", "all alone", "one", "blocks", "union"]
 )
-def test_pieces_are_as_small_as_can_be_but_for_symbols_in_clear(name):
+def test_components_are_minimal_except_for_symbols_in_clear(name):
     context = CONTEXTS[name]
     first = _joined(np.isfinite(context.matrix()))
     for piece in split(context):
@@ -71,7 +71,7 @@ def test_pieces_are_as_small_as_can_be_but_for_symbols_in_clear(name):
         assert len(together) == 1 or len(together) == piece.symbols.size
 
 
-def test_exact_promises_survive():
+def test_split_keeps_exact_promises():
     from fractions import Fraction
 
     context = sf.PrivacyMatrix([[0, "inf", "0.1"], ["inf", 0, "inf"], ["0.3", "inf", 0]])
@@ -82,7 +82,7 @@ def test_exact_promises_survive():
     assert alone.context == sf.Uniform(1, inf)
 
 
-def test_symbols_alone_share_a_piece():
+def test_isolated_symbols_share_a_component():
     pieces = split(
         sf.PrivacyMatrix(without(asymmetric(5, 1), ~np.isin(np.arange(25).reshape(5, 5), [1, 5])))
     )

@@ -1,4 +1,4 @@
-"""Design: what is known is met, what is computed is private and near its bound, and a search may stop at any time."""
+"""Design: known optima are met, results are private, and a search may stop at any time."""
 
 import subprocess
 import sys
@@ -36,8 +36,8 @@ from support.matrices import (
 from support.paths import CHECKER
 
 
-def _demand_sound(found, context):
-    """What every design must be: private in integers, its figures those of its mechanism, its bound below."""
+def _check_sound(found, context):
+    """Check that a design is private, its figures are its mechanism's, and its bound is below."""
     assert str(sf.certify(found.mechanism, context)) == str(found.certificate)
     variances = found.mechanism.scores.variances(found.prior, 1)
     assert found.risk == pytest.approx(float(found.weights @ variances), rel=1e-9, abs=1e-12)
@@ -47,15 +47,15 @@ def _demand_sound(found, context):
     )
 
 
-# --- what is known ---------------------------------------------------------------------------------------------------
+# --- what is known --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("a", "b"), [(1, 1), ("0.5", 2), ("inf", 1), (1, "inf"), ("inf", "inf")])
 @pytest.mark.parametrize("prior", [None, [0.9, 0.1]])
-def test_two_symbols_have_the_optimum_of_the_paper(a, b, prior):
+def test_two_symbols_get_the_binary_optimum(a, b, prior):
     context = sf.PrivacyMatrix([[0, a], [b, 0]])
     found = sf.design(context, prior=prior)
-    _demand_sound(found, context)
+    _check_sound(found, context)
     assert (found.mechanism.kind, found.certified) == ("binary", True)
     assert found.gap < 1e-8  # nothing but what rounding to integers may have cost
     if (a, b) == (1, 1) and prior is None:
@@ -66,7 +66,7 @@ def test_two_symbols_have_the_optimum_of_the_paper(a, b, prior):
 @pytest.mark.parametrize("epsilon", ["0.5", 1, 3])
 def test_uniform_contexts_meet_ye_and_barg(k, epsilon):
     found = sf.design(sf.Uniform(k, epsilon))
-    _demand_sound(found, sf.Uniform(k, epsilon))
+    _check_sound(found, sf.Uniform(k, epsilon))
     assert found.certified
     assert found.risk == pytest.approx(ye_barg_bound(k, float(epsilon)), rel=1e-4)
     assert found.lower_bound == pytest.approx(ye_barg_bound(k, float(epsilon)), rel=1e-4)
@@ -84,9 +84,9 @@ def test_uniform_contexts_meet_ye_and_barg(k, epsilon):
     ],
     ids=repr,
 )
-def test_high_low_and_blocks_meet_their_floor(context):
+def test_high_low_and_blocks_meet_their_bound(context):
     found = sf.design(context)
-    _demand_sound(found, context)
+    _check_sound(found, context)
     assert found.certified
     assert found.risk == pytest.approx(lower_bound_risk_at_uniform(context), rel=1e-4)
     assert found.risk <= sf.mechanism_for(context).scores.risk(found.prior) * (1 + 1e-9)
@@ -104,13 +104,13 @@ def test_high_low_and_blocks_meet_their_floor(context):
     ids=repr,
 )
 @pytest.mark.parametrize("seed", [None, 1, 2])
-def test_no_closed_form_is_below_the_bound_or_better(context, seed):
+def test_designs_beat_closed_form_baselines(context, seed):
     k = context.size
     random = np.random.default_rng(seed)
     prior = None if seed is None else random.dirichlet(np.full(k, 2.0))
     weights = None if seed is None else random.uniform(0.3, 3, k)
     found = sf.design(context, prior=prior, weights=weights)
-    _demand_sound(found, context)
+    _check_sound(found, context)
     assert found.certified
     assert found.gap < 1e-3
     for rival in (sf.mechanism_for(context), exponential_response(context)):
@@ -119,7 +119,7 @@ def test_no_closed_form_is_below_the_bound_or_better(context, seed):
         assert found.risk <= risk * (1 + 2e-5)
 
 
-def test_a_better_table_wins_over_a_closed_form():
+def test_better_table_replaces_a_closed_form():
     context = sf.Uniform(5, 1)
     found = sf.design(context, prior=[5, 1, 1, 1, 1])
     assert found.mechanism.kind == "table"
@@ -129,7 +129,7 @@ def test_a_better_table_wins_over_a_closed_form():
     assert even.risk == pytest.approx(3 * ye_barg_bound(5, 1.0), rel=1e-9)
 
 
-# --- what is not -----------------------------------------------------------------------------------------------------
+# --- what is not ----------------------------------------------------------------------------------
 
 KNOWN = {  # from another program
     "planar 8": (planar(8, 1, 2.0), 73.5673),
@@ -141,7 +141,7 @@ KNOWN = {  # from another program
 
 
 @pytest.mark.parametrize(("E", "risk"), KNOWN.values(), ids=KNOWN)
-def test_figures_that_another_program_found(E, risk):
+def test_risks_match_an_independent_program(E, risk):
     found = sf.design(sf.PrivacyMatrix(E))
     assert found.certified
     assert found.risk == pytest.approx(risk, rel=1e-4)
@@ -182,10 +182,10 @@ MATRICES = {
 
 
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
-def test_designs_are_private_and_near_their_bound(E):
+def test_designs_are_private_and_close_to_their_bound(E):
     context = sf.PrivacyMatrix(E)
     found = sf.design(context)
-    _demand_sound(found, context)
+    _check_sound(found, context)
     assert found.certified
     assert found.stopped == "converged"
     assert found.gap < 2e-5
@@ -205,7 +205,7 @@ def test_designs_pass_the_exam(name):
     "name", ["asymmetric 8", "planar 8", "ε around 0.01", "mixed", "a pair at 1/100", "star"]
 )
 @pytest.mark.parametrize("prior", [None, 1])
-def test_rounding_costs_nearly_nothing(name, prior):
+def test_rounding_costs_almost_nothing(name, prior):
     context = sf.PrivacyMatrix(MATRICES[name])
     k = context.size
     p = None if prior is None else np.random.default_rng(prior).dirichlet(np.full(k, 2.0))
@@ -222,7 +222,7 @@ def test_rounding_costs_nearly_nothing(name, prior):
     sf.certify(table, context)
 
 
-def test_few_reports_are_needed():
+def test_designs_need_few_reports():
     """No more than ``k(k+1)/2``: a best mixture needs no more."""
     for E in (asymmetric(8, 12), planar(8, 14, 1.0), line(8, 0.5), equal(6, 1.0)):
         context = sf.PrivacyMatrix(E)
@@ -233,37 +233,37 @@ def test_few_reports_are_needed():
 @pytest.mark.parametrize(
     "E", [star(18, 7), one_way(18, 7), chain(18, 7), free_rows(18, 7, 3), star(20, 7)]
 )
-def test_more_symbols_that_owe_in_one_direction(E):
+def test_larger_one_way_matrices(E):
     """Columns with zeros, where a search has no list of all rays to look at."""
     context = sf.PrivacyMatrix(E)
     found = sf.design(context, time_limit=2)
-    _demand_sound(found, context)
+    _check_sound(found, context)
     assert np.isfinite(found.lower_bound)
     assert not found.certified
     assert found.risk < exponential_response(context).scores.risk(found.prior)
 
 
-def test_a_closed_form_keeps_its_proof_where_a_search_only_estimates():
+def test_closed_form_keeps_its_certified_bound_after_a_search():
     context = sf.HighLow(20, range(4), 1)
     found = sf.design(context, time_limit=20)
-    _demand_sound(found, context)
+    _check_sound(found, context)
     assert found.certified
     assert found.lower_bound >= lower_bound_risk_at_uniform(context) * (1 - 1e-9)
     assert found.risk < 0.95 * sf.mechanism_for(context).scores.risk(found.prior)
 
 
 @pytest.mark.parametrize("epsilon", ["1e-5", "1e-7", "1e-9"])
-def test_symbols_that_are_nearly_one_have_a_design_or_a_clear_refusal(epsilon):
+def test_nearly_equal_symbols_get_a_design_or_a_clear_error(epsilon):
     context = sf.PrivacyMatrix(np.where(NEAR, float(epsilon), asymmetric(6, 3)))
     try:
         found = sf.design(context)
     except NothingToLearn as refused:
         assert "ε" in str(refused) or "word" in str(refused)
     else:
-        _demand_sound(found, context)
+        _check_sound(found, context)
 
 
-# --- priors and weights ----------------------------------------------------------------------------------------------
+# --- priors and weights ---------------------------------------------------------------------------
 
 PRIORS = {
     "uneven": [3, 1, 4, 1, 5, 9],
@@ -283,10 +283,10 @@ WEIGHTS = {
 
 @pytest.mark.parametrize("weights", WEIGHTS.values(), ids=WEIGHTS)
 @pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
-def test_any_prior_and_weights(prior, weights):
+def test_design_follows_prior_and_weights(prior, weights):
     context = sf.PrivacyMatrix(asymmetric(6, 7))
     found = sf.design(context, prior=prior, weights=weights)
-    _demand_sound(found, context)
+    _check_sound(found, context)
     assert found.certified
     assert found.gap < 2e-5
     p = np.maximum(np.array(prior) / np.sum(prior), 1e-6)
@@ -323,12 +323,12 @@ def test_invalid_arguments_raise(arguments, message):
 @pytest.mark.parametrize(
     "E", [[[0, 0, 1], [0, 0, 1], [1, 1, 0]], [[0, 0, 1], [2, 0, 1], [1, 1, 0]]], ids=["both", "one"]
 )
-def test_symbols_that_must_look_the_same_are_refused(E):
+def test_indistinguishable_symbols_raise(E):
     with pytest.raises(NothingToLearn, match="forbids telling symbols 0 and 1 apart"):
         sf.design(sf.PrivacyMatrix(E))
 
 
-# --- sizes -----------------------------------------------------------------------------------------------------------
+# --- sizes ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("context", [sf.PrivacyMatrix([[0]]), sf.Uniform(1, 1)], ids=repr)
@@ -337,7 +337,7 @@ def test_one_symbol(context):
     assert (found.risk, found.lower_bound, found.gap, found.stopped) == (0, 0, 0, "closed form")
 
 
-def test_too_many_symbols_without_a_form_are_refused_at_once():
+def test_too_many_symbols_without_closed_form_raise():
     context = sf.PrivacyMatrix(asymmetric(300, 1))
     with pytest.raises(
         NoClosedForm, match=r"300 symbols to each other.*at most 128.*Metric\.tiles"
@@ -345,25 +345,25 @@ def test_too_many_symbols_without_a_form_are_refused_at_once():
         sf.design(context)
 
 
-def test_a_large_matrix_with_a_form_gets_it():
+def test_large_matrix_with_closed_form_gets_it():
     found = sf.design(sf.PrivacyMatrix(equal(600, 1.0)))
     assert (found.mechanism.kind, found.stopped, found.certified) == ("plain", "closed form", True)
     assert found.gap < 0.02
 
 
-def test_many_small_pieces_are_no_trouble():
+def test_many_small_components_are_designed():
     context = sf.union([sf.PrivacyMatrix(asymmetric(3, 1))] * 100)
     found = sf.design(context)
-    _demand_sound(found, context)
+    _check_sound(found, context)
     assert found.mechanism.inputs == 300
     assert found.certified
     assert found.gap < 1e-5
 
 
-# --- unions ----------------------------------------------------------------------------------------------------------
+# --- unions ---------------------------------------------------------------------------------------
 
 
-def test_a_union_is_made_of_its_parts():
+def test_union_combines_its_parts():
     """``Σ_j p_j (tr W_j M_j⁻¹)``, less ``Σ w p²``, for the risk and for the bound."""
     parts = [
         sf.PrivacyMatrix(asymmetric(4, 1)),
@@ -373,7 +373,7 @@ def test_a_union_is_made_of_its_parts():
     context = ContextUnion(parts, [0, 1, 0, 2, 1, 0, 2, 0, 2, 1])
     prior, weights = np.arange(1, 11) / 55, np.arange(10, 0, -1.0)
     found = sf.design(context, prior=prior, weights=weights)
-    _demand_sound(found, context)
+    _check_sound(found, context)
     risk = bound = 0.0
     for j, inside in enumerate(parts):
         at = np.flatnonzero(context.block_of == j)
@@ -388,7 +388,7 @@ def test_a_union_is_made_of_its_parts():
     assert found.gap < 1e-5
 
 
-def test_parts_that_are_alike_are_designed_once(monkeypatch):
+def test_equal_components_are_designed_once(monkeypatch):
     made = []
 
     def counted(context, objective, *rest):
@@ -425,7 +425,7 @@ def test_parts_that_are_alike_are_designed_once(monkeypatch):
     ids=["table", "metric", "pieces", "tiles", "blocks"],
 )
 @pytest.mark.parametrize("prior", [False, True], ids=["even", "prior"])
-def test_designs_survive_files_and_the_checker(context, prior, tmp_path):
+def test_designs_round_trip_and_pass_the_checker(context, prior, tmp_path):
     found = sf.design(context, prior=np.arange(1, context.size + 1) if prior else None)
     survey = sf.Survey("designed", context, found.mechanism)
     survey.save(tmp_path / "survey.json")
@@ -447,7 +447,7 @@ def test_designs_survive_files_and_the_checker(context, prior, tmp_path):
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-# --- rounds, and stopping --------------------------------------------------------------------------------------------
+# --- rounds, and stopping -------------------------------------------------------------------------
 
 HARD = sf.PrivacyMatrix(asymmetric(8, 5))
 
@@ -481,17 +481,17 @@ def _stopped_after(rounds, monkeypatch, how, context=HARD):
     [HARD, sf.PrivacyMatrix(asymmetric(9, 1)), sf.PrivacyMatrix(star(8, 1))],
     ids=["8", "9", "star"],
 )
-def test_where_it_stops_decides_what_it_is_and_not_why(context, rounds, monkeypatch):
+def test_result_depends_on_the_last_round_not_the_reason(context, rounds, monkeypatch):
     late = _stopped_after(rounds, monkeypatch, "time limit", context)
     broken = _stopped_after(rounds, monkeypatch, "interrupted", context)
     assert (late.stopped, broken.stopped) == ("time limit", "interrupted")
     assert late.rounds == broken.rounds == rounds
     assert late.mechanism.fingerprint == broken.mechanism.fingerprint
     assert late.lower_bound == broken.lower_bound
-    _demand_sound(late, context)
+    _check_sound(late, context)
 
 
-def test_an_interrupt_inside_a_round_keeps_the_rounds_before(monkeypatch):
+def test_interrupt_inside_a_round_keeps_earlier_rounds(monkeypatch):
     def interrupted(*arguments):
         yield from islice(search_rounds(*arguments), 3)
         raise KeyboardInterrupt
@@ -507,22 +507,22 @@ def test_an_interrupt_inside_a_round_keeps_the_rounds_before(monkeypatch):
     )
 
 
-def test_an_interrupt_ends_the_search_of_every_part(monkeypatch):
+def test_interrupt_ends_the_search_of_every_component(monkeypatch):
     context = sf.union([sf.PrivacyMatrix(asymmetric(6, seed)) for seed in (1, 2)])
     found = _stopped_after(2, monkeypatch, "interrupted", context)
-    _demand_sound(found, context)
+    _check_sound(found, context)
     assert found.stopped == "interrupted"
     assert found.rounds == 3
 
 
-def test_the_same_seed_gives_the_same_mechanism():
+def test_equal_seeds_give_equal_mechanisms():
     one, two, other = (sf.design(HARD, seed=seed) for seed in (3, 3, -4))
     assert one.mechanism.fingerprint == two.mechanism.fingerprint
     assert one.mechanism.fingerprint != other.mechanism.fingerprint
     assert one.risk == pytest.approx(other.risk, rel=1e-5)
 
 
-def test_progress_tells_of_every_round():
+def test_on_progress_is_called_every_round():
     seen = []
     context = sf.union(
         [sf.PrivacyMatrix(asymmetric(5, 1)), sf.PrivacyMatrix(asymmetric(6, 2)), sf.Uniform(3, 1)]
@@ -542,8 +542,8 @@ def test_progress_tells_of_every_round():
     assert seconds == sorted(seconds)
 
 
-def test_parts_share_the_time(monkeypatch):
-    """Of 900 seconds the first of three parts gets 300, and stops after them; the others still get theirs."""
+def test_components_share_the_time_limit(monkeypatch):
+    """Of 900 seconds the first of three components gets 300; the others still get theirs."""
     time, rounds = FakeTime(), {1: 0, 2: 0, 3: 0}
     monkeypatch.setattr(component, "time", time)
 
@@ -556,7 +556,7 @@ def test_parts_share_the_time(monkeypatch):
     assert rounds == {1: 2, 2: 2, 3: 2}
 
 
-def test_figures_in_words_and_as_data():
+def test_design_in_words_and_json():
     found = sf.design(HARD)
     assert found.in_words().startswith(f"Risk {found.risk:.6g}, ")
     assert "certified bound" in found.in_words()
@@ -573,9 +573,9 @@ def test_figures_in_words_and_as_data():
     assert exact.in_json()["gap"] == pytest.approx(0, abs=1e-12)
 
 
-def test_exact_promises_are_the_ones_that_are_kept():
+def test_designs_keep_exact_promises():
     """Entries as decimals, not as the floats that a search sees."""
     context = sf.PrivacyMatrix([[0, "0.1", "0.2"], ["0.1", 0, "0.3"], ["0.2", "0.1", 0]])
     found = sf.design(context)
     assert found.mechanism.context.exact_epsilon(0, 1) == Fraction(1, 10)
-    _demand_sound(found, context)
+    _check_sound(found, context)

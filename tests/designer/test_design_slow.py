@@ -1,4 +1,4 @@
-"""Designs that take longer: more symbols, many matrices, and whether estimates of the gap can be believed."""
+"""Designs that take longer: more symbols, many matrices, and how good estimated gaps are."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ from support.matrices import (
 pytestmark = pytest.mark.slow
 
 
-def _demand_sound(found, context):
+def _check_sound(found, context):
     sf.certify(found.mechanism, context)
     assert found.risk == pytest.approx(
         float(found.weights @ found.mechanism.scores.variances(found.prior, 1)), rel=1e-9
@@ -56,7 +56,7 @@ def test_uniform_contexts_meet_ye_and_barg(k):
     [(planar(10, 1, 2.0), 99.5765), (asymmetric(10, 5), 34.7632)],
     ids=["planar", "asymmetric"],
 )
-def test_figures_that_another_program_found(E, risk):
+def test_risks_match_an_independent_program(E, risk):
     found = sf.design(sf.PrivacyMatrix(E))
     assert found.certified
     assert found.risk == pytest.approx(risk, rel=1e-4)
@@ -85,12 +85,12 @@ def _any_matrix(seed):
 
 
 @pytest.mark.parametrize("seed", range(120))
-def test_any_matrix_prior_and_weights(seed):
+def test_random_matrices_priors_and_weights(seed):
     context = sf.PrivacyMatrix(_any_matrix(seed))
     random, k = np.random.default_rng(1000 + seed), context.size
     prior, weights = random.dirichlet(np.full(k, 0.7)), np.exp(random.uniform(-2, 2, k))
     found = sf.design(context, prior=prior, weights=weights, seed=seed)
-    _demand_sound(found, context)
+    _check_sound(found, context)
     assert found.certified
     assert found.gap < 1e-4
     rival = exponential_response(context)
@@ -98,15 +98,15 @@ def test_any_matrix_prior_and_weights(seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_search_may_stop_after_its_first_round(seed):
+def test_search_may_stop_after_the_first_round(seed):
     context = sf.PrivacyMatrix(_any_matrix(200 + seed))
     found = sf.design(context, time_limit=1e-9)
-    _demand_sound(found, context)
+    _check_sound(found, context)
     assert found.rounds <= 3
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_estimates_of_the_risk_are_near_what_is_certified(seed, monkeypatch):
+def test_estimated_bounds_are_close_to_certified_ones(seed, monkeypatch):
     """Of matrices of nine symbols, searched as if they had too many rays to look at."""
     E = planar(9, seed, 2.0) if seed % 2 else asymmetric(9, seed)
     context = sf.PrivacyMatrix(E)
@@ -120,10 +120,10 @@ def test_estimates_of_the_risk_are_near_what_is_certified(seed, monkeypatch):
 
 
 @pytest.mark.parametrize("k", [16, 24, 32])
-def test_more_symbols_than_can_be_enumerated(k):
+def test_designs_beyond_enumeration(k):
     context = sf.PrivacyMatrix(planar(k, 1, 2.0))
     found = sf.design(context, time_limit=60)
-    _demand_sound(found, context)
+    _check_sound(found, context)
     assert not found.certified
     assert found.gap < 0.1
     assert found.risk * 8 < exponential_response(context).scores.risk(found.prior)
@@ -142,9 +142,9 @@ def test_all_rays_of_twelve_symbols(k):
     assert found.gap < 1e-4
 
 
-def test_the_largest_that_is_searched():
+def test_largest_searched_matrix():
     context = sf.PrivacyMatrix(planar(128, 1, 2.0))
     found = sf.design(context, time_limit=20)
-    _demand_sound(found, context)
+    _check_sound(found, context)
     assert found.stopped == "time limit"
     assert found.risk < exponential_response(context).scores.risk(found.prior)

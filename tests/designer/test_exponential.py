@@ -26,7 +26,7 @@ def _random(k, seed, *, symmetric=False, without=0.0, scale=1.0):
 
 
 def _chain(k, epsilon):
-    """Each symbol owes its neighbours alone: far ends are k − 1 steps apart, and no promise is made directly."""
+    """Each symbol owes its neighbours alone; the far ends are k − 1 steps apart."""
     steps = np.abs(np.subtract.outer(np.arange(k), np.arange(k)))
     return sf.PrivacyMatrix(np.where(steps == 1, epsilon, np.where(steps == 0, 0, INF)))
 
@@ -67,14 +67,14 @@ def _naive_channel(distances, factor=0.5):
 
 
 def _nearest_table(context, Q):
-    """The table of nearest integers: no rounding towards privacy, so that nothing mends a wrong channel."""
+    """Return the nearest integers: without rounding towards privacy, wrong channels stay wrong."""
     rows = [[Fraction(q) for q in row] for row in Q]
     exact = [[q / sum(row) for q in row] for row in rows]
     return sf.TableResponse(context, IntegerChannel.nearest(exact, 64).rows)
 
 
 @pytest.mark.parametrize("name", CONTEXTS)
-def test_the_channel_is_the_formula(name):
+def test_channel_matches_the_formula(name):
     context = CONTEXTS[name]
     found = exponential_response(context)
     assert found.outputs == found.inputs == context.size
@@ -84,8 +84,8 @@ def test_the_channel_is_the_formula(name):
 
 
 @pytest.mark.parametrize("name", CONTEXTS)
-def test_the_context_is_kept_exactly(name):
-    """Also for the least matrix that promises the same, and in both directions where one is enough."""
+def test_exponential_response_keeps_its_context(name):
+    """The same for the closure, and for both directions where one would do."""
     context = CONTEXTS[name]
     found = exponential_response(context)
     certificate = sf.certify(found)
@@ -98,8 +98,8 @@ def test_the_context_is_kept_exactly(name):
 
 
 @pytest.mark.parametrize("name", ["line", "symmetric", "asymmetric", "some inf", "large"])
-def test_without_the_half_the_context_is_broken(name):
-    """Twins on one road: nearest integers of the formula are certified, those of the formula without 1/2 are not."""
+def test_omitting_the_half_breaks_the_context(name):
+    """Nearest integers of the formula are certified; those of the formula without ½ are not."""
     context = CONTEXTS[name]
     d = _naive_distances(context)
     sf.certify(_nearest_table(context, _naive_channel(d)))
@@ -108,20 +108,20 @@ def test_without_the_half_the_context_is_broken(name):
 
 
 @pytest.mark.parametrize("name", ["detour", "asymmetric"])
-def test_without_shortest_paths_or_the_lesser_direction_the_context_is_broken(name):
+def test_omitting_shortest_paths_or_symmetry_breaks_the_context(name):
     context = CONTEXTS[name]
     with pytest.raises(PrivacyViolation):
         sf.certify(_nearest_table(context, _naive_channel(context.matrix().tolist())))
 
 
-def test_a_uniform_context_gives_randomised_response_at_half_the_epsilon():
+def test_uniform_context_gives_randomised_response_at_half_epsilon():
     found = exponential_response(sf.Uniform(5, 1)).matrix()
     np.testing.assert_allclose(np.diag(found), math.exp(0.5) / (math.exp(0.5) + 4), atol=1e-10)
     assert np.ptp(found[~np.eye(5, dtype=bool)]) < 1e-10
 
 
-def test_the_far_end_of_a_long_chain_is_held_in_a_word():
-    """e^{−156} of a word is nothing; yet what one symbol sends, every symbol that is joined to it must send."""
+def test_long_chains_fit_in_a_word():
+    """e^{−156} of a word rounds to 0, yet every symbol must send what a joined symbol sends."""
     context = _chain(40, 8.0)
     found = exponential_response(context)
     sf.certify(found)
@@ -131,28 +131,28 @@ def test_the_far_end_of_a_long_chain_is_held_in_a_word():
     )
 
 
-def test_it_sits_the_exam():
+def test_exponential_response_passes_the_exam():
     sf.check_mechanism(exponential_response(CONTEXTS["asymmetric"]))
 
 
-def test_the_labels_are_those_of_the_context():
+def test_exponential_response_keeps_the_labels():
     context = sf.Metric([[0, 1], [1, 0]], domain=["near", "far"])
     assert exponential_response(context).context == context
 
 
 @pytest.mark.parametrize("E", [[[0, 0], [0, 0]], [[0, 1, 2], [1, 0, 0], [2, 1, 0]]])
-def test_symbols_that_nobody_may_tell_apart_are_refused(E):
+def test_exponential_response_rejects_indistinguishable_symbols(E):
     with pytest.raises(NothingToLearn, match="forbids telling symbols"):
         exponential_response(sf.PrivacyMatrix(E))
 
 
-def test_a_domain_that_is_too_large_is_refused():
+def test_exponential_response_rejects_large_domains():
     with pytest.raises(InvalidContext, match="at most 256 symbols; this one has 257"):
         exponential_response(sf.Uniform(257, 1))
 
 
 @pytest.mark.slow
-def test_the_largest_domain_is_kept_exactly():
+def test_largest_exponential_response_keeps_its_context():
     side = np.arange(16)
     places = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
     steps = np.abs(places[:, None] - places[None]).sum(axis=2)

@@ -16,18 +16,18 @@ from sfumato.foundation.canonical import canonical_bytes
 from sfumato.mechanisms import TableResponse
 from sfumato.promises import structure
 from sfumato.promises.structure import tightest_by_structure
-from sfumato.randomness.odds import within_odds
-from support.mechanism_examples import EXAMPLES
+from sfumato.randomness import within_odds
+from support.mechanism_examples import REPRESENTATIVES
 from support.mutants import MUTANTS, OneUnitTooMuch
 from support.paths import CHECKER
 
-INSTANCES = [mechanism for instances in EXAMPLES.values() for mechanism in instances]
+INSTANCES = [mechanism for instances in REPRESENTATIVES.values() for mechanism in instances]
 LARGE = 43_750
 N = 1 << 64
 
 
 def checked(mechanism, folder):
-    """The checker's exit code and what it says, run as a stranger would run it: isolated from the package."""
+    """Run the checker isolated from the package; return its exit code and output."""
     path = folder / "mechanism.json"
     mechanism.save(path)
     return check_file(path)
@@ -43,11 +43,11 @@ def check_file(path):
     return run.returncode, run.stdout + run.stderr
 
 
-# --- enumerated ------------------------------------------------------------------------------------------------------
+# --- enumerated -----------------------------------------------------------------------------------
 
 
 def _naive_tightest(mechanism):
-    """Every pair, every output, one after the other: the largest realised ratio over its promise."""
+    """Compare every pair on every output; return the largest realised ratio over its promise."""
     rows = [mechanism.integer_row(x) for x in range(mechanism.inputs)]
     places = []
     for x, x2 in itertools.permutations(range(mechanism.inputs), 2):
@@ -60,7 +60,7 @@ def _naive_tightest(mechanism):
 
 
 @pytest.mark.parametrize("mechanism", INSTANCES, ids=repr)
-def test_the_enumerated_certificate_is_what_a_plain_loop_finds(mechanism):
+def test_enumeration_matches_a_naive_loop(mechanism):
     certificate = sf.certify(mechanism)
     naive = _naive_tightest(mechanism)
     assert certificate.method == "enumerated"
@@ -74,7 +74,7 @@ def test_the_enumerated_certificate_is_what_a_plain_loop_finds(mechanism):
 
 
 @pytest.mark.parametrize("unit", [0, 1])
-def test_odds_one_unit_above_the_largest_permitted_are_refused_by_both_checkers(unit, tmp_path):
+def test_both_checkers_reject_odds_one_unit_too_high(unit, tmp_path):
     """Of 2^64 words: 13485… : 4960… is within e, one word moved from one to the other is not."""
     high = max(h for h in _largest_permitted(Fraction(1)))
     integers = [[high + unit, N - high - unit], [N - high - unit, high + unit]]
@@ -101,12 +101,12 @@ def _largest_permitted(epsilon):
     return [low]
 
 
-def test_the_context_must_be_over_the_mechanisms_domain():
+def test_certify_needs_a_context_over_the_same_domain():
     with pytest.raises(ContextMismatch, match="different domains"):
         sf.certify(sf.BinaryResponse(sf.Uniform(2, 1)), sf.Uniform(["a", "b"], 1))
 
 
-def test_a_certificate_says_what_was_done():
+def test_certificate_record_and_text():
     assert "every pair on every report" in str(sf.certify(sf.BinaryResponse(sf.Uniform(2, 1))))
     assert "nothing is promised" in str(sf.certify(sf.PlainResponse(sf.Uniform(3, "inf"))))
     record = sf.certify(sf.PlainResponse(sf.Uniform(LARGE, 1))).record()
@@ -115,7 +115,7 @@ def test_a_certificate_says_what_was_done():
     assert record["premises"][0]["raised"] == 32768
 
 
-# --- structural ------------------------------------------------------------------------------------------------------
+# --- structural -----------------------------------------------------------------------------------
 
 STRUCTURED = [
     mechanism for mechanism in INSTANCES if mechanism.row_classes() and mechanism.inputs > 1
@@ -123,7 +123,7 @@ STRUCTURED = [
 
 
 @pytest.mark.parametrize("mechanism", STRUCTURED, ids=repr)
-def test_structure_and_enumeration_agree_where_both_can_be_had(mechanism):
+def test_structure_and_enumeration_agree(mechanism):
     enumerated = sf.certify(mechanism)
     place, rows = tightest_by_structure(mechanism, mechanism.context, mechanism.row_classes())
     assert rows == mechanism.inputs
@@ -137,8 +137,8 @@ def test_structure_and_enumeration_agree_where_both_can_be_had(mechanism):
 
 
 @pytest.mark.parametrize("mechanism", STRUCTURED, ids=repr)
-def test_structure_is_no_laxer_than_enumeration(mechanism):
-    """For contexts that the mechanism was not made for: what structure certifies, enumeration certifies."""
+def test_structure_is_as_strict_as_enumeration(mechanism):
+    """For other contexts than its own: what structure certifies, enumeration certifies."""
     k, domain = mechanism.inputs, mechanism.context.domain
     labels = list(domain.labels)
     others = [
@@ -170,7 +170,7 @@ def test_structure_is_no_laxer_than_enumeration(mechanism):
     ],
     ids=repr,
 )
-def test_large_mechanisms_are_certified_by_structure_and_by_the_checker(context, tmp_path):
+def test_large_mechanisms_use_the_structural_proof(context, tmp_path):
     mechanism = sf.mechanism_for(context, code="hadamard")
     certificate = sf.certify(mechanism)
     assert (certificate.method, certificate.rows) == ("structural", 1000)
@@ -183,7 +183,7 @@ def test_large_mechanisms_are_certified_by_structure_and_by_the_checker(context,
     [sf.Uniform(600, 1), sf.Blocks(np.arange(1200) // 3, 1), sf.HighLow(1000, range(300), 1)],
     ids=repr,
 )
-def test_one_unit_too_much_is_refused_at_size_by_both_checkers(context, tmp_path):
+def test_both_checkers_reject_one_unit_too_much_at_scale(context, tmp_path):
     frame = {
         sf.Uniform: sf.PlainResponse,
         sf.Blocks: sf.BlockResponse,
@@ -195,7 +195,7 @@ def test_one_unit_too_much_is_refused_at_size_by_both_checkers(context, tmp_path
     assert checked(mechanism, tmp_path)[0] == 1
 
 
-def test_a_sum_of_block_contexts_is_certified_at_size():
+def test_large_sums_of_blocks_are_certified():
     blocks = sf.Blocks(np.arange(1200) // 3, 1)
     assert sf.certify(sf.mechanism_for(blocks), blocks + blocks).promised_epsilon == 2.0
     with pytest.raises(PrivacyViolation, match="ε = inf"):
@@ -203,7 +203,7 @@ def test_a_sum_of_block_contexts_is_certified_at_size():
 
 
 class OneEpsilonTooFew(sf.Context):
-    """A context of somebody else's making: symbol 0 is owed far more than the others owe each other."""
+    """A custom context: symbol 0 is owed far more than the others owe each other."""
 
     def __init__(self, domain):
         super().__init__(domain)
@@ -226,17 +226,17 @@ class OneEpsilonTooFew(sf.Context):
 
 
 @pytest.mark.slow
-def test_a_context_of_somebody_elses_making_is_taken_entry_by_entry():
+def test_custom_contexts_are_compared_entry_by_entry():
     mechanism = sf.PlainResponse(sf.Uniform(600, 1))
     context = OneEpsilonTooFew(mechanism.context.domain)
     assert context.exact_matrix().entry(0, 5) == Fraction(1, 10)
     with pytest.raises(PrivacyViolation):
         sf.certify(mechanism, context)
-    # What it promises between the others is less than a detour over symbol 0 does: two levels of blocks.
+    # Its promises between the others are below those of a detour over symbol 0.
     assert sf.certify(sf.mechanism_for(context), context).promised_epsilon <= 0.2
 
 
-def test_the_pair_that_is_named_is_one_with_a_promise():
+def test_violation_names_a_pair_with_a_promise():
     E = np.full((600, 600), np.inf)
     np.fill_diagonal(E, 0)
     E[0, 1] = E[1, 400] = E[400, 401] = 1
@@ -249,7 +249,7 @@ def test_the_pair_that_is_named_is_one_with_a_promise():
     assert context.exact_epsilon(place.x, place.x2) == place.promised == 1
 
 
-def test_randomized_response_reports_all_of_its_epsilon_at_size():
+def test_randomized_response_uses_all_of_its_epsilon_at_scale():
     certificate = sf.certify(sf.PlainResponse(sf.Uniform(65_536, 8), sf.RandomizedCode))
     assert certificate.realised_epsilon > 8 - 1e-12
 
@@ -261,7 +261,7 @@ class SevenEverywhere(sf.PlainResponse):
         return [7], np.zeros(self.outputs, dtype=np.intp)
 
 
-def test_rows_that_do_not_add_up_are_never_certified():
+def test_rows_that_do_not_add_up_fail_certification():
     with pytest.raises(PrivacyViolation, match="does not add up"):
         sf.certify(SevenEverywhere(sf.Uniform(3, 1)))
 
@@ -302,28 +302,28 @@ class LowAboveHigh(sf.PlainResponse):
 
 
 @pytest.mark.parametrize("forger", [ForgedClaim, OneRowAstray, OneSymbolForgotten, LowAboveHigh])
-def test_claims_that_the_rows_do_not_bear_out_are_refused(forger):
+def test_false_claims_fail_certification(forger):
     small = forger(sf.Uniform(300, 1))  # 512 outputs: all rows are looked at
     with pytest.raises(PrivacyViolation, match=r"not what the mechanism claims|does not add up"):
         tightest_by_structure(small, small.context, small.row_classes())
 
 
-def test_a_large_mechanism_without_structure_is_not_certified(monkeypatch):
+def test_large_mechanisms_without_structure_raise(monkeypatch):
     monkeypatch.setattr(sf.PlainResponse, "row_classes", lambda self: ())
     with pytest.raises(NoClosedForm, match="no structure"):
         sf.certify(sf.PlainResponse(sf.Uniform(3000, 1)))
     assert sf.certify(sf.PlainResponse(sf.Uniform(600, 1))).method == "enumerated"
 
 
-def test_random_rows_are_drawn_anew(monkeypatch):
+def test_every_check_draws_new_random_rows(monkeypatch):
     drawn = {tuple(structure._choose_rows(10**6).tolist()) for _ in range(3)}
     assert len(drawn) == 3
 
 
-# --- the checker -----------------------------------------------------------------------------------------------------
+# --- the checker ----------------------------------------------------------------------------------
 
 
-def test_the_checker_stands_alone():
+def test_checker_needs_only_the_standard_library():
     text = CHECKER.read_text(encoding="utf-8")
     modules = {
         line.split()[1] for line in text.splitlines() if line.startswith(("import ", "from "))
@@ -333,7 +333,7 @@ def test_the_checker_stands_alone():
 
 
 @pytest.mark.parametrize("mechanism", INSTANCES, ids=repr)
-def test_the_checker_keeps_what_certify_keeps(mechanism, tmp_path):
+def test_checker_accepts_what_certify_accepts(mechanism, tmp_path):
     code, said = checked(mechanism, tmp_path)
     assert code == 0
     assert said.endswith("\nkept: every pair, every report\n")
@@ -342,13 +342,13 @@ def test_the_checker_keeps_what_certify_keeps(mechanism, tmp_path):
 @pytest.mark.parametrize(
     "mutant", MUTANTS["keeps_its_context"], ids=lambda mutant: type(mutant).__name__
 )
-def test_the_checker_refuses_what_certify_refuses(mutant, tmp_path):
+def test_checker_rejects_what_certify_rejects(mutant, tmp_path):
     code, said = checked(mutant, tmp_path)
     assert code == 1
     assert "\nBROKEN: report " in said
 
 
-def test_the_checker_refuses_what_it_cannot_read(tmp_path):
+def test_checker_rejects_unreadable_files(tmp_path):
     mechanism = sf.PlainResponse(sf.Uniform(3, 1))
     path = tmp_path / "m.json"
     mechanism.save(path)
@@ -444,15 +444,15 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_the_checker_accepts_no_forgery(name, tmp_path):
+def test_checker_rejects_forgeries(name, tmp_path):
     assert forged(tmp_path, *FORGERIES[name]) in (1, 2)
 
 
-def test_the_checker_keeps_high_low_without_sensitive_symbols(tmp_path):
+def test_checker_accepts_high_low_without_sensitive_symbols(tmp_path):
     assert checked(sf.HighLowResponse(sf.HighLow(1000, [], 1.0)), tmp_path)[0] == 0
 
 
-def test_the_checker_reads_resolved_surveys_and_explains_itself(tmp_path):
+def test_checker_reads_resolved_surveys(tmp_path):
     grid = sf.GridDomain(25, 50, -130, -60, 1, other="elsewhere")
     surveys = [
         sf.Survey("grid", sf.Uniform(grid, 1)),

@@ -1,4 +1,4 @@
-"""Many symbols are compared by the extremes of their groups: the same verdicts as pair by pair, and the same odds."""
+"""Comparing the extremes of groups gives the same verdicts and odds as comparing pairs."""
 
 import numpy as np
 import pytest
@@ -8,9 +8,9 @@ from sfumato.errors import PrivacyViolation
 from sfumato.mechanisms import TableResponse
 from sfumato.promises import enumeration
 from sfumato.promises.enumeration import tightest_of_all
-from support.mechanism_examples import EXAMPLES
+from support.mechanism_examples import REPRESENTATIVES
 
-ONE_OF_EACH = [instances[0] for instances in EXAMPLES.values()]
+ONE_OF_EACH = [instances[0] for instances in REPRESENTATIVES.values()]
 N = 2**64
 
 
@@ -53,7 +53,7 @@ def grouped_contexts(domain, generator):
 
 
 @pytest.mark.parametrize("mechanism", ONE_OF_EACH, ids=repr)
-def test_extremes_say_what_pairs_say(mechanism, monkeypatch):
+def test_extremes_and_pairs_agree(mechanism, monkeypatch):
     generator = np.random.default_rng(20261116)
     own = [mechanism.context] if mechanism.context.groups is not None else []
     contexts = [
@@ -65,7 +65,7 @@ def test_extremes_say_what_pairs_say(mechanism, monkeypatch):
     assert [verdict(mechanism, context) for context in contexts] == by_pairs
 
 
-def test_random_tables_have_the_same_verdicts(monkeypatch):
+def test_extremes_and_pairs_agree_on_random_tables(monkeypatch):
     """Tables near the promise, with ties and zeros: kept and broken about equally often."""
     generator = np.random.default_rng(7)
     outcomes = []
@@ -87,8 +87,8 @@ def test_random_tables_have_the_same_verdicts(monkeypatch):
     assert 40 < outcomes.count("broken") < 160
 
 
-def test_the_comparison_notices_extremes_of_the_wrong_group(monkeypatch):
-    """The twin: with a group's own minimum among the others', a promise that is kept is no longer found so."""
+def test_extremes_of_the_wrong_group_are_noticed(monkeypatch):
+    """A planted fault: a group's own minimum counts among the others'."""
     monkeypatch.setattr(
         enumeration,
         "_smallest_elsewhere",
@@ -106,7 +106,7 @@ def test_the_comparison_notices_extremes_of_the_wrong_group(monkeypatch):
         verdict(table, context)
 
 
-def test_a_large_table_is_enumerated():
+def test_large_tables_are_enumerated():
     """43,750 different rows: no pair of rows is left out, and none is listed."""
     k = 43_750
     context = sf.Blocks(np.arange(k) // 25, "0.5")

@@ -1,4 +1,4 @@
-"""Repeated reports: exact (ε, δ) curves against closed forms, brute force and a published accountant."""
+"""Repeated reports: exact (ε, δ) curves against brute force and a published accountant."""
 
 import itertools
 import math
@@ -44,7 +44,7 @@ MECHANISMS = [
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 @pytest.mark.parametrize("reports", [1, 2, 4])
-def test_delta_is_the_sum_over_all_sequences_of_reports(mechanism, reports):
+def test_delta_matches_a_sum_over_all_sequences(mechanism, reports):
     for x, x2 in itertools.permutations(range(mechanism.inputs), 2):
         row, row2 = ([float(q) for q in mechanism.exact_row(symbol)] for symbol in (x, x2))
         loss = sf.privacy_loss(mechanism, x, x2, reports=reports)
@@ -56,10 +56,10 @@ def test_delta_is_the_sum_over_all_sequences_of_reports(mechanism, reports):
 
 @pytest.mark.parametrize("pair", [(0.5, 0.5), (0.2, 1.0), (1.0, inf), (inf, 0.7)], ids=str)
 @pytest.mark.parametrize("reports", [1, 7, 50])
-def test_the_dominating_pair_agrees_with_a_published_accountant(pair, reports):
+def test_dominating_pair_matches_a_published_accountant(pair, reports):
     context = sf.PrivacyMatrix([[0, pair[0]], [pair[1], 0]])
     rows = sf.BinaryResponse(context).matrix()
-    # Discretised losses are rounded up there: agreement is to the grid's width times the number of reports.
+    # The accountant rounds losses up to a grid: agreement is to its width times the reports.
     step = 1e-5
     upper, lower = ({y: math.log(q) for y, q in enumerate(row) if q > 0} for row in rows)
     pld = from_two_probability_mass_functions(
@@ -76,7 +76,7 @@ def test_the_dominating_pair_agrees_with_a_published_accountant(pair, reports):
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
-def test_a_mechanisms_own_rows_never_lose_more_than_its_context_allows(mechanism):
+def test_mechanism_loses_no_more_than_its_context_allows(mechanism):
     for x, x2 in itertools.permutations(range(mechanism.inputs), 2):
         own = sf.privacy_loss(mechanism, x, x2, reports=10)
         allowed = sf.privacy_loss(mechanism.context, x, x2, reports=10)
@@ -84,20 +84,20 @@ def test_a_mechanisms_own_rows_never_lose_more_than_its_context_allows(mechanism
             assert own.delta(epsilon) <= allowed.delta(epsilon) + 1e-15
 
 
-def test_epsilon_and_delta_are_inverse():
+def test_epsilon_inverts_delta():
     loss = sf.privacy_loss(sf.Uniform(2, 0.3), 0, 1, reports=30)
     for delta in (1e-9, 1e-4, 0.1):
         epsilon = loss.epsilon(delta)
         assert loss.delta(epsilon) <= delta < loss.delta(epsilon - 1e-7)
 
 
-def test_pure_privacy_is_the_limit_of_no_delta():
+def test_zero_delta_gives_pure_privacy():
     loss = sf.privacy_loss(sf.Uniform(2, 0.5), 0, 1, reports=4)
     assert loss.epsilon(0.0) == pytest.approx(2.0, abs=1e-8)
     assert loss.delta(2.0) <= 1e-15
 
 
-def test_an_infinite_loss_is_a_delta_that_no_epsilon_removes():
+def test_infinite_losses_leave_a_delta_at_every_epsilon():
     loss = sf.privacy_loss(sf.HighLowResponse(sf.HighLow(2, [1], 1)), 0, 1, reports=3)
     stays_hidden = Fraction(1) - loss_of_one()
     assert loss.delta(inf) == pytest.approx(float(1 - stays_hidden**3))
@@ -110,12 +110,12 @@ def loss_of_one():
 
 
 @pytest.mark.parametrize("pair", [(0, 0), (0, 2), (-1, 0)])
-def test_two_different_symbols_are_needed(pair):
+def test_equal_symbols_raise(pair):
     with pytest.raises(InvalidSymbols, match="two different symbols"):
         sf.privacy_loss(sf.Uniform(2, 1), *pair)
 
 
-def test_bad_questions_are_refused():
+def test_invalid_reports_delta_and_epsilon_raise():
     with pytest.raises(InvalidArgument, match="positive integer"):
         sf.privacy_loss(sf.Uniform(2, 1), 0, 1, reports=0)
     with pytest.raises(InvalidArgument, match="delta must lie"):

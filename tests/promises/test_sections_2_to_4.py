@@ -1,4 +1,4 @@
-"""Sections 2 to 4 of Acharya et al. (2020): a test for every definition, theorem and proposition, by its name."""
+"""Sections 2 to 4 of Acharya et al. (2020): a test for each definition, theorem and proposition."""
 
 import itertools
 import math
@@ -23,15 +23,15 @@ from sfumato.promises.optimality import (
     minimax_risk,
     mutual_information,
 )
-from sfumato.randomness.odds import exp_bounds, within_odds
-from support.mechanism_examples import EXAMPLES
+from sfumato.randomness import exp_bounds, within_odds
+from support.mechanism_examples import REPRESENTATIVES
 from support.mutants import OddsOnePerCentHigh
 
 inf = math.inf
 N = 1 << 64
 SMALL = [
     mechanism
-    for instances in EXAMPLES.values()
+    for instances in REPRESENTATIVES.values()
     for mechanism in instances
     if mechanism.outputs <= 10
 ]
@@ -82,14 +82,14 @@ def random_channel(rng, context, outputs):
                         True,
                     )
         columns.append(column)
-    # A last column takes up what rows lack; it holds nine tenths of the mass, so that nobody differs much on it.
+    # A last column takes what rows lack. It has nine tenths of the mass, so rows differ little.
     largest = max(sum(row) for row in zip(*columns, strict=True))
     rows = [[entry / (10 * largest) for entry in row] for row in zip(*columns, strict=True)]
     rows = [[*row, 1 - sum(row)] for row in rows]
     return TableResponse.of(context, rows)
 
 
-# --- definitions -----------------------------------------------------------------------------------------------------
+# --- definitions ----------------------------------------------------------------------------------
 
 
 def test_definition_1_local_differential_privacy():
@@ -112,7 +112,7 @@ def test_definition_2_context_aware_local_differential_privacy():
 
 
 def test_definition_2_single_outputs_suffice():
-    """The definition speaks of sets, certificates of single outputs: on random channels they agree."""
+    """The definition is about sets, certificates about single outputs: they agree."""
     rng = np.random.default_rng(2)
     for _ in range(20):
         E = random_context(rng, 3)
@@ -146,7 +146,7 @@ def test_definition_4_block_structured():
     assert not keeps(mechanism, lambda x, x2: Fraction(1))  # the block is sent in clear
 
 
-# --- theorem 1 -------------------------------------------------------------------------------------------------------
+# --- theorem 1 ------------------------------------------------------------------------------------
 
 
 def errors_of(mechanism, x, x2, says_x):
@@ -177,13 +177,13 @@ def test_theorem_1_a_private_channel_obeys_both_inequalities_for_all_tests(seed)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_theorem_1_a_channel_that_breaks_e_by_a_billionth_yields_a_test(seed):
+def test_theorem_1_a_violation_of_a_billionth_yields_a_test(seed):
     rng = np.random.default_rng(100 + seed)
     context, outputs = random_context(rng, 3), int(rng.integers(2, 10))
     mechanism = random_channel(rng, context, outputs)
     x, x2 = next(p for p in itertools.permutations(range(3), 2) if context.exact_epsilon(*p) != inf)
     rows = [mechanism.integer_row(symbol) for symbol in range(3)]
-    # Lift one entry of row x just above what row x2 permits, at the cost of another entry of the row.
+    # Lift one entry of row x just above what row x2 permits, and lower another entry.
     y, donor = min(range(outputs), key=lambda y: rows[x2][y]), mechanism.outputs - 1
     above = exp_bounds(context.exact_epsilon(x, x2))[1] * rows[x2][y] * (1 + Fraction(1, 10**9))
     lift = -(-above.numerator // above.denominator) - rows[x][y]
@@ -224,7 +224,7 @@ def test_theorem_1_a_zero_leaves_blind_guessing():
 
 
 @pytest.mark.parametrize("mechanism", SMALL[:12], ids=repr)
-def test_theorem_1_the_edge_of_the_region_is_the_convex_hull_of_all_tests(mechanism):
+def test_theorem_1_the_region_is_the_convex_hull_of_all_tests(mechanism):
     if mechanism.inputs < 2:
         return
     edge = sf.error_region(mechanism, 0, 1).realised
@@ -239,7 +239,7 @@ def test_theorem_1_the_edge_of_the_region_is_the_convex_hull_of_all_tests(mechan
         assert not any(below)
 
 
-# --- propositions ----------------------------------------------------------------------------------------------------
+# --- propositions ---------------------------------------------------------------------------------
 
 THIRDS = [
     [Fraction(1, 3), Fraction(2, 3), 0],
@@ -279,7 +279,7 @@ def test_proposition_1_processing_twice_is_processing_once():
         [["x"], [1]],
     ],
 )
-def test_proposition_1_what_is_no_channel_is_refused(W):
+def test_proposition_1_invalid_channels_raise(W):
     with pytest.raises((InvalidContext, ContextMismatch)):
         sf.BinaryResponse(sf.Uniform(2, 1)).then(W)
 
@@ -307,7 +307,7 @@ def test_proposition_2_adaptive_composition():
         sf.certify(both, sf.Uniform(3, 1.499))
 
 
-def test_proposition_2_a_second_stage_that_breaks_its_promise_once_is_caught():
+def test_proposition_2_one_broken_second_stage_is_caught():
     first = sf.BinaryResponse(sf.Uniform(2, 1))
     honest = sf.PlainResponse(sf.Uniform(2, 0.5), sf.RandomizedCode)
     faulty = sf.PlainResponse(sf.Uniform(2, 0.5), OddsOnePerCentHigh)
@@ -317,7 +317,7 @@ def test_proposition_2_a_second_stage_that_breaks_its_promise_once_is_caught():
     assert violation.value.output // 2 == 1
 
 
-def test_proposition_2_stages_must_promise_one_thing_and_share_two_words():
+def test_proposition_2_stages_share_one_context_and_two_words():
     first = sf.BinaryResponse(sf.Uniform(2, 1))
     with pytest.raises(ContextMismatch, match="same context"):
         sf.compose(first, lambda report: sf.BinaryResponse(sf.Uniform(2, 1 + report)))
@@ -347,7 +347,7 @@ def test_proposition_3_the_bound_is_attained():
     )
 
 
-def test_proposition_3_is_said_in_words():
+def test_proposition_3_in_words():
     odds = sf.posterior_odds(sf.HighLow(["no", "yes"], ["yes"], 1.0), [0.8, 0.2])
     assert (
         odds.in_words(1, 0)
@@ -361,11 +361,11 @@ def test_proposition_3_is_said_in_words():
         sf.posterior_odds(sf.Uniform(2, 1), [0.5, 0.6])
 
 
-# --- theorem 2 -------------------------------------------------------------------------------------------------------
+# --- theorem 2 ------------------------------------------------------------------------------------
 
 
 def random_binary_channel(rng, A, B, outputs):
-    """Two rows of fractions that keep ``Q(y|0) ≤ A Q(y|1)`` and ``Q(y|1) ≤ B Q(y|0)``: mixtures of the two extremes."""
+    """Return two rows of fractions with ``Q(y|0) ≤ A Q(y|1)`` and ``Q(y|1) ≤ B Q(y|0)``."""
     top, bottom = binary_optimum(A, B)
     split = [[Fraction(int(w)) for w in rng.integers(0, 100, outputs)] for _ in range(2)]
     W = [[w / sum(row) for w in row] for row in split]
@@ -392,7 +392,7 @@ def test_theorem_2_every_private_channel_is_a_garbling_of_the_optimum(seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_theorem_2_every_utility_that_obeys_data_processing_is_largest_at_the_optimum(seed):
+def test_theorem_2_the_optimum_maximises_every_utility(seed):
     rng = np.random.default_rng(50 + seed)
     A, B = Fraction(2), Fraction(4)
     best = np.array(binary_optimum(A, B), dtype=float)
@@ -402,7 +402,7 @@ def test_theorem_2_every_utility_that_obeys_data_processing_is_largest_at_the_op
     assert minimax_risk(Q) >= minimax_risk(best) - 1e-9
 
 
-def test_theorem_2_a_channel_that_is_not_private_is_no_garbling():
+def test_theorem_2_channels_that_are_not_private_are_not_garblings():
     optimum = binary_optimum(Fraction(2), Fraction(4))
     with pytest.raises(PrivacyViolation) as violation:
         factor([[Fraction(9, 10), Fraction(1, 10)], [Fraction(4, 10), Fraction(6, 10)]], optimum)

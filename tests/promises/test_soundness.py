@@ -27,7 +27,7 @@ def _checked(path, saved):
 @pytest.mark.parametrize(
     "context", [sf.Uniform(3, 1), sf.Blocks([0, 0, 0], 1), sf.Blocks([0, 0, 1], 1)], ids=repr
 )
-def test_a_group_that_shows_itself_does_not_answer_in_clear(context):
+def test_contexts_that_show_groups_are_rejected_by_group_response(context):
     with pytest.raises(ContextMismatch, match="mechanism_for"):
         sf.GroupResponse(context)
     with pytest.raises(ContextMismatch):
@@ -50,14 +50,14 @@ class HighOfNothing(OnlyLeftovers):
 
 
 @pytest.mark.parametrize("forger", [OnlyLeftovers, HighOfNothing])
-def test_leftover_words_that_nobody_shares_are_no_alibi(forger):
+def test_unshared_leftover_words_fail_certification(forger):
     k = 520
     identity = forger(sf.Uniform(k, 1), (np.eye(k, dtype=object) * 2**64).tolist())
     with pytest.raises(PrivacyViolation):
         sf.certify(identity)
 
 
-def test_more_codes_than_a_short_integer_can_number_stay_apart():
+def test_code_numbers_fit_their_integer_type():
     mechanism = sf.BlockResponse(sf.Blocks([0, 1, 1, 2, 2], ["1", "0.5", "1.5"]), sf.RandomizedCode)
     assert np.iinfo(mechanism._code_of.dtype).max >= len(mechanism._codes)
 
@@ -80,11 +80,11 @@ def _large_forgery(frame):
 
 
 @pytest.mark.parametrize("frame", ["blocks", "uniform"])
-def test_the_checker_looks_inside_the_large_blocks_of_a_kind(frame, tmp_path):
+def test_checker_looks_inside_large_blocks(frame, tmp_path):
     assert _checked(tmp_path / "m.json", _large_forgery(frame)).returncode == 1
 
 
-def test_the_checker_refuses_an_own_report_without_words(tmp_path):
+def test_checker_rejects_an_own_report_without_words(tmp_path):
     mechanism = sf.GroupResponse(sf.Tiers([0, 0, 1], [1, "inf"]))
     saved = {
         "format": 1,
@@ -110,7 +110,7 @@ def test_the_checker_refuses_an_own_report_without_words(tmp_path):
         ],
     ],
 )
-def test_the_checker_reads_a_matrix_that_was_recognised_as_a_union(matrix, tmp_path):
+def test_checker_reads_matrices_recognised_as_unions(matrix, tmp_path):
     context = sf.PrivacyMatrix(matrix)
     mechanism = sf.mechanism_for(context)
     assert mechanism.kind == "union"
@@ -124,19 +124,19 @@ def test_the_checker_reads_a_matrix_that_was_recognised_as_a_union(matrix, tmp_p
     assert _checked(tmp_path / "m.json", saved).returncode == 1
 
 
-def test_a_promise_across_whose_double_is_too_large_is_kept_as_typed():
+def test_large_promises_across_stay_as_typed():
     context = sf.Blocks([0, 0, 1], {0: "inf", 1: 1}, across="39.9")
     sf.certify(sf.mechanism_for(context), context)
 
 
 @pytest.mark.parametrize("epsilon", ["1e-17", "1e-16"])
-def test_an_epsilon_that_floats_cannot_tell_from_0_is_refused_in_words(epsilon):
+def test_epsilon_below_float_precision_raises(epsilon):
     with pytest.raises(NothingToLearn, match="larger"):
         sf.mechanism_for(sf.Uniform(3, epsilon))
 
 
 @pytest.mark.parametrize(("k", "epsilon"), [(1000, "1e-6"), (5, "1e-8")])
-def test_the_floor_survives_a_tiny_epsilon(k, epsilon):
+def test_lower_bound_is_finite_for_tiny_epsilon(k, epsilon):
     assert math.isfinite(lower_bound_risk(sf.Uniform(k, epsilon)))
 
 
@@ -147,6 +147,6 @@ def test_invalid_arguments_of_mechanism_for_raise(wish, code):
         sf.mechanism_for(sf.HighLow(5, [0, 1], 1), code=code, **wish)
 
 
-def test_without_groups_all_words_are_clear():
+def test_group_response_without_groups_sends_all_words_clear():
     with pytest.raises(ContextMismatch):
         sf.GroupResponse.of_integers(sf.HighLow(3, [], 1), [], [], [], 5, 12)

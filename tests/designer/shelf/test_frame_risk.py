@@ -1,6 +1,6 @@
-"""People through the production kernel, run after run: their estimates scatter as ``risk`` says, for every frame.
+"""Repeated runs through the production kernel: estimates scatter as ``risk`` says, for every frame.
 
-Everything is seeded, so a test passes always or never. The twin of each claims a risk that is a tenth off.
+Everything is seeded, so a test passes always or never. Each has a twin with a risk a tenth off.
 """
 
 import math
@@ -62,20 +62,21 @@ def agrees(errors, risk):
 
 
 @pytest.mark.parametrize("name", FRAMES)
-def test_estimates_scatter_as_their_risk_says(name):
+def test_estimates_scatter_as_risk_predicts(name):
     mechanism = FRAMES[name]
     k = mechanism.inputs
     p = np.arange(1.0, k + 1)[::-1] / (k * (k + 1) / 2)
     errors, risk = squared_errors(mechanism, p), mechanism.scores.risk(p)
-    said = f"{name}: {errors.mean():.4f} ± {errors.std(ddof=1) / math.sqrt(RUNS):.4f} against {risk:.4f} (seed {SEED})"
-    assert agrees(errors, risk), said
-    assert not agrees(errors, 1.1 * risk), f"a tenth more would pass, {said}"
-    assert not agrees(errors, 0.9 * risk), f"a tenth less would pass, {said}"
+    spread = errors.std(ddof=1) / math.sqrt(RUNS)
+    message = f"{name}: {errors.mean():.4f} ± {spread:.4f} against {risk:.4f} (seed {SEED})"
+    assert agrees(errors, risk), message
+    assert not agrees(errors, 1.1 * risk), f"a tenth more would pass, {message}"
+    assert not agrees(errors, 0.9 * risk), f"a tenth less would pass, {message}"
 
 
 @pytest.mark.parametrize("name", FRAMES)
-def test_estimates_are_right_on_average(name):
-    """The mean over all runs, symbol by symbol, within 5.5 standard deviations by the exact variances."""
+def test_estimates_are_unbiased(name):
+    """The mean over all runs is within 5.5 exact standard deviations, symbol by symbol."""
     mechanism = FRAMES[name]
     k = mechanism.inputs
     p = np.full(k, 1 / k)

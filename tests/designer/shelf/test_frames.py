@@ -1,4 +1,4 @@
-"""Frames with codes chosen for them: their gain over the paper's, how near the optimum they are, what is refused."""
+"""Frames with fitted codes: their gain over the paper's, and how near the optimum they are."""
 
 import math
 from fractions import Fraction
@@ -30,7 +30,7 @@ def at_uniform(mechanism):
     return mechanism.scores.risk(np.full(mechanism.inputs, 1 / mechanism.inputs))
 
 
-# --- high-low against the paper ---------------------------------------------------------------------------------------
+# --- high-low against the paper -------------------------------------------------------------------
 
 
 def paper_high_low(s, epsilon):
@@ -41,7 +41,7 @@ def paper_high_low(s, epsilon):
 
 
 @pytest.mark.parametrize("share", [0.001, 0.1, 0.25, 0.5])
-def test_one_sensitive_symbol_gains_four_to_six_times_at_epsilon_one(share):
+def test_single_sensitive_symbol_gains_at_least_fourfold(share):
     context = sf.HighLow(5, [0], 1)
     p = np.array([share, *[(1 - share) / 4] * 4])
     paper = sf.HighLowResponse(context).scores.paper_variances(p, 1)[0]
@@ -56,7 +56,7 @@ def test_one_sensitive_symbol_gains_four_to_six_times_at_epsilon_one(share):
     ("epsilon", "gain"), [(0.25, 1.25), (0.5, 1.31), (1, 1.56), (2, 2.7), (4, 7.7)]
 )
 @pytest.mark.parametrize("k", [11, 20, 1000])
-def test_ten_sensitive_symbols_gain_in_the_worst_case(epsilon, gain, k):
+def test_ten_sensitive_symbols_gain_in_worst_risk(epsilon, gain, k):
     rho = contributions(sf.mechanism_for(sf.HighLow(k, range(10), epsilon)))
     assert max(paper_high_low(10, epsilon)) / rho.max() == pytest.approx(gain, rel=0.03)
     # The price, at most: free symbols at ε = 2.
@@ -65,7 +65,7 @@ def test_ten_sensitive_symbols_gain_in_the_worst_case(epsilon, gain, k):
 
 @pytest.mark.parametrize("epsilon", [0.25, 0.5, 1, 2, 4])
 @pytest.mark.parametrize("s", [1, 2, 3, 6, 15])
-def test_high_low_is_never_worse_than_with_the_hadamard_code(s, epsilon):
+def test_fitted_high_low_is_never_worse_than_hadamard(s, epsilon):
     context = sf.HighLow(s + 5, range(s), epsilon)
     best, hadamard, randomized = (
         sf.mechanism_for(context, code=code) for code in ("best", "hadamard", "randomized")
@@ -76,7 +76,7 @@ def test_high_low_is_never_worse_than_with_the_hadamard_code(s, epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1, 2])
-def test_a_guess_of_the_sensitive_share_lowers_the_risk_at_that_share(epsilon):
+def test_sensitive_share_lowers_the_risk_there(epsilon):
     context, shares = sf.HighLow(30, range(10), epsilon), (0.0, 0.05, 0.3, 0.7, 1.0)
     fitted = {share: sf.mechanism_for(context, sensitive_share=share) for share in shares}
     for share in shares:
@@ -89,7 +89,7 @@ def test_a_guess_of_the_sensitive_share_lowers_the_risk_at_that_share(epsilon):
         sf.certify(fitted[share], context)
 
 
-def test_the_guess_matters():
+def test_sensitive_share_changes_the_mechanism():
     """At ε = 1 and 10 of 30 symbols, larger sets are better where few people are sensitive."""
     context = sf.HighLow(30, range(10), 1)
     few, worst = sf.mechanism_for(context, sensitive_share=0.05), sf.mechanism_for(context)
@@ -99,21 +99,21 @@ def test_the_guess_matters():
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, math.nan])
-def test_a_share_that_is_none_is_refused(share):
+def test_invalid_sensitive_share_raises(share):
     with pytest.raises(InvalidArgument, match="between 0 and 1"):
         sf.mechanism_for(sf.HighLow(9, range(4), 1), sensitive_share=share)
 
 
-def test_a_share_for_another_kind_of_context_is_refused():
+def test_sensitive_share_needs_a_high_low_context():
     for context in (sf.Uniform(4, 1), sf.Blocks(blocks(2, 2), 1), sf.Tiers(blocks(2, 2), [1, 2])):
         with pytest.raises(ContextMismatch, match="high-low"):
             sf.mechanism_for(context, sensitive_share=0.5)
 
 
-# --- against the optimum ----------------------------------------------------------------------------------------------
+# --- against the optimum --------------------------------------------------------------------------
 
-# The least risk at uniform p of any private channel with an unbiased estimate, found by a numerical search over all of
-# them (columns are generated until none is missing, to five digits); and by how much the frames may miss it.
+# The least risk at uniform p of any private channel with an unbiased estimate, from a numerical
+# search over all of them to five digits; and by how much the frames may miss it.
 OPTIMA = {
     "two levels (1, 2), 4+4": (sf.Blocks(blocks(4, 4), 1, across=2), 13.48954, 1.07),
     "two levels (1, 2), 3+3+3": (sf.Blocks(blocks(3, 3, 3), 1, across=2), 11.64580, 1.07),
@@ -131,7 +131,7 @@ OPTIMA = {
 
 
 @pytest.mark.parametrize("name", OPTIMA)
-def test_frames_come_close_to_the_optimum(name):
+def test_frames_are_close_to_the_optimum(name):
     context, optimum, limit = OPTIMA[name]
     ratio = at_uniform(sf.mechanism_for(context)) / optimum
     assert 1 - 1e-4 <= ratio <= limit, ratio
@@ -139,7 +139,7 @@ def test_frames_come_close_to_the_optimum(name):
     assert at_uniform(sf.mechanism_for(context, code="hadamard")) / optimum > limit
 
 
-# --- what is chosen ---------------------------------------------------------------------------------------------------
+# --- what is chosen -------------------------------------------------------------------------------
 
 SHELF = [
     (sf.Tiers(blocks(3, 4, 2), [1, 2, inf]), sf.GroupResponse),
@@ -159,7 +159,7 @@ NEARLY_UNIFORM = (sf.Blocks(blocks(4, 4), 1, across="1.01"), sf.ProductResponse)
 @pytest.mark.parametrize(
     ("context", "frame"), [*SHELF, NEARLY_UNIFORM], ids=lambda value: repr(value)
 )
-def test_the_frame_of_least_worst_risk_is_taken_and_kept(context, frame):
+def test_mechanism_for_takes_the_frame_of_least_worst_risk(context, frame):
     mechanism = sf.mechanism_for(context)
     assert type(mechanism) is frame
     assert sf.certify(mechanism, context).slack >= 0
@@ -171,7 +171,7 @@ def test_the_frame_of_least_worst_risk_is_taken_and_kept(context, frame):
 
 @pytest.mark.parametrize(("context", "frame"), SHELF, ids=lambda value: repr(value))
 @pytest.mark.parametrize("code", ["hadamard", "randomized", "cyclic"])
-def test_a_named_code_is_used_and_kept(context, frame, code):
+def test_named_code_is_used(context, frame, code):
     mechanism = sf.mechanism_for(context, code=code)
     sf.certify(mechanism, context)
     if code == "randomized":
@@ -179,7 +179,7 @@ def test_a_named_code_is_used_and_kept(context, frame, code):
 
 
 @pytest.mark.parametrize(("context", "frame"), SHELF, ids=lambda value: repr(value))
-def test_shorter_reports_cost_risk_and_too_short_ones_say_what_would_do(context, frame):
+def test_max_bits_trades_risk_and_errors_name_the_minimum(context, frame):
     longest = sf.mechanism_for(context)
     risks, least = [longest.scores.worst_risk()], None
     for bits in range(longest.bits - 1, -1, -1):
@@ -196,7 +196,7 @@ def test_shorter_reports_cost_risk_and_too_short_ones_say_what_would_do(context,
     assert sf.mechanism_for(context, max_bits=needed).bits == needed
 
 
-def test_families_are_chosen_for_groups_that_owe_something_and_alike_for_equal_ones():
+def test_frame_families_are_equal_for_equal_groups():
     groups = sf.Blocks(blocks(5, 9, 5, 1), [1, 2, 1, 1], across=2).groups
     families = frame_families(groups, 3)
     assert len(families) == 4
@@ -204,7 +204,7 @@ def test_families_are_chosen_for_groups_that_owe_something_and_alike_for_equal_o
     assert len(frame_families(sf.Tiers(blocks(5, 9, 5), [1, 2, inf]).groups, 3)) == 2
 
 
-# --- properties -------------------------------------------------------------------------------------------------------
+# --- properties -----------------------------------------------------------------------------------
 
 EPSILONS = st.sampled_from(["0.1", "0.25", "0.5", "1", "1.5", "2", "3", "4"])
 SIZES = st.lists(st.integers(1, 5), min_size=2, max_size=4)
@@ -226,7 +226,7 @@ def group_contexts(draw):
 
 @settings(max_examples=80, deadline=None, derandomize=True, database=None)
 @given(group_contexts())
-def test_a_frame_is_kept_and_never_worse_than_a_plain_response_to_the_least_promise(context):
+def test_frames_are_never_worse_than_a_plain_response(context):
     mechanism = sf.mechanism_for(context)
     sf.certify(mechanism, context)
     if context.exact_smallest < inf:
@@ -237,13 +237,13 @@ def test_a_frame_is_kept_and_never_worse_than_a_plain_response_to_the_least_prom
 
 @settings(max_examples=40, deadline=None, derandomize=True, database=None)
 @given(group_contexts(), st.randoms(use_true_random=False))
-def test_the_order_of_symbols_does_not_change_what_a_frame_is_worth(context, random):
+def test_risk_does_not_depend_on_the_order_of_symbols(context, random):
     E, order = context.matrix(), list(range(context.size))
     random.shuffle(order)
     straight, turned = (sf.PrivacyMatrix(each.tolist()) for each in (E, E[np.ix_(order, order)]))
     mechanisms = [sf.mechanism_for(each) for each in (straight, turned)]
     sf.certify(mechanisms[1], turned)
-    # Which points of a cyclic code make up a block matters a little to the composition of two answers.
+    # Which points of a cyclic code form a block matters a little to a product response.
     near = (
         0.1 if any(isinstance(mechanism, sf.ProductResponse) for mechanism in mechanisms) else 1e-6
     )
@@ -252,11 +252,11 @@ def test_the_order_of_symbols_does_not_change_what_a_frame_is_worth(context, ran
     )
 
 
-# --- the closed form that weighs frames -------------------------------------------------------------------------------
+# --- the closed form that weighs frames -----------------------------------------------------------
 
 
 def naive_frame_risks(sizes, epsilons, families):
-    """ρ of the simple estimate, from the written-out channel and scores that are solved for: no formula of a frame."""
+    """Return ρ of the simple estimate from the written-out channel and solved scores."""
     context = sf.Blocks(blocks(*sizes), epsilons[0], across=epsilons[1])
     mechanism = sf.GroupResponse(context, families)
     k = context.size
@@ -265,14 +265,14 @@ def naive_frame_risks(sizes, epsilons, families):
 
 
 @pytest.mark.parametrize("epsilons", [("0.5", "1"), ("1", "2"), ("2", "3")])
-def test_the_closed_form_is_what_a_crowd_on_one_group_pays(epsilons):
+def test_frame_risks_match_exact_risks(epsilons):
     inside, outward = map(float, epsilons)
     flat = [FrameGroup(3, inside, outward, 0.5, 0.25), FrameGroup(4, inside, outward, 0.25, 0.0)]
     wanted = naive_frame_risks([3, 4], epsilons, [HadamardCode, RandomizedCode])
     assert frame_risks(flat)[0] == pytest.approx(wanted, rel=1e-9)
 
 
-def test_equal_groups_may_be_counted():
+def test_frame_risks_accept_counted_groups():
     one, two = FrameGroup(5, 1, 2, 0.4, 0.1), FrameGroup(1, 1, 1, 1, 0)
     listed, counted = (
         frame_risks([one, one, one, two]),
@@ -283,12 +283,12 @@ def test_equal_groups_may_be_counted():
     )
 
 
-def test_nothing_can_be_learned_of_zeros():
+def test_zero_promises_raise():
     with pytest.raises(NothingToLearn):
         sf.mechanism_for(sf.PrivacyMatrix([[0, 0, 1], [0, 0, 1], [1, 1, 0]]))
 
 
-def test_the_largest_set_sizes_are_tried_sparsely_and_in_time():
+def test_large_groups_are_framed_in_time():
     """A group of 20,000 in a frame: built from Singer's designs, without a search."""
     context = sf.Blocks([0] * 20_000 + [1] * 20_000, 1, across=Fraction(3, 2))
     mechanism = sf.mechanism_for(context)

@@ -173,12 +173,12 @@ each_form = pytest.mark.parametrize(
 
 
 @each_form
-def test_a_matrix_is_recognised_with_its_exact_epsilon_and_its_domain(context, structured):
+def test_recognise_keeps_epsilon_and_domain(context, structured):
     assert recognise(context) == structured
 
 
 @each_form
-def test_what_is_recognised_promises_exactly_the_closure(context, structured):
+def test_recognise_promises_exactly_the_closure(context, structured):
     closed = context.closure()
     for x in range(context.size):
         for x2 in range(context.size):
@@ -187,7 +187,7 @@ def test_what_is_recognised_promises_exactly_the_closure(context, structured):
 
 @each_form
 @pytest.mark.parametrize("code", ["best", "hadamard", "randomized"])
-def test_its_mechanism_keeps_the_original_matrix(context, structured, code):
+def test_recognised_mechanism_keeps_the_original_matrix(context, structured, code):
     mechanism = mechanism_for(context, code=code)
     assert mechanism.context.domain == context.domain
     sf.certify(mechanism, context)
@@ -196,7 +196,7 @@ def test_its_mechanism_keeps_the_original_matrix(context, structured, code):
 @pytest.mark.parametrize(
     "name", ["uniform", "equal distances", "blocks", "high-low", "a sum of uniforms"]
 )
-def test_its_mechanism_does_not_keep_a_matrix_that_is_one_percent_stricter(name):
+def test_recognised_mechanism_breaks_a_stricter_matrix(name):
     context = RECOGNISED[name][0]
     with pytest.raises(PrivacyViolation):
         sf.certify(
@@ -222,7 +222,7 @@ def test_its_mechanism_does_not_keep_a_matrix_that_is_one_percent_stricter(name)
     ],
     ids=repr,
 )
-def test_a_structured_context_is_its_own_form(context):
+def test_simple_contexts_are_recognised_as_themselves(context):
     assert recognise(context) is context
 
 
@@ -248,18 +248,18 @@ def test_a_structured_context_is_its_own_form(context):
     ],
     ids=repr,
 )
-def test_a_structured_context_that_is_a_simpler_one_in_disguise_is_simplified(context, simple):
+def test_recognise_simplifies_structured_contexts(context, simple):
     assert recognise(context) == simple
 
 
-def test_a_detour_above_forty_stays_as_typed_in_blocks_and_is_refused_in_a_matrix():
+def test_detours_above_the_largest_epsilon():
     blocks = Blocks([0, 0, 1], INF, across=30)
     assert recognise(blocks) == blocks
     with pytest.raises(InvalidContext, match="at most 40"):
         recognise(PrivacyMatrix([[0, INF, 30], [INF, 0, 30], [30, 30, 0]]))
 
 
-def test_a_part_that_is_not_on_the_shelf_is_named():
+def test_part_without_closed_form_is_named():
     chain = PrivacyMatrix([[0, 1, 2], [1, 0, 1], [2, 1, 0.0]]) + PrivacyMatrix(
         [[0, 1, 1], [2, 0, 1], [1, 1, 0]]
     )
@@ -274,7 +274,7 @@ def test_a_part_that_is_not_on_the_shelf_is_named():
 @pytest.mark.parametrize(
     "context", [Uniform(5, 1), HighLow(5, [0, 4], 2), HighLow(5, [], 1), Blocks([0, 1, 0, 1], 3)]
 )
-def test_a_context_written_out_is_recognised_again(context):
+def test_written_out_contexts_are_recognised(context):
     written = PrivacyMatrix(context.matrix())
     found = recognise(written)
     assert found.matrix().tolist() == context.matrix().tolist()
@@ -283,7 +283,7 @@ def test_a_context_written_out_is_recognised_again(context):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_any_order_of_the_symbols_is_recognised(seed):
+def test_recognise_does_not_depend_on_symbol_order(seed):
     order = np.random.default_rng(seed).permutation(7)
     for context in (
         Blocks([0, 0, 0, 1, 1, 2, 3], 1),
@@ -308,7 +308,7 @@ def test_any_order_of_the_symbols_is_recognised(seed):
     ],
     ids=repr,
 )
-def test_any_order_of_the_symbols_is_recognised_in_every_form(context, seed):
+def test_recognise_does_not_depend_on_symbol_order_in_any_form(context, seed):
     order = np.random.default_rng(seed).permutation(7)
     shuffled = PrivacyMatrix(context.matrix()[np.ix_(order, order)])
     found = recognise(shuffled)
@@ -320,7 +320,7 @@ def test_any_order_of_the_symbols_is_recognised_in_every_form(context, seed):
 
 
 @pytest.mark.parametrize("matrix", OTHERS.values(), ids=OTHERS.keys())
-def test_another_matrix_is_refused_and_told_of_the_designer(matrix):
+def test_unstructured_matrices_raise_and_mention_design(matrix):
     context = PrivacyMatrix(matrix)
     for ask in (recognise, mechanism_for):
         with pytest.raises(NoClosedForm, match=r"sf\.design"):
@@ -328,14 +328,14 @@ def test_another_matrix_is_refused_and_told_of_the_designer(matrix):
 
 
 @pytest.mark.parametrize("matrix", OTHERS.values(), ids=OTHERS.keys())
-def test_the_uniform_context_of_the_least_epsilon_keeps_another_matrix(matrix):
+def test_uniform_context_of_least_epsilon_keeps_any_matrix(matrix):
     """The price of doing without a designed mechanism is accuracy, never privacy."""
     context = PrivacyMatrix(matrix)
     sf.certify(mechanism_for(Uniform(context.domain, context.smallest_epsilon)), context)
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_a_random_matrix_is_refused(seed):
+def test_random_matrices_raise(seed):
     """Entries from 1 to 2 in thousandths: never all equal, and closed as they are."""
     E = np.random.default_rng(seed).integers(1000, 2000, (4, 4)) / 1000
     np.fill_diagonal(E, 0)
@@ -347,7 +347,7 @@ def test_a_random_matrix_is_refused(seed):
 
 
 @pytest.mark.parametrize("matrix", ZEROS.values(), ids=ZEROS.keys())
-def test_a_zero_forbids_telling_two_symbols_apart(matrix):
+def test_zero_entries_raise(matrix):
     context = PrivacyMatrix(matrix)
     with pytest.raises(NothingToLearn):
         recognise(context)
@@ -355,7 +355,7 @@ def test_a_zero_forbids_telling_two_symbols_apart(matrix):
         mechanism_for(context)
 
 
-def test_distance_zero_forbids_telling_two_symbols_apart():
+def test_zero_distances_raise():
     for epsilon in (1, INF):
         with pytest.raises(NothingToLearn, match="symbols 0 and 1 apart"):
             recognise(Metric([[0, 0, 1], [0, 0, 1], [1, 1, 0]], epsilon))
@@ -366,7 +366,7 @@ def test_distance_zero_forbids_telling_two_symbols_apart():
 
 @pytest.mark.parametrize("a", [0.01, 0.5, 1, 3, 40, INF])
 @pytest.mark.parametrize("b", [0.01, 0.5, 1, 3, 40, INF])
-def test_two_symbols_get_a_mechanism_for_any_pair_of_promises(a, b):
+def test_two_symbols_always_have_a_mechanism(a, b):
     context = PrivacyMatrix([[0, a], [b, 0]], domain=["no", "yes"])
     mechanism = mechanism_for(context)
     sf.certify(mechanism, context)
