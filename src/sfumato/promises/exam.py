@@ -198,7 +198,7 @@ def formula_is_met(mechanism: Mechanism) -> None:
 
 
 def transforms_match_the_matrix(mechanism: Mechanism) -> None:
-    """``forward`` and ``adjoint`` are products with the matrix, for unit vectors and a mixed one."""
+    """``forward`` and ``adjoint`` are products with the matrix, on unit vectors and a mixed one."""
     name = "transforms_match_the_matrix"
     Q = _float_matrix(mechanism)
     _require_close(mechanism.matrix(), Q, 1.0, name, "matrix")
@@ -392,7 +392,7 @@ def _score_table(mechanism: Mechanism) -> Floats:
 
 
 def _chi_square(counts: np.typing.NDArray[np.int64], expected: Floats) -> tuple[float, int]:
-    """Return Pearson's statistic over the cells that can occur, rare ones merged, and its degrees."""
+    """Return Pearson's statistic over the cells that can occur, rare ones merged, and degrees."""
     rare = expected < 10
     observed = np.append(counts[~rare], counts[rare].sum())
     wanted = np.append(expected[~rare], expected[rare].sum())

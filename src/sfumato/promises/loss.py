@@ -188,7 +188,7 @@ def _convolve(
             sums[key] = (-(-p >> shift), p2 >> shift)
         if len(sums) > _MAX_SUMS:
             raise InvalidArgument(
-                f"{reports} reports have more than {_MAX_SUMS:,} sums of losses. Pass fewer reports."
+                f"{reports} reports have over {_MAX_SUMS:,} sums of losses. Pass fewer reports."
             )
     return list(sums.values()), total
 

@@ -299,7 +299,7 @@ def _first_pair(
     same_group: bool,
     same_range: bool,
 ) -> tuple[int, int] | None:
-    """Return some x among symbols and x2 ≠ x among others whose group and range are the same or not.
+    """Return x among symbols and x2 ≠ x among others whose group and range are the same or not.
 
     One x per group and range suffices.
     """
