@@ -12,7 +12,7 @@ import numpy as np
 import limits
 import sfumato as sf
 from sfumato.codes.hadamard import walsh_hadamard
-from sfumato.randomness.words import SystemWords
+from sfumato.randomness import SystemWords
 
 DRAWN = 2**16
 

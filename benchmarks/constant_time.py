@@ -18,7 +18,7 @@ import numpy as np
 
 import sfumato as sf
 from sfumato.foundation.arrays import Floats, Words
-from sfumato.randomness.words import words_from
+from sfumato.randomness import words_from
 
 PERCENTILES = (50, 70, 80, 90, 95, 99, 100)
 SHOWN = 4.5

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.ciphers.modes import CTR
 
 import sfumato as sf
 from sfumato.codes.singer import SingerDesign, singer_set
-from sfumato.randomness.words import fresh_key
+from sfumato.randomness import fresh_key
 
 SYMBOLS, PEOPLE, BLOCK = 43_750, 10**6, 2**22
 DRAWN = 2**16

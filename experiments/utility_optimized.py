@@ -14,7 +14,7 @@ from sfumato.contexts import HighLow
 from sfumato.errors import NotEnoughReports
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.mechanisms import HighLowResponse
-from sfumato.randomness.words import words_from
+from sfumato.randomness import words_from
 
 __all__ = ["RapporChances", "UtilityOptimizedRappor", "utility_optimized_response"]
 

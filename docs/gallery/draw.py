@@ -26,7 +26,7 @@ from sfumato.aggregator.store.store import Store
 from sfumato.batches import Batch
 from sfumato.domains.partitions import grid_tiles
 from sfumato.pages import alternatives_to, design_page, label_page, plan_page, report_page
-from sfumato.randomness.words import words_from
+from sfumato.randomness import words_from
 
 HERE = Path(__file__).parent
 BUILT = HERE.parent / "_build" / "html"

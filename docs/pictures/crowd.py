@@ -8,7 +8,7 @@ import numpy as np
 from drawing import FREE, INK, PALE, PROMISED, SOFT, Sheet, write
 
 import sfumato as sf
-from sfumato.randomness.words import words_from
+from sfumato.randomness import words_from
 
 SHARES = {"park": 0.45, "café": 0.31, "office": 0.12, "clinic": 0.07, "bar": 0.05}
 SENSITIVE = ("clinic", "bar")

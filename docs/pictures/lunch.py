@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 import sfumato as sf
-from sfumato.randomness.words import words_from
+from sfumato.randomness import words_from
 
 ANSWERS = {"park": 9000, "café": 6200, "clinic": 1400, "bar": 1000, "office": 2400}
 SENSITIVE = ("clinic", "bar")

@@ -15,8 +15,7 @@ from sfumato.codes.search import best_sizes, flatness, ye_barg_risk
 from sfumato.codes.singer import SingerDesign, singer_set
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSurvey, NothingToLearn
 from sfumato.mechanisms import mechanism_of_record
-from sfumato.randomness.odds import within_odds
-from sfumato.randomness.thresholds import TwoLevels
+from sfumato.randomness import TwoLevels, within_odds
 
 ONE = Fraction(1)
 DESIGNS = [

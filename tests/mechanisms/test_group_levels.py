@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sfumato.errors import NothingToLearn
 from sfumato.mechanisms.group_levels import GroupLevels, GroupShape, group_levels
-from sfumato.randomness.odds import within_odds
+from sfumato.randomness import within_odds
 
 N = 1 << 64
 

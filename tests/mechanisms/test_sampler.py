@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 import sfumato as sf
 from sfumato.promises.exam import ALPHA
-from sfumato.randomness.words import words_from
+from sfumato.randomness import words_from
 
 PEOPLE = 2**22
 

@@ -24,7 +24,7 @@ from sfumato.mechanisms import TableResponse, mechanism_of_record
 from sfumato.mechanisms.channel import IntegerChannel
 from sfumato.mechanisms.left_inverse import LeftInverse, surely_independent
 from sfumato.promises.exam import check_mechanism
-from sfumato.randomness.odds import within_odds
+from sfumato.randomness import within_odds
 from support.paths import CHECKER
 
 N = 1 << 64

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from sfumato.randomness.words import words_from
+from sfumato.randomness import words_from
 from sfumato.survey.report_batch import Reports
 
 HOSTILE = "</script><script>alert(1)</script>\"'<img src=x onerror=alert(2)>&amp;"

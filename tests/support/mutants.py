@@ -22,7 +22,7 @@ from sfumato.mechanisms.blocks import BlockScores
 from sfumato.mechanisms.code_scores import exact_group_scores
 from sfumato.mechanisms.group_scores import GroupScores
 from sfumato.mechanisms.reach import Reach
-from sfumato.randomness.words import SystemWords
+from sfumato.randomness import SystemWords
 from sfumato.tally import Tally
 
 one = np.uint64(1)

@@ -13,7 +13,7 @@ from sfumato.contexts import Blocks, HighLow, Uniform
 from sfumato.domains import Domain, GridDomain, IntegerDomain
 from sfumato.domains.partitions import grid_tiles
 from sfumato.errors import InvalidSymbols, SfumatoError, UnknownValue
-from sfumato.randomness.words import words_from
+from sfumato.randomness import words_from
 from sfumato.survey import Survey
 from sfumato.survey.answers import symbols_of
 from support.twins import all_said

@@ -32,7 +32,7 @@ from sfumato.mechanisms import (
     UnionResponse,
 )
 from sfumato.promises import compose
-from sfumato.randomness.words import words_from
+from sfumato.randomness import words_from
 from sfumato.survey import Survey
 from sfumato.survey.report_batch import Reports
 from support.paths import ROOT

@@ -17,8 +17,7 @@ import pytest
 import sfumato as sf
 from sfumato.codes import BestCode, CyclicDesign, HadamardCode, RandomizedCode
 from sfumato.foundation.canonical import canonical_bytes
-from sfumato.randomness.odds import within_odds
-from sfumato.randomness.thresholds import two_levels
+from sfumato.randomness import two_levels, within_odds
 from support.paths import CHECKER
 
 inf = math.inf

@@ -25,7 +25,7 @@ from sfumato.codes.search import best_sizes, block_counts, flatness, search_bloc
 from sfumato.codes.singer import SingerDesign, singer_designs, singer_set
 from sfumato.codes.singleton import RandomizedCode
 from sfumato.errors import NothingToLearn
-from sfumato.randomness.odds import Epsilon
+from sfumato.randomness import Epsilon
 
 __all__ = [
     "BestCode",

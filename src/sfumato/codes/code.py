@@ -28,8 +28,7 @@ from sfumato.foundation.records import (
     require_fields,
     require_word_bits,
 )
-from sfumato.randomness.odds import Epsilon
-from sfumato.randomness.thresholds import TwoLevels, two_level_index
+from sfumato.randomness import Epsilon, TwoLevels, two_level_index
 
 __all__ = ["MAX_OUTPUTS", "Code", "CodeFamily"]
 

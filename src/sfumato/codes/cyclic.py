@@ -16,8 +16,7 @@ from sfumato.foundation.arrays import Booleans, Floats, Words
 from sfumato.foundation.canonical import Json, packed_u32
 from sfumato.foundation.elimination import solve_integers
 from sfumato.foundation.records import Fields, is_count, unpack_u32
-from sfumato.randomness.odds import Epsilon
-from sfumato.randomness.thresholds import TwoLevels, two_levels
+from sfumato.randomness import Epsilon, TwoLevels, two_levels
 
 __all__ = ["CyclicCode", "CyclicDesign", "convolve", "correlate"]
 

@@ -11,8 +11,7 @@ from sfumato.codes.code import Code
 from sfumato.errors import InvalidContext, NothingToLearn
 from sfumato.foundation.arrays import Booleans, Floats, Words
 from sfumato.foundation.records import Fields
-from sfumato.randomness.odds import Epsilon
-from sfumato.randomness.thresholds import TwoLevels, coin_threshold
+from sfumato.randomness import Epsilon, TwoLevels, coin_threshold
 
 __all__ = ["HadamardCode", "walsh_hadamard"]
 

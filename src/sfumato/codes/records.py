@@ -8,7 +8,7 @@ from sfumato.codes.hadamard import HadamardCode
 from sfumato.codes.singleton import ClearCode, RandomizedCode
 from sfumato.errors import InvalidSurvey
 from sfumato.foundation.records import record_kind
-from sfumato.randomness.odds import Epsilon
+from sfumato.randomness import Epsilon
 
 __all__ = ["RecordedCodes", "code_of_record"]
 

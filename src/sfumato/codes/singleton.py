@@ -10,8 +10,7 @@ from sfumato.codes.code import Code
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Booleans, Floats, Words
 from sfumato.foundation.records import Fields
-from sfumato.randomness.odds import Epsilon
-from sfumato.randomness.thresholds import TwoLevels, two_levels
+from sfumato.randomness import Epsilon, TwoLevels, two_levels
 
 __all__ = ["ClearCode", "RandomizedCode", "SingletonCode"]
 

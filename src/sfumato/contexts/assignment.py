@@ -9,7 +9,7 @@ import numpy as np
 from sfumato.domains import Domain, as_domain
 from sfumato.errors import ContextMismatch, InvalidContext
 from sfumato.foundation.arrays import Symbols
-from sfumato.randomness.odds import Epsilon, positive_epsilon
+from sfumato.randomness import Epsilon, positive_epsilon
 
 __all__ = ["Assignment", "is_collection"]
 

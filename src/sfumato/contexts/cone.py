@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sfumato.contexts.context import Context
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.foundation.arrays import Booleans, Floats
-from sfumato.randomness.odds import exp_bounds
+from sfumato.randomness import exp_bounds
 
 __all__ = ["Cone", "LongIntegers"]
 

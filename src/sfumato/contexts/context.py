@@ -16,7 +16,7 @@ from sfumato.errors import ContextMismatch, InvalidContext, InvalidSymbols
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Json, fingerprint
 from sfumato.foundation.records import Fields, require_fields
-from sfumato.randomness.odds import Epsilon, float_below
+from sfumato.randomness import Epsilon, float_below
 
 if TYPE_CHECKING:
     from sfumato.contexts.grouped import GroupedContext

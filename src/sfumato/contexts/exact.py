@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Booleans, Floats
 from sfumato.foundation.canonical import decimal_text
-from sfumato.randomness.odds import Epsilon, exact_number
+from sfumato.randomness import Epsilon, exact_number
 
 __all__ = ["ExactMatrix"]
 

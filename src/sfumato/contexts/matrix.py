@@ -9,7 +9,7 @@ from sfumato.errors import ContextMismatch, InvalidContext
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Json
 from sfumato.foundation.records import Fields
-from sfumato.randomness.odds import LARGEST_EPSILON, Epsilon
+from sfumato.randomness import LARGEST_EPSILON, Epsilon
 
 __all__ = ["PrivacyMatrix", "matrix_domain"]
 

@@ -15,7 +15,7 @@ from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Json, decimal_text
 from sfumato.foundation.records import Fields
-from sfumato.randomness.odds import Epsilon, positive_epsilon
+from sfumato.randomness import Epsilon, positive_epsilon
 
 __all__ = ["Metric"]
 

@@ -12,7 +12,7 @@ from sfumato.domains import Domain
 from sfumato.errors import ContextMismatch
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Json
-from sfumato.randomness.odds import Epsilon
+from sfumato.randomness import Epsilon
 
 __all__ = ["ContextSum"]
 

@@ -16,7 +16,7 @@ from sfumato.errors import ContextMismatch, InvalidContext, InvalidSurvey
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Json, packed_u32
 from sfumato.foundation.records import Fields, unpack_u32
-from sfumato.randomness.odds import Epsilon
+from sfumato.randomness import Epsilon
 
 __all__ = ["ContextUnion", "union"]
 

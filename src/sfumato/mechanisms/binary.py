@@ -18,7 +18,7 @@ from sfumato.foundation.records import (
 )
 from sfumato.mechanisms.channel import IntegerChannel
 from sfumato.mechanisms.dense import DenseMechanism, DenseScores
-from sfumato.randomness.thresholds import binary_flips
+from sfumato.randomness import binary_flips
 
 __all__ = ["BinaryResponse"]
 

@@ -25,7 +25,7 @@ from sfumato.mechanisms.coded_scores import CodeBatch, CodedScores, Part, code_b
 from sfumato.mechanisms.mechanism import CompactRow, Mechanism, require_outputs
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.mechanisms.scores import Hits, float_vector
-from sfumato.randomness.odds import Epsilon
+from sfumato.randomness import Epsilon
 from sfumato.tally import Tally
 
 __all__ = ["BlockResponse", "PlainResponse"]

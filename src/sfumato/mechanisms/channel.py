@@ -7,7 +7,7 @@ import numpy as np
 
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Words
-from sfumato.randomness.odds import exact_number
+from sfumato.randomness import exact_number
 
 __all__ = ["IntegerChannel", "stochastic_rows"]
 

@@ -13,7 +13,7 @@ from sfumato.foundation.canonical import Json, decimal_text
 from sfumato.mechanisms.channel import IntegerChannel, stochastic_rows
 from sfumato.mechanisms.dense import DenseMechanism, DenseScores, LeastVarianceScores
 from sfumato.mechanisms.mechanism import Mechanism, require_outputs
-from sfumato.randomness.words import WORDS_PER_POSITION
+from sfumato.randomness import WORDS_PER_POSITION
 
 __all__ = ["ComposedResponse", "ProcessedResponse", "compose"]
 

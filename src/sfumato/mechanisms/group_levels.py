@@ -20,7 +20,7 @@ from sfumato.codes import Code
 from sfumato.errors import ContextMismatch, NothingToLearn
 from sfumato.foundation.canonical import Json
 from sfumato.foundation.records import parse_count, require_fields
-from sfumato.randomness.odds import exp_bounds
+from sfumato.randomness import exp_bounds
 
 __all__ = [
     "GroupLevels",

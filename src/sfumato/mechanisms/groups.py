@@ -40,7 +40,7 @@ from sfumato.mechanisms.group_scores import GroupScores
 from sfumato.mechanisms.mechanism import CompactRow, Mechanism, require_outputs
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.mechanisms.scores import float_vector
-from sfumato.randomness.thresholds import two_level_index
+from sfumato.randomness import two_level_index
 
 __all__ = ["GroupResponse"]
 

@@ -25,7 +25,7 @@ from sfumato.foundation.files import write_atomically
 from sfumato.mechanisms.notebook import mechanism_html
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.mechanisms.scores import Scores, require_writable
-from sfumato.randomness.words import SystemWords, WordSource
+from sfumato.randomness import SystemWords, WordSource
 from sfumato.tally import Tally, tally_of_batches
 
 __all__ = ["CompactRow", "Mechanism", "require_outputs"]

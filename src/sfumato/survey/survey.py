@@ -22,7 +22,7 @@ from sfumato.foundation.files import write_atomically
 from sfumato.foundation.records import require_fields
 from sfumato.mechanisms import Mechanism, UnionResponse, mechanism_of_record
 from sfumato.promises import Certificate, certify
-from sfumato.randomness.words import WordSource
+from sfumato.randomness import WordSource
 from sfumato.survey.answers import symbols_of
 from sfumato.survey.description import Description
 from sfumato.survey.disclosure import disclosure_of

@@ -23,7 +23,7 @@ from sfumato import Domain, GridDomain, HighLow, Survey, Uniform
 from sfumato.engines.spark.engine import keyed_reports, privatize_to, tally_column, tally_files
 from sfumato.engines.spark.keyed import block_of
 from sfumato.errors import InvalidTable, UnknownValue
-from sfumato.randomness.words import words_at
+from sfumato.randomness import words_at
 from sfumato.tables import AnswerColumns, count_files
 from support.paths import ROOT
 from support.spark_cluster import dresses, java_is_new_enough

@@ -20,7 +20,7 @@ from sfumato.engines.spark.inputs import demand_driver_session
 from sfumato.engines.spark.keyed import block_of, keyed_reports_from
 from sfumato.engines.spark.secret import offered_secret
 from sfumato.errors import InvalidTable, MissingExtra, SfumatoError, UnknownValue
-from sfumato.randomness.words import words_at
+from sfumato.randomness import words_at
 from sfumato.tables import AnswerColumns
 from support.mechanism_examples import EXAMPLES
 

@@ -6,7 +6,7 @@ from scipy.stats import binom, chi2, norm, poisson
 
 from sfumato.estimation.decoders.auto import halved
 from sfumato.estimation.decoders.histograms import draw_histogram, halve_counts
-from sfumato.randomness.words import words_from
+from sfumato.randomness import words_from
 from sfumato.tally import Tally
 
 ALPHA = 1e-6

@@ -18,7 +18,7 @@ from pathlib import Path
 from sfumato.contexts import MAX_MATRIX_SIZE
 from sfumato.domains import Domain
 from sfumato.errors import InvalidContext, InvalidSurvey
-from sfumato.randomness.odds import exact_number
+from sfumato.randomness import exact_number
 from sfumato.survey.toml.companion_files import opened
 
 __all__ = ["labelled_matrix", "matrix_over"]
