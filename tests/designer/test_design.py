@@ -230,13 +230,11 @@ def test_designs_need_few_reports():
         assert sf.design(context, prior=np.arange(1, k + 1)).mechanism.outputs <= k * (k + 1) // 2
 
 
-@pytest.mark.parametrize(
-    "E", [star(18, 7), one_way(18, 7), chain(18, 7), free_rows(18, 7, 3), star(20, 7)]
-)
+@pytest.mark.parametrize("E", [star(18, 7), one_way(18, 7), chain(18, 7), free_rows(18, 7, 3)])
 def test_larger_one_way_matrices(E):
     """Columns with zeros, where a search has no list of all rays to look at."""
     context = sf.PrivacyMatrix(E)
-    found = sf.design(context, time_limit=2)
+    found = sf.design(context, time_limit=1)
     _check_sound(found, context)
     assert np.isfinite(found.lower_bound)
     assert not found.certified

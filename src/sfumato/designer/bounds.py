@@ -117,7 +117,7 @@ def lower_bound_risk_at_uniform(context: Context) -> float:
 
 
 def _simplify(context: Context) -> Context:
-    """Return the structured context that promises the same, if it is quickly found."""
+    """Return the structured context that promises the same, if it is cheap to find."""
     is_matrix = context.groups is None and not context.parts
     if is_matrix and context.size > _MAX_CLOSED_SIZE:
         return context
@@ -238,7 +238,7 @@ def high_low_bound(sensitive: int, free: int, epsilon: float, share: float) -> f
     j = J[:, [best]]
     bound = 0.0
     for done in range(_ROUNDS):
-        # Cauchy and Schwarz: (Σ D/j)² ≤ (Σ D/J)(Σ D J/j²) for every mixture J, whatever j is.
+        # Cauchy and Schwarz: (Σ D/j)² ≤ (Σ D/J)(Σ D J/j²) for every mixture J and any j.
         slopes = (D * J / j**2).sum(axis=0)
         bound = max(bound, float((D / j).sum() ** 2 / slopes.max()))
         steepest = int(np.argmax(slopes))
@@ -247,7 +247,7 @@ def high_low_bound(sensitive: int, free: int, epsilon: float, share: float) -> f
 
 
 def _informations(s: int, t: int, epsilon: float, share: float) -> Floats:
-    """Return the triples (j_A, j_B, j_AB) for w = 1 … s, a column each.
+    """Return the triples (j_A, j_B, j_AB) for w = 1 … s, as columns.
 
     A report that favours w symbols has chances in the ratio 1 on these to e^−ε on all others, and
     total weight μ. What is left to a free symbol, ν, is sent in clear.

@@ -199,7 +199,7 @@ def _search(
             "one label, or a larger ε."
         )
     deadline = clock.deadline(count - number + 1)
-    unit = float(objective.weights.mean())  # a search sees weights around 1, whatever their unit
+    unit = float(objective.weights.mean())  # the search sees weights around 1
     scaled = objective.scale(1 / unit)
     section = CrossSection(Cone(exact), objective.crowd)
     columns = _starting_columns(closed, context.size)

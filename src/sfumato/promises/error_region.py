@@ -117,8 +117,8 @@ def error_region(context_or_mechanism: Context | Mechanism, x: int, x2: int) -> 
         x2=x2,
         epsilon=a,
         epsilon_back=b,
-        promised=_promised_vertices(float(a), float(b)),
-        realised=_realised_vertices(row, row2),
+        promised=_context_vertices(float(a), float(b)),
+        realised=_mechanism_vertices(row, row2),
         broken=_find_broken_test(row, row2, a, b),
     )
 
@@ -134,7 +134,7 @@ def _is_symbol(context: Context, x: int) -> bool:
     return is_integer and 0 <= x < context.size
 
 
-def _promised_vertices(a: float, b: float) -> tuple[Point, ...]:
+def _context_vertices(a: float, b: float) -> tuple[Point, ...]:
     """``P_FA = e^−a (1 − e^−b)/D``, ``P_MD = e^−b (1 − e^−a)/D`` with ``D = 1 − e^−(a+b)``."""
     if a == 0 or b == 0:  # equal rows: only blind guessing
         return (0.0, 1.0), (1.0, 0.0)
@@ -144,7 +144,7 @@ def _promised_vertices(a: float, b: float) -> tuple[Point, ...]:
     return (0.0, 1.0), (false_alarm, miss), (1.0, 0.0)
 
 
-def _realised_vertices(row: Sequence[int], row2: Sequence[int]) -> tuple[ExactPoint, ...]:
+def _mechanism_vertices(row: Sequence[int], row2: Sequence[int]) -> tuple[ExactPoint, ...]:
     """Follow the boundary: say x on one report after another, the most telling first."""
     if not row:
         return ()

@@ -19,7 +19,7 @@ _MAX_EXPONENT = 700  # e^700 is among the last that a float holds
 class PosteriorOdds:
     """Bounds on the odds of x against x2 after a report, for an observer with a prior belief.
 
-    ``P(x|y)/P(x2|y) ≤ exp(E[x, x2]) · p(x)/p(x2)`` for every report y, whatever else is known.
+    ``P(x|y)/P(x2|y) ≤ exp(E[x, x2]) · p(x)/p(x2)`` for every report y and any side information.
     """
 
     context: Context

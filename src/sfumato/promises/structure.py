@@ -204,7 +204,7 @@ class _Owed:
         number_of: dict[tuple[Epsilon, Epsilon], int] = {}
         number_of_cell = np.empty(len(cells), dtype=np.int64)
         for i, (_, *cell) in enumerate(cells.tolist()):
-            promise = _owed_in_cell(terms, cell)
+            promise = _promise_of_cell(terms, cell)
             number_of_cell[i] = number_of.setdefault(promise, len(number_of))
         group_of = np.zeros(k, dtype=np.int64)
         splitting = [term.group_of for term in terms if term.inside != term.outward]
@@ -217,7 +217,7 @@ class _Owed:
         return cls([*inside, *outward], number, number + len(inside), group_of)
 
 
-def _owed_in_cell(terms: list[GroupedContext], cell: list[int]) -> tuple[Epsilon, Epsilon]:
+def _promise_of_cell(terms: list[GroupedContext], cell: list[int]) -> tuple[Epsilon, Epsilon]:
     """Return what symbols of one cell owe inside their groups, and at least outward."""
     inside = [term.inside[g] for term, g in zip(terms, cell, strict=True)]
     outward = [term.outward[g] for term, g in zip(terms, cell, strict=True)]

@@ -54,7 +54,7 @@ class CrossSection:
     def _remainders(self) -> Floats:
         """Return what remains of the column of ones when half of what a symbol may take is taken.
 
-        With these, some channel made of the simplest rays favours every symbol.
+        With these, some mixture of the simplest rays is a channel that favours every symbol.
         """
         shrink = self.cone.shrink
         off_diagonal = ~np.eye(self.size, dtype=np.bool_)

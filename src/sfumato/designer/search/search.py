@@ -161,8 +161,8 @@ class _ExactPricing:
     ) -> tuple[Floats, float]:
         """Return rays of large φ, and a bound on φ for the whole cone.
 
-        Chance has a say in which: the rays of largest φ are often alike, and in a symmetric matrix
-        hundreds have the same φ, of which the first few would add little.
+        Chance has a say in the choice: the rays of largest φ are often alike. In a symmetric matrix
+        hundreds have the same φ, and the first few of them would add little.
         """
         chance = self._random.uniform("rays", (len(self._true), 1)).ravel()
         chosen = _largest(self._true, price(self._true) * chance, self._max_rays)

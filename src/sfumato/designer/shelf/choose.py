@@ -58,7 +58,7 @@ def mechanism_for(
 
     It takes about a second for up to some hundred thousand symbols and a few kinds of groups.
 
-    Two symbols get the universally optimal binary response, whatever the matrix, unless you name a
+    Two symbols get the universally optimal binary response, for any matrix, unless you name a
     code. Uniform, high-low, tiered and block contexts, unions, and matrices that promise the same,
     get their frame around the ``code`` you name ("hadamard", "cyclic", "randomized"), or around the
     best that is known ("best"), with reports of at most ``max_bits``. Where several frames fit, the
@@ -74,7 +74,7 @@ def mechanism_for(
     options = _Options(code, max_bits, sensitive_share)
     if 0 < context.exact_smallest < _MIN_EPSILON:
         raise NothingToLearn(
-            f"ε = {float(context.exact_smallest):g} cannot be told from 0 in floats. "
+            f"ε = {float(context.exact_smallest):g} is indistinguishable from 0 in floats. "
             "Use a larger ε."
         )
     candidates = _candidates(context, options)
