@@ -37,7 +37,7 @@ MAX_OUTPUTS = 2**31
 
 
 class Code(ABC):
-    """A randomised response on points ``0 … points − 1``, realised over words of ``word_bits`` bits."""
+    """A randomised response on points ``0 … points − 1``, over words of ``word_bits`` bits."""
 
     kind: ClassVar[str]
 

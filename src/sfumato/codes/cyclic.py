@@ -275,7 +275,10 @@ def _differences(design: CyclicDesign) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=16)
 def _exact_kernels(design: CyclicDesign) -> list[list[Fraction]]:
-    """Solve ``C c = δ_0 − 1/K`` for the circulant C of differences; then ``a_i = Σ_{d ∈ D_i} c(· − d)``."""
+    """Solve ``C c = δ_0 − 1/K`` for the circulant C of differences.
+
+    Then ``a_i = Σ_{d ∈ D_i} c(· − d)``.
+    """
     K = design.circle
     C = _differences(design).tolist()
     circulant = [[C[(x - y) % K] for y in range(K)] for x in range(K)]

@@ -285,7 +285,8 @@ class _Climb:
     def _costs(self, i: int, places: NDArray[np.int64]) -> Floats:
         """Return the cost with the first of the places in block i replaced by each of them.
 
-        A block with transform f, and b added to it, has the squared transform ``|f|² + 2 Re(f̄ ω^b) + 1``.
+        A block with transform f, and b added to it, has the squared transform
+        ``|f|² + 2 Re(f̄ ω^b) + 1``.
         """
         cos, sin = self._waves.at(places)
         re = self._re[i] - cos[0]

@@ -12,11 +12,10 @@ from sfumato.foundation.arrays import Floats, Symbols, Words
 from sfumato.foundation.canonical import Json
 from sfumato.foundation.records import (
     Fields,
-    parse_count,
     require_fields,
     require_word_bits,
 )
-from sfumato.mechanisms.channel import IntegerChannel
+from sfumato.mechanisms.channel import IntegerChannel, format_rows, parse_rows
 from sfumato.mechanisms.dense import DenseMechanism, DenseScores
 from sfumato.randomness import binary_flips
 
@@ -75,7 +74,7 @@ class BinaryResponse(DenseMechanism):
 
     def record(self) -> Json:
         """Return the integers of the channel as plain data."""
-        rows = [[str(entry) for entry in self.integer_row(x)] for x in (0, 1)]
+        rows = format_rows([self.integer_row(0), self.integer_row(1)])
         return {"kind": self.kind, "word_bits": self.word_bits, "rows": rows}
 
     @classmethod
@@ -83,7 +82,7 @@ class BinaryResponse(DenseMechanism):
         """Return the mechanism with the integers of its record."""
         fields = require_fields(record, "mechanism", ("kind", "word_bits", "rows"))
         word_bits = require_word_bits(fields["word_bits"])
-        rows = [[parse_count(entry) for entry in row] for row in fields["rows"]]
+        rows = parse_rows(fields["rows"])
         mechanism = cls.__new__(cls)
         mechanism._set_context(context, word_bits)
         IntegerChannel(rows, word_bits)  # refuses rows that are no channel

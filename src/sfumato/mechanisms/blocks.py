@@ -306,7 +306,7 @@ class BlockScores(CodedScores):
         """Reports in S_x among those of x's block, if the code is balanced.
 
         Everyone else in the block then hits S_x with the same probability, so the number of hits
-        is binomial whatever the others hold.
+        is binomial and independent of what the others hold.
         """
         hits = Hits.none(self.mechanism.inputs)
         for batch in self._batches:

@@ -1,15 +1,17 @@
 """Stochastic matrices in integers: one word chooses from a row of weights."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 import numpy as np
 
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Words
+from sfumato.foundation.canonical import Json
+from sfumato.foundation.records import parse_count
 from sfumato.randomness import exact_number
 
-__all__ = ["IntegerChannel", "stochastic_rows"]
+__all__ = ["IntegerChannel", "format_rows", "parse_rows", "stochastic_rows"]
 
 
 class IntegerChannel:
@@ -53,6 +55,16 @@ class IntegerChannel:
     def nearest(cls, rows: Sequence[Sequence[Fraction]], word_bits: int) -> "IntegerChannel":
         """Return the channel of 2^B-ths nearest to the given fractions; zeros stay zeros."""
         return cls([_round_row(row, 1 << word_bits) for row in rows], word_bits)
+
+
+def format_rows(rows: Sequence[Sequence[int]]) -> list[Json]:
+    """Write integers as text, as records do: they are too large for JSON."""
+    return [list(map(str, row)) for row in rows]
+
+
+def parse_rows(rows: Iterable[Iterable[object]]) -> list[list[int]]:
+    """Undo ``format_rows``, for an untrusted record."""
+    return [list(map(parse_count, row)) for row in rows]
 
 
 def stochastic_rows(W: Sequence[Sequence[object]]) -> list[list[Fraction]]:

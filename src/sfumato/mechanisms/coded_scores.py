@@ -213,12 +213,15 @@ class CodedScores(Scores):
         own_report = float(1 / self._beta)
         highest = np.full(self.mechanism.inputs, own_report)
         lowest = np.full(self.mechanism.inputs, 0.0 if self.mechanism.outputs > 1 else own_report)
-        groups = sum(batch.groups.size for batch in self._batches)
-        has_others = groups > 1 or self._free.size > 0
+        groups = 0
+        everywhere = 0.0
         outside = []
         for part in self._parts:
-            outside.append(np.abs(part.inside.used * part.outside).sum(axis=-1, keepdims=True))
-        everywhere = sum(float(table.sum()) for table in outside)
+            sums = np.abs(part.inside.used * part.outside).sum(axis=-1, keepdims=True)
+            outside.append(sums)
+            everywhere += float(sums.sum())
+            groups += part.batch.groups.size
+        has_others = groups > 1 or self._free.size > 0
         heaviest = own_report + everywhere if self._free.size else 0.0
         for part, own in zip(self._parts, outside, strict=True):
             high, low = part.inside.extremes()

@@ -10,7 +10,7 @@ import numpy as np
 from sfumato.errors import ContextMismatch
 from sfumato.foundation.arrays import Floats, Symbols, Words
 from sfumato.foundation.canonical import Json, decimal_text
-from sfumato.mechanisms.channel import IntegerChannel, stochastic_rows
+from sfumato.mechanisms.channel import IntegerChannel, format_rows, stochastic_rows
 from sfumato.mechanisms.dense import DenseMechanism, DenseScores, LeastVarianceScores
 from sfumato.mechanisms.mechanism import Mechanism, require_outputs
 from sfumato.randomness import WORDS_PER_POSITION
@@ -68,7 +68,7 @@ class ProcessedResponse(DenseMechanism):
             "kind": self.kind,
             "mechanism": self._mechanism.record(),
             "word_bits": self.word_bits,
-            "then": [[str(entry) for entry in row] for row in self._integer_W.rows],
+            "then": format_rows(self._integer_W.rows),
             "wanted": [[decimal_text(entry) for entry in row] for row in self._W],
         }
 
@@ -88,8 +88,7 @@ class ProcessedResponse(DenseMechanism):
 
     def ideal_row(self, x: int) -> Floats:
         """The product of the two formulas."""
-        W = np.array([[float(entry) for entry in row] for row in self._W])
-        return self._mechanism.ideal_row(x) @ W
+        return self._mechanism.ideal_row(x) @ np.array(self._W, dtype=np.float64)
 
     @cached_property
     def scores(self) -> LeastVarianceScores:

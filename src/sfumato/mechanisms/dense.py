@@ -49,10 +49,8 @@ class DenseScores(Scores):
     @cached_property
     def _A(self) -> Floats:
         """The scores, a row per symbol; by default from ``exact``."""
-        columns = []
-        for y in range(self.mechanism.outputs):
-            columns.append([float(score) for score in self.exact(y)])
-        return np.array(columns).T
+        columns = [self.exact(y) for y in range(self.mechanism.outputs)]
+        return np.array(columns, dtype=np.float64).T
 
     def moments(self, frequencies: ArrayLike, power: int) -> Floats:
         """Return ``Σ_y f(y) A[x, y]^power``."""

@@ -60,8 +60,8 @@ class GroupScores(CodedScores):
     def _shares(self, batch: CodeBatch) -> tuple[Floats, Floats]:
         """Return v_j and the share of leftover words, a column over the groups of a batch."""
         groups = batch.groups.tolist()
-        v = np.array([float(self._cover_share(batch, g)) for g in groups])
-        leftover = np.array([float(self._leftover_of(g)) for g in groups])
+        v = np.array([self._cover_share(batch, g) for g in groups], dtype=np.float64)
+        leftover = np.array([self._leftover_of(g) for g in groups], dtype=np.float64)
         return v[:, None], leftover[:, None]
 
     def _build_part(self, batch: CodeBatch) -> Part:

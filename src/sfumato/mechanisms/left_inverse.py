@@ -30,6 +30,8 @@ _PRIME = 2**31 - 1
 
 _Integers = NDArray[np.object_]
 
+_to_integers = np.frompyfunc(int, 1, 1)  # truncates floats to Python integers, entry by entry
+
 
 class LeftInverse:
     """Scores A with ``Σ_y Q(y|x2) A[x, y] = [x = x2]``, for ``Q = rows / denominator``.
@@ -90,10 +92,8 @@ class LeftInverse:
         A = self._float_solve()
         if A is not None:
             return A
-        columns = []
-        for y in range(self._rows.shape[1]):
-            columns.append([float(score) for score in self.column(y)])
-        return np.array(columns).T
+        columns = [self.column(y) for y in range(self._rows.shape[1])]
+        return np.array(columns, dtype=np.float64).T
 
     def _float_solve(self) -> Floats | None:
         """Return A from a corrected float inverse of M; ``None`` if rounding might show."""
@@ -124,9 +124,8 @@ def _float_inverse(M: _Integers, halves: list[int]) -> tuple[Floats, float] | No
         first = np.linalg.inv((scaled / (1 << bits)).astype(np.float64))
     except np.linalg.LinAlgError:
         return None
-    integers = [[int(entry) for entry in row] for row in np.ldexp(first, _INVERSE_BITS).tolist()]
     one = 1 << bits + _INVERSE_BITS
-    exact_F = np.eye(k, dtype=object) * one - scaled @ np.array(integers, dtype=object)
+    exact_F = np.eye(k, dtype=object) * one - scaled @ _to_integers(np.ldexp(first, _INVERSE_BITS))
     F = (exact_F / one).astype(np.float64)
     residual = float(np.abs(F).sum(axis=1).max())
     if residual > _MAX_RESIDUAL:

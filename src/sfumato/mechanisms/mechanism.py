@@ -22,6 +22,7 @@ from sfumato.errors import InvalidContext, InvalidSymbols
 from sfumato.foundation.arrays import Floats, Reports, Symbols, Words
 from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint
 from sfumato.foundation.files import write_atomically
+from sfumato.mechanisms.channel import format_rows
 from sfumato.mechanisms.notebook import mechanism_html
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.mechanisms.scores import Scores, require_writable
@@ -94,7 +95,7 @@ class Mechanism(ABC):
         """Return the record; a mechanism of several words is saved as an equivalent table."""
         if self.words == 1:
             return self.record()
-        rows = [[str(count) for count in self.integer_row(x)] for x in range(self.inputs)]
+        rows = format_rows([self.integer_row(x) for x in range(self.inputs)])
         return {"kind": "table", "word_bits": self.word_bits * self.words, "rows": rows}
 
     @abstractmethod

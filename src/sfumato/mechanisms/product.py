@@ -173,7 +173,7 @@ class ProductScores(DenseScores):
     def _A(self) -> Floats:
         """The same for all reports at once, in floats."""
         weighted, sums, A1 = self._pieces
-        mu = np.array([float(weight) for weight in self._mixing])[:, None, None]
+        mu = np.array(self._mixing, dtype=np.float64)[:, None, None]
         totals = mu * sums + (1 - mu) * A1[:, :, None]
         totals += (1 - totals.sum(axis=0)) / len(self._members)
         sizes = np.array([block.size for block in self._members])[:, None, None]
@@ -185,7 +185,7 @@ class ProductScores(DenseScores):
         """``w_j(J) A2[x, T]`` by (x, J, T), its sums over blocks by (j, J, T), and ``A1[j, J]``."""
         A1 = _code_scores(self._outer, len(self._members))
         A2 = _code_scores(self._inner, self.mechanism.inputs)
-        low, high = np.array([[float(w) for w in pair] for pair in self._weights]).T
+        low, high = np.array(self._weights, dtype=np.float64).T
         w = np.where(self._blocks_favoured, high[:, None], low[:, None])
         weighted = w[self._block_of][:, :, None] * A2[:, None, :]
         block_sums = np.array([A2[block].sum(axis=0) for block in self._members])

@@ -44,8 +44,8 @@ def round_solution(Q: Floats, context: Context, word_bits: int) -> list[list[int
     cone = Cone.of(context)
     members = np.ascontiguousarray(cone.snap(Q.T).T)
     floats = np.ldexp(_balance(members), _WEIGHT_BITS)
-    weights = [[int(weight) for weight in row] for row in floats.tolist()]
-    return _round(np.array(weights, dtype=object), cone, word_bits)
+    integers = np.frompyfunc(int, 1, 1)(floats)
+    return _round(np.asarray(integers), cone, word_bits)
 
 
 def _round(weights: LongIntegers, cone: Cone, word_bits: int) -> list[list[int]]:

@@ -87,7 +87,7 @@ class RowClass:
         wanted = Counter({self.low: self.outputs - self.raised})
         wanted[self.high] += self.raised
         outside = strange[(strange < first) | (strange >= first + self.outputs)]
-        own = [levels[which[report]] for report in outside.tolist()]
+        own = [levels[i] for i in which[outside].tolist()]
         return +counts == +wanted and own == ([self.own] if self.own else [])
 
     def record(self) -> Json:

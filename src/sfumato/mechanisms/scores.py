@@ -167,7 +167,7 @@ class Scores(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """Counts that are binomial whatever other people hold, one for each symbol.
+    """Counts that are binomial, one for each symbol, independent of what other people hold.
 
     Of ``trials`` reports of symbol x's block, ``hits`` lie in S_x. Each lies there with
     probability ``base + contrast · θ_x``, θ_x the symbol's share of its block. Entries where

@@ -18,7 +18,7 @@ from sfumato.foundation.records import (
     require_fields,
     require_word_bits,
 )
-from sfumato.mechanisms.channel import IntegerChannel, stochastic_rows
+from sfumato.mechanisms.channel import IntegerChannel, format_rows, parse_rows, stochastic_rows
 from sfumato.mechanisms.dense import DenseMechanism, LeastVarianceScores
 from sfumato.mechanisms.left_inverse import surely_independent
 from sfumato.mechanisms.rounding import round_solution, round_table
@@ -93,7 +93,7 @@ class TableResponse(DenseMechanism):
         rows = stochastic_rows(Q)
         integers = round_table(rows, context, word_bits)
         table = cls(context, integers, word_bits=word_bits, crowd=crowd)
-        table._require_near(np.array([[float(q) for q in row] for row in rows]))
+        table._require_near(np.array(rows, dtype=np.float64))
         return table
 
     @classmethod
@@ -136,10 +136,10 @@ class TableResponse(DenseMechanism):
 
     def record(self) -> Json:
         """Return the integers as plain data, with the crowd if there is one."""
-        rows = [list(map(str, row)) for row in self._integers.rows]
+        rows = format_rows(self._integers.rows)
         record: dict[str, Json] = {"kind": self.kind, "word_bits": self.word_bits, "rows": rows}
         if self.crowd is not None:
-            record["crowd"] = [str(count) for count in self.crowd]
+            record["crowd"] = list(map(str, self.crowd))
         return record
 
     @classmethod
@@ -150,10 +150,10 @@ class TableResponse(DenseMechanism):
             names += ("crowd",)
         fields = require_fields(record, "mechanism", names)
         word_bits = require_word_bits(fields["word_bits"])
-        rows = [[parse_count(entry) for entry in row] for row in fields["rows"]]
+        rows = parse_rows(fields["rows"])
         crowd = None
         if "crowd" in fields:
-            crowd = [parse_count(entry) for entry in fields["crowd"]]
+            crowd = list(map(parse_count, fields["crowd"]))
         return cls(context, rows, word_bits=word_bits, crowd=crowd)
 
     def at_word(self, word_bits: int) -> Self:
@@ -193,11 +193,11 @@ def _require_crowd(crowd: Sequence[int] | None, size: int) -> tuple[int, ...] | 
     if crowd is None:
         return None
     counts = list(crowd)
-    if len(counts) != size or not all(_is_crowd_count(count) for count in counts):
+    if len(counts) != size or not all(map(_is_crowd_count, counts)):
         raise InvalidContext(
             f"crowd must contain an integer from 1 to 2^32 for each of the {size} symbols."
         )
-    common = gcd(*(int(count) for count in counts))
+    common = gcd(*map(int, counts))
     if common > 1:
         raise InvalidContext(
             f"crowd must be in lowest terms; all its numbers are multiples of {common}. "
@@ -205,7 +205,7 @@ def _require_crowd(crowd: Sequence[int] | None, size: int) -> tuple[int, ...] | 
         )
     if len(set(counts)) == 1:
         return None
-    return tuple(int(count) for count in counts)
+    return tuple(map(int, counts))
 
 
 def _is_crowd_count(count: object) -> bool:
