@@ -103,7 +103,7 @@ def main() -> None:
         "\nHiding every city among all cities of the world takes, for shares that are known as well,"
     )
     print(
-        f"{found.people_needed(best):.0f} times as many people ({best.what}, the best of four classical mechanisms)."
+        f"{found.people_needed(best):.0f} times as many people ({best.title}, the best of four classical mechanisms)."
     )
     if len(sys.argv) > 1:
         draw_map(sys.argv[1], estimate, cities)

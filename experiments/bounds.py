@@ -5,7 +5,6 @@ the risk, for every mechanism with an unbiased estimate; on total variation, for
 lower halves of Theorems 3 and 4, with constants). Derivations: docs/bounds.md.
 """
 
-import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -13,7 +12,8 @@ from dataclasses import asdict
 from experiments.bounds_figure import bounds_figure
 from experiments.error_bounds import Line, lines
 from experiments.growth import ERROR, Curve, curves
-from sfumato.paper.experiment import Cell, ExperimentResult, Measured, RunOptions
+from sfumato.paper.experiment import Cell, ExperimentResult, RunOptions
+from sfumato.simulation import Spread
 
 __all__ = ["bounds"]
 
@@ -101,11 +101,11 @@ def _growth_rows(curve: Curve) -> Iterator[tuple[Cell, ...]]:
         )
 
 
-def _text(found: Measured | None) -> str | None:
+def _text(found: Spread | None) -> str | None:
     if found is None:
         return None
     mean, error = f"{_digits(found.mean):g}", found.standard_error
-    return mean if math.isnan(error) else f"{mean} ± {float(f'{error:.2g}'):g}"
+    return mean if error is None else f"{mean} ± {float(f'{error:.2g}'):g}"
 
 
 def _digits(number: float) -> float:

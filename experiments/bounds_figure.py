@@ -77,10 +77,9 @@ def _draw_line(axes: "Axes", line: Line, y: float) -> None:
     )
     for found, face, edge in looks:
         if found is not None:
-            mean, error = found.mean / line.tight, 2 * found.standard_error / line.tight
-            axes.plot(
-                [mean - error, mean + error], [y, y], color=edge, linewidth=1
-            )  # nothing for a single run
+            mean = found.mean / line.tight
+            error = 2 * (found.standard_error or 0.0) / line.tight
+            axes.plot([mean - error, mean + error], [y, y], color=edge, linewidth=1)
             axes.plot([mean], [y], "o", mfc=face, mec=edge, markersize=4.5)
 
 

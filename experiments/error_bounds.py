@@ -1,4 +1,4 @@
-"""Measured errors between a lower and an upper bound, over a grid of contexts, ε and people.
+"""Spread errors between a lower and an upper bound, over a grid of contexts, ε and people.
 
 Two errors are bounded: the risk ``n · E‖p̂ − p‖²`` and the mean total variation (TV). The upper bounds are for the
 paper's unbiased estimate from the Hadamard code, for every p. The lower bounds are for the worst p. So everything is
@@ -19,10 +19,10 @@ from sfumato.designer.shelf.choose import mechanism_for
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.simplex import project, total_variation
 from sfumato.mechanisms import BlockResponse, GroupResponse, Mechanism
-from sfumato.paper.experiment import Measured, RunOptions, drawn_people
+from sfumato.paper.experiment import RunOptions
 from sfumato.planning import lower_bound_people, upper_bounds
 from sfumato.planning.hardest import hardest_for_l2, hardest_for_tv
-from sfumato.simulation import SeededWords
+from sfumato.simulation import SeededWords, Spread, draw_people
 from sfumato.tally import Tally
 
 __all__ = ["Line", "contexts", "least_error", "lines"]
@@ -50,9 +50,9 @@ class Line:
     people: int
     runs: int
     lower: float
-    best: Measured
-    paper: Measured
-    projected: Measured | None
+    best: Spread
+    paper: Spread
+    projected: Spread | None
     exact: tuple[float, float] | None
     tight: float
     paper_bound: float
@@ -79,7 +79,7 @@ class Line:
     def _measured_between(self, allowed: float) -> bool:
         """Whether every mean lies between the bounds, up to so many of its standard errors."""
         for found in (self.best, self.paper, self.projected):
-            slack = allowed * found.standard_error if found and allowed else 0.0
+            slack = allowed * (found.standard_error or 0.0) if found else 0.0
             if found and not self.lower - slack <= found.mean <= self.tight + slack:
                 return False
         return True
@@ -155,7 +155,7 @@ class _Compared:
     def tallies(self, mechanism: Mechanism, p: Floats, n: int) -> Iterator[Tally]:
         """The tally of every run: n people drawn from p, each with a real report."""
         for run in range(self.runs):
-            people = drawn_people(p, n, f"bounds/{self.name}/{self.epsilon}/{n}", run, self.seed)
+            people = draw_people(p, n, f"bounds/{self.name}/{self.epsilon}/{n}", run, self.seed)
             yield mechanism.tally(mechanism.privatize(people, SeededWords(self.seed, run=run)))
 
 
@@ -182,10 +182,10 @@ def _risk_line(of: _Compared, n: int) -> Line:
         n,
         of.runs,
         lower=lower_bound_risk(of.context),
-        best=Measured.of(
+        best=Spread.of(
             [n * _squares(best.scores.unbiased(tally), p) for tally in of.tallies(best, p, n)]
         ),
-        paper=Measured.of(
+        paper=Spread.of(
             [
                 n * _squares(paper.scores.paper_estimate(tally), p2)
                 for tally in of.tallies(paper, p2, n)
@@ -210,11 +210,11 @@ def _tv_line(of: _Compared, n: int) -> Line:
         n,
         of.runs,
         lower=least_error(of.context, n),
-        best=Measured.of(
+        best=Spread.of(
             [total_variation(best.scores.unbiased(tally), p) for tally in of.tallies(best, p, n)]
         ),
-        paper=Measured.of([total_variation(found, p2) for found in simple]),
-        projected=Measured.of([total_variation(project(found), p2) for found in simple]),
+        paper=Spread.of([total_variation(found, p2) for found in simple]),
+        projected=Spread.of([total_variation(project(found), p2) for found in simple]),
         exact=None,
         tight=upper.tight_tv,
         paper_bound=upper.paper_tv,

@@ -21,10 +21,10 @@ from sfumato.errors import ContextMismatch
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import BlockResponse, GroupResponse, Mechanism
-from sfumato.paper.experiment import RunOptions, drawn_people
+from sfumato.paper.experiment import RunOptions
 from sfumato.planning import lower_bound_people, upper_bound_people
 from sfumato.planning.hardest import hardest_for_tv
-from sfumato.simulation import SeededWords
+from sfumato.simulation import SeededWords, draw_people
 
 __all__ = ["ERROR", "Curve", "Fit", "Point", "curves", "hadamard_response"]
 
@@ -191,7 +191,7 @@ def _run(
     mechanism: BlockResponse | GroupResponse, p: Floats, n: int, name: str, run: int, seed: int
 ) -> float:
     """The total variation of the paper's estimate from n real reports."""
-    people = drawn_people(p, n, name, run, seed)
+    people = draw_people(p, n, name, run, seed)
     return total_variation(
         mechanism.scores.paper_estimate(
             mechanism.tally(mechanism.privatize(people, SeededWords(seed, run=run)))

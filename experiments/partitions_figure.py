@@ -1,21 +1,24 @@
-"""The picture of the partitions: where their borders run, what they cost, and among how many cells people hide."""
+"""The picture of the partitions: their borders, what they cost, and among how many cells people hide."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from sfumato.domains import GridDomain
+from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.pages.map_cells import arrange_cells
 from sfumato.pages.style import BAR, FAINT, INK, MAP_SCALE, PALE, PROMISE_SCALE, WHISKER
-from sfumato.paper.checkins import Crowd
-from sfumato.paper.maps import draw_borders, draw_shares
-from sfumato.paper.repeats import Repeated
+from sfumato.paper.checkins import MapPopulation
+from sfumato.paper.maps import draw_shares
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from experiments.partitions import Hiding, Partition
+    from experiments.partitions import MeasuredPartition
 
-__all__ = ["drawn_partitions"]
+__all__ = ["borders", "draw_figure"]
 
 _COLOURS = {
     "none": FAINT,
@@ -27,127 +30,127 @@ _COLOURS = {
 _MAPS = 4  # one of each kind, at the coarser level
 
 
-def drawn_partitions(
+def draw_figure(
     title: str,
     domain: GridDomain,
-    crowd: Crowd,
-    compared: Mapping[str, "Partition"],
-    hiding: Mapping[str, "Hiding"],
-    found: Mapping[str, Repeated],
+    population: MapPopulation,
+    measured: Sequence["MeasuredPartition"],
 ) -> "Figure":
-    """Four maps with borders above; errors, and errors against hiding, below."""
+    """Draw four maps with borders above; errors, and errors against hiding, below."""
     from matplotlib.figure import Figure as Canvas
 
     canvas = Canvas(figsize=(13.6, 6.6))
-    canvas.suptitle(
-        title,
-        x=0.02, y=0.97, ha="left", fontsize=15, color=INK,
-    )  # fmt: skip
+    canvas.suptitle(title, x=0.02, y=0.97, ha="left", fontsize=15, color=INK)
     above = canvas.add_gridspec(
         1, _MAPS, left=0.02, right=0.985, top=0.885, bottom=0.645, wspace=0.04
     )
-    for place, partition in enumerate(list(compared.values())[1 : 1 + _MAPS]):
+    for place, one in enumerate(measured[1 : 1 + _MAPS]):
         axes = canvas.add_subplot(above[place])
-        draw_shares(axes, domain, crowd.truth)
-        draw_borders(axes, domain, partition.block_of)
-        axes.set_title(partition.name, loc="left", fontsize=9.5, color=_COLOURS[partition.kind])
+        draw_shares(axes, domain, population.truth)
+        _draw_borders(axes, domain, one.partition.block_of)
+        colour = _COLOURS[one.partition.kind]
+        axes.set_title(one.partition.name, loc="left", fontsize=9.5, color=colour)
     below = canvas.add_gridspec(1, 2, left=0.197, right=0.985, top=0.585, bottom=0.1, wspace=0.16)
-    _draw_errors(canvas.add_subplot(below[0]), compared, hiding, found)
-    _draw_hiding(canvas.add_subplot(below[1]), compared, hiding, found)
-    canvas.text(0.02, 0.02, f"{crowd}. ε = 1 inside each block.", fontsize=9, color=FAINT)
+    _draw_errors(canvas.add_subplot(below[0]), measured)
+    _draw_hiding(canvas.add_subplot(below[1]), measured)
+    canvas.text(0.02, 0.02, f"{population}. ε = 1 inside each block.", fontsize=9, color=FAINT)
     return canvas
 
 
-def _draw_errors(
-    axes: "Axes",
-    compared: Mapping[str, "Partition"],
-    hiding: Mapping[str, "Hiding"],
-    found: Mapping[str, Repeated],
-) -> None:
-    """A row per partition: the paper's scheme as a pale bar, the best here as a full one before it."""
-    for row, (name, each) in enumerate(found.items()):
-        axes.barh(row, each.paper.mean, height=0.66, color=PALE)
-        axes.barh(row, each.best.mean, height=0.66, color=_COLOURS[compared[name].kind])
-        figures = f"{each.best.mean:.3f}   ({each.paper.mean:.3f})"
-        axes.text(each.paper.mean + 0.008, row, figures, va="center", fontsize=8.5, color=INK)
-    axes.set_yticks(
-        range(len(found)), [f"{name}: {_blocks(hiding[name].blocks)}" for name in found]
-    )
-    axes.set_ylim(len(found) - 0.5, -0.6)
-    axes.set_xlim(0, max(each.paper.mean for each in found.values()) * 1.3)
+def _draw_borders(axes: "Axes", grid: GridDomain, block_of: Symbols) -> None:
+    """Draw a line wherever two neighbouring cells are in different blocks."""
+    from matplotlib.collections import LineCollection
+
+    cells = arrange_cells(grid, np.zeros(grid.size))
+    west, _, south, _ = cells.extent
+    segments = borders(block_of.reshape(grid.shape)) * cells.step + np.array([west, south])
+    axes.add_collection(LineCollection(list(segments), colors=INK, linewidths=0.4))
+
+
+def borders(blocks: Symbols) -> Floats:
+    """Return the edges between cells of different blocks, each as two points (column, row).
+
+    >>> borders(np.array([[0, 1], [0, 0]])).astype(int).tolist()
+    [[[1, 0], [1, 1]], [[1, 1], [2, 1]]]
+    """
+    row, column = np.nonzero(blocks[:, 1:] != blocks[:, :-1])
+    top = np.column_stack([column + 1, row])
+    upright = np.stack([top, top + np.array([0, 1])], axis=1)
+    row, column = np.nonzero(blocks[1:] != blocks[:-1])
+    left = np.column_stack([column, row + 1])
+    level = np.stack([left, left + np.array([1, 0])], axis=1)
+    return np.concatenate([upright, level]).astype(np.float64)
+
+
+def _draw_errors(axes: "Axes", measured: Sequence["MeasuredPartition"]) -> None:
+    """Draw the paper's scheme as a pale bar, and the best here as a full one in front of it."""
+    names = []
+    for row, one in enumerate(measured):
+        paper = one.errors.paper.mean
+        best = one.errors.best.mean
+        axes.barh(row, paper, height=0.66, color=PALE)
+        axes.barh(row, best, height=0.66, color=_COLOURS[one.partition.kind])
+        figures = f"{best:.3f}   ({paper:.3f})"
+        axes.text(paper + 0.008, row, figures, va="center", fontsize=8.5, color=INK)
+        blocks = one.hiding.blocks
+        number = "1 block" if blocks == 1 else f"{blocks:,} blocks"
+        names.append(f"{one.partition.name}: {number}")
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.6)
+    axes.set_xlim(0, max(one.errors.paper.mean for one in measured) * 1.3)
     axes.set_xticks([])
     title = "total variation error: the best here   (pale bar: the paper's scheme)"
-    _dressed(axes, title, ("top", "right", "bottom"))
+    _style(axes, title, hidden=("top", "right", "bottom"))
 
 
-def _blocks(number: int) -> str:
-    return "1 block" if number == 1 else f"{number:,} blocks"
-
-
-def _draw_hiding(
-    axes: "Axes",
-    compared: Mapping[str, "Partition"],
-    hiding: Mapping[str, "Hiding"],
-    found: Mapping[str, Repeated],
-) -> None:
-    """Error against the size of a typical person's block, both on logarithmic axes."""
-    for name, each in found.items():
-        x, colour = hiding[name].typical, _COLOURS[compared[name].kind]
-        axes.plot([x, x], [each.best.mean, each.paper.mean], color=PALE, linewidth=2, zorder=1)
-        axes.plot([x], [each.paper.mean], "o", markersize=6, markerfacecolor="white", color=colour)
-        axes.plot([x], [each.best.mean], "o", markersize=7, color=colour)
-    for kind, name in {
-        compared[name].kind: name for name in found
-    }.items():  # the finer level of each kind
-        beside = (
-            (8, 2, "left") if kind == "hexagons" else (0, -13, "center")
-        )  # hexagons and tiles nearly coincide
-        _named(axes, (hiding[name].typical, found[name].best.mean), kind, *beside)
+def _draw_hiding(axes: "Axes", measured: Sequence["MeasuredPartition"]) -> None:
+    """Draw error against the size of a typical person's block, both on logarithmic axes."""
+    finer = {}
+    for one in measured:
+        x = one.hiding.typical
+        paper = one.errors.paper.mean
+        best = one.errors.best.mean
+        colour = _COLOURS[one.partition.kind]
+        axes.plot([x, x], [best, paper], color=PALE, linewidth=2, zorder=1)
+        axes.plot([x], [paper], "o", markersize=6, markerfacecolor="white", color=colour)
+        axes.plot([x], [best], "o", markersize=7, color=colour)
+        finer[one.partition.kind] = (x, best)
+    for kind, point in finer.items():
+        _name_point(axes, point, kind)
+    typical = [one.hiding.typical for one in measured]
+    least = min(one.errors.best.mean for one in measured)
     axes.set(xscale="log", yscale="log")
-    axes.set_xlim(
-        min(each.typical for each in hiding.values()) / 1.8,
-        1.8 * max(each.typical for each in hiding.values()),
-    )
-    axes.set_ylim(min(each.best.mean for each in found.values()) / 1.5, None)
-    axes.set_xlabel(
-        "cells in a typical person's block: the further right, the better hidden",
-        fontsize=9.5,
-        color=INK,
-    )
-    ticks = [
-        tick
-        for tick in (0.02, 0.05, 0.1, 0.2, 0.5)
-        if axes.get_ylim()[0] <= tick <= axes.get_ylim()[1]
-    ]
+    axes.set_xlim(min(typical) / 1.8, 1.8 * max(typical))
+    axes.set_ylim(least / 1.5, None)
+    words = "cells in a typical person's block: the further right, the better hidden"
+    axes.set_xlabel(words, fontsize=9.5, color=INK)
+    low, high = axes.get_ylim()
+    ticks = [tick for tick in (0.02, 0.05, 0.1, 0.2, 0.5) if low <= tick <= high]
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
     axes.set_xticks([1, 10, 100, 1000, 10000], ["1", "10", "100", "1,000", "10,000"])
     axes.minorticks_off()
     axes.grid(color=MAP_SCALE[0], linewidth=0.7)
     axes.set_axisbelow(True)
-    _dressed(
-        axes,
-        "error against hiding   (filled: the best here; open: the paper's scheme)",
-        ("top", "right"),
-    )
+    title = "error against hiding   (filled: the best here; open: the paper's scheme)"
+    _style(axes, title, hidden=("top", "right"))
 
 
-def _named(
-    axes: "Axes", point: tuple[float, float], kind: str, right: float, up: float, aligned: str
-) -> None:
-    words, colour = "no blocks" if kind == "none" else kind, _COLOURS[kind]
+def _name_point(axes: "Axes", point: tuple[float, float], kind: str) -> None:
+    # Hexagons and tiles nearly coincide, so that their names must not.
+    beside = kind == "hexagons"
     axes.annotate(
-        words,
+        "no blocks" if kind == "none" else kind,
         point,
-        (right, up),
+        (8, 2) if beside else (0, -13),
         textcoords="offset points",
-        ha=aligned,
+        ha="left" if beside else "center",
         va="center",
         fontsize=9,
-        color=colour,
+        color=_COLOURS[kind],
     )
 
 
-def _dressed(axes: "Axes", title: str, hidden: tuple[str, ...]) -> None:
+def _style(axes: "Axes", title: str, hidden: tuple[str, ...]) -> None:
     axes.set_title(title, loc="left", fontsize=9.5, color=INK)
     axes.tick_params(length=0, labelsize=9)
     for side, spine in axes.spines.items():

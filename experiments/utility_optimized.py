@@ -1,7 +1,7 @@
 """The two mechanisms that were known for high-low promises before the paper: uRR and uRAP.
 
-Reference: Murakami and Kawamoto (2019), "Utility-Optimized Local Differential Privacy Mechanisms for Distribution
-Estimation", USENIX Security.
+Reference: Murakami and Kawamoto (2019), "Utility-Optimized Local Differential Privacy Mechanisms for
+Distribution Estimation", USENIX Security.
 """
 
 import math
@@ -15,21 +15,23 @@ from sfumato.errors import NotEnoughReports
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.mechanisms import HighLowResponse
 from sfumato.randomness import words_from
+from sfumato.simulation import binomial_counts
 
 __all__ = ["RapporChances", "UtilityOptimizedRappor", "utility_optimized_response"]
 
 
 def utility_optimized_response(context: HighLow) -> HighLowResponse:
-    """uRR: randomized response among the s sensitive symbols, in which the others take cover.
+    """Return uRR: randomized response among the s sensitive symbols, in which the others take cover.
 
     ::
 
         x sensitive:      Q(y|x) = e/(s + e − 1)  if y = x,   1/(s + e − 1)  for other sensitive y
         x not sensitive:  Q(y|x) = 1/(s + e − 1)  for sensitive y,   (e − 1)/(s + e − 1)  if y = x
 
-    It is the high-low frame of this package with randomized response for its code.
+    It is the high-low mechanism of this package with randomized response for its code.
 
-    >>> utility_optimized_response(HighLow(["park", "clinic", "church"], ["clinic", "church"], 1)).matrix().round(3)
+    >>> context = HighLow(["park", "clinic", "church"], ["clinic", "church"], 1)
+    >>> utility_optimized_response(context).matrix().round(3)
     array([[0.269, 0.269, 0.462],
            [0.731, 0.269, 0.   ],
            [0.269, 0.731, 0.   ]])
@@ -39,7 +41,11 @@ def utility_optimized_response(context: HighLow) -> HighLowResponse:
 
 @dataclass(frozen=True)
 class RapporChances:
-    """How likely uRAP makes a bit 1: a sensitive person's own, a sensitive one of anybody else, a free person's own."""
+    """How likely uRAP sets a bit.
+
+    ``own``: the own bit of a person with a sensitive symbol. ``other``: a sensitive bit of anyone
+    else. ``free``: the own bit of a person whose symbol is not sensitive.
+    """
 
     own: float
     other: float
@@ -47,7 +53,7 @@ class RapporChances:
 
     @classmethod
     def at(cls, epsilon: float) -> "RapporChances":
-        """θ, d1 and 1 − d2 of the published mechanism, with ``θ = e^{ε/2}/(e^{ε/2} + 1)``."""
+        """Return θ, d1 and 1 − d2 of the published mechanism, ``θ = e^{ε/2}/(e^{ε/2} + 1)``."""
         e = math.exp(epsilon)
         theta = math.exp(epsilon / 2) / (math.exp(epsilon / 2) + 1)
         cover = (1 - theta) * e + theta
@@ -55,9 +61,10 @@ class RapporChances:
 
 
 class UtilityOptimizedRappor:
-    """uRAP: one bit for each symbol, all independent, of which those that are not sensitive can only be one's own.
+    """uRAP: one bit per symbol, all independent. A bit that is not sensitive can only be one's own.
 
-    With ``θ = e^{ε/2}/(e^{ε/2} + 1)``, ``d1 = θ/((1 − θ)e^ε + θ)`` and ``d2 = ((1 − θ)e^ε + θ)/e^ε``, bit i is 1 with
+    With ``θ = e^{ε/2}/(e^{ε/2} + 1)``, ``d1 = θ/((1 − θ)e^ε + θ)`` and
+    ``d2 = ((1 − θ)e^ε + θ)/e^ε``, bit i is 1 with
 
         probability θ       if i is sensitive and one's own
         probability d1      if i is sensitive and another's
@@ -65,7 +72,8 @@ class UtilityOptimizedRappor:
         probability 0       if i is not sensitive and another's
 
     Guarantee: for sensitive x and any x2, every row of bits has a log-ratio of at most ε.
-    Cost per report: k bits. Only for comparisons: its chances are floats, so no promise is certified.
+    Cost per report: k bits. Only for comparisons: its probabilities are floats, so no promise is
+    certified.
 
     >>> UtilityOptimizedRappor(HighLow(["park", "clinic"], ["clinic"], 1)).chances(0).round(3)
     array([0.393, 0.378])
@@ -81,41 +89,35 @@ class UtilityOptimizedRappor:
         return self._sensitive.size
 
     def chances(self, x: int) -> Floats:
-        """For each bit, how likely symbol x sends 1."""
+        """Return how likely symbol x sets each bit."""
         row = np.where(self._sensitive, self._chances.other, 0.0)
         row[x] = self._chances.own if self._sensitive[x] else self._chances.free
         return row
 
     def bit_counts(self, symbols: Symbols, key: bytes) -> Symbols:
-        """How many of these people send 1 in each bit.
+        """Return how many of these people set each bit.
 
-        The bits of a report are independent, and so are people. So given the crowd, the count of a bit is the sum of
-        two binomial numbers, of those whose own bit it is and of the others, and the counts of different bits are
-        independent: this draws from the very distribution that k bits for each person would have.
+        The bits of a report are independent, and so are people. So the count of a bit is the sum of
+        two binomial numbers, one for the people whose own bit it is and one for the others, and the
+        counts of different bits are independent: they are distributed exactly as if every person had
+        drawn k bits.
         """
         own = np.bincount(symbols, minlength=self.bits)
+        own_chance = np.where(self._sensitive, self._chances.own, self._chances.free)
+        other_chance = np.where(self._sensitive, self._chances.other, 0.0)
         words = words_from(key, 0, self.bits)
-        at = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-        from_own = _binomial(
-            own, np.where(self._sensitive, self._chances.own, self._chances.free), at[:, 0]
-        )
-        from_others = _binomial(
-            symbols.size - own, np.where(self._sensitive, self._chances.other, 0.0), at[:, 1]
-        )
+        from_own = binomial_counts(own, own_chance, words[:, 0])
+        from_others = binomial_counts(symbols.size - own, other_chance, words[:, 1])
         return from_own + from_others
 
     def unbiased(self, counts: Symbols, people: int) -> Floats:
-        """The unbiased estimate: ``(N/n − d1)/(θ − d1)`` of a sensitive symbol, ``N/(n(1 − d2))`` of another."""
+        """Return the unbiased estimate.
+
+        It is ``(N/n − d1)/(θ − d1)`` for a sensitive symbol, and ``N/(n(1 − d2))`` for another.
+        """
         if people < 1:
             raise NotEnoughReports("an estimate needs at least one report.")
-        share, bit = counts / people, self._chances
-        return np.where(
-            self._sensitive, (share - bit.other) / (bit.own - bit.other), share / bit.free
-        )
-
-
-def _binomial(trials: Symbols, chance: Floats, at: Floats) -> Symbols:
-    """Binomial numbers by inversion: the least count whose cumulative probability reaches ``at``."""
-    from scipy.stats import binom
-
-    return np.asarray(binom.ppf(at, trials, chance)).astype(np.int64)
+        share = counts / people
+        chances = self._chances
+        sensitive = (share - chances.other) / (chances.own - chances.other)
+        return np.where(self._sensitive, sensitive, share / chances.free)

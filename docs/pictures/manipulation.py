@@ -14,7 +14,8 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 import sfumato as sf
-from sfumato.simulation.attack import KINDS, Attacked, attack
+from sfumato.simulation import AttackResult, attack
+from sfumato.simulation.attack import KINDS
 
 INK, FAINT = "#2b2b2b", "#8a8a8a"
 COLOURS = {"raise": "#b3402a", "lower": "#3d6b8c", "blend": "#8a6d1f", "pretend": "#5b7a3a"}
@@ -40,7 +41,9 @@ def crowd() -> np.ndarray:
     return random.choice(SYMBOLS, PEOPLE, p=p / p.sum())
 
 
-def first_noticed(mechanism: sf.Mechanism, people: np.ndarray, kind: str) -> tuple[Attacked, bool]:
+def first_noticed(
+    mechanism: sf.Mechanism, people: np.ndarray, kind: str
+) -> tuple[AttackResult, bool]:
     """The attack by the smallest share of fakes that is noticed, or by the largest if none is."""
     for share in SHARES:
         found = attack(mechanism, people, fakes=round(share * PEOPLE), target=TARGET, kind=kind)

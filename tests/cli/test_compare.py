@@ -10,7 +10,7 @@ import pytest
 from sfumato.contexts import Uniform
 from sfumato.errors import InvalidTable
 from sfumato.simulation import Draws, UnaryEncoding, compare
-from sfumato.simulation.population import column_crowd
+from sfumato.simulation.population import column_population
 from sfumato.survey import Survey
 from support.command import parquet, process, written_in_all_formats
 from support.twins import all_said
@@ -40,7 +40,7 @@ def test_text_that_is_not_utf8_is_in_no_error(tmp_path):
     column = pa.Array.from_buffers(pa.string(), 1, [None, ends, pa.py_buffer(held)])
     parquet(tmp_path / "people.parquet", place=column)
     with pytest.raises(InvalidTable, match="UTF-8") as caught:
-        column_crowd(str(tmp_path / "people.parquet"), "place")
+        column_population(str(tmp_path / "people.parquet"), "place")
     assert CANARY not in all_said(caught.value)
 
 

@@ -14,18 +14,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.engines import workers as workers_module
-from sfumato.engines.local import reports_of_files, tally_files
-from sfumato.engines.simulated import simulate_files
-from sfumato.engines.workers import shared_out
+from sfumato.engines import privatize_files, tally_files
 from sfumato.errors import (
     EngineStopped,
     InvalidArgument,
-    InvalidContext,
     InvalidTable,
     UnknownValue,
 )
-from sfumato.simulation import simulate
+from sfumato.foundation import parallel
+from sfumato.foundation.parallel import parallel_map
+from sfumato.simulation import simulate, simulate_files
 from sfumato.tables import AnswerColumns, FileSlice, answers, first_rows, report_batches, slice_file
 
 ROWS, K = 5000, 23
@@ -122,7 +120,7 @@ def test_everybody_is_counted_once(files, kind, workers, small_pieces):
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("kind", ["one", "csv"])
 def test_reports_keep_the_order_of_the_answers(files, kind, workers, small_pieces):
-    reports = np.concatenate(list(reports_of_files(IN_CLEAR, files[kind], PLACE, workers=workers)))
+    reports = np.concatenate(list(privatize_files(IN_CLEAR, files[kind], PLACE, workers=workers)))
     np.testing.assert_array_equal(reports, SYMBOLS)
 
 
@@ -130,7 +128,7 @@ def test_workers_draw_words_of_their_own(tmp_path, monkeypatch):
     """Forty pieces of the same 60 people in the same order: no two of them are answered alike."""
     monkeypatch.setattr(answers, "_SLICE_ROWS", 60)
     path = parquet(tmp_path, "same.parquet", np.tile(np.arange(60) % K, 40), group=60)
-    reports = np.concatenate(list(reports_of_files(PRIVATE, [path], PLACE, workers=2)))
+    reports = np.concatenate(list(privatize_files(PRIVATE, [path], PLACE, workers=2)))
     assert len({row.tobytes() for row in reports.reshape(40, 60)}) == 40
 
 
@@ -165,9 +163,8 @@ def test_workers_and_files_change_no_simulation(files, kind, workers, small_piec
 
 
 def test_a_piece_at_a_wrong_row_would_be_noticed(files, small_pieces, monkeypatch):
-    monkeypatch.setattr(
-        "sfumato.engines.simulated.first_rows", lambda pieces, columns: [0] * len(pieces)
-    )
+    simulate_module = sys.modules["sfumato.simulation.simulate"]
+    monkeypatch.setattr(simulate_module, "first_rows", lambda slices, columns: [0] * len(slices))
     whole = simulate(PRIVATE, [SYMBOLS], runs=2, seed=3, decoder="projection")
     found = simulate_files(PRIVATE, files["several"], PLACE, runs=2, seed=3, decoder="projection")
     assert not np.array_equal(found.estimates, whole.estimates)
@@ -212,7 +209,7 @@ def test_a_file_that_changes_is_not_counted_in_part(
         replace(tmp_path)
         return pieces
 
-    monkeypatch.setattr("sfumato.engines.work_item.slice_file", changed_after)
+    monkeypatch.setattr(answers, "slice_file", changed_after)
     with pytest.raises(InvalidTable, match=r"a\.parquet changed while it was being read"):
         tally_files(IN_CLEAR, [path], PLACE, workers=workers)
 
@@ -266,7 +263,7 @@ def test_an_unknown_value_is_refused_by_its_row_in_the_file(tmp_path, workers, s
 
 @pytest.mark.parametrize("workers", [0, -1, 1.0, True])
 def test_at_least_one_worker(files, workers):
-    with pytest.raises(InvalidContext, match="workers must be a whole number of at least 1"):
+    with pytest.raises(InvalidArgument, match="workers must be a whole number of at least 1"):
         tally_files(PRIVATE, files["one"], PLACE, workers=workers)
 
 
@@ -276,7 +273,7 @@ def _dies(piece, on_progress):
 
 def test_a_worker_that_is_killed_is_told_and_does_not_hang():
     with pytest.raises(EngineStopped, match="fewer workers"):
-        list(shared_out(_dies, range(4), workers=2))
+        list(parallel_map(_dies, range(4), workers=2))
 
 
 def _counted(piece, on_progress):
@@ -286,13 +283,13 @@ def _counted(piece, on_progress):
 
 def test_few_pieces_wait_at_a_time(monkeypatch):
     submitted = []
-    submit = workers_module.ProcessPoolExecutor.submit
+    submit = parallel.ProcessPoolExecutor.submit
     monkeypatch.setattr(
-        workers_module.ProcessPoolExecutor,
+        parallel.ProcessPoolExecutor,
         "submit",
         lambda pool, *work: submitted.append(work) or submit(pool, *work),
     )
-    results = shared_out(_counted, range(50), workers=2)
+    results = parallel_map(_counted, range(50), workers=2)
     first = [next(results) for _ in range(10)]
     assert len(submitted) <= 10 + 4
     assert first + list(results) == [Counter([piece]) for piece in range(50)]
@@ -300,14 +297,14 @@ def test_few_pieces_wait_at_a_time(monkeypatch):
 
 SCRIPT = """
 import sys, time
-from sfumato.engines.workers import shared_out
+from sfumato.foundation.parallel import parallel_map
 
 def slow(piece, on_progress):
     print("working", flush=True)
     time.sleep(600)
 
 if __name__ == "__main__":
-    list(shared_out(slow, range(4), workers=2))
+    list(parallel_map(slow, range(4), workers=2))
 """
 
 

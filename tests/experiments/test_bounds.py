@@ -14,8 +14,9 @@ from experiments.error_bounds import Line, contexts, least_error
 from experiments.growth import Curve, Fit, Point, hadamard_response
 from sfumato.contexts import ContextUnion
 from sfumato.errors import ContextMismatch
-from sfumato.paper.experiment import Measured, RunOptions
+from sfumato.paper.experiment import RunOptions
 from sfumato.planning import lower_bound_people
+from sfumato.simulation import Spread
 
 GOOD = Line(
     context="uniform, k = 100",
@@ -24,8 +25,8 @@ GOOD = Line(
     people=1000,
     runs=20,
     lower=1.0,
-    best=Measured(1.5, 0.1),
-    paper=Measured(2.0, 0.1),
+    best=Spread(1.5, 0.1),
+    paper=Spread(2.0, 0.1),
     projected=None,
     exact=(1.4, 2.1),
     tight=3.0,
@@ -41,11 +42,9 @@ def but(**changes):
 def test_a_line_holds_only_if_everything_is_between():
     assert GOOD.holds == "yes"
     for name in ("best", "paper", "projected"):
-        assert (
-            but(**{name: Measured(0.9, 0.1)}) == "yes"
-        )  # one standard error below the lower bound
-        assert but(**{name: Measured(0.4, 0.1)}) == "no"
-        assert but(**{name: Measured(3.6, 0.1)}) == "no"
+        assert but(**{name: Spread(0.9, 0.1)}) == "yes"  # one standard error below the lower bound
+        assert but(**{name: Spread(0.4, 0.1)}) == "no"
+        assert but(**{name: Spread(3.6, 0.1)}) == "no"
 
 
 def test_exact_risks_have_no_allowance():
@@ -57,9 +56,9 @@ def test_exact_risks_have_no_allowance():
 
 
 def test_few_runs_are_no_verdict():
-    assert but(runs=3, best=Measured(0.9, 0.1)) == "too few runs"
-    assert but(runs=1, best=Measured(0.9, math.nan)) == "too few runs"
-    assert but(runs=1, best=Measured(1.9, math.nan)) == "yes"
+    assert but(runs=3, best=Spread(0.9, 0.1)) == "too few runs"
+    assert but(runs=1, best=Spread(0.9, None)) == "too few runs"
+    assert but(runs=1, best=Spread(1.9, None)) == "yes"
     assert but(runs=1, exact=(0.5, 2.1)) == "no"
 
 

@@ -11,10 +11,11 @@ import pytest
 import sfumato as sf
 from experiments import real_data
 from experiments.domains import domains
-from experiments.real_data import READERS, RealData, apportioned
+from experiments.real_data import READERS, RealData
 from sfumato.errors import MissingExtra
 from sfumato.paper.experiment import RunOptions
-from sfumato.paper.schemes import named_words
+from sfumato.paper.places import apportion
+from sfumato.simulation import named_words
 
 WORDS = {"blocks_are": "initial", "why": "It is shown anyway.", "credit": "Made up for a test."}
 NAMES = {
@@ -228,7 +229,7 @@ def test_contexts_are_argued_in_sentences(read):
 
 @pytest.mark.parametrize("weights", [[1, 1, 1], [5, 0, 3], [1e9, 1, 2], [0.3, 0.3, 0.4]])
 def test_everybody_is_somewhere_and_no_share_is_off_by_one(weights):
-    counts = apportioned(np.array(weights, dtype=float), 1000)
+    counts = apportion(np.array(weights, dtype=float), 1000)
     wanted = np.array(weights) / sum(weights) * 1000
     assert counts.sum() == 1000
     assert np.abs(counts - wanted).max() < 1

@@ -18,7 +18,7 @@ from experiments.high_low import (
     SENSITIVE,
     URAP,
     URR,
-    _crowd,
+    _probabilities,
     _sensitive,
     high_low,
 )
@@ -29,8 +29,9 @@ from experiments.utility_optimized import (
 )
 from sfumato.errors import NotEnoughReports
 from sfumato.foundation.simplex import total_variation
-from sfumato.paper.experiment import RunOptions, drawn_people
-from sfumato.paper.schemes import answered, paper_estimate
+from sfumato.paper.experiment import RunOptions
+from sfumato.paper.schemes import paper_estimate
+from sfumato.simulation import draw_people
 
 ALPHA = 1e-6
 
@@ -189,12 +190,10 @@ def test_the_outcome_is_whole(tiny, tmp_path):
 
 
 def test_a_number_of_the_table_can_be_found_again_by_hand(tiny):
-    p, sensitive = _crowd(5), _sensitive(100, 5)
+    p, sensitive = _probabilities(5), _sensitive(100, 5)
     mechanism = sf.HighLowResponse(sf.HighLow(1000, sensitive.tolist(), 2))
-    symbols = drawn_people(p, 200, "high-low/200", 0, 5)
-    estimate = paper_estimate(
-        mechanism, answered(mechanism, symbols, "high-low/200/100/2/paper", 0, 5)
-    )
+    symbols = draw_people(p, 200, "high-low/200", 0, 5)
+    estimate = paper_estimate(mechanism, symbols, "high-low/200/100/2/paper", 0, 5)
     row = next(row for row in tiny.rows if row[:4] == (100, 2, 200, PAPER))
     assert row[5] == round(total_variation(estimate, p), 5)
 

@@ -1,19 +1,19 @@
 """Blocks that are not uniform: tiles, hexagons and the surroundings of cities on the paper's map."""
 
 import json
-import math
 
 import numpy as np
 import pytest
 
 import sfumato as sf
 from experiments import partitions
-from experiments.partitions import Hiding, all_partitions
+from experiments.partitions import Hiding, all_partitions, largest_apart
+from experiments.partitions_figure import borders
 from sfumato.paper.checkins import map_grid
-from sfumato.paper.experiment import Measured, RunOptions
-from sfumato.paper.maps import borders
-from sfumato.paper.population import american_places
-from sfumato.paper.repeats import Repeated
+from sfumato.paper.experiment import RunOptions
+from sfumato.paper.places import american_places
+from sfumato.paper.schemes import MapErrors
+from sfumato.simulation import Spread
 
 KINDS = ["none", *2 * ["tiles", "hexagons", "towns apart", "cities"]]
 
@@ -53,7 +53,7 @@ def test_hexagons_hold_the_centres_of_their_cells(cut):
 
 @pytest.mark.parametrize(("number", "kilometres"), [(230, 100), (1461, 40)])
 def test_towns_keep_their_distance(number, kilometres):
-    towns = american_places().largest_apart(number, kilometres)
+    towns = largest_apart(american_places(), number, kilometres)
     phi, theta = np.radians(towns.latitudes), np.radians(towns.longitudes)
     across = np.sin((phi[:, None] - phi) / 2) ** 2
     across += np.cos(phi[:, None]) * np.cos(phi) * np.sin((theta[:, None] - theta) / 2) ** 2
@@ -117,11 +117,10 @@ def unhurried(monkeypatch):
         options.append((runs, seed, list(contexts.values())))
         truth = counts / counts.sum()
         return {
-            name: Repeated(Measured(0.5, math.nan), Measured(0.4, math.nan), truth, truth)
-            for name in contexts
+            name: MapErrors(Spread(0.5, None), Spread(0.4, None), truth, truth) for name in contexts
         }
 
-    monkeypatch.setattr(partitions, "repeated", made_up)
+    monkeypatch.setattr(partitions, "measure_contexts", made_up)
     return options
 
 

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.errors import InvalidContext, InvalidTable
+from experiments.partitions import largest_apart
+from sfumato.errors import InvalidArgument, InvalidTable
 from sfumato.paper import checkins, gowalla
-from sfumato.paper.checkins import Crowd, crowd_of
-from sfumato.paper.experiment import Measured, RunOptions
-from sfumato.paper.population import Places, american_places
-from sfumato.paper.repeats import Repeated, repeated
-from sfumato.paper.schemes import answered
+from sfumato.paper.checkins import MapPopulation, map_population
+from sfumato.paper.experiment import RunOptions
+from sfumato.paper.places import Places, american_places
+from sfumato.paper.schemes import MapErrors, measure_contexts
+from sfumato.simulation import Spread, named_words
 from support.twins import all_said
 
 # --- a file of counts -------------------------------------------------------------------------------------------------
@@ -29,7 +30,7 @@ def written(path, text):
 
 @pytest.mark.parametrize("name", ["counts.csv", "counts.csv.gz"])
 def test_counts_of_a_cell_add_up(tmp_path, name):
-    crowd = crowd_of(grid=written(tmp_path / name, COUNTS))
+    crowd = map_population(grid=written(tmp_path / name, COUNTS))
     assert {x: int(crowd.counts[x]) for x in np.flatnonzero(crowd.counts)} == {
         0: 4,
         125 * 350 - 1: 2,
@@ -41,22 +42,22 @@ def test_counts_of_a_cell_add_up(tmp_path, name):
 
 
 def test_columns_may_stand_in_any_order(tmp_path):
-    crowd = crowd_of(grid=written(tmp_path / "a.csv", "count,more,column,row\n5,x,1,2\n"))
+    crowd = map_population(grid=written(tmp_path / "a.csv", "count,more,column,row\n5,x,1,2\n"))
     assert np.flatnonzero(crowd.counts).tolist() == [2 * 350 + 1]
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("row,column,count\n125,0,1\n", "row must lie between 0 and 124"),
-        ("row,column,count\n-1,0,1\n", "row must lie between 0 and 124"),
-        ("row,column,count\n0,350,1\n", "column must lie between 0 and 349"),
-        ("row,column,count\n0,0,-7\n", "count must lie between 0"),
-        ("row,column,count\n0,0,99999999999\n", "count must lie between 0"),
+        ("row,column,count\n125,0,1\n", "row must be between 0 and 124"),
+        ("row,column,count\n-1,0,1\n", "row must be between 0 and 124"),
+        ("row,column,count\n0,350,1\n", "column must be between 0 and 349"),
+        ("row,column,count\n0,0,-7\n", "count must be between 0"),
+        ("row,column,count\n0,0,99999999999\n", "count must be between 0"),
         ("row,column,count\n0,0,99999999\n0,1,99999999\n", "between 1 and 100,000,000 people"),
         ("row,column,count\n0,0,0\n", "between 1 and"),
         ("row,column,count\n", "between 1 and"),
-        ("row,column,count\n0,,1\n", "every column must be a whole number"),
+        ("row,column,count\n0,,1\n", "every column must be an integer"),
         ("row,column,count\n0,0,many\n", "cannot read"),
         ("row,column,count\n0,0,1.5\n", "cannot read"),
         ("row,col,count\n0,0,1\n", "no column 'column'"),
@@ -66,7 +67,7 @@ def test_columns_may_stand_in_any_order(tmp_path):
 )
 def test_bad_counts_are_refused_and_not_repeated(tmp_path, text, said):
     with pytest.raises(InvalidTable, match=said) as refused:
-        crowd_of(grid=written(tmp_path / "counts.csv", text))
+        map_population(grid=written(tmp_path / "counts.csv", text))
     assert "counts.csv" in str(refused.value)
     assert not any(value in str(refused.value) for value in ("-7", "many", "1.5", "99999999999"))
 
@@ -74,12 +75,12 @@ def test_bad_counts_are_refused_and_not_repeated(tmp_path, text, said):
 def test_a_file_that_is_not_there(tmp_path):
     for named in ({"grid": str(tmp_path / "no.csv")}, {"checkins": str(tmp_path / "no.csv")}):
         with pytest.raises(InvalidTable, match=r"no\.csv"):
-            crowd_of(**named)
+            map_population(**named)
 
 
 def test_two_crowds_are_one_too_many():
-    with pytest.raises(InvalidContext, match="not both"):
-        crowd_of(checkins="a", grid="b")
+    with pytest.raises(InvalidArgument, match="not both"):
+        map_population(checkins="a", grid="b")
 
 
 # --- SNAP's file ------------------------------------------------------------------------------------------------------
@@ -100,7 +101,7 @@ def line(latitude, longitude):
 @pytest.mark.parametrize("name", ["checkins.txt", "checkins.txt.gz"])
 def test_check_ins_on_the_map_are_counted_by_floor(tmp_path, name):
     text = "".join(line(*position) for position in INSIDE + OUTSIDE)
-    crowd = crowd_of(checkins=written(tmp_path / name, text))
+    crowd = map_population(checkins=written(tmp_path / name, text))
     expected = np.zeros(43750, dtype=int)
     for row, column in ((0, 0), (0, 0), (124, 349), (26, 161)):
         expected[row * 350 + column] += 1
@@ -111,22 +112,22 @@ def test_check_ins_on_the_map_are_counted_by_floor(tmp_path, name):
 
 def test_a_check_in_without_a_position_lies_nowhere(tmp_path):
     text = line(*INSIDE[0]) + "7\t2010-10-19T23:55:27Z\t\t\t1\n"
-    assert crowd_of(checkins=written(tmp_path / "a.txt", text)).people == 1
+    assert map_population(checkins=written(tmp_path / "a.txt", text)).people == 1
 
 
 def test_a_quotation_mark_hides_nothing(tmp_path):
     text = line(*INSIDE[0]).replace("22847", '"x') + line(*INSIDE[2])
-    assert crowd_of(checkins=written(tmp_path / "a.txt", text)).people == 2
+    assert map_population(checkins=written(tmp_path / "a.txt", text)).people == 2
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "is empty"),
-        ("0,2010-10-19T23:55:27Z,30.26,-97.74,22847\n", "five columns, separated by tabs"),
-        ("0\t2010-10-19T23:55:27Z\t30.26\t-97.74\n", "five columns"),
-        ("0\t2010-10-19T23:55:27Z\tnorth\t-97.74\t22847\n", "five columns"),
-        (COUNTS, "pass it as a grid"),
+        ("0,2010-10-19T23:55:27Z,30.26,-97.74,22847\n", "five tab-separated columns"),
+        ("0\t2010-10-19T23:55:27Z\t30.26\t-97.74\n", "five tab-separated columns"),
+        ("0\t2010-10-19T23:55:27Z\tnorth\t-97.74\t22847\n", "five tab-separated columns"),
+        (COUNTS, "use the grid option"),
         (
             "".join(line(*position) for position in OUTSIDE),
             "no check-in between 25N and 50N.*5 elsewhere",
@@ -135,7 +136,7 @@ def test_a_quotation_mark_hides_nothing(tmp_path):
 )
 def test_bad_check_ins_are_refused_and_not_repeated(tmp_path, text, said):
     with pytest.raises(InvalidTable, match=said) as refused:
-        crowd_of(checkins=written(tmp_path / "checkins.txt", text))
+        map_population(checkins=written(tmp_path / "checkins.txt", text))
     assert not any(
         value in all_said(refused.value) for value in ("30.26", "-97.74", "22847", "2010", "north")
     )
@@ -147,16 +148,18 @@ def test_a_file_that_is_cut_off_is_refused(tmp_path):
     spread = [(25 + i % 97 / 4, -130 + i % 991 / 15) for i in range(20_000)]
     whole = gzip.compress("".join(line(*position) for position in spread).encode())
     path.write_bytes(whole)
-    assert crowd_of(checkins=str(path)).people == 20_000
+    assert map_population(checkins=str(path)).people == 20_000
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InvalidTable, match=r"checkins\.txt\.gz"):
-        crowd_of(checkins=str(path))
+        map_population(checkins=str(path))
 
 
 def test_large_files_tell_how_far_they_are(tmp_path, monkeypatch):
     monkeypatch.setattr(checkins, "_ROWS_BETWEEN_LINES", 2)
     told = []
-    crowd_of(checkins=written(tmp_path / "a.txt", line(*INSIDE[0]) * 3), on_progress=told.append)
+    map_population(
+        checkins=written(tmp_path / "a.txt", line(*INSIDE[0]) * 3), on_progress=told.append
+    )
     assert told == ["a.txt: 3 check-ins read"]
 
 
@@ -164,7 +167,7 @@ def test_large_files_tell_how_far_they_are(tmp_path, monkeypatch):
 
 
 def test_made_up_people_are_as_many_as_the_papers_and_say_so():
-    crowd = crowd_of()
+    crowd = map_population()
     assert crowd.people == 3_671_812
     assert "NOT the paper's data" in crowd.note
     assert "not the paper's" in str(crowd)
@@ -197,11 +200,11 @@ def test_towns_apart_are_the_largest_that_have_room():
     )
     places = Places(latitudes, longitudes, np.array([5.0, 9.0, 1.0, 2.0, 3.0]))
     # One degree of latitude is 111.2 km; at 40N one of longitude is 85 km.
-    assert places.largest_apart(5, 90).population.tolist() == [9.0, 2.0, 1.0]
-    assert places.largest_apart(5, 50).population.tolist() == [9.0, 3.0, 2.0, 1.0]
-    assert places.largest_apart(2, 50).population.tolist() == [9.0, 3.0]
+    assert largest_apart(places, 5, 90).population.tolist() == [9.0, 2.0, 1.0]
+    assert largest_apart(places, 5, 50).population.tolist() == [9.0, 3.0, 2.0, 1.0]
+    assert largest_apart(places, 2, 50).population.tolist() == [9.0, 3.0]
     assert places.largest(2).population.tolist() == [9.0, 5.0]
-    with pytest.raises(InvalidContext, match="5 places"):
+    with pytest.raises(InvalidArgument, match="from 1 to 5"):
         places.largest(6)
 
 
@@ -231,18 +234,20 @@ def papers_scheme_slowly(reports, sizes, n):
 def test_the_papers_scheme_is_the_papers():
     symbols = np.repeat(np.arange(6), PEOPLE)
     for name, context, sizes in (("all", CONTEXTS["all"], [6]), ("blocks", BLOCKS, [3, 2, 1])):
-        found = repeated({name: context}, PEOPLE, runs=1, seed=3, workers=1)[name]
+        found = measure_contexts({name: context}, PEOPLE, runs=1, seed=3, workers=1)[name]
         mechanism = sf.mechanism_for(context, code="hadamard")
-        counts = answered(mechanism, symbols, f"map/{name}/paper", 0, 3).counts
+        counts = mechanism.privatize_and_tally(
+            symbols, named_words(f"map/{name}/paper", 0, 3)
+        ).counts
         slow = papers_scheme_slowly(np.repeat(np.arange(counts.size), counts), sizes, symbols.size)
-        assert found.papers_map == pytest.approx(slow, abs=1e-9)
+        assert found.paper_map == pytest.approx(slow, abs=1e-9)
         assert found.paper.mean == pytest.approx(np.abs(slow - PEOPLE / 800).sum() / 2, abs=1e-9)
 
 
 @pytest.mark.slow
 def test_results_do_not_depend_on_workers():
     alone, together = (
-        repeated(CONTEXTS, PEOPLE, runs=6, seed=1, workers=workers) for workers in (1, 2)
+        measure_contexts(CONTEXTS, PEOPLE, runs=6, seed=1, workers=workers) for workers in (1, 2)
     )
     for name in CONTEXTS:
         assert alone[name].paper == together[name].paper
@@ -252,17 +257,17 @@ def test_results_do_not_depend_on_workers():
 
 def test_runs_and_seeds_differ_and_their_order_does_not_matter():
     one, two, other = (
-        repeated(CONTEXTS, PEOPLE, runs=runs, seed=seed, workers=1)["all"]
+        measure_contexts(CONTEXTS, PEOPLE, runs=runs, seed=seed, workers=1)["all"]
         for runs, seed in ((1, 0), (2, 0), (1, 1))
     )
     assert two.paper.standard_error > 0
-    assert (one.papers_map == two.papers_map).all()
-    assert not (one.papers_map == other.papers_map).all()
+    assert (one.paper_map == two.paper_map).all()
+    assert not (one.paper_map == other.paper_map).all()
 
 
 def test_progress_is_told_to_the_end():
     told = []
-    repeated(CONTEXTS, PEOPLE, runs=5, seed=0, workers=1, on_progress=told.append)
+    measure_contexts(CONTEXTS, PEOPLE, runs=5, seed=0, workers=1, on_progress=told.append)
     assert told[0] == "all: 4 of 5 runs (25% of all)"
     assert told[-1] == "blocks: 5 of 5 runs (100% of all)"
 
@@ -278,13 +283,13 @@ def unhurried(monkeypatch):
     def made_up(contexts, counts, runs, seed, **_):
         options.append((runs, seed, {name: _blocks(context) for name, context in contexts.items()}))
         truth = counts / counts.sum()
-        error = 0.01 if runs > 1 else float("nan")
+        error = 0.01 if runs > 1 else None
         return {
-            name: Repeated(Measured(0.5, error), Measured(0.4, error), truth, truth)
+            name: MapErrors(Spread(0.5, error), Spread(0.4, error), truth, truth)
             for name in contexts
         }
 
-    monkeypatch.setattr(gowalla, "repeated", made_up)
+    monkeypatch.setattr(gowalla, "measure_contexts", made_up)
     return options
 
 
@@ -354,4 +359,4 @@ def test_smaller_blocks_and_better_schemes_give_smaller_errors():
 
 
 def test_a_crowd_speaks_of_its_number():
-    assert str(Crowd(np.array([1_000, 2]), "check-ins", "")) == "1,002 check-ins"
+    assert str(MapPopulation(np.array([1_000, 2]), "check-ins", "")) == "1,002 check-ins"

@@ -8,15 +8,22 @@ import pytest
 
 from sfumato.codes import HadamardCode
 from sfumato.contexts import Blocks
-from sfumato.errors import InvalidContext
+from sfumato.errors import InvalidArgument
 from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import BlockResponse
-from sfumato.paper.crowds import geometric, shuffled_order
-from sfumato.paper.curves import spread_apart
-from sfumato.paper.experiment import RunOptions, drawn_people
-from sfumato.paper.schemes import answered, named_words, paper_estimate
-from sfumato.paper.synthetic import BLOCKS, CROWDS, _distribution, _errors, _Job, synthetic
-from sfumato.paper.workers import shared_out
+from sfumato.paper.curves import space_out
+from sfumato.paper.experiment import RunOptions
+from sfumato.paper.schemes import paper_estimate
+from sfumato.paper.synthetic import (
+    BLOCKS,
+    DISTRIBUTIONS,
+    _Job,
+    _measure,
+    _probabilities,
+    geometric,
+    synthetic,
+)
+from sfumato.simulation import draw_people, named_words, run_jobs, shuffled_order
 
 MUST_SHOW = {
     "Uniform": {1: 0.62, 10: 0.34, 100: 0.12},
@@ -33,7 +40,7 @@ def tiny():
     ), told
 
 
-def nearest_distribution(v):
+def nearest_probabilities(v):
     """Euclidean projection on the simplex by bisection on θ in max(v − θ, 0)."""
     low, high = v.min() - 1, v.max()
     for _ in range(200):
@@ -58,46 +65,46 @@ def papers_formula(reports, sizes, epsilon):
 def test_the_papers_scheme_is_its_formula_and_one_projection():
     sizes = (3, 4, 6)
     mechanism = BlockResponse(Blocks(np.repeat(np.arange(3), sizes), 1), HadamardCode)
-    symbols = drawn_people(geometric(13, 0.8), 400, "test", 0, 0)
+    symbols = draw_people(geometric(13, 0.8), 400, "test", 0, 0)
     reports = mechanism.privatize(symbols, named_words("test", 0, 0))
-    expected = nearest_distribution(papers_formula(reports, sizes, 1))
-    found = paper_estimate(mechanism, answered(mechanism, symbols, "test", 0, 0))
+    expected = nearest_probabilities(papers_formula(reports, sizes, 1))
+    found = paper_estimate(mechanism, symbols, "test", 0, 0)
     np.testing.assert_allclose(found, expected, atol=1e-12)
     # Correcting the totals of blocks first would have given something else.
     assert (
         np.abs(
-            nearest_distribution(mechanism.scores.unbiased(mechanism.tally(reports))) - expected
+            nearest_probabilities(mechanism.scores.unbiased(mechanism.tally(reports))) - expected
         ).max()
         > 1e-3
     )
 
 
 def test_the_crowds_are_those_of_the_figure():
-    uniform, falling, shuffled, zipf = (_distribution(crowd, 0) for crowd in CROWDS)
+    uniform, falling, shuffled, zipf = (_probabilities(crowd, 0) for crowd in DISTRIBUTIONS)
     assert np.ptp(uniform) == 0
     np.testing.assert_allclose(falling[1:] / falling[:-1], 0.95)
     np.testing.assert_allclose(zipf * np.arange(1, 1001), zipf[0])
     assert sorted(shuffled.tolist()) == sorted(falling.tolist())
-    assert not np.array_equal(shuffled, _distribution(CROWDS[2], 1))
+    assert not np.array_equal(shuffled, _probabilities(DISTRIBUTIONS[2], 1))
     for p in (uniform, falling, shuffled, zipf):
         assert p.size == 1000
         assert p.sum() == pytest.approx(1)
 
 
 def test_a_number_of_the_table_can_be_found_again_by_hand(tiny):
-    p = _distribution("Zipf(1)", 3)
-    symbols = drawn_people(p, 200, "synthetic/Zipf(1)/200", 0, 3)
+    p = _probabilities("Zipf(1)", 3)
+    symbols = draw_people(p, 200, "synthetic/Zipf(1)/200", 0, 3)
     mechanism = BlockResponse(Blocks(np.arange(1000) // 20, 1), HadamardCode)
-    estimate = paper_estimate(
-        mechanism, answered(mechanism, symbols, "synthetic/Zipf(1)/200/50/paper", 0, 3)
-    )
+    estimate = paper_estimate(mechanism, symbols, "synthetic/Zipf(1)/200/50/paper", 0, 3)
     row = next(row for row in tiny[0].rows if row[:3] == ("Zipf(1)", 50, 200))
     assert row[3] == round(total_variation(estimate, p), 5)
 
 
 def test_the_outcome_is_whole(tiny, tmp_path):
     result, told = tiny
-    assert [row[:3] for row in result.rows] == [(crowd, m, 200) for crowd in CROWDS for m in BLOCKS]
+    assert [row[:3] for row in result.rows] == [
+        (crowd, m, 200) for crowd in DISTRIBUTIONS for m in BLOCKS
+    ]
     assert all(
         len(row) == len(result.columns) and 0 <= row[3] <= 1 and 0 <= row[5] <= 1
         for row in result.rows
@@ -105,7 +112,7 @@ def test_the_outcome_is_whole(tiny, tmp_path):
     assert all(
         row[4] is None and row[6] is None for row in result.rows
     )  # a single run has no standard error
-    assert told[-1] == "4 of 4 crowds have answered"
+    assert told[-1] == "4 of 4 runs"
     paths = result.save(tmp_path)
     assert [path.name for path in paths] == [
         f"synthetic.{kind}" for kind in ("png", "pdf", "csv", "json")
@@ -119,8 +126,8 @@ def test_the_outcome_is_whole(tiny, tmp_path):
 
 def test_another_seed_means_other_people_and_other_coins(tiny):
     found = [row[3] for row in tiny[0].rows if row[0] == "Uniform"]
-    assert _errors(_Job("Uniform", 200, 0, seed=3))[:, 0].round(5).tolist() == found
-    assert not set(_errors(_Job("Uniform", 200, 0, seed=4))[:, 0].round(5)) & set(found)
+    assert _measure(_Job("Uniform", 200, 0, seed=3))[:, 0].round(5).tolist() == found
+    assert not set(_measure(_Job("Uniform", 200, 0, seed=4))[:, 0].round(5)) & set(found)
     words = named_words("a", 0, 0).take(3)
     for other in (named_words("b", 0, 0), named_words("a", 1, 0), named_words("a", 0, 1)):
         assert not (other.take(3) == words).any()
@@ -128,21 +135,21 @@ def test_another_seed_means_other_people_and_other_coins(tiny):
 
 def test_work_comes_back_in_order_and_bad_wishes_are_refused():
     done = []
-    assert shared_out(abs, [-1, 2, -3], workers=1, on_progress=done.append) == [1, 2, 3]
+    assert run_jobs(abs, [-1, 2, -3], workers=1, on_progress=done.append) == [1, 2, 3]
     assert done == [1, 2, 3]
-    assert shared_out(abs, []) == []
-    with pytest.raises(InvalidContext, match="workers must be at least 1; found 0"):
-        shared_out(abs, [1], workers=0)
+    assert run_jobs(abs, []) == []
+    with pytest.raises(InvalidArgument, match="whole number of at least 1; got 0"):
+        run_jobs(abs, [1], workers=0)
     for people in ((), (0, 10)):
-        with pytest.raises(InvalidContext, match="people must be one or more whole numbers"):
+        with pytest.raises(InvalidArgument, match="people must be a list of whole numbers"):
             synthetic(RunOptions(), people=people)
 
 
 def test_names_keep_their_distance_and_stay_near():
-    np.testing.assert_allclose(spread_apart([0.1, 0.5, 0.9], 0.1), [0.1, 0.5, 0.9])
-    places = spread_apart([0.5, 0.5, 0.5, 0.9], 0.1)
+    np.testing.assert_allclose(space_out([0.1, 0.5, 0.9], 0.1), [0.1, 0.5, 0.9])
+    places = space_out([0.5, 0.5, 0.5, 0.9], 0.1)
     np.testing.assert_allclose(places, [0.4, 0.5, 0.6, 0.9])
-    assert spread_apart([], 0.1) == []
+    assert space_out([], 0.1) == []
 
 
 def test_an_order_is_a_permutation_that_its_name_decides():
@@ -165,7 +172,7 @@ def test_the_ends_of_the_curves_are_those_that_figure_2_must_show():
         for m, expected in by_blocks.items():
             mean, error, *_ = found[crowd, m]
             assert abs(mean - expected) <= 3 * error + 0.01, (crowd, m, mean, error)
-    for crowd in CROWDS:  # finer blocks, smaller errors
+    for crowd in DISTRIBUTIONS:  # finer blocks, smaller errors
         curve = [found[crowd, m][0] for m in BLOCKS]
         assert curve == sorted(curve, reverse=True)
     for (crowd, m), (paper, paper_error, here, here_error) in found.items():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.errors import InvalidContext, InvalidSymbols, NotEnoughReports
+from sfumato.errors import InvalidArgument, InvalidContext, InvalidSymbols, NotEnoughReports
 from sfumato.mechanisms.blocks import BlockScores
 from sfumato.mechanisms.reach import Reach
 from sfumato.simulation import SeededWords
@@ -165,13 +165,13 @@ def test_without_fakes_nothing_moves():
 @pytest.mark.parametrize(
     ("changed", "error", "said"),
     [
-        ({"kind": "bribe"}, InvalidContext, "kind must be one of raise, lower, blend, pretend"),
+        ({"kind": "bribe"}, InvalidArgument, "kind must be one of raise, lower, blend, pretend"),
         ({"target": "nowhere"}, InvalidContext, "target names"),
         ({"fakes": 4}, InvalidContext, "from 0 to all 3"),
         ({"fakes": -1}, InvalidContext, "from 0 to all 3"),
         ({"decoder": "nonsense"}, InvalidContext, "decoder must be one of"),
         ({"symbols": [0, 99]}, InvalidSymbols, "must lie in"),
-        ({"symbols": np.empty(0, dtype=int)}, NotEnoughReports, "nobody"),
+        ({"symbols": np.empty(0, dtype=int)}, NotEnoughReports, "population is empty"),
     ],
 )
 def test_bad_questions_are_refused(changed, error, said):

@@ -12,6 +12,7 @@ from scipy.stats import binom, chi2
 import sfumato as sf
 from sfumato.errors import (
     ContextMismatch,
+    InvalidArgument,
     InvalidContext,
     InvalidSymbols,
     NotEnoughReports,
@@ -19,8 +20,15 @@ from sfumato.errors import (
 )
 from sfumato.foundation.simplex import project
 from sfumato.promises.exam import ALPHA
-from sfumato.simulation import Comparison, Draws, LocalHashing, SeededWords, UnaryEncoding, compare
-from sfumato.simulation.draws import crowd_tally
+from sfumato.simulation import (
+    Comparison,
+    Draws,
+    LocalHashing,
+    SeededWords,
+    UnaryEncoding,
+    compare,
+    tally_population,
+)
 
 E = Fraction(3)  # e^ε in fractions; g = 4 suits it best
 EPSILON = math.log(3)
@@ -195,7 +203,7 @@ def test_extreme_promises_keep_their_digits(kind, epsilon):
     ("size", "epsilon"), [(1, 1.0), (3, 0.0), (3, math.inf), (3, -1.0), (3, math.nan)]
 )
 def test_a_peer_needs_two_labels_and_a_finite_promise(size, epsilon):
-    with pytest.raises(InvalidContext, match="two labels or more"):
+    with pytest.raises(InvalidContext, match="at least two labels"):
         UnaryEncoding(size, epsilon)
 
 
@@ -295,7 +303,7 @@ def test_tallies_of_a_crowd_scatter_as_the_channel_says(context):
     rank = int(np.linalg.matrix_rank(covariance, tol=1e-12 * np.trace(covariance) * 1e3))
     whiten = np.linalg.pinv(covariance, rcond=1e-9)
     found = [
-        mechanism.scores.unbiased(crowd_tally(mechanism, PEOPLE, SeededWords(5, run=run)))
+        mechanism.scores.unbiased(tally_population(mechanism, PEOPLE, SeededWords(5, run=run)))
         for run in range(runs)
     ]
 
@@ -309,9 +317,9 @@ def test_tallies_of_a_crowd_scatter_as_the_channel_says(context):
 
 def test_a_crowd_answers_once_each_whatever_the_chunks(monkeypatch):
     mechanism = sf.mechanism_for(sf.Uniform(6, 1))
-    whole = crowd_tally(mechanism, PEOPLE, SeededWords(2))
-    monkeypatch.setattr("sfumato.simulation.draws._CHUNK", 777)
-    assert crowd_tally(mechanism, PEOPLE, SeededWords(2)) == whole
+    whole = tally_population(mechanism, PEOPLE, SeededWords(2))
+    monkeypatch.setattr("sfumato.simulation.runs._CHUNK", 777)
+    assert tally_population(mechanism, PEOPLE, SeededWords(2)) == whole
     people = np.repeat(np.arange(6), PEOPLE)
     assert mechanism.tally(mechanism.privatize(people, SeededWords(2))) == whole
 
@@ -364,7 +372,7 @@ def test_everybody_is_decoded_alike_and_mechanisms_by_the_decoder_too():
         assert (row.errors >= 0).all()
         assert (row.errors <= 1).all()
     own = sf.mechanism_for(LUNCH)
-    tally = crowd_tally(own, np.array(COUNTS), SeededWords(3, run=4))
+    tally = tally_population(own, np.array(COUNTS), SeededWords(3, run=4))
     truth = np.array(COUNTS) / 1000
     assert found.rows[0].decoded[4] == pytest.approx(
         np.abs(own.scores.unbiased(tally) - truth).sum() / 2
@@ -448,13 +456,13 @@ def test_a_crowd_is_a_whole_number_for_each_symbol(counts):
 
 
 def test_nobody_is_no_crowd():
-    with pytest.raises(NotEnoughReports, match="nobody"):
+    with pytest.raises(NotEnoughReports, match="population is empty"):
         compare(LUNCH, [0, 0, 0, 0])
 
 
 @pytest.mark.parametrize("context", [sf.Uniform(3, math.inf), sf.Blocks([0, 1, 2], 1)], ids=repr)
 def test_a_promise_to_nobody_has_no_classical_peer(context):
-    with pytest.raises(NothingToLearn, match="the smallest of this context is ∞"):
+    with pytest.raises(NothingToLearn, match="the smallest ε of this context is ∞"):
         compare(context, [1, 2, 3])
 
 
@@ -470,11 +478,11 @@ def test_an_unknown_decoder_is_refused():
 
 @pytest.mark.parametrize("wrong", [{"runs": 0}, {"workers": 0}, {"runs": 1.5}, {"runs": True}])
 def test_at_least_one_run_and_worker(wrong):
-    with pytest.raises(InvalidContext, match="at least 1"):
+    with pytest.raises(InvalidArgument, match="at least 1"):
         Draws(**wrong)
 
 
 @pytest.mark.parametrize("seed", [-1, 2**63, 0.5])
 def test_a_seed_is_a_whole_number(seed):
-    with pytest.raises(InvalidContext, match="seed must be a whole number"):
+    with pytest.raises(InvalidArgument, match="seed must be a whole number"):
         Draws(seed=seed)

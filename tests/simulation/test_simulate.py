@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.errors import InvalidContext, NotEnoughReports
+from sfumato.errors import InvalidArgument, InvalidContext, NotEnoughReports
 from sfumato.simulation import SeededWords, simulate
 from sfumato.survey import Survey
 
@@ -35,7 +35,7 @@ def test_seeds_and_runs_have_words_of_their_own():
 
 @pytest.mark.parametrize("seed", [-1, 2**63, 1.0, True, "1", None])
 def test_a_seed_is_a_whole_number(seed):
-    with pytest.raises(InvalidContext, match="seed must be a whole number"):
+    with pytest.raises(InvalidArgument, match="seed must be a whole number"):
         SeededWords(seed)
 
 
@@ -58,19 +58,19 @@ def test_the_error_is_the_total_variation_from_the_data(survey):
     truth = np.bincount(SYMBOLS, minlength=7) / SYMBOLS.size
     np.testing.assert_allclose(found.truth, truth)
     np.testing.assert_allclose(found.errors, np.abs(found.estimates - truth).sum(axis=1) / 2)
-    np.testing.assert_allclose(found.mean, found.errors.mean())
-    np.testing.assert_allclose(found.standard_error, np.std(found.errors, ddof=1) / 2)
+    np.testing.assert_allclose(found.error.mean, found.errors.mean())
+    np.testing.assert_allclose(found.error.standard_error, np.std(found.errors, ddof=1) / 2)
 
 
 @pytest.mark.parametrize("runs", [0, -1])
 def test_at_least_one_run(survey, runs):
-    with pytest.raises(InvalidContext, match="at least 1"):
+    with pytest.raises(InvalidArgument, match="at least 1"):
         simulate(survey, [SYMBOLS], runs=runs)
 
 
 @pytest.mark.parametrize("batches", [[], [np.empty(0, dtype=np.int64)]])
 def test_nobody_to_simulate(survey, batches):
-    with pytest.raises(NotEnoughReports, match="nobody"):
+    with pytest.raises(NotEnoughReports, match="no rows to simulate"):
         simulate(survey, batches)
 
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import sfumato as sf
-from sfumato.engines.local import reports_of_files, tally_files
+from sfumato.engines import privatize_files, tally_files
 from sfumato.engines.spark import engine as spark
 from sfumato.errors import PrivacyViolation
 from sfumato.mechanisms import PlainResponse, TableResponse
@@ -59,7 +59,7 @@ def test_the_local_engine_gives_no_report(tmp_path, workers):
     with pytest.raises(PrivacyViolation):
         tally_files(assembled(), [answers], columns, workers=workers)
     with pytest.raises(PrivacyViolation):
-        next(reports_of_files(assembled(), [answers], columns, workers=workers))
+        next(privatize_files(assembled(), [answers], columns, workers=workers))
     numbers = write_answers(tmp_path, [2, 3, 4])
     with pytest.raises(PrivacyViolation):
         tally_files(loaded(tmp_path), [numbers], columns, workers=workers)
@@ -88,7 +88,7 @@ def test_surveys_that_keep_their_promise_answer(tmp_path):
     columns = AnswerColumns("answer")
     assert len(survey.privatize(LABELS).numbers) == 3
     assert tally_files(survey, [answers], columns).reports == 3
-    assert sum(len(some) for some in reports_of_files(survey, [answers], columns)) == 3
+    assert sum(len(some) for some in privatize_files(survey, [answers], columns)) == 3
 
 
 def test_a_fingerprint_is_checked_once(monkeypatch):

@@ -12,7 +12,7 @@ from sfumato.cli.options import AnswersFile, Column, Decoder, Json, Latitude, Lo
 if TYPE_CHECKING:
     from sfumato.contexts import Context
     from sfumato.mechanisms import Mechanism
-    from sfumato.simulation.population import Crowd
+    from sfumato.simulation.population import Population
 
 __all__ = ["compare"]
 
@@ -93,7 +93,7 @@ class _Asked(NamedTuple):
 
     context: "Context"
     mechanism: "Mechanism | None"
-    crowd: "Crowd"
+    crowd: "Population"
     survey: str | None
     notes: list[str]
 
@@ -106,13 +106,13 @@ def _of_survey(
     longitude: str | None,
     tell: Tell,
 ) -> _Asked:
-    from sfumato.simulation.population import survey_crowd
+    from sfumato.simulation.population import survey_population
     from sfumato.survey import Survey
     from sfumato.tables import AnswerColumns
 
     asked = Survey.load(survey)
     columns = AnswerColumns(column, latitude, longitude)
-    crowd = survey_crowd(
+    crowd = survey_population(
         answers, columns, asked.context.domain, on_progress=lambda rows: tell(f"{rows:,} rows")
     )
     return _Asked(asked.context, asked.mechanism, crowd, asked.fingerprint, [])
@@ -128,18 +128,18 @@ def _of_column(
 ) -> _Asked:
     from sfumato.contexts import Uniform
     from sfumato.errors import InvalidTable
-    from sfumato.simulation.population import column_crowd
+    from sfumato.simulation.population import column_population
 
     Uniform(2, epsilon)  # refuses what is no ε before any data are read
     if column is None or (latitude, longitude) != (None, None):
         raise InvalidTable(
             "without a survey, name the --column of answers. Positions need a survey with a grid."
         )
-    crowd = column_crowd(answers, column, on_progress=lambda rows: tell(f"{rows:,} rows"))
+    crowd = column_population(answers, column, on_progress=lambda rows: tell(f"{rows:,} rows"))
     return _Asked(Uniform(crowd.domain, epsilon), None, crowd, None, _column_notes(crowd))
 
 
-def _column_notes(crowd: "Crowd") -> list[str]:
+def _column_notes(crowd: "Population") -> list[str]:
     """What a reader should know of labels that were taken from the answers."""
     rare = int((crowd.counts < _FEW).sum())
     notes = [

@@ -112,7 +112,7 @@ def _identity(path: str) -> object:
 
 def worker_count(workers: int, files: Sequence[str]) -> int:
     """How many workers an option asks for; by itself one per core, where there is enough to read to pay for them."""
-    from sfumato.engines.workers import available_cores
+    from sfumato.foundation.parallel import available_cores
 
     if workers:
         return workers

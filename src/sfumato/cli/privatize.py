@@ -51,7 +51,7 @@ def privatize(
 
     """
     from sfumato.cli.progress import row_counter
-    from sfumato.engines.local import reports_of_files, tally_files
+    from sfumato.engines import privatize_files, tally_files
     from sfumato.survey import Survey
     from sfumato.tables import AnswerColumns, report_writer, write_tally
 
@@ -72,7 +72,7 @@ def privatize(
             return
         people = 0
         with report_writer(output, asked.fingerprint) as writer:
-            for reports in reports_of_files(
+            for reports in privatize_files(
                 asked, answers, columns, workers=cores, on_progress=on_progress
             ):
                 writer.write(reports)

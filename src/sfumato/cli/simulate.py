@@ -1,7 +1,6 @@
 """`sfumato simulate`: how well it would work on data that one already has."""
 
 import json
-import math
 from typing import Annotated
 
 import typer
@@ -44,7 +43,7 @@ def simulate(
 
     """
     from sfumato.cli.progress import row_counter
-    from sfumato.engines.simulated import simulate_files
+    from sfumato.simulation import simulate_files
     from sfumato.survey import Survey
     from sfumato.tables import AnswerColumns
 
@@ -65,7 +64,4 @@ def simulate(
     if as_json:
         say(json.dumps(result.in_json()))
         return
-    spread = "" if math.isnan(result.standard_error) else f" ± {result.standard_error:.4f}"
-    say(
-        f"{result.people:,} people, {runs} runs, {decoder}: total variation error {result.mean:.4f}{spread}"
-    )
+    say(f"{result.people:,} people, {runs} runs, {decoder}: total variation error {result.error}")

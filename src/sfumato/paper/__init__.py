@@ -1,1 +1,4 @@
-"""The paper's figures and table, one file each, beside what the software does better."""
+"""The paper's figures and its table, one module each, next to what the software does better.
+
+Import the modules themselves: drawing needs the extra ``charts``.
+"""

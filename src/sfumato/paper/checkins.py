@@ -1,7 +1,7 @@
-"""Check-ins on the paper's map: how many people stand on each of its 125 × 350 cells.
+"""Check-ins on the paper's map: how many people are in each of its 125 × 350 cells.
 
-There are three ways to a crowd: the paper's own file, which SNAP publishes; a file of counts; and, with neither, the
-population of places, which is not the paper's data and says so.
+They come from one of three sources: the paper's own file, which SNAP publishes; a file of counts; or,
+with neither, the population of places, which is not the paper's data and says so.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,28 +13,31 @@ import pyarrow as pa
 import pyarrow.csv
 
 from sfumato.domains import GridDomain
-from sfumato.errors import InvalidContext, InvalidTable
+from sfumato.errors import InvalidArgument, InvalidTable
 from sfumato.foundation.arrays import Arrow, Floats, Symbols
-from sfumato.paper.population import CREDIT, american_places
+from sfumato.paper.places import CREDIT, american_places
 from sfumato.tables import open_table
 
-__all__ = ["PAPERS_PEOPLE", "Crowd", "crowd_of", "map_grid"]
+__all__ = ["PAPER_PEOPLE", "MapPopulation", "map_grid", "map_population"]
 
-PAPERS_PEOPLE = 3_671_812
+PAPER_PEOPLE = 3_671_812
 """Check-ins of the paper between 25N and 50N, 130W and 60W."""
 
-_MOST_PEOPLE = 10**8  # their symbols take 800 MB
+_MAX_PEOPLE = 10**8  # their symbols take 800 MB
 _COLUMNS = ("user", "time", "latitude", "longitude", "location")
 _GZIP = b"\x1f\x8b"
 _ROWS_BETWEEN_LINES = 10**6
 
 
 @dataclass(frozen=True, eq=False)
-class Crowd:
-    """How many people stand on each cell; what they are called, and what must be known of where they come from."""
+class MapPopulation:
+    """How many people are in each cell of the map.
+
+    ``noun`` is what to call them, and ``note`` what you must know about where they come from.
+    """
 
     counts: Symbols
-    called: str
+    noun: str
     note: str
 
     @property
@@ -48,11 +51,11 @@ class Crowd:
         return self.counts / self.people
 
     def __str__(self) -> str:
-        return f"{self.people:,} {self.called}"
+        return f"{self.people:,} {self.noun}"
 
 
 def map_grid() -> GridDomain:
-    """The paper's map: 25N to 50N, 130W to 60W, in cells of 0.2 degrees.
+    """Return the paper's map: 25N to 50N, 130W to 60W, in cells of 0.2 degrees.
 
     >>> map_grid().shape
     (125, 350)
@@ -60,83 +63,89 @@ def map_grid() -> GridDomain:
     return GridDomain(25, 50, -130, -60, 0.2)
 
 
-def crowd_of(
+def map_population(
     checkins: str | None = None,
     grid: str | None = None,
     on_progress: Callable[[str], None] = lambda line: None,
-) -> Crowd:
-    """The crowd of SNAP's file of check-ins, or of a file of counts; with neither, that of GeoNames' places."""
+) -> MapPopulation:
+    """Read SNAP's file of check-ins or a file of counts; with neither, use GeoNames' places."""
     if checkins is not None and grid is not None:
-        raise InvalidContext(
-            "there must be one crowd: pass a file of check-ins or a grid of counts, not both."
-        )
+        raise InvalidArgument("pass a file of check-ins or a grid of counts, not both.")
     if checkins is not None:
-        return _checked_in(checkins, on_progress)
-    return _living() if grid is None else _counted(grid)
+        return _read_checkins(checkins, on_progress)
+    if grid is not None:
+        return _read_counts(grid)
+    return _made_up_people()
 
 
-# --- SNAP's file: a line per check-in --------------------------------------------------------------------
+# --- SNAP's file: a line per check-in -------------------------------------------------------------
 
 
-def _checked_in(path: str, on_progress: Callable[[str], None]) -> Crowd:
-    """Tab-separated user, time, latitude, longitude, location, without a header; those off the map are left out."""
-    name, cells = Path(path).name, map_grid().cells
+def _read_checkins(path: str, on_progress: Callable[[str], None]) -> MapPopulation:
+    """Count the check-ins of a file; those off the map are left out."""
+    name = Path(path).name
+    cells = map_grid().cells
     everywhere = GridDomain(25, 50, -130, -60, 0.2, other="elsewhere")
-    counts, rows, told = np.zeros(cells + 1, dtype=np.int64), 0, 0
+    counts = np.zeros(cells + 1, dtype=np.int64)
+    rows = 0
+    next_line = _ROWS_BETWEEN_LINES
     for latitudes, longitudes in _positions(path, name):
         counts += np.bincount(everywhere.symbols_at(latitudes, longitudes), minlength=cells + 1)
         rows += latitudes.size
-        if rows - told >= _ROWS_BETWEEN_LINES:
-            told = rows
+        if rows >= next_line:
+            next_line = rows + _ROWS_BETWEEN_LINES
             on_progress(f"{name}: {rows:,} check-ins read")
-    kept = int(counts[:cells].sum())
-    if kept == 0:
+    on_map = int(counts[:cells].sum())
+    if on_map == 0:
         raise InvalidTable(
             f"{name} has no check-in between 25N and 50N, 130W and 60W; it has {rows:,} elsewhere."
         )
-    note = f"{kept:,} of the {rows:,} check-ins of {name} lie on the map; the paper has {PAPERS_PEOPLE:,}."
-    return Crowd(counts[:cells], "check-ins", note)
+    note = (
+        f"{on_map:,} of the {rows:,} check-ins of {name} lie on the map; "
+        f"the paper has {PAPER_PEOPLE:,}."
+    )
+    return MapPopulation(counts[:cells], "check-ins", note)
 
 
 def _positions(path: str, name: str) -> Iterator[tuple[Floats, Floats]]:
-    """The latitudes and longitudes of a file of check-ins, batch by batch; a missing one is NaN, and lies nowhere."""
-    read = pa.csv.ReadOptions(column_names=list(_COLUMNS), block_size=2**22)
-    parse = pa.csv.ParseOptions(delimiter="\t", quote_char=False)
-    convert = pa.csv.ConvertOptions(
-        column_types=dict.fromkeys(_COLUMNS[2:4], pa.float64()), include_columns=list(_COLUMNS[2:4])
-    )
+    """Yield latitudes and longitudes batch by batch. A missing one is NaN, which is off the map."""
+    position = _COLUMNS[2:4]
+    options = {
+        "read_options": pa.csv.ReadOptions(column_names=list(_COLUMNS), block_size=2**22),
+        "parse_options": pa.csv.ParseOptions(delimiter="\t", quote_char=False),
+        "convert_options": pa.csv.ConvertOptions(
+            column_types=dict.fromkeys(position, pa.float64()), include_columns=list(position)
+        ),
+    }
     try:
         with (
             Path(path).open("rb") as raw,
-            pa.csv.open_csv(
-                _unpacked(raw, name),
-                read_options=read,
-                parse_options=parse,
-                convert_options=convert,
-            ) as t,
+            pa.csv.open_csv(_decompress(raw, name), **options) as table,
         ):
-            for batch in t:
-                latitudes, longitudes = (
-                    column.to_numpy(zero_copy_only=False) for column in batch.columns
+            for batch in table:
+                latitudes, longitudes = batch.columns
+                yield (
+                    latitudes.to_numpy(zero_copy_only=False),
+                    longitudes.to_numpy(zero_copy_only=False),
                 )
-                yield latitudes, longitudes
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
-        # Arrow's own messages quote what they could not read: they must be gone before ours is raised.
+        # Arrow's messages quote what they could not read: they must be gone before ours is raised.
         refusal = InvalidTable(
-            f"{name} must have five columns, separated by tabs and without a header: user, time, latitude, longitude "
-            "and location, as SNAP's loc-gowalla_totalCheckins.txt.gz has. For a table of counts, pass it as a grid."
+            f"{name} must have five tab-separated columns without a header: user, time, latitude, "
+            "longitude and location, like SNAP's loc-gowalla_totalCheckins.txt.gz. To pass a table "
+            "of counts, use the grid option."
         )
     except OSError as problem:
         refusal = InvalidTable(
-            f"{name} cannot be read: {problem.strerror or 'it is cut off or damaged'}."
+            f"cannot read {name}: {problem.strerror or 'the file is truncated or corrupt'}."
         )
     else:
         return
     raise refusal
 
 
-def _unpacked(raw: Arrow, name: str) -> Arrow:
-    """The bytes of a file, gzip or not, by its content."""
+def _decompress(raw: Arrow, name: str) -> Arrow:
+    """Return a stream of the file's bytes, gzip or not, by its content."""
     head = bytes(raw.peek(2)[:2])
     if not head:
         raise InvalidTable(f"{name} is empty.")
@@ -144,54 +153,55 @@ def _unpacked(raw: Arrow, name: str) -> Arrow:
     return pa.CompressedInputStream(file, "gzip") if head == _GZIP else file
 
 
-# --- a file of counts: a line per cell -------------------------------------------------------------------
+# --- a file of counts: a line per cell ------------------------------------------------------------
 
 
-def _counted(path: str) -> Crowd:
-    """CSV, gzip or not, or Parquet, with columns row, column and count; row 0 starts at 25N, column 0 at 130W."""
-    name, grid = Path(path).name, map_grid()
+def _read_counts(path: str) -> MapPopulation:
+    """Read a table with columns row, column and count; row 0 starts at 25N, column 0 at 130W."""
+    name = Path(path).name
+    grid = map_grid()
+    height, width = grid.shape
+    limits = {"row": height - 1, "column": width - 1, "count": _MAX_PEOPLE}
     counts = np.zeros(grid.cells, dtype=np.int64)
     with open_table(path) as table:
-        for batch in table.batches(dict.fromkeys(("row", "column", "count"), pa.int64())):
-            rows, columns, people = (
-                _whole(batch.column(each), name, each) for each in ("row", "column", "count")
-            )
-            _demand(rows, grid.shape[0] - 1, name, "row")
-            _demand(columns, grid.shape[1] - 1, name, "column")
-            _demand(people, _MOST_PEOPLE, name, "count")
-            np.add.at(counts, rows * grid.shape[1] + columns, people)
+        for batch in table.batches(dict.fromkeys(limits, pa.int64())):
+            values = {}
+            for title, limit in limits.items():
+                values[title] = _require_integers(batch.column(title), name, title, limit)
+            np.add.at(counts, values["row"] * width + values["column"], values["count"])
     total = int(counts.sum())
-    if not 0 < total <= _MOST_PEOPLE:
+    if not 0 < total <= _MAX_PEOPLE:
         raise InvalidTable(
-            f"{name} must count between 1 and {_MOST_PEOPLE:,} people; found {total:,}."
+            f"{name} must count between 1 and {_MAX_PEOPLE:,} people; got {total:,}."
         )
-    note = f"{total:,} people as {name} counts them; the paper has {PAPERS_PEOPLE:,} check-ins. Whether these are the "
-    note += "paper's data, only whoever made the file can say."
-    return Crowd(counts, "people", note)
+    note = (
+        f"{total:,} people as {name} counts them; the paper has {PAPER_PEOPLE:,} check-ins. Only the "
+        "author of the file can say whether these are the paper's data."
+    )
+    return MapPopulation(counts, "people", note)
 
 
-def _whole(column: Arrow, name: str, title: str) -> Symbols:
+def _require_integers(column: Arrow, name: str, title: str, limit: int) -> Symbols:
     if column.null_count or not pa.types.is_integer(column.type):
-        raise InvalidTable(
-            f"{name}: every {title} must be a whole number; some are missing, or no such numbers."
-        )
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
-
-
-def _demand(values: Symbols, most: int, name: str, title: str) -> None:
-    outside = int(np.count_nonzero((values < 0) | (values > most)))
+        raise InvalidTable(f"{name}: every {title} must be an integer; some are not, or missing.")
+    values = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
+    outside = int(np.count_nonzero((values < 0) | (values > limit)))
     if outside:
         raise InvalidTable(
-            f"{name}: {title} must lie between 0 and {most:,}; {outside:,} of its numbers do not."
+            f"{name}: every {title} must be between 0 and {limit:,}; {outside:,} are not."
         )
+    return values
 
 
-# --- no file: the population of places -------------------------------------------------------------------
+# --- no file: the population of places ------------------------------------------------------------
 
 
-def _living() -> Crowd:
+def _made_up_people() -> MapPopulation:
     grid = map_grid()
-    homes = american_places().homes(grid, PAPERS_PEOPLE)
-    note = f"NOT the paper's data: {PAPERS_PEOPLE:,} made-up people, in proportion to the population of places "
-    note += f"({CREDIT}). For the paper's own, pass SNAP's loc-gowalla_totalCheckins.txt.gz."
-    return Crowd(np.bincount(homes, minlength=grid.cells), "made-up people, not the paper's", note)
+    homes = american_places().homes(grid, PAPER_PEOPLE)
+    note = (
+        f"NOT the paper's data: {PAPER_PEOPLE:,} made-up people, in proportion to the population of "
+        f"places ({CREDIT}). For the paper's own, pass SNAP's loc-gowalla_totalCheckins.txt.gz."
+    )
+    counts = np.bincount(homes, minlength=grid.cells)
+    return MapPopulation(counts, "made-up people, not the paper's", note)

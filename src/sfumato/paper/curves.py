@@ -1,34 +1,34 @@
-"""Panels of error against people: quiet axes, and names beside the ends of the curves instead of a legend."""
+"""Panels of error against people, with names next to the ends of the curves instead of a legend."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sfumato.pages.style import INK, PALE
-from sfumato.paper.experiment import Measured
+from sfumato.simulation import Spread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_curve", "dress_panel", "name_ends", "spread_apart"]
+__all__ = ["draw_curve", "name_ends", "space_out", "style_panel"]
 
 _LEAST = 1e-4  # a curve that drops below is cut there
 
 
 def draw_curve(
-    axes: "Axes", people: Sequence[int], errors: Sequence[Measured], colour: str, dashed: bool
+    axes: "Axes", people: Sequence[int], errors: Sequence[Spread], colour: str, dashed: bool
 ) -> None:
-    """One curve, with bars of one standard error where there are several runs."""
-    style = (
-        {"linestyle": (0, (3, 1.6)), "marker": "o", "mfc": "white"}
-        if dashed
-        else {"linestyle": "-", "marker": "."}
-    )
+    """Draw one curve, with bars of one standard error if there are several runs."""
+    means = [max(error.mean, _LEAST) for error in errors]
+    bars = [error.standard_error or 0.0 for error in errors]
+    style: dict[str, Any] = {"linestyle": "-", "marker": "."}
+    if dashed:
+        style = {"linestyle": (0, (3, 1.6)), "marker": "o", "mfc": "white"}
     axes.errorbar(
         people,
-        [max(error.mean, _LEAST) for error in errors],
-        [np.nan_to_num(error.standard_error) for error in errors],
+        means,
+        bars,
         color=colour,
         linewidth=1.3 if dashed else 1.9,
         markersize=3.2 if dashed else 4.0,
@@ -41,14 +41,17 @@ def draw_curve(
 def name_ends(
     axes: "Axes", x: float, names: Sequence[tuple[float, str, str]], *, apart: float
 ) -> None:
-    """Names, each ``(height, text, colour)``, to the right of x; moved up or down where they would overlap.
+    """Write names to the right of x, and move them up or down where they would overlap.
 
-    ``apart`` is the least distance, as a share of the panel's height. Call it when the axes have their limits.
+    Each name is ``(height, text, colour)``. ``apart`` is the least distance, as a share of the
+    panel's height. Call it when the axes have their limits.
     """
     low, high = np.log(axes.get_ylim())
     ordered = sorted(names)
-    wanted = [(float(np.log(max(height, _LEAST))) - low) / (high - low) for height, _, _ in ordered]
-    for place, (_, text, colour) in zip(spread_apart(wanted, apart), ordered, strict=True):
+    heights = []
+    for height, _, _ in ordered:
+        heights.append((float(np.log(max(height, _LEAST))) - low) / (high - low))
+    for place, (_, text, colour) in zip(space_out(heights, apart), ordered, strict=True):
         axes.annotate(
             text,
             (x, float(np.exp(low + place * (high - low)))),
@@ -61,29 +64,33 @@ def name_ends(
         )
 
 
-def spread_apart(wanted: Sequence[float], apart: float) -> list[float]:
-    """Places in increasing order, at least so far apart, as near as can be to those wanted (which increase).
+def space_out(wanted: Sequence[float], apart: float) -> list[float]:
+    """Return places at least ``apart``, as near as possible to those wanted, which increase.
 
     Neighbours that are too near stand around their common middle: isotonic regression by pooling.
 
-    >>> [round(place, 3) for place in spread_apart([0.0, 0.5, 0.52], 0.1)]
+    >>> [round(place, 3) for place in space_out([0.0, 0.5, 0.52], 0.1)]
     [0.0, 0.46, 0.56]
     """
-    pools: list[
-        tuple[float, int]
-    ] = []  # mean of what its members want, less the room for those below; members
+    # Each pool: the mean of what its members want, less the room for those below; its members.
+    pools: list[tuple[float, int]] = []
     for number, place in enumerate(wanted):
-        mean, members = place - number * apart, 1
+        mean = place - number * apart
+        members = 1
         while pools and pools[-1][0] > mean:
-            before, count = pools.pop()
-            mean, members = (before * count + mean * members) / (count + members), count + members
+            other_mean, others = pools.pop()
+            mean = (other_mean * others + mean * members) / (others + members)
+            members += others
         pools.append((mean, members))
-    level = [mean for mean, members in pools for _ in range(members)]
-    return [mean + number * apart for number, mean in enumerate(level)]
+    places: list[float] = []
+    for mean, members in pools:
+        for _ in range(members):
+            places.append(mean + len(places) * apart)
+    return places
 
 
-def dress_panel(axes: "Axes", title: str) -> None:
-    """Powers on both axes, a pale grid, nothing else."""
+def style_panel(axes: "Axes", title: str) -> None:
+    """Set logarithmic axes and a pale grid."""
     from matplotlib.ticker import LogLocator
 
     axes.set_xscale("log")

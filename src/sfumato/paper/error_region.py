@@ -1,14 +1,14 @@
-"""Figure 1 of the paper: which errors a guess from one report must make, and who reaches the edge of that region.
+"""Figure 1 of the paper: which errors a guess from one report must make, and which mechanisms reach them.
 
-The region is Theorem 1's; that the binary optimum fills it is what Theorem 2 rests on. Error rates are worked out
-exactly from the integers of each channel, and counted on real reports beside it.
+The region is Theorem 1's; that the binary optimum fills it is what Theorem 2 rests on. Error rates
+are computed exactly from the integers of each channel, and counted on real reports as well.
 """
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,10 +16,10 @@ from sfumato.contexts import Context, PrivacyMatrix, Uniform
 from sfumato.foundation.arrays import Floats
 from sfumato.mechanisms import BinaryResponse, Mechanism, PlainResponse
 from sfumato.pages.style import FAINT, INK, MAP_SCALE, PROMISE_SCALE, WHISKER
-from sfumato.paper.experiment import Cell, ExperimentResult, Measured, RunOptions
+from sfumato.paper.experiment import Cell, ExperimentResult, RunOptions
 from sfumato.promises.error_region import ErrorRegion
 from sfumato.promises.error_region import error_region as region_of
-from sfumato.simulation import SeededWords
+from sfumato.simulation import SeededWords, Spread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,23 +42,23 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True)
-class _Vertex:
-    """A best test: it says x on these reports; its errors, exactly and counted."""
+class _Test:
+    """A best test: it says x on these reports. Its errors are exact, and counted."""
 
     says_x: tuple[int, ...]
     false_alarm: Fraction
     miss: Fraction
-    counted_false_alarm: Measured
-    counted_miss: Measured
+    counted_false_alarm: Spread
+    counted_miss: Spread
 
 
 @dataclass(frozen=True, eq=False)
-class _Guessed:
-    """A mechanism, the region of its tests, and the vertices of it that are not blind."""
+class _Tested:
+    """A mechanism, the region of its tests, and its best tests that are not blind."""
 
     name: str
     region: ErrorRegion
-    vertices: tuple[_Vertex, ...]
+    tests: tuple[_Test, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class _Panel:
     """One pair of promises: what it allows, and what mechanisms that keep it reach."""
 
     context: Context
-    guessed: tuple[_Guessed, ...]
+    mechanisms: tuple[_Tested, ...]
 
     @property
     def epsilons(self) -> tuple[float, float]:
@@ -76,15 +76,17 @@ class _Panel:
     @property
     def name(self) -> str:
         """The two odds."""
-        return "odds " + " and ".join(_plainly(math.exp(epsilon)) for epsilon in self.epsilons)
+        a, b = self.epsilons
+        return f"odds {_fraction_text(math.exp(a))} and {_fraction_text(math.exp(b))}"
 
 
 def error_region(
     options: RunOptions, epsilon: float | None = None, epsilon_back: float | None = None
 ) -> ExperimentResult:
-    """Figure 1: both panels of the paper; or one for ``epsilon = E[x, x2]`` and ``epsilon_back = E[x2, x]``.
+    """Measure both panels of Figure 1, or one panel for your own pair of promises.
 
-    With only one of the two given, the other is the same. ``inf`` promises nothing in that direction.
+    ``epsilon`` is ``E[x, x2]`` and ``epsilon_back`` is ``E[x2, x]``. If you give only one, the other
+    is the same. ``inf`` promises nothing in that direction.
 
     >>> result = error_region(RunOptions(runs=1), epsilon=1.0)
     >>> result.rows[0][1], result.rows[0][3] == result.rows[0][4]
@@ -94,7 +96,7 @@ def error_region(
     panels = []
     for a, b in _pairs(epsilon, epsilon_back):
         options.on_progress(f"error region for ε = {a:.3g} and {b:.3g}")
-        panels.append(_panel(PrivacyMatrix([[0, a], [b, 0]]), runs, options.seed))
+        panels.append(_measure(PrivacyMatrix([[0, a], [b, 0]]), runs, options.seed))
     return ExperimentResult(
         name="error-region",
         title="Error regions: the binary optimum fills what its promise allows",
@@ -105,135 +107,144 @@ def error_region(
             "people_per_symbol": _PEOPLE,
             "runs": runs,
             "seed": options.seed,
-            "panels": list(map(_in_json, panels)),
+            "panels": list(map(_to_json, panels)),
         },
         figure=lambda: _figure(panels),
         notes=(
-            "P_FA: says x when it was x2. P_MD: says x2 when it was x. Rows are the best tests of each mechanism; the "
-            "two blind ones, (0, 1) and (1, 0), are left out. Exact rates come from the integers of the channel.",
+            "P_FA: says x when it was x2. P_MD: says x2 when it was x. Rows are the best tests of "
+            "each mechanism; the two blind ones, (0, 1) and (1, 0), are left out. Exact rates come "
+            "from the integers of the channel.",
             f"Measured: {runs} runs of {_PEOPLE:,} reports of each symbol.",
-            "Corner of the region: P_FA = (e^b − 1)/(e^(a+b) − 1), P_MD = (e^a − 1)/(e^(a+b) − 1), with a = E[x, x2] "
-            "and b = E[x2, x]. The paper's figure has it so; its appendix prints the first expression twice, and "
-            "its text says miss detection where the small E[x, x2] raises the false alarm rate.",
+            "Corner of the region: P_FA = (e^b − 1)/(e^(a+b) − 1), P_MD = (e^a − 1)/(e^(a+b) − 1), "
+            "with a = E[x, x2] and b = E[x2, x]. The paper's figure agrees; its appendix prints the "
+            "first expression twice, and its text says miss detection where the small E[x, x2] "
+            "raises the false alarm rate.",
         ),
     )
 
 
 def _pairs(epsilon: float | None, epsilon_back: float | None) -> tuple[tuple[float, float], ...]:
-    """The pairs of promises that are asked for."""
-    if epsilon is None and epsilon_back is None:
-        return _PAPER
     given = [value for value in (epsilon, epsilon_back) if value is not None]
+    if not given:
+        return _PAPER
     return ((given[0], given[-1]),)
 
 
-def _panel(context: Context, runs: int, seed: int) -> _Panel:
-    """The binary optimum for the context, and what is known for the smaller ε alone."""
-    a, b = context.exact_epsilon(0, 1), context.exact_epsilon(1, 0)
+def _measure(context: Context, runs: int, seed: int) -> _Panel:
+    """Test the binary optimum for the context, and mechanisms for the smaller ε alone."""
+    a = context.exact_epsilon(0, 1)
+    b = context.exact_epsilon(1, 0)
     classical = Uniform(2, min(a, b))
-    compared: dict[str, Mechanism] = {"binary optimum": BinaryResponse(context)}
-    if a != b:
-        compared["Warner's response, smaller ε"] = BinaryResponse(classical)
-    compared["Hadamard response" if a == b else "Hadamard response, smaller ε"] = PlainResponse(
-        classical
-    )
-    guessed = (
-        _Guessed(name, region_of(mechanism, 0, 1), tuple(_vertices(mechanism, runs, seed)))
-        for name, mechanism in compared.items()
-    )
-    return _Panel(context, tuple(guessed))
+    mechanisms: dict[str, Mechanism] = {"binary optimum": BinaryResponse(context)}
+    if a == b:
+        mechanisms["Hadamard response"] = PlainResponse(classical)
+    else:
+        mechanisms["Warner's response, smaller ε"] = BinaryResponse(classical)
+        mechanisms["Hadamard response, smaller ε"] = PlainResponse(classical)
+    tested = []
+    for name, mechanism in mechanisms.items():
+        tests = tuple(_tests(mechanism, runs, seed))
+        tested.append(_Tested(name, region_of(mechanism, 0, 1), tests))
+    return _Panel(context, tuple(tested))
 
 
-def _vertices(mechanism: Mechanism, runs: int, seed: int) -> Iterator[_Vertex]:
-    """The likelihood-ratio tests: reports say x in order of how much they speak for it, equals together."""
-    row, row2 = mechanism.exact_row(0), mechanism.exact_row(1)
-    shares = np.array([[_shares(mechanism, x, run, seed) for x in (0, 1)] for run in range(runs)])
+def _tests(mechanism: Mechanism, runs: int, seed: int) -> Iterator[_Test]:
+    """Yield the likelihood-ratio tests: reports say x in order of their ratio, equals together."""
+    row = mechanism.exact_row(0)
+    row2 = mechanism.exact_row(1)
     ratios = [q / q2 if q2 else math.inf for q, q2 in zip(row, row2, strict=True)]
+    shares = np.array([_shares(mechanism, 0, runs, seed), _shares(mechanism, 1, runs, seed)])
     for least in sorted(set(ratios), reverse=True)[:-1]:  # all reports together are a blind test
-        said = [y for y, ratio in enumerate(ratios) if ratio >= least]
-        counted = shares[:, :, said].sum(axis=2)
-        yield _Vertex(
-            says_x=tuple(said),
-            false_alarm=sum((row2[y] for y in said), Fraction(0)),
-            miss=1 - sum((row[y] for y in said), Fraction(0)),
-            counted_false_alarm=Measured.of(counted[:, 1]),
-            counted_miss=Measured.of(1 - counted[:, 0]),
+        says_x = [y for y, ratio in enumerate(ratios) if ratio >= least]
+        counted = shares[:, :, says_x].sum(axis=2)
+        yield _Test(
+            says_x=tuple(says_x),
+            false_alarm=sum((row2[y] for y in says_x), Fraction(0)),
+            miss=1 - sum((row[y] for y in says_x), Fraction(0)),
+            counted_false_alarm=Spread.of(counted[1]),
+            counted_miss=Spread.of(1 - counted[0]),
         )
 
 
-def _shares(mechanism: Mechanism, x: int, run: int, seed: int) -> Floats:
-    """The share of each report among people who all have symbol x."""
-    source = SeededWords(seed, run=2 * run + x)  # the two crowds must not share their words
-    return mechanism.tally(mechanism.privatize(np.full(_PEOPLE, x), source)).counts / _PEOPLE
+def _shares(mechanism: Mechanism, x: int, runs: int, seed: int) -> list[Floats]:
+    """Return the share of each report among people who all have symbol x, for every run."""
+    people = np.full(_PEOPLE, x)
+    shares = []
+    for run in range(runs):
+        words = SeededWords(seed, run=2 * run + x)  # both symbols must not share their words
+        shares.append(mechanism.privatize_and_tally(people, words).counts / _PEOPLE)
+    return shares
 
 
-# --- words and numbers ------------------------------------------------------------------------------------------------
+# --- words and numbers ----------------------------------------------------------------------------
 
 
 def _rows(panel: _Panel) -> Iterator[tuple[Cell, ...]]:
-    for guessed in panel.guessed:
-        for vertex in guessed.vertices:
-            said = ", ".join(map(str, vertex.says_x))
-            exact = round(float(vertex.false_alarm), 6), round(float(vertex.miss), 6)
-            counted = str(vertex.counted_false_alarm), str(vertex.counted_miss)
+    for tested in panel.mechanisms:
+        for test in tested.tests:
             yield (
                 panel.name,
-                guessed.name,
-                said,
-                *exact,
-                *counted,
-                "no" if guessed.region.broken else "yes",
+                tested.name,
+                ", ".join(map(str, test.says_x)),
+                round(float(test.false_alarm), 6),
+                round(float(test.miss), 6),
+                str(test.counted_false_alarm),
+                str(test.counted_miss),
+                "no" if tested.region.broken else "yes",
             )
 
 
 def _summary(panels: list[_Panel]) -> str:
     corners = []
     for panel in panels:
-        false_alarm, miss = map(_plainly, panel.guessed[0].region.promised[1])
-        corners.append(f"at {panel.name} the corner is P_FA = {false_alarm}, P_MD = {miss}")
+        false_alarm, miss = map(_fraction_text, panel.mechanisms[0].region.promised[1])
+        corners.append(f"t {panel.name} the corner is P_FA = {false_alarm}, P_MD = {miss}")
     return (
-        f"The binary optimum reaches the corner of its region, so that an observer can do all that the promise allows; "
-        f"Hadamard response, made for many symbols, stays inside. A{'; '.join(corners)[1:]}."
+        "The binary optimum reaches the corner of its region, so that an observer can do all that "
+        "the promise allows; Hadamard response, made for many symbols, stays inside. "
+        f"A{'; a'.join(corners)}."
     )
 
 
-def _in_json(panel: _Panel) -> dict[str, object]:
+def _to_json(panel: _Panel) -> dict[str, object]:
     a, b = (epsilon if math.isfinite(epsilon) else "inf" for epsilon in panel.epsilons)
     return {
         "epsilon": a,
         "epsilon_back": b,
-        "promised": [list(point) for point in panel.guessed[0].region.promised],
-        "mechanisms": [_guessed_in_json(guessed) for guessed in panel.guessed],
+        "promised": [list(point) for point in panel.mechanisms[0].region.promised],
+        "mechanisms": list(map(_mechanism_to_json, panel.mechanisms)),
     }
 
 
-def _guessed_in_json(guessed: _Guessed) -> dict[str, object]:
-    tests: list[dict[str, object]] = [
-        {
-            "says_x": list(vertex.says_x),
-            "false_alarm": str(vertex.false_alarm),
-            "miss": str(vertex.miss),
-            "counted_false_alarm": vertex.counted_false_alarm.in_json(),
-            "counted_miss": vertex.counted_miss.in_json(),
+def _mechanism_to_json(tested: _Tested) -> dict[str, object]:
+    tests = []
+    for test in tested.tests:
+        fields = {
+            "says_x": list(test.says_x),
+            "false_alarm": str(test.false_alarm),
+            "miss": str(test.miss),
+            "counted_false_alarm": test.counted_false_alarm.in_json(),
+            "counted_miss": test.counted_miss.in_json(),
         }
-        for vertex in guessed.vertices
-    ]
-    edge = [[float(false_alarm), float(miss)] for false_alarm, miss in guessed.region.realised]
+        tests.append(fields)
     return {
-        "name": guessed.name,
-        "kept": guessed.region.broken is None,
-        "realised": edge,
+        "name": tested.name,
+        "kept": tested.region.broken is None,
+        "realised": [list(map(float, point)) for point in tested.region.realised],
         "tests": tests,
     }
 
 
-def _plainly(number: float) -> str:
-    """A small fraction if it is one, or three digits."""
-    near = Fraction(number).limit_denominator(20) if math.isfinite(number) else None
-    return str(near) if near is not None and abs(near - number) < 1e-6 else f"{number:.3g}"
+def _fraction_text(number: float) -> str:
+    """Write a small fraction if the number is one, otherwise three digits."""
+    if math.isfinite(number):
+        fraction = Fraction(number).limit_denominator(20)
+        if abs(fraction - number) < 1e-6:
+            return str(fraction)
+    return f"{number:.3g}"
 
 
-# --- the picture ------------------------------------------------------------------------------------------------------
+# --- the picture ----------------------------------------------------------------------------------
 
 
 def _figure(panels: list[_Panel]) -> "Figure":
@@ -246,47 +257,28 @@ def _figure(panels: list[_Panel]) -> "Figure":
     canvas.subplots_adjust(left=left, right=0.985, top=0.88, bottom=0.17, wspace=0.24)
     for axes, panel in zip(canvas.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         _draw(axes, panel)
+    optimum = "the binary optimum: it reaches the edge"
     handles = [
         Patch(facecolor=MAP_SCALE[0], label="allowed by the promise"),
-        Line2D(
-            [],
-            [],
-            color=MAP_SCALE[2],
-            linewidth=2.4,
-            label="the binary optimum: it reaches the edge",
-        ),
+        Line2D([], [], color=MAP_SCALE[2], linewidth=2.4, label=optimum),
         Line2D([], [], color=FAINT, linewidth=0.9, linestyle="--", label="blind guessing"),
     ]
-    canvas.legend(
-        handles=handles,
-        loc="lower center",
-        ncols=3 if len(panels) > 1 else 2,
-        frameon=False,
-        fontsize=9.5,
-    )
+    columns = 3 if len(panels) > 1 else 2
+    canvas.legend(handles=handles, loc="lower center", ncols=columns, frameon=False, fontsize=9.5)
     return canvas
 
 
 def _draw(axes: "Axes", panel: _Panel) -> None:
-    region, (a, b) = panel.guessed[0].region, panel.epsilons
-    (_, (false_alarm, miss), _) = region.promised
-    axes.fill(
-        [md for _, md in region.promised],
-        [fa for fa, _ in region.promised],
-        color=MAP_SCALE[0],
-        linewidth=0,
-    )
+    region = panel.mechanisms[0].region
+    a, b = panel.epsilons
+    _, (false_alarm, miss), _ = region.promised
+    misses = [md for _, md in region.promised]
+    false_alarms = [fa for fa, _ in region.promised]
+    axes.fill(misses, false_alarms, color=MAP_SCALE[0], linewidth=0)
     axes.plot([0, 1], [1, 0], color=FAINT, linewidth=0.9, linestyle="--")
-    for guessed in panel.guessed[1:]:
-        _draw_inner(axes, guessed)
-    edge = [(float(md), float(fa)) for fa, md in region.realised]
-    axes.plot(
-        *zip(*edge, strict=True),
-        color=MAP_SCALE[2],
-        linewidth=2.4,
-        solid_joinstyle="round",
-        zorder=2.5,
-    )
+    for tested in panel.mechanisms[1:]:
+        _draw_inner(axes, tested)
+    _draw_edge(axes, region, color=MAP_SCALE[2], linewidth=2.4, solid_joinstyle="round", zorder=2.5)
     axes.plot(
         [miss, miss, 0],
         [0, false_alarm, false_alarm],
@@ -295,28 +287,39 @@ def _draw(axes: "Axes", panel: _Panel) -> None:
         linestyle=(0, (3, 2)),
     )
     axes.plot([miss], [false_alarm], "o", color=WHISKER, markersize=5.5, zorder=4)
+    corner = (miss, false_alarm)
     if math.isfinite(b):
-        _along(axes, (0, 1), (miss, false_alarm), f"P_FA + {_plainly(math.exp(b))} P_MD = 1")
+        _write_along(axes, (0, 1), corner, f"P_FA + {_fraction_text(math.exp(b))} P_MD = 1")
     if math.isfinite(a):
-        _along(axes, (miss, false_alarm), (1, 0), f"{_plainly(math.exp(a))} P_FA + P_MD = 1")
-    _dress(axes, panel, false_alarm, miss)
+        _write_along(axes, corner, (1, 0), f"{_fraction_text(math.exp(a))} P_FA + P_MD = 1")
+    _style(axes, panel, false_alarm, miss)
 
 
-def _draw_inner(axes: "Axes", guessed: _Guessed) -> None:
-    """The edge of a mechanism that stays inside, with its name where the edge is lowest in the direction of x."""
-    colour, dashes = (
-        (INK, (0, (1.2, 1.6))) if guessed.name.startswith("Warner") else (PROMISE_SCALE[1], "-")
-    )
-    edge = [(float(md), float(fa)) for fa, md in guessed.region.realised]
-    axes.plot(*zip(*edge, strict=True), color=colour, linewidth=1.5, linestyle=dashes)
+def _draw_edge(
+    axes: "Axes",
+    region: ErrorRegion,
+    **style: Any,  # noqa: ANN401 - matplotlib's keywords
+) -> list[tuple[float, float]]:
+    """Draw the edge that a mechanism reaches, and return its points (miss, false alarm)."""
+    edge = [(float(miss), float(false_alarm)) for false_alarm, miss in region.realised]
+    axes.plot(*zip(*edge, strict=True), **style)
+    return edge
+
+
+def _draw_inner(axes: "Axes", tested: _Tested) -> None:
+    """Draw the edge of a mechanism that stays inside, with its name."""
+    is_warner = tested.name.startswith("Warner")
+    colour = INK if is_warner else PROMISE_SCALE[1]
+    dashes = (0, (1.2, 1.6)) if is_warner else "-"
+    name_at = (0.55, 0.78) if is_warner else (0.72, 0.5)
+    edge = _draw_edge(axes, tested.region, color=colour, linewidth=1.5, linestyle=dashes)
     vertices = edge[1:-1]
     axes.plot(*zip(*vertices, strict=True), "o", color=colour, markersize=3.5)
     # The first vertex lies towards P_MD = 1, where two lines of text have room beyond the diagonal.
-    at = vertices[0]
     axes.annotate(
-        guessed.name.replace(", ", ",\n"),
-        at,
-        (0.55, 0.78) if guessed.name.startswith("Warner") else (0.72, 0.5),
+        tested.name.replace(", ", ",\n"),
+        vertices[0],
+        name_at,
         color=colour,
         fontsize=9.2,
         va="center",
@@ -324,22 +327,16 @@ def _draw_inner(axes: "Axes", guessed: _Guessed) -> None:
     )
 
 
-def _dress(axes: "Axes", panel: _Panel, false_alarm: float, miss: float) -> None:
-    a, b = panel.epsilons
-    axes.set_xticks(
-        [0, miss, 1] if miss else [0, 1], ["0", _plainly(miss), "1"] if miss else ["0", "1"]
-    )
-    axes.set_yticks(
-        [0, false_alarm, 1] if false_alarm else [0, 1],
-        ["0", _plainly(false_alarm), "1"] if false_alarm else ["0", "1"],
-    )
+def _style(axes: "Axes", panel: _Panel, false_alarm: float, miss: float) -> None:
+    axes.set_xticks(*_ticks(miss))
+    axes.set_yticks(*_ticks(false_alarm))
     axes.set(xlim=(-0.012, 1.03), ylim=(-0.012, 1.03), aspect="equal")
     axes.set_xlabel("miss rate P_MD: says x2 when it was x", color=FAINT)
     axes.set_ylabel("false alarm rate P_FA: says x when it was x2", color=FAINT)
     axes.tick_params(length=0, labelcolor=INK)
     for side, spine in axes.spines.items():
         spine.set(color=FAINT, linewidth=0.8, visible=side in ("left", "bottom"))
-    title, remark = _title(a, b)
+    title, remark = _title(*panel.epsilons)
     axes.set_title(title, loc="left", pad=24, fontsize=11.5, color=INK)
     axes.annotate(
         remark,
@@ -353,23 +350,33 @@ def _dress(axes: "Axes", panel: _Panel, false_alarm: float, miss: float) -> None
     )
 
 
+def _ticks(corner: float) -> tuple[list[float], list[str]]:
+    if corner:
+        return [0, corner, 1], ["0", _fraction_text(corner), "1"]
+    return [0, 1], ["0", "1"]
+
+
 def _title(a: float, b: float) -> tuple[str, str]:
-    there, back = _plainly(math.exp(a)), _plainly(math.exp(b))
+    there = _fraction_text(math.exp(a))
+    back = _fraction_text(math.exp(b))
     if a == b:
-        return (
-            "Classical: one ε for both directions",
-            f"e^ε = {there} both ways: the region is symmetric.",
-        )
-    more, less, rises = ("x", "x2", "false alarms") if a < b else ("x2", "x", "misses")
-    return (
-        f"Context-aware: {more} is protected more than {less}",
-        f"e^E[x, x2] = {there} and e^E[x2, x] = {back}: {rises} rise.",
-    )
+        title = "Classical: one ε for both directions"
+        return title, f"e^ε = {there} both ways: the region is symmetric."
+    if a < b:
+        title = "Context-aware: x is protected more than x2"
+        errors = "false alarms"
+    else:
+        title = "Context-aware: x2 is protected more than x"
+        errors = "misses"
+    return title, f"e^E[x, x2] = {there} and e^E[x2, x] = {back}: {errors} rise."
 
 
-def _along(axes: "Axes", start: tuple[float, float], end: tuple[float, float], text: str) -> None:
-    """A remark below an edge, in its direction."""
-    run, rise = end[0] - start[0], end[1] - start[1]
+def _write_along(
+    axes: "Axes", start: tuple[float, float], end: tuple[float, float], text: str
+) -> None:
+    """Write a remark below an edge, in its direction."""
+    run = end[0] - start[0]
+    rise = end[1] - start[1]
     length = math.hypot(rise, run)
     axes.annotate(
         text,

@@ -1,39 +1,37 @@
-"""What every experiment of the paper has in common: how it is asked for, and what becomes of its result.
+"""What all experiments share: how they are run, and what becomes of their results.
 
-Nothing here is private: people are drawn from a distribution by a seed, so that anybody can repeat the figures.
+Nothing here is private: people are drawn from a seed, so that you can repeat the figures.
 """
 
 import csv
-import hashlib
 import io
 import json
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from sfumato.errors import InvalidContext, MissingExtra
-from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.errors import InvalidArgument, MissingExtra
 from sfumato.foundation.files import write_atomically
-from sfumato.randomness import words_from
+from sfumato.simulation import Spread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Cell", "ExperimentResult", "Measured", "RunOptions", "drawn_people"]
+__all__ = ["Cell", "ExperimentResult", "RunOptions", "population_sizes", "spread_cells"]
 
 Cell = str | int | float | None
 """An entry of a table."""
 
+_UNDATED = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
+
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How an experiment is run: ``runs`` repetitions (``None``: as many as the paper), a seed, and whether quickly.
+    """How to run an experiment.
 
-    ``on_progress`` is called with a line of text now and then, for people who wait.
+    ``runs``: how many repetitions; ``None`` for as many as the paper has. ``quick``: fewer and
+    smaller runs. ``on_progress``: called with a line of text now and then, for people who wait.
     """
 
     runs: int | None = None
@@ -43,57 +41,22 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         if self.runs is not None and self.runs < 1:
-            raise InvalidContext(f"runs must be at least 1; found {self.runs}.")
+            raise InvalidArgument(f"runs must be at least 1; got {self.runs}.")
 
     def repetitions(self, full: int, quick: int) -> int:
-        """How often to repeat: as asked for, or else so often in a full and in a quick run."""
-        return self.runs if self.runs is not None else quick if self.quick else full
-
-
-@dataclass(frozen=True)
-class Measured:
-    """The mean of several runs, and its standard error; ``nan`` for a single run."""
-
-    mean: float
-    standard_error: float
-
-    @classmethod
-    def of(cls, values: Sequence[float] | Floats) -> "Measured":
-        """The mean of these.
-
-        >>> Measured.of([1.0, 2.0, 3.0])
-        Measured(mean=2.0, standard_error=0.5773502691896258)
-        """
-        found = np.asarray(values, dtype=np.float64)
-        error = float(found.std(ddof=1) / math.sqrt(found.size)) if found.size > 1 else math.nan
-        return cls(float(found.mean()), error)
-
-    def in_json(self) -> dict[str, float | None]:
-        """Both numbers; no standard error for a single run."""
-        return {
-            "mean": self.mean,
-            "standard_error": None if math.isnan(self.standard_error) else self.standard_error,
-        }
-
-    def in_cells(self) -> tuple[Cell, Cell]:
-        """Both numbers for a table, to five decimals; an empty cell for the standard error of a single run."""
-        error = None if math.isnan(self.standard_error) else round(self.standard_error, 5)
-        return round(self.mean, 5), error
-
-    def __str__(self) -> str:
-        return (
-            f"{self.mean:.4f}"
-            if math.isnan(self.standard_error)
-            else f"{self.mean:.4f} ± {self.standard_error:.4f}"
-        )
+        """Return how often to repeat: ``runs`` if given, else one of these two."""
+        if self.runs is not None:
+            return self.runs
+        return quick if self.quick else full
 
 
 @dataclass(frozen=True, eq=False)
 class ExperimentResult:
-    """What an experiment found: a table, a picture, and the words that belong to them.
+    """A table, a picture, and the words that belong to them.
 
-    ``columns`` and ``rows`` are the table as it is printed and written as CSV; ``data`` the same and more for machines;
-    ``figure`` draws the picture when it is called; ``notes`` say what a reader must know to judge the figures.
+    ``columns`` and ``rows``: the table as it is printed and written as CSV. ``data``: the same and
+    more for machines. ``figure``: a function that draws the picture. ``notes``: what you must know to
+    judge the figures.
     """
 
     name: str
@@ -113,30 +76,30 @@ class ExperimentResult:
         return numeric
 
     def save(self, folder: Path) -> list[Path]:
-        """Write ``name.png``, ``.pdf``, ``.csv`` and ``.json`` into the folder; all are made before any is written."""
-        files = {
+        """Write ``name.png``, ``.pdf``, ``.csv`` and ``.json``: all of them, or none if one fails."""
+        contents = {
             "png": self.picture("png"),
             "pdf": self.picture("pdf"),
             "csv": self._csv(),
             "json": self._json(),
         }
-        paths = [folder / f"{self.name}.{kind}" for kind in files]
-        for path, content in zip(paths, files.values(), strict=True):
+        paths = []
+        for kind, content in contents.items():
+            path = folder / f"{self.name}.{kind}"
             write_atomically(path, content)
+            paths.append(path)
         return paths
 
     def picture(self, kind: str) -> bytes:
-        """The picture as "png", "pdf" or "svg"; the same result gives the same bytes."""
+        """Return the picture as "png", "pdf" or "svg". The same result gives the same bytes."""
         try:
             import matplotlib as mpl
         except ImportError:
             raise MissingExtra("pictures need matplotlib: pip install 'sfumato[charts]'") from None
         file = io.BytesIO()
-        undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind, {})
-        with mpl.rc_context(
-            {"svg.fonttype": "none", "svg.hashsalt": "sfumato", "pdf.fonttype": 42}
-        ):
-            self.figure().savefig(file, format=kind, dpi=160, metadata=undated)
+        settings = {"svg.fonttype": "none", "svg.hashsalt": "sfumato", "pdf.fonttype": 42}
+        with mpl.rc_context(settings):  # type: ignore[arg-type]
+            self.figure().savefig(file, format=kind, dpi=160, metadata=_UNDATED.get(kind, {}))
         return file.getvalue()
 
     def _csv(self) -> bytes:
@@ -150,14 +113,23 @@ class ExperimentResult:
         return (json.dumps(self.data, indent=2, allow_nan=False) + "\n").encode("utf-8")
 
 
-def drawn_people(p: Floats, people: int, name: str, run: int, seed: int) -> Symbols:
-    """The symbols of people drawn from p; another experiment, run or seed draws others.
+def population_sizes(people: Sequence[int]) -> tuple[int, ...]:
+    """Return the sizes in increasing order, without duplicates.
 
-    >>> drawn_people(np.array([0.0, 1.0]), 3, "example", run=0, seed=0).tolist()
-    [1, 1, 1]
+    >>> population_sizes([4000, 1000])
+    (1000, 4000)
     """
-    key = hashlib.sha256(f"sfumato/paper/{name}/{seed}/{run}".encode()).digest()
-    words = words_from(key, 0, (people + 1) // 2).ravel()[:people]
-    at = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    ends = np.cumsum(p)
-    return np.minimum(np.searchsorted(ends / ends[-1], at, side="right"), p.size - 1)
+    sizes = tuple(sorted(set(people)))
+    if not sizes or sizes[0] < 1:
+        raise InvalidArgument("people must be a list of whole numbers of at least 1.")
+    return sizes
+
+
+def spread_cells(spread: Spread) -> tuple[Cell, Cell]:
+    """Return mean and standard error for a table, to five decimals.
+
+    >>> spread_cells(Spread.of([1.0, 2.0]))
+    (1.5, 0.5)
+    """
+    error = spread.standard_error
+    return round(spread.mean, 5), None if error is None else round(error, 5)

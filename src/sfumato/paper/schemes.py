@@ -1,40 +1,164 @@
-"""The two ways through a survey that the experiments compare: the paper's, and the best that is known here.
+"""The two schemes that experiments compare, on the same people: the paper's, and the best one here.
 
-Both are measured on reports that were really made: people are drawn, and every one of them answers.
+The paper's scheme is Hadamard's code, the paper's own estimate, and Euclidean projection of the whole
+vector on the simplex. The paper does not say how it projects, but its figures do. The best one here
+is ``mechanism_for`` with the default decoder. Neither knows how people are spread, and both are
+measured on reports that were really made.
 """
 
-import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
+
+from sfumato.contexts import Blocks, Uniform
+from sfumato.designer import mechanism_for
 from sfumato.estimation.decoders import Auto
 from sfumato.foundation.arrays import Floats, Symbols
-from sfumato.foundation.simplex import project
-from sfumato.mechanisms import BlockResponse, HighLowResponse, Mechanism
-from sfumato.simulation.seeded import SeededWords
-from sfumato.tally import Tally
+from sfumato.foundation.simplex import project, total_variation
+from sfumato.mechanisms import BlockResponse, HighLowResponse, Mechanism, PlainResponse
+from sfumato.simulation import Spread, named_words, run_jobs
 
-__all__ = ["answered", "best_estimate", "named_words", "paper_estimate"]
+__all__ = ["MapErrors", "Schemes", "best_estimate", "measure_contexts", "paper_estimate"]
 
-
-def answered(mechanism: Mechanism, symbols: Symbols, name: str, run: int, seed: int) -> Tally:
-    """Everybody's reports, counted; another name, run or seed means other coins."""
-    return mechanism.tally(mechanism.privatize(symbols, named_words(name, run, seed)))
+_PORTION = 4  # runs of one job, so that a worker builds its mechanisms once
 
 
-def named_words(name: str, run: int, seed: int) -> SeededWords:
-    """Words that no other name, run or seed has. NOT PRIVATE."""
-    number = hashlib.sha256(f"sfumato/paper/{name}/{run}".encode()).digest()[:8]
-    return SeededWords(seed, run=int.from_bytes(number, "big"))
+@dataclass(frozen=True, eq=False)
+class Schemes:
+    """Both schemes for a context that is uniform or made of blocks."""
+
+    context: Uniform | Blocks
+
+    @cached_property
+    def paper(self) -> BlockResponse:
+        """The paper's mechanism: a block response around Hadamard's code."""
+        if isinstance(self.context, Uniform):
+            return PlainResponse(self.context)
+        return BlockResponse(self.context)
+
+    @cached_property
+    def best(self) -> Mechanism:
+        """The best mechanism here."""
+        return mechanism_for(self.context)
+
+    def estimates(
+        self, symbols: Symbols, names: tuple[str, str], run: int, seed: int
+    ) -> tuple[Floats, Floats]:
+        """Return the estimates of the paper's scheme and of the best one from everyone's reports.
+
+        ``names`` say which words each scheme draws: another name, run or seed means other words.
+        """
+        paper_name, best_name = names
+        return (
+            paper_estimate(self.paper, symbols, paper_name, run, seed),
+            best_estimate(self.best, symbols, best_name, run, seed),
+        )
 
 
-def paper_estimate(mechanism: BlockResponse | HighLowResponse, tally: Tally) -> Floats:
-    """The paper's own estimator, and once, over all symbols, the nearest distribution to it.
+def paper_estimate(
+    mechanism: BlockResponse | HighLowResponse, symbols: Symbols, name: str, run: int, seed: int
+) -> Floats:
+    """Return the paper's own estimate, projected once, over all symbols.
 
-    The frames here would correct the totals of groups first. A code that is not balanced is refused: the paper's
-    estimator would be wrong for it.
+    The mechanisms here would correct the totals of groups first. A code that is not balanced is
+    refused: the paper's estimator would be wrong for it.
     """
+    tally = mechanism.privatize_and_tally(symbols, named_words(name, run, seed))
     return project(mechanism.scores.paper_estimate(tally))
 
 
-def best_estimate(mechanism: Mechanism, tally: Tally) -> Floats:
-    """What ``estimate`` does unless told otherwise: empirical Bayes, moved towards projection if reports say so."""
+def best_estimate(mechanism: Mechanism, symbols: Symbols, name: str, run: int, seed: int) -> Floats:
+    """Return what ``estimate`` gives by default.
+
+    This is empirical Bayes, moved towards projection as far as the reports support that.
+    """
+    tally = mechanism.privatize_and_tally(symbols, named_words(name, run, seed))
     return Auto().decode(mechanism, tally).frequencies
+
+
+# --- the same people on a map, randomised again and again -----------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class MapErrors:
+    """The total variation errors of both schemes over all runs, and the estimates of the first run."""
+
+    paper: Spread
+    best: Spread
+    paper_map: Floats
+    best_map: Floats
+
+
+def measure_contexts(
+    contexts: Mapping[str, Uniform | Blocks],
+    counts: Symbols,
+    runs: int,
+    seed: int,
+    *,
+    on_progress: Callable[[str], None] = lambda line: None,
+    workers: int | None = None,
+) -> dict[str, MapErrors]:
+    """Randomise the people of ``counts`` ``runs`` times under each context, by both schemes.
+
+    Only the randomiser is repeated: people stay the same. The words of a run depend on the context's
+    name, the seed and the run's number alone, so the result does not depend on ``workers``.
+
+    A block of one symbol is sent as it is, so there is no error here:
+
+    >>> contexts = {"in clear": Blocks([0, 1], epsilon=1)}
+    >>> errors = measure_contexts(contexts, np.array([3, 1]), runs=2, seed=0, workers=1)
+    >>> errors["in clear"].paper, errors["in clear"].paper_map
+    (Spread(mean=0.0, standard_error=0.0), array([0.75, 0.25]))
+    """
+    jobs = []
+    for name, context in contexts.items():
+        for first in range(0, runs, _PORTION):
+            portion = range(first, min(first + _PORTION, runs))
+            jobs.append(_Job(name, context, counts, portion, seed))
+
+    def report(done: int) -> None:
+        job = jobs[done - 1]
+        share = f"{done / len(jobs):.0%} of all"
+        on_progress(f"{job.name}: {job.runs.stop} of {runs} runs ({share})")
+
+    results = run_jobs(_measure, jobs, workers=workers, on_progress=report)
+    measured = {}
+    for name in contexts:
+        own = [result for job, result in zip(jobs, results, strict=True) if job.name == name]
+        errors = np.concatenate([result.errors for result in own])
+        papers, bests = errors.T
+        measured[name] = MapErrors(Spread.of(papers), Spread.of(bests), *own[0].first_estimates)
+    return measured
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """Some runs under one context."""
+
+    name: str
+    context: Uniform | Blocks
+    counts: Symbols
+    runs: range
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class _JobResult:
+    """The errors of both schemes, a row for each run; and the estimates of the job's first run."""
+
+    errors: Floats
+    first_estimates: tuple[Floats, Floats]
+
+
+def _measure(job: _Job) -> _JobResult:
+    schemes = Schemes(job.context)
+    symbols = np.repeat(np.arange(job.counts.size), job.counts)
+    truth = job.counts / symbols.size
+    names = (f"map/{job.name}/paper", f"map/{job.name}/best")
+    estimates = [schemes.estimates(symbols, names, run, job.seed) for run in job.runs]
+    errors = [
+        (total_variation(paper, truth), total_variation(best, truth)) for paper, best in estimates
+    ]
+    return _JobResult(np.array(errors), estimates[0])

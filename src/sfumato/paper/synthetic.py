@@ -1,112 +1,134 @@
-"""Figure 2 of the paper: blocks against plain local privacy, on crowds that are drawn from four distributions."""
+"""Figure 2 of the paper: blocks against plain local privacy, on people drawn from four distributions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfumato.codes import HadamardCode
 from sfumato.contexts import Blocks, Uniform
-from sfumato.designer import mechanism_for
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.simplex import total_variation
-from sfumato.mechanisms import BlockResponse, Mechanism, PlainResponse
 from sfumato.pages.style import BAR, FAINT, INK, MAP_SCALE, PROMISE_SCALE
-from sfumato.paper.crowds import crowd_sizes, geometric, shuffled_order, uniform, zipf
-from sfumato.paper.curves import draw_curve, dress_panel, name_ends
+from sfumato.paper.curves import draw_curve, name_ends, style_panel
 from sfumato.paper.experiment import (
     Cell,
     ExperimentResult,
-    Measured,
     RunOptions,
-    drawn_people,
+    population_sizes,
+    spread_cells,
 )
-from sfumato.paper.schemes import answered, best_estimate, paper_estimate
-from sfumato.paper.workers import shared_out
+from sfumato.paper.schemes import Schemes
+from sfumato.simulation import Spread, draw_people, run_jobs, shuffled_order
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["synthetic"]
+__all__ = ["geometric", "synthetic", "zipf"]
 
-K, EPSILON = 1000, 1
+K = 1000
+EPSILON = 1
 BLOCKS = (1, 10, 20, 50, 100)
 PEOPLE = tuple(1000 * 2**i for i in range(10))
-PEOPLE_QUICKLY = PEOPLE[::3]
-RUNS, RUNS_QUICKLY = 10, 2
-CROWDS = ("Uniform", "Geo(0.95)", "Geo(0.95), shuffled", "Zipf(1)")
+QUICK_PEOPLE = PEOPLE[::3]
+DISTRIBUTIONS = ("Uniform", "Geo(0.95)", "Geo(0.95), shuffled", "Zipf(1)")
 _COLOURS = dict(
     zip(BLOCKS, (PROMISE_SCALE[0], PROMISE_SCALE[1], FAINT, BAR, MAP_SCALE[2]), strict=True)
 )
+_COLUMNS = ("distribution", "blocks", "people", "paper", "paper_se", "here", "here_se")
 
 
 def synthetic(
     options: RunOptions, *, people: Sequence[int] | None = None, workers: int | None = None
 ) -> ExperimentResult:
-    """Total variation against the number of people, without blocks and with 10 to 100 equal ones; k = 1000, ε = 1.
+    """Measure total variation against the number of people, without blocks and with 10 to 100.
 
-    Every curve is measured twice on the same people: with the paper's scheme (Hadamard code, its own estimator, one
-    projection on the simplex) and with the best code and the default decoder here. Errors are against the
-    distribution that people were drawn from. ``people`` replaces the paper's crowds of 1,000 to 512,000; the numbers
-    do not depend on how many ``workers`` there are.
+    k = 1000, ε = 1. Every curve is measured twice on the same people: with the paper's scheme
+    (Hadamard code, its own estimator, one projection on the simplex) and with the best code and the
+    default decoder here. Errors are against the distribution that people were drawn from.
+
+    ``people`` replaces the paper's sizes of 1,000 to 512,000. The numbers do not depend on
+    ``workers``.
     """
-    crowds = (
-        crowd_sizes(people) if people is not None else PEOPLE_QUICKLY if options.quick else PEOPLE
-    )
-    runs = options.repetitions(RUNS, RUNS_QUICKLY)
-    jobs = [
-        _Job(crowd, n, run, options.seed)
-        for n in reversed(crowds)
-        for crowd in CROWDS
-        for run in range(runs)
-    ]
-    found = shared_out(
-        _errors,
+    if people is not None:
+        sizes = population_sizes(people)
+    else:
+        sizes = QUICK_PEOPLE if options.quick else PEOPLE
+    runs = options.repetitions(full=10, quick=2)
+    jobs = []
+    for size in reversed(sizes):
+        for distribution in DISTRIBUTIONS:
+            jobs += [_Job(distribution, size, run, options.seed) for run in range(runs)]
+    results = run_jobs(
+        _measure,
         jobs,
         workers=workers,
-        on_progress=lambda done: options.on_progress(f"{done} of {len(jobs)} crowds have answered"),
+        on_progress=lambda done: options.on_progress(f"{done} of {len(jobs)} runs"),
     )
-    by_job = dict(zip(jobs, found, strict=True))
-    curves = [
-        _curve(by_job, crowd, m, crowds, runs, options.seed) for crowd in CROWDS for m in BLOCKS
-    ]
+    errors = dict(zip(jobs, results, strict=True))
+    curves = []
+    for distribution in DISTRIBUTIONS:
+        for m in BLOCKS:
+            curves.append(_curve(errors, distribution, m, sizes))
     return ExperimentResult(
         name="synthetic",
         title="Synthetic crowds: the finer the blocks, the smaller the error",
-        summary=_summary(curves, crowds[-1]),
-        columns=("distribution", "blocks", "people", "paper", "paper_se", "here", "here_se"),
+        summary=_summary(curves, sizes[-1]),
+        columns=_COLUMNS,
         rows=tuple(row for curve in curves for row in curve.rows()),
         data={
             "symbols": K,
             "epsilon": EPSILON,
             "runs": runs,
             "seed": options.seed,
-            "people": list(crowds),
+            "people": list(sizes),
             "curves": [curve.in_json() for curve in curves],
         },
         figure=lambda: _figure(curves),
         notes=(
-            f"People are drawn from the distribution named, {runs} crowds for each point; every person's report is "
-            "really made. Both schemes, with and without blocks, meet the same people.",
-            "Blocks are intervals of equal size; one block is plain local privacy. Geo(0.95) is p(i) ∝ 0.95^i; the "
-            "formula that the paper prints would put nearly everybody on three symbols.",
-            "Paper: Hadamard code, the paper's own estimator, one Euclidean projection on the simplex. "
-            "Here: the best code known, and the default decoder, which knows nothing of the distribution's kind.",
-            "On the uniform crowd the default decoder soon finds that symbols are about equally frequent, so that "
-            "blocks hardly matter to it. The other crowds are the fairer comparison.",
+            f"People are drawn from the named distribution, {runs} times for each point, and every "
+            "report is really made. Both schemes, with and without blocks, meet the same people.",
+            "Blocks are intervals of equal size; one block is plain local privacy. Geo(0.95) is "
+            "p(i) ∝ 0.95^i; the formula that the paper prints would put nearly everyone on three "
+            "symbols.",
+            "Paper: Hadamard code, the paper's own estimator, one Euclidean projection on the "
+            "simplex. Here: the best code known, and the default decoder, which does not know what "
+            "kind of distribution it is.",
+            "For the uniform distribution the default decoder soon finds that symbols are about "
+            "equally frequent, so blocks hardly matter to it. The other distributions are the "
+            "fairer comparison.",
             "The shuffled order is drawn from the seed, once for all points.",
         ),
     )
 
 
+def geometric(k: int, ratio: float) -> Floats:
+    """Return ``p_x ∝ ratio^x``.
+
+    >>> geometric(3, 0.5).round(3)
+    array([0.571, 0.286, 0.143])
+    """
+    p = ratio ** np.arange(k)
+    return p / p.sum()
+
+
+def zipf(k: int, exponent: float) -> Floats:
+    """Return ``p_x ∝ (x + 1)^{−exponent}``.
+
+    >>> zipf(3, 1.0).round(3)
+    array([0.545, 0.273, 0.182])
+    """
+    p = (np.arange(k) + 1.0) ** -exponent
+    return p / p.sum()
+
+
 @dataclass(frozen=True)
 class _Job:
-    """One crowd: its distribution, its size, the number of the run."""
+    """One population: its distribution, its size, the number of the run."""
 
-    crowd: str
+    distribution: str
     people: int
     run: int
     seed: int
@@ -116,93 +138,100 @@ class _Job:
 class _Curve:
     """The errors of both schemes for one distribution and number of blocks."""
 
-    crowd: str
+    distribution: str
     blocks: int
     people: Sequence[int]
-    paper: Sequence[Measured]
-    here: Sequence[Measured]
+    paper: Sequence[Spread]
+    here: Sequence[Spread]
 
     def rows(self) -> list[tuple[Cell, ...]]:
-        return [
-            (self.crowd, self.blocks, n, *paper.in_cells(), *here.in_cells())
-            for n, paper, here in zip(self.people, self.paper, self.here, strict=True)
-        ]
+        rows: list[tuple[Cell, ...]] = []
+        for n, paper, here in zip(self.people, self.paper, self.here, strict=True):
+            cells = (*spread_cells(paper), *spread_cells(here))
+            rows.append((self.distribution, self.blocks, n, *cells))
+        return rows
 
     def in_json(self) -> dict[str, object]:
-        paper, best = _schemes(self.blocks)
-        points = [
-            {"people": n, "paper": papers.in_json(), "here": ours.in_json()}
-            for n, papers, ours in zip(self.people, self.paper, self.here, strict=True)
-        ]
+        schemes = _schemes(self.blocks)
+        points = []
+        for n, paper, here in zip(self.people, self.paper, self.here, strict=True):
+            points.append({"people": n, "paper": paper.in_json(), "here": here.in_json()})
         return {
-            "distribution": self.crowd,
+            "distribution": self.distribution,
             "blocks": self.blocks,
-            "bits": {"paper": paper.bits, "here": best.bits},
+            "bits": {"paper": schemes.paper.bits, "here": schemes.best.bits},
             "total_variation": points,
         }
 
 
 @cache
-def _distribution(crowd: str, seed: int) -> Floats:
+def _probabilities(distribution: str, seed: int) -> Floats:
+    if distribution == "Uniform":
+        return np.full(K, 1 / K)
+    if distribution == "Zipf(1)":
+        return zipf(K, 1.0)
     falling = geometric(K, 0.95)
-    return {
-        "Uniform": uniform(K),
-        "Geo(0.95)": falling,
-        "Geo(0.95), shuffled": falling[shuffled_order(K, "synthetic", seed)],
-        "Zipf(1)": zipf(K, 1.0),
-    }[crowd]
+    if distribution == "Geo(0.95)":
+        return falling
+    return falling[shuffled_order(K, "synthetic", seed)]
 
 
 @cache
-def _schemes(m: int) -> tuple[BlockResponse, Mechanism]:
-    """For m blocks the paper's mechanism, and the best one here."""
+def _schemes(m: int) -> Schemes:
+    """Return both schemes for m blocks of equal size."""
     if m == 1:
-        plain = Uniform(K, EPSILON)
-        return PlainResponse(plain, HadamardCode), mechanism_for(plain)
-    context = Blocks(np.arange(K) // (K // m), EPSILON)
-    return BlockResponse(context, HadamardCode), mechanism_for(context)
+        return Schemes(Uniform(K, EPSILON))
+    return Schemes(Blocks(np.arange(K) // (K // m), EPSILON))
 
 
-def _errors(job: _Job) -> Floats:
-    """The errors of one crowd: a row for each number of blocks, the paper's and ours."""
-    p, name = _distribution(job.crowd, job.seed), f"synthetic/{job.crowd}/{job.people}"
-    symbols = drawn_people(p, job.people, name, job.run, job.seed)
+def _measure(job: _Job) -> Floats:
+    """Return the errors for one population: a row for each number of blocks, paper and here."""
+    p = _probabilities(job.distribution, job.seed)
+    name = f"synthetic/{job.distribution}/{job.people}"
+    symbols = draw_people(p, job.people, name, job.run, job.seed)
     errors = np.empty((len(BLOCKS), 2))
     for row, m in zip(errors, BLOCKS, strict=True):
-        paper, best = _schemes(m)
-        papers = paper_estimate(
-            paper, answered(paper, symbols, f"{name}/{m}/paper", job.run, job.seed)
-        )
-        ours = best_estimate(best, answered(best, symbols, f"{name}/{m}/here", job.run, job.seed))
-        row[:] = total_variation(papers, p), total_variation(ours, p)
+        names = (f"{name}/{m}/paper", f"{name}/{m}/here")
+        paper, here = _schemes(m).estimates(symbols, names, job.run, job.seed)
+        row[:] = (total_variation(paper, p), total_variation(here, p))
     return errors
 
 
-def _curve(
-    by_job: Mapping[_Job, Floats], crowd: str, m: int, people: Sequence[int], runs: int, seed: int
-) -> _Curve:
-    cells = [
-        np.array([by_job[_Job(crowd, n, run, seed)][BLOCKS.index(m)] for run in range(runs)])
-        for n in people
-    ]
-    paper, here = ([Measured.of(errors[:, j]) for errors in cells] for j in (0, 1))
-    return _Curve(crowd, m, people, paper, here)
+def _curve(errors: dict[_Job, Floats], distribution: str, m: int, people: Sequence[int]) -> _Curve:
+    paper = []
+    here = []
+    for n in people:
+        at_point = []
+        for job, result in errors.items():
+            if job.distribution == distribution and job.people == n:
+                at_point.append(result[BLOCKS.index(m)])
+        papers, ours = np.array(at_point).T
+        paper.append(Spread.of(papers))
+        here.append(Spread.of(ours))
+    return _Curve(distribution, m, people, paper, here)
 
 
 def _summary(curves: Sequence[_Curve], people: int) -> str:
-    """The ends of the curves in words, and how often ours is the lower one."""
-    ends = {
-        (curve.crowd, curve.blocks): (curve.paper[-1].mean, curve.here[-1].mean) for curve in curves
-    }
-    told = []
-    for crowd in CROWDS:
-        (plain, plain_here), (fine, fine_here) = ends[crowd, BLOCKS[0]], ends[crowd, BLOCKS[-1]]
-        told.append(f"{crowd} {plain:.3f} → {fine:.3f} (here {plain_here:.3f} → {fine_here:.3f})")
-    pairs = [pair for curve in curves for pair in zip(curve.paper, curve.here, strict=True)]
-    lower = sum(here.mean < paper.mean for paper, here in pairs)
+    """Say where the curves end, and how often ours is the lower one."""
+    texts = []
+    for distribution in DISTRIBUTIONS:
+        own = [curve for curve in curves if curve.distribution == distribution]
+        plain = own[0]
+        fine = own[-1]
+        texts.append(
+            f"{distribution} {plain.paper[-1].mean:.3f} → {fine.paper[-1].mean:.3f} "
+            f"(here {plain.here[-1].mean:.3f} → {fine.here[-1].mean:.3f})"
+        )
+    points = 0
+    lower = 0
+    for curve in curves:
+        for paper, here in zip(curve.paper, curve.here, strict=True):
+            points += 1
+            lower += here.mean < paper.mean
     return (
-        f"Total variation with {people:,} people, from no blocks to {BLOCKS[-1]}: {'; '.join(told)}. "
-        f"The best code and default decoder here err less at {lower} of {len(pairs)} points."
+        f"Total variation with {people:,} people, from no blocks to {BLOCKS[-1]}: "
+        f"{'; '.join(texts)}. "
+        f"The best code and default decoder here err less at {lower} of {points} points."
     )
 
 
@@ -210,8 +239,9 @@ def _figure(curves: Sequence[_Curve]) -> "Figure":
     from matplotlib.figure import Figure as Canvas
 
     canvas = Canvas(figsize=(11.0, 8.4), layout="constrained")
-    for axes, crowd in zip(canvas.subplots(2, 2).ravel(), CROWDS, strict=True):
-        _draw_panel(axes, crowd, [curve for curve in curves if curve.crowd == crowd])
+    for axes, distribution in zip(canvas.subplots(2, 2).ravel(), DISTRIBUTIONS, strict=True):
+        own = [curve for curve in curves if curve.distribution == distribution]
+        _draw_panel(axes, distribution, own)
     canvas.suptitle(
         "The finer the blocks, the smaller the error (k = 1000, ε = 1)\n"
         "dashed: the paper's scheme    solid: the best code and the default decoder here",
@@ -223,28 +253,23 @@ def _figure(curves: Sequence[_Curve]) -> "Figure":
     return canvas
 
 
-def _draw_panel(axes: "Axes", crowd: str, curves: Sequence[_Curve]) -> None:
-    dress_panel(axes, crowd)
+def _draw_panel(axes: "Axes", title: str, curves: Sequence[_Curve]) -> None:
+    style_panel(axes, title)
+    names = []
+    low = 1.0
     for curve in curves:
-        draw_curve(axes, curve.people, curve.paper, _COLOURS[curve.blocks], dashed=True)
-        draw_curve(axes, curve.people, curve.here, _COLOURS[curve.blocks], dashed=False)
+        colour = _COLOURS[curve.blocks]
+        draw_curve(axes, curve.people, curve.paper, colour, dashed=True)
+        draw_curve(axes, curve.people, curve.here, colour, dashed=False)
+        low = min(low, *(error.mean for error in (*curve.paper, *curve.here)))
+        blocks = "no blocks" if curve.blocks == 1 else f"{curve.blocks} blocks"
+        names.append((curve.paper[-1].mean, f"{blocks}, paper", colour))
+        names.append((curve.here[-1].mean, f"{blocks}, here", colour))
     people = curves[0].people
     right = people[-1] * 1.1
-    low = min(error.mean for curve in curves for error in (*curve.paper, *curve.here))
     axes.set_xlim(people[0] / 1.1, right)
     axes.set_ylim(max(low / 1.4, 1e-4), 1.1)
     axes.set_xticks(people if len(people) < 6 else people[::3])
     axes.set_xlabel("people", color=INK, fontsize=9)
     axes.set_ylabel("total variation error", color=INK, fontsize=9)
-    name_ends(axes, right, [name for curve in curves for name in _names(curve)], apart=0.036)
-
-
-def _names(curve: _Curve) -> list[tuple[float, str, str]]:
-    blocks, colour = (
-        "no blocks" if curve.blocks == 1 else f"{curve.blocks} blocks",
-        _COLOURS[curve.blocks],
-    )
-    return [
-        (curve.paper[-1].mean, f"{blocks}, paper", colour),
-        (curve.here[-1].mean, f"{blocks}, here", colour),
-    ]
+    name_ends(axes, right, names, apart=0.036)

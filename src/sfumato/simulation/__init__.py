@@ -1,20 +1,31 @@
-"""Simulation and comparison under a seed: repeatable, and therefore NOT PRIVATE."""
+"""Simulation, comparison and attacks under a seed: repeatable, and therefore NOT PRIVATE."""
 
-from sfumato.simulation.baselines import LocalHashing, Rival, UnaryEncoding
+from sfumato.simulation.attack import AttackResult, attack
+from sfumato.simulation.baselines import Baseline, LocalHashing, UnaryEncoding, binomial_counts
 from sfumato.simulation.compare import Comparison, Row, compare
-from sfumato.simulation.draws import Draws
-from sfumato.simulation.seeded import SeededWords
-from sfumato.simulation.simulate import Simulation, simulate
+from sfumato.simulation.runs import Draws, Spread, run_jobs, tally_population
+from sfumato.simulation.seeded import SeededWords, draw_people, named_words, shuffled_order
+from sfumato.simulation.simulate import Simulation, simulate, simulate_files
 
 __all__ = [
+    "AttackResult",
+    "Baseline",
     "Comparison",
     "Draws",
     "LocalHashing",
-    "Rival",
     "Row",
     "SeededWords",
     "Simulation",
+    "Spread",
     "UnaryEncoding",
+    "attack",
+    "binomial_counts",
     "compare",
+    "draw_people",
+    "named_words",
+    "run_jobs",
+    "shuffled_order",
     "simulate",
+    "simulate_files",
+    "tally_population",
 ]

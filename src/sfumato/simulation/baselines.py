@@ -1,14 +1,15 @@
-"""The classical peers that this package has no mechanism for: optimised unary encoding and optimised local hashing.
+"""Classical mechanisms that the package does not offer: optimised unary encoding and local hashing.
 
-A report of either *supports* some labels: the person's own with probability p, and each of the others with
-probability q, all independently. C_x is how many of n reports support x, and n_x how many people have x:
+A report of either *supports* some labels: the person's own with probability p, and each of the
+others with probability q, all independently. C_x is how many of n reports support x, and n_x how
+many people have x:
 
     p̂_x = (C_x/n − q)/(p − q)
     n² Var(p̂_x) = (n_x p(1 − p) + (n − n_x) q(1 − q))/(p − q)²,   the covariances are 0
 
-They are for comparisons only: their chances are floats, so no promise is certified.
-Reference: Wang, Blocki, Li, Jha (2017), "Locally Differentially Private Protocols for Frequency Estimation", USENIX
-Security.
+They are for comparisons only: their probabilities are floats, so no promise is certified.
+Reference: Wang, Blocki, Li, Jha (2017), "Locally Differentially Private Protocols for Frequency
+Estimation", USENIX Security.
 """
 
 import math
@@ -20,15 +21,18 @@ import numpy as np
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats, Symbols, Words
 
-__all__ = ["SEED_BITS", "LocalHashing", "Rival", "UnaryEncoding"]
+__all__ = ["HASH_BITS", "Baseline", "LocalHashing", "UnaryEncoding", "binomial_counts"]
 
-SEED_BITS = 64
-"""What naming a hash function costs a report of local hashing: enough that each person has one of their own."""
+HASH_BITS = 64
+"""Bits that name the hash function in a report of local hashing: enough for one per person."""
 
 
 @dataclass(frozen=True)
-class Rival(ABC):
-    """A classical peer for ``size`` labels whose reports support sets of labels, with one ``epsilon`` for all pairs."""
+class Baseline(ABC):
+    """A classical mechanism whose reports support sets of labels, with one ε for all pairs.
+
+    ``size`` is the number of labels.
+    """
 
     size: int
     epsilon: float
@@ -36,7 +40,7 @@ class Rival(ABC):
     def __post_init__(self) -> None:
         if self.size < 2 or not 0 < self.epsilon < math.inf:
             raise InvalidContext(
-                "a classical peer needs two labels or more, and an ε above 0 that is finite."
+                "a classical mechanism needs at least two labels and a positive, finite ε."
             )
 
     @property
@@ -47,7 +51,7 @@ class Rival(ABC):
     @property
     @abstractmethod
     def other(self) -> float:
-        """q: how likely it supports any other one."""
+        """q: how likely it supports any other label."""
 
     @property
     @abstractmethod
@@ -61,52 +65,62 @@ class Rival(ABC):
 
     @property
     def leverage(self) -> float:
-        """How many honest people one fake report outweighs: the score of a label that it supports, (1 − q)/(p − q)."""
+        """How many honest people one fake report outweighs.
+
+        This is the score of a label that the report supports, ``(1 − q)/(p − q)``.
+        """
         return (1 - self.other) / self.contrast
 
     @property
     def reach(self) -> float:
-        """How far one fake report in an honest one's place moves p̂, n times over, in total variation.
+        """How far one fake report moves p̂ in total variation, n times over.
 
-        ``½ Σ_x |A[x, y] − [x = x_i]|`` for the worst report y in the place of somebody who has x_i: all labels are
-        supported, or all but that person's.
+        ``½ Σ_x |A[x, y] − [x = x_i]|`` for the worst report y in place of a person who has x_i: it
+        supports all labels, or all but that person's.
         """
-        k, supported, passed_over = self.size, self.leverage, self.other / self.contrast
-        return max(k * supported - 1, (k - 1) * supported + passed_over + 1) / 2
+        k = self.size
+        supported = self.leverage
+        unsupported = self.other / self.contrast
+        all_labels = k * supported - 1
+        all_but_own = (k - 1) * supported + unsupported + 1
+        return max(all_labels, all_but_own) / 2
 
     def variances(self, counts: Symbols) -> Floats:
-        """The exact variance of each entry of p̂ for these very people."""
-        p, q, n = self.own, self.other, counts.sum()
-        spread = counts * (p * (1 - p)) + (n - counts) * (q * (1 - q))
-        return spread / (n * self.contrast) ** 2
+        """Return the exact variance of each entry of p̂ for exactly these people."""
+        n = counts.sum()
+        own_variance = self.own * (1 - self.own)
+        other_variance = self.other * (1 - self.other)
+        support_variance = counts * own_variance + (n - counts) * other_variance
+        return support_variance / (n * self.contrast) ** 2
 
     def draw(self, counts: Symbols, words: Words) -> Floats:
-        """The unbiased estimate from one report of each person; words have shape ``(size, 2)``.
+        """Return the unbiased estimate from one report per person; words have shape ``(size, 2)``.
 
-        People and supports are independent, so C_x is the sum of two binomial numbers, of those whose label x is and
-        of the others, and different labels are independent: these are the very counts that reports would have.
+        People and supports are independent. So C_x is the sum of two binomial numbers, one for the
+        people with label x and one for the others, and different labels are independent: these are
+        exactly the counts that reports would have.
         """
         n = int(counts.sum())
-        supports = _binomial(counts, self.own, words[:, 0]) + _binomial(
-            n - counts, self.other, words[:, 1]
-        )
+        from_own = binomial_counts(counts, self.own, words[:, 0])
+        from_others = binomial_counts(n - counts, self.other, words[:, 1])
+        supports = from_own + from_others
         return (supports / n - self.other) / self.contrast
 
 
-class UnaryEncoding(Rival):
-    """OUE: a bit for each label, the own one set with probability ½ and every other with probability 1/(e + 1).
+class UnaryEncoding(Baseline):
+    """OUE: a bit for each label. The own bit is set with probability ½, others with 1/(e + 1).
 
     Guarantee: two labels differ in two bits, so odds are at most ``(p/q)·((1 − q)/(1 − p)) = e``.
     Cost per report: k bits. Leverage: ``2e/(e − 1)``, on as many labels as the forger likes.
 
-    >>> peer = UnaryEncoding(size=100, epsilon=1.0)
-    >>> peer.bits, round(peer.other, 3), round(peer.leverage, 2)
+    >>> mechanism = UnaryEncoding(size=100, epsilon=1.0)
+    >>> mechanism.bits, round(mechanism.other, 3), round(mechanism.leverage, 2)
     (100, 0.269, 3.16)
     """
 
     @property
     def own(self) -> float:
-        """½: the best for labels that few people have."""
+        """½: the best choice for rare labels."""
         return 0.5
 
     @property
@@ -121,25 +135,26 @@ class UnaryEncoding(Rival):
 
     @property
     def bits(self) -> int:
-        """One for each label."""
+        """One per label."""
         return self.size
 
 
-class LocalHashing(Rival):
-    """OLH: a hash function h of one's own, and randomized response to the hash of one's label among g values.
+class LocalHashing(Baseline):
+    """OLH: a random hash function h, and randomized response to the hash of the label among g values.
 
-    A report (h, y) supports the labels with h(x) = y. Its chances are ``p = e/(e + g − 1)`` and ``q = 1/g``, and g is
-    the whole number nearest to e + 1.
+    A report (h, y) supports the labels with h(x) = y. Its probabilities are ``p = e/(e + g − 1)``
+    and ``q = 1/g``, and g is the whole number nearest to e + 1.
 
-    The hash is ideal: each person's function is uniform among all. Then the hashes of other labels are uniform and
-    independent, whatever h and y say of the own one; so supports are independent, not only uncorrelated.
+    The hash is ideal: each person's function is uniform among all functions. Then the hashes of
+    other labels are uniform and independent of h and y, so supports are independent and not only
+    uncorrelated.
 
-    Guarantee: h says nothing of the label, and y keeps odds of e.
-    Cost per report: the name of h, taken as 64 bits, and log2 g. Leverage: ``(e + g − 1)/(e − 1)``; a forger who tries
-    many h finds one that supports several labels.
+    Guarantee: h reveals nothing about the label, and y keeps odds of e.
+    Cost per report: the name of h, taken as 64 bits, and log2 g. Leverage: ``(e + g − 1)/(e − 1)``;
+    a forger who tries many h finds one that supports several labels.
 
-    >>> peer = LocalHashing(size=100, epsilon=1.0)
-    >>> peer.buckets, peer.bits, round(peer.leverage, 2)
+    >>> mechanism = LocalHashing(size=100, epsilon=1.0)
+    >>> mechanism.buckets, mechanism.bits, round(mechanism.leverage, 2)
     (4, 66, 3.33)
     """
 
@@ -162,20 +177,23 @@ class LocalHashing(Rival):
     @property
     def contrast(self) -> float:
         """(e − 1)(g − 1)/(g(e + g − 1))."""
-        e, g = math.exp(self.epsilon), self.buckets
+        e = math.exp(self.epsilon)
+        g = self.buckets
         return math.expm1(self.epsilon) * (1 - 1 / g) / (e + g - 1)
 
     @property
     def bits(self) -> int:
         """The name of the hash function, and the hash."""
-        return SEED_BITS + (self.buckets - 1).bit_length()
+        return HASH_BITS + (self.buckets - 1).bit_length()
 
 
-def _binomial(trials: Symbols, chance: float, words: Words) -> Symbols:
-    """Binomial numbers by inversion: the least count whose cumulative probability reaches a uniform number."""
+def binomial_counts(trials: Symbols, chance: float | Floats, words: Words) -> Symbols:
+    """Draw binomial numbers by inversion, one per word.
+
+    Each is the smallest count whose cumulative probability reaches a uniform number.
+    """
     from scipy.stats import binom
 
-    at = (
-        (words >> np.uint64(12)).astype(np.float64) + 0.5
-    ) * 2.0**-52  # never 0 or 1, even when rounded
-    return np.asarray(binom.ppf(at, trials, chance)).astype(np.int64)
+    # 52 bits and a half: never 0 or 1, even when rounded.
+    uniform = ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+    return np.asarray(binom.ppf(uniform, trials, chance)).astype(np.int64)

@@ -1,9 +1,8 @@
-"""The comparison: a mechanism beside k-RR, Hadamard response, OUE and OLH, on one crowd, for one promise."""
+"""Compare a mechanism with k-RR, Hadamard response, OUE and OLH on one population, for one promise."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,17 +13,16 @@ from sfumato.designer import mechanism_for
 from sfumato.errors import ContextMismatch, InvalidSymbols, NotEnoughReports, NothingToLearn
 from sfumato.estimation.decoders import Decoder, decoder_named
 from sfumato.foundation.arrays import Floats, Symbols
-from sfumato.foundation.formatting import format_number
+from sfumato.foundation.formatting import format_factor, format_number
 from sfumato.foundation.simplex import project, total_variation
 from sfumato.mechanisms import Mechanism, PlainResponse
-from sfumato.simulation.baselines import LocalHashing, Rival, UnaryEncoding
-from sfumato.simulation.comparison_text import in_text
-from sfumato.simulation.draws import Draws, crowd_tally
+from sfumato.simulation.baselines import Baseline, LocalHashing, UnaryEncoding
+from sfumato.simulation.runs import Draws, Spread, tally_population
 from sfumato.simulation.seeded import SeededWords
 
-__all__ = ["Comparison", "Row", "Spread", "compare"]
+__all__ = ["Comparison", "Row", "compare"]
 
-_WHAT = {
+_TITLES = {
     "sfumato": "Sfumato",
     "k-rr": "k-RR",
     "hadamard": "Hadamard response",
@@ -34,31 +32,16 @@ _WHAT = {
 _ROUNDING = 1e-12  # what a difference of ones leaves where there is no error
 
 
-class Spread(NamedTuple):
-    """The mean of a figure over runs, and its standard error; ``None`` for a single run."""
-
-    mean: float
-    standard_error: float | None
-
-    @classmethod
-    def of(cls, figures: Floats) -> "Spread":
-        """The spread of one figure per run."""
-        runs = figures.size
-        return cls(
-            float(figures.mean()),
-            float(figures.std(ddof=1) / math.sqrt(runs)) if runs > 1 else None,
-        )
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Row:
-    """One participant and its figures.
+    """One mechanism and its figures.
 
-    ``errors`` are the total variation errors of the runs, of the unbiased estimate projected on the simplex: the same
-    for everybody. ``decoded`` are those of the chosen decoder, for mechanisms of this package alone.
-    ``l2`` is the Euclidean error of the unbiased estimate, root of its exact mean square over all draws.
-    ``leverage`` is the most that one fake report adds to a label, or takes from it, in people; ``reach`` is how many
-    people's worth of total variation it moves the whole unbiased estimate by, in the place of an honest one.
+    ``errors``: total variation errors of the runs, of the unbiased estimate projected on the simplex.
+    Every mechanism is decoded in this way. ``decoded``: errors of the chosen decoder, for mechanisms
+    of this package alone. ``l2``: the Euclidean error of the unbiased estimate, the root of its exact
+    mean square over all draws. ``leverage``: the most that one fake report adds to a label, or takes
+    from it, in people. ``reach``: how many people's worth of total variation one fake report in the
+    place of an honest one moves the whole unbiased estimate by.
     """
 
     name: str
@@ -71,13 +54,13 @@ class Row:
     decoded: Floats | None
 
     @property
-    def what(self) -> str:
+    def title(self) -> str:
         """The name as tables write it."""
-        return _WHAT[self.name]
+        return _TITLES[self.name]
 
     @property
     def error(self) -> Spread:
-        """The error when all are decoded alike."""
+        """The error when all mechanisms are decoded alike."""
         return Spread.of(self.errors)
 
     @property
@@ -86,14 +69,13 @@ class Row:
         return None if self.decoded is None else Spread.of(self.decoded)
 
     def in_json(self) -> dict[str, object]:
-        """The row in the words of the command."""
+        """Return the row as the command prints it."""
+        decoded = self.decoded_error
         return {
             "name": self.name,
             "epsilon": self.epsilon,
-            "total_variation": self.error._asdict(),
-            "decoded_total_variation": None
-            if self.decoded_error is None
-            else self.decoded_error._asdict(),
+            "total_variation": self.error.in_json(),
+            "decoded_total_variation": None if decoded is None else decoded.in_json(),
             "l2": self.l2,
             "bits": self.bits,
             "leverage": self.leverage,
@@ -103,9 +85,9 @@ class Row:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """A row per participant, one's own first; printed, it is a table with a legend.
+    """A row per mechanism, your own first. Its ``repr`` is a table with a legend.
 
-    ``epsilon`` is the one that classical peers take: the smallest that the context owes to any pair.
+    ``epsilon`` is what classical mechanisms use: the smallest ε of any pair in the context.
     """
 
     people: int
@@ -117,19 +99,20 @@ class Comparison:
     rows: tuple[Row, ...]
 
     def row(self, name: str) -> Row:
-        """The row of that name: sfumato, k-rr, hadamard, oue or olh."""
+        """Return the row of that name: sfumato, k-rr, hadamard, oue or olh."""
         return next(row for row in self.rows if row.name == name)
 
     def people_needed(self, row: Row) -> float | None:
-        """How many times as many people as one's own it needs for the same mean squared error, exactly.
+        """Return how many times as many people it needs as your own for the same mean square error.
 
-        Of the unbiased estimate, and for people spread as they are. ``None`` where one's own makes no error.
+        This is exact, for the unbiased estimate and for people spread as they are. ``None`` if your
+        own mechanism makes no error.
         """
         own = self.rows[0].l2
         return (row.l2 / own) ** 2 if own > 0 else None
 
     def in_json(self) -> dict[str, object]:
-        """The comparison in the words of the command."""
+        """Return the comparison as the command prints it."""
         rows = [{**row.in_json(), "people_needed": self.people_needed(row)} for row in self.rows]
         return {
             "people": self.people,
@@ -142,7 +125,8 @@ class Comparison:
         }
 
     def __repr__(self) -> str:
-        return in_text(self)
+        parts = [*_head(self), "", *_table(self), "", *_legend(self)]
+        return "\n".join(parts)
 
 
 def compare(
@@ -154,125 +138,190 @@ def compare(
     draws: Draws | None = None,
     on_progress: Callable[[str], None] = lambda line: None,
 ) -> Comparison:
-    """Let ``counts[x]`` people with symbol x answer through each participant, again and again, and compare.
+    """Let ``counts[x]`` people with symbol x answer through each mechanism, repeatedly, and compare.
 
-    ``mechanism`` is one's own, by default ``mechanism_for(context)``. Its classical peers know one ε for all pairs; to
-    keep the context they take the smallest, ``context.smallest_epsilon``. Everybody is decoded alike, by Euclidean
-    projection of the unbiased estimate on the simplex; mechanisms of this package by ``decoder`` as well.
-    Errors are against the people who are there, not against a distribution that they were drawn from.
+    ``mechanism`` is your own, by default ``mechanism_for(context)``. Classical mechanisms have one ε
+    for all pairs, so to keep the context they use the smallest, ``context.smallest_epsilon``. All
+    mechanisms are decoded alike, by Euclidean projection of the unbiased estimate on the simplex;
+    those of this package by ``decoder`` too. Errors are against these people, not against a
+    distribution that they were drawn from.
 
     >>> from sfumato.contexts import HighLow
     >>> places = HighLow(["park", "café", "clinic", "bar"], sensitive=["clinic", "bar"], epsilon=1)
-    >>> found = compare(places, [4000, 3000, 1000, 2000], decoder="projection")
-    >>> for row in found.rows:
-    ...     print(f"{row.what:18} {row.bits:3} {row.leverage:5.2f} {found.people_needed(row):5.2f}")
+    >>> result = compare(places, [4000, 3000, 1000, 2000], decoder="projection")
+    >>> for row in result.rows:
+    ...     print(f"{row.title:18} {row.bits:3} {row.leverage:5.2f} {result.people_needed(row):5.2f}")
     Sfumato              2  2.16  1.00
     k-RR                 2  2.75  2.84
     Hadamard response    3  3.50  4.68
     OUE                  4  3.16  5.92
     OLH                 66  3.33  6.02
     """
-    crowd = _checked_crowd(context, counts)
+    population = _require_counts(context, counts)
     own = mechanism_for(context) if mechanism is None else mechanism
     if own.context.domain != context.domain:
         raise ContextMismatch("the mechanism must be for the domain of the context.")
-    chosen, runs = decoder_named(decoder), Draws() if draws is None else draws
+    trial = _Trial(population, decoder_named(decoder), Draws() if draws is None else draws)
     rows = []
-    for number, (name, entered) in enumerate(_participants(context, own).items()):
-        on_progress(_WHAT[name])
-        contest = _Contest(crowd, chosen, runs, number)
-        rows.append(
-            contest.rival(name, entered)
-            if isinstance(entered, Rival)
-            else contest.mechanism(name, entered)
-        )
+    for number, (name, entrant) in enumerate(_entrants(context, own).items()):
+        on_progress(_TITLES[name])
+        if isinstance(entrant, Baseline):
+            rows.append(trial.baseline_row(name, number, entrant))
+        else:
+            rows.append(trial.mechanism_row(name, number, entrant))
     return Comparison(
-        people=int(crowd.sum()),
+        people=int(population.sum()),
         size=context.size,
         epsilon=context.smallest_epsilon,
         uniform=context.uniform_epsilon is not None,
-        decoder=chosen.name,
-        draws=runs,
+        decoder=trial.decoder.name,
+        draws=trial.draws,
         rows=tuple(rows),
     )
 
 
-def _participants(context: Context, own: Mechanism) -> dict[str, Mechanism | Rival]:
-    """One's own, and four that keep the smallest ε of the context for every pair."""
-    k, epsilon = context.size, context.smallest_epsilon
+def _entrants(context: Context, own: Mechanism) -> dict[str, Mechanism | Baseline]:
+    """Return your own mechanism, and four that keep the smallest ε of the context for every pair."""
+    epsilon = context.smallest_epsilon
     if not 0 < epsilon < math.inf:
         raise NothingToLearn(
-            "classical mechanisms need an ε above 0 that is finite; the smallest of this context is "
-            f"{format_number(epsilon)}. Compare a survey that promises something, and not everything."
+            "classical mechanisms need a positive, finite ε; the smallest ε of this context is "
+            f"{format_number(epsilon)}. Compare a survey that protects every pair of labels."
         )
     classical = Uniform(context.domain, context.exact_smallest)
     return {
         "sfumato": own,
         "k-rr": PlainResponse(classical, RandomizedCode),
         "hadamard": PlainResponse(classical, HadamardCode),
-        "oue": UnaryEncoding(k, epsilon),
-        "olh": LocalHashing(k, epsilon),
+        "oue": UnaryEncoding(context.size, epsilon),
+        "olh": LocalHashing(context.size, epsilon),
     }
 
 
 @dataclass(frozen=True, eq=False)
-class _Contest:
-    """What one participant meets: the crowd, and words of its own."""
+class _Trial:
+    """What every mechanism meets: the same people, decoder and number of runs.
+
+    Each has words of its own, by its number.
+    """
 
     counts: Symbols
     decoder: Decoder
     draws: Draws
-    number: int
 
-    def mechanism(self, name: str, entered: Mechanism) -> Row:
-        """A mechanism of this package; the mean square is ``(Σ_y q(y) Σ_x A[x, y]² − 1)/n``, as people are given."""
+    def mechanism_row(self, name: str, number: int, mechanism: Mechanism) -> Row:
+        def measure_run(words: SeededWords) -> tuple[float, float]:
+            tally = tally_population(mechanism, self.counts, words)
+            projected = project(mechanism.scores.unbiased(tally))
+            decoded = self.decoder.decode(mechanism, tally).frequencies
+            return self._error(projected), self._error(decoded)
 
-        def run(words: SeededWords) -> tuple[float, float]:
-            tally = crowd_tally(entered, self.counts, words)
-            pictures = (
-                project(entered.scores.unbiased(tally)),
-                self.decoder.decode(entered, tally).frequencies,
-            )
-            return self._error(pictures[0]), self._error(pictures[1])
-
-        errors, decoded = self.draws.each(self.number, 2, run)
-        square = float(entered.forward(self._truth) @ entered.scores.squares()) - 1
+        errors, decoded = self.draws.measure(measure_run, number)
+        # Given these people, the mean square error is (Σ_y q(y) Σ_x A[x, y]² − 1)/n.
+        square = float(mechanism.forward(self._truth) @ mechanism.scores.squares()) - 1
         l2 = math.sqrt(square / self.counts.sum()) if square > _ROUNDING else 0.0
-        epsilon, reach = entered.context.smallest_epsilon, entered.scores.reach.total_variation
         return Row(
-            name, epsilon, entered.bits, float(entered.scores.leverage), reach, l2, errors, decoded
+            name,
+            epsilon=mechanism.context.smallest_epsilon,
+            bits=mechanism.bits,
+            leverage=float(mechanism.scores.leverage),
+            reach=mechanism.scores.reach.total_variation,
+            l2=l2,
+            errors=errors,
+            decoded=decoded,
         )
 
-    def rival(self, name: str, entered: Rival) -> Row:
-        """A peer that this package has no mechanism for, and no decoder."""
+    def baseline_row(self, name: str, number: int, baseline: Baseline) -> Row:
+        def measure_run(words: SeededWords) -> tuple[float]:
+            estimate = baseline.draw(self.counts, words.take(baseline.size))
+            return (self._error(project(estimate)),)
 
-        def run(words: SeededWords) -> tuple[float]:
-            return (self._error(project(entered.draw(self.counts, words.take(entered.size)))),)
-
-        (errors,) = self.draws.each(self.number, 1, run)
-        l2 = math.sqrt(entered.variances(self.counts).sum())
+        (errors,) = self.draws.measure(measure_run, number)
         return Row(
-            name, entered.epsilon, entered.bits, entered.leverage, entered.reach, l2, errors, None
+            name,
+            epsilon=baseline.epsilon,
+            bits=baseline.bits,
+            leverage=baseline.leverage,
+            reach=baseline.reach,
+            l2=math.sqrt(baseline.variances(self.counts).sum()),
+            errors=errors,
+            decoded=None,
         )
 
     @property
     def _truth(self) -> Floats:
         return self.counts / self.counts.sum()
 
-    def _error(self, picture: Floats) -> float:
-        return total_variation(picture, self._truth)
+    def _error(self, estimate: Floats) -> float:
+        return total_variation(estimate, self._truth)
 
 
-def _checked_crowd(context: Context, counts: ArrayLike) -> Symbols:
-    crowd = np.asarray(counts)
-    if (
-        crowd.shape != (context.size,)
-        or not np.issubdtype(crowd.dtype, np.integer)
-        or (crowd < 0).any()
-    ):
+def _require_counts(context: Context, counts: ArrayLike) -> Symbols:
+    population = np.asarray(counts)
+    is_integer = np.issubdtype(population.dtype, np.integer)
+    if population.shape != (context.size,) or not is_integer or (population < 0).any():
         raise InvalidSymbols(
-            f"counts must hold a whole number of people for each of the {context.size} symbols."
+            "counts must be a list of non-negative integers, one for each of the "
+            f"{context.size} symbols."
         )
-    if not crowd.any():
-        raise NotEnoughReports("there is nobody to compare with: all counts are 0.")
-    return crowd.astype(np.int64)
+    if not population.any():
+        raise NotEnoughReports("the population is empty: all counts are 0.")
+    return population.astype(np.int64)
+
+
+# --- as a table with a legend, for terminals --------------------------------------------------------
+
+
+def _head(comparison: Comparison) -> list[str]:
+    lines = [
+        "NOT PRIVATE: this read people's answers as they are.",
+        f"people: {comparison.people:,}, labels: {comparison.size:,}, "
+        f"runs of each mechanism: {comparison.draws.runs:,}",
+    ]
+    if not comparison.uniform:
+        lines += [
+            "A classical mechanism has one ε for all pairs of labels. To keep this promise,",
+            f"it uses the smallest, ε = {format_number(comparison.epsilon)}.",
+        ]
+    return lines
+
+
+def _table(comparison: Comparison) -> list[str]:
+    decoded = f"error, {comparison.decoder}"
+    head = ["", "ε", "error, all alike", decoded, "people", "bits", "leverage", "reach"]
+    cells = [head, *(_cells(comparison, row) for row in comparison.rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = []
+    for first, *others in cells:
+        padded = [first.ljust(widths[0]), *map(str.rjust, others, widths[1:])]
+        lines.append("  ".join(padded))
+    return lines
+
+
+def _cells(comparison: Comparison, row: Row) -> list[str]:
+    is_own = row is comparison.rows[0]
+    at_least = "≥ " if is_own and not comparison.uniform else ""
+    return [
+        row.title,
+        at_least + format_number(row.epsilon),
+        str(row.error),
+        "–" if row.decoded_error is None else str(row.decoded_error),
+        format_factor(comparison.people_needed(row)),
+        f"{row.bits:,}",
+        format_number(row.leverage),
+        format_number(row.reach),
+    ]
+
+
+def _legend(comparison: Comparison) -> list[str]:
+    spread = "" if comparison.draws.runs == 1 else ", mean ± standard error over the runs"
+    return [
+        f"error     total variation from the answers themselves{spread};",
+        "          all alike: of the unbiased estimate, projected on the simplex;",
+        f"          {comparison.decoder}: of this decoder, for mechanisms of this package",
+        "people    how many times as many it takes for the same mean squared error (unbiased, exact)",
+        "bits      the length of one report",
+        "leverage  the most that one fake report adds to a label, or takes from it, in people",
+        "reach     by how many people's worth of total variation one fake report moves the whole",
+        "          unbiased estimate at most, in the place of an average honest one",
+    ]

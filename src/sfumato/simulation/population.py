@@ -1,65 +1,58 @@
-"""The crowd in a file: how many people have each label, read as it is. NOT PRIVATE."""
+"""Count how many people in a file have each label. NOT PRIVATE: it reads answers as they are."""
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sfumato.domains import Domain
 from sfumato.errors import InvalidTable
 from sfumato.foundation.arrays import Symbols
+from sfumato.foundation.parallel import Progress
+from sfumato.tables import AnswerColumns, answer_batches, label_texts, open_table
 
-if TYPE_CHECKING:
-    from sfumato.tables import AnswerColumns
-
-__all__ = ["Crowd", "column_crowd", "survey_crowd"]
+__all__ = ["Population", "column_population", "survey_population"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Crowd:
-    """How many people have each symbol of a domain, and how many rows were left out because they hold no answer."""
+class Population:
+    """How many people have each symbol of a domain, and how many rows hold no answer."""
 
     domain: Domain
     counts: Symbols
     left_out: int = 0
 
 
-def survey_crowd(
+def survey_population(
     path: str,
-    columns: "AnswerColumns",
+    columns: AnswerColumns,
     domain: Domain,
     *,
-    on_progress: Callable[[int], None] = lambda rows: None,
-) -> Crowd:
-    """The answers to a survey, counted; values outside its domain are refused by their row."""
-    from sfumato.tables import answer_batches
-
+    on_progress: Progress = lambda rows: None,
+) -> Population:
+    """Count the answers to a survey. An error names the row of a value outside the domain."""
     counts = np.zeros(domain.size, dtype=np.int64)
     for symbols in answer_batches(path, columns, domain, on_progress=on_progress):
         counts += np.bincount(symbols, minlength=domain.size)
-    return Crowd(domain, counts)
+    return Population(domain, counts)
 
 
-def column_crowd(
-    path: str, column: str, *, on_progress: Callable[[int], None] = lambda rows: None
-) -> Crowd:
-    """The distinct values of a column, sorted, as a domain; rows without a value are left out and counted."""
-    from sfumato.tables import label_texts, open_table
-
-    found: Counter[str] = Counter()
+def column_population(
+    path: str, column: str, *, on_progress: Progress = lambda rows: None
+) -> Population:
+    """Take the distinct values of a column, sorted, as the domain. Rows without a value are left out."""
+    people: Counter[str] = Counter()
     rows = 0
     with open_table(path) as table:
         for batch in table.batches({column: None}):
-            found.update(label for label in label_texts(batch.column(0), column) if label)
+            people.update(label for label in label_texts(batch.column(0), column) if label)
             rows += batch.num_rows
             on_progress(rows)
-    if len(found) < 2:
+    if len(people) < 2:
         raise InvalidTable(
-            f"column {column!r} must hold at least two different answers to compare; found {len(found)}. "
+            f"column {column!r} must contain at least two different answers; got {len(people)}. "
             "Name another column."
         )
-    labels = sorted(found)
-    counts = np.array([found[label] for label in labels], dtype=np.int64)
-    return Crowd(Domain(labels), counts, rows - int(counts.sum()))
+    labels = sorted(people)
+    counts = np.array([people[label] for label in labels], dtype=np.int64)
+    return Population(Domain(labels), counts, rows - int(counts.sum()))

@@ -1,19 +1,21 @@
-"""Words from a seed, for simulation alone: whoever knows the seed can undo every report."""
+"""Words, people and orders drawn from a seed. NOT PRIVATE: the seed undoes every report."""
 
 import hashlib
 
-from sfumato.errors import InvalidContext
-from sfumato.foundation.arrays import Words
+import numpy as np
+
+from sfumato.errors import InvalidArgument
+from sfumato.foundation.arrays import Floats, Symbols, Words
 from sfumato.randomness import WORDS_PER_POSITION, words_from
 
-__all__ = ["SeededWords"]
+__all__ = ["SeededWords", "draw_people", "named_words", "shuffled_order"]
 
 
 class SeededWords:
     """The words of people ``position, position + 1, …`` of run ``run`` under ``seed``. NOT PRIVATE.
 
-    A person's words depend on the seed, the run and the person's row number in the whole input, so results do not
-    depend on chunks, workers or file formats.
+    A person's words depend on the seed, the run and the person's row number in the whole input, so
+    results do not depend on chunks, workers or file formats.
 
     >>> whole = SeededWords(1).take(5)
     >>> bool((SeededWords(1, position=3).take(2) == whole[3:]).all())
@@ -22,15 +24,45 @@ class SeededWords:
 
     def __init__(self, seed: int, *, run: int = 0, position: int = 0) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-            raise InvalidContext("seed must be a whole number from 0 to 2^63 − 1.")
+            raise InvalidArgument("seed must be a whole number from 0 to 2^63 − 1.")
         self._key = hashlib.sha256(f"sfumato/simulation/{seed}/{run}".encode()).digest()
         self._position = position
 
     def take(self, count: int, words: int = WORDS_PER_POSITION) -> Words:
-        """The first ``words`` words of ``count`` further people, shape ``(count, words)``."""
-        drawn = words_from(self._key, self._position, count)[:, :words]
+        """Return the first ``words`` words of the next ``count`` people, one row per person."""
+        rows = words_from(self._key, self._position, count)[:, :words]
         self._position += count
-        return drawn
+        return rows
 
     def __repr__(self) -> str:
         return f"SeededWords(at position {self._position}, NOT PRIVATE: for simulation only)"
+
+
+def named_words(name: str, run: int, seed: int) -> SeededWords:
+    """Return words that no other name, run or seed has. NOT PRIVATE."""
+    number = hashlib.sha256(f"sfumato/paper/{name}/{run}".encode()).digest()[:8]
+    return SeededWords(seed, run=int.from_bytes(number, "big"))
+
+
+def draw_people(p: Floats, people: int, name: str, run: int, seed: int) -> Symbols:
+    """Draw the symbols of people from p. Another name, run or seed draws others.
+
+    >>> draw_people(np.array([0.0, 1.0]), 3, "example", run=0, seed=0).tolist()
+    [1, 1, 1]
+    """
+    key = hashlib.sha256(f"sfumato/paper/{name}/{seed}/{run}".encode()).digest()
+    words = words_from(key, 0, (people + 1) // 2).ravel()[:people]
+    uniform = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    ends = np.cumsum(p)
+    symbols = np.searchsorted(ends / ends[-1], uniform, side="right")
+    return np.minimum(symbols, p.size - 1)
+
+
+def shuffled_order(k: int, name: str, seed: int) -> Symbols:
+    """Return the symbols in an order that depends on the name and the seed alone.
+
+    >>> sorted(shuffled_order(4, "example", seed=0).tolist())
+    [0, 1, 2, 3]
+    """
+    key = hashlib.sha256(f"sfumato/paper/order/{name}/{seed}".encode()).digest()
+    return np.argsort(words_from(key, 0, k)[:, 0], kind="stable").astype(np.int64)

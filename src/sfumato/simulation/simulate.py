@@ -1,35 +1,31 @@
-"""Simulate: privatise and estimate data one already has, again and again, against the truth."""
+"""Simulate: randomise data you already have, again and again, and compare with the truth."""
 
-import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import InvalidContext, NotEnoughReports
+from sfumato.errors import InvalidArgument, NotEnoughReports
 from sfumato.estimation.decoders import decoder_named
 from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.parallel import Progress, parallel_map
 from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import Mechanism
+from sfumato.simulation.runs import Spread
 from sfumato.simulation.seeded import SeededWords
 from sfumato.survey import Survey
+from sfumato.tables import AnswerColumns, FileSlice, answer_batches, first_rows, slice_files
 from sfumato.tally import Tally
 
-__all__ = [
-    "SeededCounts",
-    "Simulation",
-    "check_simulation",
-    "seeded_counts",
-    "simulate",
-    "simulation_of",
-]
+__all__ = ["Simulation", "simulate", "simulate_files"]
+
+Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """The total variation error of every run, ``½ Σ|p̂ − p|`` against the data's own distribution p."""
+    """The total variation error of every run, ``½ Σ|p̂ − p|`` against the data's distribution p."""
 
     survey: str
     decoder: str
@@ -39,40 +35,19 @@ class Simulation:
     estimates: Floats
 
     @property
-    def mean(self) -> float:
-        """The mean error."""
-        return float(self.errors.mean())
-
-    @property
-    def standard_error(self) -> float:
-        """The standard error of the mean; ``nan`` for a single run."""
-        runs = self.errors.size
-        return float(self.errors.std(ddof=1) / math.sqrt(runs)) if runs > 1 else math.nan
+    def error(self) -> Spread:
+        """The mean error and its standard error."""
+        return Spread.of(self.errors)
 
     def in_json(self) -> dict[str, object]:
-        """The result in the words of the command."""
-        spread = self.standard_error
-        error = {"mean": self.mean, "standard_error": None if math.isnan(spread) else spread}
+        """Return the result as the command prints it."""
         return {
             "survey": self.survey,
             "runs": int(self.errors.size),
             "people": self.people,
             "decoder": self.decoder,
-            "total_variation": error,
+            "total_variation": self.error.in_json(),
         }
-
-
-@dataclass(frozen=True, eq=False)
-class SeededCounts:
-    """People as they are, and the tallies of their reports in every run: a row for each. They add up, in place."""
-
-    truth: NDArray[np.int64]
-    reports: NDArray[np.int64]
-
-    def __iadd__(self, other: "SeededCounts") -> Self:
-        self.truth.__iadd__(other.truth)
-        self.reports.__iadd__(other.reports)
-        return self
 
 
 def simulate(
@@ -83,48 +58,100 @@ def simulate(
     seed: int = 0,
     decoder: str = "auto",
 ) -> Simulation:
-    """Privatise batches of symbols ``runs`` times and compare each estimate with the data.
+    """Randomise batches of symbols ``runs`` times and compare each estimate with the data.
 
-    Memory is that of one batch and ``runs`` tallies. The same seed gives the same numbers however the input is cut
-    into batches; ``sfumato.engines.simulated`` gives them for files, over any number of workers.
+    Memory is that of one batch and ``runs`` tallies. The same seed gives the same numbers, however
+    the input is cut into batches. For files, ``simulate_files`` gives them too.
     """
-    check_simulation(runs, decoder)
-    return simulation_of(
-        survey, seeded_counts(survey.mechanism, batches, runs=runs, seed=seed), decoder
-    )
+    _require_options(runs, decoder)
+    counts = _count_runs(survey.mechanism, batches, runs, seed)
+    return _evaluate(survey, counts, decoder)
 
 
-def check_simulation(runs: int, decoder: str) -> None:
-    """Refuse a wrong call before any data are read."""
+def simulate_files(
+    survey: Survey,
+    paths: Sequence[str],
+    columns: AnswerColumns,
+    *,
+    runs: int = 10,
+    seed: int = 0,
+    decoder: str = "auto",
+    workers: int = 1,
+    on_progress: Progress = lambda rows: None,
+) -> Simulation:
+    """Randomise the answers in files ``runs`` times and compare each estimate with them.
+
+    A person's words depend on the seed and on the row in the whole input. So the same seed gives the
+    same numbers for any number of workers, however the rows are spread over files and row groups.
+
+    ``on_progress``: called with the number of rows read so far.
+    """
+    _require_options(runs, decoder)
+    columns.check(survey.context.domain)
+    slices, workers = slice_files(paths, workers)
+    items = list(zip(slices, first_rows(slices, columns), strict=True))
+    task = _CountSlice(survey, columns, runs, seed)
+    results = parallel_map(task, items, workers=workers, on_progress=on_progress)
+    truth, reports = next(results)
+    for more_truth, more_reports in results:
+        truth += more_truth
+        reports += more_reports
+    return _evaluate(survey, (truth, reports), decoder)
+
+
+@dataclass(frozen=True)
+class _CountSlice:
+    """Count the answers of one part, given with its first row in the whole input."""
+
+    survey: Survey
+    columns: AnswerColumns
+    runs: int
+    seed: int
+
+    def __call__(
+        self, item: tuple[FileSlice, int], on_progress: Callable[[int], None]
+    ) -> tuple[Counts, Counts]:
+        part, first_row = item
+        domain = self.survey.context.domain
+        batches = answer_batches(part, self.columns, domain, on_progress=on_progress)
+        return _count_runs(self.survey.mechanism, batches, self.runs, self.seed, first_row)
+
+
+def _require_options(runs: int, decoder: str) -> None:
+    """Refuse wrong options before any data are read."""
     if runs < 1:
-        raise InvalidContext("runs must be at least 1.")
+        raise InvalidArgument(f"runs must be at least 1; got {runs}.")
     decoder_named(decoder)
 
 
-def seeded_counts(
-    mechanism: Mechanism, batches: Iterable[Symbols], *, runs: int, seed: int, first_row: int = 0
-) -> SeededCounts:
-    """What ``runs`` runs count of people whose first stands in row ``first_row`` of the whole input."""
+def _count_runs(
+    mechanism: Mechanism, batches: Iterable[Symbols], runs: int, seed: int, first_row: int = 0
+) -> tuple[Counts, Counts]:
+    """Return the counts of symbols, and the counts of reports with a row for each run."""
     truth = np.zeros(mechanism.inputs, dtype=np.int64)
     reports = np.zeros((runs, mechanism.outputs), dtype=np.int64)
     sources = [SeededWords(seed, run=run, position=first_row) for run in range(runs)]
     for symbols in batches:
-        if symbols.size:
-            truth += np.bincount(symbols, minlength=mechanism.inputs)
-            for row, source in zip(reports, sources, strict=True):
-                row += mechanism.privatize_and_tally(symbols, source).counts
-    return SeededCounts(truth, reports)
+        if symbols.size == 0:
+            continue
+        truth += np.bincount(symbols, minlength=mechanism.inputs)
+        for row, source in zip(reports, sources, strict=True):
+            row += mechanism.privatize_and_tally(symbols, source).counts
+    return truth, reports
 
 
-def simulation_of(survey: Survey, counted: SeededCounts, decoder: str) -> Simulation:
-    """The estimate of every run, and how far it is from the data."""
-    people = int(counted.truth.sum())
+def _evaluate(survey: Survey, counts: tuple[Counts, Counts], decoder: str) -> Simulation:
+    """Estimate from the reports of every run, and measure how far that is from the data."""
+    truth, reports = counts
+    people = int(truth.sum())
     if people == 0:
-        raise NotEnoughReports("there is nobody to simulate: the input has no rows.")
-    p = counted.truth / people
-    decode = [
-        survey.estimate(Tally(row, survey.fingerprint), decoder=decoder).frequencies
-        for row in counted.reports
-    ]
-    errors = np.array([total_variation(frequencies, p) for frequencies in decode])
-    return Simulation(survey.fingerprint, decoder, people, p, errors, np.array(decode))
+        raise NotEnoughReports("the input has no rows to simulate.")
+    p = truth / people
+    estimates = []
+    errors = []
+    for row in reports:
+        tally = Tally(row, survey.fingerprint)
+        frequencies = survey.estimate(tally, decoder=decoder).frequencies
+        estimates.append(frequencies)
+        errors.append(total_variation(frequencies, p))
+    return Simulation(survey.fingerprint, decoder, people, p, np.array(errors), np.array(estimates))

@@ -315,6 +315,10 @@ class Survey:
             _remember_certificate(key, certificate)
         return certificate
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A worker gets the resolved form: it is small, and says all that there is to say.
+        return type(self).of_resolved, (self.resolved(),)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Survey) and self.resolved() == other.resolved()
 

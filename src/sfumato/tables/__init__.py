@@ -9,6 +9,7 @@ from sfumato.tables.answers import (
     is_stream,
     label_texts,
     slice_file,
+    slice_files,
 )
 from sfumato.tables.count_files import count_files, write_tally
 from sfumato.tables.read import open_table
@@ -28,5 +29,6 @@ __all__ = [
     "report_batches",
     "report_writer",
     "slice_file",
+    "slice_files",
     "write_tally",
 ]

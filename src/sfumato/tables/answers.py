@@ -29,6 +29,7 @@ __all__ = [
     "is_stream",
     "label_texts",
     "slice_file",
+    "slice_files",
 ]
 
 _INTEGER = r"^-?[0-9]{1,16}$"
@@ -115,6 +116,17 @@ def slice_file(path: str) -> list[FileSlice]:
             first_row += rows
             rows = 0
     return slices or [FileSlice(path)]
+
+
+def slice_files(paths: Sequence[str], workers: int) -> tuple[list[FileSlice], int]:
+    """Split files into slices. Return them and how many workers can share them.
+
+    Only this process can read a stream.
+    """
+    slices: list[FileSlice] = []
+    for path in paths:
+        slices += slice_file(path)
+    return slices, 1 if any(map(is_stream, paths)) else workers
 
 
 def first_rows(slices: Sequence[FileSlice], columns: AnswerColumns) -> list[int]:

@@ -1,0 +1,151 @@
+"""A parallel map over processes. Results come in the order of the items.
+
+Processes, not threads, because most of the work holds the interpreter's lock. They are spawned, so
+that none inherits a half-used state of its parent, and they receive the task once, when they start.
+An interrupted worker ends silently, and every worker ends when its parent does.
+"""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
+from typing import Any, TypeVar
+
+from sfumato.errors import EngineStopped, InvalidArgument
+
+__all__ = ["Progress", "Task", "available_cores", "parallel_map"]
+
+Result = TypeVar("Result")
+_SECONDS_BETWEEN_LOOKS = 0.2  # at how far the workers are
+
+Progress = Callable[[int], None]
+"""Called with a running count, for example of rows."""
+
+Task = Callable[[Any, Progress], Result]
+"""Called with an item, and with a function that takes how much of the item is done so far.
+
+Every worker receives a pickled copy. If it returns an iterator, the result is a list.
+"""
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def parallel_map(
+    task: Task[Result],
+    items: Iterable[Any],
+    *,
+    workers: int = 1,
+    on_progress: Progress = lambda done: None,
+) -> Iterator[Result]:
+    """Call ``task`` for every item and yield the results in order.
+
+    One worker is this process itself. With more, at most one item per worker waits while others are
+    in work, so memory does not grow with the number of items.
+
+    ``on_progress``: called with the sum of what the tasks report.
+    """
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise InvalidArgument(f"workers must be a whole number of at least 1; got {workers!r}.")
+    items = list(items)
+    workers = min(workers, len(items))
+    if workers <= 1:
+        return _map_here(task, items, on_progress)
+    return _map_in_processes(task, items, workers, on_progress)
+
+
+def _map_here(task: Task[Result], items: list[Any], on_progress: Progress) -> Iterator[Result]:
+    total = 0
+
+    def add(count: int) -> None:
+        nonlocal total
+        total += count
+        on_progress(total)
+
+    for item in items:
+        yield task(item, _increments(add))
+
+
+def _map_in_processes(
+    task: Task[Result], items: list[Any], workers: int, on_progress: Progress
+) -> Iterator[Result]:
+    context = multiprocessing.get_context("spawn")
+    total = context.Value("q", 0)
+    pool = ProcessPoolExecutor(
+        workers, mp_context=context, initializer=_start_worker, initargs=(task, total)
+    )
+    remaining = iter(items)
+    futures: deque[Future[Any]] = deque()
+
+    def submit(count: int) -> None:
+        futures.extend(pool.submit(_run_task, item) for item in islice(remaining, count))
+
+    try:
+        submit(2 * workers)
+        while futures:
+            first = futures.popleft()
+            while not wait([first], _SECONDS_BETWEEN_LOOKS).done:
+                on_progress(total.value)
+            yield first.result()
+            submit(1)
+        on_progress(total.value)
+    except BrokenProcessPool:
+        raise EngineStopped(
+            "a worker ended before its work was done. The system may have run out of memory, the "
+            "worker may have been killed, or the calling script cannot be imported (it needs "
+            '`if __name__ == "__main__":`). Nothing was kept. Try again with fewer workers.'
+        ) from None
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _increments(add: Progress) -> Progress:
+    """Turn a running count into calls of ``add`` with what was added since the last call."""
+    before = 0
+
+    def report(count: int) -> None:
+        nonlocal before
+        add(count - before)
+        before = count
+
+    return report
+
+
+# --- in a worker ----------------------------------------------------------------------------------
+
+_worker_state: list[Any] = []
+
+
+def _start_worker(task: Task[Any], total: Any) -> None:  # noqa: ANN401
+    # Ctrl-C reaches every process of a terminal, and the parent reports it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _worker_state[:] = [task, total]
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Exit when the parent is gone: a worker must not wait for ever with people's answers."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _run_task(item: Any) -> Any:  # noqa: ANN401
+    task, total = _worker_state
+
+    def add(count: int) -> None:
+        with total.get_lock():
+            total.value += count
+
+    result = task(item, _increments(add))
+    return list(result) if isinstance(result, Iterator) else result

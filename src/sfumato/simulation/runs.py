@@ -1,0 +1,136 @@
+"""Repeated seeded runs over one population, and the spread of what they measure. NOT PRIVATE."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from sfumato.errors import InvalidArgument
+from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.parallel import Progress, available_cores, parallel_map
+from sfumato.mechanisms import Mechanism
+from sfumato.simulation.seeded import SeededWords
+from sfumato.tally import Tally
+
+__all__ = ["Draws", "Spread", "run_jobs", "tally_population"]
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+_STRETCH = 2**96  # positions of one participant: more than there will ever be people
+_CHUNK = 2**20  # people at a time
+
+
+class Spread(NamedTuple):
+    """The mean of a figure over runs, and its standard error; ``None`` for a single run."""
+
+    mean: float
+    standard_error: float | None
+
+    @classmethod
+    def of(cls, figures: Sequence[float] | Floats) -> "Spread":
+        """Return the spread of one figure per run.
+
+        >>> print(Spread.of([1.0, 2.0, 3.0]))
+        2.0000 ± 0.5774
+        """
+        values = np.asarray(figures, dtype=np.float64)
+        mean = float(values.mean())
+        if values.size == 1:
+            return cls(mean, None)
+        return cls(mean, float(values.std(ddof=1) / math.sqrt(values.size)))
+
+    def in_json(self) -> dict[str, float | None]:
+        """Return both numbers by name."""
+        return self._asdict()
+
+    def __str__(self) -> str:
+        if self.standard_error is None:
+            return f"{self.mean:.4f}"
+        return f"{self.mean:.4f} ± {self.standard_error:.4f}"
+
+
+@dataclass(frozen=True)
+class Draws:
+    """How many times everyone answers again, under which seed, and how many runs go on at a time.
+
+    The words of a run depend on the seed, the run's number and the participant alone. So results do
+    not depend on ``workers``, and more runs begin like fewer.
+    """
+
+    runs: int = 10
+    seed: int = 0
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        for count in (self.runs, self.workers):
+            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                raise InvalidArgument("runs and workers must be whole numbers of at least 1.")
+        SeededWords(self.seed)  # refuses an invalid seed
+
+    def measure(
+        self, measure_run: Callable[[SeededWords], Sequence[float]], participant: int = 0
+    ) -> Floats:
+        """Call ``measure_run`` with the words of every run.
+
+        Return a row for each of the figures that it returns, with a column for each run.
+        """
+
+        def measure_number(run: int) -> Sequence[float]:
+            position = participant * _STRETCH
+            return measure_run(SeededWords(self.seed, run=run, position=position))
+
+        with ThreadPoolExecutor(min(self.workers, self.runs)) as pool:
+            figures = list(pool.map(measure_number, range(self.runs)))
+        return np.array(figures).T
+
+
+def tally_population(mechanism: Mechanism, counts: Symbols, words: SeededWords) -> Tally:
+    """Count one report of each of ``counts[x]`` people with symbol x.
+
+    The reports come from the sampler that devices use.
+    """
+    return mechanism.privatize_and_tally(_symbols_in_chunks(counts), words)
+
+
+def _symbols_in_chunks(counts: Symbols) -> Iterator[Symbols]:
+    ends = np.cumsum(counts)
+    people = int(ends[-1])
+    for start in range(0, people, _CHUNK):
+        numbers = np.arange(start, min(start + _CHUNK, people))
+        yield np.searchsorted(ends, numbers, side="right")
+
+
+def run_jobs(
+    work: Callable[[Job], Result],
+    jobs: Sequence[Job],
+    *,
+    workers: int | None = None,
+    on_progress: Progress = lambda done: None,
+) -> list[Result]:
+    """Return ``work(job)`` for each job, over as many processes as there are cores by default.
+
+    ``work`` must be a function of a module that depends on its job alone: then results do not depend
+    on ``workers``. ``on_progress`` is called with the number of jobs that are done.
+
+    >>> run_jobs(abs, [3, -4], workers=1)
+    [3, 4]
+    """
+    count = available_cores() if workers is None else workers
+    results: list[Result] = []
+    for result in parallel_map(partial(_run_on_one_core, work), jobs, workers=count):
+        results.append(result)
+        on_progress(len(results))
+    return results
+
+
+def _run_on_one_core(work: Callable[[Job], Result], job: Job, on_progress: Progress) -> Result:
+    """Run a job without the threads of numerical libraries: the workers already use every core."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        return work(job)
