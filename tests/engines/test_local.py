@@ -231,7 +231,7 @@ def test_a_file_called_like_standard_input_does_not_eat_it(tmp_path):
     ]
     answers = "place\n" + "".join(f"{x}\n" for x in SYMBOLS)
     subprocess.run(call, cwd=tmp_path, input=answers, text=True, capture_output=True, check=True)
-    assert sf.tables.counted([str(tmp_path / "t.json")], IN_CLEAR).reports == ROWS
+    assert sf.tables.count_files([str(tmp_path / "t.json")], IN_CLEAR).reports == ROWS
 
 
 def test_descriptors_are_read_by_this_process(tmp_path):
@@ -241,7 +241,7 @@ def test_descriptors_are_read_by_this_process(tmp_path):
     subprocess.run(
         ["/bin/bash", "-c", script], cwd=tmp_path, capture_output=True, check=True, timeout=120
     )
-    tally = sf.tables.counted([str(tmp_path / "t.json")], IN_CLEAR)
+    tally = sf.tables.count_files([str(tmp_path / "t.json")], IN_CLEAR)
     np.testing.assert_array_equal(tally.counts, np.bincount(SYMBOLS, minlength=K))
 
 
@@ -361,7 +361,7 @@ def test_the_command_counts_without_reports(tmp_path, files):
         [*command, "-o", "tally.json"], cwd=tmp_path, capture_output=True, check=True, text=True
     )
     assert "The tally of 5,000 reports" in done.stdout
-    counted = sf.tables.counted([str(tmp_path / "tally.json")], IN_CLEAR)
+    counted = sf.tables.count_files([str(tmp_path / "tally.json")], IN_CLEAR)
     np.testing.assert_array_equal(counted.counts, np.bincount(SYMBOLS, minlength=K))
     subprocess.run(
         [*command, "-o", "reports.parquet"], cwd=tmp_path, capture_output=True, check=True
