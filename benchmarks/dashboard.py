@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from playwright.sync_api import Page, sync_playwright
 
-from sfumato.aggregator.store.store import Store
+from sfumato.aggregator.store import Store
 from sfumato.batches import ARROW, Batch, fresh_id, to_arrow
 from sfumato.survey import Survey
 
@@ -106,7 +106,7 @@ def _options() -> argparse.Namespace:
 
 def _fill(survey: Survey, url: str, reports: int) -> None:
     generator = np.random.default_rng(1)
-    store = Store.at(url)
+    store = Store.open(url)
     store.register(survey)
     for batch in _batches(survey, reports, 50_000, generator):
         store.commit([batch])

@@ -21,8 +21,7 @@ import numpy as np
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import sfumato as sf
-from sfumato.aggregator.store.backends import backend_of
-from sfumato.aggregator.store.store import Store
+from sfumato.aggregator.store import Store, backend_for
 from sfumato.batches import Batch
 from sfumato.domains.partitions import grid_tiles
 from sfumato.pages import alternatives_to, design_page, label_page, plan_page, report_page
@@ -78,7 +77,7 @@ def people_of(survey: sf.Survey, count: int, seed: int) -> np.ndarray:
 def fill(store_url: str, surveys: list[sf.Survey]) -> None:
     """Fill a store with two weeks of uploads."""
     clock = [TODAY]
-    store = Store(backend_of(store_url), now=lambda: clock[0])
+    store = Store(backend_for(store_url), now=lambda: clock[0])
     for number, survey in enumerate(surveys):
         for day in range(DAYS - 1, -1, -1):
             for hour in range(7, 22):

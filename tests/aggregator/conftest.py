@@ -5,8 +5,7 @@ from itertools import count
 
 import pytest
 
-from sfumato.aggregator.store.backends import backend_of
-from sfumato.aggregator.store.store import Store
+from sfumato.aggregator.store import Store, backend_for
 from support.in_clear import survey_in_clear
 from support.postgres_server import PostgresServer, programs
 
@@ -69,7 +68,7 @@ def open_store(clock):
     opened = []
 
     def opening(url, **options):
-        opened.append(Store(backend_of(url, **options), now=clock))
+        opened.append(Store(backend_for(url, **options), now=clock))
         return opened[-1]
 
     yield opening

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from sfumato.aggregator.store.store import Outcome
+from sfumato.aggregator.store import Outcome
 from support.in_clear import batch_of
 
 BATCHES, SIZE, GROUP = 50_000, 20, 500

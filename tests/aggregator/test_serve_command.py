@@ -15,10 +15,10 @@ from urllib.request import Request, urlopen
 import pytest
 
 import sfumato as sf
-from sfumato.aggregator.run import listening
+from sfumato.aggregator import listen
 from sfumato.batches import to_json
 from sfumato.cli import main
-from sfumato.errors import InvalidTable
+from sfumato.errors import InvalidSetting
 from support.http_client import batch_of, head_of
 
 TOML = """name = "lunch-2026"
@@ -113,7 +113,7 @@ def _upload(served, survey, reports, number=1):
 def _called(monkeypatch, capfd, *arguments):
     """The console script in this process: exit code and standard error. It must not get as far as serving."""
     monkeypatch.setattr(
-        "sfumato.aggregator.run.started", lambda *_: sys.exit("it would have served")
+        "sfumato.aggregator.run_server", lambda *_: sys.exit("it would have served")
     )
     monkeypatch.setattr(sys, "argv", ["sfumato", "serve", "--port", "0", *map(str, arguments)])
     with pytest.raises(SystemExit) as left:
@@ -252,8 +252,8 @@ def test_a_port_that_is_taken_is_refused_in_words(folder, monkeypatch, capfd):
         port = taken.getsockname()[1]
         code, err = _called(monkeypatch, capfd, "lunch.toml", "--port", port)
     assert code == 2
-    assert f"port {port} of 127.0.0.1" in err
-    assert "Address already in use" in err
+    assert f"cannot listen on 127.0.0.1:{port}" in err
+    assert "address already in use" in err
     assert "--port" in err
 
 
@@ -274,14 +274,14 @@ def test_a_call_that_cannot_be_meant_is_refused(folder, monkeypatch, capfd, argu
 
 
 def test_by_default_nobody_outside_this_machine_can_reach_it(folder, monkeypatch):
-    """The default host goes to ``listening``, which binds to that address alone."""
+    """The default host goes to ``listen``, which binds to that address alone."""
     heard = []
 
     def noted(host, port):
         heard.append((host, port))
-        raise InvalidTable("stop here")
+        raise InvalidSetting("stop here")
 
-    monkeypatch.setattr("sfumato.aggregator.run.listening", noted)
+    monkeypatch.setattr("sfumato.aggregator.listen", noted)
     monkeypatch.setattr(sys, "argv", ["sfumato", "serve", "lunch.toml"])
     with pytest.raises(SystemExit):
         main.run()
@@ -302,5 +302,5 @@ HOSTS = {"127.0.0.1": socket.AF_INET, "127.0.0.2": socket.AF_INET, "::1": socket
 
 @pytest.mark.parametrize("host", [host for host, family in HOSTS.items() if _own(host, family)])
 def test_it_listens_on_one_address(host):
-    with listening(host, 0) as opened:
+    with listen(host, 0) as opened:
         assert opened.getsockname()[0] == host

@@ -6,12 +6,12 @@ import threading
 import numpy as np
 import pytest
 
+from sfumato.aggregator import Token
 from sfumato.aggregator import writer as writer_module
-from sfumato.aggregator.http.body import Room
-from sfumato.aggregator.http.problems import problem_of
-from sfumato.aggregator.http.readiness import Readiness
-from sfumato.aggregator.http.token import Token
-from sfumato.aggregator.store.store import Outcome
+from sfumato.aggregator.http.body import MemoryQuota
+from sfumato.aggregator.http.health import Readiness
+from sfumato.aggregator.http.problems import problem_for
+from sfumato.aggregator.store import Outcome
 from sfumato.aggregator.writer import Writer
 from sfumato.batches import TallyExport
 from sfumato.errors import (
@@ -78,7 +78,7 @@ def test_a_survey_that_cannot_be_counted_does_not_disturb_the_rest_of_its_group(
 ):
     other = survey_in_clear("other", 50)
     file_store.register(other)
-    assert file_store.bring(_full(other)) is Outcome.COUNTED
+    assert file_store.import_tally(_full(other)) is Outcome.COUNTED
     held = Held(file_store)
     writer = writing(held)
     batches = [
@@ -94,7 +94,7 @@ def test_a_survey_that_cannot_be_counted_does_not_disturb_the_rest_of_its_group(
     assert sorted(o.value for o in (first, third, again)) == ["counted", "counted", "replayed"]
     assert isinstance(full, StoreFull)
     assert counts_of(file_store, survey) == {5: 1, 6: 1}
-    assert problem_of(full).status == 507
+    assert problem_for(full).status == 507
 
 
 def test_a_store_that_is_away_is_asked_once_for_a_group(file_store, survey, writing, monkeypatch):
@@ -113,7 +113,7 @@ def test_a_store_that_is_away_is_asked_once_for_a_group(file_store, survey, writ
     assert sum(asked) == 2
 
 
-@pytest.mark.parametrize(("limit", "value"), [("_MOST_WAITING", 3), ("_MOST_REPORTS", 2)])
+@pytest.mark.parametrize(("limit", "value"), [("_MAX_WAITING", 3), ("_MAX_REPORTS", 2)])
 def test_a_full_queue_is_said_and_empties_again(
     file_store, survey, writing, monkeypatch, limit, value
 ):
@@ -132,7 +132,7 @@ def test_a_full_queue_is_said_and_empties_again(
 
 
 def test_groups_are_bounded(file_store, survey, writing, monkeypatch):
-    monkeypatch.setattr(writer_module, "_LARGEST_GROUP", 4)
+    monkeypatch.setattr(writer_module, "_MAX_GROUP", 4)
     held = Held(file_store)
     writer = writing(held)
     threading.Timer(0.3, held.through.set).start()
@@ -155,9 +155,9 @@ def test_a_writer_that_has_ended_is_not_ready_and_takes_nothing(file_store, surv
     writer = Writer(file_store)
     writer.start()
     readiness = Readiness(file_store, writer)
-    assert gathered(readiness.demand) == [None]
+    assert gathered(readiness.require) == [None]
     writer.stop()
-    assert isinstance(gathered(readiness.demand)[0], StoreUnavailable)
+    assert isinstance(gathered(readiness.require)[0], StoreUnavailable)
     assert isinstance(gathered(lambda: writer.count(batch_of(survey, 1, 5)))[0], StoreUnavailable)
 
 
@@ -165,12 +165,12 @@ def test_the_store_is_looked_at_once_in_a_second_however_many_ask(file_store, wr
     now, looks, ping = [0.0], [], file_store.ping
     monkeypatch.setattr(file_store, "ping", lambda: looks.append(now[0]) or ping())
     readiness = Readiness(file_store, writing(file_store), clock=lambda: now[0])
-    gathered(*[readiness.demand] * 50)
+    gathered(*[readiness.require] * 50)
     assert len(looks) == 1
     monkeypatch.setattr(file_store, "ping", _away)
-    assert gathered(readiness.demand) == [None]
+    assert gathered(readiness.require) == [None]
     now[0] = 2.0
-    assert isinstance(gathered(readiness.demand)[0], StoreUnavailable)
+    assert isinstance(gathered(readiness.require)[0], StoreUnavailable)
 
 
 def _away(*_):
@@ -183,19 +183,19 @@ def test_wrong_guesses_do_not_ask_a_store_that_is_away(file_store, monkeypatch):
     right = token.make()
     monkeypatch.setattr(file_store, "fact", lambda name: asked.append(name) or _away())
     now[0] = 10.0
-    assert not any(token.opens(f"guess {i}") for i in range(20))
+    assert not any(token.matches(f"guess {i}") for i in range(20))
     assert len(asked) == 1
-    assert token.opens(right)  # what was known goes on being known
+    assert token.matches(right)  # what was known goes on being known
 
 
 def test_room_for_bodies_is_bounded_and_given_back():
-    room = Room(100)
-    room.take(60)
-    with pytest.raises(StoreUnavailable, match="on their way"):
-        room.take(41)
-    room.take(40)
-    room.give_back(100)
-    room.take(100)
+    quota = MemoryQuota(100)
+    quota.acquire(60)
+    with pytest.raises(StoreUnavailable, match="not enough memory"):
+        quota.acquire(41)
+    quota.acquire(40)
+    quota.release(100)
+    quota.acquire(100)
 
 
 @pytest.mark.parametrize(
@@ -208,13 +208,13 @@ def test_room_for_bodies_is_bounded_and_given_back():
     ],
 )
 def test_only_questions_are_the_callers_fault(error, status):
-    assert problem_of(error).status == status
+    assert problem_for(error).status == status
 
 
 def test_identifiers_are_forgotten_piece_by_piece(file_store, survey, monkeypatch):
     from sfumato.aggregator.store import store as store_module
 
-    monkeypatch.setattr(store_module, "_PIECE", 3)
+    monkeypatch.setattr(store_module, "_DELETE_SIZE", 3)
     other = survey_in_clear("other", 50)
     file_store.register(other)
     for number in range(10):
@@ -226,7 +226,7 @@ def test_identifiers_are_forgotten_piece_by_piece(file_store, survey, monkeypatc
     assert file_store.commit([batch_of(other, 3, 5)]) == [
         Outcome.REPLAYED
     ]  # another survey keeps its own
-    with file_store._reading() as connection:
+    with file_store._read() as connection:
         left = connection.exec_driver_sql(
             "SELECT survey, count(*) FROM batches GROUP BY survey"
         ).all()

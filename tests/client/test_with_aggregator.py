@@ -9,9 +9,8 @@ import pytest
 import uvicorn
 
 import sfumato as sf
-from sfumato.aggregator.aggregator import Settings
-from sfumato.aggregator.app import create_app
-from sfumato.aggregator.store.store import Store
+from sfumato.aggregator import Settings, create_app
+from sfumato.aggregator.store import Store
 from sfumato.batches import Batch, fresh_id
 from sfumato.client import AggregatorClient, Queued, Receipt
 from sfumato.client.http import BatchConflict
@@ -48,7 +47,7 @@ def clear():
 
 @pytest.fixture
 def store(tmp_path, clear, survey):
-    opened = Store.at(f"sqlite:///{tmp_path / 'reports.db'}")
+    opened = Store.open(f"sqlite:///{tmp_path / 'reports.db'}")
     for served in (clear, survey):
         opened.register(served)
     yield opened

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from sfumato.aggregator.store.store import Store
+from sfumato.aggregator.store import Store
 from sfumato.batches import to_json
 from support.in_clear import batch_of, counts_of, survey_in_clear
 
@@ -31,7 +31,7 @@ class Server:
     """`sfumato serve` in a process of its own, on any free port; it serves the survey that its store holds."""
 
     def __init__(self, command, url):
-        store = Store.at(url)
+        store = Store.open(url)
         store.register(SURVEY)
         store.close()
         self._command = [
@@ -191,7 +191,7 @@ def crash(url, *, kills, seed, command=COMMAND, between=lambda kill: None, at_le
 
 def judge(url, crowd):
     """Exactly once if acknowledged, at most once if not, and nothing that nobody sent."""
-    store = Store.at(url)
+    store = Store.open(url)
     counts, status = counts_of(store, SURVEY), store.status(SURVEY.fingerprint)
     store.close()
     assert not crowd.doubtful, "a batch that had been acknowledged was counted once more"

@@ -1,6 +1,6 @@
 """`sfumato serve` with a planted fault: whenever it starts, it has forgotten which batches were counted."""
 
-from sfumato.aggregator.store.store import Store
+from sfumato.aggregator.store import Store
 from sfumato.cli.main import run
 
 _start = Store.__init__
@@ -8,7 +8,7 @@ _start = Store.__init__
 
 def _start_and_forget(self, *arguments, **options):
     _start(self, *arguments, **options)
-    with self._writing() as connection:
+    with self._write() as connection:
         connection.exec_driver_sql("DELETE FROM batches")
 
 

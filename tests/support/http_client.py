@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 import uvicorn
 
-from sfumato.aggregator.aggregator import Settings
-from sfumato.aggregator.app import create_app
-from sfumato.aggregator.http.token import Token
-from sfumato.aggregator.store.store import Store
+from sfumato.aggregator import Settings, Token, create_app
+from sfumato.aggregator.store import Store
 from sfumato.batches import ARROW, JSON, Batch, to_arrow, to_json
 
 PROBLEM = "urn:sfumato:problem:"
@@ -164,7 +162,7 @@ def running(folder, *surveys, **settings):
     """An aggregator that serves these surveys; no limit on requests unless one is given."""
     file = Path(folder) / "reports.db"
     with ExitStack() as stack:
-        store = Store.at(f"sqlite:///{file}")
+        store = Store.open(f"sqlite:///{file}")
         stack.callback(store.close)
         for survey in surveys:
             store.register(survey)
@@ -185,7 +183,7 @@ class _Listening(uvicorn.Server):
 
 
 @contextmanager
-def listening(app):
+def listen(app):
     """The application under uvicorn in a thread, with its writer; the address to connect to."""
     opened = socket.create_server(("127.0.0.1", 0))
     server = _Listening(app)
@@ -256,7 +254,7 @@ __all__ = [
     "batch_of",
     "conversation",
     "head_of",
-    "listening",
+    "listen",
     "read_all",
     "running",
     "uploads_of",

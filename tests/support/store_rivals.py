@@ -8,7 +8,7 @@ import random
 import sys
 from collections import Counter
 
-from sfumato.aggregator.store.store import Outcome, Store
+from sfumato.aggregator.store import Outcome, Store
 from support.in_clear import batch_of, survey_in_clear
 
 SURVEYS = [survey_in_clear("first", 2_000), survey_in_clear("second", 9_000)]
@@ -29,7 +29,7 @@ def crowd(seed):
 
 def compete(url, seed):
     """Commit the crowd in small groups; ``[place, number, report, outcome]`` for each batch."""
-    store, choose, waiting, said = Store.at(url), random.Random(seed), crowd(seed), []
+    store, choose, waiting, said = Store.open(url), random.Random(seed), crowd(seed), []
     while waiting:
         group = [waiting.pop() for _ in range(min(len(waiting), choose.randrange(1, 6)))]
         outcomes = store.commit(

@@ -10,12 +10,8 @@ import numpy as np
 import pytest
 import uvicorn
 
-from sfumato.aggregator.aggregator import Settings
-from sfumato.aggregator.app import create_app
-from sfumato.aggregator.http.token import Token
-from sfumato.aggregator.run import listening
-from sfumato.aggregator.store.backends import backend_of
-from sfumato.aggregator.store.store import Store
+from sfumato.aggregator import Settings, Token, create_app, listen
+from sfumato.aggregator.store import Store, backend_for
 from sfumato.batches import Batch
 from support.paths import ROOT
 
@@ -66,11 +62,11 @@ class Aggregator:
 def running(folder):
     """An aggregator in a thread, over a new store; it believes that it is noon."""
     clock = [NOON]
-    store = Store(backend_of(f"sqlite:///{folder / 'reports.db'}"), now=lambda: clock[0])
+    store = Store(backend_for(f"sqlite:///{folder / 'reports.db'}"), now=lambda: clock[0])
     token = Token(store).make()
     app = create_app(store, Settings(requests_per_minute=0, now=lambda: clock[0]))
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False, ws="none"))
-    with listening("127.0.0.1", 0) as socket:
+    with listen("127.0.0.1", 0) as socket:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)
         thread.start()
         while not server.started:

@@ -1,1 +1,16 @@
-"""The aggregator: receives randomised reports, counts each batch once, and answers analysts. Trusted with nothing."""
+"""The aggregator: receives reports over HTTP, counts each batch once, and answers analysts."""
+
+from sfumato.aggregator.app import create_app
+from sfumato.aggregator.http import Settings, Token
+from sfumato.aggregator.run import listen, run_server, shorten_switch_interval
+from sfumato.aggregator.store import Store
+
+__all__ = [
+    "Settings",
+    "Store",
+    "Token",
+    "create_app",
+    "listen",
+    "run_server",
+    "shorten_switch_interval",
+]

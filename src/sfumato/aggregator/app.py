@@ -1,4 +1,4 @@
-"""The aggregator as an application: routes, problem documents, and a writer that lives as long as it does."""
+"""The aggregator as an ASGI application: routes, problem documents, and the writer's lifetime."""
 
 import logging
 from collections.abc import AsyncIterator, Callable
@@ -13,15 +13,19 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sfumato.aggregator.aggregator import Aggregator, Settings
-from sfumato.aggregator.http.health import health
-from sfumato.aggregator.http.operations import operations
-from sfumato.aggregator.http.pages import pages
-from sfumato.aggregator.http.problems import Problem, ProblemDocument, problem_of, problem_response
-from sfumato.aggregator.http.public import public
-from sfumato.aggregator.http.results import results
-from sfumato.aggregator.http.uploads import UPLOADS, described_uploads, uploads
-from sfumato.aggregator.store.store import Store
+from sfumato.aggregator.http import (
+    ROUTERS,
+    UPLOAD_PATH,
+    UPLOAD_ROUTE,
+    Aggregator,
+    Problem,
+    ProblemDocument,
+    Settings,
+    describe_upload,
+    problem_for,
+    problem_response,
+)
+from sfumato.aggregator.store import Store
 from sfumato.errors import SfumatoError
 
 __all__ = ["create_app"]
@@ -30,7 +34,10 @@ _log = logging.getLogger("sfumato.aggregator")
 
 
 def create_app(store: Store, settings: Settings | None = None) -> FastAPI:
-    """The application over a store: paths under ``/v1``, their description at ``/v1/openapi.json``."""
+    """Create the application over a store.
+
+    Its paths are under ``/v1``; ``/v1/openapi.json`` describes them.
+    """
     aggregator = Aggregator(store, settings or Settings())
 
     @asynccontextmanager
@@ -42,18 +49,20 @@ def create_app(store: Store, settings: Settings | None = None) -> FastAPI:
     app = FastAPI(
         title="Sfumato aggregator",
         version=version("sfumato"),
-        description="Receives randomised reports, counts each batch once, and gives analysts the distribution.",
+        description="Receives randomised reports, counts each batch once, and gives analysts the "
+        "distribution.",
         lifespan=lifespan,
         openapi_url="/v1/openapi.json",
-        docs_url=None,  # they would load scripts from elsewhere
+        docs_url=None,  # these pages would load scripts from elsewhere
         redoc_url=None,
-        redirect_slashes=False,  # a report must not be sent on to wherever the Host header says
+        redirect_slashes=False,  # a report must not be redirected to what the Host header says
     )
-    app.router.routes.append(uploads(aggregator))
-    for routes in (public, results, operations, health, pages):
-        app.include_router(routes(aggregator))
-    _speak_in_problems(app, aggregator)
-    # Reports come from pages of any origin, without cookies: there is nothing here that a cookie would open.
+    app.state.aggregator = aggregator
+    app.router.routes.append(UPLOAD_ROUTE)
+    for router in ROUTERS:
+        app.include_router(router)
+    _install_error_handlers(app, aggregator)
+    # Reports come from pages of any origin, without cookies. No cookie gives access to anything.
     app.add_middleware(
         CORSMiddleware,
         allow_origins=["*"],
@@ -62,97 +71,92 @@ def create_app(store: Store, settings: Settings | None = None) -> FastAPI:
         expose_headers=["ETag", "Retry-After"],
         max_age=86400,
     )
-    app.openapi = _described(app)  # type: ignore[method-assign]
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
 
 
-def _speak_in_problems(app: FastAPI, aggregator: Aggregator) -> None:
-    """Whatever goes wrong ends in a problem document, and none of them holds a part of a body."""
+def _install_error_handlers(app: FastAPI, aggregator: Aggregator) -> None:
+    """Turn every error into a problem document without any part of a body."""
 
-    def refused(problem: Problem) -> Response:
-        aggregator.metrics.refused(problem.name)
+    def respond(problem: Problem) -> Response:
+        aggregator.metrics.count_problem(problem.name)
         return problem_response(problem)
 
     @app.exception_handler(Problem)
-    async def known(_: Request, problem: Problem) -> Response:
-        return refused(problem)
+    async def on_problem(_: Request, problem: Problem) -> Response:
+        return respond(problem)
 
     @app.exception_handler(SfumatoError)
-    async def raised(_: Request, error: SfumatoError) -> Response:
-        return refused(problem_of(error))
+    async def on_error(_: Request, error: SfumatoError) -> Response:
+        return respond(problem_for(error))
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> Response:
-        named = sorted({str(part) for found in error.errors() for part in found["loc"][1:2]})
-        return refused(
-            Problem("invalid-request", f"Look at the parameters: {', '.join(named) or 'the body'}.")
+    async def on_invalid_parameter(_: Request, error: RequestValidationError) -> Response:
+        names: set[str] = set()
+        for entry in error.errors():
+            names.update(map(str, entry["loc"][1:2]))
+        return respond(
+            Problem("invalid-request", f"Invalid: {', '.join(sorted(names)) or 'the body'}.")
         )
 
     @app.exception_handler(HTTPException)
-    async def routed(_: Request, error: HTTPException) -> Response:
+    async def on_routing_error(_: Request, error: HTTPException) -> Response:
         if error.status_code == 405:
-            return refused(
+            return respond(
                 Problem("method-not-allowed", "See /v1/openapi.json.", headers=error.headers)
             )
         if error.status_code == 404:
-            return refused(Problem("not-found", "See /v1/openapi.json for the addresses."))
-        return refused(Problem("invalid-request", "See /v1/openapi.json."))
+            return respond(Problem("not-found", "See /v1/openapi.json for the addresses."))
+        return respond(Problem("invalid-request", "See /v1/openapi.json."))
 
-    app.add_middleware(_LastResort, refused=refused)
+    app.add_middleware(_CatchAllMiddleware, respond=respond)
 
 
-class _LastResort:
-    """Answers what nobody foresaw.
+class _CatchAllMiddleware:
+    """Answers unexpected exceptions.
 
-    The framework's own handler would answer too, and then hand the exception on to the server's log, whose traceback
-    could hold a part of a body.
+    The framework's own handler would answer too, and then pass the exception to the server's log.
+    Its traceback could contain a part of a body.
     """
 
-    def __init__(self, app: ASGIApp, refused: Callable[[Problem], Response]) -> None:
-        self._app, self._refused = app, refused
+    def __init__(self, app: ASGIApp, respond: Callable[[Problem], Response]) -> None:
+        self._app = app
+        self._respond = respond
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        begun = False
+        started = False
 
-        async def noted(message: Message) -> None:
-            nonlocal begun
-            begun = True
+        async def send_and_note(message: Message) -> None:
+            nonlocal started
+            started = True
             await send(message)
 
         try:
-            await self._app(scope, receive, noted)
+            await self._app(scope, receive, send_and_note)
         except Exception as error:
-            if (
-                scope["type"] != "http"
-            ):  # the application could not start or stop: that is for the operator to read
+            if scope["type"] != "http":  # a failed start or stop is for the operator to read
                 raise
             _log.error("a request failed with %s", type(error).__name__)
-            if not begun:
-                problem = Problem(
-                    "internal-error", "It was logged. The same request may be sent again."
-                )
-                await self._refused(problem)(scope, receive, send)
+            if not started:
+                problem = Problem("internal-error", "It was logged. You may retry the request.")
+                await self._respond(problem)(scope, receive, send)
 
 
-def _described(app: FastAPI) -> Callable[[], dict[str, Any]]:
-    """The OpenAPI document, with problem documents in place of the framework's own errors."""
-
-    def described() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            document = get_openapi(
-                title=app.title, version=app.version, description=app.description, routes=app.routes
-            )
-            schemas = document.setdefault("components", {}).setdefault("schemas", {})
-            schemas["ProblemDocument"] = ProblemDocument.model_json_schema()
-            for name in ("HTTPValidationError", "ValidationError"):
-                schemas.pop(name, None)
-            for path in document["paths"].values():
-                for operation in path.values():
-                    found = operation["responses"].get("422", {})
-                    if "HTTPValidationError" in str(found):
-                        del operation["responses"]["422"]
-            document["paths"][UPLOADS] = {"post": described_uploads()}
-            app.openapi_schema = document
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    """Return the OpenAPI document, with problem documents instead of the framework's own errors."""
+    if app.openapi_schema is not None:
         return app.openapi_schema
-
-    return described
+    document = get_openapi(
+        title=app.title, version=app.version, description=app.description, routes=app.routes
+    )
+    schemas = document.setdefault("components", {}).setdefault("schemas", {})
+    schemas["ProblemDocument"] = ProblemDocument.model_json_schema()
+    schemas.pop("HTTPValidationError", None)
+    schemas.pop("ValidationError", None)
+    for path in document["paths"].values():
+        for operation in path.values():
+            if "HTTPValidationError" in str(operation["responses"].get("422")):
+                del operation["responses"]["422"]
+    document["paths"][UPLOAD_PATH] = {"post": describe_upload()}
+    app.openapi_schema = document
+    return document

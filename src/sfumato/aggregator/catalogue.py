@@ -1,4 +1,4 @@
-"""The surveys that an aggregator serves: what the store holds, rebuilt once and remembered."""
+"""The surveys that an aggregator serves: read from the store once and kept in memory."""
 
 import hashlib
 import threading
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 
-from sfumato.aggregator.store.store import Store
+from sfumato.aggregator.store import Store
 from sfumato.batches import is_fingerprint
 from sfumato.survey import Survey
 
@@ -22,29 +22,40 @@ class Served:
 
     @cached_property
     def etag(self) -> str:
-        """Changes when a title is corrected, not only when the promise is another."""
+        """Changes with every byte: also when a title is corrected, which keeps the fingerprint."""
         return f'"{hashlib.sha256(self.resolved).hexdigest()[:32]}"'
 
     @property
+    def fingerprint(self) -> str:
+        """The survey's fingerprint."""
+        return self.survey.fingerprint
+
+    @property
     def outputs(self) -> int:
-        """The number of different reports there can be."""
+        """The number of possible reports."""
         return self.survey.mechanism.outputs
 
     def opens_later(self, now: datetime) -> bool:
-        """Whether the survey says that it opens after ``now``."""
-        opens, _ = self._times
-        return opens is not None and now < opens
+        """Whether the survey's description says that it opens after ``now``."""
+        return self._opens is not None and now < self._opens
 
     def has_closed(self, now: datetime) -> bool:
-        """Whether the survey says that it closed before ``now``."""
-        _, closes = self._times
-        return closes is not None and now >= closes
+        """Whether the survey's description says that it closed before ``now``."""
+        return self._closes is not None and now >= self._closes
+
+    def is_open(self, now: datetime) -> bool:
+        """Whether the survey's description says that it is open."""
+        return not self.opens_later(now) and not self.has_closed(now)
+
+    # Parsed once, because every upload asks.
 
     @cached_property
-    def _times(self) -> tuple[datetime | None, datetime | None]:
-        """When it opens and closes; read once, for every upload asks."""
-        opens, closes = (self._time(name) for name in ("opens", "closes"))
-        return opens, closes
+    def _opens(self) -> datetime | None:
+        return self._time("opens")
+
+    @cached_property
+    def _closes(self) -> datetime | None:
+        return self._time("closes")
 
     def _time(self, name: str) -> datetime | None:
         text = str(self.survey.description.about[name])
@@ -55,20 +66,23 @@ class Served:
 
 
 class Catalogue:
-    """Surveys by fingerprint. One that another aggregator put into the store is found when it is first asked for."""
+    """Surveys by fingerprint.
+
+    A survey that another aggregator put into the store is found at the first request for it.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._served: dict[str, Served] = {}
         self._loading = threading.Lock()
 
-    def known(self, fingerprint: str) -> Served | None:
-        """A survey that was asked for before; no waiting."""
+    def get(self, fingerprint: str) -> Served | None:
+        """Return a survey that is in memory, without waiting."""
         return self._served.get(fingerprint)
 
     def find(self, fingerprint: str) -> Served | None:
-        """A survey, from the store if need be."""
-        if not is_fingerprint(fingerprint):  # there are texts that a database chokes on
+        """Return a survey, from the store if necessary."""
+        if not is_fingerprint(fingerprint):  # some texts make a database fail
             return None
         with self._loading:
             if fingerprint not in self._served:

@@ -1,4 +1,4 @@
-"""What Prometheus reads: counts of uploads and what became of them, and how long commits take. No client, no value."""
+"""Metrics for Prometheus: uploads by outcome, and the duration of commits. No client, no value."""
 
 from collections.abc import Callable
 
@@ -13,48 +13,57 @@ from prometheus_client import (
 
 __all__ = ["METRICS", "Metrics"]
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # when a counter was made is of no use, and clutters
+disable_created_metrics()  # type: ignore[no-untyped-call]  # creation times are clutter
 
 METRICS = "text/plain; version=0.0.4; charset=utf-8"
+
+_GROUP_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 class Metrics:
     """One registry per aggregator."""
 
     def __init__(self, waiting: Callable[[], int]) -> None:
-        self._registry = mine = CollectorRegistry()
-        outcome = ["survey", "outcome"]
+        registry = CollectorRegistry()
+        self._registry = registry
         self._batches = Counter(
-            "sfumato_batches", "Batches, by what became of them.", outcome, registry=mine
+            "sfumato_batches", "Batches, by outcome.", ["survey", "outcome"], registry=registry
         )
-        self._reports = Counter("sfumato_reports", "Reports counted.", ["survey"], registry=mine)
+        self._reports = Counter(
+            "sfumato_reports", "Reports counted.", ["survey"], registry=registry
+        )
         self._problems = Counter(
-            "sfumato_problems", "Requests refused, by problem.", ["problem"], registry=mine
+            "sfumato_problems", "Requests refused, by problem.", ["problem"], registry=registry
         )
-        self._commits = Histogram("sfumato_commit_seconds", "Seconds per commit.", registry=mine)
-        sizes = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+        self._commits = Histogram(
+            "sfumato_commit_seconds", "Seconds per commit.", registry=registry
+        )
         self._groups = Histogram(
-            "sfumato_commit_batches", "Batches per commit.", buckets=sizes, registry=mine
+            "sfumato_commit_batches",
+            "Batches per commit.",
+            buckets=_GROUP_SIZES,
+            registry=registry,
         )
-        Gauge(
-            "sfumato_waiting_batches", "Batches that wait to be written.", registry=mine
-        ).set_function(waiting)
+        queue = Gauge(
+            "sfumato_waiting_batches", "Batches waiting to be written.", registry=registry
+        )
+        queue.set_function(waiting)
 
-    def uploaded(self, survey: str, outcome: str, reports: int) -> None:
-        """A batch was answered; ``reports`` of its reports are new."""
+    def count_upload(self, survey: str, outcome: str, reports: int) -> None:
+        """Count an answered batch; ``reports`` of its reports are new."""
         self._batches.labels(survey, outcome).inc()
         if reports:
             self._reports.labels(survey).inc(reports)
 
-    def refused(self, problem: str) -> None:
-        """A request ended in a problem."""
-        self._problems.labels(problem).inc()
+    def count_problem(self, name: str) -> None:
+        """Count a request that ended in a problem."""
+        self._problems.labels(name).inc()
 
-    def committed(self, batches: int, seconds: float) -> None:
-        """A group was written, or was to be."""
+    def observe_commit(self, batches: int, seconds: float) -> None:
+        """Record a commit, whether it succeeded or not."""
         self._groups.observe(batches)
         self._commits.observe(seconds)
 
     def text(self) -> bytes:
-        """All of them."""
+        """Return all metrics in Prometheus's text format."""
         return generate_latest(self._registry)

@@ -9,7 +9,7 @@ from sfumato.cli.console import warn
 from sfumato.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from sfumato.aggregator.store.store import Store
+    from sfumato.aggregator import Store
 
 __all__ = ["serve"]
 
@@ -62,21 +62,18 @@ def serve(
     try:
         import uvicorn
 
-        from sfumato.aggregator.aggregator import Settings
-        from sfumato.aggregator.app import create_app
-        from sfumato.aggregator.store.store import Store
+        from sfumato import aggregator
     except ImportError as problem:
         raise MissingExtra(
             f"the aggregator needs {problem.name}: pip install 'sfumato[server]'"
         ) from None
-    from sfumato.aggregator.run import listening, make_threads_share, started
-
     # The address first: a token is not shown by an aggregator that cannot start.
-    with listening(host, port) as socket, closing(Store.at(store)) as opened:
+    with aggregator.listen(host, port) as socket, closing(aggregator.Store.open(store)) as opened:
         _register(opened, surveys or [])
         _show_token(opened, new_token=new_token)
+        settings = aggregator.Settings(requests_per_minute=requests_per_minute)
         config = uvicorn.Config(
-            create_app(opened, Settings(requests_per_minute=requests_per_minute)),
+            aggregator.create_app(opened, settings),
             log_level="warning",
             access_log=False,  # addresses of people who answered are nobody's business
             server_header=False,
@@ -84,8 +81,8 @@ def serve(
             forwarded_allow_ips=proxy,
             timeout_graceful_shutdown=10,
         )
-        make_threads_share()
-        started(config, socket, lambda address: warn(f"Sfumato listens on {address}"))
+        aggregator.shorten_switch_interval()
+        aggregator.run_server(config, socket, lambda address: warn(f"Sfumato listens on {address}"))
 
 
 def _register(store: "Store", paths: list[str]) -> None:
@@ -100,7 +97,7 @@ def _register(store: "Store", paths: list[str]) -> None:
 
 
 def _show_token(store: "Store", *, new_token: bool) -> None:
-    from sfumato.aggregator.http.token import Token
+    from sfumato.aggregator import Token
 
     token = Token(store)
     if new_token or not token.exists:

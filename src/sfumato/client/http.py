@@ -122,7 +122,7 @@ class AggregatorClient:
         """List the surveys on this aggregator."""
         reply = self._get("/v1/surveys")
         try:
-            return tuple(map(_listed_survey, json.loads(reply.body)["surveys"]))
+            return tuple(map(_parse_listing, json.loads(reply.body)["surveys"]))
         except (ValueError, LookupError, TypeError, RecursionError):
             raise InvalidSetting(
                 f"{self.url} did not return a list of surveys. Is this an aggregator's URL?"
@@ -256,7 +256,7 @@ class AggregatorClient:
         return f"AggregatorClient({self.url!r})"
 
 
-def _listed_survey(fields: Mapping[str, Any]) -> ListedSurvey:
+def _parse_listing(fields: Mapping[str, Any]) -> ListedSurvey:
     return ListedSurvey(
         fingerprint=str(fields["fingerprint"]),
         name=str(fields["name"]),

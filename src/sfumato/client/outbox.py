@@ -50,7 +50,7 @@ class Outbox:
         try:
             self._file = pa.parquet.ParquetFile(path, page_checksum_verification=True)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
-            raise _damaged(path) from None
+            raise _damage(path) from None
         metadata: dict[bytes, bytes] = self._file.schema_arrow.metadata or {}
         if self._file.schema_arrow.names != ["report"] or len(metadata.get(_NONCE, b"")) != 32:
             raise InvalidSetting(
@@ -82,7 +82,7 @@ class Outbox:
             try:
                 column = self._file.read_row_group(number, columns=["report"]).column(0)
             except (pa.ArrowInvalid, OSError):
-                raise _damaged(self._path) from None
+                raise _damage(self._path) from None
             reports = column.to_numpy().astype(np.uint32, copy=False)
             yield Batch(_batch_id(self._nonce, number), self._fingerprint, reports)
 
@@ -157,9 +157,9 @@ def _parse_nonce(digits: bytes, path: str) -> bytes:
     try:
         nonce = bytes.fromhex(digits.decode("ascii"))
     except ValueError:
-        raise _damaged(path) from None
+        raise _damage(path) from None
     if len(nonce) != 16:  # fromhex skips spaces
-        raise _damaged(path)
+        raise _damage(path)
     return nonce
 
 
@@ -196,7 +196,7 @@ def _belongs_elsewhere(path: str, destination: str, cost: str) -> SfumatoError:
     )
 
 
-def _damaged(path: str) -> DamagedState:
+def _damage(path: str) -> DamagedState:
     return DamagedState(
         f"{path} is truncated or damaged. Some of its reports may have been counted, and new ones "
         "would count their people twice. Restore the file."

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.aggregator.aggregator import Settings
-from sfumato.aggregator.app import create_app
+from sfumato.aggregator import Settings, create_app
 from sfumato.batches import MAX_BATCH_BYTES, MAX_BATCH_REPORTS, to_arrow, to_json
 from support.http_client import (
     ARROW,
@@ -24,7 +23,7 @@ from support.http_client import (
     batch_of,
     conversation,
     head_of,
-    listening,
+    listen,
     read_all,
     running,
     uploads_of,
@@ -422,7 +421,7 @@ def test_what_nobody_foresaw_is_answered_and_its_text_goes_nowhere(aggregator, c
 def line(aggregator):
     """The same store behind a real server that waits for bodies for 0.3 seconds."""
     app = create_app(aggregator.store, Settings(requests_per_minute=0, body_seconds=0.3))
-    with listening(app) as address:
+    with listen(app) as address:
         yield SimpleNamespace(address=address, dump=aggregator.dump)
 
 
@@ -559,7 +558,7 @@ def test_a_refused_body_is_not_taken_for_the_next_request(line, unchanged):
 def test_a_good_upload_over_the_same_line_would_count(tmp_path):
     with running(tmp_path, SURVEY) as aggregator:
         app = create_app(aggregator.store, Settings(requests_per_minute=0, body_seconds=0.3))
-        with listening(app) as address:
+        with listen(app) as address:
             for number, head, body in (
                 (3, {"Content_Length": len(BODY)}, lambda sent: sent),
                 (4, CHUNKED, lambda sent: _chunked(sent[:20], sent[20:]) + b"0\r\n\r\n"),

@@ -88,7 +88,7 @@ def test_hashes_are_of_no_use_elsewhere_or_later(clock):
 
 
 def test_memory_is_bounded_and_the_quiet_are_forgotten_first(clock, monkeypatch):
-    monkeypatch.setattr(module, "_MOST_CLIENTS", 10)
+    monkeypatch.setattr(module, "_MAX_CLIENTS", 10)
     limits = ClientLimits(1, clock=clock)
     limits.seconds_to_wait(ADDRESS)
     for number in range(50):

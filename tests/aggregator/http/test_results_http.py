@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.aggregator import Token
 from sfumato.aggregator.http import token as token_module
-from sfumato.aggregator.http.token import Token
-from sfumato.aggregator.store.store import Store
+from sfumato.aggregator.store import Store
 from sfumato.simulation import SeededWords
 from sfumato.survey.results import results_of
 from sfumato.tally import Tally
@@ -342,7 +342,7 @@ def test_no_token_opens_an_aggregator_that_has_none(tmp_path):
         aggregator.store.set_fact("token_sha256", "")
         assert not Token(aggregator.store).exists
         for token in ("", aggregator.token, "None"):
-            assert not Token(aggregator.store).opens(token)
+            assert not Token(aggregator.store).matches(token)
 
 
 def test_only_a_hash_of_the_token_is_kept(aggregator):
@@ -353,7 +353,7 @@ def test_only_a_hash_of_the_token_is_kept(aggregator):
 def test_a_token_that_another_process_replaced_opens_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(token_module, "_SECONDS", -1.0)  # look at every request
     with running(tmp_path, SURVEY) as aggregator:
-        elsewhere = Store.at(f"sqlite:///{aggregator.file}")
+        elsewhere = Store.open(f"sqlite:///{aggregator.file}")
         path = f"/v1/surveys/{SURVEY.fingerprint}/status"
         assert aggregator.ask(path).status == 200
         new = Token(elsewhere).make()
@@ -370,8 +370,8 @@ def test_a_replaced_token_is_noticed_within_five_seconds_and_the_store_is_not_as
         here = Token(aggregator.store, clock=lambda: now[0])
         old, new = aggregator.token, Token(aggregator.store).make()
         now[0] = 4.9
-        assert here.opens(old)
-        assert not here.opens(new)
+        assert here.matches(old)
+        assert not here.matches(new)
         now[0] = 5.1
-        assert here.opens(new)
-        assert not here.opens(old)
+        assert here.matches(new)
+        assert not here.matches(old)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.aggregator.store.store import Store
+from sfumato.aggregator.store import Store
 from sfumato.batches import MAX_BATCH_REPORTS, to_json
 from support.http_client import ARROW, JSON, batch_of, running, uploads_of
 
@@ -178,7 +178,7 @@ def test_a_closed_survey_takes_nothing_not_even_replays_until_it_is_opened(aggre
 
 def test_a_survey_that_cannot_be_read_does_not_hide_the_others(aggregator):
     aggregator.store.register(OTHER)
-    with aggregator.store._writing() as connection:
+    with aggregator.store._write() as connection:
         spoilt = "UPDATE surveys SET resolved = x'7b7d' WHERE fingerprint = ?"
         connection.exec_driver_sql(spoilt, (OTHER.fingerprint,))
     assert [entry["name"] for entry in aggregator.wire.get("/v1/surveys").json["surveys"]] == [
@@ -238,7 +238,7 @@ def test_a_corrected_title_has_another_etag(tmp_path):
 
 def test_a_survey_that_another_aggregator_registered_is_found(aggregator):
     assert aggregator.upload(batch_of(OTHER, [1])).problem == "unknown-survey"
-    elsewhere = Store.at(f"sqlite:///{aggregator.file}")
+    elsewhere = Store.open(f"sqlite:///{aggregator.file}")
     elsewhere.register(OTHER)
     elsewhere.close()
     assert aggregator.upload(batch_of(OTHER, [1])).status == 201

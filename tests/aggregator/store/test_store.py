@@ -11,14 +11,14 @@ import pytest
 from sqlalchemy import MetaData, inspect, select, text
 
 import sfumato as sf
+from sfumato.aggregator import Token
 from sfumato.aggregator.catalogue import Catalogue
-from sfumato.aggregator.http.token import Token
+from sfumato.aggregator.store import Outcome, Store, backend_for
 from sfumato.aggregator.store import database as database_module
-from sfumato.aggregator.store.backends import backend_of
-from sfumato.aggregator.store.count_pages import cells_of
+from sfumato.aggregator.store import store as store_module
+from sfumato.aggregator.store.count_pages import decode_page
 from sfumato.aggregator.store.schema import MIGRATIONS
-from sfumato.aggregator.store.store import Outcome, Store
-from sfumato.errors import InvalidTable, StoreUnavailable, WrongSurvey
+from sfumato.errors import InvalidSetting, StoreUnavailable, WrongSurvey
 from support.in_clear import batch_of, counts_of, id_of_number, survey_in_clear
 
 COUNTED, REPLAYED, CONFLICT = Outcome.COUNTED, Outcome.REPLAYED, Outcome.CONFLICT
@@ -27,7 +27,7 @@ CLOSED, UNKNOWN = Outcome.CLOSED, Outcome.UNKNOWN
 
 def dump(url):
     """Every table as it lies in the database: columns, and rows as sets of plain tuples."""
-    engine = backend_of(url).engine
+    engine = backend_for(url).engine
     tables = MetaData()
     with engine.connect() as connection:
         tables.reflect(connection)
@@ -171,11 +171,11 @@ def test_what_was_counted_is_there_after_a_restart(store, store_url, open_store,
 def test_if_the_counts_cannot_be_written_the_identifiers_are_not_either(store, survey, monkeypatch):
     store.commit([batch_of(survey, 1, 5)])
 
-    def broken(*_):
+    def broken(*_, **__):
         raise ZeroDivisionError
 
     with monkeypatch.context() as planted, pytest.raises(ZeroDivisionError):
-        planted.setattr(store, "_note_hour", broken)  # the last thing that a commit writes
+        planted.setattr(store_module, "_add_to_hour", broken)  # the last write of a commit
         store.commit([batch_of(survey, 2, 6)])
     assert counts_of(store, survey) == {5: 1}
     assert store.commit([batch_of(survey, 2, 6)]) == [COUNTED]
@@ -206,7 +206,7 @@ def test_a_store_holds_identifiers_counts_and_hours_and_nothing_else(store, stor
     }
     assert pages[0] == ("survey", "part", "day", "page", "cells")
     held = {
-        row[:4]: Counter({i: int(n) for i, n in enumerate(cells_of(row[4])) if n})
+        row[:4]: Counter({i: int(n) for i, n in enumerate(decode_page(row[4])) if n})
         for row in pages[1]
     }
     assert held == {(1, 0, "2026-11-15", 0): {5: 2, 7: 1}, (1, 0, "2026-11-15", 1): {1: 1}}
@@ -325,12 +325,12 @@ def test_whatever_asks_for_an_unknown_survey_is_refused(store):
 
 def test_a_catalogue_finds_surveys_that_came_later_and_no_others(store, survey):
     catalogue, late = Catalogue(store), survey_in_clear("late", 7)
-    assert catalogue.known(survey.fingerprint) is None
+    assert catalogue.get(survey.fingerprint) is None
     assert catalogue.find(late.fingerprint) is None
     store.register(late)
     found = catalogue.find(late.fingerprint)
     assert (found.resolved, found.outputs) == (late.resolved(), 7)
-    assert catalogue.known(late.fingerprint) is catalogue.find(late.fingerprint) is found
+    assert catalogue.get(late.fingerprint) is catalogue.find(late.fingerprint) is found
 
 
 def test_a_name_that_is_no_fingerprint_is_an_unknown_survey(store):
@@ -354,17 +354,17 @@ def test_a_token_opens_as_long_as_it_is_the_last_one_and_is_kept_as_a_hash(
     seconds = [0.0]
     here, there = (Token(one, clock=lambda: seconds[0]) for one in (store, open_store(store_url)))
     assert not here.exists
-    assert not here.opens("")
+    assert not here.matches("")
     first = there.make()
-    assert there.opens(first)
-    assert not there.opens(first[:-1])
-    assert not here.opens(first)  # it has just looked
+    assert there.matches(first)
+    assert not there.matches(first[:-1])
+    assert not here.matches(first)  # it has just looked
     seconds[0] = 100.0
-    assert here.opens(first)
+    assert here.matches(first)
     assert first not in str(dump(store_url))
     second = there.make()
-    assert there.opens(second)
-    assert not there.opens(first)
+    assert there.matches(second)
+    assert not there.matches(first)
 
 
 # --- versions of the tables -------------------------------------------------------------------------------------------
@@ -427,7 +427,7 @@ def test_aggregators_that_start_at_once_make_the_tables_once(store_url, survey, 
 
     def start():
         together.wait()
-        store = Store.at(store_url)
+        store = Store.open(store_url)
         store.register(survey)
         store.close()
 
@@ -445,17 +445,17 @@ def test_aggregators_that_start_at_once_make_the_tables_once(store_url, survey, 
     "url", ["", "reports.db", "mysql://localhost/reports", "sqlite://", "sqlite:///:memory:"]
 )
 def test_an_address_that_is_no_store_is_refused(url):
-    with pytest.raises(InvalidTable, match="must be"):
-        Store.at(url)
+    with pytest.raises(InvalidSetting, match="must be"):
+        Store.open(url)
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(InvalidTable, match=str(tmp_path / "nowhere")):
-        Store.at(f"sqlite:///{tmp_path / 'nowhere' / 'reports.db'}")
+    with pytest.raises(InvalidSetting, match=str(tmp_path / "nowhere")):
+        Store.open(f"sqlite:///{tmp_path / 'nowhere' / 'reports.db'}")
 
 
 def test_tables_have_the_keys_that_hold_the_promises(store, store_url):
-    engine = backend_of(store_url).engine
+    engine = backend_for(store_url).engine
     found = inspect(engine)
     keys = {
         name: found.get_pk_constraint(name)["constrained_columns"]

@@ -23,8 +23,8 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import delete, select
 
+from sfumato.aggregator.store import Outcome, Store
 from sfumato.aggregator.store.schema import batches, imports
-from sfumato.aggregator.store.store import Outcome, Store
 from sfumato.aggregator.writer import Writer
 from sfumato.batches import TallyExport, parse_tally, tally_to_json
 from sfumato.errors import StoreUnavailable
@@ -53,7 +53,7 @@ class Place:
         self.uploads, self.exports, self.imports = {}, {}, set()
 
     def _start(self):
-        self.store = Store.at(self._url)
+        self.store = Store.open(self._url)
         self._writer = Writer(self.store)
         self._writer.start()
 
@@ -207,7 +207,7 @@ class Aggregators(RuleBasedStateMachine):
         at, number = tally
         body, place = self.places[at].exports[number], self.places[(at + away) % 3]
         expected = place.expect_tally(number, values_in(body))
-        assert place.store.bring(parse_tally(body)) is expected
+        assert place.store.import_tally(parse_tally(body)) is expected
 
     @rule(target=tallies, at=which, away=st.integers(1, 2))
     def relay(self, at, away):
@@ -220,7 +220,7 @@ class Aggregators(RuleBasedStateMachine):
             if not isinstance(tally, tuple):
                 break
             made.append(tally)
-            self.bring(tally, away)
+            self.import_tally(tally, away)
         return multiple(*made)
 
     @invariant()
@@ -316,7 +316,7 @@ def keep_names_in_memory(monkeypatch):
 
     def forgetting(self):
         start(self)
-        with self.store._writing() as connection:
+        with self.store._write() as connection:
             connection.exec_driver_sql("DELETE FROM batches")
 
     monkeypatch.setattr(Place, "_start", forgetting)

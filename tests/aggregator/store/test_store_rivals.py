@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.aggregator.store.store import Outcome
+from sfumato.aggregator.store import Outcome
 from support import store_rivals as rivals
 from support.in_clear import batch_of, id_of_number
 

@@ -5,7 +5,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from sfumato.aggregator.store.store import Outcome
+from sfumato.aggregator.store import Outcome
 from sfumato.batches import TallyExport, parse_tally, tally_to_json
 from sfumato.errors import InvalidTally, StoreFull
 from sfumato.tally import Tally
@@ -69,16 +69,16 @@ def test_closed_surveys_can_be_exported_and_take_no_tally(store, new_store, surv
     sent = export(store, survey, 101)
     other = new_store()
     other.set_closed(survey.fingerprint)
-    assert other.bring(sent) is Outcome.CLOSED
+    assert other.import_tally(sent) is Outcome.CLOSED
     other.set_open(survey.fingerprint)
-    assert other.bring(sent) is COUNTED
+    assert other.import_tally(sent) is COUNTED
 
 
 def test_a_tally_counts_once_in_each_store(store, new_store, survey):
     store.commit([batch_of(survey, 1, 5, 5), batch_of(survey, 2, 9_999)])
     sent, other = export(store, survey, 101), new_store()
     other.commit([batch_of(survey, 7, 5)])
-    assert [other.bring(sent) for _ in range(3)] == [COUNTED, REPLAYED, REPLAYED]
+    assert [other.import_tally(sent) for _ in range(3)] == [COUNTED, REPLAYED, REPLAYED]
     assert counts_of(other, survey) == {5: 3, 9_999: 1}
     assert other.status(survey.fingerprint).reports == 4
     assert other.status(survey.fingerprint).by_hour == (
@@ -86,20 +86,23 @@ def test_a_tally_counts_once_in_each_store(store, new_store, survey):
     )  # when it was brought says nothing
     today = other.tally_of_days(survey.fingerprint, survey.mechanism.outputs, date.min, date.max)
     assert today.reports == 1
-    assert store.bring(sent) is OVERLAP  # where it came from
+    assert store.import_tally(sent) is OVERLAP  # where it came from
     assert counts_of(store, survey) == {5: 2, 9_999: 1}
 
 
 def test_other_counts_or_covers_under_a_known_name_are_a_conflict(store, survey):
-    assert store.bring(sent_of(survey, 101, {5: 1})) is COUNTED
-    assert store.bring(sent_of(survey, 101, {5: 2})) is CONFLICT
-    assert store.bring(sent_of(survey, 101, {5: 1}, covers=[7])) is CONFLICT
-    assert store.bring(sent_of(survey, 101, {5: 1})) is REPLAYED
+    assert store.import_tally(sent_of(survey, 101, {5: 1})) is COUNTED
+    assert store.import_tally(sent_of(survey, 101, {5: 2})) is CONFLICT
+    assert store.import_tally(sent_of(survey, 101, {5: 1}, covers=[7])) is CONFLICT
+    assert store.import_tally(sent_of(survey, 101, {5: 1})) is REPLAYED
     assert counts_of(store, survey) == {5: 1}
 
 
 def test_a_tally_of_an_unknown_survey_is_not_counted(store):
-    assert store.bring(sent_of(survey_in_clear("elsewhere", 10), 101, {5: 1})) is Outcome.UNKNOWN
+    assert (
+        store.import_tally(sent_of(survey_in_clear("elsewhere", 10), 101, {5: 1}))
+        is Outcome.UNKNOWN
+    )
 
 
 def test_what_came_inside_another_tally_is_not_counted_on_its_own_nor_the_other_way_round(
@@ -108,18 +111,20 @@ def test_what_came_inside_another_tally_is_not_counted_on_its_own_nor_the_other_
     leaf, middle, upper, other = new_store(), new_store(), new_store(), new_store()
     leaf.commit([batch_of(survey, 1, 5)])
     small = export(leaf, survey, 101)
-    assert middle.bring(small) is COUNTED
+    assert middle.import_tally(small) is COUNTED
     middle.commit([batch_of(survey, 2, 6)])
     larger = export(middle, survey, 102)
     assert (larger.covers, reports_in(larger)) == ((id_of_number(101),), {5: 1, 6: 1})
-    assert upper.bring(larger) is COUNTED
+    assert upper.import_tally(larger) is COUNTED
     largest = export(upper, survey, 103)
     assert set(largest.covers) == {id_of_number(101), id_of_number(102)}
 
-    assert [upper.bring(small), leaf.bring(larger), leaf.bring(largest)] == [OVERLAP] * 3
-    assert other.bring(largest) is COUNTED
-    assert [other.bring(small), other.bring(larger)] == [OVERLAP] * 2
-    assert [middle.bring(largest), middle.bring(larger)] == [OVERLAP] * 2
+    assert [upper.import_tally(small), leaf.import_tally(larger), leaf.import_tally(largest)] == [
+        OVERLAP
+    ] * 3
+    assert other.import_tally(largest) is COUNTED
+    assert [other.import_tally(small), other.import_tally(larger)] == [OVERLAP] * 2
+    assert [middle.import_tally(largest), middle.import_tally(larger)] == [OVERLAP] * 2
     assert counts_of(other, survey) == counts_of(middle, survey) == {5: 1, 6: 1}
 
 
@@ -128,15 +133,15 @@ def test_two_tallies_that_share_an_inner_one_overlap(new_store, survey):
     leaf.commit([batch_of(survey, 1, 5)])
     shared = export(leaf, survey, 101)
     for number, store in enumerate((left, right)):
-        store.bring(shared)
+        store.import_tally(shared)
         store.commit([batch_of(survey, 2 + number, 6 + number)])
-    assert top.bring(export(left, survey, 102)) is COUNTED
-    assert top.bring(export(right, survey, 103)) is OVERLAP
+    assert top.import_tally(export(left, survey, 102)) is COUNTED
+    assert top.import_tally(export(right, survey, 103)) is OVERLAP
     assert counts_of(top, survey) == {5: 1, 6: 1}
 
 
 def test_only_the_part_that_holds_a_tally_says_that_it_covers_it(store, survey):
-    store.bring(sent_of(survey, 50, {5: 1}, covers=[40, 41]))
+    store.import_tally(sent_of(survey, 50, {5: 1}, covers=[40, 41]))
     first = export(store, survey, 101)
     store.commit([batch_of(survey, 1, 6)])
     second = export(store, survey, 102)
@@ -146,27 +151,27 @@ def test_only_the_part_that_holds_a_tally_says_that_it_covers_it(store, survey):
 
 def test_a_tally_of_nothing_is_remembered_and_what_it_covers_too(store, survey):
     empty = sent_of(survey, 50, {}, covers=[40])
-    assert [store.bring(empty), store.bring(empty)] == [COUNTED, REPLAYED]
-    assert store.bring(sent_of(survey, 40, {5: 1})) is OVERLAP
+    assert [store.import_tally(empty), store.import_tally(empty)] == [COUNTED, REPLAYED]
+    assert store.import_tally(sent_of(survey, 40, {5: 1})) is OVERLAP
     assert counts_of(store, survey) == {}
     assert export(store, survey, 101) is None
 
 
 @pytest.mark.parametrize("more", [1, 2**40, 2**62])
 def test_counts_never_add_up_to_more_than_2_to_the_62(store, survey, more):
-    assert store.bring(sent_of(survey, 101, {5: 2**62})) is COUNTED
+    assert store.import_tally(sent_of(survey, 101, {5: 2**62})) is COUNTED
     for report in (5, 6):
         with pytest.raises(InvalidTally, match="2\\^62"):
-            store.bring(sent_of(survey, 102, {report: more}))
+            store.import_tally(sent_of(survey, 102, {report: more}))
     with pytest.raises(StoreFull, match="2\\^62"):
         store.commit([batch_of(survey, 1, 6)])
     assert counts_of(store, survey) == {5: 2**62}
     assert store.status(survey.fingerprint).reports == 2**62
-    assert store.bring(sent_of(survey, 102, {})) is COUNTED  # what was refused left no trace
+    assert store.import_tally(sent_of(survey, 102, {})) is COUNTED  # what was refused left no trace
 
 
 def test_just_as_much_as_there_may_be_is_counted(store, survey):
-    assert store.bring(sent_of(survey, 101, {5: 2**62 - 1})) is COUNTED
+    assert store.import_tally(sent_of(survey, 101, {5: 2**62 - 1})) is COUNTED
     assert store.commit([batch_of(survey, 1, 5)]) == [COUNTED]
     assert counts_of(store, survey) == {5: 2**62}
     assert reports_in(export(store, survey, 102)) == {5: 2**62}
@@ -175,8 +180,8 @@ def test_just_as_much_as_there_may_be_is_counted(store, survey):
 def test_tallies_of_two_surveys_do_not_meet(store, survey):
     other = survey_in_clear("other", 10)
     store.register(other)
-    assert store.bring(sent_of(survey, 101, {5: 1})) is COUNTED
-    assert store.bring(sent_of(other, 101, {6: 1})) is COUNTED
+    assert store.import_tally(sent_of(survey, 101, {5: 1})) is COUNTED
+    assert store.import_tally(sent_of(other, 101, {6: 1})) is COUNTED
     assert (counts_of(store, survey), counts_of(store, other)) == ({5: 1}, {6: 1})
     assert reports_in(export(store, other, 102)) == {6: 1}
     assert reports_in(export(store, survey, 102)) == {5: 1}

@@ -1,4 +1,4 @@
-"""Bodies from strangers: bounded in size, before and after decompression, and in time, before anything is parsed."""
+"""Untrusted bodies: limited in size, before and after decompression, and in time, before parsing."""
 
 import asyncio
 import zlib
@@ -9,88 +9,92 @@ from starlette.requests import ClientDisconnect
 from sfumato.aggregator.http.problems import Problem
 from sfumato.errors import StoreUnavailable
 
-__all__ = ["Room", "body_of", "media_type_of"]
+__all__ = ["MemoryQuota", "media_type_of", "read_body"]
 
-_LAST = {"Connection": "close"}
-"""The rest of a body that is not read must not be taken for the next request."""
+_CLOSE = {"Connection": "close"}
+"""Close the connection, so that the unread rest of a body is not taken for the next request."""
 
 _GZIP = 31  # zlib's number for a gzip header and trailer with the largest window
 
 
-class Room:
-    """Memory for bodies that are on their way, of all requests together: many slow ones must not fill the machine."""
+class MemoryQuota:
+    """Limits the memory for bodies in transit: many slow requests must not fill the machine."""
 
-    def __init__(self, most: int) -> None:
-        self._most, self._taken = most, 0
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._used = 0
 
-    def take(self, size: int) -> None:
-        """Room for so many bytes more; ``StoreUnavailable`` where there is none."""
-        if self._taken + size > self._most:
+    def acquire(self, size: int) -> None:
+        """Reserve ``size`` bytes; ``StoreUnavailable`` if that exceeds the limit."""
+        if self._used + size > self._limit:
             raise StoreUnavailable(
-                "more uploads are on their way than there is memory for. Try again in a moment."
+                "there is not enough memory for more uploads. Try again in a moment."
             )
-        self._taken += size
+        self._used += size
 
-    def give_back(self, size: int) -> None:
-        """So many bytes are not on their way any more."""
-        self._taken -= size
+    def release(self, size: int) -> None:
+        """Give ``size`` bytes back."""
+        self._used -= size
 
 
-async def body_of(request: Request, room: Room, *, most: int, seconds: float) -> bytes:
-    """The body of a request, decompressed; refused as soon as it is too large, too slow or cut off."""
+async def read_body(request: Request, quota: MemoryQuota, *, limit: int, seconds: float) -> bytes:
+    """Read and decompress a body. Refuse it once it is too large, too slow or truncated."""
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip"):
         raise Problem(
-            "unknown-media-type", "Content-Encoding must be gzip or left out.", headers=_LAST
+            "unknown-media-type", "Content-Encoding must be gzip or absent.", headers=_CLOSE
         )
-    declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared[:20]) > most:
-        raise _too_large(most)
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length[:20]) > limit:
+        raise _too_large(limit)
     try:
         async with asyncio.timeout(seconds):
-            received = await _received(request, room, most)
+            body = await _receive(request, quota, limit)
     except TimeoutError:
         raise Problem(
-            "body-too-slow", f"A body must arrive within {seconds:g} seconds.", headers=_LAST
+            "body-too-slow", f"The body must arrive within {seconds:g} seconds.", headers=_CLOSE
         ) from None
     except ClientDisconnect:
-        raise Problem("invalid-request", "The body is cut off.") from None
-    return received if encoding == "identity" else _inflated(received, most)
+        raise Problem("invalid-request", "The body is truncated.") from None
+    return body if encoding == "identity" else _decompress(body, limit)
 
 
 def media_type_of(request: Request) -> str:
-    """The media type of a body, without its parameters."""
+    """Return the media type of a body, without its parameters."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def _received(request: Request, room: Room, most: int) -> bytes:
-    chunks, size = [], 0
+async def _receive(request: Request, quota: MemoryQuota, limit: int) -> bytes:
+    chunks = []
+    size = 0
     try:
         async for chunk in request.stream():
-            room.take(len(chunk))
+            quota.acquire(len(chunk))
             size += len(chunk)
-            if size > most:
-                raise _too_large(most)
+            if size > limit:
+                raise _too_large(limit)
             chunks.append(chunk)
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
     finally:
-        room.give_back(size)
+        quota.release(size)
 
 
-def _inflated(packed: bytes, most: int) -> bytes:
+def _decompress(compressed: bytes, limit: int) -> bytes:
     inflate = zlib.decompressobj(_GZIP)
     try:
-        body = inflate.decompress(packed, most + 1)
+        body = inflate.decompress(compressed, limit + 1)
     except zlib.error:
-        raise Problem("invalid-request", "The body is not what gzip makes.") from None
-    if len(body) > most:
-        raise _too_large(most)
+        raise Problem("invalid-request", "The body is not valid gzip data.") from None
+    if len(body) > limit:
+        raise _too_large(limit)
     if not inflate.eof or inflate.unused_data:
-        raise Problem("invalid-request", "The compressed body is cut off, or something follows it.")
+        raise Problem("invalid-request", "The gzip data is truncated or has trailing data.")
     return body
 
 
-def _too_large(most: int) -> Problem:
+def _too_large(limit: int) -> Problem:
     return Problem(
-        "body-too-large", f"A body has at most {most:,} bytes, decompressed too.", headers=_LAST
+        "body-too-large",
+        f"A body may have at most {limit:,} bytes, also after decompression.",
+        headers=_CLOSE,
     )

@@ -1,14 +1,16 @@
-"""Pages for people: the dashboard, the try page, the privacy label, and the files that they load."""
+"""Pages for people: the dashboard, the try page, the privacy label, and the files they load."""
 
 from datetime import UTC
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Response
 from starlette.concurrency import run_in_threadpool
 
-from sfumato.aggregator.aggregator import Aggregator
+from sfumato.aggregator.http.aggregator import CurrentAggregator, ServedSurvey
+from sfumato.aggregator.http.limits import admit
 from sfumato.aggregator.http.problems import Problem
 from sfumato.aggregator.http.results import DecoderName
+from sfumato.aggregator.http.token import require_token
 from sfumato.pages import (
     COMPARISON_PERIODS,
     DASHBOARD_POLICY,
@@ -23,50 +25,43 @@ from sfumato.pages import (
     try_page,
 )
 
-__all__ = ["pages"]
+__all__ = ["router"]
+
+_ADMIT = [Depends(admit)]
+
+router = APIRouter(include_in_schema=False)  # for people: no machine needs a description
 
 
-def pages(aggregator: Aggregator) -> APIRouter:
-    """Pages and the files that they load; for people, so that no machine needs a description of them."""
-    router = APIRouter(include_in_schema=False)
-    _add_pages(router, aggregator)
-    _add_views(router, aggregator)
-    return router
+@router.get("/", dependencies=_ADMIT)
+async def dashboard() -> Response:
+    """Return the dashboard."""
+    return _page(dashboard_page(), DASHBOARD_POLICY)
 
 
-def _add_pages(router: APIRouter, aggregator: Aggregator) -> None:
-    @router.get("/")
-    async def dashboard(request: Request) -> Response:
-        aggregator.admit(request)
-        return _page(dashboard_page(), DASHBOARD_POLICY)
+@router.get("/try/{fingerprint}", dependencies=_ADMIT)
+async def try_survey(served: ServedSurvey) -> Response:
+    """Return the page on which people try a survey."""
+    return _page(try_page(served.survey), TRY_POLICY)
 
-    @router.get("/try/{fingerprint}")
-    async def try_it(fingerprint: str, request: Request) -> Response:
-        aggregator.admit(request)
-        return _page(try_page((await aggregator.served(fingerprint)).survey), TRY_POLICY)
 
-    labels: dict[str, str] = {}
+@router.get("/label/{fingerprint}", dependencies=_ADMIT)
+async def label(served: ServedSurvey, aggregator: CurrentAggregator) -> Response:
+    """Return a survey's privacy label. It needs a certificate, which may take seconds, once."""
+    labels = aggregator.labels
+    if served.etag not in labels:
+        labels[served.etag] = await aggregator.estimates.run(lambda: label_page(served.survey))
+    return _page(labels[served.etag], STATIC_POLICY)
 
-    @router.get("/label/{fingerprint}")
-    async def label(fingerprint: str, request: Request) -> Response:
-        aggregator.admit(request)
-        served = await aggregator.served(fingerprint)
-        if (
-            served.etag not in labels
-        ):  # it certifies the promise, which takes seconds for many symbols
-            labels[served.etag] = await aggregator.estimates.worked_out(
-                lambda: label_page(served.survey)
-            )
-        return _page(labels[served.etag], STATIC_POLICY)
 
-    @router.get("/static/{path:path}")
-    async def file(path: str, request: Request) -> Response:
-        aggregator.admit(request)
-        found = (await run_in_threadpool(static_files)).get(path)
-        if found is None:
-            raise Problem("not-found", "There is no such file.")
-        headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "max-age=600"}
-        return Response(found[0], headers=headers, media_type=found[1])
+@router.get("/static/{path:path}", dependencies=_ADMIT)
+async def static_file(path: str) -> Response:
+    """Return a file that a page loads."""
+    files = await run_in_threadpool(static_files)
+    if path not in files:
+        raise Problem("not-found", "There is no such file.")
+    content, media_type = files[path]
+    headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "max-age=600"}
+    return Response(content, headers=headers, media_type=media_type)
 
 
 def _page(html: str, policy: str) -> Response:
@@ -79,39 +74,42 @@ def _page(html: str, policy: str) -> Response:
     return Response(html, headers=headers, media_type="text/html")
 
 
-def _add_views(router: APIRouter, aggregator: Aggregator) -> None:
-    @router.get("/dashboard/ready")
-    async def ready(request: Request) -> dict[str, str]:
-        aggregator.admit(request)
-        await aggregator.readiness.demand()
-        return {"status": "ready"}
+# --- what the dashboard loads ---------------------------------------------------------------------
 
-    @router.get("/dashboard/{fingerprint}/promise")
-    async def promise(fingerprint: str, request: Request) -> dict[str, Any]:
-        aggregator.admit(request)
-        return await run_in_threadpool(promise_view, (await aggregator.served(fingerprint)).survey)
 
-    @router.get("/dashboard/{fingerprint}/certificate")
-    async def certificate(fingerprint: str, request: Request) -> dict[str, Any]:
-        aggregator.admit(request)
-        served = await aggregator.served(fingerprint)
-        return certificate_view(served.survey, await aggregator.estimates.certificate(served))
+@router.get("/dashboard/ready", dependencies=_ADMIT)
+async def ready(aggregator: CurrentAggregator) -> dict[str, str]:
+    """Return whether the store can be written to."""
+    await aggregator.readiness.require()
+    return {"status": "ready"}
 
-    @router.get("/dashboard/{fingerprint}/results", dependencies=[Depends(aggregator.demand_token)])
-    async def results(
-        fingerprint: str,
-        decoder: DecoderName = "auto",
-        days: Annotated[int, Query(ge=1, le=366)] = 7,
-    ) -> dict[str, Any]:
-        if days not in COMPARISON_PERIODS:
-            raise Problem(
-                "invalid-request", f"days must be one of {', '.join(map(str, COMPARISON_PERIODS))}."
-            )
-        served = await aggregator.served(fingerprint)
-        found = await aggregator.estimates.of(served, decoder)
-        today = aggregator.settings.now().astimezone(UTC).date()
-        changes = await aggregator.estimates.compared(served, days, today)
-        status = await run_in_threadpool(aggregator.store.status, fingerprint)
-        return await run_in_threadpool(
-            results_view, served.survey, found, status.by_hour, changes, days
-        )
+
+@router.get("/dashboard/{fingerprint}/promise", dependencies=_ADMIT)
+async def promise(served: ServedSurvey) -> dict[str, Any]:
+    """Return a survey's promise in words."""
+    return await run_in_threadpool(promise_view, served.survey)
+
+
+@router.get("/dashboard/{fingerprint}/certificate", dependencies=_ADMIT)
+async def certificate(served: ServedSurvey, aggregator: CurrentAggregator) -> dict[str, Any]:
+    """Return the certificate of a survey's promise."""
+    return certificate_view(served.survey, await aggregator.estimates.certificate(served))
+
+
+@router.get("/dashboard/{fingerprint}/results", dependencies=[Depends(require_token)])
+async def results(
+    served: ServedSurvey,
+    aggregator: CurrentAggregator,
+    decoder: DecoderName = "auto",
+    days: Annotated[int, Query(ge=1, le=366)] = 7,
+) -> dict[str, Any]:
+    """Return the estimate, the uploads by hour, and what changed over the last days."""
+    if days not in COMPARISON_PERIODS:
+        periods = ", ".join(map(str, COMPARISON_PERIODS))
+        raise Problem("invalid-request", f"days must be one of {periods}.")
+    survey = served.survey
+    estimate = await aggregator.estimates.estimate(served, decoder)
+    today = aggregator.settings.now().astimezone(UTC).date()
+    changes = await aggregator.estimates.difference(served, days, today)
+    status = await run_in_threadpool(aggregator.store.status, served.fingerprint)
+    return await run_in_threadpool(results_view, survey, estimate, status.by_hour, changes, days)

@@ -1,6 +1,6 @@
-"""Problem documents (RFC 9457): what went wrong, by a name that programs can act on and a sentence that people can.
+"""Problem documents (RFC 9457): a name that programs can act on, and sentences for people.
 
-No document ever holds a report or any other part of a body.
+No document ever contains a report or any other part of a body.
 """
 
 from collections.abc import Mapping
@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from sfumato.errors import (
     ContextMismatch,
     EntropyUnavailable,
+    InvalidArgument,
     InvalidBatch,
     InvalidContext,
     InvalidSymbols,
@@ -30,58 +31,74 @@ __all__ = [
     "PROBLEM",
     "Problem",
     "ProblemDocument",
-    "problem_of",
+    "problem_for",
     "problem_response",
     "problem_responses",
+    "unknown_survey",
 ]
 
 PROBLEM = "application/problem+json"
-_RETRY = {"Retry-After": "1"}
 
-_STATUS = {
-    "invalid-request": (400, "The request is not one that this address takes."),
-    "invalid-batch": (400, "The body is not a batch of reports."),
-    "invalid-tally": (400, "The body is not a tally."),
-    "not-authorised": (401, "This address is for analysts: it needs the token."),
+_PROBLEMS = {
+    "invalid-request": (400, "The request is not valid for this address."),
+    "invalid-batch": (400, "The body is not a valid batch of reports."),
+    "invalid-tally": (400, "The body is not a valid tally."),
+    "not-authorised": (401, "This address is for analysts and needs the token."),
     "survey-not-open": (403, "The survey has not opened yet."),
-    "unknown-survey": (404, "There is no such survey here."),
+    "unknown-survey": (404, "This aggregator has no such survey."),
     "not-found": (404, "There is nothing at this address."),
-    "method-not-allowed": (405, "This address does not take this method."),
+    "method-not-allowed": (405, "This address does not support this method."),
     "body-too-slow": (408, "The body did not arrive in time."),
     "batch-conflict": (409, "Other reports were counted under this identifier."),
-    "tally-conflict": (409, "This tally, or one inside it, was counted already."),
-    "not-enough-reports": (409, "There are fewer reports than the survey gives results for."),
-    "survey-state": (409, "The survey is not in a state for this."),
+    "tally-conflict": (409, "This tally, or one inside it, was counted before."),
+    "not-enough-reports": (409, "There are not enough reports for results."),
+    "survey-state": (409, "The survey's state does not allow this."),
     "survey-closed": (410, "The survey is closed."),
-    "body-too-large": (413, "The body is larger than this address takes."),
-    "unknown-media-type": (415, "The body is of a kind that this address does not read."),
-    "report-rejected": (422, "A report is not one that this survey's mechanism can have sent."),
-    "invalid-question": (422, "The question cannot be answered as it is put."),
-    "too-many-requests": (429, "Too many requests from this client."),
-    "internal-error": (500, "Something went wrong that should not have."),
-    "store-unavailable": (503, "The store cannot take anything in just now."),
-    "store-full": (507, "The store has no room left."),
+    "body-too-large": (413, "The body is too large."),
+    "unknown-media-type": (415, "This address does not read bodies of this type."),
+    "report-rejected": (422, "This survey's mechanism cannot have sent one of the reports."),
+    "invalid-question": (422, "The question is invalid."),
+    "too-many-requests": (429, "This client makes too many requests."),
+    "internal-error": (500, "An unexpected error occurred."),
+    "store-unavailable": (503, "The store is temporarily unavailable."),
+    "store-full": (507, "The store has no space left."),
 }
+"""Status and title of each problem."""
 
+_NAMES: tuple[tuple[type[SfumatoError], str], ...] = (
+    (ReportRejected, "report-rejected"),
+    (InvalidBatch, "invalid-batch"),
+    (InvalidTally, "invalid-tally"),
+    (StoreFull, "store-full"),  # before StoreUnavailable, its base class
+    (StoreUnavailable, "store-unavailable"),
+    (EntropyUnavailable, "store-unavailable"),
+    (NotEnoughReports, "not-enough-reports"),
+    (ContextMismatch, "invalid-question"),
+    (InvalidArgument, "invalid-question"),
+    (InvalidContext, "invalid-question"),
+    (InvalidSymbols, "invalid-question"),
+    (NothingToLearn, "invalid-question"),
+    (UnknownValue, "invalid-question"),
+)
+"""The problem for each error; the first match counts."""
 
-_QUESTIONS = (ContextMismatch, InvalidContext, InvalidSymbols, NothingToLearn, UnknownValue)
-"""What is wrong with the question, and not with the aggregator."""
+_RETRY_AFTER = {"store-full": "30", "store-unavailable": "1"}
 
 
 class ProblemDocument(BaseModel):
-    """A problem, as RFC 9457 has it."""
+    """A problem, as defined by RFC 9457."""
 
     type: str = Field(examples=["urn:sfumato:problem:unknown-survey"])
     title: str
     status: int
     detail: str
     index: int | None = Field(
-        default=None, description="The place of the rejected report in its batch."
+        default=None, description="The position of the rejected report in its batch."
     )
 
 
 class Problem(Exception):
-    """A request that ends here."""
+    """Ends a request with a problem document."""
 
     def __init__(
         self,
@@ -92,34 +109,29 @@ class Problem(Exception):
         index: int | None = None,
     ) -> None:
         super().__init__(name)
-        self.name, self.detail, self.index = name, detail, index
-        self.status, self.title = _STATUS[name]
+        self.name = name
+        self.detail = detail
+        self.index = index
+        self.status, self.title = _PROBLEMS[name]
         self.headers = dict(headers or {})
 
 
-def problem_of(error: SfumatoError) -> Problem:
-    """The problem that an error of the rooms below amounts to."""
-    if isinstance(error, ReportRejected):
-        return Problem("report-rejected", str(error), index=error.index)
-    if isinstance(error, InvalidBatch):
-        return Problem("invalid-batch", str(error))
-    if isinstance(error, InvalidTally):
-        return Problem("invalid-tally", str(error))
-    if isinstance(error, StoreFull):
-        return Problem("store-full", str(error), headers={"Retry-After": "30"})
-    if isinstance(error, StoreUnavailable):
-        return Problem("store-unavailable", str(error), headers=_RETRY)
-    if isinstance(error, NotEnoughReports):
-        return Problem("not-enough-reports", str(error))
-    if isinstance(error, _QUESTIONS):
-        return Problem("invalid-question", str(error))
-    if isinstance(error, EntropyUnavailable):
-        return Problem("store-unavailable", str(error), headers=_RETRY)
-    return Problem("internal-error", f"The aggregator cannot do this ({type(error).__name__}).")
+def unknown_survey() -> Problem:
+    """Return the problem of a request for a survey that is not here."""
+    return Problem("unknown-survey", "See /v1/surveys for the surveys of this aggregator.")
+
+
+def problem_for(error: SfumatoError) -> Problem:
+    """Return the problem that an error amounts to."""
+    for kind, name in _NAMES:
+        if isinstance(error, kind):
+            retry = {"Retry-After": _RETRY_AFTER[name]} if name in _RETRY_AFTER else None
+            return Problem(name, str(error), headers=retry, index=getattr(error, "index", None))
+    return Problem("internal-error", f"The aggregator failed ({type(error).__name__}).")
 
 
 def problem_response(problem: Problem) -> Response:
-    """The document, ready to be sent."""
+    """Return the problem document as a response."""
     document: dict[str, Any] = {
         "type": f"urn:sfumato:problem:{problem.name}",
         "title": problem.title,
@@ -132,11 +144,12 @@ def problem_response(problem: Problem) -> Response:
 
 
 def problem_responses(*names: str) -> dict[int | str, dict[str, Any]]:
-    """For OpenAPI: which problems an address may answer with."""
-    found: dict[int | str, dict[str, Any]] = {}
+    """Describe the problems of an address for OpenAPI."""
+    content = {PROBLEM: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}}
+    responses: dict[int | str, dict[str, Any]] = {}
     for name in names:
-        status, title = _STATUS[name]
-        described = f"{found[status]['description']} Or: {title}" if status in found else title
-        schema = {"$ref": "#/components/schemas/ProblemDocument"}
-        found[status] = {"description": described, "content": {PROBLEM: {"schema": schema}}}
-    return found
+        status, description = _PROBLEMS[name]
+        if status in responses:
+            description = f"{responses[status]['description']} Or: {description}"
+        responses[status] = {"description": description, "content": content}
+    return responses

@@ -1,25 +1,27 @@
-"""Results: for whoever holds the token, from the survey's minimum number of reports on."""
+"""Results: behind the token, once the survey's minimum number of reports is reached."""
 
 import contextlib
 import json
 import re
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
-from sfumato.aggregator.aggregator import Aggregator, Fingerprint
+from sfumato.aggregator.http.aggregator import CurrentAggregator, ServedSurvey
 from sfumato.aggregator.http.problems import problem_responses
-from sfumato.aggregator.store.store import State
+from sfumato.aggregator.http.token import require_token
+from sfumato.aggregator.store import State
 from sfumato.batches import JSON
 from sfumato.domains import Domain, Label
-from sfumato.errors import InvalidContext
+from sfumato.errors import InvalidArgument, InvalidContext
+from sfumato.estimation.decoders import DECODERS
 from sfumato.survey.results import results_of
 
-__all__ = ["DecoderName", "results"]
+__all__ = ["DecoderName", "router"]
 
-_PROBLEMS = (
+_RESPONSES = problem_responses(
     "invalid-request",
     "not-authorised",
     "unknown-survey",
@@ -27,14 +29,18 @@ _PROBLEMS = (
     "invalid-question",
     "store-unavailable",
 )
-_DIGITS = re.compile(r"-?[0-9]{1,18}\Z")
+_ESTIMATE = {"content": {JSON: {"schema": {"type": "object"}}}, "description": "The estimate."}
+_match_integer = re.compile(r"-?[0-9]{1,18}").fullmatch
 
-DecoderName = Literal[
-    "auto", "projection", "likelihood", "empirical-bayes", "spatial-bayes", "unbiased"
-]
+if TYPE_CHECKING:
+    DecoderName = str
+else:
+    DecoderName = Literal[tuple(DECODERS)]
 Level = Annotated[
     float, Query(gt=0, lt=1, description="The probability that an interval covers the truth.")
 ]
+
+router = APIRouter(tags=["analysts"], dependencies=[Depends(require_token)])
 
 
 class HourEntry(BaseModel):
@@ -45,7 +51,7 @@ class HourEntry(BaseModel):
 
 
 class StatusBody(BaseModel):
-    """How a survey stands."""
+    """The state of a survey and its number of reports."""
 
     survey: str
     name: str
@@ -79,78 +85,92 @@ class TopBody(BaseModel):
     level: float
 
 
-def results(aggregator: Aggregator) -> APIRouter:
-    """What analysts ask for."""
-    router = APIRouter(tags=["analysts"], dependencies=[Depends(aggregator.demand_token)])
-    described = problem_responses(*_PROBLEMS)
-
-    @router.get("/v1/surveys/{fingerprint}/status", responses=described)
-    async def read_status(fingerprint: Fingerprint) -> StatusBody:
-        """How a survey stands, and how many reports came in which hour."""
-        survey = (await aggregator.served(fingerprint)).survey
-        status = await run_in_threadpool(aggregator.store.status, fingerprint)
-        return StatusBody(
-            survey=fingerprint,
-            name=survey.name,
-            title=survey.title,
-            state=status.state,
-            reports=status.reports,
-            minimum_reports=survey.minimum_reports,
-            hours=[HourEntry(hour=hour, reports=reports) for hour, reports in status.by_hour],
-        )
-
-    object_ = {"content": {JSON: {"schema": {"type": "object"}}}, "description": "The estimate."}
-
-    @router.get("/v1/surveys/{fingerprint}/estimate", responses={200: object_, **described})
-    async def read_estimate(
-        fingerprint: Fingerprint, decoder: DecoderName = "auto", level: Level = 0.95
-    ) -> Response:
-        """The distribution: for each symbol its decoded frequency, the unbiased one, and an interval."""
-        served = await aggregator.served(fingerprint)
-        found = await aggregator.estimates.of(served, decoder)
-        # Written outside the event loop: a million symbols are a hundred megabytes of text.
-        body = await run_in_threadpool(lambda: json.dumps(results_of(served.survey, found, level)))
-        return Response(body, media_type=JSON)
-
-    @router.get("/v1/surveys/{fingerprint}/total", responses=described)
-    async def read_total(
-        fingerprint: Fingerprint,
-        label: Annotated[
-            list[str], Query(min_length=1, max_length=1000, description="A label; give several.")
-        ],
-        level: Level = 0.95,
-    ) -> TotalBody:
-        """The share of some labels together, with an interval that knows their covariances."""
-        served = await aggregator.served(fingerprint)
-        labels = [_label(served.survey.context.domain, text) for text in label]
-        found = await aggregator.estimates.of(served, "unbiased")
-        total = await run_in_threadpool(found.total, labels, level)
-        ends = {"estimate": total.estimate, "low": total.low, "high": total.high, "level": level}
-        return TotalBody(survey=fingerprint, reports=found.reports, labels=labels, **ends)
-
-    @router.get("/v1/surveys/{fingerprint}/top", responses=described)
-    async def read_top(
-        fingerprint: Fingerprint,
-        size: Annotated[int, Query(ge=1, le=10_000)] = 10,
-        level: Level = 0.95,
-    ) -> TopBody:
-        """Which labels are certainly, and which possibly, among the most frequent."""
-        served = await aggregator.served(fingerprint)
-        found = await aggregator.estimates.of(served, "unbiased")
-        top = await run_in_threadpool(found.top, size, level)
-        sets = {"certainly": list(top.certainly), "possibly": list(top.possibly)}
-        return TopBody(survey=fingerprint, reports=found.reports, size=size, level=level, **sets)
-
-    return router
+@router.get("/v1/surveys/{fingerprint}/status", responses=_RESPONSES)
+async def read_status(served: ServedSurvey, aggregator: CurrentAggregator) -> StatusBody:
+    """Return the state of a survey, and how many reports came in each hour."""
+    status = await run_in_threadpool(aggregator.store.status, served.fingerprint)
+    return StatusBody(
+        survey=served.fingerprint,
+        name=served.survey.name,
+        title=served.survey.title,
+        state=status.state,
+        reports=status.reports,
+        minimum_reports=served.survey.minimum_reports,
+        hours=[HourEntry(hour=hour, reports=reports) for hour, reports in status.by_hour],
+    )
 
 
-def _label(domain: Domain, text: str) -> Label:
-    """A label as an address writes it: text, or a number in digits."""
-    readings: list[Label] = [text, int(text)] if _DIGITS.match(text) else [text]
-    for label in readings:
+@router.get(
+    "/v1/surveys/{fingerprint}/estimate",
+    responses={200: _ESTIMATE, **_RESPONSES},
+)
+async def read_estimate(
+    served: ServedSurvey,
+    aggregator: CurrentAggregator,
+    decoder: DecoderName = "auto",
+    level: Level = 0.95,
+) -> Response:
+    """Return, for each symbol, its decoded frequency, the unbiased one, and an interval."""
+    estimate = await aggregator.estimates.estimate(served, decoder)
+
+    def to_json() -> str:
+        return json.dumps(results_of(served.survey, estimate, level))
+
+    # Outside the event loop: a million symbols are a hundred megabytes of text.
+    return Response(await run_in_threadpool(to_json), media_type=JSON)
+
+
+@router.get("/v1/surveys/{fingerprint}/total", responses=_RESPONSES)
+async def read_total(
+    served: ServedSurvey,
+    aggregator: CurrentAggregator,
+    label: Annotated[
+        list[str], Query(min_length=1, max_length=1000, description="A label; repeatable.")
+    ],
+    level: Level = 0.95,
+) -> TotalBody:
+    """Return the share of some labels together, with an interval that uses their covariances."""
+    labels = [_parse_label(served.survey.context.domain, text) for text in label]
+    estimate = await aggregator.estimates.estimate(served, "unbiased")
+    total = await run_in_threadpool(estimate.total, labels, level)
+    return TotalBody(
+        survey=served.fingerprint,
+        reports=estimate.reports,
+        labels=labels,
+        estimate=total.estimate,
+        low=total.low,
+        high=total.high,
+        level=level,
+    )
+
+
+@router.get("/v1/surveys/{fingerprint}/top", responses=_RESPONSES)
+async def read_top(
+    served: ServedSurvey,
+    aggregator: CurrentAggregator,
+    size: Annotated[int, Query(ge=1, le=10_000)] = 10,
+    level: Level = 0.95,
+) -> TopBody:
+    """Return which labels are certainly, and which possibly, among the most frequent."""
+    estimate = await aggregator.estimates.estimate(served, "unbiased")
+    top = await run_in_threadpool(estimate.top, size, level)
+    return TopBody(
+        survey=served.fingerprint,
+        reports=estimate.reports,
+        size=size,
+        certainly=list(top.certainly),
+        possibly=list(top.possibly),
+        level=level,
+    )
+
+
+def _parse_label(domain: Domain, text: str) -> Label:
+    """Return the label that a query names: text, or an integer in digits."""
+    candidates: list[Label] = [text]
+    if _match_integer(text):
+        candidates.append(int(text))
+    for label in candidates:
         with contextlib.suppress(InvalidContext):
             domain.label_symbols([label], "label")
             return label
-    raise InvalidContext(
-        "label must be a label of the survey's domain; look at the survey for them."
-    )
+    raise InvalidArgument("label must be a label of the survey's domain; see the survey.")

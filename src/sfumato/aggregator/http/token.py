@@ -1,4 +1,4 @@
-"""The analysts' token: made once, shown once, kept as a hash."""
+"""The analysts' token: created once, shown once, stored as a hash."""
 
 import base64
 import contextlib
@@ -6,50 +6,73 @@ import hashlib
 import hmac
 from collections.abc import Callable
 from time import monotonic
+from typing import Annotated
 
-from sfumato.aggregator.store.store import Store
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from sfumato.aggregator.http.problems import Problem
+from sfumato.aggregator.store import Store
 from sfumato.errors import StoreUnavailable
 from sfumato.randomness import fresh_key
 
-__all__ = ["Token"]
+__all__ = ["Token", "require_token"]
 
 _FACT = "token_sha256"
 _SECONDS = 5.0
 
+_bearer = HTTPBearer(
+    auto_error=False, description="The token that the aggregator printed at its first start."
+)
+
 
 class Token:
-    """Who holds the token may ask for results. It has 256 random bits, so a plain hash of it can be kept."""
+    """Gives access to results. It has 256 random bits, so a plain hash of it can be stored."""
 
     def __init__(self, store: Store, *, clock: Callable[[], float] = monotonic) -> None:
-        self._store, self._clock = store, clock
-        self._look()
+        self._store = store
+        self._clock = clock
+        self._refresh()
 
     @property
     def exists(self) -> bool:
-        """Whether there is one already."""
-        return self._held != ""
+        """Whether a token was created before."""
+        return self._hash != ""
 
     def make(self) -> str:
-        """A new token, which from now on is the only one."""
+        """Create a new token, which replaces the old one."""
         token = base64.urlsafe_b64encode(fresh_key()).decode("ascii").rstrip("=")
-        self._store.set_fact(_FACT, _hash(token))
-        self._look()
+        self._store.set_fact(_FACT, _sha256(token))
+        self._refresh()
         return token
 
-    def opens(self, token: str) -> bool:
-        """Whether this is the token; how long the answer takes says nothing."""
-        # Another aggregator on this store may have made a new one. Wrong guesses do not make us look more often.
-        if self._clock() - self._looked > _SECONDS:
-            with contextlib.suppress(
-                StoreUnavailable
-            ):  # then the one that was known goes on being it
-                self._look()
-        return hmac.compare_digest(_hash(token), self._held)
+    def matches(self, token: str) -> bool:
+        """Whether this is the token, in constant time."""
+        # Another aggregator on this store may have replaced it. Wrong guesses cause no extra reads.
+        if self._clock() - self._refreshed_at > _SECONDS:
+            with contextlib.suppress(StoreUnavailable):  # then the last known token stays valid
+                self._refresh()
+        return hmac.compare_digest(_sha256(token), self._hash)
 
-    def _look(self) -> None:
-        self._looked = self._clock()  # first: a store that is away is not asked more often for it
-        self._held = self._store.fact(_FACT) or ""
+    def _refresh(self) -> None:
+        self._refreshed_at = self._clock()  # first: do not ask an unavailable store more often
+        self._hash = self._store.fact(_FACT) or ""
 
 
-def _hash(token: str) -> str:
+async def require_token(
+    request: Request,
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)] = None,
+) -> None:
+    """Refuse requests without the analysts' token."""
+    token: Token = request.app.state.aggregator.token
+    if credentials is None or not token.matches(credentials.credentials):
+        raise Problem(
+            "not-authorised",
+            "Send the token that the aggregator printed at its first start, "
+            "as Authorization: Bearer ….",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
+
+
+def _sha256(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""Uploads: open to the world, for what arrives is private already.
+"""Uploads: open to the world, because reports are private already.
 
-This one address takes all the traffic, so it is a plain route: the framework's reading of parameters and bodies would
-cost more than counting does. What it takes and answers is described by hand for OpenAPI.
+This address takes all the traffic, so it is a plain route: FastAPI's parsing of parameters and
+bodies would cost more than counting does. Its OpenAPI description is written by hand.
 """
 
 from collections.abc import Callable
@@ -11,12 +11,15 @@ from fastapi import Request, Response
 from pydantic import BaseModel, Field
 from starlette.routing import Route
 
-from sfumato.aggregator.aggregator import Aggregator
-from sfumato.aggregator.http.body import body_of, media_type_of
-from sfumato.aggregator.http.problems import Problem, problem_responses
-from sfumato.aggregator.store.store import Outcome
+from sfumato.aggregator.http.aggregator import Aggregator
+from sfumato.aggregator.http.body import media_type_of, read_body
+from sfumato.aggregator.http.limits import admit
+from sfumato.aggregator.http.problems import Problem, problem_responses, unknown_survey
+from sfumato.aggregator.store import Outcome
 from sfumato.batches import (
     ARROW,
+    FINGERPRINT_PATTERN,
+    ID_PATTERN,
     JSON,
     MAX_BATCH_BYTES,
     MAX_BATCH_REPORTS,
@@ -25,18 +28,18 @@ from sfumato.batches import (
     parse_batch,
 )
 
-__all__ = ["UPLOADS", "described_uploads", "uploads"]
+__all__ = ["UPLOAD_PATH", "UPLOAD_ROUTE", "describe_upload"]
 
-UPLOADS = "/v1/surveys/{fingerprint}/batches"
+UPLOAD_PATH = "/v1/surveys/{fingerprint}/batches"
 
-_READERS: dict[str, Callable[[bytes], Batch]] = {JSON: parse_batch, ARROW: parse_arrow_batch}
+_PARSERS: dict[str, Callable[[bytes], Batch]] = {JSON: parse_batch, ARROW: parse_arrow_batch}
 
 _PROBLEMS = (
     "invalid-batch",
     "invalid-request",
     "survey-not-open",
     "unknown-survey",
-    "method-not-allowed",  # where a name with a question mark or a slash leads to another address
+    "method-not-allowed",  # a fingerprint with a question mark or a slash leads to another address
     "body-too-slow",
     "batch-conflict",
     "survey-closed",
@@ -49,8 +52,8 @@ _PROBLEMS = (
 )
 
 
-class Receipt(BaseModel):
-    """What the aggregator says when a batch is counted, now or before."""
+class UploadReceipt(BaseModel):
+    """Confirms that a batch is counted, now or before."""
 
     batch: str = Field(description="The identifier of the batch.")
     reports: int = Field(description="How many reports it holds.")
@@ -61,86 +64,89 @@ class BatchBody(BaseModel, extra="forbid"):
     """A batch in JSON."""
 
     batch: str = Field(
-        pattern="^[0-9a-f]{32}$",
-        description="128 bits that the sender made; the same when it sends again.",
+        pattern=ID_PATTERN,
+        description="128 bits that the sender chose; the same in every retry.",
     )
-    format: int = Field(ge=1, le=1, description="The version of this form.")
+    format: int = Field(ge=1, le=1, description="The version of this format.")
     reports: list[int] = Field(min_length=1, max_length=MAX_BATCH_REPORTS)
     survey: str = Field(
-        pattern="^[0-9a-f]{64}$", description="The survey's fingerprint, as in the address."
+        pattern=FINGERPRINT_PATTERN, description="The survey's fingerprint, as in the address."
     )
 
 
-def uploads(aggregator: Aggregator) -> Route:
-    """The address that takes reports."""
+async def upload(request: Request) -> Response:
+    """Count a batch of one or more reports: once, however often it is sent."""
+    aggregator: Aggregator = request.app.state.aggregator
     settings = aggregator.settings
-
-    async def upload(request: Request) -> Response:
-        aggregator.admit(request)
-        fingerprint = request.path_params["fingerprint"]
-        served = await aggregator.served(fingerprint)
-        reader = _READERS.get(media_type_of(request))
-        if reader is None:
-            raise Problem("unknown-media-type", f"Content-Type must be {JSON} or {ARROW}.")
-        now = settings.now()
-        if served.opens_later(now):
-            raise Problem("survey-not-open", "The survey opens later; its description says when.")
-        if served.has_closed(now):
-            raise _closed()
-        batch = reader(
-            await body_of(
-                request, aggregator.room, most=MAX_BATCH_BYTES, seconds=settings.body_seconds
-            )
-        )
-        batch.require(fingerprint, served.outputs)
-        outcome = await aggregator.writer.count(batch)
-        counted = batch.reports.size if outcome is Outcome.COUNTED else 0
-        aggregator.metrics.uploaded(served.survey.name, outcome.value, counted)
-        return _answered(batch, outcome)
-
-    return Route(UPLOADS, upload, methods=["POST"])
+    await admit(request)
+    fingerprint = request.path_params["fingerprint"]
+    served = await aggregator.find_survey(fingerprint)
+    parse = _PARSERS.get(media_type_of(request))
+    if parse is None:
+        raise Problem("unknown-media-type", f"Content-Type must be {JSON} or {ARROW}.")
+    now = settings.now()
+    if served.opens_later(now):
+        raise Problem("survey-not-open", "The survey opens later; its description says when.")
+    if served.has_closed(now):
+        raise _survey_closed()
+    body = await read_body(
+        request, aggregator.quota, limit=MAX_BATCH_BYTES, seconds=settings.body_seconds
+    )
+    batch = parse(body)
+    batch.require(fingerprint, served.outputs)
+    outcome = await aggregator.writer.count(batch)
+    counted = batch.reports.size if outcome is Outcome.COUNTED else 0
+    aggregator.metrics.count_upload(served.survey.name, outcome.value, counted)
+    return _response(batch, outcome)
 
 
-def _answered(batch: Batch, outcome: Outcome) -> Response:
+UPLOAD_ROUTE = Route(UPLOAD_PATH, upload, methods=["POST"])
+
+
+def _response(batch: Batch, outcome: Outcome) -> Response:
     if outcome in (Outcome.COUNTED, Outcome.REPLAYED):
-        id_, reports = batch.id.hex(), batch.reports.size
-        receipt = f'{{"batch":"{id_}","reports":{reports},"survey":"{batch.fingerprint}"}}'
+        receipt = (
+            f'{{"batch":"{batch.id.hex()}","reports":{batch.reports.size},'
+            f'"survey":"{batch.fingerprint}"}}'
+        )
         return Response(receipt, 201 if outcome is Outcome.COUNTED else 200, media_type=JSON)
     if outcome is Outcome.CLOSED:
-        raise _closed()
+        raise _survey_closed()
     if outcome is Outcome.CONFLICT:
         raise Problem(
-            "batch-conflict", "Each batch needs an identifier of its own; the first one stands."
+            "batch-conflict", "Each batch needs its own identifier. The first batch stays counted."
         )
-    raise Problem(
-        "unknown-survey", "The address names no survey of this aggregator. Look at /v1/surveys."
-    )
+    raise unknown_survey()
 
 
-def _closed() -> Problem:
-    return Problem("survey-closed", "The survey takes no more reports. Do not send again.")
+def _survey_closed() -> Problem:
+    return Problem("survey-closed", "The survey accepts no more reports. Do not retry.")
 
 
-def described_uploads() -> dict[str, Any]:
-    """The address in OpenAPI's words."""
+def describe_upload() -> dict[str, Any]:
+    """Describe the address for OpenAPI."""
     body = BatchBody.model_json_schema()
     body["properties"]["reports"]["items"] |= {"minimum": 0, "maximum": 2**32 - 1}
     content = {JSON: {"schema": body}, ARROW: {"schema": {"type": "string", "format": "binary"}}}
-    receipt = {"content": {JSON: {"schema": Receipt.model_json_schema()}}}
-    counted = {
-        "201": {"description": "Counted now.", **receipt},
-        "200": {"description": "Counted before.", **receipt},
+    receipt = {JSON: {"schema": UploadReceipt.model_json_schema()}}
+    responses: dict[str, Any] = {
+        "201": {"description": "Counted now.", "content": receipt},
+        "200": {"description": "Counted before.", "content": receipt},
     }
-    problems = {
-        str(status): described for status, described in problem_responses(*_PROBLEMS).items()
+    for status, description in problem_responses(*_PROBLEMS).items():
+        responses[str(status)] = description
+    fingerprint = {
+        "name": "fingerprint",
+        "in": "path",
+        "required": True,
+        "schema": {"type": "string", "pattern": FINGERPRINT_PATTERN},
     }
-    where = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
     return {
         "tags": ["clients"],
         "summary": "Upload",
-        "description": "Count a batch of one or more reports: once, however often it is sent.",
+        "description": upload.__doc__,
         "operationId": "upload",
-        "parameters": [{"name": "fingerprint", "in": "path", "required": True, "schema": where}],
+        "parameters": [fingerprint],
         "requestBody": {"required": True, "content": content},
-        "responses": {**counted, **problems},
+        "responses": responses,
     }

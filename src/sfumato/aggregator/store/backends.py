@@ -1,7 +1,7 @@
-"""The two databases: how each is opened, locked and understood when it refuses.
+"""The two databases: how each is opened and locked, and what its errors mean.
 
-SQLite: one file, write-ahead log, ``synchronous = FULL``, so that what is committed has reached the disk.
-PostgreSQL: by address; durable by default (``synchronous_commit``); several aggregators may share one.
+SQLite: one file, write-ahead log, ``synchronous = FULL``, so a commit has reached the disk.
+PostgreSQL: durable by default (``synchronous_commit``); several aggregators may share a server.
 """
 
 import shutil
@@ -13,48 +13,69 @@ from sqlalchemy import Connection, Engine, Select, create_engine, event, make_ur
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
-from sfumato.errors import InvalidTable, MissingExtra, StoreFull, StoreUnavailable
+from sfumato.errors import InvalidSetting, MissingExtra, StoreFull, StoreUnavailable
 
-__all__ = ["Backend", "PostgresBackend", "SqliteBackend", "backend_of"]
+__all__ = ["WRITES", "Backend", "PostgresBackend", "SqliteBackend", "backend_for"]
 
 _RESERVE = 2**25
-"""Free bytes below which SQLite is given nothing more: a full disk is met before it is met."""
+"""Free bytes below which nothing is written to SQLite: stop before the disk is full."""
 
 _WAIT = 5.0
-"""Seconds that a writer waits for a lock that somebody else holds."""
+"""Seconds that a writer waits for another writer's lock."""
 
-_ALIVE = {
+_KEEPALIVE = {
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "tcp_user_timeout": 15_000,
 }
-"""A server that has vanished without a word is noticed within seconds, and uploads are told to come again."""
+"""Notice within seconds that a server has vanished, so that uploads can be retried elsewhere."""
 
 WRITES = "sfumato_writes"
 """The option of a connection that is going to write."""
 
+_PRAGMAS = (
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "foreign_keys = ON",
+    "secure_delete = ON",
+    "wal_autocheckpoint = 4000",
+)
+
+_SQLITE_PROBLEMS = {
+    sqlite3.SQLITE_BUSY: "is locked by another program",
+    sqlite3.SQLITE_LOCKED: "is locked by another program",
+    sqlite3.SQLITE_READONLY: "is read-only",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened",
+    sqlite3.SQLITE_IOERR: "cannot be read or written",
+    sqlite3.SQLITE_CORRUPT: "is damaged",
+    sqlite3.SQLITE_NOTADB: "is not a database",
+}
+
 
 class Backend(Protocol):
-    """What differs between the two."""
+    """What differs between the two databases."""
 
     engine: Engine
 
-    def demand_room(self) -> None:
-        """Refuse to write (``StoreFull``) before there is no room left."""
+    def require_space(self) -> None:
+        """Raise ``StoreFull`` before there is no space left."""
 
     def lock_for_migration(self, connection: Connection) -> None:
-        """Let one starting aggregator at a time look at the version of the tables."""
+        """Let only one starting aggregator at a time migrate the tables."""
 
-    def locked(self, query: Select[Any]) -> Select[Any]:
-        """The query, with its rows locked until the end of the transaction."""
+    def lock_rows(self, query: Select[Any]) -> Select[Any]:
+        """Return the query with its rows locked until the end of the transaction."""
 
-    def problem_of(self, error: DBAPIError) -> StoreUnavailable:
-        """What an error of the database means."""
+    def translate(self, error: DBAPIError) -> StoreUnavailable:
+        """Return what an error of the database means."""
 
 
-def backend_of(url: str, *, reserve: int = _RESERVE, wait: float = _WAIT) -> Backend:
-    """The backend of a URL: ``sqlite:///reports.db`` or ``postgresql://user@host/database``."""
+def backend_for(url: str, *, reserve: int = _RESERVE, wait: float = _WAIT) -> Backend:
+    """Return the backend for ``sqlite:///reports.db`` or ``postgresql://user@host/database``.
+
+    ``reserve``: bytes to keep free on SQLite's disk. ``wait``: seconds to wait for a lock.
+    """
     try:
         address = make_url(url)
     except ArgumentError:
@@ -66,25 +87,26 @@ def backend_of(url: str, *, reserve: int = _RESERVE, wait: float = _WAIT) -> Bac
     raise _unknown_store()
 
 
-def _unknown_store() -> InvalidTable:
-    return InvalidTable(
-        "the store must be sqlite:///FILE or postgresql://USER@HOST/DATABASE; found something else."
-    )
+def _unknown_store() -> InvalidSetting:
+    # Do not echo the URL: it may contain a password.
+    return InvalidSetting("the store must be sqlite:///FILE or postgresql://USER@HOST/DATABASE.")
 
 
 class SqliteBackend:
-    """A file beside the aggregator."""
+    """A file on the aggregator's machine."""
 
     def __init__(self, address: URL, *, reserve: int = _RESERVE, wait: float = _WAIT) -> None:
         if not address.database or address.database == ":memory:":
-            raise InvalidTable(
-                "the store must be a file, such as sqlite:///reports.db: reports in memory would be lost."
+            raise InvalidSetting(
+                "the store must be a file, such as sqlite:///reports.db: "
+                "reports in memory would be lost."
             )
-        self._file, self._reserve = Path(address.database).resolve(), reserve
-        self._opened: tuple[int, int] | None = None
+        self._file = Path(address.database).resolve()
+        self._reserve = reserve
+        self._identity: tuple[int, int] | None = None
         if not self._file.parent.is_dir():
-            raise InvalidTable(
-                f"there is no folder {self._file.parent} for the store. Make it first."
+            raise InvalidSetting(
+                f"the store's folder {self._file.parent} does not exist. Create it first."
             )
         self.engine = create_engine(
             address, connect_args={"check_same_thread": False, "timeout": wait}
@@ -92,77 +114,61 @@ class SqliteBackend:
         event.listen(self.engine, "connect", self._prepare)
         event.listen(self.engine, "begin", _begin_sqlite)
 
-    def demand_room(self) -> None:
-        """Writing to a disk that is about to be full would end in half a write-ahead log.
+    def require_space(self) -> None:
+        """Refuse to write to a disk that is almost full, or to a file that was replaced.
 
-        And writing to a file that was deleted or replaced would go well, and be lost with the last connection.
+        A full disk would leave half a write-ahead log. Writing to a file that was deleted or
+        replaced would succeed, and be lost with the last connection.
         """
         try:
             free = shutil.disk_usage(self._file.parent).free
-            same = self._opened is None or self._opened == _identity(self._file)
+            is_same = self._identity is None or self._identity == _identity_of(self._file)
         except OSError:
-            raise _moved() from None
-        if not same:
-            raise _moved()
+            raise _file_moved() from None
+        if not is_same:
+            raise _file_moved()
         if free < self._reserve:
             raise StoreFull(
-                f"the disk of the store has less than {self._reserve // 2**20} MiB left. Make room."
+                f"the store's disk has less than {self._reserve // 2**20} MiB left. Free some space."
             )
 
     def _prepare(self, connection: sqlite3.Connection, _: object) -> None:
-        connection.isolation_level = (
-            None  # transactions are begun by _begin_sqlite, not guessed at by the driver
-        )
-        for pragma in (
-            "journal_mode = WAL",
-            "synchronous = FULL",
-            "foreign_keys = ON",
-            "secure_delete = ON",
-            "wal_autocheckpoint = 4000",
-        ):
+        connection.isolation_level = None  # _begin_sqlite starts transactions, not the driver
+        for pragma in _PRAGMAS:
             connection.execute(f"PRAGMA {pragma}").close()
-        self._opened = self._opened or _identity(self._file)
+        if self._identity is None:
+            self._identity = _identity_of(self._file)
 
     def lock_for_migration(self, connection: Connection) -> None:
-        """A transaction that is going to write holds the only lock there is."""
+        """Do nothing: a transaction that writes holds the only lock there is."""
 
-    def locked(self, query: Select[Any]) -> Select[Any]:
-        """A transaction that is going to write holds the only lock there is."""
+    def lock_rows(self, query: Select[Any]) -> Select[Any]:
+        """Return the query itself: a transaction that writes holds the only lock there is."""
         return query
 
-    def problem_of(self, error: DBAPIError) -> StoreUnavailable:
-        """Full, locked, read-only or gone."""
+    def translate(self, error: DBAPIError) -> StoreUnavailable:
+        """Return what an error of SQLite means."""
         code = getattr(error.orig, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code == sqlite3.SQLITE_FULL:
-            return StoreFull("the disk of the store is full. Make room.")
-        words = {
-            sqlite3.SQLITE_BUSY: "is locked by another program",
-            sqlite3.SQLITE_LOCKED: "is locked by another program",
-            sqlite3.SQLITE_READONLY: "is read-only",
-            sqlite3.SQLITE_CANTOPEN: "cannot be opened",
-            sqlite3.SQLITE_IOERR: "cannot be read or written",
-            sqlite3.SQLITE_CORRUPT: "is damaged",
-            sqlite3.SQLITE_NOTADB: "is not a database",
-        }
-        return StoreUnavailable(
-            f"the store {words.get(code, 'refuses to work')}. Nothing changed; try again later."
-        )
+            return StoreFull("the store's disk is full. Free some space.")
+        problem = _SQLITE_PROBLEMS.get(code, "failed")
+        return StoreUnavailable(f"the store {problem}. Nothing changed; try again later.")
 
 
-def _identity(file: Path) -> tuple[int, int]:
-    """Which file it is, whatever it is called."""
+def _identity_of(file: Path) -> tuple[int, int]:
+    """Identify a file independently of its name."""
     status = file.stat()
     return status.st_dev, status.st_ino
 
 
-def _moved() -> StoreUnavailable:
+def _file_moved() -> StoreUnavailable:
     return StoreUnavailable(
-        "the file of the store was moved, replaced or deleted. Put it back, or start again."
+        "the store's file was moved, replaced or deleted. Restore it, or restart the aggregator."
     )
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # Whoever is going to write says so first: a reader that turns writer can lose the race for the lock.
+    # Take the write lock first: a reader that becomes a writer can lose the race for it.
     writes = connection.get_execution_options().get(WRITES, False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
@@ -174,44 +180,42 @@ class PostgresBackend:
 
     def __init__(self, address: URL, *, wait: float = _WAIT) -> None:
         try:
-            import psycopg  # noqa: F401 - only to see that it is there
+            import psycopg  # noqa: F401 - only to see whether it is installed
         except ImportError:
             raise MissingExtra(
                 "a PostgreSQL store needs psycopg: pip install 'sfumato[server]'"
             ) from None
         options = f"-c lock_timeout={int(wait * 1000)} -c timezone=UTC"
+        connect_args = {"connect_timeout": max(2, int(wait)), "options": options, **_KEEPALIVE}
         self.engine = create_engine(
             address.set(drivername="postgresql+psycopg"),
-            connect_args={"connect_timeout": max(2, int(wait)), "options": options, **_ALIVE},
+            connect_args=connect_args,
             pool_pre_ping=True,
         )
 
-    def demand_room(self) -> None:
-        """The server's disk is not ours to look at; it says so itself when it is full."""
+    def require_space(self) -> None:
+        """Do nothing: the server reports a full disk itself."""
 
     def lock_for_migration(self, connection: Connection) -> None:
-        """A lock that belongs to no table: there may be none yet."""
-        connection.execute(
-            text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": self._MIGRATION_LOCK}
-        )
+        """Take a lock that belongs to no table: there may be none yet."""
+        query = text("SELECT pg_advisory_xact_lock(:lock)")
+        connection.execute(query, {"lock": self._MIGRATION_LOCK})
 
-    def locked(self, query: Select[Any]) -> Select[Any]:
-        """A survey's row stands for all that hangs on it."""
+    def lock_rows(self, query: Select[Any]) -> Select[Any]:
+        """Lock the rows of the query; the row of a survey stands for everything that refers to it."""
         return query.with_for_update()
 
-    def problem_of(self, error: DBAPIError) -> StoreUnavailable:
-        """Full (SQLSTATE 53100), locked (55P03), out of reach, or something else."""
+    def translate(self, error: DBAPIError) -> StoreUnavailable:
+        """Return what an error of PostgreSQL means, by its SQLSTATE."""
         state = getattr(error.orig, "sqlstate", None) or ""
-        if state in ("53100", "53200"):
-            return StoreFull("the database server has no room left. Make room there.")
-        if state == "55P03":
+        if state in ("53100", "53200"):  # disk full, out of memory
+            return StoreFull("the database server has no space left. Free some space there.")
+        if state == "55P03":  # lock not available
             return StoreUnavailable(
                 "the store is locked by another program. Nothing changed; try again later."
             )
-        if isinstance(error, OperationalError):  # perhaps in the very moment of a commit
+        if isinstance(error, OperationalError):  # perhaps in the middle of a commit
             return StoreUnavailable(
-                "the database server is out of reach. Try again later: nothing counts twice."
+                "the database server cannot be reached. Try again later: nothing counts twice."
             )
-        return StoreUnavailable(
-            "the database server refuses to work. Nothing changed; try again later."
-        )
+        return StoreUnavailable("the database server failed. Nothing changed; try again later.")

@@ -1,51 +1,66 @@
-"""Counts in pages: a commit rewrites the pages that its reports fall on, not the whole histogram."""
+"""Counts in pages: a commit rewrites the pages its reports fall on, not the whole histogram."""
 
 from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PAGE", "cells_of", "dense", "folded", "page_bytes", "pages_of"]
+__all__ = [
+    "PAGE_SIZE",
+    "decode_page",
+    "encode_page",
+    "histogram_pages",
+    "join_pages",
+    "split_pages",
+]
 
-PAGE = 4096
-"""Counts in a page: 32 KiB. Few statements for a crowded histogram, few bytes for a sparse one."""
+PAGE_SIZE = 4096
+"""Counts in a page: 32 KiB. Few statements for a dense histogram, few bytes for a sparse one."""
 
 
-def folded(reports: NDArray[np.uint32]) -> dict[int, NDArray[np.int64]]:
-    """The histogram of some reports: the pages that they fall on, by their numbers.
+def histogram_pages(reports: NDArray[np.uint32]) -> dict[int, NDArray[np.int64]]:
+    """Count reports. Return the pages that they fall on, by number.
 
-    >>> {page: cells.nonzero()[0].tolist() for page, cells in folded(np.array([1, 4098, 1], np.uint32)).items()}
+    >>> pages = histogram_pages(np.array([1, 4098, 1], np.uint32))
+    >>> {number: page.nonzero()[0].tolist() for number, page in pages.items()}
     {0: [1], 1: [2]}
     """
-    page_of = reports // PAGE
-    hit = np.flatnonzero(np.bincount(page_of, minlength=1))
-    # Pages that are hit move together, so that memory goes with the reports and not with the outputs.
-    place = np.zeros(int(hit[-1]) + 1, dtype=np.int64)
-    place[hit] = np.arange(hit.size)
-    cells = np.bincount(place[page_of] * PAGE + reports % PAGE, minlength=hit.size * PAGE)
-    return dict(zip(hit.tolist(), cells.reshape(hit.size, PAGE), strict=True))
+    page_of = reports // PAGE_SIZE
+    numbers = np.flatnonzero(np.bincount(page_of, minlength=1))
+    # Move the pages together, so that memory grows with the reports and not with the outputs.
+    place = np.zeros(int(numbers[-1]) + 1, dtype=np.int64)
+    place[numbers] = np.arange(numbers.size)
+    cell = place[page_of] * PAGE_SIZE + reports % PAGE_SIZE
+    counts = np.bincount(cell, minlength=numbers.size * PAGE_SIZE)
+    return dict(zip(numbers.tolist(), counts.reshape(-1, PAGE_SIZE), strict=True))
 
 
-def pages_of(counts: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
-    """The pages of a histogram that hold anything."""
-    padded = np.zeros(-(-counts.size // PAGE) * PAGE, dtype=np.int64)
+def split_pages(counts: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
+    """Split a histogram into pages. Return those that are not empty, by number."""
+    padded = np.zeros(_round_up(counts.size), dtype=np.int64)
     padded[: counts.size] = counts
-    return {page: cells for page, cells in enumerate(padded.reshape(-1, PAGE)) if cells.any()}
+    pages = enumerate(padded.reshape(-1, PAGE_SIZE))
+    return {number: page for number, page in pages if page.any()}
 
 
-def dense(pages: Iterable[tuple[int, bytes]], outputs: int) -> NDArray[np.int64]:
-    """All counts, from pages in any order; a page may come several times, once for each part."""
-    counts = np.zeros(-(-outputs // PAGE) * PAGE, dtype=np.int64)
-    for page, cells in pages:
-        counts[page * PAGE : (page + 1) * PAGE] += cells_of(cells)
+def join_pages(pages: Iterable[tuple[int, bytes]], outputs: int) -> NDArray[np.int64]:
+    """Add up stored pages, in any order; a page may come several times, once for each part."""
+    counts = np.zeros(_round_up(outputs), dtype=np.int64)
+    for number, stored in pages:
+        start = number * PAGE_SIZE
+        counts[start : start + PAGE_SIZE] += decode_page(stored)
     return counts[:outputs]
 
 
-def cells_of(stored: bytes) -> NDArray[np.int64]:
-    """A page as it is stored, little-endian."""
+def decode_page(stored: bytes) -> NDArray[np.int64]:
+    """Decode a stored page: little-endian 64-bit integers."""
     return np.frombuffer(stored, dtype="<i8")
 
 
-def page_bytes(cells: NDArray[np.int64]) -> bytes:
-    """A page to be stored."""
-    return cells.astype("<i8", copy=False).tobytes()
+def encode_page(page: NDArray[np.int64]) -> bytes:
+    """Encode a page for the store."""
+    return page.astype("<i8", copy=False).tobytes()
+
+
+def _round_up(outputs: int) -> int:
+    return -(-outputs // PAGE_SIZE) * PAGE_SIZE

@@ -1,4 +1,4 @@
-"""The database below the store: transactions, errors in our words, versions of the tables, and small facts."""
+"""The database below the store: transactions, translated errors, migrations, and small facts."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from typing import Self
 from sqlalchemy import Connection, insert, inspect, select, update
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from sfumato.aggregator.store.backends import WRITES, Backend, backend_of
+from sfumato.aggregator.store.backends import WRITES, Backend, backend_for
 from sfumato.aggregator.store.schema import MIGRATIONS, facts
 from sfumato.errors import StoreUnavailable
 
@@ -18,99 +18,99 @@ _VERSION = "version"
 
 
 class Database:
-    """A database whose tables are those of this version, or become so when it is opened."""
+    """A database whose tables have this version's schema; opening it migrates older ones."""
 
     def __init__(
         self, backend: Backend, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
-        self._backend, self._now = backend, now
+        self._backend = backend
+        self._now = now
         try:
             self._migrate()
         except BaseException:
-            self.close()  # nobody else holds this store
+            self.close()  # the caller gets no store to close
             raise
 
     @classmethod
-    def at(cls, url: str) -> Self:
-        """The store of a URL: ``sqlite:///reports.db`` or ``postgresql://user@host/database``."""
-        return cls(backend_of(url))
+    def open(cls, url: str) -> Self:
+        """Open the store at ``sqlite:///reports.db`` or ``postgresql://user@host/database``."""
+        return cls(backend_for(url))
 
     def close(self) -> None:
-        """Give back all connections."""
+        """Close all connections."""
         self._backend.engine.dispose()
 
-    # --- transactions -------------------------------------------------------------------------------
+    # --- transactions -----------------------------------------------------------------------------
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        self._backend.demand_room()
-        with self._understood(), self._backend.engine.connect() as connection:
+    def _write(self) -> Iterator[Connection]:
+        self._backend.require_space()
+        with self._translate_errors(), self._backend.engine.connect() as connection:
             writer = connection.execution_options(**{WRITES: True})
             with writer.begin():
                 yield writer
 
     @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        with self._understood(), self._backend.engine.connect() as connection, connection.begin():
+    def _read(self) -> Iterator[Connection]:
+        with (
+            self._translate_errors(),
+            self._backend.engine.connect() as connection,
+            connection.begin(),
+        ):
             yield connection
 
     @contextmanager
-    def _understood(self) -> Iterator[None]:
-        """Errors of the database in our words; theirs may hold what was being written."""
+    def _translate_errors(self) -> Iterator[None]:
+        """Raise our own errors: those of the database may contain what was being written."""
         try:
             yield
         except DBAPIError as error:
-            # A fresh connection next time: one that has failed may go on failing.
+            # Use a new connection next time: one that has failed may go on failing.
             self._backend.engine.dispose()
-            raise self._backend.problem_of(error) from None
+            raise self._backend.translate(error) from None
         except SQLAlchemyError:
             self._backend.engine.dispose()
-            raise StoreUnavailable(
-                "the store refuses to work. Nothing changed; try again later."
-            ) from None
+            raise StoreUnavailable("the store failed. Nothing changed; try again later.") from None
 
     def _migrate(self) -> None:
-        with self._writing() as connection:
+        with self._write() as connection:
             self._backend.lock_for_migration(connection)
-            there = inspect(connection).has_table(facts.name)
-            held = (
-                connection.scalar(select(facts.c.value).where(facts.c.name == _VERSION))
-                if there
-                else "0"
-            )
-            version = int(held or 0)
+            version = 0
+            if inspect(connection).has_table(facts.name):
+                version = int(_fact(connection, _VERSION) or 0)
             if version > len(MIGRATIONS):
                 raise StoreUnavailable(
-                    f"the store was made by a newer version of Sfumato (tables {version}; this one knows "
-                    f"{len(MIGRATIONS)}). Upgrade Sfumato."
+                    f"the store was made by a newer version of Sfumato (its schema is {version}; "
+                    f"this version supports up to {len(MIGRATIONS)}). Upgrade Sfumato."
                 )
             for migration in MIGRATIONS[version:]:
                 migration(connection)
             _set_fact(connection, _VERSION, str(len(MIGRATIONS)))
 
-    # --- facts --------------------------------------------------------------------------------------
+    # --- facts ------------------------------------------------------------------------------------
 
     def fact(self, name: str) -> str | None:
-        """A small thing that the store remembers."""
-        with self._reading() as connection:
-            return connection.scalar(select(facts.c.value).where(facts.c.name == name))
+        """Return a named text that the store keeps."""
+        with self._read() as connection:
+            return _fact(connection, name)
 
     def set_fact(self, name: str, value: str) -> None:
-        """Remember a small thing."""
-        with self._writing() as connection:
+        """Keep a named text."""
+        with self._write() as connection:
             _set_fact(connection, name, value)
 
     def ping(self) -> None:
-        """Refuse (``StoreUnavailable``) unless the store could be written to now; a full disk may show only later."""
-        with self._writing() as connection:
-            connection.execute(
-                self._backend.locked(select(facts.c.value).where(facts.c.name == _VERSION))
-            )
+        """Raise ``StoreUnavailable`` unless the store is writable; a full disk may show later."""
+        query = select(facts.c.value).where(facts.c.name == _VERSION)
+        with self._write() as connection:
+            connection.execute(self._backend.lock_rows(query))
+
+
+def _fact(connection: Connection, name: str) -> str | None:
+    return connection.scalar(select(facts.c.value).where(facts.c.name == name))
 
 
 def _set_fact(connection: Connection, name: str, value: str) -> None:
-    if (
-        connection.execute(update(facts).where(facts.c.name == name).values(value=value)).rowcount
-        == 0
-    ):
+    known = connection.execute(update(facts).where(facts.c.name == name).values(value=value))
+    if known.rowcount == 0:
         connection.execute(insert(facts).values(name=name, value=value))

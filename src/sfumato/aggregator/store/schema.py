@@ -1,8 +1,8 @@
-"""The tables of the store, and how an older store becomes a newer one.
+"""The tables of the store, and their migrations.
 
-What is in them: which surveys there are, which batches were counted (identifiers and checksums, not reports), the
-counts of each day, how many reports came in which hour, and which tallies went out and came in. No address, no user
-agent, no time finer than the hour.
+They hold the surveys, which batches were counted (identifiers and checksums, not reports), the
+counts of each day, how many reports came in each hour, and which tallies were exported and
+imported. They hold no address, no user agent and no time finer than the hour.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ __all__ = ["MIGRATIONS", "batches", "counts", "exports", "facts", "hours", "impo
 _tables = MetaData()
 
 facts = Table(
-    "facts",  # the version of these tables, and the hash of the analysts' token
+    "facts",  # the version of this schema, and the hash of the analysts' token
     _tables,
     Column("name", Text, primary_key=True),
     Column("value", Text, nullable=False),
@@ -36,12 +36,10 @@ surveys = Table(
     Column("number", Integer, primary_key=True),
     Column("fingerprint", Text, nullable=False, unique=True),
     Column("resolved", LargeBinary, nullable=False),
-    Column(
-        "state", Text, nullable=False
-    ),  # open, closed, or ended (closed, and its identifiers forgotten)
-    Column(
-        "part", Integer, nullable=False
-    ),  # the part of the tally that new reports go to; an export closes it
+    # open, closed, or ended (closed, and its identifiers deleted)
+    Column("state", Text, nullable=False),
+    # the part of the tally that new reports go to; an export closes it
+    Column("part", Integer, nullable=False),
     Column("reports", BigInteger, nullable=False),
 )
 
@@ -53,7 +51,8 @@ def _survey() -> Column[int]:
 batches = Table(
     "batches",
     _tables,
-    # The identifier first: before PostgreSQL has statistics, it would read all batches of the survey to find one.
+    # The identifier comes first: before PostgreSQL has statistics, it would read all batches of
+    # the survey to find one.
     Column("id", LargeBinary, primary_key=True),
     _survey(),
     Column("digest", LargeBinary, nullable=False),
@@ -65,9 +64,7 @@ counts = Table(
     _tables,
     _survey(),
     Column("part", Integer, primary_key=True),
-    Column(
-        "day", Text, primary_key=True
-    ),  # 2026-11-15, in UTC; empty for tallies that were brought
+    Column("day", Text, primary_key=True),  # 2026-11-15, in UTC; empty for imported tallies
     Column("page", Integer, primary_key=True),
     Column("cells", LargeBinary, nullable=False),
 )
@@ -98,11 +95,10 @@ imports = Table(
     Column("digest", LargeBinary, nullable=False),
     Column("part", Integer, nullable=False),
     Column("reports", BigInteger, nullable=False),
-    Column(
-        "covers", Text, nullable=False
-    ),  # identifiers of the tallies inside this one, in hexadecimal digits
+    # identifiers of the tallies inside this one, in hexadecimal digits
+    Column("covers", Text, nullable=False),
 )
 
 
 MIGRATIONS: Sequence[Callable[[Connection], None]] = (_tables.create_all,)
-"""Version n of the tables is what the first n of these make, in order; none is ever changed, new ones are added."""
+"""The first n of these, in order, make version n. Add new ones; never change an old one."""

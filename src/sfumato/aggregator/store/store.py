@@ -1,9 +1,10 @@
 """The store: surveys, identifiers and counts, changed together or not at all.
 
-``commit`` is the heart. In one transaction it locks the survey, looks which batches are known, writes the identifiers
-of the others and adds their reports to the counts. So a batch is counted if and only if its identifier is there, and
-what was acknowledged survives whatever happens next. Reports are not kept; a checksum of each batch is, until the
-survey has ended (docs/decisions/031.md says what it tells).
+``commit`` is the core. In one transaction it locks the survey, finds out which batches are known,
+writes the identifiers of the others and adds their reports to the counts. So a batch is counted if
+and only if its identifier is stored, and what was acknowledged survives any crash. Reports are not
+kept. A checksum of each batch is, until the survey has ended (docs/decisions/031.md explains what
+it reveals).
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, insert, select, update
 
-from sfumato.aggregator.store.count_pages import cells_of, dense, folded, page_bytes, pages_of
+from sfumato.aggregator.store.count_pages import (
+    decode_page,
+    encode_page,
+    histogram_pages,
+    join_pages,
+    split_pages,
+)
 from sfumato.aggregator.store.database import Database
 from sfumato.aggregator.store.schema import batches, counts, exports, hours, imports, surveys
 from sfumato.batches import Batch, TallyExport
@@ -26,29 +33,29 @@ from sfumato.tally import Tally
 
 __all__ = ["Outcome", "State", "Status", "Store"]
 
-_LARGEST_TOTAL = 2**62
+_MAX_TOTAL = 2**62
 _NO_DAY = ""
-_PIECE = 5000
+_DELETE_SIZE = 5000
 
 
 State = Literal["open", "closed", "ended"]
-"""A survey takes reports, or takes none; once it has ended it will never take any again."""
+"""A survey accepts reports, or not for now; once it has ended it never accepts any again."""
 
 
 class Outcome(Enum):
-    """What became of a batch, or of a tally that was brought."""
+    """What happened to a batch, or to an imported tally."""
 
     COUNTED = "counted"
-    REPLAYED = "replayed"  # the same was counted before
+    REPLAYED = "replayed"  # the same one was counted before
     CONFLICT = "conflict"  # another one was counted under this identifier
-    OVERLAP = "overlap"  # a tally that holds what was counted already
+    OVERLAP = "overlap"  # a tally that contains what was counted before
     CLOSED = "closed"
     UNKNOWN = "unknown"  # there is no such survey
 
 
 @dataclass(frozen=True)
 class Status:
-    """How a survey stands: its state, how many reports it has, and how many came in which hour."""
+    """A survey's state, its number of reports, and how many came in each hour."""
 
     fingerprint: str
     state: State
@@ -57,135 +64,128 @@ class Status:
 
 
 class Store(Database):
-    """Surveys, identifiers and counts in a database; one for SQLite and PostgreSQL."""
+    """Surveys, identifiers and counts in SQLite or PostgreSQL."""
 
-    # --- surveys ------------------------------------------------------------------------------------
+    # --- surveys ----------------------------------------------------------------------------------
 
     def register(self, survey: Survey) -> None:
-        """Take a survey in, open; one that is there keeps its counts and its state, and gets the corrected title."""
-        with self._writing() as connection:
-            self._backend.lock_for_migration(
-                connection
-            )  # two aggregators may start with the same survey
-            there = connection.execute(
-                update(surveys)
-                .where(surveys.c.fingerprint == survey.fingerprint)
-                .values(resolved=survey.resolved())
-            )
-            if there.rowcount == 0:
-                fields = {"fingerprint": survey.fingerprint, "resolved": survey.resolved()}
-                connection.execute(
-                    insert(surveys).values(**fields, state="open", part=0, reports=0)
+        """Add a survey, open. A known one keeps its counts and state, and gets the new title."""
+        resolved = survey.resolved()
+        is_this = surveys.c.fingerprint == survey.fingerprint
+        with self._write() as connection:
+            # Two aggregators may start with the same survey.
+            self._backend.lock_for_migration(connection)
+            known = connection.execute(update(surveys).where(is_this).values(resolved=resolved))
+            if known.rowcount == 0:
+                new = insert(surveys).values(
+                    fingerprint=survey.fingerprint,
+                    resolved=resolved,
+                    state="open",
+                    part=0,
+                    reports=0,
                 )
+                connection.execute(new)
 
     def resolved(self, fingerprint: str) -> bytes | None:
-        """A survey's resolved form, if it is here."""
-        with self._reading() as connection:
-            held = connection.scalar(
-                select(surveys.c.resolved).where(surveys.c.fingerprint == fingerprint)
-            )
-        return None if held is None else bytes(held)
+        """Return a survey's resolved form, or ``None`` if it is unknown."""
+        query = select(surveys.c.resolved).where(surveys.c.fingerprint == fingerprint)
+        with self._read() as connection:
+            resolved = connection.scalar(query)
+        return None if resolved is None else bytes(resolved)
 
     def states(self) -> Mapping[str, State]:
-        """The state of each survey by fingerprint, in the order in which they came."""
-        with self._reading() as connection:
-            rows = connection.execute(
-                select(surveys.c.fingerprint, surveys.c.state).order_by(surveys.c.number)
-            ).all()
-        return {fingerprint: state for fingerprint, state in rows}  # noqa: C416 - rows are not pairs to a type checker
+        """Return the state of each survey by fingerprint, oldest first."""
+        query = select(surveys.c.fingerprint, surveys.c.state).order_by(surveys.c.number)
+        with self._read() as connection:
+            rows = connection.execute(query).all()
+        return {row.fingerprint: row.state for row in rows}
 
     def set_open(self, fingerprint: str) -> None:
-        """Take reports again; refused once the identifiers are forgotten, for then replays would count."""
-        with self._writing() as connection:
-            row = self._demand(connection, fingerprint)
+        """Accept reports again; refused once identifiers are deleted, since replays would count."""
+        with self._write() as connection:
+            row = self._require(connection, fingerprint)
             if row.state == "ended":
                 raise WrongSurvey(
-                    "this survey has ended: its identifiers are forgotten, so a repeated batch could not be told from "
-                    "a new one. Ask again under another name."
+                    "this survey has ended: its identifiers are deleted, so a repeated batch could "
+                    "not be recognised. Start a new survey under another name."
                 )
-            connection.execute(
-                update(surveys).where(surveys.c.number == row.number).values(state="open")
-            )
+            _update_survey(connection, row, state="open")
 
     def set_closed(self, fingerprint: str) -> None:
-        """Take no more reports; identifiers stay, so that the survey can be opened again."""
-        with self._writing() as connection:
-            row = self._demand(connection, fingerprint)
-            state = "ended" if row.state == "ended" else "closed"
-            connection.execute(
-                update(surveys).where(surveys.c.number == row.number).values(state=state)
-            )
+        """Accept no more reports. Identifiers stay, so the survey can be opened again."""
+        with self._write() as connection:
+            row = self._require(connection, fingerprint)
+            if row.state != "ended":
+                _update_survey(connection, row, state="closed")
 
     def forget_ids(self, fingerprint: str) -> None:
-        """Delete the identifiers of a closed survey's batches: it has ended, and stays so.
+        """Delete the identifiers of a closed survey's batches, which ends the survey for good.
 
-        The state first, then piece by piece, so that uploads to other surveys are not held up. If it is cut off, the
-        next call goes on.
+        The state changes first. Then identifiers are deleted in small steps, so that uploads to
+        other surveys are not delayed. After a crash, the next call continues.
         """
-        with self._writing() as connection:
-            row = self._demand(connection, fingerprint)
+        with self._write() as connection:
+            row = self._require(connection, fingerprint)
             if row.state == "open":
                 raise WrongSurvey(
-                    "an open survey needs its identifiers, or a repeated batch would count. Close it first."
+                    "an open survey needs its identifiers, or a repeated batch would count again. "
+                    "Close it first."
                 )
-            connection.execute(
-                update(surveys).where(surveys.c.number == row.number).values(state="ended")
-            )
-        own = batches.c.survey == row.number
+            _update_survey(connection, row, state="ended")
+        is_own = batches.c.survey == row.number
+        query = select(batches.c.id).where(is_own).limit(_DELETE_SIZE)
         deleted = 1
         while deleted:
-            with self._writing() as connection:
-                some = connection.scalars(select(batches.c.id).where(own).limit(_PIECE)).all()
-                deleted = len(some)
-                if some:
-                    connection.execute(delete(batches).where(own, batches.c.id.in_(some)))
+            with self._write() as connection:
+                ids = connection.scalars(query).all()
+                deleted = len(ids)
+                if ids:
+                    connection.execute(delete(batches).where(is_own, batches.c.id.in_(ids)))
 
     def status(self, fingerprint: str) -> Status:
-        """How a survey stands."""
-        with self._reading() as connection:
-            row = self._demand(connection, fingerprint, lock=False)
-            by_hour = connection.execute(
-                select(hours.c.hour, hours.c.reports)
-                .where(hours.c.survey == row.number)
-                .order_by(hours.c.hour)
-            ).all()
-        return Status(
-            fingerprint, row.state, row.reports, tuple((hour, reports) for hour, reports in by_hour)
-        )
+        """Return a survey's state and its number of reports."""
+        with self._read() as connection:
+            row = self._require(connection, fingerprint, lock=False)
+            query = select(hours.c.hour, hours.c.reports).where(hours.c.survey == row.number)
+            rows = connection.execute(query.order_by(hours.c.hour)).all()
+        by_hour = tuple((hour, reports) for hour, reports in rows)
+        return Status(fingerprint, row.state, row.reports, by_hour)
 
     def _row(
         self, connection: Connection, fingerprint: str, *, lock: bool = True
     ) -> Row[Any] | None:
         query = select(surveys.c.number, surveys.c.state, surveys.c.part, surveys.c.reports)
         query = query.where(surveys.c.fingerprint == fingerprint)
-        return connection.execute(self._backend.locked(query) if lock else query).first()
+        if lock:
+            query = self._backend.lock_rows(query)
+        return connection.execute(query).first()
 
-    def _demand(self, connection: Connection, fingerprint: str, *, lock: bool = True) -> Row[Any]:
+    def _require(self, connection: Connection, fingerprint: str, *, lock: bool = True) -> Row[Any]:
         row = self._row(connection, fingerprint, lock=lock)
         if row is None:
-            raise WrongSurvey("there is no survey with this fingerprint here.")
+            raise WrongSurvey("the store has no survey with this fingerprint.")
         return row
 
-    # --- counting -----------------------------------------------------------------------------------
+    # --- counting ---------------------------------------------------------------------------------
 
     def commit(self, group: Sequence[Batch]) -> list[Outcome]:
-        """Count a group of batches in one transaction; what became of each.
+        """Count a group of batches in one transaction, and return the outcome of each.
 
-        Reports must have been checked against their survey (``Batch.require``).
+        Check the reports against their survey first (``Batch.require``).
         """
-        outcomes: list[Outcome] = [Outcome.UNKNOWN] * len(group)
-        with self._writing() as connection:
-            # In one order everywhere: two aggregators never wait for each other in a circle.
+        outcomes = [Outcome.UNKNOWN] * len(group)
+        with self._write() as connection:
+            # In one order everywhere, so that two aggregators never wait for each other in a circle.
             for fingerprint in sorted({batch.fingerprint for batch in group}):
-                places = [i for i, batch in enumerate(group) if batch.fingerprint == fingerprint]
                 row = self._row(connection, fingerprint)
                 if row is None:
                     continue
-                if row.state != "open":
-                    found = [Outcome.CLOSED] * len(places)
+                places = [i for i, batch in enumerate(group) if batch.fingerprint == fingerprint]
+                if row.state == "open":
+                    counted = self._count(connection, row, [group[i] for i in places])
                 else:
-                    found = self._count(connection, row, [group[i] for i in places])
-                for i, outcome in zip(places, found, strict=True):
+                    counted = [Outcome.CLOSED] * len(places)
+                for i, outcome in zip(places, counted, strict=True):
                     outcomes[i] = outcome
         return outcomes
 
@@ -193,34 +193,38 @@ class Store(Database):
         self, connection: Connection, row: Row[Any], group: Sequence[Batch]
     ) -> list[Outcome]:
         ids = [batch.id for batch in group]
-        query = select(batches.c.id, batches.c.digest).where(
-            batches.c.survey == row.number, batches.c.id.in_(ids)
-        )
-        known = {bytes(id_): bytes(digest) for id_, digest in connection.execute(query).all()}
-        outcomes, fresh = [], []
+        query = select(batches.c.id, batches.c.digest)
+        query = query.where(batches.c.survey == row.number, batches.c.id.in_(ids))
+        digests = {bytes(id_): bytes(digest) for id_, digest in connection.execute(query).all()}
+        outcomes = []
+        new = []
         for batch in group:
-            held = known.get(batch.id)
-            if held is None:
-                known[batch.id] = batch.digest  # it may come a second time in this very group
-                fresh.append(batch)
+            digest = digests.get(batch.id)
+            if digest is None:
+                digests[batch.id] = batch.digest  # it may occur a second time in this very group
+                new.append(batch)
                 outcomes.append(Outcome.COUNTED)
+            elif digest == batch.digest:
+                outcomes.append(Outcome.REPLAYED)
             else:
-                outcomes.append(Outcome.REPLAYED if held == batch.digest else Outcome.CONFLICT)
-        if fresh:
-            connection.execute(
-                insert(batches),
-                [{"survey": row.number, "id": batch.id, "digest": batch.digest} for batch in fresh],
-            )
-            reports = np.concatenate([batch.reports for batch in fresh])
-            if row.reports + reports.size > _LARGEST_TOTAL:
-                raise StoreFull(
-                    "the counts of this survey have no room for more: they add up to at most 2^62."
-                )
-            self._add(connection, row, folded(reports), reports.size, day=self._today)
-            self._note_hour(connection, row.number, reports.size, len(fresh))
+                outcomes.append(Outcome.CONFLICT)
+        if new:
+            self._add_batches(connection, row, new)
         return outcomes
 
-    def _add(
+    def _add_batches(self, connection: Connection, row: Row[Any], new: Sequence[Batch]) -> None:
+        rows = [{"survey": row.number, "id": batch.id, "digest": batch.digest} for batch in new]
+        connection.execute(insert(batches), rows)
+        reports = np.concatenate([batch.reports for batch in new])
+        if row.reports + reports.size > _MAX_TOTAL:
+            raise StoreFull("this survey has reached the largest total, 2^62 reports.")
+        now = self._now().astimezone(UTC)
+        pages = histogram_pages(reports)
+        self._add_pages(connection, row, pages, reports.size, day=now.date().isoformat())
+        hour = now.strftime("%Y-%m-%dT%H")
+        _add_to_hour(connection, row.number, hour, batch_count=len(new), reports=reports.size)
+
+    def _add_pages(
         self,
         connection: Connection,
         row: Row[Any],
@@ -229,168 +233,157 @@ class Store(Database):
         *,
         day: str,
     ) -> None:
-        """Add pages of counts to the part that is open, under the day that they belong to."""
-        total = row.reports + reports  # the row is locked, so this is still what it says
-        if total > _LARGEST_TOTAL:
-            raise InvalidTally("counts must add up to at most 2^62; this would be more.")
-        connection.execute(
-            update(surveys).where(surveys.c.number == row.number).values(reports=total)
-        )
-        here = (counts.c.survey == row.number) & (counts.c.part == row.part) & (counts.c.day == day)
-        query = select(counts.c.page, counts.c.cells).where(here, counts.c.page.in_(list(pages)))
-        held = {page: cells_of(cells) for page, cells in connection.execute(query).all()}
-        changed = [
-            {"at": page, "to": page_bytes(pages[page] + cells)} for page, cells in held.items()
-        ]
-        if changed:
-            there = counts.c.page == bindparam("at")
-            connection.execute(
-                update(counts).where(here, there).values(cells=bindparam("to")), changed
-            )
+        """Add pages of counts to the open part, under the day that they belong to."""
+        total = row.reports + reports  # the row is locked, so its number is current
+        if total > _MAX_TOTAL:
+            raise InvalidTally("counts must add up to at most 2^62.")
+        _update_survey(connection, row, reports=total)
         place = {"survey": row.number, "part": row.part, "day": day}
-        added = [
-            {**place, "page": page, "cells": page_bytes(pages[page])}
-            for page in pages
-            if page not in held
-        ]
+        is_here = (
+            (counts.c.survey == row.number) & (counts.c.part == row.part) & (counts.c.day == day)
+        )
+        query = select(counts.c.page, counts.c.cells)
+        known = connection.execute(query.where(is_here, counts.c.page.in_(list(pages)))).all()
+        changed = []
+        for page, cells in known:
+            total_cells = pages[page] + decode_page(cells)
+            changed.append({"at": page, "to": encode_page(total_cells)})
+        if changed:
+            change = update(counts).where(is_here, counts.c.page == bindparam("at"))
+            connection.execute(change.values(cells=bindparam("to")), changed)
+        known_numbers = {page for page, _ in known}
+        added = []
+        for page, page_counts in pages.items():
+            if page not in known_numbers:
+                added.append({**place, "page": page, "cells": encode_page(page_counts)})
         if added:
             connection.execute(insert(counts), added)
 
-    @property
-    def _today(self) -> str:
-        return self._now().astimezone(UTC).date().isoformat()
-
-    def _note_hour(self, connection: Connection, number: int, reports: int, of: int) -> None:
-        hour = self._now().astimezone(UTC).strftime("%Y-%m-%dT%H")
-        this = (hours.c.survey == number) & (hours.c.hour == hour)
-        more = {"batches": hours.c.batches + of, "reports": hours.c.reports + reports}
-        if connection.execute(update(hours).where(this).values(**more)).rowcount == 0:
-            connection.execute(
-                insert(hours).values(survey=number, hour=hour, batches=of, reports=reports)
-            )
-
     def tally(self, fingerprint: str, outputs: int) -> Tally:
-        """All that was counted: every part, exported or not."""
-        with self._reading() as connection:
-            row = self._demand(connection, fingerprint, lock=False)
-            return _summed(connection, counts.c.survey == row.number, outputs, fingerprint)
+        """Return everything that was counted, exported or not."""
+        with self._read() as connection:
+            row = self._require(connection, fingerprint, lock=False)
+            return _sum_pages(connection, counts.c.survey == row.number, outputs, fingerprint)
 
     def tally_of_days(self, fingerprint: str, outputs: int, first: date, last: date) -> Tally:
-        """What was counted from uploads on some days (UTC), both ends included; tallies that were brought have none."""
-        with self._reading() as connection:
-            row = self._demand(connection, fingerprint, lock=False)
-            days = (counts.c.day >= first.isoformat()) & (counts.c.day <= last.isoformat())
-            return _summed(connection, (counts.c.survey == row.number) & days, outputs, fingerprint)
+        """Return what was counted from uploads from ``first`` to ``last`` (UTC, both included).
 
-    # --- tallies that go out and come in ------------------------------------------------------------
+        Imported tallies have no day, and are left out.
+        """
+        with self._read() as connection:
+            row = self._require(connection, fingerprint, lock=False)
+            is_wanted = (
+                (counts.c.survey == row.number)
+                & (counts.c.day >= first.isoformat())
+                & (counts.c.day <= last.isoformat())
+            )
+            return _sum_pages(connection, is_wanted, outputs, fingerprint)
+
+    # --- export and import ------------------------------------------------------------------------
 
     def export(self, fingerprint: str, id_: bytes, outputs: int) -> TallyExport | None:
-        """Close the part that is open and hand it out under an identifier; the same identifier gives the same again.
+        """Close the open part and export it under an identifier.
 
-        ``None`` where nothing was counted since the last export: there is nothing to name.
+        The same identifier gives the same tally again. ``None`` if nothing was counted since the
+        last export.
         """
-        with self._writing() as connection:
-            row = self._demand(connection, fingerprint)
-            this = (exports.c.survey == row.number) & (exports.c.id == id_)
-            part = connection.scalar(select(exports.c.part).where(this))
+        with self._write() as connection:
+            row = self._require(connection, fingerprint)
+            is_this = (exports.c.survey == row.number) & (exports.c.id == id_)
+            part = connection.scalar(select(exports.c.part).where(is_this))
+            is_new = part is None
             if part is None:
                 part = row.part
-                found = self._part(connection, row.number, part, fingerprint, id_, outputs)
-                if found.tally.reports == 0:
+            is_here = (counts.c.survey == row.number) & (counts.c.part == part)
+            tally = _sum_pages(connection, is_here, outputs, fingerprint)
+            if is_new:
+                if tally.reports == 0:
                     return None
-                fields = {
-                    "survey": row.number,
-                    "id": id_,
-                    "part": part,
-                    "reports": found.tally.reports,
-                }
-                connection.execute(insert(exports).values(**fields))
-                connection.execute(
-                    update(surveys).where(surveys.c.number == row.number).values(part=part + 1)
+                new = insert(exports).values(
+                    survey=row.number, id=id_, part=part, reports=tally.reports
                 )
-                return found
-            return self._part(connection, row.number, part, fingerprint, id_, outputs)
+                connection.execute(new)
+                _update_survey(connection, row, part=part + 1)
+            is_inside = (imports.c.survey == row.number) & (imports.c.part == part)
+            covers = sorted(_import_ids(connection, is_inside))
+            return TallyExport(id_, tally, tuple(covers))
 
     def exports(self, fingerprint: str) -> list[tuple[bytes, int]]:
-        """What went out: identifiers and numbers of reports, oldest first."""
-        with self._reading() as connection:
-            row = self._demand(connection, fingerprint, lock=False)
+        """List the exported tallies, oldest first: their identifiers and numbers of reports."""
+        with self._read() as connection:
+            row = self._require(connection, fingerprint, lock=False)
             query = select(exports.c.id, exports.c.reports).where(exports.c.survey == row.number)
-            return [
-                (bytes(id_), reports)
-                for id_, reports in connection.execute(query.order_by(exports.c.part)).all()
-            ]
+            rows = connection.execute(query.order_by(exports.c.part)).all()
+        return [(bytes(id_), reports) for id_, reports in rows]
 
-    def _part(
-        self,
-        connection: Connection,
-        number: int,
-        part: int,
-        fingerprint: str,
-        id_: bytes,
-        outputs: int,
-    ) -> TallyExport:
-        here = (counts.c.survey == number) & (counts.c.part == part)
-        tally = _summed(connection, here, outputs, fingerprint)
-        brought = select(imports.c.id, imports.c.covers).where(
-            imports.c.survey == number, imports.c.part == part
-        )
-        covers = [
-            i
-            for row_id, inside in connection.execute(brought).all()
-            for i in (bytes(row_id), *_ids(inside))
-        ]
-        return TallyExport(id_, tally, tuple(sorted(covers)))
-
-    def bring(self, sent: TallyExport) -> Outcome:
-        """Add a tally that another store handed out: once, and only if nothing in it was counted here before."""
-        with self._writing() as connection:
-            row = self._row(connection, sent.tally.fingerprint)
+    def import_tally(self, exported: TallyExport) -> Outcome:
+        """Add a tally of another store: once, and only if no part of it was counted here before."""
+        with self._write() as connection:
+            row = self._row(connection, exported.tally.fingerprint)
             if row is None:
                 return Outcome.UNKNOWN
             if row.state != "open":
                 return Outcome.CLOSED
-            this = (imports.c.survey == row.number) & (imports.c.id == sent.id)
-            held = connection.scalar(select(imports.c.digest).where(this))
-            if held is not None:
-                return Outcome.REPLAYED if bytes(held) == sent.digest else Outcome.CONFLICT
-            if self._counted_here(connection, row.number) & {sent.id, *sent.covers}:
+            is_this = (imports.c.survey == row.number) & (imports.c.id == exported.id)
+            digest = connection.scalar(select(imports.c.digest).where(is_this))
+            if digest is not None:
+                is_same = bytes(digest) == exported.digest
+                return Outcome.REPLAYED if is_same else Outcome.CONFLICT
+            if not _all_tally_ids(connection, row.number).isdisjoint(
+                [exported.id, *exported.covers]
+            ):
                 return Outcome.OVERLAP
-            reports = sent.tally.reports
-            fields = {
-                "survey": row.number,
-                "id": sent.id,
-                "digest": sent.digest,
-                "part": row.part,
-                "reports": reports,
-            }
-            covers = "".join(id_.hex() for id_ in sent.covers)
-            connection.execute(insert(imports).values(**fields, covers=covers))
-            self._add(connection, row, pages_of(sent.tally.counts), reports, day=_NO_DAY)
+            reports = exported.tally.reports
+            new = insert(imports).values(
+                survey=row.number,
+                id=exported.id,
+                digest=exported.digest,
+                part=row.part,
+                reports=reports,
+                covers=b"".join(exported.covers).hex(),
+            )
+            connection.execute(new)
+            pages = split_pages(exported.tally.counts)
+            self._add_pages(connection, row, pages, reports, day=_NO_DAY)
             return Outcome.COUNTED
 
-    def _counted_here(self, connection: Connection, number: int) -> set[bytes]:
-        """Identifiers of all tallies that are in the counts already: brought, inside those, and handed out by us."""
-        out = connection.scalars(select(exports.c.id).where(exports.c.survey == number)).all()
-        brought = connection.execute(
-            select(imports.c.id, imports.c.covers).where(imports.c.survey == number)
-        ).all()
-        return {
-            *map(bytes, out),
-            *(i for id_, inside in brought for i in (bytes(id_), *_ids(inside))),
-        }
+
+def _update_survey(connection: Connection, row: Row[Any], **values: object) -> None:
+    connection.execute(update(surveys).where(surveys.c.number == row.number).values(**values))
 
 
-def _summed(
+def _add_to_hour(
+    connection: Connection, survey: int, hour: str, *, batch_count: int, reports: int
+) -> None:
+    is_this = (hours.c.survey == survey) & (hours.c.hour == hour)
+    more = {"batches": hours.c.batches + batch_count, "reports": hours.c.reports + reports}
+    known = connection.execute(update(hours).where(is_this).values(**more))
+    if known.rowcount == 0:
+        new = insert(hours).values(survey=survey, hour=hour, batches=batch_count, reports=reports)
+        connection.execute(new)
+
+
+def _sum_pages(
     connection: Connection, which: ColumnElement[bool], outputs: int, fingerprint: str
 ) -> Tally:
-    """The sum of some pages, read a few at a time: there is a set of them for every day."""
+    """Add up pages, reading a few at a time: every day has its own."""
     query = select(counts.c.page, counts.c.cells).where(which).execution_options(yield_per=64)
-    return Tally(
-        dense(((page, cells) for page, cells in connection.execute(query)), outputs), fingerprint
-    )
+    pages = ((page, cells) for page, cells in connection.execute(query))
+    return Tally(join_pages(pages, outputs), fingerprint)
 
 
-def _ids(joined: str) -> list[bytes]:
-    raw = bytes.fromhex(joined)
-    return [raw[i : i + 16] for i in range(0, len(raw), 16)]
+def _all_tally_ids(connection: Connection, survey: int) -> set[bytes]:
+    """Return the identifiers of all tallies in the counts: imported, inside those, or exported."""
+    exported = connection.scalars(select(exports.c.id).where(exports.c.survey == survey))
+    return {*map(bytes, exported), *_import_ids(connection, imports.c.survey == survey)}
+
+
+def _import_ids(connection: Connection, which: ColumnElement[bool]) -> list[bytes]:
+    """Return the identifiers of imported tallies, and of the tallies inside them."""
+    ids = []
+    for row in connection.execute(select(imports.c.id, imports.c.covers).where(which)):
+        ids.append(bytes(row.id))
+        inside = bytes.fromhex(row.covers)
+        for start in range(0, len(inside), 16):
+            ids.append(inside[start : start + 16])
+    return ids
