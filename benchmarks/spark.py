@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from sfumato import HadamardCode, PlainResponse, Survey, Tally, Uniform
-from sfumato.engines.spark.engine import privatize_to, tally_column, tally_files
+from sfumato.engines.spark import privatize_to, tally_column, tally_files
 from sfumato.tables import AnswerColumns, answer_batches
 
 SYMBOLS = 43_750

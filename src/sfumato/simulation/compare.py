@@ -281,7 +281,7 @@ def _head(comparison: Comparison) -> list[str]:
     if not comparison.uniform:
         lines += [
             "A classical mechanism has one ε for all pairs of labels. To keep this promise,",
-            f"it uses the smallest, ε = {format_number(comparison.epsilon)}.",
+            f"it takes the smallest, ε = {format_number(comparison.epsilon)}.",
         ]
     return lines
 

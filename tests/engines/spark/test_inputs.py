@@ -9,7 +9,7 @@ import pytest
 import sfumato.engines.spark.engine as spark_engine
 from sfumato import Domain, Survey, Uniform
 from sfumato.engines.spark.engine import keyed_reports, privatize_to
-from sfumato.engines.spark.inputs import EXPRESSIONS, demand_repeatable, file_states
+from sfumato.engines.spark.inputs import EXPRESSIONS, file_states, require_repeatable
 from sfumato.errors import InvalidTable
 
 pytestmark = [
@@ -110,7 +110,7 @@ def test_reports_to_a_folder_follow_the_same_rule(cluster, tmp_path, table):
 @unrepeatable
 def test_without_the_refusal_people_would_have_two_reports(cluster, monkeypatch, table):
     """The twin: these tables are as bad as the refusal says."""
-    monkeypatch.setattr(spark_engine, "demand_repeatable", lambda _: None)
+    monkeypatch.setattr(spark_engine, "require_repeatable", lambda _: None)
     assert people_with_two_reports(table(cluster.spark)) > 100
 
 
@@ -250,11 +250,11 @@ UNKNOWN = {
 
 @pytest.mark.parametrize("name", REPEATABLE)
 def test_repeatable_tables_are_accepted(cluster, folder, name):
-    demand_repeatable(cluster.spark.sql(REPEATABLE[name].format(folder=folder)))
+    require_repeatable(cluster.spark.sql(REPEATABLE[name].format(folder=folder)))
 
 
 def test_csv_files_are_accepted(cluster, folder):
-    demand_repeatable(
+    require_repeatable(
         cluster.spark.read.option("header", "true").csv(str(folder / "csv")).dropna().fillna("bar")
     )
 
@@ -273,19 +273,19 @@ def test_dates_in_text_files_are_refused(cluster, folder, form, schema):
     """Their meaning depends on the session's time zone, and a bare time of day means today's."""
     reader = cluster.spark.read.schema(f"account bigint, place string, {schema}").format(form)
     with pytest.raises(InvalidTable, match="a column of dates or times in a text file"):
-        demand_repeatable(reader.load(str(folder / form)))
+        require_repeatable(reader.load(str(folder / form)))
 
 
 def test_a_column_named_like_a_type_is_accepted(cluster, folder):
     people = cluster.spark.read.schema("account bigint, place string, date string")
-    demand_repeatable(people.json(str(folder / "json")))
+    require_repeatable(people.json(str(folder / "json")))
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_steps_that_are_not_known_to_repeat_are_refused(cluster, folder, name):
     query, named = UNKNOWN[name]
     with pytest.raises(InvalidTable, match=named):
-        demand_repeatable(cluster.spark.sql(query))
+        require_repeatable(cluster.spark.sql(query))
 
 
 def passed_on(batches):
@@ -309,16 +309,16 @@ SOURCES = {
 def test_sources_that_are_not_known_to_repeat_are_refused(cluster, folder, name):
     make, named = SOURCES[name]
     with pytest.raises(InvalidTable, match=named):
-        demand_repeatable(make(cluster.spark, cluster.spark.table("people")))
+        require_repeatable(make(cluster.spark, cluster.spark.table("people")))
 
 
 def test_a_cached_table_is_refused_until_it_is_unpersisted(cluster, folder):
     table = cluster.spark.read.parquet(str(folder / "parquet"))
     table.cache()
     with pytest.raises(InvalidTable, match="unpersist"):
-        demand_repeatable(cluster.spark.read.parquet(str(folder / "parquet")).select("place"))
+        require_repeatable(cluster.spark.read.parquet(str(folder / "parquet")).select("place"))
     table.unpersist()
-    demand_repeatable(cluster.spark.read.parquet(str(folder / "parquet")).select("place"))
+    require_repeatable(cluster.spark.read.parquet(str(folder / "parquet")).select("place"))
 
 
 def test_files_that_spark_may_skip_are_refused(cluster, folder):
@@ -326,13 +326,13 @@ def test_files_that_spark_may_skip_are_refused(cluster, folder):
         str(folder / "parquet")
     )
     with pytest.raises(InvalidTable, match="the option ignoreCorruptFiles lets Spark skip"):
-        demand_repeatable(skipping)
+        require_repeatable(skipping)
     cluster.spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
     try:
         with pytest.raises(
             InvalidTable, match=r"the setting spark\.sql\.files\.ignoreMissingFiles"
         ):
-            demand_repeatable(cluster.spark.table("people"))
+            require_repeatable(cluster.spark.table("people"))
     finally:
         cluster.spark.conf.unset("spark.sql.files.ignoreMissingFiles")
 
@@ -388,13 +388,13 @@ def test_files_that_change_during_the_check_are_refused_before_there_is_a_report
     cluster, tmp_path, monkeypatch
 ):
     table, file = people_in_files(cluster.spark, tmp_path / "people")
-    check = spark_engine._refuse_unfit
+    check = spark_engine._require_fit
 
     def check_and_touch(*arguments):
         check(*arguments)
         touch(file)
 
-    monkeypatch.setattr(spark_engine, "_refuse_unfit", check_and_touch)
+    monkeypatch.setattr(spark_engine, "_require_fit", check_and_touch)
     with (
         pytest.raises(InvalidTable, match=r"1 of 2 changed\. No report was made"),
         keyed_reports(SURVEY, table, column="place", key="account"),

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 import sfumato.engines.spark.secret as spark_secret
-from sfumato.engines.spark.secret import Ticket, offered_secret
+from sfumato.engines.spark.secret import Ticket, offer_secret
 from sfumato.errors import EntropyUnavailable
 
 HERE = "127.0.0.1"
@@ -49,17 +49,17 @@ def eavesdropper(ticket):
 
 
 def test_every_task_gets_the_same_secret(drawn):
-    with offered_secret(HERE, HERE) as ticket:
+    with offer_secret(HERE, HERE) as ticket:
         travelled = pickle.loads(pickle.dumps(ticket))  # noqa: S301 - our own
-        assert travelled.fetched() == ticket.fetched() == drawn[0]
+        assert travelled.fetch() == ticket.fetch() == drawn[0]
         assert ticket.password == drawn[1]
         assert ticket.host == HERE
 
 
 def test_many_tasks_may_come_at_once():
     found = []
-    with offered_secret(HERE, HERE) as ticket:
-        tasks = [threading.Thread(target=lambda: found.append(ticket.fetched())) for _ in range(64)]
+    with offer_secret(HERE, HERE) as ticket:
+        tasks = [threading.Thread(target=lambda: found.append(ticket.fetch())) for _ in range(64)]
         for task in tasks:
             task.start()
         for task in tasks:
@@ -69,44 +69,44 @@ def test_many_tasks_may_come_at_once():
 
 
 def test_two_jobs_have_two_secrets():
-    with offered_secret(HERE, HERE) as one, offered_secret(HERE, HERE) as other:
-        assert one.fetched() != other.fetched()
+    with offer_secret(HERE, HERE) as one, offer_secret(HERE, HERE) as other:
+        assert one.fetch() != other.fetch()
         assert one.password != other.password
 
 
 def test_once_it_is_dropped_a_ticket_opens_nothing():
-    with offered_secret(HERE, HERE) as ticket:
-        ticket.fetched()
+    with offer_secret(HERE, HERE) as ticket:
+        ticket.fetch()
     with pytest.raises(EntropyUnavailable, match="the secret is gone"):
-        ticket.fetched()
+        ticket.fetch()
 
 
 def test_it_is_dropped_when_a_job_fails_too():
-    with pytest.raises(ZeroDivisionError), offered_secret(HERE, HERE) as ticket:
+    with pytest.raises(ZeroDivisionError), offer_secret(HERE, HERE) as ticket:
         _ = 1 / 0
     with pytest.raises(EntropyUnavailable):
-        ticket.fetched()
+        ticket.fetch()
 
 
 def test_without_the_password_there_is_nothing_to_be_had():
-    with offered_secret(HERE, HERE) as ticket:
+    with offer_secret(HERE, HERE) as ticket:
         stranger = Ticket(ticket.host, ticket.port, bytes(32))
         with pytest.raises(EntropyUnavailable) as caught:
-            stranger.fetched()
-        assert ticket.fetched()
+            stranger.fetch()
+        assert ticket.fetch()
     assert caught.value.__cause__ is None
 
 
 def test_a_stranger_in_the_drivers_place_is_not_believed():
-    with offered_secret(HERE, HERE) as ticket, offered_secret(HERE, HERE) as stranger:
+    with offer_secret(HERE, HERE) as ticket, offer_secret(HERE, HERE) as stranger:
         mixed = Ticket(stranger.host, stranger.port, ticket.password)
         with pytest.raises(EntropyUnavailable):
-            mixed.fetched()
+            mixed.fetch()
 
 
 def test_who_listens_hears_neither_secret_nor_password(drawn):
-    with offered_secret(HERE, HERE) as ticket, eavesdropper(ticket) as (tapped, heard):
-        assert tapped.fetched() == drawn[0]
+    with offer_secret(HERE, HERE) as ticket, eavesdropper(ticket) as (tapped, heard):
+        assert tapped.fetch() == drawn[0]
     said = b"".join(heard)
     assert len(said) == 32 + 80
     assert drawn[0] not in said
@@ -116,10 +116,10 @@ def test_who_listens_hears_neither_secret_nor_password(drawn):
 def test_who_listened_and_finds_the_ticket_later_has_nothing(drawn):
     """The same exchange under the same password has another key each time: both sides throw their halves away."""
     answers = []
-    with offered_secret(HERE, HERE) as ticket:
+    with offer_secret(HERE, HERE) as ticket:
         for _ in range(2):
             with eavesdropper(ticket) as (tapped, heard):
-                tapped.fetched()
+                tapped.fetch()
             answers.append(b"".join(heard))
     assert len(set(drawn)) == len(drawn) == 2 + 2 * 2
     assert answers[0][-48:] != answers[1][-48:]
@@ -127,7 +127,7 @@ def test_who_listened_and_finds_the_ticket_later_has_nothing(drawn):
 
 @pytest.mark.parametrize("said", [b"", b"x", bytes(32), b"\xff" * 500])
 def test_nonsense_leaves_the_driver_standing(said, drawn):
-    with offered_secret(HERE, HERE) as ticket:
+    with offer_secret(HERE, HERE) as ticket:
         heard = b""
         with (
             socket.create_connection((ticket.host, ticket.port), timeout=5) as stranger,
@@ -137,7 +137,7 @@ def test_nonsense_leaves_the_driver_standing(said, drawn):
             stranger.shutdown(socket.SHUT_WR)  # the driver may have hung up by then
             heard = stranger.recv(4096)
         assert drawn[0] not in heard
-        assert ticket.fetched() == drawn[0]
+        assert ticket.fetch() == drawn[0]
 
 
 @pytest.mark.parametrize("cut", [0, 31, 32, 79])
@@ -152,7 +152,7 @@ def test_an_answer_that_is_cut_off_is_refused(cut):
         thread = threading.Thread(target=answer)
         thread.start()
         with pytest.raises(EntropyUnavailable):
-            Ticket(HERE, listening.getsockname()[1], bytes(32)).fetched()
+            Ticket(HERE, listening.getsockname()[1], bytes(32)).fetch()
         thread.join()
 
 
@@ -160,5 +160,5 @@ def test_a_ticket_does_not_show_its_password():
     ticket = Ticket(HERE, 1, b"correct horse battery staple 32.")
     assert "correct" not in repr(ticket)
     with pytest.raises(EntropyUnavailable) as caught:
-        ticket.fetched()
+        ticket.fetch()
     assert "correct" not in str(caught.value)

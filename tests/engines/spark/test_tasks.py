@@ -16,9 +16,9 @@ from sfumato import Domain, GridDomain, Survey, Uniform
 from sfumato.engines.spark import engine as spark
 from sfumato.engines.spark import keyed
 from sfumato.engines.spark import tasks as spark_tasks
-from sfumato.engines.spark.inputs import demand_driver_session
+from sfumato.engines.spark.inputs import require_driver_session
 from sfumato.engines.spark.keyed import block_of, keyed_reports_from
-from sfumato.engines.spark.secret import offered_secret
+from sfumato.engines.spark.secret import offer_secret
 from sfumato.errors import InvalidTable, MissingExtra, SfumatoError, UnknownValue
 from sfumato.randomness import words_at
 from sfumato.tables import AnswerColumns
@@ -108,10 +108,14 @@ def test_reports_do_not_depend_on_how_people_are_cut_into_batches():
     blocks = pa.array([block_of(IN_CLEAR.fingerprint, i) for i in range(15)], pa.binary())
     survey = Survey("private", Uniform(Domain(LABELS), 1))
     whole = people.append_column("block", blocks)
-    with offered_secret("127.0.0.1", "127.0.0.1") as ticket:
-        one = pa.Table.from_batches(spark_tasks.reported(survey.resolved(), VALUE, ticket, [whole]))
+    with offer_secret("127.0.0.1", "127.0.0.1") as ticket:
+        one = pa.Table.from_batches(
+            spark_tasks.report_in_task(survey.resolved(), VALUE, ticket, [whole])
+        )
         cut = [whole.slice(9, 6), whole.slice(0, 0), whole.slice(0, 9)]
-        other = pa.Table.from_batches(spark_tasks.reported(survey.resolved(), VALUE, ticket, cut))
+        other = pa.Table.from_batches(
+            spark_tasks.report_in_task(survey.resolved(), VALUE, ticket, cut)
+        )
     assert one.num_rows == 15
     assert sorted(zip(*one.to_pydict().values(), strict=True)) == sorted(
         zip(*other.to_pydict().values(), strict=True)
@@ -126,13 +130,17 @@ def test_a_task_hands_over_one_row_of_counts():
         batch(value=pa.array(["park", "park", "clinic"])),
         batch(value=pa.array([], pa.string())),
     ]
-    row = outcome_of(spark_tasks.tallied(IN_CLEAR.resolved(), VALUE, batches))
+    row = outcome_of(spark_tasks.tally_in_task(IN_CLEAR.resolved(), VALUE, batches))
     assert counts_in(row) == [2, 0, 1]
     assert row["error"] is None
 
 
 def test_a_task_without_people_counts_nobody():
-    assert counts_in(outcome_of(spark_tasks.tallied(IN_CLEAR.resolved(), VALUE, []))) == [0, 0, 0]
+    assert counts_in(outcome_of(spark_tasks.tally_in_task(IN_CLEAR.resolved(), VALUE, []))) == [
+        0,
+        0,
+        0,
+    ]
 
 
 @pytest.mark.parametrize("largest", [0, 1, 255, 256, 2**16, 2**32 - 1, 2**32, 2**62])
@@ -146,13 +154,14 @@ def test_counts_travel_unchanged(largest):
 def rows_of(*columns):
     values = (pa.array(column, pa.string()) for column in columns)
     tasks = (
-        spark_tasks.tallied(IN_CLEAR.resolved(), VALUE, [batch(value=column)]) for column in values
+        spark_tasks.tally_in_task(IN_CLEAR.resolved(), VALUE, [batch(value=column)])
+        for column in values
     )
     return [outcome_of(task) for task in tasks]
 
 
 def test_sums_add_up():
-    tally = spark._added_up(IN_CLEAR, rows_of(["park"], ["clinic"] * 300, ["park", "café"]))
+    tally = spark._sum_counts(IN_CLEAR, rows_of(["park"], ["clinic"] * 300, ["park", "café"]))
     assert tally.counts.tolist() == [2, 1, 300]
     assert tally.fingerprint == IN_CLEAR.fingerprint
 
@@ -160,16 +169,16 @@ def test_sums_add_up():
 def test_one_problem_refuses_all_sums():
     rows = rows_of(["park"], ["elsewhere", None], ["park", "nowhere"])
     with pytest.raises(UnknownValue, match=r"of 2 values in partition 0.*more in 1 further tasks"):
-        spark._added_up(IN_CLEAR, rows[::-1])
+        spark._sum_counts(IN_CLEAR, rows[::-1])
     with pytest.raises(InvalidTable, match="no rows"):
-        spark._added_up(IN_CLEAR, rows_of([]))
+        spark._sum_counts(IN_CLEAR, rows_of([]))
 
 
 @pytest.mark.parametrize(
     "name", ["UnknownValue", "InvalidTable", "EntropyUnavailable", "no such", "annotations"]
 )
 def test_errors_of_tasks_are_raised_as_what_they_were(name):
-    error = spark._error_named(name)("a message")
+    error = spark._error_class(name)("a message")
     assert isinstance(error, SfumatoError)
     assert name.startswith(("no", "ann")) or type(error).__name__ == name
 
@@ -188,23 +197,23 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_no_task_shows_a_value(name):
     values = BAD[name] if isinstance(BAD[name], pa.Array) else pa.array(BAD[name], pa.string())
-    row = outcome_of(spark_tasks.tallied(IN_CLEAR.resolved(), VALUE, [batch(value=values)]))
+    row = outcome_of(spark_tasks.tally_in_task(IN_CLEAR.resolved(), VALUE, [batch(value=values)]))
     assert row["error"] in {"UnknownValue", "InvalidTable"}
     assert CANARY not in row["message"]
     blocks = pa.array([bytes(16)] * len(values), pa.binary())
     people = batch(value=values, key=pa.array([CANARY] * len(values)), block=blocks)
     with (
-        offered_secret("127.0.0.1", "127.0.0.1") as ticket,
+        offer_secret("127.0.0.1", "127.0.0.1") as ticket,
         pytest.raises((UnknownValue, InvalidTable)) as caught,
     ):
-        list(spark_tasks.reported(IN_CLEAR.resolved(), VALUE, ticket, [people]))
+        list(spark_tasks.report_in_task(IN_CLEAR.resolved(), VALUE, ticket, [people]))
     assert CANARY not in "".join(traceback.format_exception(caught.value))
 
 
 def test_unknown_values_are_counted_with_their_blocks():
     blocks = pa.array([b"a" * 16, b"b" * 16, None], pa.binary())
     people = batch(value=pa.array(["park", CANARY, None]), block=blocks)
-    (flags,) = spark_tasks.flagged(IN_CLEAR.resolved(), VALUE, [people])
+    (flags,) = spark_tasks.flag_unknown(IN_CLEAR.resolved(), VALUE, [people])
     assert flags.column("block").to_pylist() == [b"a" * 16, b"b" * 16, None]
     assert sum(flags.column("unknown").to_pylist()) == 2
 
@@ -216,7 +225,7 @@ def test_positions_are_read_as_degrees():
     expected = np.bincount(
         survey.context.domain.symbols_at([0.5, 1.5, 1.5], [0.5, 0.5, 0.5]), minlength=4
     )
-    held = outcome_of(spark_tasks.tallied(survey.resolved(), columns, [spots]))["counts"]
+    held = outcome_of(spark_tasks.tally_in_task(survey.resolved(), columns, [spots]))["counts"]
     assert spark_tasks.counts_of(held, 4).tolist() == expected.tolist()
 
 
@@ -239,4 +248,4 @@ def test_a_missing_extra_is_named(monkeypatch, package):
 
 def test_a_remote_session_is_told_that_reports_need_the_driver():
     with pytest.raises(InvalidTable, match="Spark Connect"):
-        demand_driver_session(object())
+        require_driver_session(object())

@@ -1,1 +1,5 @@
-"""The Spark engine: only sums leave a task, or reports that every attempt repeats."""
+"""Surveys on Apache Spark. PySpark is loaded only when you call one of these."""
+
+from sfumato.engines.spark.engine import keyed_reports, privatize_to, tally_column, tally_files
+
+__all__ = ["keyed_reports", "privatize_to", "tally_column", "tally_files"]

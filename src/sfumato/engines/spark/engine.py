@@ -3,7 +3,7 @@
 Without a key only sums leave a task. Its randomness is fresh each time, and Spark counts one attempt of each task: a
 task that was killed, or ran twice, changes nothing. With a key, which names the person of each row, reports may leave,
 for then every attempt sends the same ones (`keyed.py`). The job's secret, from which they come, is never given to Spark
-(`spark_secret.py`).
+(`secret.py`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,11 +19,11 @@ from sfumato.batches import fresh_id
 from sfumato.engines.spark import tasks as spark_tasks
 from sfumato.engines.spark.inputs import (
     FileState,
-    demand_driver_session,
-    demand_repeatable,
     file_states,
+    require_driver_session,
+    require_repeatable,
 )
-from sfumato.engines.spark.secret import offered_secret
+from sfumato.engines.spark.secret import offer_secret
 from sfumato.errors import InvalidTable, MissingExtra, SfumatoError, UnknownValue
 from sfumato.survey import Survey
 from sfumato.tables import AnswerColumns
@@ -60,18 +60,18 @@ def tally_column(
         tally = tally_column(survey, spark.read.parquet("answers"), column="place")
         survey.estimate(tally)
     """
-    _demand_pyspark()
+    _require_pyspark()
     survey.certify()
     answers, columns = _answers(survey, dataframe, AnswerColumns(column, latitude, longitude))
     resolved = survey.resolved()
 
     def privatize_and_tally(batches: Iterable[Any]) -> Iterator[Any]:
-        return spark_tasks.tallied(resolved, columns, batches)
+        return spark_tasks.tally_in_task(resolved, columns, batches)
 
     # Counts go straight to the driver, which takes one attempt of each task. On the way through a shuffle, an attempt
     # that is lost and drawn anew could be counted in part beside the old one.
-    tasks = answers.coalesce(_most_tasks(dataframe.sparkSession, survey))
-    return _added_up(survey, tasks.mapInArrow(privatize_and_tally, spark_tasks.OUTCOME).collect())
+    tasks = answers.coalesce(_max_tasks(dataframe.sparkSession, survey))
+    return _sum_counts(survey, tasks.mapInArrow(privatize_and_tally, spark_tasks.OUTCOME).collect())
 
 
 def tally_files(
@@ -84,16 +84,18 @@ def tally_files(
 
         tally = tally_files(spark, survey, sorted(glob("/data/answers/*.csv.gz")), AnswerColumns("place"))
     """
-    _demand_pyspark()
+    _require_pyspark()
     survey.certify()
     columns.check(survey.context.domain)
-    named, resolved = _distinct(paths), survey.resolved()
+    named, resolved = _require_distinct(paths), survey.resolved()
 
     def privatize_and_tally(batches: Iterable[Any]) -> Iterator[Any]:
-        return spark_tasks.tallied_files(resolved, columns, named, batches)
+        return spark_tasks.tally_files_in_task(resolved, columns, named, batches)
 
-    numbers = spark.range(0, len(named), 1, min(len(named), _most_tasks(spark, survey)))
-    return _added_up(survey, numbers.mapInArrow(privatize_and_tally, spark_tasks.OUTCOME).collect())
+    numbers = spark.range(0, len(named), 1, min(len(named), _max_tasks(spark, survey)))
+    return _sum_counts(
+        survey, numbers.mapInArrow(privatize_and_tally, spark_tasks.OUTCOME).collect()
+    )
 
 
 def privatize_to(
@@ -138,7 +140,7 @@ def keyed_reports(
     Guarantees: inside the block a person has one report, in every attempt of every task and however often the rows are
     computed again. After it the secret is gone, and rows that were not computed yet fail. Refused before there is any
     report: rows without a key, two rows with the same key, values outside the domain, and tables that may have other
-    rows when Spark computes them again (`spark_inputs.py`). If a file of the table changes inside the block, leaving
+    rows when Spark computes them again (`inputs.py`). If a file of the table changes inside the block, leaving
     the block raises ``InvalidTable``. Errors hold counts, never a key or a value.
 
     Two different reports of one person would prove that the person's rows differ. Each symbol has its own words, so
@@ -151,31 +153,31 @@ def keyed_reports(
         with keyed_reports(survey, answers, column="place", key="account") as reports:
             reports.select("report").write.save("reports", format="delta")
     """
-    _demand_pyspark()
+    _require_pyspark()
     survey.certify()
     from pyspark.sql.types import IntegerType, StructField, StructType
 
-    demand_driver_session(dataframe)
+    require_driver_session(dataframe)
     answers, columns = _answers(survey, dataframe, AnswerColumns(column, latitude, longitude), key)
-    demand_repeatable(answers)
+    require_repeatable(answers)
     files = file_states(answers)
-    _refuse_unfit(survey, answers.drop("key"), columns)
-    _demand_unchanged(
+    _require_fit(survey, answers.drop("key"), columns)
+    _require_unchanged(
         answers, files, "No report was made. Run the job again when nothing writes to them."
     )
     settings, resolved = dataframe.sparkSession.sparkContext.getConf(), survey.resolved()
     host = settings.get("spark.driver.host", "localhost").strip("[]")
     listen_on = settings.get("spark.driver.bindAddress", host).strip("[]")
-    with offered_secret(host, listen_on) as ticket:
+    with offer_secret(host, listen_on) as ticket:
 
         def privatize(batches: Iterable[Any]) -> Iterator[Any]:
-            return spark_tasks.reported(resolved, columns, ticket, batches)
+            return spark_tasks.report_in_task(resolved, columns, ticket, batches)
 
         key_field = StructField("key", answers.schema["key"].dataType)
         yield answers.mapInArrow(
             privatize, StructType([key_field, StructField("report", IntegerType())])
         )
-    _demand_unchanged(
+    _require_unchanged(
         answers,
         files,
         "Delete the reports of this block: a person may have two, and two that differ give away a change.",
@@ -185,7 +187,7 @@ def keyed_reports(
 # --- what is refused before a job starts ------------------------------------------------------------------------------
 
 
-def _demand_pyspark() -> None:
+def _require_pyspark() -> None:
     # PySpark itself asks for pandas when it passes Arrow batches on.
     if find_spec("pyspark") is None or find_spec("pandas") is None:
         raise MissingExtra(
@@ -200,20 +202,20 @@ def _answers(
     asked.check(survey.context.domain)
     if asked.value is not None:
         chosen = [
-            _chosen(dataframe, asked.value, {"string", *_WHOLE}, "text or whole numbers").alias(
-                "value"
-            )
+            _select_column(
+                dataframe, asked.value, {"string", *_WHOLE}, "text or whole numbers"
+            ).alias("value")
         ]
         columns = _ONE_VALUE
     else:
         pair = ((str(asked.latitude), "latitude"), (str(asked.longitude), "longitude"))
         chosen = [
-            _chosen(dataframe, name, _NUMBERS, "numbers of degrees").alias(own)
+            _select_column(dataframe, name, _NUMBERS, "numbers of degrees").alias(own)
             for name, own in pair
         ]
         columns = _POSITIONS
     if key is not None:
-        named = _chosen(
+        named = _select_column(
             dataframe,
             key,
             {"string", "binary", *_WHOLE},
@@ -224,7 +226,7 @@ def _answers(
     return dataframe.select(*chosen), columns
 
 
-def _chosen(dataframe: "DataFrame", name: str, kinds: set[str], wanted: str) -> "Column":
+def _select_column(dataframe: "DataFrame", name: str, kinds: set[str], wanted: str) -> "Column":
     count = dataframe.columns.count(name)
     if count != 1:
         found = ", ".join(dataframe.columns[:8])
@@ -249,7 +251,7 @@ def _block(fingerprint: str, key: "Column", kind: "DataType") -> "Column":
     return sql.unhex(sql.substring(digest, 1, 32))
 
 
-def _distinct(paths: Sequence[str]) -> tuple[str, ...]:
+def _require_distinct(paths: Sequence[str]) -> tuple[str, ...]:
     """Absolute paths, each once."""
     if isinstance(paths, str) or not paths:
         raise InvalidTable("paths must be a list of at least one file.")
@@ -263,7 +265,7 @@ def _distinct(paths: Sequence[str]) -> tuple[str, ...]:
     return tuple(map(str, paths))
 
 
-def _demand_unchanged(answers: "DataFrame", before: frozenset[FileState], what_to_do: str) -> None:
+def _require_unchanged(answers: "DataFrame", before: frozenset[FileState], what_to_do: str) -> None:
     """Refuse a table whose files are no longer what they were: the same person may have had another value."""
     now = file_states(answers)
     changed = {path for path, _, _ in before ^ now}
@@ -274,14 +276,14 @@ def _demand_unchanged(answers: "DataFrame", before: frozenset[FileState], what_t
         )
 
 
-def _refuse_unfit(survey: Survey, answers: "DataFrame", columns: AnswerColumns) -> None:
+def _require_fit(survey: Survey, answers: "DataFrame", columns: AnswerColumns) -> None:
     """Look at every key and value once, before there is any report."""
     from pyspark.sql import functions as sql
 
     resolved = survey.resolved()
 
     def look_up(batches: Iterable[Any]) -> Iterator[Any]:
-        return spark_tasks.flagged(resolved, columns, batches)
+        return spark_tasks.flag_unknown(resolved, columns, batches)
 
     people = answers.mapInArrow(look_up, spark_tasks.FLAGGED).groupBy("block")
     each = people.agg(sql.count(sql.lit(1)).alias("rows"), sql.sum("unknown").alias("unknown"))
@@ -315,14 +317,14 @@ def _refuse_unfit(survey: Survey, answers: "DataFrame", columns: AnswerColumns) 
 # --- from many sums to one --------------------------------------------------------------------------------------------
 
 
-def _most_tasks(spark: "SparkSession", survey: Survey) -> int:
+def _max_tasks(spark: "SparkSession", survey: Survey) -> int:
     """How many tasks may hand over their counts: what the driver has room for, but no core shall stand idle."""
     context = getattr(spark, "sparkContext", None)  # a remote session has none
     cores = 1 if context is None else context.defaultParallelism
     return max(cores, _ROOM // (8 * survey.mechanism.outputs), 1)
 
 
-def _added_up(survey: Survey, outcomes: list[Any]) -> Tally:
+def _sum_counts(survey: Survey, outcomes: list[Any]) -> Tally:
     """The tally of all tasks: each has handed over its counts, or what was wrong."""
     problems = sorted(
         (row["part"], row["error"], row["message"]) for row in outcomes if row["error"] is not None
@@ -332,7 +334,7 @@ def _added_up(survey: Survey, outcomes: list[Any]) -> Tally:
         more = (
             f" (There is more in {len(problems) - 1} further tasks.)" if len(problems) > 1 else ""
         )
-        raise _error_named(error)(message + more)
+        raise _error_class(error)(message + more)
     outputs = survey.mechanism.outputs
     total = np.zeros(outputs, dtype=np.int64)
     for row in outcomes:
@@ -342,7 +344,7 @@ def _added_up(survey: Survey, outcomes: list[Any]) -> Tally:
     return Tally(total, survey.fingerprint)
 
 
-def _error_named(name: str) -> Callable[[str], SfumatoError]:
+def _error_class(name: str) -> Callable[[str], SfumatoError]:
     """The class of an error that a task handed back."""
     found = getattr(sfumato.errors, name, SfumatoError)
     return found if isinstance(found, type) and issubclass(found, SfumatoError) else SfumatoError

@@ -24,7 +24,13 @@ from sfumato.errors import InvalidTable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["EXPRESSIONS", "FileState", "demand_driver_session", "demand_repeatable", "file_states"]
+__all__ = [
+    "EXPRESSIONS",
+    "FileState",
+    "file_states",
+    "require_driver_session",
+    "require_repeatable",
+]
 
 FileState = tuple[str, int, int]
 """The path of a file, its size in bytes, and its modification time in milliseconds."""
@@ -141,7 +147,7 @@ _WHAT_TO_DO = (
 )
 
 
-def demand_driver_session(dataframe: "DataFrame") -> None:
+def require_driver_session(dataframe: "DataFrame") -> None:
     """Refuse tables of a remote session: the secret must be drawn in the driver's own process."""
     if getattr(dataframe, "_jdf", None) is None:
         raise InvalidTable(
@@ -153,28 +159,28 @@ def demand_driver_session(dataframe: "DataFrame") -> None:
 # --- the plan ---------------------------------------------------------------------------------------------------------
 
 
-def demand_repeatable(dataframe: "DataFrame") -> None:
+def require_repeatable(dataframe: "DataFrame") -> None:
     """Refuse a table unless every part of its plan is known to give the same rows each time."""
     if dataframe.isStreaming:
         raise _unrepeatable("a stream")
-    _demand_no_skipping(dataframe)
+    _require_no_skipping(dataframe)
     # What Spark would really read: a step that is cached shows as its cache here.
     plan = dataframe._jdf.queryExecution().withCachedData()
     for node in _tree(plan):
-        _demand_repeatable_node(node)
+        _require_repeatable_node(node)
         for expression in _sequence(node.expressions()):
             for part in _tree(expression):
-                _demand_repeatable_expression(part)
+                _require_repeatable_expression(part)
 
 
-def _demand_repeatable_node(node: Any) -> None:  # noqa: ANN401 - Java objects have no types here
+def _require_repeatable_node(node: Any) -> None:  # noqa: ANN401 - Java objects have no types here
     kind = _class_name(node)
     if kind in _STEPS | _VALUES:
         return
     if kind == _RELATION:
-        _demand_plain_files(node.relation())
+        _require_plain_files(node.relation())
     elif kind == _ROWS_OF_RDD:
-        _demand_checkpoint(node)
+        _require_checkpoint(node)
     elif kind == _CACHE:
         raise InvalidTable(
             "the table must not be cached: Spark drops cached rows when memory is short, and computes them again from "
@@ -184,16 +190,16 @@ def _demand_repeatable_node(node: Any) -> None:  # noqa: ANN401 - Java objects h
         raise _unrepeatable(f"the step {_short_name(node)}")
 
 
-def _demand_no_skipping(dataframe: "DataFrame") -> None:
+def _require_no_skipping(dataframe: "DataFrame") -> None:
     for setting in _SKIPPING:
         if dataframe.sparkSession.conf.get(f"spark.sql.files.{setting}") == "true":
             raise _skipping(f"the setting spark.sql.files.{setting}")
 
 
-def _demand_plain_files(relation: Any) -> None:  # noqa: ANN401
+def _require_plain_files(relation: Any) -> None:  # noqa: ANN401
     if _class_name(relation) != _FILES:
         raise _unrepeatable(f"the source {_short_name(relation)}")
-    _demand_no_skipping_option(relation)
+    _require_no_skipping_option(relation)
     for part, known in ((relation.location(), _LISTINGS), (relation.fileFormat(), _FORMATS)):
         if _class_name(part) not in known:
             raise _unrepeatable(f"the source {_short_name(part)}")
@@ -211,7 +217,7 @@ def _has_moment(data_type: object) -> bool:
     return data_type in _MOMENTS
 
 
-def _demand_no_skipping_option(relation: Any) -> None:  # noqa: ANN401
+def _require_no_skipping_option(relation: Any) -> None:  # noqa: ANN401
     # The names of options are as the caller spelt them.
     options = {
         pair._1().lower(): pair._2().lower() for pair in _sequence(relation.options().toSeq())
@@ -221,13 +227,13 @@ def _demand_no_skipping_option(relation: Any) -> None:  # noqa: ANN401
             raise _skipping(f"the option {option}")
 
 
-def _demand_checkpoint(node: Any) -> None:  # noqa: ANN401
+def _require_checkpoint(node: Any) -> None:  # noqa: ANN401
     # Only reliable checkpoints that are complete have a folder. A local one may hold two versions of a block.
     if node.rdd().getCheckpointFile().isEmpty():
         raise _unrepeatable("an RDD or a list of Python rows")
 
 
-def _demand_repeatable_expression(expression: Any) -> None:  # noqa: ANN401
+def _require_repeatable_expression(expression: Any) -> None:  # noqa: ANN401
     kind = _class_name(expression)
     if kind not in EXPRESSIONS:
         raise _unrepeatable(f"the expression {_short_name(expression)}")

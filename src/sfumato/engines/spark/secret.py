@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from sfumato.errors import EntropyUnavailable
 from sfumato.randomness import KEY_BYTES, fresh_key
 
-__all__ = ["Ticket", "offered_secret"]
+__all__ = ["Ticket", "offer_secret"]
 
 _PUBLIC_BYTES = 32
 _ANSWER_BYTES = _PUBLIC_BYTES + KEY_BYTES + 16  # D, the secret, and the tag of the cipher
@@ -45,14 +45,14 @@ class Ticket:
     port: int
     password: bytes = field(repr=False)
 
-    def fetched(self) -> bytes:
+    def fetch(self) -> bytes:
         """The secret; ``EntropyUnavailable`` once it has been dropped, or where the driver cannot be reached."""
         private = _private_key()
         public = private.public_key().public_bytes_raw()
         try:
             with socket.create_connection((self.host, self.port), timeout=_PATIENCE) as connection:
                 connection.sendall(public)
-                answer = _received(connection, _ANSWER_BYTES)
+                answer = _receive(connection, _ANSWER_BYTES)
             theirs = answer[:_PUBLIC_BYTES]
             return _cipher(private, theirs, self.password, public + theirs).decrypt(
                 _ONLY, answer[_PUBLIC_BYTES:], None
@@ -66,7 +66,7 @@ class Ticket:
 
 
 @contextmanager
-def offered_secret(host: str, listen_on: str) -> Iterator[Ticket]:
+def offer_secret(host: str, listen_on: str) -> Iterator[Ticket]:
     """A fresh secret, for as long as the block lasts; ``host`` is the driver's name among executors."""
     secret, password = fresh_key(), fresh_key()
 
@@ -74,7 +74,7 @@ def offered_secret(host: str, listen_on: str) -> Iterator[Ticket]:
         def handle(self) -> None:
             self.request.settimeout(_PATIENCE)
             try:
-                theirs = _received(self.request, _PUBLIC_BYTES)
+                theirs = _receive(self.request, _PUBLIC_BYTES)
                 private = _private_key()
                 public = private.public_key().public_bytes_raw()
                 cipher = _cipher(private, theirs, password, theirs + public)
@@ -82,7 +82,7 @@ def offered_secret(host: str, listen_on: str) -> Iterator[Ticket]:
             except (OSError, ValueError):
                 return  # somebody knocked who had nothing to say
 
-    with _listening(listen_on, Exchange) as server:
+    with _start_server(listen_on, Exchange) as server:
         threading.Thread(
             target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
         ).start()
@@ -92,7 +92,7 @@ def offered_secret(host: str, listen_on: str) -> Iterator[Ticket]:
             server.shutdown()
 
 
-def _listening(
+def _start_server(
     host: str, handler: type[socketserver.BaseRequestHandler]
 ) -> socketserver.ThreadingTCPServer:
     family, _, _, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
@@ -115,7 +115,7 @@ def _private_key() -> X25519PrivateKey:
     return X25519PrivateKey.from_private_bytes(fresh_key())
 
 
-def _received(connection: socket.socket, count: int) -> bytes:
+def _receive(connection: socket.socket, count: int) -> bytes:
     got = b""
     while len(got) < count:
         part = connection.recv(count - len(got))

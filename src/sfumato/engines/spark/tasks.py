@@ -25,10 +25,10 @@ __all__ = [
     "OUTCOME",
     "counts_bytes",
     "counts_of",
-    "flagged",
-    "reported",
-    "tallied",
-    "tallied_files",
+    "flag_unknown",
+    "report_in_task",
+    "tally_files_in_task",
+    "tally_in_task",
 ]
 
 OUTCOME = "part int, counts binary, error string, message string"
@@ -43,13 +43,13 @@ Counts = NDArray[np.int64]
 # --- counting ---------------------------------------------------------------------------------------------------------
 
 
-def tallied(resolved: bytes, columns: AnswerColumns, batches: Batches) -> Iterator[Any]:
+def tally_in_task(resolved: bytes, columns: AnswerColumns, batches: Batches) -> Iterator[Any]:
     """The tally of the task's people, as one row."""
     survey = _survey_of(resolved)
     yield _outcome(survey, _symbols(survey, columns, batches))
 
 
-def tallied_files(
+def tally_files_in_task(
     resolved: bytes, columns: AnswerColumns, paths: tuple[str, ...], batches: Batches
 ) -> Iterator[Any]:
     """The tally of the people in the task's files, as one row; batches hold numbers of paths."""
@@ -99,7 +99,7 @@ def _row(part: int, counts: bytes | None, error: str | None, message: str | None
 # --- reports under keys -----------------------------------------------------------------------------------------------
 
 
-def flagged(resolved: bytes, columns: AnswerColumns, batches: Batches) -> Iterator[Any]:
+def flag_unknown(resolved: bytes, columns: AnswerColumns, batches: Batches) -> Iterator[Any]:
     """The block of each person, and in one row of each batch how many of its values are unknown."""
     survey = _survey_of(resolved)
     read = answer_reader(columns, survey.context.domain)
@@ -115,13 +115,13 @@ def flagged(resolved: bytes, columns: AnswerColumns, batches: Batches) -> Iterat
         )
 
 
-def reported(
+def report_in_task(
     resolved: bytes, columns: AnswerColumns, ticket: Ticket, batches: Batches
 ) -> Iterator[Any]:
     """The key and the report of each person, by the words that belong to the person's block and symbol."""
     survey = _survey_of(resolved)
     read = answer_reader(columns, survey.context.domain)
-    secret = ticket.fetched()
+    secret = ticket.fetch()
     for batch in batches:
         if batch.num_rows:
             symbols = read(batch.drop_columns(["key", "block"]))
