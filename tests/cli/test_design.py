@@ -73,7 +73,7 @@ def found(monkeypatch, answer):
             return made
 
         monkeypatch.setattr(
-            sys.modules["sfumato.designer.design"], "design", at_once
+            sys.modules["sfumato.designer"], "design", at_once
         )  # the module has its name
         return asked
 

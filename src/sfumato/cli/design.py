@@ -11,7 +11,7 @@ from sfumato.cli.console import say
 from sfumato.cli.options import Json, check_outputs
 
 if TYPE_CHECKING:
-    from sfumato.designer.design import Design
+    from sfumato.designer import Design
     from sfumato.domains import Domain
     from sfumato.foundation.arrays import Floats
     from sfumato.pages import Alternative
@@ -74,7 +74,7 @@ def design(
     """
     from sfumato.cli.labelled import labelled_shares
     from sfumato.cli.progress import round_counter
-    from sfumato.designer.design import design as designed
+    from sfumato.designer import design as designed
     from sfumato.survey import Survey
 
     read = [path for path in (promise, prior, weights) if path is not None]

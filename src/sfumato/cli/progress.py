@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sfumato.designer.design import Round
+    from sfumato.designer import Round
 
 __all__ = ["bar_shown", "line_shown", "round_counter", "row_counter"]
 

@@ -1,7 +1,20 @@
-"""The designer: from a context to a mechanism that keeps it."""
+"""The designer: from a context to a mechanism that keeps it, and bounds on its risk."""
 
+from sfumato.designer.bounds import lower_bound_risk, lower_bound_risk_at_uniform, ye_barg_bound
+from sfumato.designer.component import Round
 from sfumato.designer.design import Design, design
+from sfumato.designer.exponential import exponential_response
 from sfumato.designer.shelf.choose import mechanism_for
 from sfumato.designer.shelf.recognise import recognise
 
-__all__ = ["Design", "design", "mechanism_for", "recognise"]
+__all__ = [
+    "Design",
+    "Round",
+    "design",
+    "exponential_response",
+    "lower_bound_risk",
+    "lower_bound_risk_at_uniform",
+    "mechanism_for",
+    "recognise",
+    "ye_barg_bound",
+]

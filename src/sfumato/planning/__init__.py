@@ -1,6 +1,6 @@
 """Planning: how many people a survey needs, and what no survey can do better."""
 
-from sfumato.designer.bounds import lower_bound_risk, lower_bound_risk_at_uniform, ye_barg_bound
+from sfumato.designer import lower_bound_risk, lower_bound_risk_at_uniform, ye_barg_bound
 from sfumato.planning.people_bounds import (
     UpperBounds,
     lower_bound_people,

@@ -9,7 +9,7 @@ from html import escape
 from numpy.typing import ArrayLike
 
 from sfumato.contexts import Context
-from sfumato.designer.bounds import lower_bound_risk
+from sfumato.designer import lower_bound_risk
 from sfumato.domains import Label
 from sfumato.errors import InvalidArgument, NoClosedForm
 from sfumato.estimation.decoders import decoder_named

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sfumato.contexts import Context, Uniform
-from sfumato.designer import mechanism_for
-from sfumato.designer.exponential import exponential_response
+from sfumato.designer import exponential_response, mechanism_for
 from sfumato.errors import ContextMismatch, NoClosedForm, NothingToLearn, SfumatoError
 from sfumato.foundation.formatting import format_number
 from sfumato.mechanisms import Mechanism

@@ -17,7 +17,6 @@ from sfumato.contexts import (
     ContextUnion,
     GroupedContext,
     HighLow,
-    Tiers,
     Uniform,
 )
 from sfumato.designer.shelf.frames import frame_families
@@ -198,7 +197,7 @@ def _(context: Blocks, family: CodeFamily, options: _Options) -> Mechanism:
 
 
 @_frame.register
-def _(context: Tiers, family: CodeFamily, options: _Options) -> Mechanism:
+def _(context: GroupedContext, family: CodeFamily, options: _Options) -> Mechanism:
     candidates = _group_frames(context, family)
     return _best([*candidates, *_uniform_frames(context, family)], options)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.designer.design import Design
+from sfumato.designer import Design
 from sfumato.domains import Label
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats

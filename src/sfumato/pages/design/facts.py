@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.contexts import Uniform
-from sfumato.designer import mechanism_for, recognise
-from sfumato.designer.design import Design
-from sfumato.designer.exponential import exponential_response
+from sfumato.designer import Design, exponential_response, mechanism_for, recognise
 from sfumato.errors import SfumatoError
 from sfumato.foundation.formatting import format_count, format_epsilon, format_gap
 from sfumato.mechanisms import Mechanism

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sfumato.designer.design import Design
+from sfumato.designer import Design
 from sfumato.pages.design.chart import design_svg
 from sfumato.pages.design.facts import Alternative, bound_sentence, design_facts
 from sfumato.pages.document import offline_document
