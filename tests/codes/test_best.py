@@ -1,7 +1,7 @@
-"""The best code: how near the bound of Ye and Barg the mechanisms that are really made of it come, and at what length.
+"""The best code: how close its mechanisms come to the bound of Ye and Barg, and at what length.
 
-Risks here are those of realised mechanisms at uniform p, in their integers; what a candidate claims of itself is only
-compared with them.
+Risks here are those of realised mechanisms at uniform p, in their integers. A candidate's own claim
+is only compared with them.
 """
 
 import hashlib
@@ -65,7 +65,7 @@ def test_a_ratio_that_is_too_large_is_noticed():
 
 
 @pytest.mark.parametrize("epsilon", [*USUAL, "8", "0.01"])
-def test_the_best_code_is_never_worse_than_hadamard_or_randomized_response(epsilon):
+def test_best_code_is_never_worse_than_hadamard_or_randomized(epsilon):
     for k in (2, 3, 5, 7, 8, 15, 31, 40, 64):
         best = risk(k, epsilon, BestCode())
         for other in (HadamardCode, RandomizedCode):
@@ -82,15 +82,15 @@ def test_fewer_bits_never_lower_the_risk(k):
             assert code.outputs <= 1 << (ceil(log2(k + 1)) + extra)
 
 
-def test_the_choice_does_not_depend_on_what_was_chosen_before():
+def test_choice_is_independent_of_earlier_choices():
     wanted = [(12, Fraction(1)), (40, Fraction(2)), (9, Fraction(1, 2))]
     first = [BestCode()(k, epsilon).record() for k, epsilon in wanted]
     best_candidate.cache_clear()
     assert [BestCode()(k, epsilon).record() for k, epsilon in reversed(wanted)] == first[::-1]
 
 
-# What was chosen when this was written. A survey is read with its own integers; but a choice that moves with the
-# machine would give two people who design the same survey two different ones.
+# The choices when this test was written. A survey is read with its own integers, but a choice that
+# depends on the machine would give two people who design the same survey two different ones.
 FOREVER = {
     (20, "1"): "f5f2301e5524338f",
     (57, "2"): "606a7da8819304a3",
@@ -128,8 +128,10 @@ def test_a_large_domain_gets_a_singer_code_at_once():
 
 
 @pytest.mark.parametrize("k", [4, 7, 13])
-def test_the_simple_risk_is_that_of_the_papers_kind_of_estimator(k):
-    """``kμ(1 − μ)/Δ²``, against the exact variances of the estimate without total correction, for spare points too."""
+def test_cyclic_risk_is_that_of_the_paper_estimator(k):
+    """``kμ(1 − μ)/Δ²``, against the exact variances of the estimate without total correction, for
+    spare points too.
+    """
     design = SingerDesign(3, 3)
     family = sf.codes.CyclicDesign.of_arrays(13, sf.codes.singer.singer_set(design))
     mechanism = sf.PlainResponse(sf.Uniform(k, 1), family)

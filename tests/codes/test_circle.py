@@ -52,7 +52,7 @@ def test_the_first_entry_is_the_sum(on_torus, K):
     assert circle_transform(values)[0] == pytest.approx(values.sum(), abs=1e-6)
 
 
-def test_sides_have_no_common_factor_and_small_circles_stay_circles():
+def test_torus_sides_are_coprime_and_small_circles_stay():
     assert circle._torus(2**24 - 1) == (4095, 4097)
     assert circle._torus(2**20 - 1) == (1, 2**20 - 1)
     assert circle._torus(2**24) == (1, 2**24)

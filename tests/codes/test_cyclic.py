@@ -1,4 +1,6 @@
-"""Cyclic codes: sets, transforms and kernels against obvious twins, and what base blocks must not be."""
+"""Cyclic codes: sets, transforms and kernels against obvious twins, and what base blocks must not
+be.
+"""
 
 import base64
 import copy
@@ -62,7 +64,7 @@ def each(design):
     return code, np.arange(code.points, dtype=np.uint64), np.arange(code.outputs, dtype=np.uint64)
 
 
-# --- the sets --------------------------------------------------------------------------------------------------------
+# --- the sets ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=repr)
@@ -73,7 +75,7 @@ def test_contains_is_the_definition(design):
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=repr)
-def test_place_runs_through_every_output_once_and_through_the_own_set_first(design):
+def test_place_visits_each_output_once_own_set_first(design):
     code, points, outputs = each(design)
     for x, S in enumerate(naive_sets(design)):
         order = code.place(np.full_like(outputs, points[x]), outputs).tolist()
@@ -94,7 +96,9 @@ def test_gather_and_spread_are_products_with_the_table_of_members(design):
 
 @pytest.mark.parametrize("design", DESIGNS, ids=repr)
 def test_the_words_of_a_code_are_its_claimed_levels(design):
-    """Every word of 12 bits through ``encode``: high on S_x, low elsewhere, the leftover on output 0."""
+    """Every word of 12 bits through ``encode``: high on S_x, low elsewhere, the leftover on output
+    0.
+    """
     code = design(design.circle, ONE, 12)
     words = np.arange(1 << 12, dtype=np.uint64)
     assert within_odds(code.high, code.low, ONE)
@@ -109,7 +113,7 @@ def test_the_words_of_a_code_are_its_claimed_levels(design):
         assert counts.tolist() == wanted
 
 
-def test_one_point_as_base_block_is_randomized_response_word_by_word():
+def test_single_point_base_block_is_randomized_response():
     for k in (2, 3, 10):
         cyclic, randomized = CyclicDesign(k, ((0,),))(k, ONE, 12), RandomizedCode(k, ONE, 12)
         point, word = (
@@ -120,12 +124,14 @@ def test_one_point_as_base_block_is_randomized_response_word_by_word():
         assert (cyclic.raised, cyclic.shared) == (randomized.raised, randomized.shared)
 
 
-# --- undoing them ----------------------------------------------------------------------------------------------------
+# --- undoing them ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=repr)
 def test_kernels_are_the_pseudo_inverse_of_the_table_of_members(design):
-    """Of all z with mean 0 over points that undo the members, the one of least squares is the pseudo-inverse."""
+    """Of all z with mean 0 over points that undo the members, the one of least squares is the
+    pseudo-inverse.
+    """
     code, M, K = design(design.circle, ONE), membership(design), design.circle
     centred = np.eye(K) - 1 / K
     found = np.array(
@@ -152,7 +158,7 @@ def test_exact_kernels_are_the_kernels_and_undo_the_members_exactly(design):
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=repr)
-def test_a_code_is_balanced_if_every_difference_occurs_equally_often(design):
+def test_code_is_balanced_if_differences_are_equally_frequent(design):
     code = design(design.circle, ONE)
     counts = naive_differences(design)
     assert code.is_balanced == (len(set(counts.values())) == 1)
@@ -176,7 +182,7 @@ def test_a_difference_that_is_rare_by_one_is_seen_at_size():
     ).is_balanced
 
 
-# --- what fits and what does not -------------------------------------------------------------------------------------
+# --- what fits and what does not ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("design", [design for design in DESIGNS if design.circle > 2], ids=repr)
@@ -190,8 +196,10 @@ def test_only_balanced_codes_may_have_points_to_spare(design):
         design(design.circle + 1, ONE)
 
 
-def test_the_frame_refuses_spare_points_of_an_unbalanced_code_too():
-    """A family that hands out a code for fewer symbols than it has points is refused when scores are made."""
+def test_frame_refuses_spare_points_of_unbalanced_code():
+    """A family that hands out a code for fewer symbols than it has points is refused when scores
+    are made.
+    """
     code = CyclicDesign(6, ((0, 1), (0, 2)))(6, ONE)
 
     class Careless:
@@ -205,15 +213,17 @@ def test_the_frame_refuses_spare_points_of_an_unbalanced_code_too():
 
 
 @pytest.mark.parametrize("K", [4, 8, 12, 100])
-def test_blocks_that_favour_opposite_points_alike_are_refused(K):
+def test_base_blocks_blind_to_opposite_points_are_refused(K):
     with pytest.raises(NothingToLearn, match="cannot tell two mixtures"):
         CyclicDesign(K, ((0, K // 2),))(K, ONE)
     assert CyclicDesign(K, ((0, K // 2), (0, 1)))(K, ONE).points == K
 
 
 @pytest.mark.parametrize("K", range(3, 13))
-def test_blindness_is_found_wherever_there_is_some(K):
-    """All pairs {0, d}: frequency j is not seen if and only if d·j is an odd number of half circles."""
+def test_blind_frequencies_are_detected(K):
+    """All pairs {0, d}: frequency j is not seen if and only if d·j is an odd number of half
+    circles.
+    """
     for d in range(1, K):
         blind = any(2 * d * j % (2 * K) == K for j in range(1, K))
         try:
@@ -227,8 +237,8 @@ def test_blindness_is_found_wherever_there_is_some(K):
 @pytest.mark.parametrize(
     ("circle", "base"),
     [
-        (5, ()), (5, ((),)), (5, ((0, 1, 2, 3, 4),)), (5, ((0, 5),)), (5, ((0, -1),)), (5, ((0, 0),)),
-        (5, ((0, 1), (0,))), (0, ((0,),)), (1, ((0,),)),
+        (5, ()), (5, ((),)), (5, ((0, 1, 2, 3, 4),)), (5, ((0, 5),)), (5, ((0, -1),)),
+        (5, ((0, 0),)), (5, ((0, 1), (0,))), (0, ((0,),)), (1, ((0,),)),
     ],
 )  # fmt: skip
 def test_what_are_no_base_blocks_is_refused(circle, base):
@@ -241,18 +251,18 @@ def test_an_infinite_epsilon_is_refused():
         CyclicDesign(7, ((0, 1, 3),))(7, float("inf"))
 
 
-def test_an_unbalanced_code_has_no_simple_estimate():
+def test_unbalanced_code_has_no_paper_estimate():
     mechanism = sf.PlainResponse(sf.Uniform(6, 1), CyclicDesign(6, ((0, 1), (0, 2))))
     with pytest.raises(ContextMismatch, match="share equally many"):
         mechanism.scores.paper_variances(np.full(6, 1 / 6), 1)
 
 
-# --- risks -----------------------------------------------------------------------------------------------------------
+# --- risks -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("q", "d"), [(2, 3), (2, 4), (3, 3), (3, 4), (4, 3), (5, 3), (8, 3)])
 @pytest.mark.parametrize("epsilon", ["0.25", "1", "3"])
-def test_the_risk_of_a_singer_code_is_the_closed_form_with_and_without_spare_points(q, d, epsilon):
+def test_singer_risk_matches_the_closed_form(q, d, epsilon):
     design = SingerDesign(q, d)
     family = CyclicDesign.of_arrays(design.points, singer_set(design))
     for k in {design.points, design.points - 1, design.points // 2 + 1, 2}:
@@ -267,7 +277,7 @@ def test_the_risk_of_a_singer_code_is_the_closed_form_with_and_without_spare_poi
 
 @pytest.mark.parametrize("k", [5, 12, 20, 33, 64])
 @pytest.mark.parametrize("epsilon", ["0.5", "2"])
-def test_the_risk_of_searched_blocks_is_their_flatness_times_the_bound(k, epsilon):
+def test_searched_risk_is_flatness_times_the_bound(k, epsilon):
     for design, F in search_designs(k, best_sizes(k, float(epsilon)), 8 * k):
         mechanism = sf.PlainResponse(sf.Uniform(k, epsilon), design)
         assert flatness(np.array(design.base), k) == F
@@ -277,7 +287,7 @@ def test_the_risk_of_searched_blocks_is_their_flatness_times_the_bound(k, epsilo
 
 
 @pytest.mark.parametrize("design", [DESIGNS[3], DESIGNS[4], DESIGNS[7]], ids=repr)
-def test_the_risk_of_a_full_circle_falls_by_the_squares_of_p(design):
+def test_full_circle_risk_falls_by_squared_p(design):
     """``risk(p) = R + 1/k − ‖p‖²``: no crowd is worse than the uniform one."""
     k = design.circle
     mechanism = sf.PlainResponse(sf.Uniform(k, 1), design)
@@ -287,7 +297,7 @@ def test_the_risk_of_a_full_circle_falls_by_the_squares_of_p(design):
     assert mechanism.scores.worst_risk() == pytest.approx(uniform, rel=1e-9)
 
 
-# --- records ---------------------------------------------------------------------------------------------------------
+# --- records -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=repr)

@@ -1,4 +1,6 @@
-"""Searched blocks: the bound, flatness, the search and what it must never do, and the blocks that are stored."""
+"""Searched blocks: the bound, flatness, the search and what it must never do, and the blocks that
+are stored.
+"""
 
 import hashlib
 import importlib.util
@@ -38,7 +40,9 @@ def naive_flatness(base, k):
 
 
 def naive_risk(base, k, e):
-    """n·E‖p̂ − p‖² of the best linear unbiased estimate at uniform p, from the written-out channel."""
+    """n·E‖p̂ − p‖² of the best linear unbiased estimate at uniform p, from the written-out
+    channel.
+    """
     t, w = base.shape
     favours = np.array(
         [[(x - y) % k in block for block in base.tolist() for y in range(k)] for x in range(k)]
@@ -73,7 +77,7 @@ def test_flatness_is_the_price_over_the_bound(k, w, t, epsilon):
 
 
 @pytest.mark.parametrize("k", [4, 8, 20, 64, 200])
-def test_blocks_that_tell_nothing_are_infinitely_bad(k):
+def test_blind_blocks_have_infinite_flatness(k):
     assert flatness(np.array([[0, k // 2]]), k) == inf
     assert flatness(np.array([[0, k // 2], [1, 1 + k // 2]]), k) == inf
     assert flatness(np.array([[0, k // 2], [0, 1]]), k) < inf
@@ -116,7 +120,7 @@ def test_the_search_is_far_better_than_chance(k, w, t):
     assert flatness(search(k, w, t, STEPS), k) - 1 < 0.6 * (lucky - 1)
 
 
-# What these searches found when they were written. Mechanisms are made of such blocks, so they may never change.
+# The results when this test was written. Mechanisms use these blocks, so they may never change.
 FOREVER = {
     (10, 3, 2, 300): "4020bb6e69012414",
     (77, 20, 3, 300): "ef2fd32e1d081488",
@@ -141,7 +145,9 @@ def test_nothing_is_remembered_between_searches():
     ("k", "w", "t"), [(2, 1, 1), (31, 15, 16), (200, 99, 8), (1100, 500, 2), (60_000, 3, 1)]
 )
 def test_every_number_of_a_climb_is_an_exact_integer(k, w, t):
-    """Kept up to date step by step, the sums equal fresh ones, bit for bit: nothing was ever rounded."""
+    """Kept up to date step by step, the sums equal fresh ones, bit for bit: nothing was ever
+    rounded.
+    """
     draws = module._draws("exact")
     climb = module._Climb(k, random_blocks(k, w, t, seed=1))
     for step in range(20):
@@ -172,7 +178,7 @@ def test_the_cost_is_that_of_the_formula(k, w, t):
         )
 
 
-def test_the_worst_blocks_cost_less_than_doubles_can_hold():
+def test_worst_block_cost_fits_a_double():
     """All S_j at their floor, for the most points: still an exact sum."""
     terms = (module._MAX_POINTS // 2) * 2 * module._UNIT**2
     assert terms <= 2**53
@@ -186,7 +192,9 @@ def test_the_circle_is_round(k):
 
 
 def test_draws_are_even():
-    """Of 6,000 draws below 6, each face within 6.2 standard deviations: a fixed stream, so no chance to flake."""
+    """Of 6,000 draws below 6, each face within 6.2 standard deviations: a fixed stream, so no
+    chance to flake.
+    """
     draws = module._draws("dice")
     faces = np.bincount([module._below(6, draws) for _ in range(6000)], minlength=6)
     assert len(faces) == 6 and np.abs(faces - 1000).max() < 6.2 * np.sqrt(6000 * 5 / 36)
@@ -212,7 +220,9 @@ def test_stored_blocks_are_blocks_and_are_used():
 
 
 def test_stored_blocks_reach_the_bound():
-    """Up to 64 points, blocks that come with the package are within 1.1 % of the bound, or 2.5 % at ε ≥ 3."""
+    """Up to 64 points, blocks that come with the package are within 1.1 % of the bound, or 2.5 %
+    at ε ≥ 3.
+    """
     for k in range(3, 65):
         for epsilon in USUAL:
             sizes = best_sizes(k, epsilon)

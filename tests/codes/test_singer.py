@@ -1,4 +1,6 @@
-"""Singer's difference sets: the designs, the polynomials, and the sets themselves, against slow twins."""
+"""Singer's difference sets: the designs, the polynomials, and the sets themselves, against slow
+twins.
+"""
 
 from itertools import count
 
@@ -51,7 +53,9 @@ def test_every_difference_occurs_equally_often(q, d):
     "design", [SingerDesign(2, 20), SingerDesign(729, 3), SingerDesign(1021, 3)]
 )
 def test_the_largest_that_matter_are_built(design):
-    """Around 2^20 points; `singer_set` itself counts the differences, and here a few of them are counted again."""
+    """Around 2^20 points; `singer_set` itself counts the differences, and here a few of them are
+    counted again.
+    """
     D = singer_set(design)
     member = np.zeros(design.points, dtype=bool)
     member[D] = True
@@ -109,7 +113,7 @@ def test_a_wrong_set_is_refused(q, d):
             require_difference_set(wrong, design)
 
 
-def test_the_same_set_every_time_and_nobody_can_change_it():
+def test_singer_set_is_cached_and_read_only():
     design = SingerDesign(9, 3)
     first = singer_set(design)
     singer_set.cache_clear()

@@ -1,4 +1,6 @@
-"""The integers of groups that take cover in each other: every promise of their page, for shapes that chance draws."""
+"""The integers of groups that take cover in each other: every promise of their page, for shapes
+that chance draws.
+"""
 
 from fractions import Fraction
 from math import exp
@@ -16,7 +18,9 @@ N = 1 << 64
 
 @st.composite
 def shapes(draw):
-    """One to five shapes with promises that a closed context can have: ε_in ≤ 2·ε_out, and something to gain."""
+    """One to five shapes with promises that a closed context can have: ε_in ≤ 2·ε_out, and
+    something to gain.
+    """
     found = []
     for _ in range(draw(st.integers(1, 5))):
         outputs = draw(st.one_of(st.integers(1, 12), st.integers(1, 3000)))
@@ -56,7 +60,7 @@ def demand_whole(shapes, clear, levels, word_bits):
         assert level.high > level.low >= 0 < level.cover or b == 1
         if b > r:
             assert within_odds(level.high, level.low, shape.inside)
-            # A stranger's cover must not speak for the stranger, where a closed context permits it not to.
+            # Cover must not favour the symbol that takes it, where a closed context permits that.
             owed = [other.outward for other in shapes if other is not shape or other.count > 1]
             assert all(
                 within_odds(level.cover, level.low, e)
@@ -82,7 +86,9 @@ def test_levels_add_up_keep_their_promises_and_waste_nothing(shapes):
 @settings(max_examples=150, deadline=None, derandomize=True, database=None)
 @given(shapes())
 def test_levels_are_the_formula_to_a_billionth(shapes):
-    """Cover and odds decide the risk; both are the ideal row's, relative to 1e-9, for all but vast frames."""
+    """Cover and odds decide the risk; both are the ideal row's, relative to 1e-9, for all but vast
+    frames.
+    """
     assume(sum(shape.count * shape.outputs for shape in shapes) < 10**5)
     clear, levels = group_levels(shapes, 64)
     ideal, gains = beta(shapes)
@@ -117,7 +123,9 @@ def test_words_that_are_too_short_are_refused():
 
 
 def test_a_promise_across_that_is_too_strong_is_refused():
-    """With f = 1/10, ε_in = 1.9 and ε_out = 1, a member would have less on its own range than a stranger."""
+    """With f = 1/10, ε_in = 1.9 and ε_out = 1, a member would have less on its own range than a
+    stranger.
+    """
     shape = GroupShape(10, 1, Fraction(19, 10), Fraction(1))
     assert float(shape.gain) < 0
     with pytest.raises(NothingToLearn, match="too strong"):

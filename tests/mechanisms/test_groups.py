@@ -1,4 +1,6 @@
-"""Group response: its risk in closed form, with the paper's high-low and Mangat's response as cases; its records."""
+"""Group response: its risk in closed form, with the paper's high-low and Mangat's response as
+cases; its records.
+"""
 
 import copy
 import math
@@ -22,7 +24,9 @@ PLANE = CyclicDesign.of_arrays(13, singer_set(SingerDesign(3, 3)))
 
 
 def frame_of(mechanism):
-    """The groups of a mechanism as the closed form sees them, with the group of each symbol (−1: free)."""
+    """The groups of a mechanism as the closed form sees them, with the group of each symbol (−1:
+    free).
+    """
     groups = mechanism.context.groups
     owing = [g for g, outward in enumerate(groups.outward) if outward < inf]
     frame = []
@@ -81,7 +85,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_risk_of_the_simple_estimate_is_the_closed_form(name):
+def test_paper_estimate_risk_is_the_closed_form(name):
     mechanism = CASES[name]
     for p in crowds(mechanism.inputs, 1):
         simple = mechanism.scores.paper_variances(p, 1).sum()
@@ -91,7 +95,7 @@ def test_the_risk_of_the_simple_estimate_is_the_closed_form(name):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_the_closed_form_holds_for_frames_that_chance_draws(seed):
+def test_closed_form_holds_for_random_frames(seed):
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 9, rng.integers(2, 5))
     families = [
@@ -125,7 +129,9 @@ def test_a_closed_form_that_is_off_would_be_noticed():
 
 @pytest.mark.parametrize("name", CASES)
 def test_rounding_to_words_costs_less_than_a_billionth_of_the_risk(name):
-    """The realised mechanism against the one of the written formula, both with the best linear estimate for p."""
+    """The realised mechanism against the one of the written formula, both with the best linear
+    estimate for p.
+    """
     mechanism = CASES[name]
     k = mechanism.inputs
     ideal = np.array([mechanism.ideal_row(x) for x in range(k)])
@@ -171,7 +177,7 @@ def test_a_design_without_spare_points_has_nothing_to_correct():
     )
 
 
-def test_an_unbalanced_code_has_no_simple_estimate_in_a_frame_either():
+def test_unbalanced_code_in_a_frame_has_no_paper_estimate():
     mechanism = sf.GroupResponse(
         sf.Blocks(blocks(6, 6), 1, across=2), CyclicDesign(6, ((0, 1), (0, 2)))
     )
@@ -179,7 +185,7 @@ def test_an_unbalanced_code_has_no_simple_estimate_in_a_frame_either():
         mechanism.scores.paper_variances(np.full(12, 1 / 12), 1)
 
 
-# --- high-low --------------------------------------------------------------------------------------------------------
+# --- high-low ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("s", [2, 3, 7, 10])
@@ -195,7 +201,9 @@ def test_the_papers_high_low_risks(s, epsilon):
 
 
 def naive_high_low_risks(s, b, r, shared, e):
-    """R_A and R_B of any design, from a written-out argument: for each kind of report, the squares of all scores."""
+    """R_A and R_B of any design, from a written-out argument: for each kind of report, the squares
+    of all scores.
+    """
     Z = r * e + b - r
     G, u, beta = Z / ((r - shared) * (e - 1)), (r + shared * (e - 1)) / Z, r * (e - 1) / Z
     inside = (r * e + (s - 1) * (shared * e + r - shared)) / Z
@@ -226,7 +234,9 @@ def test_high_low_risks_of_any_design(family, b, r, shared, epsilon):
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "4"])
 @pytest.mark.parametrize(("k", "x"), [(2, 0), (2, 1), (5, 3)])
 def test_one_sensitive_symbol_is_mangats_response(epsilon, k, x):
-    """It always says its own report; the others say it with probability e^−ε, and themselves otherwise."""
+    """It always says its own report; the others say it with probability e^−ε, and themselves
+    otherwise.
+    """
     e = math.exp(float(epsilon))
     context = sf.HighLow(k, [x], epsilon)
     for mechanism in (sf.HighLowResponse(context, RandomizedCode), sf.GroupResponse(context)):
@@ -253,7 +263,7 @@ def test_one_sensitive_symbol_is_mangats_response(epsilon, k, x):
         )
 
 
-# --- what a group response refuses -----------------------------------------------------------------------------------
+# --- what a group response refuses -------------------------------------------------------------
 
 
 def test_contexts_without_groups_are_refused():
@@ -278,14 +288,14 @@ def test_codes_are_one_or_one_each():
             sf.GroupResponse(context, families)
 
 
-def test_a_promise_across_that_is_too_strong_for_the_frame_is_refused():
+def test_frame_refuses_too_strong_promise_across():
     with pytest.raises(NothingToLearn, match="too strong"):
         sf.GroupResponse(sf.Blocks(blocks(20, 20), 1, across=0.6), RandomizedCode)
     # With larger sets the same promises can be kept.
     sf.certify(sf.GroupResponse(sf.Blocks(blocks(20, 20), 1, across=0.6), HadamardCode))
 
 
-# --- records ---------------------------------------------------------------------------------------------------------
+# --- records -----------------------------------------------------------------------------------
 
 CONTEXT = sf.Tiers(blocks(3, 5, 1), [1, 2, inf])
 RECORDED = sf.GroupResponse(CONTEXT, RandomizedCode)
@@ -304,7 +314,7 @@ def integers(**changes):
     return {**given, **changes}
 
 
-def test_integers_come_back_as_the_mechanism_that_they_were():
+def test_of_integers_restores_the_mechanism():
     for mechanism in CASES.values():
         again = mechanism_of_record(mechanism.record(), mechanism.context)
         assert again.fingerprint == mechanism.fingerprint

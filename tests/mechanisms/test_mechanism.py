@@ -1,4 +1,6 @@
-"""The paper's mechanisms against its formulas, written here a second time with an explicit Hadamard matrix."""
+"""The paper's mechanisms against its formulas, written here a second time with an explicit
+Hadamard matrix.
+"""
 
 import math
 from fractions import Fraction
@@ -184,7 +186,7 @@ def test_one_symbol_in_a_block_sends_the_block_alone():
     assert mechanism.exact_row(4) == [0, 0, 0, 0, 0, 1]
 
 
-def test_an_empty_sensitive_set_is_the_identity_and_a_full_one_the_plain_response():
+def test_high_low_extremes_are_identity_and_plain_response():
     identity = sf.HighLowResponse(sf.HighLow(4, [], 1))
     full = sf.HighLowResponse(sf.HighLow(4, range(4), 1))
     plain = sf.PlainResponse(sf.Uniform(4, 1))
@@ -192,13 +194,13 @@ def test_an_empty_sensitive_set_is_the_identity_and_a_full_one_the_plain_respons
     assert all(full.exact_row(x) == plain.exact_row(x) for x in range(4))
 
 
-def test_one_symbol_in_all_has_nothing_to_hide_and_an_infinite_epsilon_hides_nothing():
+def test_single_symbol_and_infinite_epsilon_are_sent_in_clear():
     alone = sf.mechanism_for(sf.Uniform(1, 0.5))
     assert (alone.outputs, alone.bits, alone.scores.worst_risk()) == (1, 0, 0.0)
     assert (sf.mechanism_for(sf.Uniform(3, inf)).matrix() == np.eye(3)).all()
 
 
-# --- exact variances, section 4 of the derivations ---------------------------------------------------
+# --- exact variances, section 4 of the derivations ---------------------------------------------
 
 SKEWED = np.array([0.4, 0.2, 0.2, 0.1, 0.06, 0.04])
 
@@ -208,7 +210,7 @@ def realised_c(code):
     return float(Fraction(code.high + code.low, code.high - code.low))
 
 
-def test_the_papers_block_estimator_has_its_closed_form_variance_and_covariance():
+def test_paper_block_variances_match_the_closed_form():
     mechanism = sf.BlockResponse(sf.Blocks([0, 0, 0, 1, 1, 1], 1.0))
     c = realised_c(mechanism._codes[0])
     share = np.repeat([SKEWED[:3].sum(), SKEWED[3:].sum()], 3)
@@ -217,7 +219,7 @@ def test_the_papers_block_estimator_has_its_closed_form_variance_and_covariance(
     )
 
 
-def test_the_papers_high_low_estimator_has_its_closed_form_variance():
+def test_paper_high_low_variances_match_the_closed_form():
     mechanism = sf.HighLowResponse(sf.HighLow(6, [0, 1, 2], 1.0))
     c = realised_c(mechanism._code)
     p_B = SKEWED[3:].sum()
@@ -289,7 +291,7 @@ def test_leverage_counts_honest_people():
     assert randomized.scores.leverage == pytest.approx((math.e + k - 2) / (math.e - 1), rel=1e-9)
 
 
-# --- bad input ---------------------------------------------------------------------------------------
+# --- bad input ---------------------------------------------------------------------------------
 
 MECHANISM = sf.HighLowResponse(sf.HighLow(["park", "clinic", "bar"], ["clinic", "bar"], 1))
 CANARY = 987654321
@@ -298,8 +300,9 @@ CANARY = 987654321
 @pytest.mark.parametrize(
     "symbols",
     [
-        [float("nan")], [0.0, 1.0], [-1], [3], [CANARY], [], np.array([], dtype=np.int64), [[0], [1]], [True], ["park"],
-        [None], None, "park", [0, [1]], np.array([2**63], dtype=np.uint64), np.array([1], dtype="M8[s]"), 1,
+        [float("nan")], [0.0, 1.0], [-1], [3], [CANARY], [], np.array([], dtype=np.int64),
+        [[0], [1]], [True], ["park"], [None], None, "park", [0, [1]], 1,
+        np.array([2**63], dtype=np.uint64), np.array([1], dtype="M8[s]"),
     ],
     ids=str,
 )  # fmt: skip
@@ -368,7 +371,7 @@ def test_max_bits_limits_the_code_and_says_what_would_do():
         sf.mechanism_for(context, max_bits=3)
 
 
-# --- at size -----------------------------------------------------------------------------------------
+# --- at size -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -376,7 +379,7 @@ def test_max_bits_limits_the_code_and_says_what_would_do():
     [sf.Blocks(np.arange(43_750) // 25, 1.0), sf.HighLow(43_750, range(0, 43_750, 40), 1.0)],
     ids=["blocks", "high-low"],
 )
-def test_a_million_people_pass_in_the_memory_of_a_chunk(context):
+def test_privatize_and_tally_memory_is_one_chunk(context):
     import tracemalloc
 
     mechanism = sf.mechanism_for(context, code="hadamard")

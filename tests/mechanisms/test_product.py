@@ -1,4 +1,6 @@
-"""Product response: two answers, exactly; weights and mixtures that are the best of their kind; where it pays."""
+"""Product response: two answers, exactly; weights and mixtures that are the best of their kind;
+where it pays.
+"""
 
 import copy
 import json
@@ -35,7 +37,9 @@ def test_the_channel_is_two_plain_responses_side_by_side(family):
 
 
 def test_the_two_answers_come_from_two_words():
-    """The first word alone moves the answer about the block, the second alone the answer about the symbol."""
+    """The first word alone moves the answer about the block, the second alone the answer about the
+    symbol.
+    """
     mechanism = sf.ProductResponse(sf.Blocks(blocks(3, 3), 1, across=2), RandomizedCode)
     words = np.random.default_rng(1).integers(0, 2**64, (500, 2), dtype=np.uint64)
     symbols = np.arange(500) % 6
@@ -76,7 +80,7 @@ def test_a_block_of_one_symbol_has_nothing_to_promise_inside():
     ],
     ids=repr,
 )
-def test_contexts_that_are_no_two_levels_are_refused(context):
+def test_contexts_without_two_levels_are_refused(context):
     with pytest.raises(ContextMismatch, match="product response"):
         sf.ProductResponse(context)
 
@@ -88,7 +92,7 @@ def test_a_product_too_large_to_write_out_is_refused():
     assert sf.mechanism_for(sf.Blocks(np.arange(1000) // 10, "0.5", across=1)).outputs > 0
 
 
-# --- the estimate ----------------------------------------------------------------------------------------------------
+# --- the estimate ------------------------------------------------------------------------------
 
 CONTEXTS = [
     sf.Blocks(blocks(4, 4), "0.5", across=1),
@@ -99,15 +103,17 @@ CONTEXTS = [
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
-def test_estimates_add_up_to_one_whatever_is_reported(context, family):
+def test_estimates_always_add_up_to_one(context, family):
     scores = sf.ProductResponse(context, family).scores.matrix()
     np.testing.assert_allclose(scores.sum(axis=0), 1, atol=1e-9 * np.abs(scores).max())
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
-def test_both_answers_tell_more_than_the_second_alone(context, family):
-    """Leaving the answer about the block out is a plain response at the least promise; using it must pay."""
+def test_both_answers_beat_the_second_alone(context, family):
+    """Leaving the answer about the block out is a plain response at the least promise; using it
+    must pay.
+    """
     p = uniform(context.size)
     plain = sf.PlainResponse(sf.Uniform(context.domain, context.smallest_epsilon), family)
     assert sf.ProductResponse(context, family).scores.risk(p) < plain.scores.risk(p)
@@ -126,7 +132,9 @@ def test_the_estimate_is_close_to_the_best_linear_one(context, family):
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
 @pytest.mark.parametrize("step", [-0.02, 0.02])
 def test_the_mixture_of_totals_has_the_least_variance(context, step):
-    """Before totals are corrected to 1: μ_j a little larger or smaller makes the noise of a block's total larger."""
+    """Before totals are corrected to 1: μ_j a little larger or smaller makes the noise of a
+    block's total larger.
+    """
     mechanism = sf.ProductResponse(context, RandomizedCode)
     _, sums, A1 = mechanism.scores._pieces
     q = mechanism.forward(uniform(context.size)).reshape(sums.shape[1:])
@@ -141,7 +149,7 @@ def test_the_mixture_of_totals_has_the_least_variance(context, step):
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
 @pytest.mark.parametrize("step", [-0.02, 0.02])
-def test_the_weights_of_the_answer_about_the_block_have_the_least_noise(context, step):
+def test_block_weights_minimise_noise(context, step):
     """``E[w(J)²]`` over the crowd, among weights of mean 1 for members of the block."""
     mechanism = sf.ProductResponse(context, RandomizedCode)
     about_block, _ = mechanism.epsilons(context)
@@ -158,7 +166,7 @@ def test_the_weights_of_the_answer_about_the_block_have_the_least_noise(context,
         assert noise(float(high)) < noise(float(high) + step)
 
 
-def test_two_answers_pay_where_promises_are_small_and_only_there():
+def test_product_wins_only_for_small_promises():
     for inside, across, pays in (
         ("0.25", "0.5", True),
         ("0.5", "1", True),
@@ -171,11 +179,11 @@ def test_two_answers_pay_where_promises_are_small_and_only_there():
         assert product.scores.worst_risk() <= group.scores.worst_risk() * (1 + 1e-9)
 
 
-# --- records ---------------------------------------------------------------------------------------------------------
+# --- records -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
-def test_a_record_is_read_back_to_the_same_channel_and_the_same_estimate(family):
+def test_record_round_trip_keeps_channel_and_estimate(family):
     mechanism = sf.ProductResponse(CONTEXTS[2], family)
     again = mechanism_of_record(mechanism.record(), mechanism.context)
     assert again.fingerprint == mechanism.fingerprint
@@ -184,7 +192,7 @@ def test_a_record_is_read_back_to_the_same_channel_and_the_same_estimate(family)
     assert again.at_word(20).fingerprint == mechanism.at_word(20).fingerprint
 
 
-def test_a_saved_file_holds_the_table_that_the_two_answers_amount_to(tmp_path):
+def test_saved_product_is_an_equivalent_table(tmp_path):
     mechanism = sf.ProductResponse(CONTEXTS[0], RandomizedCode)
     mechanism.save(tmp_path / "m.json")
     saved = json.loads((tmp_path / "m.json").read_text())["mechanism"]

@@ -1,4 +1,6 @@
-"""Reach: the extremes of the scores by their structure are those of the scores in fractions, written out."""
+"""Reach: the extremes of the scores by their structure are those of the scores in fractions,
+written out.
+"""
 
 from functools import cached_property
 
@@ -46,7 +48,9 @@ def test_reach_is_that_of_the_scores_written_out(mechanism):
 
 @pytest.mark.parametrize("mechanism", LARGER, ids=repr)
 def test_leftover_words_are_counted(mechanism):
-    """Over short words they are a share that shows: of the heaviest report's weight, up to two per cent."""
+    """Over short words they are a share that shows: of the heaviest report's weight, up to two per
+    cent.
+    """
     _agree(mechanism.at_word(14), slack=0.02)
 
 
@@ -59,7 +63,7 @@ def test_leverage_is_the_largest_score(mechanism):
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=repr)
-def test_the_three_bounds_are_the_worst_of_all_forgeries_in_all_places(mechanism):
+def test_reach_bounds_are_attained_by_the_worst_forgery(mechanism):
     """One report against one honest person, every pair of them: ``A[·, y] − e_x``."""
     A, k = _written_out(mechanism), mechanism.inputs
     moved = A[:, :, None] - np.eye(k)[:, None, :]  # (symbol, report, who was replaced)
@@ -72,7 +76,7 @@ def test_the_three_bounds_are_the_worst_of_all_forgeries_in_all_places(mechanism
     assert worst * (1 - 1e-9) <= mechanism.scores.reach.total_variation <= worst * 1.01 + 1e-9
 
 
-def test_a_half_reach_would_be_found_out():
+def test_halved_reach_is_detected():
     class Half(BlockScores):
         def _reach(self):
             whole = super()._reach()
@@ -98,13 +102,13 @@ def test_the_published_numbers_at_1024_symbols():
     assert coded.up.max() == pytest.approx((np.e + 1) / (np.e - 1), rel=5e-3)
 
 
-def test_in_clear_a_fake_counts_for_one():
+def test_fake_in_clear_counts_for_one():
     reach = sf.PlainResponse(sf.Uniform(4, "inf")).scores.reach
     np.testing.assert_allclose(reach.up, 1)
     np.testing.assert_allclose(reach.down, 1)
     assert reach.total_variation == pytest.approx(1)
 
 
-def test_nobody_moves_a_single_symbol():
+def test_single_symbol_cannot_be_moved():
     reach = sf.PlainResponse(sf.Uniform(1, 1)).scores.reach
     assert (reach.up[0], reach.down[0], reach.total_variation) == pytest.approx((0, 0, 0))

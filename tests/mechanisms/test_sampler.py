@@ -1,4 +1,6 @@
-"""The cryptographic source through the production kernel, at full length; and a planted 1 % error that must show."""
+"""The cryptographic source through the production kernel, at full length; and a planted 1 % error
+that must show.
+"""
 
 import math
 
@@ -55,7 +57,9 @@ def test_the_systems_words_give_the_same_law():
     ids=repr,
 )
 def test_estimates_scatter_as_their_variance_says(context):
-    """200 seeded tallies: the mean squared error, over its exact value, stays in the χ² range at 1e-6."""
+    """200 seeded tallies: the mean squared error, over its exact value, stays in the χ² range at
+    1e-6.
+    """
     mechanism = sf.mechanism_for(context, code="hadamard")
     p = np.arange(20, 0, -1.0) / 210
     q, n, runs = mechanism.forward(p), 20_000, 200

@@ -1,4 +1,6 @@
-"""Designed tables: floats of a solver rounded to integers, their scores, certificates and files, at size."""
+"""Designed tables: floats of a solver rounded to integers, their scores, certificates and files,
+at size.
+"""
 
 import itertools
 import json
@@ -30,7 +32,7 @@ from support.paths import CHECKER
 N = 1 << 64
 
 
-# --- channels as a solver might find them ----------------------------------------------------------------------------
+# --- channels as a solver might find them ------------------------------------------------------
 
 
 def planar(k, epsilon, seed=1):
@@ -85,7 +87,9 @@ def closed(E):
 
 
 def channel(E, outputs, seed=0):
-    """A channel of edges of the cone: ``r = max_{x in S} e^−E[x, ·]`` for random sets S, weighted to add up to 1."""
+    """A channel of edges of the cone: ``r = max_{x in S} e^−E[x, ·]`` for random sets S, weighted
+    to add up to 1.
+    """
     source, E = np.random.default_rng(seed), closed(E)
     sets = source.random((outputs, len(E))) < source.uniform(0.2, 0.8, (outputs, 1))
     sets[np.arange(outputs), source.integers(len(E), size=outputs)] = True
@@ -108,14 +112,16 @@ def designed(name, outputs=60, **options):
 
 
 def least_risk(Q, p=None):
-    """The risk of the best unbiased estimate at p, with 1 taken out of M by hand: floats would lose small ε in it."""
+    """The risk of the best unbiased estimate at p, with 1 taken out of M by hand: floats would
+    lose small ε in it.
+    """
     p = np.full(len(Q), 1 / len(Q)) if p is None else p
     q = p @ Q
     centred = (Q - q)[:, q > 0]
     return np.trace(np.linalg.inv(1 + centred / q[q > 0] @ centred.T)) - p @ p
 
 
-# --- rounding --------------------------------------------------------------------------------------------------------
+# --- rounding ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("by", [0, 1e-9])
@@ -130,8 +136,8 @@ def test_a_rounded_design_keeps_its_context_and_its_risk(name, by):
 
 
 @pytest.mark.parametrize("name", ["uniform-0.01", "planar-1", "mixed"])
-def test_without_the_cone_the_same_floats_would_break_the_promise(name):
-    """The twin of the test above: integers nearest to the floats, their rest on the largest entry."""
+def test_plain_rounding_breaks_the_promise(name):
+    """The twin of the test above: nearest integers, the rest on the largest entry."""
     E, rows = MATRICES[name], []
     for row in disturbed(channel(E, 60), 1e-9):
         integers = [round(Fraction(q) * N) for q in row]
@@ -172,7 +178,9 @@ def test_lift_integers_matches_a_naive_loop(name):
 
 
 def test_lift_integers_follows_implied_and_very_weak_promises():
-    """The cone is that of the closure; a finite promise, however weak, forbids a report that only one symbol sends."""
+    """The cone is that of the closure; a finite promise, however weak, forbids a report that only
+    one symbol sends.
+    """
     chain = Cone.of(sf.PrivacyMatrix([[0, 1, 20], [1, 0, 1], [20, 1, 0]]))
     start = np.array([[1000, 0, 0]], dtype=object)
     assert chain.lift_integers(start).tolist() == [[1000, 368, 136]]
@@ -181,7 +189,7 @@ def test_lift_integers_follows_implied_and_very_weak_promises():
     assert far.lift_integers(start).tolist() == [[N, 1], [0, 0]]
 
 
-def test_symbols_that_nobody_may_tell_apart_get_equal_rows():
+def test_indistinguishable_symbols_get_equal_rows():
     context = sf.PrivacyMatrix([[0, 0, 1], [0, 0, 1], [1, 1, 0]])
     Q = np.array([[0.6, 0.4], [0.6, 0.4], [0.3, 0.7]]) + 1e-9 * np.array([[1, -1], [-1, 1], [0, 0]])
     table = TableResponse.near(context, Q)
@@ -215,7 +223,7 @@ def test_a_word_that_holds_nothing_of_a_table_is_refused():
         designed("uniform-0.01").at_word(8)
 
 
-def test_reports_that_hardly_anybody_sends_are_left_out():
+def test_rare_reports_are_dropped():
     Q = channel(MATRICES["planar-1"], 30)
     wider = np.insert(Q, [0, 7], 1e-14, axis=1)
     assert TableResponse.near(sf.PrivacyMatrix(MATRICES["planar-1"]), wider).outputs == 30
@@ -243,7 +251,7 @@ def test_floats_that_break_the_context_are_refused():
         TableResponse.near(sf.Uniform(2, 1), [[0.74, 0.26], [0.26, 0.74]])
 
 
-# --- the kernel ------------------------------------------------------------------------------------------------------
+# --- the kernel --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("bits", [8, 63, 64])
@@ -277,7 +285,7 @@ def test_halving_finds_what_counting_finds(outputs, bits):
         )
 
 
-# --- scores ----------------------------------------------------------------------------------------------------------
+# --- scores ------------------------------------------------------------------------------------
 
 
 def _exact(inverse, outputs):
@@ -297,7 +305,7 @@ def test_float_scores_are_the_exact_ones(name, crowd):
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 1e-4, 1e-6])
-def test_where_floats_are_not_sure_the_exact_scores_are_taken(epsilon):
+def test_uncertain_float_scores_fall_back_to_exact_ones(epsilon):
     E = np.where(np.eye(5), 0, epsilon)
     table = TableResponse.near(sf.PrivacyMatrix(E), channel(E, 25))
     exact = _exact(table.scores._inverse, table.outputs)
@@ -353,7 +361,7 @@ def test_rows_that_are_not_independent_have_no_scores():
         LeftInverse(rows, 8, [1, 1, 1]).floats()
 
 
-# --- crowds ----------------------------------------------------------------------------------------------------------
+# --- crowds ------------------------------------------------------------------------------------
 
 
 def test_scores_are_of_least_variance_where_the_crowd_is():
@@ -366,7 +374,7 @@ def test_scores_are_of_least_variance_where_the_crowd_is():
     assert skewed.scores.risk(np.full(8, 1 / 8)) > 1.001 * even.scores.risk(np.full(8, 1 / 8))
 
 
-def test_a_crowd_belongs_to_the_record_and_stays_over_other_words():
+def test_crowd_is_recorded_and_kept_at_other_words():
     table = designed("planar-1", crowd=[1, 2, 3, 5, 8, 13, 21, 34])
     assert table.record()["crowd"] == ["1", "2", "3", "5", "8", "13", "21", "34"]
     assert table.at_word(20).crowd == table.at_word(64).crowd == table.crowd
@@ -396,12 +404,12 @@ def test_a_uniform_crowd_is_no_crowd():
         ([4, 6], "multiples of 2"),
     ],
 )
-def test_a_crowd_that_cannot_be_meant_is_refused(crowd, said):
+def test_invalid_crowd_is_refused(crowd, said):
     with pytest.raises(InvalidContext, match=said):
         TableResponse(sf.Uniform(2, 1), [[3, 1], [1, 3]], word_bits=2, crowd=crowd)
 
 
-def test_a_crowd_is_read_back_and_nothing_else_in_its_place():
+def test_crowd_round_trip_and_invalid_crowds():
     context = sf.Uniform(2, 1)
     table = TableResponse.of(context, [["0.6", "0.4"], ["0.4", "0.6"]], crowd=[3, 7])
     record = json.loads(canonical_bytes(table.record()))
@@ -434,11 +442,11 @@ def _checked(saved, folder):
     return run.returncode, run.stdout
 
 
-# --- certificates ----------------------------------------------------------------------------------------------------
+# --- certificates ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", MATRICES)
-def test_a_table_of_many_numbers_is_certified_as_a_plain_loop_would(name):
+def test_large_table_certificate_matches_a_plain_loop(name):
     table, context = designed(name), sf.PrivacyMatrix(MATRICES[name])
     rows = [table.integer_row(x) for x in range(table.inputs)]
     slacks = [
@@ -463,7 +471,9 @@ def test_a_table_of_many_numbers_is_certified_as_a_plain_loop_would(name):
     "name", ["uniform-0.01", "uniform-20", "planar-1", "mixed", "owing-nothing"]
 )
 def test_one_word_too_many_is_found_among_thousands_of_numbers(name, tmp_path):
-    """At the tightest place x gets all the words that its promise allows, from its likeliest report; then one more."""
+    """At the tightest place x gets all the words that its promise allows, from its likeliest
+    report; then one more.
+    """
     table = designed(name)
     place = sf.certify(table).tightest
     rows = [table.integer_row(x) for x in range(table.inputs)]
@@ -510,7 +520,7 @@ def _words_too_many(place):
     return broken
 
 
-# --- the exam --------------------------------------------------------------------------------------------------------
+# --- the exam ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", MATRICES)

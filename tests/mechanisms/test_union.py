@@ -1,4 +1,6 @@
-"""Union response: its risk from its parts', blocks of uniform promises as a case, and what is refused."""
+"""Union response: its risk from its parts', blocks of uniform promises as a case, and what is
+refused.
+"""
 
 import copy
 import math
@@ -35,7 +37,7 @@ def crowds(k):
 
 @pytest.mark.parametrize("block_of", [None, TURNED], ids=["in order", "turned"])
 @pytest.mark.parametrize("code", ["best", "hadamard"])
-def test_the_risk_is_made_of_the_parts_and_of_what_chance_does_to_the_shares(block_of, code):
+def test_union_risk_follows_from_its_parts(block_of, code):
     """``Σ_j [p_j R_j(θ_j) + p_j (1 − p_j) ‖θ_j‖²]``."""
     context = union(block_of)
     mechanism = sf.mechanism_for(context, code=code)
@@ -74,7 +76,7 @@ def test_uniform_parts_become_blocks_on_the_shelf():
     )
 
 
-def test_the_shares_of_blocks_are_observed_and_the_estimate_keeps_them():
+def test_estimates_keep_observed_block_shares():
     context = union(TURNED)
     mechanism = sf.mechanism_for(context)
     reports = mechanism.privatize(np.arange(5000) % context.size, SeededWords(3))
@@ -88,7 +90,7 @@ def test_the_shares_of_blocks_are_observed_and_the_estimate_keeps_them():
     )
 
 
-def test_a_block_that_nobody_is_in_has_no_share():
+def test_empty_block_has_share_zero():
     mechanism = sf.mechanism_for(union())
     tally = mechanism.tally(mechanism.privatize([0, 1, 2] * 10, SeededWords(1)))
     group_of, shares = mechanism.scores.observed_shares(tally)
@@ -108,7 +110,7 @@ def test_a_union_in_a_union_is_kept_and_undone():
     assert again.fingerprint == mechanism.fingerprint
 
 
-def test_parts_of_two_words_leave_the_second_word_of_others_alone():
+def test_one_word_parts_ignore_the_second_word():
     context = sf.union([sf.Blocks([0, 0, 1, 1], "0.5", across=1), sf.Uniform(3, 1)])
     parts = [sf.ProductResponse(context.parts[0]), sf.PlainResponse(context.parts[1])]
     mechanism = sf.UnionResponse(context, parts)
@@ -122,7 +124,7 @@ def test_parts_of_two_words_leave_the_second_word_of_others_alone():
     assert sum(mechanism.integer_row(5)) == mechanism.denominator == 1 << 128
 
 
-# --- what is refused -------------------------------------------------------------------------------------------------
+# --- what is refused ---------------------------------------------------------------------------
 
 
 def test_parts_must_be_for_the_very_contexts():
@@ -162,7 +164,9 @@ def test_a_record_that_does_not_fit_is_refused():
 
 
 def test_one_broken_part_breaks_the_whole():
-    """A part that keeps less than its block is owed is found, and the symbols that are named are the union's."""
+    """A part that keeps less than its block is owed is found, and the symbols that are named are
+    the union's.
+    """
     context = ContextUnion([sf.Uniform(3, 1), sf.Uniform(3, 1)], [0, 1, 0, 1, 0, 1])
     kept = [sf.PlainResponse(part) for part in context.parts]
     stricter = ContextUnion([sf.Uniform(3, 1), sf.Uniform(3, "0.99")], [0, 1, 0, 1, 0, 1])

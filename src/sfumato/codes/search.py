@@ -180,7 +180,7 @@ def unpack(text: str, size: int) -> BaseBlocks:
 
 
 def search(points: int, size: int, blocks: int, steps: int, enough: float = 0.0) -> BaseBlocks:
-    """Return the flattest blocks found in ``steps`` steps, or the first within ``enough`` of flat."""
+    """Return the flattest blocks of a search, or the first within ``enough`` of flat."""
     draws = _draws(f"{points} {size} {blocks}")
     first = [_shuffle(points, draws)[:size] for _ in range(blocks)]
     climb = _Climb(points, np.array(first))

@@ -30,12 +30,13 @@ class BinaryResponse(DenseMechanism):
         Q = 1/D · [[ 1 − e^{−b},            e^{−b}(1 − e^{−a}) ],
                    [ e^{−a}(1 − e^{−b}),    1 − e^{−a}         ]]
 
-    ``a = b`` is Warner's randomized response (1965), ``a = inf`` Mangat's (1994) with p = e^{−b}, both
-    infinite the identity.
+    ``a = b`` is Warner's randomized response (1965), ``a = inf`` Mangat's (1994) with
+    p = e^{−b}, both infinite the identity.
 
-    Guarantees: both log-ratios of rows are at most a and b for both reports; every row sums to 1; any
-    utility that obeys the data-processing inequality is largest here.
-    Cost per report: one word, one comparison. Error: ``n·Var(p̂_1) = q(1−q)/(1 − Q(1|0) − Q(0|1))²``.
+    Guarantees: both log-ratios of rows are at most a and b for both reports; every row sums to 1;
+    any utility that obeys the data-processing inequality is largest here.
+    Cost per report: one word, one comparison.
+    Error: ``n·Var(p̂_1) = q(1−q)/(1 − Q(1|0) − Q(0|1))²``.
     Reference: Acharya et al. (2020), Theorem 2.
     Proof: docs/proofs/binary.md.
 
