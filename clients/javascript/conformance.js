@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 import { batchBody } from "./src/batch.js";
 import { canonicalText, unhex } from "./src/canonical.js";
 import { InvalidSurvey, SfumatoError, Survey } from "./src/index.js";
-import { budgetOf, charge, demandConsent, entryOf, totalOf, withCosts } from "./src/ledger.js";
+import { parseBudget, charge, requireConsent, entryOf, totalOf, withCosts } from "./src/ledger.js";
 import { batchId, rememberedWords, tokenOf } from "./src/memory.js";
 import { periodOf } from "./src/period.js";
 
@@ -89,9 +89,9 @@ const OPERATIONS = {
 
   charge(request, known) {
     const survey = known(request);
-    demandConsent(survey, request.allow_clear);
+    requireConsent(survey, request.allow_clear);
     const entry = entryOf(survey, request.secret);
-    const entries = charge(withCosts(request.entries), entry, budgetOf(request.budget));
+    const entries = charge(withCosts(request.entries), entry, parseBudget(request.budget));
     const { p, q } = totalOf(entries);
     return { spent: q === 1n ? `${p}` : `${p}/${q}`, entries: entries.length };
   },

@@ -5,13 +5,13 @@
  */
 import { codeOf } from "./codes.js";
 import { ranksWithin } from "./context.js";
-import { demand, list, wholeNumber } from "./fields.js";
+import { expect, list, wholeNumber } from "./fields.js";
 import { rangesKeep } from "./ranges.js";
 
 /** `of` gives each symbol its block, or is null where there is one block. */
 export function unionResponse(parts, of) {
   const [{ wordBits }] = parts;
-  demand(
+  expect(
     parts.every((part) => part.wordBits === wordBits),
     "words of one length",
   );
@@ -31,7 +31,7 @@ export function unionResponse(parts, of) {
     row(x) {
       const [j, point] = place(x);
       const row = Array(outputs).fill(0n);
-      // A part of fewer words ignores the others, whatever they are.
+      // A part of fewer words ignores the others.
       const ignored = BigInt(wordBits * (words - (parts[j].words ?? 1)));
       parts[j].row(point).forEach((count, y) => (row[offsets[j] + y] = count << ignored));
       return row;
@@ -44,15 +44,15 @@ export function blockResponse({ codes, code_of_block }, context) {
   const { of, sizes, inside, outward } = context;
   const made = list(codes).map(codeOf);
   const numbers = list(code_of_block, sizes.length);
-  demand(new Set(numbers).size === made.length, "a block for every code");
-  demand(sizes.length === 1 || outward[0] === Infinity, "no promise across blocks");
+  expect(new Set(numbers).size === made.length, "a block for every code");
+  expect(sizes.length === 1 || outward[0] === Infinity, "no promise across blocks");
   const parts = numbers.map((number) => made[wholeNumber(number, 0, made.length - 1)]);
-  parts.forEach((code, j) => demandFit(code, sizes[j], sizes[j] < 2 || inside[j] === Infinity));
+  parts.forEach((code, j) => requireFit(code, sizes[j], sizes[j] < 2 || inside[j] === Infinity));
   const ranges = parts.map(({ high, low }, group) => ({ group, high, low, cover: 0n }));
   return { ...unionResponse(parts, of), ranges, keepsByOdds: () => rangesKeep(ranges, context) };
 }
 
 /** A code must have a point for every symbol; it is the clear one exactly where there is nothing to hide. */
-export function demandFit(code, size, inClear) {
-  demand(code.points >= size && (code.kind === "clear") === inClear, "a code that fits its symbols");
+export function requireFit(code, size, inClear) {
+  expect(code.points >= size && (code.kind === "clear") === inClear, "a code that fits its symbols");
 }

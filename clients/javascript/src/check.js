@@ -1,7 +1,7 @@
 /**
  * The client's own proof that a survey's channel keeps the survey's context, in integers.
  *
- * The odds of codes prove it for the mechanisms that consist of codes, whatever their size. All else is compared row by
+ * The odds of codes prove it for the mechanisms that consist of codes, at any size. All else is compared row by
  * row, which the module of tables does. What is not proved is refused.
  */
 import { need } from "./kinds.js";
@@ -18,7 +18,7 @@ export async function checkPromise(mechanism, context) {
 
 function isProvedByOdds({ context: own, ranges, keepsByOdds }, context) {
   if (own === context) return keepsByOdds?.();
-  // A plain response has the same odds for all pairs, whatever context it is to keep.
+  // A plain response has the same odds for all pairs, so it may keep any context.
   const isPlain = own.kind === "uniform" && ranges;
   return isPlain && context.entries.every((epsilon) => withinOdds(ranges[0].high, ranges[0].low, epsilon));
 }

@@ -1,20 +1,20 @@
 /**
  * The client of one device: it charges the ledger, derives the report, remembers it and sends it.
  *
- * In this order: the survey's whole cost is in the ledger before the value is read; the report is kept before it leaves
- * (both as durably as the store keeps things); and it is counted once, however often it must be sent. Whether something
- * is sent, and where to, does not depend on the value. The exception is a value outside the domain.
+ * In this order: the survey's whole cost is in the ledger before the value is read; the report is stored before it leaves
+ * (both as durably as the store allows); and it is counted once, however often it must be sent. Whether something is
+ * sent, and where to, does not depend on the value. The exception is a value outside the domain.
  */
 import { batchBody } from "./batch.js";
 import { Device, pageStore } from "./device.js";
 import { InvalidSymbols, NotDelivered } from "./errors.js";
 import { refuseUnknown } from "./fields.js";
-import { budgetOf, charge, DEFAULT_BUDGET, demandConsent, entryOf, roundedUp, totalOf } from "./ledger.js";
+import { parseBudget, charge, DEFAULT_BUDGET, requireConsent, entryOf, roundedUp, totalOf } from "./ledger.js";
 import { batchId, rememberedWords, tokenOf } from "./memory.js";
 import { periodOf } from "./period.js";
-import { batchAddress, deliver, postOf } from "./send.js";
+import { batchAddress, deliver, postRequest } from "./http.js";
 
-const PATIENCE = 10_000; // milliseconds that an answer goes on trying to be delivered
+const PATIENCE = 10_000; // milliseconds to keep retrying
 const NO_ANSWER = { last: null, tokens: [], waiting: [] };
 
 export class Client {
@@ -24,7 +24,7 @@ export class Client {
   #budget;
   #allowClear;
   #clock;
-  #courier;
+  #transport;
 
   /**
    * `store`: get, set and delete text by key, at once or by promises. A `Map` will do for a process that may forget;
@@ -49,18 +49,18 @@ export class Client {
     this.#survey = survey;
     this.#address = batchAddress(url, survey.fingerprint);
     this.#device = new Device(store);
-    this.#budget = budgetOf(budget);
+    this.#budget = parseBudget(budget);
     if (typeof allowClear !== "boolean") throw new InvalidSymbols("allowClear must be true or false");
     this.#allowClear = allowClear;
     this.#clock = clock;
-    this.#courier = { fetch, sleep, now, patience };
-    // What waits from an earlier load is tried once more. If that fails it goes on waiting, and answer() says so.
+    this.#transport = { fetch, sleep, now, patience };
+    // Retry what waits from an earlier load. If that fails it goes on waiting, and answer() says so.
     const resume = () => this.flush().catch(() => {});
     this.resumed = resume();
     globalThis.addEventListener?.("online", resume);
   }
 
-  /** What all surveys that this device answered have spent together, rounded up. */
+  /** What this device has given away so far, over all surveys, rounded up. */
   async spent() {
     return roundedUp(totalOf(await this.#device.entries()));
   }
@@ -70,7 +70,7 @@ export class Client {
     const { batch } = await this.#answer(value);
     const { last, waiting, problem } = await this.#delivered();
     if (problem && !(problem instanceof NotDelivered)) throw problem;
-    // Without a last answer, the device has forgotten meanwhile.
+    // Without a last answer, the device was asked to forget meanwhile.
     const delivered = !!last && !waiting.some((held) => held.batch === batch);
     return { survey: this.#survey.fingerprint, batch, delivered, waiting: waiting.length };
   }
@@ -100,9 +100,9 @@ export class Client {
   // --- from value to report -------------------------------------------------------------------------------------
 
   async #answer(value) {
-    demandConsent(this.#survey, this.#allowClear);
+    requireConsent(this.#survey, this.#allowClear);
     // A device that may forget would answer a repeated survey under one secret after another.
-    if (this.#survey.repeat !== "once") await this.#device.demandLasting();
+    if (this.#survey.repeat !== "once") await this.#device.requirePersistence();
     return this.#device.locked(() => this.#answered(value));
   }
 
@@ -112,12 +112,12 @@ export class Client {
     const book = await this.#charged(before);
     const { fingerprint, repeat } = this.#survey;
     const period = periodOf(repeat, this.#clock());
-    const diary = this.#diary(book);
-    // An answer for a later period stands, too: clocks run back.
-    if (diary.last && period <= diary.last.period) return diary.last;
-    const { report, tokens } = await this.#report(secret, diary, value);
+    const log = this.#log(book);
+    // An answer for a later period stands, too: clocks can be set back.
+    if (log.last && period <= log.last.period) return log.last;
+    const { report, tokens } = await this.#report(secret, log, value);
     const answer = { period, batch: await batchId(secret, fingerprint, period), report };
-    await this.#keep(book, { last: answer, tokens, waiting: [...diary.waiting, answer] });
+    await this.#keep(book, { last: answer, tokens, waiting: [...log.waiting, answer] });
     return answer;
   }
 
@@ -148,12 +148,12 @@ export class Client {
     return this.#survey.repeat.distinct ?? 1; // "once" has none
   }
 
-  #diary(book) {
+  #log(book) {
     return book?.diaries[this.#survey.fingerprint] ?? NO_ANSWER;
   }
 
-  async #keep(book, diary) {
-    await this.#device.keep({ ...book, diaries: { ...book.diaries, [this.#survey.fingerprint]: diary } });
+  async #keep(book, log) {
+    await this.#device.keep({ ...book, diaries: { ...book.diaries, [this.#survey.fingerprint]: log } });
   }
 
   // --- sending --------------------------------------------------------------------------------------------------
@@ -165,29 +165,29 @@ export class Client {
 
   /**
    * Send one after another. The device is not locked meanwhile: what two tabs send is counted once, and what waits is
-   * read again each time, because the device may have forgotten. Returns the diary, and what went wrong.
+   * read again each time, because the device may have forgotten. Returns the log, and what went wrong.
    */
   async #delivered() {
     for (let sent; ; ) {
-      const diary = await this.#device.locked(() => this.#without(sent));
-      const [first] = diary.waiting;
-      if (!first) return diary;
+      const log = await this.#device.locked(() => this.#without(sent));
+      const [first] = log.waiting;
+      if (!first) return log;
       try {
-        await deliver(this.#address, this.#request(first), this.#courier);
+        await deliver(this.#address, this.#request(first), this.#transport);
       } catch (problem) {
-        return { ...diary, problem };
+        return { ...log, problem };
       }
       sent = first.batch;
     }
   }
 
-  /** The diary, once a batch that was counted waits no longer. */
+  /** The log, without a batch that was counted among those that wait. */
   async #without(sent) {
     const device = await this.#device.existing();
-    const diary = this.#diary(device?.book);
-    const waiting = diary.waiting.filter(({ batch }) => batch !== sent);
-    if (waiting.length < diary.waiting.length) await this.#keep(device.book, { ...diary, waiting });
-    return { ...diary, waiting };
+    const log = this.#log(device?.book);
+    const waiting = log.waiting.filter(({ batch }) => batch !== sent);
+    if (waiting.length < log.waiting.length) await this.#keep(device.book, { ...log, waiting });
+    return { ...log, waiting };
   }
 
   #beacon(body) {
@@ -196,7 +196,7 @@ export class Client {
     const { navigator, Blob } = globalThis;
     if (!outlives && navigator?.sendBeacon)
       return navigator.sendBeacon(this.#address, new Blob([body], { type: "application/json" }));
-    this.#courier.fetch(this.#address, postOf(body)).catch(() => {});
+    this.#transport.fetch(this.#address, postRequest(body)).catch(() => {});
     return true;
   }
 }

@@ -2,7 +2,7 @@
  * Codes: for each point x a set of outputs S_x that x favours by odds of e^ε.
  *
  * Over a word of B bits each output of S_x has `high` words, each other one `low`, and the `leftover` words all say
- * output 0, whatever the point:
+ * output 0, for every point:
  *
  *     2^B · Q(y|x) = low + (high − low)·[y ∈ S_x] + leftover·[y = 0]
  *
@@ -10,7 +10,7 @@
  * are; `respond(point, word)` is the output for a word. Words and numbers of words are BigInts, all else is not.
  */
 import { unpackedU32 } from "./canonical.js";
-import { count, demand, demandMemory, fieldsOf, LARGEST, readerOf, wholeNumber } from "./fields.js";
+import { count, expect, requireMemory, fieldsOf, LARGEST, readerOf, wholeNumber } from "./fields.js";
 
 /** The code that a record describes, with the integers that it holds. */
 export function codeOf(record) {
@@ -39,7 +39,7 @@ function whole(code, read) {
   const sets = { raised: 1, ...read(code) };
   const { raised, place, contains } = sets;
   const words = BigInt(raised) * high + BigInt(outputs - raised) * low;
-  demand(!outputs || (words === used && low < high), "all words, with high above low");
+  expect(!outputs || (words === used && low < high), "all words, with high above low");
   return {
     ...code,
     respond: (point, word) => (word < used ? place(point, twoLevelIndex(word, raised, code)) : 0),
@@ -57,20 +57,20 @@ const isPoint = (point, output) => point === output;
 const READERS = {
   /** The code without noise: a point is its own report. Other places follow around the circle, and are never drawn. */
   clear({ points, outputs, high, used, leftover }) {
-    demand(points === outputs && high === used && !leftover, "all words on the point");
+    expect(points === outputs && high === used && !leftover, "all words on the point");
     return { place: (point, index) => (point + index) % outputs, contains: isPoint, respond: (point) => point };
   },
 
   /** k-ary randomised response: `S_x = {x}`; the points 1, 2, … before it follow, around the circle. */
   randomized({ points, outputs }) {
-    demand(points === outputs, "an output per point");
+    expect(points === outputs, "an output per point");
     return { place: (point, index) => (point >= index ? 0 : outputs) + point - index, contains: isPoint };
   },
 
   /** Hadamard response: S_x are the y with an even number of bits in common with x + 1. */
   hadamard({ points, outputs: K, high, leftover }) {
     const fits = K > 1 && (K & (K - 1)) === 0 && points === K - 1 && !leftover && high % 2n === 0n;
-    demand(fits, "2^n outputs, and even odds that fill words");
+    expect(fits, "2^n outputs, and even odds that fill words");
     // The low bits of a word draw y; the bits above them are a coin that says + below high/2.
     const [half, mask, plus] = [K / 2, BigInt(K - 1), (high / 2n) * BigInt(K)];
     return {
@@ -91,11 +91,11 @@ const READERS = {
     const listed = unpackedU32(base, K);
     const w = listed.length / wholeNumber(base_blocks, 1, LARGEST);
     const fits = Number.isInteger(w) && w > 0 && w < K && outputs === base_blocks * K;
-    demand(
+    expect(
       fits && listed.every((d, i) => i % w === 0 || d > listed[i - 1]),
       "equal base blocks, in ascending order",
     );
-    demandMemory(outputs);
+    requireMemory(outputs);
     const member = new Uint8Array(outputs);
     listed.forEach((d, i) => (member[Math.floor(i / w) * K + d] = 1));
     // For each place, the output of point 0 there: that of point x lies x further around its circle.

@@ -11,7 +11,7 @@
  */
 import { canonicalText, unpackedU32 } from "./canonical.js";
 import { domainOf } from "./domain.js";
-import { demand, demandMemory, fieldsOf, list, readerOf } from "./fields.js";
+import { expect, requireMemory, fieldsOf, list, readerOf } from "./fields.js";
 import { positiveEpsilon } from "./odds.js";
 
 const LARGEST_UNIFORM = 2 ** 26; // a uniform context needs no memory per symbol
@@ -23,9 +23,9 @@ export function contextOf(record, nesting = 0) {
 }
 
 /** Refuse a context that would need more memory than a device has, at any depth, before anything is built. */
-export function demandSize({ kind, domain, parts = [] }) {
-  demandMemory(domainOf(domain).size, kind === "uniform" ? LARGEST_UNIFORM : undefined);
-  list(parts).forEach(demandSize);
+export function requireSize({ kind, domain, parts = [] }) {
+  requireMemory(domainOf(domain).size, kind === "uniform" ? LARGEST_UNIFORM : undefined);
+  list(parts).forEach(requireSize);
 }
 
 /**
@@ -86,8 +86,8 @@ export const CONTEXTS = {
     const of = classesOf(block_of, domain.size);
     const blocks = sizesOf(of).length;
     const texts = several ? list(epsilons, blocks) : Array(blocks).fill(epsilon);
-    demand(!several || new Set(texts).size > 1, "epsilons that differ");
-    demand(across !== "inf", "no across of inf");
+    expect(!several || new Set(texts).size > 1, "epsilons that differ");
+    expect(across !== "inf", "no across of inf");
     const outward = positiveEpsilon(across ?? "inf");
     return groupedContext(domain, of, texts.map(positiveEpsilon), Array(blocks).fill(outward));
   },
@@ -104,7 +104,7 @@ export function classesOf(text, size) {
   const of = unpackedU32(text, size);
   let seen = -1;
   const ordered = of.every((number) => number <= seen + 1 && (seen = Math.max(seen, number)) >= 0);
-  demand(ordered && of.length === size, "classes in the order of first symbols");
+  expect(ordered && of.length === size, "classes in the order of first symbols");
   return of;
 }
 

@@ -1,12 +1,12 @@
 /**
- * What a device keeps: one secret, and one book that holds the ledger and what was answered. No value.
+ * What a device keeps: one secret, and one book that holds the ledger and the answer logs. No value.
  *
- * The book is one text with a checksum under one key, so that a crash leaves the old book or the new one, and a text
- * that was cut off is an error and never an older state. It is there before the secret is: a secret without a book
- * means that the book was lost, and with it what this device has promised. Answers without their secret mean
- * that the secret was lost: a new one would say another thing about the same values.
+ * The book is one text with a checksum under one key. So a crash leaves the old book or the new one, and a truncated
+ * text is an error and never an older state. The book is written before the secret: a secret without a book means that
+ * the book was lost, and with it what this device has promised. Logs without their secret mean that the secret was
+ * lost: a new one would give other reports for the same values.
  *
- * In browsers any script of the page's origin can read both.
+ * In browsers, any script of the page's origin can read both.
  */
 import { canonicalText, hex, unhex, utf8 } from "./canonical.js";
 import { BudgetExceeded, MemoryUnavailable } from "./errors.js";
@@ -15,7 +15,7 @@ import { secretTag } from "./memory.js";
 import { freshWords, sha256 } from "./words.js";
 
 const FORMAT = 2;
-const FORMATS = [1, FORMAT]; // entries of the first had accounts, which count no longer
+const FORMATS = [1, FORMAT]; // entries of the first had accounts, which no longer matter
 const DIGEST = 65; // 64 hexadecimal digits and a space
 const [SECRET, BOOK] = ["sfumato/1/secret", "sfumato/1/book"];
 
@@ -47,21 +47,21 @@ export class Device {
     }
   }
 
-  /** Refuse a store that may forget by itself, or that does not say. */
-  async demandLasting() {
+  /** Refuse a store that may forget by itself, or does not say whether it does. */
+  async requirePersistence() {
     if (!this.#store.persist || !(await this.#ask("persist")))
       throw new MemoryUnavailable(
-        "this survey repeats, and its storage may not last; nothing was sent. Allow persistent storage, or pass a store " +
+        "this survey repeats, but its storage may not last; nothing was sent. Allow persistent storage, or pass a store " +
           "with persist()",
       );
   }
 
-  /** The secret and the book; made if the device is new. */
+  /** The secret and the book; created if the device is new. */
   async open() {
     const found = await this.existing();
     if (found) return found;
     const secret = new Uint8Array(freshWords(4).buffer);
-    // What was answered under a secret that is gone cannot be repeated. What it cost stays.
+    // Answers under a deleted secret cannot be repeated. Their cost stays.
     const book = {
       ...((await this.#book()) ?? { format: FORMAT, entries: [] }),
       secret: await secretTag(secret),
@@ -75,7 +75,7 @@ export class Device {
   /** The secret and the book, or null for a device that is new or has forgotten. */
   async existing() {
     const [text, book] = [await this.#ask("get", SECRET), await this.#book()];
-    // forget() drops the diaries, too: diaries without a secret mean that it was lost.
+    // forget() deletes the logs, too: logs without a secret mean that it was lost.
     if (text === null && !Object.keys(book?.diaries ?? {}).length) return null;
     if (!book) throw damaged("ledger is lost");
     const secret = /^[0-9a-f]{64}$/.test(text) && unhex(text);
@@ -84,19 +84,19 @@ export class Device {
     return { secret, book };
   }
 
-  /** What the ledger holds, whatever became of the secret. */
+  /** The entries of the ledger, even if the secret is lost. */
   entries() {
     return this.locked(async () => (await this.#book())?.entries ?? []);
   }
 
   /** Replace the book. */
   async keep(book) {
-    await this.#set(BOOK, await sealed(canonicalText(book)));
+    await this.#set(BOOK, await seal(canonicalText(book)));
   }
 
-  /** Delete the secret, and with it the memory of every answer. The ledger stays: what was promised was promised. */
+  /** Delete the secret, and so the memory of every answer. The ledger stays: promises cannot be taken back. */
   async forget() {
-    await this.#ask("delete", SECRET); // first: without it, nothing else says anything
+    await this.#ask("delete", SECRET); // first: without it, nothing else reveals anything
     const book = await this.#book();
     if (book) await this.keep({ ...book, diaries: {} });
   }
@@ -105,12 +105,12 @@ export class Device {
     const text = await this.#ask("get", BOOK);
     if (text === null) return null;
     const body = text.slice(DIGEST);
-    const book = text === (await sealed(body)) && JSON.parse(body);
+    const book = text === (await seal(body)) && JSON.parse(body);
     if (!FORMATS.includes(book.format)) throw damaged("ledger is damaged, or of another version");
     return { ...book, format: FORMAT, entries: withCosts(book.entries) };
   }
 
-  /** Write, and read again: some stores take what they do not keep. */
+  /** Write and read back: some stores accept what they do not keep. */
   async #set(key, text) {
     await this.#ask("set", key, text);
     if ((await this.#ask("get", key)) !== text) throw denied();
@@ -125,8 +125,8 @@ export class Device {
   }
 }
 
-/** A text behind its SHA-256. */
-const sealed = async (body) => `${hex(await sha256(utf8(body)))} ${body}`;
+/** Put the SHA-256 of a text in front of it. */
+const seal = async (body) => `${hex(await sha256(utf8(body)))} ${body}`;
 
 function denied() {
   return new MemoryUnavailable("storage is denied, missing or full; nothing was sent. Allow it, or pass a store");
@@ -141,8 +141,8 @@ function damaged(what, way = "") {
 const turns = new WeakMap();
 
 /**
- * Where there are no locks, work on one store is done one after another in this process. Two tabs do not take turns
- * then: on a new device each may make a secret and answer with it, and the book is that of the tab that wrote last.
+ * Without locks, run work on one store in turn within this process. Two tabs do not take turns then: on a new device
+ * each may create a secret and answer with it, and the book is that of the tab that wrote last.
  */
 function inTurn(store, work) {
   const turn = (turns.get(store) ?? Promise.resolve()).then(work);

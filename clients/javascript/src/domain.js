@@ -6,7 +6,7 @@
  *     label(x)       the label of a symbol
  */
 import { UnknownValue } from "./errors.js";
-import { demand, fieldsOf, LARGEST, list, readerOf, wholeNumber } from "./fields.js";
+import { expect, fieldsOf, LARGEST, list, readerOf, wholeNumber } from "./fields.js";
 
 /** The domain that a record describes. */
 export const domainOf = (record) => readerOf(record, DOMAINS)(record);
@@ -37,16 +37,16 @@ export const DOMAINS = {
 
 /** Labels, text or integers. */
 export function labelDomain(labels, other) {
-  labels.forEach(demandLabel);
+  labels.forEach(requireLabel);
   const symbols = new Map(labels.map((label, x) => [label, x]));
-  demand(labels.length && symbols.size === labels.length, "labels that differ");
-  demand(other === null || symbols.has(other), "one of the labels for other");
+  expect(labels.length && symbols.size === labels.length, "labels that differ");
+  expect(other === null || symbols.has(other), "one of the labels for other");
   const find = (value) =>
     symbols.get(typeof value === "string" ? value.normalize() : value) ?? symbols.get(other) ?? -1;
   return { size: labels.length, find, label: (x) => labels[x] };
 }
 
 /** Throw unless it is text, not empty, or an integer. */
-export function demandLabel(label) {
-  demand(typeof label === "string" ? label : Number.isSafeInteger(label), "text or integers as labels");
+export function requireLabel(label) {
+  expect(typeof label === "string" ? label : Number.isSafeInteger(label), "text or integers as labels");
 }

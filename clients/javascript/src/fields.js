@@ -12,13 +12,13 @@ export const LARGEST = 2 ** 31;
 const LARGEST_IN_MEMORY = 2 ** 24;
 
 /** Throw unless it holds. */
-export function demand(holds, expected) {
+export function expect(holds, expected) {
   if (!holds) throw new InvalidSurvey(`expected ${expected}`);
 }
 
 /** Throw before allocating more memory than a device has. */
-export function demandMemory(count, most = LARGEST_IN_MEMORY) {
-  demand(count <= most, `at most ${most} symbols`);
+export function requireMemory(count, most = LARGEST_IN_MEMORY) {
+  expect(count <= most, `at most ${most} symbols`);
 }
 
 /** Throw if any option is left over: a misspelt name must not silently drop a pin or a limit. */
@@ -27,7 +27,7 @@ export function refuseUnknown(options) {
   if (name) throw new InvalidSymbols(`unknown option ${name}`);
 }
 
-/** Call `read`; whatever goes wrong in it is about this part of the survey. */
+/** Call `read`; every error in it is about this part of the survey. */
 export function section(name, read) {
   try {
     return read();
@@ -39,7 +39,7 @@ export function section(name, read) {
 /** The record, if it is an object with exactly these fields. */
 export function fieldsOf(record, ...known) {
   const found = Object(record) === record ? Object.keys(record) : [];
-  demand(
+  expect(
     found.length === known.length && known.every((field) => found.includes(field)),
     `the fields ${known}, and no others`,
   );
@@ -49,24 +49,24 @@ export function fieldsOf(record, ...known) {
 /** What a table of readers by kind has for this record. */
 export function readerOf(record, readers) {
   const kind = record?.kind;
-  demand(typeof kind === "string" && Object.hasOwn(readers, kind), `one of the kinds ${Object.keys(readers)}`);
+  expect(typeof kind === "string" && Object.hasOwn(readers, kind), `one of the kinds ${Object.keys(readers)}`);
   return readers[kind];
 }
 
 /** A whole number from `least` to `most`. */
 export function wholeNumber(number, least, most) {
-  demand(Number.isSafeInteger(number) && number >= least && number <= most, `a whole number from ${least} to ${most}`);
+  expect(Number.isSafeInteger(number) && number >= least && number <= most, `a whole number from ${least} to ${most}`);
   return number;
 }
 
 /** A number of words, written as text because it may pass 2^53. */
 export function count(text) {
-  demand(typeof text === "string" && /^(0|[1-9]\d{0,39})$/.test(text), "a number of words, as text");
+  expect(typeof text === "string" && /^(0|[1-9]\d{0,39})$/.test(text), "a number of words, as text");
   return BigInt(text);
 }
 
 /** A list, of a given length if there is one. */
 export function list(record, length = record?.length) {
-  demand(Array.isArray(record) && record.length === length, `a list of ${length}`);
+  expect(Array.isArray(record) && record.length === length, `a list of ${length}`);
   return record;
 }

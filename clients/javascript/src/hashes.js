@@ -1,8 +1,8 @@
 /** The modules that this core loads, by their hashes. Written by `npm run hashes`; do not edit. */
 export const HASHES = {
-  groups: "sha256-k5x/zAjMRLvltmHQ6pINrhKeBSeicItVjAiXUaoBaYc=",
-  places: "sha256-JbjKMUe5ljTZEnkxeDBx1akzrfyM2iESXCNzm5mSmo0=",
-  products: "sha256-UnVJpoLkMOQUSWM0IPto7ZWTkwSmBfrMzBjyeIe2dVQ=",
-  tables: "sha256-IYVjEVHL8rrv+ERST5NJsNHSAGrQt7c5eTN5BFmPpbI=",
-  unions: "sha256-/chs+iRkGJSaTRR2cQ6ZuB6tWcJQoj2yDkAnRyad0gQ=",
+  groups: "sha256-iFzpmkAVVvOKPW+qzbjW4PHGKpiKCdu3G9zAVIBcFwc=",
+  places: "sha256-jpDUPEAh1r5p0OGu7I3tFhgJkPkRZRiKRZK3R9eTO/w=",
+  products: "sha256-53q5ca4effaak0CkSpaGaJsfwYpGy56kG/8IxvGq9Zw=",
+  tables: "sha256-03IGdAxCO3dbxOnnOOaetXY/7VBQRfDOiuz9OjyGuTc=",
+  unions: "sha256-pYBL72jg+4hkcx2XJPj7OSt4r4JydVW2iD5jePrQzO8=",
 };

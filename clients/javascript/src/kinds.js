@@ -4,7 +4,7 @@
  * A module is a function from the core's tools to readers by kind. It has no imports, so that one file is all there is
  * to verify and to load. The whole client installs all modules; the core loads one when a survey needs it.
  */
-import { demandFit, unionResponse } from "./blocks.js";
+import { requireFit, unionResponse } from "./blocks.js";
 import { unpackedU32 } from "./canonical.js";
 import { codeOf, twoLevelIndex, wordsOf } from "./codes.js";
 import {
@@ -17,9 +17,9 @@ import {
   sameRecord,
   sizesOf,
 } from "./context.js";
-import { demandLabel, DOMAINS, labelDomain } from "./domain.js";
+import { requireLabel, DOMAINS, labelDomain } from "./domain.js";
 import { PrivacyViolation } from "./errors.js";
-import { count, demand, fieldsOf, LARGEST, list } from "./fields.js";
+import { count, expect, fieldsOf, LARGEST, list } from "./fields.js";
 import { frame, mechanismOf, MECHANISMS } from "./mechanism.js";
 import { atMost, exactNumber, lowest, oddsOf, positiveEpsilon, withinOdds } from "./odds.js";
 import { rangesKeep } from "./ranges.js";
@@ -42,9 +42,9 @@ const CORE = {
   contextFields,
   contextOf,
   count,
-  demand,
-  demandFit,
-  demandLabel,
+  expect,
+  requireFit,
+  requireLabel,
   exactNumber,
   fieldsOf,
   frame,

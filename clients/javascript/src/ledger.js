@@ -1,40 +1,40 @@
 /**
- * The ledger: what a device has promised, entry by entry. Nothing is taken out, and no passage of time refills it.
+ * The ledger: what a device has promised, entry by entry. Entries are never removed or refilled.
  *
- * An entry is a survey that was answered under one secret, with its cost: the number of distinct values that it may be
- * answered with, times its largest finite ε. It is charged whole, before the value is read; later answers to the same
- * survey are derived from the same secret and cost nothing.
+ * An entry is a survey that the device answered under one secret, with its cost: the number of distinct values that the
+ * person may answer with, times the survey's largest finite ε. The device charges it in full before it reads the value.
+ * Later answers to the same survey cost nothing, because they are derived from the same secret.
  *
- * All surveys add up, whatever their labels are: a device cannot know whether two of them ask about the same thing. A
+ * All surveys add up, even if their labels differ: a device cannot know whether two of them ask about the same thing. A
  * pair that a survey leaves open costs nothing here, because it needs `allowClear`.
  */
 import { BudgetExceeded, InvalidSymbols } from "./errors.js";
 import { atMost, exactNumber, lowest } from "./odds.js";
 
-/** The budget of a client that names none: odds between two answers move by at most e^4, so 50:50 becomes 98:2. */
+/** The default: the odds between two answers move by at most e^4, so 50:50 becomes at most 98:2. */
 export const DEFAULT_BUDGET = "4";
 const DIGITS = 1_000_000n;
 const ZERO = { p: 0n, q: 1n };
 
-/** A budget as a number, or null for none: text or a number above 0. */
-export function budgetOf(budget) {
+/** Parse a budget: text or a positive number, or null for none. */
+export function parseBudget(budget) {
   if (budget === null) return null;
   try {
     const limit = exactNumber(typeof budget === "number" ? `${budget}` : budget);
     if (limit.p > 0n) return limit;
-  } catch {} // not the way numbers are written
-  throw new InvalidSymbols('a budget must be a number above 0 such as "4", or null for none');
+  } catch {} // not a number
+  throw new InvalidSymbols('budget must be a positive number such as "4", or null for none');
 }
 
-/** Refuse a survey that sends part of the answer as it is, unless the caller says that people know. */
-export function demandConsent({ leavesOpen }, allowClear) {
+/** Refuse a survey that leaves pairs of answers open unless the caller allows it. */
+export function requireConsent({ leavesOpen }, allowClear) {
   if (leavesOpen && !allowClear)
     throw new BudgetExceeded(
       "this survey sends part of the answer unprotected; nothing was sent. Show survey.disclosure, then pass allowClear: true",
     );
 }
 
-/** The entry of a survey under a secret, which is named by its tag. */
+/** The entry of a survey that is answered under the secret with this tag. */
 export function entryOf({ fingerprint, repeat, context: { entries } }, secret) {
   // Surveys that are answered once have no number of distinct values.
   return { survey: fingerprint, secret, cost: textOf(times(repeat.distinct ?? 1, largest(entries))) };

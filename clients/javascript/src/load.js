@@ -10,7 +10,7 @@
  * A page's import map can send `import` to another address, so an address that the map changes is refused.
  */
 import { SfumatoError } from "./errors.js";
-import { demand } from "./fields.js";
+import { expect } from "./fields.js";
 import { HASHES } from "./hashes.js";
 import { freshWords, sha256 } from "./words.js";
 
@@ -22,10 +22,10 @@ export async function load(name) {
   try {
     const integrity = HASHES[name];
     // Browsers ignore an `integrity` that they cannot parse.
-    demand(/^sha256-[\w+/]{43}=$/.test(integrity), "a hash");
+    expect(/^sha256-[\w+/]{43}=$/.test(integrity), "a hash");
     const inPage = globalThis.document && !file.startsWith("file:");
     const address = await (inPage ? runVerified : readVerified)(file, integrity);
-    demand(import.meta.resolve(address) === address, "this address");
+    expect(import.meta.resolve(address) === address, "this address");
     return (await import(address)).default;
   } catch {
     throw new SfumatoError(
@@ -61,6 +61,6 @@ async function readVerified(file, integrity) {
     ? await (await import(fileSystem)).readFile(new URL(file))
     : new Uint8Array(await (await fetch(file, request)).arrayBuffer());
   const digest = btoa(String.fromCharCode(...(await sha256(bytes))));
-  demand(`sha256-${digest}` === integrity, "this hash");
+  expect(`sha256-${digest}` === integrity, "this hash");
   return `data:text/javascript,${encodeURIComponent(new TextDecoder().decode(bytes))}`;
 }

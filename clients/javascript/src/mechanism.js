@@ -8,12 +8,12 @@
  *     keepsByOdds()             whether the odds of its codes prove that it keeps the context it was made for, if they can
  */
 import { blockResponse } from "./blocks.js";
-import { demand, fieldsOf, LARGEST, readerOf } from "./fields.js";
+import { expect, fieldsOf, LARGEST, readerOf } from "./fields.js";
 
 /** The mechanism that a record describes, with the integers that it holds. */
 export function mechanismOf(record, context) {
   const made = readerOf(record, MECHANISMS)(record, context);
-  demand(made.outputs <= LARGEST, "at most 2^31 reports");
+  expect(made.outputs <= LARGEST, "at most 2^31 reports");
   return { words: 1, ...made, context, inputs: context.size, cut: 64n - BigInt(made.wordBits) };
 }
 
@@ -32,7 +32,7 @@ export const MECHANISMS = {
 export function frame(make, fields, kind) {
   return (record, context) => {
     fieldsOf(record, "kind", ...fields);
-    demand(!kind || context.kind === kind, `a context of kind ${kind}`);
+    expect(!kind || context.kind === kind, `a context of kind ${kind}`);
     return make(record, context);
   };
 }

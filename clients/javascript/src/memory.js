@@ -1,5 +1,5 @@
 /**
- * Memory without values: everything that a device says about an answer is derived from one secret.
+ * Memory without values: everything a device says about an answer is derived from one secret.
  *
  * The secret has 32 bytes, F is the survey's fingerprint as 32 bytes, a symbol is 4 bytes, little-endian:
  *
@@ -8,7 +8,7 @@
  *     token of a value     SHA-256("sfumato/1/value" ‖ secret ‖ F ‖ symbol)[:16]
  *     tag of the secret    SHA-256("sfumato/1/secret" ‖ secret)[:16]
  *
- * With the secret, anybody can try every symbol and see which one fits a report or a token.
+ * With the secret, anyone can try every symbol and see which one fits a report or a token.
  */
 import { hex, unhex, utf8 } from "./canonical.js";
 import { sha256, wordsAt } from "./words.js";
@@ -18,17 +18,17 @@ export async function rememberedWords(secret, fingerprint, symbol) {
   return wordsAt(secret, await digest("report", unhex(fingerprint), u32(symbol)));
 }
 
-/** The identifier of an upload; the period is "" where a survey is answered once. */
+/** The identifier of an upload; the period is "" for a survey answered once. */
 export async function batchId(secret, fingerprint, period) {
   return hex(await digest("batch", secret, unhex(fingerprint), utf8(period)));
 }
 
-/** A name for a value that says nothing about it without the secret. */
+/** A token that tells a value used before from a new one. It reveals nothing without the secret. */
 export async function tokenOf(secret, fingerprint, symbol) {
   return hex(await digest("value", secret, unhex(fingerprint), u32(symbol)));
 }
 
-/** A name for a secret. */
+/** A tag that distinguishes secrets. */
 export async function secretTag(secret) {
   return hex(await digest("secret", secret));
 }

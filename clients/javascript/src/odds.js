@@ -2,9 +2,9 @@
  * Exact ε, and a bound on e^ε from below.
  *
  * An ε is a fraction `{ p, q }` of BigInts, or `Infinity` where nothing is promised. e^ε is irrational for every
- * fraction but 0, so it is only ever bounded: from below, so that whatever is in doubt is refused.
+ * fraction but 0, so it is only ever bounded: from below, so that every doubt is a refusal.
  */
-import { demand } from "./fields.js";
+import { expect } from "./fields.js";
 
 const LARGEST_EPSILON = { p: 40n, q: 1n };
 const MORE_THAN_WORDS_CAN_SHOW = 100n; // e^100 is above 2^144, and two words have 128 bits
@@ -16,9 +16,9 @@ export function exactNumber(text) {
   const found =
     typeof text === "string" && text.length <= 64 && /^(0|[1-9]\d*)(?:\.(\d*[1-9])|\/([1-9]\d*))?$/.exec(text);
   const [, whole, decimals = "", divisor] = found || [];
-  demand(found, "a decimal, a fraction or inf, as text");
+  expect(found, "a decimal, a fraction or inf, as text");
   const number = lowest(BigInt(whole + decimals), BigInt(divisor ?? 10n ** BigInt(decimals.length)));
-  demand(
+  expect(
     !divisor || (`${number.q}` === divisor && !hasDecimals(number.q)),
     "a fraction in lowest terms",
   );
@@ -28,7 +28,7 @@ export function exactNumber(text) {
 /** An ε that a context may promise: above 0 and at most 40, or infinite. */
 export function positiveEpsilon(text) {
   const epsilon = exactNumber(text);
-  demand(
+  expect(
     epsilon === Infinity || (epsilon.p && atMost(epsilon, LARGEST_EPSILON)),
     "an epsilon above 0, up to 40, or inf",
   );

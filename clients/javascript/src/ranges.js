@@ -1,9 +1,9 @@
 /**
  * Proof by odds, for mechanisms whose groups own ranges of reports.
  *
- * Symbols of one range have odds of at most high/low on its reports. Against anybody outside, a symbol has at most
+ * Symbols of one range have odds of at most high/low on its reports. Against symbols outside, a symbol has at most
  * high/cover on the reports of its own range, and cover/low on those of another. Leftover words are on a report that
- * both share, and bring odds closer to 1. A symbol without a range must owe nothing to anybody.
+ * both share, and bring odds closer to 1. A symbol without a range must owe nothing to any other.
  */
 import { atMost, withinOdds } from "./odds.js";
 

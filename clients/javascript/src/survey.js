@@ -6,14 +6,14 @@
  */
 import { canonicalText, hex, utf8 } from "./canonical.js";
 import { checkPromise } from "./check.js";
-import { contextOf, demandSize, sameRecord } from "./context.js";
+import { contextOf, requireSize, sameRecord } from "./context.js";
 import { disclosureOf, unprotectedLabels } from "./disclosure.js";
 import { symbolOf } from "./domain.js";
 import { InvalidSymbols, WrongSurvey } from "./errors.js";
-import { demand, fieldsOf, list, refuseUnknown, section, wholeNumber } from "./fields.js";
+import { expect, fieldsOf, list, refuseUnknown, section, wholeNumber } from "./fields.js";
 import { missingFor, needAll } from "./kinds.js";
 import { mechanismOf, reportOf } from "./mechanism.js";
-import { fetched, surveyAddress } from "./send.js";
+import { fetchBytes, surveyAddress } from "./http.js";
 import { freshWords, sha256 } from "./words.js";
 
 const FORMAT = 1;
@@ -37,18 +37,18 @@ export class Survey {
     Object.freeze(this);
   }
 
-  /** The survey of an aggregator, fetched whole before anybody's value is looked at. */
+  /** Fetch a survey from an aggregator, in full, before any value is read. */
   static async load(url, { fingerprint, fetch = globalThis.fetch, ...unknown } = {}) {
     refuseUnknown(unknown);
     if (!/^[0-9a-f]{64}$/.test(fingerprint)) throw new WrongSurvey("pin the fingerprint, 64 hexadecimal digits");
-    const answer = await fetched(surveyAddress(url, fingerprint), fetch);
+    const answer = await fetchBytes(surveyAddress(url, fingerprint), fetch);
     return Survey.of(answer, { fingerprint });
   }
 
   /**
    * The survey of a resolved text or its bytes; with a fingerprint, that survey and no other.
    *
-   * The pin comes before anything is built: until then the text may be anybody's.
+   * The pin comes before anything is built: until then the text is untrusted.
    */
   static async of(resolved, options = {}) {
     const { fingerprint, ...unknown } = options;
@@ -81,7 +81,7 @@ export class Survey {
 
   /** The label of a symbol. */
   label(symbol) {
-    return this.context.domain.label(this.demandSymbol(symbol));
+    return this.context.domain.label(this.requireSymbol(symbol));
   }
 
   /** A report with fresh randomness. It is forgotten: two reports about one value cost twice. */
@@ -94,17 +94,17 @@ export class Survey {
 
   /** The report of a symbol for two given words of 64 bits, BigInts: a pure function. */
   reportFrom(symbol, [word, word2]) {
-    return reportOf(this.mechanism, this.demandSymbol(symbol), word, word2);
+    return reportOf(this.mechanism, this.requireSymbol(symbol), word, word2);
   }
 
   /** With which probability a symbol sends each report. */
   probabilities(symbol) {
     if (this.outputs > LARGEST_ROW) throw new InvalidSymbols(`rows have at most ${LARGEST_ROW} reports`);
     const { wordBits, words } = this.mechanism;
-    return this.mechanism.row(this.demandSymbol(symbol)).map((count) => Number(count) / 2 ** (wordBits * words));
+    return this.mechanism.row(this.requireSymbol(symbol)).map((count) => Number(count) / 2 ** (wordBits * words));
   }
 
-  demandSymbol(symbol) {
+  requireSymbol(symbol) {
     const known = Number.isInteger(symbol) && symbol >= 0 && symbol < this.size;
     if (!known) throw new InvalidSymbols(`a symbol is a whole number below ${this.size}`);
     return symbol;
@@ -118,61 +118,61 @@ const decoded = (bytes) => new TextDecoder("utf-8", { fatal: true, ignoreBOM: tr
 function parse(resolved) {
   const text = (typeof resolved === "string" ? resolved : decoded(resolved)).replace(/\n$/, "");
   const data = JSON.parse(text);
-  demand(canonicalText(data) === text, "the canonical form");
+  expect(canonicalText(data) === text, "the canonical form");
   const promise = data?.promise;
-  demand(Object(promise) === promise, "a promise");
+  expect(Object(promise) === promise, "a promise");
   const missing = missingFor(promise.context, promise.mechanism, promise.mechanism_context);
   return { data, text: canonicalText(promise), missing };
 }
 
 function build(data) {
   const { promise, about } = fieldsOf(data, "promise", "about");
-  demand(promise.format === FORMAT, `format ${FORMAT}`);
+  expect(promise.format === FORMAT, `format ${FORMAT}`);
   fieldsOf(promise, ...PROMISE);
-  section("about", () => demandAbout(about));
-  demandName(promise.name);
-  demandRepeat(promise.repeat);
+  section("about", () => requireAbout(about));
+  requireName(promise.name);
+  requireRepeat(promise.repeat);
   const { context: own, mechanism_context: other } = promise;
   const context = section("context", () => read(own));
   const apart = other === null || (sameRecord(other.domain, own.domain) && !sameRecord(other, own));
-  demand(apart, "no mechanism_context, or another one over this domain");
+  expect(apart, "no mechanism_context, or another one over this domain");
   const mechanism = section("mechanism", () => {
-    demandCodes(promise.mechanism, context.size);
+    requireCodes(promise.mechanism, context.size);
     return mechanismOf(promise.mechanism, other === null ? context : read(other));
   });
   return { context, mechanism };
 }
 
 function read(record) {
-  demandSize(record);
+  requireSize(record);
   return contextOf(record);
 }
 
 /** A short record must not fill the memory: no code of ours has 64 outputs for each symbol. */
-function demandCodes({ codes = [], parts = [] }, symbols) {
-  for (const { outputs } of list(codes)) demand(!(outputs > 64 * symbols + 2 ** 16), "codes with fewer outputs");
-  list(parts).forEach((part) => demandCodes(part, symbols));
+function requireCodes({ codes = [], parts = [] }, symbols) {
+  for (const { outputs } of list(codes)) expect(!(outputs > 64 * symbols + 2 ** 16), "codes with fewer outputs");
+  list(parts).forEach((part) => requireCodes(part, symbols));
 }
 
-function demandAbout(about) {
+function requireAbout(about) {
   const { minimum_reports, ...texts } = fieldsOf(about, ...ABOUT);
-  demand(
+  expect(
     Object.values(texts).every((text) => typeof text === "string"),
     "text about the survey",
   );
   const isDate = (text) => /^(\d{4}|$)/.test(text); // for people: the aggregator is the one that reads it
-  demand(isDate(about.opens) && isDate(about.closes), "dates, the year first");
+  expect(isDate(about.opens) && isDate(about.closes), "dates, the year first");
   wholeNumber(minimum_reports, 0, 2 ** 53 - 1);
 }
 
-function demandName(name) {
+function requireName(name) {
   const isName = /^(?! |.* $)([^\p{C}\p{Z}]| ){1,100}$/u; // no controls, nothing invisible, no white space but spaces
-  demand(typeof name === "string" && isName.test(name), "a name: one line of at most 100 characters");
+  expect(typeof name === "string" && isName.test(name), "a name: one line of at most 100 characters");
 }
 
-function demandRepeat(repeat) {
+function requireRepeat(repeat) {
   if (repeat === "once") return;
   const { every, distinct } = fieldsOf(repeat, "every", "distinct");
-  demand(PERIODS.includes(every), `repeat every ${PERIODS}`);
+  expect(PERIODS.includes(every), `repeat every ${PERIODS}`);
   wholeNumber(distinct, 1, 10_000);
 }

@@ -9,7 +9,7 @@
  * over and say report 0. Reports are those of the groups' codes, then one for each symbol that owes nothing.
  */
 export default (core) => {
-  const { codeOf, contextFields, count, demand, demandFit, fieldsOf, frame, list, positiveEpsilon } = core;
+  const { codeOf, contextFields, count, expect, requireFit, fieldsOf, frame, list, positiveEpsilon } = core;
   const { rangesKeep, ranksWithin, twoLevelIndex } = core;
 
 
@@ -19,7 +19,7 @@ export default (core) => {
     "high-low"(record) {
       const [{ epsilon, sensitive }, domain] = contextFields(record, "epsilon", "sensitive");
       const listed = core.unpackedU32(sensitive, domain.size);
-      demand(
+      expect(
         listed.every((x, i) => !i || x > listed[i - 1]),
         "symbols in ascending order",
       );
@@ -67,7 +67,7 @@ export default (core) => {
       covered += range.own;
     }
     const leftover = core.wordsOf(wordBits) - covered - clear;
-    demand(clear > 0n && leftover >= 0n && (ranges.length || !leftover), "words of groups that add up");
+    expect(clear > 0n && leftover >= 0n && (ranges.length || !leftover), "words of groups that add up");
     const ownReport = of.map((g) => (g < 0 ? outputs++ : 0));
     return {
       wordBits,
@@ -100,7 +100,7 @@ export default (core) => {
   /** Any context of groups: tiers, blocks with a promise across, high-low. */
   function groupResponse(fields, context) {
     const { of, sizes, inside, outward } = context;
-    demand(of, "a context of groups");
+    expect(of, "a context of groups");
     const codes = list(fields.codes).map(codeOf);
     const clear = count(fields.clear);
     const levels = list(fields.levels, codes.length).map((record, i) => levelsOf(record, codes[i], clear));
@@ -108,15 +108,15 @@ export default (core) => {
     let number = 0;
     const numberOf = sizes.map((_, g) => (outward[g] === Infinity ? -1 : number++));
     const hidden = inside.every((epsilon, g) => numberOf[g] >= 0 || epsilon === Infinity || sizes[g] < 2);
-    demand(hidden, "hidden groups");
+    expect(hidden, "hidden groups");
     const kinds = list(fields.code_of_group, owing.length);
     const distinct = [...new Set(kinds)];
-    demand(
+    expect(
       distinct.length === codes.length && distinct.every((kind, i) => kind === i),
       "codes in the order of the groups",
     );
     const ranges = owing.map((group, i) => ({ group, code: codes[kinds[i]], ...levels[kinds[i]] }));
-    demand(
+    expect(
       ranges.every(({ code, group }) => code.points >= sizes[group]),
       "a point for every symbol",
     );
@@ -133,7 +133,7 @@ export default (core) => {
     fieldsOf(record, "high", "low", "cover");
     const [high, low, cover] = [record.high, record.low, record.cover].map(count);
     const own = BigInt(raised) * high + BigInt(outputs - raised) * low;
-    demand(own === clear + BigInt(outputs) * cover && low < high, "`clear` words above the cover");
+    expect(own === clear + BigInt(outputs) * cover && low < high, "`clear` words above the cover");
     return { high, low, cover };
   }
 
@@ -143,7 +143,7 @@ export default (core) => {
     const code = codeOf(list(codes, 1)[0]);
     const { high, low, raised, wordBits } = code;
     const size = isSensitive.reduce((sum, flag) => sum + flag, 0);
-    demandFit(code, size, !size || inside.every((epsilon) => epsilon === Infinity));
+    requireFit(code, size, !size || inside.every((epsilon) => epsilon === Infinity));
     // The code's other outputs are exactly as likely as the cover that everybody else takes.
     const ranges = size ? [{ group: of[isSensitive.indexOf(1)], code, high, low, cover: low }] : [];
     return coverResponse(

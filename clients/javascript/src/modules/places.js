@@ -1,7 +1,7 @@
 /**
  * Domains of places: cells of a grid in degrees, and H3 cells.
  */
-export default ({ LARGEST, demand, demandLabel, fieldsOf, labelDomain, list }) => {
+export default ({ LARGEST, expect, requireLabel, fieldsOf, labelDomain, list }) => {
   const UNITS = 1e7; // the finest step of a grid, 1e-7 degree: a centimetre on the ground
 
   const domains = {
@@ -11,7 +11,7 @@ export default ({ LARGEST, demand, demandLabel, fieldsOf, labelDomain, list }) =
     h3(record) {
       const { cells, other } = fieldsOf(record, "kind", "cells", "other");
       const isCell = (cell) => /^8[0-9a-f]{14}$/.test(cell) && cell[1] === cells[0][1];
-      demand(list(cells).every(isCell), "H3 indices of one resolution");
+      expect(list(cells).every(isCell), "H3 indices of one resolution");
       return labelDomain(other === null ? cells : [...cells, other], other);
     },
   };
@@ -27,8 +27,8 @@ export default ({ LARGEST, demand, demandLabel, fieldsOf, labelDomain, list }) =
     const rows = cellsBetween(south, north, step, 90);
     const columns = cellsBetween(west, east, step, 180);
     const cells = rows * columns;
-    demand(cells < LARGEST, "fewer than 2^31 cells");
-    if (other !== null) demandLabel(other);
+    expect(cells < LARGEST, "fewer than 2^31 cells");
+    if (other !== null) requireLabel(other);
     return {
       size: other === null ? cells : cells + 1,
       find(value) {
@@ -47,7 +47,7 @@ export default ({ LARGEST, demand, demandLabel, fieldsOf, labelDomain, list }) =
   /** Degrees as an integer of 1e-7 degree, from the one text that records have for them. */
   function units(text) {
     const size = Math.round(text * UNITS);
-    demand(degrees(size) === text && Math.abs(size) <= 360 * UNITS, "degrees with at most 7 decimals, as text");
+    expect(degrees(size) === text && Math.abs(size) <= 360 * UNITS, "degrees with at most 7 decimals, as text");
     return size;
   }
 
@@ -56,7 +56,7 @@ export default ({ LARGEST, demand, demandLabel, fieldsOf, labelDomain, list }) =
 
   function cellsBetween(low, high, step, limit) {
     const onGlobe = -limit * UNITS <= low && low < high && high <= limit * UNITS;
-    demand(onGlobe && step > 0 && (high - low) % step === 0, "edges on the globe, whole steps apart");
+    expect(onGlobe && step > 0 && (high - low) % step === 0, "edges on the globe, whole steps apart");
     return (high - low) / step;
   }
 

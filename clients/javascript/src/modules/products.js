@@ -3,11 +3,11 @@
  *
  * It is the only mechanism that reads two words.
  */
-export default ({ codeOf, demand, frame, list, withinOdds }) => {
+export default ({ codeOf, expect, frame, list, withinOdds }) => {
   function productResponse({ codes }, { of, size, sizes, inside, outward }) {
     const [outer, inner] = list(codes, 2).map(codeOf);
     const fits = outer.points >= sizes.length && inner.points >= size && outer.wordBits === inner.wordBits;
-    demand(fits && sizes.length > 1 && outward[0] !== Infinity, "codes that fit blocks and across");
+    expect(fits && sizes.length > 1 && outward[0] !== Infinity, "codes that fit blocks and across");
     return {
       words: 2,
       wordBits: outer.wordBits,

@@ -3,7 +3,7 @@
  * and the proof by rows, for every mechanism that the odds of its codes do not prove.
  */
 export default (core) => {
-  const { atMost, contextFields, count, demand, exactNumber, list, lowest, oddsOf, positiveEpsilon, wordsOf } = core;
+  const { atMost, contextFields, count, expect, exactNumber, list, lowest, oddsOf, positiveEpsilon, wordsOf } = core;
   const LARGEST_MATRIX = 4096;
   const MOST_ENTRIES = 2 ** 22; // of all rows together
   const MOST_COMPARISONS = 2 ** 28; // of ranks, pair by pair
@@ -25,7 +25,7 @@ export default (core) => {
       const rate = positiveEpsilon(epsilon);
       const E = squareOf(distances, domain.size, (text) => product(rate, exactNumber(text)));
       const symmetric = distances.every((row, x) => row.every((text, x2) => text === distances[x2][x]));
-      demand(symmetric, "symmetric distances");
+      expect(symmetric, "symmetric distances");
       return matrixContext(domain, E);
     },
 
@@ -48,11 +48,11 @@ export default (core) => {
 
   /** Rows of numbers with zeros on the diagonal; each text is read once. */
   function squareOf(rows, size, read) {
-    demand(size <= LARGEST_MATRIX, `at most ${LARGEST_MATRIX} symbols`);
+    expect(size <= LARGEST_MATRIX, `at most ${LARGEST_MATRIX} symbols`);
     const known = new Map();
     const number = (text) => known.get(text) ?? known.set(text, read(text)).get(text);
     const square = list(rows, size).map((row) => list(row, size).map(number));
-    demand(
+    expect(
       square.every((row, x) => row[x].p === 0n),
       "zeros on the diagonal",
     );
@@ -67,7 +67,7 @@ export default (core) => {
     const outputs = rows[0].length;
     const words = wordsOf(fields.word_bits);
     const isWhole = (row) => row.length === outputs && row.reduce((sum, more) => sum + more) === words;
-    demand(rows.every(isWhole), "equal rows of all words");
+    expect(rows.every(isWhole), "equal rows of all words");
     if ("crowd" in fields) list(fields.crowd, size).map(count);
     /** The report in whose range the word lies. */
     const respond = (x, word) => rows[x].findIndex((range) => (word -= range) < 0n);
@@ -83,7 +83,7 @@ export default (core) => {
       const table = tableResponse(fields, context);
       const { rows, outputs } = table;
       const fits = rows.length === 2 && outputs === 2 && rows[0][1] < rows[1][1];
-      demand(fits, "two symbols that flip less often than not");
+      expect(fits, "two symbols that flip less often than not");
       return { ...table, respond: (x, word) => (word < rows[x][1 - x] ? 1 - x : x) };
     }, ["word_bits", "rows"]),
   };
@@ -93,7 +93,7 @@ export default (core) => {
   /** Compare all rows; throws a `PrivacyViolation` that says where, or that they are too large to compare. */
   function checkRows(mechanism, context) {
     const { size, sizes } = context;
-    demandAffordable(size * mechanism.outputs <= MOST_ENTRIES);
+    requireAffordable(size * mechanism.outputs <= MOST_ENTRIES);
     const rows = Array.from({ length: size }, (_, x) => mechanism.row(x));
     (sizes ? checkGroups : checkPairs)(rows, context);
   }
@@ -110,9 +110,9 @@ export default (core) => {
       const lowest = leastOf(rows, y, least);
       const lowestElsewhere = leastOf(rows, y, least, classOf(lowest));
       sizes.forEach((_, g) => {
-        demandWithin(isWithin[g], rows, most[g], least[g], y);
+        requireWithin(isWithin[g], rows, most[g], least[g], y);
         const outside = g === classOf(lowest) ? lowestElsewhere : lowest;
-        if (outside >= 0) demandWithin(isWithinOutside[g], rows, most[g], outside, y);
+        if (outside >= 0) requireWithin(isWithinOutside[g], rows, most[g], outside, y);
       });
     });
   }
@@ -136,7 +136,7 @@ export default (core) => {
     }, -1);
   }
 
-  function demandWithin(within, rows, x, x2, output) {
+  function requireWithin(within, rows, x, x2, output) {
     if (!within(rows[x][output], rows[x2][output])) throw violationAt({ x, x2, output });
   }
 
@@ -146,9 +146,9 @@ export default (core) => {
    */
   function checkPairs(rows, context) {
     const { size } = context;
-    demandAffordable(size <= LARGEST_MATRIX);
+    requireAffordable(size <= LARGEST_MATRIX);
     const { numbers, distinct, symbolsOf } = rankRows(rows);
-    demandAffordable(distinct.length ** 2 * rows[0].length <= MOST_COMPARISONS);
+    requireAffordable(distinct.length ** 2 * rows[0].length <= MOST_COMPARISONS);
     for (const [epsilon, pairs] of pairsByEpsilon(symbolsOf, context)) {
       const reach = reachOf(numbers, oddsOf(epsilon));
       for (const [i, j] of pairs) {
@@ -218,7 +218,7 @@ export default (core) => {
     for (const x of symbols) for (const x2 of symbols2) if (epsilon(x, x2) === least) return { x, x2, output };
   }
 
-  function demandAffordable(isAffordable) {
+  function requireAffordable(isAffordable) {
     if (!isAffordable)
       throw new core.PrivacyViolation(
         "the odds of codes do not prove the promise, and the rows are too large to compare; the survey is refused",

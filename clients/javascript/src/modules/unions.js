@@ -2,12 +2,12 @@
  * Unions: the block in the clear, and any context and any mechanism inside it.
  */
 export default (core) => {
-  const { classesOf, contextFields, contextOf, demand, fieldsOf, list, mechanismOf, ranksWithin, sizesOf } = core;
+  const { classesOf, contextFields, contextOf, expect, fieldsOf, list, mechanismOf, ranksWithin, sizesOf } = core;
   const DEEPEST_UNION = 8;
 
   const contexts = {
     union(record, nesting) {
-      demand(nesting < DEEPEST_UNION, "fewer nested unions");
+      expect(nesting < DEEPEST_UNION, "fewer nested unions");
       const [fields, domain] = contextFields(record, "parts", "block_of");
       const of = classesOf(fields.block_of, domain.size);
       const sizes = sizesOf(of);
@@ -15,7 +15,7 @@ export default (core) => {
       // A part speaks of the symbols 0, 1, … of its block; labels belong to the union.
       const isNumbered = (part, j) =>
         core.sameRecord(part.record.domain, { kind: "range", size: sizes[j], start: 0 });
-      demand(parts.every(isNumbered), "parts over ranges from 0");
+      expect(parts.every(isNumbered), "parts over ranges from 0");
       const rank = ranksWithin(of);
       return {
         domain,
@@ -33,7 +33,7 @@ export default (core) => {
   const mechanisms = {
     union(record, context) {
       const { parts } = fieldsOf(record, "kind", "parts");
-      demand(context.kind === "union", "a union of contexts");
+      expect(context.kind === "union", "a union of contexts");
       const made = list(parts, context.parts.length).map((part, j) => mechanismOf(part, context.parts[j]));
       // A report shows the block, so every part keeps its own promise.
       return { ...core.unionResponse(made, context.of), proofs: made };
