@@ -158,7 +158,7 @@ def _require_little_endian(message: Arrow) -> None:
 
 
 def _header(message: Arrow) -> tuple[bytes, int]:
-    """Return the FlatBuffers of a message, and the position of its header table (Message.header)."""
+    """Return a message's FlatBuffers, and the position of its header table (Message.header)."""
     raw = message.metadata.to_pybytes()
     (root,) = struct.unpack_from("<I", raw, 0)
     header = _field(raw, root, 2)

@@ -1,4 +1,4 @@
-"""The client of one device: it charges the ledger, derives the report, remembers it and sends it."""
+"""The client of one device: charges the ledger, derives the report, remembers and sends it."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +28,7 @@ _PATIENCE = 10.0
 
 @dataclass(frozen=True)
 class Queued:
-    """An answer that waits on the device. It is durable; the next ``flush`` or ``answer`` sends it."""
+    """An answer that waits on the device, durably. The next ``flush`` or ``answer`` sends it."""
 
     survey: str
     batch: str

@@ -90,7 +90,7 @@ class Device:
         return self.log(fingerprint, secret_tag(secret))
 
     def log(self, fingerprint: str, tag: str) -> AnswerLog | None:
-        """Return a survey's log under the secret with this tag; ``None`` if there is no such log."""
+        """Return a survey's log under the secret with this tag, or ``None``."""
         record = self._folder.read_record(_log_name(fingerprint), [_LOG_FORMAT])
         if record is None or record["secret"] != tag:
             return None

@@ -1,4 +1,4 @@
-"""Untrusted bodies: limited in size, before and after decompression, and in time, before parsing."""
+"""Untrusted bodies: limited in time, and in size before and after decompression."""
 
 import asyncio
 import zlib

@@ -71,7 +71,7 @@ async def list_surveys(aggregator: CurrentAggregator) -> SurveyList:
     },
 )
 async def read_survey(served: ServedSurvey, request: Request) -> Response:
-    """Return a resolved survey, byte for byte. Clients check its fingerprint against the pinned one."""
+    """Return a resolved survey, byte for byte. Clients check its fingerprint."""
     headers = {"ETag": served.etag, "Cache-Control": "max-age=300"}
     if _lists_etag(request.headers.get("if-none-match", ""), served.etag):
         return Response(status_code=304, headers=headers)

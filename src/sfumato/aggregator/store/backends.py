@@ -128,9 +128,8 @@ class SqliteBackend:
         if not is_same:
             raise _file_moved()
         if free < self._reserve:
-            raise StoreFull(
-                f"the store's disk has less than {self._reserve // 2**20} MiB left. Free some space."
-            )
+            reserve = self._reserve // 2**20
+            raise StoreFull(f"the store's disk has less than {reserve} MiB left. Free some space.")
 
     def _prepare(self, connection: sqlite3.Connection, _: object) -> None:
         connection.isolation_level = None  # _begin_sqlite starts transactions, not the driver
@@ -202,7 +201,7 @@ class PostgresBackend:
         connection.execute(query, {"lock": self._MIGRATION_LOCK})
 
     def lock_rows(self, query: Select[Any]) -> Select[Any]:
-        """Lock the rows of the query; the row of a survey stands for everything that refers to it."""
+        """Lock the rows of the query. A survey's row protects everything that refers to it."""
         return query.with_for_update()
 
     def translate(self, error: DBAPIError) -> StoreUnavailable:

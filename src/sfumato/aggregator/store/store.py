@@ -175,7 +175,7 @@ class Store(Database):
         """
         outcomes = [Outcome.UNKNOWN] * len(group)
         with self._write() as connection:
-            # In one order everywhere, so that two aggregators never wait for each other in a circle.
+            # Sorted, so that two aggregators never wait for each other in a circle.
             for fingerprint in sorted({batch.fingerprint for batch in group}):
                 row = self._row(connection, fingerprint)
                 if row is None:
