@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from sfumato.codes.search import ye_barg_risk
+from sfumato.codes import ye_barg_risk
 from sfumato.contexts import Context, GroupedContext
 from sfumato.designer.shelf.recognise import recognise
 from sfumato.errors import InvalidArgument, InvalidContext, NoClosedForm, NothingToLearn

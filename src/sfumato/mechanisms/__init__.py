@@ -10,7 +10,8 @@ from sfumato.mechanisms.moments import ScoreMoments
 from sfumato.mechanisms.product import ProductResponse
 from sfumato.mechanisms.reach import Reach
 from sfumato.mechanisms.records import mechanism_of_record
-from sfumato.mechanisms.scores import Scores
+from sfumato.mechanisms.row_class import RowClass
+from sfumato.mechanisms.scores import Scores, people_count
 from sfumato.mechanisms.table import TableResponse
 from sfumato.mechanisms.union import UnionResponse, holds_table
 
@@ -25,6 +26,7 @@ __all__ = [
     "ProcessedResponse",
     "ProductResponse",
     "Reach",
+    "RowClass",
     "ScoreMoments",
     "Scores",
     "TableResponse",
@@ -32,4 +34,5 @@ __all__ = [
     "compose",
     "holds_table",
     "mechanism_of_record",
+    "people_count",
 ]

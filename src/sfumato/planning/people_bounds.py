@@ -22,7 +22,7 @@ from fractions import Fraction
 
 from sfumato.contexts import Context, GroupedContext
 from sfumato.errors import InvalidArgument, NoClosedForm
-from sfumato.mechanisms.scores import people_count
+from sfumato.mechanisms import people_count
 from sfumato.randomness import Epsilon, exp_bounds
 
 __all__ = [

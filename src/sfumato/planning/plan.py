@@ -19,8 +19,7 @@ from sfumato.foundation.formatting import (
     format_percent,
     format_upper_bound,
 )
-from sfumato.mechanisms import Mechanism
-from sfumato.mechanisms.scores import people_count
+from sfumato.mechanisms import Mechanism, people_count
 from sfumato.planning.predict import MAX_PEOPLE
 from sfumato.planning.rows import PlanRow, build_rows, find_mechanisms
 from sfumato.planning.target import Target, check_goal

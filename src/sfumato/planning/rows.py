@@ -10,9 +10,7 @@ from sfumato.contexts import Context, Uniform
 from sfumato.designer import exponential_response, mechanism_for
 from sfumato.errors import ContextMismatch, NoClosedForm, NothingToLearn, SfumatoError
 from sfumato.foundation.formatting import format_number
-from sfumato.mechanisms import Mechanism
-from sfumato.mechanisms.scores import people_count
-from sfumato.mechanisms.union import holds_table
+from sfumato.mechanisms import Mechanism, holds_table, people_count
 from sfumato.planning.predict import MAX_PEOPLE, DecodedForecast, Figures, UnbiasedForecast
 from sfumato.planning.target import DECODED_MEASURES, Target
 

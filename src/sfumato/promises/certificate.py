@@ -9,8 +9,7 @@ from math import inf
 from sfumato.contexts import Context, parts_inside
 from sfumato.errors import ContextMismatch
 from sfumato.foundation.canonical import Json, fingerprint
-from sfumato.mechanisms import Mechanism, UnionResponse
-from sfumato.mechanisms.row_class import RowClass
+from sfumato.mechanisms import Mechanism, RowClass, UnionResponse
 from sfumato.promises.enumeration import Tightest, tightest_of_all
 from sfumato.promises.structure import tightest_by_structure
 from sfumato.randomness import float_above, float_below

@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from sfumato.contexts import Context, ExactMatrix, GroupedContext
 from sfumato.errors import NoClosedForm, PrivacyViolation
 from sfumato.foundation.arrays import Booleans, Symbols
-from sfumato.mechanisms import Mechanism
-from sfumato.mechanisms.row_class import RowClass
+from sfumato.mechanisms import Mechanism, RowClass
 from sfumato.promises.enumeration import Tightest, broken_promise, broken_row
 from sfumato.randomness import Epsilon, SystemWords, within_odds
 

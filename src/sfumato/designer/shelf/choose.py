@@ -9,8 +9,7 @@ from math import inf
 
 import numpy as np
 
-from sfumato.codes import BestCode, CodeFamily, HadamardCode, RandomizedCode
-from sfumato.codes.best import EXTRA_BITS
+from sfumato.codes import EXTRA_BITS, BestCode, CodeFamily, HadamardCode, RandomizedCode
 from sfumato.contexts import (
     Blocks,
     Context,

@@ -17,10 +17,17 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import exp
 
-from sfumato.codes import CodeFamily, CyclicDesign, RandomizedCode
-from sfumato.codes.best import max_outputs, search_designs
-from sfumato.codes.search import best_sizes
-from sfumato.codes.singer import SingerDesign, singer_designs, singer_set
+from sfumato.codes import (
+    CodeFamily,
+    CyclicDesign,
+    RandomizedCode,
+    SingerDesign,
+    best_sizes,
+    max_outputs,
+    search_designs,
+    singer_designs,
+    singer_set,
+)
 from sfumato.contexts import GroupedContext
 
 __all__ = ["FrameGroup", "frame_families", "frame_risks"]

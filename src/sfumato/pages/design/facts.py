@@ -10,8 +10,7 @@ from sfumato.contexts import Uniform
 from sfumato.designer import Design, exponential_response, mechanism_for, recognise
 from sfumato.errors import SfumatoError
 from sfumato.foundation.formatting import format_count, format_epsilon, format_gap
-from sfumato.mechanisms import Mechanism
-from sfumato.mechanisms.union import holds_table
+from sfumato.mechanisms import Mechanism, holds_table
 from sfumato.pages.words import plural
 
 __all__ = [
