@@ -37,34 +37,36 @@ def bounds(options: RunOptions) -> ExperimentResult:
     """Lower bounds, measured errors and upper bounds, line by line; then the exponents of the paper's theorems."""
     workers = min(os.cpu_count() or 1, 4)
     runs = options.repetitions(full=40, quick=20)
-    found, grown = lines(options, runs, workers), curves(options, workers)
+    measured = lines(options, runs, workers)
+    grown = curves(options, workers)
     verdicts = [
-        *(line.holds for line in found),
+        *(line.holds for line in measured),
         *(_verdict(curve, fit.holds) for curve in grown for fit in curve.fits),
     ]
-    kept, broken = verdicts.count("yes"), verdicts.count("no")
+    kept = verdicts.count("yes")
+    broken = verdicts.count("no")
     return ExperimentResult(
         name="bounds",
         title=f"Of {len(verdicts)} lines, {broken} break a bound"
         if broken
         else "Every measured error keeps its bounds",
-        summary=f"{kept} of {len(verdicts)} lines hold. {_summary(found, grown)}",
+        summary=f"{kept} of {len(verdicts)} lines hold. {_summary(measured, grown)}",
         columns=_COLUMNS,
-        rows=(*map(_row, found), *(row for curve in grown for row in _growth_rows(curve))),
+        rows=(*map(_row, measured), *(row for curve in grown for row in _growth_rows(curve))),
         data={
             "seed": options.seed,
             "runs": runs,
-            "lines": [_in_json(line) for line in found],
+            "lines": [_in_json(line) for line in measured],
             "growth": [asdict(curve) for curve in grown],
             "growth_error": ERROR,
         },
-        figure=lambda: bounds_figure(found, grown),
+        figure=lambda: bounds_figure(measured, grown),
         notes=_notes(runs),
     )
 
 
 def _verdict(curve: Curve, fits: bool) -> str:
-    return "yes" if fits and curve.ordered else "no"
+    return "yes" if fits and curve.is_ordered else "no"
 
 
 def _row(line: Line) -> tuple[Cell, ...]:
@@ -104,7 +106,8 @@ def _growth_rows(curve: Curve) -> Iterator[tuple[Cell, ...]]:
 def _text(found: Spread | None) -> str | None:
     if found is None:
         return None
-    mean, error = f"{_digits(found.mean):g}", found.standard_error
+    mean = f"{_digits(found.mean):g}"
+    error = found.standard_error
     return mean if error is None else f"{mean} ± {float(f'{error:.2g}'):g}"
 
 

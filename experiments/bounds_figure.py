@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from experiments.error_bounds import Line
-from experiments.growth import ERROR, Curve, Fit
+from experiments.growth import ERROR, Curve, PowerFit
 from sfumato.pages.style import FAINT, INK, MAP_SCALE, PALE, PROMISE_SCALE
 
 if TYPE_CHECKING:
@@ -75,10 +75,10 @@ def _draw_line(axes: "Axes", line: Line, y: float) -> None:
         (line.best, MAP_SCALE[2], MAP_SCALE[2]),
         (line.projected, "none", PROMISE_SCALE[0]),
     )
-    for found, face, edge in looks:
-        if found is not None:
-            mean = found.mean / line.tight
-            error = 2 * (found.standard_error or 0.0) / line.tight
+    for spread, face, edge in looks:
+        if spread is not None:
+            mean = spread.mean / line.tight
+            error = 2 * (spread.standard_error or 0.0) / line.tight
             axes.plot([mean - error, mean + error], [y, y], color=edge, linewidth=1)
             axes.plot([mean], [y], "o", mfc=face, mec=edge, markersize=4.5)
 
@@ -144,15 +144,15 @@ def _draw_growth(axes: "Axes", curves: Sequence[Curve]) -> None:
     _bare(axes)
 
 
-def _name_fit(axes: "Axes", curve: Curve, fit: Fit, colour: str) -> None:
-    """The exponent beside its piece, above the upper bound."""
+def _name_fit(axes: "Axes", curve: Curve, fit: PowerFit, colour: str) -> None:
+    """Write the exponent at its piece, above the upper bound."""
     piece = [point for point in curve.points if fit.first <= point.value <= fit.last]
-    beside = piece[len(piece) // 2 if fit.theorem else 0]
+    anchor = piece[len(piece) // 2 if fit.theorem else 0]
     axes.annotate(
         f"{curve.variable}^{fit.measured:.2f} measured\n(theorem {fit.theorem:g})".replace(
             "-", "−"
         ),
-        (beside.value, beside.upper),
+        (anchor.value, anchor.upper),
         (0, 7),
         textcoords="offset points",
         ha="right" if fit.theorem > 1 else "left",

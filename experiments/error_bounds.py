@@ -61,26 +61,29 @@ class Line:
     @property
     def holds(self) -> str:
         """One of "yes", "no", and "too few runs" where chance cannot be told from a broken bound."""
-        if not self._ordered_for_certain():
+        if not self._is_ordered():
             return "no"
-        if self._measured_between(0.0):
+        if self._lies_between(0.0):
             return "yes"
         if self.runs < _FEWEST_RUNS:
             return "too few runs"
-        return "yes" if self._measured_between(_ALLOWED) else "no"
+        return "yes" if self._lies_between(_ALLOWED) else "no"
 
-    def _ordered_for_certain(self) -> bool:
+    def _is_ordered(self) -> bool:
         """What needs no sampling: upper bounds in order, and exact risks between the bounds."""
-        low, high = self.lower * (1 - _ROUNDING), self.tight * (1 + _ROUNDING)
+        low = self.lower * (1 - _ROUNDING)
+        high = self.tight * (1 + _ROUNDING)
         return low <= high <= self.paper_bound <= self.printed and all(
             low <= r <= high for r in self.exact or ()
         )
 
-    def _measured_between(self, allowed: float) -> bool:
-        """Whether every mean lies between the bounds, up to so many of its standard errors."""
-        for found in (self.best, self.paper, self.projected):
-            slack = allowed * (found.standard_error or 0.0) if found else 0.0
-            if found and not self.lower - slack <= found.mean <= self.tight + slack:
+    def _lies_between(self, allowed: float) -> bool:
+        """Whether every mean lies between the bounds, up to ``allowed`` standard errors."""
+        for spread in (self.best, self.paper, self.projected):
+            if spread is None:
+                continue
+            slack = allowed * (spread.standard_error or 0.0)
+            if not self.lower - slack <= spread.mean <= self.tight + slack:
                 return False
         return True
 
@@ -93,17 +96,17 @@ def lines(options: RunOptions, runs: int, workers: int) -> list[Line]:
         for epsilon in epsilons
         for name, context in contexts(epsilon).items()
     ]
-    found: list[Line] = []
+    result: list[Line] = []
     with ThreadPoolExecutor(workers) as pool:
-        made = pool.map(
+        by_job = pool.map(
             lambda job: list(_lines_of(job[0], job[1], job[2], crowds, runs, options.seed)), jobs
         )
-        for (name, _, epsilon), few in zip(jobs, made, strict=True):
-            found += few
+        for (name, _, epsilon), few in zip(jobs, by_job, strict=True):
+            result += few
             options.on_progress(f"bounds: {name}, ε = {epsilon:g}")
     names = list(contexts(1.0))
     return sorted(
-        found,
+        result,
         key=lambda line: (line.error == "TV", names.index(line.context), line.epsilon, line.people),
     )
 
@@ -124,13 +127,13 @@ def contexts(epsilon: float) -> dict[str, Context]:
 
 
 def least_error(context: Context, people: int) -> float:
-    """A mean total variation that nobody can go below for every p with so many people.
+    """Return a mean total variation that no mechanism can go below for every p.
 
     Any α with ``lower_bound_people(context, α) > people`` is one. The bound falls nearly as 1/α², which says where to
     look; the answer is the first that is found from there downwards, in steps of 2 %.
 
-    >>> found = least_error(Uniform(100, 1), 10_000)
-    >>> lower_bound_people(Uniform(100, 1), found) > 10_000 >= lower_bound_people(Uniform(100, 1), 1.05 * found)
+    >>> error = least_error(Uniform(100, 1), 10_000)
+    >>> lower_bound_people(Uniform(100, 1), error) > 10_000 >= lower_bound_people(Uniform(100, 1), 1.05 * error)
     True
     """
     small = 1e-4
@@ -165,7 +168,8 @@ def _lines_of(
     runs *= max(
         1, _SMALL // context.size
     )  # the error of few symbols varies more from run to run, and costs less
-    paper, best = hadamard_response(context), mechanism_for(context)
+    paper = hadamard_response(context)
+    best = mechanism_for(context)
     compared = _Compared(name, context, epsilon, paper, best, runs, seed)
     for n in crowds:
         yield _risk_line(compared, n)
@@ -173,8 +177,11 @@ def _lines_of(
 
 
 def _risk_line(of: _Compared, n: int) -> Line:
-    paper, best, upper = of.paper, of.best, upper_bounds(of.context, n)
-    p, p2 = hardest_for_l2(best), hardest_for_l2(paper)
+    paper = of.paper
+    best = of.best
+    upper = upper_bounds(of.context, n)
+    p = hardest_for_l2(best)
+    p2 = hardest_for_l2(paper)
     return Line(
         of.name,
         "risk",
@@ -200,8 +207,11 @@ def _risk_line(of: _Compared, n: int) -> Line:
 
 
 def _tv_line(of: _Compared, n: int) -> Line:
-    paper, best, upper = of.paper, of.best, upper_bounds(of.context, n)
-    p, p2 = hardest_for_tv(best), hardest_for_tv(paper)
+    paper = of.paper
+    best = of.best
+    upper = upper_bounds(of.context, n)
+    p = hardest_for_tv(best)
+    p2 = hardest_for_tv(paper)
     simple = [paper.scores.paper_estimate(tally) for tally in of.tallies(paper, p2, n)]
     return Line(
         of.name,
@@ -213,8 +223,8 @@ def _tv_line(of: _Compared, n: int) -> Line:
         best=Spread.of(
             [total_variation(best.scores.unbiased(tally), p) for tally in of.tallies(best, p, n)]
         ),
-        paper=Spread.of([total_variation(found, p2) for found in simple]),
-        projected=Spread.of([total_variation(project(found), p2) for found in simple]),
+        paper=Spread.of([total_variation(estimate, p2) for estimate in simple]),
+        projected=Spread.of([total_variation(project(estimate), p2) for estimate in simple]),
         exact=None,
         tight=upper.tight_tv,
         paper_bound=upper.paper_tv,

@@ -26,7 +26,7 @@ from sfumato.planning import lower_bound_people, upper_bound_people
 from sfumato.planning.hardest import hardest_for_tv
 from sfumato.simulation import SeededWords, draw_people
 
-__all__ = ["ERROR", "Curve", "Fit", "Point", "curves", "hadamard_response"]
+__all__ = ["ERROR", "Curve", "Point", "PowerFit", "curves", "hadamard_response"]
 
 ERROR = 0.01
 """The total variation that people are counted for."""
@@ -34,7 +34,7 @@ ERROR = 0.01
 _HALF_NORMAL = math.sqrt(2 / math.pi)
 _FEWEST = 100_000  # people of a run
 _PER_SYMBOL = 3  # reports in clear of a run for every symbol: enough for errors to be nearly normal
-_LARGE = 10_000  # symbols from which one run is enough, because its error is a mean over so many
+_LARGE = 10_000  # symbols from which one run is enough, because its error is a mean over them
 _RUNS = 8
 
 
@@ -50,7 +50,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Fit:
+class PowerFit:
     """A straight piece of a curve on logarithms: what the theorem says of it, and what was found."""
 
     text: str
@@ -65,8 +65,8 @@ class Fit:
     @property
     def holds(self) -> bool:
         """Whether all exponents are within 0.15 of the theorem's, which is a limit."""
-        found = (self.lower, self.measured, self.exact, self.upper)
-        return all(abs(exponent - self.theorem) <= 0.15 for exponent in found)
+        exponents = (self.lower, self.measured, self.exact, self.upper)
+        return all(abs(exponent - self.theorem) <= 0.15 for exponent in exponents)
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,10 @@ class Curve:
     variable: str
     epsilon: float | None
     points: tuple[Point, ...]
-    fits: tuple[Fit, ...]
+    fits: tuple[PowerFit, ...]
 
     @property
-    def ordered(self) -> bool:
+    def is_ordered(self) -> bool:
         """Whether lower bound, measured and exact people, and upper bound come in this order everywhere."""
         return all(
             point.lower <= min(point.measured, point.exact)
@@ -102,7 +102,7 @@ class _Plan:
 
 def curves(options: RunOptions, workers: int) -> list[Curve]:
     """People against the number of blocks, of sensitive symbols, of symbols, and against ε."""
-    found = []
+    result = []
     for plan in _plans(options.quick):
         options.on_progress(f"growth: {plan.name}")
         with ThreadPoolExecutor(workers) as pool:
@@ -110,8 +110,8 @@ def curves(options: RunOptions, workers: int) -> list[Curve]:
                 pool.map(lambda value, plan=plan: _point(plan, value, options.seed), plan.contexts)
             )
         fits = tuple(_fit(text, exponent, points[piece]) for text, piece, exponent in plan.pieces)
-        found.append(Curve(plan.name, plan.variable, plan.epsilon, points, fits))
-    return found
+        result.append(Curve(plan.name, plan.variable, plan.epsilon, points, fits))
+    return result
 
 
 def _plans(quick: bool) -> list[_Plan]:
@@ -169,10 +169,11 @@ def _blocks(size: int, blocks: int, epsilon: float | str) -> Context:
 def _point(plan: _Plan, value: float, seed: int) -> Point:
     context = plan.contexts[value]
     mechanism = hadamard_response(context)
-    p, name = hardest_for_tv(mechanism), f"growth/{plan.name}/{value}"
+    p = hardest_for_tv(mechanism)
+    name = f"growth/{plan.name}/{value}"
     n = max(_FEWEST, round(_PER_SYMBOL * context.size / math.tanh((plan.epsilon or value) / 2)))
     runs = 1 if context.size > _LARGE else _RUNS
-    found = np.mean([_run(mechanism, p, n, name, run, seed) for run in range(runs)])
+    error = np.mean([_run(mechanism, p, n, name, run, seed) for run in range(runs)])
     one_report = (
         _HALF_NORMAL
         * float(np.sqrt(np.maximum(mechanism.scores.paper_variances(p, 1), 0.0)).sum())
@@ -181,7 +182,7 @@ def _point(plan: _Plan, value: float, seed: int) -> Point:
     return Point(
         value=value,
         lower=lower_bound_people(context, ERROR),
-        measured=n * float(found / ERROR) ** 2,
+        measured=n * float(error / ERROR) ** 2,
         exact=(one_report / ERROR) ** 2,
         upper=upper_bound_people(context, ERROR),
     )
@@ -210,14 +211,14 @@ def hadamard_response(context: Context) -> BlockResponse | GroupResponse:
     return mechanism
 
 
-def _fit(text: str, theorem: float, points: tuple[Point, ...]) -> Fit:
+def _fit(text: str, theorem: float, points: tuple[Point, ...]) -> PowerFit:
     """Least squares on logarithms."""
     at = np.log([point.value for point in points])
 
     def exponent(people: list[float]) -> float:
         return float(np.polyfit(at, np.log(people), 1)[0])
 
-    return Fit(
+    return PowerFit(
         text,
         points[0].value,
         points[-1].value,

@@ -233,7 +233,8 @@ def _estimates(job: _Job, symbols: Symbols, s: int, epsilon: float) -> list[Floa
     name = f"high-low/{job.people}/{s}/{epsilon}"
     key = hashlib.sha256(f"sfumato/paper/{name}/{URAP}/{job.run}/{job.seed}".encode()).digest()
     bit_counts = entrants.urap.bit_counts(symbols, key)
-    run, seed = job.run, job.seed
+    run = job.run
+    seed = job.seed
     return [
         paper_estimate(entrants.paper, symbols, f"{name}/{PAPER}", run, seed),
         paper_estimate(entrants.urr, symbols, f"{name}/{URR}", run, seed),

@@ -137,13 +137,13 @@ def _draw_hiding(axes: "Axes", measured: Sequence["MeasuredPartition"]) -> None:
 
 def _name_point(axes: "Axes", point: tuple[float, float], kind: str) -> None:
     # Hexagons and tiles nearly coincide, so that their names must not.
-    beside = kind == "hexagons"
+    to_the_right = kind == "hexagons"
     axes.annotate(
         "no blocks" if kind == "none" else kind,
         point,
-        (8, 2) if beside else (0, -13),
+        (8, 2) if to_the_right else (0, -13),
         textcoords="offset points",
-        ha="left" if beside else "center",
+        ha="left" if to_the_right else "center",
         va="center",
         fontsize=9,
         color=_COLOURS[kind],

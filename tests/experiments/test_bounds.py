@@ -11,7 +11,7 @@ import sfumato as sf
 from experiments import error_bounds, growth
 from experiments.bounds import bounds
 from experiments.error_bounds import Line, contexts, least_error
-from experiments.growth import Curve, Fit, Point, hadamard_response
+from experiments.growth import Curve, Point, PowerFit, hadamard_response
 from sfumato.contexts import ContextUnion
 from sfumato.errors import ContextMismatch
 from sfumato.paper.experiment import RunOptions
@@ -63,14 +63,16 @@ def test_few_runs_are_no_verdict():
 
 
 def test_an_exponent_holds_only_near_the_theorems():
-    fit = Fit("", 1, 8, theorem=2.0, lower=2.0, measured=1.9, exact=1.95, upper=1.9)
+    fit = PowerFit("", 1, 8, theorem=2.0, lower=2.0, measured=1.9, exact=1.95, upper=1.9)
     assert fit.holds
     for name in ("lower", "measured", "exact", "upper"):
         assert not dataclasses.replace(fit, **{name: 1.8}).holds
     point = Point(1, lower=10, measured=20.0, exact=21.0, upper=30)
-    assert Curve("", "s", 1.0, (point,), (fit,)).ordered
+    assert Curve("", "s", 1.0, (point,), (fit,)).is_ordered
     for wrong in ({"lower": 22}, {"upper": 20}, {"measured": 9.0}, {"exact": 31.0}):
-        assert not Curve("", "s", 1.0, (point, dataclasses.replace(point, **wrong)), (fit,)).ordered
+        assert not Curve(
+            "", "s", 1.0, (point, dataclasses.replace(point, **wrong)), (fit,)
+        ).is_ordered
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The package's own client, as one that speaks the line protocol: ``python -m sfumato.conformance.own_client``.
 
 One JSON object in a line of standard input is a request, one in a line of standard output its answer. It is also what
-a client in another language can be read from, beside the specification (docs/client-spec.md).
+a client in another language can be read from, next to the specification (docs/client-spec.md).
 """
 
 import hashlib
@@ -43,7 +43,7 @@ class OwnClient:
             "reports": self._reports,
             "enumerate": self._enumerate,
             "canonical": self._canonical,
-            "remembered": self._remembered,
+            "remembered": self._remember,
             "token": self._token,
             "batch_id": self._batch_id,
             "batch": self._batch,
@@ -111,12 +111,10 @@ class OwnClient:
 
     # --- memory and uploads -------------------------------------------------------------------------
 
-    def _remembered(self, request: Fields) -> Fields:
-        survey, secret, x = (
-            self._survey(request),
-            bytes.fromhex(request["secret"]),
-            request["symbol"],
-        )
+    def _remember(self, request: Fields) -> Fields:
+        survey = self._survey(request)
+        secret = bytes.fromhex(request["secret"])
+        x = request["symbol"]
         w0, w1 = remembered_words(secret, survey.fingerprint, x)[0].tolist()
         report = remembered_report(secret, survey.fingerprint, survey.mechanism, x)
         return {"words": f"{w0:016x}{w1:016x}", "report": report}
@@ -126,7 +124,8 @@ class OwnClient:
         return {"token": token_of(secret, self._survey(request).fingerprint, request["symbol"])}
 
     def _batch_id(self, request: Fields) -> Fields:
-        survey, secret = self._survey(request), bytes.fromhex(request["secret"])
+        survey = self._survey(request)
+        secret = bytes.fromhex(request["secret"])
         repeat = survey.description.about["repeat"]
         period = (
             None

@@ -75,7 +75,7 @@ def map_population(
         return _read_checkins(checkins, on_progress)
     if grid is not None:
         return _read_counts(grid)
-    return _made_up_people()
+    return _invent_people()
 
 
 # --- SNAP's file: a line per check-in -------------------------------------------------------------
@@ -196,7 +196,7 @@ def _require_integers(column: Arrow, name: str, title: str, limit: int) -> Symbo
 # --- no file: the population of places ------------------------------------------------------------
 
 
-def _made_up_people() -> MapPopulation:
+def _invent_people() -> MapPopulation:
     grid = map_grid()
     homes = american_places().homes(grid, PAPER_PEOPLE)
     note = (

@@ -156,13 +156,13 @@ def _tests(mechanism: Mechanism, runs: int, seed: int) -> Iterator[_Test]:
     shares = np.array([_shares(mechanism, 0, runs, seed), _shares(mechanism, 1, runs, seed)])
     for least in sorted(set(ratios), reverse=True)[:-1]:  # all reports together are a blind test
         says_x = [y for y, ratio in enumerate(ratios) if ratio >= least]
-        counted = shares[:, :, says_x].sum(axis=2)
+        frequencies = shares[:, :, says_x].sum(axis=2)
         yield _Test(
             says_x=tuple(says_x),
             false_alarm=sum((row2[y] for y in says_x), Fraction(0)),
             miss=1 - sum((row[y] for y in says_x), Fraction(0)),
-            counted_false_alarm=Spread.of(counted[1]),
-            counted_miss=Spread.of(1 - counted[0]),
+            counted_false_alarm=Spread.of(frequencies[1]),
+            counted_miss=Spread.of(1 - frequencies[0]),
         )
 
 

@@ -16,7 +16,11 @@ __all__ = ["CREDIT", "Places", "american_places", "apportion"]
 
 CREDIT = "GeoNames (geonames.org), CC BY 4.0"
 
-_SOUTH, _NORTH, _WEST, _EAST = 25, 50, -130, -60  # the paper's part of the map
+# The paper's part of the map.
+_SOUTH = 25
+_NORTH = 50
+_WEST = -130
+_EAST = -60
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,7 +40,8 @@ _ROOM = (
 )  # bytes of counts that the driver may get from all tasks; Spark's own limit is twice that
 _WHOLE = {"tinyint", "smallint", "int", "bigint"}
 _NUMBERS = _WHOLE | {"float", "double"}
-_ONE_VALUE, _POSITIONS = AnswerColumns("value"), AnswerColumns(None, "latitude", "longitude")
+_ONE_VALUE = AnswerColumns("value")
+_POSITIONS = AnswerColumns(None, "latitude", "longitude")
 
 
 def tally_column(
@@ -69,7 +70,7 @@ def tally_column(
         return spark_tasks.tally_in_task(resolved, columns, batches)
 
     # Counts go straight to the driver, which takes one attempt of each task. On the way through a shuffle, an attempt
-    # that is lost and drawn anew could be counted in part beside the old one.
+    # that is lost and drawn again could be counted in part next to the old one.
     tasks = answers.coalesce(_max_tasks(dataframe.sparkSession, survey))
     return _sum_counts(survey, tasks.mapInArrow(privatize_and_tally, spark_tasks.OUTCOME).collect())
 
@@ -87,7 +88,8 @@ def tally_files(
     _require_pyspark()
     survey.certify()
     columns.check(survey.context.domain)
-    named, resolved = _require_distinct(paths), survey.resolved()
+    named = _require_distinct(paths)
+    resolved = survey.resolved()
 
     def privatize_and_tally(batches: Iterable[Any]) -> Iterator[Any]:
         return spark_tasks.tally_files_in_task(resolved, columns, named, batches)
@@ -147,7 +149,7 @@ def keyed_reports(
     that the contents of both would reveal at most twice the promise; but no promise covers that they differ. This is
     why such tables are refused.
 
-    A report beside a key says whose it is: whoever reads both over time sees when an answer changes. Drop the key
+    A report next to a key says whose it is: anyone who reads both over time sees when an answer changes. Drop the key
     unless you need it. Another block draws another secret, and is another answer of the same people. ::
 
         with keyed_reports(survey, answers, column="place", key="account") as reports:
@@ -165,7 +167,8 @@ def keyed_reports(
     _require_unchanged(
         answers, files, "No report was made. Run the job again when nothing writes to them."
     )
-    settings, resolved = dataframe.sparkSession.sparkContext.getConf(), survey.resolved()
+    settings = dataframe.sparkSession.sparkContext.getConf()
+    resolved = survey.resolved()
     host = settings.get("spark.driver.host", "localhost").strip("[]")
     listen_on = settings.get("spark.driver.bindAddress", host).strip("[]")
     with offer_secret(host, listen_on) as ticket:
@@ -229,9 +232,9 @@ def _answers(
 def _select_column(dataframe: "DataFrame", name: str, kinds: set[str], wanted: str) -> "Column":
     count = dataframe.columns.count(name)
     if count != 1:
-        found = ", ".join(dataframe.columns[:8])
+        first_columns = ", ".join(dataframe.columns[:8])
         raise InvalidTable(
-            f"the table must have one column {name!r}; it has {count}. Its columns start with {found}."
+            f"the table must have one column {name!r}; it has {count}. Its columns start with {first_columns}."
         )
     kind = (
         dataframe.schema[name].dataType.simpleString().partition(" ")[0]
@@ -287,30 +290,31 @@ def _require_fit(survey: Survey, answers: "DataFrame", columns: AnswerColumns) -
 
     people = answers.mapInArrow(look_up, spark_tasks.FLAGGED).groupBy("block")
     each = people.agg(sql.count(sql.lit(1)).alias("rows"), sql.sum("unknown").alias("unknown"))
-    nobody, shared = sql.col("block").isNull(), sql.col("rows") > 1
-    found = each.agg(
+    nobody = sql.col("block").isNull()
+    shared = sql.col("rows") > 1
+    totals = each.agg(
         sql.sum("rows").alias("rows"),
         sql.sum(sql.when(nobody, sql.col("rows"))).alias("nobody"),
         sql.sum(sql.when(shared & ~nobody, 1)).alias("shared"),
         sql.sum("unknown").alias("unknown"),
     ).collect()[0]
-    if not found["rows"]:
+    if not totals["rows"]:
         raise InvalidTable("the table has no rows.")
-    if found["nobody"]:
+    if totals["nobody"]:
         raise InvalidTable(
-            f"{found['nobody']} of {found['rows']} rows have no key. Give each row its person's key."
+            f"{totals['nobody']} of {totals['rows']} rows have no key. Give each row its person's key."
         )
-    if found["shared"]:
+    if totals["shared"]:
         raise InvalidTable(
-            f"{found['shared']} keys stand in more than one row; each person answers once. Keep one row of each, write "
+            f"{totals['shared']} keys stand in more than one row; each person answers once. Keep one row of each, write "
             "the result to files and pass the copy: frame.dropDuplicates([key]).write.parquet(path), then "
             "spark.read.parquet(path)."
         )
-    if found["unknown"]:
+    if totals["unknown"]:
         raise UnknownValue(
-            f"{found['unknown']} of {found['rows']} values are not in the domain, or missing. Correct them, add their "
+            f"{totals['unknown']} of {totals['rows']} values are not in the domain, or missing. Correct them, add their "
             "labels, or give the domain an `other` label.",
-            count=found["unknown"],
+            count=totals["unknown"],
         )
 
 
@@ -346,5 +350,5 @@ def _sum_counts(survey: Survey, outcomes: list[Any]) -> Tally:
 
 def _error_class(name: str) -> Callable[[str], SfumatoError]:
     """The class of an error that a task handed back."""
-    found = getattr(sfumato.errors, name, SfumatoError)
-    return found if isinstance(found, type) and issubclass(found, SfumatoError) else SfumatoError
+    error = getattr(sfumato.errors, name, SfumatoError)
+    return error if isinstance(error, type) and issubclass(error, SfumatoError) else SfumatoError

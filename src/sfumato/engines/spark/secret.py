@@ -9,7 +9,7 @@ the driver listens, and a password. A task shows that it has the ticket and rece
                      under HKDF-SHA-256(X25519(T, D), salt = password, info = T ‖ D)
 
 Guarantees: without the password the answer is noise, and a stranger's answer is refused, because the cipher
-authenticates. Whoever recorded the exchange and finds the ticket later can read nothing, for the private halves of T
+authenticates. Someone who recorded the exchange and finds the ticket later can read nothing, for the private halves of T
 and D are gone. Once the secret is dropped, a ticket opens nothing.
 """
 
@@ -68,7 +68,8 @@ class Ticket:
 @contextmanager
 def offer_secret(host: str, listen_on: str) -> Iterator[Ticket]:
     """A fresh secret, for as long as the block lasts; ``host`` is the driver's name among executors."""
-    secret, password = fresh_key(), fresh_key()
+    secret = fresh_key()
+    password = fresh_key()
 
     class Exchange(socketserver.BaseRequestHandler):
         def handle(self) -> None:
