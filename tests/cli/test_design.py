@@ -72,9 +72,7 @@ def found(monkeypatch, answer):
             asked.update(options, context=context)
             return made
 
-        monkeypatch.setattr(
-            sys.modules["sfumato.designer"], "design", at_once
-        )  # the module has its name
+        monkeypatch.setattr("sfumato.designer.design", at_once)
         return asked
 
     return returns
@@ -258,7 +256,7 @@ def test_every_label_needs_a_weight_but_not_a_share(call, refused, folder, found
     (folder / "some.csv").write_text(
         "label,weight,share\nclinic,3,0.5\npark,1,0.5\n", encoding="utf-8"
     )
-    assert "there is none for 'café'" in refused("design", "stops.csv", "--weights", "some.csv")
+    assert "the first is 'café'" in refused("design", "stops.csv", "--weights", "some.csv")
     asked = found()
     assert call("design", "stops.csv", "--prior", "some.csv").code == 0
     assert asked["prior"].tolist() == [0.5, 0, 0.5, 0]

@@ -159,7 +159,7 @@ def test_a_covariate_is_handed_on_in_the_order_of_the_domain(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (FIVE.replace("bar,1\n", ""), "1 are missing, the first of them 'bar'"),
+        (FIVE.replace("bar,1\n", ""), "1 are missing, the first is 'bar'"),
         (FIVE.replace("bar,1", "zoo,1"), "not a label"),
         (FIVE + "bar,1\n", "twice"),
         (FIVE.replace(",30", ",many"), "numbers only"),

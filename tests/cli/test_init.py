@@ -293,5 +293,5 @@ def test_it_asks_on_a_terminal(folder, typed, code, kind):
 def test_the_expected_error_is_a_share(call):
     """The comparison goes to stderr, so that it is not taken for a result."""
     result = call("init", "--from", "answers.csv", "--column", "place", "new.toml")
-    assert "error to expect" in " ".join(result.err.split())
+    assert "expected error" in " ".join(result.err.split())
     assert len(PLACES) == 200

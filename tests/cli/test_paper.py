@@ -149,7 +149,7 @@ def test_progress_lines_are_escaped_on_a_terminal(monkeypatch):
             return None
 
     monkeypatch.setattr(progress, "_status", lambda what: Status())
-    with progress.line_shown("testing") as tell:
+    with progress.show_status("testing") as tell:
         tell("E[x, x2] of 3")
     from rich.text import Text
 

@@ -1,4 +1,4 @@
-"""`sfumato audit`: whether samples of a client speak against the survey's promise."""
+"""`sfumato audit`: test samples of a client against the promise of its survey."""
 
 import json
 import re
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["audit"]
 
+_MAX_RANGE = 10_000  # symbols: a mistyped range must not fill the memory
+
 
 def audit(
     survey: SurveyFile,
@@ -24,31 +26,32 @@ def audit(
         list[str] | None,
         typer.Argument(
             metavar="[CLIENT]",
-            help="The command that starts a client, after --. Without it the survey's own mechanism is audited.",
+            help="Command that starts a client, after --. Default: the survey's own mechanism.",
         ),
     ] = None,
     samples: Annotated[
-        int, typer.Option(min=1, help="How many reports are drawn, in all.")
+        int, typer.Option(min=1, help="How many reports to draw in total.")
     ] = 1_000_000,
     symbols: Annotated[
         str | None,
         typer.Option(
             metavar="LIST",
-            help="Audit these symbols alone, e.g. 0,3,7-12; needed where there are over 64.",
+            help="Symbols to audit, e.g. 0,3,7-12. Required if there are more than 64.",
         ),
     ] = None,
     confidence: Annotated[
-        float, typer.Option(help="The chance that a client that is right is not blamed.")
+        float, typer.Option(help="Probability that a correct client passes.")
     ] = 0.999,
     patience: Annotated[
-        float, typer.Option(min=0.1, help="Seconds to wait for a client's report.")
+        float, typer.Option(min=0.1, help="Seconds to wait for each report.")
     ] = 60.0,
     as_json: Json = False,
 ) -> None:
-    """Look for a breach of the survey's promise in samples of a client. Exit code 1 if one is found.
+    """Look for a broken promise in samples of a client. Exits 1 if one is found.
 
-    A client in another language reads a symbol (0, 1, …) per line and writes a report per line, with fresh randomness.
-    An audit can show that a promise is broken, never that it is kept: that is what sfumato verify is for.
+    A client in any language reads a symbol (0, 1, …) per line and writes a report per line, with
+    fresh randomness. An audit can show that a promise is broken, never that it is kept: for that,
+    use sfumato verify.
 
     Examples:
       sfumato audit survey.toml
@@ -58,15 +61,18 @@ def audit(
     """
     from sfumato.survey import Survey
 
-    asked = Survey.load(survey)
-    chosen = None if symbols is None else _numbers(symbols)
-    found = _audited(asked, client, samples, chosen, confidence, patience)
-    say(json.dumps(_in_json(asked, found)) if as_json else _in_text(asked, found))
-    if found.violates:
+    loaded = Survey.load(survey)
+    selected = None if symbols is None else _parse_symbols(symbols)
+    result = _run_audit(loaded, client, samples, selected, confidence, patience)
+    if as_json:
+        say(json.dumps({"survey": loaded.fingerprint, **result.in_json()}))
+    else:
+        say(f"{printable(loaded.title)} ({loaded.fingerprint[:12]}…)\n\n{result}")
+    if result.violates:
         raise typer.Exit(1)
 
 
-def _audited(
+def _run_audit(
     survey: "Survey",
     client: list[str] | None,
     samples: int,
@@ -74,37 +80,30 @@ def _audited(
     confidence: float,
     patience: float,
 ) -> "Audit":
-    from sfumato.auditing import audit as audited
-    from sfumato.auditing import command_randomizer
-    from sfumato.cli.progress import bar_shown
+    from sfumato.auditing import audit, command_randomizer
+    from sfumato.cli.progress import show_bar
 
     box: AbstractContextManager[Survey | Randomizer]
     box = command_randomizer(client, patience) if client else nullcontext(survey)
-    with box as randomize, bar_shown("Asking for reports", samples) as show:
-        return audited(
+    with box as randomize, show_bar("auditing", samples) as on_progress:
+        return audit(
             randomize,
             survey.context,
             samples=samples,
             symbols=symbols,
             confidence=confidence,
-            on_progress=show,
+            on_progress=on_progress,
         )
 
 
-def _numbers(text: str) -> list[int]:
-    """Numbers and ranges of them, as in 0,3,7-12."""
-    found: list[int] = []
+def _parse_symbols(text: str) -> list[int]:
+    """Parse numbers and ranges, such as 0,3,7-12."""
+    symbols: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", part)
-        if match is None or int(match[2] or match[1]) - int(match[1]) > 10_000:
+        first = int(match[1]) if match else 0
+        last = int(match[2] or match[1]) if match else 0
+        if match is None or last - first > _MAX_RANGE:
             raise typer.BadParameter("--symbols takes numbers and ranges, such as 0,3,7-12.")
-        found += range(int(match[1]), int(match[2] or match[1]) + 1)
-    return found
-
-
-def _in_json(survey: "Survey", found: "Audit") -> dict[str, object]:
-    return {"survey": survey.fingerprint, **found.in_json()}
-
-
-def _in_text(survey: "Survey", found: "Audit") -> str:
-    return f"{printable(survey.title)} ({survey.fingerprint[:12]}…)\n\n{found}"
+        symbols += range(first, last + 1)
+    return symbols

@@ -1,4 +1,4 @@
-"""`sfumato check`: run the lone checker, which shares no code with the package."""
+"""`sfumato check`: run the independent checker, which shares no code with the package."""
 
 import runpy
 from importlib.resources import as_file, files
@@ -21,9 +21,10 @@ def check(
         ),
     ],
 ) -> None:
-    """Check a promise with the lone checker, tools/check_certificate.py, which uses nothing of this package.
+    """Check a promise with tools/check_certificate.py, which shares no code with this package.
 
-    It prints what was promised and compared. Exit code 0: kept. 1: broken. 2: not checked.
+    Prints what is promised and what was compared. Exits 0 if the promise is kept, 1 if it is
+    broken, 2 if it could not be checked.
 
     Examples:
       sfumato check survey.json
@@ -37,13 +38,11 @@ def check(
 
 
 def _checker() -> Traversable:
-    """The checker's file: inside an installed package, or in the repository."""
+    """Return the file of the checker: in the installed package, or in the repository."""
     installed = files("sfumato.cli").joinpath("check_certificate.py")
     if installed.is_file():
         return installed
     in_repository = Path(__file__).parents[3] / "tools" / "check_certificate.py"
     if in_repository.is_file():
         return in_repository
-    raise MissingExtra(
-        "check_certificate.py did not come with this installation. Install Sfumato again."
-    )
+    raise MissingExtra("check_certificate.py is missing from this installation. Reinstall Sfumato.")

@@ -1,4 +1,4 @@
-"""`sfumato compare`: the survey's mechanism beside classical ones, on data that one already has."""
+"""`sfumato compare`: compare a survey with classical mechanisms on data you already have."""
 
 import json
 from collections.abc import Callable
@@ -7,41 +7,52 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from sfumato.cli.console import say
-from sfumato.cli.options import AnswersFile, Column, Decoder, Json, Latitude, Longitude
+from sfumato.cli.options import (
+    AnswersFile,
+    Column,
+    Decoder,
+    Json,
+    Latitude,
+    Longitude,
+    Runs,
+    Seed,
+)
+from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from sfumato.contexts import Context
     from sfumato.mechanisms import Mechanism
     from sfumato.simulation.population import Population
+    from sfumato.tables import AnswerColumns
 
 __all__ = ["compare"]
 
-_FEW = 10
-Tell = Callable[[str], None]
+_FEW = 10  # people: a label that fewer hold may identify someone
 
 
 def compare(
     answers: AnswersFile,
     survey: Annotated[
-        str | None, typer.Option(metavar="SURVEY", help="A survey file, for its promise.")
+        str | None, typer.Option(metavar="SURVEY", help="Survey file with the promise to compare.")
     ] = None,
     column: Column = None,
     latitude: Latitude = None,
     longitude: Longitude = None,
     epsilon: Annotated[
         str | None,
-        typer.Option(help="Without a survey: one ε for all pairs of the column's distinct values."),
+        typer.Option(help="Without a survey: one ε for all pairs of values in the column."),
     ] = None,
-    runs: Annotated[int, typer.Option(min=1, help="How often the data are randomised anew.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")] = 0,
+    runs: Runs = 10,
+    seed: Seed = 0,
     workers: Annotated[int, typer.Option(min=1, help="How many runs at a time.")] = 2,
     decoder: Decoder = "auto",
     as_json: Json = False,
 ) -> None:
     """Compare with k-RR, Hadamard response, OUE and OLH on data you already have. NOT PRIVATE.
 
-    Error, bits per report and what one fake report can do, all for the same promise: classical mechanisms know one
-    ε for all pairs of labels, so they take the smallest of the survey.
+    Shows the error, the bits per report and the effect of one fake report, all for the same
+    promise. Classical mechanisms have one ε for all pairs of labels, so they get the smallest ε of
+    the survey.
 
     Examples:
       sfumato compare answers.csv --column place --epsilon 1
@@ -51,105 +62,97 @@ def compare(
       sfumato compare trips.parquet --survey survey.toml --latitude lat --longitude lon --json
 
     """
-    from sfumato.cli.progress import line_shown
-    from sfumato.errors import InvalidSurvey
+    from sfumato.cli.progress import show_status
     from sfumato.estimation.decoders import decoder_named
     from sfumato.simulation import Draws
-    from sfumato.simulation import compare as compared
+    from sfumato.simulation import compare as run_comparison
+    from sfumato.tables import AnswerColumns
 
-    chosen, draws = (
-        decoder_named(decoder),
-        Draws(runs, seed, workers),
-    )  # refused before any data are read
-    if (survey is None) == (epsilon is None):
-        raise InvalidSurvey(
-            "pass either --survey with a survey file, or --epsilon for a column without one."
-        )
-    with line_shown("comparing") as tell:
-        if survey is not None:
-            asked = _of_survey(survey, answers, column, latitude, longitude, tell)
+    # Reject bad arguments before reading any data.
+    chosen = decoder_named(decoder)
+    draws = Draws(runs, seed, workers)
+    columns = AnswerColumns(column, latitude, longitude)
+    with show_status("comparing") as on_progress:
+        if survey is not None and epsilon is None:
+            case = _read_survey(survey, answers, columns, on_progress)
+        elif survey is None and epsilon is not None:
+            case = _read_column(epsilon, answers, columns, on_progress)
         else:
-            asked = _of_column(str(epsilon), answers, column, latitude, longitude, tell)
-        found = compared(
-            asked.context,
-            asked.crowd.counts,
-            mechanism=asked.mechanism,
+            raise InvalidArgument(
+                "pass either --survey with a survey file, or --epsilon for a column without one."
+            )
+        result = run_comparison(
+            case.context,
+            case.population.counts,
+            mechanism=case.mechanism,
             decoder=chosen,
             draws=draws,
-            on_progress=tell,
+            on_progress=on_progress,
         )
     if as_json:
-        say(
-            json.dumps(
-                {"survey": asked.survey, "left_out": asked.crowd.left_out, **found.in_json()}
-            )
-        )
-        return
-    say("\n".join([repr(found), *asked.notes]))
+        names = {"survey": case.survey, "left_out": case.population.left_out}
+        say(json.dumps({**names, **result.in_json()}))
+    else:
+        say("\n".join([repr(result), *case.notes]))
 
 
-class _Asked(NamedTuple):
-    """A promise, who keeps it, and the people who are there."""
+class _Case(NamedTuple):
+    """What to compare: a promise, a mechanism that keeps it, and a population."""
 
     context: "Context"
     mechanism: "Mechanism | None"
-    crowd: "Population"
+    population: "Population"
     survey: str | None
     notes: list[str]
 
 
-def _of_survey(
-    survey: str,
-    answers: str,
-    column: str | None,
-    latitude: str | None,
-    longitude: str | None,
-    tell: Tell,
-) -> _Asked:
+def _read_survey(
+    survey: str, answers: str, columns: "AnswerColumns", on_progress: Callable[[str], None]
+) -> _Case:
     from sfumato.simulation.population import survey_population
     from sfumato.survey import Survey
-    from sfumato.tables import AnswerColumns
 
-    asked = Survey.load(survey)
-    columns = AnswerColumns(column, latitude, longitude)
-    crowd = survey_population(
-        answers, columns, asked.context.domain, on_progress=lambda rows: tell(f"{rows:,} rows")
+    loaded = Survey.load(survey)
+    population = survey_population(
+        answers,
+        columns,
+        loaded.context.domain,
+        on_progress=lambda rows: on_progress(f"{rows:,} rows"),
     )
-    return _Asked(asked.context, asked.mechanism, crowd, asked.fingerprint, [])
+    return _Case(loaded.context, loaded.mechanism, population, loaded.fingerprint, [])
 
 
-def _of_column(
-    epsilon: str,
-    answers: str,
-    column: str | None,
-    latitude: str | None,
-    longitude: str | None,
-    tell: Tell,
-) -> _Asked:
+def _read_column(
+    epsilon: str, answers: str, columns: "AnswerColumns", on_progress: Callable[[str], None]
+) -> _Case:
     from sfumato.contexts import Uniform
-    from sfumato.errors import InvalidTable
     from sfumato.simulation.population import column_population
 
-    Uniform(2, epsilon)  # refuses what is no ε before any data are read
-    if column is None or (latitude, longitude) != (None, None):
-        raise InvalidTable(
+    Uniform(2, epsilon)  # rejects an invalid ε before any data are read
+    if columns.value is None or columns.latitude is not None or columns.longitude is not None:
+        raise InvalidArgument(
             "without a survey, name the --column of answers. Positions need a survey with a grid."
         )
-    crowd = column_population(answers, column, on_progress=lambda rows: tell(f"{rows:,} rows"))
-    return _Asked(Uniform(crowd.domain, epsilon), None, crowd, None, _column_notes(crowd))
+    population = column_population(
+        answers, columns.value, on_progress=lambda rows: on_progress(f"{rows:,} rows")
+    )
+    return _Case(
+        Uniform(population.domain, epsilon), None, population, None, _column_notes(population)
+    )
 
 
-def _column_notes(crowd: "Population") -> list[str]:
-    """What a reader should know of labels that were taken from the answers."""
-    rare = int((crowd.counts < _FEW).sum())
+def _column_notes(population: "Population") -> list[str]:
+    """Return what a reader should know about labels that were taken from the answers."""
     notes = [
         "",
-        f"The labels are the column's {crowd.domain.size:,} distinct values, sorted. A survey makes its labels public.",
+        f"The labels are the column's {population.domain.size:,} distinct values, sorted. "
+        "A survey makes its labels public.",
     ]
+    rare = int((population.counts < _FEW).sum())
     if rare:
         notes.append(
-            f"{rare:,} of them are held by fewer than {_FEW} people: think of an `other` label."
+            f"{rare:,} of them are held by fewer than {_FEW} people: consider an `other` label."
         )
-    if crowd.left_out:
-        notes.append(f"{crowd.left_out:,} rows without an answer were left out.")
+    if population.left_out:
+        notes.append(f"{population.left_out:,} rows without an answer were left out.")
     return notes

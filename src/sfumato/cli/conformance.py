@@ -49,7 +49,7 @@ def conformance(
 
 
 def _examine(client: list[str], patience: float, chosen: list[str] | None) -> "list[FileResult]":
-    from sfumato.cli.progress import line_shown
+    from sfumato.cli.progress import show_status
     from sfumato.conformance import FILES, examine
 
     files = chosen or FILES
@@ -57,7 +57,7 @@ def _examine(client: list[str], patience: float, chosen: list[str] | None) -> "l
         if file not in FILES:
             raise typer.BadParameter(f"--file must be one of {', '.join(FILES)}; got {file}.")
     results = []
-    with line_shown("Asking the client") as show:
+    with show_status("Asking the client") as show:
         for result in examine(client, patience, files):
             show(f"{result.file}: {result.passed} of {result.cases}")
             results.append(result)

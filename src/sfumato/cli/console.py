@@ -1,8 +1,11 @@
-"""What commands print. A survey's texts are its author's, so no control character of theirs reaches the terminal.
+"""Print for people and for pipes, without the control characters of untrusted text.
 
-``say`` keeps the line ends that a command writes. Pass what comes out of a survey through ``printable`` first, so that
-a title cannot start a line of its own.
+The texts of a survey come from its author. ``say`` and ``warn`` escape control characters, but keep
+line ends, since commands print several lines. Pass the texts of a survey through ``printable``
+first, so that a title cannot start a line of its own.
 """
+
+import sys
 
 import typer
 
@@ -12,18 +15,16 @@ __all__ = ["printable", "say", "say_data", "warn"]
 
 
 def say(text: str) -> None:
-    """Print lines for people, or JSON, on standard output."""
+    """Print text or JSON to standard output."""
     typer.echo(printable_lines(text))
 
 
 def warn(text: str) -> None:
-    """Print lines for people on standard error."""
+    """Print text to standard error."""
     typer.echo(printable_lines(text), err=True)
 
 
 def say_data(text: str) -> None:
-    """Print a table on standard output, escaped like all text: a pipe may end in a log.
-
-    A file that you name with ``-o`` holds every label as it is.
-    """
-    typer.echo(printable_lines(text).encode("utf-8"), nl=False)
+    """Print a table to standard output: as it is to a pipe, and escaped to a terminal."""
+    shown = printable_lines(text) if sys.stdout.isatty() else text
+    typer.echo(shown.encode("utf-8"), nl=False)

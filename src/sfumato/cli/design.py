@@ -1,4 +1,4 @@
-"""`sfumato design`: a mechanism for any privacy matrix, computed for this very matrix."""
+"""`sfumato design`: compute a mechanism for a privacy matrix."""
 
 import json
 import time
@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli.console import say
-from sfumato.cli.options import Json, check_outputs
+from sfumato.cli.options import Json, require_outputs
+from sfumato.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from sfumato.designer import Design
-    from sfumato.domains import Domain
-    from sfumato.foundation.arrays import Floats
     from sfumato.pages import Alternative
     from sfumato.promises import Certificate
     from sfumato.survey import Survey
@@ -27,42 +26,45 @@ def design(
         str,
         typer.Argument(
             metavar="MATRIX.csv|SURVEY",
-            help="A privacy matrix below a line of labels, or a survey (TOML or JSON).",
+            help="Privacy matrix (CSV, labels in the first row) or survey (TOML or JSON).",
         ),
     ],
     output: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", help="Write the resolved survey (.json), for all other commands."
+            "--output", "-o", help="File for the resolved survey (.json), for all other commands."
         ),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Its name, unique per question.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the survey, unique per question.")
+    ] = None,
     prior: Annotated[
         str | None,
         typer.Option(
-            help="Whom to be good for: a CSV file with columns label and share, frequency or count."
+            help="Expected distribution: CSV with columns label and share, frequency or count."
         ),
     ] = None,
     weights: Annotated[
         str | None,
-        typer.Option(help="Whose error matters more: a CSV file with columns label and weight."),
+        typer.Option(help="Importance of each label's error: CSV with columns label and weight."),
     ] = None,
     time_limit: Annotated[
-        float, typer.Option(min=0, help="Seconds after which the best so far is taken.")
+        float, typer.Option(min=0, help="Seconds after which to take the best so far.")
     ] = 60,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed searches in the same way.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed repeats the same search.")] = 0,
     html: Annotated[
-        str | None, typer.Option(help="Write a page: one HTML file that works offline.")
+        str | None, typer.Option(help="File for a page: a single HTML file that works offline.")
     ] = None,
     plot: Annotated[
-        str | None, typer.Option(help="Write a picture (PNG): promise and channel.")
+        str | None, typer.Option(help="File for a picture (PNG) of the promise and the channel.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compute a mechanism for a privacy matrix, and say how far it can be from the best there is.
+    """Compute a mechanism for a privacy matrix, with a bound on its distance from the optimum.
 
-    Ctrl-C ends the search; what was found until then is kept. The matrix stands in a CSV file below a line of labels.
-    Its entry in row x and column x2 is an ε: the less, the less a report may speak for x against x2; inf: no promise.
+    Ctrl-C ends the search and keeps the best mechanism so far. The matrix is a CSV file with the
+    labels in its first row. The entry in row x and column x2 is an ε: the smaller it is, the less a
+    report may favour x over x2; inf promises nothing.
 
     Examples:
       sfumato design matrix.csv -o survey.json
@@ -72,44 +74,57 @@ def design(
       sfumato design matrix.csv --prior last-year.csv --json
 
     """
-    from sfumato.cli.labelled import labelled_shares
-    from sfumato.cli.progress import round_counter
-    from sfumato.designer import design as designed
+    from sfumato.cli.label_files import read_shares, read_values
+    from sfumato.cli.progress import count_rounds
+    from sfumato.designer import design as search
     from sfumato.survey import Survey
 
-    read = [path for path in (promise, prior, weights) if path is not None]
-    _check_call(output, [html, plot], read)
-    asked = _described(promise, name)
-    domain = asked.context.domain
-    _check_pictures(domain.size, html, plot)
-    crowd = None if prior is None else labelled_shares(prior, "table", domain)
-    mattering = None if weights is None else _weights(weights, domain)
+    inputs = [path for path in (promise, prior, weights) if path is not None]
+    require_outputs(output, html, plot, inputs=inputs)
+    if output is not None and Path(output).suffix != ".json":
+        raise InvalidSetting(f"the output must end in .json, as resolved surveys do; got {output}.")
+    description = _describe(promise, name)
+    domain = description.context.domain
+    if html is not None or plot is not None:
+        from sfumato.pages import require_drawable
+
+        require_drawable(domain.size)
+    prior_shares = None if prior is None else read_shares(prior, "prior", domain)
+    label_weights = (
+        None if weights is None else read_values(weights, "weights", domain, ("weight",))
+    )
     start = time.monotonic()
-    with round_counter("designing") as round_done:
-        found = designed(
-            asked.context,
-            prior=crowd,
-            weights=mattering,
+    with count_rounds("designing") as on_progress:
+        found = search(
+            description.context,
+            prior=prior_shares,
+            weights=label_weights,
             time_limit=time_limit,
             seed=seed,
-            on_progress=round_done,
+            on_progress=on_progress,
         )
-    told = _Told(Survey.of(asked, found.mechanism), found, time.monotonic() - start)
-    _write(told, output, html, plot)
-    say(json.dumps(told.in_json()) if as_json else told.in_text(output))
+    seconds = time.monotonic() - start
+    result = _DesignResult(Survey.of(description, found.mechanism), found, seconds)
+    _write(result, output, html, plot)
+    say(json.dumps(result.to_json()) if as_json else result.to_text(output))
 
 
-class _Told:
-    """A finished design with all that is said of it; made only once the integers are certified."""
+class _DesignResult:
+    """A design with its certificate and its alternatives.
 
-    def __init__(self, survey: "Survey", found: "Design", seconds: float) -> None:
+    Created only after the integers of the mechanism are certified.
+    """
+
+    def __init__(self, survey: "Survey", design: "Design", seconds: float) -> None:
         from sfumato.pages import alternatives_to
 
-        self.survey, self.design, self.seconds = survey, found, seconds
+        self.survey = survey
+        self.design = design
+        self.seconds = seconds
         self.certificate: Certificate = survey.certify()
-        self.alternatives: list[Alternative] = alternatives_to(found)
+        self.alternatives: list[Alternative] = alternatives_to(design)
 
-    def in_json(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         from sfumato.pages import name_closed_form
 
         return {
@@ -123,58 +138,32 @@ class _Told:
             "certificate": self.certificate.record(),
         }
 
-    def in_text(self, output: str | None) -> str:
+    def to_text(self, output: str | None) -> str:
         from sfumato.pages import bound_sentence, design_facts
 
-        compared = [
-            (alternative.what, f"{alternative.times:,.3g} times the risk")
-            for alternative in self.alternatives
-        ]
-        lines = [*design_facts(self.design, self.seconds), *compared]
-        width = max(len(what) for what, _ in lines)
-        table = [f"{what:<{width}}  {fact}" for what, fact in lines]
-        closing = [] if output is None else [f"{output} written. Next: sfumato plan {output}"]
-        return "\n".join(
-            [
-                *table,
-                "",
-                bound_sentence(self.design),
-                f"The promise is kept. {self.certificate}",
-                *closing,
-            ]
-        )
+        facts = list(design_facts(self.design, self.seconds))
+        for alternative in self.alternatives:
+            facts.append((alternative.what, f"{alternative.times:,.3g} times the risk"))
+        width = max(len(what) for what, _ in facts)
+        lines = [f"{what:<{width}}  {fact}" for what, fact in facts]
+        lines += ["", bound_sentence(self.design), f"The promise is kept. {self.certificate}"]
+        if output is not None:
+            lines.append(f"{output} written. Next: sfumato plan {output}")
+        return "\n".join(lines)
 
 
-def _check_call(output: str | None, pictures: list[str | None], read: list[str]) -> None:
-    """Whatever can be refused without a search is refused before it."""
-    from sfumato.errors import InvalidTable
-
-    check_outputs(output, *pictures, inputs=read)
-    if output is not None and Path(output).suffix != ".json":
-        raise InvalidTable(
-            f"{output} must end in .json: it is a resolved survey, and is read as one by its ending."
-        )
-
-
-def _check_pictures(symbols: int, html: str | None, plot: str | None) -> None:
-    if html is not None or plot is not None:
-        from sfumato.pages import require_drawable
-
-        require_drawable(symbols)
-
-
-def _described(promise: str, name: str | None) -> "Description":
-    """What is promised, with all that a survey must have but the mechanism."""
+def _describe(promise: str, name: str | None) -> "Description":
+    """Read everything that a survey needs, except its mechanism."""
     from dataclasses import replace
 
     path = Path(promise)
     if path.name.endswith((".csv", ".csv.gz")):
-        return _of_matrix(path, name)
-    found = _of_survey(path)
-    return found if name is None else replace(found, name=name)
+        return _read_matrix(path, name)
+    description = _read_survey(path)
+    return description if name is None else replace(description, name=name)
 
 
-def _of_matrix(path: Path, name: str | None) -> "Description":
+def _read_matrix(path: Path, name: str | None) -> "Description":
     from sfumato.cli.init import unique_name
     from sfumato.contexts import PrivacyMatrix
     from sfumato.domains import Domain
@@ -186,7 +175,7 @@ def _of_matrix(path: Path, name: str | None) -> "Description":
     return Description(name or unique_name(stem), PrivacyMatrix(rows, domain=Domain(labels)), {})
 
 
-def _of_survey(path: Path) -> "Description":
+def _read_survey(path: Path) -> "Description":
     from sfumato.errors import InvalidSurvey
     from sfumato.survey import Survey
     from sfumato.survey.survey import survey_bytes
@@ -198,46 +187,30 @@ def _of_survey(path: Path) -> "Description":
     described = read_toml(survey_bytes(path), path.parent)
     if described.wishes != MechanismFields():
         raise InvalidSurvey(
-            f"{path.name} has a section [mechanism], which chooses among closed forms. Take it out to have a mechanism "
-            "computed, or use the survey as it is."
+            f"{path.name} has a section [mechanism], which chooses a closed form. Remove it to "
+            "compute a mechanism, or use the survey as it is."
         )
     return described
 
 
-def _weights(path: str, domain: "Domain") -> "Floats":
-    """The weights of a CSV file, in domain order; every label has one."""
-    import numpy as np
-
-    from sfumato.cli.labelled import labelled_column
-    from sfumato.errors import InvalidTable
-
-    symbols, numbers = labelled_column(path, "table", ("weight",), domain)
-    if symbols.size < domain.size:
-        absent = int(np.setdiff1d(np.arange(domain.size), symbols)[0])
-        raise InvalidTable(
-            f"{path} must have a weight for each of the {domain.size} labels; there is none for "
-            f"{domain.labels[absent]!r}."
-        )
-    return numbers[np.argsort(symbols)]
-
-
-def _write(told: _Told, output: str | None, html: str | None, plot: str | None) -> None:
-    """All files are made before any is written."""
+def _write(result: _DesignResult, output: str | None, html: str | None, plot: str | None) -> None:
+    """Draw all files before writing any."""
     from sfumato.foundation.files import write_atomically
 
-    page, picture = "", b""
+    page = ""
+    picture = b""
     if html is not None:
         from sfumato.pages import design_page
 
         page = design_page(
-            told.design, told.alternatives, seconds=told.seconds, title=told.survey.title
+            result.design, result.alternatives, seconds=result.seconds, title=result.survey.title
         )
     if plot is not None:
         from sfumato.pages import design_png
 
-        picture = design_png(told.design)
+        picture = design_png(result.design)
     if output is not None:
-        told.survey.save(output)
+        result.survey.save(output)
     if html is not None:
         write_atomically(html, page.encode("utf-8"))
     if plot is not None:

@@ -1,4 +1,4 @@
-"""`sfumato estimate`: reports in, the distribution with error bars out."""
+"""`sfumato estimate`: estimate the distribution of answers from reports."""
 
 import json
 from typing import TYPE_CHECKING, Annotated
@@ -6,21 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli.console import printable, say, say_data, warn
-from sfumato.cli.options import Decoder, Json, SurveyFile, check_outputs, demand_distinct
-from sfumato.errors import InvalidTable
+from sfumato.cli.options import Decoder, Json, SurveyFile, require_distinct, require_outputs
+from sfumato.errors import InvalidArgument, InvalidSetting
 
 if TYPE_CHECKING:
-    from sfumato.domains import Domain
     from sfumato.estimation import Estimate, Fit
-    from sfumato.foundation.arrays import Floats
     from sfumato.survey import Survey
 
 __all__ = ["estimate"]
 
-_SHOWN = 20  # symbols that a terminal is shown
-_UNTRUSTED = (
-    "A broken client, another version or a forger may have sent them: do not rely on this estimate."
-)
+_MAX_ROWS = 20  # labels shown on a terminal
+_UNTRUSTED = "They may be forged, or come from a broken client: do not rely on this estimate."
 
 
 def estimate(
@@ -29,29 +25,34 @@ def estimate(
         list[str],
         typer.Argument(
             metavar="REPORTS…",
-            help="Report files, CSV or Parquet, or exported tallies (.json); - for a pipe.",
+            help="Report files (CSV, Parquet) or tallies (.json); - for standard input.",
         ),
     ],
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Write the estimate: .csv; - for a pipe.")
+        str | None,
+        typer.Option("--output", "-o", help="File for the estimate: .csv; - for standard output."),
     ] = None,
     html: Annotated[
-        str | None, typer.Option(help="Write a report page: one HTML file that works offline.")
+        str | None,
+        typer.Option(help="File for a report page: a single HTML file that works offline."),
     ] = None,
-    png: Annotated[str | None, typer.Option(help="Write a picture of the estimate.")] = None,
+    png: Annotated[str | None, typer.Option(help="File for a picture of the estimate.")] = None,
     decoder: Decoder = "auto",
     covariate: Annotated[
         str | None,
         typer.Option(
             metavar="FILE.csv",
-            help="Something public that may go with the shares, for auto or empirical-bayes: label and one number.",
+            help=(
+                "Public numbers that may correlate with the shares, for auto and empirical-bayes: "
+                "CSV with a column label and one other."
+            ),
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Count reports and estimate the distribution of answers: a decoded picture, and unbiased 95 % intervals.
+    """Count reports and estimate the distribution of answers, with unbiased 95 % intervals.
 
-    Warns where the reports cannot have come from the survey's mechanism.
+    Warns if the reports cannot have come from the survey's mechanism.
 
     Examples:
       sfumato estimate survey.toml reports.parquet
@@ -63,109 +64,94 @@ def estimate(
       sfumato estimate survey.toml reports.parquet --covariate population.csv --json
 
     """
-    from sfumato.cli.progress import row_counter
+    from sfumato.cli.label_files import read_values
+    from sfumato.cli.progress import count_rows
     from sfumato.estimation.decoders import decoder_named
     from sfumato.foundation.files import write_atomically
     from sfumato.survey import Survey
     from sfumato.survey.results import results_of
     from sfumato.tables import count_files
 
-    _check_call(output, as_json=as_json)
-    beside = [] if covariate is None else [covariate]
-    check_outputs(None if output == "-" else output, html, png, inputs=[survey, *reports, *beside])
-    demand_distinct(reports)
+    to_stdout = output == "-"
+    _check_output(output, as_json=as_json)
+    inputs = [survey, *reports]
+    if covariate is not None:
+        inputs.append(covariate)
+    require_outputs(None if to_stdout else output, html, png, inputs=inputs)
+    require_distinct(reports)
     chosen = decoder_named(decoder)
     if covariate is not None and not hasattr(chosen, "covariate"):
-        raise InvalidTable(
-            f"the decoder {decoder} uses no covariate. Leave it out, or choose auto or empirical-bayes."
+        raise InvalidArgument(
+            f"the decoder {decoder} uses no covariate. Leave it out, or choose auto or "
+            "empirical-bayes."
         )
-    asked = Survey.load(survey)
-    known = None if covariate is None else _covariate(covariate, asked.context.domain)
-    with row_counter("counting"):
-        tally = count_files(reports, asked)
-    found = asked.estimate(tally, decoder=chosen, covariate=known)
-    fit = found.quiet_fit
-    page = (
-        _page(asked, found) if html is not None else ""
-    )  # made before anything is written: all files, or none
+    loaded = Survey.load(survey)
+    values = None
+    if covariate is not None:
+        values = read_values(covariate, "covariate", loaded.context.domain)
+    with count_rows("counting"):
+        tally = count_files(reports, loaded)
+    result = loaded.estimate(tally, decoder=chosen, covariate=values)
+    fit = result.quiet_fit
+    page = _page(loaded, result) if html is not None else ""  # fails before anything is written
     if png is not None:
-        _write_picture(asked, found, png)
-    if output not in (None, "-"):
-        write_atomically(str(output), _csv(found).encode("utf-8"))
+        _write_picture(loaded, result, png)
+    if output is not None and not to_stdout:
+        write_atomically(output, _to_csv(result).encode("utf-8"))
     if html is not None:
         write_atomically(html, page.encode("utf-8"))
-    if output == "-":
-        say_data(_csv(found))
+    if to_stdout:
+        say_data(_to_csv(result))
+    elif as_json:
+        say(json.dumps(results_of(loaded, result)))
     else:
-        say(json.dumps(results_of(asked, found)) if as_json else _in_text(found, fit))
+        say(_to_text(result, fit))
     if not fit.possible:
         warn(f"sfumato: WARNING: {fit.verdict} {_UNTRUSTED}")
 
 
-def _covariate(path: str, domain: "Domain") -> "Floats":
-    """The covariate of a CSV file, in domain order: one finite number for every label."""
-    from pathlib import Path
-
-    import numpy as np
-
-    from sfumato.cli.labelled import labelled_numbers
-    from sfumato.survey.toml.companion_files import read_columns
-
-    table = read_columns(Path(path), "covariate")
-    columns = [name for name in table if name != "label"]
-    if "label" not in table or len(columns) != 1:
-        raise InvalidTable(
-            f"{path} must have a column label and one other column, which holds the covariate."
-        )
-    symbols, numbers = labelled_numbers(table, columns[0], path, domain)
-    if not np.isfinite(numbers).all():
-        raise InvalidTable(f"the column {columns[0]} of {path} must hold finite numbers only.")
-    if symbols.size < domain.size:
-        absent = int(np.setdiff1d(np.arange(domain.size), symbols)[0])
-        raise InvalidTable(
-            f"{path} must give a number for each of the {domain.size} labels; {domain.size - symbols.size} are "
-            f"missing, the first of them {domain.labels[absent]!r}."
-        )
-    values = np.empty(domain.size)
-    values[symbols] = numbers
-    return values
-
-
-def _check_call(output: str | None, *, as_json: bool) -> None:
-    if output == "-" and as_json:
-        raise InvalidTable("choose one for the pipe: --output - (CSV) or --json.")
-    if output not in (None, "-") and not str(output).endswith(".csv"):
-        raise InvalidTable(
-            "the output must end in .csv, or be - for a pipe. For a page or a picture: --html, --png."
+def _check_output(output: str | None, *, as_json: bool) -> None:
+    if output is None:
+        return
+    if output == "-":
+        if as_json:
+            raise InvalidArgument("standard output takes either --output - (CSV) or --json.")
+    elif not output.endswith(".csv"):
+        raise InvalidSetting(
+            f"the output must end in .csv, or be - for standard output; got {output}. "
+            "For a page or a picture, use --html or --png."
         )
 
 
-def _in_text(found: "Estimate", fit: "Fit") -> str:
-    """Both readings side by side, under headings that keep them apart; of many symbols the most frequent."""
+def _to_text(result: "Estimate", fit: "Fit") -> str:
+    """Return both estimates in a table, with headings that keep them apart.
+
+    Of many labels, only the most frequent are shown.
+    """
     from sfumato.pages import most_frequent
-    from sfumato.survey.results import COLUMNS, rows_of
+    from sfumato.survey.results import rows_of
 
-    rows, symbols = rows_of(found), len(found.labels)
-    if symbols > _SHOWN:
-        rows = [rows[int(x)] for x in most_frequent(found, _SHOWN)]
-    names = [printable(str(row[0])) for row in rows]
-    width = max(map(len, [*names, COLUMNS[0]]))
+    rows = rows_of(result)
+    symbols = len(rows)
+    if symbols > _MAX_ROWS:
+        rows = [rows[int(x)] for x in most_frequent(result, _MAX_ROWS)]
+    labels = [printable(str(row[0])) for row in rows]
+    width = max(map(len, [*labels, "label"]))
     lines = [
-        f"{found.reports:,} reports. {fit.verdict}",
+        f"{result.reports:,} reports. {fit.verdict}",
         "",
         f"{'':<{width}}  decoded picture    unbiased estimate",
-        f"{'label':<{width}}  {found.decoder:>15}    and its 95 % interval",
+        f"{'label':<{width}}  {result.decoder:>15}    and its 95 % interval",
     ]
-    for name, (_, frequency, unbiased, low, high) in zip(names, rows, strict=True):
-        lines.append(
-            f"{name:<{width}}  {frequency:15.4f}    {unbiased:7.4f} ({low:.4f} to {high:.4f})"
-        )
-    if symbols > _SHOWN:
-        lines.append(f"… the {_SHOWN} most frequent of {symbols:,}; -o FILE.csv writes all.")
+    for label, (_, frequency, unbiased, low, high) in zip(labels, rows, strict=True):
+        interval = f"{unbiased:7.4f} ({low:.4f} to {high:.4f})"
+        lines.append(f"{label:<{width}}  {frequency:15.4f}    {interval}")
+    if symbols > _MAX_ROWS:
+        lines.append(f"… the {_MAX_ROWS} most frequent of {symbols:,}; -o FILE.csv writes all.")
     return "\n".join(lines)
 
 
-def _csv(found: "Estimate") -> str:
+def _to_csv(result: "Estimate") -> str:
     import csv
     import io
 
@@ -174,19 +160,19 @@ def _csv(found: "Estimate") -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows(rows_of(found))
+    writer.writerows(rows_of(result))
     return text.getvalue()
 
 
-def _page(asked: "Survey", found: "Estimate") -> str:
+def _page(survey: "Survey", result: "Estimate") -> str:
     from sfumato.pages import report_page
 
-    return report_page(asked, found, asked.certify())
+    return report_page(survey, result, survey.certify())
 
 
-def _write_picture(asked: "Survey", found: "Estimate", path: str) -> None:
+def _write_picture(survey: "Survey", result: "Estimate", path: str) -> None:
     from sfumato.domains import GridDomain
     from sfumato.pages import save_png
 
-    domain = asked.context.domain
-    save_png(found, path, grid=domain if isinstance(domain, GridDomain) else None)
+    domain = survey.context.domain
+    save_png(result, path, grid=domain if isinstance(domain, GridDomain) else None)

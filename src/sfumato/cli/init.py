@@ -1,4 +1,4 @@
-"""`sfumato init`: a survey file, from a template or from the answers themselves."""
+"""`sfumato init`: write a survey file, from a template or from a column of answers."""
 
 import sys
 from collections import Counter
@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli.console import say, warn
-from sfumato.cli.options import check_outputs
+from sfumato.cli.options import require_outputs
+from sfumato.errors import InvalidArgument, InvalidSetting, InvalidTable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from sfumato.contexts import Context
 
 __all__ = ["init", "unique_name"]
 
-_FEW = 10
+_FEW = 10  # people: a label that fewer hold may identify someone
 
 TEMPLATES = {
     "yes-no": """name  = "my-survey"                # unique per question
@@ -37,7 +39,7 @@ title = "Where did you have lunch?"
 [domain]
 kind = "labels"
 labels = ["park", "café", "clinic", "bar", "office"]
-other = "somewhere else"           # where unknown values go; without it they are an error
+other = "somewhere else"           # takes unknown values; without it they are an error
 
 [context]
 kind = "high-low"                  # uniform | high-low | tiers | blocks | metric | matrix
@@ -66,23 +68,27 @@ columns = 70
 
 def init(
     output: Annotated[
-        str, typer.Argument(metavar="SURVEY", help="The survey file to write.")
+        str, typer.Argument(metavar="SURVEY", help="Survey file to write.")
     ] = "survey.toml",
     template: Annotated[str | None, typer.Option(help=f"One of {', '.join(TEMPLATES)}.")] = None,
     answers: Annotated[
-        str | None, typer.Option("--from", help="A data file to take the labels from.")
+        str | None, typer.Option("--from", help="Data file to take the labels from.")
     ] = None,
-    column: Annotated[str | None, typer.Option(help="Its column of answers.")] = None,
+    column: Annotated[str | None, typer.Option(help="Column with the answers.")] = None,
     sensitive: Annotated[
         str | None, typer.Option(help="Sensitive labels, separated by commas.")
     ] = None,
     blocks: Annotated[
-        str | None, typer.Option(help="Its column that names each answer's block.")
+        str | None, typer.Option(help="Column with the block of each answer.")
     ] = None,
-    epsilon: Annotated[str, typer.Option(help="How hard answers must be to tell apart.")] = "1.0",
+    epsilon: Annotated[
+        str, typer.Option(help="How hard answers must be to tell apart: smaller is harder.")
+    ] = "1.0",
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Write a survey file: from a template, or from a column of answers, with the error that each choice would have.
+    """Write a survey file, from a template or from a column of answers.
+
+    From answers, it also shows the expected error of each kind of promise.
 
     Examples:
       sfumato init --template yes-no survey.toml
@@ -94,40 +100,42 @@ def init(
     """
     from pathlib import Path
 
-    from sfumato.errors import InvalidSurvey
     from sfumato.foundation.files import write_atomically
 
-    check_outputs(output)
-    if Path(output).suffix == ".json":
-        raise InvalidSurvey(
-            f"{Path(output).name} would be read as a resolved survey; give the file another ending."
+    require_outputs(output)
+    path = Path(output)
+    if path.suffix == ".json":
+        raise InvalidSetting(
+            f"{path.name} would be read as a resolved survey. Choose another ending."
         )
-    if Path(output).exists() and not force:
-        raise InvalidSurvey(f"{output} exists already. Choose another name, or pass --force.")
-    if (template is None) == (answers is None):
-        raise InvalidSurvey(
+    if path.exists() and not force:
+        raise InvalidSetting(f"{output} already exists. Choose another name, or pass --force.")
+    if template is not None and answers is None:
+        if (column, sensitive, blocks) != (None, None, None):
+            raise InvalidArgument(
+                "--column, --sensitive and --blocks go with --from. Edit a template by hand."
+            )
+        text = _from_template(template, epsilon, path)
+    elif template is None and answers is not None:
+        text = _from_answers(answers, column, sensitive, blocks, epsilon, path)
+    else:
+        raise InvalidArgument(
             f"pass either --template (one of {', '.join(TEMPLATES)}) or --from with a data file."
         )
-    if template is not None:
-        if template not in TEMPLATES:
-            raise InvalidSurvey(
-                f"template must be one of {', '.join(TEMPLATES)}; found {template!r}."
-            )
-        if (column, sensitive, blocks) != (None, None, None):
-            raise InvalidSurvey(
-                "--column, --sensitive and --blocks go with --from; a template is edited by hand."
-            )
-        text = TEMPLATES[template].replace("epsilon = 1.0", f"epsilon = {_number(epsilon)}")
-        text = text.replace('"my-survey"', _quoted(unique_name(Path(output))))
-    else:
-        text = _from_answers(str(answers), column, sensitive, blocks, epsilon, Path(output))
-    _check(text, Path(output))
+    _check(text, path)
     write_atomically(output, text.encode("utf-8"))
     say(f"{output} written. Next: sfumato verify {output}")
 
 
+def _from_template(template: str, epsilon: str, output: "Path") -> str:
+    if template not in TEMPLATES:
+        raise InvalidArgument(f"template must be one of {', '.join(TEMPLATES)}; got {template!r}.")
+    text = TEMPLATES[template].replace("epsilon = 1.0", f"epsilon = {_toml_number(epsilon)}")
+    return text.replace('"my-survey"', _toml_text(unique_name(output)))
+
+
 def _check(text: str, output: "Path") -> None:
-    """Refuse to write a survey that could not be read again."""
+    """Reject a survey that could not be read again."""
     from sfumato.survey import Survey
     from sfumato.survey.toml.file import read_toml
 
@@ -135,19 +143,16 @@ def _check(text: str, output: "Path") -> None:
     Survey(described.name, described.context, described.mechanism, **described.about)
 
 
-def _number(epsilon: str) -> str:
-    """A number as TOML writes it, or as text where TOML has no way to."""
+def _toml_number(number: str) -> str:
+    """Return a number as TOML writes it, or as text if TOML has no such number."""
     import re
 
-    return (
-        epsilon
-        if re.fullmatch(r"[0-9]|[1-9][0-9]+|([0-9]|[1-9][0-9]+)\.[0-9]+", epsilon)
-        else _quoted(epsilon)
-    )
+    is_toml = re.fullmatch(r"[0-9]|[1-9][0-9]+|([0-9]|[1-9][0-9]+)\.[0-9]+", number)
+    return number if is_toml else _toml_text(number)
 
 
-def _quoted(text: str) -> str:
-    """Text as TOML writes it: as JSON does, except that TOML wants DEL escaped too."""
+def _toml_text(text: str) -> str:
+    """Return text as TOML writes it: like JSON, except that TOML wants DEL escaped too."""
     import json
 
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
@@ -162,88 +167,98 @@ def _from_answers(
     output: "Path",
 ) -> str:
     from sfumato.contexts import Blocks, HighLow, Uniform
-    from sfumato.errors import InvalidSurvey
 
     if column is None:
-        raise InvalidSurvey("--from needs --column, the column of answers.")
+        raise InvalidArgument("--from needs --column, the column with the answers.")
     if sensitive is not None and blocks is not None:
-        raise InvalidSurvey(
-            "choose --sensitive or --blocks: a survey file promises one of them, not both."
-        )
-    counts, block_of = _counted(answers, column, blocks)
+        raise InvalidArgument("choose --sensitive or --blocks: a survey promises one of them.")
+    counts, block_of = _read_answers(answers, column, blocks)
     labels = sorted(counts)
     if len(labels) < 2:
-        raise InvalidSurvey(
-            f"column {column!r} holds {len(labels)} different answers; a question needs at least two."
+        raise InvalidTable(
+            f"column {column!r} must contain at least two different answers; got {len(labels)}."
         )
     if sensitive is None and blocks is None and sys.stdin.isatty():
         sensitive = typer.prompt(
             "Which labels are sensitive (separated by commas; empty for all alike)", default=""
         )
+    sensitive_labels = _parse_labels(sensitive or "", counts)
     choices: dict[str, Context] = {"uniform": Uniform(labels, epsilon)}
-    named = _listed(sensitive or "", counts)
-    if named:
-        choices["high-low"] = HighLow(labels, named, epsilon)
+    if sensitive_labels:
+        choices["high-low"] = HighLow(labels, sensitive_labels, epsilon)
     if block_of:
         choices["blocks"] = Blocks([block_of[label] for label in labels], epsilon, domain=labels)
-    _compare(choices, [counts[label] for label in labels])
+    _show_errors(choices, [counts[label] for label in labels])
     kind = list(choices)[-1]
-    warn(f"Written is the last of them, {kind}; edit the file to change it.")
+    warn(f"The file has the last of them, {kind}; edit it to change that.")
     rare = sum(count < _FEW for count in counts.values())
     if rare:
         warn(
-            f"A survey file is public. {rare} of its {len(labels)} labels are held by fewer than {_FEW} people here: "
-            "take out those that would name somebody, and give the domain an `other` label for them."
+            f"A survey file is public. {rare} of its {len(labels)} labels are held by fewer than "
+            f"{_FEW} people here: remove those that would identify someone, and give the domain an "
+            "`other` label for them."
         )
-    return _toml(unique_name(output), kind, labels, named, block_of, epsilon)
+    return _toml(unique_name(output), kind, labels, sensitive_labels, block_of, epsilon)
 
 
 def unique_name(output: "Path") -> str:
-    """The file's name and a random ending: two questions must not share a name, or they share reports."""
+    """Return the name of the file with a random suffix.
+
+    Two questions with one name would share their reports.
+    """
     import secrets
 
     return f"{output.stem[:80]}-{secrets.token_hex(3)}"
 
 
-def _listed(text: str, known: Counter[str]) -> list[str]:
-    """Labels separated by commas; those that hold commas in quotation marks, as in CSV."""
+def _parse_labels(text: str, known: Counter[str]) -> list[str]:
+    """Parse labels separated by commas; quote a label that contains a comma, as in CSV."""
     import csv
 
     parts = next(csv.reader([text], skipinitialspace=True), [])
     return [part if part in known else part.strip() for part in parts if part.strip()]
 
 
-def _counted(answers: str, column: str, blocks: str | None) -> tuple[Counter[str], dict[str, str]]:
-    """How often each answer occurs, and its block; an answer in two blocks is refused."""
-    from sfumato.errors import InvalidSurvey
+def _read_answers(
+    answers: str, column: str, blocks: str | None
+) -> tuple[Counter[str], dict[str, str]]:
+    """Return how often each answer occurs, and its block if there are ``blocks``."""
     from sfumato.tables import label_texts, open_table
 
     if answers == "-":
-        raise InvalidSurvey("--from needs a file, not a pipe.")
-    wanted = dict.fromkeys([column, blocks] if blocks else [column])
+        raise InvalidArgument("--from needs a file, not standard input.")
     counts: Counter[str] = Counter()
     block_of: dict[str, str] = {}
     with open_table(answers) as table:
-        for batch in table.batches(wanted):
-            texts = [label_texts(batch.column(name), name) for name in wanted]
-            counts.update(value for value in texts[0] if value is not None)
+        for batch in table.batches(dict.fromkeys([column, blocks] if blocks else [column])):
+            values = label_texts(batch.column(column), column)
+            counts.update(value for value in values if value is not None)
             if blocks:
-                for value, block in zip(texts[0], texts[-1], strict=True):
-                    if value is not None and block is None:
-                        raise InvalidSurvey(
-                            f"an answer of column {column!r} has no block in {blocks!r}; each needs one."
-                        )
-                    if value is not None and block_of.setdefault(value, str(block)) != block:
-                        raise InvalidSurvey(
-                            f"an answer of column {column!r} lies in two blocks of {blocks!r}; each needs one."
-                        )
+                value_blocks = label_texts(batch.column(blocks), blocks)
+                _note_blocks(values, value_blocks, block_of, f"column {column!r}")
     return counts, block_of
 
 
-def _compare(choices: "dict[str, Context]", counts: list[int]) -> None:
-    """The error that each context would give on these data, side by side.
+def _note_blocks(
+    values: "Sequence[str | None]",
+    blocks: "Sequence[str | None]",
+    block_of: dict[str, str],
+    name: str,
+) -> None:
+    """Add the block of each value to ``block_of``; reject a value with none or with two."""
+    for value, block in zip(values, blocks, strict=True):
+        if value is None:
+            continue
+        if block is None:
+            raise InvalidTable(f"an answer of {name} has no block. Each answer needs one.")
+        if block_of.setdefault(value, block) != block:
+            raise InvalidTable(f"an answer of {name} is in two blocks. Each answer needs one.")
 
-    It is that of the unbiased estimate: decoders do better, and the more so the larger it is.
+
+def _show_errors(choices: "dict[str, Context]", counts: list[int]) -> None:
+    """Show the error of each context on these data.
+
+    It is the error of the unbiased estimate: decoders do better, especially if it is large.
     """
     import math
 
@@ -257,20 +272,18 @@ def _compare(choices: "dict[str, Context]", counts: list[int]) -> None:
     p = np.array(counts) / people
     table = Table(
         "context",
-        "error to expect (total variation, unbiased)",
+        "expected error (total variation, unbiased)",
         "bits",
         "people for an error of 0.05",
     )
     for name, context in choices.items():
         mechanism = mechanism_for(context)
-        # Each estimate is about normal: its mean absolute error is √(2/π) of its standard deviation.
-        per_person = (
-            math.sqrt(2 / math.pi) * float(np.sqrt(mechanism.scores.variances(p, 1)).sum()) / 2
-        )
-        needed = f"{math.ceil((per_person / 0.05) ** 2):,}"
-        table.add_row(
-            name, f"{min(per_person / math.sqrt(people), 1.0):.3f}", str(mechanism.bits), needed
-        )
+        # Estimates are about normal: the mean absolute error is √(2/π) standard deviations.
+        deviations = np.sqrt(mechanism.scores.variances(p, 1))
+        per_person = math.sqrt(2 / math.pi) * float(deviations.sum()) / 2
+        error = min(per_person / math.sqrt(people), 1.0)
+        needed = math.ceil((per_person / 0.05) ** 2)
+        table.add_row(name, f"{error:.3f}", str(mechanism.bits), f"{needed:,}")
     Console(stderr=True, highlight=False).print(table)
 
 
@@ -282,20 +295,20 @@ def _toml(
     block_of: dict[str, str],
     epsilon: str,
 ) -> str:
-    def listed(values: list[str]) -> str:
-        return "[" + ", ".join(map(_quoted, values)) + "]"
+    def array(values: list[str]) -> str:
+        return "[" + ", ".join(map(_toml_text, values)) + "]"
 
     lines = [
-        f"name = {_quoted(name)}  # unique per question",
+        f"name = {_toml_text(name)}  # unique per question",
         'title = ""',
         "",
         "[domain]",
         'kind = "labels"',
-        f"labels = {listed(labels)}",
+        f"labels = {array(labels)}",
     ]
-    lines += ["", "[context]", f'kind = "{kind}"', f"epsilon = {_number(epsilon)}"]
+    lines += ["", "[context]", f'kind = "{kind}"', f"epsilon = {_toml_number(epsilon)}"]
     if kind == "high-low":
-        lines.append(f"sensitive = {listed(sensitive)}")
+        lines.append(f"sensitive = {array(sensitive)}")
     if kind == "blocks":
-        lines.append(f"block_of = {listed([block_of[label] for label in labels])}")
+        lines.append(f"block_of = {array([block_of[label] for label in labels])}")
     return "\n".join(lines) + "\n"

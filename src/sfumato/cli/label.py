@@ -1,11 +1,11 @@
-"""`sfumato label`: the privacy label of a survey, for the people who are asked."""
+"""`sfumato label`: write the privacy label of a survey, for its participants."""
 
 from typing import Annotated
 
 import typer
 
 from sfumato.cli.console import printable, say
-from sfumato.cli.options import SurveyFile, check_outputs
+from sfumato.cli.options import SurveyFile, require_outputs
 
 __all__ = ["label"]
 
@@ -17,13 +17,13 @@ def label(
         typer.Option(
             "--output",
             "-o",
-            help="Write the label: one HTML file that works offline and fits a page.",
+            help="File for the label: a single HTML page that works offline.",
         ),
     ],
 ) -> None:
-    """Write a survey's privacy label: in plain words, what is asked, what a report gives away, what is not protected.
+    """Write a privacy label: in plain words, what is asked, revealed and left unprotected.
 
-    The promise is checked first. Exit code 1 if the mechanism does not keep it; then there is no label.
+    Verifies the promise first. Exits 1, without a label, if the mechanism breaks it.
 
     Example:
       sfumato label survey.toml -o label.html
@@ -33,9 +33,8 @@ def label(
     from sfumato.pages import label_page
     from sfumato.survey import Survey
 
-    check_outputs(output, inputs=[survey])
-    asked = Survey.load(survey)
-    write_atomically(output, label_page(asked).encode("utf-8"))
-    say(
-        f"{output} written: the privacy label of {printable(asked.title)} ({asked.fingerprint[:12]}…)."
-    )
+    require_outputs(output, inputs=[survey])
+    loaded = Survey.load(survey)
+    write_atomically(output, label_page(loaded).encode("utf-8"))
+    title = printable(loaded.title)
+    say(f"{output} written: the privacy label of {title} ({loaded.fingerprint[:12]}…).")

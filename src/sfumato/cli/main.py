@@ -1,6 +1,7 @@
-"""The `sfumato` command. Sub-commands import what they need when they run, so that --help is quick.
+"""The `sfumato` command.
 
-Exit codes: 0 done; 1 the answer is no (a privacy violation, an infeasible plan); 2 the call or the input is wrong.
+Sub-commands import what they need when they run, so that --help is fast. Exit codes: 0 done; 1 the
+answer is no (a privacy violation, an infeasible plan); 2 the call or its input is wrong.
 """
 
 import io
@@ -35,19 +36,19 @@ from sfumato.foundation.printable import printable_lines
 __all__ = ["app", "run"]
 
 
-class _ReaderGone(Exception):
-    """Whoever read our output has had enough: neither a wrong call nor a no."""
+class _OutputClosed(Exception):
+    """The reader of our output closed the pipe: neither a wrong call nor a no."""
 
 
 class _Commands(TyperGroup):
-    """Keeps exit code 1 for answers that are no: by itself the library also gives it to closed pipes and to Ctrl-D."""
+    """Reserves exit code 1 for a no: typer itself also uses it for closed pipes and for Ctrl-D."""
 
     def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
         """Run a sub-command."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            raise _ReaderGone from None
+            raise _OutputClosed from None
         except typer.Abort:
             warn("sfumato: stopped; nothing was written.")
             raise typer.Exit(2) from None
@@ -59,14 +60,15 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     add_completion=False,
-    # Tracebacks of our own making never reach a user; others must not show local variables, which may be values.
+    # Our own errors never reach a user as tracebacks; others must not show local variables, which
+    # may contain values.
     pretty_exceptions_enable=False,
 )
 
 
 @app.callback()
 def main() -> None:
-    """Context-aware local differential privacy: blur people's answers by degrees, recover the crowd."""
+    """Context-aware local differential privacy: blur people's answers, recover the crowd."""
 
 
 app.command(name="init")(init.init)
@@ -88,41 +90,35 @@ app.add_typer(paper.app, name="paper")
 
 
 def run() -> None:
-    """The entry point of the console script."""
+    """Run the command, and turn errors into messages and exit codes."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(
-                errors="replace"
-            )  # a terminal that cannot show ε still gets the rest
+            # A terminal that cannot show ε still gets the rest.
+            stream.reconfigure(errors="replace")
     try:
         app()
     except PrivacyViolation as violation:
         _leave(f"PRIVACY VIOLATION: {violation}", 1)
     except SfumatoError as problem:
         _leave(str(problem), 2)
-    except _ReaderGone:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # what is still buffered goes nowhere
+    except _OutputClosed:
+        # Discard what is still buffered.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except MemoryError:
-        _leave(
-            "there is not enough memory for this; ask for fewer runs, or for a smaller domain.", 2
-        )
+        _leave("not enough memory. Try fewer runs, or a smaller domain.", 2)
     except (KeyboardInterrupt, SystemExit):
         raise
     except OSError as problem:
         where = f" ({problem.filename})" if problem.filename else ""
         _leave(f"{problem.strerror or problem}{where}", 2)
-    except Exception as problem:  # noqa: BLE001 - a traceback could hold a value, and exit code 1 means a violation
-        _leave(
-            f"something went wrong that should not have ({type(problem).__name__}). Nothing was written.",
-            2,
-        )
+    except Exception as problem:  # noqa: BLE001 - a traceback could show a value
+        # Exit code 1 would mean a violation.
+        _leave(f"internal error ({type(problem).__name__}). Nothing was written.", 2)
 
 
 def _leave(message: str, code: int) -> None:
-    # Further lines are indented, so that no text of a survey can pose as a line of its own.
+    # Indent further lines, so that no text of a survey can pose as a line of its own.
     lines = printable_lines(message).replace("\n", "\n  ")
     print(f"sfumato: {lines}", file=sys.stderr)
     sys.exit(code)

@@ -1,4 +1,4 @@
-"""Options that several commands share, spelt and explained once."""
+"""Options that several commands share, and checks of their values."""
 
 import os
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sfumato.errors import InvalidTable
+from sfumato.errors import InvalidArgument, InvalidSetting
 
 __all__ = [
     "DECODERS",
@@ -18,103 +18,116 @@ __all__ = [
     "Json",
     "Latitude",
     "Longitude",
+    "Runs",
+    "Seed",
     "SurveyFile",
     "Workers",
-    "check_outputs",
-    "demand_distinct",
+    "require_distinct",
+    "require_outputs",
     "worker_count",
 ]
 
-_WORTH_WORKERS = 2**27  # bytes: they take most of a second to start
+_WORTH_WORKERS = 2**27  # bytes: below this, starting processes takes longer than reading
 
 DECODERS = ("auto", "projection", "likelihood", "empirical-bayes", "spatial-bayes", "unbiased")
-"""Their names, written out so that --help loads no NumPy."""
+"""The names of the decoders, written out so that --help loads no NumPy."""
+
+_ANSWERS = "CSV (gzip too) or Parquet; - for standard input."
 
 SurveyFile = Annotated[
-    str, typer.Argument(metavar="SURVEY", help="The survey: a TOML file, or a resolved one (JSON).")
+    str, typer.Argument(metavar="SURVEY", help="Survey file: TOML, or resolved (JSON).")
 ]
-AnswersFile = Annotated[
-    str, typer.Argument(metavar="ANSWERS", help="CSV (gzip too) or Parquet; - for a pipe.")
+AnswersFile = Annotated[str, typer.Argument(metavar="ANSWERS", help=_ANSWERS)]
+AnswersFiles = Annotated[list[str], typer.Argument(metavar="ANSWERS…", help=_ANSWERS)]
+Column = Annotated[str | None, typer.Option(help="Column with the answers.")]
+Latitude = Annotated[
+    str | None, typer.Option(help="Column with latitudes, for grid and H3 surveys.")
 ]
-AnswersFiles = Annotated[
-    list[str], typer.Argument(metavar="ANSWERS…", help="CSV (gzip too) or Parquet; - for a pipe.")
-]
+Longitude = Annotated[str | None, typer.Option(help="Column with longitudes.")]
+Runs = Annotated[int, typer.Option(min=1, help="How often to randomise the data.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")]
 Workers = Annotated[
     int,
     typer.Option(
         min=0,
-        help="How many processes read row groups and files at a time; 0: one per core from 128 MB on, else one.",
+        help="Number of processes that read. 0: one per core for 128 MB or more, otherwise one.",
     ),
 ]
-Column = Annotated[str | None, typer.Option(help="The column that holds the answers.")]
-Latitude = Annotated[
-    str | None, typer.Option(help="The column of latitudes, for grids and H3 cells.")
-]
-Longitude = Annotated[str | None, typer.Option(help="The column of longitudes.")]
 Decoder = Annotated[
     str,
     typer.Option(
         metavar="|".join(DECODERS),
         help=(
-            "How the picture is decoded. auto: by empirical Bayes, as far as the reports themselves speak for it; "
-            "projection: the nearest distribution to the unbiased estimate; likelihood: the most likely distribution; "
-            "empirical-bayes: shrunk as far as the crowd says; spatial-bayes: the same, with a cell's neighbours; "
-            "unbiased: as it is, right on average and perhaps negative."
+            "How to decode the distribution. "
+            "auto: empirical Bayes, as far as the reports support it; "
+            "projection: the distribution nearest to the unbiased estimate; "
+            "likelihood: the most likely distribution; "
+            "empirical-bayes: shrinks as much as the data suggest; "
+            "spatial-bayes: the same, using neighbouring cells; "
+            "unbiased: correct on average, but may be negative."
         ),
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
-def check_outputs(*paths: str | None, inputs: Sequence[str] = ()) -> None:
-    """Refuse outputs that cannot be written before anything else is done, so that there are all of them or none."""
-    named = [_identity(path) for path in paths if path not in (None, "-")]
-    if len(set(named)) < len(named) or set(named) & {
-        _identity(path) for path in inputs if path != "-"
-    }:
-        raise InvalidTable(
-            "an output must not be an input, or another output. Choose another name."
+def require_outputs(*paths: str | None, inputs: Sequence[str] = ()) -> None:
+    """Reject outputs that cannot be written, before any work is done.
+
+    So a command writes all of its outputs, or none. Outputs that are ``None`` are ignored.
+    """
+    outputs = [path for path in paths if path is not None]
+    identities = [_identity(path) for path in outputs]
+    input_identities = {_identity(path) for path in inputs}
+    if len(set(identities)) < len(identities) or input_identities.intersection(identities):
+        raise InvalidSetting(
+            "an output must not be an input or another output. Choose another name."
         )
-    for path in paths:
-        if path is None:
-            continue
-        folder = Path(path).parent
+    for path in outputs:
         if path in ("", "-"):
-            raise InvalidTable("this output must be a file; only tables go to a pipe.")
+            raise InvalidSetting("this output must be a file; only tables go to standard output.")
         if Path(path).is_dir():
-            raise InvalidTable(f"the output {path} is a folder. Name a file in it.")
+            raise InvalidSetting(f"the output {path} is a folder. Name a file in it.")
+        folder = Path(path).parent
         if not folder.is_dir():
-            raise InvalidTable(
-                f"the output {path} cannot be written: there is no folder {folder}. Make it first."
+            raise InvalidSetting(
+                f"cannot write {path}: there is no folder {folder}. Create it first."
             )
         if not os.access(folder, os.W_OK):
-            raise InvalidTable(
-                f"the output {path} cannot be written: the folder {folder} is read-only."
+            raise InvalidSetting(f"cannot write {path}: the folder {folder} is read-only.")
+
+
+def require_distinct(files: Sequence[str]) -> None:
+    """Reject a file that is listed twice: its rows would be counted twice."""
+    seen = set()
+    for path in files:
+        identity = _identity(path)
+        if identity in seen:
+            raise InvalidArgument(
+                f"{path} is listed twice, and would be counted twice. List each file once."
             )
-
-
-def demand_distinct(files: Sequence[str]) -> None:
-    """Refuse a file that is named twice: its rows would be counted twice."""
-    if len(set(map(_identity, files))) < len(files):
-        raise InvalidTable("a file is named twice, and would be counted twice. Name each once.")
+        seen.add(identity)
 
 
 def _identity(path: str) -> object:
-    """What a path stands for, whatever it is called: links of both kinds lead to the same file."""
+    """Return what a path refers to: hard and symbolic links lead to the same file."""
     if path == "-":
         return path
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError:
         return Path(path).resolve()
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def worker_count(workers: int, files: Sequence[str]) -> int:
-    """How many workers an option asks for; by itself one per core, where there is enough to read to pay for them."""
+    """Return how many workers to start.
+
+    ``workers`` is the option; 0 means one per core if the files are large enough to be worth it.
+    """
     from sfumato.foundation.parallel import available_cores
 
     if workers:
         return workers
-    size = sum(path.stat().st_size for path in map(Path, files) if path.is_file())
+    size = sum(Path(path).stat().st_size for path in files if Path(path).is_file())
     return available_cores() if size >= _WORTH_WORKERS else 1

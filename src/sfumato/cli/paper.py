@@ -226,13 +226,13 @@ class ExperimentCommand:
         return PageSection(result, shown_call)
 
     def _measure(self, name: str, arguments: Mapping[str, object]) -> "ExperimentResult":
-        from sfumato.cli.progress import line_shown
+        from sfumato.cli.progress import show_status
         from sfumato.paper.experiment import RunOptions
 
         word = name.replace("-", "_")
         experiment: Callable[..., ExperimentResult]
         experiment = getattr(import_module(f"{self.package}.{word}"), word)
-        with line_shown(name) as show:
+        with show_status(name) as show:
             options = RunOptions(self.runs, self.seed, self.quick, on_progress=show)
             return experiment(options, **arguments)
 

@@ -1,4 +1,4 @@
-"""`sfumato plan`: how many people a survey needs, or how far off it will be."""
+"""`sfumato plan`: how many people a survey needs, or how large its error will be."""
 
 import json
 from typing import TYPE_CHECKING, Annotated
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli.console import say
-from sfumato.cli.options import DECODERS, Json, SurveyFile, check_outputs
+from sfumato.cli.options import DECODERS, Json, SurveyFile, require_outputs
 
 if TYPE_CHECKING:
     from sfumato.domains import Domain
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 __all__ = ["plan"]
 
-_LADDER = (1_000, 10_000, 100_000, 1_000_000)
+_TABLE = (1_000, 10_000, 100_000, 1_000_000)
 
 
 def plan(
     survey: SurveyFile,
     people: Annotated[
-        int | None, typer.Option(min=1, help="How many people: how far off will it be?")
+        int | None, typer.Option(min=1, help="Number of people: asks for the error.")
     ] = None,
     error: Annotated[
-        float | None, typer.Option(help="How far off it may be: how many people?")
+        float | None, typer.Option(help="Largest error you accept: asks for the number of people.")
     ] = None,
     measure: Annotated[
-        str, typer.Option(help="What the error is of: tv, symbol, total or l2.")
+        str, typer.Option(help="How to measure the error: tv, symbol, total or l2.")
     ] = "tv",
     labels: Annotated[
-        str | None, typer.Option(help="For total: the labels to add up, with commas between.")
+        str | None, typer.Option(help="For total: the labels to add up, separated by commas.")
     ] = None,
     distribution: Annotated[
         str,
@@ -39,29 +39,30 @@ def plan(
         ),
     ] = "worst",
     confidence: Annotated[
-        float, typer.Option(help="With which probability the error holds.")
+        float, typer.Option(help="Probability that the error is not exceeded.")
     ] = 0.95,
     html: Annotated[
-        str | None, typer.Option(help="Write a page: one HTML file that works offline.")
+        str | None, typer.Option(help="File for a page: a single HTML file that works offline.")
     ] = None,
     plot: Annotated[
-        str | None, typer.Option(help="Write a picture (PNG): error against people.")
+        str | None, typer.Option(help="File for a picture (PNG): error against people.")
     ] = None,
     decoder: Annotated[
         str,
         typer.Option(
             metavar="|".join(DECODERS),
             help=(
-                "Whose decoded picture is predicted, for a given distribution. Not auto, the default of the other "
-                "commands, since that takes tens of seconds to predict on a large map."
+                "Decoder to predict, for a given distribution. Unlike in other commands, the default "
+                "is not auto: to predict auto on a large map takes tens of seconds."
             ),
         ),
     ] = "projection",
     as_json: Json = False,
 ) -> None:
-    """Say how many people an error needs, or how far off so many people leave it. Exit code 1 if it cannot be done.
+    """Compute how many people you need for an error, or the error for a number of people.
 
-    With neither, a table from a thousand people to a million. With both, whether these people are enough.
+    With neither, prints a table from a thousand to a million people. With both, says whether these
+    people are enough. Exits 1 if the plan cannot be met.
 
     Examples:
       sfumato plan survey.toml --error 0.05
@@ -71,89 +72,84 @@ def plan(
       sfumato plan survey.toml --error 0.01 --measure total --labels clinic,bar --json
 
     """
-    from sfumato.cli.labelled import labelled_shares
-    from sfumato.planning import plan as planned
+    from sfumato.cli.label_files import read_shares
+    from sfumato.planning import plan as make_plan
     from sfumato.survey import Survey
 
-    read = [] if distribution in ("worst", "uniform") else [distribution]
-    check_outputs(html, plot, inputs=[survey, *read])
-    asked = Survey.load(survey)
-    domain = asked.context.domain
-    made = planned(
-        asked.context,
+    is_file = distribution not in ("worst", "uniform")
+    require_outputs(html, plot, inputs=[survey, distribution] if is_file else [survey])
+    loaded = Survey.load(survey)
+    domain = loaded.context.domain
+    as_table = people is None and error is None
+    first = make_plan(
+        loaded.context,
         error=error,
-        people=_LADDER[0] if people is None and error is None else people,
+        people=_TABLE[0] if as_table else people,
         measure=measure,
         confidence=confidence,
-        distribution=labelled_shares(read[0], "distribution", domain) if read else distribution,
-        labels=None if labels is None else _labels(labels, domain),
+        distribution=read_shares(distribution, "distribution", domain) if is_file else distribution,
+        labels=None if labels is None else _parse_labels(labels, domain),
         decoder=decoder,
-        mechanism=asked.mechanism,
+        mechanism=loaded.mechanism,
     )
-    steps = (
-        [made] if people is not None or error is not None else [made, *map(made.at, _LADDER[1:])]
-    )
-    _write(asked, steps[-1], html, plot)
-    say(json.dumps(_in_json(asked, steps)) if as_json else _in_text(steps))
-    if not made.feasible:
+    plans = [first]
+    if as_table:
+        plans += map(first.at, _TABLE[1:])
+    _write(loaded, plans[-1], html, plot)
+    say(json.dumps(_to_json(loaded, plans)) if as_json else _to_text(plans))
+    if not first.feasible:
         raise typer.Exit(1)
 
 
-def _in_json(asked: "Survey", steps: "list[Plan]") -> dict[str, object]:
-    """One plan; or, when neither people nor error were given, a list of plans."""
-    named = {"survey": asked.fingerprint}
-    if len(steps) == 1:
-        return {**named, **steps[0].in_json()}
-    return {**named, "plans": [step.in_json() for step in steps]}
+def _to_json(survey: "Survey", plans: "list[Plan]") -> dict[str, object]:
+    """Return one plan; or a list of plans, if neither people nor an error were given."""
+    if len(plans) == 1:
+        return {"survey": survey.fingerprint, **plans[0].in_json()}
+    return {"survey": survey.fingerprint, "plans": [plan.in_json() for plan in plans]}
 
 
-def _in_text(steps: "list[Plan]") -> str:
-    """The plan; a ladder of plans as a table of errors, a column per mechanism, and the last plan in full."""
-    if len(steps) == 1:
-        return repr(steps[0])
-    rows = [row for row in steps[0].rows if row.available]
-    lines = [["people", *(row.title for row in rows)]]
-    for step in steps:
-        found = [row.figures for row in step.rows if row.available]
-        lines.append(
-            [
-                f"{step.people:,}",
-                *("–" if figures is None else f"{figures.error:.3g}" for figures in found),
-            ]
-        )
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    table = [
-        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-        for line in lines
-    ]
-    return "\n".join(["How far off, for so many people:", "", *table, "", repr(steps[-1])])
+def _to_text(plans: "list[Plan]") -> str:
+    """Return one plan in full; or a table of errors, and the last plan in full."""
+    if len(plans) == 1:
+        return repr(plans[0])
+    titles = [row.title for row in plans[0].rows if row.available]
+    lines = [["people", *titles]]
+    for plan in plans:
+        cells = [f"{plan.people:,}"]
+        for row in plan.rows:
+            if row.available:
+                cells.append("–" if row.figures is None else f"{row.figures.error:.3g}")
+        lines.append(cells)
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    table = ["  ".join(map(str.rjust, line, widths)) for line in lines]
+    return "\n".join(["Error by number of people:", "", *table, "", repr(plans[-1])])
 
 
-def _write(asked: "Survey", made: "Plan", html: str | None, plot: str | None) -> None:
-    """Both files are made before either is written."""
+def _write(survey: "Survey", plan: "Plan", html: str | None, plot: str | None) -> None:
+    """Draw both files before writing either."""
     from sfumato.foundation.files import write_atomically
 
-    page, picture = "", b""
+    page = ""
+    picture = b""
     if html is not None:
         from sfumato.pages import plan_page
 
-        page = plan_page(made, title=asked.title)
+        page = plan_page(plan, title=survey.title)
     if plot is not None:
         from sfumato.pages import plan_png
 
-        picture = plan_png(made)
+        picture = plan_png(plan)
     if html is not None:
         write_atomically(html, page.encode("utf-8"))
     if plot is not None:
         write_atomically(plot, picture)
 
 
-def _labels(text: str, domain: "Domain") -> list[str | int]:
-    """Labels with commas between; a label that holds a comma stands in quotation marks, as in CSV."""
+def _parse_labels(text: str, domain: "Domain") -> list[str | int]:
+    """Parse labels separated by commas; quote a label that contains a comma, as in CSV."""
     import csv
 
-    from sfumato.cli.labelled import label_of
+    from sfumato.cli.label_files import parse_label
 
-    return [
-        label_of(cell.strip(), domain) for cell in next(csv.reader([text], skipinitialspace=True))
-    ]
+    cells = next(csv.reader([text], skipinitialspace=True))
+    return [parse_label(cell.strip(), domain) for cell in cells]

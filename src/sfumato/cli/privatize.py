@@ -1,4 +1,4 @@
-"""`sfumato privatize`: answers in, reports out."""
+"""`sfumato privatize`: turn answers into private reports."""
 
 from typing import Annotated
 
@@ -12,8 +12,8 @@ from sfumato.cli.options import (
     Longitude,
     SurveyFile,
     Workers,
-    check_outputs,
-    demand_distinct,
+    require_distinct,
+    require_outputs,
     worker_count,
 )
 
@@ -28,7 +28,7 @@ def privatize(
         typer.Option(
             "--output",
             "-o",
-            help="Where reports go: .csv or .parquet; - for a pipe. Or .json: their tally alone.",
+            help="File for the reports: .csv or .parquet; - for standard output; .json for a tally.",
         ),
     ],
     column: Column = None,
@@ -36,9 +36,9 @@ def privatize(
     longitude: Longitude = None,
     workers: Workers = 0,
 ) -> None:
-    """Randomise each answer so that the survey's promise holds. There is no seed: reports are private.
+    """Randomise each answer so that the survey's promise holds. There is no seed.
 
-    To a .json file goes the tally alone: reports are counted as they are made, and kept nowhere.
+    A .json output gets only a tally: reports are counted as they are drawn, and not stored.
 
     Examples:
       sfumato privatize survey.toml answers.csv --column place -o reports.parquet
@@ -50,32 +50,33 @@ def privatize(
       cat answers.csv | sfumato privatize survey.toml - --column place -o - > reports.csv
 
     """
-    from sfumato.cli.progress import row_counter
+    from sfumato.cli.progress import count_rows
     from sfumato.engines import privatize_files, tally_files
     from sfumato.survey import Survey
     from sfumato.tables import AnswerColumns, report_writer, write_tally
 
-    check_outputs(None if output == "-" else output, inputs=[survey, *answers])
-    demand_distinct(answers)
-    asked = Survey.load(survey)
-    asked.certify()
+    require_outputs(None if output == "-" else output, inputs=[survey, *answers])
+    require_distinct(answers)
+    loaded = Survey.load(survey)
+    loaded.certify()
     columns = AnswerColumns(column, latitude, longitude)
-    columns.check(asked.context.domain)
-    cores = worker_count(workers, answers)
-    with row_counter("privatising") as on_progress:
+    columns.check(loaded.context.domain)
+    processes = worker_count(workers, answers)
+    name = f"{loaded.fingerprint[:12]}…"
+    with count_rows("privatising") as on_progress:
         if output.endswith(".json"):
-            tally = tally_files(asked, answers, columns, workers=cores, on_progress=on_progress)
-            write_tally(output, tally)
-            say(
-                f"The tally of {tally.reports:,} reports of survey {asked.fingerprint[:12]}… is in {output}."
+            tally = tally_files(
+                loaded, answers, columns, workers=processes, on_progress=on_progress
             )
+            write_tally(output, tally)
+            say(f"Tally of {tally.reports:,} reports of survey {name} written to {output}.")
             return
-        people = 0
-        with report_writer(output, asked.fingerprint) as writer:
+        total = 0
+        with report_writer(output, loaded.fingerprint) as writer:
             for reports in privatize_files(
-                asked, answers, columns, workers=cores, on_progress=on_progress
+                loaded, answers, columns, workers=processes, on_progress=on_progress
             ):
                 writer.write(reports)
-                people += reports.size
+                total += reports.size
     if output != "-":
-        say(f"{people:,} reports of survey {asked.fingerprint[:12]}… written to {output}.")
+        say(f"{total:,} reports of survey {name} written to {output}.")

@@ -1,4 +1,4 @@
-"""Progress, on a terminal only."""
+"""Show progress on a terminal; show nothing if standard error is not one."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -8,35 +8,35 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sfumato.designer import Round
 
-__all__ = ["bar_shown", "line_shown", "round_counter", "row_counter"]
+__all__ = ["count_rounds", "count_rows", "show_bar", "show_status"]
 
 
 @contextmanager
-def row_counter(what: str) -> Iterator[Callable[[int], None]]:
-    """A function to call with the number of rows done so far; shows them on a terminal, and nothing elsewhere."""
-    with _status(what) as show:
+def count_rows(task: str) -> Iterator[Callable[[int], None]]:
+    """Yield a function to call with the number of rows read so far."""
+    with _status(task) as show:
         yield lambda rows: show(f"{rows:,} rows")
 
 
 @contextmanager
-def round_counter(what: str) -> Iterator[Callable[["Round"], None]]:
-    """A function to call after each round of a search; shows what was reached on a terminal, and nothing elsewhere."""
-    with _status(f"{what} (Ctrl-C takes the best so far)") as show:
-        yield lambda done: show(_reached(done))
+def count_rounds(task: str) -> Iterator[Callable[["Round"], None]]:
+    """Yield a function to call after each round of a search."""
+    with _status(f"{task} (Ctrl-C takes the best so far)") as show:
+        yield lambda done: show(_round_text(done))
 
 
 @contextmanager
-def line_shown(what: str) -> Iterator[Callable[[str], None]]:
-    """A function to call with a line now and then; shows the last one on a terminal, and nothing elsewhere."""
+def show_status(task: str) -> Iterator[Callable[[str], None]]:
+    """Yield a function to call with a line of text; the last one is shown."""
     from rich.markup import escape
 
-    with _status(what) as show:
+    with _status(task) as show:
         yield lambda line: show(escape(line))
 
 
 @contextmanager
-def bar_shown(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A function to call with how much of ``total`` is done; shows a bar on a terminal, and nothing elsewhere."""
+def show_bar(task: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Yield a function to call with how much of ``total`` is done."""
     if not sys.stderr.isatty():
         yield lambda done: None
         return
@@ -56,25 +56,26 @@ def bar_shown(what: str, total: int) -> Iterator[Callable[[int], None]]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda done: progress.update(task, completed=done)
+        bar = progress.add_task(task, total=total)
+        yield lambda done: progress.update(bar, completed=done)
 
 
-def _reached(done: "Round") -> str:
+def _round_text(done: "Round") -> str:
     from sfumato.foundation.formatting import format_gap
 
     part = f"part {done.component} of {done.components}, " if done.components > 1 else ""
     kind = "certified" if done.certified else "estimated"
-    return f"{part}round {done.number}, risk {done.risk:.5g}, gap {format_gap(done.gap)} ({kind}), {done.seconds:.0f} s"
+    gap = f"gap {format_gap(done.gap)} ({kind})"
+    return f"{part}round {done.number}, risk {done.risk:.5g}, {gap}, {done.seconds:.0f} s"
 
 
 @contextmanager
-def _status(what: str) -> Iterator[Callable[[str], None]]:
-    """A function that shows a line beside ``what``; nothing where nobody looks."""
+def _status(task: str) -> Iterator[Callable[[str], None]]:
+    """Yield a function that shows a line after ``task``."""
     if not sys.stderr.isatty():
         yield lambda line: None
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(what) as status:
-        yield lambda line: status.update(f"{what}: {line}")
+    with Console(stderr=True).status(task) as status:
+        yield lambda line: status.update(f"{task}: {line}")

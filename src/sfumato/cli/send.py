@@ -1,4 +1,4 @@
-"""`sfumato send`: answers in, reports out to an aggregator."""
+"""`sfumato send`: privatise answers and deliver the reports to an aggregator."""
 
 import json
 from typing import TYPE_CHECKING, Annotated
@@ -13,9 +13,9 @@ from sfumato.cli.options import (
     Latitude,
     Longitude,
     SurveyFile,
-    check_outputs,
+    require_outputs,
 )
-from sfumato.errors import DamagedState, InvalidTable, SfumatoError
+from sfumato.errors import DamagedState, InvalidArgument, SfumatoError
 
 if TYPE_CHECKING:
     from threading import Event
@@ -27,14 +27,17 @@ if TYPE_CHECKING:
 
 __all__ = ["send"]
 
-_IN_FLIGHT = 4
+_IN_FLIGHT = 4  # requests at a time
 
 
 def send(
     survey: SurveyFile,
     answers: AnswersFile,
     to: Annotated[
-        str, typer.Option(metavar="URL", help="The aggregator, e.g. https://surveys.example.org.")
+        str,
+        typer.Option(
+            metavar="URL", help="URL of the aggregator, e.g. https://surveys.example.org."
+        ),
     ],
     column: Column = None,
     latitude: Latitude = None,
@@ -43,20 +46,20 @@ def send(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Where reports wait; beside the answers unless given. A pipe needs one.",
+            help="File for undelivered reports. Default: next to the answers. Required for -.",
         ),
     ] = None,
     batch_size: Annotated[
-        int, typer.Option(min=1, max=65_536, help="How many reports travel together.")
+        int, typer.Option(min=1, max=65_536, help="Reports per request.")
     ] = 10_000,
     as_json: Json = False,
 ) -> None:
-    """Randomise each answer on this side, once, and have an aggregator count the reports, once.
+    """Randomise each answer locally, once, and deliver the reports to an aggregator, once.
 
-    The aggregator is asked for the survey first. Then all reports are written to the outbox before one is sent. If a
-    run fails or is stopped, run the same command again: it goes on from the outbox, randomises nothing anew and counts
-    nobody twice. In the end the outbox becomes a record that says what was sent; remove it to send the same answers
-    again.
+    First checks that the aggregator has the survey. Then writes all reports to the outbox before it
+    sends any. If a run fails or is stopped, run the same command again: it continues from the
+    outbox, randomises nothing again and counts nothing twice. In the end, the outbox becomes a
+    record of what was sent; delete it to send the same answers again.
 
     Examples:
       sfumato send survey.toml answers.csv --column place --to https://surveys.example.org
@@ -75,106 +78,101 @@ def send(
     from sfumato.tables import AnswerColumns
 
     if answers == "-" and outbox is None:
-        raise InvalidTable(
-            "answers from a pipe cannot be read twice: name a file for them with --outbox."
+        raise InvalidArgument(
+            "standard input cannot be read twice: name a file for the reports with --outbox."
         )
-    asked = Survey.load(survey)
-    asked.certify()
-    waiting = outbox or f"{answers}.{asked.fingerprint[:12]}.outbox"
-    check_outputs(waiting, inputs=[survey, answers])
+    loaded = Survey.load(survey)
+    loaded.certify()
+    path = outbox or f"{answers}.{loaded.fingerprint[:12]}.outbox"
+    require_outputs(path, inputs=[survey, answers])
     stop = Event()
     aggregator = AggregatorClient(to, pause=stop.wait)
-    if not Path(waiting).exists():
-        _ask_for(asked, aggregator)
-        _privatize(
-            asked,
-            answers,
-            AnswerColumns(column, latitude, longitude),
-            waiting,
-            aggregator.url,
-            batch_size,
-        )
-    filled = Outbox(waiting, asked.fingerprint, aggregator.url)
+    if not Path(path).exists():
+        _require_survey(loaded, aggregator)
+        columns = AnswerColumns(column, latitude, longitude)
+        _privatize(loaded, answers, columns, path, aggregator.url, batch_size)
+    queue = Outbox(path, loaded.fingerprint, aggregator.url)
+    hint = f"The reports wait in {path}: run the same command again, and each is counted once."
     try:
-        _deliver(filled, aggregator, stop)
+        _deliver(queue, aggregator, stop)
     except DamagedState:  # of the outbox itself: the message says what to do
         raise
     except SfumatoError as problem:
-        raise _saying(problem, _waits(waiting)) from None
+        raise _with_hint(problem, hint) from None
     except KeyboardInterrupt:
-        warn(f"sfumato: stopped. {_waits(waiting)}")
+        warn(f"sfumato: stopped. {hint}")
         raise
     finally:
-        filled.close()
-    filled.finish()
-    result = {
-        "survey": asked.fingerprint,
-        "to": aggregator.url,
-        "reports": filled.reports,
-        "batches": filled.size,
-    }
-    said = f"{filled.reports:,} reports of survey {asked.fingerprint[:12]}… counted by {aggregator.url}."
-    say(json.dumps(result) if as_json else said)
+        queue.close()
+    queue.finish()
+    if as_json:
+        result = {
+            "survey": loaded.fingerprint,
+            "to": aggregator.url,
+            "reports": queue.reports,
+            "batches": queue.size,
+        }
+        say(json.dumps(result))
+        return
+    name = f"{loaded.fingerprint[:12]}…"
+    say(f"{queue.reports:,} reports of survey {name} counted by {aggregator.url}.")
 
 
-def _waits(outbox: str) -> str:
-    return f"The reports wait in {outbox}: run the same command again, and each is counted once."
-
-
-def _saying(problem: SfumatoError, more: str) -> SfumatoError:
-    """The same error, with a sentence more."""
-    problem.args = (f"{problem} {more}",)
+def _with_hint(problem: SfumatoError, hint: str) -> SfumatoError:
+    """Return the same error with one more sentence."""
+    problem.args = (f"{problem} {hint}",)
     return problem
 
 
-def _ask_for(asked: "Survey", aggregator: "AggregatorClient") -> None:
-    """Refuse a mistyped URL while it costs nothing: reports are bound to one aggregator once they are made."""
+def _require_survey(survey: "Survey", aggregator: "AggregatorClient") -> None:
+    """Reject a mistyped URL early: once reports are drawn, they are bound to one aggregator."""
     try:
-        aggregator.survey(asked.fingerprint)
+        aggregator.survey(survey.fingerprint)
     except SfumatoError as problem:
-        raise _saying(
-            problem, f"Nothing was randomised. Is {aggregator.url} the right aggregator?"
-        ) from None
+        hint = f"Nothing was randomised. Is {aggregator.url} the right aggregator?"
+        raise _with_hint(problem, hint) from None
 
 
 def _privatize(
-    asked: "Survey", answers: str, columns: "AnswerColumns", outbox: str, url: str, batch_size: int
+    survey: "Survey", answers: str, columns: "AnswerColumns", outbox: str, url: str, batch_size: int
 ) -> None:
-    from sfumato.cli.progress import row_counter
+    from sfumato.cli.progress import count_rows
     from sfumato.client.outbox import write_outbox
     from sfumato.tables import answer_batches
 
-    with row_counter("privatising") as on_progress:
-        symbols = answer_batches(answers, columns, asked.context.domain, on_progress=on_progress)
-        reports = (asked.mechanism.privatize(some) for some in symbols)
-        write_outbox(outbox, asked.fingerprint, url, reports, batch_size=batch_size)
+    domain = survey.context.domain
+    with count_rows("privatising") as on_progress:
+        batches = answer_batches(answers, columns, domain, on_progress=on_progress)
+        reports = map(survey.mechanism.privatize, batches)
+        write_outbox(outbox, survey.fingerprint, url, reports, batch_size=batch_size)
 
 
-def _deliver(filled: "Outbox", aggregator: "AggregatorClient", stop: "Event") -> None:
-    """Have every batch counted, a few at a time and in any order; the first that fails stops the others."""
+def _deliver(outbox: "Outbox", aggregator: "AggregatorClient", stop: "Event") -> None:
+    """Deliver every batch, a few at a time and in any order; the first failure stops the others."""
     from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-    from sfumato.cli.progress import bar_shown
+    from sfumato.cli.progress import show_bar
     from sfumato.client.http import Receipt
 
-    def settled(flying: set[Future[Receipt]]) -> tuple[int, set[Future[Receipt]]]:
-        done, others = wait(flying, return_when=FIRST_COMPLETED)
-        return sum(receipt.result().reports for receipt in done), others
+    total = 0
+    pending: set[Future[Receipt]] = set()
 
-    counted, flying = 0, set[Future[Receipt]]()
-    with bar_shown("sending", filled.reports) as show, ThreadPoolExecutor(_IN_FLIGHT) as pool:
+    def deliver_down_to(limit: int) -> None:
+        """Wait until at most ``limit`` batches are on their way."""
+        nonlocal total, pending
+        while len(pending) > limit:
+            done, pending = wait(pending, return_when=FIRST_COMPLETED)
+            total += sum(receipt.result().reports for receipt in done)
+            on_progress(total)
+
+    with show_bar("sending", outbox.reports) as on_progress, ThreadPoolExecutor(_IN_FLIGHT) as pool:
         try:
-            for batch in filled.batches():
-                flying.add(pool.submit(aggregator.deliver, batch, arrow=True))
-                while len(flying) >= 2 * _IN_FLIGHT:
-                    more, flying = settled(flying)
-                    counted += more
-                    show(counted)
-            while flying:
-                more, flying = settled(flying)
-                counted += more
-                show(counted)
+            for batch in outbox.batches():
+                pending.add(pool.submit(aggregator.deliver, batch, arrow=True))
+                deliver_down_to(2 * _IN_FLIGHT - 1)
+            deliver_down_to(0)
         except BaseException:
-            stop.set()  # nobody pauses any longer; what is on its way is counted or not, and can be sent again
+            # End all pauses. Batches on their way are counted or not; either way they can be resent.
+            stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -1,4 +1,4 @@
-"""`sfumato serve`: the aggregator, left running."""
+"""`sfumato serve`: run an aggregator."""
 
 from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
@@ -17,39 +17,32 @@ __all__ = ["serve"]
 def serve(
     surveys: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[SURVEY]…", help="Surveys to open: TOML files, or resolved ones (JSON)."
-        ),
+        typer.Argument(metavar="[SURVEY]…", help="Surveys to open: TOML, or resolved (JSON)."),
     ] = None,
     store: Annotated[
         str,
-        typer.Option(
-            help="Where counts are kept: sqlite:///FILE or postgresql://USER@HOST/DATABASE."
-        ),
+        typer.Option(help="Database: sqlite:///FILE or postgresql://USER@HOST/DATABASE."),
     ] = "sqlite:///sfumato.db",
-    host: Annotated[
-        str, typer.Option(help="The address to listen on; 0.0.0.0 for all.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on.")] = 8750,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8750,
     requests_per_minute: Annotated[
         int,
-        typer.Option(
-            min=0, help="How many requests one client may make in a minute; 0 for any number."
-        ),
+        typer.Option(min=0, help="Limit of requests per client and minute; 0 for no limit."),
     ] = 6000,
     proxy: Annotated[
         str | None,
         typer.Option(
-            metavar="ADDRESS", help="The reverse proxy whose X-Forwarded-For is believed."
+            metavar="ADDRESS", help="Reverse proxy whose X-Forwarded-For header to trust."
         ),
     ] = None,
     new_token: Annotated[
-        bool, typer.Option("--new-token", help="Replace the analysts' token, and print it.")
+        bool, typer.Option("--new-token", help="Replace the analysts' token and print the new one.")
     ] = False,
 ) -> None:
-    """Receive reports, count them, answer analysts. Surveys that the store holds are served too.
+    """Receive reports, count them and answer analysts.
 
-    At the first start a token for analysts is made and printed; only its hash is kept.
+    Serves the surveys you name, and all that the store already contains. The first start prints a
+    new token for analysts; only its hash is stored.
 
     Examples:
       sfumato serve survey.toml
@@ -67,7 +60,7 @@ def serve(
         raise MissingExtra(
             f"the aggregator needs {problem.name}: pip install 'sfumato[server]'"
         ) from None
-    # The address first: a token is not shown by an aggregator that cannot start.
+    # Bind the address first: an aggregator that cannot start must not show a token.
     with aggregator.listen(host, port) as socket, closing(aggregator.Store.open(store)) as opened:
         _register(opened, surveys or [])
         _show_token(opened, new_token=new_token)
@@ -75,7 +68,7 @@ def serve(
         config = uvicorn.Config(
             aggregator.create_app(opened, settings),
             log_level="warning",
-            access_log=False,  # addresses of people who answered are nobody's business
+            access_log=False,  # do not log the addresses of participants
             server_header=False,
             proxy_headers=proxy is not None,
             forwarded_allow_ips=proxy,
@@ -90,7 +83,7 @@ def _register(store: "Store", paths: list[str]) -> None:
 
     loaded = [Survey.load(path) for path in paths]
     for survey in loaded:
-        survey.certify()  # all of them, before any is opened
+        survey.certify()  # check all before opening any
     for survey in loaded:
         store.register(survey)
         warn(f"survey {survey.name}: {survey.fingerprint}")

@@ -1,9 +1,6 @@
-"""`sfumato simulate`: how well it would work on data that one already has."""
+"""`sfumato simulate`: try a survey on data you already have."""
 
 import json
-from typing import Annotated
-
-import typer
 
 from sfumato.cli.console import say
 from sfumato.cli.options import (
@@ -13,9 +10,11 @@ from sfumato.cli.options import (
     Json,
     Latitude,
     Longitude,
+    Runs,
+    Seed,
     SurveyFile,
     Workers,
-    demand_distinct,
+    require_distinct,
     worker_count,
 )
 
@@ -28,13 +27,13 @@ def simulate(
     column: Column = None,
     latitude: Latitude = None,
     longitude: Longitude = None,
-    runs: Annotated[int, typer.Option(min=1, help="How often the data are randomised anew.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")] = 0,
+    runs: Runs = 10,
+    seed: Seed = 0,
     workers: Workers = 0,
     decoder: Decoder = "auto",
     as_json: Json = False,
 ) -> None:
-    """Privatise and estimate data you already have, repeatedly, and compare with the truth. NOT PRIVATE.
+    """Privatise and estimate data you already have, and compare with the truth. NOT PRIVATE.
 
     Examples:
       sfumato simulate survey.toml answers.csv --column place --runs 10 --seed 1
@@ -42,17 +41,17 @@ def simulate(
       sfumato simulate survey.toml trips.parquet --latitude lat --longitude lon --json
 
     """
-    from sfumato.cli.progress import row_counter
+    from sfumato.cli.progress import count_rows
     from sfumato.simulation import simulate_files
     from sfumato.survey import Survey
     from sfumato.tables import AnswerColumns
 
-    demand_distinct(answers)
-    asked = Survey.load(survey)
+    require_distinct(answers)
+    loaded = Survey.load(survey)
     columns = AnswerColumns(column, latitude, longitude)
-    with row_counter("simulating") as on_progress:
+    with count_rows("simulating") as on_progress:
         result = simulate_files(
-            asked,
+            loaded,
             answers,
             columns,
             runs=runs,

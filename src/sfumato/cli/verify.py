@@ -1,4 +1,4 @@
-"""`sfumato verify`: whether the mechanism keeps the survey's promise."""
+"""`sfumato verify`: check that a mechanism keeps the promise of its survey."""
 
 import json
 from typing import Annotated
@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from sfumato.cli.console import printable, say
-from sfumato.cli.options import Json, SurveyFile, check_outputs
+from sfumato.cli.options import Json, SurveyFile, require_outputs
 
 __all__ = ["verify"]
 
@@ -15,14 +15,16 @@ def verify(
     survey: SurveyFile,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", help="Write promise and certificate, for sfumato check."),
+        typer.Option(
+            "--output", "-o", help="Write the promise and its certificate, for sfumato check."
+        ),
     ] = None,
     resolved: Annotated[
-        str | None, typer.Option(help="Write the resolved survey (JSON), as clients read it.")
+        str | None, typer.Option(help="Write the resolved survey (JSON) for clients.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check in integers that the survey's mechanism keeps its context. Exit code 1 if it does not.
+    """Verify in exact arithmetic that the survey's mechanism keeps its promise. Exits 1 if not.
 
     Examples:
       sfumato verify survey.toml
@@ -35,24 +37,25 @@ def verify(
     from sfumato.foundation.formatting import format_upper_bound
     from sfumato.survey import Survey
 
-    check_outputs(output, resolved, inputs=[survey])
-    asked = Survey.load(survey)
-    certificate = asked.certify()
+    require_outputs(output, resolved, inputs=[survey])
+    loaded = Survey.load(survey)
+    certificate = loaded.certify()
     if output is not None:
-        proved = {"promise": asked.promise, "certificate": certificate.record()}
-        write_atomically(output, canonical_bytes(proved) + b"\n")
+        proof = {"promise": loaded.promise, "certificate": certificate.record()}
+        write_atomically(output, canonical_bytes(proof) + b"\n")
     if resolved is not None:
-        asked.save(resolved)
+        loaded.save(resolved)
     if as_json:
-        say(
-            json.dumps(
-                {"survey": asked.fingerprint, "kept": True, "certificate": certificate.record()}
-            )
-        )
+        result = {
+            "survey": loaded.fingerprint,
+            "kept": True,
+            "certificate": certificate.record(),
+        }
+        say(json.dumps(result))
         return
-    say(f"{printable(asked.title)} ({asked.fingerprint[:12]}…)")
+    say(f"{printable(loaded.title)} ({loaded.fingerprint[:12]}…)")
     say(str(certificate))
-    bits, weight = asked.mechanism.bits, format_upper_bound(asked.mechanism.scores.reach.largest)
+    bits, weight = loaded.mechanism.bits, format_upper_bound(loaded.mechanism.scores.reach.largest)
     say(
         f"Reports have {bits} bits; a forged one, in an average honest one's place, moves a count by up to {weight} "
         "people."
