@@ -17,8 +17,8 @@ from sfumato.foundation.arrays import Floats
 from sfumato.mechanisms import BinaryResponse, Mechanism, PlainResponse
 from sfumato.pages.style import FAINT, INK, MAP_SCALE, PROMISE_SCALE, WHISKER
 from sfumato.paper.experiment import Cell, ExperimentResult, RunOptions
-from sfumato.promises.error_region import ErrorRegion
-from sfumato.promises.error_region import error_region as region_of
+from sfumato.promises import ErrorRegion
+from sfumato.promises import error_region as region_of
 from sfumato.simulation import SeededWords, Spread
 
 if TYPE_CHECKING:
