@@ -95,5 +95,5 @@ def serving(store, survey):
 
 @pytest.fixture(scope="session")
 def survey():
-    """Reports are the values themselves, and there are enough of them for several pages of counts."""
+    """A survey in the clear, with enough values for several pages of counts."""
     return survey_in_clear("places", 10_000)

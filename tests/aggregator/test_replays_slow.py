@@ -13,7 +13,7 @@ BATCHES, SIZE, GROUP = 50_000, 20, 500
 
 @pytest.mark.slow
 def test_a_million_reports_with_a_tenth_replayed_count_once_each(store, survey):
-    """Replays come at any later time, in the same group too; the counts are those of a plain twin, entry by entry."""
+    """Replays come at any time, also in the same group; counts equal those of a twin."""
     chance = random.Random(1)
     symbols = [[chance.randrange(10_000) for _ in range(SIZE)] for _ in range(BATCHES)]
     order = list(range(BATCHES)) + [chance.randrange(BATCHES) for _ in range(BATCHES // 10)]

@@ -111,7 +111,7 @@ def _upload(served, survey, reports, number=1):
 
 
 def _called(monkeypatch, capfd, *arguments):
-    """The console script in this process: exit code and standard error. It must not get as far as serving."""
+    """Run the command in this process; return exit code and standard error. It must not serve."""
     monkeypatch.setattr(
         "sfumato.aggregator.run_server", lambda *_: sys.exit("it would have served")
     )
@@ -125,11 +125,11 @@ def _called(monkeypatch, capfd, *arguments):
     return left.value.code, err
 
 
-# --- a day in its life ------------------------------------------------------------------------------------------------
+# --- a day in its life ----------------------------------------------------------------------------
 
 
 def test_it_serves_shows_its_token_once_and_goes_on_after_a_restart(folder, survey):
-    """One story, for a start takes a second: first start, SIGTERM, second start without arguments, SIGINT."""
+    """Start, SIGTERM, start without arguments, SIGINT: in one test, as starts are slow."""
     with serving("lunch.toml") as first:
         token = first.read(TOKEN).group(1)
         assert f"survey lunch-2026: {survey.fingerprint}\n" in first.said
@@ -193,7 +193,7 @@ def _wait_until_closed(address):
     pytest.fail("it went on taking connections")
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------------
+# --- refusals -------------------------------------------------------------------------------------
 
 
 def _lie(path):
@@ -270,7 +270,7 @@ def test_a_call_that_cannot_be_meant_is_refused(folder, monkeypatch, capfd, argu
     assert _called(monkeypatch, capfd, *arguments)[0] == 2
 
 
-# --- where it listens -------------------------------------------------------------------------------------------------
+# --- where it listens -----------------------------------------------------------------------------
 
 
 def test_by_default_nobody_outside_this_machine_can_reach_it(folder, monkeypatch):
@@ -289,7 +289,7 @@ def test_by_default_nobody_outside_this_machine_can_reach_it(folder, monkeypatch
 
 
 def _own(host, family):
-    """Whether this machine has the address: some have no IPv6, some only one address of the loopback."""
+    """Whether this machine has the address: some have no IPv6 or only one loopback address."""
     try:
         socket.create_server((host, 0), family=family).close()
     except OSError:

@@ -1,4 +1,4 @@
-"""Batches and tallies on the wire: exactly these forms and no others, and no value in any refusal."""
+"""Batches and tallies on the wire: exactly these forms, and no value in any error."""
 
 import base64
 import hashlib
@@ -61,7 +61,7 @@ def same(one, other):
     )
 
 
-# --- the batch --------------------------------------------------------------------------------------------------------
+# --- the batch ------------------------------------------------------------------------------------
 
 
 @LAWS
@@ -148,7 +148,7 @@ def test_names_are_fresh(monkeypatch):
         fresh_id()
 
 
-# --- JSON -------------------------------------------------------------------------------------------------------------
+# --- JSON -----------------------------------------------------------------------------------------
 
 
 def as_json(**changes):
@@ -228,13 +228,13 @@ def no_canary(error):
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
-# --- Arrow ------------------------------------------------------------------------------------------------------------
+# --- Arrow ----------------------------------------------------------------------------------------
 
 METADATA = {"sfumato.format": "1", "sfumato.survey": SURVEY, "sfumato.batch": ID.hex()}
 
 
 def as_arrow(columns=None, *, metadata=METADATA, options=None, cuts=()):
-    """An Arrow stream of these columns; ``cuts`` says where one record batch ends and the next begins."""
+    """Return an Arrow stream of these columns, split into record batches at ``cuts``."""
     columns = {"report": pa.array([CANARY, 1, 2], pa.uint32())} if columns is None else columns
     table = pa.table(columns).replace_schema_metadata(metadata)
     sink = pa.BufferOutputStream()
@@ -335,7 +335,7 @@ def test_a_number_of_rows_that_is_a_lie_is_refused(rows):
         parse_arrow_batch(told)
 
 
-# --- tallies ----------------------------------------------------------------------------------------------------------
+# --- tallies --------------------------------------------------------------------------------------
 
 
 @LAWS
@@ -407,7 +407,7 @@ def test_what_is_no_tally_is_refused(body):
         parse_tally(body)
 
 
-# --- mutated bytes ----------------------------------------------------------------------------------------------------
+# --- mutated bytes --------------------------------------------------------------------------------
 
 MUTATIONS = st.lists(
     st.tuples(

@@ -9,7 +9,7 @@ from support.loopback import Loopback
 
 @pytest.fixture(scope="session")
 def survey():
-    """A survey with a mechanism that hides much: equal reports are no accident of a coarse channel."""
+    """A survey that hides much: equal reports are no accident of a coarse channel."""
     return sf.Survey("places", sf.Uniform([f"place {i}" for i in range(40)], 1))
 
 

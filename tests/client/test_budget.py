@@ -1,4 +1,4 @@
-"""What a survey costs, and what it leaves open: structured contexts against every pair written out."""
+"""What a survey costs and leaves open: structured contexts against every pair."""
 
 import itertools
 from fractions import Fraction

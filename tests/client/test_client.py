@@ -53,7 +53,7 @@ def hasty(aggregator):
 
 @pytest.fixture
 def known_secret(monkeypatch):
-    """The secret of every new device; under this one symbols 7 and 8 of a survey have different reports."""
+    """The secret of every new device; with it, symbols 7 and 8 have different reports."""
     monkeypatch.setattr("sfumato.client.device.fresh_secret", lambda: bytes(range(32)))
     return bytes(range(32))
 
@@ -228,7 +228,7 @@ def test_flush_before_any_answer_sends_nothing(survey, aggregator, hasty, home):
     assert ledger(home) == []
 
 
-# --- the ledger -----------------------------------------------------------------------------------------------------
+# --- the ledger -----------------------------------------------------------------------------------
 
 
 def test_the_charge_comes_before_the_value_is_read(survey, aggregator, hasty, home):
@@ -277,7 +277,7 @@ L = ["healthy", "hiv", "cancer", "depression"]
 
 
 def forty(kind):
-    """The same question under forty names, as an author would put it who wants to know the answer."""
+    """Yield the same question under forty names, as an author would who wants the answer."""
     for i in range(40):
         labels = {
             "same labels": L,
@@ -341,7 +341,7 @@ def test_answers_in_the_clear_need_the_callers_permission(context, aggregator, h
 
 
 def test_many_questions_in_one_list_of_labels_add_up(aggregator, hasty, home):
-    """Each survey protects another part of one domain. They ask for different facts, so none of them is free."""
+    """Each survey protects another part of one domain and asks for another fact: none is free."""
     labels = [f"q{question} {answer}" for question in range(6) for answer in ("yes", "no")]
     for question in range(6):
         own = {f"q{question} yes", f"q{question} no"}
@@ -388,7 +388,7 @@ def test_one_survey_above_the_budget_needs_a_larger_budget(aggregator, hasty, ho
 
 
 def test_a_ledger_of_the_first_format_is_not_refilled(survey, aggregator, hasty, home):
-    """Format 1 kept an account for each domain and subject; all of them count now, and a survey counts once."""
+    """Format 1 kept an account per domain and subject; all count now, and a survey counts once."""
     sf.Client(survey, hasty, home=home).answer("place 7")
     tag = secret_tag((home / "secret").read_bytes())
     contexts = [sf.Uniform(PLACES, 1), sf.Uniform(["a", "b"], 1), sf.Uniform(["a", "b"], "1.5")]
@@ -457,7 +457,7 @@ def test_a_home_of_an_earlier_version_is_not_refilled(aggregator, hasty, home):
 
 
 def test_a_ledger_of_a_survey_that_is_too_large_today_can_be_read(survey, hasty, home):
-    """Earlier versions answered larger surveys; what they charged must still count, and not lock the device."""
+    """Earlier versions answered larger surveys; their charges still count."""
     sf.Client(survey, hasty, home=home).flush()  # makes the secret
     tag = secret_tag((home / "secret").read_bytes())
     context = sf.Uniform(2**30, "2.5").record()
@@ -547,7 +547,7 @@ def test_what_another_process_delivered_meanwhile_is_not_sent_again(
     assert len(aggregator.bodies) == sent
 
 
-# --- what the aggregator may say ------------------------------------------------------------------------------------
+# --- what the aggregator may say ------------------------------------------------------------------
 
 
 def test_another_report_of_this_device_that_was_counted_is_an_answer_given(
@@ -577,7 +577,7 @@ def test_a_client_asks_for_nothing_but_to_deliver(survey, aggregator, hasty, hom
     assert aggregator.paths == [f"/v1/surveys/{survey.fingerprint}/batches"]
 
 
-# --- the survey and the value ---------------------------------------------------------------------------------------
+# --- the survey and the value ---------------------------------------------------------------------
 
 
 def test_positions_are_pairs(hasty, home, aggregator):
@@ -645,7 +645,7 @@ def test_no_repr_and_no_file_holds_a_value(home, hasty, aggregator):
     assert b"kanarien" not in (home / f"answers-{survey.fingerprint}").read_bytes()
 
 
-# --- several at once ------------------------------------------------------------------------------------------------
+# --- several at once ------------------------------------------------------------------------------
 
 
 def test_threads_with_one_home_give_one_answer(survey, aggregator, home):

@@ -1,4 +1,4 @@
-"""A device that fails says what failed, and nothing of what was answered: in no error, no traceback and no log."""
+"""A failing device says what failed, and no error, traceback or log contains the answer."""
 
 import logging
 

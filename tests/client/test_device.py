@@ -17,7 +17,7 @@ SECOND = sf.Survey("second", sf.Uniform(40, "0.001"))
 
 
 class Recorder(AggregatorClient):
-    """An HTTP client that notes what it is given, and says that it was counted or that nobody was there."""
+    """An HTTP client that records batches, and either confirms them or is offline."""
 
     def __init__(self, *, reaches=True):
         super().__init__("http://127.0.0.1:9")
@@ -53,7 +53,7 @@ def used(tmp_path_factory):
 
 
 def _outcome(survey, home, value, *, budget=FULL):
-    """What was sent, and whether the answer was refused; a home is used anew each time, as after a restart."""
+    """Return what was sent and whether the answer was refused, with a new client."""
     recorder = Recorder(reaches=False)
     try:
         client(survey, home, recorder, budget=budget).answer(value)
@@ -188,7 +188,7 @@ def test_a_ledger_of_another_device_is_refused(used, tmp_path):
     assert _outcome(FIRST, home, 8, budget=ROOMY) == (set(), True)
 
 
-# --- crashes --------------------------------------------------------------------------------------------------------
+# --- crashes --------------------------------------------------------------------------------------
 
 
 class Crash(BaseException):
@@ -199,7 +199,7 @@ class Crash(BaseException):
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("write", range(1, 7))
 def test_a_crash_at_any_write_is_survived(tmp_path, monkeypatch, write, after, reaches):
-    """Each write of a home fails once, before or after it is done; then life goes on with another value."""
+    """Each write fails once, before or after it is done; then the person answers again."""
     recorder, write_file = Recorder(reaches=reaches), DeviceFolder.write
     writes = []
 

@@ -1,4 +1,4 @@
-"""After a fork nothing random is shared: reports, secrets and identifiers of parent and children all differ."""
+"""After a fork nothing random is shared: reports, secrets and identifiers all differ."""
 
 import os
 
@@ -39,7 +39,7 @@ def test_a_hundred_children_and_their_parent_draw_nothing_twice():
 
 
 def test_a_source_that_kept_its_key_would_be_found_out():
-    """The twin: words from one key, drawn at the same place on both sides of a fork, are the same."""
+    """The twin: words from one key, at the same place on both sides of a fork, are equal."""
     from sfumato.simulation import SeededWords
 
     source = SeededWords(1)

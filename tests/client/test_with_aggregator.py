@@ -1,4 +1,4 @@
-"""Client, http_client and command against the real aggregator, over real sockets of the loopback."""
+"""Client, HTTP client and command against the real aggregator, over loopback sockets."""
 
 import threading
 from contextlib import contextmanager

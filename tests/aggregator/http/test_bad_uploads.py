@@ -1,4 +1,4 @@
-"""Bad uploads: the right status, a problem document of the right type, and nothing in the store has changed.
+"""Bad uploads: the right status, the right problem document, and no change in the store.
 
 Bodies carry canaries. No part of a body may come back in an answer, or go into a log.
 """
@@ -46,7 +46,7 @@ def aggregator(tmp_path_factory):
 
 @pytest.fixture
 def refused(aggregator, caplog):
-    """Sends a body and expects this status and problem, no change of state, and no canary anywhere."""
+    """Send a body; expect this status and problem, no change of state, and no canary anywhere."""
     caplog.set_level(logging.DEBUG)
 
     def check(body, status, problem, **headers):
@@ -74,7 +74,7 @@ def _listed(text):
     return BODY.replace(b"[1,0,2]", text.encode())
 
 
-# --- JSON -------------------------------------------------------------------------------------------------------------
+# --- JSON -----------------------------------------------------------------------------------------
 
 NOT_BATCHES = {
     "nothing": b"",
@@ -179,7 +179,7 @@ def test_the_good_body_would_have_counted(tmp_path):
         assert aggregator.post(SURVEY.fingerprint, last, {"Content-Type": JSON}).status == 201
 
 
-# --- Arrow ------------------------------------------------------------------------------------------------------------
+# --- Arrow ----------------------------------------------------------------------------------------
 
 METADATA = {"sfumato.format": "1", "sfumato.survey": SURVEY.fingerprint, "sfumato.batch": "ab" * 16}
 REPORT = pa.field("report", pa.uint32(), nullable=False)
@@ -187,7 +187,7 @@ END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
 def _stream(*columns, fields=(REPORT,), options=None, **metadata):
-    """A stream with one record batch for each list of columns; metadata are replaced, or left out if ``None``."""
+    """Return a stream with a record batch per list of columns; ``None`` drops a field."""
     named = {name: value for name, value in (METADATA | metadata).items() if value is not None}
     schema = pa.schema(list(fields), metadata=named)
     sink = pa.BufferOutputStream()
@@ -209,7 +209,7 @@ GOOD_STREAM = _stream(_reports(1, 0, 2))
 
 
 def _claiming(rows):
-    """A stream whose record batch says that it has this many rows, in its header and in its column."""
+    """Return a stream whose record batch declares this many rows, in its header and column."""
     held = MAX_BATCH_REPORTS - 3
     stream = _stream(_reports(*[0] * held))
     mark = held.to_bytes(8, "little")
@@ -298,7 +298,7 @@ def test_the_good_stream_would_have_counted(tmp_path):
             )
 
 
-# --- kinds, encodings, addresses --------------------------------------------------------------------------------------
+# --- kinds, encodings, addresses ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -414,7 +414,7 @@ def test_what_nobody_foresaw_is_answered_and_its_text_goes_nowhere(aggregator, c
     assert aggregator.dump() == before
 
 
-# --- over sockets -----------------------------------------------------------------------------------------------------
+# --- over sockets ---------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

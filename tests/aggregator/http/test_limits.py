@@ -1,4 +1,4 @@
-"""Limits: how often a client may ask, and how much of a body is read, before anything else is done."""
+"""Limits: how many requests a client may make, and how much of a body is read."""
 
 from fractions import Fraction
 
@@ -28,7 +28,7 @@ def clock():
 
 
 def test_the_bucket_agrees_with_an_obvious_one(clock):
-    """A twin in fractions: the level rises with time up to its size, and each request that fits takes one."""
+    """A twin in fractions: the level rises with time up to its size; each request takes one."""
     limits, level = ClientLimits(30, clock=clock), Fraction(30)
     steps = [0] * 40 + [1] * 10 + [Fraction(1, 4)] * 40 + [100] + [0] * 35
     waits = []
@@ -75,7 +75,7 @@ def test_no_address_is_kept(clock):
 
 
 def test_hashes_are_of_no_use_elsewhere_or_later(clock):
-    """Under another key the same address has another hash: nobody can look addresses up in a table."""
+    """Under another key the same address has another hash, so no table of hashes can be built."""
     first, second = ClientLimits(5, clock=clock), ClientLimits(5, clock=clock)
     for limits in (first, second):
         limits.seconds_to_wait(ADDRESS)
@@ -98,7 +98,7 @@ def test_memory_is_bounded_and_the_quiet_are_forgotten_first(clock, monkeypatch)
     assert limits.seconds_to_wait("client 0") == 0
 
 
-# --- over HTTP --------------------------------------------------------------------------------------------------------
+# --- over HTTP ------------------------------------------------------------------------------------
 
 
 def test_a_client_that_asks_too_often_is_told_when_to_come_back(tmp_path):
@@ -137,7 +137,7 @@ def test_who_watches_over_the_process_is_not_limited(tmp_path):
         assert {aggregator.ask("/metrics").status for _ in range(5)} == {200}
 
 
-# --- bodies -----------------------------------------------------------------------------------------------------------
+# --- bodies ---------------------------------------------------------------------------------------
 
 
 class Endless:

@@ -1,4 +1,4 @@
-"""The OpenAPI document holds: whatever is sent, answers have a documented status, a documented kind and that shape."""
+"""The OpenAPI document holds: every reply has a documented status, media type and shape."""
 
 from collections import Counter
 
@@ -57,7 +57,7 @@ REACHED = {
     "GET /ready": {200},
     "GET /metrics": {200, 401},
 }
-"""Operations, and statuses that must have come: cases that never get past the first check would examine nothing."""
+"""Operations, and statuses that must occur: cases stopped by the first check prove nothing."""
 
 
 @pytest.fixture

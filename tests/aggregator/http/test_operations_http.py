@@ -64,7 +64,7 @@ def _bring(aggregator, body, **headers):
     )
 
 
-# --- states -----------------------------------------------------------------------------------------------------------
+# --- states ---------------------------------------------------------------------------------------
 
 
 def test_a_survey_is_closed_opened_and_ended(aggregator):
@@ -121,7 +121,7 @@ def test_a_survey_that_is_not_here(aggregator, method, what):
     assert aggregator.dump() == before
 
 
-# --- exports ----------------------------------------------------------------------------------------------------------
+# --- exports --------------------------------------------------------------------------------------
 
 
 def test_exports_do_not_overlap_and_can_be_asked_for_again(aggregator):
@@ -166,7 +166,7 @@ def test_an_export_needs_a_proper_name(aggregator, name):
     assert aggregator.dump() == before
 
 
-# --- imports ----------------------------------------------------------------------------------------------------------
+# --- imports --------------------------------------------------------------------------------------
 
 
 def test_a_tally_is_brought_once(aggregator, elsewhere):
@@ -265,7 +265,7 @@ def test_tallies_are_json(aggregator):
     assert _bring(aggregator, GOOD).status == 201
 
 
-# --- watching ---------------------------------------------------------------------------------------------------------
+# --- watching -------------------------------------------------------------------------------------
 
 
 def _metrics(aggregator):
@@ -333,7 +333,7 @@ def test_a_full_disk_is_not_ready_and_says_so(aggregator, monkeypatch):
     assert aggregator.upload(batch_of(SURVEY, [1])).status == 201
 
 
-# --- what docs/operations.md says -------------------------------------------------------------------------------------
+# --- what docs/operations.md says -----------------------------------------------------------------
 
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Results: what an analyst would work out from the same tally, for whoever holds the token, and for nobody else."""
+"""Results: what an analyst would compute from the same tally, and only with the token."""
 
 import json
 from datetime import UTC, datetime
@@ -56,7 +56,7 @@ def _ask(aggregator, survey, what, **query):
     return aggregator.ask(f"/v1/surveys/{survey.fingerprint}/{what}?{asked}")
 
 
-# --- estimates --------------------------------------------------------------------------------------------------------
+# --- estimates ------------------------------------------------------------------------------------
 
 DECODERS = ["auto", "projection", "likelihood", "empirical-bayes", "unbiased"]
 
@@ -210,7 +210,7 @@ def test_without_reports_there_is_nothing_to_say(tmp_path, what, query):
         assert (answer.status, answer.problem) == (409, "not-enough-reports")
 
 
-# --- status -----------------------------------------------------------------------------------------------------------
+# --- status ---------------------------------------------------------------------------------------
 
 
 def test_the_status_tells_reports_by_the_hour(tmp_path):
@@ -233,7 +233,7 @@ def test_the_status_tells_reports_by_the_hour(tmp_path):
         }
 
 
-# --- the token --------------------------------------------------------------------------------------------------------
+# --- the token ------------------------------------------------------------------------------------
 
 
 def _operations(aggregator):

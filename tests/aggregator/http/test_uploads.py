@@ -120,7 +120,7 @@ def test_fifty_different_batches_at_once_all_count(aggregator):
     assert _counts(aggregator) == _histogram(*[number % 5 for number in range(50)])
 
 
-# --- when -------------------------------------------------------------------------------------------------------------
+# --- when -----------------------------------------------------------------------------------------
 
 TIMED = sf.Survey(
     "timed",
@@ -173,7 +173,7 @@ def test_a_closed_survey_takes_nothing_not_even_replays_until_it_is_opened(aggre
     assert aggregator.upload(batch).status == 200
 
 
-# --- surveys ----------------------------------------------------------------------------------------------------------
+# --- surveys --------------------------------------------------------------------------------------
 
 
 def test_a_survey_that_cannot_be_read_does_not_hide_the_others(aggregator):
@@ -246,7 +246,7 @@ def test_a_survey_that_another_aggregator_registered_is_found(aggregator):
     assert len(aggregator.wire.get("/v1/surveys").json["surveys"]) == 2
 
 
-# --- browsers ---------------------------------------------------------------------------------------------------------
+# --- browsers -------------------------------------------------------------------------------------
 
 ORIGIN = "https://survey.example"
 

@@ -45,7 +45,7 @@ def dump(url):
     return found
 
 
-# --- counting ---------------------------------------------------------------------------------------------------------
+# --- counting -------------------------------------------------------------------------------------
 
 
 def test_a_batch_counts_once_however_often_it_comes(store, survey):
@@ -181,7 +181,7 @@ def test_if_the_counts_cannot_be_written_the_identifiers_are_not_either(store, s
     assert store.commit([batch_of(survey, 2, 6)]) == [COUNTED]
 
 
-# --- what is kept -----------------------------------------------------------------------------------------------------
+# --- what is kept ---------------------------------------------------------------------------------
 
 
 def test_a_store_holds_identifiers_counts_and_hours_and_nothing_else(store, store_url, survey):
@@ -255,7 +255,7 @@ def test_counts_of_some_days_are_those_of_uploads_on_these_days(store, survey, c
         assert {int(report): int(found[report]) for report in found.nonzero()[0]} == counts
 
 
-# --- surveys and their states -----------------------------------------------------------------------------------------
+# --- surveys and their states ---------------------------------------------------------------------
 
 
 def test_a_survey_that_comes_again_keeps_counts_and_state_and_gets_the_corrected_title(
@@ -338,7 +338,7 @@ def test_a_name_that_is_no_fingerprint_is_an_unknown_survey(store):
         assert Catalogue(store).find(name) is None
 
 
-# --- facts ------------------------------------------------------------------------------------------------------------
+# --- facts ----------------------------------------------------------------------------------------
 
 
 def test_facts_are_remembered_and_replaced(store, store_url, open_store):
@@ -367,7 +367,7 @@ def test_a_token_opens_as_long_as_it_is_the_last_one_and_is_kept_as_a_hash(
     assert not there.matches(first)
 
 
-# --- versions of the tables -------------------------------------------------------------------------------------------
+# --- versions of the tables -----------------------------------------------------------------------
 
 
 def planted(runs):
@@ -438,7 +438,7 @@ def test_aggregators_that_start_at_once_make_the_tables_once(store_url, survey, 
     assert len(dump(store_url)["surveys"][1]) == 1
 
 
-# --- addresses --------------------------------------------------------------------------------------------------------
+# --- addresses ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

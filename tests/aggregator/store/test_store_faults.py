@@ -47,7 +47,7 @@ def server_store(postgres, open_store, survey):
 
 @contextlib.contextmanager
 def every_connection(store, pragma):
-    """A setting that holds for every connection that the store opens meanwhile, and for no later one."""
+    """Apply a setting to every connection that the store opens within the block."""
     engine = store._backend.engine
 
     def prepare(connection, _):
@@ -77,7 +77,7 @@ def held_by_another(file):
 
 
 def acknowledged_until(problem, store, survey, numbers):
-    """Commit batches of one report each until the store refuses; the reports that it acknowledged."""
+    """Commit batches of one report until the store refuses; return the acknowledged reports."""
     counted = []
     with pytest.raises(problem):
         for number in numbers:
@@ -94,7 +94,7 @@ def still_knows(store, survey, counted):
         assert store.commit([batch_of(survey, number, number)]) == [REPLAYED]
 
 
-# --- a file -----------------------------------------------------------------------------------------------------------
+# --- a file ---------------------------------------------------------------------------------------
 
 
 def test_a_full_disk_changes_nothing_and_room_is_enough_to_go_on(sqlite, file, survey):
@@ -216,7 +216,7 @@ def test_nothing_is_acknowledged_into_a_file_that_was_deleted(
     assert sqlite.commit([batch_of(survey, 1, 1), batch_of(survey, 2, 2)]) == [REPLAYED, COUNTED]
 
 
-# --- a server ---------------------------------------------------------------------------------------------------------
+# --- a server -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT])
@@ -244,7 +244,8 @@ def test_a_connection_that_is_cut_in_the_middle_of_a_commit(server_store, survey
     def cut(*_, **__):
         with administrator(server_store) as other:
             other.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'"
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE state = 'idle in transaction'"
             )
 
     with monkeypatch.context() as planted, pytest.raises(StoreUnavailable):
@@ -298,7 +299,7 @@ def test_a_server_that_is_not_there_is_said_at_the_start(postgres, open_store):
         open_store(postgres.url("no_such_database"))
 
 
-# --- over HTTP --------------------------------------------------------------------------------------------------------
+# --- over HTTP ------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager

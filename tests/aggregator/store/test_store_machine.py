@@ -1,4 +1,4 @@
-"""Whatever happens to three aggregators, in whatever order, every report counts at most once in each of them.
+"""Three aggregators, any events in any order: each counts every report at most once.
 
 Every report is a value that nobody else sends, so that a double count shows as a 2. Stores and writers are the real
 ones; lost requests, lost answers, restarts and exchanged tallies come as Hypothesis finds them.
@@ -211,7 +211,7 @@ class Aggregators(RuleBasedStateMachine):
 
     @rule(target=tallies, at=which, away=st.integers(1, 2))
     def relay(self, at, away):
-        """A new report goes out in a tally, into a tally of another place, and with it to the third."""
+        """A report travels in a tally to a second store, and in that store's tally to a third."""
         batch = self._fresh(1)
         assert self.places[at].upload(batch) == [self.places[at].expect(batch)]
         made = []
@@ -290,7 +290,7 @@ class Recycled:
             self._server.give_back(url)
 
 
-# --- the machine has teeth --------------------------------------------------------------------------------------------
+# --- the machine has teeth ------------------------------------------------------------------------
 
 
 def keep_no_names(monkeypatch):

@@ -1,4 +1,4 @@
-"""Tallies that one store hands out and another brings in: every report in each of them at most once."""
+"""Tallies that one store exports and another imports: each counts every report at most once."""
 
 from datetime import date
 
