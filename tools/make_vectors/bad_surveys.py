@@ -33,7 +33,7 @@ def bad_surveys() -> Iterator[Case]:
     """What is wrong with the form, with the pin, and with the promise."""
     known = {question.name: question for question in questions()}
     for about, (name, path, value) in _CHANGES.items():
-        yield _load(about, _text(_changed(_data(known[name]), path, value)))
+        yield _load(about, _text(_change(_data(known[name]), path, value)))
     for about, write in _WRITTEN.items():
         yield _load(about, write(_data(known["plain, hadamard"])))
     yield from _fields(_data(known["plain, hadamard"]))
@@ -46,13 +46,13 @@ def bad_surveys() -> Iterator[Case]:
         )
     known[_MANY_REPORTS.name] = _MANY_REPORTS
     for name, path, value in _PROMISED_MORE:
-        data = _changed(_data(known[name]), ("promise", "context", *path), value)
+        data = _change(_data(known[name]), ("promise", "context", *path), value)
         yield _load(
             f"{name}: the context promises more than is kept", _text(data), "PrivacyViolation"
         )
 
 
-def _moved(code: Data, words: int) -> Data:
+def _move_words(code: Data, words: int) -> Data:
     """Words from the outputs that are not favoured to those that are, of which there are as many."""
     return {**code, "high": str(int(code["high"]) + words), "low": str(int(code["low"]) - words)}
 
@@ -158,7 +158,7 @@ _CHANGES: Mapping[str, tuple[str, Path, object]] = {
     "an odd share of a Hadamard code's words": (
         "plain, hadamard",
         _CODE,
-        lambda code: _moved(code, 1),
+        lambda code: _move_words(code, 1),
     ),
     "a Hadamard code of three outputs": ("plain, hadamard, two symbols", (*_CODE, "outputs"), 3),
     "points that do not go with the outputs": ("plain, randomized", (*_CODE, "points"), 6),
@@ -209,7 +209,7 @@ _CHANGES: Mapping[str, tuple[str, Path, object]] = {
 # --- one meaning, written in another way ------------------------------------------------------------------------------
 
 
-def _reordered(data: Data) -> str:
+def _reorder(data: Data) -> str:
     return _text({"promise": data["promise"]})[:-1] + "," + _text({"about": data["about"]})[1:]
 
 
@@ -221,7 +221,7 @@ _WRITTEN: Mapping[str, Callable[[Data], str]] = {
     "white space": lambda data: json.dumps(data, sort_keys=True, ensure_ascii=False),
     "a space at the end": lambda data: _text(data) + " ",
     "a byte-order mark": lambda data: "\ufeff" + _text(data),
-    "fields in another order": _reordered,
+    "fields in another order": _reorder,
     "escapes that need not be": lambda data: json.dumps(
         data, sort_keys=True, separators=(",", ":")
     ),
@@ -249,9 +249,9 @@ def _fields(data: Data) -> Iterator[Case]:
         "a code": _CODE,
     }
     for name, path in places.items():
-        yield _load(f"an unknown field in {name}", _text(_changed(data, (*path, "zeal"), "1")))
+        yield _load(f"an unknown field in {name}", _text(_change(data, (*path, "zeal"), "1")))
         last = sorted(_at(data, path))[-1]
-        yield _load(f"a field missing in {name}", _text(_changed(data, (*path, last), _GONE)))
+        yield _load(f"a field missing in {name}", _text(_change(data, (*path, last), _GONE)))
 
 
 # --- the pin, and the promise -----------------------------------------------------------------------------------------
@@ -274,7 +274,7 @@ def _binary(mechanism: Data) -> None:
 
 def _coin(mechanism: Data) -> None:
     """One coin more says heads: two words, since each output is drawn in two ways."""
-    mechanism["codes"][-1] = _moved(mechanism["codes"][-1], 2)
+    mechanism["codes"][-1] = _move_words(mechanism["codes"][-1], 2)
 
 
 def _lower(code: Data, raised: int) -> None:
@@ -367,7 +367,7 @@ def _at(data: Any, path: Path) -> Any:
     return data
 
 
-def _changed(data: Data, path: Path, value: object) -> Data:
+def _change(data: Data, path: Path, value: object) -> Data:
     changed = copy.deepcopy(data)
     place = _at(changed, path[:-1])
     if value is _GONE:

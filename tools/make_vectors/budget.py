@@ -133,9 +133,9 @@ def _charges(survey: Survey) -> Iterator[Case]:
             _Entry("dd" * 32, 1, Metric([[0, 1, 2], [1, 0, 1], [2, 1, 0]], 1, domain=_L[:3]))
         ],
     }
-    for name, held in before.items():
-        spent = _spent([*held, own])
-        listed = [entry.record() for entry in held]
+    for name, entries_before in before.items():
+        spent = _total_cost([*entries_before, own])
+        listed = [entry.record() for entry in entries_before]
         if not spent:
             yield _charge(
                 f"{survey.name} after {name}: costs nothing", survey, listed, own, "1", spent
@@ -161,26 +161,32 @@ def _charges(survey: Survey) -> Iterator[Case]:
 def _charge(
     about: str,
     survey: Survey,
-    held: Sequence[Mapping[str, Any]],
+    entries_before: Sequence[Mapping[str, Any]],
     own: _Entry,
     budget: str | None,
     spent: Fraction,
 ) -> Case:
-    request = _request(survey, held, budget, allow_clear=survey.context.leaves_open)
+    request = _request(survey, entries_before, budget, allow_clear=survey.context.leaves_open)
     if budget is not None and spent > Fraction(budget):
         return refuse(about, request, "BudgetExceeded")
-    names = {(entry["survey"], entry["secret"]) for entry in held} | {(own.survey, own.secret)}
+    names = {(entry["survey"], entry["secret"]) for entry in entries_before} | {
+        (own.survey, own.secret)
+    }
     return accept(about, request, {"spent": str(spent), "entries": len(names)})
 
 
 def _request(
-    survey: Survey, held: Sequence[Mapping[str, Any]], budget: str | None, *, allow_clear: bool
+    survey: Survey,
+    entries_before: Sequence[Mapping[str, Any]],
+    budget: str | None,
+    *,
+    allow_clear: bool,
 ) -> dict[str, Any]:
     return {
         "op": "charge",
         "survey": survey.fingerprint,
         "secret": _SECRET,
-        "entries": list(held),
+        "entries": list(entries_before),
         "budget": budget,
         "allow_clear": allow_clear,
     }
@@ -211,9 +217,11 @@ def _histories(survey: Survey) -> Iterator[Case]:
         "one more": [*_L, "other"],
         "one fewer": _L[:3],
     }.items():
-        held = [_Entry(f"{i}e" * 32, 1, Uniform(labels, 1)).record() for i in range(4)]
-        yield _charge(f"labels, {about}: no new account", survey, held, own, "4", Fraction(5))
-        yield _charge(f"labels, {about}: no budget", survey, held, own, None, Fraction(5))
+        entries_before = [_Entry(f"{i}e" * 32, 1, Uniform(labels, 1)).record() for i in range(4)]
+        yield _charge(
+            f"labels, {about}: no new account", survey, entries_before, own, "4", Fraction(5)
+        )
+        yield _charge(f"labels, {about}: no budget", survey, entries_before, own, None, Fraction(5))
     accounts = [
         own.first_record(f"domain {'0' * 64}"),
         own.first_record("subject health"),
@@ -231,7 +239,7 @@ def _histories(survey: Survey) -> Iterator[Case]:
     yield _charge("format 1: nothing is refilled", survey, accounts[2:], own, "3", Fraction("3.5"))
     for name, kind in _kinds().items():
         earlier = _Entry("cc" * 32, 2, kind)
-        spent = _spent([earlier, own])
+        spent = _total_cost([earlier, own])
         listed = [earlier.first_record("subject health")]
         yield _charge(f"format 1, {name}", survey, listed, own, decimal_text(spent), spent)
         yield _charge(
@@ -244,6 +252,6 @@ def _histories(survey: Survey) -> Iterator[Case]:
     )
 
 
-def _spent(entries: Sequence[_Entry]) -> Fraction:
+def _total_cost(entries: Sequence[_Entry]) -> Fraction:
     """All surveys add up, whatever their labels are."""
     return sum((entry.cost for entry in entries), start=Fraction(0))

@@ -53,8 +53,8 @@ def canonical_forms() -> Iterator[Case]:
     """Texts with their canonical forms, and texts that have none."""
     for about, text in _TAKEN.items():
         raw = canonical_bytes(json.loads(text))
-        found = {"text": raw.decode("utf-8"), "sha256": hashlib.sha256(raw).hexdigest()}
-        yield accept(about, {"op": "canonical", "text": text}, found)
+        ok = {"text": raw.decode("utf-8"), "sha256": hashlib.sha256(raw).hexdigest()}
+        yield accept(about, {"op": "canonical", "text": text}, ok)
     for about, text in _REFUSED.items():
         yield refuse(about, {"op": "canonical", "text": text}, "InvalidSurvey")
     yield from _fingerprints()

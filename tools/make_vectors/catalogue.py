@@ -69,7 +69,7 @@ class Question:
 
 def questions() -> list[Question]:
     """A question for each way in which a survey can resolve."""
-    made: Mapping[str, Any] = {
+    mechanisms: Mapping[str, Any] = {
         **dict(_binary()),
         **dict(_table()),
         **dict(_plain()),
@@ -79,8 +79,8 @@ def questions() -> list[Question]:
         **dict(_product()),
         **dict(_union()),
     }
-    alone = [Question(name, mechanism) for name, mechanism in made.items()]
-    return [*alone, *_kept_by_another()]
+    alone = [Question(name, mechanism) for name, mechanism in mechanisms.items()]
+    return [*alone, *_weaker_contexts()]
 
 
 def large_questions() -> list[Question]:
@@ -88,7 +88,7 @@ def large_questions() -> list[Question]:
     return [
         Question("large, hadamard", PlainResponse(Uniform(IntegerDomain(43_750, start=-1000), 1))),
         Question("large, cyclic", PlainResponse(Uniform(1000, 1), BestCode())),
-        Question("large, blocks on a grid", BlockResponse(_tiled_grid(), BestCode())),
+        Question("large, blocks on a grid", BlockResponse(_grid_of_tiles(), BestCode())),
         Question("large, high-low", HighLowResponse(HighLow(300, range(0, 300, 3), 2), BestCode())),
     ]
 
@@ -202,29 +202,29 @@ def _union() -> Named:
         BinaryResponse(PrivacyMatrix([[0, 1], [2, 0]])),
         GroupResponse(Tiers([0, 1], [1, 2])),
     ]
-    yield "union", _united(parts, [0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3])
+    yield "union", _union_of(parts, [0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3])
     two: list[Mechanism] = [
         PlainResponse(Uniform(2, 1), RandomizedCode),
         PlainResponse(Uniform(3, inf)),
     ]
-    interleaved = _united(two, [0, 1, 0, 1, 1])
+    interleaved = _union_of(two, [0, 1, 0, 1, 1])
     yield "union, interleaved", interleaved
     yield (
         "union, nested",
-        _united([interleaved, PlainResponse(Uniform(3, 2))], [0, 1, 0, 0, 1, 0, 1, 0]),
+        _union_of([interleaved, PlainResponse(Uniform(3, 2))], [0, 1, 0, 0, 1, 0, 1, 0]),
     )
     product = ProductResponse(Blocks([0, 1, 0, 1], 1, across=3))
     yield (
         "union, of one and two words",
-        _united([PlainResponse(Uniform(3, 1)), product], [0, 1, 1, 0, 1, 0, 1]),
+        _union_of([PlainResponse(Uniform(3, 1)), product], [0, 1, 1, 0, 1, 0, 1]),
     )
 
 
-def _united(parts: list[Mechanism], block_of: list[int]) -> UnionResponse:
+def _union_of(parts: list[Mechanism], block_of: list[int]) -> UnionResponse:
     return UnionResponse(ContextUnion([part.context for part in parts], block_of), parts)
 
 
-def _kept_by_another() -> list[Question]:
+def _weaker_contexts() -> list[Question]:
     """Promises that are kept by a mechanism for another context, which promises as much or more."""
     matrix = PrivacyMatrix(
         [[0, 1, inf], [1, 0, inf], [inf, inf, 0]], domain=["left", "right", "none"]
@@ -240,7 +240,7 @@ def _kept_by_another() -> list[Question]:
     ]
 
 
-def _tiled_grid() -> Blocks:
+def _grid_of_tiles() -> Blocks:
     """12 × 20 cells in 3 × 4 tiles."""
     grid = GridDomain(25, "27.4", -130, -126, "0.2")
     return Blocks(

@@ -52,26 +52,26 @@ _INDICES = [
 
 def values() -> Iterator[Case]:
     """Values of each kind of domain, with and without ``other``."""
-    yield from _tried("labels", Domain(_LABELS), [*_TEXTS, "elsewhere"])
-    yield from _tried(
+    yield from _try_values("labels", Domain(_LABELS), [*_TEXTS, "elsewhere"])
+    yield from _try_values(
         "labels with other", Domain(_LABELS, other="elsewhere"), [*_TEXTS, "elsewhere"]
     )
-    yield from _tried(
+    yield from _try_values(
         "labels, other among them",
         Domain(["a", "rest", "b"], other="rest"),
         ["a", "b", "rest", "c", None],
     )
-    yield from _tried(
+    yield from _try_values(
         "range", IntegerDomain(5, start=-2), [-3, -2, 0, 2, 3, 0.5, "0", None, True, 2**53 - 1]
     )
     far = IntegerDomain(3, start=2**52)
-    yield from _tried("range, far out", far, [2**52 - 1, 2**52, 2**52 + 2, 2**52 + 3])
+    yield from _try_values("range, far out", far, [2**52 - 1, 2**52, 2**52 + 2, 2**52 + 3])
     for other in (None, "at sea"):
         named = "grid" if other is None else "grid with other"
-        yield from _tried(
+        yield from _try_values(
             named, GridDomain(25, 50, -130, -60, "0.2", other=other), list(_positions())
         )
-    yield from _tried(
+    yield from _try_values(
         "fine grid",
         GridDomain("-0.0000004", "0.0000004", 0, "0.0000006", "0.0000002"),
         list(_fine()),
@@ -86,7 +86,7 @@ def values() -> Iterator[Case]:
         (0, 179.99999995),
         (0, 200),
     ]
-    yield from _tried(
+    yield from _try_values(
         "the whole globe", whole, [*map(list, poles), [0, -180.00000004], [0, -180.00000006]]
     )
     yield from _h3_cells(None)
@@ -160,23 +160,23 @@ def _fine() -> Iterator[list[float]]:
 def _h3_cells(other: str | None) -> Iterator[Case]:
     """Cells are looked up as text, so they are made of labels here: the library for them may not be installed."""
     labels = Domain(_CELLS, other=other)
-    made = Survey("values: H3 cells", Uniform(labels, 1), PlainResponse(Uniform(labels, 1)))
-    data = json.loads(made.resolved())
+    survey = Survey("values: H3 cells", Uniform(labels, 1), PlainResponse(Uniform(labels, 1)))
+    data = json.loads(survey.resolved())
     data["promise"]["context"]["domain"] = {"kind": "h3", "cells": _CELLS, "other": other}
     pin = fingerprint(data["promise"])
-    found = load(made)
-    request = {**found.request, "fingerprint": pin, "text": canonical_bytes(data).decode("utf-8")}
-    yield replace(found, request=request, answer={"ok": {**found.answer["ok"], "fingerprint": pin}})
-    yield from _looked_up("H3 cells", labels, pin, [*_INDICES, "elsewhere"])
+    case = load(survey)
+    request = {**case.request, "fingerprint": pin, "text": canonical_bytes(data).decode("utf-8")}
+    yield replace(case, request=request, answer={"ok": {**case.answer["ok"], "fingerprint": pin}})
+    yield from _look_up("H3 cells", labels, pin, [*_INDICES, "elsewhere"])
 
 
-def _tried(about: str, domain: Domain, tried: Sequence[Any]) -> Iterator[Case]:
+def _try_values(about: str, domain: Domain, tried: Sequence[Any]) -> Iterator[Case]:
     survey = Survey(f"values: {about}", Uniform(domain, 1), PlainResponse(Uniform(domain, 1)))
     yield load(survey)
-    yield from _looked_up(about, domain, survey.fingerprint, tried)
+    yield from _look_up(about, domain, survey.fingerprint, tried)
 
 
-def _looked_up(about: str, domain: Domain, pin: str, tried: Sequence[Any]) -> Iterator[Case]:
+def _look_up(about: str, domain: Domain, pin: str, tried: Sequence[Any]) -> Iterator[Case]:
     for value in tried:
         symbol = domain.find(value)
         request = {"op": "symbol", "survey": pin, "value": value}

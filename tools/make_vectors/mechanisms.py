@@ -31,9 +31,9 @@ def enumerations() -> Iterator[Case]:
     for question in questions():
         survey = question.short_survey()
         yield load(survey)
-        yield _sampled(survey, _SAMPLES // 15)
+        yield _sample_words(survey, _SAMPLES // 15)
         for x in range(survey.mechanism.inputs):
-            yield _enumerated(survey, x)
+            yield _enumerate_words(survey, x)
 
 
 def samples() -> Iterator[Case]:
@@ -41,10 +41,10 @@ def samples() -> Iterator[Case]:
     for question in (*questions(), *large_questions()):
         survey = question.survey()
         yield load(survey)
-        yield _sampled(survey, _SAMPLES)
+        yield _sample_words(survey, _SAMPLES)
 
 
-def _enumerated(survey: Survey, x: int) -> Case:
+def _enumerate_words(survey: Survey, x: int) -> Case:
     mechanism = survey.mechanism
     words = _all_words(mechanism)
     reports = mechanism.reports_from(np.full(len(words), x), words)
@@ -62,7 +62,7 @@ def _all_words(mechanism: Mechanism) -> Words:
     return np.stack([np.repeat(one, one.size), np.tile(one, one.size)], axis=1)
 
 
-def _sampled(survey: Survey, count: int) -> Case:
+def _sample_words(survey: Survey, count: int) -> Case:
     mechanism = survey.mechanism
     tried = [*_at_the_edges(survey, count), *_anywhere(survey, count // 2)]
     symbols = [x for x, _, _ in tried]

@@ -65,10 +65,10 @@ def _answers(survey: Survey) -> Iterator[Case]:
     last = survey.mechanism.inputs - 1
     for secret in _SECRETS:
         for x in sorted({0, 1, last // 2, last}):
-            yield _remembered(survey, secret, x)
+            yield _remember(survey, secret, x)
 
 
-def _remembered(survey: Survey, secret: bytes, x: int) -> Case:
+def _remember(survey: Survey, secret: bytes, x: int) -> Case:
     mechanism = survey.mechanism
     block = hashlib.sha256(b"sfumato/1/report" + _raw(survey) + x.to_bytes(4, "little")).digest()[
         :16
@@ -114,8 +114,8 @@ def _uploads(every: str) -> Iterator[Case]:
             "secret": _SECRETS[1].hex(),
             "time": time,
         }
-        found = {"batch": _batch_id(survey, _SECRETS[1], period), "period": period}
-        yield accept(f"{survey.name}: identifier", request, found)
+        ok = {"batch": _batch_id(survey, _SECRETS[1], period), "period": period}
+        yield accept(f"{survey.name}: identifier", request, ok)
 
 
 def _batch_id(survey: Survey, secret: bytes, period: str | None) -> str:

@@ -18,12 +18,12 @@ _N = 2**64
 
 def strangers() -> Iterator[Case]:
     """Surveys that fill the memory, under another's pin and under their own; tables whose rows were exchanged."""
-    yield from _oversized()
-    yield from _oversized_codes()
-    yield from _forged_tables()
+    yield from _large_domains()
+    yield from _large_codes()
+    yield from _table_forgeries()
 
 
-def _oversized() -> Iterator[Case]:
+def _large_domains() -> Iterator[Case]:
     small = {
         "high-low": (Survey("oversized", HighLow(8, [1, 2], 1)), (10**8, 2**31)),
         "plain": (Survey("oversized", Uniform(7, 1), PlainResponse(Uniform(7, 1))), (2**31 - 1,)),
@@ -41,7 +41,7 @@ def _oversized() -> Iterator[Case]:
             yield refuse(f"{kind} over {size} symbols", own, "InvalidSurvey")
 
 
-def _oversized_codes() -> Iterator[Case]:
+def _large_codes() -> Iterator[Case]:
     """A code has at most 64 outputs for each symbol, and 2^16 more."""
     context = Uniform(7, 1)
     for points, error in (
@@ -62,15 +62,17 @@ def _oversized_codes() -> Iterator[Case]:
             yield load(Survey.of_resolved(text.encode("utf-8")))
 
 
-def _forged_tables() -> Iterator[Case]:
+def _table_forgeries() -> Iterator[Case]:
     """Each with its honest twin: the same numbers, and rows in places that keep the promise."""
     blocks = Blocks([0] * 1001 + [1], "0.01")
     by_symbol = [0 if x < 2 else 1 + x % 3 for x in range(1001)]
-    yield _forged("a table that sends the symbol", blocks, [*map(_certain, by_symbol), _certain(4)])
+    yield _forgery(
+        "a table that sends the symbol", blocks, [*map(_certain, by_symbol), _certain(4)]
+    )
     yield load(_table("a table that sends the block", blocks, [_certain(0)] * 1001 + [_certain(4)]))
     uniform = Uniform(1100, 1)
     steps = [_N // 16 * weight for weight in (6, 4, 4, 2)]
-    yield _forged(
+    yield _forgery(
         "rows that are permutations of each other",
         uniform,
         [_rotate(steps, x % 4) for x in range(1100)],
@@ -81,7 +83,7 @@ def _forged_tables() -> Iterator[Case]:
     )
 
 
-def _forged(about: str, context: Context, rows: Sequence[Sequence[int]]) -> Case:
+def _forgery(about: str, context: Context, rows: Sequence[Sequence[int]]) -> Case:
     survey = _table(about, context, rows)
     request = {
         "op": "load",

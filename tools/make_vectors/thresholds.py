@@ -28,8 +28,8 @@ def _of_code(code: Mapping[str, Any]) -> list[int]:
     if (
         code["kind"] == "hadamard"
     ):  # a coin from the high bits; the low ones are an output as they are
-        return [_raised(code) * int(code["high"])]
-    return _of_levels(_raised(code), code["outputs"], int(code["high"]), int(code["low"]))
+        return [_favoured_outputs(code) * int(code["high"])]
+    return _of_levels(_favoured_outputs(code), code["outputs"], int(code["high"]), int(code["low"]))
 
 
 def _of_levels(raised: int, outputs: int, high: int, low: int) -> list[int]:
@@ -37,7 +37,7 @@ def _of_levels(raised: int, outputs: int, high: int, low: int) -> list[int]:
     return [*favoured, *(raised * high + i * low for i in range(1, outputs - raised + 1))]
 
 
-def _raised(code: Mapping[str, Any]) -> int:
+def _favoured_outputs(code: Mapping[str, Any]) -> int:
     if code["kind"] == "hadamard":
         return int(code["outputs"]) // 2
     return len(base64.b64decode(code["base"])) // 4 if code["kind"] == "cyclic" else 1
@@ -52,9 +52,11 @@ def _of_groups(mechanism: Mapping[str, Any]) -> list[int]:
     lengths = [code["outputs"] * int(level["cover"]) for code, level in kinds]
     starts = [0, *accumulate(lengths)]
     covered = starts[-1]
-    found = [covered, covered + int(mechanism["clear"])]
+    thresholds = [covered, covered + int(mechanism["clear"])]
     for (code, level), start, length in zip(kinds, starts, lengths, strict=False):
-        found += [start + i * int(level["cover"]) for i in range(code["outputs"] + 1)]
-        own = _of_levels(_raised(code), code["outputs"], int(level["high"]), int(level["low"]))
-        found += [start + edge if edge < length else covered + edge - length for edge in own]
-    return found
+        thresholds += [start + i * int(level["cover"]) for i in range(code["outputs"] + 1)]
+        own = _of_levels(
+            _favoured_outputs(code), code["outputs"], int(level["high"]), int(level["low"])
+        )
+        thresholds += [start + edge if edge < length else covered + edge - length for edge in own]
+    return thresholds
