@@ -3,34 +3,34 @@
 The tree::
 
     SfumatoError
-    ├── InvalidArgument     (ValueError)  an argument out of range or of the wrong type
-    ├── InvalidSetting      (ValueError)  a port, host, database URL, folder or URL that cannot be used
-    ├── InvalidContext      (ValueError)  an invalid domain, ε or privacy matrix
-    ├── InvalidSurvey       (ValueError)  an invalid survey file; names the field
-    ├── InvalidSymbols      (ValueError)  symbols or words of the wrong type, shape or range
-    ├── InvalidTable        (ValueError)  a data file that cannot be read; never holds a value
-    ├── UnknownValue        (ValueError)  a value outside the domain; never holds the value
-    ├── ContextMismatch     (ValueError)  two things that speak of different domains
-    ├── NoClosedForm        (ValueError)  no mechanism on the shelf for this context
-    ├── NothingToLearn      (ValueError)  the context (or the word) leaves nothing to be learned
+    ├── InvalidArgument     (ValueError)  an argument is out of range or of the wrong type
+    ├── InvalidSetting      (ValueError)  a port, host, URL, database or output cannot be used
+    ├── InvalidContext      (ValueError)  a domain, an ε or a privacy matrix is invalid
+    ├── InvalidSurvey       (ValueError)  a survey file is invalid; names the field
+    ├── InvalidSymbols      (ValueError)  symbols or words have the wrong type, shape or range
+    ├── InvalidTable        (ValueError)  a data file cannot be read
+    ├── UnknownValue        (ValueError)  a value is not in the domain
+    ├── ContextMismatch     (ValueError)  two objects have different domains
+    ├── NoClosedForm        (ValueError)  no closed-form mechanism fits the context
+    ├── NothingToLearn      (ValueError)  the context or the word length leaves nothing to learn
     ├── WrongSurvey         (ValueError)  reports or tallies of another mechanism or survey
     ├── InvalidTally        (ValueError)  counts that cannot be a tally, or a damaged tally file
-    ├── InvalidBatch        (ValueError)  a body that is no batch of reports; never holds a value
-    ├── ReportRejected      (ValueError)  a report that the mechanism cannot have sent; its index, not its value
-    ├── NotEnoughReports    (ValueError)  too few reports to answer
-    ├── PrivacyViolation                  a channel that breaks its context
-    ├── ExamFailed                        a mechanism that does not do what it says
-    ├── EntropyUnavailable                the operating system gives no randomness
-    ├── DamagedState                      a file that Sfumato wrote itself is damaged; nothing was changed
-    ├── BudgetExceeded                    a device has promised all that its ledger allows
-    ├── NotDelivered                      reports wait on this side; nothing is lost, nothing counted twice
+    ├── InvalidBatch        (ValueError)  a body is not a batch of reports
+    ├── ReportRejected      (ValueError)  a report that the mechanism cannot send; has its index
+    ├── NotEnoughReports    (ValueError)  too few reports
+    ├── PrivacyViolation                  a channel breaks its context
+    ├── ExamFailed                        a mechanism fails a check of its own claims
+    ├── EntropyUnavailable                the operating system provides no randomness
+    ├── DamagedState                      a file that Sfumato wrote is damaged; nothing was changed
+    ├── BudgetExceeded                    a device has spent the budget of its ledger
+    ├── NotDelivered                      reports are kept for a retry; none is lost or counted twice
     ├── EngineStopped                     workers ended before their work was done; nothing was kept
-    ├── StoreUnavailable                  the aggregator's store cannot take anything in just now
-    │   └── StoreFull                     … because there is no room left
+    ├── StoreUnavailable                  the aggregator's store is unavailable; nothing was changed
+    │   └── StoreFull                     … because it is full
     └── MissingExtra        (ImportError) an optional dependency is not installed
 
 Messages say what was expected, what was found and what to do. No message, attribute or chained
-exception ever holds a person's value.
+exception ever contains a person's value.
 """
 
 from typing import Any
@@ -69,11 +69,11 @@ class SfumatoError(Exception):
     """The root: catch this to catch everything Sfumato raises on purpose."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # By its state, not by its arguments: an error must reach the parent of a worker whole.
-        return _rebuilt, (type(self), self.args, self.__dict__)
+        # Pickle the state, not the arguments: errors of workers must reach their parent complete.
+        return _rebuild, (type(self), self.args, self.__dict__)
 
 
-def _rebuilt(
+def _rebuild(
     kind: type[SfumatoError], args: tuple[object, ...], state: dict[str, object]
 ) -> SfumatoError:
     error = kind.__new__(kind, *args)
@@ -99,15 +99,19 @@ class InvalidSurvey(SfumatoError, ValueError):
 
 
 class InvalidSymbols(SfumatoError, ValueError):
-    """Symbols or words of the wrong type, shape or range."""
+    """Symbols or words have the wrong type, shape or range."""
 
 
 class InvalidTable(SfumatoError, ValueError):
-    """A data file that cannot be read: names the file and the column, never a value."""
+    """A data file cannot be read. Names the file and the column, never a value."""
 
 
 class UnknownValue(SfumatoError, ValueError):
-    """A value outside the domain. Holds the position of the first and the number of them, never values."""
+    """A value is not in the domain.
+
+    ``first`` is the position of the first unknown value, ``count`` how many there are. The values
+    themselves are never kept.
+    """
 
     def __init__(self, message: str, *, first: int = 0, count: int = 1) -> None:
         super().__init__(message)
@@ -116,19 +120,19 @@ class UnknownValue(SfumatoError, ValueError):
 
 
 class ContextMismatch(SfumatoError, ValueError):
-    """Two things that speak of different domains."""
+    """Two objects have different domains."""
 
 
 class NoClosedForm(SfumatoError, ValueError):
-    """There is no mechanism on the shelf for this context."""
+    """No closed-form mechanism fits the context."""
 
 
 class NothingToLearn(SfumatoError, ValueError):
-    """The context, or the length of the word, leaves nothing to be learned."""
+    """The context, or the length of the word, leaves nothing to learn."""
 
 
 class WrongSurvey(SfumatoError, ValueError):
-    """Reports or tallies that belong to another mechanism or survey."""
+    """Reports or tallies belong to another mechanism or survey."""
 
 
 class InvalidTally(SfumatoError, ValueError):
@@ -136,11 +140,11 @@ class InvalidTally(SfumatoError, ValueError):
 
 
 class InvalidBatch(SfumatoError, ValueError):
-    """A body that is no batch of reports. Never holds a value."""
+    """A body is not a batch of reports. Never contains a value."""
 
 
 class ReportRejected(SfumatoError, ValueError):
-    """A report that the mechanism cannot have sent: carries its index in the batch, never its value."""
+    """The mechanism cannot have sent a report. ``index`` is its place in the batch."""
 
     def __init__(self, message: str, *, index: int = 0) -> None:
         super().__init__(message)
@@ -148,11 +152,11 @@ class ReportRejected(SfumatoError, ValueError):
 
 
 class NotEnoughReports(SfumatoError, ValueError):
-    """Too few reports to answer."""
+    """There are too few reports."""
 
 
 class PrivacyViolation(SfumatoError):
-    """A channel that breaks its context: carries the pair of symbols and the output that show it."""
+    """A channel breaks its context: ``x`` against ``x2``, on this ``output``."""
 
     def __init__(self, message: str, *, x: int, x2: int, output: int) -> None:
         super().__init__(message)
@@ -162,7 +166,7 @@ class PrivacyViolation(SfumatoError):
 
 
 class ExamFailed(SfumatoError):
-    """A mechanism that does not do what it says: carries the name of the check."""
+    """A mechanism fails a check of its own claims. ``check`` is the name of that check."""
 
     def __init__(self, check: str, message: str) -> None:
         super().__init__(f"{check}: {message}")
@@ -170,32 +174,35 @@ class ExamFailed(SfumatoError):
 
 
 class EntropyUnavailable(SfumatoError):
-    """The operating system gives no randomness; nothing was privatised."""
+    """The operating system provides no randomness. Nothing was privatised."""
 
 
 class DamagedState(SfumatoError):
-    """A file that Sfumato wrote itself (a ledger, an outbox) is damaged. Nothing was changed or sent."""
+    """A file that Sfumato wrote, such as a ledger or an outbox, is damaged.
+
+    Nothing was changed or sent.
+    """
 
 
 class BudgetExceeded(SfumatoError):
-    """A device has promised all that its ledger allows; nothing was sent."""
+    """A device has spent the budget of its ledger. Nothing was sent."""
 
 
 class EngineStopped(SfumatoError):
-    """Workers ended before their work was done. Nothing was kept, and the work can be begun again."""
+    """Workers ended before their work was done. Nothing was kept; you can start again."""
 
 
 class NotDelivered(SfumatoError):
-    """Reports wait on this side: they will be sent again, and counted once."""
+    """Reports were not delivered. They are kept for a retry, and will be counted once."""
 
 
 class StoreUnavailable(SfumatoError):
-    """The aggregator's store cannot take anything in just now: locked, read-only or out of reach. Nothing changed."""
+    """The aggregator's store is locked, read-only or unreachable. Nothing was changed."""
 
 
 class StoreFull(StoreUnavailable):
-    """The aggregator's store has no room left. Nothing changed."""
+    """The aggregator's store is full. Nothing was changed."""
 
 
 class MissingExtra(SfumatoError, ImportError):
-    """An optional dependency is not installed; the message holds the command that installs it."""
+    """An optional dependency is not installed. The message says how to install it."""

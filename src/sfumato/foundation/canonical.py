@@ -23,22 +23,22 @@ _LIMIT = 2**53
 
 
 def canonical_bytes(data: Json) -> bytes:
-    r"""The canonical text of ``data``.
+    r"""Return the canonical text of ``data``.
 
     >>> canonical_bytes({"b": [1, "é"], "a": True})
     b'{"a":true,"b":[1,"\xc3\xa9"]}'
     """
-    text = json.dumps(_checked(data), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    text = json.dumps(_normalize(data), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     return text.encode("utf-8")
 
 
 def fingerprint(data: Json) -> str:
-    """SHA-256 of the canonical text, as 64 hexadecimal digits."""
+    """Return the SHA-256 of the canonical text, as 64 hexadecimal digits."""
     return hashlib.sha256(canonical_bytes(data)).hexdigest()
 
 
 def decimal_text(number: Fraction | float) -> str:
-    """An exact number as text: a plain decimal where there is one, ``p/q`` otherwise, or ``inf``.
+    """Return an exact number as text: a plain decimal if there is one, else ``p/q``, or ``inf``.
 
     >>> decimal_text(Fraction(5, 4)), decimal_text(Fraction(1, 3)), decimal_text(Fraction(3))
     ('1.25', '1/3', '3')
@@ -49,17 +49,20 @@ def decimal_text(number: Fraction | float) -> str:
                 "decimal_text takes a Fraction or inf; a float other than inf is not exact."
             )
         return "inf"
-    p, q = number.numerator, number.denominator
+    p = number.numerator
+    q = number.denominator
     places = _decimal_places(q)
     if places is None:
         return f"{p}/{q}"
+    sign = "-" if p < 0 else ""
     digits = str(abs(p) * 10**places // q).rjust(places + 1, "0")
-    whole, part = (digits[:-places], digits[-places:]) if places else (digits, "")
-    return ("-" if p < 0 else "") + whole + ("." + part if part else "")
+    if places == 0:
+        return f"{sign}{digits}"
+    return f"{sign}{digits[:-places]}.{digits[-places:]}"
 
 
 def packed_u32(numbers: ArrayLike) -> str:
-    """A large array of integers below 2^32, as base64 of little-endian 32-bit words."""
+    """Return an array of integers below 2^32 as base64 of little-endian 32-bit words."""
     array = np.asarray(numbers)
     if array.size and not (array.min() >= 0 and array.max() < 2**32):
         raise ValueError("packed_u32 holds integers from 0 to 2^32 − 1.")
@@ -67,11 +70,15 @@ def packed_u32(numbers: ArrayLike) -> str:
 
 
 def _decimal_places(q: int) -> int | None:
-    twos = fives = 0
+    """Return how many decimal places 1/q has, or ``None`` if it has no finite decimal."""
+    twos = 0
+    fives = 0
     while q % 2 == 0:
-        q, twos = q // 2, twos + 1
+        q //= 2
+        twos += 1
     while q % 5 == 0:
-        q, fives = q // 5, fives + 1
+        q //= 5
+        fives += 1
     return max(twos, fives) if q == 1 else None
 
 
@@ -80,7 +87,7 @@ def _is_ascii_text(items: Sequence[Json]) -> bool:
     return set(map(type, items)) == {str} and "".join(items).isascii()  # type: ignore[arg-type]
 
 
-def _checked(data: Json) -> Json:
+def _normalize(data: Json) -> Json:
     if isinstance(data, str):
         return unicodedata.normalize("NFC", data)
     if data is None or isinstance(data, bool):
@@ -92,14 +99,16 @@ def _checked(data: Json) -> Json:
             )
         return data
     if isinstance(data, Mapping):
-        pairs = {unicodedata.normalize("NFC", key): _checked(value) for key, value in data.items()}
+        pairs = {
+            unicodedata.normalize("NFC", key): _normalize(value) for key, value in data.items()
+        }
         if len(pairs) != len(data):
             raise ValueError("two keys are the same in Unicode's NFC form; rename one.")
         return pairs
     if isinstance(data, Sequence) and not isinstance(data, bytes | bytearray):
         if _is_ascii_text(data):
             return data
-        return [_checked(item) for item in data]
+        return [_normalize(item) for item in data]
     raise TypeError(
         f"canonical JSON cannot hold a {type(data).__name__}; pass exact numbers as text."
     )

@@ -1,14 +1,12 @@
-"""Untrusted text on a terminal: what would move the cursor, hide a line or reverse it is shown as an escape."""
+"""Escape untrusted text for a terminal: nothing may move the cursor, hide or reverse a line."""
 
 import unicodedata
 
 __all__ = ["printable", "printable_lines"]
 
-_UNSAFE = (
-    "C",
-    "Zl",
-    "Zp",
-)  # controls, formats (bidirectional ones too), surrogates, unassigned; line and paragraph ends
+# Unicode categories: controls, formats (bidirectional ones too), surrogates and unassigned
+# characters; line and paragraph separators.
+_UNSAFE = ("C", "Zl", "Zp")
 
 
 def printable(text: str) -> str:
@@ -17,19 +15,15 @@ def printable(text: str) -> str:
     >>> print(printable("Lunch\nCertified: \x1b[8mε = 0.1"))
     Lunch\nCertified: \x1b[8mε = 0.1
     """
-    return "".join(
-        _escaped(character) if _is_unsafe(character) else character for character in text
-    )
+    return "".join(map(_escape, text))
 
 
 def printable_lines(text: str) -> str:
-    """Return ``text`` with every control or format character escaped, line ends kept."""
+    """Return ``text`` with every control or format character escaped, except line ends."""
     return "\n".join(printable(line) for line in text.split("\n"))
 
 
-def _is_unsafe(character: str) -> bool:
-    return unicodedata.category(character).startswith(_UNSAFE)
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
+def _escape(character: str) -> str:
+    if unicodedata.category(character).startswith(_UNSAFE):
+        return character.encode("unicode_escape").decode("ascii")
+    return character
