@@ -34,7 +34,7 @@ from sfumato.mechanisms import (
 from sfumato.promises import compose
 from sfumato.randomness import words_from
 from sfumato.survey import Survey
-from sfumato.survey.report_batch import Reports
+from sfumato.survey.report_batch import ReportBatch
 from support.paths import ROOT
 
 inf = math.inf
@@ -378,7 +378,7 @@ def test_the_mechanism_alone_gives_the_same_reports():
     survey = Survey("lunch-2026", LUNCH)
     answers = ["park", "zoo", "clinic"] * 50
     direct = survey.mechanism.privatize(PLACES.symbols(answers), _FixedWords())
-    assert survey.privatize(answers, _FixedWords()) == Reports(direct, survey.fingerprint)
+    assert survey.privatize(answers, _FixedWords()) == ReportBatch(direct, survey.fingerprint)
 
 
 def test_reports_of_another_survey_are_refused():
@@ -403,7 +403,7 @@ def test_tallies_of_two_surveys_do_not_add_up():
 def test_a_tally_of_parts_is_the_tally_of_the_whole():
     survey = Survey("lunch-2026", LUNCH)
     reports = survey.privatize(["park", "clinic"] * 50)
-    parts = [Reports(part, survey.fingerprint) for part in np.split(reports.numbers, 4)]
+    parts = [ReportBatch(part, survey.fingerprint) for part in np.split(reports.numbers, 4)]
     whole = survey.tally(reports)
     assert (
         survey.tally(parts)
@@ -438,12 +438,12 @@ def test_there_is_no_estimate_below_the_least_number_of_reports():
 
 def test_reports_are_compared_by_content_and_show_none():
     numbers = np.array([3, 1], dtype=np.uint32)
-    reports = Reports(numbers, "f" * 64)
-    assert reports == Reports(numbers.copy(), "f" * 64)
-    assert hash(reports) == hash(Reports(numbers.copy(), "f" * 64))
-    assert reports != Reports(numbers, "e" * 64)
-    assert reports != Reports(numbers[::-1], "f" * 64)
-    assert repr(reports) == "Reports(2 reports, fingerprint=ffffffffffff…)"
+    reports = ReportBatch(numbers, "f" * 64)
+    assert reports == ReportBatch(numbers.copy(), "f" * 64)
+    assert hash(reports) == hash(ReportBatch(numbers.copy(), "f" * 64))
+    assert reports != ReportBatch(numbers, "e" * 64)
+    assert reports != ReportBatch(numbers[::-1], "f" * 64)
+    assert repr(reports) == "ReportBatch(2 reports, fingerprint=ffffffffffff…)"
 
 
 # --- pages and examples ---------------------------------------------------------------------------

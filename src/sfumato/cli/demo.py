@@ -77,11 +77,11 @@ def _run(number: int, promise: str, context: "Context", people: "Symbols") -> _D
 
     from sfumato.foundation.simplex import total_variation
     from sfumato.survey import Survey
-    from sfumato.survey.report_batch import Reports
+    from sfumato.survey.report_batch import ReportBatch
 
     start = time.perf_counter()
     survey = Survey(f"demo-{number}", context, title="Where do people live?", text=CREDIT)
-    reports = Reports(survey.mechanism.privatize(people), survey.fingerprint)
+    reports = ReportBatch(survey.mechanism.privatize(people), survey.fingerprint)
     estimate = survey.estimate(survey.tally(reports))
     truth = np.bincount(people, minlength=context.size) / people.size
     error = total_variation(estimate.frequencies, truth)

@@ -45,6 +45,9 @@ class Context(ABC):
     kind: ClassVar[str]
     """The kind of context that a record and a survey file name."""
 
+    gist: str = "pair by pair"
+    """What this kind of context promises, in a few words."""
+
     max_recorded_size: ClassVar[int] = 2**24
     """The most symbols that a resolved survey may have with a context of this kind."""
 
@@ -53,11 +56,6 @@ class Context(ABC):
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
-
-    @property
-    def gist(self) -> str:
-        """What this kind of context promises, in a few words."""
-        return "pair by pair"
 
     @property
     def domain(self) -> Domain:

@@ -232,16 +232,12 @@ class Uniform(GroupedContext):
     """
 
     kind = "uniform"
+    gist = "every pair alike"
     max_recorded_size = 2**26  # its record lists nothing for each symbol
 
     def __init__(self, domain: object, epsilon: object) -> None:
         labels = as_domain(domain)
         super().__init__(labels, None, (positive_epsilon(epsilon),), (inf,))
-
-    @property
-    def gist(self) -> str:
-        """What this kind of context promises, in a few words."""
-        return "every pair alike"
 
     @property
     def exact_inside(self) -> Epsilon:
@@ -279,6 +275,7 @@ class HighLow(GroupedContext):
     """
 
     kind = "high-low"
+    gist = "some answers are sensitive"
 
     def __init__(self, domain: object, sensitive: Iterable[Label], epsilon: object) -> None:
         labels = as_domain(domain)
@@ -292,11 +289,6 @@ class HighLow(GroupedContext):
             epsilons.append(inf if first else self._exact_inside)
         group_of, outward = _merge_classes(class_of, epsilons)
         super().__init__(labels, group_of, outward, outward)
-
-    @property
-    def gist(self) -> str:
-        """What this kind of context promises, in a few words."""
-        return "some answers are sensitive"
 
     @property
     def is_sensitive(self) -> Booleans:
@@ -351,6 +343,7 @@ class Blocks(GroupedContext):
     """
 
     kind = "blocks"
+    gist = "hidden inside a block"
     block_names: tuple[Hashable, ...]
     """The names of the blocks as you gave them."""
 
@@ -362,13 +355,8 @@ class Blocks(GroupedContext):
         outward = (positive_epsilon(across, "across"),) * len(inside)
         super().__init__(blocks.domain, blocks.class_of, inside, outward)
         self.block_names = blocks.names
-
-    @property
-    def gist(self) -> str:
-        """What this kind of context promises, in a few words."""
-        if self.shows_groups:
-            return "hidden inside a block"
-        return "one promise inside, one between them"
+        if self.exact_across != inf:
+            self.gist = "one promise inside, one between them"
 
     @property
     def block_of(self) -> Symbols:
@@ -486,6 +474,7 @@ class Tiers(GroupedContext):
     """
 
     kind = "tiers"
+    gist = "some answers are more sensitive than others"
     tier_of: Symbols
     """The tier of each symbol, numbered in the order of first labels."""
     tier_names: tuple[Hashable, ...]
@@ -500,11 +489,6 @@ class Tiers(GroupedContext):
         self.exact_epsilons = tiers.epsilons(epsilons, "epsilons")
         group_of, outward = _merge_classes(self.tier_of, self.exact_epsilons)
         super().__init__(tiers.domain, group_of, outward, outward)
-
-    @property
-    def gist(self) -> str:
-        """What this kind of context promises, in a few words."""
-        return "some answers are more sensitive than others"
 
     def simplify(self) -> GroupedContext:
         """Return the simplest context of groups that promises the same.

@@ -35,6 +35,7 @@ class Metric(Context):
     """
 
     kind = "metric"
+    gist = "by distance"
     is_metric = True
 
     def __init__(self, distances: object, epsilon: object = 1.0, *, domain: object = None) -> None:
@@ -125,11 +126,6 @@ class Metric(Context):
             inside = self._distances.part(symbols)
             parts.append(Metric._of_exact(inside, self._exact, IntegerDomain(symbols.size)))
         return union(parts, block_of=tiles.class_of, domain=self.domain)
-
-    @property
-    def gist(self) -> str:
-        """What this kind of context promises, in a few words."""
-        return "by distance"
 
     @property
     def exact_smallest(self) -> Epsilon:

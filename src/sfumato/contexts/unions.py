@@ -37,6 +37,7 @@ class ContextUnion(Context):
     """
 
     kind = "union"
+    gist = "a promise of its own inside each block"
 
     def __init__(self, parts: Iterable[object], block_of: object, *, domain: object = None) -> None:
         blocks = Assignment.read(block_of, domain, "block")
@@ -51,11 +52,6 @@ class ContextUnion(Context):
         for context, size, name in zip(contexts, self._sizes, blocks.names, strict=True):
             fitted.append(_fit_part(context, int(size), name))
         self._parts = tuple(fitted)
-
-    @property
-    def gist(self) -> str:
-        """What this kind of context promises, in a few words."""
-        return "a promise of its own inside each block"
 
     @property
     def as_union(self) -> "ContextUnion":

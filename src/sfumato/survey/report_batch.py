@@ -1,16 +1,16 @@
-"""Reports: what people send, with the name of the survey that they answer."""
+"""A batch of reports: what people send, with the fingerprint of the survey that they answer."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Reports"]
+__all__ = ["ReportBatch"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Reports:
-    """One batch of reports: integers, and the fingerprint of the survey that they belong to."""
+class ReportBatch:
+    """Reports as integers, and the fingerprint of the survey that they belong to."""
 
     numbers: NDArray[np.uint32]
     fingerprint: str
@@ -19,7 +19,7 @@ class Reports:
         return len(self.numbers)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Reports):
+        if not isinstance(other, ReportBatch):
             return NotImplemented
         return self.fingerprint == other.fingerprint and np.array_equal(self.numbers, other.numbers)
 
@@ -27,4 +27,4 @@ class Reports:
         return hash((self.fingerprint, self.numbers.tobytes()))
 
     def __repr__(self) -> str:
-        return f"Reports({len(self)} reports, fingerprint={self.fingerprint[:12]}…)"
+        return f"ReportBatch({len(self)} reports, fingerprint={self.fingerprint[:12]}…)"

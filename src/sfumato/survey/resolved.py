@@ -1,13 +1,16 @@
 """The resolved survey: canonical JSON that clients, checkers and aggregators read.
 
-How the format evolves: a field is never removed and never changes its meaning; new fields are optional, and readers
-refuse fields, kinds and versions that they do not know, because a promise that is half understood is no promise. What
-changes the meaning of existing fields gets a new ``format``. Two parts:
+How the format evolves: a field is never removed and never changes its meaning. New fields are
+optional. Readers reject fields, kinds and versions that they do not know, because a promise that is
+half understood is no promise. A change in the meaning of a field needs a new ``format``.
 
-- ``promise``: format, name, domain and context, mechanism with its integers, repeat. Its SHA-256 is the fingerprint.
-- ``about``: title, text, contact, the least number of reports, opening and closing time. Free to be corrected.
+- ``promise``: format, name, domain and context, mechanism with its integers, repeat. Its SHA-256 is
+  the fingerprint.
+- ``about``: title, text, contact, minimum number of reports, opening and closing time. You may
+  correct these.
 
-Reading never chooses anew: a mechanism is rebuilt from the integers in the file, whatever this version would choose.
+Reading never chooses a mechanism: it is rebuilt from the integers in the file, even if this version
+would choose another one.
 """
 
 from collections.abc import Mapping
@@ -16,22 +19,15 @@ from sfumato.contexts import CONTEXT_KINDS, MAX_NESTING, Context, Uniform
 from sfumato.domains import domain_of_record
 from sfumato.errors import InvalidSurvey
 
-__all__ = [
-    "FORMAT",
-    "require_buildable_codes",
-    "require_buildable_context",
-    "require_size",
-]
+__all__ = ["FORMAT", "require_buildable_codes", "require_buildable_context", "require_size"]
 
 FORMAT = 1
 
+# A code in a resolved survey of k symbols has at most OUTPUTS_PER_SYMBOL · k + FEW_OUTPUTS outputs.
 OUTPUTS_PER_SYMBOL = 64
 FEW_OUTPUTS = 2**16
-"""A code in a resolved survey has at most ``OUTPUTS_PER_SYMBOL · k + FEW_OUTPUTS`` outputs for k symbols."""
 
-
-# --- sizes -----------------------------------------------------------------------------------------------------------
-# A short record can describe something that fills the memory. These checks come before anything is built.
+# A short record can describe an object that fills the memory. Check its size before building it.
 
 
 def require_size(symbols: int, limit: int) -> None:
@@ -44,12 +40,12 @@ def require_size(symbols: int, limit: int) -> None:
 
 
 def require_buildable_context(record: object, nesting: int = 0) -> None:
-    """Refuse an untrusted context that would fill the memory, parts of unions included.
+    """Reject an untrusted context that would fill the memory, and unions with such a part.
 
-    A ledger is not checked like this: contexts that a device has answered before must stay readable.
+    A ledger skips this check: contexts that a device has answered before must stay readable.
     """
     if not isinstance(record, Mapping) or nesting > MAX_NESTING:
-        return  # the reader refuses it before it builds anything
+        return  # the reader rejects it before it builds anything
     if "domain" in record:
         kind = CONTEXT_KINDS.get(str(record.get("kind")), Context)
         require_size(domain_of_record(record["domain"]).size, kind.max_recorded_size)
@@ -59,16 +55,19 @@ def require_buildable_context(record: object, nesting: int = 0) -> None:
 
 
 def require_buildable_codes(record: object, context: object, nesting: int = 0) -> None:
-    """Refuse codes with many more outputs than the survey has symbols: no code of ours has 64 times as many."""
+    """Reject codes with far more outputs than the survey has symbols.
+
+    No code of Sfumato has 64 times as many.
+    """
     if not isinstance(record, Mapping) or not isinstance(context, Mapping) or nesting > MAX_NESTING:
         return
-    largest = OUTPUTS_PER_SYMBOL * domain_of_record(context["domain"]).size + FEW_OUTPUTS
+    limit = OUTPUTS_PER_SYMBOL * domain_of_record(context["domain"]).size + FEW_OUTPUTS
     codes = record.get("codes")
     for code in codes if isinstance(codes, list) else ():
         outputs = code.get("outputs") if isinstance(code, Mapping) else 0
-        if isinstance(outputs, int) and outputs > largest:
+        if isinstance(outputs, int) and outputs > limit:
             raise InvalidSurvey(
-                f"a code of this survey may have up to {largest:,} outputs; one has {outputs:,}."
+                f"a code of this survey may have up to {limit:,} outputs; one has {outputs:,}."
             )
     parts = record.get("parts")
     for part in parts if isinstance(parts, list) else ():

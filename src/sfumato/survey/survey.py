@@ -26,7 +26,7 @@ from sfumato.randomness import WordSource
 from sfumato.survey.answers import symbols_of
 from sfumato.survey.description import Description
 from sfumato.survey.disclosure import disclosure_of
-from sfumato.survey.report_batch import Reports
+from sfumato.survey.report_batch import ReportBatch
 from sfumato.survey.resolved import (
     FORMAT,
     require_buildable_codes,
@@ -251,28 +251,28 @@ class Survey:
 
     # --- what people, servers and analysts do -------------------------------------------------------
 
-    def privatize(self, answers: Any, source: WordSource | None = None) -> Reports:  # noqa: ANN401 - any column
+    def privatize(self, answers: Any, source: WordSource | None = None) -> ReportBatch:  # noqa: ANN401 - any column
         """Randomise one report per answer: a list, NumPy, or a column of Arrow, pandas or polars.
 
         The survey certifies itself first, once: ``PrivacyViolation`` if its mechanism breaks its promise.
         """
         self.certify()
         symbols = symbols_of(self.context.domain, answers)
-        return Reports(self._mechanism.privatize(symbols, source), self.fingerprint)
+        return ReportBatch(self._mechanism.privatize(symbols, source), self.fingerprint)
 
-    def tally(self, reports: Reports | ArrayLike | Iterable[Reports]) -> Tally:
+    def tally(self, reports: ReportBatch | ArrayLike | Iterable[ReportBatch]) -> Tally:
         """Count reports: one batch, or any iterable of batches. Reports of another survey are refused."""
-        if isinstance(reports, Reports):
+        if isinstance(reports, ReportBatch):
             batches: Iterable[Any] = [reports]
         elif isinstance(reports, np.ndarray):
-            batches = [Reports(reports, self.fingerprint)]
+            batches = [ReportBatch(reports, self.fingerprint)]
         else:
             batches = reports if isinstance(reports, Iterable) else [reports]
         counted = self._mechanism.tally(self._numbers(batch) for batch in batches)
         return Tally(counted.counts, self.fingerprint)
 
     def _numbers(self, batch: object) -> ArrayLike:
-        if not isinstance(batch, Reports):
+        if not isinstance(batch, ReportBatch):
             raise WrongSurvey(
                 "reports must carry a fingerprint: pass what privatize returned, or an array."
             )

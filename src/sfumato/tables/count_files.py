@@ -7,7 +7,7 @@ from sfumato.batches import TallyExport, fresh_id, parse_tally, tally_to_json
 from sfumato.errors import InvalidTable, InvalidTally
 from sfumato.foundation.files import write_atomically
 from sfumato.survey import Survey
-from sfumato.survey.report_batch import Reports
+from sfumato.survey.report_batch import ReportBatch
 from sfumato.tables.reports import DuplicateGuard, report_batches
 from sfumato.tally import Tally
 
@@ -37,7 +37,7 @@ def write_tally(path: str, tally: Tally) -> None:
     write_atomically(path, tally_to_json(TallyExport(fresh_id(), tally)) + b"\n")
 
 
-def _batches(paths: Sequence[str], survey: Survey, guard: DuplicateGuard) -> Iterator[Reports]:
+def _batches(paths: Sequence[str], survey: Survey, guard: DuplicateGuard) -> Iterator[ReportBatch]:
     for path in paths:
         yield from report_batches(path, survey.fingerprint, guard)
 

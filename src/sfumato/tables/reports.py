@@ -23,7 +23,7 @@ from sfumato.batches import fresh_id
 from sfumato.errors import InvalidSetting, InvalidTable, WrongSurvey
 from sfumato.foundation.arrays import Arrow
 from sfumato.foundation.files import atomic_file
-from sfumato.survey.report_batch import Reports
+from sfumato.survey.report_batch import ReportBatch
 from sfumato.tables.read import Table, open_table
 
 __all__ = ["DuplicateGuard", "ReportWriter", "report_batches", "report_writer"]
@@ -125,7 +125,7 @@ def report_writer(path: str, fingerprint: str) -> Iterator[ReportWriter]:
 
 def report_batches(
     path: str, fingerprint: str, guard: DuplicateGuard | None = None
-) -> Iterator[Reports]:
+) -> Iterator[ReportBatch]:
     """Yield the reports of a file, or of a folder that one job wrote, batch by batch.
 
     Reports of another survey and simulated reports are errors, and so are reports that ``guard``
@@ -151,7 +151,7 @@ def report_batches(
                     raise InvalidTable(
                         f"{table.name}: a report is missing. Ask for the file again."
                     )
-                yield Reports(numbers.to_numpy(zero_copy_only=False), fingerprint)
+                yield ReportBatch(numbers.to_numpy(zero_copy_only=False), fingerprint)
 
 
 def _parts(path: str) -> list[str]:
