@@ -21,7 +21,7 @@ import numpy as np
 
 import sfumato as sf
 from sfumato.domains.partitions import grid_tiles
-from sfumato.estimation.decoders import decoder_named
+from sfumato.estimation.decoders import get_decoder
 from sfumato.foundation.simplex import project
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
@@ -66,7 +66,7 @@ def cells(code: str, runs: int, seed: int) -> Iterator[tuple[str, int, int, dict
                 for _ in range(runs):
                     tally = drawn(mechanism, p, n, rng)
                     found = {
-                        d: decoder_named(d).decode(mechanism, tally).frequencies for d in COMPARED
+                        d: get_decoder(d).decode(mechanism, tally).frequencies for d in COMPARED
                     }
                     found["global projection"] = project(mechanism.scores.unbiased(tally))
                     for decoder, frequencies in found.items():
@@ -135,7 +135,7 @@ def print_grid(p: np.ndarray, n: int, epsilon: float, code: str, runs: int) -> N
             for i, name in enumerate(names):
                 start = time.perf_counter()
                 errors[run, i + 1] = total_variation(
-                    decoder_named(name).decode(mechanism, tally).frequencies, p
+                    get_decoder(name).decode(mechanism, tally).frequencies, p
                 )
                 seconds[run, i] = time.perf_counter() - start
         figures = [
@@ -162,7 +162,7 @@ def print_speed() -> None:
         taken = []
         for name in COMPARED:
             start = time.perf_counter()
-            decoder_named(name).decode(mechanism, tally)
+            get_decoder(name).decode(mechanism, tally)
             taken.append(time.perf_counter() - start)
         print(f"{k:9d} " + " ".join(f"{s:16.2f}" for s in taken), flush=True)
 

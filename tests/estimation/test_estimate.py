@@ -11,7 +11,13 @@ import pytest
 import sfumato as sf
 from sfumato.codes import HadamardCode, RandomizedCode
 from sfumato.contexts import Blocks, HighLow, PrivacyMatrix, Uniform
-from sfumato.errors import InvalidContext, MissingExtra, NotEnoughReports, WrongSurvey
+from sfumato.errors import (
+    InvalidArgument,
+    InvalidContext,
+    MissingExtra,
+    NotEnoughReports,
+    WrongSurvey,
+)
 from sfumato.estimation import estimate
 from sfumato.estimation.decoders.decoder import Decoded
 from sfumato.mechanisms import (
@@ -220,14 +226,14 @@ def test_two_reports_have_finite_errors(mechanism):
 @pytest.mark.parametrize("name", ["nonsense", "", "Projection"], ids=repr)
 def test_an_unknown_decoder_is_refused_with_the_known_ones(name):
     mechanism = MECHANISMS["plain"]
-    with pytest.raises(InvalidContext, match="projection"):
+    with pytest.raises(InvalidArgument, match="projection"):
         estimate(mechanism, mechanism.tally([0]), decoder=name)
 
 
 @pytest.mark.parametrize("decoder", [None, 3], ids=repr)
 def test_what_is_no_decoder_is_refused(decoder):
     mechanism = MECHANISMS["plain"]
-    with pytest.raises(InvalidContext, match="a name or a decoder"):
+    with pytest.raises(InvalidArgument, match="a name or a decoder"):
         estimate(mechanism, mechanism.tally([0]), decoder=decoder)
 
 

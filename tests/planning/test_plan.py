@@ -19,7 +19,7 @@ from sfumato.errors import (
     NotEnoughReports,
     SfumatoError,
 )
-from sfumato.estimation.decoders import decoder_named
+from sfumato.estimation.decoders import get_decoder
 from sfumato.estimation.decoders.histograms import draw_histogram
 from sfumato.planning import plan
 from sfumato.planning.hardest import (
@@ -49,7 +49,7 @@ def _crowd(size, seed):
 
 def _errors_of_real_reports(mechanism, p, people, runs, decoder, measure="tv", weights=None):
     """People drawn from p, privatised one by one, tallied, decoded and compared with p."""
-    generator, decode, found = np.random.default_rng(17), decoder_named(decoder), []
+    generator, decode, found = np.random.default_rng(17), get_decoder(decoder), []
     for run in range(runs):
         symbols = generator.choice(p.size, size=people, p=p)
         tally = mechanism.tally(mechanism.privatize(symbols, SeededWords(5, run=run)))

@@ -58,7 +58,7 @@ def test_public_modules(name, home):
 
 def test_decoder_names_match_their_classes():
     assert (
-        sfumato.decoders.decoder_named("empirical-bayes").name
+        sfumato.decoders.get_decoder("empirical-bayes").name
         == sfumato.decoders.EmpiricalBayes(bags=2).name
     )
 

@@ -10,7 +10,6 @@ import typer
 from sfumato.errors import InvalidArgument, InvalidSetting
 
 __all__ = [
-    "DECODERS",
     "AnswersFile",
     "AnswersFiles",
     "Column",
@@ -56,7 +55,7 @@ Workers = Annotated[
 Decoder = Annotated[
     str,
     typer.Option(
-        metavar="|".join(DECODERS),
+        metavar="|".join(DECODER_NAMES),
         help=(
             "How to decode the distribution. "
             "auto: empirical Bayes, as far as the reports support it; "

@@ -50,7 +50,7 @@ def plan(
     decoder: Annotated[
         str,
         typer.Option(
-            metavar="|".join(DECODERS),
+            metavar="|".join(DECODER_NAMES),
             help=(
                 "Decoder to predict, for a given distribution. Unlike in other commands, the default "
                 "is not auto: to predict auto on a large map takes tens of seconds."

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.domains import Label
 from sfumato.errors import ContextMismatch, InvalidContext, MissingExtra
-from sfumato.estimation.decoders import decoder_named
+from sfumato.estimation.decoders import get_decoder
 from sfumato.estimation.decoders.decoder import Decoder
 from sfumato.estimation.readings import SHOWN, Readings, arrow_table, html_table, text_table
 from sfumato.estimation.uncertainty.bootstrap import Bootstrap, bootstrap_of
@@ -273,7 +273,7 @@ def estimate(
     >>> estimate(mechanism, tally, decoder="projection").frequencies.round(3)
     array([0.861, 0.139, 0.   ])
     """
-    chosen = _with_covariate(decoder_named(decoder), covariate)
+    chosen = _with_covariate(get_decoder(decoder), covariate)
     decoded = chosen.decode(mechanism, tally)
     return Estimate(
         labels=mechanism.context.domain.labels,

@@ -12,7 +12,7 @@ from sfumato.contexts import Context
 from sfumato.designer import lower_bound_risk
 from sfumato.domains import Label
 from sfumato.errors import InvalidArgument, NoClosedForm
-from sfumato.estimation.decoders import decoder_named
+from sfumato.estimation.decoders import get_decoder
 from sfumato.foundation.formatting import (
     format_factor,
     format_number,
@@ -378,7 +378,7 @@ def plan(
     if error is not None:
         goal = check_goal(error, measure)
     n = _check_people(people)
-    decoder_named(decoder)
+    get_decoder(decoder)
     target = Target.parse(
         context,
         measure=measure,

@@ -19,7 +19,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from sfumato.estimation.decoders import decoder_named
+from sfumato.estimation.decoders import get_decoder
 from sfumato.estimation.decoders.histograms import draw_tally
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.simplex import total_variation
@@ -177,7 +177,7 @@ class DecodedForecast:
         return _gamma_quantile(float(sample.mean()), variance, self.confidence)
 
     def _draw_errors(self, people: int) -> Floats:
-        decoder = decoder_named(self.decoder)
+        decoder = get_decoder(self.decoder)
         q = self.mechanism.forward(self.p)
         draws = min(max(_MAX_DRAWN_COUNTS // self.mechanism.outputs, _MIN_DRAWS), _MAX_DRAWS)
         errors: list[float] = []

@@ -29,7 +29,7 @@ from sfumato.domains import Label
 from sfumato.domains.symbols import checked_symbols
 from sfumato.errors import InvalidArgument, NotEnoughReports
 from sfumato.estimation import Fit
-from sfumato.estimation.decoders import decoder_named
+from sfumato.estimation.decoders import get_decoder
 from sfumato.estimation.uncertainty.fit import fit_of
 from sfumato.estimation.uncertainty.manipulation import checked_fakes, manipulation_of
 from sfumato.foundation.arrays import Floats, Symbols

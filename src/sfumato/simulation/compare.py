@@ -11,7 +11,7 @@ from sfumato.codes import HadamardCode, RandomizedCode
 from sfumato.contexts import Context, Uniform
 from sfumato.designer import mechanism_for
 from sfumato.errors import ContextMismatch, InvalidSymbols, NotEnoughReports, NothingToLearn
-from sfumato.estimation.decoders import Decoder, decoder_named
+from sfumato.estimation.decoders import Decoder, get_decoder
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.formatting import format_factor, format_number
 from sfumato.foundation.simplex import project, total_variation

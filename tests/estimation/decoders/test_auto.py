@@ -7,9 +7,9 @@ import pytest
 
 from sfumato.contexts import Blocks, Uniform
 from sfumato.domains import GridDomain
-from sfumato.errors import InvalidContext
+from sfumato.errors import InvalidArgument
 from sfumato.estimation.decoders import auto as choose
-from sfumato.estimation.decoders.auto import Auto, bayes_share, halved
+from sfumato.estimation.decoders.auto import Auto, bayes_weight, split_in_half
 from sfumato.estimation.decoders.decoder import Decoded, Projection
 from sfumato.estimation.decoders.empirical_bayes import EmpiricalBayes, SpatialBayes
 from sfumato.mechanisms import BlockResponse, PlainResponse
@@ -50,7 +50,7 @@ def _naive_share(o, e, p):
 
 def test_a_perfect_decoder_gets_everything():
     judged = [
-        bayes_share(_Planted(SPIKY), PLAIN, _drawn(PLAIN, SPIKY, 200_000, seed))
+        bayes_weight(_Planted(SPIKY), PLAIN, _drawn(PLAIN, SPIKY, 200_000, seed))
         for seed in range(20)
     ]
     shares, errors = np.array(judged).T
@@ -62,7 +62,7 @@ def test_a_perfect_decoder_gets_everything():
 def test_a_bad_decoder_gets_next_to_nothing():
     """Even shares for a crowd on six symbols, and many reports."""
     for seed in range(5):
-        share, error = bayes_share(
+        share, error = bayes_weight(
             _Planted(np.full(300, 1 / 300)), PLAIN, _drawn(PLAIN, SPIKY, 500_000, seed)
         )
         assert share < 0.1
@@ -73,8 +73,8 @@ def test_the_share_is_that_of_the_best_mixture():
     """With B's unbiased estimate for p exactly; and so with p itself, up to the error that is claimed."""
     e, off = 0.5 * SPIKY + 0.5 / 300, []
     for seed in range(20):
-        a, b = halved(_drawn(PLAIN, SPIKY, 100_000, seed))
-        share, error = choose._judged(_Planted(e), PLAIN, a, b)
+        a, b = split_in_half(_drawn(PLAIN, SPIKY, 100_000, seed))
+        share, error = choose._judge(_Planted(e), PLAIN, a, b)
         o = Projection().decode(PLAIN, a).frequencies
         assert share == pytest.approx(_naive_share(o, e, PLAIN.scores.unbiased(b)), abs=1e-3)
         off.append((share - _naive_share(o, e, SPIKY)) / error)
@@ -84,24 +84,24 @@ def test_the_share_is_that_of_the_best_mixture():
 
 
 def test_a_decoder_that_is_projection_is_never_moved():
-    assert bayes_share(Projection(), PLAIN, _drawn(PLAIN, SPIKY, 1_000)) == (1.0, np.inf)
+    assert bayes_weight(Projection(), PLAIN, _drawn(PLAIN, SPIKY, 1_000)) == (1.0, np.inf)
 
 
 def test_one_half_without_reports_cannot_judge():
     tally = PLAIN.tally([5])
-    assert bayes_share(EmpiricalBayes(), PLAIN, tally) == (1.0, np.inf)
+    assert bayes_weight(EmpiricalBayes(), PLAIN, tally) == (1.0, np.inf)
 
 
 def test_where_one_split_leaves_it_open_both_halves_judge(monkeypatch):
     tally = _drawn(PLAIN, SPIKY, 3_000)
-    decoder, (a, b) = _Planted(np.full(300, 1 / 300)), halved(tally)
-    first, second = choose._judged(decoder, PLAIN, a, b), choose._judged(decoder, PLAIN, b, a)
-    monkeypatch.setattr(choose, "_DECIDED", first[1] / 2)
-    share, error = bayes_share(decoder, PLAIN, tally)
+    decoder, (a, b) = _Planted(np.full(300, 1 / 300)), split_in_half(tally)
+    first, second = choose._judge(decoder, PLAIN, a, b), choose._judge(decoder, PLAIN, b, a)
+    monkeypatch.setattr(choose, "_PRECISE_ENOUGH", first[1] / 2)
+    share, error = bayes_weight(decoder, PLAIN, tally)
     assert share == pytest.approx((first[0] + second[0]) / 2)
     assert error == pytest.approx(np.hypot(first[1], second[1]) / 2)
-    monkeypatch.setattr(choose, "_DECIDED", first[1] * 2)
-    assert bayes_share(decoder, PLAIN, tally) == first
+    monkeypatch.setattr(choose, "_PRECISE_ENOUGH", first[1] * 2)
+    assert bayes_weight(decoder, PLAIN, tally) == first
 
 
 # --- the default --------------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ def test_the_default_mixes_both_by_the_share_plus_its_error():
     bayes, projected = (
         decoder.decode(PLAIN, tally).frequencies for decoder in (EmpiricalBayes(), Projection())
     )
-    share, error = bayes_share(EmpiricalBayes(), PLAIN, tally)
+    share, error = bayes_weight(EmpiricalBayes(), PLAIN, tally)
     share = min(max(share + error, 0.0), 1.0)
     assert found.details["chosen"] == "empirical-bayes"
     assert found.details["share"] == pytest.approx(share, abs=1e-4)
@@ -126,7 +126,7 @@ def test_the_default_mixes_both_by_the_share_plus_its_error():
     ids=["perfect", "bad"],
 )
 def test_the_default_follows_the_judge(planted, least, most, monkeypatch):
-    monkeypatch.setattr(Auto, "_decoder", lambda self, mechanism: _Planted(planted))
+    monkeypatch.setattr(Auto, "_bayes", lambda self, mechanism: _Planted(planted))
     tally = _drawn(PLAIN, SPIKY, 200_000)
     found = Auto().decode(PLAIN, tally)
     assert least <= found.details["share"] <= most
@@ -154,21 +154,21 @@ def test_neighbours_are_used_where_there_are_any_and_no_covariate_is_given():
     grid = GridDomain(0, 4, 0, 5, 1)
     mechanism = PlainResponse(Uniform(grid, 1))
     tally = _drawn(mechanism, np.full(20, 0.05), 1_000)
-    assert isinstance(Auto()._decoder(mechanism), SpatialBayes)
+    assert isinstance(Auto()._bayes(mechanism), SpatialBayes)
     assert Auto().decode(mechanism, tally).details["chosen"] == "spatial-bayes"
     assert Auto(np.arange(20)).decode(mechanism, tally).details["chosen"] == "empirical-bayes"
-    with pytest.raises(InvalidContext, match="20 symbols"):
+    with pytest.raises(InvalidArgument, match="20 symbols"):
         Auto(np.arange(19)).decode(mechanism, tally)
 
 
 def test_the_neighbourhoods_that_all_reports_chose_are_judged():
     def judged(widths):
-        return choose._as_chosen(SpatialBayes(), Decoded(SPIKY, {"widths": widths}))
+        return choose._with_chosen_widths(SpatialBayes(), Decoded(SPIKY, {"widths": widths}))
 
     assert judged({0.0: 0.2, 1.4: 0.5, 2.8: 0.3}) == SpatialBayes((1.4, 2.8))
     assert isinstance(judged({0.0: 1.0}), EmpiricalBayes)
     plain = EmpiricalBayes()
-    assert choose._as_chosen(plain, Decoded(SPIKY, {"strata": 1})) is plain
+    assert choose._with_chosen_widths(plain, Decoded(SPIKY, {"strata": 1})) is plain
 
 
 def test_where_shrinking_is_wrong_the_default_is_hardly_worse_than_projection():

@@ -5,10 +5,11 @@ import pytest
 
 from sfumato.codes import HadamardCode, RandomizedCode
 from sfumato.contexts import Blocks, ContextUnion, HighLow, Tiers, Uniform
-from sfumato.errors import ContextMismatch, InvalidContext, NotEnoughReports
-from sfumato.estimation.decoders import DECODERS, decoder_named
+from sfumato.errors import ContextMismatch, InvalidArgument, NotEnoughReports
+from sfumato.estimation.decoders import DECODERS, get_decoder
 from sfumato.estimation.decoders.decoder import Projection, Unbiased
-from sfumato.estimation.decoders.pools import pooled
+from sfumato.estimation.decoders.pools import Pools
+from sfumato.foundation.decoder_names import DECODER_NAMES
 from sfumato.foundation.simplex import nearest_in_groups, project, project_groups
 from sfumato.mechanisms import (
     BlockResponse,
@@ -74,7 +75,7 @@ def test_every_decoder_gives_a_distribution_with_the_observed_shares(mechanism):
     for tally in (_crowd(mechanism, 2_000), _alike(mechanism, 1), _alike(mechanism, 1_000)):
         for name in ("projection", "likelihood", "empirical-bayes"):
             _demand_distribution(
-                mechanism, tally, decoder_named(name).decode(mechanism, tally).frequencies
+                mechanism, tally, get_decoder(name).decode(mechanism, tally).frequencies
             )
 
 
@@ -84,10 +85,10 @@ def test_so_does_the_default_for_a_crowd_and_for_one_or_two_reports(mechanism):
     for sent in ([0], [last], [0, 0], [0, last]):
         tally = mechanism.tally(sent)
         _demand_distribution(
-            mechanism, tally, decoder_named("auto").decode(mechanism, tally).frequencies
+            mechanism, tally, get_decoder("auto").decode(mechanism, tally).frequencies
         )
     tally = _crowd(mechanism, 2_000)
-    found = decoder_named("auto").decode(mechanism, tally)
+    found = get_decoder("auto").decode(mechanism, tally)
     _demand_distribution(mechanism, tally, found.frequencies)
     assert found.details["chosen"] in ("projection", "empirical-bayes")
 
@@ -97,7 +98,7 @@ def test_a_tally_is_decoded_to_the_same_numbers_every_time(name):
     domain = _small_grid()
     mechanism = PlainResponse(Uniform(domain, 1))
     tally = _crowd(mechanism, 3_000)
-    first, second = (decoder_named(name).decode(mechanism, tally) for _ in range(2))
+    first, second = (get_decoder(name).decode(mechanism, tally) for _ in range(2))
     assert first.frequencies.tolist() == second.frequencies.tolist()
     assert dict(first.details) == dict(second.details)
 
@@ -112,35 +113,26 @@ def test_the_unbiased_decoder_is_the_mean_score_as_it_is():
 @pytest.mark.parametrize("name", [name for name in DECODERS if name != "spatial-bayes"])
 def test_an_empty_tally_is_refused(name):
     with pytest.raises(NotEnoughReports):
-        decoder_named(name).decode(BLOCKS, _tally(BLOCKS, np.zeros(BLOCKS.outputs)))
+        get_decoder(name).decode(BLOCKS, _tally(BLOCKS, np.zeros(BLOCKS.outputs)))
 
 
-def test_every_list_of_decoders_is_that_of_the_registry():
-    """They are written out where a type or a page needs them; none may be forgotten there."""
-    from typing import get_args
-
-    from sfumato.cli import options
-    from sfumato.pages.dashboard import page as dashboard_page
-
-    assert list(options.DECODERS) == list(DECODERS)
-    assert list(dashboard_page._DECODERS) == list(DECODERS)
-    results = pytest.importorskip("sfumato.aggregator.http.results")
-    assert list(get_args(results.DecoderName)) == list(DECODERS)
+def test_every_decoder_has_a_name_and_every_name_a_decoder():
+    assert list(DECODERS) == list(DECODER_NAMES)
 
 
 def test_decoders_are_found_by_name_and_stand_for_themselves():
-    assert [decoder_named(name).name for name in DECODERS] == list(DECODERS)
+    assert [get_decoder(name).name for name in DECODERS] == list(DECODERS)
     planted = Projection()
-    assert decoder_named(planted) is planted
-    with pytest.raises(InvalidContext, match=r"one of auto, projection, .*; found 'best'"):
-        decoder_named("best")
-    with pytest.raises(InvalidContext, match="found int"):
-        decoder_named(3)
+    assert get_decoder(planted) is planted
+    with pytest.raises(InvalidArgument, match=r"one of auto, projection, .*; got 'best'"):
+        get_decoder("best")
+    with pytest.raises(InvalidArgument, match="got int"):
+        get_decoder(3)
 
 
 def test_spatial_bayes_asks_for_a_domain_with_neighbours():
-    with pytest.raises(ContextMismatch, match="no neighbours; use the empirical-bayes decoder"):
-        decoder_named("spatial-bayes").decode(BLOCKS, _crowd(BLOCKS, 100))
+    with pytest.raises(ContextMismatch, match=r"no neighbours\. Use the empirical-bayes decoder"):
+        get_decoder("spatial-bayes").decode(BLOCKS, _crowd(BLOCKS, 100))
 
 
 def _small_grid():
@@ -289,7 +281,7 @@ def _naive_key(mechanism, x):
 def test_pools_are_what_a_loop_over_groups_finds(name):
     mechanism = POOLED[name]
     tally = _crowd(mechanism, 400, seed=2)
-    pools, k, n = pooled(mechanism, tally), mechanism.inputs, 400
+    pools, k, n = Pools.from_tally(mechanism, tally), mechanism.inputs, 400
     keys = [_naive_key(mechanism, x) for x in range(k)]
     observed, shares = mechanism.scores.observed_shares(tally)
     unbiased = mechanism.scores.matrix() @ (tally.counts / n)
@@ -313,22 +305,22 @@ def test_pools_are_what_a_loop_over_groups_finds(name):
         means[x] > 0 and keys.count(keys[x]) > 1 and errors[x] ** 2 > 4 * means[x] / n
         for x in range(k)
     ]
-    assert pools.pooled.tolist() == drowned
+    assert pools.is_pooled.tolist() == drowned
     assert pools.u == pytest.approx(unbiased[drowned] / means[drowned], rel=1e-9)
     assert pools.s == pytest.approx(errors[drowned] / means[drowned], rel=1e-6)
 
 
 def test_symbols_in_clear_are_not_pooled_and_those_that_take_cover_are():
     mechanism = HighLowResponse(HighLow(40, range(30), 1))
-    pools = pooled(mechanism, _crowd(mechanism, 100_000))
-    assert pools.pooled.tolist() == [True] * 30 + [False] * 10
+    pools = Pools.from_tally(mechanism, _crowd(mechanism, 100_000))
+    assert pools.is_pooled.tolist() == [True] * 30 + [False] * 10
     clear = PlainResponse(Uniform(5, np.inf))
-    assert not pooled(clear, _crowd(clear, 1_000)).pooled.any()
+    assert not Pools.from_tally(clear, _crowd(clear, 1_000)).is_pooled.any()
 
 
 @pytest.mark.parametrize("name", ["empirical-bayes", "auto"])
 def test_counts_in_clear_come_back_as_they_are(name):
     clear = BlockResponse(Blocks([0, 0, 0, 1, 1], np.inf))
     tally = _tally(clear, np.arange(clear.outputs) + 1)
-    found = decoder_named(name).decode(clear, tally).frequencies
+    found = get_decoder(name).decode(clear, tally).frequencies
     assert found == pytest.approx(clear.scores.unbiased(tally), abs=1e-12)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.estimation.decoders import decoder_named
+from sfumato.estimation.decoders import get_decoder
 from sfumato.foundation.simplex import project
 from support.mechanism_examples import EXAMPLES
 
@@ -40,7 +40,7 @@ def _ratios(decoder):
             errors = np.zeros(2)
             for _ in range(RUNS):
                 tally = _drawn(mechanism, p, n, rng)
-                ours = decoder_named(decoder).decode(mechanism, tally).frequencies
+                ours = get_decoder(decoder).decode(mechanism, tally).frequencies
                 errors += [
                     np.abs(each - p).sum() / 2
                     for each in (ours, project(mechanism.scores.unbiased(tally)))
@@ -79,7 +79,7 @@ def test_with_a_generous_promise_the_default_is_hardly_worse_than_projection_blo
             for _ in range(3):
                 tally = _drawn(mechanism, p, n, rng)
                 found = [
-                    decoder_named(name).decode(mechanism, tally).frequencies
+                    get_decoder(name).decode(mechanism, tally).frequencies
                     for name in ("auto", "projection")
                 ]
                 errors += [np.abs(each - p).sum() / 2 for each in found]
@@ -98,7 +98,7 @@ def test_the_default_gives_a_distribution_on_every_mechanism(cls):
             1_000 * everybody_last,
         ):
             tally = sf.Tally(counts, mechanism.fingerprint)
-            frequencies = decoder_named("auto").decode(mechanism, tally).frequencies
+            frequencies = get_decoder("auto").decode(mechanism, tally).frequencies
             groups, shares = mechanism.scores.observed_shares(tally)
             assert (frequencies >= 0).all()
             assert np.bincount(groups, frequencies, minlength=shares.size) == pytest.approx(

@@ -7,7 +7,7 @@ import pytest
 
 from sfumato.contexts import Blocks, HighLow, Uniform
 from sfumato.domains import GridDomain
-from sfumato.errors import InvalidContext
+from sfumato.errors import InvalidArgument
 from sfumato.estimation.decoders import empirical_bayes
 from sfumato.estimation.decoders.decoder import Projection
 from sfumato.estimation.decoders.empirical_bayes import EmpiricalBayes, SpatialBayes
@@ -52,7 +52,7 @@ def _case(name, k, seed, groups=1):
     pools = Pools(group_of, totals, u * means, s * means, reports=10**9)
     prior = Prior(VALUES, PRIORS[name] / PRIORS[name].sum(), 0.0)
     strata = [empirical_bayes._Stratum(np.arange(k), prior)]
-    return pools, empirical_bayes._Model(np.zeros(k, dtype=np.int64), strata)
+    return pools, empirical_bayes._Model(strata)
 
 
 def _losses(pools, x, tried):
@@ -80,8 +80,8 @@ def test_no_allocation_of_the_total_has_a_smaller_expected_error(name, k, steps)
     _losses.name = name
     for seed in range(5):
         pools, model = _case(name, k, seed)
-        assert pools.pooled.all()
-        found = empirical_bayes._frequencies(pools, model)
+        assert pools.is_pooled.all()
+        found = model.frequencies(pools)
         assert found.sum() == pytest.approx(1, abs=1e-12)
         ours = sum(float(_losses(pools, x, [found[x]])[0]) for x in range(k))
         assert ours < _brute_force(pools, steps) + 1e-3
@@ -95,7 +95,7 @@ def test_the_test_would_notice_posterior_means(name):
         pools, model = _case(name, 4, seed)
         means = model.means(pools) * pools.means
         means /= means.sum()
-        ours = empirical_bayes._frequencies(pools, model)
+        ours = model.frequencies(pools)
         errors = [
             sum(float(_losses(pools, x, [each[x]])[0]) for x in range(4)) for each in (means, ours)
         ]
@@ -105,12 +105,12 @@ def test_the_test_would_notice_posterior_means(name):
 
 def test_every_group_has_its_own_level_and_its_own_total():
     pools, model = _case("smooth", 600, 0, groups=3)
-    found = empirical_bayes._frequencies(pools, model)
+    found = model.frequencies(pools)
     assert np.bincount(pools.group_of, found) == pytest.approx(pools.totals, abs=1e-12)
-    theta = empirical_bayes._levelled(pools, model)
+    theta = model._level_quantiles(pools)
     assert np.bincount(pools.group_of, theta * pools.means) == pytest.approx(pools.totals, rel=1e-3)
-    cumulated = model.strata[0].prior.posterior(pools.u, pools.s).cumulated()
-    levels = np.array([np.interp(theta[x], VALUES, cumulated[x]) for x in range(600)])
+    cumulative = model.strata[0].prior.posterior(pools.u, pools.s).cumulative()
+    levels = np.array([np.interp(theta[x], VALUES, cumulative[x]) for x in range(600)])
     inside = (theta > 0) & (theta < VALUES[-1])
     for group in range(3):
         assert np.ptp(levels[inside & (pools.group_of == group)]) < 1e-3
@@ -118,10 +118,10 @@ def test_every_group_has_its_own_level_and_its_own_total():
 
 def test_symbols_that_are_alike_may_share_a_posterior(monkeypatch):
     pools, model = _case("smooth", 2_000, 0)
-    exact = empirical_bayes._frequencies(pools, model)
-    monkeypatch.setattr(empirical_bayes, "_FEW", 100)
-    assert np.abs(empirical_bayes._frequencies(pools, model) - exact).sum() < 0.01
-    assert empirical_bayes._table(pools, model.strata[0])[0].shape[0] < 2_000
+    exact = model.frequencies(pools)
+    monkeypatch.setattr(empirical_bayes, "_MAX_OWN_POSTERIORS", 100)
+    assert np.abs(model.frequencies(pools) - exact).sum() < 0.01
+    assert empirical_bayes._posterior_table(pools, model.strata[0])[0].shape[0] < 2_000
 
 
 # --- the crowd ----------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ def test_two_symbols_and_two_heaps_get_the_best_allocation():
     _losses.name = "two heaps"
     for seed in range(8):
         pools, model = _case("two heaps", 2, seed)
-        found = empirical_bayes._frequencies(pools, model)
+        found = model.frequencies(pools)
         assert (
             sum(float(_losses(pools, x, [found[x]])[0]) for x in range(2))
             < _brute_force(pools, 400) + 1e-3
@@ -246,7 +246,7 @@ def test_a_constant_covariate_is_none_at_all():
     ids=["short", "a column", "nan", "infinite", "one number"],
 )
 def test_a_covariate_holds_one_finite_number_for_each_symbol(covariate):
-    with pytest.raises(InvalidContext, match="one finite number for each of the 2000 symbols"):
+    with pytest.raises(InvalidArgument, match="one finite number for each of the 2000 symbols"):
         EmpiricalBayes(covariate).decode(LARGE, _drawn(LARGE, SKEWED, 100))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2, norm, poisson
 
-from sfumato.estimation.decoders.auto import halved
+from sfumato.estimation.decoders.auto import split_in_half
 from sfumato.estimation.decoders.histograms import draw_histogram, halve_counts
 from sfumato.randomness import words_from
 from sfumato.tally import Tally
@@ -76,10 +76,10 @@ def test_halves_of_poisson_counts_are_independent(mean):
 
 def test_a_tally_is_dealt_out_whole_and_the_same_way_every_time():
     tally = Tally(np.array([0, 1, 7, 63, 64, 10_000]), "f" * 64)
-    a, b = halved(tally)
+    a, b = split_in_half(tally)
     assert (a.counts + b.counts).tolist() == tally.counts.tolist()
     assert a.fingerprint == b.fingerprint == tally.fingerprint
-    assert halved(tally)[0].counts.tolist() == a.counts.tolist()
+    assert split_in_half(tally)[0].counts.tolist() == a.counts.tolist()
     assert (a.counts[4:] > 0).all()
     assert (b.counts[4:] > 0).all()
 

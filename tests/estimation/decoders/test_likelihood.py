@@ -7,7 +7,7 @@ import pytest
 
 from sfumato.codes import HadamardCode, RandomizedCode
 from sfumato.contexts import Blocks, HighLow, Uniform
-from sfumato.errors import InvalidContext, NotEnoughReports, WrongSurvey
+from sfumato.errors import InvalidArgument, NotEnoughReports, WrongSurvey
 from sfumato.estimation.decoders import likelihood
 from sfumato.estimation.decoders.decoder import Decoded, Projection
 from sfumato.estimation.decoders.likelihood import Likelihood
@@ -151,7 +151,7 @@ def test_it_is_a_distribution_with_the_observed_shares_and_no_less_likely_than_t
 ):
     for drawn, most in ((_likely, 5_000), (_unlikely, 5_000), (_likely, 1)):
         tally = drawn(mechanism, seed=1)
-        found = Likelihood(most_iterations=most).decode(mechanism, tally)
+        found = Likelihood(max_iterations=most).decode(mechanism, tally)
         groups, shares = mechanism.scores.observed_shares(tally)
         assert (found.frequencies >= 0).all()
         assert np.bincount(groups, found.frequencies).tolist() == pytest.approx(
@@ -182,13 +182,13 @@ def test_a_wrong_gap_does_not_go_unnoticed(mechanism, wrong, monkeypatch):
     tops = [_slow_em(mechanism, tally) for tally in tallies]
     for tally, top in zip(tallies, tops, strict=True):
         _demand_gap_holds(
-            mechanism, tally, Likelihood(most_iterations=1).decode(mechanism, tally), top
+            mechanism, tally, Likelihood(max_iterations=1).decode(mechanism, tally), top
         )
-    monkeypatch.setattr(likelihood._Problem, "bound", wrong)
+    monkeypatch.setattr(likelihood._Problem, "gap_from_slope", wrong)
     with pytest.raises(AssertionError):  # which of the tallies gives it away does not matter
         for tally, top in zip(tallies, tops, strict=True):
             _demand_gap_holds(
-                mechanism, tally, Likelihood(most_iterations=1).decode(mechanism, tally), top
+                mechanism, tally, Likelihood(max_iterations=1).decode(mechanism, tally), top
             )
 
 
@@ -282,7 +282,7 @@ def test_reports_that_nobody_can_send_have_no_say():
 
 def test_it_says_so_where_it_did_not_get_there():
     tally = _likely(BLOCKS, seed=4)
-    details = Likelihood(tolerance=1e-9, most_iterations=1).decode(BLOCKS, tally).details
+    details = Likelihood(tolerance=1e-9, max_iterations=1).decode(BLOCKS, tally).details
     assert set(details) == {"gap", "log_likelihood", "iterations", "converged"}
     assert details["converged"] is False
     assert details["gap"] > 1e-9
@@ -291,14 +291,14 @@ def test_it_says_so_where_it_did_not_get_there():
 
 @pytest.mark.parametrize("tolerance", [0, -1, math.inf, math.nan])
 def test_a_tolerance_that_cannot_be_meant_is_refused(tolerance):
-    with pytest.raises(InvalidContext, match="tolerance must be positive"):
+    with pytest.raises(InvalidArgument, match="tolerance must be positive"):
         Likelihood(tolerance=tolerance)
 
 
 @pytest.mark.parametrize("most", [0, -3, 2.5, True])
 def test_a_number_of_iterations_that_cannot_be_meant_is_refused(most):
-    with pytest.raises(InvalidContext, match="most_iterations must be a whole number"):
-        Likelihood(most_iterations=most)
+    with pytest.raises(InvalidArgument, match="max_iterations must be a positive integer"):
+        Likelihood(max_iterations=most)
 
 
 def test_a_foreign_or_empty_tally_is_refused():
@@ -347,7 +347,7 @@ def test_a_start_in_the_right_scale_saves_iterations(mechanism, seed):
 def test_momentum_takes_no_report_its_probability():
     before = likelihood._Point(np.array([0.5, 0.5]), np.array([0.6, 0.4]))
     now = likelihood._Point(np.array([0.1, 0.9]), np.array([0.2, 0.8]))
-    assert now.beyond(before, 0.25).q.tolist() == pytest.approx([0.1, 0.9])
-    far = now.beyond(before, 0.9)
+    assert now.extrapolate(before, 0.25).q.tolist() == pytest.approx([0.1, 0.9])
+    far = now.extrapolate(before, 0.9)
     assert far.q.tolist() == pytest.approx([0.02, 0.98])
     assert far.p.tolist() == pytest.approx([-0.08, 1.08])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sfumato.estimation.decoders import prior as priors
-from sfumato.estimation.decoders.prior import Observations, Prior, fitted_prior, quantiles
+from sfumato.estimation.decoders.prior import Observations, Prior, fit_prior, quantiles
 
 
 def _crowd(count=300, seed=0, s=0.6):
@@ -65,7 +65,7 @@ def test_a_prior_is_as_likely_as_plain_em_finds_it(spread, monkeypatch):
     monkeypatch.setattr(priors, "_SPREAD", spread)
     monkeypatch.setattr(priors.Observations, "binned", classmethod(_unbinned))
     u, s = _crowd()
-    found = fitted_prior(u, s, mean=1.0, largest=50.0, bags=0)
+    found = fit_prior(u, s, mean=1.0, largest=50.0, bags=0)
     L, c = _problem(u, s, found.values, spread)
     apart = _apart(found.values, 1.0)
     twin = _naive_em(L, c, apart)
@@ -81,7 +81,7 @@ def test_a_prior_is_as_likely_as_plain_em_finds_it(spread, monkeypatch):
 def test_whatever_the_errors_and_the_mean_em_finds_nothing_likelier(s, mean, monkeypatch):
     monkeypatch.setattr(priors.Observations, "binned", classmethod(_unbinned))
     u, errors = _crowd(seed=1, s=s)
-    found = fitted_prior(u, errors, mean=mean, largest=50.0, bags=0)
+    found = fit_prior(u, errors, mean=mean, largest=50.0, bags=0)
     L, c = _problem(u, errors, found.values, 1.0)
     apart = _apart(found.values, mean)
     twin = _naive_em(L, c, apart, steps=2_000)
@@ -101,11 +101,11 @@ def test_binning_costs_next_to_nothing(monkeypatch):
     """Bins of half an error: a thousandth of a unit of likelihood per observation, bins of four cost more."""
     u, s = _crowd(2_000)
     assert 30 < Observations.binned(u, s).u.size < 200
-    binned = fitted_prior(u, s, mean=1.0, largest=50.0, bags=0)
-    monkeypatch.setattr(priors, "_COARSE", 4.0)
-    coarse = fitted_prior(u, s, mean=1.0, largest=50.0, bags=0)
+    binned = fit_prior(u, s, mean=1.0, largest=50.0, bags=0)
+    monkeypatch.setattr(priors, "_BIN_WIDTH", 4.0)
+    coarse = fit_prior(u, s, mean=1.0, largest=50.0, bags=0)
     monkeypatch.setattr(priors.Observations, "binned", classmethod(_unbinned))
-    exact = fitted_prior(u, s, mean=1.0, largest=50.0, bags=0)
+    exact = fit_prior(u, s, mean=1.0, largest=50.0, bags=0)
     best = _explained(exact, u, s)
     assert best - _explained(binned, u, s) < 1e-3
     assert best - _explained(coarse, u, s) > 5e-3
@@ -114,8 +114,8 @@ def test_binning_costs_next_to_nothing(monkeypatch):
 @pytest.mark.parametrize("bags", [0, 8])
 def test_the_log_likelihood_is_that_of_the_first_fit(bags):
     u, s = _crowd(500)
-    found = fitted_prior(u, s, mean=1.0, largest=50.0, bags=bags)
-    first = fitted_prior(u, s, mean=1.0, largest=50.0, bags=0)
+    found = fit_prior(u, s, mean=1.0, largest=50.0, bags=bags)
+    first = fit_prior(u, s, mean=1.0, largest=50.0, bags=0)
     binned = Observations.binned(u, s)
     chances = (
         np.exp(-0.5 * ((binned.u[:, None] - first.values) / binned.s[:, None]) ** 2) @ first.weights
@@ -138,7 +138,7 @@ def test_two_points_are_recovered():
     rng = np.random.default_rng(3)
     theta = np.repeat([0.0, 4.0], [3_000, 1_000])
     s = np.full(theta.size, 0.5)
-    prior = fitted_prior(theta + s * rng.normal(size=theta.size), s, mean=1.0, largest=20.0)
+    prior = fit_prior(theta + s * rng.normal(size=theta.size), s, mean=1.0, largest=20.0)
     assert prior.weights.sum() == pytest.approx(1)
     assert prior.weights @ prior.values == pytest.approx(1, abs=0.01)
     assert prior.weights[prior.values > 2].sum() == pytest.approx(0.25, abs=0.01)
@@ -151,9 +151,9 @@ def test_two_points_are_recovered():
 def test_bags_leave_open_what_the_data_do_not_tell():
     """One fit is a handful of atoms; the mean of nine has more of them and is the same every time."""
     u, s = _crowd(200, s=2.0)
-    one, many = (fitted_prior(u, s, mean=1.0, largest=50.0, bags=bags) for bags in (0, 8))
+    one, many = (fit_prior(u, s, mean=1.0, largest=50.0, bags=bags) for bags in (0, 8))
     assert (many.weights**2).sum() < (one.weights**2).sum()
-    assert fitted_prior(u, s, mean=1.0, largest=50.0).weights.tolist() == many.weights.tolist()
+    assert fit_prior(u, s, mean=1.0, largest=50.0).weights.tolist() == many.weights.tolist()
     assert many.weights @ many.values == pytest.approx(1, abs=0.05)
 
 
@@ -183,13 +183,13 @@ def test_bags_leave_open_what_the_data_do_not_tell():
     ],
 )
 def test_little_or_strange_observations_still_have_a_prior(u, s):
-    prior = fitted_prior(u, s, mean=1.0, largest=max(u.size, 2))
+    prior = fit_prior(u, s, mean=1.0, largest=max(u.size, 2))
     assert np.isfinite(prior.weights).all()
     assert (prior.weights >= 0).all()
     assert prior.weights.sum() == pytest.approx(1)
     assert np.isfinite(prior.log_likelihood)
     posterior = prior.posterior(u, s)
-    for found in (posterior.means(), posterior.deviations(), posterior.cumulated()):
+    for found in (posterior.means(), posterior.deviations(), posterior.cumulative()):
         assert np.isfinite(found).all()
     assert (posterior.means() >= 0).all()
 
@@ -198,7 +198,7 @@ def test_nothing_observed_has_an_empty_posterior():
     prior = Prior(np.array([0.0, 1.0]), np.array([0.5, 0.5]), 0.0)
     posterior = prior.posterior(np.empty(0), np.empty(0))
     assert posterior.means().shape == posterior.deviations().shape == (0,)
-    assert posterior.cumulated().shape == (0, 2)
+    assert posterior.cumulative().shape == (0, 2)
 
 
 def test_a_posterior_is_bayes_rule(monkeypatch):
@@ -209,7 +209,11 @@ def test_a_posterior_is_bayes_rule(monkeypatch):
     prior = Prior(values, rng.dirichlet(np.ones(5)), 0.0)
     u, s = rng.normal(1, 1, 20), rng.uniform(0.5, 2, 20)
     posterior = prior.posterior(u, s)
-    means, deviations, cumulated = posterior.means(), posterior.deviations(), posterior.cumulated()
+    means, deviations, cumulative = (
+        posterior.means(),
+        posterior.deviations(),
+        posterior.cumulative(),
+    )
     for i in range(20):
         weights = [
             w * np.exp(-((u[i] - v) ** 2) / (2 * s[i] ** 2))
@@ -222,16 +226,16 @@ def test_a_posterior_is_bayes_rule(monkeypatch):
             np.sqrt(sum(chances * (values - mean) ** 2)), rel=1e-3
         )
         halfway = [sum(chances[:g]) + chances[g] / 2 for g in range(5)]
-        assert cumulated[i] == pytest.approx(halfway, abs=1e-6)
+        assert cumulative[i] == pytest.approx(halfway, abs=1e-6)
 
 
 def test_quantiles_are_linear_between_values_and_stay_on_the_grid(monkeypatch):
     monkeypatch.setattr(priors, "_CHUNK", 3)
     values = np.array([0.0, 1.0, 3.0, 7.0])
-    cumulated = np.array([[0.1, 0.4, 0.7, 0.95], [0.4, 0.9, 0.95, 0.99]], dtype=np.float32)
+    cumulative = np.array([[0.1, 0.4, 0.7, 0.95], [0.4, 0.9, 0.95, 0.99]], dtype=np.float32)
     rows = np.array([0, 1, 0, 1, 0, 1, 0])
     levels = np.array([0.4, 0.65, 0.55, 0.1, 1.0, 0.97, 0.05])
     expected = [
-        np.interp(level, cumulated[row], values) for row, level in zip(rows, levels, strict=True)
+        np.interp(level, cumulative[row], values) for row, level in zip(rows, levels, strict=True)
     ]
-    assert quantiles(cumulated, rows, values, levels) == pytest.approx(expected, abs=1e-5)
+    assert quantiles(cumulative, rows, values, levels) == pytest.approx(expected, abs=1e-5)

@@ -11,8 +11,8 @@ from sfumato.estimation.decoders.pools import Pools
 from sfumato.estimation.decoders.strata import (
     WIDTHS,
     has_neighbours,
-    predicted_by_neighbours,
-    strata_of,
+    predict_from_neighbours,
+    stratify,
 )
 
 GRID = GridDomain(0, 12, 0, 15, 1, other="elsewhere")
@@ -34,7 +34,7 @@ def _pools(size, used):
 )
 def test_strata_are_equally_large_and_in_order(size, count):
     covariate = np.random.default_rng(size).normal(size=size)
-    found = strata_of(covariate)
+    found = stratify(covariate)
     sizes = np.bincount(found)
     assert sizes.size == count
     assert sizes.max() - sizes.min() <= 1
@@ -43,22 +43,22 @@ def test_strata_are_equally_large_and_in_order(size, count):
 
 def test_equal_values_stay_together():
     covariate = np.repeat([3.0, 1.0, 2.0], [100, 2_800, 300])
-    found = strata_of(covariate)
+    found = stratify(covariate)
     for value in (1.0, 2.0, 3.0):
         assert np.unique(found[covariate == value]).size == 1
-    assert strata_of(np.full(5_000, 0.5)).tolist() == [0] * 5_000
+    assert stratify(np.full(5_000, 0.5)).tolist() == [0] * 5_000
 
 
 def test_strata_are_numbered_without_gaps():
     """Most values are 0, as in a map of which most cells are empty: edges coincide, strata in between are empty."""
     covariate = np.concatenate([np.zeros(5_000), np.arange(1_000.0)])
-    found = strata_of(covariate)
+    found = stratify(covariate)
     assert np.unique(found).tolist() == list(range(found.max() + 1))
     assert found.max() >= 1
 
 
 def test_no_symbols_have_no_strata():
-    assert strata_of(np.empty(0)).shape == (0,)
+    assert stratify(np.empty(0)).shape == (0,)
 
 
 # --- grids --------------------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def test_predictions_are_what_a_loop_over_all_pairs_finds():
     used[-1] = True  # `other` is pooled, but is nobody's neighbour
     shares = rng.lognormal(0, 2, GRID.size)
     pools = _pools(GRID.size, used)
-    found = dict(predicted_by_neighbours(GRID, pools, shares, WIDTHS))
+    found = dict(predict_from_neighbours(GRID, pools, shares, WIDTHS))
     assert tuple(found) == WIDTHS
     for width in WIDTHS:
         twin = _naive_prediction(shares, used, pools.means, width)
@@ -102,8 +102,8 @@ def test_the_own_value_of_a_cell_has_no_part_in_its_prediction(x):
     changed = shares.copy()
     changed[x] = 1_000.0
     for (_, before), (_, after) in zip(
-        predicted_by_neighbours(GRID, pools, shares, WIDTHS),
-        predicted_by_neighbours(GRID, pools, changed, WIDTHS),
+        predict_from_neighbours(GRID, pools, shares, WIDTHS),
+        predict_from_neighbours(GRID, pools, changed, WIDTHS),
         strict=True,
     ):
         assert after[x] == pytest.approx(before[x], rel=1e-9)
@@ -116,7 +116,7 @@ def test_the_own_value_of_a_cell_has_no_part_in_its_prediction(x):
 def test_a_cell_without_neighbours_is_predicted_as_nothing():
     used = np.zeros(GRID.size, dtype=np.bool_)
     used[[0, 179]] = True  # opposite corners
-    found = dict(predicted_by_neighbours(GRID, _pools(GRID.size, used), np.ones(GRID.size), WIDTHS))
+    found = dict(predict_from_neighbours(GRID, _pools(GRID.size, used), np.ones(GRID.size), WIDTHS))
     assert found[0.7] == pytest.approx([0, 0], abs=1e-3)
 
 
@@ -126,7 +126,7 @@ def test_a_cell_without_neighbours_is_predicted_as_nothing():
 def test_tiny_grids_are_no_trouble(box):
     domain = GridDomain(*box, 1)
     used = np.ones(domain.size, dtype=np.bool_)
-    for _, predicted in predicted_by_neighbours(
+    for _, predicted in predict_from_neighbours(
         domain, _pools(domain.size, used), np.ones(domain.size), WIDTHS
     ):
         assert np.isfinite(predicted).all()
@@ -160,7 +160,7 @@ def test_h3_cells_are_predicted_by_cells_near_them():
     pools = _pools(domain.size, used)
     apart = np.linalg.norm(points[:, None] - points, axis=2)
     spacing = float(np.median(np.sort(apart, axis=1)[:, 1]))
-    found = dict(predicted_by_neighbours(domain, pools, shares, WIDTHS))
+    found = dict(predict_from_neighbours(domain, pools, shares, WIDTHS))
     assert tuple(found) == WIDTHS
     for width in WIDTHS:
         twin = np.zeros(domain.size)
@@ -182,8 +182,8 @@ def test_the_own_value_of_an_h3_cell_has_no_part_in_its_prediction():
     changed = shares.copy()
     changed[7] = 1e6
     for (_, before), (_, after) in zip(
-        predicted_by_neighbours(domain, pools, shares, WIDTHS),
-        predicted_by_neighbours(domain, pools, changed, WIDTHS),
+        predict_from_neighbours(domain, pools, shares, WIDTHS),
+        predict_from_neighbours(domain, pools, changed, WIDTHS),
         strict=True,
     ):
         assert after[7] == before[7]
@@ -193,7 +193,7 @@ def test_the_own_value_of_an_h3_cell_has_no_part_in_its_prediction():
 def test_where_h3_pairs_would_be_too_many_the_widths_end():
     domain = _h3_domain()
     pools = _pools(domain.size, np.ones(domain.size, dtype=np.bool_))
-    found = predicted_by_neighbours(domain, pools, np.ones(domain.size), (0.7, 1e4))
+    found = predict_from_neighbours(domain, pools, np.ones(domain.size), (0.7, 1e4))
     assert [width for width, _ in found] == [0.7]
 
 
@@ -206,7 +206,7 @@ def test_only_maps_have_neighbours():
     assert not has_neighbours(plain)
     with pytest.raises(ContextMismatch, match="no neighbours"):
         list(
-            predicted_by_neighbours(
+            predict_from_neighbours(
                 plain, _pools(2, np.ones(2, dtype=np.bool_)), np.ones(2), WIDTHS
             )
         )

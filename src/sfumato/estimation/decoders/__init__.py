@@ -1,12 +1,13 @@
-"""The decoders by name. ``sfumato.decoders`` is this module: take one from it where parameters are wanted."""
+"""The decoders by name. ``sfumato.decoders`` is this module: take one from it to set its parameters."""
 
 from collections.abc import Callable, Mapping
 
-from sfumato.errors import InvalidContext
+from sfumato.errors import InvalidArgument
 from sfumato.estimation.decoders.auto import Auto
 from sfumato.estimation.decoders.decoder import Decoded, Decoder, Projection, Unbiased
 from sfumato.estimation.decoders.empirical_bayes import EmpiricalBayes, SpatialBayes
 from sfumato.estimation.decoders.likelihood import Likelihood
+from sfumato.foundation.decoder_names import DECODER_NAMES
 
 __all__ = [
     "DECODERS",
@@ -18,7 +19,7 @@ __all__ = [
     "Projection",
     "SpatialBayes",
     "Unbiased",
-    "decoder_named",
+    "get_decoder",
 ]
 
 DECODERS: Mapping[str, Callable[[], Decoder]] = {
@@ -29,21 +30,21 @@ DECODERS: Mapping[str, Callable[[], Decoder]] = {
     "spatial-bayes": SpatialBayes,
     "unbiased": Unbiased,
 }
-"""The decoders by name."""
+"""The class of each name in ``foundation/decoder_names.py``."""
 
 
-def decoder_named(decoder: str | Decoder) -> Decoder:
-    """The decoder of that name; a decoder stands for itself.
+def get_decoder(decoder: str | Decoder) -> Decoder:
+    """Return the decoder of that name, or the decoder itself.
 
-    >>> decoder_named("projection")
+    >>> get_decoder("projection")
     Projection(name='projection')
     """
     if not isinstance(decoder, str):
         if callable(getattr(decoder, "decode", None)):
             return decoder
-        raise InvalidContext(
-            f"decoder must be a name or a decoder; found {type(decoder).__name__}."
-        )
+        raise InvalidArgument(f"decoder must be a name or a decoder; got {type(decoder).__name__}.")
     if decoder not in DECODERS:
-        raise InvalidContext(f"decoder must be one of {', '.join(DECODERS)}; found {decoder!r}.")
+        raise InvalidArgument(
+            f"decoder must be one of {', '.join(DECODER_NAMES)}; got {decoder!r}."
+        )
     return DECODERS[decoder]()

@@ -1,7 +1,7 @@
-"""Decoders: from a tally to a distribution. Everything here is free of privacy cost.
+"""Decoders: from a tally to a distribution. Decoding costs no privacy.
 
-A decoder is an object with a name and a ``decode``; those with parameters are dataclasses. New ones are added to the
-table of names in ``estimation/decoders.py``.
+A decoder is an object with a ``name`` and a ``decode``; those with parameters are dataclasses. To add
+one, list it in ``estimation/decoders/__init__.py`` and in ``foundation/decoder_names.py``.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from sfumato.estimation.decoders.pools import pooled
+from sfumato.estimation.decoders.pools import Pools
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.simplex import nearest_in_groups
 from sfumato.mechanisms import Mechanism
@@ -18,10 +18,12 @@ from sfumato.tally import Tally
 
 __all__ = ["Decoded", "Decoder", "Projection", "Unbiased"]
 
+_MIN_SCALE = 1e-12  # of the largest scale, so that no symbol is fixed by a scale of 0
+
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
-    """The decoded frequencies, and what the decoder has to say of how it found them (a gap, a choice, …)."""
+    """Decoded frequencies, and ``details`` on how the decoder arrived at them (a gap, a choice, …)."""
 
     frequencies: Floats
     details: Mapping[str, object] = field(default_factory=dict)
@@ -32,11 +34,11 @@ class Decoder(Protocol):
 
     @property
     def name(self) -> str:
-        """How results say which decoder it was."""
+        """The name that results show."""
         ...
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
-        """The frequencies that a tally speaks for."""
+        """Return the frequencies that explain a tally of this mechanism's reports."""
         ...
 
 
@@ -47,29 +49,28 @@ class Unbiased:
     name: str = "unbiased"
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
-        """``p̂``."""
+        """Return ``p̂``."""
         return Decoded(mechanism.scores.unbiased(tally))
 
 
 @dataclass(frozen=True)
 class Projection:
-    """The nearest distribution to the unbiased estimate, each block onto the share that was observed.
+    """The nearest distribution to the unbiased estimate, each block on its observed share.
 
-    Nearest in units of the symbols' own errors, those that the mechanism would make if its groups were even inside:
-    a symbol that is known well is moved less than one that is known badly. Where all symbols of a block are known
-    equally well, this is Euclidean projection on the simplex, also known as Norm-Sub; ``simplex.py`` has the formula.
+    Distances are in units of the symbols' own errors, those that the mechanism would make if its
+    groups were even inside: a symbol that is known well moves less than one that is known badly. If
+    all symbols of a block are known equally well, this is Euclidean projection on the simplex, also
+    known as Norm-Sub; ``simplex.py`` has the formula.
     """
 
     name: str = "projection"
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
-        """``p̂``, projected."""
+        """Return ``p̂``, projected."""
         observed, shares = mechanism.scores.observed_shares(tally)
-        pools = pooled(mechanism, tally)
+        pools = Pools.from_tally(mechanism, tally)
         scales = pools.errors**2
-        scales = (
-            np.maximum(scales, 1e-12 * scales.max(initial=0.0))
-            if scales.any()
-            else np.ones_like(scales)
-        )
+        if not scales.any():
+            scales = np.ones_like(scales)
+        scales = np.maximum(scales, _MIN_SCALE * scales.max())
         return Decoded(nearest_in_groups(pools.unbiased, observed, shares, scales))

@@ -1,8 +1,8 @@
-"""Symbols pooled for shrinkage: each group with its total, each symbol as a noisy share of its group.
+"""Symbols pooled for shrinkage: groups with their totals, and each symbol as a noisy share of its group.
 
-In a group of k symbols and total τ, ``u_x = p̂_x k/τ`` is about Normal(θ_x, s_x²): θ_x is how many times the group's
-mean symbol x is, and s_x follows from the mechanism's exact variances. In these units symbols of different groups,
-crowded or empty, can be compared.
+In a group of k symbols and total τ, ``u_x = p̂_x k/τ`` is about Normal(θ_x, s_x²): θ_x is the share
+of symbol x in multiples of the group's mean, and s_x follows from the mechanism's exact variances. In
+these units symbols of different groups, crowded or empty, can be compared.
 """
 
 from dataclasses import dataclass
@@ -16,26 +16,48 @@ from sfumato.foundation.simplex import project_groups
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
 
-__all__ = ["Pools", "pooled"]
+__all__ = ["Pools"]
 
-_DROWNED = 4.0
-"""Symbols are pooled where randomising adds this many times the variance of drawing people: there errors are normal and
-much the same for all symbols of a group. Elsewhere, as for symbols sent in clear, a symbol's own count says it best."""
+_NOISE_RATIO = 4.0
+"""Symbols are pooled where randomising adds this many times the variance of drawing people. There
+errors are normal and much the same for all symbols of a group. Elsewhere, as for symbols sent in
+clear, a symbol's own count is the best estimate."""
 
-_WELL_KNOWN = 0.05
-"""Groups whose symbols are known to this share of their mean are left alone: there is little left to win, and a prior
-on a grid of values is too coarse for them."""
+_MIN_UNCERTAINTY = 0.05
+"""Groups whose symbols are known to this share of their mean are left alone: there is little left to
+gain, and a prior on a grid of values is too coarse for them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pools:
-    """The groups of symbols of a tally; ``unbiased`` and ``errors`` are in shares of everybody."""
+    """The groups of symbols of a tally.
+
+    ``group_of``: the group of each symbol.
+    ``totals``: the share of each group among all reports.
+    ``unbiased`` and ``errors``: the unbiased estimate and its standard errors, as shares of all.
+    ``reports``: how many reports the tally has.
+    """
 
     group_of: Symbols
     totals: Floats
     unbiased: Floats
     errors: Floats
     reports: int
+
+    @classmethod
+    def from_tally(cls, mechanism: Mechanism, tally: Tally) -> "Pools":
+        """Group symbols by the totals that the mechanism observes, and further by its context."""
+        observed, shares = mechanism.scores.observed_shares(tally)
+        unbiased = mechanism.scores.unbiased(tally)
+        keys = np.column_stack([observed, finest_groups(mechanism.context)])
+        distinct, group_of = np.unique(keys, axis=0, return_inverse=True)
+        group_of = group_of.reshape(observed.shape)
+        sums = np.bincount(group_of, unbiased, minlength=len(distinct)).astype(np.float64)
+        totals = project_groups(sums, distinct[:, 0], shares)
+        means = (totals / np.bincount(group_of))[group_of]
+        variances = mechanism.scores.variances(means / means.sum(), tally.reports)
+        errors = np.sqrt(np.maximum(variances, 0.0))
+        return cls(group_of, totals, unbiased, errors, tally.reports)
 
     @cached_property
     def sizes(self) -> Floats:
@@ -48,35 +70,25 @@ class Pools:
         return (self.totals / np.maximum(self.sizes, 1))[self.group_of]
 
     @cached_property
-    def pooled(self) -> Booleans:
-        """The symbols of groups that are worth pooling; a group is pooled as a whole, for its total is known."""
+    def is_pooled(self) -> Booleans:
+        """Whether each symbol's group is worth pooling.
+
+        A group is pooled as a whole, because only its total is known.
+        """
         variances = np.bincount(self.group_of, self.errors**2, minlength=self.totals.size)
-        drowned = variances > _DROWNED * self.totals / self.reports
-        open_still = variances * self.sizes > (_WELL_KNOWN * self.totals) ** 2
-        return ((self.totals > 0) & (self.sizes > 1) & drowned & open_still)[self.group_of]
+        nonempty = self.totals > 0
+        has_peers = self.sizes > 1
+        noise_dominates = variances > _NOISE_RATIO * self.totals / self.reports
+        still_uncertain = variances * self.sizes > (_MIN_UNCERTAINTY * self.totals) ** 2
+        worth_pooling = nonempty & has_peers & noise_dominates & still_uncertain
+        return worth_pooling[self.group_of]
 
     @cached_property
     def u(self) -> Floats:
         """``p̂_x k/τ`` of the pooled symbols."""
-        return self.unbiased[self.pooled] / self.means[self.pooled]
+        return self.unbiased[self.is_pooled] / self.means[self.is_pooled]
 
     @cached_property
     def s(self) -> Floats:
-        """The errors of ``u``."""
-        return self.errors[self.pooled] / self.means[self.pooled]
-
-
-def pooled(mechanism: Mechanism, tally: Tally) -> Pools:
-    """The groups of a mechanism: those whose totals it observes, split further where its context has groups."""
-    observed, shares = mechanism.scores.observed_shares(tally)
-    unbiased = mechanism.scores.unbiased(tally)
-    cells = np.column_stack([observed, finest_groups(mechanism.context)])
-    distinct, group_of = np.unique(cells, axis=0, return_inverse=True)
-    group_of = group_of.reshape(observed.shape)
-    sums = np.bincount(group_of, unbiased, minlength=len(distinct)).astype(np.float64)
-    totals = project_groups(sums, distinct[:, 0], shares)
-    means = (totals / np.bincount(group_of))[group_of]
-    errors = np.sqrt(
-        np.maximum(mechanism.scores.variances(means / means.sum(), tally.reports), 0.0)
-    )
-    return Pools(group_of, totals, unbiased, errors, tally.reports)
+        """The standard errors of ``u``."""
+        return self.errors[self.is_pooled] / self.means[self.is_pooled]

@@ -35,7 +35,7 @@ import numpy as np
 from sfumato.domains import Label
 from sfumato.errors import InvalidContext
 from sfumato.estimation.decoders.decoder import Decoder, Projection, Unbiased
-from sfumato.estimation.decoders.pools import pooled
+from sfumato.estimation.decoders.pools import Pools
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.formatting import format_upper_bound
 from sfumato.mechanisms import Mechanism
@@ -180,7 +180,7 @@ def _weights_are_fixed(mechanism: Mechanism, tally: Tally) -> bool:
     that are equal inside a group in one crowd are equal in all.
     """
     observed, shares = mechanism.scores.observed_shares(tally)
-    if pooled(mechanism, tally).totals.size != shares.size:
+    if Pools.from_tally(mechanism, tally).totals.size != shares.size:
         return False
     if shares.size == 1:
         return True

@@ -11,6 +11,7 @@ import numpy as np
 
 from sfumato.estimation import Estimate
 from sfumato.estimation.uncertainty.differences import Difference
+from sfumato.foundation.decoder_names import DECODER_NAMES
 from sfumato.foundation.formatting import format_count, format_share
 from sfumato.pages.charts import reports_over_time
 from sfumato.pages.document import document
@@ -60,14 +61,6 @@ Plotly writes style attributes, which cannot run code. It also adds an empty sty
 fills rule by rule: the hash is that of the empty string.
 """
 
-_DECODERS = {
-    "auto": "the one that suits the reports",
-    "projection": "projection",
-    "likelihood": "likelihood",
-    "empirical-bayes": "empirical Bayes",
-    "spatial-bayes": "spatial Bayes (maps)",
-    "unbiased": "unbiased, as it is",
-}
 COMPARISON_PERIODS = {1: "the day before", 7: "the seven days before", 30: "the thirty days before"}
 """Periods that can be compared with the one before, in days."""
 
@@ -77,10 +70,11 @@ _MAX_CHANGES = 40
 
 def dashboard_page() -> str:
     """Return the empty page. ``dashboard.js`` fills it, with data from the aggregator only."""
+    titles = {name: text.title for name, text in DECODER_NAMES.items()}
     body = render(
         "dashboard/dashboard.html",
         dark=json.dumps(DARK),
-        decoders=_options(_DECODERS, "auto"),
+        decoders=_options(titles, "auto"),
         periods=_options(COMPARISON_PERIODS, _DEFAULT_DAYS),
     )
     # Plotly would add style elements with these ids, which the policy forbids.
