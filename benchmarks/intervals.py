@@ -16,7 +16,7 @@ from multiprocessing import Pool
 import numpy as np
 
 import sfumato as sf
-from sfumato.estimation.uncertainty.intervals import share_bounds, tail_of
+from sfumato.estimation.uncertainty.intervals import share_bounds, tail_probability
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.mechanisms import ScoreMoments
 from sfumato.tally import Tally
@@ -57,10 +57,10 @@ def coverage(name: str, tallies: int, reports: int, seed: int = 0) -> list[Float
     mechanism, p = mechanisms()[name], CROWD
     q = np.maximum(mechanism.forward(p), 0)
     counts = np.random.default_rng(seed).multinomial(reports, q / q.sum(), size=tallies)
-    low, high = _cells(mechanism, counts, tail_of(LEVEL))
+    low, high = _cells(mechanism, counts, tail_probability(LEVEL))
     _compare_with_estimates(mechanism, counts, low, high)
     cells = (low <= p) & (p <= high)
-    low, high = _cells(mechanism, counts, tail_of(LEVEL, p.size))
+    low, high = _cells(mechanism, counts, tail_probability(LEVEL, p.size))
     together = ((low <= p) & (p <= high)).all(axis=1, keepdims=True)
     totals, blocks = (_in_totals(mechanism, counts, groups) for groups in (OTHER_TOTALS, PARTS))
     shares = np.array([_in_shares(mechanism, Tally(row, mechanism.fingerprint)) for row in counts])
@@ -89,7 +89,7 @@ def _in_totals(mechanism: sf.Mechanism, counts: Symbols, groups: list[Symbols]) 
     for group in groups:
         scores = mechanism.scores.totals(np.isin(np.arange(mechanism.inputs), group).astype(float))
         moments = ScoreMoments(f @ scores, f @ scores**2, f @ scores**3, scores.min(), scores.max())
-        low, high = share_bounds(moments, n, tail_of(LEVEL))
+        low, high = share_bounds(moments, n, tail_probability(LEVEL))
         hits.append((low <= CROWD[group].sum()) & (CROWD[group].sum() <= high))
     return np.array(hits).T
 

@@ -60,7 +60,7 @@ def show(estimate: sf.Estimate, truth: np.ndarray) -> None:
     total = estimate.total(SENSITIVE)
     ends = f"{100 * total.low:.1f} to {100 * total.high:.1f}"
     print(
-        f"* sensitive; the four together: {100 * total.estimate:.1f} % ({ends}). {estimate.fit.verdict}"
+        f"* sensitive; the four together: {100 * total.estimate:.1f} % ({ends}). {estimate.fit_result.verdict}"
     )
 
 

@@ -59,7 +59,7 @@ def main() -> None:
     survey = sf.Survey(
         "income-2026", context, design.mechanism, title="What does your household earn in a year?"
     )
-    print(f"{design.in_words()}\n{survey.certify()}")
+    print(f"{design.summary()}\n{survey.certify()}")
     even = sf.posterior_odds(context, [1 / len(BANDS)] * len(BANDS))
     for other in (6, 9):  # the next band, and the highest
         print(even.in_words(5, other))

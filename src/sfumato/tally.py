@@ -1,4 +1,4 @@
-"""Tallies: the histogram of reports. They add up, in any order, to the same integers."""
+"""Tallies: histograms of reports. They add up to the same integers in any order."""
 
 import os
 import zipfile
@@ -17,7 +17,7 @@ from sfumato.foundation.files import atomic_file
 __all__ = ["Tally", "tally_of_batches"]
 
 _FORMAT = 1
-_LARGEST_COUNT = 2**62
+_MAX_TOTAL = 2**62
 _CHUNK = 2**14  # reports that fit the cache, widened, together with their counts
 
 
@@ -25,8 +25,11 @@ _CHUNK = 2**14  # reports that fit the cache, widened, together with their count
 class Tally:
     """How often each report was received, and which mechanism or survey the reports belong to.
 
-    Guarantees: ``a + b == b + a``; a tally of everything equals the sum of tallies of any parts; a
-    tally with another fingerprint, or with another number of outputs, is refused.
+    ``counts[y]``: the number of reports y.
+    ``fingerprint``: of the mechanism or the survey.
+
+    Guarantees: ``a + b == b + a``. The tally of all reports equals the sum of the tallies of any
+    parts. Adding a tally with another fingerprint or another number of outputs raises an error.
 
     >>> a = Tally.of([0, 2, 2], outputs=3, fingerprint="lunch")
     >>> (a + a).counts, (a + a).reports
@@ -40,11 +43,12 @@ class Tally:
         counts = np.array(self.counts)
         if counts.dtype.kind not in "iu" or counts.ndim != 1 or counts.size == 0:
             raise InvalidTally(
-                f"counts must be a row of integers; found {kind_of(counts)}, shape {counts.shape}."
+                f"counts must be a row of integers; got {kind_of(counts)}, shape {counts.shape}."
             )
-        # The largest count times their number bounds the sum without adding up; add exactly if it must be.
+        # The largest count times their number bounds the total; add up only if that is too large.
         bound = int(counts.max()) * counts.size
-        if (counts < 0).any() or (bound > _LARGEST_COUNT and sum(counts.tolist()) > _LARGEST_COUNT):
+        too_large = bound > _MAX_TOTAL and sum(counts.tolist()) > _MAX_TOTAL
+        if (counts < 0).any() or too_large:
             raise InvalidTally("counts must be non-negative and add up to at most 2^62.")
         counts = counts.astype(np.int64)
         counts.flags.writeable = False
@@ -52,7 +56,7 @@ class Tally:
 
     @classmethod
     def of(cls, reports: ArrayLike, *, outputs: int, fingerprint: str) -> Self:
-        """Count one batch of reports; a report that is not in ``0 … outputs − 1`` rejects the batch."""
+        """Count one batch of reports; reject it if a report is not in ``0 … outputs − 1``."""
         counts = np.zeros(outputs, dtype=np.int64)
         _count_into(counts, reports)
         return cls(counts, fingerprint)
@@ -64,15 +68,16 @@ class Tally:
 
     @property
     def outputs(self) -> int:
-        """The number of different reports there can be."""
+        """The number of different reports that are possible."""
         return self.counts.size
 
     def require(self, fingerprint: str, outputs: int) -> None:
-        """Refuse to be taken for another mechanism's tally."""
+        """Raise ``WrongSurvey`` unless this tally has this fingerprint and number of outputs."""
         if self.fingerprint != fingerprint or self.outputs != outputs:
             raise WrongSurvey(
-                f"this tally belongs to {self.fingerprint[:12]}… with {self.outputs} outputs; expected "
-                f"{fingerprint[:12]}… with {outputs}. Use the mechanism or survey that the reports were made with."
+                f"this tally belongs to {self.fingerprint[:12]}… with {self.outputs} outputs; "
+                f"expected {fingerprint[:12]}… with {outputs}. Use the mechanism or survey that "
+                "made the reports."
             )
 
     def __add__(self, other: "Tally") -> "Tally":
@@ -94,10 +99,13 @@ class Tally:
         return hash((self.fingerprint, self.counts.tobytes()))
 
     def __repr__(self) -> str:
-        return f"Tally({self.reports} reports, {self.outputs} outputs, fingerprint={self.fingerprint[:12]}…)"
+        return (
+            f"Tally({self.reports} reports, {self.outputs} outputs, "
+            f"fingerprint={self.fingerprint[:12]}…)"
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the tally to a file that appears whole or not at all (NumPy's ``.npz``, no pickles)."""
+        """Write the tally atomically to a file (NumPy's ``.npz``, no pickles)."""
         with atomic_file(path) as file:
             np.savez(
                 file, format=_FORMAT, fingerprint=np.array(self.fingerprint), counts=self.counts
@@ -105,11 +113,13 @@ class Tally:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a saved tally; a damaged or foreign file is refused whole."""
+        """Read a saved tally; raise ``InvalidTally`` if the file is damaged or not a tally."""
         name = Path(path).name
         try:
             with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                version, fingerprint, counts = file["format"], file["fingerprint"], file["counts"]
+                version = file["format"]
+                fingerprint = file["fingerprint"]
+                counts = file["counts"]
         except FileNotFoundError:
             raise
         except (
@@ -123,14 +133,14 @@ class Tally:
         ) as problem:
             raise InvalidTally(f"{name} is not a tally file, or is damaged.") from problem
         if version.shape != () or version.dtype.kind not in "iu" or int(version) != _FORMAT:
-            raise InvalidTally(f"{name} has a format that this version does not read.")
+            raise InvalidTally(f"{name} has a format that this version cannot read.")
         if fingerprint.shape != () or fingerprint.dtype.kind != "U":
             raise InvalidTally(f"{name} does not say which mechanism its counts belong to.")
         return cls(counts, str(fingerprint))
 
 
 def tally_of_batches(batches: Iterable[ArrayLike], *, outputs: int, fingerprint: str) -> Tally:
-    """Count a stream of batches in memory for one of them."""
+    """Count a stream of batches, with one batch in memory at a time."""
     counts = np.zeros(outputs, dtype=np.int64)
     for batch in batches:
         _count_into(counts, batch)
@@ -138,24 +148,26 @@ def tally_of_batches(batches: Iterable[ArrayLike], *, outputs: int, fingerprint:
 
 
 def _count_into(counts: NDArray[np.int64], reports: ArrayLike) -> None:
-    """Add a batch of reports to counts, in time for the batch alone: there may be more outputs than reports."""
+    """Add a batch of reports to counts.
+
+    The time depends on the batch alone, because there may be more outputs than reports.
+    """
     try:
         array = np.asarray(reports)
     except (ValueError, TypeError):
-        raise ReportRejected(
-            "reports must be a row of integers; found a ragged sequence."
-        ) from None
+        raise ReportRejected("reports must be a row of integers; got a ragged sequence.") from None
     if array.size == 0:
         return
     if array.dtype.kind not in "iu" or array.ndim != 1:
-        raise ReportRejected(f"reports must be a row of integers; found {kind_of(array)}.")
+        raise ReportRejected(f"reports must be a row of integers; got {kind_of(array)}.")
     outputs = counts.size
     if not all_below(array, outputs):
         wrong = (array < 0) | (array >= outputs)
+        first = int(np.argmax(wrong))
         raise ReportRejected(
-            f"reports must lie in 0..{outputs - 1}; {int(wrong.sum())} of {array.size} do not (the first at "
-            f"position {int(np.argmax(wrong))}). They come from another mechanism or a broken client.",
-            index=int(np.argmax(wrong)),
+            f"reports must be in 0..{outputs - 1}; {int(wrong.sum())} of {array.size} are not (the "
+            f"first at position {first}). They come from another mechanism or a broken client.",
+            index=first,
         )
     for start in range(0, array.size, _CHUNK):
         np.add.at(counts, array[start : start + _CHUNK].astype(np.intp, copy=False), 1)

@@ -556,9 +556,9 @@ def test_components_share_the_time_limit(monkeypatch):
 
 def test_design_in_words_and_json():
     found = sf.design(HARD)
-    assert found.in_words().startswith(f"Risk {found.risk:.6g}, ")
-    assert "certified bound" in found.in_words()
-    assert found.in_words() in repr(found)
+    assert found.summary().startswith(f"Risk {found.risk:.6g}, ")
+    assert "certified bound" in found.summary()
+    assert found.summary() in repr(found)
     told = found.in_json()
     assert (told["risk"], told["bound_is"], told["stopped"]) == (
         found.risk,

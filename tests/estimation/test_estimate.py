@@ -13,7 +13,6 @@ from sfumato.codes import HadamardCode, RandomizedCode
 from sfumato.contexts import Blocks, HighLow, PrivacyMatrix, Uniform
 from sfumato.errors import (
     InvalidArgument,
-    InvalidContext,
     MissingExtra,
     NotEnoughReports,
     WrongSurvey,
@@ -260,7 +259,7 @@ def test_a_decoder_may_be_an_object_and_is_told_the_covariate():
 
 def test_a_covariate_that_nobody_uses_is_refused():
     mechanism = MECHANISMS["plain"]
-    with pytest.raises(InvalidContext, match="'unbiased' uses no covariate"):
+    with pytest.raises(InvalidArgument, match="'unbiased' uses no covariate"):
         estimate(mechanism, mechanism.tally([0, 1]), decoder="unbiased", covariate=[1, 2, 3])
 
 

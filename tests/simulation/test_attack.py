@@ -167,9 +167,9 @@ def test_without_fakes_nothing_moves():
     [
         ({"kind": "bribe"}, InvalidArgument, "kind must be one of raise, lower, blend, pretend"),
         ({"target": "nowhere"}, InvalidContext, "target names"),
-        ({"fakes": 4}, InvalidContext, "from 0 to all 3"),
-        ({"fakes": -1}, InvalidContext, "from 0 to all 3"),
-        ({"decoder": "nonsense"}, InvalidContext, "decoder must be one of"),
+        ({"fakes": 4}, InvalidArgument, "from 0 to all 3"),
+        ({"fakes": -1}, InvalidArgument, "from 0 to all 3"),
+        ({"decoder": "nonsense"}, InvalidArgument, "decoder must be one of"),
         ({"symbols": [0, 99]}, InvalidSymbols, "must lie in"),
         ({"symbols": np.empty(0, dtype=int)}, NotEnoughReports, "population is empty"),
     ],

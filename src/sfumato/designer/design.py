@@ -67,7 +67,7 @@ class Design:
         """The standing of the bound: "certified" or "estimated"."""
         return "certified" if self.certified else "estimated"
 
-    def in_words(self) -> str:
+    def summary(self) -> str:
         """Return the outcome as a short paragraph."""
         if self.gap == 0:
             position = "on"
@@ -102,11 +102,11 @@ class Design:
         }
 
     def __repr__(self) -> str:
-        return f"Design({self.mechanism!r}): {self.in_words()}"
+        return f"Design({self.mechanism!r}): {self.summary()}"
 
     def _repr_html_(self) -> str:
         """Return what notebooks show."""
-        outcome = f"<p><b>Design.</b> {escape(self.in_words())}</p>"
+        outcome = f"<p><b>Design.</b> {escape(self.summary())}</p>"
         return outcome + f"<p>{escape(str(self.certificate))}</p>"
 
 

@@ -2,6 +2,6 @@
 
 from sfumato.estimation import decoders
 from sfumato.estimation.estimate import Estimate, estimate
-from sfumato.estimation.uncertainty.fit import Fit, FitWarning
+from sfumato.estimation.uncertainty.fit import FitResult, FitWarning
 
-__all__ = ["Estimate", "Fit", "FitWarning", "decoders", "estimate"]
+__all__ = ["Estimate", "FitResult", "FitWarning", "decoders", "estimate"]

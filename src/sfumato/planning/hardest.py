@@ -35,11 +35,12 @@ def hardest_for_tv(mechanism: Mechanism) -> Floats:
 
     Only p that are level inside groups are considered. In small domains groups are single symbols.
     In large ones they are the symbols whose rows look alike (the row classes of the mechanism). By
-    symmetry a hardest p is level there, up to the padding of codes. Blocks of one size share evenly;
-    blocks that must share a group share by the squares of their sizes, the optimum for blocks.
+    symmetry a hardest p is level there, up to the padding of codes. Blocks of one size share
+    evenly; blocks that must share a group share by the squares of their sizes, the optimum for
+    blocks.
 
-    The method is multiplicative ascent. It stops when the gradient shows that no p is better by more
-    than the gap.
+    The method is multiplicative ascent. It stops when the gradient shows that no p is better by
+    more than the gap.
     """
     weights, group_of = _groups(mechanism)
     groups = int(group_of.max()) + 1
@@ -67,8 +68,8 @@ def worst_symbol_variance(mechanism: Mechanism) -> float:
 
     For one x it is exact: a share t of x and the rest on the symbol that disturbs it most give
     ``t M[x, x] + (1 − t) m − t²``, largest at ``t = (M[x, x] − m)/2``. In small domains every x is
-    tried; in large ones, in each group of rows that look alike, the two with the largest variance at
-    a level p.
+    tried; in large ones, in each group of rows that look alike, the two with the largest variance
+    at a level p.
     """
     return max(_worst_variance_of(mechanism, x) for x in _candidates(mechanism))
 

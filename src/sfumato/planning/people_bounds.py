@@ -44,7 +44,7 @@ Block = tuple[int, Epsilon]
 """The size and the ε of a set of symbols with one promise among them."""
 
 
-# --- upper bounds -----------------------------------------------------------------------------------
+# --- upper bounds --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class UpperBounds:
     """Bounds on the mean error of the Hadamard code, for every p.
 
     ``tight_l2`` and ``paper_l2`` bound ``E‖p̂ − p‖²``. ``tight_tv`` and ``paper_tv`` bound the mean
-    total variation ``E ½ Σ_x |p̂_x − p_x|``. The paper's propositions bound ``Σ_x |p̂_x − p_x|`` and
-    call it total variation; ``paper_tv`` is half of what they print.
+    total variation ``E ½ Σ_x |p̂_x − p_x|``. The paper's propositions bound ``Σ_x |p̂_x − p_x|``
+    and call it total variation; ``paper_tv`` is half of what they print.
     """
 
     tight_l2: float
@@ -115,8 +115,9 @@ def sample_complexity(context: Context, error: float) -> float:
 
         uniform  k²/(α²ε²)        blocks  Σ_j k_j²/(α²ε²)        high-low  s²/(α²ε²) + k/(α²ε)
 
-    It is right up to a constant factor, for ε of at most a constant and for fewer than k/2 sensitive
-    symbols. Use it to compare contexts; for numbers of people use ``upper_bound_people`` or a plan.
+    It is right up to a constant factor, for ε of at most a constant and for fewer than k/2
+    sensitive symbols. Use it to compare contexts; for numbers of people use ``upper_bound_people``
+    or a plan.
 
     >>> from sfumato.contexts import Blocks, Uniform
     >>> tens = Blocks([x // 10 for x in range(100)], 1)
@@ -132,7 +133,7 @@ def sample_complexity(context: Context, error: float) -> float:
     return math.fsum(squares) / alpha**2
 
 
-# --- lower bounds -----------------------------------------------------------------------------------
+# --- lower bounds --------------------------------------------------------------------------------
 
 
 def lower_bound_people(context: Context, error: float) -> int:
@@ -184,7 +185,7 @@ class HardFamily:
         return max(1, math.ceil(people * (1 - 1e-9)))  # do not round up for the last digits
 
     def bits(self, error: float, ratio: float = 1.0) -> float:
-        """Return the least bits that an estimate with this mean total variation reveals of the signs.
+        """Return the least bits of the signs that an estimate with this error reveals.
 
         With w_i the separations, e_i the chance that sign i is read wrong and h the binary entropy,
         ``Σ_i w_i e_i ≤ a``. The bits are at least the least ``Σ_i (1 − h(e_i))`` under this, or by
@@ -247,8 +248,8 @@ def high_low_family(s: int, t: int, epsilon: Epsilon) -> HardFamily:
 
         p_z(first sensitive) = 1/k − α Σ_i z_i/t,     p_z(free i) = 1/k + α z_i/t
 
-    (The paper prints a plus in the first; the sum would not be 1.) The limit is Claim 1 of the paper
-    with the best constant for one sensitive symbol, which Mangat's response meets:
+    (The paper prints a plus in the first; the sum would not be 1.) The limit is Claim 1 of the
+    paper with the best constant for one sensitive symbol, which Mangat's response meets:
 
         χ² ≤ (k α²/t) (η + η²/(1 + t/e)),     η = 1 − 1/e
     """
@@ -266,8 +267,8 @@ def block_family(blocks: Sequence[Block]) -> HardFamily:
         p_z = 1/k ± z_i 2 m_j α/Σ m_j²      on the i-th pair of block j
 
     Of the k_j symbols m_j move, all but the last of an odd block. A report adds at most ``gain_j``
-    times what it reveals of the block's total, so ``χ² ≤ k Σ_j γ_j² gain_j k_j``. For even sizes and
-    e ≤ 3 that is ``8kα²/(c² Σ k_j²)``.
+    times what it reveals of the block's total, so ``χ² ≤ k Σ_j γ_j² gain_j k_j``. For even sizes
+    and e ≤ 3 that is ``8kα²/(c² Σ k_j²)``.
     """
     k = sum(size for size, _ in blocks)
     moving = [size // 2 * 2 for size, _ in blocks]
@@ -295,7 +296,7 @@ def free_family(t: int, epsilon: Epsilon) -> HardFamily:
     return HardFamily(family.distance, family.separations, step**2 * t * 2 * pairs * eta)
 
 
-# --- helpers ----------------------------------------------------------------------------------------
+# --- helpers -------------------------------------------------------------------------------------
 
 
 def _sensitive_block(groups: GroupedContext | None) -> Block | None:

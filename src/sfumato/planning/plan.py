@@ -83,7 +83,7 @@ class Plan:
 
     @property
     def error(self) -> float | None:
-        """The error that holds with probability ``confidence``; ``None`` if no number of people will do."""
+        """The error that holds with probability ``confidence``; ``None`` if no people meet the goal."""
         figures = self.row.figures
         return None if figures is None else figures.error
 
@@ -295,7 +295,8 @@ class Plan:
         groups = self.context.groups
         if groups is not None and len(groups.inside) == 1:
             remedies.append(
-                "Promise less where less is needed: only for sensitive labels, or only within blocks."
+                "Promise less where less is needed: only for sensitive labels, or only within "
+                "blocks."
             )
         if self.measure in ("tv", "l2") and self.context.size > 2:
             remedies.append(
@@ -303,7 +304,8 @@ class Plan:
             )
         if math.isfinite(self.context.smallest_epsilon):
             remedies.append(
-                "A larger ε helps too: while ε is small, doubling it saves three quarters of the people."
+                "A larger ε helps too: while ε is small, doubling it saves three quarters of the "
+                "people."
             )
         return remedies
 
@@ -345,7 +347,8 @@ def plan(
     """Return how many people an error needs, or the error that a number of people gives.
 
     ``error``: the goal; the plan says how many people it needs.
-    ``people``: the plan says how far off their estimate will be. With both, whether they are enough.
+    ``people``: the plan says how far off their estimate will be. With both, whether they are
+    enough.
     ``measure``: what the error is of:
 
     - "tv": total variation, ``½ Σ_x |p̂_x − p_x|``;
@@ -356,10 +359,10 @@ def plan(
     ``confidence``: the probability with which the error holds. It covers everything between the
     estimate and the distribution that people are drawn from: the noise of privacy, and the luck of
     who answers.
-    ``distribution``: "worst", "uniform", a share or a count for each symbol, or a mapping from label
-    to share. For "worst", the figures are those of the unbiased estimate at the distribution that is
-    hardest for it: no distribution is harder, and most are easier. For the others, "tv" and "l2" are
-    also predicted for the decoded estimate, and the plan is for that one.
+    ``distribution``: "worst", "uniform", a share or a count for each symbol, or a mapping from
+    label to share. For "worst", the figures are those of the unbiased estimate at the distribution
+    that is hardest for it: no distribution is harder, and most are easier. For the others, "tv" and
+    "l2" are also predicted for the decoded estimate, and the plan is for that one.
     ``labels``: the labels to add up, or a mapping from label to weight; for "total" only.
     ``decoder``: the name of the decoder that the decoded estimate is predicted for.
     ``mechanism``: the mechanism to plan for; by default the best on the shelf, or the one of least
@@ -415,7 +418,7 @@ def _check_people(people: int | None) -> int | None:
 
 
 def _choose(rows: list[PlanRow], own: Mechanism | None) -> str:
-    """Return the row to plan for: the caller's own mechanism, else the best, else the least risk."""
+    """Return the row to plan for: your own mechanism, else the best, else the least risk."""
     by_name = {row.name: row.mechanism for row in rows if row.mechanism is not None}
     if own is not None:
         record = own.record()
@@ -434,8 +437,8 @@ def _add_figures(
 ) -> list[PlanRow]:
     """Return the rows with their figures, for these people or for those that the goal needs.
 
-    For a goal the chosen row comes first: how many people its decoded estimate saves tells the other
-    rows where to start their search.
+    For a goal the chosen row comes first: how many people its decoded estimate saves tells the
+    other rows where to start their search.
     """
     if people is not None or goal is None:
         return [row.at(people or 1) for row in rows]

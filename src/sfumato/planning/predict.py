@@ -35,7 +35,7 @@ from sfumato.planning.target import Target
 __all__ = ["MAX_PEOPLE", "DecodedForecast", "Figures", "UnbiasedForecast"]
 
 MAX_PEOPLE = 10**12
-"""A goal that needs more people is infeasible: this is over a hundred times the world population."""
+"""A goal that needs more people is infeasible: this is a hundred times the world population."""
 
 _HALF_NORMAL = math.sqrt(2 / math.pi)  # E|Z| of a standard normal Z
 _MAX_COVARIANCE_SIZE = 256  # symbols up to which covariances are written out
@@ -99,7 +99,7 @@ class UnbiasedForecast:
         return Figures(people, self.mean / root, self.error / root)
 
     def people_for(self, error: float) -> int | None:
-        """Return the fewest people whose ``error`` is at most this; ``None`` above ``MAX_PEOPLE``."""
+        """Return the fewest people with at most this ``error``; ``None`` above ``MAX_PEOPLE``."""
         people = (self.error / error) ** 2
         if people > MAX_PEOPLE:
             return None

@@ -1,4 +1,4 @@
-"""What a plan aims at: which error, how certain, and for which people. All arguments are checked here."""
+"""What a plan aims at: which error, how certain, and for which people."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -62,7 +62,7 @@ class Target:
             weights = _parse_weights(context, labels)
         if (measure == "total") != (weights is not None):
             raise InvalidArgument(
-                'measure "total" needs labels= to say what to add up; other measures take no labels.'
+                'measure "total" needs labels= to say what to add up; other measures take none.'
             )
         p = _parse_distribution(context, distribution)
         return cls(measure, float(confidence), p, weights)

@@ -28,7 +28,7 @@ def results_of(survey: Survey, found: Estimate, level: float = 0.95) -> dict[str
     ``repeated`` says that one person may have sent several of the reports: intervals take them for different people's.
     ``manipulation`` says how far 1, 10 and 100 fake people among them could have moved it.
     """
-    fit = found.quiet_fit
+    fit = found.fit_result
     return {
         "survey": survey.fingerprint,
         "reports": found.reports,

@@ -19,18 +19,18 @@ from sfumato.mechanisms import (
     UnionResponse,
 )
 from sfumato.tally import Tally
-from support.mechanism_examples import EXAMPLES
+from support.mechanism_examples import REPRESENTATIVES
 
 ALL = [
     (f"{cls.__name__}-{i}", mechanism)
-    for cls, each in EXAMPLES.items()
+    for cls, each in REPRESENTATIVES.items()
     for i, mechanism in enumerate(each)
 ]
 every_example = pytest.mark.parametrize(
     "mechanism", [m for _, m in ALL], ids=[name for name, _ in ALL]
 )
 one_of_each = pytest.mark.parametrize(
-    "mechanism", [each[-1] for each in EXAMPLES.values()], ids=lambda m: m.kind
+    "mechanism", [each[-1] for each in REPRESENTATIVES.values()], ids=lambda m: m.kind
 )
 BLOCKS = BlockResponse(Blocks([0, 0, 0, 1, 2, 2, 2, 2], 1), RandomizedCode)
 

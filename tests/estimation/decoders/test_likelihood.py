@@ -20,14 +20,16 @@ from sfumato.mechanisms import (
     TableResponse,
 )
 from sfumato.tally import Tally
-from support.mechanism_examples import EXAMPLES
+from support.mechanism_examples import REPRESENTATIVES
 
 ALL = [
     (f"{cls.__name__}-{i}", mechanism)
-    for cls, each in EXAMPLES.items()
+    for cls, each in REPRESENTATIVES.items()
     for i, mechanism in enumerate(each)
 ]
-FIRST_OF_EACH = [(cls.__name__, each[min(2, len(each) - 1)]) for cls, each in EXAMPLES.items()]
+FIRST_OF_EACH = [
+    (cls.__name__, each[min(2, len(each) - 1)]) for cls, each in REPRESENTATIVES.items()
+]
 every_example = pytest.mark.parametrize(
     "mechanism", [m for _, m in ALL], ids=[name for name, _ in ALL]
 )

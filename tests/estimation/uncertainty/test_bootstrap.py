@@ -5,10 +5,10 @@ import pytest
 from scipy.stats import chi2
 
 import sfumato as sf
-from sfumato.errors import InvalidContext
+from sfumato.errors import InvalidArgument
 from sfumato.estimation.decoders.decoder import Decoded, Projection, Unbiased
-from sfumato.estimation.uncertainty.bootstrap import bootstrap_of
-from support.mechanism_examples import EXAMPLES
+from sfumato.estimation.uncertainty.bootstrap import Bootstrap
+from support.mechanism_examples import REPRESENTATIVES
 
 PLAIN = sf.PlainResponse(sf.Uniform(list("abcde"), 1.0))
 CROWD = np.array([0.4, 0.3, 0.2, 0.1, 0.0])
@@ -61,7 +61,7 @@ def test_standard_errors_of_the_unbiased_reading_come_out_exactly_known():
 def test_a_bootstrap_with_half_the_reports_would_be_noticed():
     found, runs = _estimate(p=np.full(5, 0.2), decoder="unbiased"), 400
     half = sf.Tally(found._origin.tally.counts // 2, PLAIN.fingerprint)
-    boot = bootstrap_of(PLAIN, Unbiased(), half, found.frequencies, runs=runs, seed=0, level=0.95)
+    boot = Bootstrap.run(PLAIN, Unbiased(), half, found.frequencies, runs=runs, seed=0, level=0.95)
     ratio = (
         (runs - 1)
         * boot.standard_errors**2
@@ -84,7 +84,7 @@ def test_the_interval_holds_the_error_that_was_made():
     assert hits >= 46  # 57 on average; fewer than 46 come up less than once in a million
 
 
-@pytest.mark.parametrize("mechanism", [each[0] for each in EXAMPLES.values()], ids=repr)
+@pytest.mark.parametrize("mechanism", [each[0] for each in REPRESENTATIVES.values()], ids=repr)
 def test_every_mechanism_can_be_walked_again(mechanism):
     p = np.random.default_rng(0).dirichlet(np.ones(mechanism.inputs))
     boot = _estimate(mechanism, p, reports=500).bootstrap(5)
@@ -130,11 +130,11 @@ def test_it_says_what_it_found():
 
 @pytest.mark.parametrize("runs", [0, 1, -3, 2.5, True, "many"])
 def test_too_few_runs_are_refused(runs):
-    with pytest.raises(InvalidContext, match="runs must be a whole number of at least 2"):
+    with pytest.raises(InvalidArgument, match="runs must be an integer of at least 2"):
         _estimate().bootstrap(runs)
 
 
 @pytest.mark.parametrize("seed", [1.5, None, "seed", True])
 def test_a_seed_is_a_whole_number(seed):
-    with pytest.raises(InvalidContext, match="seed must be a whole number"):
+    with pytest.raises(InvalidArgument, match="seed must be an integer"):
         _estimate().bootstrap(2, seed=seed)

@@ -9,11 +9,11 @@ from scipy.stats import binom, chi2
 
 import sfumato as sf
 from sfumato.estimation.uncertainty import fit as module
-from sfumato.estimation.uncertainty.fit import IMPOSSIBLE, FitWarning, fit_of
+from sfumato.estimation.uncertainty.fit import IMPOSSIBLE, FitWarning, check_fit
 from sfumato.mechanisms import ScoreMoments
-from support.mechanism_examples import EXAMPLES
+from support.mechanism_examples import REPRESENTATIVES
 
-ALL = [mechanism for examples in EXAMPLES.values() for mechanism in examples]
+ALL = [mechanism for examples in REPRESENTATIVES.values() for mechanism in examples]
 LARGE = {
     "Hadamard": sf.PlainResponse(sf.Uniform(600, 1.0)),
     "blocks": sf.BlockResponse(sf.Blocks(np.repeat(np.arange(60), 6), 1.0)),
@@ -30,7 +30,7 @@ def _drawn(mechanism, reports, seed, concentration=1.0):
 
 
 def _fit(mechanism, counts):
-    return fit_of(mechanism, sf.Tally(counts, mechanism.fingerprint))
+    return check_fit(mechanism, sf.Tally(counts, mechanism.fingerprint))
 
 
 # --- honest reports --------------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ def test_random_directions_agree_with_all_of_them(monkeypatch):
     mechanism = sf.PlainResponse(sf.Uniform(150, 1.0))
     counts = _drawn(mechanism, 20_000, 2)
     exact = _fit(mechanism, counts).tests["residuals"]
-    monkeypatch.setattr(module, "_WRITTEN", 8)
+    monkeypatch.setattr(module, "_EXACT_OUTPUTS", 8)
     assert _fit(mechanism, counts).tests["residuals"] == pytest.approx(exact, abs=0.15)
 
 
@@ -159,7 +159,7 @@ def test_answers_sent_without_randomisation_are_found_out():
     counts = np.array([50_000, 30_000, 10_000, 5000, 1000, 0, 0, 0, 0, 0])
     found = _fit(mechanism, counts)
     assert not found.possible
-    assert "far below nought" in found.verdict
+    assert "far below 0" in found.verdict
 
 
 RANDOMISED = sf.PlainResponse(sf.Uniform(60, 1.0), sf.RandomizedCode)
@@ -182,7 +182,7 @@ def test_a_share_far_above_one_is_found_out():
     assert low.min() > 1e-4  # nothing to see from below
     found = _fit(RANDOMISED, counts)
     assert not found.possible
-    assert "far above one" in found.verdict
+    assert "far above 1" in found.verdict
 
 
 def test_a_share_of_one_is_not_far_above_one():
@@ -199,7 +199,7 @@ def test_a_share_of_one_is_not_far_above_one():
 def test_the_others_have_the_moments_of_scores_written_out(mechanism):
     counts = _drawn(mechanism, 500, 2)
     f, B = counts / 500, 1 - mechanism.scores.matrix()
-    found = module._of_the_others(ScoreMoments.of_symbols(mechanism.scores, f))
+    found = module._complement(ScoreMoments.of_symbols(mechanism.scores, f))
     for moment, i in ((found.first, 1), (found.second, 2), (found.third, 3)):
         np.testing.assert_allclose(moment, B**i @ f, rtol=1e-7, atol=1e-7 * np.abs(B).max() ** i)
     assert np.all(found.lowest <= B.min(axis=1) + 1e-9)
@@ -250,10 +250,10 @@ def test_reports_that_no_symbol_sends_are_named():
 def test_a_faulty_residual_is_noticed(monkeypatch):
     """The planted fault: residuals against a crowd that is a little off."""
     mechanism = LARGE["Hadamard"]
-    right = module._Residuals.of
+    right = module._Residuals.project
     monkeypatch.setattr(
         module._Residuals,
-        "of",
+        "project",
         lambda self, u: right(self, u) + 0.02 * np.sin(np.arange(u.size)) * u,
     )
     assert not _fit(mechanism, _drawn(mechanism, 10**7, 4)).possible
@@ -283,13 +283,15 @@ def test_an_estimate_warns_when_asked_and_only_then():
         repr(found)
         found._repr_html_()
     with pytest.warns(FitWarning, match="cannot have come from this mechanism"):
-        first = found.fit
+        first = found.check_fit()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert found.fit is first
+        assert found.fit_result is first
 
 
 def test_a_good_fit_does_not_warn():
     mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
-    fit = sf.estimate(mechanism, sf.Tally(_drawn(mechanism, 1000, 1), mechanism.fingerprint)).fit
+    fit = sf.estimate(
+        mechanism, sf.Tally(_drawn(mechanism, 1000, 1), mechanism.fingerprint)
+    ).fit_result
     assert fit.verdict == "The reports fit the mechanism."

@@ -9,13 +9,13 @@ from scipy.special import betaincinv
 from scipy.stats import beta, binom, binomtest, norm
 
 import sfumato as sf
-from sfumato.errors import ContextMismatch, InvalidContext
-from sfumato.estimation.uncertainty.boundary import bounds_beside_walls
+from sfumato.errors import ContextMismatch, InvalidArgument, InvalidContext
+from sfumato.estimation.uncertainty.boundary import boundary_bounds
 from sfumato.estimation.uncertainty.differences import (
     CANNOT_TELL,
     CHANGED_DOWN,
     CHANGED_UP,
-    difference_of,
+    Difference,
 )
 from sfumato.estimation.uncertainty.intervals import (
     _large_beta_quantile,
@@ -24,14 +24,14 @@ from sfumato.estimation.uncertainty.intervals import (
     clopper_pearson,
     score_bounds,
     share_bounds,
-    tail_of,
+    tail_probability,
     two_values,
 )
-from sfumato.estimation.uncertainty.ranking import top_of
+from sfumato.estimation.uncertainty.ranking import Top
 from sfumato.mechanisms import ScoreMoments
-from support.mechanism_examples import EXAMPLES
+from support.mechanism_examples import REPRESENTATIVES
 
-ALL = [mechanism for examples in EXAMPLES.values() for mechanism in examples]
+ALL = [mechanism for examples in REPRESENTATIVES.values() for mechanism in examples]
 every_mechanism = pytest.mark.parametrize("mechanism", ALL, ids=repr)
 
 
@@ -175,7 +175,7 @@ def _beside_zero(x, level, error=1e-3):
     """Bounds for estimates x in standard errors, from normal ones."""
     tail, z = (1 - level) / 2, norm.isf((1 - level) / 2)
     noisy = np.ones(x.shape, dtype=bool)
-    low, high = bounds_beside_walls(x * error, (x - z) * error, (x + z) * error, tail, noisy, noisy)
+    low, high = boundary_bounds(x * error, (x - z) * error, (x + z) * error, tail, noisy, noisy)
     return low / error, high / error
 
 
@@ -218,15 +218,15 @@ def test_cutting_or_shifting_fails_the_same_examination():
 
 def test_the_upper_wall_mirrors_the_lower():
     x, noisy = np.array([-0.02, 0.001, 0.03]), np.ones(3, dtype=bool)
-    low, high = bounds_beside_walls(x, x - 0.02, x + 0.03, 0.025, noisy, noisy)
-    turned = bounds_beside_walls(1 - x, 1 - x - 0.03, 1 - x + 0.02, 0.025, noisy, noisy)
+    low, high = boundary_bounds(x, x - 0.02, x + 0.03, 0.025, noisy, noisy)
+    turned = boundary_bounds(1 - x, 1 - x - 0.03, 1 - x + 0.02, 0.025, noisy, noisy)
     assert 1 - turned[1] == pytest.approx(low)
     assert 1 - turned[0] == pytest.approx(high)
 
 
 def test_counts_are_only_cut():
     quiet = np.zeros(2, dtype=bool)
-    low, high = bounds_beside_walls(
+    low, high = boundary_bounds(
         np.array([0.1, 0.9]), np.array([-0.1, 0.8]), np.array([0.2, 1.2]), 0.025, quiet, quiet
     )
     assert (low.tolist(), high.tolist()) == ([0.0, 0.8], [0.2, 1.0])
@@ -317,7 +317,7 @@ def test_a_level_that_is_no_probability_is_refused_everywhere(level):
         lambda level: found.bootstrap(2, level=level),
     ]
     for call in calls:
-        with pytest.raises(InvalidContext, match=r"between 0 and 1.*0\.95"):
+        with pytest.raises(InvalidArgument, match=r"between 0 and 1.*0\.95"):
             call(level)
 
 
@@ -335,8 +335,8 @@ def test_every_level_between_the_ends_is_answered(level, reports):
 
 
 def test_bonferroni_divides_the_tail():
-    assert tail_of(0.95, 10) == pytest.approx(0.0025)
-    assert tail_of(math.nextafter(1, 0), 10**6) > 0
+    assert tail_probability(0.95, 10) == pytest.approx(0.0025)
+    assert tail_probability(math.nextafter(1, 0), 10**6) > 0
 
 
 # --- totals ---------------------------------------------------------------------------------------------------------
@@ -420,12 +420,12 @@ def test_one_report_bounds_no_total():
 
 def test_totals_refuse_what_is_no_label_or_weight():
     found = _estimate(sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0)))
-    with pytest.raises(InvalidContext, match="at least one label"):
+    with pytest.raises(InvalidArgument, match="at least one label"):
         found.total([])
     with pytest.raises(InvalidContext, match="'zoo'"):
         found.total(["a", "zoo"])
     for weights in ([1, 2], [1, 2, math.nan], [[1, 2, 3]], {"a": math.inf}):
-        with pytest.raises(InvalidContext, match="one per symbol"):
+        with pytest.raises(InvalidArgument, match="one per symbol"):
             found.weighted_total(weights)
 
 
@@ -518,7 +518,7 @@ def test_shares_within_a_part_that_may_be_empty_are_unknown_and_of_one_label_kno
 
 def test_differences_square_the_arms_of_two_intervals():
     first, second = np.array([0.2, 0.5]), np.array([0.6, 0.0])
-    found = difference_of(
+    found = Difference.from_intervals(
         "ab", first, (first - 0.03, first + 0.04), second, (second - 0.05, second + 0.06), 0.9
     )
     assert found.differences.tolist() == pytest.approx([0.4, -0.5])
@@ -594,7 +594,7 @@ def test_top_asks_who_can_and_who_must_be_above(seed):
     middle = random.random(9).round(1)
     low, high = middle - random.random(9).round(1) / 3, middle + random.random(9).round(1) / 3
     for size in (1, 3, 9, 20):
-        found = top_of(range(9), middle, low, high, size, 0.95)
+        found = Top.from_intervals(range(9), middle, low, high, size, 0.95)
         assert (set(found.certainly), set(found.possibly)) == _naive_top(low, high, size)
         assert list(found.possibly) == sorted(found.possibly, key=lambda x: -middle[x])
         assert set(found.certainly) <= set(found.possibly)
@@ -604,7 +604,7 @@ def test_top_asks_who_can_and_who_must_be_above(seed):
 def test_every_truth_inside_the_intervals_agrees_with_the_top():
     low, high = np.array([0.5, 0.3, 0.25, 0.0]), np.array([0.6, 0.4, 0.35, 0.1])
     for size in (1, 2, 3):
-        found = top_of(range(4), low, low, high, size, 0.95)
+        found = Top.from_intervals(range(4), low, low, high, size, 0.95)
         for truth in itertools.product(*zip(low, high, strict=True)):
             best = set(np.argsort(-np.array(truth), kind="stable")[:size].tolist())
             assert set(found.certainly) <= best <= set(found.possibly)
@@ -618,7 +618,7 @@ def test_the_top_of_an_estimate_comes_from_simultaneous_intervals():
     assert set(top.possibly) == {"a", "b", "c"}
     assert found.top(4).certainly == found.top(9).possibly
     for size in (0, -1, 1.5, True, "2"):
-        with pytest.raises(InvalidContext, match="whole number of at least 1"):
+        with pytest.raises(InvalidArgument, match="positive integer"):
             found.top(size)
 
 

@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.errors import InvalidContext
+from sfumato.errors import InvalidArgument
 from sfumato.estimation.uncertainty import manipulation as module
-from sfumato.estimation.uncertainty.manipulation import manipulation_of
+from sfumato.estimation.uncertainty.manipulation import ManipulationBounds
 from sfumato.foundation.formatting import format_upper_bound
 from sfumato.foundation.simplex import nearest_in_groups
 from sfumato.survey.results import results_of
-from support.mechanism_examples import EXAMPLES
+from support.mechanism_examples import REPRESENTATIVES
 
-ALL = [mechanism for examples in EXAMPLES.values() for mechanism in examples]
+ALL = [mechanism for examples in REPRESENTATIVES.values() for mechanism in examples]
 SMALL = [mechanism for mechanism in ALL if 1 < mechanism.inputs <= 5 and mechanism.outputs <= 9]
 SEVERAL = [mechanism for mechanism in ALL if mechanism.inputs > 1]
 
@@ -29,6 +29,10 @@ def _drawn(mechanism, reports, seed):
     random = np.random.default_rng(seed)
     q = np.maximum(mechanism.forward(random.dirichlet(np.full(mechanism.inputs, 0.5))), 0)
     return random.multinomial(reports, q / q.sum())
+
+
+def manipulation_of(mechanism, tally, decoder, fakes):
+    return ManipulationBounds.from_tally(mechanism, tally, decoder).for_fakes(fakes)
 
 
 def decoded_bound(mechanism, tally, decoder, fakes):
@@ -148,7 +152,8 @@ def test_onto_a_fixed_total_the_lemma_fails():
 
 
 @pytest.mark.parametrize(
-    "mechanism", [sf.HighLowResponse(sf.HighLow(6, [1, 4, 5], 1)), *EXAMPLES[sf.GroupResponse][:4]]
+    "mechanism",
+    [sf.HighLowResponse(sf.HighLow(6, [1, 4, 5], 1)), *REPRESENTATIVES[sf.GroupResponse]],
 )
 def test_weights_that_reports_can_move_cost_the_negative_mass(mechanism):
     tally = _tally(mechanism, _drawn(mechanism, 300, 5))
@@ -221,7 +226,7 @@ def test_for_other_decoders_no_bound_is_claimed(decoder):
         mechanism, _tally(mechanism, _drawn(mechanism, 300, 1)), decoder=decoder
     ).manipulation(3)
     assert found.decoded is None
-    assert f"No bound is known for what they do to the decoder {decoder!r}" in found.in_words()
+    assert f"No bound is known for the decoder {decoder!r}" in found.summary()
     assert found.in_json()["decoded"] is None
 
 
@@ -235,7 +240,7 @@ def test_an_estimate_says_what_fakes_could_have_done():
     assert list(found.labels) == ["a", "b", "c"]
     assert (found.fakes, found.reports, found.decoder) == (10, 1000, "projection")
     np.testing.assert_allclose(found.up, 0.01 * mechanism.scores.reach.up)
-    assert repr(found) == found.in_words()
+    assert repr(found) == found.summary()
     assert found.in_json() == {
         "fakes": 10,
         "share": found.share,
@@ -247,7 +252,7 @@ def test_an_estimate_says_what_fakes_could_have_done():
 def test_every_bound_says_what_it_is_compared_with():
     mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
     estimate = sf.estimate(mechanism, _tally(mechanism, [400, 200, 200, 200]), decoder="projection")
-    ten, one = (estimate.manipulation(m).in_words() for m in (10, 1))
+    ten, one = (estimate.manipulation(m).summary() for m in (10, 1))
     assert (
         "10 fake people among 1,000, compared with what their honest reports would have meant on average, "
         in ten
@@ -270,7 +275,7 @@ def test_every_bound_says_what_it_is_compared_with():
 def test_fakes_are_some_of_the_reports(fakes):
     mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
     estimate = sf.estimate(mechanism, _tally(mechanism, [400, 200, 200, 200]))
-    with pytest.raises(InvalidContext, match="from 0 to all 1000"):
+    with pytest.raises(InvalidArgument, match="from 0 to all 1000"):
         estimate.manipulation(fakes)
 
 

@@ -1,4 +1,4 @@
-"""The decoders by name. ``sfumato.decoders`` is this module: take one from it to set its parameters."""
+"""The decoders by name, as ``sfumato.decoders``: take one from here to set its parameters."""
 
 from collections.abc import Callable, Mapping
 

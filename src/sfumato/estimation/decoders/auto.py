@@ -1,14 +1,15 @@
-"""The default decoder: empirical Bayes, unless the tally itself shows that plain projection is better.
+"""The default decoder: empirical Bayes, unless the tally itself shows that projection is better.
 
-Split the reports at random into two halves A and B, which are independent tallies of the same people.
-Both decoders read A, and B judges them without bias. For estimates e (Bayes) and o (projection) of A,
-the mixture ``λe + (1 − λ)o`` that is nearest to the truth p, in squares weighted by 1/ω_x, has
+Split the reports at random into two halves A and B, which are independent tallies of the same
+people. Both decoders read A, and B judges them without bias. For estimates e (Bayes) and o
+(projection) of A, the mixture ``λe + (1 − λ)o`` that is nearest to the truth p, in squares weighted
+by 1/ω_x, has
 
     λ = Σ_x D_x (o_x − p_x)/ω_x / Σ_x D_x²/ω_x,    D = o − e.
 
-Replacing p by B's unbiased estimate leaves λ right on average, with a known error. With ω_x about the
-size of ``|D_x|``, squares stand for absolute values, which total variation counts. Empirical Bayes
-gives way to projection as far as λ is below 1 by more than its standard error.
+Replacing p by B's unbiased estimate leaves λ right on average, with a known error. With ω_x about
+the size of ``|D_x|``, squares stand for absolute values, which total variation counts. Empirical
+Bayes gives way to projection as far as λ is below 1 by more than its standard error.
 """
 
 import hashlib
@@ -68,8 +69,8 @@ class Auto:
 def bayes_weight(decoder: Decoder, mechanism: Mechanism, tally: Tally) -> tuple[float, float]:
     """Return λ and its standard error.
 
-    One split of the reports is enough if it leaves a small error. Otherwise each half also judges the
-    other.
+    One split of the reports is enough if it leaves a small error. Otherwise each half also judges
+    the other.
     """
     a, b = split_in_half(tally)
     if a.reports == 0 or b.reports == 0:

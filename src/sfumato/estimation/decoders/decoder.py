@@ -1,7 +1,7 @@
 """Decoders: from a tally to a distribution. Decoding costs no privacy.
 
-A decoder is an object with a ``name`` and a ``decode``; those with parameters are dataclasses. To add
-one, list it in ``estimation/decoders/__init__.py`` and in ``foundation/decoder_names.py``.
+A decoder is an object with a ``name`` and a ``decode``; those with parameters are dataclasses. To
+add one, list it in ``estimation/decoders/__init__.py`` and in ``foundation/decoder_names.py``.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _MIN_SCALE = 1e-12  # of the largest scale, so that no symbol is fixed by a scal
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
-    """Decoded frequencies, and ``details`` on how the decoder arrived at them (a gap, a choice, …)."""
+    """Decoded frequencies, and ``details`` on how the decoder arrived at them (such as a gap)."""
 
     frequencies: Floats
     details: Mapping[str, object] = field(default_factory=dict)

@@ -7,8 +7,8 @@ least where
 
     P(θ_x ≤ a_x | u_x) = level   with one level for all symbols of a group
 
-(the derivative of ``E|a − θ|`` is ``2 P(θ ≤ a) − 1``, the same multiple of the total's for every x).
-So each group gets the one level whose quantiles add up to its total.
+(the derivative of ``E|a − θ|`` is ``2 P(θ ≤ a) − 1``, the same multiple of the total's for every
+x). So each group gets the one level whose quantiles add up to its total.
 """
 
 from dataclasses import dataclass
@@ -33,9 +33,9 @@ _BISECTIONS = 16
 _BIN_WIDTH = 0.02  # of u, in units of s, within which symbols share a posterior
 _ERROR_STEP = 0.01
 _EVIDENCE_POWER = 0.1
-"""Power of the likelihoods in the weights of models. Cells are not independent draws, so likelihoods
-are far too certain: models within some ten units of the best should share the weight. Tuned on
-simulated maps of towns."""
+"""Power of the likelihoods in the weights of models. Cells are not independent draws, so
+likelihoods are far too certain: models within some ten units of the best should share the weight.
+Tuned on simulated maps of towns."""
 _MIN_WEIGHT = 0.02  # models with a smaller share of the weights are left out of the average
 _MAX_OWN_POSTERIORS = 1 << 15  # symbols up to which each has a posterior of its own
 
@@ -44,9 +44,9 @@ _MAX_OWN_POSTERIORS = 1 << 15  # symbols up to which each has a posterior of its
 class EmpiricalBayes:
     """Shrink every symbol as far as all symbols together suggest.
 
-    ``covariate``: any public number for each symbol that might go with its share, such as a population
-    or last month's estimate. Symbols with similar numbers are pooled; nothing is assumed about how the
-    two go together.
+    ``covariate``: any public number for each symbol that might go with its share, such as a
+    population or last month's estimate. Symbols with similar numbers are pooled; nothing is assumed
+    about how the two go together.
     ``bags``: how often the fit of the prior is repeated.
     """
 
@@ -71,8 +71,8 @@ class SpatialBayes:
     """Empirical Bayes that pools each cell with cells whose neighbourhoods look like its own.
 
     It is for domains with neighbours (grids, H3). A cell's covariate is the plain empirical Bayes
-    estimate of its neighbours, without the cell itself. The tally decides how wide a neighbourhood is,
-    and whether it helps at all: models are averaged by their evidence.
+    estimate of its neighbours, without the cell itself. The tally decides how wide a neighbourhood
+    is, and whether it helps at all: models are averaged by their evidence.
     ``widths``: the widths of neighbourhoods to try, in cells.
     """
 
@@ -148,8 +148,8 @@ class _Model:
     def evidence(self) -> float:
         """The log-likelihood, less a penalty for each stratum (Schwarz, 1978).
 
-        The penalty is half the logarithm of the stratum's size for each of two parameters: a stratum
-        deserves its own prior if that has another mean or another spread.
+        The penalty is half the logarithm of the stratum's size for each of two parameters: a
+        stratum deserves its own prior if that has another mean or another spread.
         """
         log_likelihood = sum(stratum.prior.log_likelihood for stratum in self.strata)
         penalty = sum(float(np.log(max(stratum.members.size, 1))) for stratum in self.strata)

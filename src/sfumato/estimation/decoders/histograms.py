@@ -32,7 +32,7 @@ def draw_tally(mechanism: Mechanism, q: Floats, people: int, draw: int, key: byt
 
 
 def draw_histogram(q: Floats, people: int, draw: int, key: bytes = _KEY) -> Symbols:
-    """Draw counts of about ``people`` reports with distribution q; each ``draw`` gives other counts.
+    """Draw counts of about ``people`` reports with distribution q; each ``draw`` is different.
 
     >>> draw_histogram(np.array([0.5, 0.5, 0.0]), 1_000_000, draw=0).tolist()
     [501264, 499440, 0]

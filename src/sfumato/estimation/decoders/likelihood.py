@@ -4,8 +4,8 @@ With f the shares of the reports and ``q = Qᵀp`` their probabilities under p, 
 
     ℓ(p) = n Σ_y f(y) log q(y)   over   p ≥ 0,  Σ_{x ∈ j} p_x = s_j for every group j.
 
-The s_j are the shares that were observed without noise: one group of share 1, or one for each block.
-ℓ is concave.
+The s_j are the shares that were observed without noise: one group of share 1, or one for each
+block. ℓ is concave.
 
 *How far from the maximum.* Let ``g = Q(f/q)``, so that n g is the gradient. For every feasible p*,
 since ``log t ≤ t − 1``,
@@ -13,16 +13,16 @@ since ``log t ≤ t − 1``,
     ℓ(p*) − ℓ(p) = n Σ_y f(y) log(q*(y)/q(y)) ≤ n Σ_y f(y) q*(y)/q(y) − n = n Σ_x p*_x g_x − n
                  ≤ n (Σ_j s_j max_{x ∈ j} g_x − 1) = n Σ_j s_j (max_{x ∈ j} g_x − 1),
 
-and the last line is the *gap*. It needs no knowledge of p*. It is never negative (``Σ_x p_x g_x = 1``,
-and a maximum is no less than a mean), and it is 0 exactly at the maximum, where it states the
-conditions of Karush, Kuhn and Tucker.
+and the last line is the *gap*. It needs no knowledge of p*. It is never negative, because
+``Σ_x p_x g_x = 1`` and a maximum is no less than a mean. It is 0 exactly at the maximum, where it
+states the conditions of Karush, Kuhn and Tucker.
 
-*How to get there.* Accelerated projected gradients (Nesterov 1983; Beck, Teboulle 2009) with restarts
-(O'Donoghue, Candès 2015), two transforms for each step. Lengths are measured in ``Σ_x (·)_x²/d_x``,
-where d_x is the variance of the unbiased estimate from one report. That estimate inverts the channel,
-so d is about the diagonal of the inverse of the curvature, and a step of length 1 is about Newton's.
-With as many reports as symbols and no negative entry of p̂, the projection is p̂, its q is f, and it
-is the maximum already.
+*How to get there.* Accelerated projected gradients (Nesterov 1983; Beck, Teboulle 2009) with
+restarts (O'Donoghue, Candès 2015), two transforms for each step. Lengths are measured in
+``Σ_x (·)_x²/d_x``, where d_x is the variance of the unbiased estimate from one report. That estimate
+inverts the channel, so d is about the diagonal of the inverse of the curvature, and a step of
+length 1 is about Newton's. With as many reports as symbols and no negative entry of p̂, the
+projection is p̂, its q is f, and it is the maximum already.
 """
 
 import math
@@ -53,11 +53,11 @@ _MIN_LEFT = 0.1  # momentum leaves every report at least this part of its probab
 class Likelihood:
     """The most likely distribution, each block with its observed share.
 
-    Guarantee: no distribution has a log-likelihood of more than ``gap`` above the result, which is at
-    least as likely as the projection. ``gap ≤ tolerance`` unless ``max_iterations`` came first;
-    ``converged`` says which. The default tolerance is far below what data can resolve: an entry that
-    is off by one standard error costs half a unit. Reports that no symbol can send say nothing about
-    symbols and are left out of the sum.
+    Guarantee: no distribution has a log-likelihood of more than ``gap`` above the result, which is
+    at least as likely as the projection. ``gap ≤ tolerance`` unless ``max_iterations`` came first;
+    ``converged`` says which. The default tolerance is far below what data can resolve: an entry
+    that is off by one standard error costs half a unit. Reports that no symbol can send say nothing
+    about symbols and are left out of the sum.
 
     Cost: two transforms for each iteration. There are some 5 to 50 of them, or a few hundred where
     groups take cover in each other. Memory: some twenty rows of the length of p or f.
@@ -183,7 +183,10 @@ class _Problem:
         return math.inf if (point.q <= 0).any() else self.gap_from_slope(self.slope(point))
 
     def gap_from_slope(self, g: Floats) -> float:
-        """Return the gap; if reports are left out, ``Σ_x p_x g_x`` is less than 1 by their share."""
+        """Return the gap for this slope.
+
+        If reports are left out, ``Σ_x p_x g_x`` is less than 1 by their share.
+        """
         gain = float(self.shares @ self.maxima(g) - self.f.sum())
         return self.reports * max(gain, 0.0)
 
@@ -212,9 +215,9 @@ class _Problem:
 def _interior_start(problem: _Problem) -> _Point:
     """Return a start under which every observed report is possible.
 
-    It is p̂, projected in units of its own variances, spread a little, after two steps of EM. Variances
-    take less from what is known better. EM (``p_x ← p_x g_x``) restores the scale of a symbol in clear
-    that was cut to 0 although its reports occurred.
+    It is p̂, projected in units of its own variances, spread a little, after two steps of EM.
+    Variances take less from what is known better. EM (``p_x ← p_x g_x``) restores the scale of a
+    symbol in clear that was cut to 0 although its reports occurred.
     """
     mechanism = problem.mechanism
     sizes = np.bincount(problem.group_of, minlength=problem.shares.size)
@@ -235,7 +238,7 @@ def _interior_start(problem: _Problem) -> _Point:
 def _climb(
     problem: _Problem, start: _Point, tolerance: float, max_iterations: int
 ) -> tuple[_Point, int]:
-    """Climb by accelerated projected gradients until the gap is small; also return the iterations."""
+    """Climb by accelerated projected gradients until the gap is small; count the iterations."""
     # d_x = Σ_y q(y) A[x, y]² at the start, which is at least p_x² because A inverts the channel.
     moments = problem.mechanism.scores.moments(problem.mechanism.forward(start.p), 2)
     d = np.maximum(moments, start.p**2)

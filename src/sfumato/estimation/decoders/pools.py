@@ -1,8 +1,8 @@
-"""Symbols pooled for shrinkage: groups with their totals, and each symbol as a noisy share of its group.
+"""Symbols pooled for shrinkage: groups with their totals, and symbols as noisy shares of them.
 
 In a group of k symbols and total τ, ``u_x = p̂_x k/τ`` is about Normal(θ_x, s_x²): θ_x is the share
-of symbol x in multiples of the group's mean, and s_x follows from the mechanism's exact variances. In
-these units symbols of different groups, crowded or empty, can be compared.
+of symbol x in multiples of the group's mean, and s_x follows from the mechanism's exact variances.
+In these units symbols of different groups, crowded or empty, can be compared.
 """
 
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ errors are normal and much the same for all symbols of a group. Elsewhere, as fo
 clear, a symbol's own count is the best estimate."""
 
 _MIN_UNCERTAINTY = 0.05
-"""Groups whose symbols are known to this share of their mean are left alone: there is little left to
-gain, and a prior on a grid of values is too coarse for them."""
+"""Groups whose symbols are known to this share of their mean are left alone: there is little left
+to gain, and a prior on a grid of values is too coarse for them."""
 
 
 @dataclass(frozen=True, eq=False)

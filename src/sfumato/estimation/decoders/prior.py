@@ -1,13 +1,13 @@
 """Fit a prior to many noisy numbers: the distribution of the numbers behind them.
 
-Observations ``u ~ Normal(θ, s²)`` have known errors s, and the θ come from one unknown distribution G
-on [0, ∞). The most likely G (Kiefer and Wolfowitz, 1956) is sought on a grid of values:
+Observations ``u ~ Normal(θ, s²)`` have known errors s, and the θ come from one unknown distribution
+G on [0, ∞). The most likely G (Kiefer and Wolfowitz, 1956) is sought on a grid of values:
 
     maximise  Σ_i c_i log Σ_g w_g φ((u_i − θ_g)/s_i)   over  w ≥ 0,  Σ w = 1,  Σ w_g θ_g = mean
 
 This convex problem is solved by sequential quadratic programming (Kim, Carbonetto, Stephens,
-Anitescu, 2020). Its solution is a handful of atoms, far more certain of itself than the data are. So
-one further symbol is added, spread evenly over the grid, and the fit is repeated on resampled
+Anitescu, 2020). Its solution is a handful of atoms, far more certain of itself than the data are.
+So one further symbol is added, spread evenly over the grid, and the fit is repeated on resampled
 observations and averaged (bagged): what the data cannot resolve stays open.
 """
 
@@ -175,7 +175,7 @@ def _likelihoods(u: Floats, s: Floats, values: Floats) -> Floats:
 
 
 def _grid(observations: Observations, mean: float, largest: float) -> Floats:
-    """Return 0, the mean, and geometric steps from well below the least error to the largest value."""
+    """Return 0, the mean, and geometric steps from below the least error to the largest value."""
     top = max(min(largest, float(observations.u.max(initial=0.0))), 2 * mean)
     least = min(0.02 * mean, 0.05 * float(observations.s.min()))
     bottom = max(least, 1e-6 * top)

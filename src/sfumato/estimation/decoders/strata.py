@@ -47,8 +47,8 @@ def predict_from_neighbours(
 ) -> Iterator[tuple[float, Floats]]:
     """Yield each width with the pooled symbols' predictions from neighbourhoods of that width.
 
-    A prediction is ``Σ_{x2 ≠ x} K(x, x2) share_x2 / Σ_{x2 ≠ x} K(x, x2)`` with a Gaussian K, in units
-    of the group's mean. A cell's own share has no part in it.
+    A prediction is ``Σ_{x2 ≠ x} K(x, x2) share_x2 / Σ_{x2 ≠ x} K(x, x2)`` with a Gaussian K, in
+    units of the group's mean. A cell's own share has no part in it.
     """
     used = pools.is_pooled
     predictions: Iterator[tuple[float, Floats]]
@@ -58,7 +58,8 @@ def predict_from_neighbours(
         predictions = _on_h3(domain, shares, used, widths)
     else:
         raise ContextMismatch(
-            "this domain has no neighbours. Use the empirical-bayes decoder, perhaps with a covariate."
+            "this domain has no neighbours. Use the empirical-bayes decoder, perhaps with a "
+            "covariate."
         )
     for width, predicted in predictions:
         yield width, predicted[used] / pools.means[used]

@@ -58,7 +58,7 @@ def design_page(
 
 
 def _opening(design: Design) -> Html:
-    lead = fill('<p class="lead">$words</p>', words=design.in_words())
+    lead = fill('<p class="lead">$words</p>', words=design.summary())
     if design.certified:
         return lead
     caution = fill('<p class="caution">$sentence</p>', sentence=bound_sentence(design))

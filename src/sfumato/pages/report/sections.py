@@ -68,7 +68,7 @@ def summary(survey: Survey, estimate: Estimate) -> Html:
 
 def _misfit_caution(estimate: Estimate) -> Html:
     """Warn if the reports cannot have come from the mechanism."""
-    fit = estimate.quiet_fit
+    fit = estimate.fit_result
     if fit.possible:
         return EMPTY
     text = (
@@ -179,7 +179,7 @@ def estimate_section(survey: Survey, estimate: Estimate) -> Html:
     return render(
         "report/estimate.html",
         reports=format_count(estimate.reports),
-        verdict=estimate.quiet_fit.verdict,
+        verdict=estimate.fit_result.verdict,
         answers=answers,
         decoder=estimate.decoder,
     )
