@@ -71,7 +71,7 @@ def _naive_readings(mechanism: Mechanism, tally: Tally) -> tuple[list[Fraction],
 
 
 @each_mechanism
-def test_the_unbiased_reading_is_the_mean_score_and_its_errors_are_those_of_a_mean(mechanism):
+def test_unbiased_estimate_is_the_mean_score(mechanism):
     tally = _tally(mechanism)
     means, variances = _naive_readings(mechanism, tally)
     found = estimate(mechanism, tally)
@@ -112,7 +112,7 @@ def test_the_projected_reading_is_a_distribution(mechanism, seed):
 
 
 @each_mechanism
-def test_the_projected_reading_is_no_farther_from_any_distribution(mechanism):
+def test_projection_is_nearer_to_every_distribution(mechanism):
     """Projection on a convex set that holds the truth can only help."""
     found = estimate(mechanism, _tally(mechanism, 3, reports=40), decoder="projection")
     groups, shares = mechanism.scores.observed_shares(_tally(mechanism, 3, reports=40))
@@ -126,7 +126,7 @@ def test_the_projected_reading_is_no_farther_from_any_distribution(mechanism):
 
 @pytest.mark.parametrize("code", [HadamardCode, RandomizedCode])
 @pytest.mark.parametrize("seed", range(5))
-def test_every_block_is_projected_onto_the_share_that_was_observed(code, seed):
+def test_blocks_are_projected_onto_observed_shares(code, seed):
     mechanism = BlockResponse(BLOCKS, code)
     tally = _tally(mechanism, seed, reports=37)
     p = estimate(mechanism, tally, decoder="projection").frequencies
@@ -152,7 +152,7 @@ def test_answers_in_clear_are_read_as_they_are():
 
 
 @each_mechanism
-def test_a_tally_that_is_exactly_the_channels_own_is_read_exactly(mechanism):
+def test_exact_channel_output_is_decoded_exactly(mechanism):
     """Counts in proportion to Q(·|x) say that everybody is x."""
     for x in range(mechanism.inputs):
         row = mechanism.at_word(16).integer_row(x)
@@ -172,7 +172,7 @@ def test_the_default_level_is_95_percent():
     assert np.array_equal(found.simultaneous_interval(), found.simultaneous_interval(0.95))
 
 
-def test_an_estimate_below_nought_has_an_interval_with_a_width():
+def test_negative_estimate_has_an_interval_with_a_width():
     mechanism = PlainResponse(Uniform(["a", "b", "c"], 1.0))
     found = estimate(mechanism, Tally([500, 0, 500, 500], mechanism.fingerprint))
     low, high = found.interval()
@@ -182,7 +182,7 @@ def test_an_estimate_below_nought_has_an_interval_with_a_width():
     assert ((high[below] > 0) & (high[below] < found.standard_errors[below])).all()
 
 
-def test_a_symbol_that_nobody_reports_has_an_interval_of_exact_width():
+def test_unreported_symbol_has_an_exact_interval():
     """All of 100 people say "a" in clear: "b" may still be held by 1 − 0.025^(1/100) of the crowd."""
     mechanism = sf.PlainResponse(sf.Uniform(["a", "b"], "inf"))
     low, high = sf.estimate(mechanism, mechanism.tally([0] * 100)).interval(0.95)
@@ -202,7 +202,7 @@ def test_no_reports_are_not_enough(mechanism, decoder):
 
 
 @each_mechanism
-def test_one_report_has_infinite_errors_and_says_nothing_certain(mechanism):
+def test_single_report_has_infinite_errors(mechanism):
     found = estimate(mechanism, mechanism.tally([0]))
     assert found.standard_errors.tolist() == [math.inf] * mechanism.inputs
     if mechanism.inputs > 1:
@@ -223,14 +223,14 @@ def test_two_reports_have_finite_errors(mechanism):
 
 
 @pytest.mark.parametrize("name", ["nonsense", "", "Projection"], ids=repr)
-def test_an_unknown_decoder_is_refused_with_the_known_ones(name):
+def test_unknown_decoder_error_lists_the_names(name):
     mechanism = MECHANISMS["plain"]
     with pytest.raises(InvalidArgument, match="projection"):
         estimate(mechanism, mechanism.tally([0]), decoder=name)
 
 
 @pytest.mark.parametrize("decoder", [None, 3], ids=repr)
-def test_what_is_no_decoder_is_refused(decoder):
+def test_invalid_decoder_is_rejected(decoder):
     mechanism = MECHANISMS["plain"]
     with pytest.raises(InvalidArgument, match="a name or a decoder"):
         estimate(mechanism, mechanism.tally([0]), decoder=decoder)
@@ -247,7 +247,7 @@ class _Leaning:
         return Decoded(np.asarray(self.covariate, dtype=float), {"asked": True})
 
 
-def test_a_decoder_may_be_an_object_and_is_told_the_covariate():
+def test_decoder_objects_receive_the_covariate():
     mechanism = MECHANISMS["plain"]
     found = estimate(
         mechanism, mechanism.tally([0, 1]), decoder=_Leaning(), covariate=[0.5, 0.25, 0.25]
@@ -257,7 +257,7 @@ def test_a_decoder_may_be_an_object_and_is_told_the_covariate():
     assert found.details == {"asked": True}
 
 
-def test_a_covariate_that_nobody_uses_is_refused():
+def test_unused_covariate_is_rejected():
     mechanism = MECHANISMS["plain"]
     with pytest.raises(InvalidArgument, match="'unbiased' uses no covariate"):
         estimate(mechanism, mechanism.tally([0, 1]), decoder="unbiased", covariate=[1, 2, 3])
@@ -289,7 +289,7 @@ def test_an_estimate_prints_as_a_table_of_labels():
     assert [line.split()[0] for line in lines[1:]] == ["park", "café", "clinic"]
 
 
-def test_a_printed_row_holds_both_readings_in_the_order_of_the_header():
+def test_text_rows_follow_the_header():
     mechanism = MECHANISMS["plain"]
     found = estimate(mechanism, _tally(mechanism), decoder="projection")
     low, high = found.interval()
@@ -358,7 +358,7 @@ def test_without_pandas_one_is_told_what_to_install(monkeypatch):
         found.to_pandas()
 
 
-def test_what_an_estimate_is_worked_out_from_is_no_part_of_its_face():
+def test_origin_is_not_in_the_repr():
     found = estimate(MECHANISMS["plain"], _tally(MECHANISMS["plain"]))
     assert "Origin" not in repr(found)
     other = replace(found, fingerprint="a survey")

@@ -101,7 +101,7 @@ def test_paired_families_are_alpha_from_their_centre(family):
     assert {distance(p, family.centre) for p in family.members()} == {family.distance}
 
 
-def test_the_block_family_has_the_papers_steps_for_even_blocks():
+def test_block_family_has_the_papers_steps():
     family = only_family(sf.Blocks([0, 0, 1, 1, 1, 1], 1)).at(Fraction(1, 10))
     assert set(family.steps) == {2 * Fraction(k, 20) * Fraction(1, 10) for k in (2, 4)}
     assert family.distance <= Fraction(4 + 16, 2 * 6 * 4)
@@ -204,7 +204,7 @@ def test_chi_square_is_the_mean_over_the_family(context, code):
 
 
 @pytest.mark.parametrize("mechanism", IN_MODELS, ids=repr)
-def test_claim_1_and_the_block_inequality_bound_chi_square_of_every_mechanism(mechanism):
+def test_chi_square_stays_within_its_limits(mechanism):
     for family in written_families(mechanism.context):
         assert 0 < chi_square(mechanism, family) <= family.limit <= family.paper_limit
 
@@ -293,7 +293,7 @@ def test_the_limit_of_the_block_inequality_is_met():
     )
 
 
-def test_channels_that_break_their_promise_go_over_the_limit():
+def test_channels_that_break_their_promise_exceed_the_limit():
     family = only_family(sf.Uniform(6, 1))
     assert chi_square(cube(sf.Uniform(6, 2), Fraction(275, 100)), family) > family.limit
     context = sf.HighLow(6, [2], 1)
@@ -307,7 +307,7 @@ def test_channels_that_break_their_promise_go_over_the_limit():
 
 @pytest.mark.parametrize("epsilon", ["0.1", 1, "1.0986", "1.1", 2, 5, 40])
 @pytest.mark.parametrize("size", [2, 3, 4, 9, 10])
-def test_the_gain_of_a_report_is_the_largest_over_all_extreme_columns(size, epsilon):
+def test_gain_matches_enumeration_of_extreme_columns(size, epsilon):
     """A column of a block holds e's and ones, in whatever pairs: go through all of them."""
     family = only_family(sf.Uniform(size, epsilon))
     e, pairs = math.exp(float(epsilon)), size // 2
@@ -346,7 +346,7 @@ def test_the_subset_lemma_on_every_set(mechanism):
             assert second <= mechanism.denominator - shrink * (mechanism.denominator - first)
 
 
-def test_what_is_uncovered_is_what_the_worst_set_lacks():
+def test_uncovered_matches_the_worst_set():
     cheat = sf.PlainResponse(sf.Uniform(3, 1), OddsOnePerCentHigh)
     first, second = cheat.exact_row(0), cheat.exact_row(1)
     shrink = 1 / exp_bounds(Fraction(1))[1]
@@ -408,7 +408,7 @@ def test_bits_for_equal_separations(ratio):
     assert bits(family, 0.2 * ratio) == pytest.approx(5 * (1 - entropy(ratio)), rel=1e-6)
 
 
-def test_bits_for_unequal_separations_are_the_least_of_all_error_rates():
+def test_bits_for_unequal_separations_match_a_grid_search():
     family = only_family(sf.Blocks([0, 0, 1, 1, 1, 1], 1)).at(Fraction(3, 10))
     w = [float(entry) for entry in family.separations]
     a, grid = 0.1, np.linspace(0, 0.5, 501)[1:]
@@ -452,7 +452,7 @@ def worst_measured(mechanism, family, n, rng):
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
-def test_lower_bound_then_what_is_measured_then_upper_bound(context):
+def test_measured_people_lie_between_the_bounds(context):
     rng = np.random.default_rng(33)
     mechanism, error, n = response(context, HadamardCode), 0.02, 100_000
     spread = max(worst_measured(mechanism, family, n, rng) for family in written_families(context))
@@ -486,7 +486,7 @@ def test_people_quadruple_when_the_error_halves():
     )
 
 
-def test_the_papers_family_is_the_better_one_where_it_exists():
+def test_high_low_family_beats_the_free_family():
     """Twice as many signs: for errors far below 1/k it asks for nearly twice as many people as the free family."""
     context = sf.HighLow(20, [0], 1)
     star, free = hard_families(context)

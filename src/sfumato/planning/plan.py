@@ -166,11 +166,13 @@ class Plan:
 
     def notes(self) -> list[str]:
         """Return the reasons why rows have no mechanism, or need none; equal reasons once."""
-        titles: dict[str, list[str]] = {}
+        titles: dict[str, str] = {}
         for row in self.rows:
-            if row.reason:
-                titles.setdefault(row.reason, []).append(row.title)
-        return [f"{'; '.join(group)}: {reason}" for reason, group in titles.items()]
+            if row.reason in titles:
+                titles[row.reason] += f"; {row.title}"
+            elif row.reason:
+                titles[row.reason] = row.title
+        return [f"{title}: {reason}" for reason, title in titles.items()]
 
     def __repr__(self) -> str:
         table = self.table()
@@ -419,17 +421,23 @@ def _check_people(people: int | None) -> int | None:
 
 def _choose(rows: list[PlanRow], own: Mechanism | None) -> str:
     """Return the row to plan for: your own mechanism, else the best, else the least risk."""
-    by_name = {row.name: row.mechanism for row in rows if row.mechanism is not None}
     if own is not None:
         record = own.record()
-        return next(name for name in reversed(by_name) if by_name[name].record() == record)
-    if not by_name:
-        reason = next(row.reason for row in rows if row.name == "best")
-        raise NoClosedForm(f"there is no mechanism to plan for: {reason}")
-    if "best" in by_name:
+        for row in reversed(rows):
+            if row.mechanism is not None and row.mechanism.record() == record:
+                return row.name
+    best = next(row for row in rows if row.name == "best")
+    if best.available:
         return "best"
-    risks = {row.name: row.risk for row in rows if row.risk is not None}
-    return min(risks, key=lambda name: risks[name])
+    chosen = None
+    least = math.inf
+    for row in rows:
+        if row.risk is not None and row.risk < least:
+            chosen = row.name
+            least = row.risk
+    if chosen is None:
+        raise NoClosedForm(f"there is no mechanism to plan for: {best.reason}")
+    return chosen
 
 
 def _add_figures(

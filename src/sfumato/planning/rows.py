@@ -28,13 +28,13 @@ _OPEN = "the context promises nothing for any pair, so everyone may answer in cl
 _FAST_SIZE = 48  # exact arithmetic inverts any channel of up to this many symbols within seconds
 _MAX_CONDITION = 2e4  # floats may not be enough to invert a channel of a larger condition number
 
-Found = Mechanism | SfumatoError
-"""A mechanism, or the error that says why there is none."""
+MechanismOrError = Mechanism | SfumatoError
+"""A mechanism, or the error from building it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PlanRow:
-    """One mechanism of a plan, or the reason why there is none.
+    """One mechanism of a plan, or the reason why it does not exist.
 
     ``name``: "classical", "exponential", "hadamard", "best" or "own".
     ``title``: the name as tables show it.
@@ -121,31 +121,30 @@ class PlanRow:
         }
 
 
-def find_mechanisms(context: Context, own: Mechanism | None) -> dict[str, Found]:
-    """Return the mechanisms that a plan considers by name, or the error where there is none.
+def find_mechanisms(context: Context, own: Mechanism | None) -> dict[str, MechanismOrError]:
+    """Return the mechanisms that a plan considers by name, or the errors from building them.
 
     Classical LDP takes the smallest ε of any pair for all pairs. The exponential mechanism is what
     people use for metrics, and for matrices that nothing on the shelf fits. ``own`` is listed
     unless it is one of the others.
     """
-    classical = Uniform(context.domain, context.exact_smallest)
-    found = {
-        "classical": _try(lambda: mechanism_for(classical)),
+    mechanisms = {
+        "classical": _try(lambda: _classical(context)),
         "hadamard": _try(lambda: mechanism_for(context, code="hadamard")),
         "best": _try(lambda: mechanism_for(context)),
     }
-    if context.is_metric or isinstance(found["best"], NoClosedForm):
-        found["exponential"] = _try(lambda: _exponential(context))
+    if context.is_metric or isinstance(mechanisms["best"], NoClosedForm):
+        mechanisms["exponential"] = _try(lambda: _exponential(context))
     if own is not None:
         if own.context.domain != context.domain:
             raise ContextMismatch("the mechanism must be for the domain of the context.")
-        if not any(_is_same(found.get(name), own) for name in ("best", "exponential")):
-            found["own"] = own
-    return {name: found[name] for name in _TITLES if name in found}
+        if not any(_is_same(mechanisms.get(name), own) for name in ("best", "exponential")):
+            mechanisms["own"] = own
+    return {name: mechanisms[name] for name in _TITLES if name in mechanisms}
 
 
 def build_rows(
-    mechanisms: Mapping[str, Found],
+    mechanisms: Mapping[str, MechanismOrError],
     context: Context,
     target: Target,
     decoder: str,
@@ -195,11 +194,15 @@ def _build_row(
     )
 
 
-def _try(build: Callable[[], Mechanism]) -> Found:
+def _try(build: Callable[[], Mechanism]) -> MechanismOrError:
     try:
         return build()
     except SfumatoError as error:
         return error
+
+
+def _classical(context: Context) -> Mechanism:
+    return mechanism_for(Uniform(context.domain, context.exact_smallest))
 
 
 def _exponential(context: Context) -> Mechanism:
@@ -217,11 +220,11 @@ def _exponential(context: Context) -> Mechanism:
     return mechanism
 
 
-def _is_same(mechanism: Found | None, own: Mechanism) -> bool:
+def _is_same(mechanism: MechanismOrError | None, own: Mechanism) -> bool:
     return isinstance(mechanism, Mechanism) and mechanism.record() == own.record()
 
 
-def _title(name: str, context: Context, mechanisms: Mapping[str, Found]) -> str:
+def _title(name: str, context: Context, mechanisms: Mapping[str, MechanismOrError]) -> str:
     no_closed_form = isinstance(mechanisms["best"], NoClosedForm)
     if name == "own" and no_closed_form and holds_table(mechanisms["own"]):
         return _DESIGNED

@@ -92,7 +92,7 @@ def test_one_half_without_reports_cannot_judge():
     assert bayes_weight(EmpiricalBayes(), PLAIN, tally) == (1.0, np.inf)
 
 
-def test_where_one_split_leaves_it_open_both_halves_judge(monkeypatch):
+def test_imprecise_split_uses_both_halves(monkeypatch):
     tally = _drawn(PLAIN, SPIKY, 3_000)
     decoder, (a, b) = _Planted(np.full(300, 1 / 300)), split_in_half(tally)
     first, second = choose._judge(decoder, PLAIN, a, b), choose._judge(decoder, PLAIN, b, a)
@@ -107,7 +107,7 @@ def test_where_one_split_leaves_it_open_both_halves_judge(monkeypatch):
 # --- the default --------------------------------------------------------------------------------------------------
 
 
-def test_the_default_mixes_both_by_the_share_plus_its_error():
+def test_auto_mixes_by_weight_plus_error():
     tally = _drawn(PLAIN, SPIKY, 200_000)
     found = Auto().decode(PLAIN, tally)
     bayes, projected = (
@@ -136,7 +136,7 @@ def test_the_default_follows_the_judge(planted, least, most, monkeypatch):
 
 
 @pytest.mark.parametrize("reports", [2, 3, 10, 1_000, 100_000])
-def test_the_share_lies_between_nothing_and_everything(reports):
+def test_auto_weight_is_between_zero_and_one(reports):
     for seed in range(3):
         details = Auto().decode(PLAIN, _drawn(PLAIN, SPIKY, reports, seed)).details
         assert 0 <= details["share"] <= 1
@@ -150,7 +150,7 @@ def test_one_report_and_one_symbol_are_projected():
     assert (found.frequencies.tolist(), dict(found.details)) == ([1.0], {"chosen": "projection"})
 
 
-def test_neighbours_are_used_where_there_are_any_and_no_covariate_is_given():
+def test_auto_uses_neighbours_unless_a_covariate_is_given():
     grid = GridDomain(0, 4, 0, 5, 1)
     mechanism = PlainResponse(Uniform(grid, 1))
     tally = _drawn(mechanism, np.full(20, 0.05), 1_000)
@@ -161,7 +161,7 @@ def test_neighbours_are_used_where_there_are_any_and_no_covariate_is_given():
         Auto(np.arange(19)).decode(mechanism, tally)
 
 
-def test_the_neighbourhoods_that_all_reports_chose_are_judged():
+def test_auto_judges_the_chosen_widths():
     def judged(widths):
         return choose._with_chosen_widths(SpatialBayes(), Decoded(SPIKY, {"widths": widths}))
 
@@ -171,7 +171,7 @@ def test_the_neighbourhoods_that_all_reports_chose_are_judged():
     assert choose._with_chosen_widths(plain, Decoded(SPIKY, {"strata": 1})) is plain
 
 
-def test_where_shrinking_is_wrong_the_default_is_hardly_worse_than_projection():
+def test_default_nearly_matches_projection_where_shrinking_fails():
     """Small blocks, each with one symbol of its own that holds nearly all, and a generous ε."""
     k, size = 400, 8
     mechanism = BlockResponse(Blocks(np.arange(k) // size, 2.0))

@@ -70,7 +70,7 @@ def _demand_distribution(mechanism, tally, frequencies):
 
 
 @every_example
-def test_every_decoder_gives_a_distribution_with_the_observed_shares(mechanism):
+def test_decoders_keep_the_observed_shares(mechanism):
     """Warnings are errors here as everywhere; test_decoders_slow.py has the default as well."""
     for tally in (_crowd(mechanism, 2_000), _alike(mechanism, 1), _alike(mechanism, 1_000)):
         for name in ("projection", "likelihood", "empirical-bayes"):
@@ -80,7 +80,7 @@ def test_every_decoder_gives_a_distribution_with_the_observed_shares(mechanism):
 
 
 @one_of_each
-def test_so_does_the_default_for_a_crowd_and_for_one_or_two_reports(mechanism):
+def test_auto_keeps_the_observed_shares(mechanism):
     last = mechanism.outputs - 1
     for sent in ([0], [last], [0, 0], [0, last]):
         tally = mechanism.tally(sent)
@@ -94,7 +94,7 @@ def test_so_does_the_default_for_a_crowd_and_for_one_or_two_reports(mechanism):
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_a_tally_is_decoded_to_the_same_numbers_every_time(name):
+def test_decoding_is_deterministic(name):
     domain = _small_grid()
     mechanism = PlainResponse(Uniform(domain, 1))
     tally = _crowd(mechanism, 3_000)
@@ -103,7 +103,7 @@ def test_a_tally_is_decoded_to_the_same_numbers_every_time(name):
     assert dict(first.details) == dict(second.details)
 
 
-def test_the_unbiased_decoder_is_the_mean_score_as_it_is():
+def test_unbiased_decoder_returns_the_mean_score():
     tally = _crowd(BLOCKS, 50)
     found = Unbiased().decode(BLOCKS, tally).frequencies
     assert found == pytest.approx(BLOCKS.scores.matrix() @ (tally.counts / 50), abs=1e-12)
@@ -120,7 +120,7 @@ def test_every_decoder_has_a_name_and_every_name_a_decoder():
     assert list(DECODERS) == list(DECODER_NAMES)
 
 
-def test_decoders_are_found_by_name_and_stand_for_themselves():
+def test_get_decoder_takes_names_and_decoders():
     assert [get_decoder(name).name for name in DECODERS] == list(DECODERS)
     planted = Projection()
     assert get_decoder(planted) is planted
@@ -130,7 +130,7 @@ def test_decoders_are_found_by_name_and_stand_for_themselves():
         get_decoder(3)
 
 
-def test_spatial_bayes_asks_for_a_domain_with_neighbours():
+def test_spatial_bayes_needs_neighbours():
     with pytest.raises(ContextMismatch, match=r"no neighbours\. Use the empirical-bayes decoder"):
         get_decoder("spatial-bayes").decode(BLOCKS, _crowd(BLOCKS, 100))
 
@@ -145,7 +145,7 @@ def _small_grid():
 
 
 @pytest.mark.parametrize("code", [HadamardCode, RandomizedCode], ids=lambda code: code.kind)
-def test_where_symbols_are_known_equally_well_projection_is_euclidean(code):
+def test_projection_is_euclidean_for_equal_errors(code):
     plain = PlainResponse(Uniform(7, 1), code)
     tally = _crowd(plain, 300)
     assert Projection().decode(plain, tally).frequencies == pytest.approx(
@@ -159,7 +159,7 @@ def test_where_symbols_are_known_equally_well_projection_is_euclidean(code):
     assert Projection().decode(blocks, tally).frequencies == pytest.approx(euclidean, abs=1e-12)
 
 
-def test_projection_is_weighed_by_the_variances_of_even_groups():
+def test_projection_scales_are_variances_of_even_groups():
     """Against the formula: d_x is the variance of p̂_x if each group of the context were even inside."""
     context = HighLow(9, [0, 4, 5], 1)
     mechanism = HighLowResponse(context, RandomizedCode)
@@ -173,7 +173,7 @@ def test_projection_is_weighed_by_the_variances_of_even_groups():
     assert np.abs(found - project(unbiased)).max() > 1e-3
 
 
-def test_what_is_known_well_is_moved_less_and_the_picture_is_better():
+def test_projection_moves_well_known_symbols_less():
     """High-low, skewed towards symbols in clear: 40 tallies, total variation of both projections."""
     mechanism = HighLowResponse(HighLow(60, range(40), 1.0))
     p = np.concatenate(
@@ -235,7 +235,7 @@ def test_nearest_is_what_a_general_optimiser_finds():
         assert nearest_in_groups(v, group_of, totals, d) == pytest.approx(ended.x, abs=1e-5)
 
 
-def test_nearest_with_equal_scales_is_the_projection_group_by_group():
+def test_nearest_with_equal_scales_is_the_projection():
     rng = np.random.default_rng(2)
     for _ in range(50):
         group_of, totals = rng.integers(0, 5, 30), rng.dirichlet(np.ones(5)) * (rng.random(5) < 0.8)
@@ -310,7 +310,7 @@ def test_pools_are_what_a_loop_over_groups_finds(name):
     assert pools.s == pytest.approx(errors[drowned] / means[drowned], rel=1e-6)
 
 
-def test_symbols_in_clear_are_not_pooled_and_those_that_take_cover_are():
+def test_clear_symbols_are_not_pooled():
     mechanism = HighLowResponse(HighLow(40, range(30), 1))
     pools = Pools.from_tally(mechanism, _crowd(mechanism, 100_000))
     assert pools.is_pooled.tolist() == [True] * 30 + [False] * 10

@@ -57,7 +57,7 @@ def _good_enough(ratios):
     ] <= WORST, f"mean {mean:.3f}, worst {ratios[worst]:.3f} at {worst}"
 
 
-def test_the_default_is_less_than_half_as_far_from_the_truth_as_projection():
+def test_default_halves_the_error_of_projection():
     good, said = _good_enough(_ratios("auto"))
     assert good, said
 
@@ -67,7 +67,7 @@ def test_projection_in_its_place_would_be_noticed():
     assert not good, said
 
 
-def test_with_a_generous_promise_the_default_is_hardly_worse_than_projection_block_by_block():
+def test_default_nearly_matches_projection_at_large_epsilon():
     """ε = 3 in many small blocks: most is known well, and shrinking is not worth much."""
     rng, mechanism = (
         np.random.default_rng(5),
@@ -87,7 +87,7 @@ def test_with_a_generous_promise_the_default_is_hardly_worse_than_projection_blo
 
 
 @pytest.mark.parametrize("cls", EXAMPLES, ids=lambda cls: cls.__name__)
-def test_the_default_gives_a_distribution_on_every_mechanism(cls):
+def test_auto_gives_a_distribution_for_every_mechanism(cls):
     for mechanism in EXAMPLES[cls]:
         rng = np.random.default_rng(0)
         q = np.maximum(mechanism.forward(rng.dirichlet(np.full(mechanism.inputs, 0.2))), 0)

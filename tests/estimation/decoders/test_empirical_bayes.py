@@ -76,7 +76,7 @@ def _brute_force(pools, steps):
 
 @pytest.mark.parametrize("name", PRIORS)
 @pytest.mark.parametrize(("k", "steps"), [(3, 120), (4, 40)])
-def test_no_allocation_of_the_total_has_a_smaller_expected_error(name, k, steps):
+def test_level_quantiles_minimise_the_expected_error(name, k, steps):
     _losses.name = name
     for seed in range(5):
         pools, model = _case(name, k, seed)
@@ -154,7 +154,7 @@ def test_symbols_in_clear_keep_their_counts():
     assert np.abs(found[hidden] - np.maximum(unbiased[hidden], 0)).sum() > 0.1
 
 
-def test_symbols_of_small_and_of_large_blocks_are_pooled_in_units_of_their_means():
+def test_blocks_of_any_size_are_pooled_in_units_of_their_means():
     """Half of each block's symbols hold nothing; a crowded and a thin block learn that from each other."""
     mechanism = BlockResponse(Blocks(np.repeat([0, 1], [300, 300]), 1))
     inside = np.tile([0.0, 2.0], 150) / 300
@@ -168,7 +168,7 @@ def test_symbols_of_small_and_of_large_blocks_are_pooled_in_units_of_their_means
 # --- known weaknesses ---------------------------------------------------------------------------------------------
 
 
-def test_groups_of_which_some_symbols_are_known_better_are_decoded_as_well():
+def test_groups_with_uneven_errors_are_decoded():
     """Padded blocks of 5 at ε = 3: one symbol of each is known a little better than the others."""
     mechanism = BlockResponse(Blocks(np.arange(600) // 5, 3.0))
     ours, projected = (
@@ -205,7 +205,7 @@ SKEWED = np.random.default_rng(5).permutation(np.random.default_rng(5).lognormal
 SKEWED = SKEWED / SKEWED.sum()
 
 
-def test_a_covariate_that_tells_helps_and_one_that_does_not_hardly_hurts():
+def test_informative_covariates_help_and_others_do_not_hurt():
     plain, told, noise = (
         _error(EmpiricalBayes(covariate), LARGE, SKEWED, 200_000)
         for covariate in (None, SKEWED, np.random.default_rng(6).normal(size=2_000))
@@ -245,7 +245,7 @@ def test_a_constant_covariate_is_none_at_all():
     ],
     ids=["short", "a column", "nan", "infinite", "one number"],
 )
-def test_a_covariate_holds_one_finite_number_for_each_symbol(covariate):
+def test_invalid_covariates_are_rejected(covariate):
     with pytest.raises(InvalidArgument, match="one finite number for each of the 2000 symbols"):
         EmpiricalBayes(covariate).decode(LARGE, _drawn(LARGE, SKEWED, 100))
 
@@ -289,7 +289,7 @@ def test_on_a_shuffled_map_they_are_not_asked():
 
 
 @pytest.mark.parametrize("reports", [1, 2, 50])
-def test_a_map_of_few_reports_is_a_distribution_all_the_same(reports):
+def test_sparse_maps_decode_to_a_distribution(reports):
     for context in (Uniform(GRID, 1), Blocks(np.arange(2_000) // 7, 2.0, domain=GRID)):
         mechanism = (
             PlainResponse(context) if isinstance(context, Uniform) else BlockResponse(context)

@@ -51,7 +51,7 @@ def test_a_half_is_binomial(count, key):
     )
 
 
-def test_halves_of_millions_have_the_right_mean_and_spread():
+def test_halves_of_large_counts_have_binomial_moments():
     heads = halve_counts(np.full(DRAWS, 10**8), KEYS[0])
     z = (heads - 5e7) / 5e3
     assert abs(z.mean()) < norm.isf(ALPHA / 2) / np.sqrt(DRAWS)
@@ -74,7 +74,7 @@ def test_halves_of_poisson_counts_are_independent(mean):
     assert correlated(a, whole)
 
 
-def test_a_tally_is_dealt_out_whole_and_the_same_way_every_time():
+def test_split_in_half_is_complete_and_reproducible():
     tally = Tally(np.array([0, 1, 7, 63, 64, 10_000]), "f" * 64)
     a, b = split_in_half(tally)
     assert (a.counts + b.counts).tolist() == tally.counts.tolist()
@@ -95,7 +95,7 @@ def test_small_counts_are_poisson(mean):
 
 
 @pytest.mark.parametrize("mean", [16.1, 60.0, 2_000.0])
-def test_larger_counts_have_the_mean_spread_and_skewness_of_poisson(mean):
+def test_large_counts_have_poisson_moments(mean):
     found = draw_histogram(np.full(DRAWS, mean / 10_000), 10_000, draw=0)
     z = (found - mean) / np.sqrt(mean)
     reach = norm.isf(ALPHA / 2) / np.sqrt(DRAWS)
@@ -108,7 +108,7 @@ def test_larger_counts_have_the_mean_spread_and_skewness_of_poisson(mean):
         assert (z**3).mean() > reach * np.sqrt(15)  # a normal number, rounded, would not do
 
 
-def test_another_draw_is_another_histogram_and_the_same_draw_the_same():
+def test_draws_are_reproducible_and_different():
     q = np.full(1_000, 1e-3)
     first, again, other = (draw_histogram(q, 5_000, draw=draw, key=KEYS[0]) for draw in (0, 0, 1))
     assert first.tolist() == again.tolist()

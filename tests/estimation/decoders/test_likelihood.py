@@ -108,7 +108,7 @@ def _demand_gap_holds(mechanism, tally, found, better):
 
 @every_example
 @pytest.mark.parametrize("drawn", [_likely, _unlikely])
-def test_it_is_as_likely_as_slow_em_and_the_gap_is_the_formula_and_a_bound(mechanism, drawn):
+def test_likelihood_matches_em_and_its_gap_is_a_bound(mechanism, drawn):
     tally = drawn(mechanism)
     found = TIGHT.decode(mechanism, tally)
     assert found.details["converged"]
@@ -148,7 +148,7 @@ def test_it_is_where_a_general_optimiser_ends(mechanism):
 
 
 @every_example
-def test_it_is_a_distribution_with_the_observed_shares_and_no_less_likely_than_the_projection(
+def test_result_is_a_distribution_at_least_as_likely_as_the_projection(
     mechanism,
 ):
     for drawn, most in ((_likely, 5_000), (_unlikely, 5_000), (_likely, 1)):
@@ -206,9 +206,7 @@ class _Even:
 
 
 @every_example
-def test_exact_frequencies_give_the_distribution_back_from_wherever_it_starts(
-    mechanism, monkeypatch
-):
+def test_exact_frequencies_recover_the_distribution(mechanism, monkeypatch):
     p = np.random.default_rng(7).dirichlet(np.ones(mechanism.inputs))
     p[1::3] = 0
     p /= p.sum()
@@ -237,7 +235,7 @@ def test_what_is_in_clear_is_counted():
     )
 
 
-def test_a_free_symbol_whose_reports_came_is_never_impossible():
+def test_observed_free_symbols_stay_possible():
     """Euclidean projection cuts it to 0, which makes the tally impossible; the likelihood must not stay there."""
     mechanism = HighLowResponse(HighLow(40, range(31), 0.5), HadamardCode)
     counts = np.zeros(mechanism.outputs, dtype=np.int64)
@@ -292,13 +290,13 @@ def test_it_says_so_where_it_did_not_get_there():
 
 
 @pytest.mark.parametrize("tolerance", [0, -1, math.inf, math.nan])
-def test_a_tolerance_that_cannot_be_meant_is_refused(tolerance):
+def test_invalid_tolerances_are_rejected(tolerance):
     with pytest.raises(InvalidArgument, match="tolerance must be positive"):
         Likelihood(tolerance=tolerance)
 
 
 @pytest.mark.parametrize("most", [0, -3, 2.5, True])
-def test_a_number_of_iterations_that_cannot_be_meant_is_refused(most):
+def test_invalid_max_iterations_are_rejected(most):
     with pytest.raises(InvalidArgument, match="max_iterations must be a positive integer"):
         Likelihood(max_iterations=most)
 

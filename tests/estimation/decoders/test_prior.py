@@ -63,7 +63,7 @@ def _value(L, c, apart, w, penalty=1e3):
 @pytest.mark.parametrize("spread", [0.0, 1.0])
 def test_a_prior_is_as_likely_as_plain_em_finds_it(spread, monkeypatch):
     monkeypatch.setattr(priors, "_SPREAD", spread)
-    monkeypatch.setattr(priors.Observations, "binned", classmethod(_unbinned))
+    monkeypatch.setattr(priors.Observations, "bin", classmethod(_unbinned))
     u, s = _crowd()
     found = fit_prior(u, s, mean=1.0, largest=50.0, bags=0)
     L, c = _problem(u, s, found.values, spread)
@@ -78,8 +78,8 @@ def test_a_prior_is_as_likely_as_plain_em_finds_it(spread, monkeypatch):
 
 @pytest.mark.parametrize("s", [0.05, 0.5, 3.0, 40.0])
 @pytest.mark.parametrize("mean", [0.8, 1.0, 1.3])
-def test_whatever_the_errors_and_the_mean_em_finds_nothing_likelier(s, mean, monkeypatch):
-    monkeypatch.setattr(priors.Observations, "binned", classmethod(_unbinned))
+def test_em_finds_no_likelier_prior(s, mean, monkeypatch):
+    monkeypatch.setattr(priors.Observations, "bin", classmethod(_unbinned))
     u, errors = _crowd(seed=1, s=s)
     found = fit_prior(u, errors, mean=mean, largest=50.0, bags=0)
     L, c = _problem(u, errors, found.values, 1.0)
@@ -100,11 +100,11 @@ def _explained(prior, u, s):
 def test_binning_costs_next_to_nothing(monkeypatch):
     """Bins of half an error: a thousandth of a unit of likelihood per observation, bins of four cost more."""
     u, s = _crowd(2_000)
-    assert 30 < Observations.binned(u, s).u.size < 200
+    assert 30 < Observations.bin(u, s).u.size < 200
     binned = fit_prior(u, s, mean=1.0, largest=50.0, bags=0)
     monkeypatch.setattr(priors, "_BIN_WIDTH", 4.0)
     coarse = fit_prior(u, s, mean=1.0, largest=50.0, bags=0)
-    monkeypatch.setattr(priors.Observations, "binned", classmethod(_unbinned))
+    monkeypatch.setattr(priors.Observations, "bin", classmethod(_unbinned))
     exact = fit_prior(u, s, mean=1.0, largest=50.0, bags=0)
     best = _explained(exact, u, s)
     assert best - _explained(binned, u, s) < 1e-3
@@ -116,21 +116,21 @@ def test_the_log_likelihood_is_that_of_the_first_fit(bags):
     u, s = _crowd(500)
     found = fit_prior(u, s, mean=1.0, largest=50.0, bags=bags)
     first = fit_prior(u, s, mean=1.0, largest=50.0, bags=0)
-    binned = Observations.binned(u, s)
+    binned = Observations.bin(u, s)
     chances = (
         np.exp(-0.5 * ((binned.u[:, None] - first.values) / binned.s[:, None]) ** 2) @ first.weights
     )
     assert found.log_likelihood == pytest.approx(float(binned.counts @ np.log(chances)), rel=1e-5)
 
 
-def test_observations_are_counted_together_and_keep_their_mean():
+def test_binning_keeps_the_mean():
     u, s = _crowd(1_000)
-    binned = Observations.binned(u, s)
+    binned = Observations.bin(u, s)
     assert binned.counts.sum() == 1_000
     assert binned.counts @ binned.u == pytest.approx(u.sum())
     assert binned.counts @ binned.s == pytest.approx(s.sum())
     far = np.array([0.0, 10.0]), np.array([1.0, 1.0])
-    assert Observations.binned(*far).u.tolist() == [0.0, 10.0]
+    assert Observations.bin(*far).u.tolist() == [0.0, 10.0]
 
 
 def test_two_points_are_recovered():
@@ -182,7 +182,7 @@ def test_bags_leave_open_what_the_data_do_not_tell():
         "far out",
     ],
 )
-def test_little_or_strange_observations_still_have_a_prior(u, s):
+def test_degenerate_observations_have_a_prior(u, s):
     prior = fit_prior(u, s, mean=1.0, largest=max(u.size, 2))
     assert np.isfinite(prior.weights).all()
     assert (prior.weights >= 0).all()
@@ -229,7 +229,7 @@ def test_a_posterior_is_bayes_rule(monkeypatch):
         assert cumulative[i] == pytest.approx(halfway, abs=1e-6)
 
 
-def test_quantiles_are_linear_between_values_and_stay_on_the_grid(monkeypatch):
+def test_quantiles_interpolate_on_the_grid(monkeypatch):
     monkeypatch.setattr(priors, "_CHUNK", 3)
     values = np.array([0.0, 1.0, 3.0, 7.0])
     cumulative = np.array([[0.1, 0.4, 0.7, 0.95], [0.4, 0.9, 0.95, 0.99]], dtype=np.float32)

@@ -80,7 +80,7 @@ def _naive_prediction(shares, used, means, width):
     return found[used] / means[used]
 
 
-def test_predictions_are_what_a_loop_over_all_pairs_finds():
+def test_predictions_match_a_loop_over_pairs():
     rng = np.random.default_rng(1)
     used = rng.random(GRID.size) < 0.8
     used[-1] = True  # `other` is pooled, but is nobody's neighbour
@@ -95,7 +95,7 @@ def test_predictions_are_what_a_loop_over_all_pairs_finds():
 
 
 @pytest.mark.parametrize("x", [0, 14, 95, 179])
-def test_the_own_value_of_a_cell_has_no_part_in_its_prediction(x):
+def test_grid_prediction_leaves_out_the_cell_itself(x):
     rng = np.random.default_rng(2)
     used = np.ones(GRID.size, dtype=np.bool_)
     pools, shares = _pools(GRID.size, used), rng.random(GRID.size)
@@ -113,7 +113,7 @@ def test_the_own_value_of_a_cell_has_no_part_in_its_prediction(x):
         )
 
 
-def test_a_cell_without_neighbours_is_predicted_as_nothing():
+def test_isolated_cell_is_predicted_as_zero():
     used = np.zeros(GRID.size, dtype=np.bool_)
     used[[0, 179]] = True  # opposite corners
     found = dict(predict_from_neighbours(GRID, _pools(GRID.size, used), np.ones(GRID.size), WIDTHS))
@@ -175,7 +175,7 @@ def test_h3_cells_are_predicted_by_cells_near_them():
         assert found[width] == pytest.approx(twin[used] / pools.means[used], rel=1e-6)
 
 
-def test_the_own_value_of_an_h3_cell_has_no_part_in_its_prediction():
+def test_h3_prediction_leaves_out_the_cell_itself():
     domain = _h3_domain()
     used = np.ones(domain.size, dtype=np.bool_)
     pools, shares = _pools(domain.size, used), np.random.default_rng(4).random(domain.size)
@@ -190,7 +190,7 @@ def test_the_own_value_of_an_h3_cell_has_no_part_in_its_prediction():
         assert (after != before).any()
 
 
-def test_where_h3_pairs_would_be_too_many_the_widths_end():
+def test_h3_skips_widths_with_too_many_pairs():
     domain = _h3_domain()
     pools = _pools(domain.size, np.ones(domain.size, dtype=np.bool_))
     found = predict_from_neighbours(domain, pools, np.ones(domain.size), (0.7, 1e4))

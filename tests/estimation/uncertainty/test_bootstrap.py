@@ -32,7 +32,7 @@ def _naive(mechanism, p, reports, runs, seed):
     return np.abs(pictures - p).sum(axis=1) / 2, pictures
 
 
-def test_it_agrees_with_a_slow_twin():
+def test_bootstrap_matches_a_slow_twin():
     found = _estimate()
     p, runs = found.frequencies, 1500
     boot = found.bootstrap(runs)
@@ -48,7 +48,7 @@ def test_it_agrees_with_a_slow_twin():
     assert (boot.low, boot.high) == pytest.approx((low, high), rel=0.15)
 
 
-def test_standard_errors_of_the_unbiased_reading_come_out_exactly_known():
+def test_bootstrap_errors_of_the_unbiased_decoder_are_exact():
     """Variances over runs are scaled chi-squares around the true ones; both tails at 1e-6, over five symbols."""
     found, runs = _estimate(p=np.full(5, 0.2), decoder="unbiased"), 400
     boot = found.bootstrap(runs)
@@ -58,7 +58,7 @@ def test_standard_errors_of_the_unbiased_reading_come_out_exactly_known():
     assert (chi2.cdf(ratio, runs - 1) > 1e-6 / 5).all()
 
 
-def test_a_bootstrap_with_half_the_reports_would_be_noticed():
+def test_bootstrap_test_detects_half_the_reports():
     found, runs = _estimate(p=np.full(5, 0.2), decoder="unbiased"), 400
     half = sf.Tally(found._origin.tally.counts // 2, PLAIN.fingerprint)
     boot = Bootstrap.run(PLAIN, Unbiased(), half, found.frequencies, runs=runs, seed=0, level=0.95)
@@ -93,7 +93,7 @@ def test_every_mechanism_can_be_walked_again(mechanism):
     assert boot.standard_errors.shape == (mechanism.inputs,)
 
 
-def test_the_same_seed_gives_the_same_numbers_and_another_others():
+def test_bootstrap_depends_on_the_seed():
     found = _estimate()
     first, again, other = (found.bootstrap(10, seed=seed) for seed in (3, 3, 4))
     assert first.errors.tolist() == again.errors.tolist()
@@ -106,7 +106,7 @@ def test_a_higher_level_gives_a_wider_interval():
     assert wide.low < narrow.low < narrow.mean < narrow.high < wide.high
 
 
-def test_the_decoder_of_the_estimate_is_the_one_that_is_walked_again():
+def test_bootstrap_reuses_the_estimate_decoder():
     class Stubborn:
         name = "stubborn"
 

@@ -72,7 +72,7 @@ def _dense(mechanism, counts):
     Q, A, n = mechanism.matrix(), mechanism.scores.matrix(), counts.sum()
     f = counts / n
     P = np.eye(mechanism.outputs) - Q.T @ A
-    q = module._expected(mechanism, sf.Tally(counts, mechanism.fingerprint))
+    q = module._smooth_q(mechanism, sf.Tally(counts, mechanism.fingerprint))
     root = np.diag(q**-0.5)
     statistic = n * ((P @ f) ** 2 / q).sum()
     M = root @ P @ np.diag(q) @ P.T @ root
@@ -112,7 +112,7 @@ def test_random_directions_agree_with_all_of_them(monkeypatch):
     assert _fit(mechanism, counts).tests["residuals"] == pytest.approx(exact, abs=0.15)
 
 
-def test_with_many_reports_of_an_even_crowd_the_p_value_is_that_of_chi_square():
+def test_p_value_is_chi_square_for_many_reports():
     mechanism = sf.PlainResponse(sf.Uniform(6, 1.0), sf.CyclicDesign(6, ((0, 1), (0, 2))))
     q = mechanism.forward(np.full(6, 1 / 6))
     counts = np.random.default_rng(5).multinomial(10**6, q)
@@ -124,7 +124,7 @@ def test_with_many_reports_of_an_even_crowd_the_p_value_is_that_of_chi_square():
 
 
 @pytest.mark.parametrize("name", ["Hadamard", "blocks", "high-low", "two-level"])
-def test_reports_that_are_drawn_evenly_are_found_out(name):
+def test_evenly_drawn_reports_are_detected(name):
     mechanism = LARGE[name]
     counts = np.random.default_rng(1).multinomial(
         300_000, np.full(mechanism.outputs, 1 / mechanism.outputs)
@@ -132,7 +132,7 @@ def test_reports_that_are_drawn_evenly_are_found_out(name):
     assert not _fit(mechanism, counts).possible
 
 
-def test_noise_among_honest_reports_has_a_test_of_its_own():
+def test_noise_among_honest_reports_is_detected():
     mechanism = LARGE["high-low"]
     honest = _drawn(mechanism, 500_000, 1)
     noise = np.random.default_rng(1).multinomial(
@@ -145,7 +145,7 @@ def test_noise_among_honest_reports_has_a_test_of_its_own():
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_one_report_sent_again_and_again_is_found_out(name):
+def test_repeated_report_is_detected(name):
     mechanism = LARGE[name]
     counts = _drawn(mechanism, 50_000, 3)
     counts[mechanism.outputs // 3] += 3000
@@ -154,7 +154,7 @@ def test_one_report_sent_again_and_again_is_found_out(name):
     assert "cannot have come from this mechanism" in found.verdict
 
 
-def test_answers_sent_without_randomisation_are_found_out():
+def test_unrandomised_answers_are_detected():
     mechanism = sf.PlainResponse(sf.Uniform(10, 1.0), sf.RandomizedCode)
     counts = np.array([50_000, 30_000, 10_000, 5000, 1000, 0, 0, 0, 0, 0])
     found = _fit(mechanism, counts)
@@ -173,7 +173,7 @@ def _forged(mechanism, reports, forged, seed):
     return counts
 
 
-def test_a_share_far_above_one_is_found_out():
+def test_share_far_above_one_is_detected():
     """Each of the others is below nought by less than its own noise; together they are far below."""
     counts = _forged(RANDOMISED, 3000, 250, 1)
     f = counts / 3000
@@ -196,7 +196,7 @@ def test_a_share_of_one_is_not_far_above_one():
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=repr)
-def test_the_others_have_the_moments_of_scores_written_out(mechanism):
+def test_complement_has_the_moments_of_one_minus_scores(mechanism):
     counts = _drawn(mechanism, 500, 2)
     f, B = counts / 500, 1 - mechanism.scores.matrix()
     found = module._complement(ScoreMoments.of_symbols(mechanism.scores, f))
@@ -230,7 +230,7 @@ def test_reports_of_another_epsilon_are_found_out():
     assert not _fit(mine, counts).possible
 
 
-def test_a_group_with_a_share_far_below_nought_is_found_out():
+def test_group_share_far_below_zero_is_detected():
     mechanism = sf.HighLowResponse(sf.HighLow(4, [0, 1], 1.0))
     counts = np.zeros(mechanism.outputs, dtype=int)
     counts[-2:] = 5000  # everybody in clear: nobody could have been drawn to the cover

@@ -76,7 +76,7 @@ def test_two_values_have_the_three_moments(seed):
         )
 
 
-def test_two_values_that_are_there_are_found_and_a_single_one_stays():
+def test_two_values_recover_two_scores():
     for share in (1e-9, 0.2, 0.5, 1 - 1e-6):
         down, up = two_values(
             ScoreMoments.of_total(np.array([-2.0, 5.0]), np.array([1 - share, share]))
@@ -111,7 +111,7 @@ def test_clopper_pearson_of_no_trials_says_nothing():
 
 @pytest.mark.parametrize("tail", [0.25, 0.025, 1e-3, 1e-6])
 @pytest.mark.parametrize(("a", "b"), [(101.0, 101.0), (150.0, 1e6), (1e6, 150.0), (4e4, 5e5)])
-def test_quantiles_of_large_counts_are_right_to_a_few_per_cent_of_the_tail(tail, a, b):
+def test_large_beta_quantiles_are_accurate(tail, a, b):
     found = _large_beta_quantile(np.array([a]), np.array([b]), tail)[0]
     assert beta.cdf(found, a, b) == pytest.approx(tail, rel=0.06)
     if tail >= 0.025:
@@ -129,7 +129,7 @@ def _coverage(bounds, p, n):
 EXPECTED = np.concatenate([np.linspace(0.02, 30, 400), np.geomspace(30, 1000, 40)])
 
 
-def test_counts_are_covered_at_their_level_by_exact_enumeration():
+def test_binomial_bounds_cover_by_enumeration():
     n, tail = 50_000, 0.025
     found = np.array(
         [
@@ -142,7 +142,7 @@ def test_counts_are_covered_at_their_level_by_exact_enumeration():
     assert found[EXPECTED > 300] == pytest.approx(0.95, abs=0.004)
 
 
-def test_the_normal_interval_fails_the_same_examination():
+def test_normal_intervals_fail_the_same_test():
     def wald(counts, trials):
         share = counts / trials
         reach = 1.96 * np.sqrt(share * (1 - share) / trials)
@@ -195,7 +195,7 @@ def test_bounds_are_those_of_the_published_table(level, upper_at_minus_3, bounds
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])
-def test_beside_a_wall_every_share_is_covered_at_its_level_and_no_interval_is_empty(level):
+def test_intervals_near_the_boundary_cover_and_are_not_empty(level):
     x = np.linspace(-9, 15, 240_001)
     low, high = _beside_zero(x, level)
     assert (high > low).all()
@@ -207,7 +207,7 @@ def test_beside_a_wall_every_share_is_covered_at_its_level_and_no_interval_is_em
         assert covered == pytest.approx(level, abs=3e-4)
 
 
-def test_cutting_or_shifting_fails_the_same_examination():
+def test_cut_or_shifted_intervals_fail_the_same_test():
     x = np.linspace(-9, 15, 240_001)
     cut = np.clip(x - 1.96, 0, None), np.clip(x + 1.96, 0, None)
     assert (cut[0] == cut[1]).any()
@@ -236,7 +236,7 @@ def test_counts_are_only_cut():
 
 
 @every_mechanism
-def test_intervals_grow_with_their_level_and_hold_the_estimate(mechanism):
+def test_intervals_grow_with_their_level(mechanism):
     found = _estimate(mechanism)
     before = None
     for level in (0.5, 0.9, 0.95, 0.999):
@@ -253,14 +253,14 @@ def test_intervals_grow_with_their_level_and_hold_the_estimate(mechanism):
 
 
 @every_mechanism
-def test_simultaneous_intervals_are_those_of_a_higher_level(mechanism):
+def test_simultaneous_intervals_have_a_higher_level(mechanism):
     found = _estimate(mechanism)
     single = found.interval(1 - 0.05 / mechanism.inputs)
     assert np.allclose(found.simultaneous_interval(0.95), single, atol=1e-9)
 
 
 @every_mechanism
-def test_intervals_have_a_width_unless_there_is_nothing_to_learn(mechanism):
+def test_intervals_have_a_width(mechanism):
     for reports in (2, 50):
         low, high = _estimate(mechanism, reports=reports).interval()
         assert (high > low).all() == (mechanism.inputs > 1)
@@ -286,7 +286,7 @@ def test_a_symbol_in_clear_has_the_interval_of_its_count():
     assert (low[1], high[1]) == pytest.approx((exact.low / clear, exact.high / clear), rel=1e-6)
 
 
-def test_a_rare_symbol_is_covered_where_randomised_response_is_nearly_clear():
+def test_rare_symbols_are_covered_at_large_epsilon():
     """Its scores are three: own report, the block's others, all else. Normal intervals cover it one time in two."""
     n, mechanism = 50_000, sf.BlockResponse(sf.Blocks(np.repeat([0, 1], 10), 8), sf.RandomizedCode)
     p = np.concatenate([[0.5 / n, 2 / n], np.zeros(8), np.full(10, 0.1 - 0.25 / n)])
@@ -302,7 +302,7 @@ def test_a_rare_symbol_is_covered_where_randomised_response_is_nearly_clear():
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.5, 1.5, 95, math.nan, math.inf, 0.0, 1.0])
-def test_a_level_that_is_no_probability_is_refused_everywhere(level):
+def test_invalid_levels_are_rejected(level):
     mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
     found = _estimate(mechanism)
     calls = [
@@ -343,7 +343,7 @@ def test_bonferroni_divides_the_tail():
 
 
 @every_mechanism
-def test_a_total_is_the_mean_of_its_scores_with_the_error_of_a_mean(mechanism):
+def test_total_is_the_mean_of_its_scores(mechanism):
     tally = _tally(mechanism, reports=500)
     found = sf.estimate(mechanism, tally)
     weights = np.random.default_rng(2).normal(size=mechanism.inputs)
@@ -435,7 +435,7 @@ def test_totals_refuse_what_is_no_label_or_weight():
 @pytest.mark.parametrize(
     "code", [sf.HadamardCode, sf.RandomizedCode], ids=["Hadamard", "randomised response"]
 )
-def test_shares_of_a_block_are_exact_intervals_of_its_binomial_counts(code):
+def test_block_shares_have_exact_binomial_intervals(code):
     context = sf.Blocks([0, 1, 0, 2, 1, 0], 1.0)
     mechanism = sf.BlockResponse(context, code)
     tally = _tally(mechanism, p=[0.3, 0.1, 0.05, 0.2, 0.25, 0.1], reports=300)
@@ -461,7 +461,7 @@ def test_a_block_without_reports_has_any_share():
     assert np.isnan(shares.estimates[2:]).all()
 
 
-def test_codes_that_are_not_balanced_say_that_their_shares_are_not_exact():
+def test_unbalanced_codes_have_no_exact_shares():
     mechanism = sf.BlockResponse(
         sf.Blocks([0] * 6 + [1] * 6, 1.0), sf.CyclicDesign(6, ((0, 1), (0, 2)))
     )
@@ -488,7 +488,7 @@ def test_blocks_inside_a_union_are_found():
     assert shares.high[:3] == pytest.approx(alone.high)
 
 
-def test_shares_within_a_part_are_ratios_and_fieller_bounds_where_there_is_noise():
+def test_shares_within_use_fieller_bounds_for_noisy_symbols():
     mechanism = sf.PlainResponse(sf.Uniform(list("abcd"), 2.0))
     tally = _tally(mechanism, p=[0.4, 0.3, 0.2, 0.1], reports=20_000)
     found = sf.estimate(mechanism, tally)
@@ -504,7 +504,7 @@ def test_shares_within_a_part_are_ratios_and_fieller_bounds_where_there_is_noise
             assert abs(total.estimate) / total.standard_error == pytest.approx(1.96, abs=2e-3)
 
 
-def test_shares_within_a_part_that_may_be_empty_are_unknown_and_of_one_label_known():
+def test_shares_within_an_empty_part_are_unknown():
     mechanism = sf.PlainResponse(sf.Uniform(list("abcd"), 0.5))
     found = _estimate(mechanism, p=[0.5, 0.5, 0, 0], reports=1000)
     unknown = found.shares_within(["c", "d"])
@@ -545,7 +545,7 @@ def test_a_change_is_seen_and_no_change_is_not():
     assert after.difference(before).verdicts.tolist()[:2] == [CHANGED_UP, CHANGED_DOWN]
 
 
-def test_nothing_is_called_changed_more_often_than_promised():
+def test_false_changes_are_as_rare_as_promised():
     mechanism, p = (
         sf.HighLowResponse(sf.HighLow(8, [0, 1, 2], 1.0)),
         [0.3, 0.2, 0.1, 0.3, 0.09, 0.005, 0.005, 0.0],
@@ -601,7 +601,7 @@ def test_top_asks_who_can_and_who_must_be_above(seed):
         assert len(found.certainly) <= size
 
 
-def test_every_truth_inside_the_intervals_agrees_with_the_top():
+def test_top_holds_for_every_truth_inside_the_intervals():
     low, high = np.array([0.5, 0.3, 0.25, 0.0]), np.array([0.6, 0.4, 0.35, 0.1])
     for size in (1, 2, 3):
         found = Top.from_intervals(range(4), low, low, high, size, 0.95)
@@ -610,7 +610,7 @@ def test_every_truth_inside_the_intervals_agrees_with_the_top():
             assert set(found.certainly) <= best <= set(found.possibly)
 
 
-def test_the_top_of_an_estimate_comes_from_simultaneous_intervals():
+def test_top_uses_simultaneous_intervals():
     mechanism = sf.PlainResponse(sf.Uniform(list("abcd"), 2.0))
     found = _estimate(mechanism, p=[0.6, 0.2, 0.19, 0.01], reports=20_000)
     top = found.top(2)

@@ -48,7 +48,7 @@ def _apart(first, second):
 
 @pytest.mark.parametrize("mechanism", SMALL, ids=repr)
 @pytest.mark.parametrize("m", [1, 2, 3])
-def test_every_forgery_in_everybodys_place_stays_within_and_the_worst_gets_there(mechanism, m):
+def test_forgery_bounds_hold_and_are_attained(mechanism, m):
     """All multisets of m reports, for all multisets of m people whom they replace, among 7 others."""
     honest = _drawn(mechanism, 7, m)
     n, k = 7 + m, mechanism.inputs
@@ -79,7 +79,7 @@ def _sent(mechanism, reports):
     return np.bincount(reports, minlength=mechanism.outputs)
 
 
-def test_bounds_are_in_proportion_to_the_share_of_fakes():
+def test_bounds_are_proportional_to_fakes():
     mechanism = sf.HighLowResponse(sf.HighLow(6, [1, 4], 1))
     tally = _tally(mechanism, _drawn(mechanism, 1000, 0))
     one, ten = (manipulation_of(mechanism, tally, sf.decoders.Unbiased(), m) for m in (1, 10))
@@ -95,7 +95,7 @@ def test_bounds_are_in_proportion_to_the_share_of_fakes():
 
 @pytest.mark.parametrize("mechanism", SEVERAL, ids=repr)
 @pytest.mark.parametrize("decoder", [sf.decoders.Projection(), sf.decoders.Unbiased()])
-def test_no_exchanged_reports_move_the_decoded_picture_further_than_is_said(mechanism, decoder):
+def test_decoded_bound_holds_for_exchanged_reports(mechanism, decoder):
     """The report that is best for each symbol, the worst for it, and reports at random, in place of others."""
     n, A = 200, mechanism.scores.matrix()
     for m in (1, 10, 60):
@@ -111,7 +111,7 @@ def test_no_exchanged_reports_move_the_decoded_picture_further_than_is_said(mech
             assert max(_apart(picture, other) for other in pictures) <= bound + 1e-9
 
 
-def test_the_bound_of_the_projection_is_not_far_above_what_happens():
+def test_projection_bound_is_not_loose():
     """Two fakes in place of two, where nothing is cut off: as far apart as the two furthest columns of scores."""
     mechanism = sf.PlainResponse(sf.Uniform(7, 1.0), sf.CyclicDesign(7, ((0, 1, 3),)))
     even, decoder = np.full(7, 10_000), sf.decoders.Projection()
@@ -123,7 +123,7 @@ def test_the_bound_of_the_projection_is_not_far_above_what_happens():
 
 @given(st.integers(0, 10**6))
 @settings(max_examples=300, deadline=None)
-def test_projection_onto_the_own_sum_moves_no_two_points_apart(seed):
+def test_projection_never_moves_points_apart(seed):
     """The lemma behind the bound: with fixed weights, group by group, in total variation."""
     random = np.random.default_rng(seed)
     k, groups = int(random.integers(2, 9)), int(random.integers(1, 4))
@@ -155,7 +155,7 @@ def test_onto_a_fixed_total_the_lemma_fails():
     "mechanism",
     [sf.HighLowResponse(sf.HighLow(6, [1, 4, 5], 1)), *REPRESENTATIVES[sf.GroupResponse]],
 )
-def test_weights_that_reports_can_move_cost_the_negative_mass(mechanism):
+def test_variable_weights_cost_the_negative_mass(mechanism):
     tally = _tally(mechanism, _drawn(mechanism, 300, 5))
     negative = np.maximum(-mechanism.scores.unbiased(tally), 0).sum()
     found = decoded_bound(mechanism, tally, sf.decoders.Projection(), 3)
@@ -164,7 +164,7 @@ def test_weights_that_reports_can_move_cost_the_negative_mass(mechanism):
     )
 
 
-def test_blocks_whose_symbols_are_alike_have_fixed_weights():
+def test_even_blocks_have_fixed_weights():
     alike = sf.BlockResponse(sf.Blocks([0] * 7 + [1] * 7, 1), sf.CyclicDesign(7, ((0, 1, 3),)))
     assert module._weights_are_fixed(alike, _tally(alike, _drawn(alike, 300, 1)))
     mixed = sf.GroupResponse(sf.Tiers([0, 0, 0, 1, 1, 2, 2], [1, 2, "inf"]))
@@ -176,7 +176,7 @@ def test_blocks_whose_symbols_are_alike_have_fixed_weights():
 
 @pytest.mark.parametrize("mechanism", SEVERAL, ids=repr)
 @pytest.mark.parametrize("decoder", [sf.decoders.Projection(), sf.decoders.Unbiased()])
-def test_beside_the_others_alone_the_decoded_picture_stays_within_its_bound(mechanism, decoder):
+def test_decoded_bound_holds_for_added_reports(mechanism, decoder):
     n, A = 200, mechanism.scores.matrix()
     for m in (1, 10, 120, 199):
         alone = _tally(mechanism, _drawn(mechanism, n - m, m))
@@ -189,7 +189,7 @@ def test_beside_the_others_alone_the_decoded_picture_stays_within_its_bound(mech
 
 
 @pytest.mark.parametrize("mechanism", SEVERAL, ids=repr)
-def test_beside_the_others_alone_the_mean_shift_of_shares_stays_within_its_bounds(mechanism):
+def test_mean_shift_by_added_reports_is_bounded(mechanism):
     """The others' estimate means what they hold, so the mean shift is ``m/n (A[x, y] − p_x)``; here for many p."""
     A, m, n = mechanism.scores.matrix(), 3, 40
     bound = manipulation_of(
@@ -208,7 +208,7 @@ def test_beside_the_others_alone_the_mean_shift_of_shares_stays_within_its_bound
         assert np.abs(shift).sum(axis=0).max() / 2 <= bound.total_variation + slack
 
 
-def test_in_a_single_case_the_shift_of_shares_may_go_further():
+def test_single_shifts_may_exceed_the_mean_bound():
     """The twin: why it says "on average". The one other person's report speaks against the target."""
     mechanism = sf.PlainResponse(sf.Uniform(3, 1.0))
     A = mechanism.scores.matrix()
@@ -233,7 +233,7 @@ def test_for_other_decoders_no_bound_is_claimed(decoder):
 # --- how it is said --------------------------------------------------------------------------------------------------
 
 
-def test_an_estimate_says_what_fakes_could_have_done():
+def test_estimate_bounds_manipulation():
     mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
     estimate = sf.estimate(mechanism, _tally(mechanism, [400, 200, 200, 200]), decoder="projection")
     found = estimate.manipulation(10)
@@ -272,14 +272,14 @@ def test_every_bound_says_what_it_is_compared_with():
 
 
 @pytest.mark.parametrize("fakes", [-1, 1001, 1.5, True, "10", None])
-def test_fakes_are_some_of_the_reports(fakes):
+def test_invalid_fakes_are_rejected(fakes):
     mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
     estimate = sf.estimate(mechanism, _tally(mechanism, [400, 200, 200, 200]))
     with pytest.raises(InvalidArgument, match="from 0 to all 1000"):
         estimate.manipulation(fakes)
 
 
-def test_without_fakes_nothing_moves():
+def test_zero_fakes_move_nothing():
     mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
     found = sf.estimate(
         mechanism, _tally(mechanism, [400, 200, 200, 200]), decoder="projection"
@@ -287,7 +287,7 @@ def test_without_fakes_nothing_moves():
     assert (found.share, found.total_variation, found.decoded) == (0, 0, 0)
 
 
-def test_a_plan_says_what_one_fake_in_a_hundred_could_do():
+def test_plan_mentions_fake_reports():
     made = sf.plan(sf.Uniform(20, 1.0), people=1000)
     reach = made.row.mechanism.scores.reach
     told = made.in_json()["forged"]

@@ -46,7 +46,7 @@ class Observations:
     counts: Floats
 
     @classmethod
-    def binned(cls, u: Floats, s: Floats) -> "Observations":
+    def bin(cls, u: Floats, s: Floats) -> "Observations":
         """Count observations together that are alike for the purpose of a fit."""
         error_classes = np.rint(np.log(s) / _ERROR_STEP)
         bins = np.rint(u / s / _BIN_WIDTH)
@@ -123,7 +123,7 @@ def fit_prior(u: Floats, s: Floats, *, mean: float, largest: float, bags: int = 
     >>> round(float(prior.weights[prior.values > 2].sum()), 1)
     0.2
     """
-    observations = Observations.binned(u, s)
+    observations = Observations.bin(u, s)
     values = _grid(observations, mean, largest)
     likelihoods = _likelihoods(observations.u, observations.s, values)
     L = np.vstack([likelihoods, np.eye(values.size) + _OUTLIER])

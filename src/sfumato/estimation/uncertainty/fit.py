@@ -151,7 +151,7 @@ class _Residuals:
         self.reports = tally.reports
         self.can_be_sent = can_be_sent
         self.f = tally.counts / tally.reports
-        self.q = _expected(mechanism, tally)
+        self.q = _smooth_q(mechanism, tally)
         weights = np.zeros(self.q.size)
         np.divide(1.0, self.q, out=weights, where=can_be_sent & (self.q > 0))
         self.root_weights = np.sqrt(weights)
@@ -209,7 +209,7 @@ class _Residuals:
         return float(chance_below(ScoreMoments.of_total(-v, self.f), self.reports, 0.0)[0])
 
 
-def _expected(mechanism: Mechanism, tally: Tally) -> Floats:
+def _smooth_q(mechanism: Mechanism, tally: Tally) -> Floats:
     """Return q̂: the reports of the projected estimate, mixed with an even one in each block.
 
     Weights must hardly depend on the reports that they weigh, so with few reports it is the even

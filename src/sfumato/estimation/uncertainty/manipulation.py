@@ -167,10 +167,10 @@ class ManipulationBounds:
             down=m / n * reach.down,
             total_variation=m / n * reach.total_variation,
             decoder=self.decoder,
-            decoded=self._decoded(m),
+            decoded=self._bound_decoded(m),
         )
 
-    def _decoded(self, m: int) -> float | None:
+    def _bound_decoded(self, m: int) -> float | None:
         if self.decoded_slope is None:
             return None
         if m == 0:
