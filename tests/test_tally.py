@@ -22,7 +22,7 @@ def _names(directory):
     return sorted(path.name for path in directory.iterdir())
 
 
-# --- counting -----------------------------------------------------------------------------------------------------
+# --- counting ------------------------------------------------------------------------------------
 
 
 def test_reports_are_counted():
@@ -132,7 +132,7 @@ def test_a_mechanism_counts_lists_arrays_and_iterators_alike():
         mechanism.tally([0, 1, 2, mechanism.outputs])
 
 
-# --- adding up ------------------------------------------------------------------------------------------------------
+# --- adding up -----------------------------------------------------------------------------------
 
 
 A, B, C = _tally([0, 0, 1]), _tally([4]), _tally([2, 1, 2, 3])
@@ -194,7 +194,7 @@ def test_only_tallies_are_added(other):
         A + other
 
 
-# --- what counts can be ---------------------------------------------------------------------------------------------
+# --- what counts can be --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_a_representation_is_short():
     assert repr(_tally([0, 1])) == "Tally(2 reports, 5 outputs, fingerprint=aaaaaaaaaaaa…)"
 
 
-# --- files ----------------------------------------------------------------------------------------------------------
+# --- files ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,9 @@ def test_a_truncated_file_is_refused(tmp_path, saved, share):
 
 @pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
 def test_a_file_with_any_damaged_byte_is_refused_or_reads_as_it_was(tmp_path, saved, flip):
-    """Some bytes of a zip file (its dates, for one) mean nothing; no damage may raise another error or lie."""
+    """Some bytes of a zip file (its dates, for one) mean nothing; no damage may raise another
+    error or lie.
+    """
     path = tmp_path / "tally.npz"
     refused = 0
     for place in range(len(saved)):

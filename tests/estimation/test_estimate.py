@@ -50,7 +50,9 @@ def _tally(mechanism: Mechanism, seed: int = 0, reports: int = 500) -> Tally:
 
 
 def _naive_readings(mechanism: Mechanism, tally: Tally) -> tuple[list[Fraction], list[Fraction]]:
-    """The mean score of each symbol and the unbiased estimate of its variance, in fractions, report by report."""
+    """The mean score of each symbol and the unbiased estimate of its variance, in fractions,
+    report by report.
+    """
     n = tally.reports
     columns = [mechanism.scores.exact(y) for y in range(mechanism.outputs)]
     counts = tally.counts.tolist()
@@ -67,7 +69,7 @@ def _naive_readings(mechanism: Mechanism, tally: Tally) -> tuple[list[Fraction],
     ]
 
 
-# --- the two readings ---------------------------------------------------------------------------------------------
+# --- the two readings ----------------------------------------------------------------------------
 
 
 @each_mechanism
@@ -163,7 +165,7 @@ def test_exact_channel_output_is_decoded_exactly(mechanism):
         )
 
 
-# --- intervals (more in test_intervals.py) --------------------------------------------------------------------------
+# --- intervals (more in test_intervals.py) -------------------------------------------------------
 
 
 def test_the_default_level_is_95_percent():
@@ -191,7 +193,7 @@ def test_unreported_symbol_has_an_exact_interval():
     assert high.tolist() == pytest.approx([1, bound])
 
 
-# --- few reports ----------------------------------------------------------------------------------------------------
+# --- few reports ---------------------------------------------------------------------------------
 
 
 @each_mechanism
@@ -219,7 +221,7 @@ def test_two_reports_have_finite_errors(mechanism):
     ).all()
 
 
-# --- what is refused ------------------------------------------------------------------------------------------------
+# --- what is refused -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["nonsense", "", "Projection"], ids=repr)
@@ -273,7 +275,7 @@ def test_another_mechanisms_tally_is_refused(mechanism):
         )
 
 
-# --- as a table -------------------------------------------------------------------------------------------------------
+# --- as a table ----------------------------------------------------------------------------------
 
 
 def test_an_estimate_prints_as_a_table_of_labels():

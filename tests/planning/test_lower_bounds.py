@@ -1,6 +1,7 @@
 """The lower bounds of Acharya et al. (2020), sections 5 and 6: signs, constants and inequalities.
 
-Everything here is exact, in fractions, but for the binary entropy and the last tests, which measure.
+Everything here is exact, in fractions, but for the binary entropy and the last tests, which
+measure.
 """
 
 import itertools
@@ -58,7 +59,7 @@ def entropy(share):
     return -sum(part * math.log2(part) for part in (share, 1 - share) if part > 0)
 
 
-# --- the families -----------------------------------------------------------------------------------------------------
+# --- the families --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("context", [HIGH_LOW, sf.Uniform(9, 1), sf.Blocks([0, 1, 1, 1, 2, 2], 1)])
@@ -109,7 +110,9 @@ def test_block_family_has_the_papers_steps():
 
 @every_family
 def test_few_members_are_near_one_another(family):
-    """C_α of Lemma 13, as corrected: at most 2^{d h(1/3)} members within α/3, for families of equal steps."""
+    """C_α of Lemma 13, as corrected: at most 2^{d h(1/3)} members within α/3, for families of
+    equal steps.
+    """
     if len(set(family.steps)) > 1:
         family = only_family(sf.Uniform(8, 1))
     members = family.members()
@@ -118,7 +121,9 @@ def test_few_members_are_near_one_another(family):
 
 
 def read_signs(family, estimate):
-    """Signs from an estimate: which of a pair is larger; or, where all share one partner, who is above the centre."""
+    """Signs from an estimate: which of a pair is larger; or, where all share one partner, who is
+    above the centre.
+    """
     plus, minus = family.plus, family.minus
     shared = len(set(minus.tolist())) < family.dimension
     other = np.array([float(family.centre[x]) for x in plus]) if shared else estimate[minus]
@@ -144,7 +149,8 @@ def test_wrong_signs_cost_their_separation(family):
             assert cost >= w[wrong].sum() - 1e-12
             if wrong.all():
                 smallest = min(smallest, cost / w.sum())
-    # The bound is sharp for pairs: an estimate just beyond the centre costs little more than all separations.
+    # The bound is sharp for pairs: an estimate just beyond the centre costs little more than all
+    # separations.
     assert smallest < (2.5 if family is STAR else 1.02)
 
 
@@ -160,7 +166,7 @@ def test_lower_bound_rejects_impossible_errors(error):
         lower_bound_people(sf.Uniform(3, 1), error)
 
 
-# --- χ² ---------------------------------------------------------------------------------------------------------------
+# --- χ² ------------------------------------------------------------------------------------------
 
 
 def naive_chi_square(mechanism, family):
@@ -261,7 +267,9 @@ def test_random_tables_stay_within_the_limits(context):
 
 
 def test_mangats_response_meets_the_limit_of_claim_1():
-    """One sensitive symbol: the constant of Claim 1 cannot be improved, nor can that of the free family."""
+    """One sensitive symbol: the constant of Claim 1 cannot be improved, nor can that of the free
+    family.
+    """
     context = sf.HighLow(6, [2], 1)
     mechanism = sf.HighLowResponse(context, RandomizedCode)
     for family in written_families(context):
@@ -271,7 +279,9 @@ def test_mangats_response_meets_the_limit_of_claim_1():
 
 
 def cube(context, odds):
-    """A report is one of each pair, raised: what meets the limit of the block inequality while e ≤ 3."""
+    """A report is one of each pair, raised: what meets the limit of the block inequality while e ≤
+    3.
+    """
     pairs = context.size // 2
     signs = list(itertools.product((0, 1), repeat=pairs))
     e, share = Fraction(odds), Fraction(2, len(signs))
@@ -324,7 +334,7 @@ def test_gain_matches_enumeration_of_extreme_columns(size, epsilon):
     )
 
 
-# --- the lemmas inside the proofs -------------------------------------------------------------------------------------
+# --- the lemmas inside the proofs ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -395,7 +405,7 @@ def test_a_report_tells_at_most_chi_square_bits(context, code):
         assert 0 < told <= float(chi_square(mechanism, family))
 
 
-# --- from χ² to people ------------------------------------------------------------------------------------------------
+# --- from χ² to people ---------------------------------------------------------------------------
 
 
 def bits(family, error):
@@ -439,7 +449,9 @@ CONTEXTS = [
 
 
 def worst_measured(mechanism, family, n, rng):
-    """The largest mean total variation of the unbiased estimate, over the centre and some members; from histograms."""
+    """The largest mean total variation of the unbiased estimate, over the centre and some members;
+    from histograms.
+    """
     numbers = rng.integers(0, 1 << family.dimension, 3).tolist()
     targets = [family.centre, *map(family.member, numbers)]
     means = []
@@ -465,7 +477,9 @@ def test_measured_people_lie_between_the_bounds(context):
 
 
 def test_lower_and_upper_bound_grow_alike():
-    """Θ of the two theorems: the ratio of the bounds stays between constants where the paper says it does."""
+    """Θ of the two theorems: the ratio of the bounds stays between constants where the paper says
+    it does.
+    """
     ratios, orders = [], []
     for epsilon, k in itertools.product(("0.1", "0.5", 1), (16, 128, 1024)):
         contexts = [sf.Uniform(k, epsilon), sf.Blocks([x % 8 for x in range(k)], epsilon)]
@@ -487,7 +501,9 @@ def test_people_quadruple_when_the_error_halves():
 
 
 def test_high_low_family_beats_the_free_family():
-    """Twice as many signs: for errors far below 1/k it asks for nearly twice as many people as the free family."""
+    """Twice as many signs: for errors far below 1/k it asks for nearly twice as many people as the
+    free family.
+    """
     context = sf.HighLow(20, [0], 1)
     star, free = hard_families(context)
     error = 1e-4

@@ -1,4 +1,6 @@
-"""Plans: predictions against real reports, the hardest distribution against search, round trips, infeasible goals."""
+"""Plans: predictions against real reports, the hardest distribution against search, round trips,
+infeasible goals.
+"""
 
 import html
 import json
@@ -61,7 +63,7 @@ def _errors_of_real_reports(mechanism, p, people, runs, decoder, measure="tv", w
     return np.array(found)
 
 
-# --- predictions and real reports -----------------------------------------------------------------------------------
+# --- predictions and real reports ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", CONTEXTS)
@@ -75,7 +77,8 @@ def test_predictions_match_real_reports(name, decoder):
         forecasts.append(UnbiasedForecast.of(mechanism, Target("tv", 0.95, p)).at(PEOPLE))
     for found in forecasts:
         assert found.mean == pytest.approx(real.mean(), rel=0.1)
-        # 300 runs give their own 95th percentile to about a tenth; the share of runs below ours is sharper.
+        # 300 runs give their own 95th percentile to about a tenth; the share of runs below ours is
+        # sharper.
         assert 0.9 < (real <= found.error).mean() < 0.99
 
 
@@ -134,7 +137,7 @@ def test_histograms_depend_only_on_the_draw():
     assert len({tuple(draw_histogram(q, 10**9, draw)) for draw in range(50)}) == 50
 
 
-# --- the hardest distribution ---------------------------------------------------------------------------------------
+# --- the hardest distribution --------------------------------------------------------------------
 
 LARGE = {
     "high-low, 600": sf.HighLow(600, range(10), 1),
@@ -178,7 +181,9 @@ def test_no_other_distribution_is_harder(name):
 
 @pytest.mark.parametrize("name", CONTEXTS)
 def test_the_worst_variances_are_reached(name):
-    """Every pair of symbols and a fine grid of shares, on the moments written out: slow and obvious."""
+    """Every pair of symbols and a fine grid of shares, on the moments written out: slow and
+    obvious.
+    """
     mechanism = sf.mechanism_for(CONTEXTS[name])
     k, t = mechanism.inputs, np.linspace(0, 1, 2001)
     M = (mechanism.scores.matrix() ** 2) @ mechanism.matrix().T
@@ -191,7 +196,7 @@ def test_the_worst_variances_are_reached(name):
     np.testing.assert_allclose(found, worst, rtol=1e-5)
 
 
-# --- people and errors ----------------------------------------------------------------------------------------------
+# --- people and errors ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -281,7 +286,9 @@ def test_plan_names_a_better_mechanism():
 
 
 def _places(k, seed=1):
-    """Places in the unit square, their distances in units of half the median: no closed form fits them."""
+    """Places in the unit square, their distances in units of half the median: no closed form fits
+    them.
+    """
     places = np.random.default_rng(seed).random((k, 2))
     far = np.linalg.norm(places[:, None] - places[None], axis=2)
     return sf.Metric((far / np.median(far) * 2).round(4))
@@ -345,7 +352,8 @@ def test_metrics_always_have_an_exponential_row():
     rows = {row.name: row for row in made.rows}
     assert (made.chosen, made.on_shelf, made.advice) == ("best", True, ())
     assert list(rows) == ["classical", "exponential", "hadamard", "best"]
-    # All distances are equal, so it is randomised response at half the ε, which is best for so few symbols.
+    # All distances are equal, so it is randomised response at half the ε, which is best for so few
+    # symbols.
     half = plan(
         sf.Uniform(5, 1),
         people=1000,
@@ -365,7 +373,9 @@ def test_oversized_exponential_mechanism_is_explained():
 
 
 def test_singular_exponential_mechanism_is_explained(monkeypatch):
-    """Distances may lead to rows that depend on each other, as those of two triples do, 1 across and 2 inside."""
+    """Distances may lead to rows that depend on each other, as those of two triples do, 1 across
+    and 2 inside.
+    """
     level = sf.Metric(2 * (np.ones((4, 4)) - np.eye(4)))
     same_rows = sf.TableResponse(level, [[2**62] * 4] * 4)
     monkeypatch.setattr("sfumato.planning.rows.exponential_response", lambda context: same_rows)
@@ -391,11 +401,13 @@ def test_slow_exponential_mechanism_is_explained(side, epsilon, made):
     assert planned.chosen == "classical"
 
 
-# --- a mechanism that was computed ----------------------------------------------------------------------------------
+# --- a mechanism that was computed ---------------------------------------------------------------
 
 
 def _mixed(context, share=0.7):
-    """A table that keeps the context: the exponential mechanism, or now and then a report drawn evenly."""
+    """A table that keeps the context: the exponential mechanism, or now and then a report drawn
+    evenly.
+    """
     Q = share * exponential_response(context).matrix() + (1 - share) / context.size
     rows = [[Fraction(q) for q in row] for row in Q.tolist()]
     return sf.TableResponse.of(context, [[q / sum(row) for q in row] for row in rows])
@@ -471,7 +483,7 @@ def test_context_without_promises_is_planned():
     assert plan(sf.Uniform(["only"], 1), people=10).error == 0
 
 
-# --- goals that cannot be met ---------------------------------------------------------------------------------------
+# --- goals that cannot be met --------------------------------------------------------------------
 
 
 def test_unreachable_goal_comes_with_advice():
@@ -544,7 +556,7 @@ def test_people_must_be_an_integer(people):
         plan(CONTEXTS["uniform"], people=people)
 
 
-# --- how it is shown ------------------------------------------------------------------------------------------------
+# --- how it is shown -----------------------------------------------------------------------------
 
 
 def test_counts_shares_and_mappings_are_equivalent():

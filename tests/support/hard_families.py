@@ -1,4 +1,6 @@
-"""Hard families written out, member by member and in fractions, to check the bounds that rest on them."""
+"""Hard families written out, member by member and in fractions, to check the bounds that rest on
+them.
+"""
 
 import math
 from dataclasses import dataclass, replace

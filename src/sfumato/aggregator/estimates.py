@@ -11,8 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from sfumato.aggregator.catalogue import Served
 from sfumato.aggregator.store import Store
 from sfumato.errors import NotEnoughReports
-from sfumato.estimation import Estimate
-from sfumato.estimation.uncertainty.differences import Difference
+from sfumato.estimation import Difference, Estimate
 from sfumato.promises import Certificate
 
 __all__ = ["Estimates"]

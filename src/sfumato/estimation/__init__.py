@@ -1,7 +1,26 @@
 """Estimation: from a tally to a distribution with uncertainty."""
 
 from sfumato.estimation import decoders
+from sfumato.estimation.decoders.histograms import draw_tally
 from sfumato.estimation.estimate import Estimate, estimate
-from sfumato.estimation.uncertainty.fit import FitResult, FitWarning
+from sfumato.estimation.uncertainty.differences import Difference
+from sfumato.estimation.uncertainty.fit import FitResult, FitWarning, check_fit
+from sfumato.estimation.uncertainty.manipulation import (
+    Manipulation,
+    ManipulationBounds,
+    check_fakes,
+)
 
-__all__ = ["Estimate", "FitResult", "FitWarning", "decoders", "estimate"]
+__all__ = [
+    "Difference",
+    "Estimate",
+    "FitResult",
+    "FitWarning",
+    "Manipulation",
+    "ManipulationBounds",
+    "check_fakes",
+    "check_fit",
+    "decoders",
+    "draw_tally",
+    "estimate",
+]

@@ -19,8 +19,8 @@ from statistics import NormalDist
 
 import numpy as np
 
+from sfumato.estimation import draw_tally
 from sfumato.estimation.decoders import get_decoder
-from sfumato.estimation.decoders.histograms import draw_tally
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import Mechanism

@@ -30,8 +30,6 @@ from sfumato.domains.symbols import checked_symbols
 from sfumato.errors import InvalidArgument, NotEnoughReports
 from sfumato.estimation import Fit
 from sfumato.estimation.decoders import get_decoder
-from sfumato.estimation.uncertainty.fit import check_fit
-from sfumato.estimation.uncertainty.manipulation import ManipulationBounds, check_fakes
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import Mechanism

@@ -1,4 +1,6 @@
-"""The default decoder: halves of the tally judge, without bias, and the better decoder gets the larger share."""
+"""The default decoder: halves of the tally judge, without bias, and the better decoder gets the
+larger share.
+"""
 
 from dataclasses import dataclass
 
@@ -45,7 +47,7 @@ def _naive_share(o, e, p):
     return tried[int(np.argmin(losses))]
 
 
-# --- the judge ----------------------------------------------------------------------------------------------------
+# --- the judge -----------------------------------------------------------------------------------
 
 
 def test_a_perfect_decoder_gets_everything():
@@ -70,7 +72,9 @@ def test_a_bad_decoder_gets_next_to_nothing():
 
 
 def test_the_share_is_that_of_the_best_mixture():
-    """With B's unbiased estimate for p exactly; and so with p itself, up to the error that is claimed."""
+    """With B's unbiased estimate for p exactly; and so with p itself, up to the error that is
+    claimed.
+    """
     e, off = 0.5 * SPIKY + 0.5 / 300, []
     for seed in range(20):
         a, b = split_in_half(_drawn(PLAIN, SPIKY, 100_000, seed))
@@ -104,7 +108,7 @@ def test_imprecise_split_uses_both_halves(monkeypatch):
     assert bayes_weight(decoder, PLAIN, tally) == first
 
 
-# --- the default --------------------------------------------------------------------------------------------------
+# --- the default ---------------------------------------------------------------------------------
 
 
 def test_auto_mixes_by_weight_plus_error():

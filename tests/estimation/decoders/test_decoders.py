@@ -1,4 +1,6 @@
-"""Every decoder on every mechanism; projection in units of errors; the groups that symbols are pooled in."""
+"""Every decoder on every mechanism; projection in units of errors; the groups that symbols are
+pooled in.
+"""
 
 import numpy as np
 import pytest
@@ -66,7 +68,7 @@ def _demand_distribution(mechanism, tally, frequencies):
     assert frequencies.sum() == pytest.approx(1, abs=1e-12)
 
 
-# --- every decoder, every mechanism -------------------------------------------------------------------------------
+# --- every decoder, every mechanism --------------------------------------------------------------
 
 
 @every_example
@@ -141,7 +143,7 @@ def _small_grid():
     return GridDomain(0, 3, 0, 4, 1, other="elsewhere")
 
 
-# --- projection ---------------------------------------------------------------------------------------------------
+# --- projection ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("code", [HadamardCode, RandomizedCode], ids=lambda code: code.kind)
@@ -160,7 +162,9 @@ def test_projection_is_euclidean_for_equal_errors(code):
 
 
 def test_projection_scales_are_variances_of_even_groups():
-    """Against the formula: d_x is the variance of p̂_x if each group of the context were even inside."""
+    """Against the formula: d_x is the variance of p̂_x if each group of the context were even
+    inside.
+    """
     context = HighLow(9, [0, 4, 5], 1)
     mechanism = HighLowResponse(context, RandomizedCode)
     tally = _crowd(mechanism, 60, seed=3)
@@ -244,7 +248,7 @@ def test_nearest_with_equal_scales_is_the_projection():
         assert found == pytest.approx(project_groups(v, group_of, totals), abs=1e-12)
 
 
-# --- pools --------------------------------------------------------------------------------------------------------
+# --- pools ---------------------------------------------------------------------------------------
 
 UNION = ContextUnion(
     [Uniform(3, 1), Tiers([0, 0, 1, 1, 1], [1, 2]), Uniform(4, 0.5)],

@@ -1,4 +1,4 @@
-"""Decoders against the truth: a crowd of cells, in total variation; and the default on every mechanism there is.
+"""Decoders against the truth: a map of cells, in total variation; and the default on all mechanisms.
 
 ``benchmarks/decoders.py`` does the same on 80 cells and prints the figures.
 """

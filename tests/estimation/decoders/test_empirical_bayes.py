@@ -1,4 +1,6 @@
-"""Empirical Bayes: quantiles at one level are best, covariates and neighbours help where they tell, and do no harm."""
+"""Empirical Bayes: quantiles at one level are best, covariates and neighbours help where they
+tell, and do no harm.
+"""
 
 import itertools
 
@@ -31,7 +33,7 @@ def _error(decoder, mechanism, p, reports, seeds=range(3)):
     return float(np.mean([np.abs(each - p).sum() / 2 for each in found]))
 
 
-# --- the quantile rule --------------------------------------------------------------------------------------------
+# --- the quantile rule ---------------------------------------------------------------------------
 
 VALUES = np.concatenate([[0.0], np.geomspace(0.01, 5, 150)])
 PRIORS = {
@@ -89,7 +91,9 @@ def test_level_quantiles_minimise_the_expected_error(name, k, steps):
 
 @pytest.mark.parametrize("name", PRIORS)
 def test_the_test_would_notice_posterior_means(name):
-    """Means are best for squares, not for absolute values: somewhere they must lose by more than a thousandth."""
+    """Means are best for squares, not for absolute values: somewhere they must lose by more than a
+    thousandth.
+    """
     _losses.name, lost = name, []
     for seed in range(5):
         pools, model = _case(name, 4, seed)
@@ -124,7 +128,7 @@ def test_symbols_that_are_alike_may_share_a_posterior(monkeypatch):
     assert empirical_bayes._posterior_table(pools, model.strata[0])[0].shape[0] < 2_000
 
 
-# --- the crowd ----------------------------------------------------------------------------------------------------
+# --- the crowd -----------------------------------------------------------------------------------
 
 PLAIN = PlainResponse(Uniform(600, 1))
 ZIPF = 1 / np.arange(1, 601) / sum(1 / np.arange(1, 601))
@@ -155,7 +159,9 @@ def test_symbols_in_clear_keep_their_counts():
 
 
 def test_blocks_of_any_size_are_pooled_in_units_of_their_means():
-    """Half of each block's symbols hold nothing; a crowded and a thin block learn that from each other."""
+    """Half of each block's symbols hold nothing; a crowded and a thin block learn that from each
+    other.
+    """
     mechanism = BlockResponse(Blocks(np.repeat([0, 1], [300, 300]), 1))
     inside = np.tile([0.0, 2.0], 150) / 300
     p = np.concatenate([0.9 * inside, 0.1 * inside])
@@ -165,7 +171,7 @@ def test_blocks_of_any_size_are_pooled_in_units_of_their_means():
     assert ours < 0.9 * projected
 
 
-# --- known weaknesses ---------------------------------------------------------------------------------------------
+# --- known weaknesses ----------------------------------------------------------------------------
 
 
 def test_groups_with_uneven_errors_are_decoded():
@@ -178,7 +184,9 @@ def test_groups_with_uneven_errors_are_decoded():
 
 
 def test_many_reports_are_not_rounded_to_a_coarse_grid():
-    """Nearly even blocks that are known to 1 %: the crowd has little to add, and must not take anything away."""
+    """Nearly even blocks that are known to 1 %: the crowd has little to add, and must not take
+    anything away.
+    """
     mechanism = BlockResponse(Blocks(np.arange(600) // 10, 1.0))
     p = 0.95 ** np.arange(600) / sum(0.95 ** np.arange(600))
     ours, projected = (
@@ -198,7 +206,7 @@ def test_two_symbols_and_two_heaps_get_the_best_allocation():
         )
 
 
-# --- covariates ---------------------------------------------------------------------------------------------------
+# --- covariates ----------------------------------------------------------------------------------
 
 LARGE = PlainResponse(Uniform(2_000, 1))
 SKEWED = np.random.default_rng(5).permutation(np.random.default_rng(5).lognormal(0, 1.5, 2_000))
@@ -250,7 +258,7 @@ def test_invalid_covariates_are_rejected(covariate):
         EmpiricalBayes(covariate).decode(LARGE, _drawn(LARGE, SKEWED, 100))
 
 
-# --- maps ---------------------------------------------------------------------------------------------------------
+# --- maps ----------------------------------------------------------------------------------------
 
 GRID = GridDomain(0, 40, 0, 50, 1)
 MAP = PlainResponse(Uniform(GRID, 1))

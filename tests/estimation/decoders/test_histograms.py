@@ -1,4 +1,6 @@
-"""Histograms drawn and halved: the laws they claim, exactly where they can be, and by χ² at 1e-6 elsewhere."""
+"""Histograms drawn and halved: the laws they claim, exactly where they can be, and by χ² at 1e-6
+elsewhere.
+"""
 
 import numpy as np
 import pytest
@@ -26,7 +28,7 @@ def _surprise(found, pmf):
     return chi2.sf(((seen[used] - due[used]) ** 2 / due[used]).sum(), used.sum() - 1)
 
 
-# --- halves -------------------------------------------------------------------------------------------------------
+# --- halves --------------------------------------------------------------------------------------
 
 
 def test_few_reports_are_dealt_by_the_bits_of_a_word():
@@ -61,7 +63,9 @@ def test_halves_of_large_counts_have_binomial_moments():
 
 @pytest.mark.parametrize("mean", [3.0, 40.0, 5_000.0])
 def test_halves_of_poisson_counts_are_independent(mean):
-    """The product of both halves' deviations is 0 on average; a half and the whole are not independent."""
+    """The product of both halves' deviations is 0 on average; a half and the whole are not
+    independent.
+    """
     counts = np.random.default_rng(1).poisson(mean, DRAWS)
     heads = halve_counts(counts, KEYS[0])
     a, b, whole = (x - x.mean() for x in (heads, counts - heads, counts))
@@ -84,7 +88,7 @@ def test_split_in_half_is_complete_and_reproducible():
     assert (b.counts[4:] > 0).all()
 
 
-# --- draws --------------------------------------------------------------------------------------------------------
+# --- draws ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mean", [0.01, 0.5, 3.0, 15.9])

@@ -1,4 +1,6 @@
-"""Maximum likelihood: no distribution is likelier by more than the gap, whatever the mechanism and the tally."""
+"""Maximum likelihood: no distribution is likelier by more than the gap, whatever the mechanism and
+the tally.
+"""
 
 import math
 
@@ -41,7 +43,9 @@ TIGHT = Likelihood(tolerance=1e-4)
 
 
 def _likely(mechanism, seed=0, reports=2_000):
-    """A tally as people make it, most of them with few of the symbols: many entries of p̂ are negative."""
+    """A tally as people make it, most of them with few of the symbols: many entries of p̂ are
+    negative.
+    """
     rng = np.random.default_rng(seed)
     q = np.maximum(mechanism.forward(rng.dirichlet(np.full(mechanism.inputs, 0.2))), 0)
     return Tally(rng.multinomial(reports, q / q.sum()), mechanism.fingerprint)
@@ -79,7 +83,9 @@ def _naive_gap(mechanism, tally, p):
 
 
 def _slow_em(mechanism, tally, steps=2_000):
-    """Plain EM over the matrix written out, from even shares: p_x ← p_x Σ_y Q(y|x) f(y)/q(y), group by group."""
+    """Plain EM over the matrix written out, from even shares: p_x ← p_x Σ_y Q(y|x) f(y)/q(y),
+    group by group.
+    """
     Q = mechanism.matrix()
     possible = Q.any(axis=0)
     groups, shares = mechanism.scores.observed_shares(tally)
@@ -103,7 +109,7 @@ def _demand_gap_holds(mechanism, tally, found, better):
     assert rise <= found.details["gap"] + 1e-9 * tally.reports
 
 
-# --- the top, and the bound on it ---------------------------------------------------------------------------------
+# --- the top, and the bound on it ----------------------------------------------------------------
 
 
 @every_example
@@ -194,11 +200,13 @@ def test_a_wrong_gap_does_not_go_unnoticed(mechanism, wrong, monkeypatch):
             )
 
 
-# --- what must come out -------------------------------------------------------------------------------------------
+# --- what must come out --------------------------------------------------------------------------
 
 
 class _Even:
-    """In place of the projection: even shares, as far from the truth as anything that knows the shares."""
+    """In place of the projection: even shares, as far from the truth as anything that knows the
+    shares.
+    """
 
     def decode(self, mechanism, tally):
         groups, shares = mechanism.scores.observed_shares(tally)
@@ -236,7 +244,9 @@ def test_what_is_in_clear_is_counted():
 
 
 def test_observed_free_symbols_stay_possible():
-    """Euclidean projection cuts it to 0, which makes the tally impossible; the likelihood must not stay there."""
+    """Euclidean projection cuts it to 0, which makes the tally impossible; the likelihood must not
+    stay there.
+    """
     mechanism = HighLowResponse(HighLow(40, range(31), 0.5), HadamardCode)
     counts = np.zeros(mechanism.outputs, dtype=np.int64)
     counts[1:13], counts[-1] = 25, 1
@@ -277,7 +287,7 @@ def test_reports_that_nobody_can_send_have_no_say():
     assert Likelihood().decode(mechanism, nothing_else).frequencies.sum() == pytest.approx(1)
 
 
-# --- what it says of itself, and what it refuses ------------------------------------------------------------------
+# --- what it says of itself, and what it refuses -------------------------------------------------
 
 
 def test_it_says_so_where_it_did_not_get_there():
@@ -310,7 +320,7 @@ def test_a_foreign_or_empty_tally_is_refused():
         )
 
 
-# --- what makes it fast: counted in iterations, not by a clock ----------------------------------------------------
+# --- what makes it fast: counted in iterations, not by a clock -----------------------------------
 
 
 @pytest.mark.parametrize(
@@ -338,7 +348,9 @@ def test_a_few_iterations_will_do(mechanism, most, reports):
     ids=["high-low", "groups"],
 )
 def test_a_start_in_the_right_scale_saves_iterations(mechanism, seed):
-    """Free symbols have reports that do not fit the others', so that the projection takes all or most of them away."""
+    """Free symbols have reports that do not fit the others', so that the projection takes all or
+    most of them away.
+    """
     details = Likelihood().decode(mechanism, _unlikely(mechanism, seed, 1_000_000)).details
     assert details["converged"]
     assert details["iterations"] <= 40

@@ -1,4 +1,6 @@
-"""Fitted priors: as likely as plain EM finds them, by a bound that needs no twin, and sane where there is little."""
+"""Fitted priors: as likely as plain EM finds them, by a bound that needs no twin, and sane where
+there is little.
+"""
 
 import numpy as np
 import pytest
@@ -32,7 +34,9 @@ def _apart(values, mean):
 
 
 def _naive_em(L, c, apart, P=1e3, steps=20_000):
-    """Plain EM. Its M-step, ``Σ N_g log w_g − P (a·w)²/2``, has ``w_g = N_g/(1 − P t² + P t a_g)`` with t = a·w."""
+    """Plain EM. Its M-step, ``Σ N_g log w_g − P (a·w)²/2``, has ``w_g = N_g/(1 − P t² + P t a_g)``
+    with t = a·w.
+    """
     w, t = np.full(apart.size, 1 / apart.size), 0.0
     for _ in range(steps):
         N = w * (L.T @ (c / (L @ w)))
@@ -42,7 +46,9 @@ def _naive_em(L, c, apart, P=1e3, steps=20_000):
 
 
 def _naive_shift(N, a, P, t):
-    """The t with ``Σ a N/(1 − P t² + P t a) = t``, between the poles: Newton's method, halving where that leaves."""
+    """The t with ``Σ a N/(1 − P t² + P t a) = t``, between the poles: Newton's method, halving
+    where that leaves.
+    """
     low = (a.max() - np.sqrt(a.max() ** 2 + 4 / P)) / 2
     high = (a.min() + np.sqrt(a.min() ** 2 + 4 / P)) / 2
     for _ in range(100):
@@ -86,7 +92,8 @@ def test_em_finds_no_likelier_prior(s, mean, monkeypatch):
     apart = _apart(found.values, mean)
     twin = _naive_em(L, c, apart, steps=2_000)
     lost = (u.size + 1) * (_value(L, c, apart, twin) - _value(L, c, apart, found.weights))
-    # Where the crowd contradicts the mean, the penalty pulls at Σw too, and rescaling that costs a little.
+    # Where the crowd contradicts the mean, the penalty pulls at Σw too, and rescaling that costs a
+    # little.
     assert lost < (max(1e-3, u.size * priors._TOLERANCE) if mean == 1 else 5e-2)
     assert found.weights @ found.values == pytest.approx(mean, abs=0.01 * found.values.max())
 
@@ -98,7 +105,9 @@ def _explained(prior, u, s):
 
 
 def test_binning_costs_next_to_nothing(monkeypatch):
-    """Bins of half an error: a thousandth of a unit of likelihood per observation, bins of four cost more."""
+    """Bins of half an error: a thousandth of a unit of likelihood per observation, bins of four
+    cost more.
+    """
     u, s = _crowd(2_000)
     assert 30 < Observations.bin(u, s).u.size < 200
     binned = fit_prior(u, s, mean=1.0, largest=50.0, bags=0)
@@ -134,7 +143,9 @@ def test_binning_keeps_the_mean():
 
 
 def test_two_points_are_recovered():
-    """A quarter at 4, the others at 0, errors of 1/2: the weight of each half of the line, and the posterior means."""
+    """A quarter at 4, the others at 0, errors of 1/2: the weight of each half of the line, and the
+    posterior means.
+    """
     rng = np.random.default_rng(3)
     theta = np.repeat([0.0, 4.0], [3_000, 1_000])
     s = np.full(theta.size, 0.5)

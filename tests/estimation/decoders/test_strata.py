@@ -26,7 +26,7 @@ def _pools(size, used):
     return Pools(group_of, totals, np.zeros(size), errors, reports=1_000)
 
 
-# --- strata -------------------------------------------------------------------------------------------------------
+# --- strata --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,9 @@ def test_equal_values_stay_together():
 
 
 def test_strata_are_numbered_without_gaps():
-    """Most values are 0, as in a map of which most cells are empty: edges coincide, strata in between are empty."""
+    """Most values are 0, as in a map of which most cells are empty: edges coincide, strata in
+    between are empty.
+    """
     covariate = np.concatenate([np.zeros(5_000), np.arange(1_000.0)])
     found = stratify(covariate)
     assert np.unique(found).tolist() == list(range(found.max() + 1))
@@ -61,7 +63,7 @@ def test_no_symbols_have_no_strata():
     assert stratify(np.empty(0)).shape == (0,)
 
 
-# --- grids --------------------------------------------------------------------------------------------------------
+# --- grids ---------------------------------------------------------------------------------------
 
 
 def _naive_prediction(shares, used, means, width):
@@ -132,7 +134,7 @@ def test_tiny_grids_are_no_trouble(box):
         assert np.isfinite(predicted).all()
 
 
-# --- H3 -----------------------------------------------------------------------------------------------------------
+# --- H3 ------------------------------------------------------------------------------------------
 
 
 def _h3_domain(**given):
@@ -152,7 +154,9 @@ def _sphere(domain):
 
 
 def test_h3_cells_are_predicted_by_cells_near_them():
-    """Against all pairs: a Gaussian of the distance, up to two and a half widths, in steps from cell to cell."""
+    """Against all pairs: a Gaussian of the distance, up to two and a half widths, in steps from
+    cell to cell.
+    """
     domain = _h3_domain(other="elsewhere")
     rng = np.random.default_rng(3)
     used = rng.random(domain.size) < 0.8
@@ -197,7 +201,7 @@ def test_h3_skips_widths_with_too_many_pairs():
     assert [width for width, _ in found] == [0.7]
 
 
-# --- other domains ------------------------------------------------------------------------------------------------
+# --- other domains -------------------------------------------------------------------------------
 
 
 def test_only_maps_have_neighbours():

@@ -49,7 +49,9 @@ def test_bootstrap_matches_a_slow_twin():
 
 
 def test_bootstrap_errors_of_the_unbiased_decoder_are_exact():
-    """Variances over runs are scaled chi-squares around the true ones; both tails at 1e-6, over five symbols."""
+    """Variances over runs are scaled chi-squares around the true ones; both tails at 1e-6, over
+    five symbols.
+    """
     found, runs = _estimate(p=np.full(5, 0.2), decoder="unbiased"), 400
     boot = found.bootstrap(runs)
     variances = PLAIN.scores.variances(found.frequencies, found.reports)

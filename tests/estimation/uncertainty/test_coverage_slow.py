@@ -76,7 +76,9 @@ def _kinds(found):
 
 
 def _plausible(hits, least, most):
-    """Whether so many hits can come from a coverage between the two, at 1e-6 over all intervals of a kind."""
+    """Whether so many hits can come from a coverage between the two, at 1e-6 over all intervals of
+    a kind.
+    """
     level = 1e-6 / hits.size
     return (binom.cdf(hits, TALLIES, least) > level).all() and (
         binom.sf(hits - 1, TALLIES, most) > level

@@ -1,4 +1,6 @@
-"""Goodness of fit: honest reports pass, reports of any other origin are found out, and chance is not called a fault."""
+"""Goodness of fit: honest reports pass, reports of any other origin are found out, and chance is
+not called a fault.
+"""
 
 import warnings
 
@@ -33,7 +35,7 @@ def _fit(mechanism, counts):
     return check_fit(mechanism, sf.Tally(counts, mechanism.fingerprint))
 
 
-# --- honest reports --------------------------------------------------------------------------------------------------
+# --- honest reports ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=repr)
@@ -49,7 +51,9 @@ def test_honest_reports_are_possible(mechanism, reports):
 @pytest.mark.parametrize("name", LARGE)
 @pytest.mark.parametrize("reports", [150, 1000, 20_000])
 def test_p_values_of_honest_reports_are_not_too_small(name, reports):
-    """From cells that are mostly empty to full ones; at levels of 10 and 1 %, by the exact tail at 1e-6."""
+    """From cells that are mostly empty to full ones; at levels of 10 and 1 %, by the exact tail at
+    1e-6.
+    """
     runs, mechanism = 60, LARGE[name]
     found = np.array(
         [_fit(mechanism, _drawn(mechanism, reports, seed, 0.3)).p_value for seed in range(runs)]
@@ -120,7 +124,7 @@ def test_p_value_is_chi_square_for_many_reports():
     assert found.tests["residuals"] == pytest.approx(chi2.sf(found.statistic, 6), abs=0.01)
 
 
-# --- reports of another origin ---------------------------------------------------------------------------------------
+# --- reports of another origin -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["Hadamard", "blocks", "high-low", "two-level"])
@@ -174,7 +178,7 @@ def _forged(mechanism, reports, forged, seed):
 
 
 def test_share_far_above_one_is_detected():
-    """Each of the others is below nought by less than its own noise; together they are far below."""
+    """Each of the others is below 0 by less than its own noise; together they are far below."""
     counts = _forged(RANDOMISED, 3000, 250, 1)
     f = counts / 3000
     assert RANDOMISED.scores.mean(f)[7] > 2.5
@@ -259,7 +263,7 @@ def test_a_faulty_residual_is_noticed(monkeypatch):
     assert not _fit(mechanism, _drawn(mechanism, 10**7, 4)).possible
 
 
-# --- words and warnings ----------------------------------------------------------------------------------------------
+# --- words and warnings --------------------------------------------------------------------------
 
 
 def test_one_symbol_leaves_nothing_to_contradict():

@@ -1,4 +1,6 @@
-"""Intervals: binomial after matching three moments, Feldman and Cousins beside the walls, and what is made of them."""
+"""Intervals: binomial after matching three moments, Feldman and Cousins near the boundary, and what
+is made of them.
+"""
 
 import itertools
 import math
@@ -47,7 +49,7 @@ def _estimate(mechanism, **keywords):
     return sf.estimate(mechanism, _tally(mechanism, **keywords), decoder="unbiased")
 
 
-# --- moments of scores ----------------------------------------------------------------------------------------------
+# --- moments of scores ---------------------------------------------------------------------------
 
 
 @every_mechanism
@@ -86,7 +88,7 @@ def test_two_values_recover_two_scores():
     assert down[0] == up[0] == 3
 
 
-# --- binomial bounds ------------------------------------------------------------------------------------------------
+# --- binomial bounds -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("trials", [1, 10, 200])
@@ -97,7 +99,8 @@ def test_clopper_pearson_is_the_exact_interval(trials, level):
         counts.astype(float), np.full(trials + 1, float(trials)), (1 - level) / 2
     )
     exact = [binomtest(int(c), trials).proportion_ci(level, method="exact") for c in counts]
-    # scipy solves to about 1e-9; large counts have a closed form here that is good to 1e-3 of a standard error
+    # scipy solves to about 1e-9; large counts have a closed form here that is good to 1e-3 of a
+    # standard error
     assert low == pytest.approx([ci.low for ci in exact], abs=1e-4)
     assert high == pytest.approx([ci.high for ci in exact], abs=1e-4)
     few = min(trials, 10) + 1
@@ -120,7 +123,9 @@ def test_large_beta_quantiles_are_accurate(tail, a, b):
 
 
 def _coverage(bounds, p, n):
-    """The exact coverage of an interval for a binomial count, summed over all counts that can matter."""
+    """The exact coverage of an interval for a binomial count, summed over all counts that can
+    matter.
+    """
     counts = np.arange(int(binom.ppf(1e-12, n, p)), int(binom.isf(1e-12, n, p)) + 1)
     low, high = bounds(counts.astype(float), np.full(counts.size, float(n)))
     return float(binom.pmf(counts, n, p)[(low <= p) & (p <= high)].sum())
@@ -154,7 +159,9 @@ def test_normal_intervals_fail_the_same_test():
 
 @pytest.mark.parametrize("tail", [1e-6, 1e-9])
 def test_far_tails_of_small_counts_are_kept(tail):
-    """What intervals that hold together for a million symbols rest on: a single report must not prove a share."""
+    """What intervals that hold together for a million symbols rest on: a single report must not
+    prove a share.
+    """
     for expected in (0.01, 0.3, 2.0, 20.0):
         missed = 1 - _coverage(lambda c, t: binomial_bounds(c, t, tail), expected / 50_000, 50_000)
         assert missed <= 2.5 * tail
@@ -168,7 +175,7 @@ def test_chance_below_is_the_binomial_one_for_counts():
         assert found == pytest.approx(binom.cdf(count, n, value), rel=1e-6)
 
 
-# --- beside the walls -----------------------------------------------------------------------------------------------
+# --- near the boundary ----------------------------------------------------------------------------
 
 
 def _beside_zero(x, level, error=1e-3):
@@ -232,7 +239,7 @@ def test_counts_are_only_cut():
     assert (low.tolist(), high.tolist()) == ([0.0, 0.8], [0.2, 1.0])
 
 
-# --- intervals of an estimate ---------------------------------------------------------------------------------------
+# --- intervals of an estimate --------------------------------------------------------------------
 
 
 @every_mechanism
@@ -287,7 +294,9 @@ def test_a_symbol_in_clear_has_the_interval_of_its_count():
 
 
 def test_rare_symbols_are_covered_at_large_epsilon():
-    """Its scores are three: own report, the block's others, all else. Normal intervals cover it one time in two."""
+    """Its scores are three: own report, the block's others, all else. Normal intervals cover it
+    one time in two.
+    """
     n, mechanism = 50_000, sf.BlockResponse(sf.Blocks(np.repeat([0, 1], 10), 8), sf.RandomizedCode)
     p = np.concatenate([[0.5 / n, 2 / n], np.zeros(8), np.full(10, 0.1 - 0.25 / n)])
     A, q = mechanism.scores.matrix(), mechanism.forward(p)
@@ -339,7 +348,7 @@ def test_bonferroni_divides_the_tail():
     assert tail_probability(math.nextafter(1, 0), 10**6) > 0
 
 
-# --- totals ---------------------------------------------------------------------------------------------------------
+# --- totals --------------------------------------------------------------------------------------
 
 
 @every_mechanism
@@ -391,7 +400,9 @@ def test_the_total_of_a_block_in_clear_is_a_count():
 
 
 def test_totals_know_covariances():
-    """The intervals of two labels that make up nearly everything add up to far more than that of both."""
+    """The intervals of two labels that make up nearly everything add up to far more than that of
+    both.
+    """
     mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0), sf.RandomizedCode)
     found = _estimate(mechanism, p=[0.5, 0.4, 0.1])
     low, high = found.interval()
@@ -429,7 +440,7 @@ def test_totals_refuse_what_is_no_label_or_weight():
             found.weighted_total(weights)
 
 
-# --- shares of blocks ------------------------------------------------------------------------------------------------
+# --- shares of blocks ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -513,7 +524,7 @@ def test_shares_within_an_empty_part_are_unknown():
     assert (known.low[0], known.high[0], known.exact[0]) == (1, 1, True)
 
 
-# --- differences -----------------------------------------------------------------------------------------------------
+# --- differences ---------------------------------------------------------------------------------
 
 
 def test_differences_square_the_arms_of_two_intervals():
@@ -577,7 +588,7 @@ def test_one_report_cannot_tell_of_any_change():
     assert set(one.difference(many).verdicts) == set(many.difference(one).verdicts) == {CANNOT_TELL}
 
 
-# --- rankings --------------------------------------------------------------------------------------------------------
+# --- rankings ------------------------------------------------------------------------------------
 
 
 def _naive_top(low, high, size):

@@ -1,4 +1,6 @@
-"""Manipulation: no set of forged reports moves an estimate further than is said, and some move it as far."""
+"""Manipulation: no set of forged reports moves an estimate further than is said, and some move it
+as far.
+"""
 
 from itertools import combinations_with_replacement
 
@@ -43,7 +45,7 @@ def _apart(first, second):
     return np.abs(first - second).sum() / 2
 
 
-# --- the unbiased estimate -------------------------------------------------------------------------------------------
+# --- the unbiased estimate -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mechanism", SMALL, ids=repr)
@@ -90,13 +92,15 @@ def test_bounds_are_proportional_to_fakes():
     assert ten.share == max(ten.up.max(), ten.down.max())
 
 
-# --- the decoded picture ---------------------------------------------------------------------------------------------
+# --- the decoded picture -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mechanism", SEVERAL, ids=repr)
 @pytest.mark.parametrize("decoder", [sf.decoders.Projection(), sf.decoders.Unbiased()])
 def test_decoded_bound_holds_for_exchanged_reports(mechanism, decoder):
-    """The report that is best for each symbol, the worst for it, and reports at random, in place of others."""
+    """The report that is best for each symbol, the worst for it, and reports at random, in place
+    of others.
+    """
     n, A = 200, mechanism.scores.matrix()
     for m in (1, 10, 60):
         honest = _drawn(mechanism, n - m, m)
@@ -112,7 +116,9 @@ def test_decoded_bound_holds_for_exchanged_reports(mechanism, decoder):
 
 
 def test_projection_bound_is_not_loose():
-    """Two fakes in place of two, where nothing is cut off: as far apart as the two furthest columns of scores."""
+    """Two fakes in place of two, where nothing is cut off: as far apart as the two furthest
+    columns of scores.
+    """
     mechanism = sf.PlainResponse(sf.Uniform(7, 1.0), sf.CyclicDesign(7, ((0, 1, 3),)))
     even, decoder = np.full(7, 10_000), sf.decoders.Projection()
     tallies = [_tally(mechanism, even + _sent(mechanism, [y] * 2)) for y in range(7)]
@@ -171,7 +177,7 @@ def test_even_blocks_have_fixed_weights():
     assert not module._weights_are_fixed(mixed, _tally(mixed, _drawn(mixed, 300, 1)))
 
 
-# --- people who do not exist -----------------------------------------------------------------------------------------
+# --- people who do not exist ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mechanism", SEVERAL, ids=repr)
@@ -190,7 +196,9 @@ def test_decoded_bound_holds_for_added_reports(mechanism, decoder):
 
 @pytest.mark.parametrize("mechanism", SEVERAL, ids=repr)
 def test_mean_shift_by_added_reports_is_bounded(mechanism):
-    """The others' estimate means what they hold, so the mean shift is ``m/n (A[x, y] − p_x)``; here for many p."""
+    """The others' estimate means what they hold, so the mean shift is ``m/n (A[x, y] − p_x)``;
+    here for many p.
+    """
     A, m, n = mechanism.scores.matrix(), 3, 40
     bound = manipulation_of(
         mechanism, _tally(mechanism, _drawn(mechanism, n, 0)), sf.decoders.Unbiased(), m
@@ -230,7 +238,7 @@ def test_for_other_decoders_no_bound_is_claimed(decoder):
     assert found.in_json()["decoded"] is None
 
 
-# --- how it is said --------------------------------------------------------------------------------------------------
+# --- how it is said ------------------------------------------------------------------------------
 
 
 def test_estimate_bounds_manipulation():
@@ -254,20 +262,20 @@ def test_every_bound_says_what_it_is_compared_with():
     estimate = sf.estimate(mechanism, _tally(mechanism, [400, 200, 200, 200]), decoder="projection")
     ten, one = (estimate.manipulation(m).summary() for m in (10, 1))
     assert (
-        "10 fake people among 1,000, compared with what their honest reports would have meant on average, "
-        in ten
+        "10 fake people among 1,000, compared with what their honest reports would have "
+        "meant on average, " in ten
     )
     assert (
-        "Compared with any other 10 reports in their place, the decoded picture (projection) moved by at most"
-        in ten
+        "Compared with any other 10 reports in their place, the decoded picture (projection) "
+        "moved by at most" in ten
     )
     assert (
-        "1 fake person among 1,000, compared with what an honest report would have meant on average, "
-        in one
+        "1 fake person among 1,000, compared with what an honest report would have meant on "
+        "average, " in one
     )
     assert (
-        "Compared with any other report in its place, the decoded picture (projection) moved by at most"
-        in one
+        "Compared with any other report in its place, the decoded picture (projection) "
+        "moved by at most" in one
     )
 
 

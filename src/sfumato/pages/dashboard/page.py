@@ -9,8 +9,7 @@ from importlib.metadata import version
 
 import numpy as np
 
-from sfumato.estimation import Estimate
-from sfumato.estimation.uncertainty.differences import Difference
+from sfumato.estimation import Difference, Estimate
 from sfumato.foundation.decoder_names import DECODER_NAMES
 from sfumato.foundation.formatting import format_count, format_share
 from sfumato.pages.charts import reports_over_time

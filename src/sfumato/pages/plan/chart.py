@@ -7,8 +7,7 @@ import numpy as np
 
 from sfumato.pages.pictures import figure_png, figure_svg, hide_sides, require_matplotlib
 from sfumato.pages.style import BAR, FAINT, INK, MAP_SCALE, PALE, PROMISE_SCALE, WHISKER
-from sfumato.planning import Plan, PlanRow
-from sfumato.planning.predict import MAX_PEOPLE
+from sfumato.planning import MAX_PEOPLE, Plan, PlanRow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

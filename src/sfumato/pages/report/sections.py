@@ -5,8 +5,7 @@ from importlib.metadata import version
 import numpy as np
 
 from sfumato.domains import GridDomain
-from sfumato.estimation import Estimate
-from sfumato.estimation.uncertainty.manipulation import Manipulation
+from sfumato.estimation import Estimate, Manipulation
 from sfumato.foundation.formatting import format_count, format_share, format_upper_bound
 from sfumato.pages.charts import MAX_HEATMAP_SYMBOLS
 from sfumato.pages.markup import (
