@@ -7,7 +7,7 @@ import json
 import pytest
 
 import sfumato as sf
-from sfumato.cli.options import DECODERS
+from sfumato.foundation.decoder_names import DECODER_NAMES
 from sfumato.survey.results import _number_or_null
 
 SURVEY_COLUMN = "report@{}"
@@ -37,13 +37,13 @@ def covariate(folder, text):
 
 
 def test_the_names_of_decoders_are_those_of_the_library():
-    assert tuple(sf.decoders.DECODERS) == DECODERS
+    assert list(sf.decoders.DECODERS) == list(DECODER_NAMES)
 
 
 @pytest.mark.parametrize("command", ["estimate", "simulate", "plan"])
 def test_the_help_names_every_decoder_and_the_default(call, command):
     told = " ".join(call(command, "--help").out.split())
-    assert "|".join(DECODERS) in told
+    assert "|".join(DECODER_NAMES) in told
     assert f"[default: {'projection' if command == 'plan' else 'auto'}]" in told
 
 
@@ -79,7 +79,7 @@ def test_the_text_shows_the_most_frequent_of_many(folder, call):
     assert len(lines) == 4 + 20 + 1
 
 
-@pytest.mark.parametrize("decoder", [name for name in DECODERS if name != "spatial-bayes"])
+@pytest.mark.parametrize("decoder", [name for name in DECODER_NAMES if name != "spatial-bayes"])
 def test_every_decoder_can_be_asked_for(call, reports, decoder):
     found = json.loads(call("estimate", "lunch.toml", reports, "--decoder", decoder, "--json").out)
     assert found["decoder"] == decoder
