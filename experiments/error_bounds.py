@@ -20,8 +20,7 @@ from sfumato.foundation.arrays import Floats
 from sfumato.foundation.simplex import project, total_variation
 from sfumato.mechanisms import BlockResponse, GroupResponse, Mechanism
 from sfumato.paper.experiment import RunOptions
-from sfumato.planning import lower_bound_people, upper_bounds
-from sfumato.planning.hardest import hardest_for_l2, hardest_for_tv
+from sfumato.planning import hardest_for_l2, hardest_for_tv, lower_bound_people, upper_bounds
 from sfumato.simulation import SeededWords, Spread, draw_people
 from sfumato.tally import Tally
 

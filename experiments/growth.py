@@ -22,8 +22,7 @@ from sfumato.foundation.arrays import Floats
 from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import BlockResponse, GroupResponse, Mechanism
 from sfumato.paper.experiment import RunOptions
-from sfumato.planning import lower_bound_people, upper_bound_people
-from sfumato.planning.hardest import hardest_for_tv
+from sfumato.planning import hardest_for_tv, lower_bound_people, upper_bound_people
 from sfumato.simulation import SeededWords, draw_people
 
 __all__ = ["ERROR", "Curve", "Point", "PowerFit", "curves", "hadamard_response"]

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from sfumato.domains import Label
 from sfumato.domains.symbols import checked_symbols
 from sfumato.errors import InvalidArgument, NotEnoughReports
-from sfumato.estimation import Fit
+from sfumato.estimation import FitResult, ManipulationBounds, check_fakes, check_fit
 from sfumato.estimation.decoders import get_decoder
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.simplex import total_variation
@@ -106,12 +106,12 @@ def attack(
     """
     if kind not in KINDS:
         raise InvalidArgument(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")
-    chosen = decoder_named(decoder)
+    chosen = get_decoder(decoder)
     people = checked_symbols(symbols, mechanism.inputs).ravel()
     n = people.size
     if n == 0:
         raise NotEnoughReports("the population is empty.")
-    m = checked_fakes(fakes, n)
+    m = check_fakes(fakes, n)
     x = int(mechanism.context.domain.label_symbols([target], "target")[0])
 
     reports = mechanism.privatize(people, SeededWords(seed))
@@ -122,7 +122,7 @@ def attack(
     after = Tally(unchanged + forged, mechanism.fingerprint)
 
     shift = _shift(mechanism, forged, people[n - m :]) / n
-    bounds = manipulation_of(mechanism, after, chosen, m)
+    bounds = ManipulationBounds.from_tally(mechanism, after, chosen).for_fakes(m)
     bound = bounds.up if shift[x] >= 0 else bounds.down
     decoded_before = chosen.decode(mechanism, before).frequencies
     decoded_after = chosen.decode(mechanism, after).frequencies
@@ -139,7 +139,7 @@ def attack(
         decoded_moved=float(decoded_after[x] - decoded_before[x]),
         decoded_total_variation=total_variation(decoded_after, decoded_before),
         decoded_bound=bounds.decoded,
-        fit=fit_of(mechanism, after),
+        fit=check_fit(mechanism, after),
     )
 
 

@@ -161,7 +161,7 @@ def compare(
     own = mechanism_for(context) if mechanism is None else mechanism
     if own.context.domain != context.domain:
         raise ContextMismatch("the mechanism must be for the domain of the context.")
-    trial = _Trial(population, decoder_named(decoder), Draws() if draws is None else draws)
+    trial = _Trial(population, get_decoder(decoder), Draws() if draws is None else draws)
     rows = []
     for number, (name, entrant) in enumerate(_entrants(context, own).items()):
         on_progress(_TITLES[name])

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidArgument, NotEnoughReports
-from sfumato.estimation.decoders import decoder_named
+from sfumato.estimation.decoders import get_decoder
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.parallel import Progress, parallel_map
 from sfumato.foundation.simplex import total_variation
@@ -121,7 +121,7 @@ def _require_options(runs: int, decoder: str) -> None:
     """Refuse wrong options before any data are read."""
     if runs < 1:
         raise InvalidArgument(f"runs must be at least 1; got {runs}.")
-    decoder_named(decoder)
+    get_decoder(decoder)
 
 
 def _count_runs(

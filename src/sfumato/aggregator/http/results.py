@@ -16,7 +16,7 @@ from sfumato.aggregator.store import State
 from sfumato.batches import JSON
 from sfumato.domains import Domain, Label
 from sfumato.errors import InvalidArgument, InvalidContext
-from sfumato.estimation.decoders import DECODERS
+from sfumato.foundation.decoder_names import DECODER_NAMES
 from sfumato.survey.results import results_of
 
 __all__ = ["DecoderName", "router"]
@@ -35,7 +35,7 @@ _match_integer = re.compile(r"-?[0-9]{1,18}").fullmatch
 if TYPE_CHECKING:
     DecoderName = str
 else:
-    DecoderName = Literal[tuple(DECODERS)]
+    DecoderName = Literal[*DECODER_NAMES]
 Level = Annotated[
     float, Query(gt=0, lt=1, description="The probability that an interval covers the truth.")
 ]
