@@ -472,7 +472,7 @@ def test_a_mechanism_for_other_labels_is_refused():
 
 
 def test_an_unknown_decoder_is_refused():
-    with pytest.raises(InvalidContext, match="decoder must be one of"):
+    with pytest.raises(InvalidArgument, match="decoder must be one of"):
         compare(LUNCH, COUNTS, decoder="nonsense")
 
 

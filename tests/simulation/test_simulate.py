@@ -79,5 +79,5 @@ def test_an_unknown_decoder_is_refused_before_any_data_are_read(survey):
         pytest.fail("the data were read")
         yield SYMBOLS
 
-    with pytest.raises(InvalidContext, match="decoder must be one of"):
+    with pytest.raises(InvalidArgument, match="decoder must be one of"):
         simulate(survey, never(), decoder="nonsense")
