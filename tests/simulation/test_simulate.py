@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.errors import InvalidArgument, InvalidContext, NotEnoughReports
+from sfumato.errors import InvalidArgument, NotEnoughReports
 from sfumato.simulation import SeededWords, simulate
 from sfumato.survey import Survey
 
