@@ -68,7 +68,7 @@ def test_the_last_report_is_counted_and_the_next_is_rejected():
 @pytest.mark.parametrize("report", [739137, -739137, 2**31, 2**53, 2**63, 2**64 - 1])
 def test_a_report_that_cannot_be_is_rejected_by_its_place_not_its_value(report):
     with pytest.raises(
-        ReportRejected, match=r"0\.\.4; 1 of 4 do not \(the first at position 2\)"
+        ReportRejected, match=r"0\.\.4; 1 of 4 are not \(the first at position 2\)"
     ) as caught:
         _tally(
             np.array([0, 1, report, 2])
@@ -170,7 +170,7 @@ def test_equal_tallies_hash_alike_and_others_differ():
 def test_a_strangers_tally_is_refused(stranger):
     for add in (lambda: A + stranger, lambda: stranger + A, lambda: sum([A, stranger])):
         with pytest.raises(
-            WrongSurvey, match="mechanism or survey that the reports were made with"
+            WrongSurvey, match="mechanism or survey that made the reports"
         ):
             add()
 

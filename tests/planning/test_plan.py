@@ -176,7 +176,7 @@ def test_no_other_distribution_is_harder(name):
         <= worst_symbol_variance(mechanism) * 1.002
     )
     largest = max(mechanism.forward(p) @ scores**2 - (weights @ p) ** 2 for p in tried)
-    assert largest <= worst_total_variance(mechanism, weights) * (1 + 1e-9)
+    assert largest <= worst_total_variance(mechanism, weights) * (1 + 1e-9) + 1e-12
 
 
 @pytest.mark.parametrize("name", CONTEXTS)
@@ -367,7 +367,7 @@ def test_oversized_exponential_mechanism_is_explained():
     made = plan(sf.Metric(line, "0.01"), people=1000)
     assert (made.chosen, made.on_shelf) == ("classical", False)
     assert (
-        "exponential mechanism: the exponential mechanism is written out up to 256 symbols"
+        "exponential mechanism: the exponential mechanism needs a domain of at most 256 symbols"
         in repr(made)
     )
 
