@@ -169,9 +169,7 @@ def test_equal_tallies_hash_alike_and_others_differ():
 )
 def test_a_strangers_tally_is_refused(stranger):
     for add in (lambda: A + stranger, lambda: stranger + A, lambda: sum([A, stranger])):
-        with pytest.raises(
-            WrongSurvey, match="mechanism or survey that made the reports"
-        ):
+        with pytest.raises(WrongSurvey, match="mechanism or survey that made the reports"):
             add()
 
 

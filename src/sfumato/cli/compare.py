@@ -63,13 +63,13 @@ def compare(
 
     """
     from sfumato.cli.progress import show_status
-    from sfumato.estimation.decoders import decoder_named
+    from sfumato.estimation.decoders import get_decoder
     from sfumato.simulation import Draws
     from sfumato.simulation import compare as run_comparison
     from sfumato.tables import AnswerColumns
 
     # Reject bad arguments before reading any data.
-    chosen = decoder_named(decoder)
+    chosen = get_decoder(decoder)
     draws = Draws(runs, seed, workers)
     columns = AnswerColumns(column, latitude, longitude)
     with show_status("comparing") as on_progress:

@@ -10,7 +10,7 @@ from sfumato.cli.options import Decoder, Json, SurveyFile, require_distinct, req
 from sfumato.errors import InvalidArgument, InvalidSetting
 
 if TYPE_CHECKING:
-    from sfumato.estimation import Estimate, Fit
+    from sfumato.estimation import Estimate, FitResult
     from sfumato.survey import Survey
 
 __all__ = ["estimate"]
@@ -66,7 +66,7 @@ def estimate(
     """
     from sfumato.cli.label_files import read_values
     from sfumato.cli.progress import count_rows
-    from sfumato.estimation.decoders import decoder_named
+    from sfumato.estimation.decoders import get_decoder
     from sfumato.foundation.files import write_atomically
     from sfumato.survey import Survey
     from sfumato.survey.results import results_of
@@ -79,7 +79,7 @@ def estimate(
         inputs.append(covariate)
     require_outputs(None if to_stdout else output, html, png, inputs=inputs)
     require_distinct(reports)
-    chosen = decoder_named(decoder)
+    chosen = get_decoder(decoder)
     if covariate is not None and not hasattr(chosen, "covariate"):
         raise InvalidArgument(
             f"the decoder {decoder} uses no covariate. Leave it out, or choose auto or "
@@ -92,7 +92,7 @@ def estimate(
     with count_rows("counting"):
         tally = count_files(reports, loaded)
     result = loaded.estimate(tally, decoder=chosen, covariate=values)
-    fit = result.quiet_fit
+    fit = result.fit_result
     page = _page(loaded, result) if html is not None else ""  # fails before anything is written
     if png is not None:
         _write_picture(loaded, result, png)
@@ -123,7 +123,7 @@ def _check_output(output: str | None, *, as_json: bool) -> None:
         )
 
 
-def _to_text(result: "Estimate", fit: "Fit") -> str:
+def _to_text(result: "Estimate", fit: "FitResult") -> str:
     """Return both estimates in a table, with headings that keep them apart.
 
     Of many labels, only the most frequent are shown.

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sfumato.errors import InvalidArgument, InvalidSetting
+from sfumato.foundation.decoder_names import DECODER_NAMES
 
 __all__ = [
     "AnswersFile",
@@ -27,9 +28,6 @@ __all__ = [
 ]
 
 _WORTH_WORKERS = 2**27  # bytes: below this, starting processes takes longer than reading
-
-DECODERS = ("auto", "projection", "likelihood", "empirical-bayes", "spatial-bayes", "unbiased")
-"""The names of the decoders, written out so that --help loads no NumPy."""
 
 _ANSWERS = "CSV (gzip too) or Parquet; - for standard input."
 
@@ -58,12 +56,8 @@ Decoder = Annotated[
         metavar="|".join(DECODER_NAMES),
         help=(
             "How to decode the distribution. "
-            "auto: empirical Bayes, as far as the reports support it; "
-            "projection: the distribution nearest to the unbiased estimate; "
-            "likelihood: the most likely distribution; "
-            "empirical-bayes: shrinks as much as the data suggest; "
-            "spatial-bayes: the same, using neighbouring cells; "
-            "unbiased: correct on average, but may be negative."
+            + "; ".join(f"{name}: {text.help}" for name, text in DECODER_NAMES.items())
+            + "."
         ),
     ),
 ]

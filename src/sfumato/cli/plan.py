@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli.console import say
-from sfumato.cli.options import DECODERS, Json, SurveyFile, require_outputs
+from sfumato.cli.options import Json, SurveyFile, require_outputs
+from sfumato.foundation.decoder_names import DECODER_NAMES
 
 if TYPE_CHECKING:
     from sfumato.domains import Domain
