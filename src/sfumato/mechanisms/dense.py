@@ -26,9 +26,12 @@ class DenseMechanism(Mechanism):
 
     def compact_row(self, x: int) -> CompactRow:
         """Return the row of x: its distinct integers, and which of them each report has."""
-        number: dict[int, int] = {}
-        which = [number.setdefault(count, len(number)) for count in self.integer_row(x)]
-        return list(number), np.array(which)
+        row = self.integer_row(x)
+        levels = list(dict.fromkeys(row))
+        if len(levels) == len(row):
+            return levels, np.arange(len(row))
+        number_of = dict(zip(levels, range(len(levels)), strict=True))
+        return levels, np.array([number_of[count] for count in row])
 
     @cached_property
     def _channel(self) -> Floats:

@@ -265,16 +265,19 @@ def _slack(high: _Integers, low: _Integers, epsilon: Fraction, denominator: int)
 def _number_entries(mechanism: Mechanism) -> tuple[_Integers, _Numbers]:
     """Return the distinct integers of the channel, and the table of their numbers."""
     entries: list[int] = []
+    distinct: dict[int, None] = {}
     for x in range(mechanism.inputs):
         row = mechanism.integer_row(x)
         if min(row) < 0 or sum(row) != mechanism.denominator:
             raise broken_row(x)
         entries.extend(row)
-    distinct = list(dict.fromkeys(entries))
+        # The order of a row's levels decides which of several tightest places a certificate names.
+        levels, _ = mechanism.compact_row(x)
+        distinct.update(dict.fromkeys(levels))
     number_of = dict(zip(distinct, range(len(distinct)), strict=True))
     numbers = np.fromiter(map(number_of.__getitem__, entries), np.int64, len(entries))
     table = numbers.reshape(mechanism.inputs, mechanism.outputs)
-    return np.array(distinct, dtype=object), table
+    return np.array(list(distinct), dtype=object), table
 
 
 def _ascending(integers: _Integers) -> NDArray[np.intp]:
