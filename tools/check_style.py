@@ -29,7 +29,16 @@ PARTICIPLE = re.compile(
 )
 # Names that are adjectives of what they return, or words of the trade.
 ALLOWED_FUNCTIONS = {
+    "changed": "the labels that changed between two estimates",
+    "observed_shares": "shares that a tally shows without noise",
+    "promised_epsilon": "the ε that a certificate names as promised",
+    "raised": "how many outputs a code raises for a symbol, the word of the client specification",
+    "realised": "the ε that the odds at a place amount to",
+    "realised_epsilon": "the ε that a certificate names as realised",
     "spent": "what a ledger has spent, the same word in both clients",
+    "unbiased": "the unbiased estimate of statistics",
+    "unprotected": "the symbols without a promise, the same word in both clients",
+    "weighted_total": "a weighted sum",
 }
 FOREIGN_NAMES = {"found", "told", "made", "held", "asked", "counted"}
 FOREIGN_WORDS = re.compile(r"\b([Ss]o many|[Ww]hoever|[Aa]new|is none|cannot be meant|[Bb]eside)\b")

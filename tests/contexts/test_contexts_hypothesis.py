@@ -238,10 +238,10 @@ def test_a_record_is_read_back_as_the_same_context(context):
 @given(any_context)
 def test_new_labels_change_nothing_else(context):
     labels = Domain([f"label {x}" for x in range(context.size)])
-    renamed = context.relabelled(labels)
+    renamed = context.with_domain(labels)
     assert renamed.domain == labels
     assert _exact(renamed) == _exact(context)
-    assert renamed.relabelled(context.domain) == context
+    assert renamed.with_domain(context.domain) == context
 
 
 def _recognised(context):

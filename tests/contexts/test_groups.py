@@ -407,14 +407,14 @@ def test_a_large_union_answers_without_being_written_out():
 # --- other labels ---------------------------------------------------------------------------------
 
 
-def test_a_context_is_relabelled_only_by_as_many_labels():
+def test_with_domain_requires_a_domain_of_the_same_size():
     with pytest.raises(ContextMismatch, match="3 symbols; the domain has 2"):
-        Uniform(3, 1).relabelled(Domain(["a", "b"]))
+        Uniform(3, 1).with_domain(Domain(["a", "b"]))
 
 
-def test_a_relabelled_sum_adds_up():
+def test_with_domain_applies_to_every_term_of_a_sum():
     labels = Domain(["a", "b"])
-    total = (Uniform(2, 1) + HighLow(2, [0], 1)).relabelled(labels)
+    total = (Uniform(2, 1) + HighLow(2, [0], 1)).with_domain(labels)
     assert total == Uniform(labels, 1) + HighLow(labels, ["a"], 1)
 
 

@@ -20,7 +20,8 @@ class Assignment:
 
     ``noun`` is the word for a class in messages.
 
-    >>> cities = Assignment.read({"Rue A": "Paris", "Via C": "Rome", "Rue B": "Paris"}, None, "block")
+    >>> city_of = {"Rue A": "Paris", "Via C": "Rome", "Rue B": "Paris"}
+    >>> cities = Assignment.read(city_of, None, "block")
     >>> cities.class_of, cities.names
     (array([0, 1, 0]), ('Paris', 'Rome'))
     """
@@ -88,7 +89,8 @@ class Assignment:
         by_name = {_class_name(key, self.noun): value for key, value in values.items()}
         if len(by_name) != len(values):
             raise InvalidContext(
-                f"{name} must name each {self.noun} once; two names are equal in Unicode's NFC form."
+                f"{name} must name each {self.noun} once; two names are equal in Unicode's NFC "
+                "form."
             )
         for class_name in self.names:
             if class_name not in by_name:
@@ -103,7 +105,7 @@ class Assignment:
         return [by_name[class_name] for class_name in self.names]
 
     def _is_order_ambiguous(self) -> bool:
-        """Return whether integers name the classes, but in another order than their first labels."""
+        """Return whether integers name the classes in another order than their first labels."""
         integers = [name for name in self.names if isinstance(name, int)]
         return len(integers) == len(self.names) and integers != sorted(integers)
 

@@ -129,15 +129,15 @@ class Context(ABC):
             rows.append([self.exact_epsilon(x, x2) for x2 in range(self.size)])
         return ExactMatrix.parse(rows, "the context")
 
-    def relabelled(self, domain: Domain) -> Self:
+    def with_domain(self, domain: Domain) -> Self:
         """Return the same matrix over another domain of the same size."""
         if domain.size != self.size:
             raise ContextMismatch(
                 f"this context has {self.size} symbols; the domain has {domain.size} labels."
             )
-        renamed = copy.copy(self)
-        renamed._domain = domain
-        return renamed
+        context = copy.copy(self)
+        context._domain = domain
+        return context
 
     @property
     def smallest_epsilon(self) -> float:
@@ -157,7 +157,7 @@ class Context(ABC):
 
     @property
     def largest_finite(self) -> Fraction:
-        """The largest finite entry off the diagonal; 0 if there is none."""
+        """The largest finite entry off the diagonal; 0 if no entry there is finite."""
         return self.exact_matrix().largest_finite()
 
     @property

@@ -42,7 +42,7 @@ class ExactMatrix:
         ``entries`` is an array or nested lists. ``name`` says in messages what the matrix is.
         """
         array = _square_array(entries, name)
-        floats = _checked_floats(array, name)
+        floats = _parse_floats(array, name)
         finite = np.isfinite(floats)
         if array.dtype.kind == "O":
             exact = [Fraction(exact_number(entry, name)) for entry in array[finite].tolist()]
@@ -146,14 +146,14 @@ class ExactMatrix:
         return self.numerators + 2 * self.infinite * np.eye(self.size, dtype=self.numerators.dtype)
 
     def smallest(self) -> Epsilon:
-        """Return the least entry off the diagonal; ``inf`` if there is none."""
+        """Return the least entry off the diagonal; ``inf`` for a single symbol."""
         if self.size == 1:
             return inf
         x, x2 = divmod(int(self.off_diagonal().argmin()), self.size)
         return self.entry(x, x2)
 
     def largest_finite(self) -> Fraction:
-        """Return the largest finite entry; 0 if there is none off the diagonal."""
+        """Return the largest finite entry; 0 if no entry off the diagonal is finite."""
         return Fraction(int(self.numerators[self._finite].max()), self.denominator)
 
     def leaves_open(self) -> bool:
@@ -202,7 +202,7 @@ def _square_array(entries: object, name: str) -> NDArray[np.generic]:
     return array
 
 
-def _checked_floats(array: NDArray[np.generic], name: str) -> Floats:
+def _parse_floats(array: NDArray[np.generic], name: str) -> Floats:
     """Return the entries as floats; raise ``InvalidContext`` if one cannot be an entry."""
     if array.dtype.kind == "O":
         rows = array.tolist()

@@ -123,7 +123,7 @@ class GroupedContext(Context):
 
     @cached_property
     def exact_smallest(self) -> Epsilon:
-        """The least promise to any pair; ``inf`` if there is none."""
+        """The least promise to any pair; ``inf`` if no pair has a promise."""
         return min(self._promises, default=inf)
 
     @property

@@ -71,14 +71,17 @@ class ContextSum(Context):
         return reduce(add, (term.exact_epsilon(x, x2) for term in self._terms))
 
     def closure(self) -> Context:
-        """Return shortest paths, or itself if every term is closed: triangle inequalities add up."""
+        """Return shortest paths: the sum itself if every term is closed.
+
+        Triangle inequalities add up.
+        """
         if all(term.closure() == term for term in self._terms):
             return self
         return PrivacyMatrix.of_exact(self.exact_matrix().closure(), self.domain)
 
-    def relabelled(self, domain: Domain) -> "ContextSum":
-        """Return the sum of the relabelled terms."""
-        return ContextSum(tuple(term.relabelled(domain) for term in self._terms))
+    def with_domain(self, domain: Domain) -> "ContextSum":
+        """Return the sum of the same terms over another domain of the same size."""
+        return ContextSum(tuple(term.with_domain(domain) for term in self._terms))
 
     def record(self) -> Json:
         """Return the context as plain data."""

@@ -243,7 +243,7 @@ def _fit_part(part: object, size: int, name: object) -> Context:
     context = _require_context(part)
     if context.size != size:
         raise ContextMismatch(f"block {name!r} has {size} symbols; its context has {context.size}.")
-    return context.relabelled(IntegerDomain(size))
+    return context.with_domain(IntegerDomain(size))
 
 
 def _require_context(value: object) -> Context:

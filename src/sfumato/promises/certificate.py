@@ -161,7 +161,7 @@ def _certify_parts(
     tightest: Tightest | None = None
     premises: list[RowClass] = []
     for j, (part, promise) in enumerate(zip(mechanism.parts, promises, strict=True)):
-        certificate = certify(part, promise.relabelled(part.context.domain))
+        certificate = certify(part, promise.with_domain(part.context.domain))
         rows += certificate.rows
         premises.extend(certificate.premises)
         place = certificate.tightest

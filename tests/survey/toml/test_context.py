@@ -150,7 +150,7 @@ def test_other_needs_a_tier_in_the_file(tmp_path, read):
     ):
         read(text.replace("{}", "elsewhere"))
     context = read(text.replace("{}", "bar"))
-    assert context == TIERS.relabelled(Domain(LABELS, other="bar"))
+    assert context == TIERS.with_domain(Domain(LABELS, other="bar"))
 
 
 def test_other_needs_no_epsilon(tmp_path, read):
