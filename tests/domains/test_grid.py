@@ -195,7 +195,7 @@ def test_labels_are_distinct_even_with_other():
     ["25.1,-130", "25.20,-129.8", "50,-60", "nowhere", "25", "nan,nan", "inf,0", 7, "1,2,3"],
 )
 def test_a_label_that_is_no_corner_is_named(label):
-    with pytest.raises(InvalidContext, match=r"cells names .* not a cell of the grid"):
+    with pytest.raises(InvalidContext, match=r"cells names .* not the south-western"):
         USA.label_symbols([label], "cells")
 
 
@@ -217,8 +217,14 @@ def test_decimals_are_meant_as_typed():
     assert GridDomain("25.0", 50, -130.0, "-60", "0.20").record() == USA.record()
     assert GridDomain(25, 50, -130, -60, np.float64(0.2)) == USA
     assert USA.record() == {
-        "kind": "grid", "south": "25", "north": "50", "west": "-130", "east": "-60", "step": "0.2", "other": None,
-    }  # fmt: skip
+        "kind": "grid",
+        "south": "25",
+        "north": "50",
+        "west": "-130",
+        "east": "-60",
+        "step": "0.2",
+        "other": None,
+    }
 
 
 def test_grids_differ_by_edge_step_and_other():

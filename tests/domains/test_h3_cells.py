@@ -53,7 +53,7 @@ def test_wide_boxes_are_not_turned_inside_out(west, east):
 
 
 def test_a_mix_of_resolutions_is_refused():
-    with pytest.raises(InvalidContext, match=r"one resolution; found \[6, 7\]"):
+    with pytest.raises(InvalidContext, match=r"one resolution; got \[6, 7\]"):
         H3Domain([MANHATTAN.labels[0], COARSE])
 
 
@@ -89,7 +89,7 @@ def test_boxes_that_hold_nothing_are_refused(change):
 
 @pytest.mark.parametrize("resolution", [-1, 16])
 def test_resolutions_lie_in_0_to_15(resolution):
-    with pytest.raises(InvalidContext, match=r"0\.\.15"):
+    with pytest.raises(InvalidContext, match="from 0 to 15"):
         H3Domain.box(resolution, **BOX)
 
 

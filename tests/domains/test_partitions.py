@@ -69,9 +69,9 @@ def test_tiles_are_as_equal_as_possible(length, parts):
 @pytest.mark.parametrize("bad", [0, -1, 4, 1.0, True, None, "2"])
 def test_more_tiles_than_cells_or_no_number_are_refused(bad):
     grid = GridDomain(0, 3, 0, 3, 1)
-    with pytest.raises(InvalidContext, match="rows must be a whole number from 1 to 3"):
+    with pytest.raises(InvalidContext, match="rows must be an integer from 1 to 3"):
         grid_tiles(grid, bad, 1)
-    with pytest.raises(InvalidContext, match="columns must be a whole number from 1 to 3"):
+    with pytest.raises(InvalidContext, match="columns must be an integer from 1 to 3"):
         grid_tiles(grid, 1, bad)
 
 

@@ -14,7 +14,7 @@ from sfumato.contexts import Blocks, ContextUnion, HighLow, Metric, PrivacyMatri
 from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
 from sfumato.domains.partitions import grid_tiles, nearest_places
 from sfumato.errors import (
-    InvalidContext,
+    InvalidArgument,
     InvalidSurvey,
     NotEnoughReports,
     PrivacyViolation,
@@ -368,9 +368,9 @@ def test_a_survey_hands_decoder_and_covariate_on():
     assert survey.estimate(tally, decoder="likelihood").details["converged"]
     own = survey.estimate(tally, decoder=EmpiricalBayes(bags=2), covariate=np.arange(LUNCH.size))
     assert (own.decoder, own.fingerprint) == ("empirical-bayes", survey.fingerprint)
-    with pytest.raises(InvalidContext, match="one finite number for each"):
+    with pytest.raises(InvalidArgument, match="one finite number for each"):
         survey.estimate(tally, covariate=[1.0])
-    with pytest.raises(InvalidContext, match="uses no covariate"):
+    with pytest.raises(InvalidArgument, match="uses no covariate"):
         survey.estimate(tally, decoder="projection", covariate=np.arange(LUNCH.size))
 
 

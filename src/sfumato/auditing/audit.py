@@ -20,7 +20,7 @@ from sfumato.auditing.resolution import detectable_as_suspect, detectable_by_tes
 from sfumato.auditing.sample_plan import SamplePlan, even_blocks, poisson_blocks
 from sfumato.auditing.verdict import POWER, Audit, PairAudit
 from sfumato.contexts import Context
-from sfumato.domains.symbols import checked_symbols
+from sfumato.domains.symbols import require_symbols
 from sfumato.errors import InvalidArgument, InvalidSymbols, NotEnoughReports
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.mechanisms import Mechanism
@@ -129,7 +129,7 @@ def _select_symbols(context: Context, symbols: Sequence[int] | None) -> Symbols:
     if symbols is None:
         audited = np.arange(context.size)
     else:
-        audited = np.unique(checked_symbols(symbols, context.size))
+        audited = np.unique(require_symbols(symbols, context.size))
         if audited.size < 2:
             raise InvalidSymbols(
                 f"symbols must name at least two different symbols; got {audited.size}."

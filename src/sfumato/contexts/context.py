@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.domains import Domain, domain_of_record
-from sfumato.domains.symbols import checked_symbols
+from sfumato.domains.symbols import require_symbols
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSymbols
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Json, fingerprint
@@ -102,8 +102,8 @@ class Context(ABC):
 
         ``exact_epsilon`` returns exact entries.
         """
-        first = checked_symbols(x, self.size)
-        second = checked_symbols(x2, self.size)
+        first = require_symbols(x, self.size)
+        second = require_symbols(x2, self.size)
         try:
             first, second = np.broadcast_arrays(first, second)
         except ValueError:

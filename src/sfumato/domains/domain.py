@@ -11,9 +11,10 @@ from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.canonical import Json
 from sfumato.foundation.records import require_fields
 
-__all__ = ["Domain", "Label", "checked_label", "unknown_value"]
+__all__ = ["Domain", "Label", "require_label", "unknown_value"]
 
-_LARGEST_INTEGER = 2**53  # what every client can hold
+_MAX_INTEGER = 2**53  # what every client can hold
+_MAX_SHOWN = 4  # labels in a repr
 
 Label = str | int
 """The name of a symbol: text (in Unicode's NFC form) or an integer."""
@@ -23,8 +24,8 @@ class Domain:
     """All labels, in order: label number x is symbol x.
 
     Labels are text or integers, distinct after Unicode normalisation. With ``other`` (one of the
-    labels, or a new one that is appended) every unknown or missing value is answered with that label;
-    without it, unknown values are refused.
+    labels, or a new one that is appended), every unknown or missing value becomes that label.
+    Without it, an unknown value is an error.
 
     >>> places = Domain(["park", "café", "clinic"], other="elsewhere")
     >>> places.size, places.symbols(["clinic", "zoo", "park"])
@@ -35,17 +36,19 @@ class Domain:
     """The kind of domain that a record and a survey file name."""
 
     def __init__(self, labels: object, *, other: Label | None = None) -> None:
-        listed = _listed(labels)
-        if other is not None and (other := checked_label(other, "other")) not in listed:
-            listed = [*listed, other]
-        if not listed:
-            raise InvalidContext("a domain must have at least one label; found none.")
-        self._labels: Sequence[Label] = tuple(listed)
-        self._symbol_of: Mapping[Label, int] = {label: x for x, label in enumerate(listed)}
-        if len(self._symbol_of) != len(listed):
-            twice = next(label for x, label in enumerate(listed) if self._symbol_of[label] != x)
+        names = _read_labels(labels)
+        if other is not None:
+            other = require_label(other, "other")
+            if other not in names:
+                names.append(other)
+        if not names:
+            raise InvalidContext("a domain must have at least one label; got none.")
+        self._labels: Sequence[Label] = tuple(names)
+        self._symbol_of: Mapping[Label, int] = {label: x for x, label in enumerate(names)}
+        if len(self._symbol_of) != len(names):
+            duplicate = next(label for x, label in enumerate(names) if self._symbol_of[label] != x)
             raise InvalidContext(
-                f"labels must be distinct; {twice!r} occurs twice. Remove or rename one."
+                f"labels must be distinct; {duplicate!r} occurs twice. Remove or rename one."
             )
         self._other = other
 
@@ -65,30 +68,36 @@ class Domain:
         return len(self._labels)
 
     def symbols(self, values: Iterable[object]) -> Symbols:
-        """The symbols of people's values; ``UnknownValue`` (with positions only) where there is none."""
-        found = np.fromiter(map(self.find, values), dtype=np.int64)
-        if (found < 0).any():
-            raise unknown_value(np.flatnonzero(found < 0), found.size)
-        return found
+        """Return the symbols of people's values.
+
+        Raise ``UnknownValue``, with positions only, if a value has no label.
+        """
+        symbols = np.fromiter(map(self.find, values), dtype=np.int64)
+        if (symbols < 0).any():
+            raise unknown_value(np.flatnonzero(symbols < 0), symbols.size)
+        return symbols
 
     def find(self, value: object) -> int:
-        """The symbol of one value: that of ``other`` if it is unknown or missing, −1 if there is no such label."""
+        """Return the symbol of one value; for an unknown value that of ``other``, or −1."""
         default = -1 if self._other is None else self._symbol_of[self._other]
         label = _plain(value)
         return default if label is None else self._symbol_of.get(label, default)
 
     def label_symbols(self, labels: Iterable[Label], name: str) -> Symbols:
-        """The symbols of labels that a *designer* wrote down; an unknown one is named in the error."""
+        """Return the symbols of labels in an author's own argument ``name``.
+
+        Unlike a person's value, an unknown label is named in the error.
+        """
         symbols: list[int] = []
         for label in labels:
-            symbol = self._symbol_of.get(checked_label(label, name))
+            symbol = self._symbol_of.get(require_label(label, name))
             if symbol is None:
                 raise InvalidContext(f"{name} names {label!r}, which is not a label of the domain.")
             symbols.append(symbol)
         return np.array(symbols, dtype=np.int64)
 
     def record(self) -> Json:
-        """The domain as plain data, for fingerprints and files."""
+        """Return the domain as plain data, for fingerprints and files."""
         return {"kind": self.kind, "labels": list(self._labels), "other": self._other}
 
     @classmethod
@@ -104,50 +113,58 @@ class Domain:
         return hash((self.size, self.labels[0], self._other))
 
     def __repr__(self) -> str:
-        shown = ", ".join(map(repr, self._labels[:4])) + (", …" if self.size > 4 else "")
-        return f"Domain([{shown}], size={self.size})"
+        shown = [repr(label) for label in self._labels[:_MAX_SHOWN]]
+        if self.size > _MAX_SHOWN:
+            shown.append("…")
+        return f"Domain([{', '.join(shown)}], size={self.size})"
 
 
 def unknown_value(positions: Symbols, people: int) -> UnknownValue:
-    """The error for values outside the domain: where they stand, never what they are."""
+    """Return the error for values outside the domain, with their positions but not the values."""
+    first = int(positions[0])
+    count = int(positions.size)
     return UnknownValue(
-        f"{positions.size} of {people} values are not in the domain (the first at position {positions[0]}). "
+        f"{count} of {people} values are not in the domain (the first at position {first}). "
         "Correct them, add their labels, or give the domain an `other` label.",
-        first=int(positions[0]),
-        count=int(positions.size),
+        first=first,
+        count=count,
     )
 
 
-def _listed(labels: object) -> list[Label]:
+def _read_labels(labels: object) -> list[Label]:
     if isinstance(labels, str | bytes | Mapping) or not isinstance(labels, Iterable):
         raise InvalidContext(
-            f"a domain is made from a number of symbols or a sequence of labels; found {type(labels).__name__}."
+            "a domain needs a number of symbols or a sequence of labels; got "
+            f"{type(labels).__name__}."
         )
-    return [checked_label(label, "a label") for label in labels]
+    return [require_label(label, "a label") for label in labels]
 
 
-def checked_label(label: object, name: str) -> Label:
-    """A label in the form domains hold: NFC text, or an integer that every client can hold."""
+def require_label(label: object, name: str) -> Label:
+    """Return a label in its normal form: NFC text, or an integer that every client can hold.
+
+    ``name`` says in messages what the label is.
+    """
     plain = _plain(label)
     if isinstance(plain, str):
         if not plain:
-            raise InvalidContext(f"{name} must not be empty text. Name it.")
+            raise InvalidContext(f"{name} must not be empty text.")
         if not plain.isascii() and any("\ud800" <= character <= "\udfff" for character in plain):
             raise InvalidContext(
-                f"{name} must be text that UTF-8 can hold; found half a character. Repair the text."
+                f"{name} must be text that UTF-8 can encode; got a lone surrogate. Repair the text."
             )
         return plain
     if isinstance(plain, int):
-        if abs(plain) >= _LARGEST_INTEGER:
+        if abs(plain) >= _MAX_INTEGER:
             raise InvalidContext(
                 f"{name} must be an integer below 2^53 in absolute value, or text."
             )
         return plain
-    raise InvalidContext(f"{name} must be text or an integer; found {type(label).__name__}.")
+    raise InvalidContext(f"{name} must be text or an integer; got {type(label).__name__}.")
 
 
 def _plain(value: object) -> Label | None:
-    """A value in the form labels have; ``None`` for anything that can be no label."""
+    """Return a value in the normal form of labels; ``None`` if it cannot be a label."""
     if isinstance(value, str):
         return unicodedata.normalize("NFC", str(value))
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):

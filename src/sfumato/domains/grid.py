@@ -10,7 +10,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.domains.domain import Domain, Label, checked_label, unknown_value
+from sfumato.domains.domain import Domain, Label, require_label, unknown_value
 from sfumato.errors import InvalidContext, InvalidSymbols, UnknownValue
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.foundation.canonical import decimal_text
@@ -19,15 +19,16 @@ from sfumato.foundation.records import require_fields
 __all__ = ["GridDomain", "coordinates"]
 
 _UNITS = 10**7  # the finest step: a centimetre on the ground
-_LARGEST = 2**31
+_MAX_CELLS = 2**31
 
 
 class GridDomain(Domain):
-    """Cells of ``step`` degrees between four edges, numbered row by row from the south-western corner.
+    """Cells of ``step`` degrees between four edges, row by row from the south-western corner.
 
-    A coordinate is rounded to 1e-7 degree, ``c = ⌊degrees·10⁷ + ½⌋``, and its cell is ``⌊(c − origin)/step⌋`` in
-    integers; northern and eastern edges belong to the next cell. A cell's label is its south-western corner.
-    Positions outside are refused, or answered with ``other`` if there is such a label.
+    A coordinate is rounded to 1e-7 degree, ``c = ⌊degrees·10⁷ + ½⌋``, and its cell is
+    ``⌊(c − origin)/step⌋`` in integers. Northern and eastern edges belong to the next cell.
+    A cell's label is its south-western corner. A position outside becomes ``other`` if there is
+    such a label, and is an error otherwise.
 
     >>> grid = GridDomain(25, 50, -130, -60, 0.2)
     >>> grid.shape, grid.symbols_at([25.0, 49.99], [-130.0, -60.01])
@@ -58,13 +59,14 @@ class GridDomain(Domain):
             raise InvalidContext("step must be above 0 degrees. Pass e.g. 0.2.")
         self._rows = _cells(self._south, self._north, self._step, "south", "north", 90 * _UNITS)
         self._columns = _cells(self._west, self._east, self._step, "west", "east", 180 * _UNITS)
-        if self._rows * self._columns >= _LARGEST:
+        if self._rows * self._columns >= _MAX_CELLS:
             raise InvalidContext(
-                f"a grid has fewer than 2^31 cells; found {self._rows} × {self._columns}. Use a larger step."
+                f"a grid must have fewer than 2^31 cells; got {self._rows} × {self._columns}. "
+                "Use a larger step."
             )
-        self._other = None if other is None else checked_label(other, "other")
+        self._other = None if other is None else require_label(other, "other")
         if self._other is not None and self._cell_of(self._other) is not None:
-            raise InvalidContext(f"other must not be the label of a cell; found {self._other!r}.")
+            raise InvalidContext(f"other must not be the label of a cell; got {self._other!r}.")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -83,22 +85,25 @@ class GridDomain(Domain):
 
     @property
     def labels(self) -> Sequence[Label]:
-        """The labels of all symbols, made when they are asked for."""
+        """The labels of all symbols, computed on demand."""
         return _GridLabels(self)
 
     def symbols_at(self, latitudes: ArrayLike, longitudes: ArrayLike) -> Symbols:
-        """The cells of positions in degrees; ``UnknownValue`` (with row numbers only) for those outside."""
-        rows, inside = _index(latitudes, self._south, self._step, self._rows)
-        columns, inside2 = _index(longitudes, self._west, self._step, self._columns)
+        """Return the cells of positions in degrees.
+
+        Raise ``UnknownValue``, with row numbers only, for positions outside.
+        """
+        rows, inside_rows = _index(latitudes, self._south, self._step, self._rows)
+        columns, inside_columns = _index(longitudes, self._west, self._step, self._columns)
         if rows.shape != columns.shape or rows.ndim != 1:
             raise InvalidSymbols("latitudes and longitudes must be two rows of equal length.")
-        inside = inside & inside2
+        inside = inside_rows & inside_columns
         if self._other is None and not inside.all():
             raise unknown_value(np.flatnonzero(~inside), inside.size)
         return np.where(inside, rows * self._columns + columns, self.cells)
 
     def symbols(self, values: Iterable[object]) -> Symbols:
-        """The cells of pairs (latitude, longitude)."""
+        """Return the cells of pairs (latitude, longitude)."""
         if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1] == 2:
             return self.symbols_at(values[:, 0], values[:, 1])
         pairs = list(values)
@@ -107,27 +112,29 @@ class GridDomain(Domain):
             for pair in pairs
         ):
             raise InvalidSymbols("positions must be pairs (latitude, longitude), one per person.")
-        return self.symbols_at(*([pair[i] for pair in pairs] for i in (0, 1)))  # type: ignore[index]
+        latitudes = [pair[0] for pair in pairs]  # type: ignore[index]
+        longitudes = [pair[1] for pair in pairs]  # type: ignore[index]
+        return self.symbols_at(latitudes, longitudes)
 
     def find(self, value: object) -> int:
-        """The cell of one pair (latitude, longitude): that of ``other`` if it lies outside, −1 if there is none."""
+        """Return the cell of one pair (latitude, longitude); outside, that of ``other``, or −1."""
         try:
             return int(self.symbols([value])[0])
         except (UnknownValue, InvalidSymbols):
             return -1 if self._other is None else self.cells
 
     def label_symbols(self, labels: Iterable[Label], name: str) -> Symbols:
-        """The symbols of cells that a *designer* wrote down, as in ``labels``."""
+        """Return the symbols of cells in an author's own argument ``name``, as in ``labels``."""
         return np.array([self._label_symbol(label, name) for label in labels], dtype=np.int64)
 
     def centres(self) -> tuple[Floats, Floats]:
-        """The latitudes and longitudes of the cells' centres, in degrees, without ``other``."""
+        """Return latitudes and longitudes of the cells' centres in degrees, without ``other``."""
         latitudes = (self._south + self._step * (np.arange(self._rows) + 0.5)) / _UNITS
         longitudes = (self._west + self._step * (np.arange(self._columns) + 0.5)) / _UNITS
         return np.repeat(latitudes, self._columns), np.tile(longitudes, self._rows)
 
     def record(self) -> dict[str, Any]:
-        """The domain as plain data, for fingerprints and files."""
+        """Return the domain as plain data, for fingerprints and files."""
         named = {
             "south": self._south,
             "north": self._north,
@@ -146,21 +153,22 @@ class GridDomain(Domain):
         return GridDomain(*(fields[edge] for edge in edges), other=fields["other"])
 
     def corner(self, cell: int) -> str:
-        """The label of a cell: its south-western corner."""
+        """Return the label of a cell: its south-western corner."""
         row, column = divmod(cell, self._columns)
-        corner = self._south + row * self._step, self._west + column * self._step
-        return ",".join(decimal_text(Fraction(units, _UNITS)) for units in corner)
+        latitude = Fraction(self._south + row * self._step, _UNITS)
+        longitude = Fraction(self._west + column * self._step, _UNITS)
+        return f"{decimal_text(latitude)},{decimal_text(longitude)}"
 
     def _label_symbol(self, label: Label, name: str) -> int:
         cell = self.cells if label == self._other else self._cell_of(label)
         if cell is None:
             raise InvalidContext(
-                f"{name} names {label!r}, which is not a cell of the grid (its south-western corner)."
+                f"{name} names {label!r}, which is not the south-western corner of a cell."
             )
         return cell
 
     def _cell_of(self, label: Label) -> int | None:
-        """The cell with that label."""
+        """Return the cell with that label, or ``None``."""
         try:
             latitude, longitude = (Decimal(part) for part in str(label).split(","))
             row = (int(latitude * _UNITS) - self._south) // self._step
@@ -172,7 +180,8 @@ class GridDomain(Domain):
         return cell if inside and self.corner(cell) == label else None
 
     def __repr__(self) -> str:
-        return f"GridDomain({self._rows} × {self._columns} cells of {decimal_text(Fraction(self._step, _UNITS))}°)"
+        step = decimal_text(Fraction(self._step, _UNITS))
+        return f"GridDomain({self._rows} × {self._columns} cells of {step}°)"
 
 
 class _GridLabels(Sequence[Label]):
@@ -193,16 +202,16 @@ class _GridLabels(Sequence[Label]):
             return tuple(self[i] for i in range(*index.indices(len(self))))
         symbol = range(len(self))[index]
         other = self._grid.other
-        return (
-            other if symbol == self._grid.cells and other is not None else self._grid.corner(symbol)
-        )
+        if symbol == self._grid.cells and other is not None:
+            return other
+        return self._grid.corner(symbol)
 
     def __iter__(self) -> Iterator[Label]:
         return (self[i] for i in range(len(self)))
 
 
 def _units(value: object, name: str) -> int:
-    """Degrees as an integer of 1e-7 degree, exactly."""
+    """Return degrees as an exact integer of 1e-7 degree."""
     try:
         degrees = Decimal(str(value)) if not isinstance(value, bool) else Decimal("nan")
     except InvalidOperation:
@@ -222,13 +231,17 @@ def _cells(low: int, high: int, step: int, low_name: str, high_name: str, limit:
         )
     if (high - low) % step:
         raise InvalidContext(
-            f"step must divide the way from {low_name} to {high_name}. Move an edge or change step."
+            f"step must divide the distance from {low_name} to {high_name}. Move an edge or change "
+            "step."
         )
     return (high - low) // step
 
 
 def _index(degrees: ArrayLike, origin: int, step: int, count: int) -> tuple[Symbols, Booleans]:
-    """The row or column of each coordinate, and whether it lies in the grid; NaN and infinities do not."""
+    """Return the row or column of each coordinate, and whether it lies in the grid.
+
+    NaN and infinities do not.
+    """
     values = coordinates(degrees)
     usable = np.isfinite(values) & (np.abs(values) <= 360)
     units = np.floor(np.where(usable, values, 0.0) * _UNITS + 0.5).astype(np.int64)
@@ -237,20 +250,21 @@ def _index(degrees: ArrayLike, origin: int, step: int, count: int) -> tuple[Symb
 
 
 def coordinates(degrees: ArrayLike) -> Floats:
-    """Degrees as floats; a missing one is NaN, and so lies nowhere. No error holds a value."""
+    """Return degrees as floats; a missing one is NaN, which lies nowhere. Errors quote no value."""
     if isinstance(degrees, np.ndarray) and degrees.dtype.kind in "iuf":
         return degrees.astype(np.float64)
-    refusal = InvalidSymbols("latitudes and longitudes must be two rows of numbers of degrees.")
+    problem = InvalidSymbols("latitudes and longitudes must be two rows of numbers of degrees.")
     if isinstance(degrees, str | bytes) or not isinstance(degrees, Iterable):
-        raise refusal
-    listed: list[Any] = list(degrees)
-    if not all(
-        value is None or (isinstance(value, Real) and not isinstance(value, bool))
-        for value in listed
-    ):
-        raise refusal
-    with suppress(OverflowError):  # a whole number that no float holds is nowhere on Earth either
-        return np.array(
-            [np.nan if value is None else float(value) for value in listed], dtype=np.float64
-        )
-    raise refusal
+        raise problem
+    entries: Iterable[Any] = degrees
+    values: list[float] = []
+    with suppress(OverflowError):  # an integer too large for a float is nowhere on Earth either
+        for value in entries:
+            if value is None:
+                values.append(np.nan)
+            elif isinstance(value, bool) or not isinstance(value, Real):
+                raise problem
+            else:
+                values.append(float(value))
+        return np.array(values, dtype=np.float64)
+    raise problem

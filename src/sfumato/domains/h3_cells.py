@@ -1,4 +1,7 @@
-"""H3 cells: hexagons of about equal size, with parents that make natural blocks. Needs the ``geo`` extra."""
+"""H3 cells: hexagons of about equal size, with parents that make natural blocks.
+
+They need the ``geo`` extra.
+"""
 
 import math
 from itertools import pairwise
@@ -16,7 +19,7 @@ from sfumato.foundation.records import require_fields
 
 __all__ = ["H3Domain"]
 
-_MOST_CELLS = 2_000_000
+_MAX_CELLS = 2_000_000
 
 
 class H3Domain(Domain):
@@ -41,10 +44,10 @@ class H3Domain(Domain):
             label for label in listed if not isinstance(label, str) or not h3.is_valid_cell(label)
         ]
         if wrong:
-            raise InvalidContext(f"cells must be H3 indices as text; {wrong[0]!r} is none.")
+            raise InvalidContext(f"cells must be H3 indices as text; {wrong[0]!r} is not.")
         resolutions = {h3.get_resolution(label) for label in listed}
         if len(resolutions) != 1:
-            raise InvalidContext(f"cells must have one resolution; found {sorted(resolutions)}.")
+            raise InvalidContext(f"cells must have one resolution; got {sorted(resolutions)}.")
         self._resolution: int = resolutions.pop()
         self._cells: list[str] = [str(label) for label in listed]
 
@@ -62,7 +65,7 @@ class H3Domain(Domain):
         """All cells of a resolution whose centre lies in a box of latitudes and longitudes."""
         h3 = _h3()
         if not 0 <= resolution <= 15:
-            raise InvalidContext(f"resolution must lie in 0..15; found {resolution}.")
+            raise InvalidContext(f"resolution must be from 0 to 15; got {resolution}.")
         if not (-90 <= south < north <= 90 and -180 <= west < east <= 180):
             raise InvalidContext("south must lie below north and west below east, in degrees.")
         share = (
@@ -71,12 +74,14 @@ class H3Domain(Domain):
             * (east - west)
             / 360
         )
-        if share * h3.get_num_cells(resolution) > _MOST_CELLS:
+        if share * h3.get_num_cells(resolution) > _MAX_CELLS:
             raise InvalidContext(
-                f"the box holds more than {_MOST_CELLS} cells; choose a coarser resolution or a smaller box."
+                f"the box contains more than {_MAX_CELLS} cells. Choose a coarser resolution or a "
+                "smaller box."
             )
         cells: set[str] = set()
-        # The library takes a polygon of more than half the globe for its outside: a wide box is filled in strips.
+        # The library takes a polygon of more than half the globe for its outside: fill a wide
+        # box in strips.
         strips = math.ceil((east - west) / 60)
         edges = [west + (east - west) * i / strips for i in range(strips + 1)]
         for left, right in pairwise(edges):
@@ -99,21 +104,20 @@ class H3Domain(Domain):
         return len(self._cells)
 
     def symbols_at(self, latitudes: ArrayLike, longitudes: ArrayLike) -> Symbols:
-        """The cells of positions in degrees."""
+        """Return the cells of positions in degrees."""
         h3 = _h3()
-        latitude, longitude = coordinates(latitudes), coordinates(longitudes)
+        latitude = coordinates(latitudes)
+        longitude = coordinates(longitudes)
         if latitude.shape != longitude.shape or latitude.ndim != 1:
             raise InvalidSymbols("latitudes and longitudes must be two rows of equal length.")
         usable = (np.abs(latitude) <= 90) & (np.abs(longitude) <= 180)  # false for NaN
-        pairs = zip(latitude.tolist(), longitude.tolist(), strict=True)
-        found = (
-            h3.latlng_to_cell(*pair, self._resolution) if good else None
-            for pair, good in zip(pairs, usable.tolist(), strict=True)
-        )
-        return self.symbols(found)
+        cells: list[str | None] = [None] * latitude.size
+        for i in np.flatnonzero(usable).tolist():
+            cells[i] = h3.latlng_to_cell(latitude[i], longitude[i], self._resolution)
+        return self.symbols(cells)
 
     def centres(self) -> tuple[Floats, Floats]:
-        """The latitudes and longitudes of the cells' centres, in degrees, without ``other``."""
+        """Return latitudes and longitudes of the cells' centres in degrees, without ``other``."""
         h3 = _h3()
         positions = np.array([h3.cell_to_latlng(cell) for cell in self._cells])
         return positions[:, 0], positions[:, 1]
@@ -122,13 +126,16 @@ class H3Domain(Domain):
         """The cell of a coarser resolution that holds each cell, without ``other``."""
         if not 0 <= resolution < self._resolution:
             raise InvalidContext(
-                f"parents must be of a resolution in 0..{self._resolution - 1}; found {resolution}."
+                f"parents must be of a resolution in 0..{self._resolution - 1}; got {resolution}."
             )
         h3 = _h3()
         return [h3.cell_to_parent(cell, resolution) for cell in self._cells]
 
     def record(self) -> Json:
-        """The domain as plain data: the cells themselves, since how a box is filled may change with the library."""
+        """Return the domain as plain data.
+
+        It lists the cells themselves: how a box is filled may change with the library.
+        """
         return {"kind": self.kind, "cells": list(self._cells), "other": self._other}
 
     @classmethod

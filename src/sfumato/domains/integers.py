@@ -12,7 +12,7 @@ from sfumato.foundation.records import require_fields
 
 __all__ = ["IntegerDomain"]
 
-_LARGEST = 2**31
+_MAX_SIZE = 2**31
 
 
 class IntegerDomain(Domain):
@@ -28,10 +28,10 @@ class IntegerDomain(Domain):
     def __init__(self, size: int, *, start: int = 0) -> None:
         if isinstance(size, bool) or not isinstance(size, int | np.integer):
             raise InvalidContext(
-                f"the size of a domain must be an integer; found {type(size).__name__}."
+                f"the size of a domain must be an integer; got {type(size).__name__}."
             )
-        if not 1 <= size <= _LARGEST:
-            raise InvalidContext(f"a domain has between 1 and 2^31 symbols; found {size}.")
+        if not 1 <= size <= _MAX_SIZE:
+            raise InvalidContext(f"a domain must have 1 to 2^31 symbols; got {size}.")
         if isinstance(start, bool) or not isinstance(start, int | np.integer) or abs(start) > 2**52:
             raise InvalidContext("start must be an integer of at most 2^52 in absolute value.")
         self._range = range(int(start), int(start) + int(size))
@@ -48,48 +48,45 @@ class IntegerDomain(Domain):
         return len(self._range)
 
     def symbols(self, values: Iterable[object]) -> Symbols:
-        """The symbols of integer values; anything else, floats included, is an ``UnknownValue``."""
-        found = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object)
-        if found.dtype.kind == "O":
-            whole = [
-                isinstance(value, int | np.integer)
-                and not isinstance(value, bool)
-                and int(value) in self._range
-                for value in found
-            ]
-            good = np.array(whole, dtype=np.bool_)
-        elif found.dtype.kind in "iu":
-            good = (found >= self._range.start) & (found < self._range.stop)
-        else:
-            good = np.zeros(found.shape, dtype=np.bool_)
-        if not good.all():
-            raise unknown_value(np.flatnonzero(~good), found.size)
-        symbols: Symbols = found.astype(np.int64) - self._range.start
+        """Return the symbols of integers; anything else, floats included, is ``UnknownValue``."""
+        array = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object)
+        known = np.zeros(array.shape, dtype=np.bool_)
+        if array.dtype.kind == "O":
+            known = np.array([self._contains(value) for value in array], dtype=np.bool_)
+        elif array.dtype.kind in "iu":
+            known = (array >= self._range.start) & (array < self._range.stop)
+        if not known.all():
+            raise unknown_value(np.flatnonzero(~known), array.size)
+        symbols: Symbols = array.astype(np.int64) - self._range.start
         return symbols
 
     def find(self, value: object) -> int:
-        """The symbol of one value, −1 if it is not in the range."""
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        return int(value) - self._range.start if whole and int(value) in self._range else -1  # type: ignore[call-overload]
+        """Return the symbol of one value, −1 if it is not in the range."""
+        if not self._contains(value):
+            return -1
+        return int(value) - self._range.start  # type: ignore[call-overload]
 
     def label_symbols(self, labels: Iterable[Label], name: str) -> Symbols:
-        """The symbols of integers that a *designer* wrote down."""
+        """Return the symbols of integers in an author's own argument ``name``."""
         symbols: list[int] = []
         for label in labels:
-            if (
-                isinstance(label, bool)
-                or not isinstance(label, int | np.integer)
-                or int(label) not in self._range
-            ):
+            symbol = self.find(label)
+            if symbol < 0:
                 raise InvalidContext(
                     f"{name} names {label!r}, which is not one of the integers "
                     f"{self._range.start} … {self._range.stop - 1}."
                 )
-            symbols.append(int(label) - self._range.start)
+            symbols.append(symbol)
         return np.array(symbols, dtype=np.int64)
 
+    def _contains(self, value: object) -> bool:
+        """Return whether a value is an integer of the range; bool is an int subclass, reject it."""
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            return False
+        return int(value) in self._range
+
     def record(self) -> Json:
-        """The domain as plain data, for fingerprints and files."""
+        """Return the domain as plain data, for fingerprints and files."""
         return {"kind": self.kind, "size": self.size, "start": self._range.start}
 
     @classmethod

@@ -1,6 +1,6 @@
-"""Partitions: from a domain to blocks. Each returns the block of every symbol, ready for ``Blocks``.
+"""Partition a domain into blocks: each function returns the block of every symbol, for ``Blocks``.
 
-A symbol for ``other`` forms a block of its own: it says that somebody is elsewhere, and hides nobody.
+The symbol of ``other`` forms a block of its own: it only says that a person is elsewhere.
 """
 
 import math
@@ -20,18 +20,19 @@ _MILLIMETRE = 1.6e-10  # of the radius of the earth
 
 
 def grid_tiles(grid: GridDomain, rows: int, columns: int) -> Symbols:
-    """Cut a grid into ``rows × columns`` tiles as equal as possible (the paper's m₁ and m₂).
+    """Cut a grid into ``rows × columns`` tiles, as equal as possible (the paper's m₁ and m₂).
 
     >>> grid_tiles(GridDomain(0, 2, 0, 4, 1), rows=1, columns=2)
     array([0, 0, 1, 1, 0, 0, 1, 1])
     """
-    across = _parts(grid.shape[0], rows, "rows"), _parts(grid.shape[1], columns, "columns")
-    tiles = (across[0][:, None] * columns + across[1][None, :]).ravel()
-    return _with_other(tiles, grid.size)
+    row = _part_of(grid.shape[0], rows, "rows")
+    column = _part_of(grid.shape[1], columns, "columns")
+    tiles = row[:, None] * columns + column[None, :]
+    return _with_other(tiles.ravel(), grid.size)
 
 
 def h3_parents(domain: H3Domain, resolution: int) -> Symbols:
-    """The parent of a coarser resolution as the block of each cell."""
+    """Return the parent of each cell at a coarser resolution as its block."""
     _, blocks = np.unique(domain.parents(resolution), return_inverse=True)
     return _with_other(blocks.astype(np.int64), domain.size)
 
@@ -39,10 +40,10 @@ def h3_parents(domain: H3Domain, resolution: int) -> Symbols:
 def nearest_places(
     domain: GridDomain | H3Domain, latitudes: ArrayLike, longitudes: ArrayLike
 ) -> Symbols:
-    """Blocks around places: each cell belongs to the place that is nearest to its centre, on the globe.
+    """Return blocks around places: each cell joins the place nearest to its centre, on the globe.
 
-    Of places at the same distance the first one counts. Cities make blocks that follow where people live, which
-    the paper's conclusion asks for.
+    Of places at the same distance, the first one counts. Cities make blocks that follow where
+    people live, which the paper's conclusion asks for.
 
     >>> nearest_places(GridDomain(0, 1, 0, 4, 1), [0.5, 0.5], [0.0, 4.0])
     array([0, 0, 1, 1])
@@ -50,7 +51,8 @@ def nearest_places(
     from scipy.spatial import cKDTree
 
     try:
-        latitude, longitude = coordinates(latitudes), coordinates(longitudes)
+        latitude = coordinates(latitudes)
+        longitude = coordinates(longitudes)
     except InvalidSymbols:
         raise InvalidContext(
             "places must be pairs of latitude and longitude, in degrees."
@@ -63,26 +65,33 @@ def nearest_places(
         raise InvalidContext(
             "places must be pairs of latitude and longitude within ±90 and ±360 degrees."
         )
-    places, cells = _on_the_globe(latitude, longitude), _on_the_globe(*domain.centres())
-    tree = cKDTree(places)
-    found: Any = tree.query(cells, k=[1, 2])
-    distances, nearest = found[0], found[1][:, 0].astype(np.int64)
-    # Rounding must not decide between places at the same distance: the first of those within a millimetre counts.
-    for cell in np.flatnonzero(distances[:, 1] - distances[:, 0] < _MILLIMETRE).tolist():
+    cells = _unit_vectors(*domain.centres())
+    tree = cKDTree(_unit_vectors(latitude, longitude))
+    result: Any = tree.query(cells, k=[1, 2])
+    distances, places = result
+    nearest = places[:, 0].astype(np.int64)
+    # Rounding must not decide between places at the same distance: take the first of those within a
+    # millimetre.
+    is_tie = distances[:, 1] - distances[:, 0] < _MILLIMETRE
+    for cell in np.flatnonzero(is_tie).tolist():
         nearest[cell] = min(tree.query_ball_point(cells[cell], distances[cell, 0] + _MILLIMETRE))
     return _with_other(nearest, domain.size)
 
 
-def _parts(length: int, parts: int, name: str) -> Symbols:
+def _part_of(length: int, parts: int, name: str) -> Symbols:
+    """Cut ``length`` cells into equal parts; return the part of each cell."""
     if isinstance(parts, bool) or not isinstance(parts, int) or not 1 <= parts <= length:
-        raise InvalidContext(f"{name} must be a whole number from 1 to {length}; found {parts!r}.")
+        raise InvalidContext(f"{name} must be an integer from 1 to {length}; got {parts!r}.")
     return np.arange(length) * parts // length
 
 
-def _on_the_globe(latitudes: Floats, longitudes: Floats) -> Floats:
-    """Points of the unit sphere: nearer in space is nearer on the ground."""
-    phi, theta = latitudes * (math.pi / 180), longitudes * (math.pi / 180)
-    return np.column_stack([np.cos(phi) * np.cos(theta), np.cos(phi) * np.sin(theta), np.sin(phi)])
+def _unit_vectors(latitudes: Floats, longitudes: Floats) -> Floats:
+    """Return points of the unit sphere: nearer in space is nearer on the ground."""
+    phi = latitudes * (math.pi / 180)
+    theta = longitudes * (math.pi / 180)
+    x = np.cos(phi) * np.cos(theta)
+    y = np.cos(phi) * np.sin(theta)
+    return np.column_stack([x, y, np.sin(phi)])
 
 
 def _with_other(blocks: Symbols, size: int) -> Symbols:

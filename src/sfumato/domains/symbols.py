@@ -1,4 +1,4 @@
-"""The one gate through which symbols enter: integers in 0..k−1, checked once, never echoed."""
+"""Check symbols where they enter: integers in 0..k−1, never echoed in an error."""
 
 from contextlib import suppress
 
@@ -7,7 +7,7 @@ import numpy as np
 from sfumato.errors import InvalidSymbols
 from sfumato.foundation.arrays import Symbols
 
-__all__ = ["all_below", "checked_symbols", "kind_of"]
+__all__ = ["all_below", "kind_of", "require_symbols"]
 
 _KINDS = {
     "f": "floats",
@@ -19,16 +19,16 @@ _KINDS = {
 }
 
 
-def checked_symbols(symbols: object, size: int) -> Symbols:
-    """``symbols`` as an array of integers in ``0 … size − 1``, of whatever shape they have.
+def require_symbols(symbols: object, size: int) -> Symbols:
+    """Return ``symbols`` as an array of integers in ``0 … size − 1``, of any shape.
 
-    >>> checked_symbols([2, 0, 1], size=3)
+    >>> require_symbols([2, 0, 1], size=3)
     array([2, 0, 1])
     """
     array = _array(symbols)
     if array.dtype.kind not in "iu":
         raise InvalidSymbols(
-            f"symbols must be integers in 0..{size - 1}; found {kind_of(array)}. "
+            f"symbols must be integers in 0..{size - 1}; got {kind_of(array)}. "
             "Turn values into symbols with the domain's `symbols` method."
         )
     if array.size and not all_below(array, size):
@@ -42,14 +42,16 @@ def checked_symbols(symbols: object, size: int) -> Symbols:
 
 
 def _array(symbols: object) -> np.ndarray:
-    """NumPy's own message could hold a value, so ours is raised when it is gone."""
+    """Return an array; NumPy's own error could quote a value, so raise ours outside of it."""
     with suppress(ValueError, TypeError):
         return np.asarray(symbols)
-    raise InvalidSymbols("symbols must be an array of integers; found a ragged sequence.")
+    raise InvalidSymbols("symbols must be an array of integers; got a ragged sequence.")
 
 
 def all_below(array: np.ndarray, size: int) -> bool:
-    """Whether integers lie in ``0 … size − 1``; in one pass where a negative one, without its sign, is too large.
+    """Return whether integers lie in ``0 … size − 1``.
+
+    One pass is enough where a negative integer, read without its sign, is too large.
 
     >>> all_below(np.array([-1], dtype=np.int8), 300), all_below(np.array([0, 299]), 300)
     (False, True)
@@ -60,7 +62,7 @@ def all_below(array: np.ndarray, size: int) -> bool:
 
 
 def kind_of(array: np.ndarray) -> str:
-    """What an array holds, in words that reveal no entry."""
+    """Say what an array contains, without revealing an entry."""
     if array.size == 0:
         return "nothing"
     return _KINDS.get(array.dtype.kind, "something else")

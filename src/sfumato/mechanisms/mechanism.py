@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.codes import MAX_OUTPUTS
 from sfumato.contexts import Context
-from sfumato.domains.symbols import checked_symbols
+from sfumato.domains.symbols import require_symbols
 from sfumato.errors import InvalidContext, InvalidSymbols
 from sfumato.foundation.arrays import Floats, Reports, Symbols, Words
 from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint
@@ -274,7 +274,7 @@ def _batches(values: object) -> Iterable[ArrayLike]:
 
 def _symbol_row(symbols: object, size: int) -> Symbols:
     """Check symbols below ``size``, one per person."""
-    row = checked_symbols(symbols, size)
+    row = require_symbols(symbols, size)
     if row.ndim != 1:
         raise InvalidSymbols(
             f"symbols must be a row, one entry per person; got {row.ndim} dimensions."

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.domains import Label
-from sfumato.domains.symbols import checked_symbols
+from sfumato.domains.symbols import require_symbols
 from sfumato.errors import InvalidArgument, NotEnoughReports
 from sfumato.estimation import FitResult, ManipulationBounds, check_fakes, check_fit
 from sfumato.estimation.decoders import get_decoder
@@ -107,7 +107,7 @@ def attack(
     if kind not in KINDS:
         raise InvalidArgument(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")
     chosen = get_decoder(decoder)
-    people = checked_symbols(symbols, mechanism.inputs).ravel()
+    people = require_symbols(symbols, mechanism.inputs).ravel()
     n = people.size
     if n == 0:
         raise NotEnoughReports("the population is empty.")

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from sfumato.contexts import Context
-from sfumato.domains.domain import checked_label
+from sfumato.domains.domain import require_label
 from sfumato.errors import InvalidContext, InvalidSurvey
 from sfumato.foundation.canonical import Json
 
@@ -43,7 +43,7 @@ class Description:
 
 def _checked_name(name: object) -> str:
     try:
-        label = checked_label(name, "name")
+        label = require_label(name, "name")
     except InvalidContext as problem:
         raise InvalidSurvey(str(problem)) from None
     if (

@@ -320,7 +320,7 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         (_toml(domain='kind = "labels"\nlabels = ["a", 1.5]'), ["domain.labels must be", "text"]),
         (_toml(domain='kind = "labels"\nlabels = "a"'), ["domain.labels must be a list"]),
         (_toml(domain='kind = "range"'), ["domain.size is missing", "whole number"]),
-        (_toml(domain='kind = "range"\nsize = 0'), ["domain", "between 1 and 2^31"]),
+        (_toml(domain='kind = "range"\nsize = 0'), ["domain", "1 to 2^31 symbols"]),
         (_toml(domain='kind = "range"\nsize = 2.0'), ["domain.size must be a whole number"]),
         (_toml(domain='kind = "range"\nsize = true'), ["domain.size must be a whole number"]),
         (_toml(domain=GRID.replace("south = 25.0\n", "")), ["domain.south is missing", "degrees"]),
@@ -500,11 +500,11 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         (_toml(GRID, BLOCKS + "columns = 2"), ["context.rows and context.columns go together"]),
         (
             _toml(GRID, BLOCKS + "rows = 126\ncolumns = 1"),
-            ["context", "rows must be a whole number from 1 to 125"],
+            ["context", "rows must be an integer from 1 to 125"],
         ),
         (
             _toml(GRID, BLOCKS + "rows = 2\ncolumns = 0"),
-            ["context", "columns must be a whole number"],
+            ["context", "columns must be an integer"],
         ),
         (_toml(context=BLOCKS + "rows = 2\ncolumns = 2"), ["context.rows", "kind grid"]),
         (
