@@ -17,7 +17,7 @@ from sfumato.engines.spark import engine as spark
 from sfumato.engines.spark import keyed
 from sfumato.engines.spark import tasks as spark_tasks
 from sfumato.engines.spark.inputs import require_driver_session
-from sfumato.engines.spark.keyed import block_of, keyed_reports_from
+from sfumato.engines.spark.keyed import block_of, reports_under_keys
 from sfumato.engines.spark.secret import offer_secret
 from sfumato.errors import InvalidTable, MissingExtra, SfumatoError, UnknownValue
 from sfumato.randomness import words_at
@@ -43,7 +43,7 @@ def outcome_of(rows):
 
 
 def counts_in(row):
-    return spark_tasks.counts_of(row["counts"], IN_CLEAR.mechanism.outputs).tolist()
+    return spark_tasks.counts_from_bytes(row["counts"], IN_CLEAR.mechanism.outputs).tolist()
 
 
 # --- keys -------------------------------------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ def enciphered_block(block):
 def test_keyed_reports_are_those_of_one_person_at_a_time(mechanism):
     symbols = np.arange(40) % mechanism.inputs
     blocks = [block_of("ab" * 32, i) for i in range(40)]
-    together = keyed_reports_from(mechanism, symbols, b"".join(blocks), SECRET)
+    together = reports_under_keys(mechanism, symbols, b"".join(blocks), SECRET)
     for i in range(40):
         symbol = int(symbols[i]).to_bytes(8, "little") + bytes(8)
         chained = bytes(a ^ b for a, b in zip(enciphered_block(blocks[i]), symbol, strict=True))
@@ -146,8 +146,8 @@ def test_a_task_without_people_counts_nobody():
 @pytest.mark.parametrize("largest", [0, 1, 255, 256, 2**16, 2**32 - 1, 2**32, 2**62])
 def test_counts_travel_unchanged(largest):
     counts = np.array([0, largest, 1, 0])
-    held = spark_tasks.counts_bytes(counts)
-    assert spark_tasks.counts_of(held, 4).tolist() == counts.tolist()
+    held = spark_tasks.counts_to_bytes(counts)
+    assert spark_tasks.counts_from_bytes(held, 4).tolist() == counts.tolist()
     assert len(held) == 4 * max(1, next(width for width in (1, 2, 4, 8) if largest < 256**width))
 
 
@@ -226,7 +226,7 @@ def test_positions_are_read_as_degrees():
         survey.context.domain.symbols_at([0.5, 1.5, 1.5], [0.5, 0.5, 0.5]), minlength=4
     )
     held = outcome_of(spark_tasks.tally_in_task(survey.resolved(), columns, [spots]))["counts"]
-    assert spark_tasks.counts_of(held, 4).tolist() == expected.tolist()
+    assert spark_tasks.counts_from_bytes(held, 4).tolist() == expected.tolist()
 
 
 # --- without Spark ----------------------------------------------------------------------------------------------------

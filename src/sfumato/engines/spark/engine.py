@@ -1,14 +1,15 @@
-"""Surveys on Apache Spark: people's values are randomised and counted inside the tasks of a job.
+"""Surveys on Apache Spark: the tasks of a job randomise and count people's values.
 
-Without a key only sums leave a task. Its randomness is fresh each time, and Spark counts one attempt of each task: a
-task that was killed, or ran twice, changes nothing. With a key, which names the person of each row, reports may leave,
-for then every attempt sends the same ones (`keyed.py`). The job's secret, from which they come, is never given to Spark
-(`secret.py`).
+Without a key, only counts leave a task. Its randomness is fresh each time, and the driver takes
+one attempt of each task: a task that was killed, or ran twice, changes nothing. With a key, which
+names the person of each row, reports may leave, because every attempt sends the same ones
+(`keyed.py`). They come from the job's secret, which is never given to Spark (`secret.py`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from operator import itemgetter
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -35,13 +36,15 @@ if TYPE_CHECKING:
 
 __all__ = ["keyed_reports", "privatize_to", "tally_column", "tally_files"]
 
-_ROOM = (
-    2**29
-)  # bytes of counts that the driver may get from all tasks; Spark's own limit is twice that
-_WHOLE = {"tinyint", "smallint", "int", "bigint"}
-_NUMBERS = _WHOLE | {"float", "double"}
-_ONE_VALUE = AnswerColumns("value")
-_POSITIONS = AnswerColumns(None, "latitude", "longitude")
+# Bytes of counts that the driver may collect from all tasks. Spark's own limit is twice that.
+_MAX_COUNT_BYTES = 2**29
+
+_INTEGERS = {"tinyint", "smallint", "int", "bigint"}
+_NUMBERS = _INTEGERS | {"float", "double"}
+
+# The columns that tasks read, under our own names.
+_VALUE = AnswerColumns("value")
+_POSITION = AnswerColumns(None, "latitude", "longitude")
 
 
 def tally_column(
@@ -52,52 +55,60 @@ def tally_column(
     latitude: str | None = None,
     longitude: str | None = None,
 ) -> Tally:
-    """The tally of one report per row of a column, or of two columns of degrees.
+    """Return the tally of one report per row of a table.
 
-    Guarantees: reports never leave the task that made them, only their counts do. Each row is counted once, whatever
-    becomes of attempts: killed, repeated or overtaken. A value outside the domain refuses the whole table, and the
-    error says how many there are, never which. ::
+    Name the ``column`` with the values, or for positions the columns ``latitude`` and
+    ``longitude``, in degrees.
+
+    Guarantees: only counts leave a task, never reports. Each row counts once, even if attempts are
+    killed, repeated or overtaken. If a value is outside the domain, the whole table is refused;
+    the error says how many there are, never which. ::
 
         tally = tally_column(survey, spark.read.parquet("answers"), column="place")
         survey.estimate(tally)
     """
     _require_pyspark()
     survey.certify()
-    answers, columns = _answers(survey, dataframe, AnswerColumns(column, latitude, longitude))
+    answers, columns = _select_answers(
+        survey, dataframe, AnswerColumns(column, latitude, longitude)
+    )
     resolved = survey.resolved()
 
     def privatize_and_tally(batches: Iterable[Any]) -> Iterator[Any]:
         return spark_tasks.tally_in_task(resolved, columns, batches)
 
-    # Counts go straight to the driver, which takes one attempt of each task. On the way through a shuffle, an attempt
-    # that is lost and drawn again could be counted in part next to the old one.
+    # Counts go straight to the driver, which takes one attempt of each task. In a shuffle, an
+    # attempt that is lost and drawn again could be counted in part next to the old one.
     tasks = answers.coalesce(_max_tasks(dataframe.sparkSession, survey))
-    return _sum_counts(survey, tasks.mapInArrow(privatize_and_tally, spark_tasks.OUTCOME).collect())
+    outcomes = tasks.mapInArrow(privatize_and_tally, spark_tasks.OUTCOME_SCHEMA)
+    return _sum_counts(survey, outcomes.collect())
 
 
 def tally_files(
     spark: "SparkSession", survey: Survey, paths: Sequence[str], columns: AnswerColumns
 ) -> Tally:
-    """The tally of files of answers (CSV, gzip too, or Parquet) that every executor can open under the same path.
+    """Return the tally of one report per answer in files: CSV (gzip too) or Parquet.
 
-    Each task opens its own files, so rows never pass through Spark. The guarantees are those of ``tally_column``;
-    errors name files and rows, never values. ::
+    Pass absolute paths that every executor can open. Each task opens its own files, so rows never
+    pass through Spark. The guarantees are those of ``tally_column``; errors name files and rows,
+    never values. ::
 
-        tally = tally_files(spark, survey, sorted(glob("/data/answers/*.csv.gz")), AnswerColumns("place"))
+        paths = sorted(glob("/data/answers/*.csv.gz"))
+        tally = tally_files(spark, survey, paths, AnswerColumns("place"))
     """
     _require_pyspark()
     survey.certify()
     columns.check(survey.context.domain)
-    named = _require_distinct(paths)
+    files = _require_distinct(paths)
     resolved = survey.resolved()
 
     def privatize_and_tally(batches: Iterable[Any]) -> Iterator[Any]:
-        return spark_tasks.tally_files_in_task(resolved, columns, named, batches)
+        return spark_tasks.tally_files_in_task(resolved, columns, files, batches)
 
-    numbers = spark.range(0, len(named), 1, min(len(named), _max_tasks(spark, survey)))
-    return _sum_counts(
-        survey, numbers.mapInArrow(privatize_and_tally, spark_tasks.OUTCOME).collect()
-    )
+    tasks = min(len(files), _max_tasks(spark, survey))
+    indices = spark.range(0, len(files), 1, tasks)
+    outcomes = indices.mapInArrow(privatize_and_tally, spark_tasks.OUTCOME_SCHEMA)
+    return _sum_counts(survey, outcomes.collect())
 
 
 def privatize_to(
@@ -110,17 +121,20 @@ def privatize_to(
     latitude: str | None = None,
     longitude: str | None = None,
 ) -> None:
-    """Write one report per row to a new folder of Parquet files, which ``sfumato estimate`` reads as a whole.
+    """Write one report per row to a new folder of Parquet files.
 
-    ``key`` is a column that names the person of each row: see ``keyed_reports`` for what is refused and guaranteed. It
-    is not written. When the folder is complete, or the job has failed, the secret is dropped. ::
+    ``sfumato estimate`` reads the folder as a whole. ``key`` is a column that names the person of
+    each row; it is not written. See ``keyed_reports`` for what is refused and guaranteed. The
+    secret is dropped when the folder is complete or the job has failed. ::
 
-        privatize_to(survey, spark.read.parquet("answers"), "/data/reports", column="place", key="account")
+        answers = spark.read.parquet("answers")
+        privatize_to(survey, answers, "/data/reports", column="place", key="account")
     """
     with keyed_reports(
         survey, dataframe, key=key, column=column, latitude=latitude, longitude=longitude
     ) as reports:
-        # The name carries survey and identifier into every file, as the header of a report file in CSV does.
+        # The column's name carries survey and identifier into every file, as the header of a CSV
+        # report file does.
         name = f"report@{survey.fingerprint}#{fresh_id().hex()}"
         reports.select(reports["report"].alias(name)).write.mode("error").parquet(path)
 
@@ -135,22 +149,25 @@ def keyed_reports(
     latitude: str | None = None,
     longitude: str | None = None,
 ) -> Iterator["DataFrame"]:
-    """The reports of all rows with their keys, as columns ``key`` and ``report``, for as long as the block lasts.
+    """Give the reports of all rows, as columns ``key`` and ``report``, until the block ends.
 
-    The words of a report belong to the person that ``key`` names: text, whole numbers or bytes.
+    ``key`` is a column of text, integers or bytes that names the person of each row. A report's
+    words belong to that person.
 
-    Guarantees: inside the block a person has one report, in every attempt of every task and however often the rows are
-    computed again. After it the secret is gone, and rows that were not computed yet fail. Refused before there is any
-    report: rows without a key, two rows with the same key, values outside the domain, and tables that may have other
-    rows when Spark computes them again (`inputs.py`). If a file of the table changes inside the block, leaving
-    the block raises ``InvalidTable``. Errors hold counts, never a key or a value.
+    Guarantees: inside the block a person has one report, in every attempt of every task and no
+    matter how often Spark computes the rows. After the block the secret is gone, and rows that
+    were not computed yet fail. Before making any report, this refuses rows without a key, two rows
+    with the same key, values outside the domain, and tables that may have other rows when Spark
+    computes them again (`inputs.py`). If a file of the table changes inside the block, leaving the
+    block raises ``InvalidTable``. Errors contain counts, never a key or a value.
 
-    Two different reports of one person would prove that the person's rows differ. Each symbol has its own words, so
-    that the contents of both would reveal at most twice the promise; but no promise covers that they differ. This is
-    why such tables are refused.
+    Two different reports of one person would prove that the person's rows differ. Each symbol has
+    its own words, so the contents of both would reveal at most twice the promise. But the promise
+    does not cover the fact that they differ, so such tables are refused.
 
-    A report next to a key says whose it is: anyone who reads both over time sees when an answer changes. Drop the key
-    unless you need it. Another block draws another secret, and is another answer of the same people. ::
+    A report next to a key says whose it is: anyone who reads both over time sees when an answer
+    changes. Drop the key unless you need it. Each block draws a new secret, and counts as another
+    answer of the same people. ::
 
         with keyed_reports(survey, answers, column="place", key="account") as reports:
             reports.select("report").write.save("reports", format="delta")
@@ -160,15 +177,18 @@ def keyed_reports(
     from pyspark.sql.types import IntegerType, StructField, StructType
 
     require_driver_session(dataframe)
-    answers, columns = _answers(survey, dataframe, AnswerColumns(column, latitude, longitude), key)
+    answers, columns = _select_answers(
+        survey, dataframe, AnswerColumns(column, latitude, longitude), key
+    )
     require_repeatable(answers)
     files = file_states(answers)
     _require_fit(survey, answers.drop("key"), columns)
     _require_unchanged(
         answers, files, "No report was made. Run the job again when nothing writes to them."
     )
-    settings = dataframe.sparkSession.sparkContext.getConf()
+
     resolved = survey.resolved()
+    settings = dataframe.sparkSession.sparkContext.getConf()
     host = settings.get("spark.driver.host", "localhost").strip("[]")
     listen_on = settings.get("spark.driver.bindAddress", host).strip("[]")
     with offer_secret(host, listen_on) as ticket:
@@ -177,110 +197,115 @@ def keyed_reports(
             return spark_tasks.report_in_task(resolved, columns, ticket, batches)
 
         key_field = StructField("key", answers.schema["key"].dataType)
-        yield answers.mapInArrow(
-            privatize, StructType([key_field, StructField("report", IntegerType())])
-        )
+        report_field = StructField("report", IntegerType())
+        yield answers.mapInArrow(privatize, StructType([key_field, report_field]))
+
     _require_unchanged(
         answers,
         files,
-        "Delete the reports of this block: a person may have two, and two that differ give away a change.",
+        "Delete the reports of this block: a person may have two reports, and if they differ, "
+        "they reveal that the person's value changed.",
     )
 
 
-# --- what is refused before a job starts ------------------------------------------------------------------------------
+# --- what is refused before a job starts ----------------------------------------------------------
 
 
 def _require_pyspark() -> None:
-    # PySpark itself asks for pandas when it passes Arrow batches on.
+    # PySpark itself needs pandas to pass on Arrow batches.
     if find_spec("pyspark") is None or find_spec("pandas") is None:
         raise MissingExtra(
             "Spark jobs need PySpark, pandas and Java 17: pip install 'sfumato[spark]'"
         )
 
 
-def _answers(
-    survey: Survey, dataframe: "DataFrame", asked: AnswerColumns, key: str | None = None
+def _select_answers(
+    survey: Survey, dataframe: "DataFrame", source: AnswerColumns, key: str | None = None
 ) -> tuple["DataFrame", AnswerColumns]:
-    """The columns that are asked for, under names of our own; and with a key, the block of each person."""
-    asked.check(survey.context.domain)
-    if asked.value is not None:
-        chosen = [
-            _select_column(
-                dataframe, asked.value, {"string", *_WHOLE}, "text or whole numbers"
-            ).alias("value")
-        ]
-        columns = _ONE_VALUE
+    """Select the answers under our own column names; with a key, also each person's block.
+
+    Return the table and the columns of the answers in it.
+    """
+    source.check(survey.context.domain)
+    if source.value is not None:
+        kinds = {"string", *_INTEGERS}
+        value = _select_column(dataframe, source.value, kinds, "text or whole numbers")
+        selection = [value.alias("value")]
+        columns = _VALUE
     else:
-        pair = ((str(asked.latitude), "latitude"), (str(asked.longitude), "longitude"))
-        chosen = [
-            _select_column(dataframe, name, _NUMBERS, "numbers of degrees").alias(own)
-            for name, own in pair
-        ]
-        columns = _POSITIONS
+        degrees = "numbers of degrees"
+        latitude = _select_column(dataframe, str(source.latitude), _NUMBERS, degrees)
+        longitude = _select_column(dataframe, str(source.longitude), _NUMBERS, degrees)
+        selection = [latitude.alias("latitude"), longitude.alias("longitude")]
+        columns = _POSITION
     if key is not None:
-        named = _select_column(
-            dataframe,
-            key,
-            {"string", "binary", *_WHOLE},
-            "text, whole numbers or bytes, one per person",
-        )
-        kind = dataframe.schema[key].dataType
-        chosen += [named.alias("key"), _block(survey.fingerprint, named, kind).alias("block")]
-    return dataframe.select(*chosen), columns
+        kinds = {"string", "binary", *_INTEGERS}
+        requirement = "text, whole numbers or bytes, one per person"
+        key_column = _select_column(dataframe, key, kinds, requirement)
+        block = _block(survey.fingerprint, key_column, dataframe.schema[key].dataType)
+        selection += [key_column.alias("key"), block.alias("block")]
+    return dataframe.select(*selection), columns
 
 
-def _select_column(dataframe: "DataFrame", name: str, kinds: set[str], wanted: str) -> "Column":
+def _select_column(
+    dataframe: "DataFrame", name: str, kinds: set[str], requirement: str
+) -> "Column":
     count = dataframe.columns.count(name)
     if count != 1:
         first_columns = ", ".join(dataframe.columns[:8])
         raise InvalidTable(
-            f"the table must have one column {name!r}; it has {count}. Its columns start with {first_columns}."
+            f"the table must have one column {name!r}; it has {count}. "
+            f"Its columns start with {first_columns}."
         )
-    kind = (
-        dataframe.schema[name].dataType.simpleString().partition(" ")[0]
-    )  # a collation may follow
+    # The type's name may be followed by a collation.
+    kind = dataframe.schema[name].dataType.simpleString().partition(" ")[0]
     if kind not in kinds:
-        raise InvalidTable(f"column {name!r} must hold {wanted}; its type is {kind}. Convert it.")
+        raise InvalidTable(
+            f"column {name!r} must hold {requirement}; its type is {kind}. Convert it first."
+        )
     quoted = name.replace("`", "``")
     return dataframe[f"`{quoted}`"]
 
 
 def _block(fingerprint: str, key: "Column", kind: "DataType") -> "Column":
-    """``block_of`` of `keyed.py`, computed by Spark itself; a missing key has none."""
+    """Compute ``block_of`` of `keyed.py` in Spark itself; a missing key gives a null."""
     from pyspark.sql import functions as sql
 
     plain = key if kind.typeName() == "binary" else key.cast("string").cast("binary")
-    digest = sql.sha2(sql.concat(sql.unhex(sql.lit(fingerprint)), plain), 256)
+    message = sql.concat(sql.unhex(sql.lit(fingerprint)), plain)
+    digest = sql.sha2(message, 256)  # in hexadecimal
     return sql.unhex(sql.substring(digest, 1, 32))
 
 
 def _require_distinct(paths: Sequence[str]) -> tuple[str, ...]:
-    """Absolute paths, each once."""
+    """Require absolute paths, each listed once."""
     if isinstance(paths, str) or not paths:
         raise InvalidTable("paths must be a list of at least one file.")
     relative = [path for path in paths if not PurePath(path).is_absolute()]
     if relative:
         raise InvalidTable(
-            f"paths must be absolute, for tasks run elsewhere; {len(relative)} are not, {relative[0]} to begin with."
+            "paths must be absolute, because tasks run in other folders; "
+            f"{len(relative)} are not, starting with {relative[0]}."
         )
-    if len({PurePath(path) for path in paths}) < len(paths):
-        raise InvalidTable("a file is named twice, and would be counted twice. Name each once.")
+    distinct = set(map(PurePath, paths))
+    if len(distinct) < len(paths):
+        raise InvalidTable("a file is named twice and would be counted twice. List each file once.")
     return tuple(map(str, paths))
 
 
 def _require_unchanged(answers: "DataFrame", before: frozenset[FileState], what_to_do: str) -> None:
-    """Refuse a table whose files are no longer what they were: the same person may have had another value."""
+    """Refuse a table if its files have changed: a person may have had another value."""
     now = file_states(answers)
-    changed = {path for path, _, _ in before ^ now}
-    if changed:
+    changed_paths = {path for path, _, _ in before ^ now}
+    if changed_paths:
         raise InvalidTable(
-            f"the table's files must not change while its reports are made; {len(changed)} of {len(before)} changed. "
-            f"{what_to_do}"
+            "the table's files must not change while its reports are made; "
+            f"{len(changed_paths)} of {len(before)} changed. {what_to_do}"
         )
 
 
 def _require_fit(survey: Survey, answers: "DataFrame", columns: AnswerColumns) -> None:
-    """Look at every key and value once, before there is any report."""
+    """Check every key and value once, before making any report."""
     from pyspark.sql import functions as sql
 
     resolved = survey.resolved()
@@ -288,67 +313,73 @@ def _require_fit(survey: Survey, answers: "DataFrame", columns: AnswerColumns) -
     def look_up(batches: Iterable[Any]) -> Iterator[Any]:
         return spark_tasks.flag_unknown(resolved, columns, batches)
 
-    people = answers.mapInArrow(look_up, spark_tasks.FLAGGED).groupBy("block")
-    each = people.agg(sql.count(sql.lit(1)).alias("rows"), sql.sum("unknown").alias("unknown"))
-    nobody = sql.col("block").isNull()
-    shared = sql.col("rows") > 1
-    totals = each.agg(
+    by_person = answers.mapInArrow(look_up, spark_tasks.FLAGS_SCHEMA).groupBy("block")
+    people = by_person.agg(sql.count(sql.lit(1)).alias("rows"), sql.sum("unknown").alias("unknown"))
+    has_no_key = sql.col("block").isNull()
+    is_duplicate = (sql.col("rows") > 1) & ~has_no_key
+    totals = people.agg(
         sql.sum("rows").alias("rows"),
-        sql.sum(sql.when(nobody, sql.col("rows"))).alias("nobody"),
-        sql.sum(sql.when(shared & ~nobody, 1)).alias("shared"),
+        sql.sum(sql.when(has_no_key, sql.col("rows"))).alias("without_key"),
+        sql.sum(sql.when(is_duplicate, 1)).alias("duplicates"),
         sql.sum("unknown").alias("unknown"),
-    ).collect()[0]
-    if not totals["rows"]:
+    )
+    (summary,) = totals.collect()
+    rows = summary["rows"]
+    without_key = summary["without_key"]
+    duplicates = summary["duplicates"]
+    unknown = summary["unknown"]
+    if not rows:
         raise InvalidTable("the table has no rows.")
-    if totals["nobody"]:
+    if without_key:
         raise InvalidTable(
-            f"{totals['nobody']} of {totals['rows']} rows have no key. Give each row its person's key."
+            f"{without_key} of {rows} rows have no key. Give each row its person's key."
         )
-    if totals["shared"]:
+    if duplicates:
         raise InvalidTable(
-            f"{totals['shared']} keys stand in more than one row; each person answers once. Keep one row of each, write "
-            "the result to files and pass the copy: frame.dropDuplicates([key]).write.parquet(path), then "
-            "spark.read.parquet(path)."
+            f"{duplicates} keys stand in more than one row; each person answers once. Keep one "
+            "row per person, write the result to files and pass the copy: "
+            "frame.dropDuplicates([key]).write.parquet(path), then spark.read.parquet(path)."
         )
-    if totals["unknown"]:
+    if unknown:
         raise UnknownValue(
-            f"{totals['unknown']} of {totals['rows']} values are not in the domain, or missing. Correct them, add their "
-            "labels, or give the domain an `other` label.",
-            count=totals["unknown"],
+            f"{unknown} of {rows} values are not in the domain, or missing. Correct them, add "
+            "their labels, or give the domain an `other` label.",
+            count=unknown,
         )
 
 
-# --- from many sums to one --------------------------------------------------------------------------------------------
+# --- one tally from all tasks ---------------------------------------------------------------------
 
 
 def _max_tasks(spark: "SparkSession", survey: Survey) -> int:
-    """How many tasks may hand over their counts: what the driver has room for, but no core shall stand idle."""
-    context = getattr(spark, "sparkContext", None)  # a remote session has none
+    """Return how many tasks the driver has room for, but at least one per core."""
+    context = getattr(spark, "sparkContext", None)  # a remote session has no context
     cores = 1 if context is None else context.defaultParallelism
-    return max(cores, _ROOM // (8 * survey.mechanism.outputs), 1)
+    count_bytes = 8 * survey.mechanism.outputs
+    return max(cores, _MAX_COUNT_BYTES // count_bytes, 1)
 
 
 def _sum_counts(survey: Survey, outcomes: list[Any]) -> Tally:
-    """The tally of all tasks: each has handed over its counts, or what was wrong."""
-    problems = sorted(
-        (row["part"], row["error"], row["message"]) for row in outcomes if row["error"] is not None
-    )
-    if problems:
-        _, error, message = problems[0]
-        more = (
-            f" (There is more in {len(problems) - 1} further tasks.)" if len(problems) > 1 else ""
-        )
-        raise _error_class(error)(message + more)
+    """Add up the counts of all tasks, or raise the error of the first task that failed."""
+    failures = [row for row in outcomes if row["error"] is not None]
+    if failures:
+        first = min(failures, key=itemgetter("part", "error", "message"))
+        message = first["message"]
+        if len(failures) > 1:
+            message += f" (There is more in {len(failures) - 1} further tasks.)"
+        raise _error_class(first["error"])(message)
     outputs = survey.mechanism.outputs
     total = np.zeros(outputs, dtype=np.int64)
     for row in outcomes:
-        total += spark_tasks.counts_of(row["counts"], outputs)
+        total += spark_tasks.counts_from_bytes(row["counts"], outputs)
     if not total.any():
         raise InvalidTable("the table has no rows.")
     return Tally(total, survey.fingerprint)
 
 
 def _error_class(name: str) -> Callable[[str], SfumatoError]:
-    """The class of an error that a task handed back."""
-    error = getattr(sfumato.errors, name, SfumatoError)
-    return error if isinstance(error, type) and issubclass(error, SfumatoError) else SfumatoError
+    """Return the class of an error that a task returned by name."""
+    error = getattr(sfumato.errors, name, None)
+    if isinstance(error, type) and issubclass(error, SfumatoError):
+        return error
+    return SfumatoError

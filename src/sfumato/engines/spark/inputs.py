@@ -1,13 +1,14 @@
-"""Repeatable tables: Spark may compute them as often as it likes, and every row comes out the same.
+"""Repeatable tables: no matter how often Spark computes them, their rows are the same.
 
-Spark computes a table again for every action, every retried task and every speculative attempt. If a person's value
-changes from one evaluation to the next, the person gets two reports, and two different reports prove that the rows
-differ. Spark's own flag, ``deterministic``, does not rule this out: it also allows a choice that depends on the order
-in which rows arrive (``dropDuplicates``, ``mode``, ``row_number`` over ties) and any function that is not declared
+Spark computes a table again for every action, every retried task and every speculative attempt. If
+a person's value changes from one evaluation to the next, the person gets two reports, and two
+different reports prove that the rows differ. Spark's own flag, ``deterministic``, does not rule
+this out: it also allows a choice that depends on the order in which rows arrive
+(``dropDuplicates``, ``mode``, ``row_number`` over ties) and any function that is not declared
 random. So a plan is accepted only if every part of it is listed here:
 
-- *where rows come from*: files of a built-in format, reliable checkpoints, values that are part of the plan itself;
-- *what is done to them*: steps whose result is a function of the set of their input rows, whatever the order;
+- *sources*: files of a built-in format, reliable checkpoints, values inside the plan itself;
+- *steps*: those with a result that is a function of the set of their input rows, in any order;
 - *expressions*: built-in functions of one row that read neither the clock nor the task.
 
 Files must not change meanwhile. Compare two calls of ``file_states`` to find out.
@@ -36,135 +37,94 @@ FileState = tuple[str, int, int]
 """The path of a file, its size in bytes, and its modification time in milliseconds."""
 
 _SPARK = "org.apache.spark.sql"
+_LOGICAL = f"{_SPARK}.catalyst.plans.logical"
+_SOURCES = f"{_SPARK}.execution.datasources"
+_CATALYST = f"{_SPARK}.catalyst.expressions"
 
-# A join pairs all rows that match, and a union keeps all rows: neither chooses. Aggregates, windows, limits and samples
-# may choose by order, and are not listed.
-_STEPS = {
-    f"{_SPARK}.catalyst.plans.logical.{name}"
-    for name in (
-        *("Project", "Filter", "Join", "Union", "SubqueryAlias", "View", "ResolvedHint"),
-        *("Sort", "Repartition", "RepartitionByExpression", "RebalancePartitions"),
-    )
-}
-_VALUES = {f"{_SPARK}.catalyst.plans.logical.{name}" for name in ("LocalRelation", "Range")}
-_RELATION = f"{_SPARK}.execution.datasources.LogicalRelation"
+
+def _classes(package: str, names: str) -> set[str]:
+    """Return the full names of the classes of a package, given their short names."""
+    return {f"{package}.{name}" for name in names.split()}
+
+
+# A join pairs all rows that match, and a union keeps all rows: neither chooses. Aggregates,
+# windows, limits and samples may choose by order, and are not listed.
+_STEPS = _classes(
+    _LOGICAL,
+    """
+    Project Filter Join Union SubqueryAlias View ResolvedHint
+    Sort Repartition RepartitionByExpression RebalancePartitions
+    """,
+)
+_VALUES = _classes(_LOGICAL, "LocalRelation Range")
+_RELATION = f"{_SOURCES}.LogicalRelation"
 _ROWS_OF_RDD = f"{_SPARK}.execution.LogicalRDD"
 _CACHE = f"{_SPARK}.execution.columnar.InMemoryRelation"
 
-_FILES = f"{_SPARK}.execution.datasources.HadoopFsRelation"
-_LISTINGS = {
-    f"{_SPARK}.execution.datasources.{name}" for name in ("InMemoryFileIndex", "CatalogFileIndex")
-}
-_FORMATS = {
-    f"{_SPARK}.execution.datasources.{name}FileFormat"
-    for name in ("parquet.Parquet", "orc.Orc", "csv.CSV", "json.Json", "text.Text")
-}
-# Formats whose dates and times are text: what they mean depends on the session's settings, and
-# text that holds only a time of day means today's.
-_TEXT_FORMATS = {
-    f"{_SPARK}.execution.datasources.{name}FileFormat" for name in ("csv.CSV", "json.Json")
-}
+_FILES = f"{_SOURCES}.HadoopFsRelation"
+_LISTINGS = _classes(_SOURCES, "InMemoryFileIndex CatalogFileIndex")
+_BINARY_FORMATS = _classes(_SOURCES, "parquet.ParquetFileFormat orc.OrcFileFormat")
+# Formats that write dates and times as text: what they mean depends on the session's settings, and
+# text with only a time of day means today's.
+_TEXT_FORMATS = _classes(_SOURCES, "csv.CSVFileFormat json.JsonFileFormat")
+_LINES_FORMAT = f"{_SOURCES}.text.TextFileFormat"
+_FORMATS = _BINARY_FORMATS | _TEXT_FORMATS | {_LINES_FORMAT}
 _SKIPPING = ("ignoreCorruptFiles", "ignoreMissingFiles")
 
-EXPRESSIONS = {
-    f"{_SPARK}.catalyst.expressions.{name}"
-    for name in (
-        *("Alias", "AttributeReference", "Cast", "Literal", "SortOrder"),
-        *(
-            "EqualTo",
-            "EqualNullSafe",
-            "LessThan",
-            "LessThanOrEqual",
-            "GreaterThan",
-            "GreaterThanOrEqual",
-            "In",
-        ),
-        *("And", "Or", "Not", "IsNull", "IsNotNull", "IsNaN", "AtLeastNNonNulls"),
-        *("CaseWhen", "If", "Coalesce", "Nvl", "NaNvl", "Greatest", "Least"),
-        *(
-            "Add",
-            "Subtract",
-            "Multiply",
-            "Divide",
-            "IntegralDivide",
-            "Remainder",
-            "Pmod",
-            "UnaryMinus",
-            "Abs",
-        ),
-        *("Floor", "Ceil", "Round"),
-        *(
-            "Upper",
-            "Lower",
-            "InitCap",
-            "Concat",
-            "ConcatWs",
-            "Substring",
-            "SubstringIndex",
-            "Left",
-            "Right",
-            "Length",
-        ),
-        *(
-            "StringTrim",
-            "StringTrimLeft",
-            "StringTrimRight",
-            "StringReplace",
-            "StringTranslate",
-            "StringLPad",
-        ),
-        *("StringRPad", "StringSplit", "StartsWith", "EndsWith", "Contains", "Like", "RLike"),
-        *("RegExpReplace", "RegExpExtract"),
-        *("Sha1", "Sha2", "Md5", "XxHash64", "Murmur3Hash", "Hex", "Unhex"),
-        *("Year", "Month", "DayOfMonth", "DateAdd", "DateSub", "DateDiff"),
-        *("CreateNamedStruct", "CreateArray", "GetStructField", "GetArrayItem"),
-    )
-}
-_CAST = f"{_SPARK}.catalyst.expressions.Cast"
-_LITERAL = f"{_SPARK}.catalyst.expressions.Literal"
-_ATTRIBUTE = f"{_SPARK}.catalyst.expressions.AttributeReference"
+EXPRESSIONS = _classes(
+    _CATALYST,
+    """
+    Alias AttributeReference Cast Literal SortOrder
+    EqualTo EqualNullSafe LessThan LessThanOrEqual GreaterThan GreaterThanOrEqual In
+    And Or Not IsNull IsNotNull IsNaN AtLeastNNonNulls
+    CaseWhen If Coalesce Nvl NaNvl Greatest Least
+    Add Subtract Multiply Divide IntegralDivide Remainder Pmod UnaryMinus Abs
+    Floor Ceil Round
+    Upper Lower InitCap Concat ConcatWs Substring SubstringIndex Left Right Length
+    StringTrim StringTrimLeft StringTrimRight StringReplace StringTranslate StringLPad
+    StringRPad StringSplit StartsWith EndsWith Contains Like RLike
+    RegExpReplace RegExpExtract
+    Sha1 Sha2 Md5 XxHash64 Murmur3Hash Hex Unhex
+    Year Month DayOfMonth DateAdd DateSub DateDiff
+    CreateNamedStruct CreateArray GetStructField GetArrayItem
+    """,
+)
+_CAST = f"{_CATALYST}.Cast"
+_LITERAL = f"{_CATALYST}.Literal"
+_ATTRIBUTE = f"{_CATALYST}.AttributeReference"
 # Spark marks its own columns with this key. They say how files were split among tasks, which may
 # change from one evaluation to the next.
 _METADATA_KEY = "__metadata_col"
-_TIMELESS = {
-    "string",
-    "binary",
-    "boolean",
-    "tinyint",
-    "smallint",
-    "int",
-    "bigint",
-    "float",
-    "double",
-    "decimal",
-}
+_NUMBER_TYPES = {"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"}
+_TIMELESS = _NUMBER_TYPES | {"string", "binary", "boolean"}
 _MOMENTS = {"date", "timestamp", "timestamp_ntz"}
 _FULL_DATE = re.compile(r"\s*\d{4,}-\d")
 
 _WHAT_TO_DO = (
-    "Write the table to files and pass the copy: frame.write.parquet(path), then spark.read.parquet(path). Or pass "
-    "frame.checkpoint(), which also writes the rows to files. Delete the copy afterwards: it holds people's values."
+    "Write the table to files and pass the copy: frame.write.parquet(path), then "
+    "spark.read.parquet(path). Or pass frame.checkpoint(), which also writes the rows to files. "
+    "Delete the copy afterwards: it contains people's values."
 )
 
 
 def require_driver_session(dataframe: "DataFrame") -> None:
-    """Refuse tables of a remote session: the secret must be drawn in the driver's own process."""
+    """Refuse tables of a remote session: the driver's own process must draw the secret."""
     if getattr(dataframe, "_jdf", None) is None:
         raise InvalidTable(
-            "reports need a session in the driver itself, where the job's secret is kept; this one is remote (Spark "
-            "Connect). Run the job with spark-submit, or ask for a tally."
+            "reports need a session in the driver itself, which keeps the job's secret; this "
+            "session is remote (Spark Connect). Run the job with spark-submit, or take a tally."
         )
 
 
-# --- the plan ---------------------------------------------------------------------------------------------------------
+# --- the plan -------------------------------------------------------------------------------------
 
 
 def require_repeatable(dataframe: "DataFrame") -> None:
-    """Refuse a table unless every part of its plan is known to give the same rows each time."""
+    """Refuse a table unless every part of its plan is known to repeat the same rows."""
     if dataframe.isStreaming:
         raise _unrepeatable("a stream")
     _require_no_skipping(dataframe)
-    # What Spark would really read: a step that is cached shows as its cache here.
+    # This plan shows what Spark would really read: a cached step appears as its cache.
     plan = dataframe._jdf.queryExecution().withCachedData()
     for node in _tree(plan):
         _require_repeatable_node(node)
@@ -183,8 +143,9 @@ def _require_repeatable_node(node: Any) -> None:  # noqa: ANN401 - Java objects 
         _require_checkpoint(node)
     elif kind == _CACHE:
         raise InvalidTable(
-            "the table must not be cached: Spark drops cached rows when memory is short, and computes them again from "
-            "what its files hold by then. Call unpersist() on the cached table first."
+            "the table must not be cached: Spark drops cached rows when memory is short, and "
+            "computes them again from files that may have changed. Call unpersist() on the cached "
+            "table first."
         )
     else:
         raise _unrepeatable(f"the step {_short_name(node)}")
@@ -200,35 +161,41 @@ def _require_plain_files(relation: Any) -> None:  # noqa: ANN401
     if _class_name(relation) != _FILES:
         raise _unrepeatable(f"the source {_short_name(relation)}")
     _require_no_skipping_option(relation)
-    for part, known in ((relation.location(), _LISTINGS), (relation.fileFormat(), _FORMATS)):
-        if _class_name(part) not in known:
-            raise _unrepeatable(f"the source {_short_name(part)}")
-    if _class_name(relation.fileFormat()) in _TEXT_FORMATS and _has_moment(
-        json.loads(relation.dataSchema().json())
-    ):
-        raise _unrepeatable("a column of dates or times in a text file")
+    _require_known_source(relation.location(), _LISTINGS)
+    _require_known_source(relation.fileFormat(), _FORMATS)
+    if _class_name(relation.fileFormat()) in _TEXT_FORMATS:
+        schema = json.loads(relation.dataSchema().json())
+        if _has_moment(schema):
+            raise _unrepeatable("a column of dates or times in a text file")
+
+
+def _require_known_source(part: Any, known: set[str]) -> None:  # noqa: ANN401
+    if _class_name(part) not in known:
+        raise _unrepeatable(f"the source {_short_name(part)}")
 
 
 def _has_moment(data_type: object) -> bool:
-    """Whether a type of Spark's JSON schemas is or holds a date or a time."""
-    if isinstance(data_type, dict):
-        parts = [data_type.get(key) for key in ("type", "elementType", "keyType", "valueType")]
-        return any(map(_has_moment, [*parts, *data_type.get("fields", [])]))
-    return data_type in _MOMENTS
+    """Whether a type of Spark's JSON schemas is, or contains, a date or a time."""
+    if not isinstance(data_type, dict):
+        return data_type in _MOMENTS
+    parts = [data_type.get(key) for key in ("type", "elementType", "keyType", "valueType")]
+    parts += data_type.get("fields", [])
+    return any(map(_has_moment, parts))
 
 
 def _require_no_skipping_option(relation: Any) -> None:  # noqa: ANN401
-    # The names of options are as the caller spelt them.
-    options = {
-        pair._1().lower(): pair._2().lower() for pair in _sequence(relation.options().toSeq())
-    }
+    # Options keep the caller's spelling.
+    options = {}
+    for pair in _sequence(relation.options().toSeq()):
+        options[pair._1().lower()] = pair._2().lower()
     for option in _SKIPPING:
         if options.get(option.lower()) == "true":
             raise _skipping(f"the option {option}")
 
 
 def _require_checkpoint(node: Any) -> None:  # noqa: ANN401
-    # Only reliable checkpoints that are complete have a folder. A local one may hold two versions of a block.
+    # Only reliable checkpoints that are complete have a folder. A local checkpoint may hold two
+    # versions of a block.
     if node.rdd().getCheckpointFile().isEmpty():
         raise _unrepeatable("an RDD or a list of Python rows")
 
@@ -244,52 +211,57 @@ def _require_repeatable_expression(expression: Any) -> None:  # noqa: ANN401
 
 
 def _reads_no_clock(cast: Any) -> bool:  # noqa: ANN401
-    """Whether a cast is safe: 'now' and 'today' are dates too, and text with only a time of day means today's."""
-    target = _type_name(cast)
+    """Whether a cast gives the same result at any time.
+
+    Not every text does: 'now' and 'today' are dates too, and a bare time of day means today's.
+    """
     source = cast.child()
-    if target in _TIMELESS or _type_name(source) in _MOMENTS:
+    if _type_name(cast) in _TIMELESS:
+        return True
+    if _type_name(source) in _MOMENTS:
         return True
     return _class_name(source) == _LITERAL and _FULL_DATE.match(str(source.value())) is not None
 
 
 def _skipping(what: str) -> InvalidTable:
     return InvalidTable(
-        f"the table must have the same rows each time Spark computes it, but {what} lets Spark skip files that it "
-        "fails to read. Turn it off."
+        f"the table must have the same rows each time Spark computes it, but {what} lets Spark "
+        "skip files that it fails to read. Turn it off."
     )
 
 
 def _unrepeatable(what: str) -> InvalidTable:
     return InvalidTable(
-        f"the table must have the same rows each time Spark computes it, and {what} does not ensure that. {_WHAT_TO_DO}"
+        "the table must have the same rows each time Spark computes it, and "
+        f"{what} does not ensure that. {_WHAT_TO_DO}"
     )
 
 
-# --- the files --------------------------------------------------------------------------------------------------------
+# --- the files ------------------------------------------------------------------------------------
 
 
 def file_states(dataframe: "DataFrame") -> frozenset[FileState]:
-    """The present state of every file that the table is read from; a file that is gone has no state."""
+    """Return the current state of every file of the table; a deleted file has no state."""
     java: Any = dataframe.sparkSession.sparkContext._jvm
     settings = dataframe._jdf.sparkSession().sessionState().newHadoopConf()
     names = defaultdict(set)
     for address in _input_files(dataframe):
         path = java.org.apache.hadoop.fs.Path(java.java.net.URI(address))
         names[path.getParent().toString()].add(path.getName())
-    states = {
-        state
-        for folder in names
-        for state in _listing(java, settings, folder)
-        if _name(state) in names[folder]
-    }
+    states = set()
+    for folder in names:
+        for state in _listing(java, settings, folder):
+            if _file_name(state) in names[folder]:
+                states.add(state)
     for folder in _checkpoints(dataframe):
         states.update(_listing(java, settings, folder))
     return frozenset(states)
 
 
 def _input_files(dataframe: "DataFrame") -> Iterator[str]:
-    """The addresses of the files that Spark would read now, without the partitions that no row can come from."""
-    # Not `dataframe.inputFiles()`: it keeps to an old list of partitions, and sees no files behind a cache.
+    """Yield the addresses of the files that Spark would read now, without pruned partitions."""
+    # Not `dataframe.inputFiles()`: it uses a stale list of partitions, and sees no files behind a
+    # cache.
     optimizer = dataframe._jdf.sparkSession().sessionState().optimizer()
     plan = optimizer.execute(dataframe._jdf.queryExecution().analyzed())
     for node in _tree(plan):
@@ -312,11 +284,11 @@ def _listing(java: Any, settings: Any, folder: str) -> Iterator[FileState]:  # n
             yield status.getPath().toString(), status.getLen(), status.getModificationTime()
 
 
-def _name(state: FileState) -> str:
+def _file_name(state: FileState) -> str:
     return state[0].rpartition("/")[2]
 
 
-# --- Java objects -----------------------------------------------------------------------------------------------------
+# --- Java objects ---------------------------------------------------------------------------------
 
 
 def _tree(root: Any) -> Iterator[Any]:  # noqa: ANN401
@@ -338,5 +310,5 @@ def _short_name(item: Any) -> str:  # noqa: ANN401
 
 
 def _type_name(expression: Any) -> str:  # noqa: ANN401
-    """The type without its parameters: ``decimal``, not ``decimal(10,2)``; a collation may follow a space."""
+    """Return the type without parameters or collation: ``decimal``, not ``decimal(10,2)``."""
     return re.split(r"[( ]", expression.dataType().simpleString())[0]

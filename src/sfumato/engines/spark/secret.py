@@ -1,16 +1,18 @@
-"""The secret of a job: kept by the driver, fetched by tasks, written down nowhere.
+"""The secret of a job: the driver keeps it, tasks fetch it, and nothing writes it down.
 
-Whatever is handed to Spark may end on a disk: functions of more than a megabyte become files, smaller ones lie in
-blocks that are moved to disk when memory is short, settings are in logs and on pages. So Spark gets a *ticket*: where
-the driver listens, and a password. A task shows that it has the ticket and receives the secret into its memory:
+Anything you hand to Spark may end up on a disk: functions of more than a megabyte become files,
+smaller ones are in blocks that Spark moves to disk when memory is short, and settings appear in
+logs and on pages. So Spark gets a *ticket*: the driver's address and a password. A task proves
+that it has the ticket and receives the secret into its memory:
 
     task → driver    a fresh X25519 public key, T
     driver → task    a fresh X25519 public key, D, and the secret in AES-256-GCM
                      under HKDF-SHA-256(X25519(T, D), salt = password, info = T ‖ D)
 
-Guarantees: without the password the answer is noise, and a stranger's answer is refused, because the cipher
-authenticates. Someone who recorded the exchange and finds the ticket later can read nothing, for the private halves of T
-and D are gone. Once the secret is dropped, a ticket opens nothing.
+Guarantees: without the password the answer is noise. The task rejects an impostor's answer,
+because the cipher authenticates. Recording the exchange and finding the ticket later reveals
+nothing, because the private halves of T and D are gone. Once the secret is dropped, a ticket
+opens nothing.
 """
 
 import socket
@@ -32,61 +34,68 @@ from sfumato.randomness import KEY_BYTES, fresh_key
 __all__ = ["Ticket", "offer_secret"]
 
 _PUBLIC_BYTES = 32
-_ANSWER_BYTES = _PUBLIC_BYTES + KEY_BYTES + 16  # D, the secret, and the tag of the cipher
-_PATIENCE = 20.0  # seconds
-_ONLY = bytes(12)  # every exchange has its own key, which enciphers once
+_TAG_BYTES = 16
+_ANSWER_BYTES = _PUBLIC_BYTES + KEY_BYTES + _TAG_BYTES
+_TIMEOUT = 20.0  # seconds
+_NONCE = bytes(12)  # constant: each exchange has its own key, which encrypts once
 
 
 @dataclass(frozen=True)
 class Ticket:
-    """Where a job's secret can be fetched, and the password that shows that one may."""
+    """Where to fetch a job's secret, and the password that gives access to it."""
 
     host: str
     port: int
     password: bytes = field(repr=False)
 
     def fetch(self) -> bytes:
-        """The secret; ``EntropyUnavailable`` once it has been dropped, or where the driver cannot be reached."""
+        """Fetch the secret from the driver.
+
+        Raise ``EntropyUnavailable`` if the secret has been dropped or the driver is unreachable.
+        """
         private = _private_key()
         public = private.public_key().public_bytes_raw()
         try:
-            with socket.create_connection((self.host, self.port), timeout=_PATIENCE) as connection:
+            with socket.create_connection((self.host, self.port), timeout=_TIMEOUT) as connection:
                 connection.sendall(public)
                 answer = _receive(connection, _ANSWER_BYTES)
-            theirs = answer[:_PUBLIC_BYTES]
-            return _cipher(private, theirs, self.password, public + theirs).decrypt(
-                _ONLY, answer[_PUBLIC_BYTES:], None
-            )
+            driver_public = answer[:_PUBLIC_BYTES]
+            ciphertext = answer[_PUBLIC_BYTES:]
+            cipher = _cipher(private, driver_public, self.password, public + driver_public)
+            return cipher.decrypt(_NONCE, ciphertext, None)
         except (OSError, ValueError, InvalidTag):
             raise EntropyUnavailable(
-                f"the job's secret could not be fetched from the driver ({self.host}, port {self.port}); nothing was "
-                "privatised. If the reports were asked for after their `with` block had ended, the secret is gone: use "
-                "them inside it. Otherwise see that executors can reach the driver."
+                f"cannot fetch the job's secret from the driver ({self.host}, port {self.port}); "
+                "nothing was privatised. If you used the reports after their `with` block ended, "
+                "the secret is gone: use them inside the block. Otherwise check that executors "
+                "can reach the driver."
             ) from None
 
 
 @contextmanager
 def offer_secret(host: str, listen_on: str) -> Iterator[Ticket]:
-    """A fresh secret, for as long as the block lasts; ``host`` is the driver's name among executors."""
+    """Draw a secret and serve it to ticket holders until the block ends.
+
+    ``host`` is the driver's name among executors; ``listen_on`` is the address to bind to.
+    """
     secret = fresh_key()
     password = fresh_key()
 
     class Exchange(socketserver.BaseRequestHandler):
         def handle(self) -> None:
-            self.request.settimeout(_PATIENCE)
+            self.request.settimeout(_TIMEOUT)
             try:
-                theirs = _receive(self.request, _PUBLIC_BYTES)
+                task_public = _receive(self.request, _PUBLIC_BYTES)
                 private = _private_key()
                 public = private.public_key().public_bytes_raw()
-                cipher = _cipher(private, theirs, password, theirs + public)
-                self.request.sendall(public + cipher.encrypt(_ONLY, secret, None))
+                cipher = _cipher(private, task_public, password, task_public + public)
+                self.request.sendall(public + cipher.encrypt(_NONCE, secret, None))
             except (OSError, ValueError):
-                return  # somebody knocked who had nothing to say
+                return  # a broken connection, or a stranger's nonsense
 
     with _start_server(listen_on, Exchange) as server:
-        threading.Thread(
-            target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
-        ).start()
+        poll = {"poll_interval": 0.05}
+        threading.Thread(target=server.serve_forever, kwargs=poll, daemon=True).start()
         try:
             yield Ticket(host, server.server_address[1], password)
         finally:
@@ -100,16 +109,20 @@ def _start_server(
 
     class Server(socketserver.ThreadingTCPServer):
         address_family = family
-        request_queue_size = 1024  # all tasks of a stage may come at once
+        request_queue_size = 1024  # all tasks of a stage may connect at once
         daemon_threads = True
         block_on_close = False
 
     return Server((str(address[0]), 0), handler)
 
 
-def _cipher(private: X25519PrivateKey, theirs: bytes, password: bytes, both: bytes) -> AESGCM:
-    shared = private.exchange(X25519PublicKey.from_public_bytes(theirs))
-    return AESGCM(HKDF(SHA256(), KEY_BYTES, salt=password, info=both).derive(shared))
+def _cipher(
+    private: X25519PrivateKey, peer_public: bytes, password: bytes, public_keys: bytes
+) -> AESGCM:
+    """Return the cipher of one exchange; ``public_keys`` is T ‖ D."""
+    shared = private.exchange(X25519PublicKey.from_public_bytes(peer_public))
+    derivation = HKDF(SHA256(), KEY_BYTES, salt=password, info=public_keys)
+    return AESGCM(derivation.derive(shared))
 
 
 def _private_key() -> X25519PrivateKey:
@@ -117,10 +130,10 @@ def _private_key() -> X25519PrivateKey:
 
 
 def _receive(connection: socket.socket, count: int) -> bytes:
-    got = b""
-    while len(got) < count:
-        part = connection.recv(count - len(got))
+    content = b""
+    while len(content) < count:
+        part = connection.recv(count - len(content))
         if not part:
-            raise ConnectionError("the other side said too little")
-        got += part
-    return got
+            raise ConnectionError("the peer closed the connection early")
+        content += part
+    return content

@@ -1,7 +1,8 @@
-"""What runs inside the tasks of a Spark job: a stream of Arrow batches in, one of sums or of reports out.
+"""The functions that run inside Spark tasks: Arrow batches in, counts or reports out.
 
-A survey arrives as its resolved bytes and is rebuilt once in each Python worker. What is wrong with the data is handed
-back as a row, not raised: Spark would try such a task again and again, and print where it stopped each time.
+A survey arrives as its resolved bytes, and each Python worker rebuilds it once. Tasks return data
+errors as a row instead of raising them: Spark would retry a failing task again and again, and
+print its traceback each time.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.engines.spark.keyed import keyed_reports_from
+from sfumato.engines.spark.keyed import reports_under_keys
 from sfumato.engines.spark.secret import Ticket
 from sfumato.errors import SfumatoError, UnknownValue
 from sfumato.foundation.arrays import Symbols
@@ -21,18 +22,18 @@ from sfumato.tables import AnswerColumns, answer_batches, answer_reader
 from sfumato.tally import Tally
 
 __all__ = [
-    "FLAGGED",
-    "OUTCOME",
-    "counts_bytes",
-    "counts_of",
+    "FLAGS_SCHEMA",
+    "OUTCOME_SCHEMA",
+    "counts_from_bytes",
+    "counts_to_bytes",
     "flag_unknown",
     "report_in_task",
     "tally_files_in_task",
     "tally_in_task",
 ]
 
-OUTCOME = "part int, counts binary, error string, message string"
-FLAGGED = "block binary, unknown int"
+OUTCOME_SCHEMA = "part int, counts binary, error string, message string"
+FLAGS_SCHEMA = "block binary, unknown int"
 
 Batches = Iterable[Any]
 """Arrow record batches; pyarrow has no types."""
@@ -40,25 +41,24 @@ Batches = Iterable[Any]
 Counts = NDArray[np.int64]
 
 
-# --- counting ---------------------------------------------------------------------------------------------------------
+# --- counting -------------------------------------------------------------------------------------
 
 
 def tally_in_task(resolved: bytes, columns: AnswerColumns, batches: Batches) -> Iterator[Any]:
-    """The tally of the task's people, as one row."""
-    survey = _survey_of(resolved)
+    """Yield the tally of the task's people, as one row."""
+    survey = _load_survey(resolved)
     yield _outcome(survey, _symbols(survey, columns, batches))
 
 
 def tally_files_in_task(
     resolved: bytes, columns: AnswerColumns, paths: tuple[str, ...], batches: Batches
 ) -> Iterator[Any]:
-    """The tally of the people in the task's files, as one row; batches hold numbers of paths."""
-    survey = _survey_of(resolved)
-    own = (paths[i] for batch in batches for i in batch.column(0).to_pylist())
-    domain = survey.context.domain
-    yield _outcome(
-        survey, (symbols for path in own for symbols in answer_batches(path, columns, domain))
-    )
+    """Yield the tally of the people in the task's files, as one row.
+
+    ``batches`` hold the task's indices into ``paths``.
+    """
+    survey = _load_survey(resolved)
+    yield _outcome(survey, _symbols_in_files(survey, columns, paths, batches))
 
 
 def _outcome(survey: Survey, symbols: Iterator[Symbols]) -> Any:  # noqa: ANN401
@@ -66,42 +66,48 @@ def _outcome(survey: Survey, symbols: Iterator[Symbols]) -> Any:  # noqa: ANN401
     try:
         tally: Tally = survey.mechanism.privatize_and_tally(symbols)
     except SfumatoError as problem:
-        return _row(part, None, type(problem).__name__, str(problem))
-    return _row(part, counts_bytes(tally.counts), None, None)
+        return _outcome_row(part, error=type(problem).__name__, message=str(problem))
+    return _outcome_row(part, counts=counts_to_bytes(tally.counts))
 
 
-def counts_bytes(counts: Counts) -> bytes:
-    """Counts in the narrowest integers that hold them all, for the driver gets these bytes from every task.
+def counts_to_bytes(counts: Counts) -> bytes:
+    """Serialize counts in the narrowest integers that fit: the driver collects them from all tasks.
 
-    >>> list(counts_bytes(np.array([3, 0, 255]))), len(counts_bytes(np.array([3, 0, 256])))
+    >>> list(counts_to_bytes(np.array([3, 0, 255]))), len(counts_to_bytes(np.array([3, 0, 256])))
     ([3, 0, 255], 6)
     """
     narrowest = np.min_scalar_type(int(counts.max()))
     return counts.astype(narrowest.newbyteorder("<")).tobytes()
 
 
-def counts_of(held: bytes, outputs: int) -> Counts:
-    """Counts as they were before ``counts_bytes``."""
-    return np.frombuffer(held, dtype=f"<u{len(held) // outputs}").astype(np.int64)
+def counts_from_bytes(content: bytes, outputs: int) -> Counts:
+    """Parse the result of ``counts_to_bytes``."""
+    width = len(content) // outputs
+    return np.frombuffer(content, dtype=f"<u{width}").astype(np.int64)
 
 
-def _row(part: int, counts: bytes | None, error: str | None, message: str | None) -> Any:  # noqa: ANN401
-    columns = [
-        ([part], pa.int32()),
-        ([counts], pa.binary()),
-        ([error], pa.string()),
-        ([message], pa.string()),
-    ]
-    arrays = [pa.array(values, kind) for values, kind in columns]
-    return pa.record_batch(arrays, names=["part", "counts", "error", "message"])
+def _outcome_row(
+    part: int,
+    *,
+    counts: bytes | None = None,
+    error: str | None = None,
+    message: str | None = None,
+) -> Any:  # noqa: ANN401
+    columns = {
+        "part": pa.array([part], pa.int32()),
+        "counts": pa.array([counts], pa.binary()),
+        "error": pa.array([error], pa.string()),
+        "message": pa.array([message], pa.string()),
+    }
+    return pa.record_batch(columns)
 
 
-# --- reports under keys -----------------------------------------------------------------------------------------------
+# --- reports under keys ---------------------------------------------------------------------------
 
 
 def flag_unknown(resolved: bytes, columns: AnswerColumns, batches: Batches) -> Iterator[Any]:
-    """The block of each person, and in one row of each batch how many of its values are unknown."""
-    survey = _survey_of(resolved)
+    """Yield each person's block; the first row of a batch counts the batch's unknown values."""
+    survey = _load_survey(resolved)
     read = answer_reader(columns, survey.context.domain)
     for batch in batches:
         unknown = np.zeros(batch.num_rows, dtype=np.int32)
@@ -110,53 +116,68 @@ def flag_unknown(resolved: bytes, columns: AnswerColumns, batches: Batches) -> I
                 read(batch.drop_columns(["block"]))
             except UnknownValue as problem:
                 unknown[0] = problem.count
-        yield pa.record_batch(
-            [batch.column("block"), pa.array(unknown)], names=["block", "unknown"]
-        )
+        yield pa.record_batch({"block": batch.column("block"), "unknown": pa.array(unknown)})
 
 
 def report_in_task(
     resolved: bytes, columns: AnswerColumns, ticket: Ticket, batches: Batches
 ) -> Iterator[Any]:
-    """The key and the report of each person, by the words that belong to the person's block and symbol."""
-    survey = _survey_of(resolved)
+    """Yield each person's key and report, from the words of the person's block and symbol."""
+    survey = _load_survey(resolved)
     read = answer_reader(columns, survey.context.domain)
     secret = ticket.fetch()
     for batch in batches:
-        if batch.num_rows:
-            symbols = read(batch.drop_columns(["key", "block"]))
-            blocks = b"".join(batch.column("block").to_pylist())
-            reports = keyed_reports_from(survey.mechanism, symbols, blocks, secret).astype(np.int32)
-            yield pa.record_batch([batch.column("key"), pa.array(reports)], names=["key", "report"])
+        if not batch.num_rows:
+            continue
+        symbols = read(batch.drop_columns(["key", "block"]))
+        blocks = b"".join(batch.column("block").to_pylist())
+        reports = reports_under_keys(survey.mechanism, symbols, blocks, secret)
+        report_column = pa.array(reports.astype(np.int32))
+        yield pa.record_batch({"key": batch.column("key"), "report": report_column})
 
 
-# --- people's values --------------------------------------------------------------------------------------------------
+# --- people's values ------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=4)
-def _survey_of(resolved: bytes) -> Survey:
+def _load_survey(resolved: bytes) -> Survey:
     return Survey.of_resolved(resolved)
 
 
 def _symbols(survey: Survey, columns: AnswerColumns, batches: Batches) -> Iterator[Symbols]:
-    """The symbols of a column, batch by batch; after the first unknown value only unknown values are counted."""
+    """Yield the symbols of a column, batch by batch.
+
+    After the first unknown value, only count the unknown values, and raise at the end.
+    """
     read = answer_reader(columns, survey.context.domain)
-    people = unknown = 0
+    people = 0
+    unknown = 0
     for batch in batches:
+        if not batch.num_rows:
+            continue
         people += batch.num_rows
         try:
-            symbols = read(batch) if batch.num_rows else None
+            symbols = read(batch)
         except UnknownValue as problem:
             unknown += problem.count
             continue
-        if symbols is not None and not unknown:
+        if not unknown:
             yield symbols
     if unknown:
         raise UnknownValue(
-            f"{unknown} of {people} values in partition {_partition()} are not in the domain, or missing. Correct "
-            "them, add their labels, or give the domain an `other` label.",
+            f"{unknown} of {people} values in partition {_partition()} are not in the domain, or "
+            "missing. Correct them, add their labels, or give the domain an `other` label.",
             count=unknown,
         )
+
+
+def _symbols_in_files(
+    survey: Survey, columns: AnswerColumns, paths: tuple[str, ...], batches: Batches
+) -> Iterator[Symbols]:
+    """Yield the symbols of the files with the indices in ``batches``."""
+    for batch in batches:
+        for index in batch.column(0).to_pylist():
+            yield from answer_batches(paths[index], columns, survey.context.domain)
 
 
 def _partition() -> int:
