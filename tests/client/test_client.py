@@ -14,7 +14,7 @@ import sfumato as sf
 from sfumato.batches import parse_batch
 from sfumato.client import AggregatorClient, Queued, Receipt
 from sfumato.client.device_folder import DeviceFolder
-from sfumato.client.memory import batch_id, remembered_report, secret_tag, token_of
+from sfumato.client.memory import batch_id, derive_report, secret_tag, token_of
 from sfumato.errors import (
     BudgetExceeded,
     InvalidArgument,
@@ -73,7 +73,7 @@ def test_an_answer_is_the_report_that_the_secret_says(survey, aggregator, hasty,
     secret = (home / "secret").read_bytes()
     batch = parse_batch(aggregator.bodies[0])
     assert batch.reports.tolist() == [
-        remembered_report(secret, survey.fingerprint, survey.mechanism, 7)
+        derive_report(secret, survey.fingerprint, survey.mechanism, 7)
     ]
     assert batch.id == batch_id(secret, survey.fingerprint)
     assert receipt == Receipt(survey.fingerprint, batch.id.hex(), 1)
@@ -131,8 +131,7 @@ def test_after_so_many_distinct_values_the_last_report_goes_on(
         clock.now += timedelta(weeks=1)
     told = [7, 7, 8, 7, 7, 7, 8, 8]  # 9, 10 and 11 are new values too many: the last report goes on
     expected = [
-        remembered_report(known_secret, survey.fingerprint, survey.mechanism, value)
-        for value in told
+        derive_report(known_secret, survey.fingerprint, survey.mechanism, value) for value in told
     ]
     assert [parse_batch(body).reports.tolist() for body in aggregator.bodies] == [
         [report] for report in expected
@@ -445,7 +444,7 @@ def test_a_home_of_an_earlier_version_is_not_refilled(aggregator, hasty, home):
     client = sf.Client(lunch, hasty, home=home, allow_clear=True)
     assert client.spent() == 2.5  # 1 for lunch, once though it had two accounts; 3 · 0.5 for mood
     assert isinstance(client.answer("park"), Receipt)
-    expected = remembered_report(
+    expected = derive_report(
         secret, lunch.fingerprint, lunch.mechanism, 1
     )  # the first answer, clinic, stands
     assert parse_batch(aggregator.bodies[-1]).reports.tolist() == [expected]
@@ -592,7 +591,7 @@ def test_positions_are_pairs(hasty, home, aggregator):
         aggregator.surveys[survey.fingerprint] = survey
         sf.Client(survey, hasty, home=home).answer(value)
         secret = (home / "secret").read_bytes()
-        expected = remembered_report(secret, survey.fingerprint, survey.mechanism, symbol)
+        expected = derive_report(secret, survey.fingerprint, survey.mechanism, symbol)
         assert parse_batch(aggregator.bodies[-1]).reports.tolist() == [expected]
     strange = sf.Client(sf.Survey("h3", sf.Uniform(cells, 1)), hasty, home=home)
     with pytest.raises(InvalidSymbols, match="pair"):

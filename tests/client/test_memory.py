@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.ciphers.modes import ECB
 import sfumato as sf
 from sfumato.client.memory import (
     batch_id,
+    derive_report,
+    derive_words,
     fresh_secret,
-    remembered_report,
-    remembered_words,
     secret_tag,
     token_of,
 )
@@ -39,7 +39,7 @@ def test_words_tokens_and_identifiers_are_as_specified(symbol):
         .update(_block(b"sfumato/1/report", bytes.fromhex(F), u32))
     )
     expected = [int.from_bytes(block[:8], "little"), int.from_bytes(block[8:], "little")]
-    assert remembered_words(SECRET, F, symbol)[0].tolist() == expected
+    assert derive_words(SECRET, F, symbol)[0].tolist() == expected
     assert (
         token_of(SECRET, F, symbol)
         == _block(b"sfumato/1/value", SECRET, bytes.fromhex(F), u32).hex()
@@ -65,18 +65,17 @@ def test_a_remembered_report_reads_the_top_bits_of_its_words(name):
     mechanism = MECHANISMS[name]
     for symbol in range(mechanism.inputs):
         words = [
-            int(word) >> (64 - mechanism.word_bits)
-            for word in remembered_words(SECRET, F, symbol)[0]
+            int(word) >> (64 - mechanism.word_bits) for word in derive_words(SECRET, F, symbol)[0]
         ]
         given = np.array([words[: mechanism.words]], dtype=np.uint64)
-        report = remembered_report(SECRET, F, mechanism, symbol)
+        report = derive_report(SECRET, F, mechanism, symbol)
         assert report == mechanism.reports_from([symbol], given)[0]
-        assert report == remembered_report(SECRET, F, mechanism, symbol)
+        assert report == derive_report(SECRET, F, mechanism, symbol)
 
 
 def test_another_secret_survey_or_symbol_gives_other_words():
     words = [
-        tuple(remembered_words(secret, f, symbol)[0].tolist())
+        tuple(derive_words(secret, f, symbol)[0].tolist())
         for secret in (SECRET, bytes(32))
         for f in (F, "00" * 32)
         for symbol in range(3)
@@ -121,10 +120,8 @@ def test_the_shared_vectors_are_met():
             continue
         survey, secret = surveys[asked["survey"]], bytes.fromhex(asked["secret"])
         if asked["op"] == "remembered":
-            report = remembered_report(
-                secret, survey.fingerprint, survey.mechanism, asked["symbol"]
-            )
-            words = remembered_words(secret, survey.fingerprint, asked["symbol"])[0].tolist()
+            report = derive_report(secret, survey.fingerprint, survey.mechanism, asked["symbol"])
+            words = derive_words(secret, survey.fingerprint, asked["symbol"])[0].tolist()
             assert {"report": report, "words": "".join(f"{word:016x}" for word in words)} == answer
         elif asked["op"] == "token":
             assert token_of(secret, survey.fingerprint, asked["symbol"]) == answer["token"]

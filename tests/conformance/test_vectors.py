@@ -211,7 +211,7 @@ def test_a_fault_of_one_word_is_seen_in_every_survey_that_has_a_choice(fault, fi
 
 
 @pytest.mark.parametrize(
-    ("expected", "found"),
+    ("expected", "actual"),
     [
         ({"ok": 1}, {"ok": True}),
         ({"ok": 1}, {"ok": 1.0}),
@@ -219,5 +219,5 @@ def test_a_fault_of_one_word_is_seen_in_every_survey_that_has_a_choice(fault, fi
         ({"ok": {}}, {"ok": {"a": 1}}),
     ],
 )
-def test_answers_are_compared_strictly(expected, found):
-    assert first_difference(expected, found) is not None
+def test_answers_are_compared_strictly(expected, actual):
+    assert first_difference(expected, actual) is not None

@@ -100,7 +100,7 @@ def _failure_lines(result: "FileResult") -> list[str]:
             "",
             f"{result.file}, case {failure.number} ({failure.about}){place}",
             f"  expected  {failure.expected}",
-            f"  found     {failure.found}",
+            f"  found     {failure.actual}",
         ]
     more = len(result.failures) - _MAX_SHOWN
     if more > 0:

@@ -14,7 +14,7 @@ from sfumato.client.answer_log import Answer, AnswerLog
 from sfumato.client.device import Device
 from sfumato.client.http import AggregatorClient, BatchConflict, Receipt
 from sfumato.client.ledger import DEFAULT_BUDGET, distinct_values, parse_budget, require_consent
-from sfumato.client.memory import batch_id, remembered_report, token_of
+from sfumato.client.memory import batch_id, derive_report, token_of
 from sfumato.client.period import period_of
 from sfumato.domains import Domain, H3Domain
 from sfumato.errors import InvalidArgument, InvalidSymbols, NotDelivered, UnknownValue
@@ -192,7 +192,7 @@ class Client:
                 if fallback is not None:
                     return fallback.report, tokens
                 tokens = (*tokens, token)
-        return remembered_report(secret, fingerprint, self._survey.mechanism, symbol), tokens
+        return derive_report(secret, fingerprint, self._survey.mechanism, symbol), tokens
 
     # --- sending ----------------------------------------------------------------------------------
 

@@ -24,9 +24,9 @@ from sfumato.randomness import KEY_BYTES, SystemWords, words_from
 __all__ = [
     "SECRET_BYTES",
     "batch_id",
+    "derive_report",
+    "derive_words",
     "fresh_secret",
-    "remembered_report",
-    "remembered_words",
     "secret_tag",
     "token_of",
 ]
@@ -39,19 +39,19 @@ def fresh_secret() -> bytes:
     return SystemWords().take(2).astype("<u8").tobytes()
 
 
-def remembered_words(secret: bytes, fingerprint: str, symbol: int) -> Words:
-    """Return the two words of an answer, shape ``(1, 2)``.
+def derive_words(secret: bytes, fingerprint: str, symbol: int) -> Words:
+    """Derive the two words of an answer, shape ``(1, 2)``.
 
-    >>> [hex(word) for word in remembered_words(bytes(32), "00" * 32, 0)[0].tolist()]
+    >>> [hex(word) for word in derive_words(bytes(32), "00" * 32, 0)[0].tolist()]
     ['0x9b18a0d65ecad61c', '0xaf05665428b5f81f']
     """
     block = _digest(b"sfumato/1/report", bytes.fromhex(fingerprint), _u32(symbol))
     return words_from(secret, int.from_bytes(block, "big"), 1)
 
 
-def remembered_report(secret: bytes, fingerprint: str, mechanism: Mechanism, symbol: int) -> int:
-    """Return the report of an answer: always the same one."""
-    words = remembered_words(secret, fingerprint, symbol)[:, : mechanism.words]
+def derive_report(secret: bytes, fingerprint: str, mechanism: Mechanism, symbol: int) -> int:
+    """Derive the report of an answer: always the same one."""
+    words = derive_words(secret, fingerprint, symbol)[:, : mechanism.words]
     top_bits = words >> np.uint64(64 - mechanism.word_bits)
     return int(mechanism.reports_from(np.array([symbol]), top_bits)[0])
 

@@ -1,4 +1,4 @@
-"""The conformance kit: test vectors that every client must answer, and a way to examine a client."""
+"""The conformance kit: test vectors that every client must answer, and the examination of one."""
 
 from sfumato.conformance.examine import Failure, FileResult, examine
 from sfumato.conformance.vectors import FILES, Case, read_cases

@@ -15,13 +15,17 @@ _MAX_SHOWN = 200  # characters of an answer
 
 @dataclass(frozen=True)
 class Failure:
-    """A wrong answer: the number of its case in the file, and where it differs from the right one."""
+    """A wrong answer to one case.
+
+    ``number`` counts the cases of the file. ``place`` is where the answer first differs from the
+    right one; ``expected`` and ``actual`` are the two values there.
+    """
 
     number: int
     about: str
     place: str
     expected: str
-    found: str
+    actual: str
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ def _check(number: int, case: Case, answer: object) -> Failure | None:
 
 def first_difference(
     expected: Any,  # noqa: ANN401 - any JSON
-    found: Any,  # noqa: ANN401
+    actual: Any,  # noqa: ANN401
     place: str = "",
 ) -> tuple[str, str, str] | None:
     """Return where two JSON values first differ, and both values there. True is not 1, nor is 1.0.
@@ -90,13 +94,13 @@ def first_difference(
     >>> first_difference({"ok": [1, 2, 3]}, {"ok": [1, 5, 3]})
     ('ok[1]', '2', '5')
     """
-    for name, one, other in _children(expected, found, place):
+    for name, one, other in _children(expected, actual, place):
         difference = first_difference(one, other, name)
         if difference is not None:
             return difference
-    if _is_nested(expected, found) or _text(expected) == _text(found):
+    if _is_nested(expected, actual) or _text(expected) == _text(actual):
         return None
-    return place, _clip(expected), _clip(found)
+    return place, _clip(expected), _clip(actual)
 
 
 class _Absent:
@@ -106,25 +110,29 @@ class _Absent:
 _ABSENT = _Absent()
 
 
-def _is_nested(expected: object, found: object) -> bool:
+def _is_nested(expected: object, actual: object) -> bool:
     """Whether the two values are compared part by part."""
-    if isinstance(expected, Mapping) and isinstance(found, Mapping):
+    if isinstance(expected, Mapping) and isinstance(actual, Mapping):
         return True
-    if isinstance(expected, list) and isinstance(found, list):
-        return len(expected) == len(found)
+    if isinstance(expected, list) and isinstance(actual, list):
+        return len(expected) == len(actual)
     return False
 
 
-def _children(expected: Any, found: Any, place: str) -> Iterator[tuple[str, Any, Any]]:  # noqa: ANN401
-    if not _is_nested(expected, found):
+def _children(
+    expected: Any,  # noqa: ANN401 - any JSON
+    actual: Any,  # noqa: ANN401
+    place: str,
+) -> Iterator[tuple[str, Any, Any]]:
+    if not _is_nested(expected, actual):
         return
     if isinstance(expected, list):
-        for index, (one, other) in enumerate(zip(expected, found, strict=True)):
+        for index, (one, other) in enumerate(zip(expected, actual, strict=True)):
             yield f"{place}[{index}]", one, other
         return
-    for key in (*expected, *(set(found) - set(expected))):
+    for key in (*expected, *(set(actual) - set(expected))):
         name = f"{place}.{key}".lstrip(".")
-        yield name, expected.get(key, _ABSENT), found.get(key, _ABSENT)
+        yield name, expected.get(key, _ABSENT), actual.get(key, _ABSENT)
 
 
 def _text(value: object) -> str:

@@ -1,7 +1,8 @@
-"""The package's own client, as one that speaks the line protocol: ``python -m sfumato.conformance.own_client``.
+"""The package's own client over the line protocol: ``python -m sfumato.conformance.own_client``.
 
-One JSON object in a line of standard input is a request, one in a line of standard output its answer. It is also what
-a client in another language can be read from, next to the specification (docs/client-spec.md).
+Each line of standard input is a request and each line of standard output its answer, as one JSON
+object. To write a client in another language, read this file next to the specification
+(docs/client-spec.md).
 """
 
 import hashlib
@@ -15,7 +16,7 @@ import numpy as np
 
 from sfumato.batches import Batch, to_json
 from sfumato.client.ledger import Entry, Ledger, parse_budget, require_consent
-from sfumato.client.memory import batch_id, remembered_report, remembered_words, token_of
+from sfumato.client.memory import batch_id, derive_report, derive_words, token_of
 from sfumato.client.period import period_of
 from sfumato.errors import InvalidSurvey, SfumatoError, WrongSurvey
 from sfumato.foundation.arrays import Words
@@ -60,7 +61,7 @@ class OwnClient:
         except SfumatoError as problem:
             return {"error": type(problem).__name__}
 
-    # --- surveys and values -------------------------------------------------------------------------
+    # --- surveys and values ----------------------------------------------------------------------
 
     def _load(self, request: Fields) -> Fields:
         survey = Survey.of_resolved(
@@ -89,7 +90,7 @@ class OwnClient:
             raise InvalidSurvey("this text has no canonical form.") from None
         return {"text": raw.decode("utf-8"), "sha256": hashlib.sha256(raw).hexdigest()}
 
-    # --- reports ------------------------------------------------------------------------------------
+    # --- reports ---------------------------------------------------------------------------------
 
     def _reports(self, request: Fields) -> Fields:
         mechanism = self._survey(request).mechanism
@@ -109,14 +110,14 @@ class OwnClient:
             "sha256": hashlib.sha256(reports.astype("<u4").tobytes()).hexdigest(),
         }
 
-    # --- memory and uploads -------------------------------------------------------------------------
+    # --- memory and uploads ----------------------------------------------------------------------
 
     def _remember(self, request: Fields) -> Fields:
         survey = self._survey(request)
         secret = bytes.fromhex(request["secret"])
         x = request["symbol"]
-        w0, w1 = remembered_words(secret, survey.fingerprint, x)[0].tolist()
-        report = remembered_report(secret, survey.fingerprint, survey.mechanism, x)
+        w0, w1 = derive_words(secret, survey.fingerprint, x)[0].tolist()
+        report = derive_report(secret, survey.fingerprint, survey.mechanism, x)
         return {"words": f"{w0:016x}{w1:016x}", "report": report}
 
     def _token(self, request: Fields) -> Fields:
