@@ -20,7 +20,7 @@ from sfumato.contexts import (
 )
 from sfumato.domains import Domain, GridDomain, IntegerDomain
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSurvey
-from sfumato.foundation.canonical import packed_u32
+from sfumato.foundation.canonical import pack_u32
 
 INF = math.inf
 MILLION = 1_000_000
@@ -426,7 +426,7 @@ def test_todays_records_keep_their_bytes():
         "kind": "blocks",
         "domain": {"kind": "range", "size": 3, "start": 0},
         "epsilon": "1",
-        "block_of": packed_u32([0, 1, 0]),
+        "block_of": pack_u32([0, 1, 0]),
     }
 
 
@@ -436,20 +436,20 @@ def test_new_records_say_what_is_new():
         "domain": {"kind": "range", "size": 3, "start": 0},
         "epsilons": ["0.5", "inf"],
         "across": "2",
-        "block_of": packed_u32([0, 1, 0]),
+        "block_of": pack_u32([0, 1, 0]),
     }
     assert Blocks([0, 1, 0], 1, across="1/3").record()["across"] == "1/3"
     assert Tiers(["b", "a"], {"a": 1, "b": INF}, domain=["u", "v"]).record() == {
         "kind": "tiers",
         "domain": {"kind": "labels", "labels": ["u", "v"], "other": None},
         "epsilons": ["inf", "1"],
-        "tier_of": packed_u32([0, 1]),
+        "tier_of": pack_u32([0, 1]),
     }
     assert union([HighLow(["a"], ["a"], 1), Uniform(["b"], 2)]).record() == {
         "kind": "union",
         "domain": {"kind": "labels", "labels": ["a", "b"], "other": None},
         "parts": [HighLow(1, [0], 1).record(), Uniform(1, 2).record()],
-        "block_of": packed_u32([0, 1]),
+        "block_of": pack_u32([0, 1]),
     }
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.foundation.canonical import canonical_bytes, decimal_text, fingerprint, packed_u32
+from sfumato.foundation.canonical import canonical_bytes, decimal_text, fingerprint, pack_u32
 
 COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
 
@@ -156,17 +156,15 @@ def test_packed_numbers_are_little_endian_32_bit_words():
     expected = b"\x01\x00\x00\x00" + b"\x04\x03\x02\x01" + b"\xff\xff\xff\xff"
     for dtype in (np.int64, np.uint32, ">u4", ">i8", object):
         numbers = np.array([1, 0x01020304, 2**32 - 1], dtype=dtype)
-        assert base64.b64decode(packed_u32(numbers)) == expected
+        assert base64.b64decode(pack_u32(numbers)) == expected
 
 
 def test_packing_does_not_depend_on_the_layout_in_memory():
     numbers = np.arange(20)
     assert (
-        packed_u32(numbers[::2])
-        == packed_u32(numbers[::2].copy())
-        == packed_u32(list(range(0, 20, 2)))
+        pack_u32(numbers[::2]) == pack_u32(numbers[::2].copy()) == pack_u32(list(range(0, 20, 2)))
     )
 
 
 def test_nothing_packs_to_nothing():
-    assert packed_u32(np.array([], dtype=np.int64)) == ""
+    assert pack_u32(np.array([], dtype=np.int64)) == ""

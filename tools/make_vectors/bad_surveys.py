@@ -13,7 +13,7 @@ from typing import Any
 from sfumato.codes import HadamardCode
 from sfumato.conformance import Case
 from sfumato.contexts import Blocks, Uniform
-from sfumato.foundation.canonical import packed_u32
+from sfumato.foundation.canonical import pack_u32
 from sfumato.mechanisms import ProductResponse
 from tools.make_vectors.case import refuse
 from tools.make_vectors.catalogue import Question, questions
@@ -128,12 +128,12 @@ _CHANGES: Mapping[str, tuple[str, Path, object]] = {
     "a symbol without a block": (
         "blocks, hadamard",
         ("promise", "context", "block_of"),
-        packed_u32([0, 1, 0, 2, 0, 1, 3]),
+        pack_u32([0, 1, 0, 2, 0, 1, 3]),
     ),
     "a sensitive symbol outside the domain": (
         "high-low, hadamard",
         ("promise", "context", "sensitive"),
-        packed_u32([2, 7]),
+        pack_u32([2, 7]),
     ),
     "a tier without an ε": ("groups, tiers", ("promise", "context", "epsilons"), ["1", "2"]),
     "a matrix with a short row": ("table", ("promise", "context", "matrix", 1), ["2", "0"]),
@@ -163,9 +163,9 @@ _CHANGES: Mapping[str, tuple[str, Path, object]] = {
     "a Hadamard code of three outputs": ("plain, hadamard, two symbols", (*_CODE, "outputs"), 3),
     "points that do not go with the outputs": ("plain, randomized", (*_CODE, "points"), 6),
     "a circle that does not go with the outputs": ("plain, cyclic", (*_CODE, "points"), 8),
-    "a point twice in a base block": ("plain, cyclic", (*_CODE, "base"), packed_u32([0, 0, 3])),
-    "a base block in another order": ("plain, cyclic", (*_CODE, "base"), packed_u32([1, 0, 3])),
-    "base blocks outside the circle": ("plain, cyclic", (*_CODE, "base"), packed_u32([0, 1, 7])),
+    "a point twice in a base block": ("plain, cyclic", (*_CODE, "base"), pack_u32([0, 0, 3])),
+    "a base block in another order": ("plain, cyclic", (*_CODE, "base"), pack_u32([1, 0, 3])),
+    "base blocks outside the circle": ("plain, cyclic", (*_CODE, "base"), pack_u32([0, 1, 7])),
     "base blocks that do not fill their number": ("plain, cyclic", (*_CODE, "base_blocks"), 2),
     "no base block": ("plain, cyclic", (*_CODE, "base_blocks"), 0),
     "a row that does not add up": ("table", ("promise", "mechanism", "rows", 0, 0), "1"),

@@ -13,7 +13,7 @@ from sfumato.codes.circle import circle_transform, from_circle_transform
 from sfumato.codes.code import Code
 from sfumato.errors import InvalidContext, InvalidSurvey, NothingToLearn
 from sfumato.foundation.arrays import Booleans, Floats, Words
-from sfumato.foundation.canonical import Json, packed_u32
+from sfumato.foundation.canonical import Json, pack_u32
 from sfumato.foundation.elimination import solve_integers
 from sfumato.foundation.records import Fields, is_count, unpack_u32
 from sfumato.randomness import Epsilon, TwoLevels, two_levels
@@ -130,7 +130,7 @@ class CyclicCode(Code):
         base = self.design.base
         return {
             **super().record(),
-            "base": packed_u32(np.array(base).ravel()),
+            "base": pack_u32(np.array(base).ravel()),
             "base_blocks": len(base),
         }
 

@@ -16,7 +16,7 @@ from sfumato.contexts.exact import ExactMatrix
 from sfumato.domains import Domain, Label, as_domain
 from sfumato.errors import ContextMismatch, InvalidContext
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
-from sfumato.foundation.canonical import Json, decimal_text, packed_u32
+from sfumato.foundation.canonical import Json, decimal_text, pack_u32
 from sfumato.foundation.records import Fields, unpack_u32
 from sfumato.randomness import LARGEST_EPSILON, Epsilon, positive_epsilon
 
@@ -308,7 +308,7 @@ class HighLow(GroupedContext):
     def record(self) -> Json:
         """Return the context as plain data."""
         epsilon = decimal_text(self._exact_inside)
-        return self._record(epsilon=epsilon, sensitive=packed_u32(self.sensitive))
+        return self._record(epsilon=epsilon, sensitive=pack_u32(self.sensitive))
 
     @classmethod
     def of_record(cls, record: Fields) -> "HighLow":
@@ -429,7 +429,7 @@ class Blocks(GroupedContext):
             fields["epsilons"] = [decimal_text(epsilon) for epsilon in self.inside]
         if self.exact_across != inf:
             fields["across"] = decimal_text(self.exact_across)
-        return self._record(**fields, block_of=packed_u32(self.block_of))
+        return self._record(**fields, block_of=pack_u32(self.block_of))
 
     @classmethod
     def of_record(cls, record: Fields) -> "Blocks":
@@ -507,7 +507,7 @@ class Tiers(GroupedContext):
     def record(self) -> Json:
         """Return the context as plain data."""
         epsilons = [decimal_text(epsilon) for epsilon in self.exact_epsilons]
-        return self._record(epsilons=epsilons, tier_of=packed_u32(self.tier_of))
+        return self._record(epsilons=epsilons, tier_of=pack_u32(self.tier_of))
 
     @classmethod
     def of_record(cls, record: Fields) -> "Tiers":

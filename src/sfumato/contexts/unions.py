@@ -14,7 +14,7 @@ from sfumato.contexts.grouped import Blocks, ranks_within
 from sfumato.domains import Domain, IntegerDomain, Label
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSurvey
 from sfumato.foundation.arrays import Floats, Symbols
-from sfumato.foundation.canonical import Json, packed_u32
+from sfumato.foundation.canonical import Json, pack_u32
 from sfumato.foundation.records import Fields, unpack_u32
 from sfumato.randomness import Epsilon
 
@@ -141,7 +141,7 @@ class ContextUnion(Context):
     def record(self) -> Json:
         """Return the context as plain data."""
         parts = [part.record() for part in self._parts]
-        return self._record(parts=parts, block_of=packed_u32(self._block_of))
+        return self._record(parts=parts, block_of=pack_u32(self._block_of))
 
     @classmethod
     def of_record(cls, record: Fields) -> "ContextUnion":

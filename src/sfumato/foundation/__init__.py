@@ -1,1 +1,1 @@
-"""What every package stands on: array types, canonical JSON, atomic files, projections and exact solving."""
+"""Array types, canonical JSON, atomic files, projections and exact solving, for every package."""

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["Json", "canonical_bytes", "decimal_text", "fingerprint", "packed_u32"]
+__all__ = ["Json", "canonical_bytes", "decimal_text", "fingerprint", "pack_u32"]
 
 Json = str | int | bool | None | Sequence["Json"] | Mapping[str, "Json"]
 """What may stand in a record: no floats."""
@@ -61,11 +61,11 @@ def decimal_text(number: Fraction | float) -> str:
     return f"{sign}{digits[:-places]}.{digits[-places:]}"
 
 
-def packed_u32(numbers: ArrayLike) -> str:
-    """Return an array of integers below 2^32 as base64 of little-endian 32-bit words."""
+def pack_u32(numbers: ArrayLike) -> str:
+    """Encode an array of integers below 2^32 as base64 of little-endian 32-bit words."""
     array = np.asarray(numbers)
     if array.size and not (array.min() >= 0 and array.max() < 2**32):
-        raise ValueError("packed_u32 holds integers from 0 to 2^32 − 1.")
+        raise ValueError("pack_u32 takes integers from 0 to 2^32 − 1.")
     return base64.b64encode(array.astype("<u4").tobytes()).decode("ascii")
 
 
@@ -83,7 +83,7 @@ def _decimal_places(q: int) -> int | None:
 
 
 def _is_ascii_text(items: Sequence[Json]) -> bool:
-    """Whether all items are ASCII strings, which NFC leaves alone: tables hold a million of them."""
+    """Whether all items are ASCII strings. NFC leaves them alone, and tables hold a million."""
     return set(map(type, items)) == {str} and "".join(items).isascii()  # type: ignore[arg-type]
 
 

@@ -75,7 +75,7 @@ def require_canonical(restored: _R, record: object, name: str) -> _R:
 
 
 def unpack_u32(text: object, name: str, size: int) -> Symbols:
-    """Read an array of integers below ``size`` that ``packed_u32`` wrote."""
+    """Read an array of integers below ``size`` that ``pack_u32`` wrote."""
     try:
         raw = base64.b64decode(str(text), validate=True)
         numbers = np.frombuffer(raw, dtype="<u4").astype(np.int64)

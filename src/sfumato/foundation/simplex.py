@@ -46,7 +46,7 @@ def project_groups(vector: Floats, group_of: np.typing.NDArray[np.int64], totals
     group = group_of[order]
     start = np.searchsorted(group, np.arange(totals.size))
     # Measured from its group's largest entry, no entry below −total can stay positive. Cutting
-    # there changes nothing, and no entry that is huge against its total can drown it in rounding errors.
+    # there changes nothing, and keeps huge entries from drowning their total in rounding errors.
     v = vector[order]
     largest = v[np.minimum(start, v.size - 1)]
     v = np.maximum(v - largest[group], -totals[group])
