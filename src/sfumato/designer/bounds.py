@@ -165,7 +165,7 @@ def _pair_bound(context: Context) -> float:
     It is ``2 m (1 − m)/Δ²``, with m as near to ½ as the optimum's chances of report 1, P(1|0) and
     P(1|1) = P(1|0) + Δ, allow.
     """
-    E = _closed_matrix(context) if context.groups is None else _between_groups(context.groups)
+    E = _closure_matrix(context) if context.groups is None else _between_groups(context.groups)
     if len(E) < 2:
         return 0.0
     pairs = np.triu_indices(len(E), 1)
@@ -187,8 +187,11 @@ def _between_groups(groups: GroupedContext) -> Floats:
     return E
 
 
-def _closed_matrix(context: Context) -> Floats:
-    return (context.closure() if context.size <= _MAX_CLOSED_SIZE else context).matrix()
+def _closure_matrix(context: Context) -> Floats:
+    """Return E with shortest paths, or as it is if that would take too long."""
+    if context.size <= _MAX_CLOSED_SIZE:
+        context = context.closure()
+    return context.matrix()
 
 
 # --- high-low contexts ----------------------------------------------------------------------------
@@ -308,7 +311,7 @@ def _group_families(groups: GroupedContext) -> Iterator[list[CloseSet]]:
 
 def _grown_families(context: Context) -> Iterator[list[CloseSet]]:
     """Yield the sets with finite promises both ways, and the best sets grown inside them."""
-    E = _closed_matrix(context)
+    E = _closure_matrix(context)
     mutual = np.maximum(E, E.T)
     whole: list[CloseSet] = []
     grown: list[CloseSet] = []

@@ -107,7 +107,7 @@ def design_component(
 
     ``number`` and ``count`` are the component's number and how many there are.
     """
-    closed = _closed_form(context, objective)
+    closed = _solve_in_closed_form(context, objective)
     if closed is not None:
         least_risk = max(closed.bound - objective.offset, 1e-300)
         gap = (closed.value - objective.offset) / least_risk - 1
@@ -149,7 +149,7 @@ def _better(closed: Component | None, searched: Component, objective: Objective)
 # --- closed forms ---------------------------------------------------------------------------------
 
 
-def _closed_form(context: Context, objective: Objective) -> Component | None:
+def _solve_in_closed_form(context: Context, objective: Objective) -> Component | None:
     is_matrix = context.groups is None and not context.parts and len(context.terms) == 1
     try:
         # Closing a large matrix takes long; a large structured one is usually written as such.
@@ -162,12 +162,12 @@ def _closed_form(context: Context, objective: Objective) -> Component | None:
     except NoClosedForm:
         return None
     value = objective.value_of(mechanism)
-    bound = min(_proved_bound(context, objective, value), value)
+    bound = min(_lower_bound(context, objective, value), value)
     return Component(mechanism, value, bound, certified=True, rounds=0, stopped="closed form")
 
 
-def _proved_bound(context: Context, objective: Objective, value: float) -> float:
-    """Return a proved bound on the value of every mechanism for a context of a known form."""
+def _lower_bound(context: Context, objective: Objective, value: float) -> float:
+    """Return a proved lower bound on the value of every mechanism for a context of a known form."""
     if context.size == 1 or context.exact_smallest == inf:
         return value  # answers in clear
     if context.size == 2:

@@ -44,7 +44,7 @@ def _components(context: Context) -> Iterator[ComponentContext]:
             for component in split(part):
                 yield ComponentContext(symbols[component.symbols], component.context)
     elif groups is None:
-        yield from _connected_components(context)
+        yield from _split_connected(context)
     elif groups.shows_groups and len(groups.inside) > 1:
         for symbols, epsilon in zip(groups.members(), groups.inside, strict=True):
             yield ComponentContext(symbols, Uniform(symbols.size, epsilon))
@@ -52,7 +52,7 @@ def _components(context: Context) -> Iterator[ComponentContext]:
         yield ComponentContext(np.arange(context.size), context)
 
 
-def _connected_components(context: Context) -> Iterator[ComponentContext]:
+def _split_connected(context: Context) -> Iterator[ComponentContext]:
     from scipy.sparse.csgraph import connected_components
 
     promised = np.isfinite(context.matrix())

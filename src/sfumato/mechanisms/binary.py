@@ -112,7 +112,8 @@ class BinaryResponse(DenseMechanism):
 
     def ideal_row(self, x: int) -> Floats:
         """The formula of Theorem 2, in the form that also holds for infinite entries."""
-        a, b = float(self._a), float(self._b)
+        a = float(self._a)
+        b = float(self._b)
         D = -np.expm1(-(a + b))
         rows = [
             [-np.expm1(-b), -np.exp(-b) * np.expm1(-a)],

@@ -86,7 +86,7 @@ def frame_risks(groups: Sequence[FrameGroup]) -> tuple[list[float], float]:
     (1.0, 2.164)
     """
     beta = 1 / (1 + sum(group.count / group.gain for group in groups))
-    squares = [_squared_scores(group, beta) for group in groups]
+    squares = [_square_scores(group, beta) for group in groups]
     constants = 0.0
     for group, part in zip(groups, squares, strict=True):
         constants += group.count * part.constant
@@ -116,7 +116,7 @@ class _SquaredScores:
     constant: float
 
 
-def _squared_scores(group: FrameGroup, beta: float) -> _SquaredScores:
+def _square_scores(group: FrameGroup, beta: float) -> _SquaredScores:
     A = group.A
     B = group.B
     f = group.f
