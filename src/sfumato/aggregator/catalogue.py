@@ -86,7 +86,7 @@ class Catalogue:
             return None
         with self._loading:
             if fingerprint not in self._served:
-                resolved = self._store.resolved(fingerprint)
+                resolved = self._store.read_resolved(fingerprint)
                 if resolved is None:
                     return None
                 self._served[fingerprint] = Served(Survey.of_resolved(resolved), resolved)

@@ -1,8 +1,8 @@
 """One writer for all uploads: batches that wait together are committed together.
 
 Reaching the disk costs milliseconds, whether for one batch or for a hundred. While one group is
-being committed the next one gathers. So many uploads share a commit, and none is acknowledged
-before it is safe.
+being committed, the next one gathers. Uploads thus share commits, and none is acknowledged before
+it is safe.
 """
 
 import asyncio
@@ -112,8 +112,8 @@ class Writer:
         outcomes: list[Outcome | Exception | None] = [None] * len(group)
         for survey in surveys:
             places = [i for i, batch in enumerate(group) if batch.fingerprint == survey]
-            found = self._commit([group[i] for i in places])
-            for i, outcome in zip(places, found, strict=True):
+            survey_outcomes = self._commit([group[i] for i in places])
+            for i, outcome in zip(places, survey_outcomes, strict=True):
                 outcomes[i] = outcome
         return [outcome for outcome in outcomes if outcome is not None]
 

@@ -266,7 +266,7 @@ def test_a_survey_that_comes_again_keeps_counts_and_state_and_gets_the_corrected
     store.commit([batch_of(survey, 1, 5)])
     store.set_closed(survey.fingerprint)
     store.register(corrected)
-    assert store.resolved(survey.fingerprint) == corrected.resolved() != survey.resolved()
+    assert store.read_resolved(survey.fingerprint) == corrected.resolved() != survey.resolved()
     assert store.states() == {survey.fingerprint: "closed"}
     assert counts_of(store, survey) == {5: 1}
 
@@ -312,7 +312,7 @@ def test_a_survey_that_has_ended_forgets_identifiers_and_never_opens_again(
 
 def test_whatever_asks_for_an_unknown_survey_is_refused(store):
     unknown = "ab" * 32
-    assert store.resolved(unknown) is None
+    assert store.read_resolved(unknown) is None
     asked = [store.set_open, store.set_closed, store.forget_ids, store.status, store.exports]
     for ask in [
         *asked,

@@ -95,8 +95,8 @@ async def upload(request: Request) -> Response:
     batch = parse(body)
     batch.require(fingerprint, served.outputs)
     outcome = await aggregator.writer.count(batch)
-    counted = batch.reports.size if outcome is Outcome.COUNTED else 0
-    aggregator.metrics.count_upload(served.survey.name, outcome.value, counted)
+    new_reports = batch.reports.size if outcome is Outcome.COUNTED else 0
+    aggregator.metrics.count_upload(served.survey.name, outcome.value, new_reports)
     return _response(batch, outcome)
 
 

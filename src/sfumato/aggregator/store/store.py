@@ -86,7 +86,7 @@ class Store(Database):
                 )
                 connection.execute(new)
 
-    def resolved(self, fingerprint: str) -> bytes | None:
+    def read_resolved(self, fingerprint: str) -> bytes | None:
         """Return a survey's resolved form, or ``None`` if it is unknown."""
         query = select(surveys.c.resolved).where(surveys.c.fingerprint == fingerprint)
         with self._read() as connection:
@@ -182,10 +182,10 @@ class Store(Database):
                     continue
                 places = [i for i, batch in enumerate(group) if batch.fingerprint == fingerprint]
                 if row.state == "open":
-                    counted = self._count(connection, row, [group[i] for i in places])
+                    survey_outcomes = self._count(connection, row, [group[i] for i in places])
                 else:
-                    counted = [Outcome.CLOSED] * len(places)
-                for i, outcome in zip(places, counted, strict=True):
+                    survey_outcomes = [Outcome.CLOSED] * len(places)
+                for i, outcome in zip(places, survey_outcomes, strict=True):
                     outcomes[i] = outcome
         return outcomes
 
