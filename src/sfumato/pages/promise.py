@@ -25,8 +25,9 @@ def promise_sentences(context: Context) -> list[str]:
     """Return the promise in plain sentences, one idea each.
 
     >>> from sfumato.contexts import Uniform
-    >>> promise_sentences(Uniform(["no", "yes"], 1.0))[1]
-    'One report can move the odds of any answer against any other from 1:1 to at most 2.72:1 (ε = 1).'
+    >>> odds = promise_sentences(Uniform(["no", "yes"], 1.0))[1]
+    >>> odds.removeprefix("One report can move the odds of any answer against any other ")
+    'from 1:1 to at most 2.72:1 (ε = 1).'
     """
     if math.isinf(context.smallest_epsilon):
         return ["Nothing is promised: a report may show the answer openly."]
@@ -94,7 +95,7 @@ def _answer_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]
         return [
             "Every answer is protected alike, against every other.",
             "One report can move the odds of any answer against any other "
-            f"{_moved(rows[0].epsilon)}.",
+            f"{_describe_move(rows[0].epsilon)}.",
         ]
     if len(promised) == 1:
         return _sensitive_sentences(context, promised[0])
@@ -104,8 +105,8 @@ def _answer_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]
     sentences = []
     for row in shown:
         sentences.append(
-            f"For {_named(context, row)}, one report can move the odds of such an answer against "
-            f"any other {_moved(row.epsilon)}."
+            f"For {_count_and_list(context, row)}, one report can move the odds of such an answer "
+            f"against any other {_describe_move(row.epsilon)}."
         )
     if len(shown) < len(promised):
         between = format_count(len(promised) - 2)
@@ -115,8 +116,8 @@ def _answer_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]
         )
     if len(promised) < len(rows):
         sentences.append(
-            f"For {_named(context, rows[-1])}, nothing is promised: a report may prove that a "
-            "person gave such an answer."
+            f"For {_count_and_list(context, rows[-1])}, nothing is promised: a report may prove "
+            "that a person gave such an answer."
         )
     return sentences
 
@@ -128,7 +129,7 @@ def _sensitive_sentences(context: Context, row: PromiseRow) -> list[str]:
     return [
         f"{counts} {verb} sensitive: {_listing(context, symbols)}.",
         "One report can move the odds of a sensitive answer against any other answer "
-        f"{_moved(row.epsilon)}.",
+        f"{_describe_move(row.epsilon)}.",
         "For the other answers nothing is promised: a report may prove that a person gave one of "
         "them.",
     ]
@@ -142,10 +143,10 @@ def _block_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
     inside = [row for row in rows if row.against is Against.SAME_BLOCK]
     promised = [row for row in inside if not row.is_open]
     if len(promised) == 1:
-        sentences.append(f"Inside a block, {_MOVES} {_moved(promised[0].epsilon)}.")
+        sentences.append(f"Inside a block, {_MOVES} {_describe_move(promised[0].epsilon)}.")
     elif promised:
-        strongest = _moved(promised[0].epsilon)
-        weakest = _moved(promised[-1].epsilon)
+        strongest = _describe_move(promised[0].epsilon)
+        weakest = _describe_move(promised[-1].epsilon)
         sentences.append(
             f"Inside a block, {_MOVES} {strongest} where the promise is strongest, {weakest} at "
             "the weakest."
@@ -155,7 +156,7 @@ def _block_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
         sentences.append(f"Inside {blocks} nothing is promised.")
     between = next(row for row in rows if row.against is Against.OTHER_BLOCKS)
     if not between.is_open:
-        sentences.append(f"Between blocks, {_MOVES} {_moved(between.epsilon)}.")
+        sentences.append(f"Between blocks, {_MOVES} {_describe_move(between.epsilon)}.")
         return sentences
     sentences.append(_BLOCKS_SHOW)
     if between.single_blocks == 1:
@@ -173,10 +174,10 @@ def _union_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
     strongest = context.exact_smallest
     sentences = [
         f"{blocks_text(context)}, and inside each block the promise is its own.",
-        f"At the strongest, one report can move odds {_moved(strongest)}.",
+        f"At the strongest, one report can move odds {_describe_move(strongest)}.",
     ]
     if promised and promised[-1].epsilon != strongest:
-        weakest = _moved(promised[-1].epsilon)
+        weakest = _describe_move(promised[-1].epsilon)
         sentences.append(
             f"At the weakest, where something is promised, it can move them {weakest}."
         )
@@ -209,7 +210,7 @@ def _pair_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
     """Name the extremes of a metric, a matrix or a sum, each with a pair that has it."""
     opening = opening_of_pairs(context)
     if not rows:
-        strongest = _moved(context.exact_smallest)
+        strongest = _describe_move(context.exact_smallest)
         return [opening, f"At the strongest, one report can move odds {strongest}."]
     promised = [row for row in rows if not row.is_open]
     sentences = [opening, f"The strongest promise: {_pair(context, promised[0])}."]
@@ -224,14 +225,14 @@ def _pair_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
 def _pair(context: Context, row: PromiseRow) -> str:
     x, x2 = _symbols_of(context, row).tolist()
     labels = context.domain.labels
-    moved = _moved(row.epsilon)
-    return f"one report can move the odds of “{labels[x]}” against “{labels[x2]}” {moved}"
+    move = _describe_move(row.epsilon)
+    return f"one report can move the odds of “{labels[x]}” against “{labels[x2]}” {move}"
 
 
 # --- numbers and names ---------------------------------------------------------------------------
 
 
-def _moved(epsilon: Epsilon) -> str:
+def _describe_move(epsilon: Epsilon) -> str:
     if epsilon == 0:
         return "not at all (ε = 0)"
     rounded = _round_up(epsilon)
@@ -262,7 +263,7 @@ def _symbols_of(context: Context, row: PromiseRow) -> Symbols:
     return np.arange(context.size) if row.symbols is None else row.symbols
 
 
-def _named(context: Context, row: PromiseRow) -> str:
+def _count_and_list(context: Context, row: PromiseRow) -> str:
     """Return how many answers a row is about, and which."""
     symbols = _symbols_of(context, row)
     counts = f"{format_count(symbols.size)} of {format_count(context.size)} answers"

@@ -178,8 +178,8 @@ def test_high_low_label():
     assert "2 of 5 answers are sensitive. Nothing is promised for the others." in words
     assert "“clinic”, “bar”against any other answerfrom 50 : 50 to at most 73.2 : 26.8" in words
     assert (
-        "That your answer is one of these: “park”, “café”, “office”; and so, that it is none of the sensitive"
-        in words
+        "That your answer is one of these: “park”, “café”, “office”; and so, that it is not one of "
+        "the sensitive ones." in words
     )
 
 

@@ -124,7 +124,7 @@ def _answer_shown(row: PromiseRow, answers: str, classes: int) -> str:
         return f"Your answer itself, if it is one of these: {answers}. A report may show it openly."
     if classes == 2:
         return (
-            f"That your answer is one of these: {answers}; and so, that it is none of the "
+            f"That your answer is one of these: {answers}; and so, that it is not one of the "
             "sensitive ones."
         )
     return f"That your answer is one of these: {answers}."
