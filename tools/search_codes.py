@@ -1,8 +1,9 @@
-"""Search the cyclic codes that come with Sfumato: `python tools/search_codes.py`, a quarter of an hour on two cores.
+"""Search the cyclic codes that come with Sfumato: `python tools/search_codes.py`.
 
-Writes src/sfumato/codes/searched.json anew; the same file every time. For every number of points up to 200 and a few
-usual ε it looks for blocks whose risk is within 1 % of the bound of Ye and Barg, with as few blocks as that takes. Up
-to 64 points all of them are kept; beyond, only where the ordinary search does not get there with 8 blocks.
+The search takes a quarter of an hour on two cores. It replaces src/sfumato/codes/searched.json, and
+writes the same file every time. For every number of points up to 200 and a few usual ε it looks for
+blocks whose risk is within 1 % of the bound of Ye and Barg, with as few blocks as that takes. Up to
+64 points it keeps all of them; beyond, only where the ordinary search needs more than 8 blocks.
 """
 
 import json
@@ -13,35 +14,42 @@ from pathlib import Path
 from sfumato.codes.search import STEPS, best_sizes, flatness, pack, search, ye_barg_risk
 
 EPSILONS = (0.25, 0.5, 1, 2, 3, 4)
-SMALL, LARGE = 64, 200
-GOOD, PROMISING = 1.01, 1.03
+SMALL = 64  # points
+LARGE = 200
+GOOD = 1.01  # risk over the bound
+PROMISING = 1.03
 LONG = 4 * STEPS
 HOME = Path(__file__).parent.parent / "src" / "sfumato" / "codes" / "searched.json"
 
 
 @cache
-def found(k, w, t, steps):
+def search_once(k, w, t, steps):
+    """Return the flatness of the best blocks, and the blocks."""
     base = search(k, w, t, steps)
     return flatness(base, k), base
 
 
 def ratio(k, w, t, epsilon, steps):
-    """The risk over the bound."""
-    flatness, _ = found(k, w, t, steps)
+    """Return the risk over the bound."""
+    flatness, _ = search_once(k, w, t, steps)
     bound = ye_barg_risk(k, best_sizes(k, epsilon)[0], epsilon)
     return flatness * ye_barg_risk(k, w, epsilon) / bound
 
 
 def counts(k, w):
-    """The t to try: as many as three bits allow, and for few points 4, 8 and where a difference family could exist."""
+    """Return the t to try: the most that three bits allow.
+
+    For few points, also 4, 8 and where a difference family could exist.
+    """
     most = (8 << k.bit_length()) // k
     if k > SMALL:
         return {most}
-    return {4, 8, most} | {t for t in range(1, most + 1) if t * w * (w - 1) % (k - 1) == 0}
+    families = {t for t in range(1, most + 1) if t * w * (w - 1) % (k - 1) == 0}
+    return {4, 8, most} | families
 
 
-def chosen(k, epsilon):
-    """The (w, t) to keep for k and ε, or None."""
+def choose(k, epsilon):
+    """Return the (w, t) to keep for k and ε, or None."""
     sizes = best_sizes(k, epsilon)
     if sizes[0] == 1:
         return None  # randomized response is optimal
@@ -61,16 +69,20 @@ def chosen(k, epsilon):
 
 
 def entries(k):
-    """What to keep for k points."""
-    sizes = {chosen(k, epsilon) for epsilon in EPSILONS} - {None}
-    return {f"{k} {w} {t}": pack(found(k, w, t, LONG)[1]) for w, t in sorted(sizes)}
+    """Return what to keep for k points."""
+    sizes = {choose(k, epsilon) for epsilon in EPSILONS} - {None}
+    blocks = {}
+    for w, t in sorted(sizes):
+        _, base = search_once(k, w, t, LONG)
+        blocks[f"{k} {w} {t}"] = pack(base)
+    return blocks
 
 
 def main():
     stored = {}
     with ProcessPoolExecutor() as pool:
-        for kept in pool.map(entries, range(2, LARGE + 1)):
-            stored |= kept
+        for blocks in pool.map(entries, range(2, LARGE + 1)):
+            stored |= blocks
             print(f"{len(stored)} codes", end="\r", flush=True)
     HOME.write_text(json.dumps(stored, indent=0) + "\n", encoding="utf-8")
     print(f"{len(stored)} codes in {HOME}")
