@@ -23,7 +23,7 @@ The tree::
     ├── EntropyUnavailable                the operating system provides no randomness
     ├── DamagedState                      a file that Sfumato wrote is damaged; nothing was changed
     ├── BudgetExceeded                    a device has spent the budget of its ledger
-    ├── NotDelivered                      reports are kept for a retry; none is lost or counted twice
+    ├── NotDelivered                      reports are kept for a retry; none is lost or duplicated
     ├── EngineStopped                     workers ended before their work was done; nothing was kept
     ├── StoreUnavailable                  the aggregator's store is unavailable; nothing was changed
     │   └── StoreFull                     … because it is full

@@ -124,8 +124,8 @@ class _ClientProcess:
             ) from None
         if line == _END:
             raise NotEnoughReports(
-                f"the command ended{self._exit_code()} before it had answered every symbol. It must "
-                "write a line for every line that it reads, until its input ends."
+                f"the command ended{self._exit_code()} before it had answered every symbol. It "
+                "must write a line for every line that it reads, until its input ends."
             )
         if len(line) >= _MAX_LINE and not line.endswith(b"\n"):
             raise ReportRejected(

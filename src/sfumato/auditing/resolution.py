@@ -75,7 +75,10 @@ def detectable_as_suspect(
 def _least_log_ratio(
     promised: ArrayLike, mean2: ArrayLike, odds: ArrayLike, errors: Floats, samples: ArrayLike
 ) -> Floats:
-    """Return the least r whose expected counts are ``errors`` standard errors above E, by bisection."""
+    """Return the least r whose expected counts are ``errors`` standard errors above E.
+
+    Found by bisection.
+    """
     arguments = (promised, mean2, odds, errors, samples)
     arrays = [np.asarray(argument, dtype=float) for argument in arguments]
     E, mu, w, needed, largest = np.broadcast_arrays(*arrays)

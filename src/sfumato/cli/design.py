@@ -95,7 +95,7 @@ def design(
     )
     start = time.monotonic()
     with count_rounds("designing") as on_progress:
-        found = search(
+        design = search(
             description.context,
             prior=prior_shares,
             weights=label_weights,
@@ -104,7 +104,7 @@ def design(
             on_progress=on_progress,
         )
     seconds = time.monotonic() - start
-    result = _DesignResult(Survey.of(description, found.mechanism), found, seconds)
+    result = _DesignResult(Survey.of(description, design.mechanism), design, seconds)
     _write(result, output, html, plot)
     say(json.dumps(result.to_json()) if as_json else result.to_text(output))
 

@@ -1,4 +1,4 @@
-"""`sfumato paper`: measure the paper's figures and its table again, next to the best scheme here."""
+"""`sfumato paper`: measure the paper's figures and its table again, with the best scheme here."""
 
 import json
 import os
@@ -211,7 +211,7 @@ class ExperimentCommand:
         say("Written: " + ", ".join(map(str, paths)))
 
     def section(self, name: str, **arguments: str | None) -> "PageSection":
-        """Run one experiment for the page. Its files are written now: they survive a later failure."""
+        """Run one experiment for the page, and write its files at once: a later one may fail."""
         from sfumato.errors import MissingExtra
         from sfumato.paper.page import NotRun, PageSection
 
@@ -241,7 +241,7 @@ class ExperimentCommand:
         return result.save(self.folder)
 
     def _call(self, name: str, arguments: dict[str, str | None]) -> str:
-        """Return the command that repeats this experiment; files are named without their folders."""
+        """Return the command that repeats this experiment, with file names but no folders."""
         words = [self.program, name]
         for option, path in arguments.items():
             if path is not None:

@@ -53,8 +53,8 @@ def plan(
         typer.Option(
             metavar="|".join(DECODER_NAMES),
             help=(
-                "Decoder to predict, for a given distribution. Unlike in other commands, the default "
-                "is not auto: to predict auto on a large map takes tens of seconds."
+                "Decoder to predict, for a given distribution. Unlike in other commands, the "
+                "default is not auto: to predict auto on a large map takes tens of seconds."
             ),
         ),
     ] = "projection",

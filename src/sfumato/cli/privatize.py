@@ -28,7 +28,9 @@ def privatize(
         typer.Option(
             "--output",
             "-o",
-            help="File for the reports: .csv or .parquet; - for standard output; .json for a tally.",
+            help=(
+                "File for the reports: .csv or .parquet; - for standard output; .json for a tally."
+            ),
         ),
     ],
     column: Column = None,

@@ -172,7 +172,7 @@ def _deliver(outbox: "Outbox", aggregator: "AggregatorClient", stop: "Event") ->
                 deliver_down_to(2 * _IN_FLIGHT - 1)
             deliver_down_to(0)
         except BaseException:
-            # End all pauses. Batches on their way are counted or not; either way they can be resent.
+            # End all pauses. Whether batches in flight are counted or not, they can be resent.
             stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise

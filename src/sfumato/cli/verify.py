@@ -55,8 +55,9 @@ def verify(
         return
     say(f"{printable(loaded.title)} ({loaded.fingerprint[:12]}…)")
     say(str(certificate))
-    bits, weight = loaded.mechanism.bits, format_upper_bound(loaded.mechanism.scores.reach.largest)
+    bits = loaded.mechanism.bits
+    weight = format_upper_bound(loaded.mechanism.scores.reach.largest)
     say(
-        f"Reports have {bits} bits; a forged one, in an average honest one's place, moves a count by up to {weight} "
-        "people."
+        f"Reports have {bits} bits; a forged one, in an average honest one's place, moves a count "
+        f"by up to {weight} people."
     )

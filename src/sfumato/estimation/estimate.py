@@ -215,7 +215,10 @@ class Estimate:
         return self.fit_result
 
     def manipulation(self, fakes: int) -> Manipulation:
-        """Return how far ``fakes`` fake people could have moved the estimate (``manipulation.py``)."""
+        """Return how far ``fakes`` fake people could have moved the estimate.
+
+        The bounds are those of ``manipulation.py``.
+        """
         return self._manipulation_bounds.for_fakes(fakes)
 
     @cached_property

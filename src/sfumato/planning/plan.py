@@ -83,7 +83,7 @@ class Plan:
 
     @property
     def error(self) -> float | None:
-        """The error that holds with probability ``confidence``; ``None`` if no people meet the goal."""
+        """The error, with probability ``confidence``; ``None`` if no number of people meets the goal."""
         figures = self.row.figures
         return None if figures is None else figures.error
 

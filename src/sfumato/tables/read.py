@@ -144,7 +144,8 @@ def _seekable(raw: BinaryIO, stack: ExitStack) -> BinaryIO:
     """Copy a pipe to a temporary file: Parquet keeps its directory at the end."""
     if raw.seekable():
         return raw
-    copy: BinaryIO = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
+    temporary = tempfile.TemporaryFile()  # noqa: SIM115 - the stack closes it
+    copy: BinaryIO = stack.enter_context(temporary)
     shutil.copyfileobj(raw, copy)
     copy.seek(0)
     return copy

@@ -19,9 +19,9 @@ states the conditions of Karush, Kuhn and Tucker.
 
 *How to get there.* Accelerated projected gradients (Nesterov 1983; Beck, Teboulle 2009) with
 restarts (O'Donoghue, Candès 2015), two transforms for each step. Lengths are measured in
-``Σ_x (·)_x²/d_x``, where d_x is the variance of the unbiased estimate from one report. That estimate
-inverts the channel, so d is about the diagonal of the inverse of the curvature, and a step of
-length 1 is about Newton's. With as many reports as symbols and no negative entry of p̂, the
+``Σ_x (·)_x²/d_x``, where d_x is the variance of the unbiased estimate from one report. That
+estimate inverts the channel, so d is about the diagonal of the inverse of the curvature, and a step
+of length 1 is about Newton's. With as many reports as symbols and no negative entry of p̂, the
 projection is p̂, its q is f, and it is the maximum already.
 """
 
