@@ -476,7 +476,7 @@ def test_no_reports_are_no_estimate(folder, refused):
 def test_too_few_reports_are_refused(folder, call, refused):
     (folder / "min.toml").write_text("minimum_reports = 1000\n" + LUNCH, encoding="utf-8")
     call("privatize", "min.toml", "answers.csv", "--column", "place", "-o", "r.csv")
-    assert "from 1000 reports on; there are 200" in refused("estimate", "min.toml", "r.csv")
+    assert "at least 1000 reports; there are 200" in refused("estimate", "min.toml", "r.csv")
     assert "1000" in refused("simulate", "min.toml", "answers.csv", "--column", "place")
 
 

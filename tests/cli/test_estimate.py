@@ -8,7 +8,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.foundation.decoder_names import DECODER_NAMES
-from sfumato.survey.results import _number_or_null
+from sfumato.survey.results import _finite_or_null
 
 SURVEY_COLUMN = "report@{}"
 
@@ -126,7 +126,7 @@ def test_reports_that_cannot_be_are_warned_about(folder, call, forged, form):
 
 def test_details_hold_only_what_json_has_a_word_for():
     """The likelihood of reports that nobody sends is an infinity."""
-    assert [_number_or_null(value) for value in (1.5, float("-inf"), float("nan"), True)] == [
+    assert [_finite_or_null(value) for value in (1.5, float("-inf"), float("nan"), True)] == [
         1.5,
         None,
         None,

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from sfumato.randomness import words_from
-from sfumato.survey.report_batch import ReportBatch
+from sfumato.survey import ReportBatch
 
 HOSTILE = "</script><script>alert(1)</script>\"'<img src=x onerror=alert(2)>&amp;"
 

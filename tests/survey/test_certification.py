@@ -114,7 +114,7 @@ def test_a_violation_is_never_remembered_as_kept():
 
 
 def test_only_the_newest_certificates_are_kept(monkeypatch):
-    monkeypatch.setattr(survey_module, "_MOST_CERTIFICATES", 2)
+    monkeypatch.setattr(survey_module, "_MAX_CERTIFICATES", 2)
     surveys = [sf.Survey(f"q{number}", sf.Uniform(LABELS, 1)) for number in range(5)]
     for survey in surveys:
         survey.certify()
@@ -141,7 +141,7 @@ def test_another_class_with_the_same_integers_is_checked_again():
 
 
 def test_many_threads_may_certify_at_once(monkeypatch):
-    monkeypatch.setattr(survey_module, "_MOST_CERTIFICATES", 3)
+    monkeypatch.setattr(survey_module, "_MAX_CERTIFICATES", 3)
     surveys = [sf.Survey(f"q{number}", sf.Uniform(LABELS, 1)) for number in range(40)]
     with ThreadPoolExecutor(8) as pool:
         certificates = list(pool.map(sf.Survey.certify, surveys * 20))

@@ -4,7 +4,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.contexts import ContextUnion
-from sfumato.survey.disclosure import disclosure_of
+from sfumato.survey.description import disclosure_text
 
 GROUP = "A report may show to which group of answers yours belongs."
 L = ["park", "café", "clinic", "bar"]
@@ -39,12 +39,12 @@ L = ["park", "café", "clinic", "bar"]
     ],
 )
 def test_it_says_what_is_open(context, words):
-    assert disclosure_of(context) == words
+    assert disclosure_text(context) == words
     assert bool(words) == context.leaves_open
 
 
 def test_long_lists_are_cut_and_counted():
-    words = disclosure_of(sf.HighLow(100, [0], 1))
+    words = disclosure_text(sf.HighLow(100, [0], 1))
     assert words.startswith("These answers are sent as they are: 1, 2, ")
     assert words.endswith(", 30 and 69 more.")
 
@@ -52,9 +52,9 @@ def test_long_lists_are_cut_and_counted():
 def test_control_characters_of_labels_are_escaped():
     context = sf.HighLow(["park\x1b[8m", "clinic", "\u202ebar"], ["clinic"], 1)
     words = "These answers are sent as they are: park\\x1b[8m, \\u202ebar."
-    assert disclosure_of(context) == words
+    assert disclosure_text(context) == words
 
 
 def test_a_matrix_with_one_open_row_shows_no_group():
     matrix = sf.PrivacyMatrix([[0, "inf", "inf"], [1, 0, 1], [1, 1, 0]], domain=L[:3])
-    assert disclosure_of(matrix) == "These answers are sent as they are: park."
+    assert disclosure_text(matrix) == "These answers are sent as they are: park."

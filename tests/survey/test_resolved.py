@@ -491,7 +491,7 @@ def test_an_oversized_survey_is_refused_before_it_is_built(survey, size, monkeyp
     with pytest.raises(InvalidSurvey, match="symbols"):
         Survey.of_resolved(raw)
     # With a pin, nothing of the survey is built at all.
-    monkeypatch.setattr(Survey, "_rebuilt", lambda data: pytest.fail("the survey was built"))
+    monkeypatch.setattr(Survey, "_of_record", lambda data: pytest.fail("the survey was built"))
     with pytest.raises(WrongSurvey, match="pinned"):
         Survey.of_resolved(raw, fingerprint=survey.fingerprint)
 

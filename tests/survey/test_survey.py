@@ -33,8 +33,7 @@ from sfumato.mechanisms import (
 )
 from sfumato.promises import compose
 from sfumato.randomness import words_from
-from sfumato.survey import Survey
-from sfumato.survey.report_batch import ReportBatch
+from sfumato.survey import ReportBatch, Survey
 from support.paths import ROOT
 
 inf = math.inf
@@ -431,7 +430,7 @@ def test_reports_that_cannot_have_been_sent_are_refused():
 
 def test_there_is_no_estimate_below_the_least_number_of_reports():
     survey = Survey("lunch-2026", LUNCH, minimum_reports=10)
-    with pytest.raises(NotEnoughReports, match="10 reports on; there are 9"):
+    with pytest.raises(NotEnoughReports, match="at least 10 reports; there are 9"):
         survey.estimate(survey.tally(survey.privatize(["park"] * 9)))
     assert survey.estimate(survey.tally(survey.privatize(["park"] * 10))).reports == 10
 

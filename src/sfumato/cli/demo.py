@@ -76,8 +76,7 @@ def _run(number: int, promise: str, context: "Context", people: "Symbols") -> _D
     import numpy as np
 
     from sfumato.foundation.simplex import total_variation
-    from sfumato.survey import Survey
-    from sfumato.survey.report_batch import ReportBatch
+    from sfumato.survey import ReportBatch, Survey
 
     start = time.perf_counter()
     survey = Survey(f"demo-{number}", context, title="Where do people live?", text=CREDIT)

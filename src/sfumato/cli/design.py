@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from sfumato.designer import Design
     from sfumato.pages import Alternative
     from sfumato.promises import Certificate
-    from sfumato.survey import Survey
-    from sfumato.survey.description import Description
+    from sfumato.survey import Description, Survey
 
 __all__ = ["design"]
 
@@ -167,7 +166,7 @@ def _read_matrix(path: Path, name: str | None) -> "Description":
     from sfumato.cli.init import unique_name
     from sfumato.contexts import PrivacyMatrix
     from sfumato.domains import Domain
-    from sfumato.survey.description import Description
+    from sfumato.survey import Description
     from sfumato.survey.toml.matrix import labelled_matrix
 
     labels, rows = labelled_matrix(path, "matrix")
@@ -178,13 +177,13 @@ def _read_matrix(path: Path, name: str | None) -> "Description":
 def _read_survey(path: Path) -> "Description":
     from sfumato.errors import InvalidSurvey
     from sfumato.survey import Survey
-    from sfumato.survey.survey import survey_bytes
+    from sfumato.survey.resolved import read_survey_file
     from sfumato.survey.toml.file import read_toml
     from sfumato.survey.toml.schema import MechanismFields
 
     if path.suffix == ".json":
         return Survey.load(path).description
-    described = read_toml(survey_bytes(path), path.parent)
+    described = read_toml(read_survey_file(path), path.parent)
     if described.wishes != MechanismFields():
         raise InvalidSurvey(
             f"{path.name} has a section [mechanism], which chooses a closed form. Remove it to "

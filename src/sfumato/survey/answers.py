@@ -1,23 +1,48 @@
-"""Answers: people's values, from wherever data people keep them, as symbols of a domain."""
+"""From answers to symbols, and the batch of reports that leaves in their place."""
 
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.domains import Domain, GridDomain
 from sfumato.domains.domain import unknown_value
 from sfumato.errors import InvalidSymbols
 from sfumato.foundation.arrays import Arrow, Symbols
 
-__all__ = ["Lookup", "symbols_of", "symbols_of_column"]
+__all__ = ["Lookup", "ReportBatch", "symbols_of", "symbols_of_column"]
 
 
-def symbols_of(domain: Domain, answers: Any) -> Symbols:  # noqa: ANN401 - anything that holds a column
-    """The symbols of answers: a list, a NumPy array, or a column of Arrow, pandas or polars (PyCapsule interface).
+@dataclass(frozen=True, eq=False, repr=False)
+class ReportBatch:
+    """Reports as integers, with the fingerprint of the survey that they answer."""
 
-    Positions (for grids) are pairs (latitude, longitude).
+    numbers: NDArray[np.uint32]
+    fingerprint: str
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ReportBatch):
+            return NotImplemented
+        return self.fingerprint == other.fingerprint and np.array_equal(self.numbers, other.numbers)
+
+    def __hash__(self) -> int:
+        return hash((self.fingerprint, self.numbers.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"ReportBatch({len(self)} reports, fingerprint={self.fingerprint[:12]}…)"
+
+
+def symbols_of(domain: Domain, answers: Any) -> Symbols:  # noqa: ANN401 - any column
+    """Return the symbols of answers.
+
+    ``answers`` is a list, a NumPy array, or a column of Arrow, pandas or polars (by the PyCapsule
+    interface). Positions on a grid are pairs (latitude, longitude).
     """
     if hasattr(answers, "__arrow_c_stream__") or hasattr(answers, "__arrow_c_array__"):
         return symbols_of_column(_arrow_column(answers), Lookup(domain))
@@ -27,7 +52,7 @@ def symbols_of(domain: Domain, answers: Any) -> Symbols:  # noqa: ANN401 - anyth
 
 
 class Lookup:
-    """The symbols of distinct values, kept until others come: one dictionary often serves many batches of a file."""
+    """Cache the symbols of the last dictionary of values; batches of a file often share one."""
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
@@ -35,50 +60,55 @@ class Lookup:
         self._symbols: Symbols = np.empty(0, dtype=np.int64)
 
     def symbols(self, values: Arrow) -> Symbols:
-        """The symbol of each value of an Arrow array, −1 where there is none; and one more, for missing values."""
+        """Return the symbol of each value of an Arrow array, then that of a missing value.
+
+        A value without a symbol gives −1.
+        """
         if self._values is None or not values.equals(self._values):
-            found = [self.domain.find(value) for value in (*values.to_pylist(), None)]
-            self._values, self._symbols = values, np.array(found, dtype=np.int64)
+            symbols = [self.domain.find(value) for value in (*values.to_pylist(), None)]
+            self._values = values
+            self._symbols = np.array(symbols, dtype=np.int64)
         return self._symbols
 
 
 def symbols_of_column(column: Arrow, lookup: Lookup) -> Symbols:
-    """The symbols of an Arrow column; each distinct value is looked up once. Missing values are unknown."""
+    """Return the symbols of an Arrow column; look up each distinct value once.
+
+    A missing value counts as unknown.
+    """
     import pyarrow as pa
 
     if isinstance(lookup.domain, GridDomain):
         raise InvalidSymbols(
             "positions are two columns: pass latitudes and longitudes to the domain's symbols_at."
         )
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     parts = [np.empty(0, dtype=np.int64)]
-    done = 0
-    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
-        parts.append(_coded_symbols(*_coded(chunk, lookup), done, len(column)))
-        done += len(chunk)
+    position = 0
+    for chunk in chunks:
+        symbols = _chunk_symbols(chunk, lookup)
+        unknown = np.flatnonzero(symbols < 0)
+        if unknown.size:
+            raise unknown_value(position + unknown, len(column))
+        parts.append(symbols)
+        position += len(chunk)
     return np.concatenate(parts)
 
 
-def _coded(chunk: Arrow, lookup: Lookup) -> tuple[Symbols, Arrow]:
-    """The symbols of distinct values, and which of them each person has.
+def _chunk_symbols(chunk: Arrow, lookup: Lookup) -> Symbols:
+    """Return the symbols of one chunk, −1 where a value has none.
 
-    Errors on the way quote values or hold them, so ours is raised when they are gone.
+    Errors of Arrow quote values or hold them, so raise ours when they are gone.
     """
     import pyarrow as pa
 
     with suppress(pa.ArrowException, ValueError, OverflowError):
         coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-        # Widened: a narrow index type may have no room for the code of missing values.
-        return lookup.symbols(coded.dictionary), coded.indices.cast("int64")
-    raise InvalidSymbols("answers must be a column of text (in UTF-8) or whole numbers.")
-
-
-def _coded_symbols(of_value: Symbols, indices: Arrow, before: int, people: int) -> Symbols:
-    """Symbols of dictionary-encoded values; errors give positions in the whole column."""
-    codes = indices.fill_null(of_value.size - 1).to_numpy(zero_copy_only=False)
-    symbols = of_value[codes]
-    if (symbols < 0).any():
-        raise unknown_value(before + np.flatnonzero(symbols < 0), people)
-    return symbols
+        symbols = lookup.symbols(coded.dictionary)
+        # Widen first: a narrow index type may have no room for the code of missing values.
+        codes = coded.indices.cast("int64").fill_null(symbols.size - 1)
+        return symbols[codes.to_numpy(zero_copy_only=False)]
+    raise InvalidSymbols("answers must be a column of UTF-8 text or integers.")
 
 
 def _arrow_column(answers: Any) -> Arrow:  # noqa: ANN401 - any column
@@ -86,9 +116,9 @@ def _arrow_column(answers: Any) -> Arrow:  # noqa: ANN401 - any column
 
     if isinstance(answers, pa.Array | pa.ChunkedArray):
         return answers
-    if hasattr(answers, "__arrow_c_stream__"):
-        column = pa.chunked_array(answers)
-        if pa.types.is_struct(column.type):
-            raise InvalidSymbols("answers must be one column; found a table. Pick a column.")
-        return column
-    return pa.array(answers)
+    if not hasattr(answers, "__arrow_c_stream__"):
+        return pa.array(answers)
+    column = pa.chunked_array(answers)
+    if pa.types.is_struct(column.type):
+        raise InvalidSymbols("answers must be one column; got a table. Pick a column.")
+    return column

@@ -1,4 +1,4 @@
-"""A survey without its mechanism: what is asked and promised, before anything is chosen that keeps the promise."""
+"""A survey without its mechanism: the question and the promise, before a mechanism is chosen."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,18 +9,23 @@ from sfumato.contexts import Context
 from sfumato.domains.domain import require_label
 from sfumato.errors import InvalidContext, InvalidSurvey
 from sfumato.foundation.canonical import Json
+from sfumato.foundation.printable import printable
 
-__all__ = ["Description"]
+__all__ = ["Description", "disclosure_text"]
 
 _PERIODS = ("day", "week", "month", "year")
 _TEXTS = ("title", "text", "contact", "opens", "closes")
+_MAX_DISTINCT = 10_000
+_MAX_LABELS_SHOWN = 30
+_MAX_NAME_LENGTH = 100
 
 
 @dataclass(frozen=True)
 class Description:
-    """A name, a context, and what people should know: all of a survey that can be checked before it is designed.
+    """Everything about a survey that you can check before designing it.
 
-    ``about`` holds what else a ``Survey`` is made with: title, text, contact, minimum_reports, opens, closes, repeat.
+    ``about`` holds the other arguments of ``Survey``: title, text, contact, minimum_reports, opens,
+    closes, repeat. Those you leave out get their defaults.
     """
 
     name: str
@@ -29,41 +34,58 @@ class Description:
 
     def __post_init__(self) -> None:
         about = {**dict.fromkeys(_TEXTS, ""), "minimum_reports": 0, "repeat": "once", **self.about}
-        if any(not isinstance(about[name], str) or not _is_utf8(about[name]) for name in _TEXTS):
-            raise InvalidSurvey(
-                "title, text, contact, opens and closes must be text that UTF-8 can hold."
-            )
+        for name in _TEXTS:
+            if not _is_utf8_text(about[name]):
+                raise InvalidSurvey(
+                    "title, text, contact, opens and closes must be text that UTF-8 can encode."
+                )
         for name in ("opens", "closes"):
-            _check_time(about[name], name)
-        _check_minimum(about["minimum_reports"])
-        about["repeat"] = _checked_repeat(about["repeat"])
-        object.__setattr__(self, "name", _checked_name(self.name))
+            _require_time(about[name], name)
+        _require_minimum(about["minimum_reports"])
+        about["repeat"] = _require_repeat(about["repeat"])
+        object.__setattr__(self, "name", _require_name(self.name))
         object.__setattr__(self, "about", about)
 
 
-def _checked_name(name: object) -> str:
+def disclosure_text(context: Context) -> str:
+    """Say in plain words what reports may show; empty if every pair of answers has a promise."""
+    exposed = context.unprotected()
+    if exposed.size and exposed.size == context.size:
+        return "Every answer is sent as it is."
+    sentences: list[str] = []
+    if exposed.size:
+        labels: list[str] = []
+        for symbol in exposed[:_MAX_LABELS_SHOWN].tolist():
+            # A label is its author's text: escape what would move a cursor or reverse a line.
+            labels.append(printable(str(context.domain.labels[symbol])))
+        listing = ", ".join(labels)
+        if exposed.size > _MAX_LABELS_SHOWN:
+            listing += f" and {exposed.size - _MAX_LABELS_SHOWN:,} more"
+        sentences.append(f"These answers are sent as they are: {listing}.")
+    if context.partly_open:
+        sentences.append("A report may show to which group of answers yours belongs.")
+    return " ".join(sentences)
+
+
+def _require_name(name: object) -> str:
     try:
         label = require_label(name, "name")
     except InvalidContext as problem:
         raise InvalidSurvey(str(problem)) from None
-    if (
-        not isinstance(label, str)
-        or len(label) > 100
-        or not label.isprintable()
-        or label != label.strip()
-    ):
+    is_line = isinstance(label, str) and label.isprintable() and label == label.strip()
+    if not is_line or len(str(label)) > _MAX_NAME_LENGTH:
         raise InvalidSurvey(
             "name must be a line of at most 100 printable characters, unique per question."
         )
-    return label
+    return str(label)
 
 
-def _check_minimum(number: object) -> None:
+def _require_minimum(number: object) -> None:
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 2**53:
-        raise InvalidSurvey("minimum_reports must be a whole number of at least 0, below 2^53.")
+        raise InvalidSurvey("minimum_reports must be a non-negative integer below 2^53.")
 
 
-def _check_time(text: str, name: str) -> None:
+def _require_time(text: str, name: str) -> None:
     try:
         datetime.fromisoformat(text or "2000-01-01")
     except ValueError:
@@ -72,21 +94,23 @@ def _check_time(text: str, name: str) -> None:
         ) from None
 
 
-def _is_utf8(text: str) -> bool:
+def _is_utf8_text(text: object) -> bool:
+    if not isinstance(text, str):
+        return False
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _checked_repeat(repeat: object) -> Json:
+def _require_repeat(repeat: object) -> Json:
+    """Return ``repeat`` as plain data: "once", or how often and how many distinct answers."""
     if repeat == "once":
         return "once"
-    if (
-        isinstance(repeat, Mapping)
-        and set(repeat) == {"every", "distinct"}
-        and repeat["every"] in _PERIODS
-    ):
+    if isinstance(repeat, Mapping) and set(repeat) == {"every", "distinct"}:
+        every = repeat["every"]
         distinct = repeat["distinct"]
-        if isinstance(distinct, int) and not isinstance(distinct, bool) and 1 <= distinct <= 10_000:
-            return {"every": str(repeat["every"]), "distinct": distinct}
+        is_integer = isinstance(distinct, int) and not isinstance(distinct, bool)
+        if every in _PERIODS and is_integer and 1 <= distinct <= _MAX_DISTINCT:
+            return {"every": str(every), "distinct": distinct}
+    periods = ", ".join(_PERIODS)
     raise InvalidSurvey(
-        f'repeat must be "once", or {{ every = one of {", ".join(_PERIODS)}, distinct = a whole number from 1 on }}.'
+        f'repeat must be "once", or {{ every = one of {periods}, distinct = a positive integer }}.'
     )

@@ -13,19 +13,75 @@ Reading never chooses a mechanism: it is rebuilt from the integers in the file, 
 would choose another one.
 """
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 
 from sfumato.contexts import CONTEXT_KINDS, MAX_NESTING, Context, Uniform
 from sfumato.domains import domain_of_record
-from sfumato.errors import InvalidSurvey
+from sfumato.errors import InvalidSurvey, WrongSurvey
+from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint
 
-__all__ = ["FORMAT", "require_buildable_codes", "require_buildable_context", "require_size"]
+__all__ = [
+    "FORMAT",
+    "parse_resolved",
+    "read_survey_file",
+    "require_buildable_codes",
+    "require_buildable_context",
+    "require_canonical",
+    "require_pinned",
+    "require_size",
+]
 
 FORMAT = 1
+
+_MAX_FILE_BYTES = 2**28
 
 # A code in a resolved survey of k symbols has at most OUTPUTS_PER_SYMBOL · k + FEW_OUTPUTS outputs.
 OUTPUTS_PER_SYMBOL = 64
 FEW_OUTPUTS = 2**16
+
+
+def read_survey_file(path: Path) -> bytes:
+    """Return the content of a survey file, TOML or JSON; reject one too large to be a survey."""
+    try:
+        if path.stat().st_size > _MAX_FILE_BYTES:
+            raise InvalidSurvey(f"{path.name} is not a survey: it is larger than 256 MiB.")
+        return path.read_bytes()
+    except OSError as problem:
+        raise InvalidSurvey(f"{path.name} cannot be read: {problem.strerror}.") from None
+
+
+def parse_resolved(raw: bytes) -> Json:
+    """Parse a resolved survey; accept no other spelling of the same data."""
+    try:
+        data: Json = json.loads(raw.decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise InvalidSurvey("a resolved survey must be JSON in UTF-8.") from None
+    try:
+        canonical = canonical_bytes(data)
+    except (ValueError, TypeError, RecursionError):
+        canonical = b""  # data that no canonical JSON can hold
+    require_canonical(raw, canonical)
+    return data
+
+
+def require_canonical(raw: bytes, canonical: bytes) -> None:
+    """Reject a file that is not in canonical form; allow a newline at its end."""
+    if not canonical or raw not in (canonical, canonical + b"\n"):
+        raise InvalidSurvey("the resolved survey is not in its canonical form. Resolve it again.")
+
+
+def require_pinned(data: Json, pinned: str) -> None:
+    """Reject every survey but the one with the pinned fingerprint."""
+    promise = data.get("promise") if isinstance(data, Mapping) else None
+    actual = fingerprint(promise)
+    if actual != pinned:
+        raise WrongSurvey(
+            f"survey {actual[:12]}… is not the pinned one ({pinned[:12]}…): it makes another "
+            "promise. Do not answer it; contact the survey's author."
+        )
+
 
 # A short record can describe an object that fills the memory. Check its size before building it.
 

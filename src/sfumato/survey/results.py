@@ -1,4 +1,4 @@
-"""Results as plain data: the same words in files, on the command line and over the wire."""
+"""Results as plain data: the same names in files, on the command line and over HTTP."""
 
 import math
 from typing import Any
@@ -10,37 +10,53 @@ from sfumato.survey.survey import Survey
 __all__ = ["COLUMNS", "FAKES", "results_of", "rows_of"]
 
 FAKES = (1, 10, 100)
-"""Numbers of fake people that results speak of."""
+"""Numbers of fake people whose influence results report."""
 
 COLUMNS = ("label", "frequency", "unbiased", "low", "high")
 
 
-def rows_of(found: Estimate, level: float = 0.95) -> list[tuple[Label, float, float, float, float]]:
-    """For each symbol the ``COLUMNS``: its label, the decoded frequency, the unbiased one, and its interval."""
-    low, high = found.interval(level)
-    columns = (found.frequencies, found.unbiased, low, high)
-    return list(zip(found.labels, *(column.tolist() for column in columns), strict=True))
+def rows_of(
+    estimate: Estimate, level: float = 0.95
+) -> list[tuple[Label, float, float, float, float]]:
+    """Return the ``COLUMNS`` of each symbol.
 
-
-def results_of(survey: Survey, found: Estimate, level: float = 0.95) -> dict[str, Any]:
-    """An estimate of a survey for machines.
-
-    ``repeated`` says that one person may have sent several of the reports: intervals take them for different people's.
-    ``manipulation`` says how far 1, 10 and 100 fake people among them could have moved it.
+    They are its label, the decoded and the unbiased frequency, and the ends of its interval.
     """
-    fit = found.fit_result
+    low, high = estimate.interval(level)
+    return list(
+        zip(
+            estimate.labels,
+            estimate.frequencies.tolist(),
+            estimate.unbiased.tolist(),
+            low.tolist(),
+            high.tolist(),
+            strict=True,
+        )
+    )
+
+
+def results_of(survey: Survey, estimate: Estimate, level: float = 0.95) -> dict[str, Any]:
+    """Return an estimate of a survey as JSON data.
+
+    ``repeated`` is true if a person may have sent several reports; intervals assume one each.
+    ``manipulation`` says how far 1, 10 and 100 fake people could have moved the estimate.
+    """
+    fit = estimate.fit_result
+    fakes = [count for count in FAKES if count <= estimate.reports]
     return {
         "survey": survey.fingerprint,
-        "reports": found.reports,
-        "decoder": found.decoder,
-        "details": {name: _number_or_null(value) for name, value in found.details.items()},
+        "reports": estimate.reports,
+        "decoder": estimate.decoder,
+        "details": {name: _finite_or_null(value) for name, value in estimate.details.items()},
         "fit": {"p_value": fit.p_value, "verdict": fit.verdict},
         "repeated": survey.description.about["repeat"] != "once",
-        "manipulation": [found.manipulation(m).in_json() for m in FAKES if m <= found.reports],
-        "symbols": [dict(zip(COLUMNS, row, strict=True)) for row in rows_of(found, level)],
+        "manipulation": [estimate.manipulation(count).in_json() for count in fakes],
+        "symbols": [dict(zip(COLUMNS, row, strict=True)) for row in rows_of(estimate, level)],
     }
 
 
-def _number_or_null(value: object) -> object:
-    """JSON has no infinity: the likelihood of reports that nobody sends is one."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _finite_or_null(value: object) -> object:
+    """Return ``None`` for a float that JSON cannot write, such as an infinite log-likelihood."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

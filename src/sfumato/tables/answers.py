@@ -17,7 +17,7 @@ from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
 from sfumato.domains.domain import unknown_value
 from sfumato.errors import InvalidArgument, InvalidSymbols, InvalidTable, UnknownValue
 from sfumato.foundation.arrays import Arrow, Symbols
-from sfumato.survey.answers import Lookup, symbols_of_column
+from sfumato.survey import Lookup, symbols_of_column
 from sfumato.tables.read import open_table
 
 __all__ = [

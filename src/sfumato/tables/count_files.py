@@ -6,8 +6,7 @@ from pathlib import Path
 from sfumato.batches import TallyExport, fresh_id, parse_tally, tally_to_json
 from sfumato.errors import InvalidTable, InvalidTally
 from sfumato.foundation.files import write_atomically
-from sfumato.survey import Survey
-from sfumato.survey.report_batch import ReportBatch
+from sfumato.survey import ReportBatch, Survey
 from sfumato.tables.reports import DuplicateGuard, report_batches
 from sfumato.tally import Tally
 

@@ -23,7 +23,7 @@ from sfumato.batches import fresh_id
 from sfumato.errors import InvalidSetting, InvalidTable, WrongSurvey
 from sfumato.foundation.arrays import Arrow
 from sfumato.foundation.files import atomic_file
-from sfumato.survey.report_batch import ReportBatch
+from sfumato.survey import ReportBatch
 from sfumato.tables.read import Table, open_table
 
 __all__ = ["DuplicateGuard", "ReportWriter", "report_batches", "report_writer"]

@@ -356,7 +356,7 @@ def test_too_few_reports_show_a_message(show, aggregator):
     page = show(FEW)
     enter(page, aggregator.token)
     page.locator(
-        "#problem", has_text="This survey gives results from 1000 reports on; there are 3."
+        "#problem", has_text="This survey needs at least 1000 reports; there are 3."
     ).wait_for()
     assert page.locator("#estimate").count() == 0
     look_again(page)

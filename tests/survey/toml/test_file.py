@@ -300,7 +300,7 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         (_toml(head='name = "q"\nopens = 2026-01-01'), ["opens must be text"]),
         (
             _toml(head='name = "q"\nminimum_reports = -1'),
-            ["minimum_reports must be a whole number"],
+            ["minimum_reports must be a non-negative integer"],
         ),
         (
             _toml(head='name = "q"\nminimum_reports = 1.5'),
