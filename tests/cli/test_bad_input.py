@@ -570,6 +570,6 @@ def test_an_unknown_decoder_is_refused(refused, decoder):
         "simulate", "lunch.toml", "answers.csv", "--column", "place", "--decoder", decoder
     )
     assert (
-        "one of auto, projection, likelihood, empirical-bayes, spatial-bayes, unbiased; found"
+        "one of auto, projection, likelihood, empirical-bayes, spatial-bayes, unbiased; got"
         in message
     )
