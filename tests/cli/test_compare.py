@@ -230,9 +230,9 @@ def test_a_wrong_wish_is_refused_before_any_data_are_read(refused, wrong):
     ("content", "said"),
     [
         (b"", "empty"),
-        (b"place\n", "found 0"),
-        (b"place\n\n\n", "found 0"),
-        (f"place\n{CANARY}\n{CANARY}\n".encode(), "found 1"),
+        (b"place\n", "got 0"),
+        (b"place\n\n\n", "got 0"),
+        (f"place\n{CANARY}\n{CANARY}\n".encode(), "got 1"),
         (f"{CANARY}\npark\n".encode(), "no column"),
         (f"place,age\n{CANARY},1\n{CANARY}\n".encode(), "cannot read"),
         (f'place\n"{CANARY}\npark\n'.encode(), "quotation mark"),

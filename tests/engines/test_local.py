@@ -396,5 +396,5 @@ def test_a_file_named_twice_is_refused(tmp_path, files, other_name):
         ]
         done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 2
-        assert "named twice" in done.stderr
+        assert "listed twice" in done.stderr
     assert not (tmp_path / "tally.json").exists()

@@ -148,7 +148,7 @@ def test_a_large_mechanism_for_another_context_is_decided():
 
 
 def test_a_union_for_a_context_that_promises_across_its_parts_is_broken():
-    mechanism = sf.mechanism_for(sf.Blocks.of([sf.Tiers([0, 0, 1], [1, 2]), sf.HighLow(3, [0], 1)]))
+    mechanism = sf.mechanism_for(sf.union([sf.Tiers([0, 0, 1], [1, 2]), sf.HighLow(3, [0], 1)]))
     for context in (
         sf.Uniform(6, 30),
         sf.PrivacyMatrix([[0 if x == x2 else 30 for x2 in range(6)] for x in range(6)]),
@@ -182,7 +182,7 @@ SURVEYS = {
     "blocks": sf.Survey("blocks", sf.Blocks([x // 30 for x in range(900)], 1)),
     "union": sf.Survey(
         "union",
-        sf.Blocks.of([sf.Tiers([x % 3 for x in range(3000)], [1, 2, 3]), sf.HighLow(5, [0], 1)]),
+        sf.union([sf.Tiers([x % 3 for x in range(3000)], [1, 2, 3]), sf.HighLow(5, [0], 1)]),
     ),
     "nothing": sf.Survey("nothing", sf.HighLow(3, [], 1)),
     "binary": sf.Survey("binary", sf.PrivacyMatrix([[0, 1], [2, 0]])),
@@ -491,7 +491,7 @@ def _pairs(context):
         sf.Tiers([0, 1, 2, 1, 3, 0], [1, 2, 1, "inf"]),
         sf.Blocks([0, 0, 1, 1, 1, 2], [1, 2, 1]),
         sf.Blocks([0, 0, 1, 1, 1, 2], "0.5", across=2),
-        sf.Blocks.of([sf.Tiers([0, 0, 1], [1, 2]), sf.HighLow(3, [0], 1)]),
+        sf.union([sf.Tiers([0, 0, 1], [1, 2]), sf.HighLow(3, [0], 1)]),
     ],
     ids=repr,
 )

@@ -5,8 +5,6 @@ line ends, since commands print several lines. Pass the texts of a survey throug
 first, so that a title cannot start a line of its own.
 """
 
-import sys
-
 import typer
 
 from sfumato.foundation.printable import printable, printable_lines
@@ -25,6 +23,8 @@ def warn(text: str) -> None:
 
 
 def say_data(text: str) -> None:
-    """Print a table to standard output: as it is to a pipe, and escaped to a terminal."""
-    shown = printable_lines(text) if sys.stdout.isatty() else text
-    typer.echo(shown.encode("utf-8"), nl=False)
+    """Print a table to standard output, escaped like all text: a pipe may end in a log.
+
+    A file that you name with ``-o`` holds every label as it is.
+    """
+    typer.echo(printable_lines(text).encode("utf-8"), nl=False)

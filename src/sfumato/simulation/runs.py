@@ -79,14 +79,20 @@ class Draws:
 
         Return a row for each of the figures that it returns, with a column for each run.
         """
+        position = participant * _STRETCH
+        workers = min(self.workers, self.runs)
+        first = measure_run(SeededWords(self.seed, run=0, position=position))
+        figures = np.empty((len(first), self.runs))  # fails at once if memory is too small
+        figures[:, 0] = first
 
-        def measure_number(run: int) -> Sequence[float]:
-            position = participant * _STRETCH
-            return measure_run(SeededWords(self.seed, run=run, position=position))
+        def measure_share(worker: int) -> None:
+            for run in range(1 + worker, self.runs, workers):
+                words = SeededWords(self.seed, run=run, position=position)
+                figures[:, run] = measure_run(words)
 
-        with ThreadPoolExecutor(min(self.workers, self.runs)) as pool:
-            figures = list(pool.map(measure_number, range(self.runs)))
-        return np.array(figures).T
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(measure_share, range(workers)))
+        return figures
 
 
 def tally_population(mechanism: Mechanism, counts: Symbols, words: SeededWords) -> Tally:
