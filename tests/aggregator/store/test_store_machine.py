@@ -220,7 +220,7 @@ class Aggregators(RuleBasedStateMachine):
             if not isinstance(tally, tuple):
                 break
             made.append(tally)
-            self.import_tally(tally, away)
+            self.bring(tally, away)
         return multiple(*made)
 
     @invariant()
