@@ -26,7 +26,7 @@ from sfumato.paper.experiment import (
 )
 from sfumato.paper.schemes import best_estimate, paper_estimate
 from sfumato.paper.synthetic import zipf
-from sfumato.simulation import Spread, draw_people, run_jobs, shuffled_order
+from sfumato.simulation import Spread, draw_order, draw_people, run_jobs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -171,12 +171,12 @@ class _Panel:
 
 @cache
 def _probabilities(seed: int) -> Floats:
-    return zipf(K, 1.0)[shuffled_order(K, "high-low/crowd", seed)]
+    return zipf(K, 1.0)[draw_order(K, "high-low/crowd", seed)]
 
 
 def _sensitive(s: int, seed: int) -> Symbols:
     """Return the sensitive symbols: those of a smaller s are among those of a larger."""
-    return shuffled_order(K, "high-low/sensitive", seed)[:s]
+    return draw_order(K, "high-low/sensitive", seed)[:s]
 
 
 def _sensitive_share(s: int, seed: int) -> float:

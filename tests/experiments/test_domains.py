@@ -15,7 +15,7 @@ from experiments.real_data import READERS, RealData
 from sfumato.errors import MissingExtra
 from sfumato.paper.experiment import RunOptions
 from sfumato.paper.places import apportion
-from sfumato.simulation import named_words
+from sfumato.simulation import experiment_words
 
 WORDS = {"blocks_are": "initial", "why": "It is shown anyway.", "credit": "Made up for a test."}
 NAMES = {
@@ -67,7 +67,9 @@ def _nearest_distribution(estimate):
 def _by_hand(data, block_of, run, seed):
     """The paper's scheme, a report at a time: Hadamard rows of the block, averaged, and projected as a whole."""
     mechanism = sf.mechanism_for(sf.Blocks(block_of, 1), code="hadamard")
-    reports = mechanism.privatize(data.symbols(), named_words("domains/names", run, seed)).tolist()
+    reports = mechanism.privatize(
+        data.symbols(), experiment_words("domains/names", run, seed)
+    ).tolist()
     c = (math.e + 1) / (math.e - 1)
     sizes = [1 << int(np.sum(block_of == block)).bit_length() for block in range(max(block_of) + 1)]
     estimate = []
@@ -92,7 +94,9 @@ def test_the_papers_scheme_is_what_one_gets_by_hand(tiny, promise):
 def test_the_best_here_is_the_default_of_the_package(tiny):
     context = sf.Blocks(tiny.block_of, 1)
     mechanism = sf.mechanism_for(context)
-    tally = mechanism.tally(mechanism.privatize(tiny.symbols(), named_words("domains/names", 0, 3)))
+    tally = mechanism.tally(
+        mechanism.privatize(tiny.symbols(), experiment_words("domains/names", 0, 3))
+    )
     found = sf.estimate(mechanism, tally).frequencies
     error = np.abs(found - tiny.truth).sum() / 2
     result = domains(RunOptions(runs=1, seed=3), {"names": lambda: tiny}, workers=1)

@@ -14,7 +14,7 @@ from sfumato.paper.checkins import MapPopulation, map_population
 from sfumato.paper.experiment import RunOptions
 from sfumato.paper.places import Places, american_places
 from sfumato.paper.schemes import MapErrors, measure_contexts
-from sfumato.simulation import Spread, named_words
+from sfumato.simulation import Spread, experiment_words
 from support.twins import all_said
 
 # --- a file of counts -------------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def test_the_papers_scheme_is_the_papers():
         found = measure_contexts({name: context}, PEOPLE, runs=1, seed=3, workers=1)[name]
         mechanism = sf.mechanism_for(context, code="hadamard")
         counts = mechanism.privatize_and_tally(
-            symbols, named_words(f"map/{name}/paper", 0, 3)
+            symbols, experiment_words(f"map/{name}/paper", 0, 3)
         ).counts
         slow = papers_scheme_slowly(np.repeat(np.arange(counts.size), counts), sizes, symbols.size)
         assert found.paper_map == pytest.approx(slow, abs=1e-9)

@@ -23,7 +23,7 @@ from sfumato.paper.synthetic import (
     geometric,
     synthetic,
 )
-from sfumato.simulation import draw_people, named_words, run_jobs, shuffled_order
+from sfumato.simulation import draw_order, draw_people, experiment_words, run_jobs
 
 MUST_SHOW = {
     "Uniform": {1: 0.62, 10: 0.34, 100: 0.12},
@@ -66,7 +66,7 @@ def test_the_papers_scheme_is_its_formula_and_one_projection():
     sizes = (3, 4, 6)
     mechanism = BlockResponse(Blocks(np.repeat(np.arange(3), sizes), 1), HadamardCode)
     symbols = draw_people(geometric(13, 0.8), 400, "test", 0, 0)
-    reports = mechanism.privatize(symbols, named_words("test", 0, 0))
+    reports = mechanism.privatize(symbols, experiment_words("test", 0, 0))
     expected = nearest_probabilities(papers_formula(reports, sizes, 1))
     found = paper_estimate(mechanism, symbols, "test", 0, 0)
     np.testing.assert_allclose(found, expected, atol=1e-12)
@@ -128,8 +128,12 @@ def test_another_seed_means_other_people_and_other_coins(tiny):
     found = [row[3] for row in tiny[0].rows if row[0] == "Uniform"]
     assert _measure(_Job("Uniform", 200, 0, seed=3))[:, 0].round(5).tolist() == found
     assert not set(_measure(_Job("Uniform", 200, 0, seed=4))[:, 0].round(5)) & set(found)
-    words = named_words("a", 0, 0).take(3)
-    for other in (named_words("b", 0, 0), named_words("a", 1, 0), named_words("a", 0, 1)):
+    words = experiment_words("a", 0, 0).take(3)
+    for other in (
+        experiment_words("b", 0, 0),
+        experiment_words("a", 1, 0),
+        experiment_words("a", 0, 1),
+    ):
         assert not (other.take(3) == words).any()
 
 
@@ -153,10 +157,10 @@ def test_names_keep_their_distance_and_stay_near():
 
 
 def test_an_order_is_a_permutation_that_its_name_decides():
-    order = shuffled_order(50, "a", 0)
+    order = draw_order(50, "a", 0)
     assert sorted(order.tolist()) == list(range(50))
-    assert order.tolist() == shuffled_order(50, "a", 0).tolist()
-    assert order.tolist() != shuffled_order(50, "b", 0).tolist()
+    assert order.tolist() == draw_order(50, "a", 0).tolist()
+    assert order.tolist() != draw_order(50, "b", 0).tolist()
 
 
 @pytest.mark.slow

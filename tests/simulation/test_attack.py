@@ -101,10 +101,10 @@ def test_one_report_sent_again_and_again_is_noticed_and_pretending_is_not():
         kind: attack(HADAMARD, crowd, fakes=1500, target=_target(HADAMARD), kind=kind)
         for kind in KINDS
     }
-    assert found["raise"].noticed
-    assert found["lower"].noticed
-    assert not found["pretend"].noticed
-    assert not found["blend"].noticed
+    assert found["raise"].is_noticed
+    assert found["lower"].is_noticed
+    assert not found["pretend"].is_noticed
+    assert not found["blend"].is_noticed
     # Blending in moves the target nearly as far as the one best report does, and is not noticed.
     assert found["blend"].moved > 0.75 * found["raise"].moved > 0.05
 
@@ -113,10 +113,10 @@ def test_randomised_response_leaves_nothing_to_notice_by():
     """It has as many reports as symbols: every histogram is some crowd's, until a share is far above one."""
     crowd = _crowd(RANDOMISED, 50_000)
     found = attack(RANDOMISED, crowd, fakes=100, target=_target(RANDOMISED))
-    assert not found.noticed
+    assert not found.is_noticed
     assert found.moved > 0.06  # by two people in a thousand
     flood = attack(RANDOMISED, crowd, fakes=2500, target=_target(RANDOMISED))
-    assert flood.noticed
+    assert flood.is_noticed
     assert flood.moved > 1.5
 
 

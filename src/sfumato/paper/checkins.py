@@ -1,7 +1,7 @@
 """Check-ins on the paper's map: how many people are in each of its 125 × 350 cells.
 
-They come from one of three sources: the paper's own file, which SNAP publishes; a file of counts; or,
-with neither, the population of places, which is not the paper's data and says so.
+They come from one of three sources: the paper's own file, which SNAP publishes; a file of counts;
+or, with neither, the population of places, which is not the paper's data and says so.
 """
 
 from collections.abc import Callable, Iterator
@@ -109,25 +109,12 @@ def _read_checkins(path: str, on_progress: Callable[[str], None]) -> MapPopulati
 
 def _positions(path: str, name: str) -> Iterator[tuple[Floats, Floats]]:
     """Yield latitudes and longitudes batch by batch. A missing one is NaN, which is off the map."""
-    position = _COLUMNS[2:4]
-    options = {
-        "read_options": pa.csv.ReadOptions(column_names=list(_COLUMNS), block_size=2**22),
-        "parse_options": pa.csv.ParseOptions(delimiter="\t", quote_char=False),
-        "convert_options": pa.csv.ConvertOptions(
-            column_types=dict.fromkeys(position, pa.float64()), include_columns=list(position)
-        ),
-    }
     try:
-        with (
-            Path(path).open("rb") as raw,
-            pa.csv.open_csv(_decompress(raw, name), **options) as table,
-        ):
+        with Path(path).open("rb") as raw, _open_checkins(_decompress(raw, name)) as table:
             for batch in table:
-                latitudes, longitudes = batch.columns
-                yield (
-                    latitudes.to_numpy(zero_copy_only=False),
-                    longitudes.to_numpy(zero_copy_only=False),
-                )
+                latitudes = batch.column("latitude").to_numpy(zero_copy_only=False)
+                longitudes = batch.column("longitude").to_numpy(zero_copy_only=False)
+                yield latitudes, longitudes
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
         # Arrow's messages quote what they could not read: they must be gone before ours is raised.
         refusal = InvalidTable(
@@ -142,6 +129,19 @@ def _positions(path: str, name: str) -> Iterator[tuple[Floats, Floats]]:
     else:
         return
     raise refusal
+
+
+def _open_checkins(stream: Arrow) -> Arrow:
+    """Open a table of check-ins, of which only the positions are read."""
+    position = {"latitude": pa.float64(), "longitude": pa.float64()}
+    return pa.csv.open_csv(
+        stream,
+        read_options=pa.csv.ReadOptions(column_names=list(_COLUMNS), block_size=2**22),
+        parse_options=pa.csv.ParseOptions(delimiter="\t", quote_char=False),
+        convert_options=pa.csv.ConvertOptions(
+            column_types=position, include_columns=list(position)
+        ),
+    )
 
 
 def _decompress(raw: Arrow, name: str) -> Arrow:
@@ -175,8 +175,8 @@ def _read_counts(path: str) -> MapPopulation:
             f"{name} must count between 1 and {_MAX_PEOPLE:,} people; got {total:,}."
         )
     note = (
-        f"{total:,} people as {name} counts them; the paper has {PAPER_PEOPLE:,} check-ins. Only the "
-        "author of the file can say whether these are the paper's data."
+        f"{total:,} people as {name} counts them; the paper has {PAPER_PEOPLE:,} check-ins. Only "
+        "the author of the file can say whether these are the paper's data."
     )
     return MapPopulation(counts, "people", note)
 
@@ -200,8 +200,8 @@ def _invent_people() -> MapPopulation:
     grid = map_grid()
     homes = american_places().homes(grid, PAPER_PEOPLE)
     note = (
-        f"NOT the paper's data: {PAPER_PEOPLE:,} made-up people, in proportion to the population of "
-        f"places ({CREDIT}). For the paper's own, pass SNAP's loc-gowalla_totalCheckins.txt.gz."
+        f"NOT the paper's data: {PAPER_PEOPLE:,} made-up people, in proportion to the population "
+        f"of places ({CREDIT}). For the paper's own, pass SNAP's loc-gowalla_totalCheckins.txt.gz."
     )
     counts = np.bincount(homes, minlength=grid.cells)
     return MapPopulation(counts, "made-up people, not the paper's", note)

@@ -14,28 +14,34 @@ if TYPE_CHECKING:
 __all__ = ["draw_curve", "name_ends", "space_out", "style_panel"]
 
 _LEAST = 1e-4  # a curve that drops below is cut there
+_SOLID: dict[str, Any] = {
+    "linestyle": "-",
+    "linewidth": 1.9,
+    "marker": ".",
+    "markersize": 4.0,
+    "zorder": 3,
+}
+_DASHED: dict[str, Any] = {
+    "linestyle": (0, (3, 1.6)),
+    "linewidth": 1.3,
+    "marker": "o",
+    "markersize": 3.2,
+    "mfc": "white",
+    "zorder": 2,
+}
 
 
 def draw_curve(
     axes: "Axes", people: Sequence[int], errors: Sequence[Spread], colour: str, dashed: bool
 ) -> None:
     """Draw one curve, with bars of one standard error if there are several runs."""
-    means = [max(error.mean, _LEAST) for error in errors]
-    bars = [error.standard_error or 0.0 for error in errors]
-    style: dict[str, Any] = {"linestyle": "-", "marker": "."}
-    if dashed:
-        style = {"linestyle": (0, (3, 1.6)), "marker": "o", "mfc": "white"}
-    axes.errorbar(
-        people,
-        means,
-        bars,
-        color=colour,
-        linewidth=1.3 if dashed else 1.9,
-        markersize=3.2 if dashed else 4.0,
-        elinewidth=0.8,
-        zorder=2 if dashed else 3,
-        **style,
-    )
+    means = []
+    bars = []
+    for error in errors:
+        means.append(max(error.mean, _LEAST))
+        bars.append(error.standard_error or 0.0)
+    style = _DASHED if dashed else _SOLID
+    axes.errorbar(people, means, bars, color=colour, elinewidth=0.8, **style)
 
 
 def name_ends(
@@ -47,14 +53,18 @@ def name_ends(
     panel's height. Call it when the axes have their limits.
     """
     low, high = np.log(axes.get_ylim())
+    span = high - low
     ordered = sorted(names)
     heights = []
     for height, _, _ in ordered:
-        heights.append((float(np.log(max(height, _LEAST))) - low) / (high - low))
-    for place, (_, text, colour) in zip(space_out(heights, apart), ordered, strict=True):
+        log_height = float(np.log(max(height, _LEAST)))
+        heights.append((log_height - low) / span)
+    places = space_out(heights, apart)
+    for place, (_, text, colour) in zip(places, ordered, strict=True):
+        y = float(np.exp(low + place * span))
         axes.annotate(
             text,
-            (x, float(np.exp(low + place * (high - low)))),
+            (x, y),
             xytext=(6, 0),
             textcoords="offset points",
             va="center",

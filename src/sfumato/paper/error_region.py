@@ -1,4 +1,4 @@
-"""Figure 1 of the paper: which errors a guess from one report must make, and which mechanisms reach them.
+"""Figure 1 of the paper: the errors of a guess from one report, as a promise bounds them.
 
 The region is Theorem 1's; that the binary optimum fills it is what Theorem 2 rests on. Error rates
 are computed exactly from the integers of each channel, and counted on real reports as well.
@@ -71,7 +71,9 @@ class _Panel:
     @property
     def epsilons(self) -> tuple[float, float]:
         """``E[x, x2]`` and ``E[x2, x]``."""
-        return float(self.context.exact_epsilon(0, 1)), float(self.context.exact_epsilon(1, 0))
+        there = float(self.context.exact_epsilon(0, 1))
+        back = float(self.context.exact_epsilon(1, 0))
+        return there, back
 
     @property
     def name(self) -> str:
@@ -85,8 +87,8 @@ def error_region(
 ) -> ExperimentResult:
     """Measure both panels of Figure 1, or one panel for your own pair of promises.
 
-    ``epsilon`` is ``E[x, x2]`` and ``epsilon_back`` is ``E[x2, x]``. If you give only one, the other
-    is the same. ``inf`` promises nothing in that direction.
+    ``epsilon`` is ``E[x, x2]`` and ``epsilon_back`` is ``E[x2, x]``. If you give only one, the
+    other is the same. ``inf`` promises nothing in that direction.
 
     >>> result = error_region(RunOptions(runs=1), epsilon=1.0)
     >>> result.rows[0][1], result.rows[0][3] == result.rows[0][4]
@@ -96,19 +98,21 @@ def error_region(
     panels = []
     for a, b in _pairs(epsilon, epsilon_back):
         options.on_progress(f"error region for ε = {a:.3g} and {b:.3g}")
-        panels.append(_measure(PrivacyMatrix([[0, a], [b, 0]]), runs, options.seed))
+        context = PrivacyMatrix([[0, a], [b, 0]])
+        panels.append(_measure(context, runs, options.seed))
+    data = {
+        "people_per_symbol": _PEOPLE,
+        "runs": runs,
+        "seed": options.seed,
+        "panels": list(map(_to_json, panels)),
+    }
     return ExperimentResult(
         name="error-region",
         title="Error regions: the binary optimum fills what its promise allows",
         summary=_summary(panels),
         columns=_COLUMNS,
-        rows=tuple(row for panel in panels for row in _rows(panel)),
-        data={
-            "people_per_symbol": _PEOPLE,
-            "runs": runs,
-            "seed": options.seed,
-            "panels": list(map(_to_json, panels)),
-        },
+        rows=tuple(_rows(panels)),
+        data=data,
         figure=lambda: _figure(panels),
         notes=(
             "P_FA: says x when it was x2. P_MD: says x2 when it was x. Rows are the best tests of "
@@ -152,17 +156,22 @@ def _tests(mechanism: Mechanism, runs: int, seed: int) -> Iterator[_Test]:
     """Yield the likelihood-ratio tests: reports say x in order of their ratio, equals together."""
     row = mechanism.exact_row(0)
     row2 = mechanism.exact_row(1)
-    ratios = [q / q2 if q2 else math.inf for q, q2 in zip(row, row2, strict=True)]
-    shares = np.array([_shares(mechanism, 0, runs, seed), _shares(mechanism, 1, runs, seed)])
-    for least in sorted(set(ratios), reverse=True)[:-1]:  # all reports together are a blind test
+    ratios = []
+    for q, q2 in zip(row, row2, strict=True):
+        ratios.append(q / q2 if q2 else math.inf)
+    shares = np.array(_shares(mechanism, 0, runs, seed))
+    shares2 = np.array(_shares(mechanism, 1, runs, seed))
+    thresholds = sorted(set(ratios), reverse=True)
+    for least in thresholds[:-1]:  # all reports together are a blind test
         says_x = [y for y, ratio in enumerate(ratios) if ratio >= least]
-        frequencies = shares[:, :, says_x].sum(axis=2)
+        hits = shares[:, says_x].sum(axis=1)
+        false_alarms = shares2[:, says_x].sum(axis=1)
         yield _Test(
             says_x=tuple(says_x),
-            false_alarm=sum((row2[y] for y in says_x), Fraction(0)),
-            miss=1 - sum((row[y] for y in says_x), Fraction(0)),
-            counted_false_alarm=Spread.of(frequencies[1]),
-            counted_miss=Spread.of(1 - frequencies[0]),
+            false_alarm=Fraction(sum(row2[y] for y in says_x)),
+            miss=1 - Fraction(sum(row[y] for y in says_x)),
+            counted_false_alarm=Spread.of(false_alarms),
+            counted_miss=Spread.of(1 - hits),
         )
 
 
@@ -179,19 +188,24 @@ def _shares(mechanism: Mechanism, x: int, runs: int, seed: int) -> list[Floats]:
 # --- words and numbers ----------------------------------------------------------------------------
 
 
-def _rows(panel: _Panel) -> Iterator[tuple[Cell, ...]]:
-    for tested in panel.mechanisms:
-        for test in tested.tests:
-            yield (
-                panel.name,
-                tested.name,
-                ", ".join(map(str, test.says_x)),
-                round(float(test.false_alarm), 6),
-                round(float(test.miss), 6),
-                str(test.counted_false_alarm),
-                str(test.counted_miss),
-                "no" if tested.region.broken else "yes",
-            )
+def _rows(panels: list[_Panel]) -> Iterator[tuple[Cell, ...]]:
+    for panel in panels:
+        for tested in panel.mechanisms:
+            for test in tested.tests:
+                yield _row(panel.name, tested, test)
+
+
+def _row(case: str, tested: _Tested, test: _Test) -> tuple[Cell, ...]:
+    return (
+        case,
+        tested.name,
+        ", ".join(map(str, test.says_x)),
+        round(float(test.false_alarm), 6),
+        round(float(test.miss), 6),
+        str(test.counted_false_alarm),
+        str(test.counted_miss),
+        "no" if tested.region.broken else "yes",
+    )
 
 
 def _summary(panels: list[_Panel]) -> str:
@@ -207,13 +221,18 @@ def _summary(panels: list[_Panel]) -> str:
 
 
 def _to_json(panel: _Panel) -> dict[str, object]:
-    a, b = (epsilon if math.isfinite(epsilon) else "inf" for epsilon in panel.epsilons)
+    a, b = panel.epsilons
     return {
-        "epsilon": a,
-        "epsilon_back": b,
-        "promised": [list(point) for point in panel.mechanisms[0].region.promised],
+        "epsilon": _finite_or_text(a),
+        "epsilon_back": _finite_or_text(b),
+        "promised": list(map(list, panel.mechanisms[0].region.promised)),
         "mechanisms": list(map(_mechanism_to_json, panel.mechanisms)),
     }
+
+
+def _finite_or_text(epsilon: float) -> float | str:
+    """JSON has no infinity."""
+    return epsilon if math.isfinite(epsilon) else "inf"
 
 
 def _mechanism_to_json(tested: _Tested) -> dict[str, object]:
@@ -255,7 +274,8 @@ def _figure(panels: list[_Panel]) -> "Figure":
     canvas = Canvas(figsize=(5.5 * len(panels) + 0.2, 6.1))
     left = 0.085 if len(panels) > 1 else 0.15
     canvas.subplots_adjust(left=left, right=0.985, top=0.88, bottom=0.17, wspace=0.24)
-    for axes, panel in zip(canvas.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+    row = canvas.subplots(1, len(panels), squeeze=False)[0]
+    for axes, panel in zip(row, panels, strict=True):
         _draw(axes, panel)
     optimum = "the binary optimum: it reaches the edge"
     handles = [
@@ -272,26 +292,22 @@ def _draw(axes: "Axes", panel: _Panel) -> None:
     region = panel.mechanisms[0].region
     a, b = panel.epsilons
     _, (false_alarm, miss), _ = region.promised
-    misses = [md for _, md in region.promised]
-    false_alarms = [fa for fa, _ in region.promised]
+    false_alarms, misses = zip(*region.promised, strict=True)
     axes.fill(misses, false_alarms, color=MAP_SCALE[0], linewidth=0)
     axes.plot([0, 1], [1, 0], color=FAINT, linewidth=0.9, linestyle="--")
     for tested in panel.mechanisms[1:]:
         _draw_inner(axes, tested)
     _draw_edge(axes, region, color=MAP_SCALE[2], linewidth=2.4, solid_joinstyle="round", zorder=2.5)
-    axes.plot(
-        [miss, miss, 0],
-        [0, false_alarm, false_alarm],
-        color=WHISKER,
-        linewidth=0.9,
-        linestyle=(0, (3, 2)),
-    )
+    to_axes = ([miss, miss, 0], [0, false_alarm, false_alarm])
+    axes.plot(*to_axes, color=WHISKER, linewidth=0.9, linestyle=(0, (3, 2)))
     axes.plot([miss], [false_alarm], "o", color=WHISKER, markersize=5.5, zorder=4)
     corner = (miss, false_alarm)
     if math.isfinite(b):
-        _write_along(axes, (0, 1), corner, f"P_FA + {_fraction_text(math.exp(b))} P_MD = 1")
+        back = _fraction_text(math.exp(b))
+        _write_along(axes, (0, 1), corner, f"P_FA + {back} P_MD = 1")
     if math.isfinite(a):
-        _write_along(axes, corner, (1, 0), f"{_fraction_text(math.exp(a))} P_FA + P_MD = 1")
+        there = _fraction_text(math.exp(a))
+        _write_along(axes, corner, (1, 0), f"{there} P_FA + P_MD = 1")
     _style(axes, panel, false_alarm, miss)
 
 
@@ -301,21 +317,27 @@ def _draw_edge(
     **style: Any,  # noqa: ANN401 - matplotlib's keywords
 ) -> list[tuple[float, float]]:
     """Draw the edge that a mechanism reaches, and return its points (miss, false alarm)."""
-    edge = [(float(miss), float(false_alarm)) for false_alarm, miss in region.realised]
+    edge = []
+    for false_alarm, miss in region.realised:
+        edge.append((float(miss), float(false_alarm)))
     axes.plot(*zip(*edge, strict=True), **style)
     return edge
 
 
 def _draw_inner(axes: "Axes", tested: _Tested) -> None:
     """Draw the edge of a mechanism that stays inside, with its name."""
-    is_warner = tested.name.startswith("Warner")
-    colour = INK if is_warner else PROMISE_SCALE[1]
-    dashes = (0, (1.2, 1.6)) if is_warner else "-"
-    name_at = (0.55, 0.78) if is_warner else (0.72, 0.5)
+    colour = PROMISE_SCALE[1]
+    dashes: Any = "-"
+    name_at = (0.72, 0.5)
+    if tested.name.startswith("Warner"):
+        colour = INK
+        dashes = (0, (1.2, 1.6))
+        name_at = (0.55, 0.78)
     edge = _draw_edge(axes, tested.region, color=colour, linewidth=1.5, linestyle=dashes)
     vertices = edge[1:-1]
     axes.plot(*zip(*vertices, strict=True), "o", color=colour, markersize=3.5)
-    # The first vertex lies towards P_MD = 1, where two lines of text have room beyond the diagonal.
+    line = {"arrowstyle": "-", "color": colour, "linewidth": 0.8, "shrinkB": 4}
+    # The first vertex is towards P_MD = 1, where two lines of text have room beyond the diagonal.
     axes.annotate(
         tested.name.replace(", ", ",\n"),
         vertices[0],
@@ -323,7 +345,7 @@ def _draw_inner(axes: "Axes", tested: _Tested) -> None:
         color=colour,
         fontsize=9.2,
         va="center",
-        arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.8, "shrinkB": 4},
+        arrowprops=line,
     )
 
 
@@ -378,10 +400,12 @@ def _write_along(
     run = end[0] - start[0]
     rise = end[1] - start[1]
     length = math.hypot(rise, run)
+    place = (start[0] + 0.6 * run, start[1] + 0.6 * rise)
+    offset = (12 * rise / length, -12 * run / length)  # 12 points, at a right angle to the edge
     axes.annotate(
         text,
-        (start[0] + 0.6 * run, start[1] + 0.6 * rise),
-        (12 * rise / length, -12 * run / length),
+        place,
+        offset,
         textcoords="offset points",
         rotation=math.degrees(math.atan2(rise, run)),
         rotation_mode="anchor",

@@ -55,8 +55,8 @@ class ExperimentResult:
     """A table, a picture, and the words that belong to them.
 
     ``columns`` and ``rows``: the table as it is printed and written as CSV. ``data``: the same and
-    more for machines. ``figure``: a function that draws the picture. ``notes``: what you must know to
-    judge the figures.
+    more for machines. ``figure``: a function that draws the picture. ``notes``: what you must know
+    to judge the figures.
     """
 
     name: str
@@ -72,11 +72,12 @@ class ExperimentResult:
         """Say for each column whether it has nothing but numbers."""
         numeric = []
         for column in range(len(self.columns)):
-            numeric.append(all(isinstance(row[column], int | float | None) for row in self.rows))
+            cells = [row[column] for row in self.rows]
+            numeric.append(all(isinstance(cell, int | float | None) for cell in cells))
         return numeric
 
     def save(self, folder: Path) -> list[Path]:
-        """Write ``name.png``, ``.pdf``, ``.csv`` and ``.json``: all of them, or none if one fails."""
+        """Write ``name.png``, ``.pdf``, ``.csv`` and ``.json``, or none of them if one fails."""
         contents = {
             "png": self.picture("png"),
             "pdf": self.picture("pdf"),
@@ -97,9 +98,10 @@ class ExperimentResult:
         except ImportError:
             raise MissingExtra("pictures need matplotlib: pip install 'sfumato[charts]'") from None
         file = io.BytesIO()
+        metadata = _UNDATED.get(kind, {})
         settings = {"svg.fonttype": "none", "svg.hashsalt": "sfumato", "pdf.fonttype": 42}
         with mpl.rc_context(settings):  # type: ignore[arg-type]
-            self.figure().savefig(file, format=kind, dpi=160, metadata=_UNDATED.get(kind, {}))
+            self.figure().savefig(file, format=kind, dpi=160, metadata=metadata)
         return file.getvalue()
 
     def _csv(self) -> bytes:
@@ -110,7 +112,8 @@ class ExperimentResult:
         return file.getvalue().encode("utf-8")
 
     def _json(self) -> bytes:
-        return (json.dumps(self.data, indent=2, allow_nan=False) + "\n").encode("utf-8")
+        text = json.dumps(self.data, indent=2, allow_nan=False)
+        return f"{text}\n".encode()
 
 
 def population_sizes(people: Sequence[int]) -> tuple[int, ...]:
@@ -131,5 +134,7 @@ def spread_cells(spread: Spread) -> tuple[Cell, Cell]:
     >>> spread_cells(Spread.of([1.0, 2.0]))
     (1.5, 0.5)
     """
-    error = spread.standard_error
-    return round(spread.mean, 5), None if error is None else round(error, 5)
+    mean = round(spread.mean, 5)
+    if spread.standard_error is None:
+        return mean, None
+    return mean, round(spread.standard_error, 5)

@@ -1,8 +1,8 @@
 """Table 1 and the heat map of the paper: check-ins on 125 × 350 cells, hidden within tiles.
 
-The truth is the empirical distribution of the check-ins. People are the same in every run, and only
-the randomiser is repeated. What is protected is one check-in, not one person: a person with a hundred
-check-ins sends a hundred reports.
+The truth is the empirical distribution of the check-ins. People are the same in every run, and
+only the randomiser is repeated. What is protected is one check-in, not one person: a person with a
+hundred check-ins sends a hundred reports.
 """
 
 from collections.abc import Mapping
@@ -33,6 +33,7 @@ PER_RECORD = (
     "together."
 )
 
+_BLOCKS = "Blocks (m1,m2) cut latitudes into m1 and longitudes into m2 equal parts. ε = 1."
 _EPSILON = 1.0
 _COLUMNS = ("blocks", "the paper", "the paper's scheme here", "the best here")
 
@@ -53,7 +54,9 @@ def gowalla(
     population = map_population(checkins, grid, options.on_progress)
     domain = map_grid()
     options.on_progress(f"{population} on {domain.cells:,} cells")
-    contexts = {name: _context(domain, tiles) for name, (tiles, _) in PAPER_TABLE.items()}
+    contexts = {}
+    for name, (tiles, _) in PAPER_TABLE.items():
+        contexts[name] = _context(domain, tiles)
     runs = options.repetitions(full=100, quick=3)
     measured = measure_contexts(
         contexts,
@@ -83,11 +86,7 @@ def gowalla(
         rows=tuple(rows),
         data=data,
         figure=lambda: _figure(domain, population, runs, measured),
-        notes=(
-            population.note,
-            "Blocks (m1,m2) cut latitudes into m1 and longitudes into m2 equal parts. ε = 1.",
-            PER_RECORD,
-        ),
+        notes=(population.note, _BLOCKS, PER_RECORD),
     )
 
 

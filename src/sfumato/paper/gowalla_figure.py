@@ -35,20 +35,20 @@ def draw_figure(
     from matplotlib.figure import Figure as Canvas
 
     canvas = Canvas(figsize=(13.6, 6.3))
-    places = canvas.subplots(2, 3, gridspec_kw={"width_ratios": (1, 1, 1)})
+    places = canvas.subplots(2, 3)
     canvas.subplots_adjust(
         left=0.045, right=0.988, top=0.875, bottom=0.125, wspace=0.06, hspace=0.17
     )
     canvas.suptitle(_TITLE, x=0.02, y=0.97, ha="left", fontsize=15, color=INK)
     picture = draw_shares(places[0, 0], domain, population.truth)
     _set_title(places[0, 0], f"the truth: {population}")
-    for row, (name, words) in enumerate(_MAPS.items()):
+    for row, (name, blocks) in enumerate(_MAPS.items()):
         errors = measured[name]
-        draw_shares(places[row, 1], domain, errors.paper_map)
-        paper_title = f"the paper's scheme, {words}: error {errors.paper.mean:.3f}"
-        _set_title(places[row, 1], paper_title)
-        draw_shares(places[row, 2], domain, errors.best_map)
-        _set_title(places[row, 2], f"the best here, {words}: error {errors.best.mean:.3f}")
+        _, paper_axes, best_axes = places[row]
+        draw_shares(paper_axes, domain, errors.paper_map)
+        _set_title(paper_axes, f"the paper's scheme, {blocks}: error {errors.paper.mean:.3f}")
+        draw_shares(best_axes, domain, errors.best_map)
+        _set_title(best_axes, f"the best here, {blocks}: error {errors.best.mean:.3f}")
     _draw_errors(places[1, 0], measured, printed, runs)
     _draw_scale(canvas, picture)
     return canvas
@@ -60,9 +60,8 @@ def _draw_scale(canvas: "Figure", picture: "AxesImage") -> None:
     bar.set_ticks([-5, -4, -3, -2], labels=["0.001 %", "0.01 %", "0.1 %", "1 %"])
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0, labelsize=9)
-    canvas.text(
-        0.51, 0.071, "share of people in a cell", ha="right", va="center", fontsize=9.5, color=FAINT
-    )
+    title = "share of people in a cell"
+    canvas.text(0.51, 0.071, title, ha="right", va="center", fontsize=9.5, color=FAINT)
 
 
 def _set_title(axes: "Axes", title: str) -> None:
@@ -81,8 +80,8 @@ def _draw_errors(
         number_at = paper if fits_before_line else max(paper, line)
         _draw_bar(axes, row - 0.2, paper, WHISKER, number_at)
         _draw_bar(axes, row + 0.2, errors.best.mean, BAR, errors.best.mean)
-    for height, name in ((-0.2, "the paper's scheme"), (0.2, "the best here")):
-        axes.text(0.01, height, name, va="center", fontsize=9, color="white")
+    axes.text(0.01, -0.2, "the paper's scheme", va="center", fontsize=9, color="white")
+    axes.text(0.01, 0.2, "the best here", va="center", fontsize=9, color="white")
     remark_at = max(printed["(5,7)"], measured["(5,7)"].paper.mean) + 0.12
     remark = "line: in the paper, on its data"
     axes.text(remark_at, 0.8, remark, va="center", fontsize=9, color=FAINT)

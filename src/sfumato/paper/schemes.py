@@ -1,9 +1,9 @@
-"""The two schemes that experiments compare, on the same people: the paper's, and the best one here.
+"""The two schemes that experiments compare, on the same people: the paper's, and the best here.
 
-The paper's scheme is Hadamard's code, the paper's own estimate, and Euclidean projection of the whole
-vector on the simplex. The paper does not say how it projects, but its figures do. The best one here
-is ``mechanism_for`` with the default decoder. Neither knows how people are spread, and both are
-measured on reports that were really made.
+The paper's scheme is Hadamard's code, the paper's own estimate, and Euclidean projection of the
+whole vector on the simplex. The paper does not say how it projects, but its figures do. The best
+one here is ``mechanism_for`` with the default decoder. Neither knows how people are spread, and
+both are measured on reports that were really made.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from sfumato.estimation.decoders import Auto
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.simplex import project, total_variation
 from sfumato.mechanisms import BlockResponse, HighLowResponse, Mechanism, PlainResponse
-from sfumato.simulation import Spread, named_words, run_jobs
+from sfumato.simulation import Spread, experiment_words, run_jobs
 
 __all__ = ["MapErrors", "Schemes", "best_estimate", "measure_contexts", "paper_estimate"]
 
@@ -51,10 +51,9 @@ class Schemes:
         ``names`` say which words each scheme draws: another name, run or seed means other words.
         """
         paper_name, best_name = names
-        return (
-            paper_estimate(self.paper, symbols, paper_name, run, seed),
-            best_estimate(self.best, symbols, best_name, run, seed),
-        )
+        paper = paper_estimate(self.paper, symbols, paper_name, run, seed)
+        best = best_estimate(self.best, symbols, best_name, run, seed)
+        return paper, best
 
 
 def paper_estimate(
@@ -65,7 +64,7 @@ def paper_estimate(
     The mechanisms here would correct the totals of groups first. A code that is not balanced is
     refused: the paper's estimator would be wrong for it.
     """
-    tally = mechanism.privatize_and_tally(symbols, named_words(name, run, seed))
+    tally = mechanism.privatize_and_tally(symbols, experiment_words(name, run, seed))
     return project(mechanism.scores.paper_estimate(tally))
 
 
@@ -74,7 +73,7 @@ def best_estimate(mechanism: Mechanism, symbols: Symbols, name: str, run: int, s
 
     This is empirical Bayes, moved towards projection as far as the reports support that.
     """
-    tally = mechanism.privatize_and_tally(symbols, named_words(name, run, seed))
+    tally = mechanism.privatize_and_tally(symbols, experiment_words(name, run, seed))
     return Auto().decode(mechanism, tally).frequencies
 
 
@@ -83,7 +82,7 @@ def best_estimate(mechanism: Mechanism, symbols: Symbols, name: str, run: int, s
 
 @dataclass(frozen=True, eq=False)
 class MapErrors:
-    """The total variation errors of both schemes over all runs, and the estimates of the first run."""
+    """The total variation errors of both schemes over all runs, and the first run's estimates."""
 
     paper: Spread
     best: Spread
@@ -102,8 +101,9 @@ def measure_contexts(
 ) -> dict[str, MapErrors]:
     """Randomise the people of ``counts`` ``runs`` times under each context, by both schemes.
 
-    Only the randomiser is repeated: people stay the same. The words of a run depend on the context's
-    name, the seed and the run's number alone, so the result does not depend on ``workers``.
+    Only the randomiser is repeated: people stay the same. The words of a run depend on the
+    context's name, the seed and the run's number alone, so the result does not depend on
+    ``workers``.
 
     A block of one symbol is sent as it is, so there is no error here:
 
@@ -126,10 +126,11 @@ def measure_contexts(
     results = run_jobs(_measure, jobs, workers=workers, on_progress=report)
     measured = {}
     for name in contexts:
-        own = [result for job, result in zip(jobs, results, strict=True) if job.name == name]
+        own = [result for result in results if result.name == name]
         errors = np.concatenate([result.errors for result in own])
         papers, bests = errors.T
-        measured[name] = MapErrors(Spread.of(papers), Spread.of(bests), *own[0].first_estimates)
+        first_maps = own[0].first_estimates
+        measured[name] = MapErrors(Spread.of(papers), Spread.of(bests), *first_maps)
     return measured
 
 
@@ -148,6 +149,7 @@ class _Job:
 class _JobResult:
     """The errors of both schemes, a row for each run; and the estimates of the job's first run."""
 
+    name: str
     errors: Floats
     first_estimates: tuple[Floats, Floats]
 
@@ -157,8 +159,10 @@ def _measure(job: _Job) -> _JobResult:
     symbols = np.repeat(np.arange(job.counts.size), job.counts)
     truth = job.counts / symbols.size
     names = (f"map/{job.name}/paper", f"map/{job.name}/best")
-    estimates = [schemes.estimates(symbols, names, run, job.seed) for run in job.runs]
-    errors = [
-        (total_variation(paper, truth), total_variation(best, truth)) for paper, best in estimates
-    ]
-    return _JobResult(np.array(errors), estimates[0])
+    estimates = []
+    errors = []
+    for run in job.runs:
+        paper, best = schemes.estimates(symbols, names, run, job.seed)
+        estimates.append((paper, best))
+        errors.append((total_variation(paper, truth), total_variation(best, truth)))
+    return _JobResult(job.name, np.array(errors), estimates[0])

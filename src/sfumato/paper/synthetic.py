@@ -1,4 +1,4 @@
-"""Figure 2 of the paper: blocks against plain local privacy, on people drawn from four distributions."""
+"""Figure 2 of the paper: blocks against plain local privacy, on four synthetic populations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from sfumato.paper.experiment import (
     spread_cells,
 )
 from sfumato.paper.schemes import Schemes
-from sfumato.simulation import Spread, draw_people, run_jobs, shuffled_order
+from sfumato.simulation import Spread, draw_order, draw_people, run_jobs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,9 +34,7 @@ BLOCKS = (1, 10, 20, 50, 100)
 PEOPLE = tuple(1000 * 2**i for i in range(10))
 QUICK_PEOPLE = PEOPLE[::3]
 DISTRIBUTIONS = ("Uniform", "Geo(0.95)", "Geo(0.95), shuffled", "Zipf(1)")
-_COLOURS = dict(
-    zip(BLOCKS, (PROMISE_SCALE[0], PROMISE_SCALE[1], FAINT, BAR, MAP_SCALE[2]), strict=True)
-)
+_COLOURS = {1: PROMISE_SCALE[0], 10: PROMISE_SCALE[1], 20: FAINT, 50: BAR, 100: MAP_SCALE[2]}
 _COLUMNS = ("distribution", "blocks", "people", "paper", "paper_se", "here", "here_se")
 
 
@@ -60,32 +58,36 @@ def synthetic(
     jobs = []
     for size in reversed(sizes):
         for distribution in DISTRIBUTIONS:
-            jobs += [_Job(distribution, size, run, options.seed) for run in range(runs)]
-    results = run_jobs(
-        _measure,
-        jobs,
-        workers=workers,
-        on_progress=lambda done: options.on_progress(f"{done} of {len(jobs)} runs"),
-    )
+            for run in range(runs):
+                jobs.append(_Job(distribution, size, run, options.seed))
+
+    def report(done: int) -> None:
+        options.on_progress(f"{done} of {len(jobs)} runs")
+
+    results = run_jobs(_measure, jobs, workers=workers, on_progress=report)
     errors = dict(zip(jobs, results, strict=True))
     curves = []
+    rows = []
     for distribution in DISTRIBUTIONS:
         for m in BLOCKS:
-            curves.append(_curve(errors, distribution, m, sizes))
+            curve = _curve(errors, distribution, m, sizes)
+            curves.append(curve)
+            rows += curve.rows()
+    data = {
+        "symbols": K,
+        "epsilon": EPSILON,
+        "runs": runs,
+        "seed": options.seed,
+        "people": list(sizes),
+        "curves": [curve.in_json() for curve in curves],
+    }
     return ExperimentResult(
         name="synthetic",
         title="Synthetic crowds: the finer the blocks, the smaller the error",
         summary=_summary(curves, sizes[-1]),
         columns=_COLUMNS,
-        rows=tuple(row for curve in curves for row in curve.rows()),
-        data={
-            "symbols": K,
-            "epsilon": EPSILON,
-            "runs": runs,
-            "seed": options.seed,
-            "people": list(sizes),
-            "curves": [curve.in_json() for curve in curves],
-        },
+        rows=tuple(rows),
+        data=data,
         figure=lambda: _figure(curves),
         notes=(
             f"People are drawn from the named distribution, {runs} times for each point, and every "
@@ -155,7 +157,8 @@ class _Curve:
         schemes = _schemes(self.blocks)
         points = []
         for n, paper, here in zip(self.people, self.paper, self.here, strict=True):
-            points.append({"people": n, "paper": paper.in_json(), "here": here.in_json()})
+            point = {"people": n, "paper": paper.in_json(), "here": here.in_json()}
+            points.append(point)
         return {
             "distribution": self.distribution,
             "blocks": self.blocks,
@@ -173,7 +176,7 @@ def _probabilities(distribution: str, seed: int) -> Floats:
     falling = geometric(K, 0.95)
     if distribution == "Geo(0.95)":
         return falling
-    return falling[shuffled_order(K, "synthetic", seed)]
+    return falling[draw_order(K, "synthetic", seed)]
 
 
 @cache
@@ -239,17 +242,15 @@ def _figure(curves: Sequence[_Curve]) -> "Figure":
     from matplotlib.figure import Figure as Canvas
 
     canvas = Canvas(figsize=(11.0, 8.4), layout="constrained")
-    for axes, distribution in zip(canvas.subplots(2, 2).ravel(), DISTRIBUTIONS, strict=True):
+    panels = canvas.subplots(2, 2).ravel()
+    for axes, distribution in zip(panels, DISTRIBUTIONS, strict=True):
         own = [curve for curve in curves if curve.distribution == distribution]
         _draw_panel(axes, distribution, own)
-    canvas.suptitle(
+    title = (
         "The finer the blocks, the smaller the error (k = 1000, ε = 1)\n"
-        "dashed: the paper's scheme    solid: the best code and the default decoder here",
-        x=0.01,
-        ha="left",
-        fontsize=12,
-        color=INK,
+        "dashed: the paper's scheme    solid: the best code and the default decoder here"
     )
+    canvas.suptitle(title, x=0.01, ha="left", fontsize=12, color=INK)
     return canvas
 
 
@@ -261,7 +262,8 @@ def _draw_panel(axes: "Axes", title: str, curves: Sequence[_Curve]) -> None:
         colour = _COLOURS[curve.blocks]
         draw_curve(axes, curve.people, curve.paper, colour, dashed=True)
         draw_curve(axes, curve.people, curve.here, colour, dashed=False)
-        low = min(low, *(error.mean for error in (*curve.paper, *curve.here)))
+        for error in (*curve.paper, *curve.here):
+            low = min(low, error.mean)
         blocks = "no blocks" if curve.blocks == 1 else f"{curve.blocks} blocks"
         names.append((curve.paper[-1].mean, f"{blocks}, paper", colour))
         names.append((curve.here[-1].mean, f"{blocks}, here", colour))

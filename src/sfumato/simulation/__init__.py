@@ -4,7 +4,7 @@ from sfumato.simulation.attack import AttackResult, attack
 from sfumato.simulation.baselines import Baseline, LocalHashing, UnaryEncoding, binomial_counts
 from sfumato.simulation.compare import Comparison, Row, compare
 from sfumato.simulation.runs import Draws, Spread, run_jobs, tally_population
-from sfumato.simulation.seeded import SeededWords, draw_people, named_words, shuffled_order
+from sfumato.simulation.seeded import SeededWords, draw_order, draw_people, experiment_words
 from sfumato.simulation.simulate import Simulation, simulate, simulate_files
 
 __all__ = [
@@ -21,10 +21,10 @@ __all__ = [
     "attack",
     "binomial_counts",
     "compare",
+    "draw_order",
     "draw_people",
-    "named_words",
+    "experiment_words",
     "run_jobs",
-    "shuffled_order",
     "simulate",
     "simulate_files",
     "tally_population",

@@ -12,8 +12,8 @@ mechanism and its scores, they agree on a target, and no report can be checked. 
     Each draws evenly from all reports that score above 0 for the target, so that no single report
     stands out.
 ``pretend``
-    All answer through the mechanism as if they held the target. This is what lying amounts to in any
-    survey: no test of the reports can tell it from people who do hold it.
+    All answer through the mechanism as if they held the target. This is what lying amounts to in
+    any survey: no test of the reports can tell it from people who do hold it.
 
 What they achieve is compared with the bounds of ``estimation/uncertainty/manipulation.py``. For
 decoders without a bound it is all that is known. The test of fit says whether the attack shows.
@@ -47,8 +47,8 @@ _ROUNDING = 1e-9
 class AttackResult:
     """What an attack achieved, and the most it could have achieved.
 
-    ``moved``: what it did to the unbiased share of the target, compared with counting the fake people
-    as what they hold. ``total_variation``: what it did to all shares together. ``bound`` and
+    ``moved``: what it did to the unbiased share of the target, compared with counting the fake
+    people as what they hold. ``total_variation``: what it did to all shares together. ``bound`` and
     ``total_variation_bound``: how far either could have gone. ``decoded_moved`` and
     ``decoded_total_variation`` compare the decoded estimate with that of the same people answering
     honestly; ``decoded_bound`` is ``None`` if no bound is known for the decoder.
@@ -69,7 +69,7 @@ class AttackResult:
     fit: FitResult
 
     @property
-    def noticed(self) -> bool:
+    def is_noticed(self) -> bool:
         """Whether the test of fit says that the reports cannot have come from the mechanism."""
         return not self.fit.possible
 
@@ -101,7 +101,7 @@ def attack(
     >>> from sfumato.mechanisms import PlainResponse
     >>> mechanism = PlainResponse(Uniform(["a", "b", "c"], 1.0))
     >>> result = attack(mechanism, [0, 1, 2, 1] * 2500, fakes=100, target="a")
-    >>> round(result.moved, 4), round(result.bound, 4), result.noticed
+    >>> round(result.moved, 4), round(result.bound, 4), result.is_noticed
     (0.0297, 0.0322, False)
     """
     if kind not in KINDS:

@@ -140,7 +140,7 @@ class UnaryEncoding(Baseline):
 
 
 class LocalHashing(Baseline):
-    """OLH: a random hash function h, and randomized response to the hash of the label among g values.
+    """OLH: a random hash function h, and randomized response to the label's hash among g values.
 
     A report (h, y) supports the labels with h(x) = y. Its probabilities are ``p = e/(e + g − 1)``
     and ``q = 1/g``, and g is the whole number nearest to e + 1.
@@ -195,5 +195,7 @@ def binomial_counts(trials: Symbols, chance: float | Floats, words: Words) -> Sy
     from scipy.stats import binom
 
     # 52 bits and a half: never 0 or 1, even when rounded.
-    uniform = ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
-    return np.asarray(binom.ppf(uniform, trials, chance)).astype(np.int64)
+    bits = (words >> np.uint64(12)).astype(np.float64)
+    uniform = (bits + 0.5) * 2.0**-52
+    counts = binom.ppf(uniform, trials, chance)
+    return np.asarray(counts).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Compare a mechanism with k-RR, Hadamard response, OUE and OLH on one population, for one promise."""
+"""Compare a mechanism with k-RR, Hadamard response, OUE and OLH on one population."""
 
 import math
 from collections.abc import Callable
@@ -36,12 +36,12 @@ _ROUNDING = 1e-12  # what a difference of ones leaves where there is no error
 class Row:
     """One mechanism and its figures.
 
-    ``errors``: total variation errors of the runs, of the unbiased estimate projected on the simplex.
-    Every mechanism is decoded in this way. ``decoded``: errors of the chosen decoder, for mechanisms
-    of this package alone. ``l2``: the Euclidean error of the unbiased estimate, the root of its exact
-    mean square over all draws. ``leverage``: the most that one fake report adds to a label, or takes
-    from it, in people. ``reach``: how many people's worth of total variation one fake report in the
-    place of an honest one moves the whole unbiased estimate by.
+    ``errors``: total variation errors of the runs, of the unbiased estimate projected on the
+    simplex. Every mechanism is decoded in this way. ``decoded``: errors of the chosen decoder, for
+    mechanisms of this package alone. ``l2``: the Euclidean error of the unbiased estimate, the
+    root of its exact mean square over all draws. ``leverage``: the most that one fake report adds
+    to a label, or takes from it, in people. ``reach``: how many people's worth of total variation
+    one fake report in the place of an honest one moves the whole unbiased estimate by.
     """
 
     name: str
@@ -64,13 +64,13 @@ class Row:
         return Spread.of(self.errors)
 
     @property
-    def decoded_error(self) -> Spread | None:
+    def decoder_error(self) -> Spread | None:
         """The error of the chosen decoder."""
         return None if self.decoded is None else Spread.of(self.decoded)
 
     def in_json(self) -> dict[str, object]:
         """Return the row as the command prints it."""
-        decoded = self.decoded_error
+        decoded = self.decoder_error
         return {
             "name": self.name,
             "epsilon": self.epsilon,
@@ -103,17 +103,23 @@ class Comparison:
         return next(row for row in self.rows if row.name == name)
 
     def people_needed(self, row: Row) -> float | None:
-        """Return how many times as many people it needs as your own for the same mean square error.
+        """Return how many times as many people as your own it needs for the same squared error.
 
         This is exact, for the unbiased estimate and for people spread as they are. ``None`` if your
         own mechanism makes no error.
         """
         own = self.rows[0].l2
-        return (row.l2 / own) ** 2 if own > 0 else None
+        if own == 0:
+            return None
+        return (row.l2 / own) ** 2
 
     def in_json(self) -> dict[str, object]:
         """Return the comparison as the command prints it."""
-        rows = [{**row.in_json(), "people_needed": self.people_needed(row)} for row in self.rows]
+        rows = []
+        for row in self.rows:
+            fields = row.in_json()
+            fields["people_needed"] = self.people_needed(row)
+            rows.append(fields)
         return {
             "people": self.people,
             "labels": self.size,
@@ -138,10 +144,10 @@ def compare(
     draws: Draws | None = None,
     on_progress: Callable[[str], None] = lambda line: None,
 ) -> Comparison:
-    """Let ``counts[x]`` people with symbol x answer through each mechanism, repeatedly, and compare.
+    """Let ``counts[x]`` people with symbol x answer through each mechanism, and compare the errors.
 
-    ``mechanism`` is your own, by default ``mechanism_for(context)``. Classical mechanisms have one ε
-    for all pairs, so to keep the context they use the smallest, ``context.smallest_epsilon``. All
+    ``mechanism`` is your own, by default ``mechanism_for(context)``. Classical mechanisms have one
+    ε for all pairs, so to keep the context they use the smallest, ``context.smallest_epsilon``. All
     mechanisms are decoded alike, by Euclidean projection of the unbiased estimate on the simplex;
     those of this package by ``decoder`` too. Errors are against these people, not against a
     distribution that they were drawn from.
@@ -161,7 +167,9 @@ def compare(
     own = mechanism_for(context) if mechanism is None else mechanism
     if own.context.domain != context.domain:
         raise ContextMismatch("the mechanism must be for the domain of the context.")
-    trial = _Trial(population, get_decoder(decoder), Draws() if draws is None else draws)
+    if draws is None:
+        draws = Draws()
+    trial = _Trial(population, get_decoder(decoder), draws)
     rows = []
     for number, (name, entrant) in enumerate(_entrants(context, own).items()):
         on_progress(_TITLES[name])
@@ -175,13 +183,13 @@ def compare(
         epsilon=context.smallest_epsilon,
         uniform=context.uniform_epsilon is not None,
         decoder=trial.decoder.name,
-        draws=trial.draws,
+        draws=draws,
         rows=tuple(rows),
     )
 
 
 def _entrants(context: Context, own: Mechanism) -> dict[str, Mechanism | Baseline]:
-    """Return your own mechanism, and four that keep the smallest ε of the context for every pair."""
+    """Return your own mechanism, and four that keep the context's smallest ε for every pair."""
     epsilon = context.smallest_epsilon
     if not 0 < epsilon < math.inf:
         raise NothingToLearn(
@@ -258,8 +266,9 @@ class _Trial:
 
 def _require_counts(context: Context, counts: ArrayLike) -> Symbols:
     population = np.asarray(counts)
+    is_complete = population.shape == (context.size,)
     is_integer = np.issubdtype(population.dtype, np.integer)
-    if population.shape != (context.size,) or not is_integer or (population < 0).any():
+    if not is_complete or not is_integer or (population < 0).any():
         raise InvalidSymbols(
             "counts must be a list of non-negative integers, one for each of the "
             f"{context.size} symbols."
@@ -289,7 +298,9 @@ def _head(comparison: Comparison) -> list[str]:
 def _table(comparison: Comparison) -> list[str]:
     decoded = f"error, {comparison.decoder}"
     head = ["", "ε", "error, all alike", decoded, "people", "bits", "leverage", "reach"]
-    cells = [head, *(_cells(comparison, row) for row in comparison.rows)]
+    cells = [head]
+    for row in comparison.rows:
+        cells.append(_cells(comparison, row))
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = []
     for first, *others in cells:
@@ -305,7 +316,7 @@ def _cells(comparison: Comparison, row: Row) -> list[str]:
         row.title,
         at_least + format_number(row.epsilon),
         str(row.error),
-        "–" if row.decoded_error is None else str(row.decoded_error),
+        "–" if row.decoder_error is None else str(row.decoder_error),
         format_factor(comparison.people_needed(row)),
         f"{row.bits:,}",
         format_number(row.leverage),

@@ -42,7 +42,8 @@ class Spread(NamedTuple):
         mean = float(values.mean())
         if values.size == 1:
             return cls(mean, None)
-        return cls(mean, float(values.std(ddof=1) / math.sqrt(values.size)))
+        standard_error = float(values.std(ddof=1) / math.sqrt(values.size))
+        return cls(mean, standard_error)
 
     def in_json(self) -> dict[str, float | None]:
         """Return both numbers by name."""
@@ -58,8 +59,8 @@ class Spread(NamedTuple):
 class Draws:
     """How many times everyone answers again, under which seed, and how many runs go on at a time.
 
-    The words of a run depend on the seed, the run's number and the participant alone. So results do
-    not depend on ``workers``, and more runs begin like fewer.
+    The words of a run depend on the seed, the run's number and the participant alone. So results
+    do not depend on ``workers``, and the first runs are the same however many follow.
     """
 
     runs: int = 10
@@ -120,8 +121,8 @@ def run_jobs(
 ) -> list[Result]:
     """Return ``work(job)`` for each job, over as many processes as there are cores by default.
 
-    ``work`` must be a function of a module that depends on its job alone: then results do not depend
-    on ``workers``. ``on_progress`` is called with the number of jobs that are done.
+    ``work`` must be a function of a module that depends on its job alone: then results do not
+    depend on ``workers``. ``on_progress`` is called with the number of jobs that are done.
 
     >>> run_jobs(abs, [3, -4], workers=1)
     [3, 4]

@@ -8,7 +8,7 @@ from sfumato.errors import InvalidArgument
 from sfumato.foundation.arrays import Floats, Symbols, Words
 from sfumato.randomness import WORDS_PER_POSITION, words_from
 
-__all__ = ["SeededWords", "draw_people", "named_words", "shuffled_order"]
+__all__ = ["SeededWords", "draw_order", "draw_people", "experiment_words"]
 
 
 class SeededWords:
@@ -23,7 +23,8 @@ class SeededWords:
     """
 
     def __init__(self, seed: int, *, run: int = 0, position: int = 0) -> None:
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+        is_integer = isinstance(seed, int) and not isinstance(seed, bool)
+        if not is_integer or not 0 <= seed < 2**63:
             raise InvalidArgument("seed must be a whole number from 0 to 2^63 − 1.")
         self._key = hashlib.sha256(f"sfumato/simulation/{seed}/{run}".encode()).digest()
         self._position = position
@@ -38,7 +39,7 @@ class SeededWords:
         return f"SeededWords(at position {self._position}, NOT PRIVATE: for simulation only)"
 
 
-def named_words(name: str, run: int, seed: int) -> SeededWords:
+def experiment_words(name: str, run: int, seed: int) -> SeededWords:
     """Return words that no other name, run or seed has. NOT PRIVATE."""
     number = hashlib.sha256(f"sfumato/paper/{name}/{run}".encode()).digest()[:8]
     return SeededWords(seed, run=int.from_bytes(number, "big"))
@@ -58,11 +59,12 @@ def draw_people(p: Floats, people: int, name: str, run: int, seed: int) -> Symbo
     return np.minimum(symbols, p.size - 1)
 
 
-def shuffled_order(k: int, name: str, seed: int) -> Symbols:
+def draw_order(k: int, name: str, seed: int) -> Symbols:
     """Return the symbols in an order that depends on the name and the seed alone.
 
-    >>> sorted(shuffled_order(4, "example", seed=0).tolist())
+    >>> sorted(draw_order(4, "example", seed=0).tolist())
     [0, 1, 2, 3]
     """
     key = hashlib.sha256(f"sfumato/paper/order/{name}/{seed}".encode()).digest()
-    return np.argsort(words_from(key, 0, k)[:, 0], kind="stable").astype(np.int64)
+    words = words_from(key, 0, k)[:, 0]
+    return np.argsort(words, kind="stable").astype(np.int64)

@@ -81,8 +81,9 @@ def simulate_files(
 ) -> Simulation:
     """Randomise the answers in files ``runs`` times and compare each estimate with them.
 
-    A person's words depend on the seed and on the row in the whole input. So the same seed gives the
-    same numbers for any number of workers, however the rows are spread over files and row groups.
+    A person's words depend on the seed and on the row in the whole input. So the same seed gives
+    the same numbers for any number of workers, however the rows are spread over files and row
+    groups.
 
     ``on_progress``: called with the number of rows read so far.
     """
