@@ -451,7 +451,9 @@ def test_each_mechanism_is_told_of_as_it_begins():
     "counts", [[1, 2], [[1, 2, 3, 4]], [1.0, 2, 3, 4], [1, 2, 3, -4], "abcd", [True] * 4]
 )
 def test_a_crowd_is_a_whole_number_for_each_symbol(counts):
-    with pytest.raises(InvalidSymbols, match="non-negative integers, one for each of the 4 symbols"):
+    with pytest.raises(
+        InvalidSymbols, match="non-negative integers, one for each of the 4 symbols"
+    ):
         compare(LUNCH, counts)
 
 
