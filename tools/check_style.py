@@ -30,6 +30,7 @@ PARTICIPLE = re.compile(
 # Names that are adjectives of what they return, or words of the trade.
 ALLOWED_FUNCTIONS = {
     "changed": "the labels that changed between two estimates",
+    "keyed_reports": "reports under keys, the name in the Spark engine's public interface",
     "observed_shares": "shares that a tally shows without noise",
     "promised_epsilon": "the ε that a certificate names as promised",
     "raised": "how many outputs a code raises for a symbol, the word of the client specification",

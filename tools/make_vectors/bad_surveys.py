@@ -265,7 +265,8 @@ def _wrong_pin(question: Question) -> Case:
 
 
 def _move(row: list[str], to: int, away: int) -> None:
-    row[to], row[away] = str(int(row[to]) + 1), str(int(row[away]) - 1)
+    row[to] = str(int(row[to]) + 1)
+    row[away] = str(int(row[away]) - 1)
 
 
 def _binary(mechanism: Data) -> None:
@@ -285,8 +286,10 @@ def _lower(code: Data, raised: int) -> None:
 
 def _levels(mechanism: Data) -> None:
     """Three words less, since rounding leaves a group a word or two to spare; the favoured output gets them."""
-    level, others = mechanism["levels"][0], mechanism["codes"][0]["outputs"] - 1
-    level["high"], level["low"] = str(int(level["high"]) + 3 * others), str(int(level["low"]) - 3)
+    level = mechanism["levels"][0]
+    others = mechanism["codes"][0]["outputs"] - 1
+    level["high"] = str(int(level["high"]) + 3 * others)
+    level["low"] = str(int(level["low"]) - 3)
 
 
 _BROKEN: Mapping[str, Callable[[Data], None]] = {

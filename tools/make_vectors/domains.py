@@ -94,9 +94,9 @@ def values() -> Iterator[Case]:
 
 
 def _positions() -> Iterator[list[Any]]:
-    """Positions at corners of cells, a ten-millionth of a degree and the least float beside them, and none at all."""
+    """Yield corners of cells, positions a ten-millionth or one float off, and no position."""
     for degrees in (25.0, 25.2, 25.6, 30.4, 37.4, 49.8, 50.0):
-        beside = [
+        nearby = [
             degrees,
             degrees - 1e-7,
             degrees - 5e-8,
@@ -104,10 +104,10 @@ def _positions() -> Iterator[list[Any]]:
             degrees - 6e-8,
             degrees + 4e-8,
         ]
-        for latitude in [*beside, nextafter(degrees, 0), nextafter(degrees, 100)]:
+        for latitude in [*nearby, nextafter(degrees, 0), nextafter(degrees, 100)]:
             yield [latitude, -129.9]
     for degrees in (-130.0, -129.8, -100.2, -73.4, -60.2, -60.0):
-        beside = [
+        nearby = [
             degrees,
             degrees - 1e-7,
             degrees - 5e-8,
@@ -115,7 +115,7 @@ def _positions() -> Iterator[list[Any]]:
             degrees - 6e-8,
             degrees + 4e-8,
         ]
-        for longitude in [*beside, nextafter(degrees, 0), nextafter(degrees, -200)]:
+        for longitude in [*nearby, nextafter(degrees, 0), nextafter(degrees, -200)]:
             yield [25.1, longitude]
     yield from (
         [25, -130],

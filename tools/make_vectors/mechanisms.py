@@ -81,11 +81,16 @@ def _sample_words(survey: Survey, count: int) -> Case:
 
 def _at_the_edges(survey: Survey, count: int) -> list[Trial]:
     """Both sides of thresholds, the first and the last word among them; some where there are too many."""
-    record, bits = _mechanism_record(survey), survey.mechanism.word_bits
-    firsts, seconds = (_sides(edges_of(record, word), bits) for word in (0, 1))
-    symbols = _some(range(survey.mechanism.inputs))
-    every = list(product(symbols, firsts, seconds if survey.mechanism.words == 2 else seconds[-1:]))
-    return sorted(every, key=lambda trial: hashlib.sha256(repr(trial).encode()).digest())[:count]
+    mechanism = survey.mechanism
+    record = _mechanism_record(survey)
+    firsts = _sides(edges_of(record, 0), mechanism.word_bits)
+    seconds = _sides(edges_of(record, 1), mechanism.word_bits)
+    if mechanism.words == 1:
+        seconds = seconds[-1:]
+    symbols = _some(range(mechanism.inputs))
+    trials = list(product(symbols, firsts, seconds))
+    trials.sort(key=lambda trial: hashlib.sha256(repr(trial).encode()).digest())
+    return trials[:count]
 
 
 def _mechanism_record(survey: Survey) -> dict[str, Any]:
@@ -96,8 +101,9 @@ def _mechanism_record(survey: Survey) -> dict[str, Any]:
 def _sides(edges: Sequence[int], word_bits: int) -> list[int]:
     """The words at edges and just below them, as words of 64 bits."""
     sides = {side for edge in (0, *edges, 1 << word_bits) for side in (edge - 1, edge)}
-    inside, below = sorted(side for side in sides if 0 <= side < 1 << word_bits), 64 - word_bits
-    # What stands below a short word must not matter.
+    inside = sorted(side for side in sides if 0 <= side < 1 << word_bits)
+    below = 64 - word_bits
+    # The bits below a short word must not matter.
     return [(side << below) | (side * _GOLDEN) % (1 << below) for side in _some(inside)]
 
 

@@ -25,11 +25,12 @@ def edges_of(mechanism: Mapping[str, Any], word: int) -> list[int]:
 
 
 def _of_code(code: Mapping[str, Any]) -> list[int]:
-    if (
-        code["kind"] == "hadamard"
-    ):  # a coin from the high bits; the low ones are an output as they are
-        return [_favoured_outputs(code) * int(code["high"])]
-    return _of_levels(_favoured_outputs(code), code["outputs"], int(code["high"]), int(code["low"]))
+    raised = _raise_count(code)
+    high = int(code["high"])
+    if code["kind"] == "hadamard":
+        # A coin from the high bits; the low bits are an output as they are.
+        return [raised * high]
+    return _of_levels(raised, code["outputs"], high, int(code["low"]))
 
 
 def _of_levels(raised: int, outputs: int, high: int, low: int) -> list[int]:
@@ -37,7 +38,7 @@ def _of_levels(raised: int, outputs: int, high: int, low: int) -> list[int]:
     return [*favoured, *(raised * high + i * low for i in range(1, outputs - raised + 1))]
 
 
-def _favoured_outputs(code: Mapping[str, Any]) -> int:
+def _raise_count(code: Mapping[str, Any]) -> int:
     if code["kind"] == "hadamard":
         return int(code["outputs"]) // 2
     return len(base64.b64decode(code["base"])) // 4 if code["kind"] == "cyclic" else 1
@@ -55,8 +56,6 @@ def _of_groups(mechanism: Mapping[str, Any]) -> list[int]:
     thresholds = [covered, covered + int(mechanism["clear"])]
     for (code, level), start, length in zip(kinds, starts, lengths, strict=False):
         thresholds += [start + i * int(level["cover"]) for i in range(code["outputs"] + 1)]
-        own = _of_levels(
-            _favoured_outputs(code), code["outputs"], int(level["high"]), int(level["low"])
-        )
+        own = _of_levels(_raise_count(code), code["outputs"], int(level["high"]), int(level["low"]))
         thresholds += [start + edge if edge < length else covered + edge - length for edge in own]
     return thresholds
