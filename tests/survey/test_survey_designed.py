@@ -263,7 +263,7 @@ def test_a_file_beyond_256_mib_is_refused(tmp_path, name):
     else:
         with path.open("wb") as file:
             file.truncate(2**28 + 1)
-    with pytest.raises(InvalidSurvey, match="more than 256 MiB"):
+    with pytest.raises(InvalidSurvey, match="larger than 256 MiB"):
         labelled_matrix(path, "matrix")
 
 

@@ -1,22 +1,25 @@
-"""Files that lie beside a survey file: labels, places, matrices. CSV, gzip or not, byte-order mark or not."""
+"""Files beside a survey file: labels, places, matrices.
+
+They are CSV, optionally compressed with gzip, with or without a byte-order mark.
+"""
 
 import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sfumato.errors import InvalidSurvey
 from sfumato.foundation.printable import printable
 
-__all__ = ["column_of", "opened", "read_columns"]
+__all__ = ["column_of", "open_text", "read_columns"]
 
-_LARGEST_FILE = 2**28
+_MAX_FILE_BYTES = 2**28
 
 
 def column_of(table: Mapping[str, Sequence[str]], column: str, name: str) -> Sequence[str]:
-    """One column of the labels file; ``name`` is the field that asks for it."""
+    """Return one column of the labels file; ``name`` is the field that refers to it."""
     if column not in table:
         found = f"found {sorted(table)}" if table else "the domain is not read from a file"
         raise InvalidSurvey(f"{name}: there is no column {column!r} in domain.file; {found}.")
@@ -24,8 +27,8 @@ def column_of(table: Mapping[str, Sequence[str]], column: str, name: str) -> Seq
 
 
 def read_columns(path: Path, name: str) -> dict[str, list[str]]:
-    """The columns of a CSV file with a header; ``name`` is the field that names the file."""
-    with opened(path, name) as lines:
+    """Read the columns of a CSV file with a header; ``name`` is the field that names the file."""
+    with open_text(path, name) as lines:
         reader = csv.DictReader(lines, strict=True)
         try:
             rows = list(reader)
@@ -41,36 +44,25 @@ def read_columns(path: Path, name: str) -> dict[str, list[str]]:
     return {column: [row[column] for row in rows] for column in header}
 
 
-class opened:  # noqa: N801 - reads as a verb where it is used
-    """A text file beside the survey, gzip or not, byte-order mark or not."""
+def open_text(path: Path, name: str) -> io.StringIO:
+    """Read a text file beside the survey; ``name`` is the field that names the file."""
+    shown = printable(path.name)
+    try:
+        raw = _read_bytes(path)
+    except OSError as problem:
+        reason = problem.strerror or "it is damaged"
+        raise InvalidSurvey(f"{name}: {shown} cannot be read: {reason}.") from None
+    except (EOFError, ValueError, zlib.error):
+        raise InvalidSurvey(f"{name}: {shown} cannot be read: it is damaged.") from None
+    if len(raw) > _MAX_FILE_BYTES:
+        raise InvalidSurvey(f"{name}: {shown} is larger than 256 MiB. Use a smaller file.")
+    try:
+        return io.StringIO(raw.decode("utf-8-sig"), newline="")
+    except UnicodeDecodeError:
+        raise InvalidSurvey(f"{name}: {shown} must be text in UTF-8.") from None
 
-    def __init__(self, path: Path, name: str) -> None:
-        self._path, self._name = path, name
 
-    def __enter__(self) -> Iterator[str]:
-        try:
-            raw = self._bytes()
-        except OSError as problem:
-            reason = problem.strerror or "it is damaged"
-            raise InvalidSurvey(
-                f"{self._name}: {printable(self._path.name)} cannot be read: {reason}."
-            ) from None
-        except (EOFError, ValueError, zlib.error):
-            shown = printable(self._path.name)
-            raise InvalidSurvey(f"{self._name}: {shown} cannot be read: it is damaged.") from None
-        if len(raw) > _LARGEST_FILE:
-            raise InvalidSurvey(
-                f"{self._name}: {printable(self._path.name)} holds more than 256 MiB. Use a smaller file."
-            )
-        try:
-            return io.StringIO(raw.decode("utf-8-sig"), newline="")
-        except UnicodeDecodeError:
-            raise InvalidSurvey(f"{self._name}: {self._path.name} must be text in UTF-8.") from None
-
-    def _bytes(self) -> bytes:
-        """What stands in the file, up to a little more than the limit: gzip may hold a thousand times its size."""
-        with gzip.open(self._path) if self._path.suffix == ".gz" else self._path.open("rb") as file:
-            return file.read(_LARGEST_FILE + 1)
-
-    def __exit__(self, *_: object) -> None:
-        return None
+def _read_bytes(path: Path) -> bytes:
+    """Read just past the limit: a gzip file may expand to a thousand times its size."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        return file.read(_MAX_FILE_BYTES + 1)

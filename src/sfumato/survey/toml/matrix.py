@@ -19,7 +19,7 @@ from sfumato.contexts import MAX_MATRIX_SIZE
 from sfumato.domains import Domain
 from sfumato.errors import InvalidContext, InvalidSurvey
 from sfumato.randomness import exact_number
-from sfumato.survey.toml.companion_files import opened
+from sfumato.survey.toml.companion_files import open_text
 
 __all__ = ["labelled_matrix", "matrix_over"]
 
@@ -68,7 +68,7 @@ def _has_labels(lines: Sequence[_Line], size: int) -> bool:
 
 def _lines(path: Path, name: str) -> list[_Line]:
     place = f"{name}: {path.name}"
-    with opened(path, name) as text:
+    with open_text(path, name) as text:
         reader = csv.reader(text, strict=True, skipinitialspace=True)
         try:
             lines = [
