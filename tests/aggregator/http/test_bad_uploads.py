@@ -389,7 +389,7 @@ def test_an_address_without_a_survey(aggregator, address):
 
 def test_the_database_is_not_asked_for_what_cannot_be_a_fingerprint(aggregator, monkeypatch):
     asked = []
-    monkeypatch.setattr(aggregator.store, "resolved", lambda name: asked.append(name))
+    monkeypatch.setattr(aggregator.store, "read_resolved", lambda name: asked.append(name))
     for address in ADDRESSES:
         aggregator.post(address, BODY, {"Content-Type": JSON})
     assert asked == ["ab" * 32]
