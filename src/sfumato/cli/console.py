@@ -5,6 +5,8 @@ line ends, since commands print several lines. Pass the texts of a survey throug
 first, so that a title cannot start a line of its own.
 """
 
+import sys
+
 import typer
 
 from sfumato.foundation.printable import printable, printable_lines
@@ -23,8 +25,9 @@ def warn(text: str) -> None:
 
 
 def say_data(text: str) -> None:
-    """Print a table to standard output, escaped like all text: a pipe may end in a log.
+    """Print a table to standard output: as it is to a pipe, and escaped to a terminal.
 
-    A file that you name with ``-o`` holds every label as it is.
+    A table is data, and must read back what it was written from, as a file does.
     """
-    typer.echo(printable_lines(text).encode("utf-8"), nl=False)
+    shown = printable_lines(text) if sys.stdout.isatty() else text
+    typer.echo(shown.encode("utf-8"), nl=False)
