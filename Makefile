@@ -22,6 +22,7 @@ test-slow: $(READY)
 lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/python tools/check_style.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

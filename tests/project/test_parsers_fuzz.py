@@ -29,7 +29,7 @@ from sfumato.batches import (
 from sfumato.client.outbox import Outbox, write_outbox
 from sfumato.errors import SfumatoError
 from sfumato.survey.toml.companion_files import read_columns
-from sfumato.survey.toml.matrix import labelled_matrix
+from sfumato.survey.toml.matrix import read_matrix
 from sfumato.tables.answers import AnswerColumns, answer_batches
 from sfumato.tables.count_files import count_files
 from support.twins import all_said
@@ -117,7 +117,7 @@ PARSERS = {
     "matrix beside a survey": (
         "m.csv",
         lambda _: b",a,b\na,0,1\nb,inf,0\n",
-        lambda p: labelled_matrix(p, "matrix"),
+        lambda p: read_matrix(p, "matrix"),
     ),
     "answers in CSV": (
         "a.csv",

@@ -12,7 +12,7 @@ from sfumato.domains import Domain
 from sfumato.errors import InvalidSurvey, NoClosedForm
 from sfumato.survey import Description, Survey
 from sfumato.survey.toml.file import read_toml
-from sfumato.survey.toml.matrix import labelled_matrix, matrix_over
+from sfumato.survey.toml.matrix import matrix_over, read_matrix
 
 LINE = [[0, 1, 2, 3], [1, 0, 1, 2], [2, 1, 0, 1], [3, 2, 1, 0]]
 TOML = """name = "stops"
@@ -142,12 +142,12 @@ LABELLED = {
 @pytest.mark.parametrize("content", LABELLED.values(), ids=LABELLED)
 @pytest.mark.parametrize("name", ["matrix.csv", "matrix.csv.gz"])
 def test_a_labelled_matrix(tmp_path, content, name):
-    labels, rows = labelled_matrix(_file(tmp_path, content, name), "matrix")
+    labels, rows = read_matrix(_file(tmp_path, content, name), "matrix")
     assert PrivacyMatrix(rows, domain=Domain(labels)) == STOPS
 
 
 def test_numbers_are_meant_as_typed(tmp_path):
-    rows = labelled_matrix(
+    rows = read_matrix(
         _file(tmp_path, "a,b,c\n0,0.1,inf\n1e-1,0,4/3\nInfinity,0.30000000000000001,0"), "matrix"
     )[1]
     context = PrivacyMatrix(rows)
@@ -166,7 +166,7 @@ def test_numbers_are_meant_as_typed(tmp_path):
     ids=["one symbol", "numbers above", "numbers on two sides"],
 )
 def test_the_first_line_holds_labels_even_if_they_are_numbers(tmp_path, content, labels):
-    found, rows = labelled_matrix(_file(tmp_path, content), "matrix")
+    found, rows = read_matrix(_file(tmp_path, content), "matrix")
     assert (found, len(rows)) == (labels, len(labels))
 
 
@@ -246,7 +246,7 @@ BAD = {
 @pytest.mark.parametrize(("content", "said"), BAD.values(), ids=BAD)
 def test_a_bad_matrix_is_refused_with_its_place(tmp_path, content, said):
     with pytest.raises(InvalidSurvey) as caught:
-        labelled_matrix(_file(tmp_path, content), "matrix")
+        read_matrix(_file(tmp_path, content), "matrix")
     message = str(caught.value)
     assert message.startswith("matrix: matrix.csv")
     assert any(words in message for words in said.split("|")), message
@@ -264,7 +264,7 @@ def test_a_file_beyond_256_mib_is_refused(tmp_path, name):
         with path.open("wb") as file:
             file.truncate(2**28 + 1)
     with pytest.raises(InvalidSurvey, match="larger than 256 MiB"):
-        labelled_matrix(path, "matrix")
+        read_matrix(path, "matrix")
 
 
 @pytest.mark.parametrize("content", [*LABELLED.values(), BARE], ids=[*LABELLED, "bare"])

@@ -167,9 +167,9 @@ def _read_matrix(path: Path, name: str | None) -> "Description":
     from sfumato.contexts import PrivacyMatrix
     from sfumato.domains import Domain
     from sfumato.survey import Description
-    from sfumato.survey.toml.matrix import labelled_matrix
+    from sfumato.survey.toml.matrix import read_matrix
 
-    labels, rows = labelled_matrix(path, "matrix")
+    labels, rows = read_matrix(path, "matrix")
     stem = Path(path.name.removesuffix(".gz"))
     return Description(name or unique_name(stem), PrivacyMatrix(rows, domain=Domain(labels)), {})
 

@@ -1,4 +1,4 @@
-"""Files beside a survey file: labels, places, matrices.
+"""Files that a survey file names: labels, places, matrices.
 
 They are CSV, optionally compressed with gzip, with or without a byte-order mark.
 """
@@ -21,8 +21,8 @@ _MAX_FILE_BYTES = 2**28
 def column_of(table: Mapping[str, Sequence[str]], column: str, name: str) -> Sequence[str]:
     """Return one column of the labels file; ``name`` is the field that refers to it."""
     if column not in table:
-        found = f"found {sorted(table)}" if table else "the domain is not read from a file"
-        raise InvalidSurvey(f"{name}: there is no column {column!r} in domain.file; {found}.")
+        columns = f"found {sorted(table)}" if table else "the domain is not read from a file"
+        raise InvalidSurvey(f"{name}: there is no column {column!r} in domain.file; {columns}.")
     return table[column]
 
 
@@ -45,7 +45,7 @@ def read_columns(path: Path, name: str) -> dict[str, list[str]]:
 
 
 def open_text(path: Path, name: str) -> io.StringIO:
-    """Read a text file beside the survey; ``name`` is the field that names the file."""
+    """Read a text file that a survey names; ``name`` is the field that names the file."""
     shown = printable(path.name)
     try:
         raw = _read_bytes(path)

@@ -23,7 +23,14 @@ from sfumato.errors import InvalidSurvey
 from sfumato.foundation.arrays import Booleans
 from sfumato.survey.toml.companion_files import column_of, read_columns
 from sfumato.survey.toml.matrix import matrix_over
-from sfumato.survey.toml.schema import ColumnFields, ContextFields, Number, Text, needed, only
+from sfumato.survey.toml.schema import (
+    ColumnFields,
+    ContextFields,
+    Number,
+    Text,
+    require_only,
+    require_value,
+)
 
 __all__ = ["context_of_section"]
 
@@ -33,14 +40,16 @@ def context_of_section(
 ) -> Context:
     """The context of these fields; ``table`` holds the columns of the labels file, if there is one."""
     if given.kind == "matrix":
-        only(given, "context", ("matrix",))
-        matrix = needed(
+        require_only(given, "context", ("matrix",))
+        matrix = require_value(
             given.matrix, "context.matrix", "rows of numbers, or the name of a CSV file"
         )
         return PrivacyMatrix(_matrix(matrix, domain, folder, "context.matrix"), domain=domain)
     if given.kind == "tiers":
         return _tiers(given, domain, table)
-    epsilon = needed(given.epsilon, "context.epsilon", "a number above 0 and at most 40, e.g. 1.0")
+    epsilon = require_value(
+        given.epsilon, "context.epsilon", "a number above 0 and at most 40, e.g. 1.0"
+    )
     if given.kind == "blocks":
         return _blocks(given, domain, table, folder)
     if isinstance(epsilon, list | dict):
@@ -48,21 +57,21 @@ def context_of_section(
             f"context.epsilon must be a number for kind = {given.kind!r}; blocks may have one each."
         )
     if given.kind == "uniform":
-        only(given, "context", ("epsilon",))
+        require_only(given, "context", ("epsilon",))
         return Uniform(domain, epsilon)
     if given.kind == "high-low":
-        only(given, "context", ("epsilon", "sensitive"))
+        require_only(given, "context", ("epsilon", "sensitive"))
         return HighLow(domain, _sensitive(given.sensitive, table), epsilon)
-    only(given, "context", ("epsilon", "distances"))
-    distances = needed(
+    require_only(given, "context", ("epsilon", "distances"))
+    distances = require_value(
         given.distances, "context.distances", "rows of numbers, or the name of a CSV file"
     )
     return Metric(_matrix(distances, domain, folder, "context.distances"), epsilon, domain=domain)
 
 
 def _tiers(given: ContextFields, domain: Domain, table: Mapping[str, Sequence[str]]) -> Tiers:
-    only(given, "context", ("tier_of", "column", "epsilons"))
-    epsilons = needed(
+    require_only(given, "context", ("tier_of", "column", "epsilons"))
+    epsilons = require_value(
         given.epsilons, "context.epsilons", "a number for each tier, e.g. { high = 0.5, low = 4 }"
     )
     if (given.tier_of is None) == (given.column is None):
@@ -82,7 +91,7 @@ def _blocks(
     given: ContextFields, domain: Domain, table: Mapping[str, Sequence[str]], folder: Path
 ) -> Context:
     ways = ("rows", "columns", "parents", "nearest", "column", "block_of")
-    only(given, "context", ("epsilon", "across", "sensitive", *ways))
+    require_only(given, "context", ("epsilon", "across", "sensitive", *ways))
     block_of = _block_of(given, domain, table, folder)
     across = "inf" if given.across is None else given.across
     blocks = Blocks(
@@ -144,7 +153,8 @@ def _sensitive(
     if isinstance(given, list):
         return given
     marks = column_of(table, given.column, "context.sensitive")
-    yes, no = {"1", "true", "yes"}, {"0", "false", "no", ""}
+    yes = {"1", "true", "yes"}
+    no = {"0", "false", "no", ""}
     strange = [mark for mark in marks if mark.lower() not in yes | no]
     if strange:
         raise InvalidSurvey(

@@ -24,9 +24,9 @@ from sfumato.survey.toml.schema import (
     DomainFields,
     FileFields,
     MechanismFields,
-    in_words,
-    needed,
-    only,
+    error_text,
+    require_only,
+    require_value,
 )
 
 __all__ = ["Described", "read_toml"]
@@ -40,12 +40,12 @@ class Described(Description):
 
     @cached_property
     def mechanism(self) -> Mechanism:
-        """The mechanism on the shelf that fits, chosen when it is asked for; ``NoClosedForm`` where there is none."""
+        """The mechanism on the shelf that fits, or ``NoClosedForm``. Chosen on first use."""
         return _within("mechanism", lambda: _mechanism(self.wishes, self.context))
 
 
 def read_toml(raw: bytes, folder: Path) -> Described:
-    """Read a survey file; other files that it names are looked for beside it."""
+    """Read a survey file; ``folder`` is where the files that it names are."""
     try:
         # Decimals stay as they were typed: 0.1 is one tenth.
         data = tomllib.loads(raw.decode("utf-8-sig"), parse_float=_decimal)
@@ -60,9 +60,9 @@ def read_toml(raw: bytes, folder: Path) -> Described:
     try:
         file = FileFields.model_validate(data)
     except ValidationError as problem:
-        mistakes = dict.fromkeys(printable(in_words(error)) for error in problem.errors())
+        mistakes = dict.fromkeys(printable(error_text(error)) for error in problem.errors())
         raise InvalidSurvey("\n".join(mistakes)) from None
-    return _described(file, folder)
+    return _describe(file, folder)
 
 
 def _decimal(text: str) -> Decimal | str:
@@ -73,7 +73,7 @@ def _decimal(text: str) -> Decimal | str:
         return text
 
 
-def _described(file: FileFields, folder: Path) -> Described:
+def _describe(file: FileFields, folder: Path) -> Described:
     table = _label_table(file.domain, folder)
     domain = _within("domain", lambda: _domain(file.domain, table))
     context = _within("context", lambda: context_of_section(file.context, domain, table, folder))
@@ -107,33 +107,36 @@ def _share(value: Any, name: str) -> float:  # noqa: ANN401
 
 def _domain(given: DomainFields, table: Mapping[str, Sequence[str]]) -> Domain:
     if given.kind == "labels":
-        only(given, "domain", ("labels", "file", "other"))
+        require_only(given, "domain", ("labels", "file", "other"))
         if (given.labels is None) == (given.file is None):
             raise InvalidSurvey("domain needs either labels or file, not both.")
         return Domain(table["label"] if given.labels is None else given.labels, other=given.other)
     if given.kind == "range":
-        only(given, "domain", ("size", "start"))
+        require_only(given, "domain", ("size", "start"))
         return IntegerDomain(
-            needed(given.size, "domain.size", "a whole number of symbols"), start=given.start
+            require_value(given.size, "domain.size", "a whole number of symbols"), start=given.start
         )
     edges = ("south", "north", "west", "east")
     if given.kind == "grid":
-        only(given, "domain", (*edges, "step", "other"))
+        require_only(given, "domain", (*edges, "step", "other"))
         values = [
-            needed(getattr(given, edge), f"domain.{edge}", "degrees") for edge in (*edges, "step")
+            require_value(getattr(given, edge), f"domain.{edge}", "degrees")
+            for edge in (*edges, "step")
         ]
         return GridDomain(*values, other=given.other)
-    only(given, "domain", (*edges, "resolution", "file", "other"))
+    require_only(given, "domain", (*edges, "resolution", "file", "other"))
     if given.file is not None:
         return H3Domain(table["label"], other=given.other)
     box = {edge: _degrees(getattr(given, edge), f"domain.{edge}") for edge in edges}
-    resolution = needed(given.resolution, "domain.resolution", "0 to 15, or file = a list of cells")
+    resolution = require_value(
+        given.resolution, "domain.resolution", "0 to 15, or file = a list of cells"
+    )
     return H3Domain.box(resolution, other=given.other, **box)
 
 
 def _degrees(value: Any, name: str) -> float:  # noqa: ANN401
     try:
-        return float(needed(value, name, "degrees"))
+        return float(require_value(value, name, "degrees"))
     except ValueError:
         raise InvalidSurvey(f"{name} must be a number of degrees; found text.") from None
 

@@ -21,7 +21,7 @@ from sfumato.errors import InvalidContext, InvalidSurvey
 from sfumato.randomness import exact_number
 from sfumato.survey.toml.companion_files import open_text
 
-__all__ = ["labelled_matrix", "matrix_over"]
+__all__ = ["matrix_over", "read_matrix"]
 
 _SHOWN = 40  # characters of a cell that a message repeats
 
@@ -34,14 +34,15 @@ class _Line:
     cells: list[str]
 
 
-def labelled_matrix(path: Path, name: str) -> tuple[list[str], list[list[str]]]:
+def read_matrix(path: Path, name: str) -> tuple[list[str], list[list[str]]]:
     """The labels of the first line, and the matrix below it; ``name`` says in messages what the file is."""
     return _below_labels(_lines(path, name), f"{name}: {path.name}")
 
 
 def matrix_over(domain: Domain, path: Path, name: str) -> list[list[str]]:
     """The matrix of a file over a known domain: bare, or below a line of just the domain's labels, in order."""
-    lines, place = _lines(path, name), f"{name}: {path.name}"
+    lines = _lines(path, name)
+    place = f"{name}: {path.name}"
     if not _has_labels(lines, domain.size):
         return _numbers(lines, place)
     labels, rows = _below_labels(lines, place)
@@ -50,11 +51,11 @@ def matrix_over(domain: Domain, path: Path, name: str) -> list[list[str]]:
         raise InvalidSurvey(
             f"{place} must name the {len(wanted)} labels of the domain; it names {len(labels)}."
         )
-    for found, label in zip(labels, wanted, strict=True):
-        if found != label:
+    for actual, label in zip(labels, wanted, strict=True):
+        if actual != label:
             raise InvalidSurvey(
-                f"{place} must name the labels of the domain, in their order: {_shown(label)} where it names "
-                f"{_shown(found)}."
+                f"{place} must name the labels of the domain, in their order: {_quote_cell(label)} where it names "
+                f"{_quote_cell(actual)}."
             )
     return rows
 
@@ -124,7 +125,7 @@ def _check_labels(labels: Sequence[str], line: str) -> None:
     if len(set(labels)) < len(labels):
         twice = next(label for x, label in enumerate(labels) if label in labels[:x])
         raise InvalidSurvey(
-            f"{line}: labels must be distinct; {_shown(twice)} occurs twice. Remove or rename one."
+            f"{line}: labels must be distinct; {_quote_cell(twice)} occurs twice. Remove or rename one."
         )
 
 
@@ -132,8 +133,8 @@ def _check_names(body: Sequence[_Line], labels: Sequence[str], place: str) -> No
     for line, label in zip(body, labels, strict=True):
         if line.cells[0] != label:
             raise InvalidSurvey(
-                f"{place}, line {line.number}, begins with {_shown(line.cells[0])} where the first line has "
-                f"{_shown(label)}. The first line holds the labels; a first column of labels repeats them in order."
+                f"{place}, line {line.number}, begins with {_quote_cell(line.cells[0])} where the first line has "
+                f"{_quote_cell(label)}. The first line holds the labels; a first column of labels repeats them in order."
             )
 
 
@@ -173,10 +174,10 @@ def _wrong_number(cell: str, place: str, *, zero: bool) -> InvalidSurvey:
         if any(mark in cell for mark in ";,\t")
         else ""
     )
-    return InvalidSurvey(f"{place}, must be {wanted}; found {_shown(cell)}.{hint}")
+    return InvalidSurvey(f"{place}, must be {wanted}; found {_quote_cell(cell)}.{hint}")
 
 
-def _shown(cell: str) -> str:
+def _quote_cell(cell: str) -> str:
     if not cell:
         return "nothing"
     return repr(cell if len(cell) <= _SHOWN else f"{cell[:_SHOWN]}…")

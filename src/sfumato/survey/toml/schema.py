@@ -17,7 +17,7 @@ __all__ = [
     "Number",
     "Section",
     "Text",
-    "in_words",
+    "error_text",
 ]
 
 Number = Annotated[Any, BeforeValidator(lambda value: _number(value))]
@@ -25,7 +25,7 @@ Text = str | int
 
 
 def _number(value: object) -> object:
-    """Numbers stay as they were typed; their range is the business of whoever uses them."""
+    """Keep numbers as they were typed; the code that uses them checks their range."""
     if isinstance(value, bool) or not isinstance(value, Decimal | int | str):
         raise ValueError("a number")  # noqa: TRY004 - what the schema library turns into a message
     return value
@@ -141,7 +141,7 @@ _UNIONS = {
 }
 
 
-def in_words(error: Any) -> str:  # noqa: ANN401
+def error_text(error: Any) -> str:  # noqa: ANN401
     """A message of the schema in the words of the file."""
     # What follows the field of the file are the schema's own alternatives.
     names = [part for part in error["loc"] if isinstance(part, str)]
@@ -154,20 +154,20 @@ def in_words(error: Any) -> str:  # noqa: ANN401
     if kind == "literal_error" and field != "repeat":
         return f"{field} must be one of {error['ctx']['expected']}; found {error['input']!r}."
     wanted = _UNIONS.get(field) or _WANTED.get(kind)
-    found = next(
+    actual = next(
         (words for of, words in _FOUND.items() if isinstance(error["input"], of)), "something else"
     )
-    return f"{field} must be {wanted or 'something else'}; found {found}."
+    return f"{field} must be {wanted or 'something else'}; found {actual}."
 
 
-def needed(value: Any, name: str, wanted: str) -> Any:  # noqa: ANN401
+def require_value(value: Any, name: str, wanted: str) -> Any:  # noqa: ANN401
     """The value of a field that must be there; ``wanted`` says what to write."""
     if value is None:
         raise InvalidSurvey(f"{name} is missing: write {wanted}.")
     return value
 
 
-def only(section: Section, name: str, allowed: Sequence[str]) -> None:
+def require_only(section: Section, name: str, allowed: Sequence[str]) -> None:
     """Refuse fields that mean nothing for the kind of this section."""
     kind = getattr(section, "kind", "")
     strange = sorted(section.model_fields_set - {"kind", *allowed})
