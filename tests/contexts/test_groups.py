@@ -261,7 +261,7 @@ def test_tiers_know_their_names_and_epsilons():
             "tier_of must be a sequence in domain order, or a mapping from label to tier",
         ),
         ([0.5, 1], [1, 2], InvalidContext, "name each tier by text or an integer"),
-        ([], [], InvalidContext, "between 1 and"),
+        ([], [], InvalidContext, "1 to 2"),
     ],
     ids=repr,
 )
