@@ -23,6 +23,7 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import delete, select
 
+import sfumato.aggregator.store.store as store_module
 from sfumato.aggregator.store import Outcome, Store
 from sfumato.aggregator.store.schema import batches, imports
 from sfumato.aggregator.writer import Writer
@@ -324,31 +325,31 @@ def keep_names_in_memory(monkeypatch):
 
 def forget_what_is_inside(monkeypatch):
     """Only the tallies themselves are looked for, not those inside them."""
-    counted_here = Store._counted_here
+    all_tally_ids = store_module._all_tally_ids
 
-    def shallow(self, connection, number):
+    def shallow(connection, number):
         inside = connection.scalars(
             select(imports.c.covers).where(imports.c.survey == number)
         ).all()
         hidden = {
             bytes.fromhex(text[i : i + 32]) for text in inside for i in range(0, len(text), 32)
         }
-        return counted_here(self, connection, number) - hidden
+        return all_tally_ids(connection, number) - hidden
 
-    monkeypatch.setattr(Store, "_counted_here", shallow)
+    monkeypatch.setattr(store_module, "_all_tally_ids", shallow)
 
 
 def hand_out_everything(monkeypatch):
     """An export holds what earlier exports held."""
-    part = Store._part
+    export = Store.export
 
-    def whole(self, connection, number, last, *rest):
-        first, *others = (part(self, connection, number, i, *rest) for i in range(last + 1))
-        return TallyExport(
-            first.id, sum((one.tally for one in others), start=first.tally), first.covers
-        )
+    def export_whole(self, fingerprint, id_, outputs):
+        part = export(self, fingerprint, id_, outputs)
+        if part is None:
+            return None
+        return TallyExport(part.id, self.tally(fingerprint, outputs), part.covers)
 
-    monkeypatch.setattr(Store, "_part", whole)
+    monkeypatch.setattr(Store, "export", export_whole)
 
 
 OTHERS = [keep_names_in_memory, forget_what_is_inside, hand_out_everything]
