@@ -238,7 +238,7 @@ def test_columns_that_cannot_be_meant_are_refused(cluster, names, asked, message
 def test_tables_that_cannot_be_counted_are_refused(cluster):
     table = cluster.table([("park", 1.5)], ["place", "share"])
     with pytest.raises(
-        InvalidTable, match="'share' must contain text or integers, but its type is double"
+        InvalidTable, match="'share' must hold text or whole numbers; its type is double"
     ):
         tally_column(PRIVATE, table, column="share")
     with pytest.raises(InvalidTable, match="no rows"):
