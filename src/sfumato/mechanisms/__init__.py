@@ -5,7 +5,7 @@ from sfumato.mechanisms.blocks import BlockResponse, PlainResponse
 from sfumato.mechanisms.composition import ComposedResponse, ProcessedResponse, compose
 from sfumato.mechanisms.groups import GroupResponse
 from sfumato.mechanisms.high_low import HighLowResponse
-from sfumato.mechanisms.mechanism import Mechanism
+from sfumato.mechanisms.mechanism import CompactRow, Mechanism
 from sfumato.mechanisms.moments import ScoreMoments
 from sfumato.mechanisms.product import ProductResponse
 from sfumato.mechanisms.reach import Reach
@@ -18,6 +18,7 @@ from sfumato.mechanisms.union import UnionResponse, holds_table
 __all__ = [
     "BinaryResponse",
     "BlockResponse",
+    "CompactRow",
     "ComposedResponse",
     "GroupResponse",
     "HighLowResponse",

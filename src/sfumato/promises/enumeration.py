@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +19,10 @@ from sfumato.contexts import Context, GroupedContext
 from sfumato.errors import PrivacyViolation
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.foundation.canonical import Json, decimal_text
-from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms import CompactRow, Mechanism
 from sfumato.randomness import Epsilon, epsilon_of_odds, exp_bounds, within_odds
 
-__all__ = ["Tightest", "broken_promise", "broken_row", "tightest_of_all"]
+__all__ = ["Tightest", "broken_promise", "require_row", "tightest_of_all"]
 
 _Integers = NDArray[np.object_]
 _Numbers = NDArray[np.int64]
@@ -67,15 +68,19 @@ class Tightest:
         }
 
 
-def broken_row(x: int) -> PrivacyViolation:
-    """Return the error for a row that does not add up, for which nothing can be promised."""
-    return PrivacyViolation(
-        f"the row of symbol {x} does not add up to the number of draws. "
-        "The mechanism must not be used.",
-        x=x,
-        x2=x,
-        output=0,
-    )
+def require_row(mechanism: Mechanism, x: int) -> CompactRow:
+    """Return the compact row of x, or raise if it does not add up: nothing can be promised then."""
+    levels, which = mechanism.compact_row(x)
+    counts = np.bincount(which, minlength=len(levels)).tolist()
+    if min(levels) < 0 or sum(map(mul, levels, counts)) != mechanism.denominator:
+        raise PrivacyViolation(
+            f"the row of symbol {x} does not add up to the number of draws. "
+            "The mechanism must not be used.",
+            x=x,
+            x2=x,
+            output=0,
+        )
+    return levels, which
 
 
 def broken_promise(place: Tightest) -> PrivacyViolation:
@@ -264,20 +269,14 @@ def _slack(high: _Integers, low: _Integers, epsilon: Fraction, denominator: int)
 
 def _number_entries(mechanism: Mechanism) -> tuple[_Integers, _Numbers]:
     """Return the distinct integers of the channel, and the table of their numbers."""
-    entries: list[int] = []
-    distinct: dict[int, None] = {}
+    number_of: dict[int, int] = {}
+    table = np.empty((mechanism.inputs, mechanism.outputs), dtype=np.int64)
     for x in range(mechanism.inputs):
-        row = mechanism.integer_row(x)
-        if min(row) < 0 or sum(row) != mechanism.denominator:
-            raise broken_row(x)
-        entries.extend(row)
+        levels, which = require_row(mechanism, x)
         # The order of a row's levels decides which of several tightest places a certificate names.
-        levels, _ = mechanism.compact_row(x)
-        distinct.update(dict.fromkeys(levels))
-    number_of = dict(zip(distinct, range(len(distinct)), strict=True))
-    numbers = np.fromiter(map(number_of.__getitem__, entries), np.int64, len(entries))
-    table = numbers.reshape(mechanism.inputs, mechanism.outputs)
-    return np.array(list(distinct), dtype=object), table
+        numbers = np.array([number_of.setdefault(level, len(number_of)) for level in levels])
+        table[x] = numbers[which]
+    return np.array(list(number_of), dtype=object), table
 
 
 def _ascending(integers: _Integers) -> NDArray[np.intp]:

@@ -25,7 +25,7 @@ from sfumato.contexts import Context, ExactMatrix, GroupedContext
 from sfumato.errors import NoClosedForm, PrivacyViolation
 from sfumato.foundation.arrays import Booleans, Symbols
 from sfumato.mechanisms import Mechanism, RowClass
-from sfumato.promises.enumeration import Tightest, broken_promise, broken_row
+from sfumato.promises.enumeration import Tightest, broken_promise, require_row
 from sfumato.randomness import Epsilon, SystemWords, within_odds
 
 __all__ = ["RANDOM_ROWS", "tightest_by_structure"]
@@ -149,10 +149,7 @@ def _check_claims(mechanism: Mechanism, ranges: _Ranges, rows: Symbols) -> None:
     cover_numbers = np.array([number_of[level] for level in ranges.cover_levels])
     cover = cover_numbers[ranges.cover].astype(_SMALL)
     for x in rows.tolist():
-        levels, which = mechanism.compact_row(x)
-        counts = np.bincount(which, minlength=len(levels)).tolist()
-        if min(levels) < 0 or _dot(levels, counts) != mechanism.denominator:
-            raise broken_row(x)
+        levels, which = require_row(mechanism, x)
         numbers = np.array([number_of.get(level, not_cover) for level in levels], dtype=_SMALL)
         differs = np.flatnonzero(numbers.take(which) != cover)
         first = max(int(ranges.first_of[x]), 0)
