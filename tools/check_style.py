@@ -28,7 +28,7 @@ SKIPPED_FILES = {
 }
 
 PARTICIPLE = re.compile(
-    r"_*(?!(?:embed|feed|need|seed|shed|speed|bed|red|id|shared|speed)(?:_|$))"
+    r"_*(?!(?:embed|feed|need|seed|shed|speed|bed|red|id|shared)(?:_|$))"
     r"(?:[a-z]+ed|told|made|given|taken|found|held|kept|sent|drawn|written|brought|thrown|known"
     r"|seen|shown|spent)(?:_|$)"
 )

@@ -143,7 +143,7 @@ def test_without_its_secret_a_device_is_silent_until_it_forgets(used, tmp_path, 
     assert _outcome(FIRST, home, 7) == (
         set(),
         True,
-    )  # answering costs anew, and the account is full
+    )  # answering costs again, and the account is full
     sent, refused = _outcome(FIRST, home, 7, budget=ROOMY)
     assert (len(sent), refused) == (1, False)
     assert not sent & used[False].sent

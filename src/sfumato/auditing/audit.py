@@ -53,7 +53,7 @@ def audit(
 
     ``randomize`` is a function of a symbol and a count that returns ``count`` independent reports
     of the symbol, as any hashable objects. It is called many times, with counts of about a hundred.
-    Or pass a mechanism or a survey, of which only ``privatize`` is called.
+    Or pass a mechanism or a survey; the audit calls only its ``privatize``.
 
     ``context`` is the promise to test. Its closure is tested: also what it promises by way of third
     symbols. ``samples`` is about how many reports are drawn in all, in random order. ``symbols``

@@ -132,7 +132,7 @@ def _positions(path: str, name: str) -> Iterator[tuple[Floats, Floats]]:
 
 
 def _open_checkins(stream: Arrow) -> Arrow:
-    """Open a table of check-ins, of which only the positions are read."""
+    """Open a table of check-ins. Only the positions are read."""
     position = {"latitude": pa.float64(), "longitude": pa.float64()}
     return pa.csv.open_csv(
         stream,

@@ -76,7 +76,7 @@ def _kinds(found):
 
 
 def _plausible(hits, least, most):
-    """Whether so many hits can come from a coverage between the two, at 1e-6 over all intervals of
+    """Whether this number of hits can come from a coverage between the two, at 1e-6 over all intervals of
     a kind.
     """
     level = 1e-6 / hits.size
