@@ -8,7 +8,7 @@ import pytest
 import sfumato as sf
 from sfumato.batches import fresh_id
 from sfumato.client.memory import fresh_secret
-from support.forked import told_by_a_child
+from support.child_process import run_in_child
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -25,7 +25,7 @@ def _drawn():
 
 
 def _of_a_child():
-    said = told_by_a_child(lambda: b"".join(_drawn()))
+    said = run_in_child(lambda: b"".join(_drawn()))
     assert len(said) == 64 + 32 + 16
     return said[:64], said[64:96], said[96:]
 
@@ -45,4 +45,4 @@ def test_a_source_that_kept_its_key_would_be_found_out():
     source = SeededWords(1)
     parent = source.take(4).tobytes()
     source = SeededWords(1)
-    assert told_by_a_child(lambda: source.take(4).tobytes()) == parent
+    assert run_in_child(lambda: source.take(4).tobytes()) == parent

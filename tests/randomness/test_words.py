@@ -23,7 +23,7 @@ from sfumato.randomness import (
     words_at,
     words_from,
 )
-from support.forked import told_by_a_child
+from support.child_process import run_in_child
 
 KEY = bytes(range(KEY_BYTES))
 SOURCES = sorted(Path(sfumato.__file__).parent.rglob("*.py"))
@@ -242,7 +242,7 @@ def test_forked_child_shares_no_keystream_with_its_parent():
 
 
 def _words_of_a_child(source: SystemWords) -> list[int]:
-    told = told_by_a_child(lambda: source.take(4).tobytes())
+    told = run_in_child(lambda: source.take(4).tobytes())
     return np.frombuffer(told, dtype=np.uint64).tolist()
 
 
