@@ -13,7 +13,7 @@ from sfumato.simulation import Draws, UnaryEncoding, compare
 from sfumato.simulation.population import column_population
 from sfumato.survey import Survey
 from support.command import parquet, process, written_in_all_formats
-from support.twins import all_said
+from support.error_text import full_error_text
 
 CANARY = "kanarienvogel-4711"
 PEOPLE = [("park", "café", "clinic", "bar", "office")[i * i % 5] for i in range(2_000)]
@@ -41,7 +41,7 @@ def test_text_that_is_not_utf8_is_in_no_error(tmp_path):
     parquet(tmp_path / "people.parquet", place=column)
     with pytest.raises(InvalidTable, match="UTF-8") as caught:
         column_population(str(tmp_path / "people.parquet"), "place")
-    assert CANARY not in all_said(caught.value)
+    assert CANARY not in full_error_text(caught.value)
 
 
 def test_the_json_of_a_column(people, call):

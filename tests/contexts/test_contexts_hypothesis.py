@@ -22,7 +22,7 @@ from sfumato.contexts import (
 from sfumato.designer.shelf.recognise import recognise
 from sfumato.domains import Domain
 from sfumato.errors import InvalidContext, NoClosedForm, NothingToLearn
-from support.twins import naive_closure
+from support.matrices import naive_closure
 
 INF = math.inf
 LAWS = settings(max_examples=150, deadline=None, derandomize=True, database=None)

@@ -9,7 +9,7 @@ import pytest
 
 from sfumato.contexts import ExactMatrix
 from sfumato.errors import InvalidContext
-from support.twins import naive_closure
+from support.matrices import naive_closure
 
 INF = math.inf
 

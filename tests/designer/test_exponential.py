@@ -10,7 +10,7 @@ import sfumato as sf
 from sfumato.designer.exponential import exponential_response
 from sfumato.errors import InvalidContext, NothingToLearn, PrivacyViolation
 from sfumato.mechanisms.channel import IntegerChannel
-from support.twins import naive_closure
+from support.matrices import naive_closure
 
 INF = math.inf
 

@@ -13,7 +13,7 @@ from sfumato.contexts import HighLow
 from sfumato.domains import Domain, IntegerDomain, as_domain, domain_of_record
 from sfumato.errors import InvalidContext, UnknownValue
 from sfumato.foundation.canonical import canonical_bytes
-from support.twins import all_said
+from support.error_text import full_error_text
 
 COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
 CANARY = "canary-7f3a9"
@@ -240,7 +240,7 @@ def test_the_error_for_an_unknown_value_never_holds_the_value(domain, value):
     first = domain.labels[0]
     with pytest.raises(UnknownValue) as caught:
         domain.symbols([first, value])
-    said = all_said(caught.value)
+    said = full_error_text(caught.value)
     assert not any(hidden in said for hidden in HIDDEN)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
@@ -264,7 +264,7 @@ def test_the_error_for_an_unknown_value_never_holds_the_value(domain, value):
 def test_the_error_for_an_array_of_unknown_values_never_holds_one(domain, values):
     with pytest.raises(UnknownValue) as caught:
         domain.symbols(values)
-    assert not any(hidden in all_said(caught.value) for hidden in HIDDEN)
+    assert not any(hidden in full_error_text(caught.value) for hidden in HIDDEN)
 
 
 # --- consecutive integers -------------------------------------------------------------------------

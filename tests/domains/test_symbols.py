@@ -11,7 +11,7 @@ from sfumato.domains.symbols import all_below, kind_of, require_symbols
 from sfumato.errors import InvalidSymbols, ReportRejected
 from sfumato.mechanisms import PlainResponse
 from sfumato.tally import Tally
-from support.twins import all_said
+from support.error_text import full_error_text
 
 SIZE = 1000
 
@@ -32,7 +32,7 @@ def test_what_an_array_says_of_itself_is_in_no_error():
 
     with pytest.raises(InvalidSymbols) as caught:
         require_symbols(Talkative(), SIZE)
-    assert "4711" not in all_said(caught.value)
+    assert "4711" not in full_error_text(caught.value)
 
 
 @pytest.mark.parametrize(

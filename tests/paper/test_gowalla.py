@@ -15,7 +15,7 @@ from sfumato.paper.experiment import RunOptions
 from sfumato.paper.places import Places, american_places
 from sfumato.paper.schemes import MapErrors, measure_contexts
 from sfumato.simulation import Spread, experiment_words
-from support.twins import all_said
+from support.error_text import full_error_text
 
 # --- a file of counts -------------------------------------------------------------------------------------------------
 
@@ -138,7 +138,8 @@ def test_bad_check_ins_are_refused_and_not_repeated(tmp_path, text, said):
     with pytest.raises(InvalidTable, match=said) as refused:
         map_population(checkins=written(tmp_path / "checkins.txt", text))
     assert not any(
-        value in all_said(refused.value) for value in ("30.26", "-97.74", "22847", "2010", "north")
+        value in full_error_text(refused.value)
+        for value in ("30.26", "-97.74", "22847", "2010", "north")
     )
     assert refused.value.__cause__ is None
 

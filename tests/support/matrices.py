@@ -72,6 +72,21 @@ def closed(E):
     return E
 
 
+def naive_closure(rows: list[list[Fraction | float]]) -> list[list[Fraction | float]]:
+    """Relax every pair by every detour and make zeros mutual, in fractions, until nothing changes."""
+    E = [list(row) for row in rows]
+    symbols = range(len(rows))
+    while True:
+        before = [list(row) for row in E]
+        for x in symbols:
+            for x2 in symbols:
+                E[x][x2] = min(E[x][x2], *(E[x][z] + E[z][x2] for z in symbols))
+                if E[x2][x] == 0:
+                    E[x][x2] = Fraction(0)
+        if before == E:
+            return E
+
+
 def cross_section(E, crowd=None):
     """The members of the cone of E, normalised by a crowd that is spread evenly by default."""
     k = len(E)

@@ -16,7 +16,7 @@ from sfumato.errors import InvalidSymbols, SfumatoError, UnknownValue
 from sfumato.randomness import words_from
 from sfumato.survey import Survey
 from sfumato.survey.answers import symbols_of
-from support.twins import all_said
+from support.error_text import full_error_text
 
 CANARY = "canary-7f3a9"
 PLACES = Domain(["park", "café", "clinic"])
@@ -169,7 +169,7 @@ def test_positions_are_those_of_the_whole_column():
     chunks = pa.chunked_array([["park", "park"], ["park", CANARY, "park", CANARY]])
     with pytest.raises(UnknownValue, match=r"at position 3\)") as caught:
         symbols_of(PLACES, chunks)
-    assert CANARY not in all_said(caught.value)
+    assert CANARY not in full_error_text(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ BAD = {
 def test_no_raw_value_in_any_error_of_privatize(survey, answers):
     with pytest.raises(SfumatoError) as caught:
         survey.privatize(answers)
-    said = all_said(caught.value)
+    said = full_error_text(caught.value)
     for secret in (CANARY, str(NUMBER), "1979"):
         assert secret not in said
 
