@@ -7,8 +7,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.domains.partitions import grid_tiles
-from support.answered_surveys import HOSTILE, answered
-from support.visits import Visits
+from support.browser import Browser
+from support.survey_results import HOSTILE, simulate_results
 
 FLAGS = [
     "--no-sandbox",
@@ -26,7 +26,9 @@ def lunch():
     """Five places, two of them sensitive, 20,000 people."""
     context = sf.HighLow(["park", "café", "clinic", "bar", "office"], ["clinic", "bar"], 1)
     people = np.repeat(np.arange(5), [9000, 6200, 1400, 1000, 2400])
-    return answered(sf.Survey("lunch-2026", context, title="Where did you have lunch?"), people)
+    return simulate_results(
+        sf.Survey("lunch-2026", context, title="Where did you have lunch?"), people
+    )
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +38,7 @@ def hostile():
         [HOSTILE, "<b>bold</b>", "$x^2$ %{y}", '<a href="https://example.com">a</a>'], 1
     )
     survey = sf.Survey(HOSTILE[:90], context, title=HOSTILE)
-    return answered(survey, np.arange(4000) % 4)
+    return simulate_results(survey, np.arange(4000) % 4)
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +47,7 @@ def checkins():
     grid = sf.GridDomain(25, 50, -130, -60, 0.2)
     survey = sf.Survey("checkins", sf.Blocks(grid_tiles(grid, 25, 70), 1, domain=grid))
     generator = np.random.default_rng(1)
-    return answered(
+    return simulate_results(
         survey, np.minimum(generator.pareto(1.2, 200_000) * 50, 43_749).astype(np.int64)
     )
 
@@ -67,8 +69,8 @@ def chromium():
 
 
 @pytest.fixture
-def visits(chromium):
+def browser(chromium):
     """Visitors of pages, each with their own storage."""
-    people = Visits(chromium)
+    people = Browser(chromium)
     yield people
     people.close()

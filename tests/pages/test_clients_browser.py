@@ -13,7 +13,7 @@ pytest.importorskip("fastapi")
 import sfumato as sf
 from sfumato.foundation.canonical import canonical_bytes, fingerprint
 from sfumato.pages import TRY_POLICY, static_files
-from support.visits import outside, posts, running
+from support.browser import external_requests, run_aggregator, uploads
 
 PEOPLE, WITH_STORAGE = 200, 20
 
@@ -71,24 +71,24 @@ def site():
 
 @pytest.fixture(scope="module")
 def aggregator(tmp_path_factory):
-    with running(tmp_path_factory.mktemp("store")) as server:
+    with run_aggregator(tmp_path_factory.mktemp("store")) as server:
         yield server
 
 
 @pytest.fixture
 def survey(aggregator, request):
     """Ten answers without protection: the reports are the answers."""
-    return aggregator.ask(
+    return aggregator.add(
         sf.Survey(request.node.name[:90], sf.Uniform(sf.IntegerDomain(10), "inf"))
     )
 
 
 @pytest.fixture
-def visit(visits, site, aggregator, survey):
+def visit(browser, site, aggregator, survey):
     """Open the site in a person's browser, ready to answer."""
 
     def visiting(person, **setting):
-        page = visits.page(person)
+        page = browser.new_page(person)
         page.goto(site)
         page.evaluate(
             SETTING, {"url": aggregator.url, "fingerprint": survey.fingerprint, **setting}
@@ -102,14 +102,14 @@ def visit(visits, site, aggregator, survey):
 
 
 @pytest.mark.slow
-def test_two_hundred_visitors_count_exactly(visits, visit, aggregator, survey):
+def test_two_hundred_visitors_count_exactly(browser, visit, aggregator, survey):
     answers = np.random.default_rng(1).integers(0, 10, PEOPLE).tolist()
     for answer in answers[:WITH_STORAGE]:
-        page = visit(visits.person())
+        page = visit(browser.new_person())
         assert page.evaluate(ANSWER, answer)["delivered"]
         assert page.evaluate("localStorage.length") == 2
         page.context.close()
-    page = visit(visits.person())
+    page = visit(browser.new_person())
     delivered = page.evaluate(
         """([url, answers]) => Promise.all(answers.map(async (answer) => {
           const client = new sfumato.Client(survey, { url, store: new Map(), allowClear: true });
@@ -122,21 +122,21 @@ def test_two_hundred_visitors_count_exactly(visits, visit, aggregator, survey):
     assert page.complaints == []
 
 
-def test_reloads_and_second_tabs_send_nothing_new(visits, visit, aggregator, survey):
-    person = visits.person()
+def test_reloads_and_second_tabs_send_nothing_new(browser, visit, aggregator, survey):
+    person = browser.new_person()
     first = visit(person)
     kept = first.evaluate(ANSWER, 3)
     for page in (first, visit(person)):
         page.reload()
         page.evaluate(SETTING, {"url": aggregator.url, "fingerprint": survey.fingerprint})
-        sent = len(posts(page))
+        sent = len(uploads(page))
         assert page.evaluate(ANSWER, 4)["batch"] == kept["batch"]
-        assert len(posts(page)) == sent
+        assert len(uploads(page)) == sent
     assert aggregator.counts(survey) == [0, 0, 0, 1, 0, 0, 0, 0, 0, 0]
 
 
-def test_concurrent_tabs_give_one_answer(visits, visit, aggregator, survey):
-    person = visits.person()
+def test_concurrent_tabs_give_one_answer(browser, visit, aggregator, survey):
+    person = browser.new_person()
     tabs = [visit(person), visit(person)]
     for value, tab in enumerate(tabs):
         tab.evaluate(
@@ -149,8 +149,8 @@ def test_concurrent_tabs_give_one_answer(visits, visit, aggregator, survey):
 
 
 @pytest.mark.parametrize("then", ["the connection is back", "the page is loaded again"])
-def test_offline_answers_count_once_when(visits, visit, aggregator, survey, then):
-    person = visits.person()
+def test_offline_answers_count_once_when(browser, visit, aggregator, survey, then):
+    person = browser.new_person()
     page = visit(person, patience=0)
     person.set_offline(True)
     assert page.evaluate(ANSWER, 7) | {"batch": ""} == {
@@ -166,15 +166,15 @@ def test_offline_answers_count_once_when(visits, visit, aggregator, survey, then
         page = visit(person)
     else:
         person.set_offline(False)
-    aggregator.await_reports(survey, 1)
+    aggregator.wait_for_reports(survey, 1)
     assert page.evaluate(ANSWER, 2)["waiting"] == 0
     assert aggregator.counts(survey) == [0, 0, 0, 0, 0, 0, 0, 1, 0, 0]
 
 
 @pytest.mark.parametrize("navigates", [True, False])
-def test_closed_pages_count_once(visits, visit, aggregator, survey, navigates):
+def test_closed_pages_count_once(browser, visit, aggregator, survey, navigates):
     """Even if the next load sends it again, because the page did not learn that it was counted."""
-    person = visits.person()
+    person = browser.new_person()
     page = visit(person)
     page.evaluate(
         """async (value) => {
@@ -183,30 +183,30 @@ def test_closed_pages_count_once(visits, visit, aggregator, survey, navigates):
         }""",
         5,
     )
-    assert posts(page) == []
+    assert uploads(page) == []
     if navigates:
         page.goto("about:blank")
     else:
         page.close(run_before_unload=True)
-    aggregator.await_reports(survey, 1)
+    aggregator.wait_for_reports(survey, 1)
     later = visit(person)
-    assert len(posts(later)) == 1
+    assert len(uploads(later)) == 1
     later.evaluate(ANSWER, 6)
     assert aggregator.counts(survey) == [0, 0, 0, 0, 0, 1, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("own", [True, False])
-def test_browsers_without_keepalive_send_a_beacon(visits, site, aggregator, survey, own):
+def test_browsers_without_keepalive_send_a_beacon(browser, site, aggregator, survey, own):
     """A beacon carries cookies, so other origins may not send one; the answer waits for a reload."""
-    person = visits.person()
-    page = visits.page(person)
+    person = browser.new_person()
+    page = browser.new_page(person)
     page.goto(f"{aggregator.url}try/{survey.fingerprint}" if own else site)
     page.evaluate("delete Request.prototype.keepalive")
     setting = {"url": aggregator.url, "fingerprint": survey.fingerprint}
     page.evaluate(SETTING, setting)
     assert page.evaluate("client.prepare(8).then((prepared) => prepared.beacon())")
     if own:
-        aggregator.await_reports(survey, 1)
+        aggregator.wait_for_reports(survey, 1)
     page.reload()
     page.evaluate(SETTING, setting)
     assert aggregator.counts(survey) == [0, 0, 0, 0, 0, 0, 0, 0, 1, 0]
@@ -219,14 +219,14 @@ def refusal(page, aggregator, fingerprint, value, **options):
     """Return the name and the message of the error, after checking that nothing was sent."""
     setting = {"url": aggregator.url, "fingerprint": fingerprint, "patience": 0, **options}
     found = page.evaluate(REFUSED, [setting, value])
-    assert posts(page) == []
+    assert uploads(page) == []
     return found
 
 
 @pytest.fixture
-def opened(visits, site):
+def opened(browser, site):
     """Open a tab on the site."""
-    page = visits.page()
+    page = browser.new_page()
     page.goto(site)
     return page
 
@@ -300,7 +300,7 @@ def test_frames_without_an_origin_send_nothing(opened, aggregator, survey):
     setting = {"url": aggregator.url, "fingerprint": survey.fingerprint}
     assert frame.evaluate("origin") == "null"
     assert frame.evaluate(REFUSED, [setting, 1])[0] == "MemoryUnavailable"
-    assert posts(opened) == []
+    assert uploads(opened) == []
 
 
 def test_without_web_crypto_nothing_is_sent(opened, aggregator, survey):
@@ -309,8 +309,8 @@ def test_without_web_crypto_nothing_is_sent(opened, aggregator, survey):
 
 
 @pytest.mark.parametrize("broken", ["ledger", "secret"])
-def test_damaged_memory_is_an_error(visits, visit, aggregator, survey, broken):
-    person = visits.person()
+def test_damaged_memory_is_an_error(browser, visit, aggregator, survey, broken):
+    person = browser.new_person()
     page = visit(person)
     page.evaluate(ANSWER, 1)
     key = {"ledger": "sfumato/1/book", "secret": "sfumato/1/secret"}[broken]
@@ -322,10 +322,10 @@ def test_damaged_memory_is_an_error(visits, visit, aggregator, survey, broken):
 # --- what others can see --------------------------------------------------------------------------
 
 
-def test_no_request_depends_on_the_value(visits, visit, aggregator, survey, site):
+def test_no_request_depends_on_the_value(browser, visit, aggregator, survey, site):
     def seen(value):
-        page = visit(visits.person())
-        assert outside(page, site, aggregator.url) == []
+        page = visit(browser.new_person())
+        assert external_requests(page, site, aggregator.url) == []
         page.requests.clear()  # survey and client are loaded, and there is no answer yet
         answered = page.evaluate(ANSWER, value)
         return [
@@ -344,11 +344,11 @@ def test_no_request_depends_on_the_value(visits, visit, aggregator, survey, site
     assert [method for method, *_ in first] == ["POST"]
 
 
-def test_requests_have_no_referrer(visits, visit):
-    page = visit(visits.person())
+def test_requests_have_no_referrer(browser, visit):
+    page = visit(browser.new_person())
     page.evaluate("document.cookie = 'who=me'")
     page.evaluate(ANSWER, 1)
-    headers = posts(page)[0].all_headers()
+    headers = uploads(page)[0].all_headers()
     assert "referer" not in headers
     assert "cookie" not in headers
     assert headers["content-type"] == "application/json"
@@ -474,10 +474,10 @@ def ran_tampered(page):
 
 
 @pytest.mark.parametrize("own", [True, False], ids=["same origin, strict policy", "another origin"])
-def test_modules_are_fetched_once_and_checked(visits, shelve, site, own):
+def test_modules_are_fetched_once_and_checked(browser, shelve, site, own):
     """A server cannot swap the bytes on a second request: there is none."""
     shelf, url = shelve(False, True, True)
-    page = visits.page()
+    page = browser.new_page()
     page.goto(url if own else site)
     for _ in range(3):
         assert page.evaluate(LOAD, [f"{url}static/client/core.js", NEEDS_TABLES]) == "whole"
@@ -488,9 +488,9 @@ def test_modules_are_fetched_once_and_checked(visits, shelve, site, own):
 
 @pytest.mark.parametrize("own", [True, False], ids=["same origin, strict policy", "another origin"])
 @pytest.mark.parametrize("later", [True, False], ids=["always", "at first"])
-def test_modified_module_does_not_run(visits, shelve, site, own, later):
+def test_modified_module_does_not_run(browser, shelve, site, own, later):
     _, url = shelve(True, later, later)
-    page = visits.page()
+    page = browser.new_page()
     page.goto(url if own else site)
     said = page.evaluate(LOAD, [f"{url}static/client/core.js", NEEDS_TABLES])
     assert said.startswith("SfumatoError: the module tables cannot be loaded, or is not the one")
@@ -499,12 +499,12 @@ def test_modified_module_does_not_run(visits, shelve, site, own, later):
     assert not ran_tampered(page)
 
 
-def test_preloaded_modified_module_does_not_run(visits, shelve):
+def test_preloaded_modified_module_does_not_run(browser, shelve):
     """A response header can preload a module without a pin, at the address the core will use."""
     shelf, url = shelve(
         True, True, True, link="</static/client/modules/tables.js>; rel=modulepreload"
     )
-    page = visits.page()
+    page = browser.new_page()
     page.goto(url)
     core = f"{url}static/client/core.js"
     page.evaluate("(core) => import(core)", core)
@@ -517,9 +517,9 @@ def test_preloaded_modified_module_does_not_run(visits, shelve):
     assert said.startswith("SfumatoError: the module tables cannot be loaded, or is not the one")
 
 
-def test_module_loads_once_the_right_file_is_back(visits, shelve, site):
+def test_module_loads_once_the_right_file_is_back(browser, shelve, site):
     _, url = shelve(True, False)
-    page = visits.page()
+    page = browser.new_page()
     page.goto(site)
     core = f"{url}static/client/core.js"
     assert page.evaluate(LOAD, [core, NEEDS_TABLES]).startswith("SfumatoError")
@@ -527,10 +527,10 @@ def test_module_loads_once_the_right_file_is_back(visits, shelve, site):
     assert not ran_tampered(page)
 
 
-def test_unpinned_modified_module_would_run(visits, shelve):
+def test_unpinned_modified_module_would_run(browser, shelve):
     """The twin: a page that imports the module itself runs any bytes that are served."""
     _, url = shelve(True)
-    page = visits.page()
+    page = browser.new_page()
     page.goto(url)
     page.evaluate("(url) => import(`${url}static/client/modules/tables.js`)", url)
     assert ran_tampered(page)
@@ -543,9 +543,9 @@ IMPORT_MAP = (
 )
 
 
-def test_redirected_module_does_not_run(visits, shelve):
+def test_redirected_module_does_not_run(browser, shelve):
     _, url = shelve(policy=NO_POLICY, head=IMPORT_MAP)
-    page = visits.page()
+    page = browser.new_page()
     page.goto(url)
     assert page.evaluate(LOAD, [f"{url}static/client/core.js", NEEDS_TABLES]).startswith(
         REFUSED_MODULE
@@ -556,20 +556,20 @@ def test_redirected_module_does_not_run(visits, shelve):
     assert ran_tampered(page)
 
 
-def test_import_map_for_the_core_is_harmless(visits, shelve):
+def test_import_map_for_the_core_is_harmless(browser, shelve):
     """The twin: a page may map the client's name, as the README says."""
     core = """<script type="importmap">{"imports": {"@sfumato/client": "/static/client/core.js"}}</script>"""
     _, url = shelve(policy=NO_POLICY, head=core)
-    page = visits.page()
+    page = browser.new_page()
     page.goto(url)
     assert page.evaluate(LOAD, ["@sfumato/client", NEEDS_TABLES]) == "whole"
 
 
 @pytest.mark.parametrize("hashes", ["{}", "{ tables: 'sha256-' }", "{ tables: 'none' }"])
-def test_module_without_a_hash_does_not_run(visits, shelve, hashes):
+def test_module_without_a_hash_does_not_run(browser, shelve, hashes):
     """Browsers ignore an integrity that they cannot parse, and would run any bytes."""
     shelf, url = shelve(True, hashes=f"export const HASHES = {hashes};")
-    page = visits.page()
+    page = browser.new_page()
     page.goto(url)
     assert page.evaluate(LOAD, [f"{url}static/client/core.js", NEEDS_TABLES]).startswith(
         REFUSED_MODULE
@@ -578,10 +578,10 @@ def test_module_without_a_hash_does_not_run(visits, shelve, hashes):
     assert not ran_tampered(page)
 
 
-def test_missing_module_times_out(visits, shelve):
+def test_missing_module_times_out(browser, shelve):
     shelf, url = shelve()
     shelf.released.clear()
-    page = visits.page()
+    page = browser.new_page()
     page.goto(url)
     page.clock.install()
     page.evaluate(
@@ -597,9 +597,9 @@ def test_missing_module_times_out(visits, shelve):
     assert page.evaluate("() => loaded").startswith(REFUSED_MODULE)
 
 
-def test_pages_with_trusted_types_are_rejected(visits, shelve):
+def test_pages_with_trusted_types_are_rejected(browser, shelve):
     _, url = shelve(policy="script-src 'self'; require-trusted-types-for 'script'")
-    page = visits.page()
+    page = browser.new_page()
     page.goto(url)
     assert page.evaluate(LOAD, [f"{url}static/client/core.js", NEEDS_TABLES]).startswith(
         REFUSED_MODULE
@@ -607,9 +607,9 @@ def test_pages_with_trusted_types_are_rejected(visits, shelve):
 
 
 @pytest.mark.parametrize("policy", ["script-src 'self'", "script-src 'self' data:"])
-def test_module_workers_need_a_policy_that_allows_data(visits, shelve, policy):
+def test_module_workers_need_a_policy_that_allows_data(browser, shelve, policy):
     _, url = shelve(policy=f"{policy}; worker-src 'self'")
-    page = visits.page()
+    page = browser.new_page()
     page.goto(url)
     verdict, ran = page.evaluate(WORK, [f"{url}static/client/core.js", NEEDS_TABLES])
     assert ran is False
@@ -619,18 +619,18 @@ def test_module_workers_need_a_policy_that_allows_data(visits, shelve, policy):
         assert verdict.startswith(REFUSED_MODULE)
 
 
-def test_whole_client_loads_no_modules_at_run_time(visits, shelve, site):
+def test_whole_client_loads_no_modules_at_run_time(browser, shelve, site):
     shelf, url = shelve(False, True)
-    page = visits.page()
+    page = browser.new_page()
     page.goto(site)
     assert page.evaluate(LOAD, [f"{url}static/client/index.js", NEEDS_TABLES]) == "whole"
     assert shelf.requests == 1  # with the rest, before there is a survey
 
 
 @pytest.mark.parametrize("tampered", [False, True])
-def test_workers_hash_what_they_import(visits, shelve, site, tampered):
+def test_workers_hash_what_they_import(browser, shelve, site, tampered):
     _, url = shelve(tampered)
-    page = visits.page()
+    page = browser.new_page()
     page.goto(site)
     verdict, ran = page.evaluate(WORKER, [f"{url}static/client/core.js", NEEDS_TABLES])
     assert ran is False
@@ -647,7 +647,7 @@ def test_workers_hash_what_they_import(visits, shelve, site, tampered):
 
 @pytest.fixture
 def weekly(aggregator, request):
-    return aggregator.ask(
+    return aggregator.add(
         sf.Survey(
             request.node.name[:90],
             sf.Uniform(sf.IntegerDomain(10), 1),
@@ -656,8 +656,8 @@ def weekly(aggregator, request):
     )
 
 
-def test_repeated_surveys_need_persistent_storage(visits, site, aggregator, weekly):
-    page = visits.page()
+def test_repeated_surveys_need_persistent_storage(browser, site, aggregator, weekly):
+    page = browser.new_page()
     page.goto(site)
     assert page.evaluate("navigator.storage.persist()") is False
     name, words = refusal(page, aggregator, weekly.fingerprint, 1)
@@ -666,16 +666,16 @@ def test_repeated_surveys_need_persistent_storage(visits, site, aggregator, week
     assert page.evaluate("localStorage.length") == 0
 
 
-def test_repeated_surveys_work_with_persistent_storage(visits, site, aggregator, weekly):
-    person = visits.person()
-    page = visits.page(person)
+def test_repeated_surveys_work_with_persistent_storage(browser, site, aggregator, weekly):
+    person = browser.new_person()
+    page = browser.new_page(person)
     page.goto(site)
     session = person.new_cdp_session(page)
-    browser = session.send("Target.getTargetInfo")["targetInfo"]["browserContextId"]
+    context_id = session.send("Target.getTargetInfo")["targetInfo"]["browserContextId"]
     granted = {
         "permissions": ["durableStorage"],
         "origin": site.rstrip("/"),
-        "browserContextId": browser,
+        "browserContextId": context_id,
     }
     session.send("Browser.grantPermissions", granted)
     page.evaluate(SETTING, {"url": aggregator.url, "fingerprint": weekly.fingerprint})
@@ -703,12 +703,12 @@ def test_unprotected_answers_need_consent(opened, aggregator, survey):
     assert "unprotected" in words
 
 
-def test_surveys_of_a_site_share_its_budget(visits, site, aggregator):
-    page = visits.page()
+def test_surveys_of_a_site_share_its_budget(browser, site, aggregator):
+    page = browser.new_page()
     page.goto(site)
     names = []
     for i in range(6):
-        asked = aggregator.ask(sf.Survey(f"one budget {i}", sf.Uniform(["a", "b", "c", str(i)], 1)))
+        asked = aggregator.add(sf.Survey(f"one budget {i}", sf.Uniform(["a", "b", "c", str(i)], 1)))
         setting = {"url": aggregator.url, "fingerprint": asked.fingerprint}
         names.append(page.evaluate(REFUSED, [setting, "a"])[0])
     assert names == ["nothing"] * 4 + ["BudgetExceeded"] * 2

@@ -13,7 +13,16 @@ import sfumato as sf
 from sfumato.domains.partitions import grid_tiles
 from sfumato.errors import StoreUnavailable
 from sfumato.pages import report_page
-from support.visits import HOSTILE, NOON, REFUSALS, Visits, barriers, outside, posts, running
+from support.browser import (
+    FAILED_RESPONSE,
+    NOON,
+    Browser,
+    accessibility_violations,
+    external_requests,
+    run_aggregator,
+    uploads,
+)
+from support.survey_results import HOSTILE
 
 PLACES = ["park", "café", "clinic", "bar", "office"]
 LUNCH = sf.Survey(
@@ -30,9 +39,9 @@ FEW = sf.Survey("few", sf.Uniform(["yes", "no"], 1), title="Too few", minimum_re
 @pytest.fixture(scope="module")
 def aggregator(tmp_path_factory):
     """Four surveys: the answers to three changed since last week, and one has too few reports."""
-    with running(tmp_path_factory.mktemp("store")) as server:
+    with run_aggregator(tmp_path_factory.mktemp("store")) as server:
         for survey in (LUNCH, GRID, ODD, FEW):
-            server.ask(survey)
+            server.add(survey)
         for survey in (LUNCH, GRID, ODD):
             people = np.minimum(
                 np.random.default_rng(1).geometric(0.4, 6000) - 1, survey.context.size - 1
@@ -47,18 +56,18 @@ def aggregator(tmp_path_factory):
 @pytest.fixture(scope="module")
 def analyst(chromium):
     """One browser for many tabs: it caches plotly, which is large; each tab has its own token."""
-    people = Visits(chromium)
-    yield people.person()
+    people = Browser(chromium)
+    yield people.new_person()
     people.close()
 
 
 @pytest.fixture
-def show(visits, analyst, aggregator):
+def show(browser, analyst, aggregator):
     """Open the dashboard at a survey, and wait for its public part. Tests can advance its clock."""
     tabs = []
 
     def open_dashboard(survey=LUNCH, **options):
-        tabs.append(page := visits.page(None if options else analyst, **options))
+        tabs.append(page := browser.new_page(None if options else analyst, **options))
         page.clock.install()
         page.goto(f"{aggregator.url}#{survey.fingerprint}")
         certified(page, survey)
@@ -111,7 +120,7 @@ def rows(page):
 
 def unexpected(page):
     """Return the console messages, without those about error responses."""
-    return [text for text in page.complaints if REFUSALS not in text]
+    return [text for text in page.complaints if FAILED_RESPONSE not in text]
 
 
 # --- who may see what -----------------------------------------------------------------------------
@@ -130,7 +139,7 @@ def test_without_a_token_only_the_promise_shows(show, aggregator):
     assert [
         request.url for request in page.requests if request.url.endswith(("/status", "/results"))
     ] == []
-    assert outside(page, aggregator.url) == []
+    assert external_requests(page, aggregator.url) == []
     assert page.complaints == []
 
 
@@ -169,18 +178,18 @@ def test_results_match_python(show_all, aggregator):
         page.evaluate("document.getElementById('hours').data[0].y.reduce((a, b) => a + b)")
         == tally.reports
     )
-    assert outside(page, aggregator.url) == []
-    assert posts(page) == []
+    assert external_requests(page, aggregator.url) == []
+    assert uploads(page) == []
     assert page.complaints == []
 
 
-def test_token_stays_in_its_tab_until_forgotten(show_all, visits, analyst, aggregator):
+def test_token_stays_in_its_tab_until_forgotten(show_all, browser, analyst, aggregator):
     page = show_all()
     page.reload()
     learned(page)
     assert page.evaluate("localStorage.length") == 0
     assert all(aggregator.token not in request.url for request in page.requests)
-    other = visits.page(analyst)
+    other = browser.new_page(analyst)
     other.goto(aggregator.url)
     other.get_by_label("The token that").wait_for()
     other.close()
@@ -199,7 +208,7 @@ def test_token_stays_in_its_tab_until_forgotten(show_all, visits, analyst, aggre
 def growing(aggregator, request):
     """A survey that only this test uses, so that its numbers may change; 3,000 reports so far."""
     context = sf.HighLow(PLACES, ["clinic", "bar"], 2)
-    survey = aggregator.ask(sf.Survey(request.node.name[:90], context, minimum_reports=0))
+    survey = aggregator.add(sf.Survey(request.node.name[:90], context, minimum_reports=0))
     aggregator.receive(survey, np.arange(3000) % 5, 1)
     return survey
 
@@ -250,7 +259,7 @@ def test_search_and_order_survive_new_reports(show_all, aggregator, growing):
 
 @pytest.mark.slow
 def test_map_zoom_survives_new_reports(show_all, aggregator):
-    survey = aggregator.ask(sf.Survey("zoomed", GRID.context, minimum_reports=0))
+    survey = aggregator.add(sf.Survey("zoomed", GRID.context, minimum_reports=0))
     aggregator.receive(survey, np.arange(3000) % 200, 1)
     page = show_all(survey)
     chart = page.locator("#map")
@@ -436,8 +445,8 @@ def test_unreachable_aggregator_is_shown_until_it_is_back(show_all):
 
 
 @pytest.mark.parametrize("view", ["promise", "certificate"])
-def test_failed_parts_are_retried(visits, aggregator, view):
-    page = visits.page()
+def test_failed_parts_are_retried(browser, aggregator, view):
+    page = browser.new_page()
     page.clock.install()
     page.route(
         f"**/{view}",
@@ -453,8 +462,8 @@ def test_failed_parts_are_retried(visits, aggregator, view):
     assert page.locator("#promise").is_visible()
 
 
-def test_without_storage_the_token_lasts_as_long_as_the_page(visits, aggregator):
-    page = visits.page()
+def test_without_storage_the_token_lasts_as_long_as_the_page(browser, aggregator):
+    page = browser.new_page()
     page.add_init_script(
         "Object.defineProperty(window, 'sessionStorage', { get() { throw new Error('denied'); } })"
     )
@@ -464,9 +473,9 @@ def test_without_storage_the_token_lasts_as_long_as_the_page(visits, aggregator)
     assert page.complaints == []
 
 
-def test_empty_aggregator_says_how_to_add_a_survey(visits, tmp_path):
-    with running(tmp_path) as empty:
-        page = visits.page()
+def test_empty_aggregator_says_how_to_add_a_survey(browser, tmp_path):
+    with run_aggregator(tmp_path) as empty:
+        page = browser.new_page()
         page.goto(empty.url)
         page.get_by_text("There are none yet").wait_for()
         assert page.locator("#loading").is_hidden()
@@ -481,21 +490,21 @@ def test_empty_aggregator_says_how_to_add_a_survey(visits, tmp_path):
 )
 def test_dashboard_is_accessible(show, aggregator, survey):
     page = show(survey)
-    assert barriers(page) == []
+    assert accessibility_violations(page) == []
     enter(page, aggregator.token)
     learned(page)
-    assert barriers(page) == []
+    assert accessibility_violations(page) == []
 
 
-def test_report_page_is_accessible(visits, tmp_path, hostile):
+def test_report_page_is_accessible(browser, tmp_path, hostile):
     file = tmp_path / "report.html"
     file.write_text(
         report_page(hostile.survey, hostile.estimate, hostile.certificate), encoding="utf-8"
     )
-    page = visits.page()
+    page = browser.new_page()
     page.goto(file.as_uri())
     page.locator("#decoded .main-svg").first.wait_for()
-    assert barriers(page) == []
+    assert accessibility_violations(page) == []
 
 
 def test_page_fits_its_width(show_all):

@@ -30,7 +30,7 @@ from sfumato.pages.design.facts import (
     name_closed_form,
 )
 from sfumato.pages.design.page import design_page
-from support.answered_surveys import HOSTILE
+from support.survey_results import HOSTILE
 
 STOPS = ["park", "café", "clinic", "bar"]
 LINE = sf.PrivacyMatrix(

@@ -28,7 +28,7 @@ from sfumato.pages.label.text import (
     size_text,
 )
 from sfumato.survey.toml.file import read_toml
-from support.answered_surveys import HOSTILE
+from support.survey_results import HOSTILE
 
 INF = math.inf
 PLACES = ["park", "café", "clinic", "bar", "office"]

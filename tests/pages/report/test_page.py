@@ -22,7 +22,7 @@ from sfumato.pages.charts import (
 )
 from sfumato.pages.promise import promise_facts, promise_sentences
 from sfumato.survey.results import results_of
-from support.answered_surveys import HOSTILE, answered
+from support.survey_results import HOSTILE, simulate_results
 
 pytest.importorskip("plotly")
 
@@ -191,7 +191,7 @@ def test_decoded_manipulation_bound_is_shown_if_known(lunch):
 
 
 def test_few_reports_raise_a_caution(lunch, lunch_page):
-    few = page_of(answered(lunch.survey, [0, 1, 2, 0, 1, 3, 4, 0]))
+    few = page_of(simulate_results(lunch.survey, [0, 1, 2, 0, 1, 3, 4, 0]))
     assert "Few reports." in few
     assert "Few reports." not in lunch_page
 
@@ -215,7 +215,7 @@ def test_repeated_answers_raise_a_caution(lunch_page):
     """One device may send several reports over several periods."""
     context = sf.Uniform(["no", "yes"], 1)
     survey = sf.Survey("weekly", context, repeat={"every": "week", "distinct": 2})
-    case = answered(survey, np.arange(1000) % 2)
+    case = simulate_results(survey, np.arange(1000) % 2)
     text = " ".join(Page(page_of(case)).text.split())
     assert "Repeated answers. People may answer every week" in text
     assert "Repeated answers." not in lunch_page
@@ -247,7 +247,7 @@ def test_negative_estimates_are_drawn_at_the_end_of_their_interval(lunch):
 
 
 def test_single_report_makes_a_page(lunch):
-    page = page_of(answered(lunch.survey, [0]))
+    page = page_of(simulate_results(lunch.survey, [0]))
     assert "Few reports." in page
     assert "NaN" not in Page(page).scripts[1]
 

@@ -13,7 +13,8 @@ pytest.importorskip("fastapi")
 import sfumato as sf
 from sfumato.domains.partitions import grid_tiles
 from sfumato.pages import static
-from support.visits import HOSTILE, barriers, outside, posts, running
+from support.browser import accessibility_violations, external_requests, run_aggregator, uploads
+from support.survey_results import HOSTILE
 
 MANY = [f"town {x}" for x in range(1990)] + [
     "<script>alert(1)</script>",
@@ -57,18 +58,18 @@ SURVEYS = surveys()
 
 @pytest.fixture(scope="module")
 def aggregator(tmp_path_factory):
-    with running(tmp_path_factory.mktemp("store")) as server:
+    with run_aggregator(tmp_path_factory.mktemp("store")) as server:
         for survey in SURVEYS.values():
-            server.ask(survey)
+            server.add(survey)
         yield server
 
 
 @pytest.fixture
-def show(visits, aggregator):
+def show(browser, aggregator):
     """Open the try page of a survey, ready to pick an answer."""
 
     def open_page(case, person=None, **options):
-        page = visits.page(person, **options)
+        page = browser.new_page(person, **options)
         page.goto(f"{aggregator.url}try/{SURVEYS[case].fingerprint}")
         page.locator("#choice").wait_for()
         return page
@@ -118,11 +119,11 @@ def test_every_kind_of_choice_works_without_errors_or_outside_requests(show, agg
     assert plain(page.locator("#answer").inner_text()) == f"“{label}”"
     assert page.locator("#outputs").inner_text() == f"{survey.mechanism.outputs:,}"
     page.get_by_role("button", name="Roll 1,000 times").click()
-    assert posts(page) == []
+    assert uploads(page) == []
     page.get_by_role("button", name="Send one report").click()
     page.get_by_text("Counted.").wait_for()
     assert page.complaints == []
-    assert outside(page, aggregator.url) == []
+    assert external_requests(page, aggregator.url) == []
 
 
 def test_typed_answers_must_be_labels(show):
@@ -242,8 +243,8 @@ def test_page_says_if_nothing_is_promised(show):
 # --- sending --------------------------------------------------------------------------------------
 
 
-def test_sending_again_sends_nothing_new(show, visits, aggregator):
-    person = visits.person()
+def test_sending_again_sends_nothing_new(show, browser, aggregator):
+    person = browser.new_person()
     page = show("list", person)
     pick(page, "list")
     before = sum(aggregator.counts(SURVEYS["list"]))
@@ -251,7 +252,7 @@ def test_sending_again_sends_nothing_new(show, visits, aggregator):
     send.click()
     page.get_by_text("Counted.").wait_for()
     shown = page.locator("#body").inner_text()
-    assert [request.post_data for request in posts(page)] == [shown]
+    assert [request.post_data for request in uploads(page)] == [shown]
     assert len(json.loads(shown)["reports"]) == 1
     page.get_by_role("radio").first.check()
     send.click()
@@ -262,13 +263,13 @@ def test_sending_again_sends_nothing_new(show, visits, aggregator):
     later.get_by_role("button", name="Send one report").click()
     later.get_by_text("Counted.").wait_for()
     assert later.locator("#body").inner_text() == shown
-    assert posts(later) == []
-    assert len(posts(page)) == 1
+    assert uploads(later) == []
+    assert len(uploads(page)) == 1
     assert sum(aggregator.counts(SURVEYS["list"])) == before + 1
 
 
-def test_offline_reports_wait(show, visits, aggregator):
-    person = visits.person()
+def test_offline_reports_wait(show, browser, aggregator):
+    person = browser.new_person()
     page = show("clear", person)
     page.clock.install()
     page.get_by_role("radio").first.check()
@@ -282,13 +283,13 @@ def test_offline_reports_wait(show, visits, aggregator):
     page.get_by_text("out of reach").wait_for()
     assert sum(aggregator.counts(SURVEYS["clear"])) == before
     person.set_offline(False)
-    aggregator.await_reports(SURVEYS["clear"], before + 1)
+    aggregator.wait_for_reports(SURVEYS["clear"], before + 1)
 
 
-def test_closed_survey_shows_a_message(show, visits, aggregator):
-    survey = aggregator.ask(sf.Survey("try-closed", sf.Uniform(["yes", "no"], 1)))
+def test_closed_survey_shows_a_message(show, browser, aggregator):
+    survey = aggregator.add(sf.Survey("try-closed", sf.Uniform(["yes", "no"], 1)))
     aggregator.store.set_closed(survey.fingerprint)
-    page = visits.page()
+    page = browser.new_page()
     page.goto(f"{aggregator.url}try/{survey.fingerprint}")
     page.get_by_role("radio").first.check()
     page.get_by_role("button", name="Send one report").click()
@@ -305,7 +306,7 @@ def test_denied_storage_shows_a_message_and_sends_nothing(show):
     page.get_by_role("button", name="Send one report").click()
     page.get_by_text("storage is blocked, full or not sure to last. Nothing was sent.").wait_for()
     assert page.locator("#body").is_hidden()
-    assert posts(page) == []
+    assert uploads(page) == []
 
 
 # --- what is not protected ------------------------------------------------------------------------
@@ -341,13 +342,13 @@ def test_no_disclosure_if_all_is_protected(show, case):
     assert page.locator("#open").is_hidden()
 
 
-def test_spent_budget_shows_a_message_and_sends_nothing(visits, aggregator):
-    person = visits.person()
+def test_spent_budget_shows_a_message_and_sends_nothing(browser, aggregator):
+    person = browser.new_person()
     for i in range(5):
-        survey = aggregator.ask(
+        survey = aggregator.add(
             sf.Survey(f"try-budget-{i}", sf.Uniform(["yes", "no", "perhaps"], 1))
         )
-        page = visits.page(person)
+        page = browser.new_page(person)
         page.goto(f"{aggregator.url}try/{survey.fingerprint}")
         page.get_by_role("radio").first.check()
         page.get_by_role("button", name="Send one report").click()
@@ -355,7 +356,7 @@ def test_spent_budget_shows_a_message_and_sends_nothing(visits, aggregator):
             page.get_by_text("Counted.").wait_for()
             assert f"have spent ε = {i + 1} of 4" in page.locator("#spent").inner_text()
     page.get_by_text("This browser has no privacy budget left for this site").wait_for()
-    assert posts(page) == []
+    assert uploads(page) == []
     assert page.locator("#receipt").inner_text().endswith("Nothing was sent.")
     assert "have spent ε = 4 of 4" in page.locator("#spent").inner_text()
 
@@ -398,8 +399,8 @@ def test_every_client_error_has_a_sentence(show):
     )
 
 
-def test_missing_survey_shows_a_message(visits, aggregator):
-    page = visits.page()
+def test_missing_survey_shows_a_message(browser, aggregator):
+    page = browser.new_page()
     page.route("**/v1/surveys/*", lambda route: route.fulfill(status=404, body="{}"))
     page.goto(f"{aggregator.url}try/{SURVEYS['list'].fingerprint}")
     page.get_by_text("This survey is closed, or this site does not have it.").wait_for()
@@ -449,7 +450,7 @@ def test_page_is_accessible(show, case):
     page.get_by_role("button", name="Roll 1,000 times").click()
     page.get_by_role("button", name="Send one report").click()
     page.get_by_text("Counted.").wait_for()
-    assert barriers(page) == []
+    assert accessibility_violations(page) == []
 
 
 @pytest.mark.parametrize("case", ["list", "box", "map", "hostile"])
@@ -466,5 +467,5 @@ def test_page_links_to_an_accessible_label(show, aggregator):
     page.wait_for_url(f"**/label/{SURVEYS['list'].fingerprint}")
     assert page.locator("h1").inner_text() == "Where did you have lunch?"
     assert page.complaints == []
-    assert outside(page, aggregator.url) == []
-    assert barriers(page) == []
+    assert external_requests(page, aggregator.url) == []
+    assert accessibility_violations(page) == []

@@ -1,4 +1,4 @@
-"""An aggregator on loopback, people who visit its pages, and notes of what those pages complain about and ask for."""
+"""An aggregator on loopback, and browsers that record the errors and requests of its pages."""
 
 import hashlib
 import threading
@@ -15,52 +15,52 @@ from sfumato.aggregator.store import Store, backend_for
 from sfumato.batches import Batch
 from support.paths import ROOT
 
-HOSTILE = "</script><script>alert(1)</script>\"'<img src=x onerror=alert(2)>&amp;"
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
-REFUSALS = (
-    "Failed to load resource"  # how Chromium logs every answer that is an error, expected or not
-)
+FAILED_RESPONSE = "Failed to load resource"  # Chromium logs this for every HTTP error
 _AXE = ROOT / "tests" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
 
 
 class Aggregator:
-    """One that runs, with its store and its token."""
+    """A running aggregator with its store and its token."""
 
     def __init__(self, store, clock, token, url):
-        self.store, self.clock, self.token, self.url = store, clock, token, url
+        self.store = store
+        self.clock = clock
+        self.token = token
+        self.url = url
 
-    def ask(self, survey):
-        """Open a survey."""
+    def add(self, survey):
+        """Register a survey and return it."""
         self.store.register(survey)
         return survey
 
     def receive(self, survey, symbols, number, when=NOON):
-        """Count one batch as if it had come at some time; the same number makes the same batch."""
+        """Count one batch as if it had arrived at `when`; equal numbers make equal batches."""
         self.clock[0] = when
         generator = np.random.default_rng(number)
         words = generator.integers(
             0, 2**64, size=(len(symbols), survey.mechanism.words), dtype=np.uint64
         )
         reports = survey.mechanism.reports_from(symbols, words)
-        name = hashlib.sha256(f"{survey.fingerprint}/{number}".encode()).digest()[:16]
-        self.store.commit([Batch(name, survey.fingerprint, reports)])
+        batch_id = hashlib.sha256(f"{survey.fingerprint}/{number}".encode()).digest()[:16]
+        self.store.commit([Batch(batch_id, survey.fingerprint, reports)])
         self.clock[0] = NOON
 
     def counts(self, survey):
-        """How often each report was counted."""
+        """Return how often each report was counted."""
         return self.store.tally(survey.fingerprint, survey.mechanism.outputs).counts.tolist()
 
-    def await_reports(self, survey, number):
-        """Wait until so many reports are counted; beacons are not answered to anybody."""
-        until = time.monotonic() + 10
-        while sum(self.counts(survey)) < number and time.monotonic() < until:
+    def wait_for_reports(self, survey, number):
+        """Wait until `number` reports are counted: a beacon gets no response to wait for."""
+        deadline = time.monotonic() + 10
+        while sum(self.counts(survey)) < number and time.monotonic() < deadline:
             time.sleep(0.02)
         assert sum(self.counts(survey)) == number
 
 
 @contextmanager
-def running(folder):
-    """An aggregator in a thread, over a new store; it believes that it is noon."""
+def run_aggregator(folder):
+    """Run an aggregator in a thread, over a new store; its clock stands at noon."""
     clock = [NOON]
     store = Store(backend_for(f"sqlite:///{folder / 'reports.db'}"), now=lambda: clock[0])
     token = Token(store).make()
@@ -79,23 +79,27 @@ def running(folder):
             store.close()
 
 
-class Visits:
-    """Browser contexts, each a person's browser of its own; all of them closed in the end."""
+class Browser:
+    """Chromium with a separate browser context for each person; `close` closes them all."""
 
     def __init__(self, chromium):
-        self._chromium, self._contexts = chromium, []
+        self._chromium = chromium
+        self._contexts = []
 
-    def person(self, **options):
-        """A new browser, with empty storages."""
-        self._contexts.append(self._chromium.new_context(**options))
-        return self._contexts[-1]
+    def new_person(self, **options):
+        """Open a browser context with empty storage."""
+        context = self._chromium.new_context(**options)
+        self._contexts.append(context)
+        return context
 
-    def page(self, person=None, **options):
-        """A new tab that writes down what it complains about, breaks of its policy included, and what it asks for."""
-        page = (person or self.person(**options)).new_page()
-        page.complaints, page.requests = [], []
+    def new_page(self, person=None, **options):
+        """Open a tab that records its console messages, policy violations and requests."""
+        page = (person or self.new_person(**options)).new_page()
+        page.complaints = []
+        page.requests = []
         page.add_init_script(
-            "addEventListener('securitypolicyviolation', (event) => console.error('policy', event.violatedDirective))"
+            "addEventListener('securitypolicyviolation', "
+            "(event) => console.error('policy', event.violatedDirective))"
         )
         page.on("console", lambda message: page.complaints.append(message.text))
         page.on("pageerror", lambda error: page.complaints.append(str(error)))
@@ -107,13 +111,13 @@ class Visits:
             context.close()
 
 
-def posts(page):
-    """The uploads among what a page asked for."""
+def uploads(page):
+    """Return the POST requests of a page."""
     return [request for request in page.requests if request.method == "POST"]
 
 
-def outside(page, *homes):
-    """What a page asked for from anywhere else than its homes."""
+def external_requests(page, *homes):
+    """Return the URLs that a page requested from anywhere but its homes."""
     return [
         request.url
         for request in page.requests
@@ -121,19 +125,16 @@ def outside(page, *homes):
     ]
 
 
-def barriers(page):
-    """What stands in the way of people who see, hear or move otherwise: axe's serious findings, by day and by night."""
+def accessibility_violations(page):
+    """Return the serious violations that axe finds in light and in dark mode."""
     if not _AXE.exists():
         pytest.skip("skipped: needs axe-core; make javascript installs it")
     page.evaluate(_AXE.read_text(encoding="utf-8"))
     serious = []
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
-        found = page.evaluate("axe.run().then(({ violations }) => violations)")
-        serious += [
-            (scheme, finding) for finding in found if finding["impact"] in ("serious", "critical")
-        ]
-    return [
-        (scheme, one["id"], [node["html"][:200] for node in one["nodes"]][:3])
-        for scheme, one in serious
-    ]
+        for violation in page.evaluate("axe.run().then(({ violations }) => violations)"):
+            if violation["impact"] in ("serious", "critical"):
+                snippets = [node["html"][:200] for node in violation["nodes"]]
+                serious.append((scheme, violation["id"], snippets[:3]))
+    return serious
