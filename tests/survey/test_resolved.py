@@ -345,7 +345,7 @@ def test_a_code_with_too_few_points_is_refused():
 @pytest.mark.parametrize("log_outputs", [32, 40])
 def test_more_reports_than_32_bits_hold_are_refused(log_outputs):
     """Reports travel as u32 and there are at most 2^31 of them."""
-    code = HadamardCode(2**log_outputs - 1, SURVEYS["plain"].context.exact_inside)
+    code = HadamardCode(2**log_outputs - 1, SURVEYS["plain"].context.uniform_epsilon)
     raw = _changed(SURVEYS["plain"], ("promise", "mechanism", "codes"), [code.record()])
     with pytest.raises(InvalidSurvey):
         Survey.of_resolved(raw)
@@ -353,7 +353,7 @@ def test_more_reports_than_32_bits_hold_are_refused(log_outputs):
 
 @pytest.mark.parametrize("length", [65, 96])
 def test_words_longer_than_64_bits_are_refused(length):
-    code = HadamardCode(7, SURVEYS["plain"].context.exact_inside, word_bits=length)
+    code = HadamardCode(7, SURVEYS["plain"].context.uniform_epsilon, word_bits=length)
     raw = _changed(SURVEYS["plain"], ("promise", "mechanism", "codes"), [code.record()])
     with pytest.raises(InvalidSurvey):
         Survey.of_resolved(raw)

@@ -52,7 +52,7 @@ def _large_codes() -> Iterator[Case]:
         survey = Survey("oversized code", context, PlainResponse(context))
         data = json.loads(survey.resolved())
         data["promise"]["mechanism"]["codes"] = [
-            HadamardCode(points, context.exact_inside).record()
+            HadamardCode(points, context.uniform_epsilon).record()
         ]
         text = canonical_bytes(data).decode("utf-8")
         if error:

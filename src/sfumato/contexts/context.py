@@ -1,4 +1,4 @@
-"""What every context answers: how hard x must be to tell from x2."""
+"""The interface of every context: how hard it must be to tell x from x2."""
 
 import copy
 from abc import ABC, abstractmethod
@@ -19,16 +19,15 @@ from sfumato.foundation.records import Fields, require_fields
 from sfumato.randomness import Epsilon, float_below
 
 if TYPE_CHECKING:
-    from sfumato.contexts.grouped import GroupedContext
-    from sfumato.contexts.sums import ContextSum
-    from sfumato.contexts.unions import ContextUnion
+    from sfumato.contexts.composite import ContextSum, ContextUnion
+    from sfumato.contexts.grouped import Blocks, GroupedContext, HighLow
 
 __all__ = ["MAX_MATRIX_SIZE", "Context"]
 
 MAX_MATRIX_SIZE = 4096
-"""The most symbols of a privacy matrix that is written out (128 MiB)."""
+"""The largest privacy matrix that is written out, in symbols (128 MiB)."""
 
-_MAX_SHOWN = 12  # symbols of a matrix that notebooks show
+_MAX_SHOWN = 12  # the largest matrix that notebooks show, in symbols
 
 
 class Context(ABC):
@@ -43,23 +42,32 @@ class Context(ABC):
     """
 
     kind: ClassVar[str]
-    """The kind of context that a record and a survey file name."""
+    """The name of this kind of context in records and survey files."""
 
     gist: str = "pair by pair"
-    """What this kind of context promises, in a few words."""
+    """A few words that say what this kind of context promises."""
 
     max_recorded_size: ClassVar[int] = 2**24
-    """The most symbols that a resolved survey may have with a context of this kind."""
+    """The largest number of symbols in a resolved survey with a context of this kind."""
 
     is_metric: ClassVar[bool] = False
     """Whether every entry is ε times a distance."""
+
+    uniform_epsilon: Epsilon | None = None
+    """The exact ε of a uniform context; ``None`` for every other context."""
+
+    terms: tuple["Context", ...] = ()
+    """The contexts that a sum adds up; empty for every other context."""
+
+    parts: tuple["Context", ...] = ()
+    """The contexts inside the blocks of a union; empty for every other context."""
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
 
     @property
     def domain(self) -> Domain:
-        """The labels that the symbols stand for."""
+        """The labels of the symbols."""
         return self._domain
 
     @property
@@ -73,32 +81,22 @@ class Context(ABC):
         return None
 
     @property
-    def uniform_epsilon(self) -> Epsilon | None:
-        """The ε of a uniform context, exactly; ``None`` for every other context."""
+    def as_blocks(self) -> "Blocks | None":
+        """The context itself if it is made of blocks."""
         return None
 
     @property
-    def sensitive(self) -> Symbols | None:
-        """The sensitive symbols of a high-low context; ``None`` for every other context."""
+    def as_high_low(self) -> "HighLow | None":
+        """The context itself if it is a high-low context."""
         return None
-
-    @property
-    def terms(self) -> "tuple[Context, ...]":
-        """The contexts that add up to this one: only a sum has several."""
-        return (self,)
-
-    @property
-    def parts(self) -> "tuple[Context, ...]":
-        """The contexts inside the blocks of a union; empty for every other context."""
-        return ()
 
     @property
     def as_union(self) -> "ContextUnion | None":
-        """The context as a union of parts with no promise across, if it has that form."""
+        """The context itself if it is a union of parts with no promise across."""
         return None
 
     def epsilon(self, x: ArrayLike, x2: ArrayLike) -> Floats:
-        """Return ``E[x, x2]`` in floats, for arrays of symbols that broadcast.
+        """Return ``E[x, x2]`` as floats, for arrays of symbols that broadcast.
 
         ``exact_epsilon`` returns exact entries.
         """
@@ -113,7 +111,7 @@ class Context(ABC):
         return np.where(first == second, 0.0, self._epsilon(first, second))
 
     def matrix(self) -> Floats:
-        """Return E written out, ``k × k``.
+        """Return E as a ``k × k`` array.
 
         Raise ``InvalidContext`` above 4096 symbols, where ``epsilon(x, x2)`` still works.
         """
@@ -122,7 +120,7 @@ class Context(ABC):
         return self.epsilon(symbols[:, None], symbols[None, :])
 
     def exact_matrix(self) -> ExactMatrix:
-        """Return E written out exactly; raise ``InvalidContext`` above 4096 symbols."""
+        """Return E with exact entries; raise ``InvalidContext`` above 4096 symbols."""
         self._require_writable()
         rows = []
         for x in range(self.size):
@@ -141,19 +139,22 @@ class Context(ABC):
 
     @property
     def smallest_epsilon(self) -> float:
-        """The least entry off the diagonal, rounded down: a mechanism for it keeps every pair."""
+        """The smallest entry off the diagonal, rounded down.
+
+        A mechanism for this ε keeps the promise to every pair.
+        """
         return float_below(self.exact_smallest)
 
     @property
     @abstractmethod
     def exact_smallest(self) -> Epsilon:
-        """The least entry off the diagonal, exactly; ``inf`` where nothing is promised."""
+        """The exact smallest entry off the diagonal; ``inf`` if nothing is promised."""
 
     @abstractmethod
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
-        """Return ``E[x, x2]`` exactly: a ``Fraction``, or ``inf``."""
+        """Return the exact ``E[x, x2]``: a ``Fraction``, or ``inf``."""
 
-    # --- what a device must know before it answers ------------------------------------------------
+    # --- what a device checks before it answers --------------------------------------------------
 
     @property
     def largest_finite(self) -> Fraction:
@@ -163,7 +164,7 @@ class Context(ABC):
     @property
     def leaves_open(self) -> bool:
         """Whether some pair has no promise: a report may then tell its two symbols apart."""
-        return self.exact_matrix().leaves_open()
+        return self.partly_open or self.unprotected().size > 0
 
     def unprotected(self) -> Symbols:
         """Return the symbols with no promise against any other: a report may reveal them.
@@ -184,11 +185,11 @@ class Context(ABC):
 
     @abstractmethod
     def closure(self) -> "Context":
-        """Return the context with the least entries that promises the same: shortest paths over E.
+        """Return the equivalent context with the smallest entries: shortest paths over E.
 
-        ``Q(y|x) ≤ e^{E[x,z]} Q(y|z) ≤ e^{E[x,z]+E[z,x2]} Q(y|x2)``, so a detour that is shorter
-        than the direct way is already promised. A zero one way makes two rows equal, hence a zero
-        back.
+        ``Q(y|x) ≤ e^{E[x,z]} Q(y|z) ≤ e^{E[x,z]+E[z,x2]} Q(y|x2)``, so a path through z that is
+        shorter than the direct entry is already promised. A zero in one direction makes two rows
+        equal, and so implies a zero in the other.
         """
 
     # --- records ---------------------------------------------------------------------------------
@@ -203,12 +204,12 @@ class Context(ABC):
         raise NotImplementedError
 
     def _record(self, **fields: Json) -> Json:
-        """Return a record with the kind, the domain and these fields."""
+        """Return a record with the kind, the domain and ``fields``."""
         return {"kind": self.kind, "domain": self.domain.record(), **fields}
 
     @classmethod
     def _read_fields(cls, record: Fields, *own: str) -> tuple[Fields, Domain]:
-        """Return the fields of a record that has the fields ``own``, and its domain."""
+        """Check that a record has the fields ``own``; return its fields and its domain."""
         fields = require_fields(record, "context", ("kind", "domain", *own))
         return fields, domain_of_record(fields["domain"])
 
@@ -217,8 +218,8 @@ class Context(ABC):
         """Return ``E[x, x2]`` for pairs that differ; entries on the diagonal are ignored."""
 
     def __add__(self, other: "Context") -> "ContextSum":
-        """Return the context that answering both surveys keeps: entries add up, lazily."""
-        from sfumato.contexts.sums import ContextSum
+        """Return what a person who answers both surveys is promised: entries add up."""
+        from sfumato.contexts.composite import ContextSum
 
         if not isinstance(other, Context):
             return NotImplemented
@@ -233,18 +234,18 @@ class Context(ABC):
         return hash(fingerprint(self.record()))
 
     def _repr_html_(self) -> str:
-        """Return what notebooks show: kind, size, least ε, and a small matrix itself."""
-        least = f"smallest ε = {self.smallest_epsilon:.4g}"
+        """Return what notebooks show: the kind, the size, the smallest ε, and a small matrix."""
+        promise = f"smallest ε = {self.smallest_epsilon:.4g}"
         if np.isinf(self.smallest_epsilon):
-            least = "nothing is promised"
+            promise = "nothing is promised"
         name = escape(type(self).__name__)
-        html = f"<p><b>{name}</b>: {self.size:,} symbols, {least}</p>"
+        html = f"<p><b>{name}</b>: {self.size:,} symbols, {promise}</p>"
         if self.size <= _MAX_SHOWN:
             html += _matrix_html(self)
         return html
 
     def _require_writable(self) -> None:
-        """Raise ``InvalidContext`` if the matrix is too large to be written out."""
+        """Raise ``InvalidContext`` if the matrix is too large to write out."""
         if self.size > MAX_MATRIX_SIZE:
             raise InvalidContext(
                 f"a privacy matrix is written out up to {MAX_MATRIX_SIZE} symbols; this domain has "
@@ -253,7 +254,7 @@ class Context(ABC):
 
 
 def _matrix_html(context: Context) -> str:
-    """Return E as a table, row against column: the darker, the stronger the promise."""
+    """Return E as a table, row against column: a darker cell is a stronger promise."""
     labels = [escape(str(label)) for label in context.domain.labels]
     head = "".join(f'<th scope="col">{label}</th>' for label in labels)
     body = ""

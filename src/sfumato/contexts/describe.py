@@ -7,9 +7,9 @@ from math import inf
 
 import numpy as np
 
+from sfumato.contexts.composite import ContextUnion
 from sfumato.contexts.context import MAX_MATRIX_SIZE, Context
 from sfumato.contexts.grouped import GroupedContext
-from sfumato.contexts.unions import ContextUnion
 from sfumato.foundation.arrays import Symbols
 from sfumato.randomness import Epsilon
 

@@ -156,10 +156,6 @@ class ExactMatrix:
         """Return the largest finite entry; 0 if no entry off the diagonal is finite."""
         return Fraction(int(self.numerators[self._finite].max()), self.denominator)
 
-    def leaves_open(self) -> bool:
-        """Return whether some entry is infinite."""
-        return not self._finite.all()
-
     def unprotected(self) -> NDArray[np.int64]:
         """Return the rows whose entries off the diagonal are all infinite."""
         if self.size == 1:

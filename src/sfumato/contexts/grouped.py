@@ -20,7 +20,15 @@ from sfumato.foundation.canonical import Json, decimal_text, pack_u32
 from sfumato.foundation.records import Fields, unpack_u32
 from sfumato.randomness import LARGEST_EPSILON, Epsilon, positive_epsilon
 
-__all__ = ["Blocks", "GroupedContext", "HighLow", "Tiers", "Uniform", "ranks_within"]
+__all__ = [
+    "Blocks",
+    "GroupedContext",
+    "HighLow",
+    "Tiers",
+    "Uniform",
+    "ranks_within",
+    "symbols_by_group",
+]
 
 _MAX_SHOWN = 4  # tiers whose ε a repr lists
 _INT64_LIMIT = 2**62
@@ -86,9 +94,8 @@ class GroupedContext(Context):
         return rank
 
     def members(self) -> list[Symbols]:
-        """The symbols of each group, in domain order."""
-        order = np.argsort(self.group_of, kind="stable")
-        return np.split(order, np.cumsum(self.sizes)[:-1])
+        """Return the symbols of each group, in domain order."""
+        return symbols_by_group(self.group_of)
 
     @property
     def shows_groups(self) -> bool:
@@ -131,13 +138,6 @@ class GroupedContext(Context):
         """The largest finite promise to any pair; 0 if no pair has one."""
         finite = [epsilon for epsilon in self._promises if isinstance(epsilon, Fraction)]
         return max(finite, default=Fraction(0))
-
-    @property
-    def leaves_open(self) -> bool:
-        """Whether some pair has no promise."""
-        open_inside = (self._inside_floats == inf) & (self.sizes > 1)
-        open_outward = len(self.outward) > 1 and inf in self._outward_floats
-        return bool(open_inside.any() or open_outward)
 
     def unprotected(self) -> Symbols:
         """Return the symbols that have no promise against any other."""
@@ -234,24 +234,17 @@ class Uniform(GroupedContext):
     kind = "uniform"
     gist = "every pair alike"
     max_recorded_size = 2**26  # its record lists nothing for each symbol
+    uniform_epsilon: Epsilon
+    """The exact ε of every pair."""
 
     def __init__(self, domain: object, epsilon: object) -> None:
         labels = as_domain(domain)
-        super().__init__(labels, None, (positive_epsilon(epsilon),), (inf,))
-
-    @property
-    def exact_inside(self) -> Epsilon:
-        """The ε of every pair, exactly."""
-        return self.inside[0]
-
-    @property
-    def uniform_epsilon(self) -> Epsilon:
-        """The ε of every pair, exactly."""
-        return self.inside[0]
+        self.uniform_epsilon = positive_epsilon(epsilon)
+        super().__init__(labels, None, (self.uniform_epsilon,), (inf,))
 
     def record(self) -> Json:
         """Return the context as plain data."""
-        return self._record(epsilon=decimal_text(self.exact_inside))
+        return self._record(epsilon=decimal_text(self.uniform_epsilon))
 
     @classmethod
     def of_record(cls, record: Fields) -> "Uniform":
@@ -260,7 +253,7 @@ class Uniform(GroupedContext):
         return cls(domain, fields["epsilon"])
 
     def __repr__(self) -> str:
-        return f"Uniform({self.domain!r}, epsilon={decimal_text(self.exact_inside)})"
+        return f"Uniform({self.domain!r}, epsilon={decimal_text(self.uniform_epsilon)})"
 
 
 class HighLow(GroupedContext):
@@ -276,38 +269,37 @@ class HighLow(GroupedContext):
 
     kind = "high-low"
     gist = "some answers are sensitive"
+    is_sensitive: Booleans
+    """For each symbol, whether it is sensitive."""
+    exact_inside: Epsilon
+    """The exact ε of sensitive symbols."""
 
     def __init__(self, domain: object, sensitive: Iterable[Label], epsilon: object) -> None:
         labels = as_domain(domain)
-        self._exact_inside = positive_epsilon(epsilon)
-        self._is_sensitive = _mark_sensitive(labels, sensitive)
-        self._is_sensitive.flags.writeable = False
-        first = bool(self._is_sensitive[0])
-        class_of = (self._is_sensitive != first).astype(np.int64)
-        epsilons = [self._exact_inside if first else inf]
+        self.exact_inside = positive_epsilon(epsilon)
+        self.is_sensitive = _mark_sensitive(labels, sensitive)
+        self.is_sensitive.flags.writeable = False
+        first = bool(self.is_sensitive[0])
+        class_of = (self.is_sensitive != first).astype(np.int64)
+        epsilons = [self.exact_inside if first else inf]
         if class_of.any():
-            epsilons.append(inf if first else self._exact_inside)
+            epsilons.append(inf if first else self.exact_inside)
         group_of, outward = _merge_classes(class_of, epsilons)
         super().__init__(labels, group_of, outward, outward)
 
     @property
-    def is_sensitive(self) -> Booleans:
-        """For each symbol, whether it is sensitive."""
-        return self._is_sensitive
+    def as_high_low(self) -> "HighLow":
+        """The context itself."""
+        return self
 
     @property
     def sensitive(self) -> Symbols:
         """The sensitive symbols (A in the paper), in domain order."""
-        return np.flatnonzero(self._is_sensitive)
-
-    @property
-    def exact_inside(self) -> Epsilon:
-        """The ε of sensitive symbols, exactly."""
-        return self._exact_inside
+        return np.flatnonzero(self.is_sensitive)
 
     def record(self) -> Json:
         """Return the context as plain data."""
-        epsilon = decimal_text(self._exact_inside)
+        epsilon = decimal_text(self.exact_inside)
         return self._record(epsilon=epsilon, sensitive=pack_u32(self.sensitive))
 
     @classmethod
@@ -318,8 +310,8 @@ class HighLow(GroupedContext):
         return cls(domain, [domain.labels[x] for x in sensitive.tolist()], fields["epsilon"])
 
     def __repr__(self) -> str:
-        marked = f"{self.sensitive.size} sensitive"
-        return f"HighLow({self.domain!r}, {marked}, epsilon={decimal_text(self._exact_inside)})"
+        sensitive = f"{self.sensitive.size} sensitive"
+        return f"HighLow({self.domain!r}, {sensitive}, epsilon={decimal_text(self.exact_inside)})"
 
 
 class Blocks(GroupedContext):
@@ -357,6 +349,11 @@ class Blocks(GroupedContext):
         self.block_names = blocks.names
         if self.exact_across != inf:
             self.gist = "one promise inside, one between them"
+
+    @property
+    def as_blocks(self) -> "Blocks":
+        """The context itself."""
+        return self
 
     @property
     def block_of(self) -> Symbols:
@@ -522,6 +519,16 @@ class Tiers(GroupedContext):
         if number > _MAX_SHOWN:
             shown.append("…")
         return f"Tiers({number} tiers of {self.domain!r}, epsilons=[{', '.join(shown)}])"
+
+
+def symbols_by_group(group_of: Symbols) -> list[Symbols]:
+    """Return the symbols of each group, in ascending order.
+
+    >>> symbols_by_group(np.array([0, 1, 0]))
+    [array([0, 2]), array([1])]
+    """
+    order = np.argsort(group_of, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(group_of))[:-1])
 
 
 def ranks_within(group_of: Symbols) -> Symbols:

@@ -1,10 +1,10 @@
-"""A privacy matrix, written out."""
+"""A privacy matrix with an entry for every pair."""
 
 import numpy as np
 
 from sfumato.contexts.context import MAX_MATRIX_SIZE, Context
 from sfumato.contexts.exact import ExactMatrix
-from sfumato.domains import Domain, as_domain
+from sfumato.domains import Domain, IntegerDomain, as_domain
 from sfumato.errors import ContextMismatch, InvalidContext
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Json
@@ -39,10 +39,13 @@ class PrivacyMatrix(Context):
         self._set_entries(exact)
 
     @classmethod
-    def of_exact(cls, exact: ExactMatrix, domain: Domain) -> "PrivacyMatrix":
-        """Return a matrix computed from valid ones (a closure, a sum): entries may exceed 40."""
+    def of_exact(cls, exact: ExactMatrix, domain: Domain | None = None) -> "PrivacyMatrix":
+        """Return a matrix computed from valid ones (a closure, a sum): entries may exceed 40.
+
+        Without a ``domain``, the labels are the integers from 0.
+        """
         matrix = cls.__new__(cls)
-        Context.__init__(matrix, domain)
+        Context.__init__(matrix, domain or IntegerDomain(exact.size))
         matrix._set_entries(exact)
         return matrix
 
@@ -53,11 +56,11 @@ class PrivacyMatrix(Context):
 
     @property
     def exact_smallest(self) -> Epsilon:
-        """The least entry off the diagonal."""
+        """The smallest entry off the diagonal."""
         return self._exact.smallest()
 
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
-        """Return one entry, exactly."""
+        """Return one exact entry."""
         return self._exact.entry(x, x2)
 
     def exact_matrix(self) -> ExactMatrix:

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.contexts.assignment import Assignment
+from sfumato.contexts.composite import union
 from sfumato.contexts.context import Context
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.contexts.matrix import matrix_domain
-from sfumato.contexts.unions import union
 from sfumato.domains import Domain, IntegerDomain
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats, Symbols

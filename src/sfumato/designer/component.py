@@ -150,7 +150,7 @@ def _better(closed: Component | None, searched: Component, objective: Objective)
 
 
 def _solve_in_closed_form(context: Context, objective: Objective) -> Component | None:
-    is_matrix = context.groups is None and not context.parts and len(context.terms) == 1
+    is_matrix = context.groups is None and not context.parts and not context.terms
     try:
         # Closing a large matrix takes long; a large structured one is usually written as such.
         if is_matrix and context.size > _MAX_CLOSED_SIZE:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode, RecordedCodes
-from sfumato.contexts import Blocks, Context, Uniform
+from sfumato.contexts import Context
 from sfumato.errors import ContextMismatch, InvalidSurvey
 from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
 from sfumato.foundation.canonical import Json
@@ -50,6 +50,7 @@ class BlockResponse(Mechanism):
     Reference: Acharya et al. (2020), section 6.1 and Proposition 5.
     Proof: docs/proofs/blocks.md.
 
+    >>> from sfumato.contexts import Blocks
     >>> context = Blocks([0, 0, 0, 1, 2, 2], epsilon=1)
     >>> BlockResponse(context).outputs
     9
@@ -58,19 +59,20 @@ class BlockResponse(Mechanism):
     kind: ClassVar[str] = "blocks"
 
     def __init__(
-        self, context: Blocks, code: CodeFamily = HadamardCode, *, word_bits: int = 64
+        self, context: Context, code: CodeFamily = HadamardCode, *, word_bits: int = 64
     ) -> None:
-        if not isinstance(context, Blocks):
+        blocks = context.as_blocks
+        if blocks is None:
             raise ContextMismatch(
                 "a block response keeps a Blocks context; mechanism_for picks the frame that fits."
             )
-        if context.sizes.size > 1 and context.exact_across != np.inf:
+        if not blocks.shows_groups and blocks.sizes.size > 1:
             raise ContextMismatch(
                 "a block response shows the block; a promise across blocks needs a GroupResponse."
             )
         super().__init__(context)
-        self._set_blocks(context.block_of, context.rank)
-        self._set_codes(context.sizes, context.exact_epsilons, code, word_bits)
+        self._set_blocks(blocks.block_of, blocks.rank)
+        self._set_codes(blocks.sizes, blocks.exact_epsilons, code, word_bits)
 
     def _set_blocks(self, block_of: Symbols, rank: Symbols) -> None:
         """Keep the block of each symbol, and its rank in the block."""
@@ -123,18 +125,19 @@ class BlockResponse(Mechanism):
                 codes.read(fields["codes"][which], size, epsilon)
         if not codes.fit:
             raise InvalidSurvey(f"mechanism of kind {cls.kind!r} does not fit the context.")
-        return cls(context, codes, word_bits=codes.word_bits)  # type: ignore[arg-type]
+        return cls(context, codes, word_bits=codes.word_bits)
 
     @classmethod
     def _blocks_of(cls, context: Context) -> list[tuple[int, Epsilon]]:
         """Return the size and the ε of each block. Refuse a context of another kind."""
-        if not isinstance(context, Blocks):
+        blocks = context.as_blocks
+        if blocks is None:
             raise InvalidSurvey("a mechanism of kind 'blocks' must keep a context of blocks.")
-        return list(zip(context.sizes.tolist(), context.exact_epsilons, strict=True))
+        return list(zip(blocks.sizes.tolist(), blocks.exact_epsilons, strict=True))
 
     def at_word(self, word_bits: int) -> Self:
         """Return the same mechanism over shorter words."""
-        return type(self)(self.context, self._family, word_bits=word_bits)  # type: ignore[arg-type]
+        return type(self)(self.context, self._family, word_bits=word_bits)
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
         word = words[:, 0]
@@ -244,6 +247,7 @@ class PlainResponse(BlockResponse):
     Cost per report: one word. Error: that of the code. Reference: Acharya, Sun, Zhang (2019).
     Proof: docs/proofs/plain.md.
 
+    >>> from sfumato.contexts import Uniform
     >>> mechanism = PlainResponse(Uniform(3, 1.0))
     >>> mechanism.matrix().round(3)
     array([[0.366, 0.134, 0.366, 0.134],
@@ -254,22 +258,22 @@ class PlainResponse(BlockResponse):
     kind: ClassVar[str] = "plain"
 
     def __init__(
-        self, context: Uniform, code: CodeFamily = HadamardCode, *, word_bits: int = 64
+        self, context: Context, code: CodeFamily = HadamardCode, *, word_bits: int = 64
     ) -> None:
-        if not isinstance(context, Uniform):
+        if context.uniform_epsilon is None:
             raise ContextMismatch(
                 "a plain response keeps a Uniform context; mechanism_for picks the frame that fits."
             )
         Mechanism.__init__(self, context)
         k = context.size
         self._set_blocks(np.zeros(k, dtype=np.int64), np.arange(k))
-        self._set_codes(np.array([k]), [context.exact_inside], code, word_bits)
+        self._set_codes(np.array([k]), [context.uniform_epsilon], code, word_bits)
 
     @classmethod
     def _blocks_of(cls, context: Context) -> list[tuple[int, Epsilon]]:
-        if not isinstance(context, Uniform):
+        if context.uniform_epsilon is None:
             raise InvalidSurvey("a mechanism of kind 'plain' must keep a uniform context.")
-        return [(context.size, context.exact_inside)]
+        return [(context.size, context.uniform_epsilon)]
 
 
 class BlockScores(CodedScores):

@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode, RecordedCodes
-from sfumato.contexts import Context, HighLow
+from sfumato.contexts import Context
 from sfumato.errors import ContextMismatch, InvalidSurvey
 from sfumato.foundation.canonical import Json
 from sfumato.foundation.records import Fields, require_fields
@@ -36,6 +36,7 @@ class HighLowResponse(GroupResponse):
     Reference: Acharya et al. (2020), section 5.1, with row x+1 of the Hadamard matrix.
     Proof: docs/proofs/high-low.md.
 
+    >>> from sfumato.contexts import HighLow
     >>> mechanism = HighLowResponse(HighLow(["park", "clinic"], ["clinic"], epsilon=1))
     >>> mechanism.matrix().round(3)
     array([[0.269, 0.269, 0.462],
@@ -45,16 +46,17 @@ class HighLowResponse(GroupResponse):
     kind: ClassVar[str] = "high-low"
 
     def __init__(
-        self, context: HighLow, code: CodeFamily = HadamardCode, *, word_bits: int = 64
+        self, context: Context, code: CodeFamily = HadamardCode, *, word_bits: int = 64
     ) -> None:
-        if not isinstance(context, HighLow):
+        high_low = context.as_high_low
+        if high_low is None:
             raise ContextMismatch(
                 "a high-low response keeps a HighLow context; "
                 "mechanism_for picks the frame that fits."
             )
         self._families = code
-        s = context.sensitive.size
-        epsilon = context.exact_inside
+        s = high_low.sensitive.size
+        epsilon = high_low.exact_inside
         if s == 0 or isinstance(epsilon, float):
             self._code: Code = ClearCode(s, word_bits=word_bits)
         else:
@@ -65,7 +67,7 @@ class HighLowResponse(GroupResponse):
         codes = [self._code] if s else []
         levels = [GroupLevels(high, low, low)] if s else []
         Mechanism.__init__(self, context)
-        group_of = np.where(context.is_sensitive, 0, -1)
+        group_of = np.where(high_low.is_sensitive, 0, -1)
         clear = self._code.raised * (high - low)
         self._set_integers(group_of, codes, levels, [0] * len(codes), clear, word_bits)
 
@@ -77,12 +79,13 @@ class HighLowResponse(GroupResponse):
     def of_record(cls, record: Fields, context: Context) -> Self:
         """Return the mechanism with the integers of its record."""
         fields = require_fields(record, "mechanism", ("kind", "codes"))
-        if not isinstance(context, HighLow):
+        high_low = context.as_high_low
+        if high_low is None:
             raise InvalidSurvey("a mechanism of kind 'high-low' must keep a high-low context.")
         if not fields["codes"]:
             raise InvalidSurvey("mechanism.codes must contain at least one code.")
         codes = RecordedCodes()
-        codes.read(fields["codes"][0], int(context.sensitive.size), context.exact_inside)
+        codes.read(fields["codes"][0], int(high_low.sensitive.size), high_low.exact_inside)
         if not codes.fit:
             raise InvalidSurvey("mechanism of kind 'high-low' does not fit the context.")
         return cls(context, codes, word_bits=codes.word_bits)

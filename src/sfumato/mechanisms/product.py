@@ -66,7 +66,7 @@ class ProductResponse(DenseMechanism):
     def epsilons(context: Blocks) -> tuple[Fraction, Fraction]:
         """Return the ε of the answer about the block, and of the one about the symbol."""
         if (
-            not isinstance(context, Blocks)
+            context.as_blocks is None
             or context.sizes.size < 2
             or not isinstance(context.exact_across, Fraction)
         ):
@@ -90,15 +90,16 @@ class ProductResponse(DenseMechanism):
         """Return the mechanism with the integers of its record."""
         fields = require_fields(record, "mechanism", ("kind", "codes"))
         recorded = fields["codes"]
-        if not isinstance(context, Blocks) or not isinstance(recorded, list) or len(recorded) != 2:
+        blocks = context.as_blocks
+        if blocks is None or not isinstance(recorded, list) or len(recorded) != 2:
             raise InvalidSurvey("a mechanism of kind 'product' has two codes and keeps blocks.")
-        about_block, about_symbol = cls.epsilons(context)
+        about_block, about_symbol = cls.epsilons(blocks)
         codes = RecordedCodes()
-        codes.read(recorded[0], int(context.sizes.size), about_block)
-        codes.read(recorded[1], context.size, about_symbol)
+        codes.read(recorded[0], int(blocks.sizes.size), about_block)
+        codes.read(recorded[1], blocks.size, about_symbol)
         if not codes.fit:
             raise InvalidSurvey("mechanism of kind 'product' does not fit the context.")
-        return cls(context, codes, word_bits=codes.word_bits)
+        return cls(blocks, codes, word_bits=codes.word_bits)
 
     def at_word(self, word_bits: int) -> Self:
         """Return the same mechanism over shorter words."""

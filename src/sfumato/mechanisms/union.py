@@ -52,7 +52,7 @@ class UnionResponse(Mechanism):
     context: ContextUnion
 
     def __init__(self, context: ContextUnion, parts: Sequence[Mechanism]) -> None:
-        if not isinstance(context, ContextUnion):
+        if context.as_union is None:
             raise ContextMismatch(
                 "a union response keeps a union of contexts; make one with sf.union."
             )
@@ -71,8 +71,7 @@ class UnionResponse(Mechanism):
         self.outputs = require_outputs(int(self.offsets[-1]))
         self._block_of = context.block_of
         self._rank = context.rank
-        order = np.argsort(self._block_of, kind="stable")
-        self.symbols = np.split(order, np.cumsum(context.sizes)[:-1])
+        self.symbols = context.members()
 
     def record(self) -> Json:
         """Return the parts as plain data."""
@@ -88,16 +87,17 @@ class UnionResponse(Mechanism):
         """Return the mechanism of a record; ``read_part`` reads the mechanism of a part."""
         fields = require_fields(record, "mechanism", ("kind", "parts"))
         recorded = fields["parts"]
-        if not isinstance(context, ContextUnion) or not isinstance(recorded, list):
+        union = context.as_union
+        if union is None or not isinstance(recorded, list):
             raise InvalidSurvey(
                 "a mechanism of kind 'union' keeps a union of contexts, part by part."
             )
-        if len(recorded) != len(context.parts):
+        if len(recorded) != len(union.parts):
             raise InvalidSurvey(
-                f"mechanism.parts must have an entry per block, {len(context.parts)}."
+                f"mechanism.parts must have an entry per block, {len(union.parts)}."
             )
-        parts = [read_part(part, own) for part, own in zip(recorded, context.parts, strict=True)]
-        return cls(context, parts)
+        parts = [read_part(part, own) for part, own in zip(recorded, union.parts, strict=True)]
+        return cls(union, parts)
 
     def at_word(self, word_bits: int) -> Self:
         """Return the same mechanism over shorter words."""

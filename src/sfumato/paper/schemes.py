@@ -34,9 +34,8 @@ class Schemes:
     @cached_property
     def paper(self) -> BlockResponse:
         """The paper's mechanism: a block response around Hadamard's code."""
-        if isinstance(self.context, Uniform):
-            return PlainResponse(self.context)
-        return BlockResponse(self.context)
+        blocks = self.context.as_blocks
+        return PlainResponse(self.context) if blocks is None else BlockResponse(blocks)
 
     @cached_property
     def best(self) -> Mechanism:

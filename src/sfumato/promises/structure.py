@@ -56,8 +56,9 @@ def tightest_by_structure(
     ranges = _Ranges.of_claims(mechanism, classes)
     rows = _choose_rows(mechanism.inputs)
     _check_claims(mechanism, ranges, rows)
-    groups = [term.groups for term in context.terms if term.groups is not None]
-    if len(groups) == len(context.terms):
+    terms = context.terms or (context,)
+    groups = [term.groups for term in terms if term.groups is not None]
+    if len(groups) == len(terms):
         pairs = _pairs_of_groups(_Owed.by_groups(groups, context.size), ranges)
     else:
         pairs = _pairs_of_matrix(context.exact_matrix(), ranges)

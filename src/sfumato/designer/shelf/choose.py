@@ -120,7 +120,7 @@ def _candidates(context: Context, options: _Options) -> Iterator[Mechanism]:
         yield BinaryResponse(context)
         return
     structured = recognise(context)
-    if options.sensitive_share is not None and structured.sensitive is None:
+    if options.sensitive_share is not None and structured.as_high_low is None:
         raise ContextMismatch(
             "sensitive_share is a guess for high-low contexts; this context is of another kind."
         )

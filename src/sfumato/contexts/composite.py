@@ -1,0 +1,349 @@
+"""Contexts made of contexts: sums, which several answers keep, and unions of blocks."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Set
+from fractions import Fraction
+from functools import reduce
+from math import inf
+from operator import add
+
+import numpy as np
+
+from sfumato.contexts.assignment import Assignment
+from sfumato.contexts.context import MAX_MATRIX_SIZE, Context
+from sfumato.contexts.exact import ExactMatrix
+from sfumato.contexts.grouped import Blocks, ranks_within, symbols_by_group
+from sfumato.contexts.matrix import PrivacyMatrix
+from sfumato.domains import Domain, IntegerDomain, Label
+from sfumato.errors import ContextMismatch, InvalidContext, InvalidSurvey
+from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.canonical import Json, pack_u32
+from sfumato.foundation.records import Fields, unpack_u32
+from sfumato.randomness import Epsilon
+
+__all__ = ["ContextSum", "ContextUnion", "finest_groups", "parts_inside", "union"]
+
+
+class ContextSum(Context):
+    """``E = E1 + E2 + …`` over one domain, written out only on demand.
+
+    An E1-LDP answer followed by an E2-LDP answer is (E1 + E2)-LDP (Proposition 2 of the paper).
+
+    >>> from sfumato.contexts import HighLow, Uniform
+    >>> (Uniform(3, 0.5) + HighLow(3, [0], 1)).matrix()
+    array([[0. , 1.5, 1.5],
+           [inf, 0. , inf],
+           [inf, inf, 0. ]])
+    """
+
+    kind = "sum"
+
+    def __init__(self, terms: tuple[Context, ...]) -> None:
+        super().__init__(terms[0].domain)
+        if any(term.domain != self.domain for term in terms):
+            raise ContextMismatch("contexts with different labels cannot be added.")
+        self.terms = terms
+
+    @classmethod
+    def of(cls, *contexts: Context) -> "ContextSum":
+        """Return the sum of contexts over one domain; a sum contributes its terms."""
+        terms: list[Context] = []
+        for context in contexts:
+            terms.extend(context.terms or [context])
+        return cls(tuple(terms))
+
+    @property
+    def exact_smallest(self) -> Epsilon:
+        """The smallest entry of the sum off the diagonal.
+
+        Above 4096 symbols, unless all terms are equal, it is the sum of the terms' smallest
+        entries. That is never more than the true one, so a mechanism for it keeps every pair.
+        """
+        if self.size > MAX_MATRIX_SIZE or all(term == self.terms[0] for term in self.terms):
+            return reduce(add, (term.exact_smallest for term in self.terms))
+        return self.exact_matrix().smallest()
+
+    def exact_matrix(self) -> ExactMatrix:
+        """Return the sum of the terms' matrices; raise ``InvalidContext`` above 4096 symbols."""
+        self._require_writable()
+        return reduce(add, (term.exact_matrix() for term in self.terms))
+
+    def exact_epsilon(self, x: int, x2: int) -> Epsilon:
+        """Return the exact sum of the terms' entries."""
+        return reduce(add, (term.exact_epsilon(x, x2) for term in self.terms))
+
+    def closure(self) -> Context:
+        """Return shortest paths: the sum itself if every term is closed.
+
+        Triangle inequalities add up.
+        """
+        if all(term.closure() == term for term in self.terms):
+            return self
+        return PrivacyMatrix.of_exact(self.exact_matrix().closure(), self.domain)
+
+    def with_domain(self, domain: Domain) -> "ContextSum":
+        """Return the sum of the same terms over another domain of the same size."""
+        return ContextSum(tuple(term.with_domain(domain) for term in self.terms))
+
+    def record(self) -> Json:
+        """Return the context as plain data."""
+        return {"kind": self.kind, "terms": [term.record() for term in self.terms]}
+
+    def _epsilon(self, x: Symbols, x2: Symbols) -> Floats:
+        total = np.zeros(x.shape)
+        for term in self.terms:
+            total = total + term._epsilon(x, x2)
+        return total
+
+    def __repr__(self) -> str:
+        return " + ".join(map(repr, self.terms))
+
+
+class ContextUnion(Context):
+    """``E[x, x2] = E_j[i, i2]`` for the symbols i and i2 of block j, ``inf`` across blocks.
+
+    A report may show the block. Inside block j, any mechanism that keeps part j will do. Call
+    ``union`` to make one. Part j is a context over the symbols 0 … k_j − 1 of its block, in domain
+    order; the labels belong to the union.
+
+    >>> from sfumato.contexts import HighLow, Uniform
+    >>> ContextUnion([Uniform(2, 1), HighLow(2, [1], 2)], [0, 1, 1, 0]).matrix()
+    array([[ 0., inf, inf,  1.],
+           [inf,  0., inf, inf],
+           [inf,  2.,  0., inf],
+           [ 1., inf, inf,  0.]])
+    """
+
+    kind = "union"
+    gist = "a promise of its own inside each block"
+    block_of: Symbols
+    """The block of each symbol, numbered in the order of first labels."""
+    sizes: Symbols
+    """The number of symbols in each block (k_j)."""
+    rank: Symbols
+    """The position of each symbol inside its block, in domain order: its symbol in the part."""
+
+    def __init__(self, parts: Iterable[object], block_of: object, *, domain: object = None) -> None:
+        blocks = Assignment.read(block_of, domain, "block")
+        super().__init__(blocks.domain)
+        self.block_of = blocks.class_of
+        self.sizes = np.bincount(self.block_of)
+        self.rank = ranks_within(self.block_of)
+        self.sizes.flags.writeable = False
+        self.rank.flags.writeable = False
+        contexts = blocks.one_each(parts, "contexts", "a context")
+        over_integers = []
+        for context, size, name in zip(contexts, self.sizes, blocks.names, strict=True):
+            over_integers.append(_fit_part(context, int(size), name))
+        self.parts = tuple(over_integers)
+
+    @property
+    def as_union(self) -> "ContextUnion":
+        """The context itself."""
+        return self
+
+    @property
+    def exact_smallest(self) -> Epsilon:
+        """The smallest entry of all parts."""
+        return min(part.exact_smallest for part in self.parts)
+
+    @property
+    def largest_finite(self) -> Fraction:
+        """The largest finite entry of all parts."""
+        return max(part.largest_finite for part in self.parts)
+
+    def unprotected(self) -> Symbols:
+        """Return the symbols without a promise inside their block."""
+        if len(self.parts) == 1:
+            return self.parts[0].unprotected()
+        is_open = self.sizes[self.block_of] == 1
+        for part, symbols in zip(self.parts, self.members(), strict=True):
+            is_open[symbols[part.unprotected()]] = True
+        return np.flatnonzero(is_open)
+
+    @property
+    def partly_open(self) -> bool:
+        """Whether some symbol has a promise inside its block, and there are other blocks."""
+        if len(self.parts) == 1:
+            return self.parts[0].partly_open
+        return self.largest_finite > 0
+
+    def members(self) -> list[Symbols]:
+        """Return the symbols of each block, in domain order."""
+        return symbols_by_group(self.block_of)
+
+    def exact_epsilon(self, x: int, x2: int) -> Epsilon:
+        """Return the entry of the part inside a block, ``inf`` across."""
+        j = int(self.block_of[x])
+        if j != self.block_of[x2]:
+            return inf
+        return self.parts[j].exact_epsilon(int(self.rank[x]), int(self.rank[x2]))
+
+    def exact_matrix(self) -> ExactMatrix:
+        """Return E with exact entries; raise ``InvalidContext`` above 4096 symbols."""
+        self._require_writable()
+        matrices = [part.exact_matrix() for part in self.parts]
+        return ExactMatrix.side_by_side(matrices, self.members())
+
+    def closure(self) -> "ContextUnion":
+        """Return the union of the closures: no finite path leaves a block."""
+        closures = [part.closure() for part in self.parts]
+        if all(closure is part for closure, part in zip(closures, self.parts, strict=True)):
+            return self
+        return self.with_parts(closures)
+
+    def with_parts(self, parts: Sequence[Context]) -> "ContextUnion":
+        """Return the same blocks with other contexts inside them."""
+        return ContextUnion(parts, self.block_of, domain=self.domain)
+
+    def record(self) -> Json:
+        """Return the context as plain data."""
+        parts = [part.record() for part in self.parts]
+        return self._record(parts=parts, block_of=pack_u32(self.block_of))
+
+    @classmethod
+    def of_record(cls, record: Fields) -> "ContextUnion":
+        """Read the record of a union, part by part."""
+        from sfumato.contexts import context_of_record
+
+        fields, domain = cls._read_fields(record, "parts", "block_of")
+        if not isinstance(fields["parts"], list):
+            raise InvalidSurvey("context.parts must be a list of contexts.")
+        parts = [context_of_record(part, "a part of the context") for part in fields["parts"]]
+        block_of = unpack_u32(fields["block_of"], "block_of", domain.size)
+        return cls(parts, block_of, domain=domain)
+
+    def _epsilon(self, x: Symbols, x2: Symbols) -> Floats:
+        entries = np.full(x.shape, inf)
+        same_block = self.block_of[x] == self.block_of[x2]
+        for j in np.unique(self.block_of[x[same_block]]).tolist():
+            pairs = same_block & (self.block_of[x] == j)
+            entries[pairs] = self.parts[j]._epsilon(self.rank[x[pairs]], self.rank[x2[pairs]])
+        return entries
+
+    def __repr__(self) -> str:
+        kinds = Counter(type(part).__name__ for part in self.parts)
+        inside = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
+        return f"ContextUnion({len(self.parts)} blocks of {self.domain!r}: {inside})"
+
+
+def union(contexts: object, *, block_of: object = None, domain: object = None) -> Context:
+    """Return the union of contexts: each holds inside its own block, with no promise across.
+
+    ``contexts`` is a sequence of contexts, or a mapping from block to context. Without
+    ``block_of``, the symbols of the contexts follow one another, and so do their labels. With it
+    (and optionally a ``domain``), the symbols of block j, in domain order, are the symbols 0, 1, …
+    of context j. If every context is uniform, the union is ``Blocks``; otherwise it is a
+    ``ContextUnion``.
+
+    >>> from sfumato.contexts import HighLow, Uniform
+    >>> union([Uniform(["bus", "tram"], 1), HighLow(["park", "clinic"], ["clinic"], 2)]).matrix()
+    array([[ 0.,  1., inf, inf],
+           [ 1.,  0., inf, inf],
+           [inf, inf,  0., inf],
+           [inf, inf,  2.,  0.]])
+    >>> union([Uniform(2, 1), Uniform(3, 0.5)])
+    Blocks(2 blocks of IntegerDomain(5, start=0), epsilon=0.5 to 1)
+    """
+    by_name = _read_contexts(contexts)
+    if block_of is None:
+        block_of = [name for name, context in by_name.items() for _ in range(context.size)]
+        if domain is None:
+            domain = _join_domains([context.domain for context in by_name.values()])
+    blocks = Assignment.read(block_of, domain, "block")
+    if not isinstance(contexts, Mapping):
+        contexts = list(by_name.values())
+    in_order = blocks.one_each(contexts, "contexts", "a context")
+    result = ContextUnion(in_order, blocks.class_of, domain=blocks.domain)
+    epsilons = [part.uniform_epsilon for part in result.parts]
+    if None in epsilons:
+        return result
+    names = [blocks.names[j] for j in blocks.class_of.tolist()]
+    return Blocks(names, dict(zip(blocks.names, epsilons, strict=True)), domain=blocks.domain)
+
+
+def _read_contexts(contexts: object) -> dict[object, Context]:
+    """Return the contexts by the names of their blocks: integers from 0 for a sequence."""
+    if not isinstance(contexts, Iterable) or isinstance(contexts, str | bytes | Set):
+        raise InvalidContext(
+            "contexts must be a sequence of contexts, or a mapping from block to context."
+        )
+    by_name = dict(contexts) if isinstance(contexts, Mapping) else dict(enumerate(contexts))
+    if not by_name:
+        raise InvalidContext("contexts must contain at least one context; got none.")
+    for context in by_name.values():
+        _require_context(context)
+    return by_name
+
+
+def _join_domains(domains: Sequence[Domain]) -> Domain:
+    """Return the domain of all labels, one domain after another."""
+    if all(isinstance(domain, IntegerDomain) and domain.labels[0] == 0 for domain in domains):
+        return IntegerDomain(sum(domain.size for domain in domains))
+    others = [domain.other for domain in domains if domain.other is not None]
+    if len(others) > 1:
+        raise InvalidContext(
+            "more than one context defines an `other` label. Pass domain= to choose one."
+        )
+    labels: dict[Label, None] = {}
+    for domain in domains:
+        for label in domain.labels:
+            if label in labels:
+                raise InvalidContext(
+                    f"the label {label!r} is in two contexts. Rename one, or pass domain= with "
+                    "distinct labels in this order."
+                )
+            labels[label] = None
+    return Domain(labels.keys(), other=others[0] if others else None)
+
+
+def _fit_part(part: object, size: int, name: object) -> Context:
+    """Return a part over the integers from 0, without its own labels."""
+    context = _require_context(part)
+    if context.size != size:
+        raise ContextMismatch(f"block {name!r} has {size} symbols; its context has {context.size}.")
+    return context.with_domain(IntegerDomain(size))
+
+
+def _require_context(value: object) -> Context:
+    if not isinstance(value, Context):
+        raise InvalidContext(f"contexts must contain only contexts; got {type(value).__name__}.")
+    return value
+
+
+# --- inside the blocks of a context ---------------------------------------------------------------
+
+
+def parts_inside(context: Context, block_of: Symbols) -> Sequence[Context] | None:
+    """Return the context inside each of these blocks, if nothing is promised across them.
+
+    Return ``None`` otherwise, and for a matrix too large to write out.
+    """
+    blocks = context.as_union
+    if blocks is not None and (blocks.block_of == block_of).all():
+        return blocks.parts
+    if context.size > MAX_MATRIX_SIZE:
+        return None
+    exact = context.exact_matrix()
+    across = block_of[:, None] != block_of[None, :]
+    if not (exact.numerators[across] == exact.infinite).all():
+        return None
+    return [PrivacyMatrix.of_exact(exact.part(symbols)) for symbols in symbols_by_group(block_of)]
+
+
+def finest_groups(context: Context) -> Symbols:
+    """Return the group of each symbol, with the groups of different parts of a union kept apart.
+
+    A context without groups is a single group.
+    """
+    if context.groups is not None:
+        return context.groups.group_of
+    group_of = np.zeros(context.size, dtype=np.int64)
+    blocks = context.as_union
+    if blocks is not None:
+        first = 0
+        for part, symbols in zip(blocks.parts, blocks.members(), strict=True):
+            inner = finest_groups(part)
+            group_of[symbols] = inner + first
+            first += int(inner.max()) + 1
+    return group_of
