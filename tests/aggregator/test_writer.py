@@ -8,8 +8,8 @@ import pytest
 
 from sfumato.aggregator import Token
 from sfumato.aggregator import writer as writer_module
-from sfumato.aggregator.http.body import MemoryQuota
-from sfumato.aggregator.http.health import Readiness
+from sfumato.aggregator.http.limits import MemoryQuota
+from sfumato.aggregator.http.monitoring import Readiness
 from sfumato.aggregator.http.problems import problem_for
 from sfumato.aggregator.store import Outcome
 from sfumato.aggregator.writer import Writer

@@ -406,7 +406,7 @@ def test_what_nobody_foresaw_is_answered_and_its_text_goes_nowhere(aggregator, c
 
     caplog.set_level(logging.DEBUG)
     before = aggregator.dump()
-    monkeypatch.setattr("sfumato.aggregator.http.uploads.media_type_of", broken)
+    monkeypatch.setattr("sfumato.aggregator.http.clients.media_type_of", broken)
     answer = aggregator.post(SURVEY.fingerprint, BODY, {"Content-Type": JSON})
     assert (answer.status, answer.problem) == (500, "internal-error")
     assert CANARY not in answer.body.decode() + caplog.text
@@ -538,7 +538,7 @@ def test_what_nobody_foresaw_leaves_no_traceback_in_the_servers_log(line, unchan
     def broken(_):
         raise ValueError(CANARY)
 
-    monkeypatch.setattr("sfumato.aggregator.http.uploads.media_type_of", broken)
+    monkeypatch.setattr("sfumato.aggregator.http.clients.media_type_of", broken)
     head = head_of(SURVEY.fingerprint, Content_Length=len(MARKED), Connection="close")
     answer = answer_of(conversation(line.address, head, MARKED))
     assert (answer.status, answer.problem) == (500, "internal-error")

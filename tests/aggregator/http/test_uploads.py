@@ -285,7 +285,7 @@ def test_pages_may_read_every_answer_and_when_to_try_again(tmp_path, monkeypatch
         batch, headers = batch_of(SURVEY, [1]), {"Content-Type": JSON, "Origin": ORIGIN}
         send = lambda: aggregator.post(SURVEY.fingerprint, to_json(batch), headers)  # noqa: E731
         answers = [send(), send(), send()]
-        monkeypatch.setattr("sfumato.aggregator.http.uploads.media_type_of", broken)
+        monkeypatch.setattr("sfumato.aggregator.http.clients.media_type_of", broken)
         monkeypatch.setattr(
             "sfumato.aggregator.http.limits.ClientLimits.seconds_to_wait", lambda *_: 0.0
         )

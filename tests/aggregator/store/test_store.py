@@ -17,7 +17,7 @@ from sfumato.aggregator.store import Outcome, Store, backend_for
 from sfumato.aggregator.store import database as database_module
 from sfumato.aggregator.store import store as store_module
 from sfumato.aggregator.store.count_pages import decode_page
-from sfumato.aggregator.store.schema import MIGRATIONS
+from sfumato.aggregator.store.database import MIGRATIONS
 from sfumato.errors import InvalidSetting, StoreUnavailable, WrongSurvey
 from support.in_clear import batch_of, counts_of, id_of_number, survey_in_clear
 

@@ -25,7 +25,7 @@ from sqlalchemy import delete, select
 
 import sfumato.aggregator.store.store as store_module
 from sfumato.aggregator.store import Outcome, Store
-from sfumato.aggregator.store.schema import batches, imports
+from sfumato.aggregator.store.database import batches, imports
 from sfumato.aggregator.writer import Writer
 from sfumato.batches import TallyExport, parse_tally, tally_to_json
 from sfumato.errors import StoreUnavailable

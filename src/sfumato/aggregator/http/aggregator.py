@@ -1,4 +1,4 @@
-"""What the routes of an aggregator share."""
+"""The state that all routes of an aggregator share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,26 +8,23 @@ from typing import Annotated
 from fastapi import Depends, Path, Request
 from starlette.concurrency import run_in_threadpool
 
-from sfumato.aggregator.catalogue import Catalogue, Served
-from sfumato.aggregator.estimates import Estimates
-from sfumato.aggregator.http.body import MemoryQuota
-from sfumato.aggregator.http.health import Readiness
-from sfumato.aggregator.http.limits import ClientLimits
+from sfumato.aggregator.catalogue import Catalogue, CatalogueEntry, Estimates
+from sfumato.aggregator.http.limits import ClientLimits, MemoryQuota
+from sfumato.aggregator.http.monitoring import Metrics, Readiness
 from sfumato.aggregator.http.problems import unknown_survey
 from sfumato.aggregator.http.token import Token
-from sfumato.aggregator.metrics import Metrics
 from sfumato.aggregator.store import Store
 from sfumato.aggregator.writer import Writer
 from sfumato.batches import FINGERPRINT_PATTERN
 
-__all__ = ["Aggregator", "CurrentAggregator", "ServedSurvey", "Settings"]
+__all__ = ["Aggregator", "CurrentAggregator", "RequestedSurvey", "Settings"]
 
-_MAX_BODY_BYTES = 2**28  # of all requests together
+_MAX_BODY_BYTES = 2**28  # all requests together
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What an operator may choose.
+    """An operator's choices.
 
     ``requests_per_minute``: limit for each client; 0 means no limit. ``body_seconds``: time for a
     request's body to arrive. ``now``: the clock.
@@ -39,7 +36,7 @@ class Settings:
 
 
 class Aggregator:
-    """Receives and counts. Trusted with nothing but reports that are private already."""
+    """The parts of an aggregator. It only ever sees reports, which are already private."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self.store = store
@@ -54,14 +51,14 @@ class Aggregator:
         self.token = Token(store)
         self.labels: dict[str, str] = {}  # pages by the ETag of their survey
 
-    async def find_survey(self, fingerprint: str) -> Served:
+    async def find_survey(self, fingerprint: str) -> CatalogueEntry:
         """Return the survey that a request names."""
-        served = self.catalogue.get(fingerprint)
-        if served is None:
-            served = await run_in_threadpool(self.catalogue.find, fingerprint)
-        if served is None:
+        entry = self.catalogue.get(fingerprint)
+        if entry is None:
+            entry = await run_in_threadpool(self.catalogue.find, fingerprint)
+        if entry is None:
             raise unknown_survey()
-        return served
+        return entry
 
 
 async def _current_aggregator(request: Request) -> Aggregator:
@@ -79,9 +76,9 @@ _Fingerprint = Annotated[
 ]
 
 
-async def _find_survey(fingerprint: _Fingerprint, aggregator: CurrentAggregator) -> Served:
+async def _find_survey(fingerprint: _Fingerprint, aggregator: CurrentAggregator) -> CatalogueEntry:
     return await aggregator.find_survey(fingerprint)
 
 
-ServedSurvey = Annotated[Served, Depends(_find_survey)]
+RequestedSurvey = Annotated[CatalogueEntry, Depends(_find_survey)]
 """The survey that the path names by its fingerprint."""

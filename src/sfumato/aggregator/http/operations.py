@@ -7,9 +7,9 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
-from sfumato.aggregator.catalogue import Served
-from sfumato.aggregator.http.aggregator import Aggregator, CurrentAggregator, ServedSurvey
-from sfumato.aggregator.http.body import media_type_of, read_body
+from sfumato.aggregator.catalogue import CatalogueEntry
+from sfumato.aggregator.http.aggregator import Aggregator, CurrentAggregator, RequestedSurvey
+from sfumato.aggregator.http.limits import media_type_of, read_body
 from sfumato.aggregator.http.problems import Problem, problem_responses, unknown_survey
 from sfumato.aggregator.http.token import require_token
 from sfumato.aggregator.store import Outcome, State
@@ -84,38 +84,38 @@ class ImportReceipt(BaseModel):
 
 
 @router.post("/v1/surveys/{fingerprint}/open", responses=_STATE_PROBLEMS)
-async def open_survey(served: ServedSurvey, aggregator: CurrentAggregator) -> StateBody:
+async def open_survey(entry: RequestedSurvey, aggregator: CurrentAggregator) -> StateBody:
     """Accept reports again."""
-    return await _change_state(aggregator, served, aggregator.store.set_open)
+    return await _change_state(aggregator, entry, aggregator.store.set_open)
 
 
 @router.post("/v1/surveys/{fingerprint}/close", responses=_STATE_PROBLEMS)
-async def close_survey(served: ServedSurvey, aggregator: CurrentAggregator) -> StateBody:
+async def close_survey(entry: RequestedSurvey, aggregator: CurrentAggregator) -> StateBody:
     """Accept no more reports. The survey can be opened again."""
-    return await _change_state(aggregator, served, aggregator.store.set_closed)
+    return await _change_state(aggregator, entry, aggregator.store.set_closed)
 
 
 @router.post("/v1/surveys/{fingerprint}/end", responses=_STATE_PROBLEMS)
-async def end_survey(served: ServedSurvey, aggregator: CurrentAggregator) -> StateBody:
+async def end_survey(entry: RequestedSurvey, aggregator: CurrentAggregator) -> StateBody:
     """Delete the identifiers of a closed survey's batches. It stays closed for ever."""
-    return await _change_state(aggregator, served, aggregator.store.forget_ids)
+    return await _change_state(aggregator, entry, aggregator.store.forget_ids)
 
 
 async def _change_state(
-    aggregator: Aggregator, served: Served, change: Callable[[str], None]
+    aggregator: Aggregator, entry: CatalogueEntry, change: Callable[[str], None]
 ) -> StateBody:
     try:
-        await run_in_threadpool(change, served.fingerprint)
+        await run_in_threadpool(change, entry.fingerprint)
     except WrongSurvey as problem:
         raise Problem("survey-state", str(problem)) from None
-    status = await run_in_threadpool(aggregator.store.status, served.fingerprint)
-    return StateBody(survey=served.fingerprint, state=status.state)
+    status = await run_in_threadpool(aggregator.store.status, entry.fingerprint)
+    return StateBody(survey=entry.fingerprint, state=status.state)
 
 
 @router.get("/v1/surveys/{fingerprint}/exports", responses=problem_responses(*_PROBLEMS))
-async def list_exports(served: ServedSurvey, aggregator: CurrentAggregator) -> ExportList:
+async def list_exports(entry: RequestedSurvey, aggregator: CurrentAggregator) -> ExportList:
     """List the exported tallies."""
-    exports = await run_in_threadpool(aggregator.store.exports, served.fingerprint)
+    exports = await run_in_threadpool(aggregator.store.exports, entry.fingerprint)
     return ExportList(
         exports=[ExportEntry(tally=id_.hex(), reports=reports) for id_, reports in exports]
     )
@@ -128,7 +128,9 @@ async def list_exports(served: ServedSurvey, aggregator: CurrentAggregator) -> E
         **problem_responses(*_PROBLEMS, "invalid-request", "not-enough-reports"),
     },
 )
-async def export(tally: ExportId, served: ServedSurvey, aggregator: CurrentAggregator) -> Response:
+async def export(
+    tally: ExportId, entry: RequestedSurvey, aggregator: CurrentAggregator
+) -> Response:
     """Export what was counted since the last export. The same name gives the same tally again."""
     try:
         id_ = parse_id(tally)
@@ -137,7 +139,7 @@ async def export(tally: ExportId, served: ServedSurvey, aggregator: CurrentAggre
             "invalid-request", "The name of a tally must be 32 lowercase hexadecimal digits."
         ) from None
     exported = await run_in_threadpool(
-        aggregator.store.export, served.fingerprint, id_, served.outputs
+        aggregator.store.export, entry.fingerprint, id_, entry.outputs
     )
     if exported is None:
         raise Problem("not-enough-reports", "Nothing was counted since the last export.")
@@ -155,17 +157,17 @@ async def export(tally: ExportId, served: ServedSurvey, aggregator: CurrentAggre
     },
 )
 async def import_tally(
-    served: ServedSurvey, aggregator: CurrentAggregator, request: Request
+    entry: RequestedSurvey, aggregator: CurrentAggregator, request: Request
 ) -> Response:
     """Add a tally that another aggregator exported: once, however often it is sent."""
     if media_type_of(request) != JSON:
         raise Problem("unknown-media-type", f"Content-Type must be {JSON}.")
-    limit = 11 * served.outputs + _MAX_OVERHEAD  # eight bytes a count, in base64
+    limit = 11 * entry.outputs + _MAX_OVERHEAD  # eight bytes a count, in base64
     body = await read_body(
         request, aggregator.quota, limit=limit, seconds=aggregator.settings.body_seconds
     )
     exported = await run_in_threadpool(parse_tally, body)
-    if exported.tally.fingerprint != served.fingerprint or exported.tally.outputs != served.outputs:
+    if exported.tally.fingerprint != entry.fingerprint or exported.tally.outputs != entry.outputs:
         raise Problem("invalid-tally", "The tally and the address name different surveys.")
     outcome = await run_in_threadpool(aggregator.store.import_tally, exported)
     return _import_response(exported, outcome)

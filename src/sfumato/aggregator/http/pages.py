@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Response
 from starlette.concurrency import run_in_threadpool
 
-from sfumato.aggregator.http.aggregator import CurrentAggregator, ServedSurvey
+from sfumato.aggregator.http.aggregator import CurrentAggregator, RequestedSurvey
 from sfumato.aggregator.http.limits import admit
 from sfumato.aggregator.http.problems import Problem
 from sfumato.aggregator.http.results import DecoderName
@@ -39,18 +39,18 @@ async def dashboard() -> Response:
 
 
 @router.get("/try/{fingerprint}", dependencies=_ADMIT)
-async def try_survey(served: ServedSurvey) -> Response:
+async def try_survey(entry: RequestedSurvey) -> Response:
     """Return the page on which people try a survey."""
-    return _page(try_page(served.survey), TRY_POLICY)
+    return _page(try_page(entry.survey), TRY_POLICY)
 
 
 @router.get("/label/{fingerprint}", dependencies=_ADMIT)
-async def label(served: ServedSurvey, aggregator: CurrentAggregator) -> Response:
+async def label(entry: RequestedSurvey, aggregator: CurrentAggregator) -> Response:
     """Return a survey's privacy label. It needs a certificate, which may take seconds, once."""
     labels = aggregator.labels
-    if served.etag not in labels:
-        labels[served.etag] = await aggregator.estimates.run(lambda: label_page(served.survey))
-    return _page(labels[served.etag], STATIC_POLICY)
+    if entry.etag not in labels:
+        labels[entry.etag] = await aggregator.estimates.run(lambda: label_page(entry.survey))
+    return _page(labels[entry.etag], STATIC_POLICY)
 
 
 @router.get("/static/{path:path}", dependencies=_ADMIT)
@@ -85,20 +85,20 @@ async def ready(aggregator: CurrentAggregator) -> dict[str, str]:
 
 
 @router.get("/dashboard/{fingerprint}/promise", dependencies=_ADMIT)
-async def promise(served: ServedSurvey) -> dict[str, Any]:
+async def promise(entry: RequestedSurvey) -> dict[str, Any]:
     """Return a survey's promise in words."""
-    return await run_in_threadpool(promise_view, served.survey)
+    return await run_in_threadpool(promise_view, entry.survey)
 
 
 @router.get("/dashboard/{fingerprint}/certificate", dependencies=_ADMIT)
-async def certificate(served: ServedSurvey, aggregator: CurrentAggregator) -> dict[str, Any]:
+async def certificate(entry: RequestedSurvey, aggregator: CurrentAggregator) -> dict[str, Any]:
     """Return the certificate of a survey's promise."""
-    return certificate_view(served.survey, await aggregator.estimates.certificate(served))
+    return certificate_view(entry.survey, await aggregator.estimates.certificate(entry))
 
 
 @router.get("/dashboard/{fingerprint}/results", dependencies=[Depends(require_token)])
 async def results(
-    served: ServedSurvey,
+    entry: RequestedSurvey,
     aggregator: CurrentAggregator,
     decoder: DecoderName = "auto",
     days: Annotated[int, Query(ge=1, le=366)] = 7,
@@ -107,9 +107,9 @@ async def results(
     if days not in COMPARISON_PERIODS:
         periods = ", ".join(map(str, COMPARISON_PERIODS))
         raise Problem("invalid-request", f"days must be one of {periods}.")
-    survey = served.survey
-    estimate = await aggregator.estimates.estimate(served, decoder)
+    survey = entry.survey
+    estimate = await aggregator.estimates.estimate(entry, decoder)
     today = aggregator.settings.now().astimezone(UTC).date()
-    changes = await aggregator.estimates.difference(served, days, today)
-    status = await run_in_threadpool(aggregator.store.status, served.fingerprint)
+    changes = await aggregator.estimates.difference(entry, days, today)
+    status = await run_in_threadpool(aggregator.store.status, entry.fingerprint)
     return await run_in_threadpool(results_view, survey, estimate, status.by_hour, changes, days)

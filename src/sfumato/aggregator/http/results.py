@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
-from sfumato.aggregator.http.aggregator import CurrentAggregator, ServedSurvey
+from sfumato.aggregator.http.aggregator import CurrentAggregator, RequestedSurvey
 from sfumato.aggregator.http.problems import problem_responses
 from sfumato.aggregator.http.token import require_token
 from sfumato.aggregator.store import State
@@ -86,16 +86,16 @@ class TopBody(BaseModel):
 
 
 @router.get("/v1/surveys/{fingerprint}/status", responses=_RESPONSES)
-async def read_status(served: ServedSurvey, aggregator: CurrentAggregator) -> StatusBody:
+async def read_status(entry: RequestedSurvey, aggregator: CurrentAggregator) -> StatusBody:
     """Return the state of a survey, and how many reports came in each hour."""
-    status = await run_in_threadpool(aggregator.store.status, served.fingerprint)
+    status = await run_in_threadpool(aggregator.store.status, entry.fingerprint)
     return StatusBody(
-        survey=served.fingerprint,
-        name=served.survey.name,
-        title=served.survey.title,
+        survey=entry.fingerprint,
+        name=entry.survey.name,
+        title=entry.survey.title,
         state=status.state,
         reports=status.reports,
-        minimum_reports=served.survey.minimum_reports,
+        minimum_reports=entry.survey.minimum_reports,
         hours=[HourEntry(hour=hour, reports=reports) for hour, reports in status.by_hour],
     )
 
@@ -105,16 +105,16 @@ async def read_status(served: ServedSurvey, aggregator: CurrentAggregator) -> St
     responses={200: _ESTIMATE, **_RESPONSES},
 )
 async def read_estimate(
-    served: ServedSurvey,
+    entry: RequestedSurvey,
     aggregator: CurrentAggregator,
     decoder: DecoderName = "auto",
     level: Level = 0.95,
 ) -> Response:
     """Return, for each symbol, its decoded frequency, the unbiased one, and an interval."""
-    estimate = await aggregator.estimates.estimate(served, decoder)
+    estimate = await aggregator.estimates.estimate(entry, decoder)
 
     def to_json() -> str:
-        return json.dumps(results_of(served.survey, estimate, level))
+        return json.dumps(results_of(entry.survey, estimate, level))
 
     # Outside the event loop: a million symbols are a hundred megabytes of text.
     return Response(await run_in_threadpool(to_json), media_type=JSON)
@@ -122,7 +122,7 @@ async def read_estimate(
 
 @router.get("/v1/surveys/{fingerprint}/total", responses=_RESPONSES)
 async def read_total(
-    served: ServedSurvey,
+    entry: RequestedSurvey,
     aggregator: CurrentAggregator,
     label: Annotated[
         list[str], Query(min_length=1, max_length=1000, description="A label; repeatable.")
@@ -130,11 +130,11 @@ async def read_total(
     level: Level = 0.95,
 ) -> TotalBody:
     """Return the share of some labels together, with an interval that uses their covariances."""
-    labels = [_parse_label(served.survey.context.domain, text) for text in label]
-    estimate = await aggregator.estimates.estimate(served, "unbiased")
+    labels = [_parse_label(entry.survey.context.domain, text) for text in label]
+    estimate = await aggregator.estimates.estimate(entry, "unbiased")
     total = await run_in_threadpool(estimate.total, labels, level)
     return TotalBody(
-        survey=served.fingerprint,
+        survey=entry.fingerprint,
         reports=estimate.reports,
         labels=labels,
         estimate=total.estimate,
@@ -146,16 +146,16 @@ async def read_total(
 
 @router.get("/v1/surveys/{fingerprint}/top", responses=_RESPONSES)
 async def read_top(
-    served: ServedSurvey,
+    entry: RequestedSurvey,
     aggregator: CurrentAggregator,
     size: Annotated[int, Query(ge=1, le=10_000)] = 10,
     level: Level = 0.95,
 ) -> TopBody:
     """Return which labels are certainly, and which possibly, among the most frequent."""
-    estimate = await aggregator.estimates.estimate(served, "unbiased")
+    estimate = await aggregator.estimates.estimate(entry, "unbiased")
     top = await run_in_threadpool(estimate.top, size, level)
     return TopBody(
-        survey=served.fingerprint,
+        survey=entry.fingerprint,
         reports=estimate.reports,
         size=size,
         certainly=list(top.certainly),

@@ -24,8 +24,15 @@ from sfumato.aggregator.store.count_pages import (
     join_pages,
     split_pages,
 )
-from sfumato.aggregator.store.database import Database
-from sfumato.aggregator.store.schema import batches, counts, exports, hours, imports, surveys
+from sfumato.aggregator.store.database import (
+    Database,
+    batches,
+    counts,
+    exports,
+    hours,
+    imports,
+    surveys,
+)
 from sfumato.batches import Batch, TallyExport
 from sfumato.errors import InvalidTally, StoreFull, WrongSurvey
 from sfumato.survey import Survey

@@ -1,19 +1,21 @@
-"""Uploads: open to the world, because reports are private already.
+"""What clients use: the list of surveys, each survey in full, and uploads.
 
-This address takes all the traffic, so it is a plain route: FastAPI's parsing of parameters and
-bodies would cost more than counting does. Its OpenAPI description is written by hand.
+It is open to the world, because reports are already private. The address for uploads gets nearly
+all the traffic, so it is a plain route: FastAPI's parsing of parameters and bodies would cost more
+than counting does. Its OpenAPI description is written by hand.
 """
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
-from fastapi import Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
 from starlette.routing import Route
 
-from sfumato.aggregator.http.aggregator import Aggregator
-from sfumato.aggregator.http.body import media_type_of, read_body
-from sfumato.aggregator.http.limits import admit
+from sfumato.aggregator.http.aggregator import Aggregator, CurrentAggregator, RequestedSurvey
+from sfumato.aggregator.http.limits import admit, media_type_of, read_body
 from sfumato.aggregator.http.problems import Problem, problem_responses, unknown_survey
 from sfumato.aggregator.store import Outcome
 from sfumato.batches import (
@@ -27,8 +29,84 @@ from sfumato.batches import (
     parse_arrow_batch,
     parse_batch,
 )
+from sfumato.errors import SfumatoError
 
-__all__ = ["UPLOAD_PATH", "UPLOAD_ROUTE", "describe_upload"]
+__all__ = ["UPLOAD_PATH", "UPLOAD_ROUTE", "describe_upload", "router"]
+
+_log = logging.getLogger("sfumato.aggregator")
+
+router = APIRouter(tags=["clients"], dependencies=[Depends(admit)])
+
+
+# --- surveys --------------------------------------------------------------------------------------
+
+
+class SurveyEntry(BaseModel):
+    """A survey in the list."""
+
+    fingerprint: str
+    name: str
+    title: str
+    open: bool
+
+
+class SurveyList(BaseModel):
+    """All surveys, oldest first."""
+
+    surveys: list[SurveyEntry]
+
+
+@router.get("/v1/surveys", responses=problem_responses("too-many-requests", "store-unavailable"))
+async def list_surveys(aggregator: CurrentAggregator) -> SurveyList:
+    """List the surveys of this aggregator."""
+    now = aggregator.settings.now()
+    states = await run_in_threadpool(aggregator.store.states)
+    surveys = []
+    for fingerprint, state in states.items():
+        try:
+            entry = await aggregator.find_survey(fingerprint)
+        except SfumatoError as problem:
+            # A survey that this version cannot read must not hide the others.
+            _log.error(
+                "survey %s is left out of the list: %s", fingerprint[:12], type(problem).__name__
+            )
+            continue
+        listing = SurveyEntry(
+            fingerprint=fingerprint,
+            name=entry.survey.name,
+            title=entry.survey.title,
+            open=state == "open" and entry.is_open(now),
+        )
+        surveys.append(listing)
+    return SurveyList(surveys=surveys)
+
+
+@router.get(
+    "/v1/surveys/{fingerprint}",
+    responses={
+        200: {
+            "content": {JSON: {"schema": {"type": "object"}}},
+            "description": "The resolved survey.",
+        },
+        304: {"description": "Unchanged."},
+        **problem_responses("unknown-survey", "too-many-requests", "store-unavailable"),
+    },
+)
+async def read_survey(entry: RequestedSurvey, request: Request) -> Response:
+    """Return a resolved survey, byte for byte. Clients check its fingerprint."""
+    headers = {"ETag": entry.etag, "Cache-Control": "max-age=300"}
+    if _lists_etag(request.headers.get("if-none-match", ""), entry.etag):
+        return Response(status_code=304, headers=headers)
+    return Response(entry.resolved, headers=headers, media_type=JSON)
+
+
+def _lists_etag(if_none_match: str, etag: str) -> bool:
+    """Whether the client has this version; proxies that compress mark tags as weak (W/)."""
+    tags = (tag.strip().removeprefix("W/") for tag in if_none_match.split(","))
+    return etag in tags
+
+
+# --- uploads --------------------------------------------------------------------------------------
 
 UPLOAD_PATH = "/v1/surveys/{fingerprint}/batches"
 
@@ -80,23 +158,23 @@ async def upload(request: Request) -> Response:
     settings = aggregator.settings
     await admit(request)
     fingerprint = request.path_params["fingerprint"]
-    served = await aggregator.find_survey(fingerprint)
+    entry = await aggregator.find_survey(fingerprint)
     parse = _PARSERS.get(media_type_of(request))
     if parse is None:
         raise Problem("unknown-media-type", f"Content-Type must be {JSON} or {ARROW}.")
     now = settings.now()
-    if served.opens_later(now):
+    if entry.opens_later(now):
         raise Problem("survey-not-open", "The survey opens later; its description says when.")
-    if served.has_closed(now):
+    if entry.has_closed(now):
         raise _survey_closed()
     body = await read_body(
         request, aggregator.quota, limit=MAX_BATCH_BYTES, seconds=settings.body_seconds
     )
     batch = parse(body)
-    batch.require(fingerprint, served.outputs)
+    batch.require(fingerprint, entry.outputs)
     outcome = await aggregator.writer.count(batch)
     new_reports = batch.reports.size if outcome is Outcome.COUNTED else 0
-    aggregator.metrics.count_upload(served.survey.name, outcome.value, new_reports)
+    aggregator.metrics.count_upload(entry.survey.name, outcome.value, new_reports)
     return _response(batch, outcome)
 
 

@@ -1,0 +1,146 @@
+"""Monitoring: is the process alive, can it write, and what has it done. No client, no value."""
+
+import asyncio
+from collections.abc import Callable
+from time import monotonic
+
+from fastapi import APIRouter, Depends, Request, Response
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
+from starlette.concurrency import run_in_threadpool
+
+from sfumato.aggregator.http.problems import problem_responses
+from sfumato.aggregator.http.token import require_token
+from sfumato.aggregator.store import Store
+from sfumato.aggregator.writer import Writer
+from sfumato.errors import StoreUnavailable
+
+__all__ = ["Metrics", "Readiness", "router"]
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # creation times are clutter
+
+_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+_GROUP_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+_CHECK_SECONDS = 1.0
+
+router = APIRouter(tags=["operators"])
+
+
+class Metrics:
+    """Metrics for Prometheus: uploads by outcome, problems, and the size and time of commits.
+
+    ``waiting`` returns the number of batches in the writer's queue.
+    """
+
+    def __init__(self, waiting: Callable[[], int]) -> None:
+        registry = CollectorRegistry()
+        self._registry = registry
+        self._batches = Counter(
+            "sfumato_batches", "Batches, by outcome.", ["survey", "outcome"], registry=registry
+        )
+        self._reports = Counter(
+            "sfumato_reports", "Reports counted.", ["survey"], registry=registry
+        )
+        self._problems = Counter(
+            "sfumato_problems", "Requests refused, by problem.", ["problem"], registry=registry
+        )
+        self._commits = Histogram(
+            "sfumato_commit_seconds", "Seconds per commit.", registry=registry
+        )
+        self._groups = Histogram(
+            "sfumato_commit_batches",
+            "Batches per commit.",
+            buckets=_GROUP_SIZES,
+            registry=registry,
+        )
+        queue = Gauge(
+            "sfumato_waiting_batches", "Batches waiting to be written.", registry=registry
+        )
+        queue.set_function(waiting)
+
+    def count_upload(self, survey: str, outcome: str, reports: int) -> None:
+        """Count a batch by its outcome; ``reports`` of its reports are new."""
+        self._batches.labels(survey, outcome).inc()
+        if reports:
+            self._reports.labels(survey).inc(reports)
+
+    def count_problem(self, name: str) -> None:
+        """Count a request that ended in a problem."""
+        self._problems.labels(name).inc()
+
+    def observe_commit(self, batches: int, seconds: float) -> None:
+        """Record a commit, whether it succeeded or not."""
+        self._groups.observe(batches)
+        self._commits.observe(seconds)
+
+    def text(self) -> bytes:
+        """Return all metrics in Prometheus's text format."""
+        return generate_latest(self._registry)
+
+
+class Readiness:
+    """Checks the store at most once a second: a check takes the lock that counting needs."""
+
+    def __init__(
+        self, store: Store, writer: Writer, *, clock: Callable[[], float] = monotonic
+    ) -> None:
+        self._store = store
+        self._writer = writer
+        self._clock = clock
+        self._checked_at = float("-inf")
+        self._error: StoreUnavailable | None = None
+        self._lock = asyncio.Lock()
+
+    async def require(self) -> None:
+        """Raise ``StoreUnavailable`` unless batches can be counted."""
+        if not self._writer.alive:
+            raise StoreUnavailable("the writer thread has ended. Restart the aggregator.")
+        async with self._lock:
+            if self._clock() - self._checked_at > _CHECK_SECONDS:
+                self._error = await run_in_threadpool(self._ping)
+                self._checked_at = self._clock()
+        if self._error is not None:
+            raise self._error
+
+    def _ping(self) -> StoreUnavailable | None:
+        try:
+            self._store.ping()
+        except StoreUnavailable as problem:
+            return problem
+        return None
+
+
+@router.get("/health")
+async def live() -> dict[str, str]:
+    """Return that the process is alive."""
+    return {"status": "alive"}
+
+
+@router.get("/ready", responses=problem_responses("store-unavailable", "store-full"))
+async def ready(request: Request) -> dict[str, str]:
+    """Return whether the store can be written to."""
+    await request.app.state.aggregator.readiness.require()
+    return {"status": "ready"}
+
+
+@router.get(
+    "/metrics",
+    dependencies=[Depends(require_token)],
+    response_class=Response,
+    responses={
+        200: {
+            "content": {"text/plain": {"schema": {"type": "string"}}},
+            "description": "For Prometheus.",
+        },
+        **problem_responses("not-authorised"),
+    },
+)
+async def metrics(request: Request) -> Response:
+    """Return counters and histograms in Prometheus's text format."""
+    return Response(request.app.state.aggregator.metrics.text(), media_type=_PROMETHEUS)
