@@ -13,7 +13,7 @@ import pytest
 import sfumato as sf
 from sfumato.batches import parse_batch
 from sfumato.client import AggregatorClient, Queued, Receipt
-from sfumato.client.device_folder import DeviceFolder
+from sfumato.client.device import DeviceFolder
 from sfumato.client.memory import batch_id, derive_report, secret_tag, token_of
 from sfumato.errors import (
     BudgetExceeded,

@@ -1,6 +1,10 @@
 """A device: crashes at every write, files truncated at every byte, and never a refilled budget."""
 
+import multiprocessing
 import shutil
+import subprocess
+import sys
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -8,7 +12,7 @@ import pytest
 import sfumato as sf
 from sfumato.batches import to_json
 from sfumato.client import AggregatorClient, Receipt
-from sfumato.client.device_folder import DeviceFolder
+from sfumato.client.device import DeviceFolder
 from sfumato.errors import BudgetExceeded, DamagedState, NotDelivered
 
 FULL, ROOMY = 1, 40  # budgets: one that the first survey uses up, and one with room
@@ -250,3 +254,64 @@ def test_a_crash_while_forgetting_leaves_nothing_that_speaks(tmp_path, monkeypat
     )  # the diary is left, and shows that a secret is gone
     client(FIRST, home, recorder).forget()
     assert _outcome(FIRST, home, 8) == (set(), True)  # a new secret, and the account is full
+
+
+# --- the folder -----------------------------------------------------------------------------------
+
+
+def test_the_folder_must_be_owner_only(tmp_path):
+    DeviceFolder(tmp_path / "new" / "device")
+    assert (tmp_path / "new" / "device").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o750)
+    with pytest.raises(OSError, match="only its owner"):
+        DeviceFolder(tmp_path / "shared")
+
+
+def test_the_lock_excludes_other_processes(tmp_path):
+    folder = DeviceFolder(tmp_path / "device")
+    program = (
+        "import sys; from sfumato.client.device import DeviceFolder\n"
+        "with DeviceFolder(sys.argv[1]).lock(): print('mine', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "device")]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with folder.lock():
+        other = subprocess.Popen(command, **pipes)
+        with pytest.raises(subprocess.TimeoutExpired):
+            other.wait(timeout=1.5)
+    with other:
+        assert other.stdout.readline() == b"mine\n"
+        other.stdin.close()
+        assert other.wait(timeout=30) == 0
+
+
+def test_a_forked_child_does_not_keep_the_lock(tmp_path):
+    folder = DeviceFolder(tmp_path / "device")
+    context = multiprocessing.get_context("fork")
+    end = context.Event()
+    entered = threading.Event()
+    with folder.lock():
+        child = context.Process(target=end.wait)
+        child.start()
+
+    def enter():
+        with folder.lock():
+            entered.set()
+
+    threading.Thread(target=enter, daemon=True).start()
+    try:
+        assert entered.wait(timeout=10)
+    finally:
+        end.set()
+        child.join()
+
+
+def test_records_from_a_newer_version_are_refused(tmp_path):
+    folder = DeviceFolder(tmp_path / "device")
+    for version in (1, 2):
+        folder.write_record("ledger", {}, version)
+        assert folder.read_record("ledger", (1, 2)) == {"format": version}
+    folder.write_record("ledger", {}, 3)
+    with pytest.raises(DamagedState, match="another version"):
+        folder.read_record("ledger", (1, 2))

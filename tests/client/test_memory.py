@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import ECB
 
 import sfumato as sf
+from sfumato.client.answer_log import period_of
 from sfumato.client.memory import (
     batch_id,
     derive_report,
@@ -19,7 +20,6 @@ from sfumato.client.memory import (
     secret_tag,
     token_of,
 )
-from sfumato.client.period import period_of
 from support.paths import ROOT
 
 SECRET = bytes(range(32))

@@ -30,8 +30,8 @@ from sfumato.client.outbox import Outbox, write_outbox
 from sfumato.errors import SfumatoError
 from sfumato.survey.toml.companion_files import read_columns
 from sfumato.survey.toml.matrix import read_matrix
+from sfumato.tables import count_files
 from sfumato.tables.answers import AnswerColumns, answer_batches
-from sfumato.tables.count_files import count_files
 from support.error_text import full_error_text
 
 FUZZ = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

@@ -1,15 +1,36 @@
-"""The answer log: what a device answered to one survey, and what still waits to be sent.
+"""The answer log: what a device answered to one survey, period by period, and what still waits.
 
 It holds reports and tokens, never a value.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, Self
 
 from sfumato.foundation.canonical import Json
 
-__all__ = ["Answer", "AnswerLog"]
+__all__ = ["Answer", "AnswerLog", "period_of"]
+
+_ISO_LENGTH = {"day": 10, "month": 7, "year": 4}
+
+
+def period_of(every: str, moment: datetime) -> str:
+    """Name the day, week, month or year of a moment, in UTC; later periods sort later as text.
+
+    Weeks follow ISO 8601: they begin on Monday, and the first week of a year contains its first
+    Thursday.
+
+    >>> period_of("week", datetime(2027, 1, 1, tzinfo=UTC))
+    '2026-W53'
+    >>> period_of("month", datetime(2027, 1, 1, tzinfo=UTC))
+    '2027-01'
+    """
+    day = moment.astimezone(UTC).date()
+    if every == "week":
+        year, week, _ = day.isocalendar()
+        return f"{year:04d}-W{week:02d}"
+    return day.isoformat()[: _ISO_LENGTH[every]]
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from sfumato.batches import Batch
-from sfumato.client.answer_log import Answer, AnswerLog
+from sfumato.client.answer_log import Answer, AnswerLog, period_of
 from sfumato.client.device import Device
 from sfumato.client.http import AggregatorClient, BatchConflict, Receipt
 from sfumato.client.ledger import DEFAULT_BUDGET, distinct_values, parse_budget, require_consent
 from sfumato.client.memory import batch_id, derive_report, token_of
-from sfumato.client.period import period_of
 from sfumato.domains import Domain, H3Domain
 from sfumato.errors import InvalidArgument, InvalidSymbols, NotDelivered, UnknownValue
 from sfumato.randomness import float_above

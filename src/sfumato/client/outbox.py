@@ -23,7 +23,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from sfumato.batches import Batch, fresh_id
-from sfumato.client.device_folder import sync_folder
+from sfumato.client.device import sync_folder
 from sfumato.errors import DamagedState, InvalidSetting, SfumatoError
 from sfumato.foundation.canonical import Json, canonical_bytes
 from sfumato.foundation.files import atomic_file, write_atomically

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from sfumato.batches import Batch, to_json
+from sfumato.client.answer_log import period_of
 from sfumato.client.ledger import Entry, Ledger, parse_budget, require_consent
 from sfumato.client.memory import batch_id, derive_report, derive_words, token_of
-from sfumato.client.period import period_of
 from sfumato.errors import InvalidSurvey, SfumatoError, WrongSurvey
 from sfumato.foundation.arrays import Words
 from sfumato.foundation.canonical import canonical_bytes

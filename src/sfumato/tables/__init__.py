@@ -11,9 +11,14 @@ from sfumato.tables.answers import (
     slice_file,
     slice_files,
 )
-from sfumato.tables.count_files import count_files, write_tally
 from sfumato.tables.read import open_table
-from sfumato.tables.reports import ReportWriter, report_batches, report_writer
+from sfumato.tables.reports import (
+    ReportWriter,
+    count_files,
+    report_batches,
+    report_writer,
+    write_tally,
+)
 
 __all__ = [
     "AnswerColumns",

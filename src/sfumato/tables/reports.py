@@ -9,7 +9,7 @@ written under a seed carry ``simulated`` instead: in the metadata, or as ``simul
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -19,14 +19,22 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from sfumato.batches import fresh_id
-from sfumato.errors import InvalidSetting, InvalidTable, WrongSurvey
+from sfumato.batches import TallyExport, fresh_id, parse_tally, tally_to_json
+from sfumato.errors import InvalidSetting, InvalidTable, InvalidTally, WrongSurvey
 from sfumato.foundation.arrays import Arrow
-from sfumato.foundation.files import atomic_file
-from sfumato.survey import ReportBatch
+from sfumato.foundation.files import atomic_file, write_atomically
+from sfumato.survey import ReportBatch, Survey
 from sfumato.tables.read import Table, open_table
+from sfumato.tally import Tally
 
-__all__ = ["DuplicateGuard", "ReportWriter", "report_batches", "report_writer"]
+__all__ = [
+    "DuplicateGuard",
+    "ReportWriter",
+    "count_files",
+    "report_batches",
+    "report_writer",
+    "write_tally",
+]
 
 # Keys of a Parquet file's metadata.
 _SURVEY = b"sfumato.survey"
@@ -194,3 +202,44 @@ def _header(table: Table) -> _Header:
         f"{table.name} is not a report file: it has no report column that names its survey. "
         "Write one with sfumato privatize."
     )
+
+
+# --- count ----------------------------------------------------------------------------------------
+
+
+def count_files(paths: Sequence[str], survey: Survey) -> Tally:
+    """Tally report files (CSV, Parquet) and exported tallies (JSON).
+
+    Reports that two of the inputs share are an error, whatever the files are called.
+    """
+    guard = DuplicateGuard()
+    tally_paths = [path for path in paths if path.endswith(".json")]
+    report_paths = [path for path in paths if path not in tally_paths]
+    total = survey.tally(_batches(report_paths, survey, guard))
+    for path in tally_paths:
+        sent = _read_tally(path)
+        sent.tally.require(survey.fingerprint, survey.mechanism.outputs)
+        ids = {id_.hex() for id_ in (sent.id, *sent.covers)}
+        guard.check(ids, Path(path).name)
+        total += sent.tally
+    return total
+
+
+def write_tally(path: str, tally: Tally) -> None:
+    """Write a tally under a new identifier, for ``estimate`` and for aggregators."""
+    write_atomically(path, tally_to_json(TallyExport(fresh_id(), tally)) + b"\n")
+
+
+def _batches(paths: Sequence[str], survey: Survey, guard: DuplicateGuard) -> Iterator[ReportBatch]:
+    for path in paths:
+        yield from report_batches(path, survey.fingerprint, guard)
+
+
+def _read_tally(path: str) -> TallyExport:
+    name = Path(path).name
+    try:
+        return parse_tally(Path(path).read_bytes())
+    except OSError as problem:
+        raise InvalidTable(f"cannot open {name}: {problem.strerror}.") from None
+    except InvalidTally as problem:
+        raise InvalidTally(f"{name}: {problem}") from None

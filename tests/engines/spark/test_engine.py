@@ -21,7 +21,7 @@ import pytest
 import sfumato.engines.spark.secret as spark_secret
 from sfumato import Domain, GridDomain, HighLow, Survey, Uniform
 from sfumato.engines.spark.engine import keyed_reports, privatize_to, tally_column, tally_files
-from sfumato.engines.spark.keyed import block_of
+from sfumato.engines.spark.tasks import block_of
 from sfumato.errors import InvalidArgument, InvalidTable, UnknownValue
 from sfumato.randomness import words_at
 from sfumato.tables import AnswerColumns, count_files

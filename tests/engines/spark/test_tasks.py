@@ -14,11 +14,10 @@ from cryptography.hazmat.primitives.ciphers.modes import ECB
 
 from sfumato import Domain, GridDomain, Survey, Uniform
 from sfumato.engines.spark import engine as spark
-from sfumato.engines.spark import keyed
 from sfumato.engines.spark import tasks as spark_tasks
 from sfumato.engines.spark.inputs import require_driver_session
-from sfumato.engines.spark.keyed import block_of, reports_under_keys
 from sfumato.engines.spark.secret import offer_secret
+from sfumato.engines.spark.tasks import block_of, reports_under_keys
 from sfumato.errors import InvalidTable, MissingExtra, SfumatoError, UnknownValue
 from sfumato.randomness import words_at
 from sfumato.tables import AnswerColumns
@@ -95,7 +94,7 @@ def agreements(words_of):
 
 def test_each_symbol_of_a_person_has_independent_words():
     # Half of 4,000 fair coins agree; 1,700 … 2,300 leaves out less than 1e-20.
-    assert 1700 < agreements(keyed._words_of) < 2300
+    assert 1700 < agreements(spark_tasks._words_of) < 2300
 
 
 def test_words_without_the_symbol_are_noticed():

@@ -3,7 +3,7 @@
 Without a key, only counts leave a task. Its randomness is fresh each time, and the driver takes
 one attempt of each task: a task that was killed, or ran twice, changes nothing. With a key, which
 names the person of each row, reports may leave, because every attempt sends the same ones
-(`keyed.py`). They come from the job's secret, which is never given to Spark (`secret.py`).
+(`tasks.py`). They come from the job's secret, which is never given to Spark (`secret.py`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -268,7 +268,7 @@ def _select_column(
 
 
 def _block(fingerprint: str, key: "Column", kind: "DataType") -> "Column":
-    """Compute ``block_of`` of `keyed.py` in Spark itself; a missing key gives a null."""
+    """Compute ``block_of`` of `tasks.py` in Spark itself; a missing key gives a null."""
     from pyspark.sql import functions as sql
 
     plain = key if kind.typeName() == "binary" else key.cast("string").cast("binary")

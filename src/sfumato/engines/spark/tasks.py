@@ -3,8 +3,25 @@
 A survey arrives as its resolved bytes, and each Python worker rebuilds it once. Tasks return data
 errors as a row instead of raising them: Spark would retry a failing task again and again, and
 print its traceback each time.
+
+With a key, a task that runs twice computes the same reports. The key names the person, F is the
+survey's fingerprint as 32 bytes, and each job has a secret of 32 bytes:
+
+    block of a person   SHA-256(F ‖ key)[:16]
+    words of an answer  AES(AES(block) ⊕ symbol), AES-256 under the job's secret
+
+The symbol is 8 bytes, little-endian, on the first half of the block. This is CBC-MAC over two
+blocks, which is pseudorandom for messages of one length: each pair of key and symbol has its own
+independent words. Words do not depend on rows, chunks, tasks or attempts.
+
+This protects a person as long as each key has a single value. If a key has two values, the person
+sends two independent reports. Together their contents reveal at most 2E, but the bare fact that
+they differ *proves* that the values differ, and no privacy matrix bounds that. Callers must
+therefore rule out a second value; hashing the symbol only limits the damage. Anyone with both the
+secret and a key can try every symbol.
 """
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
@@ -13,10 +30,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.engines.spark.keyed import reports_under_keys
 from sfumato.engines.spark.secret import Ticket
 from sfumato.errors import SfumatoError, UnknownValue
-from sfumato.foundation.arrays import Symbols
+from sfumato.foundation.arrays import Reports, Symbols, Words
+from sfumato.mechanisms import Mechanism
+from sfumato.randomness import words_at
 from sfumato.survey import Survey
 from sfumato.tables import AnswerColumns, answer_batches, answer_reader
 from sfumato.tally import Tally
@@ -24,10 +42,12 @@ from sfumato.tally import Tally
 __all__ = [
     "FLAGS_SCHEMA",
     "OUTCOME_SCHEMA",
+    "block_of",
     "counts_from_bytes",
     "counts_to_bytes",
     "flag_unknown",
     "report_in_task",
+    "reports_under_keys",
     "tally_files_in_task",
     "tally_in_task",
 ]
@@ -134,6 +154,46 @@ def report_in_task(
         reports = reports_under_keys(survey.mechanism, symbols, blocks, secret)
         report_column = pa.array(reports.astype(np.int32))
         yield pa.record_batch({"key": batch.column("key"), "report": report_column})
+
+
+def block_of(fingerprint: str, key: str | int | bytes) -> bytes:
+    """Return the person's block: hash text as UTF-8, integers as decimal digits, bytes unchanged.
+
+    >>> block_of("00" * 32, 7) == block_of("00" * 32, "7") == block_of("00" * 32, b"7")
+    True
+
+    These three may share a block: all keys of a job have the same type, and each job has its own
+    secret.
+    """
+    plain = key if isinstance(key, bytes) else str(key).encode("utf-8")
+    return hashlib.sha256(bytes.fromhex(fingerprint) + plain).digest()[:16]
+
+
+def reports_under_keys(
+    mechanism: Mechanism, symbols: Symbols, blocks: bytes, secret: bytes
+) -> Reports:
+    """Return one report per symbol.
+
+    ``blocks`` is the 16 bytes of each person's block, in the order of the symbols.
+
+    >>> from sfumato import PlainResponse, Uniform
+    >>> mechanism = PlainResponse(Uniform(5, 1))
+    >>> people = block_of("00" * 32, "Ada") + block_of("00" * 32, "Bo")
+    >>> both = reports_under_keys(mechanism, np.array([3, 1]), people, bytes(32))
+    >>> bo = reports_under_keys(mechanism, np.array([1]), people[16:], bytes(32))
+    >>> bool(both[1] == bo[0])
+    True
+    """
+    unused_bits = np.uint64(64 - mechanism.word_bits)
+    words = _words_of(symbols, blocks, secret)[:, : mechanism.words]
+    return mechanism.reports_from(symbols, words >> unused_bits)
+
+
+def _words_of(symbols: Symbols, blocks: bytes, secret: bytes) -> Words:
+    """Return two words for each pair of block and symbol, shape ``(people, 2)``."""
+    chain = words_at(secret, blocks).astype("<u8")
+    chain[:, 0] ^= symbols.astype("<u8")
+    return words_at(secret, chain.tobytes())
 
 
 # --- people's values ------------------------------------------------------------------------------
