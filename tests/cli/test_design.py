@@ -276,16 +276,16 @@ def test_numbers_that_cannot_be_meant_are_refused(refused, folder, option, numbe
 
 MATRICES = {
     "empty": ("", "is empty"),
-    "not square": ("a,b\n0,1\n1,0,1\n", "line 3 should have 2 columns; found 3"),
+    "not square": ("a,b\n0,1\n1,0,1\n", "line 3 should have 2 columns; got 3"),
     "negative": ("a,b\n0,-1\n1,0\n", "line 2, column 2"),
     "NaN": ("a,b\n0,nan\n1,0\n", "line 2, column 2"),
     "text": ("a,b\n0,x\n1,0\n", "line 2, column 2"),
     "twice the same label": ("a,a\n0,1\n1,0\n", "'a' occurs twice"),
     "semicolons": ("a;b\n0;1\n1;0\n", "Use commas"),
-    "no labels": ("0,1\n1,0\n", "must hold labels"),
+    "no labels": ("0,1\n1,0\n", "expected labels, got only numbers"),
     "other labels in the column": (
         ",a,b\na,0,1\nc,1,0\n",
-        "begins with 'c' where the first line has 'b'",
+        "expected the label 'b', got 'c'",
     ),
     "beyond 40": ("a,b,c\n0,41,1\n1,0,2\n1,2,0\n", "at most 40"),
     "not to be told apart": ("a,b,c\n0,0,1\n0,0,1\n1,1,0\n", "forbids telling"),

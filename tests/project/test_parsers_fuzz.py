@@ -28,8 +28,7 @@ from sfumato.batches import (
 )
 from sfumato.client.outbox import Outbox, write_outbox
 from sfumato.errors import SfumatoError
-from sfumato.survey.toml.companion_files import read_columns
-from sfumato.survey.toml.matrix import read_matrix
+from sfumato.survey.toml.companion_files import read_columns, read_matrix
 from sfumato.tables import count_files
 from sfumato.tables.answers import AnswerColumns, answer_batches
 from support.error_text import full_error_text

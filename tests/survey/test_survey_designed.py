@@ -11,8 +11,8 @@ from sfumato.designer.exponential import exponential_response
 from sfumato.domains import Domain
 from sfumato.errors import InvalidSurvey, NoClosedForm
 from sfumato.survey import Description, Survey
+from sfumato.survey.toml.companion_files import read_matrix, read_matrix_over
 from sfumato.survey.toml.file import read_toml
-from sfumato.survey.toml.matrix import matrix_over, read_matrix
 
 LINE = [[0, 1, 2, 3], [1, 0, 1, 2], [2, 1, 0, 1], [3, 2, 1, 0]]
 TOML = """name = "stops"
@@ -174,26 +174,26 @@ LONG = "x" * 500
 BAD = {
     "empty": ("", "is empty"),
     "blank lines": ("\n\n\n", "is empty"),
-    "labels alone": ("a,b,c\n", "3 labels and 0 lines"),
+    "labels alone": ("a,b,c\n", "3 labels and 0 rows"),
     "too few lines": (
         "a,b,c\n0,1,2\n1,0,1\n",
-        "line 2, begins with '0' where the first line has 'b'",
+        "line 2: expected the label 'b', got '0'",
     ),
-    "too many lines": ("a,b\n0,1\n1,0\n1,1\n", "2 labels and 3 lines"),
-    "a short line": ("a,b,c\n0,1,2\n1,0\n2,1,0\n", "line 3 should have 3 columns; found 2"),
-    "a long line": (",a,b\na,0,1\nb,1,0,7\n", "line 3 should have 3 columns; found 4"),
-    "no labels": ("0,1\n1,0\n", "line 1, must hold labels; it holds numbers only"),
+    "too many lines": ("a,b\n0,1\n1,0\n1,1\n", "2 labels and 3 rows"),
+    "a short line": ("a,b,c\n0,1,2\n1,0\n2,1,0\n", "line 3 should have 3 columns; got 2"),
+    "a long line": (",a,b\na,0,1\nb,1,0,7\n", "line 3 should have 3 columns; got 4"),
+    "no labels": ("0,1\n1,0\n", "line 1: expected labels, got only numbers"),
     "no labels, but symmetric": (
         "0,1,2\n1,0,1\n2,1,0\n",
-        "line 1, must hold labels; it holds numbers only",
+        "line 1: expected labels, got only numbers",
     ),
     "other labels": (
         ",a,b\na,0,1\nc,1,0\n",
-        "line 3, begins with 'c' where the first line has 'b'",
+        "line 3: expected the label 'b', got 'c'",
     ),
     "labels in another order": (
         ",a,b\nb,0,1\na,1,0\n",
-        "line 2, begins with 'b' where the first line has 'a'",
+        "line 2: expected the label 'a', got 'b'",
     ),
     "the same label twice": (
         "a,b,a\n0,1,1\n1,0,1\n1,1,0\n",
@@ -203,29 +203,29 @@ BAD = {
     "an empty label": ("a,,c\n0,1,1\n1,0,1\n1,1,0\n", "line 1: label 2 is empty"),
     "negative": (
         "a,b\n0,-1\n1,0\n",
-        "line 2, column 2, must be a number of at least 0, or inf; found '-1'",
+        "line 2, column 2: expected a non-negative number or inf, got '-1'",
     ),
-    "minus infinity": ("a,b\n0,-inf\n1,0\n", "line 2, column 2, must be"),
+    "minus infinity": ("a,b\n0,-inf\n1,0\n", "line 2, column 2: expected"),
     "NaN": (
         ",a,b\na,0,1\nb,NaN,0\n",
-        "line 3, column 2, must be a number of at least 0, or inf; found 'NaN'",
+        "line 3, column 2: expected a non-negative number or inf, got 'NaN'",
     ),
     "text": (
         "a,b\n0,much\n1,0\n",
-        "line 2, column 2, must be a number of at least 0, or inf; found 'much'",
+        "line 2, column 2: expected a non-negative number or inf, got 'much'",
     ),
     "nothing": (
         "a,b\n0,\n1,0\n",
-        "line 2, column 2, must be a number of at least 0, or inf; found nothing",
+        "line 2, column 2: expected a non-negative number or inf, got an empty cell",
     ),
-    "a long cell": (f"a,b\n0,{LONG}\n1,0\n", "found 'xxxxxxxx"),
+    "a long cell": (f"a,b\n0,{LONG}\n1,0\n", "got 'xxxxxxxx"),
     "the diagonal": (
         "a,b\n0,1\n1,0.5\n",
-        "line 3, column 2, must be 0, since it lies on the diagonal; found '0.5'",
+        "line 3, column 2: expected 0 on the diagonal, got '0.5'",
     ),
     "text on the diagonal": (
         "a,b\n-,1\n1,0\n",
-        "line 2, column 1, must be 0, since it lies on the diagonal",
+        "line 2, column 1: expected 0 on the diagonal",
     ),
     "after a blank line": ("a,b\n\n0,1\n\n1,x\n", "line 5, column 2|on the diagonal"),
     "semicolons": ("a;b\n0;1\n1;0\n", "Use commas"),
@@ -233,12 +233,12 @@ BAD = {
     "tabs": ("a\tb\n0\t1\n1\t0\n", "Use commas"),
     "decimal commas": (
         'a,b\n0,"1,5"\n1,0\n',
-        "found '1,5'. Use commas between cells, and points in decimals",
+        "got '1,5'. Use commas between cells, and points in decimals",
     ),
     "UTF-16": ("a,b\n0,1\n1,0\n".encode("utf-16"), "UTF-8"),
     "Latin-1": ("é,b\n0,1\n1,0\n".encode("latin-1"), "UTF-8"),
-    "an open quote": ('a,"b\n0,1\n1,0\n', "is not CSV"),
-    "a field beyond all measure": ("a,b\n0," + "1" * 200_000 + "\n1,0\n", "is not CSV"),
+    "an open quote": ('a,"b\n0,1\n1,0\n', "is not valid CSV"),
+    "a field beyond all measure": ("a,b\n0," + "1" * 200_000 + "\n1,0\n", "is not valid CSV"),
     "too many lines for a matrix": ("a\n" + "0\n" * 4200, "4,201 lines"),
 }
 
@@ -284,26 +284,28 @@ def test_a_survey_names_a_file_with_labels_or_without(tmp_path, content, kind):
 def test_a_bare_matrix_is_told_from_numbers_as_labels_by_the_size_of_the_domain(tmp_path):
     """Read as four lines of numbers it is a matrix of four symbols, read with labels one of three."""
     content = ",0,1,2\n0,0,1,2\n1,1,0,1\n2,2,1,0\n"
-    assert matrix_over(sf.IntegerDomain(3), _file(tmp_path, content), "matrix") == [
+    assert read_matrix_over(sf.IntegerDomain(3), _file(tmp_path, content), "matrix") == [
         list("012"),
         list("101"),
         list("210"),
     ]
-    assert matrix_over(sf.IntegerDomain(4), _file(tmp_path, content), "matrix")[1] == list("0012")
+    assert read_matrix_over(sf.IntegerDomain(4), _file(tmp_path, content), "matrix")[1] == list(
+        "0012"
+    )
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("park,bar,café,zoo\n" + BARE, "in their order: 'café' where it names 'bar'"),
-        (",park,café,bar,pub\n" + BESIDE.replace("zoo", "pub"), "'zoo' where it names 'pub'"),
-        ("park,café,bar\n0,1,2\n1,0,1\n2,1,0\n", "line 1 should have 4 columns; found 3"),
-        ("a,b,c,d,e\n" + "0,1,1,1,1\n" * 5, "line 3, column 2, must be 0"),
-        ("a,b\n0,1\n1,0\n", "must name the 4 labels of the domain; it names 2"),
+        ("park,bar,café,zoo\n" + BARE, "in order: expected 'café', got 'bar'"),
+        (",park,café,bar,pub\n" + BESIDE.replace("zoo", "pub"), "expected 'zoo', got 'pub'"),
+        ("park,café,bar\n0,1,2\n1,0,1\n2,1,0\n", "line 1 should have 4 columns; got 3"),
+        ("a,b,c,d,e\n" + "0,1,1,1,1\n" * 5, "line 3, column 2: expected 0"),
+        ("a,b\n0,1\n1,0\n", "must list the 4 labels of the domain; it lists 2"),
         ("0,1\n1,0\n", "2 rows; the domain has 4 labels"),
         (
             BARE.replace("3", "x"),
-            "line 1, column 4, must be a number of at least 0, or inf; found 'x'",
+            "line 1, column 4: expected a non-negative number or inf, got 'x'",
         ),
     ],
     ids=[

@@ -167,7 +167,7 @@ def _read_matrix(path: Path, name: str | None) -> "Description":
     from sfumato.contexts import PrivacyMatrix
     from sfumato.domains import Domain
     from sfumato.survey import Description
-    from sfumato.survey.toml.matrix import read_matrix
+    from sfumato.survey.toml.companion_files import read_matrix
 
     labels, rows = read_matrix(path, "matrix")
     stem = Path(path.name.removesuffix(".gz"))
@@ -184,7 +184,7 @@ def _read_survey(path: Path) -> "Description":
     if path.suffix == ".json":
         return Survey.load(path).description
     described = read_toml(read_survey_file(path), path.parent)
-    if described.wishes != MechanismFields():
+    if described.mechanism_fields != MechanismFields():
         raise InvalidSurvey(
             f"{path.name} has a section [mechanism], which chooses a closed form. Remove it to "
             "compute a mechanism, or use the survey as it is."

@@ -146,7 +146,7 @@ def test_other_needs_a_tier_in_the_file(tmp_path, read):
     text = _toml('kind = "tiers"\ncolumn = "tier"\n' + EPSILONS, FILE + '\nother = "{}"')
     with pytest.raises(
         InvalidSurvey,
-        match=r"the label for other is not in domain\.file\. Add it there with a tier",
+        match=r"the `other` label is not in domain\.file\. Add it there, with a tier",
     ):
         read(text.replace("{}", "elsewhere"))
     context = read(text.replace("{}", "bar"))

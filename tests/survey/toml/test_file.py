@@ -233,7 +233,7 @@ def test_labels_hold_every_character_but_line_ends(tmp_path, quote):
         ("", "at least one row"),
         ("label\n", "at least one row"),
         ("page\nnews\n", "column named label"),
-        ("label,label\na,b\n", "distinct names"),
+        ("label,label\na,b\n", "two columns with the same name"),
         ("label,topic\nnews\n", "line 2"),
         ("label,topic\nnews,a\nhealth,b,c\n", "line 3"),
         ("label\nnews\nnews\n", "'news' occurs twice"),
@@ -294,7 +294,7 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
     [
         (_toml(head=""), ["name is missing"]),
         (_toml(head='name = ""'), ["name"]),
-        (_toml(head="name = 7"), ["name must be text", "whole number"]),
+        (_toml(head="name = 7"), ["name must be text", "an integer"]),
         (_toml(head='name = "q"\nnmae = "q"'), ["nmae is not a field", "spelling"]),
         (_toml(head='name = "q"\ntitle = 3'), ["title must be text"]),
         (_toml(head='name = "q"\nopens = 2026-01-01'), ["opens must be text"]),
@@ -304,7 +304,7 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         ),
         (
             _toml(head='name = "q"\nminimum_reports = 1.5'),
-            ["minimum_reports must be a whole number"],
+            ["minimum_reports must be an integer"],
         ),
         (_toml(head='name = "q"\nrepeat = "twice"'), ["repeat", "once"]),
         (_toml(head='name = "q"\nrepeat = { every = "hour", distinct = 1 }'), ["repeat", "week"]),
@@ -314,15 +314,18 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         (_toml(domain='labels = ["a"]'), ["domain.kind is missing"]),
         (_toml(domain='kind = "cities"'), ["domain.kind must be one of", "grid", "'cities'"]),
         (_toml(domain='kind = "labels"'), ["domain needs either labels or file"]),
-        (_toml(domain=LABELS + "\nsize = 3"), ["domain.size means nothing", "labels, file, other"]),
+        (
+            _toml(domain=LABELS + "\nsize = 3"),
+            ["domain.size does not apply", "labels, file, other"],
+        ),
         (_toml(domain='kind = "labels"\nlabels = []'), ["domain", "at least one label"]),
         (_toml(domain='kind = "labels"\nlabels = ["a", "a"]'), ["domain", "'a' occurs twice"]),
         (_toml(domain='kind = "labels"\nlabels = ["a", 1.5]'), ["domain.labels must be", "text"]),
         (_toml(domain='kind = "labels"\nlabels = "a"'), ["domain.labels must be a list"]),
-        (_toml(domain='kind = "range"'), ["domain.size is missing", "whole number"]),
+        (_toml(domain='kind = "range"'), ["domain.size is missing", "an integer"]),
         (_toml(domain='kind = "range"\nsize = 0'), ["domain", "1 to 2^31 symbols"]),
-        (_toml(domain='kind = "range"\nsize = 2.0'), ["domain.size must be a whole number"]),
-        (_toml(domain='kind = "range"\nsize = true'), ["domain.size must be a whole number"]),
+        (_toml(domain='kind = "range"\nsize = 2.0'), ["domain.size must be an integer"]),
+        (_toml(domain='kind = "range"\nsize = true'), ["domain.size must be an integer"]),
         (_toml(domain=GRID.replace("south = 25.0\n", "")), ["domain.south is missing", "degrees"]),
         (_toml(domain=GRID.replace("step = 0.2", "")), ["domain.step is missing"]),
         (_toml(domain=GRID.replace("0.2", "0.3")), ["domain", "step must divide"]),
@@ -331,11 +334,11 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         (_toml(domain=GRID.replace("25.0", "99")), ["domain", "south must lie below north"]),
         (
             _toml(domain=H3.replace("= 3", '= "three"', 1)),
-            ["domain.resolution must be a whole number"],
+            ["domain.resolution must be an integer"],
         ),
         (_toml(domain=H3.replace("resolution = 3", "")), ["domain.resolution is missing"]),
         (_toml(domain=H3.replace("south = 1", 'south = "abc"')), ["south"]),
-        (_toml(domain=H3 + "\nstep = 1"), ["domain.step means nothing"]),
+        (_toml(domain=H3 + "\nstep = 1"), ["domain.step does not apply"]),
         (_toml(context="epsilon = 1"), ["context.kind is missing"]),
         (
             _toml(context='kind = "secret"\nepsilon = 1'),
@@ -365,10 +368,10 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
             _toml(context='kind = "high-low"\nepsilon = { a = 1 }'),
             ["context.epsilon must be a number", "'high-low'"],
         ),
-        (_toml(context=UNIFORM + "\nacross = 2"), ["context.across means nothing", "'uniform'"]),
+        (_toml(context=UNIFORM + "\nacross = 2"), ["context.across does not apply", "'uniform'"]),
         (
             _toml(context=UNIFORM + "\nepsilons = [1]"),
-            ["context.epsilons means nothing", "'uniform'"],
+            ["context.epsilons does not apply", "'uniform'"],
         ),
         (
             _toml(context=TWO_BLOCKS + "epsilon = [1]"),
@@ -376,11 +379,11 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         ),
         (
             _toml(context=TWO_BLOCKS + "epsilon = [1, true]"),
-            ["context.epsilon must be a number, or for blocks a table"],
+            ["context.epsilon must be a number; for blocks also a table"],
         ),
         (
             _toml(context=TWO_BLOCKS + "epsilon = [1, [2]]"),
-            ["context.epsilon must be a number, or for blocks a table"],
+            ["context.epsilon must be a number; for blocks also a table"],
         ),
         (
             _toml(context=TWO_BLOCKS + "epsilon = { a = 1 }"),
@@ -401,16 +404,16 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         (_toml(context=TWO_BLOCKS + "epsilon = 1\nacross = 0"), ["across must be above 0"]),
         (
             _toml(context=TWO_BLOCKS + "epsilon = 1\nacross = [1]"),
-            ["context.across must be a number; found a list"],
+            ["context.across must be a number; got a list"],
         ),
         (
             _toml(context=TWO_BLOCKS + 'epsilon = 1\nacross = 1\nsensitive = ["park"]'),
-            ["context.across and context.sensitive do not go together"],
+            ["context cannot have both across and sensitive"],
         ),
         (_toml(context=TWO_BLOCKS + 'epsilon = 1\nsensitive = ["zoo"]'), ["sensitive names 'zoo'"]),
         (
             _toml(context=TWO_BLOCKS + "epsilon = 1\ntier_of = [1]"),
-            ["context.tier_of means nothing", "'blocks'"],
+            ["context.tier_of does not apply", "'blocks'"],
         ),
         (
             _toml(GRID, 'kind = "blocks"\nepsilon = [1, 2]\nrows = 5\ncolumns = 1'),
@@ -427,7 +430,7 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         ),
         (
             _toml(context=TIERS + "epsilon = 1"),
-            ["context.epsilon means nothing for kind = 'tiers'"],
+            ["context.epsilon does not apply to kind = 'tiers'"],
         ),
         (
             _toml(context=TIERS + 'tier_of = ["a", "b"]'),
@@ -447,13 +450,16 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         ),
         (
             _toml(context=TIERS + 'tier_of = "a"'),
-            ["context.tier_of must be a list of tiers", "found text"],
+            ["context.tier_of must be a list of tiers", "got text"],
         ),
         (
             _toml(context=TIERS + "tier_of = [1.5, 2, 2]"),
             ["context.tier_of must be a list of tiers"],
         ),
-        (_toml(context=TIERS + 'column = "tier"'), ["context.column: there is no column 'tier'"]),
+        (
+            _toml(context=TIERS + 'column = "tier"'),
+            ["context.column names the column 'tier'", "the domain has no file"],
+        ),
         (
             _toml(context='kind = "tiers"\nepsilons = 1'),
             ["context.epsilons must be a table from tier to number"],
@@ -469,7 +475,7 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         (_toml(context=UNIFORM + "\nrows2 = 1"), ["context.rows2 is not a field"]),
         (
             _toml(context=UNIFORM + '\nsensitive = ["park"]'),
-            ["context.sensitive means nothing", "'uniform'"],
+            ["context.sensitive does not apply", "'uniform'"],
         ),
         (
             _toml(context='kind = "high-low"\nepsilon = 1'),
@@ -489,12 +495,12 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         ),
         (
             _toml(context='kind = "high-low"\nepsilon = 1\nsensitive = { column = "x" }'),
-            ["context.sensitive: there is no column 'x'", "not read from a file"],
+            ["context.sensitive names the column 'x'", "the domain has no file"],
         ),
-        (_toml(context=BLOCKS), ["context needs one way to make blocks", "nearest"]),
+        (_toml(context=BLOCKS), ["context needs exactly one way to form blocks", "nearest"]),
         (
             _toml(GRID, BLOCKS + 'rows = 2\ncolumns = 2\nnearest = "x.csv"'),
-            ["one way to make blocks"],
+            ["one way to form blocks"],
         ),
         (_toml(GRID, BLOCKS + "rows = 2"), ["context.rows and context.columns go together"]),
         (_toml(GRID, BLOCKS + "columns = 2"), ["context.rows and context.columns go together"]),
@@ -519,7 +525,7 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         ),
         (
             _toml(context=BLOCKS + 'column = "topic"'),
-            ["context.column: there is no column 'topic'"],
+            ["context.column names the column 'topic'", "the domain has no file"],
         ),
         (_toml(context=BLOCKS + "block_of = [1, 2]"), ["block_of has 2 entries", "3 labels"]),
         (
@@ -546,7 +552,7 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         ),
         (
             _toml(tail="[mechanism]\nsensitive_share = 1.5"),
-            ["mechanism.sensitive_share", "from 0 to 1; found 1.5"],
+            ["mechanism.sensitive_share", "from 0 to 1; got 1.5"],
         ),
         (
             _toml(tail="[mechanism]\nsensitive_share = nan"),
@@ -554,20 +560,20 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         ),
         (
             _toml(tail='[mechanism]\nsensitive_share = "some"'),
-            ["mechanism.sensitive_share", "from 0 to 1; found some"],
+            ["mechanism.sensitive_share", "from 0 to 1; got some"],
         ),
         (
             _toml(tail="[mechanism]\nsensitive_share = [1]"),
-            ["mechanism.sensitive_share must be a number; found a list"],
+            ["mechanism.sensitive_share must be a number; got a list"],
         ),
         (_toml(tail="[mechanism]\nmax_bits = 0"), ["mechanism", "max_bits must be at least 2"]),
         (
             _toml(tail='[mechanism]\nmax_bits = "few"'),
-            ["mechanism.max_bits must be a whole number"],
+            ["mechanism.max_bits must be an integer"],
         ),
         (_toml(tail="[extra]\na = 1"), ["extra is not a field"]),
-        ("name = ", ["not TOML"]),
-        ('name = "q"\nname = "r"', ["not TOML"]),
+        ("name = ", ["not valid TOML"]),
+        ('name = "q"\nname = "r"', ["not valid TOML"]),
         (b'name = "caf\xe9"', ["UTF-8"]),
         ("x = " + "9" * 5000, ["TOML"]),
         ("x = " + "[" * 5000, ["TOML"]),
@@ -610,9 +616,9 @@ def test_three_mistakes_are_named_at_once(tmp_path):
 def test_a_column_that_marks_neither_yes_nor_no_is_named(tmp_path):
     _pages(tmp_path, PAGES.replace("yes", "perhaps"))
     context = 'kind = "high-low"\nepsilon = 1\nsensitive = { column = "private" }'
-    assert "must hold yes or no; found 'perhaps'" in _refused(tmp_path, _toml(FILE, context))
+    assert "must contain yes or no; got 'perhaps'" in _refused(tmp_path, _toml(FILE, context))
     context = context.replace("private", "public")
-    assert "there is no column 'public' in domain.file; found ['label'" in _refused(
+    assert "domain.file has no column 'public'; its columns are label, topic" in _refused(
         tmp_path, _toml(FILE, context)
     )
 

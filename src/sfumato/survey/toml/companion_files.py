@@ -1,68 +1,263 @@
-"""Files that a survey file names: labels, places, matrices.
+"""CSV files that a survey file names: labels, places and matrices.
 
-They are CSV, optionally compressed with gzip, with or without a byte-order mark.
+They may be compressed with gzip, and may begin with a byte-order mark.
+
+A matrix has its labels in the first row, and optionally in the first column too::
+
+    ,       park, clinic, bar
+    park,   0,    1,      inf
+    clinic, 0.5,  0,      0.5
+    bar,    0.5,  0.5,    0
+
+Its numbers stay text, so that 0.1 is one tenth. An empty cell on the diagonal is 0. Errors name the
+line and the column, both counted from 1 as in editors and spreadsheets.
 """
 
 import csv
 import gzip
 import io
+import unicodedata
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from sfumato.errors import InvalidSurvey
+from sfumato.contexts import MAX_MATRIX_SIZE
+from sfumato.domains import Domain
+from sfumato.errors import InvalidContext, InvalidSurvey
 from sfumato.foundation.printable import printable
+from sfumato.randomness import Epsilon, exact_number
 
-__all__ = ["column_of", "open_text", "read_columns"]
+__all__ = ["get_column", "read_columns", "read_matrix", "read_matrix_over"]
 
 _MAX_FILE_BYTES = 2**28
+_MAX_CELL_SHOWN = 40  # characters of a cell that an error repeats
+_SEPARATOR_HINT = "Use commas between cells, and points in decimals."
 
 
-def column_of(table: Mapping[str, Sequence[str]], column: str, name: str) -> Sequence[str]:
-    """Return one column of the labels file; ``name`` is the field that refers to it."""
+def get_column(table: Mapping[str, Sequence[str]], column: str, field: str) -> Sequence[str]:
+    """Return a column of the labels file. ``field`` is the field that names the column."""
+    if not table:
+        raise InvalidSurvey(
+            f"{field} names the column {column!r} of domain.file, but the domain has no file."
+        )
     if column not in table:
-        columns = f"found {sorted(table)}" if table else "the domain is not read from a file"
-        raise InvalidSurvey(f"{name}: there is no column {column!r} in domain.file; {columns}.")
+        raise InvalidSurvey(
+            f"{field}: domain.file has no column {column!r}; its columns are {', '.join(table)}."
+        )
     return table[column]
 
 
-def read_columns(path: Path, name: str) -> dict[str, list[str]]:
-    """Read the columns of a CSV file with a header; ``name`` is the field that names the file."""
-    with open_text(path, name) as lines:
+def read_columns(path: Path, field: str) -> dict[str, list[str]]:
+    """Read the columns of a CSV file with a header. ``field`` is the field that names the file."""
+    place = f"{field}: {path.name}"
+    with _open_text(path, field) as lines:
         reader = csv.DictReader(lines, strict=True)
         try:
             rows = list(reader)
         except csv.Error as problem:
-            raise InvalidSurvey(f"{name}: {path.name} is not CSV: {problem}.") from None
+            raise InvalidSurvey(f"{place} is not valid CSV: {problem}.") from None
         header = reader.fieldnames or []
-    ragged = next((i for i, row in enumerate(rows) if None in row or None in row.values()), None)
-    if not rows or len(set(header)) != len(header) or ragged is not None:
-        where = f"; line {ragged + 2} has another number of columns" if ragged is not None else ""
-        raise InvalidSurvey(
-            f"{name}: {path.name} must have a header of distinct names and at least one row{where}."
-        )
+    if not rows:
+        raise InvalidSurvey(f"{place} must have a header and at least one row.")
+    if len(set(header)) != len(header):
+        raise InvalidSurvey(f"{place} has two columns with the same name. Rename one.")
+    for number, row in enumerate(rows, 2):
+        if None in row or None in row.values():
+            raise InvalidSurvey(f"{place}, line {number}: the header has {len(header)} columns.")
     return {column: [row[column] for row in rows] for column in header}
 
 
-def open_text(path: Path, name: str) -> io.StringIO:
-    """Read a text file that a survey names; ``name`` is the field that names the file."""
-    shown = printable(path.name)
+def _open_text(path: Path, field: str) -> io.StringIO:
+    place = f"{field}: {printable(path.name)}"
     try:
         raw = _read_bytes(path)
     except OSError as problem:
-        reason = problem.strerror or "it is damaged"
-        raise InvalidSurvey(f"{name}: {shown} cannot be read: {reason}.") from None
+        reason = problem.strerror or "the file is corrupt"
+        raise InvalidSurvey(f"{place} cannot be read: {reason}.") from None
     except (EOFError, ValueError, zlib.error):
-        raise InvalidSurvey(f"{name}: {shown} cannot be read: it is damaged.") from None
+        raise InvalidSurvey(f"{place} cannot be read: the file is corrupt.") from None
     if len(raw) > _MAX_FILE_BYTES:
-        raise InvalidSurvey(f"{name}: {shown} is larger than 256 MiB. Use a smaller file.")
+        raise InvalidSurvey(f"{place} is larger than 256 MiB. Use a smaller file.")
     try:
         return io.StringIO(raw.decode("utf-8-sig"), newline="")
     except UnicodeDecodeError:
-        raise InvalidSurvey(f"{name}: {shown} must be text in UTF-8.") from None
+        raise InvalidSurvey(f"{place} must be UTF-8 text.") from None
 
 
 def _read_bytes(path: Path) -> bytes:
-    """Read just past the limit: a gzip file may expand to a thousand times its size."""
+    """Stop just past the limit: a gzip file may expand to a thousand times its size."""
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         return file.read(_MAX_FILE_BYTES + 1)
+
+
+# --- matrices -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Line:
+    """The cells of one line, stripped of white space."""
+
+    number: int
+    cells: list[str]
+
+
+def read_matrix(path: Path, field: str) -> tuple[list[str], list[list[str]]]:
+    """Read the labels in the first row, and the matrix below. ``field`` names the file in errors."""
+    return _parse_labelled(_read_lines(path, field), f"{field}: {path.name}")
+
+
+def read_matrix_over(domain: Domain, path: Path, field: str) -> list[list[str]]:
+    """Read a matrix over a known domain.
+
+    Its first row may list the domain's labels, in order. Otherwise the file has numbers only.
+    """
+    lines = _read_lines(path, field)
+    place = f"{field}: {path.name}"
+    if not _has_labels(lines, domain.size):
+        return _parse_numbers(lines, place)
+    labels, rows = _parse_labelled(lines, place)
+    if len(labels) != domain.size:
+        raise InvalidSurvey(
+            f"{place} must list the {domain.size} labels of the domain; it lists {len(labels)}."
+        )
+    for actual, label in zip(labels, domain.labels, strict=True):
+        if actual != str(label):
+            raise InvalidSurvey(
+                f"{place} must list the labels of the domain in order: expected "
+                f"{_quote_cell(str(label))}, got {_quote_cell(actual)}."
+            )
+    return rows
+
+
+def _has_labels(lines: Sequence[_Line], size: int) -> bool:
+    """Return whether the first line has labels.
+
+    The number of lines decides, because labels may be numbers. If it fits neither way, anything
+    that is not a number is a label.
+    """
+    if len(lines) in (size, size + 1):
+        return len(lines) == size + 1
+    return not _all_numbers(lines[0])
+
+
+def _read_lines(path: Path, field: str) -> list[_Line]:
+    place = f"{field}: {path.name}"
+    lines: list[_Line] = []
+    with _open_text(path, field) as text:
+        reader = csv.reader(text, strict=True, skipinitialspace=True)
+        try:
+            for cells in reader:
+                if cells:
+                    tidy = [unicodedata.normalize("NFC", cell.strip()) for cell in cells]
+                    lines.append(_Line(reader.line_num, tidy))
+        except csv.Error as problem:
+            raise InvalidSurvey(f"{place} is not valid CSV: {problem}.") from None
+    if not lines:
+        raise InvalidSurvey(
+            f"{place} is empty. It must have a row of labels, and a square matrix below."
+        )
+    head = lines[0].cells
+    if len(head) == 1 and (";" in head[0] or "\t" in head[0]):
+        raise InvalidSurvey(f"{place} has no commas. {_SEPARATOR_HINT}")
+    if len(lines) > MAX_MATRIX_SIZE + 1:
+        raise InvalidSurvey(
+            f"{place} has {len(lines):,} lines; a matrix may have up to {MAX_MATRIX_SIZE} symbols."
+        )
+    return lines
+
+
+def _parse_labelled(lines: Sequence[_Line], place: str) -> tuple[list[str], list[list[str]]]:
+    """Return the labels, and the numbers below them.
+
+    With as many columns as lines, the first column has labels too.
+    """
+    head, *body = lines
+    has_label_column = len(lines) == len(head.cells)
+    labels = head.cells[1:] if has_label_column else head.cells
+    if len(labels) != len(body):
+        raise InvalidSurvey(
+            f"{place} must have a row of labels and a square matrix below; got {len(labels)} "
+            f"labels and {len(body)} rows."
+        )
+    _check_labels(labels, f"{place}, line {head.number}")
+    if not has_label_column:
+        return labels, _parse_numbers(body, place)
+    if _all_numbers(head):
+        # A symmetric matrix without labels looks like a smaller one with them.
+        raise InvalidSurvey(
+            f"{place}, line {head.number}: expected labels, got only numbers. Add a row of "
+            "labels. If the numbers are the labels, leave the first cell empty."
+        )
+    _check_label_column(body, labels, place)
+    numbers = [_Line(line.number, line.cells[1:]) for line in body]
+    return labels, _parse_numbers(numbers, place, columns_before=1)
+
+
+def _check_labels(labels: Sequence[str], place: str) -> None:
+    seen: set[str] = set()
+    for number, label in enumerate(labels, 1):
+        if not label:
+            raise InvalidSurvey(f"{place}: label {number} is empty.")
+        if label in seen:
+            raise InvalidSurvey(
+                f"{place}: labels must be distinct; {_quote_cell(label)} occurs twice."
+            )
+        seen.add(label)
+
+
+def _check_label_column(body: Sequence[_Line], labels: Sequence[str], place: str) -> None:
+    for line, label in zip(body, labels, strict=True):
+        if line.cells[0] != label:
+            raise InvalidSurvey(
+                f"{place}, line {line.number}: expected the label {_quote_cell(label)}, got "
+                f"{_quote_cell(line.cells[0])}. The first column must repeat the labels of the "
+                "first row, in order."
+            )
+
+
+def _parse_numbers(lines: Sequence[_Line], place: str, columns_before: int = 0) -> list[list[str]]:
+    """Return the cells of a square matrix; ``columns_before`` counts the columns left of it."""
+    size = len(lines)
+    rows: list[list[str]] = []
+    for line in lines:
+        if len(line.cells) != size:
+            raise InvalidSurvey(
+                f"{place} must be a square matrix: with {size} rows of numbers, line {line.number} "
+                f"should have {columns_before + size} columns; got "
+                f"{columns_before + len(line.cells)}."
+            )
+    for x, line in enumerate(lines):
+        row = list(line.cells)
+        row[x] = row[x] or "0"
+        for x2, cell in enumerate(row):
+            number = _parse_number(cell)
+            if number is None or (x == x2 and number != 0):
+                cell_place = f"{place}, line {line.number}, column {columns_before + x2 + 1}"
+                raise _wrong_number(cell, cell_place, on_diagonal=x == x2)
+        rows.append(row)
+    return rows
+
+
+def _wrong_number(cell: str, place: str, *, on_diagonal: bool) -> InvalidSurvey:
+    expected = "0 on the diagonal" if on_diagonal else "a non-negative number or inf"
+    hint = f" {_SEPARATOR_HINT}" if any(mark in cell for mark in ";,\t") else ""
+    return InvalidSurvey(f"{place}: expected {expected}, got {_quote_cell(cell)}.{hint}")
+
+
+def _all_numbers(line: _Line) -> bool:
+    return all(_parse_number(cell) is not None for cell in line.cells)
+
+
+def _parse_number(cell: str) -> Epsilon | None:
+    """Return a non-negative number, or ``None`` if the cell has none."""
+    try:
+        return exact_number(cell, "a cell")
+    except InvalidContext:
+        return None
+
+
+def _quote_cell(cell: str) -> str:
+    if not cell:
+        return "an empty cell"
+    return repr(cell if len(cell) <= _MAX_CELL_SHOWN else f"{cell[:_MAX_CELL_SHOWN]}…")

@@ -1,8 +1,9 @@
-"""The survey file: TOML that a person writes. Every message names the field and says what would be right."""
+"""Read a survey file: TOML written by a person. Every error names the field and says how to fix it."""
 
 import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
@@ -11,7 +12,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from sfumato.contexts import Context
 from sfumato.designer import mechanism_for
 from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
 from sfumato.errors import InvalidSurvey, NoClosedForm, SfumatoError
@@ -19,7 +19,7 @@ from sfumato.foundation.printable import printable
 from sfumato.mechanisms import Mechanism
 from sfumato.survey.description import Description
 from sfumato.survey.toml.companion_files import read_columns
-from sfumato.survey.toml.context import context_of_section
+from sfumato.survey.toml.context import read_context
 from sfumato.survey.toml.schema import (
     DomainFields,
     FileFields,
@@ -29,33 +29,40 @@ from sfumato.survey.toml.schema import (
     require_value,
 )
 
-__all__ = ["Described", "read_toml"]
+__all__ = ["FileDescription", "read_toml"]
+
+_ABOUT = ("title", "text", "contact", "minimum_reports", "opens", "closes")
 
 
 @dataclass(frozen=True)
-class Described(Description):
-    """What a survey file describes, and what it wishes of the mechanism."""
+class FileDescription(Description):
+    """The description in a survey file, with the options of its mechanism."""
 
-    wishes: MechanismFields
+    mechanism_fields: MechanismFields
 
     @cached_property
     def mechanism(self) -> Mechanism:
-        """The mechanism on the shelf that fits, or ``NoClosedForm``. Chosen on first use."""
-        return _within("mechanism", lambda: _mechanism(self.wishes, self.context))
+        """The closed-form mechanism that fits, or ``NoClosedForm``. Chosen on first use."""
+        fields = self.mechanism_fields
+        options: dict[str, Any] = {"code": fields.code, "max_bits": fields.max_bits}
+        if fields.sensitive_share is not None:
+            options["sensitive_share"] = _parse_share(fields.sensitive_share)
+        with _errors_in("mechanism"):
+            return mechanism_for(self.context, **options)
 
 
-def read_toml(raw: bytes, folder: Path) -> Described:
-    """Read a survey file; ``folder`` is where the files that it names are."""
+def read_toml(raw: bytes, folder: Path) -> FileDescription:
+    """Read a survey file. The files that it names are relative to ``folder``."""
     try:
-        # Decimals stay as they were typed: 0.1 is one tenth.
-        data = tomllib.loads(raw.decode("utf-8-sig"), parse_float=_decimal)
+        # Decimals stay as typed: 0.1 is one tenth.
+        data = tomllib.loads(raw.decode("utf-8-sig"), parse_float=_parse_decimal)
     except UnicodeDecodeError:
-        raise InvalidSurvey("a survey file must be text in UTF-8.") from None
+        raise InvalidSurvey("a survey file must be UTF-8 text.") from None
     except tomllib.TOMLDecodeError as problem:
-        raise InvalidSurvey(f"the survey file is not TOML: {problem}.") from None
+        raise InvalidSurvey(f"the survey file is not valid TOML: {problem}.") from None
     except (RecursionError, ValueError, ArithmeticError):
         raise InvalidSurvey(
-            "the survey file is not TOML that can be read: it is nested too deeply, or a number is too long."
+            "the survey file is not valid TOML: it is nested too deeply, or a number is too long."
         ) from None
     try:
         file = FileFields.model_validate(data)
@@ -65,99 +72,92 @@ def read_toml(raw: bytes, folder: Path) -> Described:
     return _describe(file, folder)
 
 
-def _decimal(text: str) -> Decimal | str:
-    """A number as it was typed; one that no decimal can hold stays text, for its field to refuse."""
+def _parse_decimal(text: str) -> Decimal | str:
+    """Return a number as typed. One that no Decimal can hold stays text; its field rejects it."""
     try:
         return Decimal(text)
     except InvalidOperation:
         return text
 
 
-def _describe(file: FileFields, folder: Path) -> Described:
-    table = _label_table(file.domain, folder)
-    domain = _within("domain", lambda: _domain(file.domain, table))
-    context = _within("context", lambda: context_of_section(file.context, domain, table, folder))
-    repeat = file.repeat if isinstance(file.repeat, str) else file.repeat.model_dump()
-    about = {
-        name: getattr(file, name)
-        for name in ("title", "text", "contact", "minimum_reports", "opens", "closes")
-    }
-    return Described(file.name, context, {**about, "repeat": repeat}, file.mechanism)
+def _describe(file: FileFields, folder: Path) -> FileDescription:
+    table = _read_label_table(file.domain, folder)
+    with _errors_in("domain"):
+        domain = _read_domain(file.domain, table)
+    with _errors_in("context"):
+        context = read_context(file.context, domain, table, folder)
+    about = {name: getattr(file, name) for name in _ABOUT}
+    about["repeat"] = file.repeat if isinstance(file.repeat, str) else file.repeat.model_dump()
+    return FileDescription(file.name, context, about, file.mechanism)
 
 
-def _mechanism(given: MechanismFields, context: Context) -> Mechanism:
-    chosen: dict[str, Any] = {"code": given.code, "max_bits": given.max_bits}
-    if given.sensitive_share is not None:
-        chosen["sensitive_share"] = _share(given.sensitive_share, "mechanism.sensitive_share")
-    return mechanism_for(context, **chosen)
-
-
-def _share(value: Any, name: str) -> float:  # noqa: ANN401
+def _parse_share(value: Any) -> float:  # noqa: ANN401
     try:
         share = float(value)
     except ValueError:
         share = math.nan
     if not 0 <= share <= 1:
-        raise InvalidSurvey(f"{name} must be a number from 0 to 1; found {value}.")
+        raise InvalidSurvey(f"mechanism.sensitive_share must be a number from 0 to 1; got {value}.")
     return share
 
 
-# --- domain ----------------------------------------------------------------------------------------------------------
-
-
-def _domain(given: DomainFields, table: Mapping[str, Sequence[str]]) -> Domain:
-    if given.kind == "labels":
-        require_only(given, "domain", ("labels", "file", "other"))
-        if (given.labels is None) == (given.file is None):
-            raise InvalidSurvey("domain needs either labels or file, not both.")
-        return Domain(table["label"] if given.labels is None else given.labels, other=given.other)
-    if given.kind == "range":
-        require_only(given, "domain", ("size", "start"))
-        return IntegerDomain(
-            require_value(given.size, "domain.size", "a whole number of symbols"), start=given.start
-        )
-    edges = ("south", "north", "west", "east")
-    if given.kind == "grid":
-        require_only(given, "domain", (*edges, "step", "other"))
-        values = [
-            require_value(getattr(given, edge), f"domain.{edge}", "degrees")
-            for edge in (*edges, "step")
-        ]
-        return GridDomain(*values, other=given.other)
-    require_only(given, "domain", (*edges, "resolution", "file", "other"))
-    if given.file is not None:
-        return H3Domain(table["label"], other=given.other)
-    box = {edge: _degrees(getattr(given, edge), f"domain.{edge}") for edge in edges}
-    resolution = require_value(
-        given.resolution, "domain.resolution", "0 to 15, or file = a list of cells"
-    )
-    return H3Domain.box(resolution, other=given.other, **box)
-
-
-def _degrees(value: Any, name: str) -> float:  # noqa: ANN401
+@contextmanager
+def _errors_in(section: str) -> Iterator[None]:
+    """Prefix errors with the section of the file."""
     try:
-        return float(require_value(value, name, "degrees"))
-    except ValueError:
-        raise InvalidSurvey(f"{name} must be a number of degrees; found text.") from None
-
-
-def _label_table(given: DomainFields, folder: Path) -> Mapping[str, Sequence[str]]:
-    """The columns of the labels file, if there is one: label, and whatever else it holds."""
-    if given.file is None:
-        return {}
-    table = read_columns(folder / given.file, "domain.file")
-    if "label" not in table:
-        raise InvalidSurvey(
-            f"domain.file: {given.file} must have a column named label; found {sorted(table)}."
-        )
-    return table
-
-
-def _within(section: str, make: Any) -> Any:  # noqa: ANN401
-    """Errors of the rooms below, with the section of the file in front."""
-    try:
-        return make()
+        yield
     except (InvalidSurvey, NoClosedForm):
         raise
     except SfumatoError as problem:
         raise InvalidSurvey(f"{section}: {problem}") from problem
+
+
+# --- domain ---------------------------------------------------------------------------------------
+
+
+def _read_domain(fields: DomainFields, table: Mapping[str, Sequence[str]]) -> Domain:
+    if fields.kind == "labels":
+        require_only(fields, "domain", ("labels", "file", "other"))
+        if (fields.labels is None) == (fields.file is None):
+            raise InvalidSurvey("domain needs either labels or file, not both.")
+        labels = table["label"] if fields.labels is None else fields.labels
+        return Domain(labels, other=fields.other)
+    if fields.kind == "range":
+        require_only(fields, "domain", ("size", "start"))
+        size = require_value(fields.size, "domain.size", "an integer, the number of symbols")
+        return IntegerDomain(size, start=fields.start)
+    edges = ("south", "north", "west", "east")
+    if fields.kind == "grid":
+        require_only(fields, "domain", (*edges, "step", "other"))
+        values = [_require_degrees(fields, name) for name in (*edges, "step")]
+        return GridDomain(*values, other=fields.other)
+    require_only(fields, "domain", (*edges, "resolution", "file", "other"))
+    if fields.file is not None:
+        return H3Domain(table["label"], other=fields.other)
+    box: dict[str, float] = {}
+    for edge in edges:
+        try:
+            box[edge] = float(_require_degrees(fields, edge))
+        except ValueError:
+            raise InvalidSurvey(f"domain.{edge} must be a number of degrees; got text.") from None
+    resolution = require_value(
+        fields.resolution, "domain.resolution", "an integer from 0 to 15, unless you set file"
+    )
+    return H3Domain.box(resolution, other=fields.other, **box)
+
+
+def _require_degrees(fields: DomainFields, name: str) -> Any:  # noqa: ANN401
+    return require_value(getattr(fields, name), f"domain.{name}", "a number of degrees")
+
+
+def _read_label_table(fields: DomainFields, folder: Path) -> Mapping[str, Sequence[str]]:
+    """Return the columns of the labels file, ``label`` among them; empty if there is no file."""
+    if fields.file is None:
+        return {}
+    table = read_columns(folder / fields.file, "domain.file")
+    if "label" not in table:
+        raise InvalidSurvey(
+            f"domain.file: {fields.file} must have a column named label; "
+            f"its columns are {', '.join(table)}."
+        )
+    return table

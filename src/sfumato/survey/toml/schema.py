@@ -1,4 +1,4 @@
-"""The fields of a survey file, and what is said of them when they are wrong."""
+"""The fields of a survey file, and the errors for fields that are wrong."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -8,37 +8,27 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from sfumato.errors import InvalidSurvey
 
-__all__ = [
-    "ColumnFields",
-    "ContextFields",
-    "DomainFields",
-    "FileFields",
-    "MechanismFields",
-    "Number",
-    "Section",
-    "Text",
-    "error_text",
-]
-
-Number = Annotated[Any, BeforeValidator(lambda value: _number(value))]
 Text = str | int
 
 
-def _number(value: object) -> object:
-    """Keep numbers as they were typed; the code that uses them checks their range."""
+def _require_number(value: object) -> object:
+    """Keep numbers as typed; the code that uses them checks their range."""
     if isinstance(value, bool) or not isinstance(value, Decimal | int | str):
-        raise ValueError("a number")  # noqa: TRY004 - what the schema library turns into a message
+        raise ValueError("a number")  # noqa: TRY004 - pydantic turns only this into a message
     return value
 
 
+Number = Annotated[Any, BeforeValidator(_require_number)]
+
+
 class Section(BaseModel):
-    """A table of the file: no other fields than these."""
+    """A table of the file. Unknown fields are rejected."""
 
     model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 
 
 class DomainFields(Section):
-    """``[domain]``: which of them mean something depends on the kind."""
+    """``[domain]``. Its kind decides which of the other fields apply."""
 
     kind: Literal["labels", "range", "grid", "h3"]
     labels: list[Text] | None = None
@@ -55,13 +45,13 @@ class DomainFields(Section):
 
 
 class ColumnFields(Section):
-    """A column of the labels file, named instead of a list."""
+    """The name of a column of the labels file, in place of a list."""
 
     column: str
 
 
 class ContextFields(Section):
-    """``[context]``: which of them mean something depends on the kind."""
+    """``[context]``. Its kind decides which of the other fields apply."""
 
     kind: Literal["uniform", "high-low", "blocks", "tiers", "metric", "matrix"]
     epsilon: dict[str, Number] | list[Number] | Number | None = None
@@ -88,14 +78,14 @@ class MechanismFields(Section):
 
 
 class RepeatFields(Section):
-    """``repeat``, where it is not "once"."""
+    """``repeat``, if it is not "once"."""
 
     every: str
     distinct: int
 
 
 class FileFields(Section):
-    """The whole file."""
+    """The complete file."""
 
     name: str
     title: str = ""
@@ -110,68 +100,74 @@ class FileFields(Section):
     mechanism: MechanismFields = MechanismFields()
 
 
-_WANTED = {
-    "int_type": "a whole number",
+# What a field must be: by the error that pydantic reports, or by the field if it accepts several
+# types.
+_EXPECTED = {
+    "int_type": "an integer",
     "string_type": "text",
     "list_type": "a list",
     "dict_type": "a table",
     "model_type": "a table",
     "value_error": "a number",
 }
-_FOUND = {
-    str: "text",
-    bool: "true or false",
-    int: "a whole number",
-    Decimal: "a decimal number",
-    list: "a list",
-    dict: "a table",
-}
-
-
-_UNIONS = {
-    "context.epsilon": "a number, or for blocks a table from block to number, or a list of numbers",
+_EXPECTED_IN_FIELD = {
+    "context.epsilon": "a number; for blocks also a table from block to number, or a list",
     "context.epsilons": "a table from tier to number, or a list of numbers in the order of tiers",
     "context.sensitive": 'a list of labels, or { column = "…" }',
     "context.block_of": "a list of blocks in the order of labels, or a table from label to block",
     "context.tier_of": "a list of tiers in the order of labels, or a table from label to tier",
     "context.distances": "rows of numbers, or the name of a CSV file",
     "context.matrix": "rows of numbers, or the name of a CSV file",
-    "domain.labels": "a list of text or whole numbers",
+    "domain.labels": "a list of text or integers",
     "repeat": '"once", or { every = "week", distinct = 3 }',
+}
+_TYPE_NAMES = {
+    str: "text",
+    bool: "true or false",
+    int: "an integer",
+    Decimal: "a decimal number",
+    list: "a list",
+    dict: "a table",
 }
 
 
 def error_text(error: Any) -> str:  # noqa: ANN401
-    """A message of the schema in the words of the file."""
-    # What follows the field of the file are the schema's own alternatives.
+    """Return an error of pydantic in the words of the survey file."""
+    # The field ends where pydantic's own alternatives begin.
     names = [part for part in error["loc"] if isinstance(part, str)]
-    field = ".".join(names[:2] if names[0] in ("domain", "context", "mechanism") else names[:1])
+    depth = 2 if names[0] in ("domain", "context", "mechanism") else 1
+    field = ".".join(names[:depth])
     kind = error["type"]
     if kind == "missing":
         return f"repeat.{names[-1]} is missing." if field == "repeat" else f"{field} is missing."
     if kind == "extra_forbidden":
-        return f"{field} is not a field of a survey file; check its spelling."
+        return f"{field} is not a field of a survey file. Check its spelling."
     if kind == "literal_error" and field != "repeat":
-        return f"{field} must be one of {error['ctx']['expected']}; found {error['input']!r}."
-    wanted = _UNIONS.get(field) or _WANTED.get(kind)
-    actual = next(
-        (words for of, words in _FOUND.items() if isinstance(error["input"], of)), "something else"
-    )
-    return f"{field} must be {wanted or 'something else'}; found {actual}."
+        return f"{field} must be one of {error['ctx']['expected']}; got {error['input']!r}."
+    expected = _EXPECTED_IN_FIELD.get(field) or _EXPECTED.get(kind, "of another type")
+    return f"{field} must be {expected}; got {_name_type(error['input'])}."
 
 
-def require_value(value: Any, name: str, wanted: str) -> Any:  # noqa: ANN401
-    """The value of a field that must be there; ``wanted`` says what to write."""
+def _name_type(value: object) -> str:
+    for kind, name in _TYPE_NAMES.items():
+        if isinstance(value, kind):
+            return name
+    return "a value of another type"
+
+
+def require_value(value: Any, name: str, expected: str) -> Any:  # noqa: ANN401
+    """Return ``value``; raise an error that says what to write if the field is missing."""
     if value is None:
-        raise InvalidSurvey(f"{name} is missing: write {wanted}.")
+        raise InvalidSurvey(f"{name} is missing: it must be {expected}.")
     return value
 
 
 def require_only(section: Section, name: str, allowed: Sequence[str]) -> None:
-    """Refuse fields that mean nothing for the kind of this section."""
+    """Reject fields that do not apply to the kind of this section."""
     kind = getattr(section, "kind", "")
-    strange = sorted(section.model_fields_set - {"kind", *allowed})
-    if strange:
+    unused = sorted(section.model_fields_set - {"kind", *allowed})
+    if unused:
         raise InvalidSurvey(
-            f"{name}.{strange[0]} means nothing for kind = {kind!r}; allowed: {', '.join(allowed)}."
+            f"{name}.{unused[0]} does not apply to kind = {kind!r}; "
+            f"allowed fields: {', '.join(allowed)}."
         )
