@@ -13,7 +13,7 @@
 
 
 def __getattr__(name: str) -> object:
-    from sfumato.foundation.lazy import load_name
+    from sfumato.foundation import load_name
 
     if name == "__all__":
         return __dir__()
@@ -21,6 +21,6 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    from sfumato.foundation.lazy import public_names
+    from sfumato.foundation import public_names
 
     return public_names(__name__)

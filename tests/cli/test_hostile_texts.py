@@ -6,7 +6,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.cli import console
-from sfumato.foundation.printable import printable
+from sfumato.foundation.formatting import printable
 
 ESCAPES = "\u001b[8m\u001b]0;owned\u0007\u009b31m\u202e\u200b\u2028\u2029\u0085\u007f"
 FORGED = "Certified: ok."  # short, because some commands cut labels off

@@ -263,7 +263,7 @@ def test_an_unknown_value_is_refused_by_its_row_in_the_file(tmp_path, workers, s
 
 @pytest.mark.parametrize("workers", [0, -1, 1.0, True])
 def test_at_least_one_worker(files, workers):
-    with pytest.raises(InvalidArgument, match="workers must be a whole number of at least 1"):
+    with pytest.raises(InvalidArgument, match="workers must be a positive integer"):
         tally_files(PRIVATE, files["one"], PLACE, workers=workers)
 
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from sfumato.domains.domain import Label
 from sfumato.foundation.arrays import Floats
-from sfumato.foundation.formatting import format_percent
-from sfumato.foundation.printable import printable
+from sfumato.foundation.formatting import format_percent, printable
 
 __all__ = ["POWER", "Audit", "PairAudit"]
 

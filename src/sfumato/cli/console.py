@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from sfumato.foundation.printable import printable, printable_lines
+from sfumato.foundation.formatting import printable, printable_lines
 
 __all__ = ["printable", "say", "say_data", "warn"]
 

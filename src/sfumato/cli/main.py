@@ -31,7 +31,7 @@ from sfumato.cli import (
 )
 from sfumato.cli.console import warn
 from sfumato.errors import PrivacyViolation, SfumatoError
-from sfumato.foundation.printable import printable_lines
+from sfumato.foundation.formatting import printable_lines
 
 __all__ = ["app", "run"]
 

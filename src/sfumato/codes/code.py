@@ -20,9 +20,9 @@ import numpy as np
 
 from sfumato.errors import InvalidContext, InvalidSurvey
 from sfumato.foundation.arrays import Booleans, Floats, Words
-from sfumato.foundation.canonical import Json
-from sfumato.foundation.records import (
+from sfumato.foundation.canonical import (
     Fields,
+    Json,
     is_count,
     parse_count,
     require_fields,

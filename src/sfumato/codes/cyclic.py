@@ -13,9 +13,8 @@ from sfumato.codes.circle import circle_transform, from_circle_transform
 from sfumato.codes.code import Code
 from sfumato.errors import InvalidContext, InvalidSurvey, NothingToLearn
 from sfumato.foundation.arrays import Booleans, Floats, Words
-from sfumato.foundation.canonical import Json, pack_u32
+from sfumato.foundation.canonical import Fields, Json, is_count, pack_u32, unpack_u32
 from sfumato.foundation.elimination import solve_integers
-from sfumato.foundation.records import Fields, is_count, unpack_u32
 from sfumato.randomness import Epsilon, TwoLevels, two_levels
 
 __all__ = ["CyclicCode", "CyclicDesign", "convolve", "correlate"]

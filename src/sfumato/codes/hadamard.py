@@ -10,7 +10,7 @@ import numpy as np
 from sfumato.codes.code import Code
 from sfumato.errors import InvalidContext, NothingToLearn
 from sfumato.foundation.arrays import Booleans, Floats, Words
-from sfumato.foundation.records import Fields
+from sfumato.foundation.canonical import Fields
 from sfumato.randomness import Epsilon, TwoLevels, coin_threshold
 
 __all__ = ["HadamardCode", "walsh_hadamard"]

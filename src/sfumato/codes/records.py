@@ -7,7 +7,7 @@ from sfumato.codes.cyclic import CyclicCode
 from sfumato.codes.hadamard import HadamardCode
 from sfumato.codes.singleton import ClearCode, RandomizedCode
 from sfumato.errors import InvalidSurvey
-from sfumato.foundation.records import record_kind
+from sfumato.foundation.canonical import record_kind
 from sfumato.randomness import Epsilon
 
 __all__ = ["RecordedCodes", "code_of_record"]

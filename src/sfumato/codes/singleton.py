@@ -9,7 +9,7 @@ import numpy as np
 from sfumato.codes.code import Code
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Booleans, Floats, Words
-from sfumato.foundation.records import Fields
+from sfumato.foundation.canonical import Fields
 from sfumato.randomness import Epsilon, TwoLevels, two_levels
 
 __all__ = ["ClearCode", "RandomizedCode", "SingletonCode"]

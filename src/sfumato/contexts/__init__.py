@@ -17,7 +17,7 @@ from sfumato.contexts.grouped import Blocks, GroupedContext, HighLow, Tiers, Uni
 from sfumato.contexts.matrix import PrivacyMatrix
 from sfumato.contexts.metric import Metric
 from sfumato.errors import InvalidSurvey
-from sfumato.foundation.records import record_kind, require_canonical
+from sfumato.foundation.canonical import record_kind, require_canonical
 
 __all__ = [
     "CONTEXT_KINDS",

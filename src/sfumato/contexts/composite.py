@@ -17,8 +17,7 @@ from sfumato.contexts.matrix import PrivacyMatrix
 from sfumato.domains import Domain, IntegerDomain, Label
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSurvey
 from sfumato.foundation.arrays import Floats, Symbols
-from sfumato.foundation.canonical import Json, pack_u32
-from sfumato.foundation.records import Fields, unpack_u32
+from sfumato.foundation.canonical import Fields, Json, pack_u32, unpack_u32
 from sfumato.randomness import Epsilon
 
 __all__ = ["ContextSum", "ContextUnion", "finest_groups", "parts_inside", "union"]

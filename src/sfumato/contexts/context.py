@@ -14,8 +14,7 @@ from sfumato.domains import Domain, domain_of_record
 from sfumato.domains.symbols import require_symbols
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSymbols
 from sfumato.foundation.arrays import Floats, Symbols
-from sfumato.foundation.canonical import Json, fingerprint
-from sfumato.foundation.records import Fields, require_fields
+from sfumato.foundation.canonical import Fields, Json, fingerprint, require_fields
 from sfumato.randomness import Epsilon, float_below
 
 if TYPE_CHECKING:

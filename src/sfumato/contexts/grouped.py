@@ -16,8 +16,7 @@ from sfumato.contexts.exact import ExactMatrix
 from sfumato.domains import Domain, Label, as_domain
 from sfumato.errors import ContextMismatch, InvalidContext
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
-from sfumato.foundation.canonical import Json, decimal_text, pack_u32
-from sfumato.foundation.records import Fields, unpack_u32
+from sfumato.foundation.canonical import Fields, Json, decimal_text, pack_u32, unpack_u32
 from sfumato.randomness import LARGEST_EPSILON, Epsilon, positive_epsilon
 
 __all__ = [

@@ -7,8 +7,7 @@ from sfumato.contexts.exact import ExactMatrix
 from sfumato.domains import Domain, IntegerDomain, as_domain
 from sfumato.errors import ContextMismatch, InvalidContext
 from sfumato.foundation.arrays import Floats, Symbols
-from sfumato.foundation.canonical import Json
-from sfumato.foundation.records import Fields
+from sfumato.foundation.canonical import Fields, Json
 from sfumato.randomness import LARGEST_EPSILON, Epsilon
 
 __all__ = ["PrivacyMatrix", "matrix_domain"]

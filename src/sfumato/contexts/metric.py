@@ -13,8 +13,7 @@ from sfumato.contexts.matrix import matrix_domain
 from sfumato.domains import Domain, IntegerDomain
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats, Symbols
-from sfumato.foundation.canonical import Json, decimal_text
-from sfumato.foundation.records import Fields
+from sfumato.foundation.canonical import Fields, Json, decimal_text
 from sfumato.randomness import Epsilon, positive_epsilon
 
 __all__ = ["Metric"]

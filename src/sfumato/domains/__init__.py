@@ -9,7 +9,7 @@ from sfumato.domains.grid import GridDomain
 from sfumato.domains.h3_cells import H3Domain
 from sfumato.domains.integers import IntegerDomain
 from sfumato.errors import InvalidSurvey
-from sfumato.foundation.records import record_kind, require_canonical
+from sfumato.foundation.canonical import record_kind, require_canonical
 
 __all__ = [
     "DOMAIN_KINDS",

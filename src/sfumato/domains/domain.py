@@ -8,8 +8,7 @@ import numpy as np
 
 from sfumato.errors import InvalidContext, UnknownValue
 from sfumato.foundation.arrays import Symbols
-from sfumato.foundation.canonical import Json
-from sfumato.foundation.records import require_fields
+from sfumato.foundation.canonical import Json, require_fields
 
 __all__ = ["Domain", "Label", "require_label", "unknown_value"]
 

@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 from sfumato.domains.domain import Domain, Label, require_label, unknown_value
 from sfumato.errors import InvalidContext, InvalidSymbols, UnknownValue
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
-from sfumato.foundation.canonical import decimal_text
-from sfumato.foundation.records import require_fields
+from sfumato.foundation.canonical import decimal_text, require_fields
 
 __all__ = ["GridDomain", "coordinates"]
 

@@ -14,8 +14,7 @@ from sfumato.domains.domain import Domain, Label
 from sfumato.domains.grid import coordinates
 from sfumato.errors import InvalidContext, InvalidSymbols, MissingExtra
 from sfumato.foundation.arrays import Floats, Symbols
-from sfumato.foundation.canonical import Json
-from sfumato.foundation.records import require_fields
+from sfumato.foundation.canonical import Json, require_fields
 
 __all__ = ["H3Domain"]
 

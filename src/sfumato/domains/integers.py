@@ -7,8 +7,7 @@ import numpy as np
 from sfumato.domains.domain import Domain, Label, unknown_value
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Symbols
-from sfumato.foundation.canonical import Json
-from sfumato.foundation.records import require_fields
+from sfumato.foundation.canonical import Json, require_fields
 
 __all__ = ["IntegerDomain"]
 

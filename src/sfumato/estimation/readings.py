@@ -10,7 +10,7 @@ from html import escape
 
 from sfumato.domains import Label
 from sfumato.foundation.arrays import Arrow, Floats
-from sfumato.foundation.printable import printable
+from sfumato.foundation.formatting import printable
 
 __all__ = ["MAX_SHOWN", "Readings", "arrow_table", "html_table", "text_table"]
 

@@ -1,4 +1,4 @@
-"""Atomic files: complete under their name, or not there at all."""
+"""Atomic files: a file appears under its name complete, or not at all."""
 
 import errno
 import os

@@ -1,9 +1,10 @@
-"""Format numbers for people: on pages, in plans and comparisons, and on the command line.
+"""Format numbers and untrusted text for people: on pages, in plans, and on the command line.
 
 Bounds round up, so that no text promises more than its context does.
 """
 
 import math
+import unicodedata
 
 __all__ = [
     "format_cell",
@@ -16,11 +17,17 @@ __all__ = [
     "format_percent",
     "format_share",
     "format_upper_bound",
+    "printable",
+    "printable_lines",
 ]
 
 _MAX_EXPONENT = 600.0  # above this ε, e^ε is written as a power of ten
 
-_ROUNDING = 1e-9  # floating point may add this much to a number that is round
+_ROUNDING = 1e-9  # floating point may add this much to a round number
+
+# Unicode categories: controls, formats (bidirectional ones too), surrogates and unassigned
+# characters; line and paragraph separators.
+_UNSAFE = ("C", "Zl", "Zp")
 
 
 def format_count(number: int) -> str:
@@ -156,3 +163,26 @@ def format_odds_factor(epsilon: float) -> str:
     if places <= 0:
         return f"{rounded:,.0f}"
     return f"{rounded:.{places}f}".rstrip("0").rstrip(".")
+
+
+# --- untrusted text for a terminal: nothing may move the cursor, hide or reverse a line -----------
+
+
+def printable(text: str) -> str:
+    r"""Return ``text`` on one line, with every control or format character escaped.
+
+    >>> print(printable("Lunch\nCertified: \x1b[8mε = 0.1"))
+    Lunch\nCertified: \x1b[8mε = 0.1
+    """
+    return "".join(map(_escape, text))
+
+
+def printable_lines(text: str) -> str:
+    """Return ``text`` with every control or format character escaped, except line ends."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def _escape(character: str) -> str:
+    if unicodedata.category(character).startswith(_UNSAFE):
+        return character.encode("unicode_escape").decode("ascii")
+    return character

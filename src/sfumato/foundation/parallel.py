@@ -21,13 +21,13 @@ from sfumato.errors import EngineStopped, InvalidArgument
 __all__ = ["Progress", "Task", "available_cores", "parallel_map"]
 
 Result = TypeVar("Result")
-_SECONDS_BETWEEN_LOOKS = 0.2  # at how far the workers are
+_POLL_SECONDS = 0.2  # between calls of on_progress
 
 Progress = Callable[[int], None]
 """Called with a running count, for example of rows."""
 
 Task = Callable[[Any, Progress], Result]
-"""Called with an item, and with a function that takes how much of the item is done so far.
+"""Called with an item, and with a function to call with how much of the item is done so far.
 
 Every worker receives a pickled copy. If it returns an iterator, the result is a list.
 """
@@ -49,13 +49,13 @@ def parallel_map(
 ) -> Iterator[Result]:
     """Call ``task`` for every item and yield the results in order.
 
-    One worker is this process itself. With more, at most one item per worker waits while others are
-    in work, so memory does not grow with the number of items.
+    A single worker is this process itself. With more, at most one item per worker waits in the
+    queue, so memory does not grow with the number of items.
 
     ``on_progress``: called with the sum of what the tasks report.
     """
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise InvalidArgument(f"workers must be a whole number of at least 1; got {workers!r}.")
+        raise InvalidArgument(f"workers must be a positive integer; got {workers!r}.")
     items = list(items)
     workers = min(workers, len(items))
     if workers <= 1:
@@ -93,7 +93,7 @@ def _map_in_processes(
         submit(2 * workers)
         while futures:
             first = futures.popleft()
-            while not wait([first], _SECONDS_BETWEEN_LOOKS).done:
+            while not wait([first], _POLL_SECONDS).done:
                 on_progress(total.value)
             yield first.result()
             submit(1)
@@ -110,12 +110,12 @@ def _map_in_processes(
 
 def _increments(add: Progress) -> Progress:
     """Turn a running count into calls of ``add`` with what was added since the last call."""
-    before = 0
+    last = 0
 
     def report(count: int) -> None:
-        nonlocal before
-        add(count - before)
-        before = count
+        nonlocal last
+        add(count - last)
+        last = count
 
     return report
 
@@ -133,7 +133,7 @@ def _start_worker(task: Task[Any], total: Any) -> None:  # noqa: ANN401
 
 
 def _end_with_parent() -> None:
-    """Exit when the parent is gone: a worker must not wait for ever with people's answers."""
+    """Exit with the parent: no worker may wait for ever with people's answers in its memory."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

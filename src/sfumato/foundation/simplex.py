@@ -29,7 +29,7 @@ def project(vector: ArrayLike, total: float = 1.0) -> Floats:
     """
     v = np.asarray(vector, dtype=np.float64)
     if v.ndim != 1 or v.size == 0:
-        raise ValueError(f"project takes a row of numbers; got shape {v.shape}.")
+        raise ValueError(f"vector must be a row of numbers; got shape {v.shape}.")
     return project_groups(v, np.zeros(v.shape, dtype=np.int64), np.array([total], dtype=np.float64))
 
 
@@ -45,8 +45,8 @@ def project_groups(vector: Floats, group_of: np.typing.NDArray[np.int64], totals
     order = np.lexsort((-vector, group_of))
     group = group_of[order]
     start = np.searchsorted(group, np.arange(totals.size))
-    # Measured from its group's largest entry, no entry below −total can stay positive. Cutting
-    # there changes nothing, and keeps huge entries from drowning their total in rounding errors.
+    # Measured from its group's largest entry, no entry below −total can stay positive. Clipping
+    # there changes nothing, and keeps huge entries from losing their total to rounding errors.
     v = vector[order]
     largest = v[np.minimum(start, v.size - 1)]
     v = np.maximum(v - largest[group], -totals[group])
@@ -68,7 +68,7 @@ def nearest_in_groups(
     """Return the p ≥ 0 with these totals and the least ``Σ_x (p_x − v_x)²/d_x``, d the scales.
 
     It is ``max(v − θ_j d, 0)``. With equal scales it is the projection. With variances as scales,
-    less is taken from what is known better. Newton's method finds θ from below: an entry that is
+    entries that are known better change less. Newton's method finds θ from below: an entry that is
     negative for one θ stays so for all larger ones (Michelot 1986).
 
     >>> scales = np.array([1.0, 2.0, 1.0])

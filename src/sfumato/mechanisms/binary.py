@@ -9,9 +9,9 @@ import numpy as np
 from sfumato.contexts import Context
 from sfumato.errors import ContextMismatch, NothingToLearn
 from sfumato.foundation.arrays import Floats, Symbols, Words
-from sfumato.foundation.canonical import Json
-from sfumato.foundation.records import (
+from sfumato.foundation.canonical import (
     Fields,
+    Json,
     require_fields,
     require_word_bits,
 )

@@ -12,8 +12,7 @@ from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode, RecordedCod
 from sfumato.contexts import Context
 from sfumato.errors import ContextMismatch, InvalidSurvey
 from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
-from sfumato.foundation.canonical import Json
-from sfumato.foundation.records import Fields, require_fields, require_index
+from sfumato.foundation.canonical import Fields, Json, require_fields, require_index
 from sfumato.mechanisms.code_scores import (
     batch_scores,
     exact_code_scores,

@@ -7,8 +7,7 @@ import numpy as np
 
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Words
-from sfumato.foundation.canonical import Json
-from sfumato.foundation.records import parse_count
+from sfumato.foundation.canonical import Json, parse_count
 from sfumato.randomness import exact_number
 
 __all__ = ["IntegerChannel", "format_rows", "parse_rows", "stochastic_rows"]

@@ -18,8 +18,7 @@ from math import gcd, lcm
 
 from sfumato.codes import Code
 from sfumato.errors import ContextMismatch, NothingToLearn
-from sfumato.foundation.canonical import Json
-from sfumato.foundation.records import parse_count, require_fields
+from sfumato.foundation.canonical import Json, parse_count, require_fields
 from sfumato.randomness import exp_bounds
 
 __all__ = [

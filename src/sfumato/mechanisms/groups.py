@@ -20,9 +20,9 @@ from sfumato.codes import (
 from sfumato.contexts import Context, GroupedContext, ranks_within
 from sfumato.errors import ContextMismatch, InvalidSurvey
 from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
-from sfumato.foundation.canonical import Json
-from sfumato.foundation.records import (
+from sfumato.foundation.canonical import (
     Fields,
+    Json,
     parse_count,
     require_fields,
     require_index,

@@ -7,8 +7,7 @@ import numpy as np
 from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode, RecordedCodes
 from sfumato.contexts import Context
 from sfumato.errors import ContextMismatch, InvalidSurvey
-from sfumato.foundation.canonical import Json
-from sfumato.foundation.records import Fields, require_fields
+from sfumato.foundation.canonical import Fields, Json, require_fields
 from sfumato.mechanisms.group_levels import GroupLevels
 from sfumato.mechanisms.groups import GroupResponse
 from sfumato.mechanisms.mechanism import Mechanism

@@ -10,8 +10,7 @@ from sfumato.codes import Code, CodeFamily, RandomizedCode, RecordedCodes
 from sfumato.contexts import Blocks, Context
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSurvey
 from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
-from sfumato.foundation.canonical import Json
-from sfumato.foundation.records import Fields, require_fields
+from sfumato.foundation.canonical import Fields, Json, require_fields
 from sfumato.mechanisms.code_scores import batch_scores, exact_code_scores, leftover_share
 from sfumato.mechanisms.dense import DenseMechanism, DenseScores
 from sfumato.mechanisms.scores import MAX_TABLE

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from sfumato.contexts import Context
 from sfumato.errors import InvalidSurvey
-from sfumato.foundation.records import Fields, record_kind, require_canonical
+from sfumato.foundation.canonical import Fields, record_kind, require_canonical
 from sfumato.mechanisms.binary import BinaryResponse
 from sfumato.mechanisms.blocks import BlockResponse, PlainResponse
 from sfumato.mechanisms.groups import GroupResponse

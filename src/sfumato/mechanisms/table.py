@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from sfumato.contexts import Context
 from sfumato.errors import ContextMismatch, InvalidContext, NothingToLearn
 from sfumato.foundation.arrays import Floats, Symbols, Words
-from sfumato.foundation.canonical import Json
-from sfumato.foundation.records import (
+from sfumato.foundation.canonical import (
     Fields,
+    Json,
     parse_count,
     require_fields,
     require_word_bits,

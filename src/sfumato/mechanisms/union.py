@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.contexts import Context, ContextUnion
 from sfumato.errors import ContextMismatch, InvalidSurvey
 from sfumato.foundation.arrays import Floats, Symbols, Words
-from sfumato.foundation.canonical import Json
-from sfumato.foundation.records import Fields, require_fields
+from sfumato.foundation.canonical import Fields, Json, require_fields
 from sfumato.mechanisms.mechanism import CompactRow, Mechanism, require_outputs
 from sfumato.mechanisms.reach import Reach
 from sfumato.mechanisms.scores import Hits, Scores, float_vector

@@ -4,7 +4,7 @@
 does not load the others. The colours of pictures are in ``pages.style``.
 """
 
-from sfumato.foundation.lazy import load_name, public_names
+from sfumato.foundation import load_name, public_names
 
 
 def __getattr__(name: str) -> object:

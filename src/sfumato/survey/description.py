@@ -9,7 +9,7 @@ from sfumato.contexts import Context
 from sfumato.domains.domain import require_label
 from sfumato.errors import InvalidContext, InvalidSurvey
 from sfumato.foundation.canonical import Json
-from sfumato.foundation.printable import printable
+from sfumato.foundation.formatting import printable
 
 __all__ = ["Description", "disclosure_text"]
 

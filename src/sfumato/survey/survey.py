@@ -16,9 +16,8 @@ from sfumato.designer import mechanism_for
 from sfumato.errors import InvalidSurvey, NoClosedForm, NotEnoughReports, SfumatoError, WrongSurvey
 from sfumato.estimation import Estimate, estimate
 from sfumato.estimation.decoders import Decoder
-from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint
+from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint, require_fields
 from sfumato.foundation.files import write_atomically
-from sfumato.foundation.records import require_fields
 from sfumato.mechanisms import Mechanism, UnionResponse, mechanism_of_record
 from sfumato.promises import Certificate, certify
 from sfumato.randomness import WordSource

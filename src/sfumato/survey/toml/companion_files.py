@@ -25,7 +25,7 @@ from pathlib import Path
 from sfumato.contexts import MAX_MATRIX_SIZE
 from sfumato.domains import Domain
 from sfumato.errors import InvalidContext, InvalidSurvey
-from sfumato.foundation.printable import printable
+from sfumato.foundation.formatting import printable
 from sfumato.randomness import Epsilon, exact_number
 
 __all__ = ["get_column", "read_columns", "read_matrix", "read_matrix_over"]

@@ -34,7 +34,7 @@ from sfumato.survey.toml.schema import (
 __all__ = ["read_context"]
 
 _Table = Mapping[str, Sequence[str]]
-"""The columns of the labels file; empty if there is none."""
+"""The columns of the labels file, by name; empty without such a file."""
 
 _BLOCK_FIELDS = ("rows", "columns", "parents", "nearest", "column", "block_of")
 _YES = {"1", "true", "yes"}

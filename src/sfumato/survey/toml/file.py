@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from sfumato.designer import mechanism_for
 from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
 from sfumato.errors import InvalidSurvey, NoClosedForm, SfumatoError
-from sfumato.foundation.printable import printable
+from sfumato.foundation.formatting import printable
 from sfumato.mechanisms import Mechanism
 from sfumato.survey.description import Description
 from sfumato.survey.toml.companion_files import read_columns
