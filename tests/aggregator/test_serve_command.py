@@ -19,7 +19,7 @@ from sfumato.aggregator import listen
 from sfumato.batches import to_json
 from sfumato.cli import main
 from sfumato.errors import InvalidSetting
-from support.http_client import batch_of, head_of
+from support.http_client import batch_of, upload_head
 
 TOML = """name = "lunch-2026"
 [domain]
@@ -165,7 +165,7 @@ def test_a_new_token_replaces_the_old_one_and_a_stop_waits_for_uploads(folder, s
         old = first.read(TOKEN).group(1)
         body = to_json(batch_of(survey, [1]))
         with socket.create_connection(first.address, timeout=30) as line:
-            head = head_of(survey.fingerprint, Content_Length=len(body), Expect="100-continue")
+            head = upload_head(survey.fingerprint, Content_Length=len(body), Expect="100-continue")
             line.sendall(head)
             assert line.recv(100).startswith(b"HTTP/1.1 100")  # the upload has begun
             first.process.send_signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""An aggregator to be asked: in this process without sockets, or over real ones."""
+"""Requests to an aggregator: in this process without sockets, or over real sockets."""
 
 import asyncio
 import gzip
@@ -16,14 +16,14 @@ import uvicorn
 
 from sfumato.aggregator import Settings, Token, create_app
 from sfumato.aggregator.store import Store
-from sfumato.batches import ARROW, JSON, Batch, to_arrow, to_json
+from sfumato.batches import JSON, Batch, to_arrow, to_json
 
 PROBLEM = "urn:sfumato:problem:"
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A response, whole."""
+class Response:
+    """A complete HTTP response."""
 
     status: int
     headers: dict[str, str]
@@ -35,7 +35,7 @@ class Answer:
 
     @property
     def problem(self) -> str:
-        """The name of the problem; checks that the document is one (RFC 9457)."""
+        """Check that the body is a problem document (RFC 9457) and return the problem's name."""
         assert self.headers["content-type"] == "application/problem+json", self
         document = self.json
         assert set(document) - {"index"} == {"type", "title", "status", "detail"}
@@ -46,8 +46,8 @@ class Answer:
         return document["type"].removeprefix(PROBLEM)
 
 
-class Wire:
-    """Calls an application as a server would, one request after the other or many at once."""
+class AsgiClient:
+    """Calls an ASGI application in this process, one request at a time or many at once."""
 
     def __init__(self, app):
         self.app = app
@@ -66,22 +66,28 @@ class Wire:
         return self.request("GET", path, headers=headers)
 
     def request(self, method, path, **options):
-        return self._runner.run(self._asked(method, path, **options))
+        return self._runner.run(self._send(method, path, **options))
 
-    def together(self, *requests):
-        """Many requests at the same time: each is a pair of positional and named arguments of ``request``."""
+    def request_all(self, *requests):
+        """Send requests at the same time. Each is a pair: arguments and options of `request`."""
 
-        async def all_of_them():
+        async def gather():
             return await asyncio.gather(
-                *(self._asked(*args, **options) for args, options in requests)
+                *(self._send(*arguments, **options) for arguments, options in requests)
             )
 
-        return self._runner.run(all_of_them())
+        return self._runner.run(gather())
 
-    async def _asked(self, method, path, *, body=b"", headers=(), client="127.0.0.1", gone=False):
-        """``body`` may be an iterable of chunks; ``gone``: the client hangs up after them."""
+    async def _send(self, method, path, *, body=b"", headers=(), client="127.0.0.1", gone=False):
+        """Send one request.
+
+        `body` may be an iterable of chunks. With `gone`, the client disconnects after the body.
+        """
         address, _, query = path.partition("?")
-        named = {name.replace("_", "-").lower(): value for name, value in dict(headers).items()}
+        raw_headers = [
+            (name.replace("_", "-").lower().encode("latin-1"), value.encode("latin-1"))
+            for name, value in dict(headers).items()
+        ]
         scope = {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -92,74 +98,70 @@ class Wire:
             "raw_path": address.encode(),
             "query_string": query.encode(),
             "root_path": "",
-            "headers": [
-                (name.encode("latin-1"), value.encode("latin-1")) for name, value in named.items()
-            ],
+            "headers": raw_headers,
             "client": (client, 50_000),
             "server": ("127.0.0.1", 80),
         }
         chunks = iter([body] if isinstance(body, bytes) else body)
-        sent = []
+        messages = []
 
         async def receive():
             chunk = next(chunks, None)
             if chunk is not None:
                 return {"type": "http.request", "body": chunk, "more_body": True}
-            return (
-                {"type": "http.disconnect"}
-                if gone
-                else {"type": "http.request", "body": b"", "more_body": False}
-            )
+            if gone:
+                return {"type": "http.disconnect"}
+            return {"type": "http.request", "body": b"", "more_body": False}
 
         async def send(message):
-            sent.append(message)
+            messages.append(message)
 
         await self.app(scope, receive, send)
-        start, *rest = sent
-        found = {name.decode(): value.decode() for name, value in start["headers"]}
-        return Answer(start["status"], found, b"".join(part.get("body", b"") for part in rest))
+        start, *parts = messages
+        response_headers = {name.decode(): value.decode() for name, value in start["headers"]}
+        response_body = b"".join(part.get("body", b"") for part in parts)
+        return Response(start["status"], response_headers, response_body)
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningAggregator:
     """An aggregator over a new SQLite store."""
 
-    wire: Wire
+    http: AsgiClient
     store: Store
     file: Path
     token: str
 
     def upload(self, batch, *, form=JSON, packed=False, **options):
-        """A batch as a client sends it."""
+        """Upload a batch as a client does."""
         body = to_json(batch) if form == JSON else to_arrow(batch)
-        headers = {"Content-Type": form} | ({"Content-Encoding": "gzip"} if packed else {})
-        return self.post(
-            batch.fingerprint, gzip.compress(body) if packed else body, headers, **options
-        )
+        headers = {"Content-Type": form}
+        if packed:
+            body = gzip.compress(body)
+            headers["Content-Encoding"] = "gzip"
+        return self.post(batch.fingerprint, body, headers, **options)
 
     def post(self, fingerprint, body, headers, **options):
-        return self.wire.request(
-            "POST", uploads_of(fingerprint), body=body, headers=headers, **options
-        )
+        path = upload_path(fingerprint)
+        return self.http.request("POST", path, body=body, headers=headers, **options)
 
-    def ask(self, path, *, method="GET", **options):
-        """A request with the token."""
+    def request_with_token(self, path, *, method="GET", **options):
         headers = {"Authorization": f"Bearer {self.token}"} | options.pop("headers", {})
-        return self.wire.request(method, path, headers=headers, **options)
+        return self.http.request(method, path, headers=headers, **options)
 
     def dump(self):
-        """All that the store holds, as text."""
+        """Return the store's contents as SQL statements."""
         with closing(sqlite3.connect(self.file)) as connection:
             return list(connection.iterdump())
 
 
-def uploads_of(fingerprint):
+def upload_path(fingerprint):
     return f"/v1/surveys/{fingerprint}/batches"
 
 
 @contextmanager
-def running(folder, *surveys, **settings):
-    """An aggregator that serves these surveys; no limit on requests unless one is given."""
+def run_aggregator(folder, *surveys, **settings):
+    """Run an aggregator with these surveys; by default, without a limit on requests."""
     file = Path(folder) / "reports.db"
     with ExitStack() as stack:
         store = Store.open(f"sqlite:///{file}")
@@ -168,15 +170,15 @@ def running(folder, *surveys, **settings):
             store.register(survey)
         token = Token(store).make()
         app = create_app(store, Settings(**{"requests_per_minute": 0, **settings}))
-        yield Running(stack.enter_context(Wire(app)), store, file, token)
+        yield RunningAggregator(stack.enter_context(AsgiClient(app)), store, file, token)
 
 
 def batch_of(survey, reports, number=1):
     return Batch(number.to_bytes(16, "big"), survey.fingerprint, np.array(reports, dtype=np.uint32))
 
 
-class _Listening(uvicorn.Server):
-    """A server whose application runs already."""
+class _Server(uvicorn.Server):
+    """A server that leaves the application's lifespan to its caller."""
 
     def __init__(self, app):
         super().__init__(uvicorn.Config(app, lifespan="off", log_config=None, access_log=False))
@@ -184,78 +186,60 @@ class _Listening(uvicorn.Server):
 
 @contextmanager
 def listen(app):
-    """The application under uvicorn in a thread, with its writer; the address to connect to."""
-    opened = socket.create_server(("127.0.0.1", 0))
-    server = _Listening(app)
+    """Serve the application with uvicorn in a thread; yield the address to connect to."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = _Server(app)
 
     async def serve():
         async with app.router.lifespan_context(app):
-            await server.serve(sockets=[opened])
+            await server.serve(sockets=[listener])
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
     try:
-        yield opened.getsockname()
+        yield listener.getsockname()
     finally:
         server.should_exit = True
         thread.join()
-        opened.close()
+        listener.close()
 
 
-def conversation(address, *parts, seconds=10.0):
-    """Send bytes over a socket and read until the other side hangs up."""
-    with socket.create_connection(address, timeout=seconds) as line:
+def exchange(address, *parts, seconds=10.0):
+    """Send bytes over a socket and read until the server hangs up."""
+    with socket.create_connection(address, timeout=seconds) as connection:
         for part in parts:
-            line.sendall(part)
-        return read_all(line)
+            connection.sendall(part)
+        return read_all(connection)
 
 
-def read_all(line):
-    got = b""
+def read_all(connection):
+    content = b""
     try:
-        while more := line.recv(65536):
-            got += more
-    except ConnectionResetError:  # it hung up while there was more to be read
+        while chunk := connection.recv(65536):
+            content += chunk
+    except ConnectionResetError:  # the server hung up before it had read everything
         pass
-    return got
+    return content
 
 
-def answer_of(raw):
-    """The first response in what a socket said."""
+def parse_response(raw):
+    """Parse the first response in the bytes of a connection."""
     head, _, rest = raw.partition(b"\r\n\r\n")
-    status, *lines = head.decode("latin-1").split("\r\n")
-    headers = {
-        name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
-    }
-    return Answer(int(status.split()[1]), headers, rest[: int(headers.get("content-length", 0))])
+    status_line, *lines = head.decode("latin-1").split("\r\n")
+    headers = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        headers[name.lower()] = value.strip()
+    body = rest[: int(headers.get("content-length", 0))]
+    return Response(int(status_line.split()[1]), headers, body)
 
 
-def head_of(fingerprint, **headers):
-    """The beginning of an upload over a socket."""
-    named = {
-        "Host": "aggregator",
-        "Content-Type": JSON,
-        **{k.replace("_", "-"): v for k, v in headers.items()},
-    }
-    lines = [
-        f"POST {uploads_of(fingerprint)} HTTP/1.1",
-        *(f"{name}: {value}" for name, value in named.items()),
-    ]
+def upload_head(fingerprint, **headers):
+    """Return the request line and headers of an upload, as bytes for a socket."""
+    fields = {"Host": "aggregator", "Content-Type": JSON}
+    for name, value in headers.items():
+        fields[name.replace("_", "-")] = value
+    lines = [f"POST {upload_path(fingerprint)} HTTP/1.1"]
+    for name, value in fields.items():
+        lines.append(f"{name}: {value}")
     return "\r\n".join([*lines, "", ""]).encode("latin-1")
-
-
-__all__ = [
-    "ARROW",
-    "JSON",
-    "Answer",
-    "Running",
-    "Wire",
-    "answer_of",
-    "batch_of",
-    "conversation",
-    "head_of",
-    "listen",
-    "read_all",
-    "running",
-    "uploads_of",
-]

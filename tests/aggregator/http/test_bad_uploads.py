@@ -15,18 +15,16 @@ import pytest
 
 import sfumato as sf
 from sfumato.aggregator import Settings, create_app
-from sfumato.batches import MAX_BATCH_BYTES, MAX_BATCH_REPORTS, to_arrow, to_json
+from sfumato.batches import ARROW, JSON, MAX_BATCH_BYTES, MAX_BATCH_REPORTS, to_arrow, to_json
 from support.http_client import (
-    ARROW,
-    JSON,
-    answer_of,
     batch_of,
-    conversation,
-    head_of,
+    exchange,
     listen,
+    parse_response,
     read_all,
-    running,
-    uploads_of,
+    run_aggregator,
+    upload_head,
+    upload_path,
 )
 
 SURVEY = sf.Survey("places", sf.Uniform(["park", "café", "clinic", "bar", "office"], 1))
@@ -39,7 +37,7 @@ BODY = to_json(GOOD)
 @pytest.fixture(scope="module")
 def aggregator(tmp_path_factory):
     """One for all: nothing here may change it."""
-    with running(tmp_path_factory.mktemp("store"), SURVEY) as found:
+    with run_aggregator(tmp_path_factory.mktemp("store"), SURVEY) as found:
         assert found.upload(batch_of(SURVEY, [0, 1, 2, 2])).status == 201
         yield found
 
@@ -173,7 +171,7 @@ def test_one_bad_report_rejects_its_batch_and_is_named_by_its_place(refused, nam
 
 def test_the_good_body_would_have_counted(tmp_path):
     """All of the above differ from it in one thing."""
-    with running(tmp_path, SURVEY) as aggregator:
+    with run_aggregator(tmp_path, SURVEY) as aggregator:
         assert aggregator.post(SURVEY.fingerprint, BODY, {"Content-Type": JSON}).status == 201
         last = _listed(f"[1,0,{OUTPUTS - 1}]").replace(GOOD.id.hex().encode(), b"ab" * 16)
         assert aggregator.post(SURVEY.fingerprint, last, {"Content-Type": JSON}).status == 201
@@ -288,7 +286,7 @@ def test_one_bad_report_in_a_stream_rejects_all(refused, numbers, index):
 
 
 def test_the_good_stream_would_have_counted(tmp_path):
-    with running(tmp_path, SURVEY) as aggregator:
+    with run_aggregator(tmp_path, SURVEY) as aggregator:
         for number, stream in enumerate(
             [GOOD_STREAM, _stream(_reports(1), _reports(0, 2)), _claiming(MAX_BATCH_REPORTS - 3)]
         ):
@@ -431,10 +429,8 @@ def unchanged(line, caplog):
     caplog.set_level(logging.DEBUG)
     before = line.dump()
     yield
-    raw = conversation(
-        line.address, b"GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-    )
-    assert answer_of(raw).json == {"status": "alive"}
+    raw = exchange(line.address, b"GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    assert parse_response(raw).json == {"status": "alive"}
     assert line.dump() == before
     assert CANARY not in caplog.text
     assert str(CANARY_NUMBER) not in caplog.text
@@ -445,9 +441,9 @@ MARKED = _listed(f"[{CANARY_NUMBER}]")
 
 
 def test_a_body_that_stops_is_not_waited_for(line, unchanged):
-    answer = answer_of(
-        conversation(
-            line.address, head_of(SURVEY.fingerprint, Content_Length=len(MARKED)), MARKED[:-1]
+    answer = parse_response(
+        exchange(
+            line.address, upload_head(SURVEY.fingerprint, Content_Length=len(MARKED)), MARKED[:-1]
         )
     )
     assert (answer.status, answer.problem) == (408, "body-too-slow")
@@ -456,7 +452,7 @@ def test_a_body_that_stops_is_not_waited_for(line, unchanged):
 
 def test_a_body_that_drips_is_not_waited_for(line, unchanged):
     with socket.create_connection(line.address, timeout=10) as slow:
-        slow.sendall(head_of(SURVEY.fingerprint, Content_Length=len(BODY)))
+        slow.sendall(upload_head(SURVEY.fingerprint, Content_Length=len(BODY)))
         for byte in BODY[:-1]:
             try:
                 slow.sendall(bytes([byte]))
@@ -470,14 +466,14 @@ def test_a_body_that_drips_is_not_waited_for(line, unchanged):
 @pytest.mark.parametrize("sent", [0, 1, len(MARKED) - 1])
 def test_a_body_that_is_cut_off_counts_nothing(line, unchanged, sent):
     with socket.create_connection(line.address, timeout=10) as cut:
-        cut.sendall(head_of(SURVEY.fingerprint, Content_Length=len(MARKED)) + MARKED[:sent])
+        cut.sendall(upload_head(SURVEY.fingerprint, Content_Length=len(MARKED)) + MARKED[:sent])
         cut.shutdown(socket.SHUT_WR)
         read_all(cut)
 
 
 def test_a_length_that_is_too_small_leaves_half_a_batch(line, unchanged):
-    raw = conversation(
-        line.address, head_of(SURVEY.fingerprint, Content_Length=len(MARKED) - 3), MARKED
+    raw = exchange(
+        line.address, upload_head(SURVEY.fingerprint, Content_Length=len(MARKED) - 3), MARKED
     )
     assert (
         raw.count(b"HTTP/1.1 ") == raw.count(b"HTTP/1.1 400") > 0
@@ -487,9 +483,9 @@ def test_a_length_that_is_too_small_leaves_half_a_batch(line, unchanged):
 
 @pytest.mark.parametrize("length", [MAX_BATCH_BYTES + 1, 10**8, 10**30])
 def test_a_declared_length_is_enough_to_refuse(line, unchanged, length):
-    raw = conversation(line.address, head_of(SURVEY.fingerprint, Content_Length=length))
+    raw = exchange(line.address, upload_head(SURVEY.fingerprint, Content_Length=length))
     if length < 2**63:
-        assert answer_of(raw).problem == "body-too-large"
+        assert parse_response(raw).problem == "body-too-large"
     else:
         assert raw.startswith(b"HTTP/1.1 400")
 
@@ -503,34 +499,34 @@ CHUNKED = {"Transfer_Encoding": "chunked"}
 
 def test_chunks_are_read_like_any_body(line, unchanged):
     sent = _chunked(MARKED[:20], MARKED[20:]) + b"0\r\n\r\n"
-    raw = conversation(
-        line.address, head_of(SURVEY.fingerprint, Connection="close", **CHUNKED), sent
+    raw = exchange(
+        line.address, upload_head(SURVEY.fingerprint, Connection="close", **CHUNKED), sent
     )
-    assert answer_of(raw).problem == "report-rejected"
+    assert parse_response(raw).problem == "report-rejected"
 
 
 def test_chunks_without_an_end_are_not_waited_for(line, unchanged):
-    raw = conversation(line.address, head_of(SURVEY.fingerprint, **CHUNKED), _chunked(MARKED))
-    assert answer_of(raw).problem == "body-too-slow"
+    raw = exchange(line.address, upload_head(SURVEY.fingerprint, **CHUNKED), _chunked(MARKED))
+    assert parse_response(raw).problem == "body-too-slow"
 
 
 def test_chunks_that_grow_too_large_are_refused(line, unchanged):
     sent = _chunked(*[bytes(65536)] * 17)
-    raw = conversation(line.address, head_of(SURVEY.fingerprint, **CHUNKED), sent)
+    raw = exchange(line.address, upload_head(SURVEY.fingerprint, **CHUNKED), sent)
     if raw:  # hanging up on somebody who is still talking can cost them the answer
-        assert answer_of(raw).problem == "body-too-large"
+        assert parse_response(raw).problem == "body-too-large"
 
 
 def test_a_length_and_chunks_at_once_are_refused(line, unchanged):
     sent = _chunked(BODY) + b"0\r\n\r\n"
-    raw = conversation(
-        line.address, head_of(SURVEY.fingerprint, Content_Length=len(sent), **CHUNKED), sent
+    raw = exchange(
+        line.address, upload_head(SURVEY.fingerprint, Content_Length=len(sent), **CHUNKED), sent
     )
     assert raw.startswith(b"HTTP/1.1 400")
 
 
 def test_chunks_of_a_broken_size_are_refused(line, unchanged):
-    raw = conversation(line.address, head_of(SURVEY.fingerprint, **CHUNKED), b"xyz\r\n" + BODY)
+    raw = exchange(line.address, upload_head(SURVEY.fingerprint, **CHUNKED), b"xyz\r\n" + BODY)
     assert raw.startswith(b"HTTP/1.1 400")
 
 
@@ -539,24 +535,24 @@ def test_what_nobody_foresaw_leaves_no_traceback_in_the_servers_log(line, unchan
         raise ValueError(CANARY)
 
     monkeypatch.setattr("sfumato.aggregator.http.clients.media_type_of", broken)
-    head = head_of(SURVEY.fingerprint, Content_Length=len(MARKED), Connection="close")
-    answer = answer_of(conversation(line.address, head, MARKED))
+    head = upload_head(SURVEY.fingerprint, Content_Length=len(MARKED), Connection="close")
+    answer = parse_response(exchange(line.address, head, MARKED))
     assert (answer.status, answer.problem) == (500, "internal-error")
 
 
 def test_a_refused_body_is_not_taken_for_the_next_request(line, unchanged):
     """The body of an upload that is refused unread holds what looks like an upload of its own."""
-    inner = head_of(SURVEY.fingerprint, Content_Length=len(BODY)) + BODY
-    head = head_of(
+    inner = upload_head(SURVEY.fingerprint, Content_Length=len(BODY)) + BODY
+    head = upload_head(
         SURVEY.fingerprint, Content_Length=len(inner), Content_Type="text/plain", Connection="close"
     )
-    raw = conversation(line.address, head, inner)
-    assert answer_of(raw).problem == "unknown-media-type"
+    raw = exchange(line.address, head, inner)
+    assert parse_response(raw).problem == "unknown-media-type"
     assert raw.count(b"HTTP/1.1 ") == 1
 
 
 def test_a_good_upload_over_the_same_line_would_count(tmp_path):
-    with running(tmp_path, SURVEY) as aggregator:
+    with run_aggregator(tmp_path, SURVEY) as aggregator:
         app = create_app(aggregator.store, Settings(requests_per_minute=0, body_seconds=0.3))
         with listen(app) as address:
             for number, head, body in (
@@ -564,12 +560,12 @@ def test_a_good_upload_over_the_same_line_would_count(tmp_path):
                 (4, CHUNKED, lambda sent: _chunked(sent[:20], sent[20:]) + b"0\r\n\r\n"),
             ):
                 sent = to_json(batch_of(SURVEY, [1, 0, 2], number))
-                raw = conversation(
-                    address, head_of(SURVEY.fingerprint, Connection="close", **head), body(sent)
+                raw = exchange(
+                    address, upload_head(SURVEY.fingerprint, Connection="close", **head), body(sent)
                 )
-                assert answer_of(raw).status == 201
+                assert parse_response(raw).status == 201
         assert aggregator.store.status(SURVEY.fingerprint).reports == 6
 
 
 def test_the_address_of_uploads_is_the_documented_one():
-    assert uploads_of("f") == "/v1/surveys/f/batches"
+    assert upload_path("f") == "/v1/surveys/f/batches"

@@ -7,8 +7,8 @@ import pytest
 import sfumato as sf
 from sfumato.aggregator.http import limits as module
 from sfumato.aggregator.http.limits import ClientLimits
-from sfumato.batches import MAX_BATCH_BYTES, to_json
-from support.http_client import JSON, batch_of, running
+from sfumato.batches import JSON, MAX_BATCH_BYTES, to_json
+from support.http_client import batch_of, run_aggregator
 
 SURVEY = sf.Survey("places", sf.Uniform(["no", "yes"], 1))
 ADDRESS, NEIGHBOUR = "198.51.100.7", "198.51.100.8"
@@ -102,7 +102,7 @@ def test_memory_is_bounded_and_the_quiet_are_forgotten_first(clock, monkeypatch)
 
 
 def test_a_client_that_asks_too_often_is_told_when_to_come_back(tmp_path):
-    with running(tmp_path, SURVEY, requests_per_minute=3) as aggregator:
+    with run_aggregator(tmp_path, SURVEY, requests_per_minute=3) as aggregator:
         batch = batch_of(SURVEY, [1])
         assert [aggregator.upload(batch, client=ADDRESS).status for _ in range(3)] == [
             201,
@@ -116,12 +116,12 @@ def test_a_client_that_asks_too_often_is_told_when_to_come_back(tmp_path):
         assert ADDRESS not in answer.body.decode()
         assert aggregator.dump() == before
         for path in ("/v1/surveys", f"/v1/surveys/{SURVEY.fingerprint}"):
-            assert aggregator.wire.request("GET", path, client=ADDRESS).status == 429
-            assert aggregator.wire.request("GET", path, client=NEIGHBOUR).status == 200
+            assert aggregator.http.request("GET", path, client=ADDRESS).status == 429
+            assert aggregator.http.request("GET", path, client=NEIGHBOUR).status == 200
 
 
 def test_refused_requests_use_up_the_bucket_too(tmp_path):
-    with running(tmp_path, SURVEY, requests_per_minute=2) as aggregator:
+    with run_aggregator(tmp_path, SURVEY, requests_per_minute=2) as aggregator:
         statuses = [
             aggregator.post(SURVEY.fingerprint, b"{", {"Content-Type": JSON}, client=ADDRESS).status
             for _ in range(3)
@@ -130,11 +130,11 @@ def test_refused_requests_use_up_the_bucket_too(tmp_path):
 
 
 def test_who_watches_over_the_process_is_not_limited(tmp_path):
-    with running(tmp_path, SURVEY, requests_per_minute=1) as aggregator:
+    with run_aggregator(tmp_path, SURVEY, requests_per_minute=1) as aggregator:
         assert {
-            aggregator.wire.get(path).status for path in ("/health", "/ready") for _ in range(5)
+            aggregator.http.get(path).status for path in ("/health", "/ready") for _ in range(5)
         } == {200}
-        assert {aggregator.ask("/metrics").status for _ in range(5)} == {200}
+        assert {aggregator.request_with_token("/metrics").status for _ in range(5)} == {200}
 
 
 # --- bodies ---------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ class Endless:
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
 @pytest.mark.parametrize("chunk", [1_000, 65_536])
 def test_a_large_body_is_refused_after_one_mebibyte(tmp_path, chunk, encoding):
-    with running(tmp_path, SURVEY) as aggregator:
+    with run_aggregator(tmp_path, SURVEY) as aggregator:
         before, body = aggregator.dump(), Endless(chunk=chunk)
         headers = {"Content-Type": JSON, "Content-Encoding": encoding}
         answer = aggregator.post(SURVEY.fingerprint, body, headers)
@@ -176,14 +176,14 @@ def test_a_large_body_is_refused_after_one_mebibyte(tmp_path, chunk, encoding):
     ],
 )
 def test_what_is_refused_anyway_is_not_read_at_all(tmp_path, fingerprint, headers, status):
-    with running(tmp_path, SURVEY) as aggregator:
+    with run_aggregator(tmp_path, SURVEY) as aggregator:
         body = Endless()
         assert aggregator.post(fingerprint, body, headers).status == status
         assert body.read == 0
 
 
 def test_a_client_that_hangs_up_counts_nothing(tmp_path):
-    with running(tmp_path, SURVEY) as aggregator:
+    with run_aggregator(tmp_path, SURVEY) as aggregator:
         before = aggregator.dump()
         answer = aggregator.post(
             SURVEY.fingerprint, to_json(batch_of(SURVEY, [1])), {"Content-Type": JSON}, gone=True
@@ -193,9 +193,9 @@ def test_a_client_that_hangs_up_counts_nothing(tmp_path):
 
 
 def test_a_tally_may_be_as_large_as_its_survey_and_no_larger(tmp_path):
-    with running(tmp_path, SURVEY) as aggregator:
+    with run_aggregator(tmp_path, SURVEY) as aggregator:
         body = Endless()
         path, headers = f"/v1/surveys/{SURVEY.fingerprint}/imports", {"Content-Type": JSON}
-        answer = aggregator.ask(path, method="POST", body=body, headers=headers)
+        answer = aggregator.request_with_token(path, method="POST", body=body, headers=headers)
         assert (answer.status, answer.problem) == (413, "body-too-large")
         assert body.read < 1.2 * 2**20

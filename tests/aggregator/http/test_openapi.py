@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
 import sfumato as sf
 from sfumato.batches import TallyExport, tally_to_json
 from sfumato.tally import Tally
-from support.http_client import batch_of, running
+from support.http_client import batch_of, run_aggregator
 
 PLACES = ["park", "café", "clinic", "bar", "office"]
 SURVEY = sf.Survey("places", sf.HighLow(PLACES, ["clinic", "bar"], 1))
@@ -62,13 +62,13 @@ REACHED = {
 
 @pytest.fixture
 def aggregator(tmp_path):
-    with running(tmp_path, SURVEY, SPARSE) as found:
+    with run_aggregator(tmp_path, SURVEY, SPARSE) as found:
         found.upload(batch_of(SURVEY, [0, 1, 2, 3, 4, 1], 2**100))
         yield found
 
 
 def _operations(aggregator):
-    schema = schemathesis.openapi.from_dict(aggregator.wire.get("/v1/openapi.json").json)
+    schema = schemathesis.openapi.from_dict(aggregator.http.get("/v1/openapi.json").json)
     return {
         operation.label: operation
         for operation in (found.ok() for found in schema.get_all_operations())
@@ -102,7 +102,7 @@ def _called(aggregator, case, token):
         **prepared.headers,
         "Content-Type": prepared.headers.get("Content-Type", "application/json"),
     }
-    answer = aggregator.wire.request(
+    answer = aggregator.http.request(
         prepared.method, f"{requests.compat.unquote(path)}?{query}", body=body, headers=named
     )
     headers = {name: [value] for name, value in answer.headers.items()}

@@ -12,10 +12,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from typer.main import get_command
 
 import sfumato as sf
-from sfumato.batches import TallyExport, tally_to_json
+from sfumato.batches import JSON, TallyExport, tally_to_json
 from sfumato.cli.main import app
 from sfumato.tally import Tally
-from support.http_client import JSON, batch_of, running
+from support.http_client import batch_of, run_aggregator
 from support.paths import ROOT
 
 SURVEY = sf.Survey("places", sf.Uniform(["park", "café", "clinic", "bar", "office"], 1))
@@ -26,7 +26,7 @@ FIRST, SECOND = "ab" * 16, "cd" * 16
 
 @pytest.fixture
 def aggregator(tmp_path):
-    with running(tmp_path, SURVEY) as found:
+    with run_aggregator(tmp_path, SURVEY) as found:
         yield found
 
 
@@ -34,7 +34,7 @@ def aggregator(tmp_path):
 def elsewhere(tmp_path):
     """Another aggregator with a store of its own."""
     (tmp_path / "elsewhere").mkdir()
-    with running(tmp_path / "elsewhere", SURVEY) as found:
+    with run_aggregator(tmp_path / "elsewhere", SURVEY) as found:
         yield found
 
 
@@ -51,15 +51,15 @@ def _histogram(*reports):
 
 
 def _do(aggregator, what):
-    return aggregator.ask(_path(what), method="POST")
+    return aggregator.request_with_token(_path(what), method="POST")
 
 
 def _export(aggregator, name):
-    return aggregator.ask(_path(f"exports/{name}"), method="PUT")
+    return aggregator.request_with_token(_path(f"exports/{name}"), method="PUT")
 
 
 def _bring(aggregator, body, **headers):
-    return aggregator.ask(
+    return aggregator.request_with_token(
         _path("imports"), method="POST", body=body, headers={"Content-Type": JSON, **headers}
     )
 
@@ -83,12 +83,12 @@ def test_a_survey_is_closed_opened_and_ended(aggregator):
         answer = _do(aggregator, what)
         assert answer.json == {"survey": SURVEY.fingerprint, "state": state}
         assert aggregator.upload(batch).status == upload
-        assert aggregator.ask(_path("status")).json["state"] == state
-        assert aggregator.wire.get("/v1/surveys").json["surveys"][0]["open"] is (state == "open")
+        assert aggregator.request_with_token(_path("status")).json["state"] == state
+        assert aggregator.http.get("/v1/surveys").json["surveys"][0]["open"] is (state == "open")
     answer = _do(aggregator, "open")
     assert (answer.status, answer.problem) == (409, "survey-state")
     assert _counts(aggregator) == _histogram(1)
-    assert aggregator.ask(_path("estimate")).status == 200
+    assert aggregator.request_with_token(_path("estimate")).status == 200
 
 
 def test_an_open_survey_does_not_end(aggregator):
@@ -116,7 +116,7 @@ def test_an_open_survey_does_not_end(aggregator):
 )
 def test_a_survey_that_is_not_here(aggregator, method, what):
     before = aggregator.dump()
-    answer = aggregator.ask(_path(what, OTHER), method=method)
+    answer = aggregator.request_with_token(_path(what, OTHER), method=method)
     assert (answer.status, answer.problem) == (404, "unknown-survey")
     assert aggregator.dump() == before
 
@@ -137,7 +137,7 @@ def test_exports_do_not_overlap_and_can_be_asked_for_again(aggregator):
     for answer, name in ((first, FIRST), (second, SECOND)):
         assert (answer.status, answer.headers["content-type"]) == (200, JSON)
         assert answer.body == tally_to_json(TallyExport(bytes.fromhex(name), expected[name]))
-    assert aggregator.ask(_path("exports")).json == {
+    assert aggregator.request_with_token(_path("exports")).json == {
         "exports": [{"tally": FIRST, "reports": 2}, {"tally": SECOND, "reports": 1}]
     }
     assert _counts(aggregator) == _histogram(1, 2, 3)
@@ -178,7 +178,7 @@ def test_a_tally_is_brought_once(aggregator, elsewhere):
     assert first.body == again.body
     assert first.json == {"tally": FIRST, "reports": "2", "survey": SURVEY.fingerprint}
     assert _counts(elsewhere) == _histogram(1, 2, 4)
-    assert elsewhere.ask(_path("status")).json["reports"] == 3
+    assert elsewhere.request_with_token(_path("status")).json["reports"] == 3
 
 
 def test_a_tally_does_not_come_back_on_another_way(aggregator, elsewhere):
@@ -269,7 +269,7 @@ def test_tallies_are_json(aggregator):
 
 
 def _metrics(aggregator):
-    answer = aggregator.ask("/metrics")
+    answer = aggregator.request_with_token("/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     families = list(text_string_to_metric_families(answer.body.decode()))
     return {
@@ -308,27 +308,27 @@ def test_metrics_name_no_client_and_no_survey_that_is_not_here(aggregator):
     for number in range(5):
         aggregator.upload(batch_of(SURVEY, [number], number), client=f"198.51.100.{number}")
         aggregator.post(f"{number:064x}", b"{}", {"Content-Type": JSON})
-    text = aggregator.ask("/metrics").body.decode()
+    text = aggregator.request_with_token("/metrics").body.decode()
     assert "198.51.100" not in text
     assert "000000" not in text
     assert _metrics(aggregator)[0]["sfumato_problems_total", "unknown-survey"] == 5
 
 
 def test_the_process_is_alive_and_the_store_ready(aggregator):
-    assert aggregator.wire.get("/health").json == {"status": "alive"}
+    assert aggregator.http.get("/health").json == {"status": "alive"}
     before = aggregator.dump()
-    assert aggregator.wire.get("/ready").json == {"status": "ready"}
+    assert aggregator.http.get("/ready").json == {"status": "ready"}
     assert aggregator.dump() == before
 
 
 def test_a_full_disk_is_not_ready_and_says_so(aggregator, monkeypatch):
     monkeypatch.setattr(aggregator.store._backend, "_reserve", 2**62)
     before = aggregator.dump()
-    for answer in (aggregator.wire.get("/ready"), aggregator.upload(batch_of(SURVEY, [1]))):
+    for answer in (aggregator.http.get("/ready"), aggregator.upload(batch_of(SURVEY, [1]))):
         assert (answer.status, answer.problem) == (507, "store-full")
         assert int(answer.headers["retry-after"]) > 0
     assert aggregator.dump() == before
-    assert aggregator.wire.get("/health").status == 200
+    assert aggregator.http.get("/health").status == 200
     monkeypatch.undo()
     assert aggregator.upload(batch_of(SURVEY, [1])).status == 201
 
@@ -377,7 +377,7 @@ def _backup(aggregator, to):
 def _restored(backup, folder):
     folder.mkdir()
     shutil.copy(backup, folder / "reports.db")
-    with running(folder) as found:
+    with run_aggregator(folder) as found:
         yield found
 
 
@@ -396,7 +396,7 @@ def test_an_old_backup_has_forgotten_what_came_since(aggregator, elsewhere, tmp_
     assert _bring(elsewhere, _export(aggregator, FIRST).body).status == 201
     _do(aggregator, "close")
     with _restored(tmp_path / "backup.db", tmp_path / "restored") as restored:
-        assert restored.ask(_path("status")).json["state"] == "open"
+        assert restored.request_with_token(_path("status")).json["state"] == "open"
         assert restored.upload(batch_of(SURVEY, [2], 2)).status == 201  # it counts again
         assert _counts(restored) == _histogram(1, 2)
         restored.upload(batch_of(SURVEY, [3], 3))

@@ -14,7 +14,7 @@ from sfumato.aggregator.store import Store
 from sfumato.simulation import SeededWords
 from sfumato.survey.results import results_of
 from sfumato.tally import Tally
-from support.http_client import batch_of, running
+from support.http_client import batch_of, run_aggregator
 
 PLACES = ["park", "café", "clinic", "bar", "office"]
 SURVEY = sf.Survey(
@@ -34,7 +34,7 @@ def _reports(survey, people=PEOPLE):
 @pytest.fixture(scope="module")
 def aggregator(tmp_path_factory):
     """Full of reports; nothing here adds any."""
-    with running(tmp_path_factory.mktemp("store"), SURVEY, AGES, GRID, NUMBERED) as found:
+    with run_aggregator(tmp_path_factory.mktemp("store"), SURVEY, AGES, GRID, NUMBERED) as found:
         for survey in (SURVEY, AGES, GRID, NUMBERED):
             for number, part in enumerate(np.array_split(_reports(survey), 3), 1):
                 assert found.upload(batch_of(survey, part, number)).status == 201
@@ -53,7 +53,7 @@ def _ask(aggregator, survey, what, **query):
         for one in (value if isinstance(value, list) else [value])
     ]
     asked = "&".join(f"{name}={quote(str(value))}" for name, value in listed)
-    return aggregator.ask(f"/v1/surveys/{survey.fingerprint}/{what}?{asked}")
+    return aggregator.request_with_token(f"/v1/surveys/{survey.fingerprint}/{what}?{asked}")
 
 
 # --- estimates ------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def test_a_parameter_that_cannot_be_meant_is_named_and_not_echoed(aggregator, wh
 
 
 def test_new_reports_change_the_estimate(tmp_path):
-    with running(tmp_path, AGES) as aggregator:
+    with run_aggregator(tmp_path, AGES) as aggregator:
         aggregator.upload(batch_of(AGES, [0, 1, 2], 1))
         first = _ask(aggregator, AGES, "estimate", decoder="unbiased").json
         aggregator.upload(batch_of(AGES, [3, 3, 3], 2))
@@ -193,7 +193,7 @@ def test_new_reports_change_the_estimate(tmp_path):
     ("what", "query"), [("estimate", {}), ("total", {"label": "bar"}), ("top", {})]
 )
 def test_there_are_no_results_below_the_minimum(tmp_path, what, query):
-    with running(tmp_path, SURVEY) as aggregator:
+    with run_aggregator(tmp_path, SURVEY) as aggregator:
         aggregator.upload(batch_of(SURVEY, [0] * 99, 1))
         answer = _ask(aggregator, SURVEY, what, **query)
         assert (answer.status, answer.problem) == (409, "not-enough-reports")
@@ -205,7 +205,7 @@ def test_there_are_no_results_below_the_minimum(tmp_path, what, query):
     ("what", "query"), [("estimate", {}), ("total", {"label": 0}), ("top", {})]
 )
 def test_without_reports_there_is_nothing_to_say(tmp_path, what, query):
-    with running(tmp_path, AGES) as aggregator:
+    with run_aggregator(tmp_path, AGES) as aggregator:
         answer = _ask(aggregator, AGES, what, **query)
         assert (answer.status, answer.problem) == (409, "not-enough-reports")
 
@@ -214,7 +214,7 @@ def test_without_reports_there_is_nothing_to_say(tmp_path, what, query):
 
 
 def test_the_status_tells_reports_by_the_hour(tmp_path):
-    with running(tmp_path, SURVEY, AGES) as aggregator:
+    with run_aggregator(tmp_path, SURVEY, AGES) as aggregator:
         for hour, number in ((9, 1), (9, 2), (11, 3)):
             aggregator.store._now = lambda hour=hour: datetime(2026, 11, 15, hour, 59, tzinfo=UTC)
             aggregator.upload(batch_of(SURVEY, [0] * number, number))
@@ -238,7 +238,7 @@ def test_the_status_tells_reports_by_the_hour(tmp_path):
 
 def _operations(aggregator):
     """Every operation of the OpenAPI document, with an address filled in."""
-    document = aggregator.wire.get("/v1/openapi.json").json
+    document = aggregator.http.get("/v1/openapi.json").json
     filled = {"fingerprint": SURVEY.fingerprint, "tally": "ab" * 16}
     for path, methods in document["paths"].items():
         for method, described in methods.items():
@@ -268,18 +268,18 @@ PAGES = {
 
 def test_what_is_not_described_is_a_public_page_or_needs_the_token(aggregator):
     """So that the next test, which walks through the document, forgets nothing."""
-    paths = aggregator.wire.get("/v1/openapi.json").json["paths"]
+    paths = aggregator.http.get("/v1/openapi.json").json["paths"]
     described = {(method.upper(), path) for path, methods in paths.items() for method in methods}
     found = {
         (method, route.path)
-        for route in _routes(aggregator.wire.app.routes)
+        for route in _routes(aggregator.http.app.routes)
         for method in route.methods or ()
     }
     assert described <= found
     for method, path in {one for one in found - described if one[1] != "/v1/openapi.json"}:
         assert not path.startswith("/v1/")
         if method != "GET" or path not in PAGES:
-            answer = aggregator.wire.request(
+            answer = aggregator.http.request(
                 method, path.format(fingerprint=SURVEY.fingerprint, path="x")
             )
             assert (answer.status, answer.problem) == (401, "not-authorised"), path
@@ -323,22 +323,22 @@ def test_every_operation_but_the_public_ones_needs_the_token(aggregator):
         assert described["security"], path
         assert "401" in described["responses"]
         for name, headers in _attempts(aggregator.token).items():
-            answer = aggregator.wire.request(method, path, headers=headers)
+            answer = aggregator.http.request(method, path, headers=headers)
             assert (answer.status, answer.problem) == (401, "not-authorised"), (path, name)
             assert answer.headers["www-authenticate"] == "Bearer"
             assert aggregator.token not in answer.body.decode()
-        assert aggregator.wire.request(method, f"{path}?token={aggregator.token}").status == 401
+        assert aggregator.http.request(method, f"{path}?token={aggregator.token}").status == 401
     assert seen == PUBLIC
     assert aggregator.dump() == before
 
 
 def test_an_unknown_survey_is_not_told_from_a_known_one_without_the_token(aggregator):
-    assert aggregator.wire.get(f"/v1/surveys/{'ab' * 32}/status").status == 401
-    assert aggregator.ask(f"/v1/surveys/{'ab' * 32}/status").status == 404
+    assert aggregator.http.get(f"/v1/surveys/{'ab' * 32}/status").status == 401
+    assert aggregator.request_with_token(f"/v1/surveys/{'ab' * 32}/status").status == 404
 
 
 def test_no_token_opens_an_aggregator_that_has_none(tmp_path):
-    with running(tmp_path, SURVEY) as aggregator:
+    with run_aggregator(tmp_path, SURVEY) as aggregator:
         aggregator.store.set_fact("token_sha256", "")
         assert not Token(aggregator.store).exists
         for token in ("", aggregator.token, "None"):
@@ -352,20 +352,20 @@ def test_only_a_hash_of_the_token_is_kept(aggregator):
 
 def test_a_token_that_another_process_replaced_opens_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(token_module, "_SECONDS", -1.0)  # look at every request
-    with running(tmp_path, SURVEY) as aggregator:
+    with run_aggregator(tmp_path, SURVEY) as aggregator:
         elsewhere = Store.open(f"sqlite:///{aggregator.file}")
         path = f"/v1/surveys/{SURVEY.fingerprint}/status"
-        assert aggregator.ask(path).status == 200
+        assert aggregator.request_with_token(path).status == 200
         new = Token(elsewhere).make()
         elsewhere.close()
-        assert aggregator.ask(path).status == 401
-        assert aggregator.wire.get(path, Authorization=f"Bearer {new}").status == 200
+        assert aggregator.request_with_token(path).status == 401
+        assert aggregator.http.get(path, Authorization=f"Bearer {new}").status == 200
 
 
 def test_a_replaced_token_is_noticed_within_five_seconds_and_the_store_is_not_asked_more_often(
     tmp_path,
 ):
-    with running(tmp_path, SURVEY) as aggregator:
+    with run_aggregator(tmp_path, SURVEY) as aggregator:
         now = [0.0]
         here = Token(aggregator.store, clock=lambda: now[0])
         old, new = aggregator.token, Token(aggregator.store).make()

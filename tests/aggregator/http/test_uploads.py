@@ -8,8 +8,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.aggregator.store import Store
-from sfumato.batches import MAX_BATCH_REPORTS, to_json
-from support.http_client import ARROW, JSON, batch_of, running, uploads_of
+from sfumato.batches import ARROW, JSON, MAX_BATCH_REPORTS, to_json
+from support.http_client import batch_of, run_aggregator, upload_path
 
 SURVEY = sf.Survey("places", sf.Uniform(["park", "café", "clinic", "bar", "office"], 1))
 OTHER = sf.Survey("other places", sf.Uniform(["park", "café", "clinic", "bar", "office"], 1))
@@ -18,7 +18,7 @@ NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 @pytest.fixture
 def aggregator(tmp_path):
-    with running(tmp_path, SURVEY) as found:
+    with run_aggregator(tmp_path, SURVEY) as found:
         yield found
 
 
@@ -67,7 +67,7 @@ def test_other_content_under_a_known_identifier_is_refused_and_the_first_stands(
 
 
 def test_an_identifier_belongs_to_its_survey(tmp_path):
-    with running(tmp_path, SURVEY, OTHER) as aggregator:
+    with run_aggregator(tmp_path, SURVEY, OTHER) as aggregator:
         for survey, report in ((SURVEY, 1), (OTHER, 2)):
             assert aggregator.upload(batch_of(survey, [report])).status == 201
         assert _counts(aggregator) == _histogram(1)
@@ -98,10 +98,10 @@ def test_a_body_may_come_in_pieces(aggregator):
 def test_fifty_uploads_of_one_batch_at_once_count_once(aggregator):
     body = to_json(batch_of(SURVEY, [1, 0, 1]))
     request = (
-        ("POST", uploads_of(SURVEY.fingerprint)),
+        ("POST", upload_path(SURVEY.fingerprint)),
         {"body": body, "headers": {"Content-Type": JSON}},
     )
-    answers = aggregator.wire.together(*[request] * 50)
+    answers = aggregator.http.request_all(*[request] * 50)
     assert sorted(answer.status for answer in answers) == [200] * 49 + [201]
     assert len({answer.body for answer in answers}) == 1
     assert _counts(aggregator) == _histogram(1, 0, 1)
@@ -110,12 +110,12 @@ def test_fifty_uploads_of_one_batch_at_once_count_once(aggregator):
 def test_fifty_different_batches_at_once_all_count(aggregator):
     def request(number):
         body = to_json(batch_of(SURVEY, [number % 5], number))
-        return ("POST", uploads_of(SURVEY.fingerprint)), {
+        return ("POST", upload_path(SURVEY.fingerprint)), {
             "body": body,
             "headers": {"Content-Type": JSON},
         }
 
-    answers = aggregator.wire.together(*map(request, range(50)))
+    answers = aggregator.http.request_all(*map(request, range(50)))
     assert {answer.status for answer in answers} == {201}
     assert _counts(aggregator) == _histogram(*[number % 5 for number in range(50)])
 
@@ -141,10 +141,10 @@ SECOND = timedelta(seconds=1)
     ],
 )
 def test_a_survey_takes_reports_between_its_times(tmp_path, when, status, problem):
-    with running(tmp_path, TIMED, now=lambda: when) as aggregator:
+    with run_aggregator(tmp_path, TIMED, now=lambda: when) as aggregator:
         before = aggregator.dump()
         answer = aggregator.upload(batch_of(TIMED, [1]))
-        (listed,) = aggregator.wire.get("/v1/surveys").json["surveys"]
+        (listed,) = aggregator.http.get("/v1/surveys").json["surveys"]
         assert answer.status == status
         assert listed["open"] is (status == 201)
         if problem:
@@ -156,7 +156,9 @@ def test_times_without_a_zone_are_utc(tmp_path):
     survey = sf.Survey("timed", sf.Uniform(["no", "yes"], 1), closes="2026-11-15T12:00:00")
     for number, (when, status) in enumerate([(NOON - SECOND, 201), (NOON, 410)]):
         (tmp_path / str(number)).mkdir()
-        with running(tmp_path / str(number), survey, now=lambda when=when: when) as aggregator:
+        with run_aggregator(
+            tmp_path / str(number), survey, now=lambda when=when: when
+        ) as aggregator:
             assert aggregator.upload(batch_of(survey, [1])).status == status
 
 
@@ -181,16 +183,16 @@ def test_a_survey_that_cannot_be_read_does_not_hide_the_others(aggregator):
     with aggregator.store._write() as connection:
         spoilt = "UPDATE surveys SET resolved = x'7b7d' WHERE fingerprint = ?"
         connection.exec_driver_sql(spoilt, (OTHER.fingerprint,))
-    assert [entry["name"] for entry in aggregator.wire.get("/v1/surveys").json["surveys"]] == [
+    assert [entry["name"] for entry in aggregator.http.get("/v1/surveys").json["surveys"]] == [
         "places"
     ]
     assert aggregator.upload(batch_of(SURVEY, [1])).status == 201
 
 
 def test_surveys_are_listed_in_the_order_in_which_they_came(tmp_path):
-    with running(tmp_path, SURVEY, OTHER) as aggregator:
+    with run_aggregator(tmp_path, SURVEY, OTHER) as aggregator:
         aggregator.store.set_closed(OTHER.fingerprint)
-        assert aggregator.wire.get("/v1/surveys").json == {
+        assert aggregator.http.get("/v1/surveys").json == {
             "surveys": [
                 {
                     "fingerprint": s.fingerprint,
@@ -204,7 +206,7 @@ def test_surveys_are_listed_in_the_order_in_which_they_came(tmp_path):
 
 
 def test_a_survey_is_served_byte_for_byte(aggregator):
-    answer = aggregator.wire.get(f"/v1/surveys/{SURVEY.fingerprint}")
+    answer = aggregator.http.get(f"/v1/surveys/{SURVEY.fingerprint}")
     assert (answer.status, answer.headers["content-type"]) == (200, JSON)
     assert answer.body == SURVEY.resolved()
 
@@ -212,15 +214,15 @@ def test_a_survey_is_served_byte_for_byte(aggregator):
 @pytest.mark.parametrize("form", ["{}", "W/{}", '"other", {}', '"other",W/{} , "third"'])
 def test_whoever_holds_a_survey_already_is_not_sent_it_again(aggregator, form):
     path = f"/v1/surveys/{SURVEY.fingerprint}"
-    etag = aggregator.wire.get(path).headers["etag"]
+    etag = aggregator.http.get(path).headers["etag"]
     assert etag.startswith('"')
-    again = aggregator.wire.get(path, If_None_Match=form.format(etag))
+    again = aggregator.http.get(path, If_None_Match=form.format(etag))
     assert (again.status, again.body, again.headers["etag"]) == (304, b"", etag)
 
 
 @pytest.mark.parametrize("held", ['"other"', "", '"', "W/"])
 def test_whoever_holds_another_version_is_sent_this_one(aggregator, held):
-    answer = aggregator.wire.get(f"/v1/surveys/{SURVEY.fingerprint}", If_None_Match=held)
+    answer = aggregator.http.get(f"/v1/surveys/{SURVEY.fingerprint}", If_None_Match=held)
     assert (answer.status, answer.body) == (200, SURVEY.resolved())
 
 
@@ -229,8 +231,8 @@ def test_a_corrected_title_has_another_etag(tmp_path):
     for title in ("Wher?", "Where?"):
         survey = sf.Survey("places", SURVEY.context, title=title)
         assert survey.fingerprint == SURVEY.fingerprint
-        with running(tmp_path, survey) as aggregator:
-            answer = aggregator.wire.get(f"/v1/surveys/{SURVEY.fingerprint}")
+        with run_aggregator(tmp_path, survey) as aggregator:
+            answer = aggregator.http.get(f"/v1/surveys/{SURVEY.fingerprint}")
             tags.add(answer.headers["etag"])
             assert answer.json["about"]["title"] == title
     assert len(tags) == 2
@@ -242,8 +244,8 @@ def test_a_survey_that_another_aggregator_registered_is_found(aggregator):
     elsewhere.register(OTHER)
     elsewhere.close()
     assert aggregator.upload(batch_of(OTHER, [1])).status == 201
-    assert aggregator.wire.get(f"/v1/surveys/{OTHER.fingerprint}").body == OTHER.resolved()
-    assert len(aggregator.wire.get("/v1/surveys").json["surveys"]) == 2
+    assert aggregator.http.get(f"/v1/surveys/{OTHER.fingerprint}").body == OTHER.resolved()
+    assert len(aggregator.http.get("/v1/surveys").json["surveys"]) == 2
 
 
 # --- browsers -------------------------------------------------------------------------------------
@@ -256,7 +258,7 @@ ORIGIN = "https://survey.example"
     [
         ("GET", "/v1/surveys"),
         ("GET", f"/v1/surveys/{SURVEY.fingerprint}"),
-        ("POST", uploads_of(SURVEY.fingerprint)),
+        ("POST", upload_path(SURVEY.fingerprint)),
     ],
 )
 def test_pages_of_any_origin_may_ask_first(aggregator, method, path):
@@ -265,7 +267,7 @@ def test_pages_of_any_origin_may_ask_first(aggregator, method, path):
         "Access-Control-Request-Method": method,
         "Access-Control-Request-Headers": "content-type, content-encoding",
     }
-    answer = aggregator.wire.request("OPTIONS", path, headers=asked)
+    answer = aggregator.http.request("OPTIONS", path, headers=asked)
     allowed = {
         name: set(answer.headers[f"access-control-allow-{name}"].split(", "))
         for name in ("methods", "headers")
@@ -281,7 +283,7 @@ def test_pages_may_read_every_answer_and_when_to_try_again(tmp_path, monkeypatch
     def broken(*_):
         raise ValueError
 
-    with running(tmp_path, SURVEY, requests_per_minute=2) as aggregator:
+    with run_aggregator(tmp_path, SURVEY, requests_per_minute=2) as aggregator:
         batch, headers = batch_of(SURVEY, [1]), {"Content-Type": JSON, "Origin": ORIGIN}
         send = lambda: aggregator.post(SURVEY.fingerprint, to_json(batch), headers)  # noqa: E731
         answers = [send(), send(), send()]
@@ -303,19 +305,19 @@ def test_pages_may_read_every_answer_and_when_to_try_again(tmp_path, monkeypatch
         ("HEAD", "/v1/surveys", {"GET"}),
         ("OPTIONS", "/v1/surveys", {"GET"}),
         ("DELETE", f"/v1/surveys/{SURVEY.fingerprint}", {"GET"}),
-        ("HEAD", uploads_of(SURVEY.fingerprint), {"POST"}),
-        ("GET", uploads_of(SURVEY.fingerprint), {"POST"}),
-        ("PUT", uploads_of(SURVEY.fingerprint), {"POST"}),
+        ("HEAD", upload_path(SURVEY.fingerprint), {"POST"}),
+        ("GET", upload_path(SURVEY.fingerprint), {"POST"}),
+        ("PUT", upload_path(SURVEY.fingerprint), {"POST"}),
     ],
 )
 def test_other_methods_are_told_which_there_are(aggregator, method, path, allowed):
-    answer = aggregator.wire.request(method, path)
+    answer = aggregator.http.request(method, path)
     assert (answer.status, answer.problem) == (405, "method-not-allowed")
     assert set(answer.headers["allow"].split(", ")) == allowed
 
 
 @pytest.mark.parametrize("path", ["/v1", "/v1/surveys/", "/docs", "/openapi.json", "/v2/surveys"])
 def test_there_is_nothing_at_other_addresses_and_nobody_is_sent_on(aggregator, path):
-    answer = aggregator.wire.get(path)
+    answer = aggregator.http.get(path)
     assert (answer.status, answer.problem) == (404, "not-found")
     assert "location" not in answer.headers

@@ -14,9 +14,9 @@ from sqlalchemy import event
 
 from sfumato.aggregator import Settings, create_app
 from sfumato.aggregator.store import Outcome, backends
-from sfumato.batches import to_json
+from sfumato.batches import JSON, to_json
 from sfumato.errors import StoreFull, StoreUnavailable
-from support.http_client import JSON, Wire, uploads_of
+from support.http_client import AsgiClient, upload_path
 from support.in_clear import batch_of, counts_of
 
 COUNTED, REPLAYED = Outcome.COUNTED, Outcome.REPLAYED
@@ -305,19 +305,19 @@ def test_a_server_that_is_not_there_is_said_at_the_start(postgres, open_store):
 @contextlib.contextmanager
 def asking(store):
     """Uploads to an aggregator over this store."""
-    with Wire(create_app(store, Settings(requests_per_minute=0))) as wire:
+    with AsgiClient(create_app(store, Settings(requests_per_minute=0))) as http:
 
         def upload(batch):
             headers = {"Content-Type": JSON}
-            return wire.request(
-                "POST", uploads_of(batch.fingerprint), body=to_json(batch), headers=headers
+            return http.request(
+                "POST", upload_path(batch.fingerprint), body=to_json(batch), headers=headers
             )
 
-        yield wire, upload
+        yield http, upload
 
 
 def test_a_full_file_is_507_and_then_counts_again(sqlite, file, survey):
-    with asking(sqlite) as (wire, upload):
+    with asking(sqlite) as (http, upload):
         assert upload(batch_of(survey, 1, 1)).status == 201
         with contextlib.closing(sqlite3.connect(file)) as connection:
             pages = connection.execute("PRAGMA page_count").fetchone()[0]
@@ -333,39 +333,39 @@ def test_a_full_file_is_507_and_then_counts_again(sqlite, file, survey):
             )  # what was counted is known, room or not
         sqlite.close()
         assert upload(batch_of(survey, 2, 9_000)).status == 201
-        assert wire.get("/ready").status == 200
+        assert http.get("/ready").status == 200
     assert counts_of(sqlite, survey) == {1: 1, 9_000: 1}
 
 
 def test_a_locked_file_is_503_and_then_counts_again(sqlite, file, survey):
-    with asking(sqlite) as (wire, upload):
+    with asking(sqlite) as (http, upload):
         assert upload(batch_of(survey, 1, 1)).status == 201
         with held_by_another(file):
-            refused, ready = upload(batch_of(survey, 2, 2)), wire.get("/ready")
+            refused, ready = upload(batch_of(survey, 2, 2)), http.get("/ready")
             assert (refused.status, refused.problem, refused.headers["retry-after"]) == (
                 503,
                 "store-unavailable",
                 "1",
             )
             assert (ready.status, ready.problem) == (503, "store-unavailable")
-            assert wire.get("/health").status == 200
+            assert http.get("/health").status == 200
         assert upload(batch_of(survey, 2, 2)).status == 201
         assert upload(batch_of(survey, 2, 2)).status == 200
     assert counts_of(sqlite, survey) == {1: 1, 2: 1}
 
 
 def test_a_stopped_server_is_503_and_then_counts_again(postgres, server_store, survey):
-    with asking(server_store) as (wire, upload):
+    with asking(server_store) as (http, upload):
         assert upload(batch_of(survey, 1, 1)).status == 201
         postgres.stop()
         try:
-            refused, ready = upload(batch_of(survey, 2, 2)), wire.get("/ready")
+            refused, ready = upload(batch_of(survey, 2, 2)), http.get("/ready")
             assert (refused.status, refused.problem) == (503, "store-unavailable")
             assert (ready.status, ready.problem) == (503, "store-unavailable")
         finally:
             postgres.start()
         assert upload(batch_of(survey, 1, 1)).status == 200
         assert upload(batch_of(survey, 2, 2)).status == 201
-        while wire.get("/ready").status != 200:  # what it knows may be a second old
+        while http.get("/ready").status != 200:  # what it knows may be a second old
             time.sleep(0.1)
     assert counts_of(server_store, survey) == {1: 1, 2: 1}
