@@ -7,14 +7,12 @@ from pathlib import Path
 
 from sfumato.conformance import Case
 from sfumato.foundation.files import write_atomically
-from tools.make_vectors.bad_surveys import bad_surveys
-from tools.make_vectors.batches import batches
+from tools.make_vectors.bad_surveys import bad_surveys, untrusted_surveys
 from tools.make_vectors.budget import budgets
 from tools.make_vectors.canonical import canonical_forms
+from tools.make_vectors.device import batches, derivations
 from tools.make_vectors.domains import values
 from tools.make_vectors.mechanisms import enumerations, samples
-from tools.make_vectors.memory import derivations
-from tools.make_vectors.strangers import strangers
 
 __all__ = ["VECTORS", "file_bytes", "main"]
 
@@ -27,7 +25,7 @@ VECTORS: Mapping[str, Callable[[], Iterable[Case]]] = {
     "batches.json": batches,
     "bad_surveys.json": bad_surveys,
     "budget.json": budgets,
-    "strangers.json": strangers,
+    "strangers.json": untrusted_surveys,
 }
 """The function that makes the cases of each file."""
 

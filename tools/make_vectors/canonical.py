@@ -1,8 +1,9 @@
-"""JSON → canonical JSON: where two languages, or two libraries, are apt to write one meaning in two ways."""
+"""JSON → canonical JSON: where languages or libraries may write the same meaning differently."""
 
 import hashlib
 import json
 from collections.abc import Iterator
+from typing import Any
 
 from sfumato.conformance import Case
 from sfumato.contexts import Uniform
@@ -13,13 +14,15 @@ from tools.make_vectors.case import accept, load, refuse
 
 __all__ = ["canonical_forms"]
 
-_TAKEN = {
+_VALID = {
     "nothing inside": "{}",
     "nothing in a list": "[]",
     "literals": "[true,false,null]",
     "white space": ' { "b" : [ 1 ,\t2 ] ,\n"a" : { } } ',
     "the order of keys": '{"b":1,"a":2,"B":3,"":4,"aa":5,"A":6,"1":7,"10":8,"2":9}',
-    "the order of keys is that of code points, not of UTF-16": '{"\\ud835\\udcb5":1,"\\uffee":2,"\\ue000":3,"z":4}',
+    "the order of keys is that of code points, not of UTF-16": (
+        '{"\\ud835\\udcb5":1,"\\uffee":2,"\\ue000":3,"z":4}'
+    ),
     "lists keep their order": '["b","a",["d","c"]]',
     "escapes that stay": '"\\"\\\\\\b\\f\\n\\r\\t\\u0000\\u001f"',
     "escapes that go": '"\\u0041\\/\\u00e9\\u2028\\u2029\\u007f\\u0080\\ud83d\\ude00"',
@@ -35,7 +38,7 @@ _TAKEN = {
     "integers": "[0,-0,-1,9007199254740991,-9007199254740991]",
     "a key that objects of other languages have already": '{"__proto__":1,"constructor":2}',
 }
-_REFUSED = {
+_INVALID = {
     "a fraction": "[1.5]",
     "a small fraction": '{"a":1e-3}',
     "2^53, which doubles cannot tell from its neighbour": "9007199254740992",
@@ -50,41 +53,40 @@ _REFUSED = {
 
 
 def canonical_forms() -> Iterator[Case]:
-    """Texts with their canonical forms, and texts that have none."""
-    for about, text in _TAKEN.items():
+    """Yield texts with their canonical forms, texts that have none, and fingerprints."""
+    for about, text in _VALID.items():
         raw = canonical_bytes(json.loads(text))
-        ok = {"text": raw.decode("utf-8"), "sha256": hashlib.sha256(raw).hexdigest()}
-        yield accept(about, {"op": "canonical", "text": text}, ok)
-    for about, text in _REFUSED.items():
-        yield refuse(about, {"op": "canonical", "text": text}, "InvalidSurvey")
+        digest = hashlib.sha256(raw).hexdigest()
+        yield accept(about, _request(text), text=raw.decode("utf-8"), sha256=digest)
+    for about, text in _INVALID.items():
+        yield refuse(about, _request(text), "InvalidSurvey")
     yield from _fingerprints()
 
 
+def _request(text: str) -> dict[str, str]:
+    return {"op": "canonical", "text": text}
+
+
 def _fingerprints() -> Iterator[Case]:
-    """What people read about a survey may be corrected; its promise may not."""
-    context = Uniform(["no", "yes", "perhaps"], 1)
-    mechanism = PlainResponse(context)
-    about = {
-        "title": "Café or 𝒵oo?",
-        "text": 'Two\nlines, "quoted" \\ \t',
-        "contact": "x@y.example",
-        "minimum_reports": 100,
-    }
-    times = {"opens": "2026-11-30", "closes": "2026-12-31T18:00Z"}
-    for survey in (
-        Survey("fingerprints", context, mechanism),
-        Survey("fingerprints", context, mechanism, **about, **times),  # type: ignore[arg-type]
-        Survey("fingerprints, another name", context, mechanism),
-        Survey("fingerprints", context, mechanism, repeat={"every": "week", "distinct": 3}),
-        Survey(
-            "fingerprints",
-            Uniform(["yes", "no", "perhaps"], 1),
-            PlainResponse(Uniform(["yes", "no", "perhaps"], 1)),
-        ),
-        Survey(
-            "fingerprints",
-            Uniform(context.domain, "0.5"),
-            PlainResponse(Uniform(context.domain, "0.5")),
-        ),
-    ):
-        yield load(survey)
+    """Yield surveys that differ in their promise, and one that differs only in what people read."""
+    labels = ["no", "yes", "perhaps"]
+    context = Uniform(labels, 1)
+    yield _load("fingerprints", context)
+    yield _load(
+        "fingerprints",
+        context,
+        title="Café or 𝒵oo?",
+        text='Two\nlines, "quoted" \\ \t',
+        contact="x@y.example",
+        minimum_reports=100,
+        opens="2026-11-30",
+        closes="2026-12-31T18:00Z",
+    )
+    yield _load("fingerprints, another name", context)
+    yield _load("fingerprints", context, repeat={"every": "week", "distinct": 3})
+    yield _load("fingerprints", Uniform(["yes", "no", "perhaps"], 1))
+    yield _load("fingerprints", Uniform(labels, "0.5"))
+
+
+def _load(name: str, context: Uniform, **description: Any) -> Case:
+    return load(Survey(name, context, PlainResponse(context), **description))

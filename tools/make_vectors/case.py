@@ -1,4 +1,4 @@
-"""Cases, one function for each kind of right answer."""
+"""Build cases: a request, and the answer that a client must give."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,35 +6,40 @@ from typing import Any
 from sfumato.conformance import Case
 from sfumato.survey import Survey
 
-__all__ = ["accept", "load", "load_request", "refuse"]
+__all__ = ["accept", "load", "load_request", "refuse", "survey_request"]
 
 Fields = Mapping[str, Any]
 
 
-def accept(about: str, request: Fields, ok: Fields) -> Case:
-    """Make a request that the client must grant, with this result."""
-    return Case(about, request, {"ok": ok})
+def accept(about: str, request: Fields, **result: object) -> Case:
+    """Build a case in which the client must return this result."""
+    return Case(about, request, {"ok": result})
 
 
 def refuse(about: str, request: Fields, error: str) -> Case:
-    """Make a request that the client must refuse, with this error."""
+    """Build a case in which the client must fail with this error."""
     return Case(about, request, {"error": error})
 
 
 def load(survey: Survey) -> Case:
-    """Load a survey that the client must accept, under its own fingerprint."""
+    """Build a case in which the client must load a survey under its own fingerprint."""
     mechanism = survey.mechanism
-    ok = {
-        "fingerprint": survey.fingerprint,
-        "inputs": mechanism.inputs,
-        "outputs": mechanism.outputs,
-        "words": mechanism.words,
-        "word_bits": mechanism.word_bits,
-    }
-    return accept(survey.name, load_request(survey), ok)
+    return accept(
+        survey.name,
+        load_request(survey.resolved().decode("utf-8"), survey.fingerprint),
+        fingerprint=survey.fingerprint,
+        inputs=mechanism.inputs,
+        outputs=mechanism.outputs,
+        words=mechanism.words,
+        word_bits=mechanism.word_bits,
+    )
 
 
-def load_request(survey: Survey) -> dict[str, Any]:
-    """Make the request that loads a survey."""
-    text = survey.resolved().decode("utf-8")
-    return {"op": "load", "fingerprint": survey.fingerprint, "text": text}
+def load_request(text: str, fingerprint: str) -> Fields:
+    """Build a request to load the survey in ``text``, if it has this fingerprint."""
+    return {"op": "load", "fingerprint": fingerprint, "text": text}
+
+
+def survey_request(operation: str, fingerprint: str, **fields: object) -> Fields:
+    """Build a request about a survey that the client has loaded."""
+    return {"op": operation, "survey": fingerprint, **fields}

@@ -1,9 +1,7 @@
-"""The surveys that test vectors speak of: every kind of mechanism, code, context and domain, as small as it can be."""
+"""The surveys in the test vectors: every kind of mechanism, code, context and domain, each small."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from math import inf
-from typing import Any
 
 from sfumato.codes import BestCode, CyclicDesign, HadamardCode, RandomizedCode
 from sfumato.contexts import (
@@ -31,7 +29,7 @@ from sfumato.mechanisms import (
 )
 from sfumato.survey import Survey
 
-__all__ = ["Question", "large_questions", "questions"]
+__all__ = ["large_surveys", "shorten", "surveys"]
 
 PLACES = Domain(["park", "café", "clinic", "bar", "東京", "𝒵oo"], other="somewhere else")
 SEVEN = CyclicDesign(7, ((0, 1, 3),))
@@ -40,73 +38,43 @@ TWO_BLOCKS = CyclicDesign(6, ((0, 1), (0, 2)))
 """Not balanced: every point must be used."""
 
 
-@dataclass(frozen=True)
-class Question:
-    """A context, a mechanism that keeps it, and how it may be realised over a short word."""
-
-    name: str
-    mechanism: Mechanism
-    context: Context | None = None
-
-    @property
-    def short_bits(self) -> int:
-        """So few that every word can be tried, for every symbol."""
-        return 12 if self.mechanism.words == 1 else 8
-
-    def survey(self) -> Survey:
-        """The survey as one would publish it, over words of 64 bits."""
-        return self._over(self.mechanism, self.name)
-
-    def short_survey(self) -> Survey:
-        """The same over short words."""
-        return self._over(
-            self.mechanism.at_word(self.short_bits), f"{self.name}, {self.short_bits} bits"
-        )
-
-    def _over(self, mechanism: Mechanism, name: str) -> Survey:
-        return Survey(name, mechanism.context if self.context is None else self.context, mechanism)
+def surveys() -> dict[str, Survey]:
+    """Return surveys for every way in which a promise can resolve, by name, over 64-bit words."""
+    families = (_binary, _table, _plain, _blocks, _high_low, _groups, _product, _union)
+    by_name: dict[str, Survey] = {}
+    for family in families:
+        for name, mechanism in family():
+            by_name[name] = Survey(name, mechanism.context, mechanism)
+    for name, context, mechanism in _weaker_contexts():
+        by_name[name] = Survey(name, context, mechanism)
+    return by_name
 
 
-def questions() -> list[Question]:
-    """A question for each way in which a survey can resolve."""
-    mechanisms: Mapping[str, Any] = {
-        **dict(_binary()),
-        **dict(_table()),
-        **dict(_plain()),
-        **dict(_blocks()),
-        **dict(_high_low()),
-        **dict(_groups()),
-        **dict(_product()),
-        **dict(_union()),
+def large_surveys() -> list[Survey]:
+    """Return surveys with more symbols than a client writes out."""
+    mechanisms = {
+        "large, hadamard": PlainResponse(Uniform(IntegerDomain(43_750, start=-1000), 1)),
+        "large, cyclic": PlainResponse(Uniform(1000, 1), BestCode()),
+        "large, blocks on a grid": BlockResponse(_grid_of_tiles(), BestCode()),
+        "large, high-low": HighLowResponse(HighLow(300, range(0, 300, 3), 2), BestCode()),
     }
-    alone = [Question(name, mechanism) for name, mechanism in mechanisms.items()]
-    return [*alone, *_weaker_contexts()]
+    return [Survey(name, mechanism.context, mechanism) for name, mechanism in mechanisms.items()]
 
 
-def large_questions() -> list[Question]:
-    """Questions over more symbols than a client writes out."""
-    return [
-        Question("large, hadamard", PlainResponse(Uniform(IntegerDomain(43_750, start=-1000), 1))),
-        Question("large, cyclic", PlainResponse(Uniform(1000, 1), BestCode())),
-        Question("large, blocks on a grid", BlockResponse(_grid_of_tiles(), BestCode())),
-        Question("large, high-low", HighLowResponse(HighLow(300, range(0, 300, 3), 2), BestCode())),
-    ]
+def shorten(survey: Survey) -> Survey:
+    """Return the same survey over words so short that every word can be tried."""
+    bits = 12 if survey.mechanism.words == 1 else 8
+    return Survey(f"{survey.name}, {bits} bits", survey.context, survey.mechanism.at_word(bits))
 
 
 Named = Iterator[tuple[str, Mechanism]]
 
 
 def _binary() -> Named:
-    for name, a, b in (
-        ("even", "1", "1"),
-        ("uneven", "0.5", "2"),
-        ("one way", inf, "1"),
-        ("clear", inf, inf),
-    ):
-        yield (
-            f"binary, {name}",
-            BinaryResponse(PrivacyMatrix([[0, a], [b, 0]], domain=["no", "yes"])),
-        )
+    epsilons = {"even": (1, 1), "uneven": ("0.5", 2), "one way": (inf, 1), "clear": (inf, inf)}
+    for name, (forth, back) in epsilons.items():
+        matrix = PrivacyMatrix([[0, forth], [back, 0]], domain=["no", "yes"])
+        yield f"binary, {name}", BinaryResponse(matrix)
     yield "binary, high-low", BinaryResponse(HighLow(["no", "yes"], ["yes"], "0.7"))
 
 
@@ -127,10 +95,8 @@ def _table() -> Named:
 
 def _plain() -> Named:
     yield "plain, hadamard", PlainResponse(Uniform(PLACES, 1))
-    yield (
-        "plain, hadamard, one symbol to spare",
-        PlainResponse(Uniform(IntegerDomain(15, start=-3), "2.5")),
-    )
+    numbers = IntegerDomain(15, start=-3)
+    yield "plain, hadamard, one symbol to spare", PlainResponse(Uniform(numbers, "2.5"))
     yield "plain, hadamard, two symbols", PlainResponse(Uniform(["no", "yes"], 1))
     yield "plain, randomized", PlainResponse(Uniform(IntegerDomain(5, start=18), 3), RandomizedCode)
     yield "plain, randomized, strong", PlainResponse(Uniform(4, 6), RandomizedCode)
@@ -148,9 +114,8 @@ def _blocks() -> Named:
     yield "blocks, hadamard", BlockResponse(interleaved)
     yield "blocks, randomized", BlockResponse(interleaved, RandomizedCode)
     yield "blocks, best", BlockResponse(Blocks([i % 3 for i in range(20)], "0.5"), BestCode())
-    own = Blocks(
-        {"a": "x", "b": "y", "c": "x", "d": "y", "e": "z", "f": "x"}, {"x": 1, "y": 2, "z": inf}
-    )
+    block_of = {"a": "x", "b": "y", "c": "x", "d": "y", "e": "z", "f": "x"}
+    own = Blocks(block_of, {"x": 1, "y": 2, "z": inf})
     yield "blocks, own epsilons", BlockResponse(own, RandomizedCode)
     yield "blocks, clear inside", BlockResponse(Blocks([0, 0, 0, 1, 1, 1, 1], [1, inf]))
     yield "blocks, cyclic", BlockResponse(Blocks([0] * 7 + [1] * 5, [1, 2]), SEVEN)
@@ -172,14 +137,10 @@ def _high_low() -> Named:
 
 def _groups() -> Named:
     yield "groups, tiers", GroupResponse(Tiers([0, 0, 0, 1, 1, 2, 2], [1, 2, inf]))
-    yield (
-        "groups, tiers without clear",
-        GroupResponse(Tiers([0, 1, 2, 0, 1, 2], [1, 2, 3]), RandomizedCode),
-    )
-    yield (
-        "groups, tiers, two base blocks",
-        GroupResponse(Tiers([0] * 6 + [1] * 6 + [2], [1, 2, inf]), TWO_BLOCKS),
-    )
+    all_private = Tiers([0, 1, 2, 0, 1, 2], [1, 2, 3])
+    yield "groups, tiers without clear", GroupResponse(all_private, RandomizedCode)
+    sixes = Tiers([0] * 6 + [1] * 6 + [2], [1, 2, inf])
+    yield "groups, tiers, two base blocks", GroupResponse(sixes, TWO_BLOCKS)
     yield "groups, tiers in clear", GroupResponse(Tiers([0, 0, 1], [inf, inf]))
     yield "groups, two levels", GroupResponse(Blocks([0, 1, 0, 1, 0, 1, 1, 2, 2, 2], 1, across=2))
     mixed = Blocks([0, 0, 0, 1, 1, 2, 3, 3, 3], [1, 2, 1, 3], across=2)
@@ -196,53 +157,45 @@ def _product() -> Named:
 
 
 def _union() -> Named:
-    parts: list[Mechanism] = [
-        PlainResponse(Uniform(3, 1)),
-        HighLowResponse(HighLow(4, [1, 3], 2)),
-        BinaryResponse(PrivacyMatrix([[0, 1], [2, 0]])),
-        GroupResponse(Tiers([0, 1], [1, 2])),
-    ]
-    yield "union", _union_of(parts, [0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3])
-    two: list[Mechanism] = [
+    yield (
+        "union",
+        _unite(
+            [0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3],
+            PlainResponse(Uniform(3, 1)),
+            HighLowResponse(HighLow(4, [1, 3], 2)),
+            BinaryResponse(PrivacyMatrix([[0, 1], [2, 0]])),
+            GroupResponse(Tiers([0, 1], [1, 2])),
+        ),
+    )
+    interleaved = _unite(
+        [0, 1, 0, 1, 1],
         PlainResponse(Uniform(2, 1), RandomizedCode),
         PlainResponse(Uniform(3, inf)),
-    ]
-    interleaved = _union_of(two, [0, 1, 0, 1, 1])
+    )
     yield "union, interleaved", interleaved
-    yield (
-        "union, nested",
-        _union_of([interleaved, PlainResponse(Uniform(3, 2))], [0, 1, 0, 0, 1, 0, 1, 0]),
-    )
-    product = ProductResponse(Blocks([0, 1, 0, 1], 1, across=3))
-    yield (
-        "union, of one and two words",
-        _union_of([PlainResponse(Uniform(3, 1)), product], [0, 1, 1, 0, 1, 0, 1]),
-    )
+    plain = PlainResponse(Uniform(3, 2))
+    yield "union, nested", _unite([0, 1, 0, 0, 1, 0, 1, 0], interleaved, plain)
+    one_word = PlainResponse(Uniform(3, 1))
+    two_words = ProductResponse(Blocks([0, 1, 0, 1], 1, across=3))
+    yield "union, of one and two words", _unite([0, 1, 1, 0, 1, 0, 1], one_word, two_words)
 
 
-def _union_of(parts: list[Mechanism], block_of: list[int]) -> UnionResponse:
+def _unite(block_of: list[int], *parts: Mechanism) -> UnionResponse:
     return UnionResponse(ContextUnion([part.context for part in parts], block_of), parts)
 
 
-def _weaker_contexts() -> list[Question]:
-    """Promises that are kept by a mechanism for another context, which promises as much or more."""
+def _weaker_contexts() -> Iterator[tuple[str, Context, Mechanism]]:
+    """Yield promises that a mechanism for another context keeps, since it promises as much."""
     matrix = PrivacyMatrix(
         [[0, 1, inf], [1, 0, inf], [inf, inf, 0]], domain=["left", "right", "none"]
     )
-    small = Tiers([0, 0, 1, 1], ["0.2", "0.4"])
-    return [
-        Question("matrix, kept by blocks", mechanism_for(matrix), matrix),
-        Question(
-            "tiers, kept by a plain response",
-            PlainResponse(Uniform(4, "0.2"), RandomizedCode),
-            small,
-        ),
-    ]
+    yield "matrix, kept by blocks", matrix, mechanism_for(matrix)
+    plain = PlainResponse(Uniform(4, "0.2"), RandomizedCode)
+    yield "tiers, kept by a plain response", Tiers([0, 0, 1, 1], ["0.2", "0.4"]), plain
 
 
 def _grid_of_tiles() -> Blocks:
-    """12 × 20 cells in 3 × 4 tiles."""
+    """Return 12 × 20 cells in 3 × 4 tiles."""
     grid = GridDomain(25, "27.4", -130, -126, "0.2")
-    return Blocks(
-        [row // 4 * 4 + column // 5 for row in range(12) for column in range(20)], 1, domain=grid
-    )
+    tiles = [cell // 80 * 4 + cell % 20 // 5 for cell in range(240)]
+    return Blocks(tiles, 1, domain=grid)
