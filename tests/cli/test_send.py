@@ -18,7 +18,7 @@ from sfumato.client import AggregatorClient
 from sfumato.client.outbox import Outbox, write_outbox
 from sfumato.errors import DamagedState, InvalidSetting
 from support.command import PLACES, call, contents, folder, refused  # noqa: F401 - fixtures
-from support.loopback import DROP, SWALLOW, Loopback
+from support.fake_aggregator import DROP_REQUEST, DROP_RESPONSE, FakeAggregator
 
 SEND = ("send", "lunch.toml", "answers.csv", "--column", "place")
 BUSY = (503, {"Retry-After": "0"}, b"")
@@ -30,11 +30,11 @@ def lunch(folder):  # noqa: F811
     return sf.Survey.load(folder / "lunch.toml")
 
 
-class Served(Loopback):
+class Served(FakeAggregator):
     """Hands out its survey before it begins to fail: nothing is randomised for an aggregator without it."""
 
-    def fault(self):
-        return super().fault() if self.bodies else None
+    def next_fault(self):
+        return super().next_fault() if self.bodies else None
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def reports_in(outbox):
 
 
 def counted(served):
-    return sorted(report for reports in served.held.values() for report in reports)
+    return sorted(report for reports in served.batches.values() for report in reports)
 
 
 def test_everybody_is_counted_once(call, served, lunch, outbox):  # noqa: F811
@@ -79,7 +79,15 @@ def test_json_says_what_was_done(call, served, lunch):  # noqa: F811
         "reports": 200,
         "batches": 7,
     }
-    assert sorted(len(reports) for reports in served.held.values()) == [20, 30, 30, 30, 30, 30, 30]
+    assert sorted(len(reports) for reports in served.batches.values()) == [
+        20,
+        30,
+        30,
+        30,
+        30,
+        30,
+        30,
+    ]
 
 
 def test_sent_answers_are_not_sent_again(call, refused, served, outbox):  # noqa: F811
@@ -94,21 +102,22 @@ def test_sent_answers_are_not_sent_again(call, refused, served, outbox):  # noqa
 
 
 @pytest.mark.parametrize(
-    "faults", [[DROP] * 3, [SWALLOW] * 5, [BUSY] * 3, [SWALLOW, DROP, BUSY] * 2]
+    "faults",
+    [[DROP_REQUEST] * 3, [DROP_RESPONSE] * 5, [BUSY] * 3, [DROP_RESPONSE, DROP_REQUEST, BUSY] * 2],
 )
 def test_faults_on_the_way_count_nobody_twice(call, served, outbox, faults, monkeypatch):  # noqa: F811
     monkeypatch.setattr("sfumato.client.http._FIRST_PAUSE", 0.001)
     served.faults = list(faults)
     assert call(*SEND, "--to", served.url, "--batch-size", "20").code == 0
     assert served.faults == []
-    assert len(served.held) == 10
+    assert len(served.batches) == 10
     assert served.reports == 200
     assert len(served.bodies) == 10 + len(faults)
 
 
 def test_a_run_that_fails_goes_on_where_it_stopped(call, served, outbox, monkeypatch):  # noqa: F811
-    served.faults = [None, SWALLOW, None, DOWN]
-    served.always = DOWN
+    served.faults = [None, DROP_RESPONSE, None, DOWN]
+    served.default_fault = DOWN
     result = call(*SEND, "--to", served.url, "--batch-size", "10")
     assert result.code == 2
     assert str(outbox.name) in result.err
@@ -116,7 +125,7 @@ def test_a_run_that_fails_goes_on_where_it_stopped(call, served, outbox, monkeyp
     assert 10 <= served.reports < 200
     waiting = reports_in(outbox)
     assert len(waiting) == 200
-    served.faults, served.always = [], None
+    served.faults, served.default_fault = [], None
     # Nothing may be randomised a second time, nor the answers be read.
     monkeypatch.setattr("sfumato.mechanisms.Mechanism.privatize", None)
     outbox.with_name("answers.csv").unlink()
@@ -125,7 +134,7 @@ def test_a_run_that_fails_goes_on_where_it_stopped(call, served, outbox, monkeyp
 
 
 def test_batches_are_named_by_nonce_and_number(call, served, outbox, lunch):  # noqa: F811
-    served.always = DOWN
+    served.default_fault = DOWN
     call(*SEND, "--to", served.url, "--batch-size", "30")
     nonce = bytes.fromhex(pq.read_schema(outbox).metadata[b"sfumato.nonce"].decode())
     expected = [
@@ -139,14 +148,14 @@ def test_batches_are_named_by_nonce_and_number(call, served, outbox, lunch):  # 
 
 
 def test_an_outbox_is_a_report_file_too(call, served, outbox):  # noqa: F811
-    served.always = DOWN
+    served.default_fault = DOWN
     call(*SEND, "--to", served.url)
     result = call("estimate", "lunch.toml", outbox, "--json")
     assert json.loads(result.out)["reports"] == 200
 
 
 def test_an_outbox_goes_to_one_aggregator_with_one_survey(call, refused, served, outbox):  # noqa: F811
-    served.always = DOWN
+    served.default_fault = DOWN
     call(*SEND, "--to", served.url)
     said = refused(*SEND, "--to", "http://127.0.0.1:9")
     assert "another aggregator" in said
@@ -158,9 +167,9 @@ def test_an_outbox_goes_to_one_aggregator_with_one_survey(call, refused, served,
 
 @pytest.mark.parametrize("left", [0, 3, 4, 200, -1])
 def test_a_damaged_outbox_is_refused(call, refused, served, outbox, left):  # noqa: F811
-    served.always = DOWN
+    served.default_fault = DOWN
     call(*SEND, "--to", served.url)
-    served.always = None
+    served.default_fault = None
     sent = len(served.bodies)
     outbox.write_bytes(outbox.read_bytes()[:left])
     said = refused(*SEND, "--to", served.url)
@@ -169,9 +178,9 @@ def test_a_damaged_outbox_is_refused(call, refused, served, outbox, left):  # no
 
 
 def test_a_changed_report_is_noticed(call, refused, served, outbox):  # noqa: F811
-    served.always = DOWN
+    served.default_fault = DOWN
     call(*SEND, "--to", served.url)
-    served.always = None
+    served.default_fault = None
     raw = bytearray(outbox.read_bytes())
     raw[60] ^= 1  # among the first pages
     outbox.write_bytes(raw)
@@ -213,7 +222,7 @@ def test_a_pipe_needs_an_outbox(folder, call, refused, served):  # noqa: F811
 def test_positions_are_sent(folder, call):  # noqa: F811
     survey = sf.Survey.load(folder / "grid.toml")
     (folder / "p.csv").write_text("lat,lon\n" + "1.5,2.5\n" * 30)
-    with Loopback(survey) as served:
+    with FakeAggregator(survey) as served:
         columns = ("--latitude", "lat", "--longitude", "lon")
         assert call("send", "grid.toml", "p.csv", *columns, "--to", served.url).code == 0
         assert served.reports == 30
@@ -256,7 +265,7 @@ def test_a_closed_survey_is_said_to_be_closed(call, served, lunch, outbox):  # n
 @pytest.mark.parametrize("status", [400, 404, 409, 413, 422])
 def test_whatever_refuses_them_it_is_said_that_reports_wait(call, served, outbox, status):  # noqa: F811
     body = json.dumps({"type": "urn:sfumato:problem:batch-conflict", "index": 3}).encode()
-    served.always = (status, {}, body)
+    served.default_fault = (status, {}, body)
     result = call(*SEND, "--to", served.url)
     assert result.code == 2
     assert f"wait in {outbox.name}" in result.err
@@ -268,7 +277,7 @@ def test_a_mistyped_url_costs_nothing(folder, refused, served, wrong, monkeypatc
     monkeypatch.setattr("sfumato.mechanisms.Mechanism.privatize", None)
     monkeypatch.setattr("sfumato.client.http._backoff", lambda tries: 1000.0)
     before = contents(folder)
-    with Loopback(sf.Survey("another", sf.Uniform(3, 1))) as other:
+    with FakeAggregator(sf.Survey("another", sf.Uniform(3, 1))) as other:
         url = {
             "other aggregator": other.url,
             "other path": served.url + "/elsewhere",
@@ -276,7 +285,7 @@ def test_a_mistyped_url_costs_nothing(folder, refused, served, wrong, monkeypatc
             "web site": other.url,
         }[wrong]
         served.surveys = {} if wrong == "other path" else served.surveys
-        other.always = (200, {}, b"<html>Welcome</html>") if wrong == "web site" else None
+        other.default_fault = (200, {}, b"<html>Welcome</html>") if wrong == "web site" else None
         said = refused(*SEND, "--to", url)
         assert "Nothing was randomised" in said
         assert url in said
@@ -285,9 +294,9 @@ def test_a_mistyped_url_costs_nothing(folder, refused, served, wrong, monkeypatc
 
 
 def test_the_survey_is_asked_for_before_the_answers_are_read_and_once(call, served, lunch, outbox):  # noqa: F811
-    served.always = DOWN
+    served.default_fault = DOWN
     call(*SEND, "--to", served.url)
-    served.always = None
+    served.default_fault = None
     assert call(*SEND, "--to", served.url).code == 0
     assert served.paths[0] == f"/v1/surveys/{lunch.fingerprint}"
     assert set(served.paths[1:]) == {f"/v1/surveys/{lunch.fingerprint}/batches"}
@@ -330,7 +339,7 @@ def test_batches_are_cut_to_size_whatever_the_chunks(tmp_path, size):
 
 
 def test_ctrl_c_leaves_an_outbox_that_can_be_sent(folder, call, served, outbox):  # noqa: F811
-    served.faults, served.always = [None, None], (503, {"Retry-After": "50"}, b"")
+    served.faults, served.default_fault = [None, None], (503, {"Retry-After": "50"}, b"")
     command = [sys.executable, "-m", "sfumato", *SEND, "--to", served.url, "--batch-size", "10"]
     with subprocess.Popen(
         command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE
@@ -347,7 +356,7 @@ def test_ctrl_c_leaves_an_outbox_that_can_be_sent(folder, call, served, outbox):
     assert outbox.name.encode() in message
     assert served.reports == 20
     waiting = reports_in(outbox)
-    served.always = None
+    served.default_fault = None
     assert call(*SEND, "--to", served.url).code == 0
     assert counted(served) == sorted(waiting)
 
@@ -358,8 +367,8 @@ def test_all_answers_of_a_crowd_arrive(folder, call):  # noqa: F811
     survey.save(folder / "clear.json")
     values = np.random.default_rng(5).integers(0, 7, 30_000)
     (folder / "crowd.csv").write_text("x\n" + "\n".join(map(str, values)) + "\n")
-    with Loopback(survey) as served:
-        served.faults = [SWALLOW, None, None, SWALLOW, DROP] * 3
+    with FakeAggregator(survey) as served:
+        served.faults = [DROP_RESPONSE, None, None, DROP_RESPONSE, DROP_REQUEST] * 3
         command = (
             "send",
             "clear.json",
@@ -376,7 +385,7 @@ def test_all_answers_of_a_crowd_arrive(folder, call):  # noqa: F811
         assert survey.estimate(tally, decoder="unbiased").frequencies * 30_000 == pytest.approx(
             np.bincount(values)
         )
-        assert len(served.held) == 30
+        assert len(served.batches) == 30
 
 
 def test_places_are_those_of_the_fixture(lunch):

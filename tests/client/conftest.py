@@ -4,7 +4,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.client import AggregatorClient
-from support.loopback import Loopback
+from support.fake_aggregator import FakeAggregator
 
 
 @pytest.fixture(scope="session")
@@ -15,7 +15,7 @@ def survey():
 
 @pytest.fixture
 def aggregator(survey):
-    with Loopback(survey) as running:
+    with FakeAggregator(survey) as running:
         yield running
 
 

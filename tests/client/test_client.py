@@ -26,7 +26,7 @@ from sfumato.errors import (
     WrongSurvey,
 )
 from sfumato.mechanisms import PlainResponse
-from support.loopback import DROP, SWALLOW, Loopback
+from support.fake_aggregator import DROP_REQUEST, DROP_RESPONSE, FakeAggregator
 
 PLACES = [f"place {i}" for i in range(40)]
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -89,7 +89,7 @@ def test_once_means_that_the_first_answer_stands(survey, aggregator, hasty, home
 
 
 def test_once_what_waits_is_replayed_whatever_the_value(survey, aggregator, hasty, home):
-    aggregator.faults = [DROP, SWALLOW, (503, {}, b"")]
+    aggregator.faults = [DROP_REQUEST, DROP_RESPONSE, (503, {}, b"")]
     client = sf.Client(survey, hasty, home=home)
     answers = [client.answer(value) for value in ("place 7", "place 8", "place 9", "place 10")]
     assert [type(answer) for answer in answers] == [Queued, Queued, Queued, Receipt]
@@ -190,7 +190,7 @@ def test_a_clock_that_is_set_back_gives_at_most_replays(aggregator, hasty, home)
     client = sf.Client(survey, hasty, home=home, clock=clock)
     client.answer("place 7")
     clock.now += timedelta(weeks=2)
-    aggregator.faults = [SWALLOW]
+    aggregator.faults = [DROP_RESPONSE]
     assert isinstance(client.answer("place 8"), Queued)
     seen, charged = set(aggregator.bodies), ledger(home)
     for weeks in (0, 1, 2, 3, 50, 500):
@@ -205,13 +205,13 @@ def test_answers_of_several_periods_wait_and_are_sent_oldest_first(aggregator, h
     survey, clock = repeated("day", 2), Clock()
     aggregator.surveys[survey.fingerprint] = survey
     client = sf.Client(survey, hasty, home=home, clock=clock)
-    aggregator.always = (503, {}, b"")
+    aggregator.default_fault = (503, {}, b"")
     for waiting in (1, 2, 3):
         assert client.answer("place 7").waiting == waiting
         clock.now += timedelta(days=1)
     with pytest.raises(NotDelivered):
         client.flush()
-    aggregator.always = None
+    aggregator.default_fault = None
     aggregator.bodies.clear()
     receipts = sf.Client(survey, hasty, home=home, clock=clock).flush()
     assert [receipt.batch for receipt in receipts] == [
@@ -492,11 +492,11 @@ def test_a_forgotten_secret_costs_anew(survey, aggregator, hasty, home):
 
 
 def test_what_waits_is_forgotten_too(survey, aggregator, hasty, home):
-    aggregator.always = (503, {}, b"")
+    aggregator.default_fault = (503, {}, b"")
     client = sf.Client(survey, hasty, home=home)
     client.answer("place 7")
     client.forget()
-    aggregator.always = None
+    aggregator.default_fault = None
     aggregator.bodies.clear()
     assert client.flush() == ()
     assert aggregator.bodies == []
@@ -535,11 +535,11 @@ def test_what_is_forgotten_meanwhile_is_not_sent(home, again):
 def test_what_another_process_delivered_meanwhile_is_not_sent_again(
     survey, aggregator, hasty, home
 ):
-    aggregator.always = (503, {}, b"")
+    aggregator.default_fault = (503, {}, b"")
     client = sf.Client(survey, hasty, home=home)
     queued = client.answer("place 7")
     log = client._device.current_log(survey.fingerprint)
-    aggregator.always = None
+    aggregator.default_fault = None
     client.flush()
     sent = len(aggregator.bodies)
     assert [receipt.batch for receipt in client._deliveries(log)] == [queued.batch]
@@ -554,7 +554,7 @@ def test_another_report_of_this_device_that_was_counted_is_an_answer_given(
 ):
     """An older copy of a home, put back, meets what its newer self has sent."""
     client = sf.Client(survey, hasty, home=home)
-    aggregator.held[survey.fingerprint, batch_id(known_secret, survey.fingerprint)] = (10**6,)
+    aggregator.batches[survey.fingerprint, batch_id(known_secret, survey.fingerprint)] = (10**6,)
     assert isinstance(client.answer("place 7"), Receipt)
     assert client.flush() == ()
     assert aggregator.reports == 0
@@ -632,7 +632,7 @@ def test_no_repr_and_no_file_holds_a_value(home, hasty, aggregator):
     labels = ["kanarienvogel-4711", "spatz"]
     survey = sf.Survey("birds", sf.Uniform(labels, 1), repeat={"every": "day", "distinct": 2})
     aggregator.surveys[survey.fingerprint] = survey
-    aggregator.always = (503, {}, b"")
+    aggregator.default_fault = (503, {}, b"")
     client = sf.Client(survey, hasty, home=home)
     queued = client.answer("kanarienvogel-4711")
     secret = (home / "secret").read_bytes()
@@ -670,11 +670,11 @@ def test_two_devices_are_counted_as_two(survey, aggregator, hasty, tmp_path):
 
 
 def test_an_aggregator_that_is_away_and_comes_back(survey, home):
-    with Loopback(survey) as first:
+    with FakeAggregator(survey) as first:
         url = first.url
     assert isinstance(
         sf.Client(survey, AggregatorClient(url, patience=0), home=home).answer("place 7"), Queued
     )
-    with Loopback(survey) as back:
+    with FakeAggregator(survey) as back:
         assert len(sf.Client(survey, AggregatorClient(back.url), home=home).flush()) == 1
         assert back.reports == 1

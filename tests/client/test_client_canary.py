@@ -8,7 +8,7 @@ import sfumato as sf
 from sfumato.client import AggregatorClient
 from sfumato.errors import BudgetExceeded, SfumatoError
 from support.error_text import full_error_text
-from support.loopback import DROP
+from support.fake_aggregator import DROP_REQUEST
 
 CANARY = "kanarienvogel-4711"
 LABELS = ["park", "café", CANARY, "clinic"]
@@ -50,7 +50,7 @@ ANSWERS = {
     ),
     "garbage": (200, {"Content-Type": "application/json"}, b"{" * 5000),
     "wrong kind": (200, {"Content-Type": "text/html"}, b"<p>hello"),
-    "dropped": DROP,
+    "dropped": DROP_REQUEST,
 }
 
 
@@ -58,7 +58,7 @@ ANSWERS = {
 @pytest.mark.usefixtures("quiet")
 def test_an_aggregator_that_fails_brings_no_answer_to_light(aggregator, tmp_path, name):
     """Whether the answer waits or an error says why it does not, neither holds it."""
-    aggregator.always = ANSWERS[name]
+    aggregator.default_fault = ANSWERS[name]
     client = _client(aggregator, tmp_path / "home")
     try:
         said = repr(client.answer(CANARY))

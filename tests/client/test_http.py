@@ -19,7 +19,7 @@ from sfumato.errors import (
     ReportRejected,
     WrongSurvey,
 )
-from support.loopback import DROP, PROBLEM, SWALLOW, Loopback
+from support.fake_aggregator import DROP_REQUEST, DROP_RESPONSE, PROBLEM, FakeAggregator
 
 CANARY = "kanarienvogel-4711"
 
@@ -49,9 +49,9 @@ def test_a_batch_is_counted_and_acknowledged(aggregator, http_client, batch, arr
 
 
 FAULTS = {
-    "lost on the way": [DROP],
-    "the answer is lost": [SWALLOW],
-    "lost again and again": [SWALLOW, DROP, SWALLOW, SWALLOW],
+    "lost on the way": [DROP_REQUEST],
+    "the answer is lost": [DROP_RESPONSE],
+    "lost again and again": [DROP_RESPONSE, DROP_REQUEST, DROP_RESPONSE, DROP_RESPONSE],
     "busy": [(429, {"Retry-After": "2"}, b"")],
     "down": [problem(503), problem(502), problem(504), problem(507), problem(408)],
     "a log-in page": [(200, {"Content-Type": "text/html"}, b"<html>Welcome to the hotel</html>")],
@@ -73,7 +73,7 @@ def test_what_fails_is_sent_again_in_the_same_bytes_and_counted_once(
 
 
 def test_pauses_grow_and_are_not_all_alike(aggregator, batch, pauses):
-    aggregator.always = problem(503)
+    aggregator.default_fault = problem(503)
     patient = AggregatorClient(
         aggregator.url,
         patience=1000,
@@ -89,7 +89,7 @@ def test_pauses_grow_and_are_not_all_alike(aggregator, batch, pauses):
 def test_without_randomness_a_pause_is_as_long_as_it_may_be(
     aggregator, http_client, batch, pauses, monkeypatch
 ):
-    aggregator.faults = [problem(503), DROP, problem(503)]
+    aggregator.faults = [problem(503), DROP_REQUEST, problem(503)]
     monkeypatch.setattr("os.urandom", lambda size: bytes(size))
     assert http_client.deliver(batch).reports == 3
     assert pauses == [0.5, 1, 2]
@@ -106,21 +106,21 @@ def test_the_aggregator_says_how_long_to_wait(aggregator, http_client, batch, pa
 
 
 def test_nobody_waits_longer_than_the_patience(aggregator, http_client, batch, pauses):
-    aggregator.always = (503, {"Retry-After": "3600"}, b"")
+    aggregator.default_fault = (503, {"Retry-After": "3600"}, b"")
     with pytest.raises(NotDelivered, match="answered 503"):
         http_client.deliver(batch)
     assert (len(aggregator.bodies), pauses) == (1, [])
 
 
 def test_without_patience_there_is_one_try(aggregator, batch):
-    aggregator.always = DROP
+    aggregator.default_fault = DROP_REQUEST
     with pytest.raises(NotDelivered, match="cannot be reached"):
         AggregatorClient(aggregator.url, patience=0).deliver(batch)
     assert len(aggregator.bodies) == 1
 
 
 def test_an_aggregator_that_is_not_there(batch, survey):
-    with Loopback(survey) as gone:
+    with FakeAggregator(survey) as gone:
         url = gone.url
     with pytest.raises(NotDelivered, match="cannot be reached"):
         AggregatorClient(url, patience=0).deliver(batch)
@@ -165,7 +165,7 @@ def test_a_rejected_report_is_named_by_its_index(aggregator, http_client, batch)
 
 
 def test_an_answer_without_end_is_cut_off(aggregator, batch):
-    aggregator.always = (201, {}, b" " * 2**21)
+    aggregator.default_fault = (201, {}, b" " * 2**21)
     with pytest.raises(NotDelivered, match="cannot be reached"):
         AggregatorClient(aggregator.url, patience=0).deliver(batch)
 
@@ -204,7 +204,7 @@ def test_surveys_are_listed(aggregator, http_client, survey):
 
 
 def test_fetching_is_tried_again_too(aggregator, http_client, survey, pauses):
-    aggregator.faults = [DROP, problem(503)]
+    aggregator.faults = [DROP_REQUEST, problem(503)]
     assert http_client.survey(survey.fingerprint) == survey
     assert len(pauses) == 2
 

@@ -1,4 +1,4 @@
-"""A tiny aggregator on the loopback: the wire's rules over a dictionary, with faults on demand."""
+"""A fake aggregator on loopback: the HTTP rules over a dictionary, with faults on demand."""
 
 import json
 import socket
@@ -9,12 +9,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from sfumato.batches import ARROW, parse_arrow_batch, parse_batch
 
 PROBLEM = "urn:sfumato:problem:"
-DROP = "drop"  # the request is read, nothing is done, the connection closes
-SWALLOW = "swallow"  # the batch is counted, the connection closes before the answer
+DROP_REQUEST = "drop request"  # read the request, do nothing, close the connection
+DROP_RESPONSE = "drop response"  # count the batch, close the connection without a response
 
 
-class Loopback(ThreadingHTTPServer):
-    """Counts batches once. ``faults`` are taken one per request, from the front; ``always`` comes when none is left."""
+class FakeAggregator(ThreadingHTTPServer):
+    """Counts each batch once.
+
+    Each request takes one fault from the front of `faults`, then `default_fault` when none is left.
+    """
 
     daemon_threads = True
 
@@ -22,9 +25,14 @@ class Loopback(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.surveys = {survey.fingerprint: survey for survey in surveys}
         self.lock = threading.Lock()
-        self.held, self.counts, self.closed = {}, Counter(), set()
-        self.bodies, self.paths, self.connections = [], [], 0
-        self.faults, self.always = [], None
+        self.batches = {}
+        self.counts = Counter()
+        self.closed = set()
+        self.bodies = []
+        self.paths = []
+        self.connections = 0
+        self.faults = []
+        self.default_fault = None
         self._thread = threading.Thread(
             target=self.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
         )
@@ -51,22 +59,22 @@ class Loopback(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def handle_error(self, request, client_address):
-        """Silent: clients that go away are part of the tests."""
+        """Ignore clients that disconnect: they are part of the tests."""
 
-    def fault(self):
+    def next_fault(self):
         with self.lock:
-            return self.faults.pop(0) if self.faults else self.always
+            return self.faults.pop(0) if self.faults else self.default_fault
 
     def count(self, fingerprint, batch):
-        """The status for a batch, which is counted if it is new."""
+        """Count a batch if it is new, and return the status of the response."""
         with self.lock:
             if fingerprint in self.closed:
                 return 410
             key = fingerprint, batch.id
             content = tuple(batch.reports.tolist())
-            if key in self.held:
-                return 200 if self.held[key] == content else 409
-            self.held[key] = content
+            if key in self.batches:
+                return 200 if self.batches[key] == content else 409
+            self.batches[key] = content
             self.counts.update(content)
             return 201
 
@@ -77,34 +85,33 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         self.server.paths.append(self.path)
-        if (fault := self.server.fault()) is not None:
+        if (fault := self.server.next_fault()) is not None:
             return self._misbehave(fault)
         *_, last = self.path.split("/")
         if last == "surveys":
-            listed = [
+            surveys = [
                 {"fingerprint": s.fingerprint, "name": s.name, "title": s.title, "open": True}
                 for s in self.server.surveys.values()
             ]
-            return self._answer(200, json.dumps({"surveys": listed}).encode())
+            return self._respond(200, json.dumps({"surveys": surveys}).encode())
         if last in self.server.surveys:
-            return self._answer(200, self.server.surveys[last].resolved())
+            return self._respond(200, self.server.surveys[last].resolved())
         return self._problem(404, "unknown-survey")
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.paths.append(self.path)
         self.server.bodies.append(body)
-        fault = self.server.fault()
-        if fault not in (None, SWALLOW):
+        fault = self.server.next_fault()
+        if fault not in (None, DROP_RESPONSE):
             return self._misbehave(fault)
         fingerprint = self.path.split("/")[-2]
         if fingerprint not in self.server.surveys:
             return self._problem(404, "unknown-survey")
-        batch = (
-            parse_arrow_batch(body) if self.headers["Content-Type"] == ARROW else parse_batch(body)
-        )
+        parse = parse_arrow_batch if self.headers["Content-Type"] == ARROW else parse_batch
+        batch = parse(body)
         status = self.server.count(fingerprint, batch)
-        if fault == SWALLOW:
+        if fault == DROP_RESPONSE:
             return self._hang_up()
         if status in (409, 410):
             return self._problem(status, {409: "batch-conflict", 410: "survey-closed"}[status])
@@ -113,20 +120,20 @@ class _Handler(BaseHTTPRequestHandler):
             "reports": int(batch.reports.size),
             "survey": fingerprint,
         }
-        return self._answer(status, json.dumps(receipt).encode())
+        return self._respond(status, json.dumps(receipt).encode())
 
     def _misbehave(self, fault):
-        """A fault is DROP, or a status with further headers and a body: ``(503, {"Retry-After": "1"}, b"")``."""
-        if fault == DROP:
+        """Commit a fault: DROP_REQUEST, or a response such as `(503, {"Retry-After": "1"}, b"")`."""
+        if fault == DROP_REQUEST:
             return self._hang_up()
         status, headers, body = fault
-        return self._answer(status, body, headers)
+        return self._respond(status, body, headers)
 
     def _problem(self, status, name):
         problem = {"type": PROBLEM + name, "title": "", "status": status, "detail": ""}
-        self._answer(status, json.dumps(problem).encode())
+        self._respond(status, json.dumps(problem).encode())
 
-    def _answer(self, status, body, headers=()):
+    def _respond(self, status, body, headers=()):
         self.send_response(status)
         for name, value in dict(headers).items():
             self.send_header(name, value)
@@ -139,4 +146,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.connection.shutdown(socket.SHUT_RDWR)
 
     def log_message(self, *_):
-        """Nothing is printed."""
+        """Print nothing."""
