@@ -6,8 +6,8 @@ from itertools import count
 import pytest
 
 from sfumato.aggregator.store import Store, backend_for
-from support.in_clear import survey_in_clear
 from support.postgres_server import PostgresServer, programs
+from support.unrandomized import unrandomized_survey
 
 
 class Clock:
@@ -96,4 +96,4 @@ def serving(store, survey):
 @pytest.fixture(scope="session")
 def survey():
     """A survey in the clear, with enough values for several pages of counts."""
-    return survey_in_clear("places", 10_000)
+    return unrandomized_survey("places", 10_000)

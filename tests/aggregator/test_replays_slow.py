@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sfumato.aggregator.store import Outcome
-from support.in_clear import batch_of
+from support.unrandomized import batch_of
 
 BATCHES, SIZE, GROUP = 50_000, 20, 500
 

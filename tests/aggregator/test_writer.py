@@ -23,7 +23,7 @@ from sfumato.errors import (
     StoreUnavailable,
 )
 from sfumato.tally import Tally
-from support.in_clear import batch_of, counts_of, survey_in_clear
+from support.unrandomized import batch_of, counts_of, unrandomized_survey
 
 
 class Held:
@@ -76,7 +76,7 @@ def _full(survey):
 def test_a_survey_that_cannot_be_counted_does_not_disturb_the_rest_of_its_group(
     file_store, survey, writing
 ):
-    other = survey_in_clear("other", 50)
+    other = unrandomized_survey("other", 50)
     file_store.register(other)
     assert file_store.import_tally(_full(other)) is Outcome.COUNTED
     held = Held(file_store)
@@ -98,7 +98,7 @@ def test_a_survey_that_cannot_be_counted_does_not_disturb_the_rest_of_its_group(
 
 
 def test_a_store_that_is_away_is_asked_once_for_a_group(file_store, survey, writing, monkeypatch):
-    other, asked = survey_in_clear("other", 50), []
+    other, asked = unrandomized_survey("other", 50), []
 
     def away(group):
         asked.append(len(group))
@@ -215,7 +215,7 @@ def test_identifiers_are_forgotten_piece_by_piece(file_store, survey, monkeypatc
     from sfumato.aggregator.store import store as store_module
 
     monkeypatch.setattr(store_module, "_DELETE_SIZE", 3)
-    other = survey_in_clear("other", 50)
+    other = unrandomized_survey("other", 50)
     file_store.register(other)
     for number in range(10):
         file_store.commit([batch_of(survey, number, 5), batch_of(other, number, 5)])

@@ -20,9 +20,9 @@ from pathlib import Path
 
 from sfumato.aggregator.store import Store
 from sfumato.batches import to_json
-from support.in_clear import batch_of, counts_of, survey_in_clear
+from support.unrandomized import batch_of, counts_of, unrandomized_survey
 
-SURVEY = survey_in_clear("crash", 200_000)
+SURVEY = unrandomized_survey("crash", 200_000)
 SENDERS = 4
 COMMAND = (str(Path(sys.executable).parent / "sfumato"),)
 

@@ -9,9 +9,9 @@ import sys
 from collections import Counter
 
 from sfumato.aggregator.store import Outcome, Store
-from support.in_clear import batch_of, survey_in_clear
+from support.unrandomized import batch_of, unrandomized_survey
 
-SURVEYS = [survey_in_clear("first", 2_000), survey_in_clear("second", 9_000)]
+SURVEYS = [unrandomized_survey("first", 2_000), unrandomized_survey("second", 9_000)]
 NUMBERS = 60
 
 

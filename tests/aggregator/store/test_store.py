@@ -19,7 +19,7 @@ from sfumato.aggregator.store import store as store_module
 from sfumato.aggregator.store.count_pages import decode_page
 from sfumato.aggregator.store.database import MIGRATIONS
 from sfumato.errors import InvalidSetting, StoreUnavailable, WrongSurvey
-from support.in_clear import batch_of, counts_of, id_of_number, survey_in_clear
+from support.unrandomized import batch_id, batch_of, counts_of, unrandomized_survey
 
 COUNTED, REPLAYED, CONFLICT = Outcome.COUNTED, Outcome.REPLAYED, Outcome.CONFLICT
 CLOSED, UNKNOWN = Outcome.CLOSED, Outcome.UNKNOWN
@@ -79,7 +79,7 @@ def test_the_order_of_reports_is_part_of_a_batch(store, survey):
 
 
 def test_an_unknown_survey_does_not_disturb_the_rest_of_its_group(store, survey):
-    stranger = survey_in_clear("elsewhere", 10)
+    stranger = unrandomized_survey("elsewhere", 10)
     assert store.commit([batch_of(stranger, 1, 5), batch_of(survey, 1, 5)]) == [UNKNOWN, COUNTED]
     with pytest.raises(WrongSurvey):
         store.tally(stranger.fingerprint, 10)
@@ -87,7 +87,7 @@ def test_an_unknown_survey_does_not_disturb_the_rest_of_its_group(store, survey)
 
 
 def test_surveys_in_one_group_have_their_own_counts_and_identifiers(store, survey):
-    other = survey_in_clear("other places", 70_000)
+    other = unrandomized_survey("other places", 70_000)
     store.register(other)
     assert (
         store.commit([batch_of(survey, 1, 5), batch_of(other, 1, 69_999), batch_of(survey, 2, 6)])
@@ -138,7 +138,7 @@ def random_batch(choose, surveys):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_random_groups_have_the_outcomes_and_counts_of_a_plain_twin(store, survey, seed):
-    surveys = [survey, survey_in_clear("coin", 2), survey_in_clear("wide", 20_000)]
+    surveys = [survey, unrandomized_survey("coin", 2), unrandomized_survey("wide", 20_000)]
     for other in surveys[1:]:
         store.register(other)
     choose, twin, seen = random.Random(seed), Twin(), set()
@@ -240,7 +240,7 @@ def test_counts_of_some_days_are_those_of_uploads_on_these_days(store, survey, c
     for number, day in enumerate([1, 2, 2, 4]):
         clock.time = datetime(2026, 11, day, 23, 59, tzinfo=UTC)
         store.commit([batch_of(survey, number, 10 + day, number)])
-        store.export(survey.fingerprint, id_of_number(100 + number), outputs)
+        store.export(survey.fingerprint, batch_id(100 + number), outputs)
     store.commit([batch_of(survey, 0, 11, 0)])  # a repetition, days later
     expected = {
         (1, 1): {11: 1, 0: 1},
@@ -272,7 +272,7 @@ def test_a_survey_that_comes_again_keeps_counts_and_state_and_gets_the_corrected
 
 
 def test_surveys_are_listed_in_the_order_in_which_they_came(store, survey):
-    others = [survey_in_clear(f"survey {i}", 4) for i in range(8)]
+    others = [unrandomized_survey(f"survey {i}", 4) for i in range(8)]
     for other in others:
         store.register(other)
     assert list(store.states()) == [one.fingerprint for one in (survey, *others)]
@@ -292,14 +292,14 @@ def test_a_closed_survey_takes_nothing_and_an_opened_one_knows_its_batches(store
 def test_a_survey_that_has_ended_forgets_identifiers_and_never_opens_again(
     store, store_url, survey
 ):
-    other = survey_in_clear("other", 10)
+    other = unrandomized_survey("other", 10)
     store.register(other)
     store.commit([batch_of(survey, 1, 5), batch_of(other, 1, 5)])
     with pytest.raises(WrongSurvey, match="Close it first"):
         store.forget_ids(survey.fingerprint)
     store.set_closed(survey.fingerprint)
     store.forget_ids(survey.fingerprint)
-    assert dump(store_url)["batches"][1] == {(id_of_number(1), 2, batch_of(other, 1, 5).digest)}
+    assert dump(store_url)["batches"][1] == {(batch_id(1), 2, batch_of(other, 1, 5).digest)}
     with pytest.raises(WrongSurvey, match="has ended"):
         store.set_open(survey.fingerprint)
     store.set_closed(survey.fingerprint)
@@ -324,7 +324,7 @@ def test_whatever_asks_for_an_unknown_survey_is_refused(store):
 
 
 def test_a_catalogue_finds_surveys_that_came_later_and_no_others(store, survey):
-    catalogue, late = Catalogue(store), survey_in_clear("late", 7)
+    catalogue, late = Catalogue(store), unrandomized_survey("late", 7)
     assert catalogue.get(survey.fingerprint) is None
     assert catalogue.find(late.fingerprint) is None
     store.register(late)

@@ -17,7 +17,7 @@ from sfumato.aggregator.store import Outcome, backends
 from sfumato.batches import JSON, to_json
 from sfumato.errors import StoreFull, StoreUnavailable
 from support.http_client import AsgiClient, upload_path
-from support.in_clear import batch_of, counts_of
+from support.unrandomized import batch_of, counts_of
 
 COUNTED, REPLAYED = Outcome.COUNTED, Outcome.REPLAYED
 

@@ -29,9 +29,9 @@ from sfumato.aggregator.store.database import batches, imports
 from sfumato.aggregator.writer import Writer
 from sfumato.batches import TallyExport, parse_tally, tally_to_json
 from sfumato.errors import StoreUnavailable
-from support.in_clear import batch_of, counts_of, id_of_number, survey_in_clear
+from support.unrandomized import batch_id, batch_of, counts_of, unrandomized_survey
 
-SURVEY = survey_in_clear("values", 5_000)
+SURVEY = unrandomized_survey("values", 5_000)
 SAME = {
     "deadline": None,
     "derandomize": True,
@@ -79,7 +79,7 @@ class Place:
         return self._runner.run(together())
 
     def export(self, number):
-        sent = self.store.export(SURVEY.fingerprint, id_of_number(number), SURVEY.mechanism.outputs)
+        sent = self.store.export(SURVEY.fingerprint, batch_id(number), SURVEY.mechanism.outputs)
         return None if sent is None else tally_to_json(sent)
 
     def add(self, values):

@@ -10,7 +10,7 @@ import pytest
 
 from sfumato.aggregator.store import Outcome
 from support import store_rivals as rivals
-from support.in_clear import batch_of, id_of_number
+from support.unrandomized import batch_id, batch_of
 
 
 @pytest.fixture
@@ -63,8 +63,8 @@ def test_exports_among_uploads_lose_nothing_and_name_nothing_twice(
         uploading, parts, number = pool.submit(upload), [], 1_000
         while not uploading.done():
             number += 1
-            parts.append(store.export(survey.fingerprint, id_of_number(number), outputs))
+            parts.append(store.export(survey.fingerprint, batch_id(number), outputs))
         uploading.result()
-    parts.append(store.export(survey.fingerprint, id_of_number(number + 1), outputs))
+    parts.append(store.export(survey.fingerprint, batch_id(number + 1), outputs))
     total = sum(part.tally.counts for part in parts if part is not None)
     assert total.tolist() == [1] * 60 + [0] * (outputs - 60)

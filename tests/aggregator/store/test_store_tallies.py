@@ -9,7 +9,7 @@ from sfumato.aggregator.store import Outcome
 from sfumato.batches import TallyExport, parse_tally, tally_to_json
 from sfumato.errors import InvalidTally, StoreFull
 from sfumato.tally import Tally
-from support.in_clear import batch_of, counts_of, id_of_number, survey_in_clear
+from support.unrandomized import batch_id, batch_of, counts_of, unrandomized_survey
 
 COUNTED, REPLAYED, CONFLICT, OVERLAP = (
     Outcome.COUNTED,
@@ -21,7 +21,7 @@ COUNTED, REPLAYED, CONFLICT, OVERLAP = (
 
 def export(store, survey, number):
     """A tally as another store gets it: handed out, written, read."""
-    sent = store.export(survey.fingerprint, id_of_number(number), survey.mechanism.outputs)
+    sent = store.export(survey.fingerprint, batch_id(number), survey.mechanism.outputs)
     return None if sent is None else parse_tally(tally_to_json(sent))
 
 
@@ -37,7 +37,7 @@ def sent_of(survey, number, counts, covers=()):
     for report, count in counts.items():
         full[report] = count
     return TallyExport(
-        id_of_number(number), Tally(full, survey.fingerprint), tuple(map(id_of_number, covers))
+        batch_id(number), Tally(full, survey.fingerprint), tuple(map(batch_id, covers))
     )
 
 
@@ -51,7 +51,7 @@ def test_exports_are_parts_that_do_not_overlap_and_add_up(store, survey):
     store.commit([batch_of(survey, 3, 7)])
     assert (reports_in(first), reports_in(second)) == ({5: 1, 6: 1}, {6: 1, 9_000: 1})
     assert counts_of(store, survey) == {5: 1, 6: 2, 7: 1, 9_000: 1}
-    assert store.exports(survey.fingerprint) == [(id_of_number(101), 2), (id_of_number(102), 2)]
+    assert store.exports(survey.fingerprint) == [(batch_id(101), 2), (batch_id(102), 2)]
     assert store.status(survey.fingerprint).reports == 5
 
 
@@ -100,7 +100,7 @@ def test_other_counts_or_covers_under_a_known_name_are_a_conflict(store, survey)
 
 def test_a_tally_of_an_unknown_survey_is_not_counted(store):
     assert (
-        store.import_tally(sent_of(survey_in_clear("elsewhere", 10), 101, {5: 1}))
+        store.import_tally(sent_of(unrandomized_survey("elsewhere", 10), 101, {5: 1}))
         is Outcome.UNKNOWN
     )
 
@@ -114,10 +114,10 @@ def test_what_came_inside_another_tally_is_not_counted_on_its_own_nor_the_other_
     assert middle.import_tally(small) is COUNTED
     middle.commit([batch_of(survey, 2, 6)])
     larger = export(middle, survey, 102)
-    assert (larger.covers, reports_in(larger)) == ((id_of_number(101),), {5: 1, 6: 1})
+    assert (larger.covers, reports_in(larger)) == ((batch_id(101),), {5: 1, 6: 1})
     assert upper.import_tally(larger) is COUNTED
     largest = export(upper, survey, 103)
-    assert set(largest.covers) == {id_of_number(101), id_of_number(102)}
+    assert set(largest.covers) == {batch_id(101), batch_id(102)}
 
     assert [upper.import_tally(small), leaf.import_tally(larger), leaf.import_tally(largest)] == [
         OVERLAP
@@ -145,7 +145,7 @@ def test_only_the_part_that_holds_a_tally_says_that_it_covers_it(store, survey):
     first = export(store, survey, 101)
     store.commit([batch_of(survey, 1, 6)])
     second = export(store, survey, 102)
-    assert set(first.covers) == {id_of_number(number) for number in (40, 41, 50)}
+    assert set(first.covers) == {batch_id(number) for number in (40, 41, 50)}
     assert second.covers == ()
 
 
@@ -178,7 +178,7 @@ def test_just_as_much_as_there_may_be_is_counted(store, survey):
 
 
 def test_tallies_of_two_surveys_do_not_meet(store, survey):
-    other = survey_in_clear("other", 10)
+    other = unrandomized_survey("other", 10)
     store.register(other)
     assert store.import_tally(sent_of(survey, 101, {5: 1})) is COUNTED
     assert store.import_tally(sent_of(other, 101, {6: 1})) is COUNTED
