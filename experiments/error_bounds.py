@@ -15,7 +15,7 @@ import numpy as np
 from experiments.growth import hadamard_response
 from sfumato.contexts import Blocks, Context, HighLow, Uniform
 from sfumato.designer.bounds import lower_bound_risk
-from sfumato.designer.shelf.choose import mechanism_for
+from sfumato.designer.choose import mechanism_for
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.simplex import project, total_variation
 from sfumato.mechanisms import BlockResponse, GroupResponse, Mechanism

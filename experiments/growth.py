@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.contexts import Blocks, Context, HighLow
-from sfumato.designer.shelf.choose import mechanism_for
+from sfumato.designer.choose import mechanism_for
 from sfumato.errors import ContextMismatch
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.simplex import total_variation

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato.domains.symbols import all_below, kind_of
+from sfumato.domains import all_below, kind_of
 from sfumato.errors import InvalidTally, ReportRejected, WrongSurvey
 from sfumato.foundation.files import atomic_file
 

@@ -19,7 +19,7 @@ from sfumato.contexts import (
     context_of_record,
     union,
 )
-from sfumato.designer.shelf.recognise import recognise
+from sfumato.designer.recognise import recognise
 from sfumato.domains import Domain
 from sfumato.errors import InvalidContext, NoClosedForm, NothingToLearn
 from support.matrices import naive_closure

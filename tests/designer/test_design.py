@@ -14,9 +14,7 @@ import sfumato as sf
 from sfumato.contexts import ContextUnion
 from sfumato.designer import component
 from sfumato.designer.exponential import exponential_response
-from sfumato.designer.search.finalize import to_table
-from sfumato.designer.search.objective import Objective
-from sfumato.designer.search.search import search_rounds
+from sfumato.designer.search import Objective, search_rounds, to_table
 from sfumato.errors import InvalidArgument, NoClosedForm, NothingToLearn
 from sfumato.planning import lower_bound_risk_at_uniform, ye_barg_bound
 from support.matrices import (

@@ -12,7 +12,7 @@ import pytest
 import sfumato as sf
 from sfumato.codes import ClearCode, CyclicDesign, HadamardCode, RandomizedCode
 from sfumato.codes.singer import SingerDesign, singer_set
-from sfumato.designer.shelf.frames import FrameGroup, frame_risks
+from sfumato.designer.frames import FrameGroup, frame_risks
 from sfumato.errors import ContextMismatch, InvalidSurvey, NothingToLearn
 from sfumato.mechanisms import mechanism_of_record
 from sfumato.mechanisms.group_levels import GroupLevels

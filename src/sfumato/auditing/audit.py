@@ -20,7 +20,7 @@ from sfumato.auditing.resolution import detectable_as_suspect, detectable_by_tes
 from sfumato.auditing.sample_plan import SamplePlan, even_blocks, poisson_blocks
 from sfumato.auditing.verdict import POWER, Audit, PairAudit
 from sfumato.contexts import Context
-from sfumato.domains.symbols import require_symbols
+from sfumato.domains import require_symbols
 from sfumato.errors import InvalidArgument, InvalidSymbols, NotEnoughReports
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.mechanisms import Mechanism

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.contexts.exact import ExactMatrix
-from sfumato.domains import Domain, domain_of_record
-from sfumato.domains.symbols import require_symbols
+from sfumato.domains import Domain, domain_of_record, require_symbols
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSymbols
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Fields, Json, fingerprint, require_fields

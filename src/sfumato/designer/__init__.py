@@ -1,11 +1,11 @@
 """The designer: from a context to a mechanism that keeps it, and bounds on its risk."""
 
 from sfumato.designer.bounds import lower_bound_risk, lower_bound_risk_at_uniform, ye_barg_bound
+from sfumato.designer.choose import mechanism_for
 from sfumato.designer.component import Round
 from sfumato.designer.design import Design, design
 from sfumato.designer.exponential import exponential_response
-from sfumato.designer.shelf.choose import mechanism_for
-from sfumato.designer.shelf.recognise import recognise
+from sfumato.designer.recognise import recognise
 
 __all__ = [
     "Design",

@@ -15,7 +15,7 @@ import numpy as np
 
 from sfumato.codes import ye_barg_risk
 from sfumato.contexts import Context, GroupedContext
-from sfumato.designer.shelf.recognise import recognise
+from sfumato.designer.recognise import recognise
 from sfumato.errors import InvalidArgument, InvalidContext, NoClosedForm, NothingToLearn
 from sfumato.foundation.arrays import Floats, Symbols
 

@@ -1,38 +1,98 @@
-"""The mechanism for one component: its closed form, if that is good, or the result of a search."""
+"""Split a context into components, and design a mechanism for each of them.
+
+Nothing is promised between components, so a report may show the component. The mechanism for one is
+its closed form, if that is good, or the result of a search.
+"""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 
 import numpy as np
 
-from sfumato.contexts import Cone, Context
+from sfumato.contexts import Cone, Context, PrivacyMatrix, Uniform
 from sfumato.designer.bounds import lower_bound_risk_at_uniform
-from sfumato.designer.search.finalize import to_table
-from sfumato.designer.search.objective import Objective
-from sfumato.designer.search.rays import CrossSection
-from sfumato.designer.search.search import Solution, search_rounds
-from sfumato.designer.shelf.choose import mechanism_for
-from sfumato.designer.shelf.recognise import recognise_as_written, require_distinct_symbols
+from sfumato.designer.choose import mechanism_for
+from sfumato.designer.recognise import recognise_as_written, require_distinct_symbols
+from sfumato.designer.search import CrossSection, Objective, Solution, search_rounds, to_table
 from sfumato.errors import NoClosedForm, NothingToLearn
-from sfumato.foundation.arrays import Floats
+from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.mechanisms import Mechanism
 
-__all__ = ["MAX_DESIGNED_SIZE", "Clock", "Component", "Round", "design_component"]
+__all__ = [
+    "Clock",
+    "Component",
+    "ComponentContext",
+    "Round",
+    "design_component",
+    "split",
+]
 
-MAX_DESIGNED_SIZE = 128
-"""A matrix is searched for up to this many symbols that are bound to each other."""
-
+_MAX_DESIGNED_SIZE = 128  # symbols of one component that a search handles
 _CLOSE = 1e-5  # the gap that ends a search, and by which a closed form may lose to a table
-_CLOSE_ENOUGH = 1e-2  # the same for closed forms of more symbols, where a search takes long
+_CLOSE_ENOUGH = 1e-2  # the same for closed forms with many symbols, where a search takes long
 _FEW_SYMBOLS = 12
-_CLOSE_ROUNDS = 3  # with an estimated gap closed: each round looks elsewhere
-_IDLE_ROUNDS = 12  # without progress, after which a search ends
+_CLOSE_ROUNDS = 3  # rounds with an estimated gap closed, because each round looks elsewhere
+_IDLE_ROUNDS = 12  # rounds without progress that end a search
 _PROGRESS = 1e-6
-_ROUNDING = 1e-9  # of the value, more than the integers of a binary response cost
+_ROUNDING = 1e-9  # share of the value, more than the integers of a binary response cost
 _MAX_CLOSED_SIZE = 512
 _MIN_EPSILON = 1e-6  # to search; below it, rounding costs more than there is to learn
+
+
+@dataclass(frozen=True)
+class ComponentContext:
+    """The symbols of a component, and the context between them over the integers from 0."""
+
+    symbols: Symbols
+    context: Context
+
+
+def split(context: Context) -> list[ComponentContext]:
+    """Return the components of a context, in the order of their first symbols.
+
+    Symbols without a promise in either direction share one component, which is sent as is.
+
+    >>> components = split(PrivacyMatrix([[0, 1, "inf"], [1, 0, "inf"], ["inf", "inf", 0]]))
+    >>> [component.symbols.tolist() for component in components]
+    [[0, 1], [2]]
+    """
+    return sorted(_components(context), key=lambda component: int(component.symbols[0]))
+
+
+def _components(context: Context) -> Iterator[ComponentContext]:
+    groups = context.groups
+    blocks = context.as_union
+    if blocks is not None:
+        for symbols, part in zip(blocks.members(), blocks.parts, strict=True):
+            for component in split(part):
+                yield ComponentContext(symbols[component.symbols], component.context)
+    elif groups is None:
+        yield from _split_matrix(context)
+    elif groups.shows_groups and len(groups.inside) > 1:
+        for symbols, epsilon in zip(groups.members(), groups.inside, strict=True):
+            yield ComponentContext(symbols, Uniform(symbols.size, epsilon))
+    else:
+        yield ComponentContext(np.arange(context.size), context)
+
+
+def _split_matrix(context: Context) -> Iterator[ComponentContext]:
+    from scipy.sparse.csgraph import connected_components
+
+    is_promised = np.isfinite(context.matrix())
+    count, component_of = connected_components(is_promised, directed=True, connection="weak")
+    if count == 1:
+        yield ComponentContext(np.arange(context.size), context)
+        return
+    sizes = np.bincount(component_of)
+    alone = np.flatnonzero(sizes[component_of] == 1)
+    if alone.size:
+        yield ComponentContext(alone, Uniform(alone.size, inf))
+    exact = context.exact_matrix()
+    for j in np.flatnonzero(sizes > 1).tolist():
+        symbols = np.flatnonzero(component_of == j)
+        yield ComponentContext(symbols, PrivacyMatrix.of_exact(exact.part(symbols)))
 
 
 @dataclass(frozen=True)
@@ -115,13 +175,13 @@ def design_component(
         good = closed.value <= closed.bound or gap <= close
         if good or context.exact_smallest < _MIN_EPSILON:
             return closed
-    if context.size <= MAX_DESIGNED_SIZE:
+    if context.size <= _MAX_DESIGNED_SIZE:
         searched = _search(context, objective, clock, seed, closed, number, count)
         return _better(closed, searched, objective)
     if closed is None:
         raise NoClosedForm(
             f"this matrix binds {context.size} symbols to each other and has no known closed form; "
-            f"a search takes at most {MAX_DESIGNED_SIZE}. Merge labels, promise nothing between "
+            f"a search takes at most {_MAX_DESIGNED_SIZE}. Merge labels, promise nothing between "
             "tiles (Metric.tiles), or use Uniform(domain, context.smallest_epsilon), which keeps "
             "every pair."
         )

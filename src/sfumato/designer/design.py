@@ -10,23 +10,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.contexts import Context, ContextUnion
+from sfumato.designer.choose import mechanism_for
 from sfumato.designer.component import (
-    MAX_DESIGNED_SIZE,
     Clock,
     Component,
+    ComponentContext,
     Round,
     design_component,
+    split,
 )
-from sfumato.designer.component_context import ComponentContext, split
-from sfumato.designer.search.objective import Objective
-from sfumato.designer.shelf.choose import mechanism_for
+from sfumato.designer.search import Objective
 from sfumato.errors import InvalidArgument, InvalidContext, NoClosedForm
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.canonical import fingerprint
 from sfumato.mechanisms import Mechanism, TableResponse, UnionResponse
 from sfumato.promises import Certificate, certify
 
-__all__ = ["MAX_DESIGNED_SIZE", "Design", "Round", "design"]
+__all__ = ["Design", "design"]
 
 # Why a search ended; of several components the last of these counts.
 _REASONS = ("closed form", "converged", "stalled", "time limit", "interrupted")

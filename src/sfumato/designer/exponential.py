@@ -3,7 +3,7 @@
 import numpy as np
 
 from sfumato.contexts import Context, ExactMatrix
-from sfumato.designer.shelf.recognise import require_distinct_symbols
+from sfumato.designer.recognise import require_distinct_symbols
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats
 from sfumato.mechanisms import TableResponse

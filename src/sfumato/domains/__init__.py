@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sfumato.domains.domain import Domain, Label
+from sfumato.domains.domain import Domain, Label, all_below, kind_of, require_symbols
 from sfumato.domains.grid import GridDomain
 from sfumato.domains.h3_cells import H3Domain
 from sfumato.domains.integers import IntegerDomain
@@ -18,8 +18,11 @@ __all__ = [
     "H3Domain",
     "IntegerDomain",
     "Label",
+    "all_below",
     "as_domain",
     "domain_of_record",
+    "kind_of",
+    "require_symbols",
 ]
 
 _CLASSES: tuple[type[Domain], ...] = (Domain, IntegerDomain, GridDomain, H3Domain)

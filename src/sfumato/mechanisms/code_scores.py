@@ -30,8 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.codes import Code
-from sfumato.codes.circle import circle_transform
-from sfumato.codes.cyclic import CyclicCode, convolve, correlate
+from sfumato.codes.cyclic import CyclicCode, circle_transform, convolve, correlate
 from sfumato.errors import ContextMismatch
 from sfumato.foundation.arrays import Booleans, Floats
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.codes import MAX_OUTPUTS
 from sfumato.contexts import Context
-from sfumato.domains.symbols import require_symbols
+from sfumato.domains import require_symbols
 from sfumato.errors import InvalidContext, InvalidSymbols
 from sfumato.foundation.arrays import Floats, Reports, Symbols, Words
 from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint

@@ -25,8 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.domains import Label
-from sfumato.domains.symbols import require_symbols
+from sfumato.domains import Label, require_symbols
 from sfumato.errors import InvalidArgument, NotEnoughReports
 from sfumato.estimation import FitResult, ManipulationBounds, check_fakes, check_fit
 from sfumato.estimation.decoders import get_decoder

@@ -7,7 +7,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.contexts import ContextUnion
-from sfumato.designer.component_context import split
+from sfumato.designer.component import split
 from support.matrices import asymmetric, chain, without
 
 APART = np.not_equal.outer([0, 1, 0, 2, 1, 0], [0, 1, 0, 2, 1, 0])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.codes import HadamardCode, RandomizedCode
-from sfumato.designer.shelf.frames import FrameGroup, frame_families, frame_risks
+from sfumato.designer.frames import FrameGroup, frame_families, frame_risks
 from sfumato.errors import ContextMismatch, InvalidArgument, NothingToLearn
 
 inf = math.inf

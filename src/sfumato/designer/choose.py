@@ -18,8 +18,8 @@ from sfumato.contexts import (
     HighLow,
     Uniform,
 )
-from sfumato.designer.shelf.frames import frame_families
-from sfumato.designer.shelf.recognise import recognise
+from sfumato.designer.frames import frame_families
+from sfumato.designer.recognise import recognise
 from sfumato.errors import ContextMismatch, InvalidArgument, NoClosedForm, NothingToLearn
 from sfumato.mechanisms import (
     BinaryResponse,

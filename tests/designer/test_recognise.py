@@ -18,7 +18,7 @@ from sfumato.contexts import (
     union,
 )
 from sfumato.designer import mechanism_for
-from sfumato.designer.shelf.recognise import recognise
+from sfumato.designer.recognise import recognise
 from sfumato.errors import InvalidContext, NoClosedForm, NothingToLearn, PrivacyViolation
 
 INF = math.inf
