@@ -3,7 +3,7 @@
 from sfumato.estimation import decoders
 from sfumato.estimation.decoders.histograms import draw_tally
 from sfumato.estimation.estimate import Estimate, estimate
-from sfumato.estimation.uncertainty.differences import Difference
+from sfumato.estimation.uncertainty.comparisons import Difference
 from sfumato.estimation.uncertainty.fit import FitResult, FitWarning, check_fit
 from sfumato.estimation.uncertainty.manipulation import (
     Manipulation,

@@ -1,8 +1,8 @@
-"""Estimates: the distribution that the reports support, with honest error bars."""
+"""Estimates: the distribution behind the reports, with error bars."""
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,15 +13,25 @@ from sfumato.domains import Label
 from sfumato.errors import ContextMismatch, InvalidArgument, MissingExtra
 from sfumato.estimation.decoders import get_decoder
 from sfumato.estimation.decoders.decoder import Decoder
-from sfumato.estimation.readings import MAX_SHOWN, Readings, arrow_table, html_table, text_table
+from sfumato.estimation.estimate_table import MAX_SHOWN, EstimateTable
 from sfumato.estimation.uncertainty.bootstrap import Bootstrap
-from sfumato.estimation.uncertainty.differences import Bounds, Difference
+from sfumato.estimation.uncertainty.comparisons import Difference, Top
 from sfumato.estimation.uncertainty.fit import FitResult, FitWarning, check_fit
-from sfumato.estimation.uncertainty.intervals import score_bounds, share_bounds, tail_probability
+from sfumato.estimation.uncertainty.intervals import (
+    Bounds,
+    score_bounds,
+    share_bounds,
+    tail_probability,
+)
 from sfumato.estimation.uncertainty.manipulation import Manipulation, ManipulationBounds
-from sfumato.estimation.uncertainty.ranking import Top
-from sfumato.estimation.uncertainty.shares import Shares, block_shares, shares_within
-from sfumato.estimation.uncertainty.totals import Total, label_weights, symbol_weights
+from sfumato.estimation.uncertainty.shares import (
+    Shares,
+    Total,
+    block_shares,
+    label_weights,
+    shares_within,
+    symbol_weights,
+)
 from sfumato.foundation.arrays import Arrow, Floats
 from sfumato.mechanisms import Mechanism, ScoreMoments
 from sfumato.tally import Tally
@@ -29,36 +39,24 @@ from sfumato.tally import Tally
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
 
-__all__ = ["Estimate", "Origin", "estimate"]
+__all__ = ["Estimate", "estimate"]
 
 Selection = slice | NDArray[np.intp]
 """Some of the symbols."""
 
-_ALL = slice(None)
-
-
-@dataclass(frozen=True)
-class Origin:
-    """What an estimate was made from. Its further answers are computed from this on demand."""
-
-    mechanism: Mechanism
-    tally: Tally
-    decoder: Decoder
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimate:
-    """Two readings of one tally, not to be confused.
+    """Two estimates from one tally, a decoded one and an unbiased one.
 
-    ``frequencies`` is the decoded one: a distribution, shaped by the decoder, and the better guess.
-    ``details`` is what the decoder reports on how it arrived there; ``bootstrap`` says how far it
-    may be off.
+    ``frequencies``: the decoded estimate, a distribution shaped by the decoder and the better
+    guess. ``details`` says how the decoder arrived there, ``bootstrap`` how far off it may be.
 
-    ``unbiased`` with ``standard_errors`` is what all intervals come from: right on average, entry
-    by entry, even where it is negative.
+    ``unbiased``, ``standard_errors``: what all intervals come from. This estimate is right on
+    average, entry by entry, even where it is negative.
 
-    ``fingerprint`` names the mechanism or survey whose reports were read, ``reports`` counts them.
-    ``leverage`` is how many honest people one fake report can outweigh.
+    ``fingerprint``: that of the mechanism or survey whose reports were decoded.
+    ``leverage``: how many honest people one fake report can outweigh.
     """
 
     labels: Sequence[Label]
@@ -70,20 +68,22 @@ class Estimate:
     leverage: float
     fingerprint: str
     details: Mapping[str, object]
-    _origin: Origin = field(repr=False)
+    _mechanism: Mechanism
+    _tally: Tally
+    _decoder: Decoder
 
-    # --- the unbiased reading --------------------------------------------------------------------
+    # --- the unbiased estimate -------------------------------------------------------------------
 
-    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+    def interval(self, level: float = 0.95) -> Bounds:
         """Return for each symbol an interval that covers its frequency with probability ``level``.
 
         It is a binomial interval after matching three moments of the scores (``intervals.py``). For
-        symbols in clear it is that of their count. Near 0 it is that of Feldman and Cousins
-        (``boundary.py``): it lies in [0, 1] and has a width even where the estimate is below 0.
+        unrandomized symbols it is that of their count. Near 0 it is that of Feldman and Cousins:
+        inside [0, 1], and never empty even where the estimate is below 0.
         """
         return self._all_bounds(tail_probability(level))
 
-    def simultaneous_interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+    def simultaneous_interval(self, level: float = 0.95) -> Bounds:
         """Return wider intervals, which cover all symbols at once with probability ``level``.
 
         Each of the k intervals is at ``1 − (1 − level)/k`` (Bonferroni).
@@ -93,11 +93,10 @@ class Estimate:
     def total(self, labels: Iterable[Label] | Label, level: float = 0.95) -> Total:
         """Return the share of several labels together (a region, a category), with its interval.
 
-        The interval knows the covariances: it is not the sum of the labels' intervals.
+        The interval accounts for covariances: it is not the sum of the labels' intervals.
         """
-        origin = self._origin
-        weights = label_weights(origin.mechanism, labels)
-        return Total.from_tally(origin.mechanism, origin.tally, weights, level)
+        weights = label_weights(self._mechanism, labels)
+        return Total.from_tally(self._mechanism, self._tally, weights, level)
 
     def weighted_total(
         self, weights: Mapping[Label, float] | ArrayLike, level: float = 0.95
@@ -106,31 +105,30 @@ class Estimate:
 
         ``weights``: one for each symbol, or a mapping from labels.
         """
-        origin = self._origin
-        by_symbol = symbol_weights(origin.mechanism, weights)
-        return Total.from_tally(origin.mechanism, origin.tally, by_symbol, level)
+        by_symbol = symbol_weights(self._mechanism, weights)
+        return Total.from_tally(self._mechanism, self._tally, by_symbol, level)
 
     def block_shares(self, level: float = 0.95) -> Shares:
-        """Return each symbol's share of its own block, if blocks are sent in clear.
+        """Return each symbol's share of its own block, if blocks are sent as is.
 
-        The intervals are exact at any size. If nothing is sent in clear, all symbols are one block.
+        The intervals are exact at any size. If no block is sent as is, all symbols form a single
+        block.
         """
-        return block_shares(self._origin.mechanism, self._origin.tally, level)
+        return block_shares(self._mechanism, self._tally, level)
 
     def shares_within(self, labels: Iterable[Label], level: float = 0.95) -> Shares:
         """Return the share of each of these labels in their total, which may be noisy itself."""
-        origin = self._origin
-        part = label_weights(origin.mechanism, labels) > 0
-        return shares_within(origin.mechanism, origin.tally, part, level)
+        part = label_weights(self._mechanism, labels) > 0
+        return shares_within(self._mechanism, self._tally, part, level)
 
     def difference(self, other: "Estimate", level: float = 0.95) -> Difference:
-        """Return ``other`` less this estimate: changed up, changed down or cannot tell, by symbol.
+        """Return ``other`` minus this estimate: changed up, changed down or cannot tell, by symbol.
 
-        With probability at least ``level`` nothing is called changed that is not. The two estimates
+        With probability at least ``level``, no symbol is wrongly called changed. The two estimates
         must have the same labels and different people; mechanisms and numbers of reports may
         differ.
         """
-        if self._origin.mechanism.context.domain != other._origin.mechanism.context.domain:
+        if self._mechanism.context.domain != other._mechanism.context.domain:
             raise ContextMismatch(
                 "a difference needs two estimates over the same labels in the same order."
             )
@@ -148,13 +146,13 @@ class Estimate:
         """Return the labels that are certainly, or possibly, among the ``size`` most frequent."""
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise InvalidArgument(f"size must be a positive integer; got {size!r}.")
-        low, high = self.simultaneous_interval(level)
-        return Top.from_intervals(self.labels, self.unbiased, low, high, size, level)
+        bounds = self.simultaneous_interval(level)
+        return Top.from_intervals(self.labels, self.unbiased, bounds, size, level)
 
     def _all_bounds(self, tail: float) -> Bounds:
-        """Return the bounds of all symbols; pages read them again and again."""
+        """Return the bounds of all symbols, from a cache: pages read them again and again."""
         if tail not in self._bounds_cache:
-            low, high = self._share_bounds(tail)
+            low, high = self._share_bounds(tail, slice(None))
             low.flags.writeable = False
             high.flags.writeable = False
             self._bounds_cache[tail] = low, high
@@ -164,10 +162,10 @@ class Estimate:
     def _bounds_cache(self) -> dict[float, Bounds]:
         return {}
 
-    def _share_bounds(self, tail: float, symbols: Selection = _ALL) -> Bounds:
+    def _share_bounds(self, tail: float, symbols: Selection) -> Bounds:
         if len(self.labels) == 1:
             return np.ones(1), np.ones(1)
-        if self.reports == 1:  # one report has no spread to judge it by
+        if self.reports == 1:  # a single report shows no spread
             unknown = self.unbiased[symbols]
             return np.zeros_like(unknown), np.ones_like(unknown)
         return share_bounds(self._moments.of(symbols), self.reports, tail)
@@ -182,21 +180,21 @@ class Estimate:
 
     @cached_property
     def _moments(self) -> ScoreMoments:
-        frequencies = self._origin.tally.counts / self.reports
-        return ScoreMoments.of_symbols(self._origin.mechanism.scores, frequencies)
+        frequencies = self._tally.counts / self.reports
+        return ScoreMoments.of_symbols(self._mechanism.scores, frequencies)
 
-    # --- the decoded reading, and the reports as such --------------------------------------------
+    # --- the decoded estimate, and the reports themselves ----------------------------------------
 
     def bootstrap(self, runs: int = 200, *, seed: int = 0, level: float = 0.95) -> Bootstrap:
         """Return how far the decoded frequencies may be off: total variation and standard errors.
 
-        As if they were the truth, ``runs`` times: draw reports, decode, compare (``bootstrap.py``).
+        Take them as the truth and, ``runs`` times, draw reports, decode and compare
+        (``bootstrap.py``).
         """
-        origin = self._origin
         return Bootstrap.run(
-            origin.mechanism,
-            origin.decoder,
-            origin.tally,
+            self._mechanism,
+            self._decoder,
+            self._tally,
             self.frequencies,
             runs=runs,
             seed=seed,
@@ -206,7 +204,7 @@ class Estimate:
     @cached_property
     def fit_result(self) -> FitResult:
         """Whether the reports can have come from the mechanism at all (``fit.py``)."""
-        return check_fit(self._origin.mechanism, self._origin.tally)
+        return check_fit(self._mechanism, self._tally)
 
     def check_fit(self) -> FitResult:
         """Return ``fit_result``, and warn (``FitWarning``) if the reports cannot fit."""
@@ -223,19 +221,18 @@ class Estimate:
 
     @cached_property
     def _manipulation_bounds(self) -> ManipulationBounds:
-        origin = self._origin
-        return ManipulationBounds.from_tally(origin.mechanism, origin.tally, origin.decoder)
+        return ManipulationBounds.from_tally(self._mechanism, self._tally, self._decoder)
 
     # --- tables ----------------------------------------------------------------------------------
 
     def to_arrow(self, level: float = 0.95) -> Arrow:
         """Return a ``pyarrow.Table``: label, frequency, unbiased, standard_error, low and high."""
-        return arrow_table(self._readings(level))
+        return self._table(level, slice(None)).to_arrow()
 
     def to_pandas(self, level: float = 0.95) -> "pd.DataFrame":
         """Return the same table as a data frame. Sfumato does not install pandas."""
         try:
-            import pandas  # noqa: F401 - only to see that it is there: pyarrow makes the frame
+            import pandas  # noqa: F401 - only to check that it is installed: pyarrow uses it
         except ImportError:
             raise MissingExtra("a data frame needs pandas: pip install pandas") from None
         return self.to_arrow(level).to_pandas()
@@ -245,31 +242,35 @@ class Estimate:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
-        return text_table(self._readings(0.95, slice(MAX_SHOWN)), len(self.labels))
+        return self._table(0.95, slice(MAX_SHOWN)).to_text()
 
     def _repr_html_(self) -> str:
-        """Return what notebooks show: the most frequent symbols, both readings side by side."""
+        """Return what notebooks show: the most frequent symbols, both estimates side by side."""
         most_frequent = np.lexsort((-self.unbiased, -self.frequencies))[:MAX_SHOWN]
-        return html_table(self._readings(0.95, most_frequent), len(self.labels))
+        return self._table(0.95, most_frequent).to_html()
 
-    def _readings(self, level: float, symbols: Selection = _ALL) -> Readings:
+    def _table(self, level: float, symbols: Selection) -> EstimateTable:
         low, high = self._share_bounds(tail_probability(level), symbols)
-        labels = self.labels[symbols] if isinstance(symbols, slice) else self._labels_of(symbols)
-        return Readings(
-            labels=labels,
-            frequency=self.frequencies[symbols],
-            unbiased=self.unbiased[symbols],
-            standard_error=self.standard_errors[symbols],
-            low=low,
-            high=high,
+        if isinstance(symbols, slice):
+            labels = self.labels[symbols]
+        else:
+            labels = [self.labels[x] for x in symbols.tolist()]
+        columns = {
+            "frequency": self.frequencies[symbols],
+            "unbiased": self.unbiased[symbols],
+            "standard_error": self.standard_errors[symbols],
+            "low": low,
+            "high": high,
+        }
+        return EstimateTable(
+            labels,
+            columns,
             level=level,
+            size=len(self.labels),
             reports=self.reports,
             decoder=self.decoder,
             fingerprint=self.fingerprint,
         )
-
-    def _labels_of(self, symbols: NDArray[np.intp]) -> list[Label]:
-        return [self.labels[x] for x in symbols.tolist()]
 
 
 def estimate(
@@ -277,8 +278,8 @@ def estimate(
 ) -> Estimate:
     """Estimate the distribution behind a tally.
 
-    ``decoder``: a name, or an object from ``sfumato.estimation.decoders``.
-    ``covariate``: something known about the symbols, for decoders that can use it.
+    ``decoder``: a name, or a decoder from ``sfumato.estimation.decoders``.
+    ``covariate``: a public number for each symbol, for decoders that can use it.
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import PlainResponse
@@ -299,7 +300,9 @@ def estimate(
         leverage=mechanism.scores.leverage,
         fingerprint=tally.fingerprint,
         details=decoded.details,
-        _origin=Origin(mechanism, tally, chosen),
+        _mechanism=mechanism,
+        _tally=tally,
+        _decoder=chosen,
     )
 
 
@@ -308,7 +311,7 @@ def _with_covariate(decoder: Decoder, covariate: object) -> Decoder:
         return decoder
     if "covariate" not in getattr(decoder, "__dataclass_fields__", {}):
         raise InvalidArgument(
-            f"the decoder {decoder.name!r} uses no covariate. Leave it out, or choose one that "
-            "does."
+            f"the decoder {decoder.name!r} uses no covariate. Leave it out, or choose a decoder "
+            "that uses one."
         )
     return replace(decoder, covariate=covariate)  # type: ignore[type-var]

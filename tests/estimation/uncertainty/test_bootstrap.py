@@ -62,7 +62,7 @@ def test_bootstrap_errors_of_the_unbiased_decoder_are_exact():
 
 def test_bootstrap_test_detects_half_the_reports():
     found, runs = _estimate(p=np.full(5, 0.2), decoder="unbiased"), 400
-    half = sf.Tally(found._origin.tally.counts // 2, PLAIN.fingerprint)
+    half = sf.Tally(found._tally.counts // 2, PLAIN.fingerprint)
     boot = Bootstrap.run(PLAIN, Unbiased(), half, found.frequencies, runs=runs, seed=0, level=0.95)
     ratio = (
         (runs - 1)

@@ -171,7 +171,7 @@ def test_manipulation_bounds_are_rounded_up(lunch, lunch_page):
 
 
 def test_decoded_manipulation_bound_is_shown_if_known(lunch):
-    tally = sf.Tally(lunch.estimate._origin.tally.counts, lunch.survey.fingerprint)
+    tally = sf.Tally(lunch.estimate._tally.counts, lunch.survey.fingerprint)
     known = lunch.survey.estimate(tally, decoder="projection")
     text = " ".join(Page(report_page(lunch.survey, known, lunch.certificate)).text.split())
     assert re.search(

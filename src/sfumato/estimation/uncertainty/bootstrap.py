@@ -1,13 +1,12 @@
-"""How far the decoded estimate may be from the truth: a parametric bootstrap.
+"""A parametric bootstrap: how far the decoded estimate may be from the truth.
 
-A decoded estimate has no standard errors of its own: a decoder cuts, shrinks and smooths. So the
-whole survey is repeated. Reports are drawn from ``q = Qᵀ p̂``, as if the estimate p̂ were the
-truth, and decoded. The results lie as far from p̂ as p̂ lies from the truth, in so far as both are
-equally hard to estimate.
+A decoded estimate has no standard errors of its own: a decoder cuts, shrinks and smooths. So repeat
+the survey. Draw reports from ``q = Qᵀ p̂``, as if the estimate p̂ were the truth, and decode them.
+The results lie as far from p̂ as p̂ lies from the truth, provided both are equally hard to estimate.
 
 That is the limit of the method. A decoder that keeps noise (a projection with few reports per
 symbol) makes p̂ rougher than the truth, and one that smooths makes it smoother. The mean error is
-then off by some 10 or 20 %, and the interval, which is narrow in large domains, misses:
+then off by some 10 or 20 %, and the interval, which is narrow in large domains, misses it:
 ``docs/uncertainty.md`` has figures. For intervals that hold for every truth, use those of the
 unbiased estimate.
 """
@@ -20,7 +19,7 @@ import numpy as np
 from sfumato.errors import InvalidArgument
 from sfumato.estimation.decoders.decoder import Decoder
 from sfumato.estimation.decoders.histograms import draw_tally
-from sfumato.estimation.uncertainty.intervals import check_level
+from sfumato.estimation.uncertainty.intervals import tail_probability
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.simplex import project_groups, total_variation
 from sfumato.mechanisms import Mechanism
@@ -31,11 +30,11 @@ __all__ = ["Bootstrap"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Bootstrap:
-    """What repeating the survey, with the estimate as the truth, says of the decoded estimate.
+    """The errors of repeated surveys in which the decoded estimate is the truth.
 
     ``errors``: the total variation errors ``½ Σ|p̂* − p̂|`` of the runs.
     ``mean``, ``low``, ``high``: their mean, and an interval that contains a share ``level`` of
-    them. These are errors around the estimate, not those that the real truth allows.
+    them. These are errors around the estimate, not around the real truth.
     ``standard_errors``: those of the decoded frequencies.
     ``biases``: how far the decoder moves them on average.
     """
@@ -63,13 +62,13 @@ class Bootstrap:
     ) -> "Bootstrap":
         """Draw and decode ``runs`` tallies of the same size, as if ``frequencies`` were the truth.
 
-        An estimate with negative entries is projected first: it cannot be the truth.
+        An estimate with negative entries cannot be the truth, so it is projected first.
         """
         if isinstance(runs, bool) or not isinstance(runs, int) or runs < 2:
             raise InvalidArgument(f"runs must be an integer of at least 2; got {runs!r}.")
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise InvalidArgument(f"seed must be an integer; got {type(seed).__name__}.")
-        tail = (1 - check_level(level)) / 2
+        tail = tail_probability(level)
         p = _as_distribution(mechanism, tally, frequencies)
         q = mechanism.forward(p)
         key = hashlib.sha256(f"sfumato/bootstrap/{seed}".encode()).digest()

@@ -1,7 +1,7 @@
 """Goodness of fit: whether these reports can have come from this mechanism at all.
 
-A broken client, a wrong version or a forger sends reports with a distribution that no people can
-produce. Four tests look for it, and none depends on what people hold:
+A broken client, a wrong version or a forger sends reports with a distribution that no population
+can produce. Four tests look for it. None depends on the true distribution:
 
 *Impossible reports.* Reports that no symbol sends.
 
@@ -10,22 +10,22 @@ weights ``W = 1/q̂`` the statistic is Pearson's, ``T = n Σ_y W r²``, on the o
 dimensions that the symbols leave free. It is a quadratic form in means of independent reports. With
 ``M = √W P D Pᵀ √W`` its moments are:
 
-    mean  tr M at D = diag f      (T less this is a U-statistic: exactly centred for any counts)
+    mean  tr M at D = diag f      (T minus this is a U-statistic: exactly centred for any counts)
     variance  2 tr M² at D = diag q̂
     third cumulant  8 (tr M²)²/tr M + (4/n) Σ_y q̂² ρ³,   ρ = the diagonal of Pᵀ W P
 
 The last term is the chance that two of few reports coincide. p-values are those of a gamma variable
 with these three moments: chi-square where cells are full, and still right where most are empty. No
-cells need to be merged. Fewer than a hundred reports are not tested in this way.
+cells need to be merged. This test needs at least a hundred reports.
 
 *Noise.* Reports that are drawn evenly, without a value behind them, pull in one direction of the
-residuals. That direction is tested by itself: among thousands of others it would be lost.
+residuals. That direction has a test of its own: among thousands of others it would be lost.
 
 *Impossible shares.* An unbiased share, of a symbol or of a group, that lies below 0 by more than
-chance allows; or above 1, which leaves less than nothing for the others: their share is a mean of
-the scores ``1 − A``.
+chance allows. A share above 1 is impossible too, because it leaves a share below 0 for the others:
+a mean of the scores ``1 − A``.
 
-The p-value is the smallest of theirs times their number (Bonferroni).
+The p-value is the smallest of the four, times the number of tests (Bonferroni).
 """
 
 import hashlib
@@ -45,27 +45,27 @@ from sfumato.tally import Tally
 __all__ = ["IMPOSSIBLE", "FitResult", "FitWarning", "check_fit"]
 
 IMPOSSIBLE = 1e-6
-"""Below this p-value the reports are said to be of another origin."""
+"""Below this p-value the verdict is that the reports come from somewhere else."""
 
 _DOUBTFUL = 1e-3
 _KEY = hashlib.sha256(b"sfumato/fit").digest()
-_EXACT_OUTPUTS = 256  # outputs up to which traces are exact
-_MANY_OUTPUTS = 2**17  # outputs above which few random directions must do
+_EXACT_OUTPUTS = 256  # up to this many outputs, traces are exact
+_MANY_OUTPUTS = 2**17  # above this many outputs, a few random directions must do
 _PROBES = 16  # random directions that estimate traces; their error enters the variance
 _FEW_PROBES = 4
-_MIN_REPORTS = 100  # below it the tail of the statistic is not known to one in a million
+_MIN_REPORTS = 100  # with fewer, the tail of the statistic is not known to one in a million
 _MAX_GROUPS = 64
 _MIN_EVEN_SHARE = 0.1  # of an even distribution in q̂, so that no expected count is 0
 
 _REASONS = {
     "residuals": "no distribution of symbols gives such a histogram",
-    "noise": "part of the reports look as if drawn evenly, without a value behind them",
+    "noise": "some reports look as if drawn evenly, without a value behind them",
     "impossible shares": "some share would have to be far below 0, or far above 1",
 }
 
 
 class FitWarning(UserWarning):
-    """The reports cannot have come from the mechanism that they are read with."""
+    """A warning that the reports cannot have come from the mechanism that decodes them."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ class FitResult:
     """How well the reports fit the mechanism.
 
     ``p_value``: the probability of reports at least this unlikely; ``verdict`` puts it in words.
-    ``statistic``: Pearson's on the residuals, with ``degrees_of_freedom`` (outputs less inputs).
-    ``impossible``: how many reports no symbol can send.
-    ``tests``: the p-value of each test, before it is multiplied by their number.
+    ``statistic``: Pearson's on the residuals, with ``degrees_of_freedom`` (outputs minus inputs).
+    ``impossible``: the number of reports that no symbol can send.
+    ``tests``: the p-value of each test, before the correction for their number.
     """
 
     p_value: float
@@ -87,7 +87,7 @@ class FitResult:
 
     @property
     def possible(self) -> bool:
-        """Whether the reports can have come from the mechanism, beyond reasonable doubt."""
+        """Whether the reports can have come from the mechanism."""
         return self.p_value >= IMPOSSIBLE
 
 
@@ -169,7 +169,7 @@ class _Residuals:
         return float(((self.root_weights * self.project(u)) ** 2).sum())
 
     def statistic(self) -> tuple[float, float]:
-        """Return Pearson's statistic, and the probability of one as large."""
+        """Return Pearson's statistic and the probability of one at least as large."""
         from scipy.special import gammaincc
 
         n = self.reports
@@ -190,7 +190,7 @@ class _Residuals:
             probe_error = 1 + 1 / probes
         mean = float(self.f @ rho)
         expected_mean = float(q @ rho)
-        if expected_mean <= 1e-9:  # all reports are from blocks that leave no dimension free
+        if expected_mean <= 1e-9:  # all reports come from blocks that leave no dimension free
             return T, 1.0
         variance = 2 * trace_of_square * probe_error
         coincidences = 4 / n * float(q**2 @ rho**3)
@@ -212,8 +212,8 @@ class _Residuals:
 def _smooth_q(mechanism: Mechanism, tally: Tally) -> Floats:
     """Return q̂: the reports of the projected estimate, mixed with an even one in each block.
 
-    Weights must hardly depend on the reports that they weigh, so with few reports it is the even
-    one.
+    Weights must hardly depend on the reports that they weigh. So with few reports q̂ is that of the
+    even one.
     """
     groups, shares = mechanism.scores.observed_shares(tally)
     p = project_groups(mechanism.scores.unbiased(tally), groups, shares)
@@ -224,9 +224,9 @@ def _smooth_q(mechanism: Mechanism, tally: Tally) -> Floats:
 
 
 def _probes(size: int) -> Iterator[Floats]:
-    """Yield all unit vectors if they are few, else random signs.
+    """Yield all unit vectors if they are few, else vectors of random signs.
 
-    ``Σ_g (v·g)²`` over unit vectors is ‖v‖²; over random signs its mean is.
+    Over unit vectors ``Σ_g (v·g)²`` is ‖v‖². Over random signs its mean is.
     """
     if size <= _EXACT_OUTPUTS:
         yield from np.eye(size)
@@ -237,29 +237,24 @@ def _probes(size: int) -> Iterator[Floats]:
 
 
 def _impossible_shares(mechanism: Mechanism, f: Floats, n: int) -> float:
-    """Return the smallest probability of a share as low or as high as estimated, times their count.
+    """Return the p-value of the least plausible share: too far below 0 or above 1.
 
-    The shares are those of symbols and of groups. Each is tested on both sides and counted twice.
+    The shares are those of symbols and of groups. Each has two tests, one for each side.
     """
     if n == 1:
         return 1.0
+    shares = [ScoreMoments.of_symbols(mechanism.scores, f)]
+    groups = mechanism.context.groups
+    if groups is not None and 1 < groups.sizes.size <= _MAX_GROUPS:
+        for g in range(groups.sizes.size):
+            members = (groups.group_of == g).astype(np.float64)
+            shares.append(ScoreMoments.of_total(mechanism.scores.totals(members), f))
     chances = []
-    for share in _share_moments(mechanism, f):
+    for share in shares:
         chances.append(chance_below(share, n, 0.0))
         chances.append(chance_below(_complement(share), n, 0.0))
     all_chances = np.concatenate(chances)
     return min(1.0, float(all_chances.min()) * all_chances.size)
-
-
-def _share_moments(mechanism: Mechanism, f: Floats) -> Iterator[ScoreMoments]:
-    """Yield the moments of all symbols, and of each group."""
-    yield ScoreMoments.of_symbols(mechanism.scores, f)
-    groups = mechanism.context.groups
-    if groups is None or not 1 < groups.sizes.size <= _MAX_GROUPS:
-        return
-    for g in range(groups.sizes.size):
-        members = (groups.group_of == g).astype(np.float64)
-        yield ScoreMoments.of_total(mechanism.scores.totals(members), f)
 
 
 def _complement(share: ScoreMoments) -> ScoreMoments:

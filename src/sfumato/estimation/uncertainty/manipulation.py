@@ -1,15 +1,15 @@
 """Manipulation: how far m fake people among n could have moved an estimate.
 
-*The unbiased estimate* is compared with the one in which the m are counted as what they hold, which
-is where honest reports would have left it on average. Symbol by symbol and in total variation the
-bounds are those of ``mechanisms/reach.py``, times m/n, and an attacker can attain each of them.
+*The unbiased estimate* is compared with where honest reports of the m people would have left it on
+average. The bounds, for each symbol and in total variation, are those of ``scores.reach`` times
+m/n, and an attacker can attain each of them.
 
-*The decoded estimate* is compared with the one from any other reports in the place of the m fake
-ones, in total variation ``½ Σ_x |…|``. A decoder is not a sum over reports, so each needs its own
+*The decoded estimate* is compared with the one from any other reports in place of the m fake ones,
+in total variation ``½ Σ_x |…|``. A decoder is not a sum over reports, so each needs its own
 argument.
 
 ``unbiased``
-    ``½ Σ_x |A[x, y] − A[x, y2]| ≤ max_y Σ_x |A[x, y]|`` for each report that is exchanged.
+    ``½ Σ_x |A[x, y] − A[x, y2]| ≤ max_y Σ_x |A[x, y]|`` for each report that is replaced.
 
 ``projection``
     In a group of share τ the projection is ``p_x = v_x − θ d_x`` on some set S of symbols, 0
@@ -18,17 +18,18 @@ argument.
 
         p_x = v_x + d_x/Σ_S d · (Σ of v outside S),   x ∈ S.
 
-    Each unit of v goes to itself, or is shared among S: the columns of the derivative are not
-    negative and add up to 1. So the projection moves no two points further apart in total
+    Each unit of v stays where it is or is shared among S: the columns of the derivative are
+    non-negative and add up to 1. So the projection moves no two points further apart in total
     variation, and the bound of the unbiased estimate holds for it, if d is the same for both. If d
-    itself depends on the reports, one step is added: for every d, ``0 ≤ p ≤ max(v, 0)``, and both
-    have mass τ and τ + N, N being the negative mass of v. So two such estimates are at most N
-    apart. Scores of tables add up to 1 but for rounding: a discrepancy c costs at most 3c.
+    itself depends on the reports, there is one more step. For every d, ``0 ≤ p ≤ max(v, 0)``, where
+    p has mass τ and max(v, 0) has mass τ + N, with N the negative mass of v. So two such estimates
+    are at most N apart. Scores of tables add up to 1 up to rounding; a discrepancy c costs at most
+    3c.
 
 others
     No bound is known. Likelihood and empirical Bayes divide by what they estimate, and the default
     decoder chooses by the reports. ``sfumato.simulation.attack`` measures what attacks do to them,
-    which is a bound from below.
+    which is a lower bound.
 """
 
 import math
@@ -48,17 +49,18 @@ from sfumato.tally import Tally
 
 __all__ = ["Manipulation", "ManipulationBounds", "check_fakes"]
 
-_EQUAL = 1e-9  # relative difference of weights that are equal but for rounding
+_ROUNDING = 1e-9  # relative difference of weights that are equal up to rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Manipulation:
-    """What ``fakes`` of the ``reports`` could have done at most, in shares (not per cent).
+    """The most that ``fakes`` of the ``reports`` could have done, in shares (not per cent).
 
-    ``up`` and ``down`` bound the unbiased share of each label, and ``total_variation`` the whole
-    unbiased estimate, compared with what honest reports of the same people would have meant on
-    average. ``decoded`` bounds the decoded estimate, compared with any other reports in their
-    place; it is ``None`` if no bound is known for the decoder.
+    ``up``, ``down``: bounds for the unbiased share of each label, compared with where honest
+    reports of the same people would have left it on average.
+    ``total_variation``: the same for all unbiased shares together.
+    ``decoded``: a bound for the decoded estimate, compared with any other reports in their place;
+    ``None`` if no bound is known for the decoder.
     """
 
     labels: Sequence[Label]
@@ -72,7 +74,7 @@ class Manipulation:
 
     @property
     def share(self) -> float:
-        """The furthest that any one share could have been moved, up or down."""
+        """The furthest that any single share could have moved, up or down."""
         return float(max(self.up.max(), self.down.max()))
 
     def summary(self) -> str:
@@ -99,7 +101,7 @@ class Manipulation:
         )
 
     def in_json(self) -> dict[str, object]:
-        """Return the bounds as results show them."""
+        """Return the bounds for JSON results."""
         return {
             "fakes": self.fakes,
             "share": self.share,
@@ -113,9 +115,9 @@ class Manipulation:
 
 @dataclass(frozen=True, eq=False)
 class ManipulationBounds:
-    """What fake people could have done to one tally, computed once for any number of them.
+    """The most that any number of fake people could have done to one tally.
 
-    Each exchanged report moves the decoded estimate by at most ``decoded_slope/n``, and all of them
+    Each fake report moves the decoded estimate by at most ``decoded_slope/n``, and all of them
     together by ``decoded_offset`` more, up to ``decoded_limit``. ``decoded_slope`` is ``None`` if
     no bound is known for the decoder.
 
@@ -141,7 +143,7 @@ class ManipulationBounds:
     def from_tally(
         cls, mechanism: Mechanism, tally: Tally, decoder: Decoder
     ) -> "ManipulationBounds":
-        """Bound manipulation of a tally that is read by this decoder."""
+        """Bound manipulation of a tally that this decoder decodes."""
         if not isinstance(decoder, Projection | Unbiased):
             return cls(mechanism, tally.reports, decoder.name, None)
         scores = mechanism.scores
@@ -155,7 +157,7 @@ class ManipulationBounds:
         return cls(mechanism, tally.reports, decoder.name, slope + 3 * rounding, offset, 1.0)
 
     def for_fakes(self, fakes: int) -> Manipulation:
-        """Return what this many fake people among the reports could have done, at most."""
+        """Return the most that this many fake people could have done."""
         m = check_fakes(fakes, self.reports)
         n = self.reports
         reach = self.mechanism.scores.reach
@@ -189,12 +191,12 @@ def check_fakes(fakes: int, reports: int) -> int:
 
 
 def _weights_are_fixed(mechanism: Mechanism, tally: Tally) -> bool:
-    """Return whether the projection weighs symbols alike for all reports.
+    """Return whether the projection uses the same weights for all reports.
 
-    Its weights are the variances for people who are even inside every group. With one group they
+    Its weights are the variances for people spread evenly inside every group. With one group they
     are always the same. With groups that are observed, as blocks are, a group's total scales the
-    reports of its own symbols; so variances that are equal inside a group for some people are equal
-    for all.
+    reports of its own symbols. So variances that are equal inside a group for one distribution are
+    equal for all.
     """
     observed, shares = mechanism.scores.observed_shares(tally)
     if Pools.from_tally(mechanism, tally).totals.size != shares.size:
@@ -208,5 +210,5 @@ def _weights_are_fixed(mechanism: Mechanism, tally: Tally) -> bool:
     np.minimum.at(least, observed, variances)
     np.maximum.at(most, observed, variances)
     has_peers = np.bincount(observed, minlength=shares.size) > 1
-    is_even = most - least <= _EQUAL * most
-    return bool(is_even[has_peers].all())
+    are_equal = most - least <= _ROUNDING * most
+    return bool(are_equal[has_peers].all())

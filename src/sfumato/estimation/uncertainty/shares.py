@@ -1,32 +1,38 @@
-"""Shares inside a part of the domain: of the people in this block, how many are in this cell.
+"""Totals and shares: of a region, of a block, and of each symbol within one.
 
-If a block is sent in clear, its reports are a sample of their own. For a balanced code the number
-of them that lie in S_x is binomial for every distribution of the others, because everyone else in
-the block hits S_x with the same probability:
+*Totals.* The scores of a weighted sum of shares are ``s(y) = Σ_x w_x A[x, y]``, one fast transform,
+and the total is their mean. So its error is known as well as that of a symbol. It includes all
+covariances, which adding up the intervals of symbols would not.
+
+*Shares of a block.* The reports of a block that is sent as is are a sample of their own. For a
+balanced code the number of them that lie in S_x is binomial for every distribution of the others,
+because everyone else in the block hits S_x with the same probability:
 
     N(S_x) given N_j  ~  Binomial(N_j, q + ℓ [0 ∈ S_x] + Δ θ_x),      θ_x = p_x / p_j
 
-So the interval of Clopper and Pearson for its success probability is an exact one for θ_x, at any
-size. Codes that are not balanced, and other mechanisms, get the interval of ``intervals.py`` among
-the block's reports.
+So the interval of Clopper and Pearson for its success probability is exact for θ_x, at any size.
+Codes that are not balanced, and other mechanisms, get the interval of ``intervals.py`` among the
+block's reports.
 
-If the part is not sent in clear, both p_x and the part's total are estimates. ``shares_within``
-then finds the θ for which ``p̂_x − θ p̂_part`` is no further from 0 than chance allows (Fieller
-1954). For symbols in clear, which are counts, it treats the ratio as a mean of scores, which it
-nearly is. A part that may be empty bounds nothing.
+*Shares within any part.* If the part is randomized, both p_x and the part's total are estimates.
+``shares_within`` then finds the θ for which ``p̂_x − θ p̂_part`` is no further from 0 than chance
+allows (Fieller 1954). For unrandomized symbols, which are counts, it treats the ratio as a mean of
+scores, which it nearly is. A part that may be empty gives no bounds.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sfumato.domains import Label
-from sfumato.estimation.uncertainty.boundary import boundary_bounds
+from sfumato.errors import InvalidArgument
 from sfumato.estimation.uncertainty.intervals import (
+    Bounds,
+    boundary_bounds,
     clopper_pearson,
     noisy_near_boundary,
     share_bounds,
@@ -36,14 +42,78 @@ from sfumato.foundation.arrays import Booleans, Floats
 from sfumato.mechanisms import Mechanism, ScoreMoments
 from sfumato.tally import Tally
 
-__all__ = ["Shares", "block_shares", "shares_within"]
+__all__ = ["Shares", "Total", "block_shares", "label_weights", "shares_within", "symbol_weights"]
+
+
+@dataclass(frozen=True)
+class Total:
+    """The unbiased estimate of a weighted sum of shares, with an interval at ``level``."""
+
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    level: float
+
+    @classmethod
+    def from_tally(
+        cls, mechanism: Mechanism, tally: Tally, weights: Floats, level: float
+    ) -> "Total":
+        """Estimate ``Σ_x w_x p_x``, which lies between the least and the largest weight.
+
+        If a block is sent as is, its share is a plain count with a binomial interval.
+        """
+        n = tally.reports
+        f = tally.counts / n
+        tail = tail_probability(level)
+        scores = mechanism.scores.totals(weights)
+        least = float(weights.min())
+        span = float(np.ptp(weights))
+        estimate = float(f @ scores)
+        if span == 0:  # the shares of all symbols add up to 1
+            return cls(least, 0.0, least, least, level)
+        if n == 1:  # a single report shows no spread
+            return cls(estimate, math.inf, least, least + span, level)
+        error = math.sqrt(float(f @ (scores - estimate) ** 2) / (n - 1))
+        # Rescale to a share between the least weight (0) and the largest (1).
+        moments = ScoreMoments.of_total((scores - least) / span, f)
+        low, high = share_bounds(moments, n, tail)
+        low = least + span * low
+        high = least + span * high
+        return cls(estimate, error, float(low[0]), float(high[0]), level)
+
+
+def label_weights(mechanism: Mechanism, labels: Iterable[Label] | Label) -> Floats:
+    """Return weight 1 for the symbols of these labels, or of a single label, and 0 elsewhere."""
+    label_list = [labels] if isinstance(labels, str | int) else list(labels)
+    if not label_list:
+        raise InvalidArgument("labels must list at least one label; got none.")
+    weights = np.zeros(mechanism.inputs)
+    weights[mechanism.context.domain.label_symbols(label_list, "labels")] = 1.0
+    return weights
+
+
+def symbol_weights(mechanism: Mechanism, weights: Mapping[Label, float] | ArrayLike) -> Floats:
+    """Return one finite weight per symbol, in domain order; labels not in a mapping get 0."""
+    if isinstance(weights, Mapping):
+        by_symbol = np.zeros(mechanism.inputs)
+        symbols = mechanism.context.domain.label_symbols(weights.keys(), "weights")
+        by_symbol[symbols] = list(weights.values())
+    else:
+        by_symbol = np.asarray(weights, dtype=np.float64)
+    if by_symbol.shape != (mechanism.inputs,) or not np.isfinite(by_symbol).all():
+        raise InvalidArgument(
+            f"weights must be {mechanism.inputs} finite numbers, one per symbol, or a mapping from "
+            f"labels to numbers; got shape {by_symbol.shape}."
+        )
+    return by_symbol
 
 
 @dataclass(frozen=True, eq=False)
 class Shares:
     """The share of each label in a part of the domain, each with its own interval at ``level``.
 
-    ``exact`` says where the interval covers at least that often for any number of reports.
+    ``exact``: where the interval covers with at least that probability for any number of reports.
     """
 
     labels: Sequence[Label]
@@ -55,9 +125,9 @@ class Shares:
 
 
 def block_shares(mechanism: Mechanism, tally: Tally, level: float) -> Shares:
-    """Return every symbol's share of its own block, for blocks that are sent in clear.
+    """Return every symbol's share of its own block, for blocks that are sent as is.
 
-    If nothing is sent in clear, all symbols are one block.
+    If no block is, all symbols form a single block.
     """
     tail = tail_probability(level)
     group_of, totals = mechanism.scores.observed_shares(tally)
@@ -67,11 +137,11 @@ def block_shares(mechanism: Mechanism, tally: Tally, level: float) -> Shares:
     moments = among_all.among(np.where(observed, share, 1.0))
     low, high = share_bounds(moments, np.maximum(np.rint(share * tally.reports), 1), tail)
     exact = _write_exact_bounds(mechanism, tally.counts, tail, low, high)
-    # Nothing is known of a block without reports.
+    # Nothing is known about a block without reports.
     low = np.where(observed, np.clip(low, 0, 1), 0.0)
     high = np.where(observed, np.clip(high, 0, 1), 1.0)
     estimates = np.where(observed, moments.first, np.nan)
-    # A symbol alone in its block has all of it.
+    # The only symbol of a block has all of it.
     alone = np.bincount(group_of)[group_of] == 1
     low[alone] = 1.0
     high[alone] = 1.0
@@ -83,7 +153,7 @@ def block_shares(mechanism: Mechanism, tally: Tally, level: float) -> Shares:
 def shares_within(mechanism: Mechanism, tally: Tally, part: Booleans, level: float) -> Shares:
     """Return the share of each symbol of ``part`` in the part's total.
 
-    The interval is 0 to 1 if the total may be 0.
+    If the total may be 0, the interval is 0 to 1.
     """
     tail = tail_probability(level)
     ratio = _Ratio(mechanism, tally, part)
@@ -104,7 +174,7 @@ def shares_within(mechanism: Mechanism, tally: Tally, part: Booleans, level: flo
 def _write_exact_bounds(
     mechanism: Mechanism, counts: NDArray[np.int64], tail: float, low: Floats, high: Floats
 ) -> Booleans:
-    """Write exact bounds to ``low`` and ``high`` where there are some, and return where."""
+    """Write exact bounds to ``low`` and ``high`` where they exist, and return where that is."""
     binomial = mechanism.scores.hits(counts)
     known = binomial.known
     pi_low, pi_high = clopper_pearson(binomial.hits[known], binomial.trials[known], tail)
@@ -116,7 +186,7 @@ def _write_exact_bounds(
 
 
 class _Ratio:
-    """``θ_x = p̂_x / p̂_part`` for the symbols of a part.
+    """The ratios ``θ_x = p̂_x / p̂_part`` for the symbols of a part.
 
     A are the scores of x, τ those of the part.
     """
@@ -140,10 +210,10 @@ class _Ratio:
         relative_error = math.sqrt(variance / self.n) / max(self.total, 1e-300)
         return relative_error * -NormalDist().inv_cdf(tail) < 1
 
-    def bounds(self, tail: float) -> tuple[Floats, Floats]:
+    def bounds(self, tail: float) -> Bounds:
         """Return Fieller's bounds for noisy symbols, and those of a mean of scores for counts.
 
-        The latter know how lopsided a count is.
+        The latter account for the skewness of a count.
         """
         moments = self._linear_moments()
         near_zero, near_one = noisy_near_boundary(moments, self.n)
@@ -159,7 +229,7 @@ class _Ratio:
     def _linear_moments(self) -> ScoreMoments:
         """Return the moments of ``θ̂ + (A − θ̂ τ)/p̂_part``.
 
-        θ̂ is their mean, but for terms of second order in the error of the total.
+        Their mean is θ̂, up to terms of second order in the error of the total.
         """
         f = self.f
         tau = self.tau
@@ -184,7 +254,7 @@ class _Ratio:
             theta + (A.highest[part] - tau_low) / self.total,
         )
 
-    def _fieller_bounds(self, tail: float) -> tuple[Floats, Floats]:
+    def _fieller_bounds(self, tail: float) -> Bounds:
         """Return all θ with ``(1 + t)(x − θ total)² ≤ t · mean square of A − θ τ``, t = z²/n."""
         t = NormalDist().inv_cdf(tail) ** 2 / self.n
         x = self.estimates * self.total

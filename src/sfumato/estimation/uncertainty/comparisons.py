@@ -1,0 +1,125 @@
+"""Differences between two estimates, and rankings within one, from intervals that hold together.
+
+The k intervals are each at ``1 − (1 − level)/k`` (Bonferroni), so all of them hold with probability
+``level``. While they do, no statement here is wrong.
+
+*Differences.* The difference of two shares has the interval of Donner and Zou (2012):
+
+    low  = p̂₂ − p̂₁ − √( (p̂₂ − low₂)² + (high₁ − p̂₁)² )
+    high = p̂₂ − p̂₁ + √( (high₂ − p̂₂)² + (p̂₁ − low₁)² )
+
+*Rankings.* A symbol is certainly among the top m if at most m − 1 others can be above it, and
+possibly if at most m − 1 others must be.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.domains import Label
+from sfumato.estimation.uncertainty.intervals import Bounds
+from sfumato.foundation.arrays import Floats
+
+__all__ = ["CANNOT_TELL", "CHANGED_DOWN", "CHANGED_UP", "Difference", "Top"]
+
+CHANGED_UP = "changed up"
+CHANGED_DOWN = "changed down"
+CANNOT_TELL = "cannot tell"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Difference:
+    """The second estimate less the first, symbol by symbol.
+
+    The intervals from ``low`` to ``high`` hold together with probability ``level``.
+    """
+
+    labels: Sequence[Label]
+    differences: Floats
+    low: Floats
+    high: Floats
+    level: float
+
+    @classmethod
+    def from_intervals(
+        cls,
+        labels: Sequence[Label],
+        before: Floats,
+        before_bounds: Bounds,
+        after: Floats,
+        after_bounds: Bounds,
+        level: float,
+    ) -> "Difference":
+        """Compare two independent estimates by their simultaneous intervals, not cut to [0, 1]."""
+        before_low, before_high = before_bounds
+        after_low, after_high = after_bounds
+        change = after - before
+        down = np.hypot(after - after_low, before_high - before)
+        up = np.hypot(after_high - after, before - before_low)
+        return cls(labels, change, change - down, change + up, level)
+
+    @property
+    def verdicts(self) -> NDArray[np.str_]:
+        """For each symbol ``changed up``, ``changed down`` or ``cannot tell``."""
+        not_up = np.where(self.high < 0, CHANGED_DOWN, CANNOT_TELL)
+        return np.where(self.low > 0, CHANGED_UP, not_up)
+
+    @property
+    def changed(self) -> list[Label]:
+        """The labels that changed, the largest change first."""
+        has_changed = (self.low > 0) | (self.high < 0)
+        order = np.argsort(-np.abs(self.differences), kind="stable")
+        return list(_select(self.labels, order[has_changed[order]]))
+
+    def __repr__(self) -> str:
+        up = int((self.low > 0).sum())
+        down = int((self.high < 0).sum())
+        rest = len(self.labels) - up - down
+        return (
+            f"Difference({up} changed up, {down} changed down, {rest} cannot tell; "
+            f"all at {self.level:.4g} together)"
+        )
+
+
+@dataclass(frozen=True)
+class Top:
+    """The labels that are certainly among the ``size`` most frequent, and those that possibly are.
+
+    ``possibly`` includes ``certainly``. Both are sorted by decreasing unbiased estimate. With
+    probability at least ``level`` every label in ``certainly`` belongs there, and every label that
+    belongs there is in ``possibly``.
+    """
+
+    size: int
+    certainly: tuple[Label, ...]
+    possibly: tuple[Label, ...]
+    level: float
+
+    @classmethod
+    def from_intervals(
+        cls, labels: Sequence[Label], unbiased: Floats, bounds: Bounds, size: int, level: float
+    ) -> "Top":
+        """Rank symbols by simultaneous intervals, in one sort.
+
+        >>> low = np.array([0.5, 0.2, 0.1])
+        >>> high = np.array([0.6, 0.4, 0.3])
+        >>> Top.from_intervals("abc", low, (low, high), 1, 0.95)
+        Top(size=1, certainly=('a',), possibly=('a',), level=0.95)
+        >>> Top.from_intervals("abc", low, (low, high), 2, 0.95).certainly
+        ('a',)
+        """
+        low, high = bounds
+        k = low.size
+        includes_itself = high > low
+        can_be_above = k - np.searchsorted(np.sort(high), low, side="right") - includes_itself
+        must_be_above = k - np.searchsorted(np.sort(low), high, side="right")
+        order = np.argsort(-unbiased, kind="stable")
+        certainly = order[can_be_above[order] < size]
+        possibly = order[must_be_above[order] < size]
+        return cls(size, _select(labels, certainly), _select(labels, possibly), level)
+
+
+def _select(labels: Sequence[Label], symbols: NDArray[np.intp]) -> tuple[Label, ...]:
+    return tuple(labels[x] for x in symbols.tolist())
