@@ -6,12 +6,12 @@ from itertools import count
 import pytest
 
 from sfumato.aggregator.store import Store, backend_for
-from support.postgres_server import PostgresServer, programs
+from support.postgres_server import PostgresServer, find_programs
 from support.unrandomized import unrandomized_survey
 
 
 class Clock:
-    """A time that stands still until it is set."""
+    """A clock that stands still until it is set."""
 
     def __init__(self):
         self.time = datetime(2026, 11, 15, 17, 30, tzinfo=UTC)
@@ -23,7 +23,7 @@ class Clock:
 @pytest.fixture(scope="session")
 def postgres():
     """One PostgreSQL server for all tests of a worker."""
-    if programs() is None:
+    if find_programs() is None:
         pytest.skip("no PostgreSQL server is installed (on Debian: apt-get install postgresql)")
     server = PostgresServer()
     try:
@@ -35,25 +35,27 @@ def postgres():
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def new_url(request, tmp_path):
-    """Addresses of empty stores, one per call: each test runs on both kinds."""
+    """Return the URL of a new empty store on each call; tests run on both kinds."""
     if request.param == "sqlite":
         numbers = count()
         yield lambda: f"sqlite:///{tmp_path / f'reports-{next(numbers)}.db'}"
         return
-    server, taken = request.getfixturevalue("postgres"), []
+    server = request.getfixturevalue("postgres")
+    urls = []
 
-    def taking():
-        taken.append(server.database())
-        return taken[-1]
+    def new_database():
+        url = server.database()
+        urls.append(url)
+        return url
 
-    yield taking
-    for url in taken:
-        server.give_back(url)
+    yield new_database
+    for url in urls:
+        server.release(url)
 
 
 @pytest.fixture
 def store_url(new_url):
-    """The address of an empty store."""
+    """The URL of an empty store."""
     return new_url()
 
 
@@ -64,36 +66,37 @@ def clock():
 
 @pytest.fixture
 def open_store(clock):
-    """Opens stores by their address, and closes all of them in the end."""
-    opened = []
+    """Open stores by their URL, and close all of them after the test."""
+    stores = []
 
-    def opening(url, **options):
-        opened.append(Store(backend_for(url, **options), now=clock))
-        return opened[-1]
+    def open_one(url, **options):
+        store = Store(backend_for(url, **options), now=clock)
+        stores.append(store)
+        return store
 
-    yield opening
-    for store in opened:
+    yield open_one
+    for store in stores:
         store.close()
 
 
 @pytest.fixture
 def store(store_url, open_store, survey):
-    """An empty store that serves the survey."""
-    return serving(open_store(store_url), survey)
+    """An empty store with the survey."""
+    return register(open_store(store_url), survey)
 
 
 @pytest.fixture
 def new_store(new_url, open_store, survey):
-    """Further stores of the same kind that serve the survey, one per call."""
-    return lambda: serving(open_store(new_url()), survey)
+    """Return another store with the survey on each call."""
+    return lambda: register(open_store(new_url()), survey)
 
 
-def serving(store, survey):
+def register(store, survey):
     store.register(survey)
     return store
 
 
 @pytest.fixture(scope="session")
 def survey():
-    """A survey in the clear, with enough values for several pages of counts."""
+    """An unrandomized survey with enough values for several pages of counts."""
     return unrandomized_survey("places", 10_000)

@@ -1,8 +1,9 @@
-"""A real `sfumato serve`, a crowd that sends to it, and kill -9 in the middle of it all.
+"""Kill a real `sfumato serve` with kill -9 while a crowd uploads to it.
 
-Every report is a value that nobody else sends. A sender tries the same batch again until it is acknowledged, and one in
-ten sends is a batch that was acknowledged long ago. One in four gives up when no answer comes. In the end every
-acknowledged report must count exactly once, and every other one at most once.
+Every report has a different value. A sender retries a batch until it is acknowledged; one time in
+ten it resends a batch that was acknowledged before, and one time in four it gives up after the
+first failure. In the end, every acknowledged report must count exactly once, and every other one
+at most once.
 """
 
 import contextlib
@@ -28,7 +29,7 @@ COMMAND = (str(Path(sys.executable).parent / "sfumato"),)
 
 
 class Server:
-    """`sfumato serve` in a process of its own, on any free port; it serves the survey that its store holds."""
+    """`sfumato serve` as a process, on any free port, with the survey in its store."""
 
     def __init__(self, command, url):
         store = Store.open(url)
@@ -44,24 +45,25 @@ class Server:
             "--requests-per-minute",
             "0",
         ]
-        self._process = self.address = None
+        self._process = None
+        self.address = None
 
     def start(self):
         self._process = subprocess.Popen(self._command, stderr=subprocess.PIPE, text=True)
-        said = []
+        output = []
         for line in self._process.stderr:
-            said.append(line)
+            output.append(line)
             if line.startswith("Sfumato listens on "):
                 self.address = line.split("//")[1].strip()
                 return
-        raise RuntimeError(f"the aggregator did not start: {''.join(said)}")
+        raise RuntimeError(f"the aggregator did not start: {''.join(output)}")
 
-    def end(self, how):
-        """Send a signal and wait; the exit code."""
+    def end(self, signal_number):
+        """Send a signal, wait, and return the exit code."""
         if self._process is None:
             return None
         self.address = None
-        self._process.send_signal(how)
+        self._process.send_signal(signal_number)
         with self._process.stderr:
             code = self._process.wait(30)
         self._process = None
@@ -70,20 +72,20 @@ class Server:
 
 @dataclass
 class Crowd:
-    """Senders in threads, and what they know: which batches were acknowledged, and what was answered to whom."""
+    """Senders in threads, and a record of what they sent and which batches were acknowledged."""
 
     server: Server
     seed: int
     sent: dict = field(default_factory=dict)
     acknowledged: list = field(default_factory=list)
-    answers: Counter = field(default_factory=Counter)
-    doubtful: list = field(default_factory=list)
+    events: Counter = field(default_factory=Counter)
+    recounted: list = field(default_factory=list)
     _stop: threading.Event = field(default_factory=threading.Event)
     _values: count = field(default_factory=count)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextlib.contextmanager
-    def sending(self):
+    def send_all_the_time(self):
         threads = [threading.Thread(target=self._send, args=(i,)) for i in range(SENDERS)]
         for thread in threads:
             thread.start()
@@ -107,25 +109,25 @@ class Crowd:
                 self._deliver(batch, again=False, patient=choose.random() < 0.75)
 
     def _deliver(self, batch, *, again, patient):
-        """The same bytes until somebody says that they are counted; who is not patient tries once."""
+        """Send the same bytes until they are acknowledged; if not `patient`, only once."""
         while not self._stop.is_set():
             status = self._attempt(to_json(batch))
             if status in (200, 201):
-                self.answers["replayed" if again else "acknowledged"] += 1
+                self.events["replayed" if again else "acknowledged"] += 1
                 if again and status == 201:
-                    self.doubtful.append(batch)
+                    self.recounted.append(batch)
                 if not again:
                     self.acknowledged.append(batch)
                 return
             assert status in (None, 503), status
-            self.answers["refused"] += 1
+            self.events["refused"] += 1
             time.sleep(0.02)
             if not patient:
-                self.answers["given up"] += 1
+                self.events["given up"] += 1
                 return
 
     def _attempt(self, body):
-        """The status, or ``None`` where there was no answer."""
+        """Return the status, or None if there was no response."""
         address = self.server.address
         if address is None:
             return None
@@ -133,74 +135,79 @@ class Crowd:
         try:
             path = f"/v1/surveys/{SURVEY.fingerprint}/batches"
             connection.request("POST", path, body, {"Content-Type": "application/json"})
-            answer = connection.getresponse()
-            answer.read()
+            response = connection.getresponse()
+            response.read()
         except (OSError, http.client.HTTPException):
             return None
         else:
-            return answer.status
+            return response.status
         finally:
             connection.close()
 
     def wait_for(self, more):
-        """Until some more batches are acknowledged."""
-        enough = len(self.acknowledged) + more
-        _wait(lambda: len(self.acknowledged) >= enough)
+        """Wait until `more` batches are acknowledged."""
+        target = len(self.acknowledged) + more
+        _wait(lambda: len(self.acknowledged) >= target)
 
-    def wait_for_replays(self, enough):
-        """Until some batches that had been acknowledged were sent once more."""
-        _wait(lambda: self.answers["replayed"] >= enough)
+    def wait_for_replays(self, number):
+        """Wait until `number` acknowledged batches were sent again."""
+        _wait(lambda: self.events["replayed"] >= number)
 
 
 def _wait(condition, seconds=60):
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "the aggregator answers no more"
+        assert time.monotonic() < deadline, "the aggregator stopped responding"
         time.sleep(0.002)
 
 
 def crash(url, *, kills, seed, command=COMMAND, between=lambda kill: None, at_least=5):
-    """Kill the aggregator again and again while a crowd sends, then hold the counts against what the crowd knows.
+    """Kill the aggregator repeatedly while a crowd uploads, then check the counts.
 
-    ``at_least`` batches are acknowledged before each kill, and after the last one. Returns how often what happened, and
-    the most seconds that passed from the start of the process to the first batch acknowledged.
+    At least `at_least` batches are acknowledged before each kill and after the last one. `between`
+    is called after each kill. Return how often each event occurred, and the longest time in seconds
+    from the start of the process to the first acknowledgement.
     """
     server = Server(command, url)
-    crowd, choose, recoveries = Crowd(server, seed), random.Random(seed), []
+    crowd = Crowd(server, seed)
+    choose = random.Random(seed)
+    recoveries = []
     server.start()
     try:
-        with crowd.sending():
+        with crowd.send_all_the_time():
             for kill in range(kills):
                 crowd.wait_for(at_least + choose.randrange(40))
                 time.sleep(choose.random() * 0.05)
                 server.end(signal.SIGKILL)
                 between(kill)
-                began = time.monotonic()
+                start = time.monotonic()
                 server.start()
                 crowd.wait_for(1)
-                recoveries.append(time.monotonic() - began)
+                recoveries.append(time.monotonic() - start)
             crowd.wait_for(at_least)
             crowd.wait_for_replays(3)
-        assert server.end(signal.SIGTERM) == 0, "it did not end in order"
+        assert server.end(signal.SIGTERM) == 0, "the aggregator did not stop cleanly"
     finally:
         server.end(signal.SIGKILL)
-    judge(url, crowd)
-    slowest = {"kills": kills, "slowest recovery": round(max(recoveries, default=0.0), 2)}
-    return {**crowd.answers, **slowest}
+    check_counts(url, crowd)
+    slowest = round(max(recoveries, default=0.0), 2)
+    return {**crowd.events, "kills": kills, "slowest recovery": slowest}
 
 
-def judge(url, crowd):
-    """Exactly once if acknowledged, at most once if not, and nothing that nobody sent."""
+def check_counts(url, crowd):
+    """Check that acknowledged reports count once, others at most once, and that no others count."""
     store = Store.open(url)
-    counts, status = counts_of(store, SURVEY), store.status(SURVEY.fingerprint)
+    counts = counts_of(store, SURVEY)
+    status = store.status(SURVEY.fingerprint)
     store.close()
-    assert not crowd.doubtful, "a batch that had been acknowledged was counted once more"
+    assert not crowd.recounted, "an acknowledged batch was counted again"
     acknowledged = {int(value) for batch in crowd.acknowledged for value in batch.reports}
     sent = {int(value) for batch in crowd.sent.values() for value in batch.reports}
     assert set(counts.values()) == {1}, "a report counts twice"
-    assert acknowledged <= set(counts), "a report was acknowledged and is not there"
-    assert set(counts) <= sent, "a report is there that nobody sent"
-    assert status.reports == len(counts), "the number of reports is not that of the counts"
-    # A batch is whole or not there.
+    assert acknowledged <= set(counts), "an acknowledged report is missing"
+    assert set(counts) <= sent, "a report counts that was never sent"
+    assert status.reports == len(counts), "the number of reports differs from the counts"
+    # A batch counts completely or not at all.
     for batch in crowd.sent.values():
-        assert len({int(value) in counts for value in batch.reports}) == 1, "half a batch"
+        is_counted = {int(value) in counts for value in batch.reports}
+        assert len(is_counted) == 1, "only part of a batch counts"

@@ -1,4 +1,4 @@
-"""`sfumato serve` with a planted fault: whenever it starts, it has forgotten which batches were counted."""
+"""`sfumato serve` with a planted fault: each start forgets which batches were counted."""
 
 from sfumato.aggregator.store import Store
 from sfumato.cli.main import run

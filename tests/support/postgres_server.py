@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for the tests, in a folder of its own, reached through a socket in that folder."""
+"""A real PostgreSQL server for the tests, with its data and its socket in a temporary folder."""
 
 import contextlib
 import os
@@ -24,31 +24,32 @@ _SETTINGS = {
     "logging_collector": "off",
     "log_min_messages": "fatal",
 }
-_OTHERS = (
+_CLOSE_OTHER_CONNECTIONS = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
     "AND pid <> pg_backend_pid()"
 )
 
 
-def programs():
-    """The folder of the newest server that Debian's packages installed, or ``None``."""
-    found = sorted(
-        Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[-3])
-    )
-    return found[-1].parent if found else None
+def find_programs():
+    """Return the folder of the newest server that Debian's packages installed, or None."""
+    servers = Path("/usr/lib/postgresql").glob("*/bin/postgres")
+    newest = max(servers, key=lambda path: int(path.parts[-3]), default=None)
+    return None if newest is None else newest.parent
 
 
 class PostgresServer:
-    """Started and stopped at will; what was committed stays."""
+    """A server that tests start and stop; committed data survive."""
 
     def __init__(self):
-        self._programs = programs()
+        self._programs = find_programs()
         self._user = _OWNER if os.geteuid() == 0 else None
-        # Not under pytest's own folder: that one is closed to the user who runs the server.
+        # Not in pytest's temporary folder: the user who runs the server cannot enter it.
         self.folder = Path(tempfile.mkdtemp(prefix="sfumato-postgres-"))
         if self._user:
             shutil.chown(self.folder, self._user)
-        self._process, self._numbers, self._free = None, count(), []
+        self._process = None
+        self._numbers = count()
+        self._free = []
         options = [
             "--auth=trust",
             f"--username={_OWNER}",
@@ -59,14 +60,14 @@ class PostgresServer:
         self._run("initdb", *options, "--pgdata", str(self.folder / "data"))
 
     def _run(self, program, *arguments):
-        # In a folder that its user may enter: the one we are in may be closed to it.
+        # The server's user may not be allowed to enter the current folder.
         command = [str(self._programs / program), *arguments]
         subprocess.run(
             command, user=self._user, cwd=self.folder, check=True, stdout=subprocess.DEVNULL
         )
 
     def start(self):
-        """Start, and wait until it answers."""
+        """Start the server, and wait until it accepts connections."""
         settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
         command = [
             str(self._programs / "postgres"),
@@ -81,27 +82,27 @@ class PostgresServer:
                 command, user=self._user, cwd=self.folder, stdout=log, stderr=log
             )
         deadline = time.monotonic() + 30
-        while not self._answers():
+        while not self._accepts_connections():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"PostgreSQL did not start: {(self.folder / 'log').read_text()}")
             time.sleep(0.02)
 
-    def _answers(self):
+    def _accepts_connections(self):
         try:
             psycopg.connect(self.url("postgres")).close()
         except psycopg.OperationalError:
             return False
         return True
 
-    def stop(self, how=signal.SIGINT):
-        """End it: SIGINT for order (clients are thrown out), SIGQUIT for what a power cut leaves behind."""
+    def stop(self, signal_number=signal.SIGINT):
+        """Stop the server: cleanly with SIGINT, or as in a power cut with SIGQUIT."""
         if self._process is not None:
-            self._process.send_signal(how)
+            self._process.send_signal(signal_number)
             self._process.wait(30)
             self._process = None
 
     def remove(self):
-        """End it at once, and throw everything away."""
+        """Stop the server at once and delete its data."""
         self.stop(signal.SIGQUIT)
         shutil.rmtree(self.folder)
 
@@ -109,20 +110,20 @@ class PostgresServer:
         return f"postgresql://{_OWNER}@/{database}?host={self.folder}"
 
     def database(self):
-        """The address of an empty database; a new one only if none was given back, for files cost more than rows."""
-        url = self._free.pop() if self._free else self._made()
+        """Return the URL of an empty database. Reuse released ones: creating one is slow."""
+        url = self._free.pop() if self._free else self._create_database()
         with contextlib.closing(psycopg.connect(url, autocommit=True)) as connection:
             connection.execute("SET client_min_messages = error")
-            connection.execute(_OTHERS)  # stores that a test left open
+            connection.execute(_CLOSE_OTHER_CONNECTIONS)  # those of stores that a test left open
             connection.execute("DROP SCHEMA public CASCADE")
             connection.execute("CREATE SCHEMA public")
         return url
 
-    def give_back(self, url):
-        """The test that had this database needs it no more."""
+    def release(self, url):
+        """Let other tests use this database."""
         self._free.append(url)
 
-    def _made(self):
+    def _create_database(self):
         name = f"reports_{next(self._numbers)}"
         with contextlib.closing(
             psycopg.connect(self.url("postgres"), autocommit=True)

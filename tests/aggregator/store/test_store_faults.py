@@ -42,7 +42,7 @@ def server_store(postgres, open_store, survey):
     store = open_store(url, wait=0.1)
     store.register(survey)
     yield store
-    postgres.give_back(url)
+    postgres.release(url)
 
 
 @contextlib.contextmanager

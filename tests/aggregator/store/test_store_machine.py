@@ -282,13 +282,13 @@ class Recycled:
 
     def __call__(self):
         if len(self._taken) == 3:
-            self._server.give_back(self._taken.pop(0))
+            self._server.release(self._taken.pop(0))
         self._taken.append(self._server.database())
         return self._taken[-1]
 
     def __exit__(self, *_):
         for url in self._taken:
-            self._server.give_back(url)
+            self._server.release(url)
 
 
 # --- the machine has teeth ------------------------------------------------------------------------
