@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from experiments.error_bounds import Line
 from experiments.growth import ERROR, Curve, PowerFit
-from sfumato.pages.style import FAINT, INK, MAP_SCALE, PALE, PROMISE_SCALE
+from sfumato.pages.pictures import FAINT, INK, MAP_SCALE, PALE, PROMISE_SCALE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from experiments.real_data import READERS, RealData
 from sfumato.contexts import Blocks, Uniform
 from sfumato.errors import MissingExtra
 from sfumato.foundation.simplex import total_variation
-from sfumato.pages.style import FAINT, INK, MAP_SCALE, PALE
+from sfumato.pages.pictures import FAINT, INK, MAP_SCALE, PALE
 from sfumato.paper.experiment import Cell, ExperimentResult, RunOptions
 from sfumato.paper.schemes import Schemes
 from sfumato.simulation import Spread, run_jobs

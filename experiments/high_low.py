@@ -15,7 +15,7 @@ from sfumato.designer import mechanism_for
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.simplex import project, total_variation
 from sfumato.mechanisms import HighLowResponse, Mechanism
-from sfumato.pages.style import BAR, FAINT, INK, MAP_SCALE, PROMISE_SCALE
+from sfumato.pages.pictures import BAR, FAINT, INK, MAP_SCALE, PROMISE_SCALE
 from sfumato.paper.curves import draw_curve, name_ends, style_panel
 from sfumato.paper.experiment import (
     Cell,

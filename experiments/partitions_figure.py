@@ -8,7 +8,7 @@ import numpy as np
 from sfumato.domains import GridDomain
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.pages.map_cells import arrange_cells
-from sfumato.pages.style import BAR, FAINT, INK, MAP_SCALE, PALE, PROMISE_SCALE, WHISKER
+from sfumato.pages.pictures import BAR, FAINT, INK, MAP_SCALE, PALE, PROMISE_SCALE, WHISKER
 from sfumato.paper.checkins import MapPopulation
 from sfumato.paper.maps import draw_shares
 

@@ -602,8 +602,7 @@ def test_plans_are_deterministic():
 
 def test_plan_page_loads_nothing_external():
     pytest.importorskip("matplotlib")
-    from sfumato.pages.plan.chart import plan_png
-    from sfumato.pages.plan.page import plan_page
+    from sfumato.pages.plan import plan_page, plan_png
 
     for asked in ({"error": 0.05}, {"people": 1000, "distribution": "uniform"}, {"error": 1e-9}):
         made = plan(sf.HighLow(4, [1], 1), **asked)
@@ -623,8 +622,7 @@ def test_plan_page_loads_nothing_external():
 
 def test_chart_draws_every_available_row():
     pytest.importorskip("matplotlib")
-    from sfumato.pages.plan.chart import plan_svg
-    from sfumato.pages.plan.page import plan_page
+    from sfumato.pages.plan import plan_page, plan_svg
 
     context = NO_CLOSED_FORM["places"]
     made = plan(context, error=0.05, mechanism=_mixed(context))

@@ -1,8 +1,12 @@
-"""The figures of the report page and the dashboard, as plotly draws them. Needs ``charts``."""
+"""The figures of the report page and the dashboard, drawn by plotly. Needs ``charts``."""
 
+import base64
+import json
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +19,7 @@ from sfumato.estimation import Estimate
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.formatting import format_epsilon, format_odds_factor
 from sfumato.pages.map_cells import arrange_cells, decade_ticks, latitude_stretch, log_shares
-from sfumato.pages.style import (
+from sfumato.pages.pictures import (
     BACKGROUND,
     BAR,
     FAINT,
@@ -25,20 +29,30 @@ from sfumato.pages.style import (
     PROMISE_SCALE,
     WHISKER,
 )
+from sfumato.pages.promise import MAX_LABEL_LENGTH, shorten_label
 from sfumato.pages.top_answers import MAX_BARS, TopAnswers
-from sfumato.pages.words import MAX_LABEL_LENGTH, shorten_label
+from sfumato.survey import Survey
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure  # type: ignore[import-untyped]
 
 __all__ = [
     "MAX_HEATMAP_SYMBOLS",
+    "Figures",
     "bar_chart",
+    "estimate_figures",
+    "figure_data",
     "grid_map",
+    "plotly_source",
+    "plotly_style_ids",
     "privacy_heatmap",
+    "promise_figures",
     "reports_over_time",
     "whisker_chart",
 ]
+
+Figures = dict[str, "Figure"]
+"""Figures by the id of the element that each is drawn into."""
 
 MAX_HEATMAP_SYMBOLS = 30
 """A privacy matrix is drawn up to this many symbols."""
@@ -49,6 +63,7 @@ _HOUR = 3_600_000  # in milliseconds, the unit of plotly's date axis
 _DAY = 24 * _HOUR
 _NARROW_LABEL = 18  # characters on a narrow screen
 _TINY_LABEL = 9
+_STYLE_ID = r'getElementById\("([0-9a-f]{64})"\)\)\{var \w+=document\.createElement\("style"\)'
 
 
 # --- both readings of an estimate -----------------------------------------------------------------
@@ -377,3 +392,52 @@ def _plotly_label(label: Label, length: int) -> str:
     Plotly would read ``<b>`` and ``<a href>`` as markup, and ``$…$`` as mathematics.
     """
     return escape(shorten_label(label, length), quote=False).replace("$", "&#36;")
+
+
+# --- for the browser ------------------------------------------------------------------------------
+
+
+def promise_figures(survey: Survey) -> Figures:
+    """Draw the privacy matrix, if it is small enough for a picture."""
+    if survey.context.size > MAX_HEATMAP_SYMBOLS:
+        return {}
+    return {"privacy": privacy_heatmap(survey.context)}
+
+
+def estimate_figures(survey: Survey, estimate: Estimate) -> Figures:
+    """Draw both readings of an estimate, and the map if the domain is a grid."""
+    figures = {"decoded": bar_chart(estimate), "unbiased": whisker_chart(estimate)}
+    if isinstance(survey.context.domain, GridDomain):
+        figures["map"] = grid_map(survey.context.domain, estimate.frequencies)
+    return figures
+
+
+def figure_data(figures: Figures) -> dict[str, object]:
+    """Return the figures as plain data for JSON.
+
+    The cells of a map become base64 of 32-bit floats, which ``figures.js`` unpacks.
+    """
+    data = {}
+    for name, figure in figures.items():
+        if name == "map":
+            cells = np.asarray(figure.data[0].z, dtype="<f4")
+            packed = base64.b64encode(cells.tobytes()).decode()
+            figure.update_traces(z=None)
+            figure.update_layout(meta={**figure.layout.meta, "packed": packed})
+        data[name] = json.loads(figure.to_json())
+    return data
+
+
+def plotly_source() -> str:
+    """Return the JavaScript of plotly, which its Python package contains."""
+    try:
+        from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
+    except ImportError:
+        raise MissingExtra("charts need plotly: pip install 'sfumato[charts]'") from None
+    return str(get_plotlyjs())
+
+
+@cache
+def plotly_style_ids() -> tuple[str, ...]:
+    """Return the ids of the style elements that plotly adds to a page that lacks them."""
+    return tuple(re.findall(_STYLE_ID, plotly_source()))

@@ -1,33 +1,47 @@
-"""Fill HTML templates. Everything that goes into a page is escaped here, and only here."""
+"""HTML templates, and the frame that all pages share.
+
+Everything that goes into a page is escaped here, and only here.
+"""
 
 from collections.abc import Iterable
 from functools import cache
 from html import escape
+from importlib.metadata import version
 from importlib.resources import files
 from string import Template
 
 __all__ = [
     "EMPTY",
+    "STATIC_POLICY",
     "Html",
+    "document",
     "fact_rows",
     "fill",
     "fill_each",
     "join",
+    "lead_paragraph",
     "list_items",
     "number_row",
+    "offline_document",
     "read_asset",
     "render",
 ]
 
 
 class Html(str):
-    """Markup: goes into a page as it is. Any other text is escaped on its way in."""
+    """Markup that goes into a page as is. All other text is escaped."""
 
     __slots__ = ()
 
 
 EMPTY = Html("")
-"""No markup, for a part of a page that is left out."""
+"""No markup, for a part that a page leaves out."""
+
+STATIC_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+"""Content security policy that forbids scripts and everything outside the page itself."""
+
+
+# --- templates ------------------------------------------------------------------------------------
 
 
 @cache
@@ -37,12 +51,12 @@ def read_asset(path: str) -> str:
 
 
 def render(path: str, /, **values: object) -> Html:
-    """Fill the template in the file ``path``, whose last line break is dropped."""
+    """Fill the template in the file ``path``, without its final line break."""
     return fill(read_asset(path).removesuffix("\n"), **values)
 
 
 def fill(template: str, /, **values: object) -> Html:
-    """Replace each ``$name`` in the template by its value, escaped unless it is ``Html``.
+    """Replace each ``$name`` in the template with its value, escaped unless it is ``Html``.
 
     >>> fill("<b>$name</b> $mark", name="Q & A", mark=Html("<hr>"))
     '<b>Q &amp; A</b> <hr>'
@@ -68,6 +82,14 @@ def join(parts: Iterable[Html], separator: str = "") -> Html:
     return Html(separator.join(parts))
 
 
+# --- elements -------------------------------------------------------------------------------------
+
+
+def lead_paragraph(text: str) -> Html:
+    """Return the introduction that a survey's author wrote, if there is one."""
+    return fill('<p class="lead" dir="auto">$text</p>', text=text) if text else EMPTY
+
+
 def list_items(sentences: Iterable[str]) -> Html:
     """Return an ``<li>`` for each sentence."""
     return fill_each("<li>$text</li>", text=sentences)
@@ -79,9 +101,53 @@ def fact_rows(facts: Iterable[tuple[str, str]]) -> Html:
     return join(fill(row, name=name, value=value) for name, value in facts)
 
 
-def number_row(name: str, numbers: Iterable[str], style: str = "") -> Html:
-    """Return a table row of numbers; ``style`` is the class of the row."""
-    mark = fill(' class="$style"', style=style) if style else EMPTY
+def number_row(name: str, numbers: Iterable[str], css_class: str = "") -> Html:
+    """Return a table row of numbers."""
+    mark = fill(' class="$name"', name=css_class) if css_class else EMPTY
     cells = fill_each('<td class="number">$number</td>', number=numbers)
     row = '<tr$mark><th scope="row" dir="auto">$name</th>$cells</tr>'
     return fill(row, mark=mark, name=name, cells=cells)
+
+
+# --- complete pages -------------------------------------------------------------------------------
+
+
+def document(
+    title: str, *, kicker: str, head: Html, body: Html, opening: Html = EMPTY, heading: str = ""
+) -> str:
+    """Return a complete page.
+
+    ``kicker`` is the small line above the heading, and ``opening`` follows below it. ``head`` holds
+    the styles, scripts and policy. The heading defaults to the title.
+    """
+    return render(
+        "document.html",
+        title=title,
+        heading=heading or title,
+        kicker=kicker,
+        head=head,
+        opening=opening,
+        body=body,
+    )
+
+
+def offline_document(
+    title: str,
+    *,
+    kicker: str,
+    opening: Html,
+    sections: Html,
+    css: str = "",
+    policy: str = STATIC_POLICY,
+    scripts: Html = EMPTY,
+) -> str:
+    """Return a page in a single file, styles and scripts included.
+
+    It links to nothing outside itself, and its policy forbids the browser to load anything.
+    ``css`` adds to the style that all pages share.
+    """
+    sfumato = version("sfumato")
+    style = Html(read_asset("style.css") + css)
+    head = render("offline_head.html", policy=Html(policy), version=sfumato, style=style)
+    body = render("offline_body.html", sections=sections, version=sfumato, scripts=scripts)
+    return document(title, kicker=kicker, head=head, body=body, opening=opening)

@@ -1,12 +1,23 @@
-"""What all pictures drawn by matplotlib share. Needs the ``charts`` extra."""
+"""The colours of all pictures, what matplotlib needs to draw them, and an estimate as a PNG file.
+
+Drawing needs the ``charts`` extra.
+"""
 
 import io
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from sfumato.domains import Label
+import numpy as np
+
+from sfumato.domains import GridDomain, Label
 from sfumato.errors import MissingExtra
-from sfumato.pages.words import MAX_LABEL_LENGTH, shorten_label
+from sfumato.estimation import Estimate
+from sfumato.foundation.arrays import Floats
+from sfumato.foundation.files import write_atomically
+from sfumato.pages.map_cells import arrange_cells, decade_ticks, latitude_stretch, log_shares
+from sfumato.pages.promise import MAX_LABEL_LENGTH, shorten_label
+from sfumato.pages.top_answers import MAX_BARS, TopAnswers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,13 +25,50 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
+    "BACKGROUND",
+    "BAR",
+    "DARK",
+    "FAINT",
+    "INK",
+    "MAP_SCALE",
+    "PALE",
+    "PROMISE_SCALE",
+    "WHISKER",
     "colour_map",
     "figure_png",
     "figure_svg",
     "hide_sides",
     "plain_label",
     "require_matplotlib",
+    "save_png",
 ]
+
+INK = "#2b2b2b"
+FAINT = "#77736c"
+PALE = "#e4e1dc"
+BACKGROUND = "#f3f1ed"
+BAR = "#7ba0bc"
+WHISKER = "#a8432c"
+PROMISE_SCALE = ("#b04a33", "#d08a74", "#f6e7e1")
+MAP_SCALE = ("#e3ebf1", "#8fb3cd", "#3d6b8c", "#12293d")
+
+DARK = {
+    INK: "#e8e4dd",
+    FAINT: "#a19c93",
+    PALE: "#3a3833",
+    BACKGROUND: "#2a2824",
+    BAR: "#5b87a8",
+    WHISKER: "#f0a084",
+    **dict(zip(PROMISE_SCALE, ("#cf6f54", "#94503e", "#3d2c27"), strict=True)),
+    **dict(zip(MAP_SCALE, ("#24303a", "#3d6b8c", "#8fbbdb", "#fdf3d8"), strict=True)),
+}
+"""Maps each colour to the one that replaces it on a dark page."""
+
+_WIDTH = 8.0  # inches
+_BAR_HEIGHT = 0.26
+
+
+# --- drawing with matplotlib ----------------------------------------------------------------------
 
 
 def require_matplotlib() -> None:
@@ -41,8 +89,8 @@ def figure_png(figure: "Figure") -> bytes:
 def figure_svg(draw: "Callable[[], Figure]", *, salt: str) -> str:
     """Return a figure as an ``<svg>`` element, with text as text.
 
-    ``salt`` goes into its ids: figures with different salts fit on one page. Equal figures with
-    equal salts give equal bytes.
+    ``salt`` makes its ids unique, so that a page can hold several figures. Equal figures with equal
+    salts give equal bytes.
     """
     import matplotlib as mpl
 
@@ -68,5 +116,80 @@ def hide_sides(axes: "Axes", *sides: str) -> None:
 
 
 def plain_label(label: Label, length: int = MAX_LABEL_LENGTH) -> str:
-    """Shorten a label for matplotlib, which would read ``$…$`` as mathematics."""
+    """Shorten a label, and escape the ``$`` that matplotlib would read as mathematics."""
     return shorten_label(label, length).replace("$", r"\$")
+
+
+# --- an estimate as a PNG file --------------------------------------------------------------------
+
+
+def save_png(
+    estimate: Estimate, path: str | os.PathLike[str], grid: GridDomain | None = None
+) -> None:
+    """Write a PNG file atomically: a map if there is a grid, bars otherwise."""
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(_WIDTH, 1.5 + _height(estimate, grid)), layout="constrained")
+    axes = figure.add_subplot()
+    if grid is None:
+        _draw_bars(axes, estimate)
+    else:
+        _draw_map(axes, grid, estimate.frequencies)
+    hide_sides(axes, "top", "right")
+    axes.set_title(f"{estimate.reports:,} reports", loc="left", fontsize=10, color=FAINT)
+    write_atomically(path, figure_png(figure))
+
+
+def _height(estimate: Estimate, grid: GridDomain | None) -> float:
+    if grid is None:
+        return _BAR_HEIGHT * min(len(estimate.labels), MAX_BARS)
+    rows, columns = grid.shape
+    height = 7.5 * latitude_stretch(grid) * rows / columns
+    return min(max(height, 1.5), 12)
+
+
+def _draw_bars(axes: "Axes", estimate: Estimate) -> None:
+    answers = TopAnswers.of(estimate, MAX_BARS)
+    rows = np.arange(len(answers.labels))
+    middle = answers.middle
+    axes.barh(rows, 100 * answers.decoded, height=0.65, color=BAR, label="decoded picture")
+    axes.errorbar(
+        100 * middle,
+        rows,
+        xerr=100 * np.vstack([middle - answers.low, answers.high - middle]),
+        fmt="D",
+        ms=3,
+        lw=1.2,
+        capsize=2.5,
+        color=WHISKER,
+        label="unbiased estimate, 95 % interval",
+    )
+    axes.set_yticks(rows, [plain_label(label) for label in answers.labels])
+    axes.set_ylim(rows.size - 0.4, -0.6)
+    axes.set_xlim(0, None)
+    axes.set_xlabel("share of people, %")
+    axes.legend(loc="lower right", frameon=False, fontsize=9)
+
+
+def _draw_map(axes: "Axes", grid: GridDomain, frequencies: Floats) -> None:
+    cells = arrange_cells(grid, frequencies)
+    logs, bottom, top = log_shares(cells.shares)
+    picture = axes.imshow(
+        logs,
+        origin="lower",
+        extent=cells.extent,
+        aspect=latitude_stretch(grid),
+        cmap=colour_map(MAP_SCALE),
+        vmin=bottom,
+        vmax=top,
+        interpolation="none",
+    )
+    axes.set_facecolor(BACKGROUND)
+    ticks = decade_ticks(bottom, top)
+    bar = axes.figure.colorbar(
+        picture, ax=axes, orientation="horizontal", shrink=0.5, aspect=40, ticks=ticks
+    )
+    bar.ax.set_xticklabels([f"{100 * 10.0**tick:.2g} %" for tick in ticks])
+    bar.set_label("share of people, logarithmic")
+    bar.outline.set_visible(False)

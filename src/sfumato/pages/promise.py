@@ -1,4 +1,4 @@
-"""The promise in words: sentences for the reader, and facts for the table above the picture."""
+"""The promise in words: sentences for the reader, and facts for a table."""
 
 import math
 from collections.abc import Sequence
@@ -6,12 +6,23 @@ from collections.abc import Sequence
 import numpy as np
 
 from sfumato.contexts import Against, Context, PromiseRow, describe
+from sfumato.domains import Label
 from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.formatting import format_count, format_epsilon, format_odds_factor
-from sfumato.pages.words import plural
 from sfumato.randomness import Epsilon, float_above
 
-__all__ = ["blocks_text", "opening_of_pairs", "promise_facts", "promise_sentences"]
+__all__ = [
+    "MAX_LABEL_LENGTH",
+    "blocks_text",
+    "opening_of_pairs",
+    "plural",
+    "promise_facts",
+    "promise_sentences",
+    "shorten_label",
+]
+
+MAX_LABEL_LENGTH = 36
+"""Longest label in a list or next to a bar, in characters."""
 
 _MAX_NAMED = 12
 _MAX_LEVELS = 6
@@ -275,3 +286,32 @@ def _listing(context: Context, symbols: Symbols) -> str:
     text = ", ".join(f"“{labels[x]}”" for x in symbols[:_MAX_NAMED].tolist())
     more = symbols.size - _MAX_NAMED
     return f"{text} and {format_count(more)} more" if more > 0 else text
+
+
+# --- counts and labels in running text ------------------------------------------------------------
+
+
+def plural(number: int, noun: str) -> str:
+    """Return a count and its noun, with an ``s`` unless there is exactly one.
+
+    >>> plural(1, "report"), plural(2000, "report")
+    ('1 report', '2,000 reports')
+    """
+    ending = "" if number == 1 else "s"
+    return f"{format_count(number)} {noun}{ending}"
+
+
+def shorten_label(label: Label, length: int = MAX_LABEL_LENGTH) -> str:
+    """Return a label on one line, cut in the middle if it is longer than ``length``.
+
+    The end stays, because labels that begin alike often end differently.
+
+    >>> shorten_label("University Hospital, north entrance", 20)
+    'University Ho…trance'
+    """
+    text = " ".join(str(label).split())
+    if len(text) <= length:
+        return text
+    tail = length // 3
+    head = length - tail - 1
+    return f"{text[:head].rstrip()}…{text[-tail:].lstrip()}"

@@ -7,7 +7,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from sfumato.errors import MissingExtra
-from sfumato.pages.report.figures import plotly_source
+from sfumato.pages.charts import plotly_source
 
 __all__ = ["static_files"]
 

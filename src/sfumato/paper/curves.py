@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sfumato.pages.style import INK, PALE
+from sfumato.pages.pictures import INK, PALE
 from sfumato.simulation import Spread
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sfumato.domains import GridDomain
-from sfumato.pages.style import BAR, FAINT, INK, WHISKER
+from sfumato.pages.pictures import BAR, FAINT, INK, WHISKER
 from sfumato.paper.checkins import MapPopulation
 from sfumato.paper.maps import draw_shares
 from sfumato.paper.schemes import MapErrors

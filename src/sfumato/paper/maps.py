@@ -7,7 +7,7 @@ import numpy as np
 from sfumato.domains import GridDomain
 from sfumato.foundation.arrays import Floats
 from sfumato.pages.map_cells import arrange_cells, latitude_stretch
-from sfumato.pages.style import BACKGROUND, FAINT, MAP_SCALE
+from sfumato.pages.pictures import BACKGROUND, FAINT, MAP_SCALE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,8 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sfumato.foundation.formatting import format_cell
-from sfumato.pages import offline_document
-from sfumato.pages.markup import Html, fill, fill_each, join, list_items
+from sfumato.pages.markup import (
+    Html,
+    fill,
+    fill_each,
+    join,
+    list_items,
+    offline_document,
+)
 from sfumato.paper.experiment import ExperimentResult
 
 __all__ = ["NotRun", "PageSection", "paper_page"]

@@ -10,7 +10,7 @@ import numpy as np
 from sfumato.contexts import Blocks, Uniform
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.simplex import total_variation
-from sfumato.pages.style import BAR, FAINT, INK, MAP_SCALE, PROMISE_SCALE
+from sfumato.pages.pictures import BAR, FAINT, INK, MAP_SCALE, PROMISE_SCALE
 from sfumato.paper.curves import draw_curve, name_ends, style_panel
 from sfumato.paper.experiment import (
     Cell,

@@ -1,1 +1,200 @@
-"""The dashboard of an aggregator."""
+"""The dashboard of an aggregator: an empty page, and the parts that ``dashboard.js`` fills it with.
+
+Sentences, tables and figures come from the same functions as those of the report page.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+
+import numpy as np
+
+from sfumato.estimation import Difference, Estimate
+from sfumato.foundation.decoder_names import DECODER_NAMES
+from sfumato.foundation.formatting import format_count, format_share
+from sfumato.pages.charts import (
+    estimate_figures,
+    figure_data,
+    plotly_style_ids,
+    promise_figures,
+    reports_over_time,
+)
+from sfumato.pages.markup import EMPTY, Html, document, fill, fill_each, join, render
+from sfumato.pages.pictures import DARK
+from sfumato.pages.promise import plural
+from sfumato.pages.report.sections import (
+    certificate_section,
+    estimate_section,
+    fakes_section,
+    map_section,
+    promise_section,
+    summary,
+    table_section,
+)
+from sfumato.pages.top_answers import decimal_places
+from sfumato.promises import Certificate
+from sfumato.survey import Survey
+
+__all__ = [
+    "COMPARISON_PERIODS",
+    "DASHBOARD_POLICY",
+    "certificate_view",
+    "dashboard_page",
+    "promise_view",
+    "results_view",
+]
+
+View = dict[str, dict[str, object]]
+"""Parts of the page by name, and figures by name."""
+
+DASHBOARD_POLICY = (
+    "default-src 'none'; script-src 'self'; connect-src 'self'; img-src data: blob:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "style-src-attr 'unsafe-inline'; "
+    "style-src-elem 'self' 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
+)
+"""Allows scripts from the aggregator, and nothing from other sites.
+
+Plotly writes style attributes, which cannot run code. It also adds an empty style element, which it
+fills rule by rule: the hash is that of the empty string.
+"""
+
+COMPARISON_PERIODS = {1: "the day before", 7: "the seven days before", 30: "the thirty days before"}
+"""Periods that can be compared with the one before, in days."""
+
+_DEFAULT_DAYS = 7
+_MAX_CHANGES = 40
+
+
+def dashboard_page() -> str:
+    """Return the empty page. ``dashboard.js`` fills it, with data from the aggregator only."""
+    titles = {name: text.title for name, text in DECODER_NAMES.items()}
+    body = render(
+        "dashboard/dashboard.html",
+        dark=json.dumps(DARK),
+        decoders=_options(titles, "auto"),
+        periods=_options(COMPARISON_PERIODS, _DEFAULT_DAYS),
+    )
+    # Plotly would add style elements with these ids, which the policy forbids.
+    reserved = fill_each('<meta id="$name">', name=plotly_style_ids())
+    return document(
+        "Sfumato aggregator",
+        heading="Aggregator",
+        kicker=f"Sfumato {version('sfumato')}",
+        head=render("dashboard/head.html", reserved=reserved),
+        opening=Html('<p class="note">It is <span id="health">…</span>.</p>'),
+        body=body,
+    )
+
+
+def _options(choices: Mapping[str, str] | Mapping[int, str], default: str | int) -> Html:
+    option = '<option value="$value"$selected>$text</option>'
+    selected = [Html(" selected" if value == default else "") for value in choices]
+    return fill_each(option, value=choices, selected=selected, text=choices.values())
+
+
+# --- the parts ------------------------------------------------------------------------------------
+
+
+def promise_view(survey: Survey) -> View:
+    """Return what everyone may see: the promise."""
+    title = render("dashboard/title.html", title=survey.title, fingerprint=survey.fingerprint)
+    return {
+        "parts": {"title": title, "promise": promise_section(survey)},
+        "figures": figure_data(promise_figures(survey)),
+    }
+
+
+def certificate_view(survey: Survey, certificate: Certificate) -> View:
+    """Return what everyone may see, too: that the promise is kept."""
+    return {"parts": {"certificate": certificate_section(survey, certificate)}, "figures": {}}
+
+
+def results_view(
+    survey: Survey,
+    estimate: Estimate,
+    hours: Sequence[tuple[str, int]],
+    changes: Difference | None,
+    days: int,
+) -> View:
+    """Return what analysts may see: what came in, what was learned, and what has changed.
+
+    ``hours`` counts the reports of each hour; ``changes`` compares the last ``days`` days with the
+    period before, and is ``None`` if there were too few reports.
+    """
+    figures = estimate_figures(survey, estimate) | {"hours": reports_over_time(hours)}
+    parts: dict[str, object] = {
+        "summary": summary(survey, estimate),
+        "hours": _hours_section(hours),
+        "estimate": estimate_section(survey, estimate),
+        "map": map_section(survey, estimate),
+        "changes": _changes_section(estimate, changes, days),
+        "table": table_section(estimate),
+        "fakes": fakes_section(survey, estimate),
+    }
+    return {"parts": parts, "figures": figure_data(figures)}
+
+
+def _hours_section(hours: Sequence[tuple[str, int]]) -> Html:
+    reports = sum(count for _, count in hours)
+    return render(
+        "dashboard/hours.html", reports=format_count(reports), hours=plural(len(hours), "hour")
+    )
+
+
+def _changes_section(estimate: Estimate, changes: Difference | None, days: int) -> Html:
+    """Show which answers have become more or less frequent."""
+    period = "day" if days == 1 else f"{days} days"
+    if changes is None:
+        sentence = (
+            f"There are not enough reports in the last {period}, or in the {period} before, to "
+            "compare them."
+        )
+        note = fill('<p class="note">$sentence</p>', sentence=sentence)
+        return render("dashboard/changes.html", text=note, table=EMPTY)
+    changed = _certain_changes(changes)
+    text = (
+        f"The last {period} against the {period} before: {format_count(len(changed))} of "
+        f"{format_count(len(changes.labels))} answers have changed; for the others the reports do "
+        "not tell. With 95 % probability, every change listed is real."
+    )
+    if len(changed) > _MAX_CHANGES:
+        text += f" The {_MAX_CHANGES} largest changes:"
+    table = _changes_table(changes, changed[:_MAX_CHANGES], decimal_places(estimate))
+    return render("dashboard/changes.html", text=fill("<p>$text</p>", text=text), table=table)
+
+
+def _certain_changes(changes: Difference) -> list[int]:
+    """Return the symbols whose interval excludes zero, largest change first."""
+    order = np.argsort(-np.abs(changes.differences), kind="stable")
+    certain = (changes.low > 0) | (changes.high < 0)
+    return order[certain[order]].tolist()
+
+
+def _changes_table(changes: Difference, symbols: Sequence[int], places: int) -> Html:
+    if not symbols:
+        return EMPTY
+    rows = join(_change_row(changes, x, places) for x in symbols)
+    return render("dashboard/changes_table.html", rows=rows)
+
+
+def _change_row(changes: Difference, x: int, places: int) -> Html:
+    style = "up"
+    direction = "more frequent"
+    least = float(changes.low[x])
+    if least <= 0:
+        style = "down"
+        direction = "less frequent"
+        least = -float(changes.high[x])
+    row = (
+        '<tr><th scope="row" dir="auto">$label</th><td class="$style">$direction</td>'
+        '<td class="number">$about</td><td class="number">$least</td></tr>'
+    )
+    return fill(
+        row,
+        label=changes.labels[x],
+        style=style,
+        direction=direction,
+        about=format_share(abs(float(changes.differences[x])), places),
+        least=format_share(least, places),
+    )

@@ -13,6 +13,13 @@ from sfumato.domains import Label
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats
 from sfumato.pages.pictures import (
+    BACKGROUND,
+    DARK,
+    FAINT,
+    INK,
+    MAP_SCALE,
+    PALE,
+    PROMISE_SCALE,
     colour_map,
     figure_png,
     figure_svg,
@@ -20,7 +27,6 @@ from sfumato.pages.pictures import (
     plain_label,
     require_matplotlib,
 )
-from sfumato.pages.style import BACKGROUND, DARK, FAINT, INK, MAP_SCALE, PALE, PROMISE_SCALE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,1 +1,194 @@
-"""The privacy label: what a survey promises, on one page."""
+"""The privacy label: what a survey asks, what a report gives away, and what is not protected.
+
+It is for the people who are asked, and for those who decide whether to ask them. Every number on it
+is exact, or rounded so that it promises less than is kept.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from sfumato.errors import ContextMismatch, NoClosedForm
+from sfumato.foundation.formatting import format_count
+from sfumato.pages.label.protection import ProtectionLevel, opening_text, protection_levels
+from sfumato.pages.label.text import (
+    belief,
+    dates_text,
+    disclosure_sentences,
+    domain_text,
+    everyday_text,
+    max_different_answers,
+    odds_text,
+    repeat_text,
+    size_text,
+    storage_sentences,
+)
+from sfumato.pages.markup import (
+    EMPTY,
+    Html,
+    fill,
+    fill_each,
+    join,
+    list_items,
+    offline_document,
+    read_asset,
+    render,
+)
+from sfumato.promises import Certificate
+from sfumato.randomness import Epsilon
+from sfumato.survey import Survey
+
+__all__ = ["label_page"]
+
+_PEOPLE = 10_000  # for whom the label states the accuracy
+
+
+def label_page(survey: Survey, certificate: Certificate | None = None) -> str:
+    """Return the privacy label as HTML: one page without scripts that works offline.
+
+    Without a ``certificate`` it certifies the mechanism first. It raises ``PrivacyViolation`` if
+    the mechanism breaks its promise, since a label must not state a promise that is not kept.
+
+    >>> from sfumato.contexts import HighLow
+    >>> lunch = Survey("lunch-2026", HighLow(["park", "clinic", "bar"], ["clinic", "bar"], 1))
+    >>> "73.2\u00a0:\u00a026.8" in label_page(lunch)
+    True
+    """
+    check = _certificate_text(survey, certificate)
+    mechanism = survey.mechanism
+    levels = protection_levels(survey.context)
+    disclosures = [Html(level.shown) for level in levels if level.shown]
+    sections = render(
+        "label/label.html",
+        opening=Html(opening_text(survey.context)),
+        odds=_odds_table(survey, levels),
+        unprotected=list_items(disclosure_sentences(survey, disclosures)),
+        kept=list_items(storage_sentences(survey)),
+        context=type(survey.context).__name__,
+        mechanism=type(mechanism).__name__,
+        bits=mechanism.word_bits * mechanism.words,
+        certificate=check,
+        accuracy=_accuracy_text(survey),
+        fingerprint=survey.fingerprint,
+    )
+    return offline_document(
+        survey.title,
+        kicker="Privacy label",
+        opening=_opening(survey),
+        sections=sections,
+        css=read_asset("label/label.css"),
+    )
+
+
+def _opening(survey: Survey) -> Html:
+    """Say what is asked, by whom and when."""
+    text = EMPTY
+    if survey.text:
+        text = fill('<p class="lead" dir="auto">$text</p>', text=survey.text)
+    return render(
+        "label/opening.html",
+        text=text,
+        contact=survey.contact or "not stated",
+        dates=dates_text(survey),
+        repeat=repeat_text(survey),
+        domain=domain_text(survey.context.domain),
+    )
+
+
+# --- what a report gives away ---------------------------------------------------------------------
+
+
+def _odds_table(survey: Survey, levels: Sequence[ProtectionLevel]) -> Html:
+    if not levels:
+        return EMPTY
+    distinct = max_different_answers(survey)
+    heads = ["If your answer is …", "one report can move its odds …"]
+    repeat = ""
+    if distinct == 1:
+        heads.append("In everyday words")
+    else:
+        count = format_count(distinct)
+        heads.append(f"all of them, up to {count} different answers")
+        heads.append("In everyday words, for all of them")
+        repeat = (
+            f" The same answer sends the same report and gives away nothing new; up to {count} "
+            "different answers multiply the odds once each. After that, the device repeats its "
+            "last report."
+        )
+    return render(
+        "label/odds.html",
+        heads=fill_each('<th scope="col">$head</th>', head=heads),
+        rows=join(_row(level, distinct) for level in levels),
+        repeat=repeat,
+    )
+
+
+def _row(level: ProtectionLevel, distinct: int) -> Html:
+    """Return a row of the table; ``distinct`` different answers cost ``distinct`` times ε."""
+    total = distinct * level.epsilon
+    odds = _odds_cell(total)
+    if distinct > 1:
+        odds = join([_odds_cell(level.epsilon, "one report"), _odds_cell(total, "all of them")])
+    return render(
+        "label/row.html",
+        mark=Html(' class="open"') if level.epsilon == math.inf else EMPTY,
+        answers=Html(level.answers),
+        against=Html(level.against),
+        odds=odds,
+        everyday=everyday_text(total),
+    )
+
+
+def _odds_cell(epsilon: Epsilon, head: str = "") -> Html:
+    """Return a cell; ``head`` names its column on screens too narrow for the table's head."""
+    return render(
+        "label/cell.html",
+        head=fill(' data-head="$head"', head=head) if head else EMPTY,
+        odds=odds_text(epsilon),
+        width=f"{belief(epsilon) / 10:g}",
+        size=size_text(epsilon),
+    )
+
+
+# --- for reviewers --------------------------------------------------------------------------------
+
+
+def _certificate_text(survey: Survey, certificate: Certificate | None) -> str:
+    """Sum up the exact check in a line."""
+    try:
+        certificate = certificate or survey.certify()
+    except (NoClosedForm, ContextMismatch):
+        return (
+            "None: this channel is too large for an exact check. The promise rests on the proof of "
+            "its mechanism."
+        )
+    if certificate.tightest is None:
+        return "Nothing is promised, so nothing can be broken."
+    check = "every pair of answers was compared on every report"
+    if certificate.method == "structural":
+        rows = format_count(certificate.rows)
+        inputs = format_count(certificate.inputs)
+        check = (
+            "shown from the structure of the channel, which was checked on "
+            f"{rows} of {inputs} answers"
+        )
+    return (
+        f"Kept: {check}, in whole numbers. The tightest place uses "
+        f"ε = {certificate.realised_epsilon!r} of {certificate.promised_epsilon!r} promised."
+    )
+
+
+def _accuracy_text(survey: Survey) -> str:
+    """State the largest standard error for people who are spread evenly over the answers."""
+    k = survey.context.size
+    variances = survey.mechanism.scores.variances(np.full(k, 1 / k), _PEOPLE)
+    error = math.sqrt(max(float(variances.max()), 0.0))
+    points = f"{100 * error:#.2g}".rstrip(".")
+    text = (
+        f"With {format_count(_PEOPLE)} reports the share of an answer has a standard error of up "
+        f"to {points} percentage points, if all answers are equally frequent."
+    )
+    if survey.minimum_reports > 1:
+        text += f" No results are shown below {format_count(survey.minimum_reports)} reports."
+    return text

@@ -15,8 +15,7 @@ from sfumato.contexts import Against, Context, PromiseRow, describe
 from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.formatting import format_count
 from sfumato.pages.label.text import MAX_NAMED, AnswerNames
-from sfumato.pages.promise import blocks_text, opening_of_pairs
-from sfumato.pages.words import plural
+from sfumato.pages.promise import blocks_text, opening_of_pairs, plural
 from sfumato.randomness import Epsilon
 
 __all__ = ["ProtectionLevel", "opening_text", "protection_levels"]

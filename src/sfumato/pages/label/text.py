@@ -13,7 +13,7 @@ from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.canonical import decimal_text
 from sfumato.foundation.formatting import format_count, format_epsilon, format_odds_factor
 from sfumato.pages.markup import Html, fill, join
-from sfumato.pages.words import plural, shorten_label
+from sfumato.pages.promise import plural, shorten_label
 from sfumato.randomness import Epsilon, exp_bounds, float_above
 from sfumato.survey import Survey
 

@@ -1,1 +1,123 @@
-"""The report page: an estimate on one page that works offline."""
+"""The report page: an estimate in one HTML file that works offline and can be mailed."""
+
+import base64
+import json
+
+from sfumato.errors import WrongSurvey
+from sfumato.estimation import Estimate
+from sfumato.foundation.canonical import fingerprint
+from sfumato.pages.charts import (
+    Figures,
+    estimate_figures,
+    figure_data,
+    plotly_source,
+    promise_figures,
+)
+from sfumato.pages.label import label_page
+from sfumato.pages.markup import Html, fill, join, offline_document, read_asset, render
+from sfumato.pages.pictures import DARK
+from sfumato.pages.report.sections import (
+    certificate_section,
+    citation_section,
+    estimate_section,
+    fakes_section,
+    map_section,
+    promise_section,
+    summary,
+    table_section,
+)
+from sfumato.promises import Certificate
+from sfumato.survey import Survey
+
+__all__ = ["report_page"]
+
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+)
+_LABEL_LINK = (
+    '<p class="note">For the people who were asked: the '
+    '<a download="privacy-label.html" href="data:text/html;charset=utf-8;base64,$label">'
+    "privacy label</a> of this survey, one page in plain words.</p>"
+)
+
+
+def report_page(
+    survey: Survey, estimate: Estimate, certificate: Certificate, *, title: str | None = None
+) -> str:
+    """Return the page as HTML: what is promised to whom, what was learned, how far to trust it.
+
+    It links to nothing outside itself, and its policy forbids the browser to load anything.
+    ``certificate`` must certify this survey's mechanism in its context, and ``estimate`` must be an
+    estimate of this survey; otherwise it raises ``WrongSurvey``.
+    """
+    _require_same_survey(survey, estimate, certificate)
+    heading = title or survey.title
+    figures = promise_figures(survey) | estimate_figures(survey, estimate)
+    sections = [
+        promise_section(survey),
+        _label_link(survey, certificate),
+        estimate_section(survey, estimate),
+        map_section(survey, estimate),
+        table_section(estimate),
+        certificate_section(survey, certificate),
+        fakes_section(survey, estimate),
+        citation_section(survey, estimate, heading),
+    ]
+    return offline_document(
+        heading,
+        kicker="Sfumato report",
+        opening=summary(survey, estimate),
+        sections=join(sections, "\n"),
+        policy=_POLICY,
+        scripts=_scripts(figures),
+    )
+
+
+def _require_same_survey(survey: Survey, estimate: Estimate, certificate: Certificate) -> None:
+    if certificate.mechanism != survey.mechanism.fingerprint:
+        raise WrongSurvey(
+            "the certificate is for another mechanism. Pass the one that survey.certify() returns."
+        )
+    if certificate.context != fingerprint(survey.context.record()):
+        raise WrongSurvey(
+            "the certificate is for another promise. Pass the one that survey.certify() returns."
+        )
+    if estimate.fingerprint != survey.fingerprint:
+        raise WrongSurvey(
+            "the estimate is for another survey. Pass the one that survey.estimate(tally) returns."
+        )
+
+
+def _label_link(survey: Survey, certificate: Certificate) -> Html:
+    """Embed the privacy label in a link: an offline page has no address to fetch it from."""
+    label = label_page(survey, certificate).encode("utf-8")
+    return fill(_LABEL_LINK, label=base64.b64encode(label).decode("ascii"))
+
+
+# --- scripts --------------------------------------------------------------------------------------
+
+
+def _scripts(figures: Figures) -> Html:
+    own = [read_asset(f"report/{name}") for name in ("figures.js", "rows.js", "report.js")]
+    return render(
+        "report/scripts.html",
+        dark=_embed_json(DARK),
+        figures=_embed_json(figure_data(figures)),
+        plotly=_embed_script(plotly_source()),
+        own=Html("".join(own)),
+    )
+
+
+def _embed_script(source: str) -> Html:
+    r"""Keep a script from closing its own element.
+
+    Inside a JavaScript string ``<\/script`` means the same as ``</script``, but only the first is
+    harmless in HTML.
+    """
+    return Html(source.replace("</script", r"<\/script").replace("<!--", r"<\!--"))
+
+
+def _embed_json(data: object) -> Html:
+    """Return JSON without ``<``, so that it can neither close a script nor open a comment."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return Html(text.replace("<", r"\u003c"))

@@ -18,9 +18,8 @@ from sfumato.pages.markup import (
     list_items,
     render,
 )
-from sfumato.pages.promise import promise_facts, promise_sentences
+from sfumato.pages.promise import plural, promise_facts, promise_sentences
 from sfumato.pages.top_answers import MAX_BARS, TopAnswers, decimal_places
-from sfumato.pages.words import plural
 from sfumato.promises import Certificate
 from sfumato.survey import Survey
 from sfumato.survey.results import FAKES

@@ -1,1 +1,85 @@
-"""The page on which people try a survey before anything leaves their device."""
+"""The try page: pick an answer, see what would be sent and what it gives away, then send it.
+
+``try.js`` fills the page in the browser with the JavaScript client, so it shows what a device
+really does. It loads nothing from other sites, and answers leave the device only as reports.
+"""
+
+import json
+
+from sfumato.domains import Domain, GridDomain
+from sfumato.foundation.formatting import format_count
+from sfumato.pages.markup import EMPTY, Html, document, fill, fill_each, list_items, render
+from sfumato.pages.promise import promise_sentences
+from sfumato.survey import Survey
+
+__all__ = ["TRY_POLICY", "try_page"]
+
+TRY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""Lets the page load its own scripts and talk to its own aggregator, and nothing else."""
+
+_MAX_LISTED = 12  # answers up to which all are listed; more are typed
+_MAX_SUGGESTED = 2000
+_MAP_WIDTH = 800
+
+
+def try_page(survey: Survey) -> str:
+    """Return the page of one survey; its scripts and styles are under ``../static/``."""
+    domain = survey.context.domain
+    text = EMPTY
+    if survey.text:
+        text = fill('<p class="lead" dir="auto">$text</p>', text=survey.text)
+    body = render(
+        "try_it/try.html",
+        fingerprint=survey.fingerprint,
+        columns=domain.shape[1] if isinstance(domain, GridDomain) else 0,
+        choice=_choice(domain),
+        promise=list_items(promise_sentences(survey.context)),
+    )
+    return document(
+        f"Try: {survey.title}",
+        heading=survey.title,
+        kicker="Try it · nothing leaves this page until you press “Send”",
+        head=render("try_it/head.html"),
+        opening=text,
+        body=body,
+    )
+
+
+def _choice(domain: Domain) -> Html:
+    """Return the form to pick an answer with: a map, a list, or a box with suggestions."""
+    if isinstance(domain, GridDomain):
+        return _map(domain)
+    if domain.size <= _MAX_LISTED:
+        return _list(domain)
+    labels = [str(domain.labels[x]) for x in range(min(domain.size, _MAX_SUGGESTED))]
+    option = '<option value="$label"></option>'
+    return render(
+        "try_it/box.html",
+        size=format_count(domain.size),
+        first=labels[0],
+        suggestions=fill_each(option, label=labels),
+    )
+
+
+def _list(domain: Domain) -> Html:
+    option = (
+        '<label class="option"><input type="radio" name="answer" value="$symbol">'
+        '<span dir="auto">$label</span></label>'
+    )
+    options = fill_each(option, symbol=range(domain.size), label=domain.labels)
+    return render("try_it/list.html", options=options)
+
+
+def _map(grid: GridDomain) -> Html:
+    record = grid.record()
+    edges = {name: float(record[name]) for name in ("south", "north", "west", "east", "step")}
+    ratio = (edges["north"] - edges["south"]) / (edges["east"] - edges["west"])
+    return render(
+        "try_it/map.html",
+        edges=json.dumps(edges),
+        height=round(_MAP_WIDTH * max(0.25, min(1.2, ratio))),
+        **{name: record[name] for name in edges},
+    )

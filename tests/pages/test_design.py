@@ -15,6 +15,14 @@ from sfumato.designer.exponential import exponential_response
 from sfumato.errors import InvalidContext
 from sfumato.foundation.formatting import format_gap
 from sfumato.mechanisms import TableResponse
+from sfumato.pages.design import (
+    Alternative,
+    alternatives_to,
+    bound_sentence,
+    design_facts,
+    design_page,
+    name_closed_form,
+)
 from sfumato.pages.design.chart import (
     design_png,
     design_svg,
@@ -22,14 +30,6 @@ from sfumato.pages.design.chart import (
     promise_used,
     require_drawable,
 )
-from sfumato.pages.design.facts import (
-    Alternative,
-    alternatives_to,
-    bound_sentence,
-    design_facts,
-    name_closed_form,
-)
-from sfumato.pages.design.page import design_page
 from support.survey_results import HOSTILE
 
 STOPS = ["park", "café", "clinic", "bar"]
