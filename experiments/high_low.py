@@ -16,7 +16,6 @@ from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.simplex import project, total_variation
 from sfumato.mechanisms import HighLowResponse, Mechanism
 from sfumato.pages.pictures import BAR, FAINT, INK, MAP_SCALE, PROMISE_SCALE
-from sfumato.paper.curves import draw_curve, name_ends, style_panel
 from sfumato.paper.experiment import (
     Cell,
     ExperimentResult,
@@ -25,7 +24,7 @@ from sfumato.paper.experiment import (
     spread_cells,
 )
 from sfumato.paper.schemes import best_estimate, paper_estimate
-from sfumato.paper.synthetic import zipf
+from sfumato.paper.synthetic import draw_curve, name_curves, style_panel, zipf
 from sfumato.simulation import Spread, draw_order, draw_people, run_jobs
 
 if TYPE_CHECKING:
@@ -308,4 +307,4 @@ def _draw_panel(axes: "Axes", panel: _Panel, low: float) -> None:
     axes.set_xlim(panel.people[0] / 1.1, right)
     axes.set_ylim(low, 1.1)
     axes.set_xticks(panel.people if len(panel.people) < 4 else panel.people[::2])
-    name_ends(axes, right, names, apart=0.058)
+    name_curves(axes, right, names, distance=0.058)

@@ -18,10 +18,16 @@ from sfumato.domains import GridDomain
 from sfumato.domains.partitions import grid_tiles, nearest_places
 from sfumato.errors import MissingExtra
 from sfumato.foundation.arrays import Floats, Symbols
-from sfumato.paper.checkins import MapPopulation, map_grid, map_population
 from sfumato.paper.experiment import ExperimentResult, RunOptions
 from sfumato.paper.gowalla import PER_RECORD
-from sfumato.paper.places import CREDIT, Places, american_places
+from sfumato.paper.population import (
+    CREDIT,
+    MapPopulation,
+    Places,
+    american_places,
+    map_grid,
+    map_population,
+)
 from sfumato.paper.schemes import MapErrors, measure_contexts
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from sfumato.domains import GridDomain
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.pages.map_cells import arrange_cells
 from sfumato.pages.pictures import BAR, FAINT, INK, MAP_SCALE, PALE, PROMISE_SCALE, WHISKER
-from sfumato.paper.checkins import MapPopulation
-from sfumato.paper.maps import draw_shares
+from sfumato.paper.gowalla import draw_shares
+from sfumato.paper.population import MapPopulation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,7 +16,7 @@ import numpy as np
 from sfumato.contexts import Blocks
 from sfumato.errors import MissingExtra
 from sfumato.foundation.arrays import Floats, Symbols
-from sfumato.paper.places import apportion
+from sfumato.paper.population import apportion
 
 __all__ = ["READERS", "RealData"]
 

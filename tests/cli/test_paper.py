@@ -14,8 +14,13 @@ import pytest
 from sfumato.cli import paper
 from sfumato.errors import MissingExtra
 from sfumato.foundation.formatting import format_cell
-from sfumato.paper.experiment import ExperimentResult, RunOptions
-from sfumato.paper.page import NotRun, PageSection, paper_page
+from sfumato.paper.experiment import (
+    ExperimentResult,
+    NotRun,
+    PageSection,
+    RunOptions,
+    paper_page,
+)
 from support.command import contents
 
 EXPERIMENTS = ("error-region", "synthetic", "gowalla")

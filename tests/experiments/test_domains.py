@@ -14,7 +14,7 @@ from experiments.domains import domains
 from experiments.real_data import READERS, RealData
 from sfumato.errors import MissingExtra
 from sfumato.paper.experiment import RunOptions
-from sfumato.paper.places import apportion
+from sfumato.paper.population import apportion
 from sfumato.simulation import experiment_words
 
 WORDS = {"blocks_are": "initial", "why": "It is shown anyway.", "credit": "Made up for a test."}

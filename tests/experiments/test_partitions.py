@@ -9,9 +9,8 @@ import sfumato as sf
 from experiments import partitions
 from experiments.partitions import Hiding, all_partitions, largest_apart
 from experiments.partitions_figure import borders
-from sfumato.paper.checkins import map_grid
 from sfumato.paper.experiment import RunOptions
-from sfumato.paper.places import american_places
+from sfumato.paper.population import american_places, map_grid
 from sfumato.paper.schemes import MapErrors
 from sfumato.simulation import Spread
 

@@ -11,7 +11,6 @@ from sfumato.contexts import Blocks
 from sfumato.errors import InvalidArgument
 from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import BlockResponse
-from sfumato.paper.curves import space_out
 from sfumato.paper.experiment import RunOptions
 from sfumato.paper.schemes import paper_estimate
 from sfumato.paper.synthetic import (
@@ -21,6 +20,7 @@ from sfumato.paper.synthetic import (
     _measure,
     _probabilities,
     geometric,
+    space_out,
     synthetic,
 )
 from sfumato.simulation import draw_order, draw_people, experiment_words, run_jobs

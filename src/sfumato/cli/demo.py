@@ -46,7 +46,7 @@ def demo(
     from sfumato.contexts import Blocks, Uniform
     from sfumato.domains import GridDomain
     from sfumato.domains.partitions import grid_tiles, nearest_places
-    from sfumato.paper.places import american_places
+    from sfumato.paper.population import american_places
 
     require_outputs(output)
     grid = GridDomain(25, 50, -130, -60, 0.2)

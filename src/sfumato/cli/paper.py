@@ -17,8 +17,7 @@ from sfumato.cli.console import say, warn
 from sfumato.cli.options import Json
 
 if TYPE_CHECKING:
-    from sfumato.paper.experiment import ExperimentResult
-    from sfumato.paper.page import PageSection
+    from sfumato.paper.experiment import ExperimentResult, PageSection
 
 __all__ = [
     "Checkins",
@@ -213,7 +212,7 @@ class ExperimentCommand:
     def section(self, name: str, **arguments: str | None) -> "PageSection":
         """Run one experiment for the page, and write its files at once: a later one may fail."""
         from sfumato.errors import MissingExtra
-        from sfumato.paper.page import NotRun, PageSection
+        from sfumato.paper.experiment import NotRun, PageSection
 
         shown_call = self._call(name, arguments)
         try:
@@ -271,7 +270,7 @@ def _finish(command: ExperimentCommand, sections: "list[PageSection]") -> None:
     """Write the page, and say what was written and what was skipped."""
     from sfumato.errors import MissingExtra
     from sfumato.foundation.files import write_atomically
-    from sfumato.paper.page import NotRun, paper_page
+    from sfumato.paper.experiment import NotRun, paper_page
 
     data: dict[str, object] = {}
     skipped: list[NotRun] = []

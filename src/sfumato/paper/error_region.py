@@ -267,14 +267,14 @@ def _fraction_text(number: float) -> str:
 
 
 def _figure(panels: list[_Panel]) -> "Figure":
-    from matplotlib.figure import Figure as Canvas
+    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    canvas = Canvas(figsize=(5.5 * len(panels) + 0.2, 6.1))
+    figure = Figure(figsize=(5.5 * len(panels) + 0.2, 6.1))
     left = 0.085 if len(panels) > 1 else 0.15
-    canvas.subplots_adjust(left=left, right=0.985, top=0.88, bottom=0.17, wspace=0.24)
-    row = canvas.subplots(1, len(panels), squeeze=False)[0]
+    figure.subplots_adjust(left=left, right=0.985, top=0.88, bottom=0.17, wspace=0.24)
+    row = figure.subplots(1, len(panels), squeeze=False)[0]
     for axes, panel in zip(row, panels, strict=True):
         _draw(axes, panel)
     optimum = "the binary optimum: it reaches the edge"
@@ -284,8 +284,8 @@ def _figure(panels: list[_Panel]) -> "Figure":
         Line2D([], [], color=FAINT, linewidth=0.9, linestyle="--", label="blind guessing"),
     ]
     columns = 3 if len(panels) > 1 else 2
-    canvas.legend(handles=handles, loc="lower center", ncols=columns, frameon=False, fontsize=9.5)
-    return canvas
+    figure.legend(handles=handles, loc="lower center", ncols=columns, frameon=False, fontsize=9.5)
+    return figure
 
 
 def _draw(axes: "Axes", panel: _Panel) -> None:

@@ -3,15 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sfumato.contexts import Blocks, Uniform
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.simplex import total_variation
-from sfumato.pages.pictures import BAR, FAINT, INK, MAP_SCALE, PROMISE_SCALE
-from sfumato.paper.curves import draw_curve, name_ends, style_panel
+from sfumato.pages.pictures import (
+    BAR,
+    FAINT,
+    INK,
+    MAP_SCALE,
+    PALE,
+    PROMISE_SCALE,
+    hide_sides,
+)
 from sfumato.paper.experiment import (
     Cell,
     ExperimentResult,
@@ -26,7 +33,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["geometric", "synthetic", "zipf"]
+__all__ = [
+    "draw_curve",
+    "geometric",
+    "name_curves",
+    "space_out",
+    "style_panel",
+    "synthetic",
+    "zipf",
+]
 
 K = 1000
 EPSILON = 1
@@ -37,6 +52,23 @@ DISTRIBUTIONS = ("Uniform", "Geo(0.95)", "Geo(0.95), shuffled", "Zipf(1)")
 _COLOURS = {1: PROMISE_SCALE[0], 10: PROMISE_SCALE[1], 20: FAINT, 50: BAR, 100: MAP_SCALE[2]}
 _COLUMNS = ("distribution", "blocks", "people", "paper", "paper_se", "here", "here_se")
 
+_MIN_ERROR = 1e-4  # smaller errors are drawn here
+_SOLID: dict[str, Any] = {
+    "linestyle": "-",
+    "linewidth": 1.9,
+    "marker": ".",
+    "markersize": 4.0,
+    "zorder": 3,
+}
+_DASHED: dict[str, Any] = {
+    "linestyle": (0, (3, 1.6)),
+    "linewidth": 1.3,
+    "marker": "o",
+    "markersize": 3.2,
+    "mfc": "white",
+    "zorder": 2,
+}
+
 
 def synthetic(
     options: RunOptions, *, people: Sequence[int] | None = None, workers: int | None = None
@@ -44,8 +76,8 @@ def synthetic(
     """Measure total variation against the number of people, without blocks and with 10 to 100.
 
     k = 1000, ε = 1. Every curve is measured twice on the same people: with the paper's scheme
-    (Hadamard code, its own estimator, one projection on the simplex) and with the best code and the
-    default decoder here. Errors are against the distribution that people were drawn from.
+    (Hadamard code, its own estimator, one projection onto the simplex) and with the best code and
+    the default decoder here. The truth is the distribution that people were drawn from.
 
     ``people`` replaces the paper's sizes of 1,000 to 512,000. The numbers do not depend on
     ``workers``.
@@ -128,7 +160,7 @@ def zipf(k: int, exponent: float) -> Floats:
 
 @dataclass(frozen=True)
 class _Job:
-    """One population: its distribution, its size, the number of the run."""
+    """One population: its distribution and size, and the number of the run."""
 
     distribution: str
     people: int
@@ -173,10 +205,10 @@ def _probabilities(distribution: str, seed: int) -> Floats:
         return np.full(K, 1 / K)
     if distribution == "Zipf(1)":
         return zipf(K, 1.0)
-    falling = geometric(K, 0.95)
+    p = geometric(K, 0.95)
     if distribution == "Geo(0.95)":
-        return falling
-    return falling[draw_order(K, "synthetic", seed)]
+        return p
+    return p[draw_order(K, "synthetic", seed)]
 
 
 @cache
@@ -215,15 +247,15 @@ def _curve(errors: dict[_Job, Floats], distribution: str, m: int, people: Sequen
 
 
 def _summary(curves: Sequence[_Curve], people: int) -> str:
-    """Say where the curves end, and how often ours is the lower one."""
+    """State the errors at the ends of the curves, and how often ours is the lower one."""
     texts = []
     for distribution in DISTRIBUTIONS:
         own = [curve for curve in curves if curve.distribution == distribution]
         plain = own[0]
-        fine = own[-1]
+        finest = own[-1]
         texts.append(
-            f"{distribution} {plain.paper[-1].mean:.3f} → {fine.paper[-1].mean:.3f} "
-            f"(here {plain.here[-1].mean:.3f} → {fine.here[-1].mean:.3f})"
+            f"{distribution} {plain.paper[-1].mean:.3f} → {finest.paper[-1].mean:.3f} "
+            f"(here {plain.here[-1].mean:.3f} → {finest.here[-1].mean:.3f})"
         )
     points = 0
     lower = 0
@@ -239,10 +271,10 @@ def _summary(curves: Sequence[_Curve], people: int) -> str:
 
 
 def _figure(curves: Sequence[_Curve]) -> "Figure":
-    from matplotlib.figure import Figure as Canvas
+    from matplotlib.figure import Figure
 
-    canvas = Canvas(figsize=(11.0, 8.4), layout="constrained")
-    panels = canvas.subplots(2, 2).ravel()
+    figure = Figure(figsize=(11.0, 8.4), layout="constrained")
+    panels = figure.subplots(2, 2).ravel()
     for axes, distribution in zip(panels, DISTRIBUTIONS, strict=True):
         own = [curve for curve in curves if curve.distribution == distribution]
         _draw_panel(axes, distribution, own)
@@ -250,8 +282,8 @@ def _figure(curves: Sequence[_Curve]) -> "Figure":
         "The finer the blocks, the smaller the error (k = 1000, ε = 1)\n"
         "dashed: the paper's scheme    solid: the best code and the default decoder here"
     )
-    canvas.suptitle(title, x=0.01, ha="left", fontsize=12, color=INK)
-    return canvas
+    figure.suptitle(title, x=0.01, ha="left", fontsize=12, color=INK)
+    return figure
 
 
 def _draw_panel(axes: "Axes", title: str, curves: Sequence[_Curve]) -> None:
@@ -274,4 +306,94 @@ def _draw_panel(axes: "Axes", title: str, curves: Sequence[_Curve]) -> None:
     axes.set_xticks(people if len(people) < 6 else people[::3])
     axes.set_xlabel("people", color=INK, fontsize=9)
     axes.set_ylabel("total variation error", color=INK, fontsize=9)
-    name_ends(axes, right, names, apart=0.036)
+    name_curves(axes, right, names, distance=0.036)
+
+
+# --- curves in a panel, with names at their ends instead of a legend ------------------------------
+
+
+def draw_curve(
+    axes: "Axes", people: Sequence[int], errors: Sequence[Spread], colour: str, dashed: bool
+) -> None:
+    """Draw one curve, with bars of one standard error if there are several runs."""
+    means = []
+    bars = []
+    for error in errors:
+        means.append(max(error.mean, _MIN_ERROR))
+        bars.append(error.standard_error or 0.0)
+    style = _DASHED if dashed else _SOLID
+    axes.errorbar(people, means, bars, color=colour, elinewidth=0.8, **style)
+
+
+def name_curves(
+    axes: "Axes", x: float, names: Sequence[tuple[float, str, str]], *, distance: float
+) -> None:
+    """Write names to the right of x, and move them up or down where they would overlap.
+
+    Each name is ``(height, text, colour)``. ``distance`` is the smallest between two names, as a
+    share of the panel's height. Set the limits of the axes first.
+    """
+    low, high = np.log(axes.get_ylim())
+    span = high - low
+    from_bottom = sorted(names)
+    heights = []
+    for height, _, _ in from_bottom:
+        log_height = float(np.log(max(height, _MIN_ERROR)))
+        heights.append((log_height - low) / span)
+    places = space_out(heights, distance)
+    for place, (_, text, colour) in zip(places, from_bottom, strict=True):
+        y = float(np.exp(low + place * span))
+        axes.annotate(
+            text,
+            (x, y),
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            color=colour,
+            fontsize=8,
+            annotation_clip=False,
+        )
+
+
+def space_out(places: Sequence[float], distance: float) -> list[float]:
+    """Move places, given in increasing order, as little as possible to be ``distance`` apart.
+
+    Neighbours that are too close spread around their common mean: isotonic regression by pooling.
+
+    >>> [round(place, 3) for place in space_out([0.0, 0.5, 0.52], 0.1)]
+    [0.0, 0.46, 0.56]
+    """
+    # A pool is the mean of its members' places, minus the room for those below, and their number.
+    pools: list[tuple[float, int]] = []
+    for number, place in enumerate(places):
+        mean = place - number * distance
+        members = 1
+        while pools and pools[-1][0] > mean:
+            other_mean, others = pools.pop()
+            mean = (other_mean * others + mean * members) / (others + members)
+            members += others
+        pools.append((mean, members))
+    spaced: list[float] = []
+    for mean, members in pools:
+        for _ in range(members):
+            spaced.append(mean + len(spaced) * distance)
+    return spaced
+
+
+def style_panel(axes: "Axes", title: str) -> None:
+    """Set logarithmic axes and a pale grid."""
+    from matplotlib.ticker import LogLocator
+
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.minorticks_off()
+    axes.set_title(title, loc="left", fontsize=10, color=INK)
+    axes.grid(color=PALE, linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.tick_params(colors=INK, which="both", labelsize=8, length=0)
+    hide_sides(axes, "top", "right")
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(PALE)
