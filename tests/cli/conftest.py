@@ -1,5 +1,5 @@
 """Fixtures for the command."""
 
-from support.command import call, folder, refused
+from support.command import call, error_from, folder
 
-__all__ = ["call", "folder", "refused"]
+__all__ = ["call", "error_from", "folder"]

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from support.command import process
+from support.command import run_process
 from support.paths import ROOT
 
 JAVASCRIPT = ROOT / "clients" / "javascript" / "audit.js"
@@ -120,7 +120,7 @@ def test_the_same_codes_leave_the_process(folder):
         ("audit", "lunch.toml", *SMALL, *echo),
         ("audit", "absent.toml"),
     ]
-    assert [process(*arguments, cwd=folder).returncode for arguments in calls] == [0, 1, 2]
+    assert [run_process(*arguments, cwd=folder).returncode for arguments in calls] == [0, 1, 2]
 
 
 def test_the_json_of_an_audit(call, folder):
@@ -163,29 +163,29 @@ def test_the_json_of_an_audit(call, folder):
         ),
     ],
 )
-def test_a_client_that_gives_no_reports_is_2(refused, folder, text, told):
+def test_a_client_that_gives_no_reports_is_2(error_from, folder, text, told):
     command = client(folder, text)
-    message = refused("audit", "lunch.toml", *SMALL, "--patience", "0.5", *command)
+    message = error_from("audit", "lunch.toml", *SMALL, "--patience", "0.5", *command)
     assert any(part in message for part in told.split("|"))
 
 
-def test_a_client_that_says_more_than_it_was_asked_is_2(refused, folder):
+def test_a_client_that_says_more_than_it_was_asked_is_2(error_from, folder):
     talker = "import sys\nprint('ready', flush=True)\nfor line in sys.stdin: print(1, flush=True)"
-    assert "more lines" in refused("audit", "lunch.toml", *SMALL, *client(folder, talker))
+    assert "more lines" in error_from("audit", "lunch.toml", *SMALL, *client(folder, talker))
 
 
-def test_a_client_with_one_line_too_many_is_2_even_if_it_comes_last(refused, folder):
+def test_a_client_with_one_line_too_many_is_2_even_if_it_comes_last(error_from, folder):
     """A greeting that nobody saw in time moves every report to the next symbol, and leaves one over."""
     farewell = "import sys\nfor line in sys.stdin: print(1, flush=True)\nprint(1)"
-    assert "more lines" in refused("audit", "lunch.toml", *SMALL, *client(folder, farewell))
+    assert "more lines" in error_from("audit", "lunch.toml", *SMALL, *client(folder, farewell))
     late = "import sys\nline = sys.stdin.readline()\nprint('ready')\nprint(1, flush=True)\n"
     late += "for line in sys.stdin: print(1, flush=True)"
-    assert "more lines" in refused("audit", "lunch.toml", *SMALL, *client(folder, late))
+    assert "more lines" in error_from("audit", "lunch.toml", *SMALL, *client(folder, late))
 
 
-def test_a_line_without_end_is_2(refused, folder):
+def test_a_line_without_end_is_2(error_from, folder):
     endless = "import sys\nfor line in sys.stdin: print('1' * 70_000, flush=True)"
-    assert "a line of 65,536 bytes or more" in refused(
+    assert "a line of 65,536 bytes or more" in error_from(
         "audit", "lunch.toml", *SMALL, *client(folder, endless)
     )
 
@@ -196,8 +196,8 @@ def test_a_client_that_does_not_end_is_ended(call, folder, monkeypatch):
     assert call("audit", "lunch.toml", *SMALL, *client(folder, lingering)).code == 0
 
 
-def test_a_client_that_is_not_there_is_2(refused):
-    assert "no-such-client" in refused("audit", "lunch.toml", *SMALL, "--", "./no-such-client")
+def test_a_client_that_is_not_there_is_2(error_from):
+    assert "no-such-client" in error_from("audit", "lunch.toml", *SMALL, "--", "./no-such-client")
 
 
 # --- calls ------------------------------------------------------------------------------------------------------------
@@ -218,8 +218,8 @@ def test_a_client_that_is_not_there_is_2(refused):
         ("--patience", "0"),
     ],
 )
-def test_a_wrong_call_is_2(refused, options):
-    refused("audit", "lunch.toml", *options)
+def test_a_wrong_call_is_2(error_from, options):
+    error_from("audit", "lunch.toml", *options)
 
 
 def test_some_symbols_can_be_audited_alone(call):

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.survey import Survey
-from support.command import LUNCH, OTHER, PLACES, contents, parquet
+from support.command import LUNCH, OTHER, PLACES, read_folder, write_parquet
 
 PRIVATIZE = ("privatize", "{survey}", "{answers}", "--column", "place", "-o", "out.csv")
 SIMULATE = ("simulate", "{survey}", "{answers}", "--column", "place")
@@ -70,10 +70,10 @@ FILES = {
 @pytest.mark.parametrize("pipe", [False, True], ids=["file", "pipe"])
 @pytest.mark.parametrize("name", FILES)
 @_each(READERS)
-def test_a_file_that_is_no_table_is_refused(folder, refused, arguments, name, pipe):
+def test_a_file_that_is_no_table_is_refused(folder, error_from, arguments, name, pipe):
     content, wanted = FILES[name]
     (folder / "bad.csv").write_bytes(content)
-    message = refused(
+    message = error_from(
         *_filled(arguments, "-" if pipe else "bad.csv"), stdin=content if pipe else b""
     )
     assert any(part in message for part in wanted.split("|")), message
@@ -81,67 +81,67 @@ def test_a_file_that_is_no_table_is_refused(folder, refused, arguments, name, pi
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_init_refuses_them_too(folder, refused, name):
+def test_init_refuses_them_too(folder, error_from, name):
     (folder / "bad.csv").write_bytes(FILES[name][0])
-    assert "bad.csv" in refused(*_filled(INIT, "bad.csv"))
+    assert "bad.csv" in error_from(*_filled(INIT, "bad.csv"))
 
 
 @_each(ALL)
 @pytest.mark.parametrize("cut", [3, 5, 40, 200])
-def test_truncated_parquet_is_refused(folder, refused, arguments, cut):
-    parquet(folder / "whole.parquet", place=PLACES)
+def test_truncated_parquet_is_refused(folder, error_from, arguments, cut):
+    write_parquet(folder / "whole.parquet", place=PLACES)
     (folder / "cut.parquet").write_bytes((folder / "whole.parquet").read_bytes()[:-cut])
-    assert "truncated or corrupt" in refused(*_filled(arguments, "cut.parquet"))
+    assert "truncated or corrupt" in error_from(*_filled(arguments, "cut.parquet"))
 
 
 @_each(READERS)
-def test_parquet_with_damaged_pages_is_refused(folder, refused, arguments):
+def test_parquet_with_damaged_pages_is_refused(folder, error_from, arguments):
     pq.write_table(pa.table({"place": PLACES * 50}), folder / "whole.parquet", compression="gzip")
     raw = bytearray((folder / "whole.parquet").read_bytes())
     raw[30:70] = b"\xff" * 40
     (folder / "bad.parquet").write_bytes(raw)
-    assert "bad.parquet" in refused(*_filled(arguments, "bad.parquet"))
+    assert "bad.parquet" in error_from(*_filled(arguments, "bad.parquet"))
 
 
 @_each(READERS)
 @pytest.mark.parametrize("content", [b"place", b"place\n", b"place\r\n", b"\xef\xbb\xbfplace\n"])
-def test_a_header_without_rows_is_refused(folder, refused, arguments, content):
+def test_a_header_without_rows_is_refused(folder, error_from, arguments, content):
     (folder / "bare.csv").write_bytes(content)
-    assert "no rows" in refused(*_filled(arguments, "bare.csv"))
+    assert "no rows" in error_from(*_filled(arguments, "bare.csv"))
 
 
 @_each(READERS)
-def test_parquet_without_rows_is_refused(folder, refused, arguments):
-    parquet(folder / "bare.parquet", place=pa.array([], pa.string()))
-    assert "no rows" in refused(*_filled(arguments, "bare.parquet"))
+def test_parquet_without_rows_is_refused(folder, error_from, arguments):
+    write_parquet(folder / "bare.parquet", place=pa.array([], pa.string()))
+    assert "no rows" in error_from(*_filled(arguments, "bare.parquet"))
 
 
-def test_init_needs_two_different_answers(folder, refused):
+def test_init_needs_two_different_answers(folder, error_from):
     for content in ("place\n", "place\npark\npark\n", 'place\n""\n""\n'):
         (folder / "one.csv").write_text(content)
-        assert "at least two" in refused(*_filled(INIT, "one.csv"))
+        assert "at least two" in error_from(*_filled(INIT, "one.csv"))
 
 
 @_each(ALL)
-def test_a_missing_file_and_a_folder_are_refused(folder, refused, arguments):
+def test_a_missing_file_and_a_folder_are_refused(folder, error_from, arguments):
     (folder / "sub").mkdir()
-    assert "No such file" in refused(*_filled(arguments, "absent.csv"))
-    assert "directory" in refused(*_filled(arguments, "sub"))
+    assert "No such file" in error_from(*_filled(arguments, "absent.csv"))
+    assert "directory" in error_from(*_filled(arguments, "sub"))
 
 
 @_each(READERS)
-def test_parquet_with_two_columns_of_a_name_is_refused(folder, refused, arguments):
+def test_parquet_with_two_columns_of_a_name_is_refused(folder, error_from, arguments):
     pq.write_table(
         pa.table([pa.array(["park"]), pa.array(["bar"])], names=["place", "place"]),
         folder / "two.parquet",
     )
-    assert "more than one column named" in refused(*_filled(arguments, "two.parquet"))
+    assert "more than one column named" in error_from(*_filled(arguments, "two.parquet"))
 
 
 @_each(READERS)
-def test_a_missing_column_of_parquet_names_those_there_are(folder, refused, arguments):
-    parquet(folder / "a.parquet", where=["park"], age=[1])
-    assert "its columns are where, age" in refused(*_filled(arguments, "a.parquet"))
+def test_a_missing_column_of_parquet_names_those_there_are(folder, error_from, arguments):
+    write_parquet(folder / "a.parquet", where=["park"], age=[1])
+    assert "its columns are where, age" in error_from(*_filled(arguments, "a.parquet"))
 
 
 # --- values that are no answers --------------------------------------------------------------------------------------
@@ -166,9 +166,9 @@ VALUES = [
 
 @_each(READERS)
 @pytest.mark.parametrize("value", VALUES)
-def test_a_value_that_is_no_label_is_refused_by_its_place(folder, refused, arguments, value):
+def test_a_value_that_is_no_label_is_refused_by_its_place(folder, error_from, arguments, value):
     (folder / "a.csv").write_text(f"age,place\n1,park\n2,{value}\n", encoding="utf-8")
-    message = refused(*_filled(arguments, "a.csv"))
+    message = error_from(*_filled(arguments, "a.csv"))
     assert "1 of 2 values are missing or not in the domain" in message
     assert "`other`" in message
 
@@ -202,9 +202,9 @@ INTEGERS += [str(2**63), str(-(2**63) - 1), "9" * 400]
 
 @_each(READERS)
 @pytest.mark.parametrize("value", INTEGERS)
-def test_text_that_is_no_integer_of_the_range_is_refused(folder, refused, arguments, value):
+def test_text_that_is_no_integer_of_the_range_is_refused(folder, error_from, arguments, value):
     (folder / "a.csv").write_text(f"age,place\n1,5\n2,{value}\n", encoding="utf-8")
-    assert "1 of 2 values are missing or not in the domain" in refused(
+    assert "1 of 2 values are missing or not in the domain" in error_from(
         *_filled(arguments, "a.csv", "ages.toml")
     )
 
@@ -224,9 +224,9 @@ def test_text_that_is_no_integer_of_the_range_is_refused(folder, refused, argume
     ],
     ids=str,
 )
-def test_an_integer_outside_the_range_is_refused(folder, refused, arguments, column):
-    parquet(folder / "a.parquet", place=column)
-    assert "1 of 2 values are missing or not in the domain" in refused(
+def test_an_integer_outside_the_range_is_refused(folder, error_from, arguments, column):
+    write_parquet(folder / "a.parquet", place=column)
+    assert "1 of 2 values are missing or not in the domain" in error_from(
         *_filled(arguments, "a.parquet", "ages.toml")
     )
 
@@ -246,17 +246,19 @@ KINDS = {
 
 @pytest.mark.parametrize("survey", ["lunch.toml", "other.toml", "ages.toml", "numbered.toml"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_column_of_another_kind_is_refused_even_if_there_is_other(folder, refused, kind, survey):
-    parquet(folder / "a.parquet", place=KINDS[kind])
+def test_a_column_of_another_kind_is_refused_even_if_there_is_other(
+    folder, error_from, kind, survey
+):
+    write_parquet(folder / "a.parquet", place=KINDS[kind])
     for arguments in READERS:
-        message = refused(*_filled(arguments, "a.parquet", survey))
+        message = error_from(*_filled(arguments, "a.parquet", survey))
         assert "column 'place' must contain text or integers" in message
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_init_refuses_columns_of_another_kind(folder, refused, kind):
-    parquet(folder / "a.parquet", place=KINDS[kind])
-    assert "column 'place' must contain text or integers" in refused(*_filled(INIT, "a.parquet"))
+def test_init_refuses_columns_of_another_kind(folder, error_from, kind):
+    write_parquet(folder / "a.parquet", place=KINDS[kind])
+    assert "column 'place' must contain text or integers" in error_from(*_filled(INIT, "a.parquet"))
 
 
 # --- positions -------------------------------------------------------------------------------------------------------
@@ -266,32 +268,34 @@ def test_init_refuses_columns_of_another_kind(folder, refused, kind):
 @pytest.mark.parametrize(
     "value", ["nan", "inf", "-inf", "", "-0.0000001", "4", "1e300", "1e999", str(2**53)]
 )
-def test_a_position_outside_is_refused(folder, refused, arguments, value):
+def test_a_position_outside_is_refused(folder, error_from, arguments, value):
     (folder / "a.csv").write_text(f"lat,lon\n1,1\n{value},2\n1,{value}\n")
-    assert "2 of 3 values are missing or not in the domain" in refused(*_filled(arguments, "a.csv"))
+    assert "2 of 3 values are missing or not in the domain" in error_from(
+        *_filled(arguments, "a.csv")
+    )
 
 
 @_each(POSITIONS)
 @pytest.mark.parametrize("value", ["north", "1,5", "0x1p3", "1°"])
-def test_a_position_that_is_no_number_is_refused(folder, refused, arguments, value):
+def test_a_position_that_is_no_number_is_refused(folder, error_from, arguments, value):
     (folder / "a.csv").write_text(f'lat,lon\n1,1\n"{value}",2\n', encoding="utf-8")
-    assert "a column has the wrong type" in refused(*_filled(arguments, "a.csv"), never=[value])
+    assert "a column has the wrong type" in error_from(*_filled(arguments, "a.csv"), never=[value])
 
 
 @_each(POSITIONS)
 @pytest.mark.parametrize(
     "column", [["1", "CANARY"], [True, False], [[1.0], [2.0]], [b"1", b"2"]], ids=str
 )
-def test_positions_of_another_kind_are_refused(folder, refused, arguments, column):
-    parquet(folder / "a.parquet", lat=column, lon=[1.0, 2.0])
-    message = refused(*_filled(arguments, "a.parquet"), never=["CANARY"])
+def test_positions_of_another_kind_are_refused(folder, error_from, arguments, column):
+    write_parquet(folder / "a.parquet", lat=column, lon=[1.0, 2.0])
+    message = error_from(*_filled(arguments, "a.parquet"), never=["CANARY"])
     assert "column 'lat' must contain degrees" in message
 
 
 @_each(POSITIONS)
-def test_huge_whole_degrees_are_refused(folder, refused, arguments):
-    parquet(folder / "a.parquet", lat=[2**53 + 1, 1, None], lon=[1, 2, 3])
-    assert "2 of 3 values are missing or not in the domain" in refused(
+def test_huge_whole_degrees_are_refused(folder, error_from, arguments):
+    write_parquet(folder / "a.parquet", lat=[2**53 + 1, 1, None], lon=[1, 2, 3])
+    assert "2 of 3 values are missing or not in the domain" in error_from(
         *_filled(arguments, "a.parquet")
     )
 
@@ -308,10 +312,10 @@ def test_huge_whole_degrees_are_refused(folder, refused, arguments):
 )
 @pytest.mark.parametrize("command", [("privatize", "-o", "out.csv"), ("simulate",)], ids=str)
 def test_columns_that_do_not_fit_the_survey_are_refused(
-    folder, refused, survey, options, wanted, command
+    folder, error_from, survey, options, wanted, command
 ):
     (folder / "a.csv").write_text("lat,lon\n1,1\n")
-    assert wanted in refused(command[0], survey, "a.csv", *command[1:], *options)
+    assert wanted in error_from(command[0], survey, "a.csv", *command[1:], *options)
 
 
 # --- outputs ---------------------------------------------------------------------------------------------------------
@@ -322,10 +326,10 @@ def test_columns_that_do_not_fit_the_survey_are_refused(
     [("out.txt", "end in .csv or .parquet"), ("out", "end in"), ("out.csv.gz", "end in"),
      ("no/out.csv", "no folder no"), ("sub", "is a folder"), ("sub.csv", "is a folder"), ("", "must be a file")],
 )  # fmt: skip
-def test_an_output_that_cannot_be_written_is_refused(folder, refused, output, wanted):
+def test_an_output_that_cannot_be_written_is_refused(folder, error_from, output, wanted):
     (folder / "sub").mkdir()
     (folder / "sub.csv").mkdir()
-    assert wanted in refused(
+    assert wanted in error_from(
         "privatize", "lunch.toml", "answers.csv", "--column", "place", "-o", output
     )
 
@@ -343,28 +347,28 @@ def test_an_output_that_cannot_be_written_is_refused(folder, refused, output, wa
     ],
     ids=" ".join,
 )
-def test_an_estimate_is_written_whole_or_not_at_all(folder, call, refused, options):
+def test_an_estimate_is_written_whole_or_not_at_all(folder, call, error_from, options):
     call("privatize", "lunch.toml", "answers.csv", "--column", "place", "-o", "r.csv")
-    refused("estimate", "lunch.toml", "r.csv", *options)
+    error_from("estimate", "lunch.toml", "r.csv", *options)
 
 
 @pytest.mark.parametrize(
     "options", [["-o", "no/c.json"], ["-o", "c.json", "--resolved", "no/s.json"], ["-o", "-"]]
 )
-def test_a_certificate_is_written_whole_or_not_at_all(refused, options):
-    refused("verify", "lunch.toml", *options)
+def test_a_certificate_is_written_whole_or_not_at_all(error_from, options):
+    error_from("verify", "lunch.toml", *options)
 
 
 @pytest.mark.parametrize("output", ["out.csv", "out.parquet", "-"])
 @pytest.mark.parametrize("pipe", [False, True], ids=["file", "pipe"])
-def test_a_bad_last_row_leaves_what_was_there(folder, refused, output, pipe):
+def test_a_bad_last_row_leaves_what_was_there(folder, error_from, output, pipe):
     """The bad value comes batches after the first reports were made."""
     content = b"place\n" + b"park\n" * 1_000_000 + b"zoo\n"
     (folder / "long.csv").write_bytes(content)
     (folder / "out.csv").write_text("precious")
     (folder / "out.parquet").write_text("precious")
     source = "-" if pipe else "long.csv"
-    refused(
+    error_from(
         "privatize",
         "lunch.toml",
         source,
@@ -377,12 +381,12 @@ def test_a_bad_last_row_leaves_what_was_there(folder, refused, output, pipe):
     assert (folder / "out.csv").read_text() == "precious"
 
 
-def test_a_failing_source_of_randomness_leaves_nothing(folder, refused, monkeypatch):
+def test_a_failing_source_of_randomness_leaves_nothing(folder, error_from, monkeypatch):
     def fail(_):
         raise OSError("no entropy")
 
     monkeypatch.setattr("sfumato.randomness.words.os.urandom", fail)
-    refused("privatize", "lunch.toml", "answers.csv", "--column", "place", "-o", "-")
+    error_from("privatize", "lunch.toml", "answers.csv", "--column", "place", "-o", "-")
 
 
 # --- reports ---------------------------------------------------------------------------------------------------------
@@ -400,9 +404,9 @@ def _reports(folder, text, header="report@{fingerprint}"):
     ["1\n1000\n", "1\n-1\n", "1\n1.0\n", "1\n1.5\n", "1\nCANARY\n", "1\nnan\n", f"1\n{2**31}\n", f"1\n{2**32}\n",
      f"1\n{2**53}\n", f"1\n{2**64}\n", "1\ntrue\n", '1\n""\n', "1,2\n"],
 )  # fmt: skip
-def test_reports_that_nobody_can_have_sent_are_refused(folder, refused, text):
+def test_reports_that_nobody_can_have_sent_are_refused(folder, error_from, text):
     _reports(folder, text)
-    refused("estimate", "lunch.toml", "r.csv", "-o", "e.csv", never=["CANARY"])
+    error_from("estimate", "lunch.toml", "r.csv", "-o", "e.csv", never=["CANARY"])
 
 
 @pytest.mark.parametrize(
@@ -420,42 +424,42 @@ def test_reports_that_nobody_can_have_sent_are_refused(folder, refused, text):
     ],
     ids=str,
 )
-def test_parquet_reports_that_nobody_can_have_sent_are_refused(folder, refused, column):
+def test_parquet_reports_that_nobody_can_have_sent_are_refused(folder, error_from, column):
     fingerprint = Survey.load(folder / "lunch.toml").fingerprint
     table = pa.table({"report": column}).replace_schema_metadata(
         {b"sfumato.survey": fingerprint.encode()}
     )
     pq.write_table(table, folder / "r.parquet")
-    refused("estimate", "lunch.toml", "r.parquet", "-o", "e.csv", never=["CANARY"])
+    error_from("estimate", "lunch.toml", "r.parquet", "-o", "e.csv", never=["CANARY"])
 
 
-def test_reports_of_another_survey_are_refused(folder, call, refused):
+def test_reports_of_another_survey_are_refused(folder, call, error_from):
     for name in ("r.csv", "r.parquet"):
         call("privatize", "other.toml", "answers.csv", "--column", "place", "-o", name)
-        message = refused("estimate", "lunch.toml", name)
+        message = error_from("estimate", "lunch.toml", name)
         assert "contains reports of survey" in message
         assert Survey.load(folder / "lunch.toml").fingerprint[:12] in message
 
 
-def test_one_foreign_file_among_good_ones_refuses_all(folder, call, refused):
+def test_one_foreign_file_among_good_ones_refuses_all(folder, call, error_from):
     call("privatize", "lunch.toml", "answers.csv", "--column", "place", "-o", "good.csv")
     call("privatize", "other.toml", "answers.csv", "--column", "place", "-o", "bad.csv")
-    assert "bad.csv" in refused("estimate", "lunch.toml", "good.csv", "bad.csv", "-o", "e.csv")
+    assert "bad.csv" in error_from("estimate", "lunch.toml", "good.csv", "bad.csv", "-o", "e.csv")
 
 
-def test_simulated_reports_are_refused(folder, refused):
+def test_simulated_reports_are_refused(folder, error_from):
     _reports(folder, "1\n", header="simulated@{fingerprint}")
-    assert "simulation, not private reports" in refused("estimate", "lunch.toml", "r.csv")
+    assert "simulation, not private reports" in error_from("estimate", "lunch.toml", "r.csv")
     fingerprint = Survey.load(folder / "lunch.toml").fingerprint.encode()
     marks = {b"sfumato.survey": fingerprint, b"sfumato.simulated": b"true"}
     pq.write_table(pa.table({"report": [1]}).replace_schema_metadata(marks), folder / "r.parquet")
-    assert "simulation, not private reports" in refused("estimate", "lunch.toml", "r.parquet")
+    assert "simulation, not private reports" in error_from("estimate", "lunch.toml", "r.parquet")
 
 
-def test_answers_are_no_reports(folder, refused):
-    parquet(folder / "a.parquet", place=PLACES)
+def test_answers_are_no_reports(folder, error_from):
+    write_parquet(folder / "a.parquet", place=PLACES)
     for name in ("answers.csv", "a.parquet"):
-        message = refused("estimate", "lunch.toml", name, never=["park"])
+        message = error_from("estimate", "lunch.toml", name, never=["park"])
         assert "not a report file" in message
         assert "sfumato privatize" in message
 
@@ -463,32 +467,32 @@ def test_answers_are_no_reports(folder, refused):
 @pytest.mark.parametrize(
     "header", ["report", "report@", "report@0123", "REPORT@{fingerprint}", "x@{fingerprint}"]
 )
-def test_a_header_without_the_right_fingerprint_is_refused(folder, refused, header):
+def test_a_header_without_the_right_fingerprint_is_refused(folder, error_from, header):
     _reports(folder, "1\n", header=header)
-    refused("estimate", "lunch.toml", "r.csv")
+    error_from("estimate", "lunch.toml", "r.csv")
 
 
-def test_no_reports_are_no_estimate(folder, refused):
+def test_no_reports_are_no_estimate(folder, error_from):
     _reports(folder, "")
-    assert "report" in refused("estimate", "lunch.toml", "r.csv", "-o", "e.csv")
+    assert "report" in error_from("estimate", "lunch.toml", "r.csv", "-o", "e.csv")
 
 
-def test_too_few_reports_are_refused(folder, call, refused):
+def test_too_few_reports_are_refused(folder, call, error_from):
     (folder / "min.toml").write_text("minimum_reports = 1000\n" + LUNCH, encoding="utf-8")
     call("privatize", "min.toml", "answers.csv", "--column", "place", "-o", "r.csv")
-    assert "at least 1000 reports; there are 200" in refused("estimate", "min.toml", "r.csv")
-    assert "1000" in refused("simulate", "min.toml", "answers.csv", "--column", "place")
+    assert "at least 1000 reports; there are 200" in error_from("estimate", "min.toml", "r.csv")
+    assert "1000" in error_from("simulate", "min.toml", "answers.csv", "--column", "place")
 
 
 @pytest.mark.parametrize("name", ["empty.csv", "cut.parquet", "cut.gz", "absent.csv", "sub"])
-def test_report_files_that_cannot_be_read_are_refused(folder, call, refused, name):
+def test_report_files_that_cannot_be_read_are_refused(folder, call, error_from, name):
     call("privatize", "lunch.toml", "answers.csv", "--column", "place", "-o", "r.parquet")
     call("privatize", "lunch.toml", "answers.csv", "--column", "place", "-o", "r.csv")
     (folder / "sub").mkdir()
     (folder / "empty.csv").write_bytes(b"")
     (folder / "cut.parquet").write_bytes((folder / "r.parquet").read_bytes()[:-5])
     (folder / "cut.gz").write_bytes(gzip.compress((folder / "r.csv").read_bytes())[:-9])
-    assert name in refused("estimate", "lunch.toml", "r.csv", name, "-o", "e.csv")
+    assert name in error_from("estimate", "lunch.toml", "r.csv", name, "-o", "e.csv")
 
 
 # --- surveys ---------------------------------------------------------------------------------------------------------
@@ -508,14 +512,14 @@ def test_a_survey_of_a_strange_epsilon_is_refused_or_right(folder, call, epsilon
         "simulate": ["answers.csv", "--column", "place"],
         "estimate": ["answers.csv"],
     }
-    before = contents(folder)
+    before = read_folder(folder)
     result = call(command, "s.toml", *rest[command])
     assert "Traceback" not in result.err
     if result.code == 0:
         assert epsilon in ("1e-12", "inf")  # next to nothing can be learned; everything is told
     else:
         assert result.code == 2
-        assert contents(folder) == before
+        assert read_folder(folder) == before
         assert command == "estimate" or "epsilon" in result.err
 
 
@@ -536,18 +540,18 @@ SURVEYS = {
 
 
 @pytest.mark.parametrize("name", SURVEYS)
-def test_a_survey_that_cannot_be_meant_is_refused(folder, refused, name):
+def test_a_survey_that_cannot_be_meant_is_refused(folder, error_from, name):
     (folder / "s.toml").write_text(SURVEYS[name], encoding="utf-8")
-    refused("verify", "s.toml", "-o", "c.json")
-    refused("privatize", "s.toml", "answers.csv", "--column", "place", "-o", "out.csv")
+    error_from("verify", "s.toml", "-o", "c.json")
+    error_from("privatize", "s.toml", "answers.csv", "--column", "place", "-o", "out.csv")
 
 
-def test_surveys_that_are_no_files_are_refused(folder, refused):
+def test_surveys_that_are_no_files_are_refused(folder, error_from):
     (folder / "latin.toml").write_bytes(OTHER.encode("latin-1"))
     (folder / "broken.json").write_text("{")
     (folder / "sub.toml").mkdir()
     for name in ("absent.toml", "sub.toml", "latin.toml", "broken.json"):
-        refused("verify", name)
+        error_from("verify", name)
 
 
 def test_a_survey_with_a_byte_order_mark_is_read(folder, call):
@@ -565,8 +569,8 @@ def test_one_category_is_refused_or_certified(folder, call):
 
 
 @pytest.mark.parametrize("decoder", ["nonsense", "", "Projection"])
-def test_an_unknown_decoder_is_refused(refused, decoder):
-    message = refused(
+def test_an_unknown_decoder_is_refused(error_from, decoder):
+    message = error_from(
         "simulate", "lunch.toml", "answers.csv", "--column", "place", "--decoder", decoder
     )
     assert (

@@ -6,7 +6,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from support.command import contents, parquet
+from support.command import read_folder, write_parquet
 
 CANARY = "kanarienvogel-4711"
 LABELS = ["--column", "place"]
@@ -39,32 +39,34 @@ COLUMNS = {
 
 @pytest.mark.parametrize("command", ["privatize", "simulate"])
 @pytest.mark.parametrize("name", FILES)
-def test_a_refused_csv_value_is_never_shown(folder, refused, name, command):
+def test_a_refused_csv_value_is_never_shown(folder, error_from, name, command):
     survey, columns, content = FILES[name]
     (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     output = ["-o", "out.csv"] if command == "privatize" else []
-    refused(command, f"{survey}.toml", name, *columns, *output, never=[CANARY, CANARY[:6]])
+    error_from(command, f"{survey}.toml", name, *columns, *output, never=[CANARY, CANARY[:6]])
 
 
 @pytest.mark.parametrize("command", ["privatize", "simulate"])
 @pytest.mark.parametrize("name", COLUMNS)
-def test_a_refused_parquet_value_is_never_shown(folder, refused, name, command):
+def test_a_refused_parquet_value_is_never_shown(folder, error_from, name, command):
     survey, columns, data = COLUMNS[name]
-    parquet(folder / "a.parquet", **data)
+    write_parquet(folder / "a.parquet", **data)
     output = ["-o", "out.parquet"] if command == "privatize" else []
-    refused(command, f"{survey}.toml", "a.parquet", *columns, *output, never=[CANARY, CANARY[:6]])
+    error_from(
+        command, f"{survey}.toml", "a.parquet", *columns, *output, never=[CANARY, CANARY[:6]]
+    )
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_estimate_shows_nothing_of_a_file_that_holds_no_reports(folder, refused, name):
+def test_estimate_shows_nothing_of_a_file_that_holds_no_reports(folder, error_from, name):
     content = FILES[name][2]
     (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    refused("estimate", "lunch.toml", name, never=[CANARY])
+    error_from("estimate", "lunch.toml", name, never=[CANARY])
 
 
-def test_init_shows_no_value_of_what_it_refuses(folder, refused):
+def test_init_shows_no_value_of_what_it_refuses(folder, error_from):
     (folder / "a.csv").write_text(f"place,city\n{CANARY},Rome\n{CANARY},Oslo\npark,Oslo\n")
-    message = refused(
+    message = error_from(
         "init",
         "--from",
         "a.csv",
@@ -77,7 +79,7 @@ def test_init_shows_no_value_of_what_it_refuses(folder, refused):
     )
     assert "two blocks" in message
     (folder / "b.csv").write_text(f"place,city\n{CANARY},\npark,Oslo\n")
-    refused(
+    error_from(
         "init",
         "--from",
         "b.csv",
@@ -89,7 +91,7 @@ def test_init_shows_no_value_of_what_it_refuses(folder, refused):
         never=[CANARY],
     )
     (folder / "c.csv").write_text(f"{CANARY}\npark\n")
-    refused("init", "--from", "c.csv", "--column", "place", "new.toml", never=[CANARY])
+    error_from("init", "--from", "c.csv", "--column", "place", "new.toml", never=[CANARY])
 
 
 def test_a_value_that_became_other_is_in_no_result(folder, call):
@@ -104,7 +106,7 @@ def test_a_value_that_became_other_is_in_no_result(folder, call):
     assert [result.code for result in results] == [0] * 5
     assert all(CANARY not in result.both for result in results)
     left = {
-        path.name: content for path, content in contents(folder).items() if path.name != "a.csv"
+        path.name: content for path, content in read_folder(folder).items() if path.name != "a.csv"
     }
     assert {"r.csv", "r.parquet", "e.csv", "e.html"} <= set(left)
     assert not [name for name, content in left.items() if CANARY.encode() in content]

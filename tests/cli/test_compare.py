@@ -12,7 +12,7 @@ from sfumato.errors import InvalidTable
 from sfumato.simulation import Draws, UnaryEncoding, compare
 from sfumato.simulation.population import column_population
 from sfumato.survey import Survey
-from support.command import parquet, process, written_in_all_formats
+from support.command import run_process, write_all_formats, write_parquet
 from support.error_text import full_error_text
 
 CANARY = "kanarienvogel-4711"
@@ -25,7 +25,7 @@ NAMES = ["sfumato", "k-rr", "hadamard", "oue", "olh"]
 
 @pytest.fixture
 def people(folder):
-    return written_in_all_formats(folder, PEOPLE)
+    return write_all_formats(folder, PEOPLE)
 
 
 def in_json(call, *arguments, **options):
@@ -38,7 +38,7 @@ def test_text_that_is_not_utf8_is_in_no_error(tmp_path):
     held = CANARY.encode() + b"\xff"
     ends = pa.py_buffer(np.array([0, len(held)], np.int32))
     column = pa.Array.from_buffers(pa.string(), 1, [None, ends, pa.py_buffer(held)])
-    parquet(tmp_path / "people.parquet", place=column)
+    write_parquet(tmp_path / "people.parquet", place=column)
     with pytest.raises(InvalidTable, match="UTF-8") as caught:
         column_population(str(tmp_path / "people.parquet"), "place")
     assert CANARY not in full_error_text(caught.value)
@@ -111,7 +111,7 @@ def test_the_same_bytes_from_every_file_with_any_workers(people, call):
             "compare", "-", *options, "--json", stdin=(people / "people.csv").read_bytes()
         ).out
         assert outs == {piped}
-    run = process("compare", "people.csv", *COLUMN, "--json", cwd=people)
+    run = run_process("compare", "people.csv", *COLUMN, "--json", cwd=people)
     assert run.stdout.decode() == call("compare", "people.csv", *COLUMN, "--json").out
 
 
@@ -152,7 +152,7 @@ def test_the_text_of_a_column(people, call):
 
 
 def test_text_that_only_looks_different_is_one_label(folder, call):
-    parquet(folder / "forms.parquet", place=["cafe\u0301", "café", "park", ""] * 5)
+    write_parquet(folder / "forms.parquet", place=["cafe\u0301", "café", "park", ""] * 5)
     found = in_json(call, "forms.parquet", *COLUMN)
     assert (found["labels"], found["people"], found["left_out"]) == (2, 15, 5)
 
@@ -168,7 +168,7 @@ def test_text_that_only_looks_different_is_one_label(folder, call):
     ids=["numbers", "dictionary", "large", "words like NA"],
 )
 def test_columns_of_other_kinds(folder, call, values):
-    parquet(folder / "v.parquet", place=values)
+    write_parquet(folder / "v.parquet", place=values)
     found = in_json(call, "v.parquet", *COLUMN)
     assert (found["labels"], found["people"]) == (3, 4)
 
@@ -215,15 +215,15 @@ def test_it_writes_no_file(people, call):
         (("people.csv", *COLUMN, "--workers", "0"), "workers"),
     ],
 )
-def test_a_wrong_call_is_2(people, refused, arguments, said):
-    assert said in refused("compare", *arguments)
+def test_a_wrong_call_is_2(people, error_from, arguments, said):
+    assert said in error_from("compare", *arguments)
 
 
 @pytest.mark.parametrize(
     "wrong", [["--decoder", "nonsense"], ["--seed", str(2**63)], ["--epsilon", "0"]]
 )
-def test_a_wrong_wish_is_refused_before_any_data_are_read(refused, wrong):
-    assert "absent" not in refused("compare", "absent.csv", *COLUMN, *wrong)
+def test_a_wrong_wish_is_refused_before_any_data_are_read(error_from, wrong):
+    assert "absent" not in error_from("compare", "absent.csv", *COLUMN, *wrong)
 
 
 @pytest.mark.parametrize(
@@ -241,9 +241,9 @@ def test_a_wrong_wish_is_refused_before_any_data_are_read(refused, wrong):
     ],
     ids=["empty", "header", "blank", "one label", "no header", "ragged", "quote", "latin", "cut"],
 )
-def test_bad_columns_are_refused_without_a_value(folder, refused, content, said):
+def test_bad_columns_are_refused_without_a_value(folder, error_from, content, said):
     (folder / "bad.csv").write_bytes(content)
-    assert said in refused("compare", "bad.csv", *COLUMN, never=[CANARY])
+    assert said in error_from("compare", "bad.csv", *COLUMN, never=[CANARY])
 
 
 @pytest.mark.parametrize(
@@ -266,14 +266,14 @@ def test_bad_columns_are_refused_without_a_value(folder, refused, content, said)
     ],
     ids=["decimals", "list", "struct", "binary", "bool", "not UTF-8"],
 )
-def test_columns_that_hold_no_labels_are_refused(folder, refused, values):
-    parquet(folder / "bad.parquet", place=values)
-    refused("compare", "bad.parquet", *COLUMN, never=[CANARY])
+def test_columns_that_hold_no_labels_are_refused(folder, error_from, values):
+    write_parquet(folder / "bad.parquet", place=values)
+    error_from("compare", "bad.parquet", *COLUMN, never=[CANARY])
 
 
-def test_a_value_outside_the_survey_is_refused_by_its_row(folder, refused):
+def test_a_value_outside_the_survey_is_refused_by_its_row(folder, error_from):
     (folder / "bad.csv").write_text(f"place\npark\n{CANARY}\n")
-    assert "row 2" in refused("compare", "bad.csv", *SURVEY, never=[CANARY])
+    assert "row 2" in error_from("compare", "bad.csv", *SURVEY, never=[CANARY])
 
 
 def test_a_value_never_shows(folder, call):
@@ -290,10 +290,10 @@ def test_a_value_never_shows(folder, call):
         assert "park" not in result.both
 
 
-def test_a_survey_that_promises_nothing_has_no_classical_peer(folder, refused):
+def test_a_survey_that_promises_nothing_has_no_classical_peer(folder, error_from):
     (folder / "free.toml").write_text(
         (folder / "lunch.toml").read_text().replace('["clinic", "bar"]', "[]")
     )
-    assert "smallest" in refused(
+    assert "smallest" in error_from(
         "compare", "answers.csv", "--survey", "free.toml", "--column", "place"
     )

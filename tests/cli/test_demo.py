@@ -4,19 +4,19 @@ import re
 
 import pytest
 
-from support.command import contents, process
+from support.command import read_folder, run_process
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
-    return folder, process("demo", "-o", "page.html", cwd=folder)
+    return folder, run_process("demo", "-o", "page.html", cwd=folder)
 
 
 def test_it_writes_a_page_and_nothing_else(demo):
     folder, run = demo
     assert (run.returncode, run.stderr) == (0, b"")
-    assert [path.name for path in contents(folder)] == ["page.html"]
+    assert [path.name for path in read_folder(folder)] == ["page.html"]
     page = (folder / "page.html").read_text(encoding="utf-8")
     assert page.lstrip().lower().startswith("<!doctype html")
     assert len(page.encode()) < 6e6
@@ -40,5 +40,5 @@ def test_the_more_is_hidden_the_less_is_seen(demo):
     assert classical > cities > 0
 
 
-def test_a_page_that_cannot_be_written_is_refused_first(refused):
-    assert "no folder" in refused("demo", "-o", "no/page.html")
+def test_a_page_that_cannot_be_written_is_refused_first(error_from):
+    assert "no folder" in error_from("demo", "-o", "no/page.html")

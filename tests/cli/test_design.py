@@ -15,7 +15,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.survey import Survey
-from support.command import contents
+from support.command import read_folder
 from support.paths import ROOT
 
 STOPS = """,park,café,clinic,bar
@@ -185,13 +185,13 @@ def test_a_survey_keeps_all_that_it_says(call, folder):
     assert again.fingerprint != survey.fingerprint
 
 
-def test_a_survey_without_closed_form_leads_here(refused):
-    assert "sfumato design stops.toml -o stops.json" in refused("verify", "stops.toml")
+def test_a_survey_without_closed_form_leads_here(error_from):
+    assert "sfumato design stops.toml -o stops.json" in error_from("verify", "stops.toml")
 
 
-def test_a_section_for_the_shelf_is_refused(refused, folder):
+def test_a_section_for_the_shelf_is_refused(error_from, folder):
     (folder / "wish.toml").write_text(SURVEY + '[mechanism]\ncode = "hadamard"\n', encoding="utf-8")
-    assert "[mechanism]" in refused("design", "wish.toml", "-o", "wish.json")
+    assert "[mechanism]" in error_from("design", "wish.toml", "-o", "wish.json")
 
 
 # --- crowds and weights ---------------------------------------------------------------------------
@@ -246,17 +246,17 @@ TABLES = {
 
 @pytest.mark.parametrize("option", ["--prior", "--weights"])
 @pytest.mark.parametrize(("content", "said"), TABLES.values(), ids=TABLES)
-def test_a_bad_table_is_refused(refused, folder, option, content, said):
+def test_a_bad_table_is_refused(error_from, folder, option, content, said):
     if content:
         (folder / "table.csv").write_text(content)
-    assert said in refused("design", "stops.csv", option, "table.csv", "-o", "survey.json")
+    assert said in error_from("design", "stops.csv", option, "table.csv", "-o", "survey.json")
 
 
-def test_every_label_needs_a_weight_but_not_a_share(call, refused, folder, found):
+def test_every_label_needs_a_weight_but_not_a_share(call, error_from, folder, found):
     (folder / "some.csv").write_text(
         "label,weight,share\nclinic,3,0.5\npark,1,0.5\n", encoding="utf-8"
     )
-    assert "the first is 'café'" in refused("design", "stops.csv", "--weights", "some.csv")
+    assert "the first is 'café'" in error_from("design", "stops.csv", "--weights", "some.csv")
     asked = found()
     assert call("design", "stops.csv", "--prior", "some.csv").code == 0
     assert asked["prior"].tolist() == [0.5, 0, 0.5, 0]
@@ -264,10 +264,10 @@ def test_every_label_needs_a_weight_but_not_a_share(call, refused, folder, found
 
 @pytest.mark.parametrize("option", ["--prior", "--weights"])
 @pytest.mark.parametrize("number", ["-1", "nan", "inf"])
-def test_numbers_that_cannot_be_meant_are_refused(refused, folder, option, number):
+def test_numbers_that_cannot_be_meant_are_refused(error_from, folder, option, number):
     text = f"label,weight,share\npark,{number},{number}\ncafé,1,1\nclinic,1,1\nbar,1,1\n"
     (folder / "table.csv").write_text(text, encoding="utf-8")
-    assert option.removeprefix("--") in refused(
+    assert option.removeprefix("--") in error_from(
         "design", "stops.csv", option, "table.csv", "-o", "survey.json"
     )
 
@@ -293,19 +293,19 @@ MATRICES = {
 
 
 @pytest.mark.parametrize(("content", "said"), MATRICES.values(), ids=MATRICES)
-def test_a_bad_matrix_is_2(refused, folder, content, said):
+def test_a_bad_matrix_is_2(error_from, folder, content, said):
     (folder / "bad.csv").write_text(content)
-    assert said in refused("design", "bad.csv", "-o", "survey.json", "--html", "page.html")
+    assert said in error_from("design", "bad.csv", "-o", "survey.json", "--html", "page.html")
 
 
-def test_a_file_that_is_no_matrix_is_2(refused, folder):
+def test_a_file_that_is_no_matrix_is_2(error_from, folder):
     with (folder / "huge.csv").open("wb") as file:
         file.truncate(2**28 + 1)
-    assert "256 MiB" in refused("design", "huge.csv")
+    assert "256 MiB" in error_from("design", "huge.csv")
     (folder / "huge.csv").unlink()
-    assert "cannot be read" in refused("design", "absent.csv")
-    assert "cannot be read" in refused("design", "absent.toml")
-    assert "cannot be read" in refused("design", "-")
+    assert "cannot be read" in error_from("design", "absent.csv")
+    assert "cannot be read" in error_from("design", "absent.toml")
+    assert "cannot be read" in error_from("design", "-")
 
 
 @pytest.mark.parametrize(
@@ -325,47 +325,47 @@ def test_a_file_that_is_no_matrix_is_2(refused, folder):
         (("grid.toml", "extra.toml"), "extra"),
     ],
 )
-def test_a_wrong_call_is_2(refused, arguments, said):
-    assert said in refused("design", *arguments)
+def test_a_wrong_call_is_2(error_from, arguments, said):
+    assert said in error_from("design", *arguments)
 
 
-def test_pictures_of_too_many_symbols_are_refused_before_the_search(refused, folder, found):
+def test_pictures_of_too_many_symbols_are_refused_before_the_search(error_from, folder, found):
     asked = found()
     (folder / "many.toml").write_text(
         'name = "m"\n[domain]\nkind = "range"\nsize = 300\n[context]\nkind = "uniform"\nepsilon = 1\n'
     )
     for option in ("--html", "--plot"):
-        assert "up to 256 symbols" in refused("design", "many.toml", option, "picture")
+        assert "up to 256 symbols" in error_from("design", "many.toml", option, "picture")
     assert asked == {}
 
 
-def test_a_missing_extra_is_told_before_the_search(refused, monkeypatch, found):
+def test_a_missing_extra_is_told_before_the_search(error_from, monkeypatch, found):
     asked = found()
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert "sfumato[charts]" in refused(
+    assert "sfumato[charts]" in error_from(
         "design", "stops.csv", "-o", "survey.json", "--plot", "picture.png"
     )
     assert asked == {}
 
 
-def test_what_is_wrong_about_a_survey_is_told_before_the_search(refused, folder, found):
+def test_what_is_wrong_about_a_survey_is_told_before_the_search(error_from, folder, found):
     asked = found()
     (folder / "late.toml").write_text('closes = "soon"\n' + SURVEY, encoding="utf-8")
-    assert "closes must be a date" in refused("design", "late.toml", "-o", "late.json")
+    assert "closes must be a date" in error_from("design", "late.toml", "-o", "late.json")
     assert asked == {}
 
 
 def test_a_mechanism_that_breaks_its_promise_is_never_written(call, folder, found):
     loose = sf.mechanism_for(sf.Uniform(LABELS, 3))
     found(mechanism=loose)
-    before = contents(folder)
+    before = read_folder(folder)
     result = call(
         "design", "stops.csv", "-o", "survey.json", "--html", "page.html", "--plot", "picture.png"
     )
     assert result.code == 1
     assert "PRIVACY VIOLATION" in result.err
     assert result.out == ""
-    assert contents(folder) == before
+    assert read_folder(folder) == before
 
 
 # --- pages, progress, Ctrl-C ----------------------------------------------------------------------
@@ -383,9 +383,9 @@ def test_page_and_picture(call, folder, found):
 
 def test_without_asking_nothing_is_written(call, folder, found):
     found()
-    before = contents(folder)
+    before = read_folder(folder)
     assert call("design", "stops.csv").code == 0
-    assert contents(folder) == before
+    assert read_folder(folder) == before
 
 
 def test_a_design_that_was_interrupted_is_written_and_says_so(call, folder, found):

@@ -88,14 +88,14 @@ def test_every_decoder_can_be_asked_for(call, reports, decoder):
     assert isinstance(found["details"], dict)
 
 
-def test_a_map_has_neighbours(folder, call, refused, reports):
+def test_a_map_has_neighbours(folder, call, error_from, reports):
     (folder / "at.csv").write_text("lat,lon\n" + "1.5,1.5\n2.5,0.5\n" * 200)
     call(
         "privatize", "grid.toml", "at.csv", "--latitude", "lat", "--longitude", "lon", "-o", "g.csv"
     )
     found = json.loads(call("estimate", "grid.toml", "g.csv", "--json").out)
     assert found["details"]["chosen"] == "spatial-bayes"
-    assert "no neighbours" in refused(
+    assert "no neighbours" in error_from(
         "estimate", "lunch.toml", reports, "--decoder", "spatial-bayes"
     )
 
@@ -170,22 +170,22 @@ def test_a_covariate_is_handed_on_in_the_order_of_the_domain(
         ("", "at least one row"),
     ],
 )
-def test_a_wrong_covariate_is_refused_before_reports_are_read(refused, folder, text, said):
-    assert said in refused(
+def test_a_wrong_covariate_is_refused_before_reports_are_read(error_from, folder, text, said):
+    assert said in error_from(
         "estimate", "lunch.toml", "no-such-reports.csv", *covariate(folder, text)
     )
 
 
 @pytest.mark.parametrize("decoder", ["projection", "likelihood", "spatial-bayes", "unbiased"])
-def test_a_covariate_that_would_not_be_used_is_refused(refused, folder, decoder):
-    said = refused(
+def test_a_covariate_that_would_not_be_used_is_refused(error_from, folder, decoder):
+    said = error_from(
         "estimate", "lunch.toml", "no.csv", "--decoder", decoder, *covariate(folder, FIVE)
     )
     assert "uses no covariate" in said
 
 
-def test_a_covariate_is_an_input_and_no_output(refused, folder, reports):
-    refused("estimate", "lunch.toml", reports, *covariate(folder, FIVE), "-o", "known.csv")
-    assert "cannot be read" in refused(
+def test_a_covariate_is_an_input_and_no_output(error_from, folder, reports):
+    error_from("estimate", "lunch.toml", reports, *covariate(folder, FIVE), "-o", "known.csv")
+    assert "cannot be read" in error_from(
         "estimate", "lunch.toml", reports, "--covariate", "absent.csv"
     )

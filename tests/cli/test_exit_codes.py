@@ -12,7 +12,7 @@ import pytest
 import sfumato as sf
 from sfumato.cli.main import app
 from sfumato.survey import Survey
-from support.command import LUNCH, contents, process
+from support.command import LUNCH, read_folder, run_process
 
 COMMANDS = (
     "init",
@@ -53,13 +53,13 @@ def _broken(path):
 def test_a_survey_that_breaks_its_promise_is_a_no(call, folder, arguments):
     _broken(folder / "lie.json")
     (folder / "yes.csv").write_text("answer\nyes\nno\n")
-    before = contents(folder)
+    before = read_folder(folder)
     result = call(*arguments)
     assert result.code == 1
     assert "PRIVACY VIOLATION" in result.err
     assert "Traceback" not in result.err
     assert result.out == ""
-    assert contents(folder) == before
+    assert read_folder(folder) == before
 
 
 def test_a_survey_whose_large_integers_break_its_context_is_a_no(call, folder):
@@ -74,7 +74,7 @@ def test_a_survey_whose_large_integers_break_its_context_is_a_no(call, folder):
 def test_the_same_codes_leave_the_process(folder):
     _broken(folder / "lie.json")
     codes = [
-        process("verify", name, cwd=folder).returncode
+        run_process("verify", name, cwd=folder).returncode
         for name in ("lunch.toml", "lie.json", "absent.toml")
     ]
     assert codes == [0, 1, 2]
@@ -128,12 +128,12 @@ def test_done_is_0(call, folder):
         ("init", "--from", "answers.csv"),
     ],
 )
-def test_a_wrong_call_is_2(refused, arguments):
-    refused(*arguments)
+def test_a_wrong_call_is_2(error_from, arguments):
+    error_from(*arguments)
 
 
-def test_more_runs_than_memory_is_2(refused):
-    message = refused(
+def test_more_runs_than_memory_is_2(error_from):
+    message = error_from(
         "simulate", "lunch.toml", "answers.csv", "--column", "place", "--runs", str(10**15)
     )
     assert "memory" in message
@@ -182,7 +182,7 @@ def test_a_reader_that_has_had_enough_is_no_error(folder):
 
 
 def test_an_interrupted_command_leaves_nothing_behind(folder):
-    before = contents(folder)
+    before = read_folder(folder)
     command = [
         sys.executable,
         "-m",
@@ -200,14 +200,14 @@ def test_an_interrupted_command_leaves_nothing_behind(folder):
     ) as run:
         run.stdin.write(b"place\npark\n")
         run.stdin.flush()
-        while contents(folder) == before and run.poll() is None:
+        while read_folder(folder) == before and run.poll() is None:
             time.sleep(0.02)  # until the temporary file is there
         run.send_signal(signal.SIGINT)
         message = run.stderr.read()
         run.wait()
     assert run.returncode == 130
     assert b"Traceback" not in message
-    assert contents(folder) == before
+    assert read_folder(folder) == before
 
 
 def test_closed_standard_input_is_2(folder):
@@ -218,14 +218,14 @@ def test_closed_standard_input_is_2(folder):
 
 
 def test_a_terminal_without_unicode_still_gets_its_labels_in_json(folder):
-    process(
+    run_process(
         "privatize", "lunch.toml", "answers.csv", "--column", "place", "-o", "r.csv", cwd=folder
     )
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    run = process("estimate", "lunch.toml", "r.csv", "--json", cwd=folder, env=ascii_only)
+    run = run_process("estimate", "lunch.toml", "r.csv", "--json", cwd=folder, env=ascii_only)
     assert run.returncode == 0
     assert json.loads(run.stdout)["symbols"][1]["label"] == "café"
-    assert process("verify", "lunch.toml", cwd=folder, env=ascii_only).returncode == 0
+    assert run_process("verify", "lunch.toml", cwd=folder, env=ascii_only).returncode == 0
 
 
 def test_a_closed_standard_output_is_no_traceback(folder):

@@ -15,7 +15,7 @@ import pytest
 
 from sfumato.batches import TallyExport, tally_to_json
 from sfumato.survey import Survey
-from support.command import LUNCH, PLACES, parquet, process
+from support.command import LUNCH, PLACES, run_process, write_parquet
 
 PEOPLE = PLACES * 3
 LABELS = ["--column", "place"]
@@ -105,7 +105,7 @@ def test_strange_labels_are_labels(folder, call, quoting):
     text = f'name = "s"\n[domain]\nkind = "labels"\nlabels = [{quoted}]\n[context]\nkind = "uniform"\nepsilon = 20\n'
     (folder / "s.toml").write_text(text, encoding="utf-8")
     (folder / "a.csv").write_bytes(_csv(STRANGE * 100, quoting=quoting))
-    parquet(folder / "a.parquet", place=STRANGE * 100)
+    write_parquet(folder / "a.parquet", place=STRANGE * 100)
     found = []
     for name in ("a.csv", "a.parquet"):
         result = call("privatize", "s.toml", name, *LABELS, "-o", "r.csv")
@@ -211,7 +211,9 @@ def test_positions_from_csv_and_parquet(folder, call, survey, south, west, step)
 
 def test_whole_degrees_and_small_floats_are_positions(folder, call):
     for kind in (pa.int64(), pa.int8(), pa.float32(), pa.float64()):
-        parquet(folder / "a.parquet", lat=pa.array([0, 1, 3], kind), lon=pa.array([3, 2, 0], kind))
+        write_parquet(
+            folder / "a.parquet", lat=pa.array([0, 1, 3], kind), lon=pa.array([3, 2, 0], kind)
+        )
         result = call(
             "privatize",
             "grid.toml",
@@ -382,7 +384,7 @@ def test_reports_are_fresh_each_time(call):
 
 def test_pipes_from_end_to_end(folder):
     """Parquet through a pipe in, CSV through a pipe on, an estimate out."""
-    parquet(folder / "a.parquet", place=PLACES)
+    write_parquet(folder / "a.parquet", place=PLACES)
     sfumato = f"{sys.executable} -m sfumato"
     line = f"cat a.parquet | {sfumato} privatize lunch.toml - --column place -o - | {sfumato} estimate lunch.toml - --json"
     run = subprocess.run(["sh", "-c", line], cwd=folder, capture_output=True, check=False)  # noqa: S607
@@ -443,4 +445,4 @@ def test_a_named_pipe_is_a_file(folder):
     line = f"mkfifo p; cat answers.csv > p & {sys.executable} -m sfumato privatize lunch.toml p --column place -o r.csv"
     run = subprocess.run(["sh", "-c", line], cwd=folder, capture_output=True, check=False)  # noqa: S607
     assert (run.returncode, run.stderr) == (0, b"")
-    assert process("estimate", "lunch.toml", "r.csv", cwd=folder).returncode == 0
+    assert run_process("estimate", "lunch.toml", "r.csv", cwd=folder).returncode == 0

