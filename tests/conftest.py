@@ -1,4 +1,4 @@
-"""Where everything was to be installed, nothing may be skipped."""
+"""Fail skipped tests on machines where SFUMATO_REQUIRE_ALL says that everything is installed."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ import pytest
 
 
 def pytest_configure(config):
-    """Commands are interrupted in tests: a run in the background ignores that, and what it starts would too."""
+    """Restore Ctrl-C: background runs ignore it, and so would commands that tests interrupt."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -18,9 +18,7 @@ def pytest_runtest_makereport(item, call):
     report = outcome.get_result()
     if report.skipped and os.environ.get("SFUMATO_REQUIRE_ALL"):
         report.outcome = "failed"
-        report.longrepr = (
-            f"{item.nodeid} was skipped although this machine was set up for it: {report.longrepr}"
-        )
+        report.longrepr = _explain(item, report)
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -29,4 +27,8 @@ def pytest_make_collect_report(collector):
     report = outcome.get_result()
     if report.outcome == "skipped" and os.environ.get("SFUMATO_REQUIRE_ALL"):
         report.outcome = "failed"
-        report.longrepr = f"{collector.nodeid} was skipped although this machine was set up for it: {report.longrepr}"
+        report.longrepr = _explain(collector, report)
+
+
+def _explain(node, report):
+    return f"{node.nodeid} was skipped, but SFUMATO_REQUIRE_ALL is set: {report.longrepr}"

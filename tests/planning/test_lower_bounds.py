@@ -20,7 +20,7 @@ from sfumato.mechanisms import TableResponse
 from sfumato.planning import lower_bound_people, sample_complexity, upper_bound_people
 from sfumato.planning.people_bounds import hard_families
 from sfumato.randomness import exp_bounds
-from support.hard_families import chi_square, uncovered, written_families
+from support.hard_families import chi_square, explicit_families, subset_lemma_gap
 from support.mechanism_examples import REPRESENTATIVES
 from support.mutants import OddsOnePerCentHigh, OneUnitTooMuch
 
@@ -32,11 +32,11 @@ IN_MODELS = [
 ]
 
 HIGH_LOW = sf.HighLow(7, [1, 4], 1)
-STAR, SENSITIVE, FREE = written_families(HIGH_LOW)
+STAR, SENSITIVE, FREE = explicit_families(HIGH_LOW)
 PAIRED = (
-    *written_families(sf.Uniform(6, 1)),
-    *written_families(sf.Blocks([0, 0, 0, 1, 1, 2], 1)),
-    *written_families(sf.Blocks([0, 1, 0, 1, 1, 1, 2], [1, 2, 1])),
+    *explicit_families(sf.Uniform(6, 1)),
+    *explicit_families(sf.Blocks([0, 0, 0, 1, 1, 2], 1)),
+    *explicit_families(sf.Blocks([0, 1, 0, 1, 1, 1, 2], [1, 2, 1])),
     SENSITIVE,
     FREE,
 )
@@ -45,7 +45,7 @@ every_family = pytest.mark.parametrize("family", SMALL, ids=range(len(SMALL)))
 
 
 def only_family(context):
-    (family,) = written_families(context)
+    (family,) = explicit_families(context)
     return family
 
 
@@ -63,8 +63,8 @@ def entropy(share):
 
 
 @pytest.mark.parametrize("context", [HIGH_LOW, sf.Uniform(9, 1), sf.Blocks([0, 1, 1, 1, 2, 2], 1)])
-def test_bounds_describe_the_written_families(context):
-    for bounds, family in zip(hard_families(context), written_families(context), strict=True):
+def test_bounds_describe_the_explicit_families(context):
+    for bounds, family in zip(hard_families(context), explicit_families(context), strict=True):
         assert bounds == family.bounds
         assert bounds.distance == family.distance
         assert bounds.separations == Counter(family.separations)
@@ -204,14 +204,14 @@ def response(context, code):
 )
 def test_chi_square_is_the_mean_over_the_family(context, code):
     mechanism = response(context, code)
-    for family in written_families(context):
+    for family in explicit_families(context):
         family = family.at(family.distance / 3)
         assert chi_square(mechanism, family) == naive_chi_square(mechanism, family)
 
 
 @pytest.mark.parametrize("mechanism", IN_MODELS, ids=repr)
 def test_chi_square_stays_within_its_limits(mechanism):
-    for family in written_families(mechanism.context):
+    for family in explicit_families(mechanism.context):
         assert 0 < chi_square(mechanism, family) <= family.limit <= family.paper_limit
 
 
@@ -223,7 +223,7 @@ def test_chi_square_at_64_symbols(code):
         sf.HighLow(64, range(20), "0.5"),
     ):
         mechanism = response(context, code)
-        for family in written_families(context):
+        for family in explicit_families(context):
             assert 0 < chi_square(mechanism, family) <= family.limit <= family.paper_limit
 
 
@@ -260,10 +260,10 @@ def test_random_tables_stay_within_the_limits(context):
     rng = np.random.default_rng(32)
     for _ in range(10):
         mechanism = random_table(rng, context)
-        for family in written_families(context):
+        for family in explicit_families(context):
             assert 0 < chi_square(mechanism, family) <= family.limit <= family.paper_limit
         for x, x2 in itertools.permutations(range(context.size), 2):
-            assert uncovered(mechanism, x, x2) == 0
+            assert subset_lemma_gap(mechanism, x, x2) == 0
 
 
 def test_mangats_response_meets_the_limit_of_claim_1():
@@ -272,9 +272,9 @@ def test_mangats_response_meets_the_limit_of_claim_1():
     """
     context = sf.HighLow(6, [2], 1)
     mechanism = sf.HighLowResponse(context, RandomizedCode)
-    for family in written_families(context):
+    for family in explicit_families(context):
         assert 1 - Fraction(1, 10**12) <= chi_square(mechanism, family) / family.limit <= 1
-    star = written_families(context)[0]
+    star = explicit_families(context)[0]
     assert star.limit < star.paper_limit * Fraction(9, 10)
 
 
@@ -308,11 +308,11 @@ def test_channels_that_break_their_promise_exceed_the_limit():
     assert chi_square(cube(sf.Uniform(6, 2), Fraction(275, 100)), family) > family.limit
     context = sf.HighLow(6, [2], 1)
     cheat = sf.HighLowResponse(context, OddsOnePerCentHigh)
-    for family in written_families(context):
+    for family in explicit_families(context):
         assert chi_square(cheat, family) > family.limit
     # Even one unit in 2^64 is seen.
     exact = sf.PlainResponse(sf.Uniform(2, 1), OneUnitTooMuch)
-    assert uncovered(exact, 0, 1) > 0
+    assert subset_lemma_gap(exact, 0, 1) > 0
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", 1, "1.0986", "1.1", 2, 5, 40])
@@ -342,7 +342,7 @@ def test_gain_matches_enumeration_of_extreme_columns(size, epsilon):
 )
 def test_the_subset_lemma_on_every_row(mechanism):
     for x, x2 in itertools.permutations(range(mechanism.inputs), 2):
-        assert uncovered(mechanism, x, x2) == 0
+        assert subset_lemma_gap(mechanism, x, x2) == 0
 
 
 @pytest.mark.parametrize("mechanism", [m for m in EVERY if m.outputs <= 8], ids=repr)
@@ -356,7 +356,7 @@ def test_the_subset_lemma_on_every_set(mechanism):
             assert second <= mechanism.denominator - shrink * (mechanism.denominator - first)
 
 
-def test_uncovered_matches_the_worst_set():
+def test_subset_lemma_gap_matches_the_worst_set():
     cheat = sf.PlainResponse(sf.Uniform(3, 1), OddsOnePerCentHigh)
     first, second = cheat.exact_row(0), cheat.exact_row(1)
     shrink = 1 / exp_bounds(Fraction(1))[1]
@@ -364,7 +364,7 @@ def test_uncovered_matches_the_worst_set():
         sum(itertools.compress(second, M)) - 1 + shrink * (1 - sum(itertools.compress(first, M)))
         for M in itertools.product((0, 1), repeat=3)
     )
-    assert uncovered(cheat, 0, 1) == worst > 0
+    assert subset_lemma_gap(cheat, 0, 1) == worst > 0
 
 
 @pytest.mark.parametrize(
@@ -395,7 +395,7 @@ def test_the_block_inequality_on_every_report(mechanism):
 )
 def test_a_report_tells_at_most_chi_square_bits(context, code):
     mechanism = response(context, code)
-    for family in written_families(context):
+    for family in explicit_families(context):
         found = np.array([[float(entry) for entry in p] for p in family.members()])
         reports = found @ mechanism.matrix()
         q = reports.mean(axis=0)
@@ -467,7 +467,7 @@ def worst_measured(mechanism, family, n, rng):
 def test_measured_people_lie_between_the_bounds(context):
     rng = np.random.default_rng(33)
     mechanism, error, n = response(context, HadamardCode), 0.02, 100_000
-    spread = max(worst_measured(mechanism, family, n, rng) for family in written_families(context))
+    spread = max(worst_measured(mechanism, family, n, rng) for family in explicit_families(context))
     measured = n * (spread / error) ** 2
     lower = lower_bound_people(context, error)
     assert 1 < lower < measured < upper_bound_people(context, error)

@@ -1,7 +1,7 @@
 """A client for audits that answers with the survey's own mechanism.
 
-Run it as ``python audit_client.py survey.toml``. It reads a symbol per line and writes a report per
-line, with fresh randomness.
+Run it as ``python audit_client.py survey.toml``. It reads one symbol per line and writes one report
+per line, with fresh randomness.
 """
 
 import sys
@@ -12,8 +12,8 @@ import sfumato as sf
 def main():
     mechanism = sf.Survey.load(sys.argv[1]).mechanism
     rest = b""
-    while read := sys.stdin.buffer.read1(2**20):
-        *lines, rest = (rest + read).split(b"\n")
+    while chunk := sys.stdin.buffer.read1(2**20):
+        *lines, rest = (rest + chunk).split(b"\n")
         if lines:
             reports = mechanism.privatize([int(line) for line in lines])
             sys.stdout.buffer.write(b"".join(b"%d\n" % report for report in reports.tolist()))

@@ -4,7 +4,7 @@ import traceback
 
 
 def full_error_text(error):
-    """Return what an error and all errors behind it say, and the traceback that a log would show."""
+    """Return the text of an error, of all errors behind it, and of the traceback in a log."""
     texts = []
     current = error
     while current is not None:

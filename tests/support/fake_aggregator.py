@@ -123,7 +123,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self._respond(status, json.dumps(receipt).encode())
 
     def _misbehave(self, fault):
-        """Commit a fault: DROP_REQUEST, or a response such as `(503, {"Retry-After": "1"}, b"")`."""
+        """Commit a fault: DROP_REQUEST, or a response like `(503, {"Retry-After": "1"}, b"")`."""
         if fault == DROP_REQUEST:
             return self._hang_up()
         status, headers, body = fault

@@ -1,6 +1,4 @@
-"""Hard families written out, member by member and in fractions, to check the bounds that rest on
-them.
-"""
+"""Hard families with every member in exact fractions, to check the bounds that rely on them."""
 
 import math
 from dataclasses import dataclass, replace
@@ -13,11 +11,11 @@ from sfumato.randomness import exp_bounds
 
 
 @dataclass(frozen=True)
-class WrittenFamily:
-    """A centre, pairs of symbols that move against each other, and by how much.
+class ExplicitFamily:
+    """A centre, pairs of symbols that move in opposite directions, and the size of each step.
 
-    ``bounds`` is what the package knows of the family. ``paper_limit`` is the limit of χ² as the
-    paper has it, its constants corrected; ``inf`` where it has none.
+    `bounds` is the package's description of the family. `paper_limit` is the paper's limit of χ²
+    with corrected constants, or infinity where the paper has none.
     """
 
     bounds: object
@@ -35,7 +33,7 @@ class WrittenFamily:
 
     @property
     def ratio(self):
-        """How much closer to its centre it is than at its widest."""
+        """The distance as a share of the largest possible one."""
         return self.distance / self.bounds.distance
 
     @property
@@ -43,7 +41,7 @@ class WrittenFamily:
         return self.bounds.limit * self.ratio**2
 
     def at(self, distance):
-        """The family drawn closer to its centre."""
+        """Return the family at a smaller distance from its centre."""
         assert 0 < distance <= self.bounds.distance
         ratio = Fraction(distance) / self.distance
         return replace(
@@ -55,7 +53,7 @@ class WrittenFamily:
         )
 
     def member(self, number):
-        """The distribution whose signs are the bits of ``number``."""
+        """Return the distribution whose signs are the bits of `number`."""
         p = list(self.centre)
         for sign, step, up, down in zip(
             self.signs(number), self.steps, self.plus, self.minus, strict=True
@@ -71,8 +69,8 @@ class WrittenFamily:
         return [1 - 2 * (number >> i & 1) for i in range(self.dimension)]
 
 
-def written_families(context):
-    """Every family of a context, in the order of ``hard_families``."""
+def explicit_families(context):
+    """Return every family of a context, in the order of `hard_families`."""
     groups = context.groups
     members = [np.flatnonzero(groups.group_of == g) for g in range(len(groups.inside))]
     is_free = [outward == math.inf for outward in groups.outward]
@@ -88,12 +86,12 @@ def written_families(context):
 
 
 def star(sensitive, free, epsilon):
-    """Each free symbol moves against the first sensitive one."""
+    """Return the family in which each free symbol moves against the first sensitive one."""
     t = free.size
     k = sensitive.size + t
     alpha = Fraction(1, k)
     low = inverse_odds(epsilon)
-    return WrittenFamily(
+    return ExplicitFamily(
         bounds=high_low_family(sensitive.size, t, epsilon),
         distance=alpha,
         centre=(Fraction(1, k),) * k,
@@ -106,7 +104,7 @@ def star(sensitive, free, epsilon):
 
 
 def pairs(size, blocks, epsilons):
-    """Pairs inside blocks, around the uniform distribution on them."""
+    """Return the family of pairs inside blocks, centred at the uniform distribution."""
     k = sum(block.size for block in blocks)
     moving = [block.size // 2 * 2 for block in blocks]
     squares = sum(m * m for m in moving)
@@ -118,7 +116,7 @@ def pairs(size, blocks, epsilons):
     for m in moving:
         steps += [2 * m * alpha / squares] * (m // 2)
     low = min(inverse_odds(epsilon) for epsilon in epsilons)
-    return WrittenFamily(
+    return ExplicitFamily(
         bounds=block_family([(b.size, e) for b, e in zip(blocks, epsilons, strict=True)]),
         distance=alpha,
         centre=tuple(centre),
@@ -131,15 +129,15 @@ def pairs(size, blocks, epsilons):
 
 
 def free_pairs(size, free, epsilon):
-    """Pairs of free symbols; nobody is sensitive."""
+    """Return the family of pairs of free symbols."""
     family = pairs(size, [free], [math.inf])
     return replace(family, bounds=free_family(free.size, epsilon), paper_limit=math.inf)
 
 
 def chi_square(mechanism, family):
-    """``χ²(Q|P) = Σ_i γ_i² Σ_y (Q(y|plus_i) − Q(y|minus_i))²/q_0(y)``, exactly.
+    """Return ``χ²(Q|P) = Σ_i γ_i² Σ_y (Q(y|plus_i) − Q(y|minus_i))²/q_0(y)``, exactly.
 
-    Signs are independent with mean 0, so the mixed terms vanish and no member need be visited.
+    Signs are independent with mean 0, so the mixed terms vanish and no sum over members is needed.
     """
     rows = [mechanism.exact_row(x) for x in range(mechanism.inputs)]
     total = Fraction(0)
@@ -151,12 +149,12 @@ def chi_square(mechanism, family):
     return total
 
 
-def uncovered(mechanism, x, x2):
-    """By how much the subset lemma fails for x and x2; 0 where it holds for all sets of reports.
+def subset_lemma_gap(mechanism, x, x2):
+    """Return by how much the subset lemma fails for x and x2; 0 if it holds for all sets.
 
     The lemma (in the proof of Claim 1) says ``Q(M|x2) ≤ 1 − (1 − Q(M|x))/e`` for every set M of
-    reports, e = exp(E[x, x2]). The worst M holds the reports on which row x2 lies above row x over
-    e, so it fails by ``Σ_y max(Q(y|x)/e − Q(y|x2), 0)``.
+    reports, e = exp(E[x, x2]). The worst M contains the reports for which row x2 exceeds row x
+    divided by e, so the lemma fails by ``Σ_y max(Q(y|x)/e − Q(y|x2), 0)``.
     """
     low = inverse_odds(mechanism.context.exact_epsilon(x, x2))
     rows = zip(mechanism.integer_row(x), mechanism.integer_row(x2), strict=True)
@@ -165,5 +163,5 @@ def uncovered(mechanism, x, x2):
 
 
 def inverse_odds(epsilon):
-    """``1/e^ε``, rounded down; 0 at ε = inf."""
+    """Return ``1/e^ε``, rounded down; 0 if ε is infinite."""
     return 1 / exp_bounds(epsilon)[1] if isinstance(epsilon, Fraction) else Fraction(0)

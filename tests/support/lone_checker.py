@@ -1,4 +1,4 @@
-"""The lone checker, loaded by its path as `sfumato check` does, to be asked in this process."""
+"""The lone checker, loaded by its path as `sfumato check` does, to run in this process."""
 
 import importlib.util
 import sys
@@ -6,7 +6,7 @@ import sys
 from support.paths import CHECKER
 
 
-def _loaded():
+def _load():
     spec = importlib.util.spec_from_file_location("check_certificate", CHECKER)
     module = importlib.util.module_from_spec(spec)
     sys.modules["check_certificate"] = module
@@ -14,11 +14,11 @@ def _loaded():
     return module
 
 
-check_certificate = _loaded()
+check_certificate = _load()
 
 
 def verdict_of(raw):
-    """The exit code for a file of these bytes, and the lines that are printed."""
+    """Return the checker's exit code for a file with these bytes, and the lines that it prints."""
     try:
         return check_certificate.check(raw)
     except check_certificate.NotChecked as problem:

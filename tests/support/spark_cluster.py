@@ -1,4 +1,4 @@
-"""Real Spark clusters: a driver and two executors, on this machine's loopback only."""
+"""Real Spark clusters on loopback: a driver and two executors."""
 
 import base64
 import os
@@ -11,33 +11,32 @@ from pathlib import Path
 
 import pyarrow as pa
 
-HERE = "127.0.0.1"
-ELSEWHERE = "127.0.0.2"  # another host, as far as Spark can tell
+FIRST_HOST = "127.0.0.1"
+SECOND_HOST = "127.0.0.2"  # Spark takes this address for another host
 
 
 def java_is_new_enough():
-    """Whether there is a Java 17 or newer."""
+    """Return whether Java 17 or newer is installed."""
     program = shutil.which("java")
     if program is None:
         return False
-    said = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stderr
-    version = said.partition('"')[2].partition(".")[0]
+    run = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
+    version = run.stderr.partition('"')[2].partition(".")[0]
     return version.isdigit() and int(version) >= 17
 
 
-def spark_home(folder):
-    """The installed package under another roof: executors lay down their logs beside it, and must not do so there."""
+def link_spark_home(folder):
+    """Link the installed package into a folder: executors write their logs next to it."""
     import pyspark
 
     folder.mkdir()
     for part in Path(pyspark.__file__).parent.iterdir():
-        if part.name != "work":  # somebody else's logs
+        if part.name != "work":  # logs of other runs
             (folder / part.name).symlink_to(part)
-    return folder
 
 
-def environment(folder, address=HERE):
-    """What every process of a cluster must know; all that it writes goes to ``folder``."""
+def environment(folder, address=FIRST_HOST):
+    """Return the environment of a cluster's processes, which makes them write to `folder` only."""
     return {
         "SPARK_HOME": str(folder / "spark"),
         "SPARK_LOCAL_DIRS": str(folder / "local"),
@@ -50,14 +49,14 @@ def environment(folder, address=HERE):
 
 
 def prepare(folder):
-    """Make the folders that a cluster writes to."""
+    """Create the folders that a cluster writes to."""
     for name in ("events", "local", "out", "tmp"):
         (folder / name).mkdir()
-    spark_home(folder / "spark")
+    link_spark_home(folder / "spark")
 
 
 class Cluster:
-    """A session, and the folders where anything that Spark writes must be."""
+    """A Spark session, and the folder that contains everything Spark writes."""
 
     def __init__(self, folder, monkeypatch, master="local-cluster[2,1,1024]", **settings):
         from pyspark.sql import SparkSession
@@ -66,9 +65,9 @@ class Cluster:
         prepare(folder)
         for name, value in environment(folder).items():
             monkeypatch.setenv(name, value)
-        given = {
-            "spark.driver.host": HERE,
-            "spark.driver.bindAddress": HERE,
+        options = {
+            "spark.driver.host": FIRST_HOST,
+            "spark.driver.bindAddress": FIRST_HOST,
             "spark.driver.memory": "700m",
             "spark.executor.memory": "700m",
             "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder / 'tmp'}",
@@ -77,7 +76,7 @@ class Cluster:
             "spark.ui.showConsoleProgress": "false",
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": str(folder / "events"),
-            # What is compressed cannot be searched.
+            # Compressed files cannot be searched for secrets.
             "spark.eventLog.compress": "false",
             "spark.broadcast.compress": "false",
             "spark.shuffle.compress": "false",
@@ -88,58 +87,58 @@ class Cluster:
             **settings,
         }
         builder = SparkSession.builder.master(master).appName("tests")
-        for name, value in given.items():
+        for name, value in options.items():
             builder = builder.config(name, value)
         self.spark = builder.getOrCreate()
         self.spark.sparkContext.setCheckpointDir(str(folder / "checkpoints"))
 
     def table(self, rows, names, parts=4):
-        """A table of rows, spread over several tasks. From Arrow, the rows are part of the plan itself."""
+        """Return a table over several tasks. Rows from Arrow become part of the query plan."""
         columns = [pa.array(column) for column in zip(*rows, strict=True)]
         return self.spark.createDataFrame(pa.table(columns, names)).repartition(parts)
 
     def logs(self):
-        """Everything that executors printed."""
+        """Return everything that the executors printed."""
         return b"".join(
             path.read_bytes() for path in (self.folder / "spark" / "work").rglob("std*")
         )
 
-    def holders(self, secret):
-        """The files, of all that Spark wrote and this session knows, that hold the secret in any dress."""
+    def files_with(self, secret):
+        """Return the names of the files that contain the secret in any encoding.
+
+        Search everything that Spark wrote, and the settings of this session.
+        """
         settings = repr(self.spark.sparkContext.getConf().getAll()).encode()
         (self.folder / "settings").write_bytes(settings)
-        written = [
-            path for path in self.folder.rglob("*") if path.is_file() and not path.is_symlink()
-        ]
-        return sorted(
-            {
-                path.name
-                for path in written
-                if any(dress in path.read_bytes() for dress in dresses(secret))
-            }
-        )
+        names = set()
+        for path in self.folder.rglob("*"):
+            if path.is_file() and not path.is_symlink():
+                content = path.read_bytes()
+                if any(encoding in content for encoding in encodings(secret)):
+                    names.add(path.name)
+        return sorted(names)
 
 
 @contextmanager
 def two_hosts(folder):
-    """A standalone master and a worker on each of two addresses; gives the master's URL.
+    """Run a standalone master, and a worker on each of two addresses; yield the master's URL.
 
-    Spark never speculates on the host that runs the original, so one host is not enough to see it.
+    Spark never speculates on the host that runs the original task, so one host is not enough.
     """
     prepare(folder)
-    with ExitStack() as running:
-        master = _daemon(running, folder, HERE, "master.Master", "--port", "0", "--webui-port", "0")
-        url = _awaited(master, "Starting Spark master at ").split()[0]
-        for address in (HERE, ELSEWHERE):
-            worker = _daemon(
-                running, folder, address, "worker.Worker", "--cores", "1", "--memory", "1g", url
-            )
-            _awaited(worker, "Successfully registered with master")
+    with ExitStack() as stack:
+        ports = ("--port", "0", "--webui-port", "0")
+        master = _start_daemon(stack, folder, FIRST_HOST, "master.Master", *ports)
+        url = _wait_for_text(master, "Starting Spark master at ").split()[0]
+        for address in (FIRST_HOST, SECOND_HOST):
+            resources = ("--cores", "1", "--memory", "1g")
+            worker = _start_daemon(stack, folder, address, "worker.Worker", *resources, url)
+            _wait_for_text(worker, "Successfully registered with master")
         yield url
 
 
-def _daemon(running, folder, address, name, *arguments):
-    """Start a daemon that ends with ``running``; gives the file of its log."""
+def _start_daemon(stack, folder, address, name, *arguments):
+    """Start a daemon that stops when `stack` closes; return the path of its log."""
     log = folder / f"{name}-{address}.log"
     command = [
         folder / "spark" / "bin" / "spark-class",
@@ -147,43 +146,48 @@ def _daemon(running, folder, address, name, *arguments):
         "--host",
         address,
     ]
-    known = {**os.environ, **environment(folder, address), "SPARK_DAEMON_MEMORY": "256m"}
+    variables = {**os.environ, **environment(folder, address), "SPARK_DAEMON_MEMORY": "256m"}
     with log.open("wb") as output:
-        started = subprocess.Popen([*command, *arguments], env=known, stdout=output, stderr=output)
-    running.callback(started.wait, timeout=60)
-    running.callback(started.terminate)
+        process = subprocess.Popen(
+            [*command, *arguments], env=variables, stdout=output, stderr=output
+        )
+    stack.callback(process.wait, timeout=60)
+    stack.callback(process.terminate)
     return log
 
 
-def _awaited(log, said):
-    """What a log says after some words, once it says them."""
+def _wait_for_text(log, text):
+    """Wait until a log contains `text`; return the rest of that line."""
+    content = ""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        _, found, rest = log.read_text(encoding="utf-8", errors="replace").partition(said)
-        if found and "\n" in rest:
+        content = log.read_text(encoding="utf-8", errors="replace")
+        _, match, rest = content.partition(text)
+        if match and "\n" in rest:
             return rest.partition("\n")[0]
         time.sleep(0.1)
-    raise TimeoutError(
-        f"{log.name} did not say {said!r}: {log.read_text(encoding='utf-8', errors='replace')[-2000:]}"
-    )
+    raise TimeoutError(f"{log.name} does not contain {text!r}: {content[-2000:]}")
 
 
-def dresses(secret):
-    """A secret as it may have been written: raw, in hex, in base64 at any offset, escaped by Python or by Java."""
-    shifted = [
+def encodings(secret):
+    """Return a secret as Spark may write it: raw, hex, base64 at any offset, or escaped."""
+    hexadecimal = [secret.hex().encode(), secret.hex().upper().encode()]
+    base64_texts = [
         base64.b64encode(bytes(shift) + secret)[4 if shift else 0 : -4] for shift in range(3)
     ]
-    signed = [byte - 256 if byte > 127 else byte for byte in secret]
-    escaped = repr(secret)[2:-1].encode()
-    lists = [", ".join(map(str, numbers)).encode() for numbers in (secret, signed)]
-    return [secret, secret.hex().encode(), secret.hex().upper().encode(), *shifted, escaped, *lists]
+    python_escape = repr(secret)[2:-1].encode()
+    signed_bytes = [byte - 256 if byte > 127 else byte for byte in secret]
+    lists = [", ".join(map(str, numbers)).encode() for numbers in (secret, signed_bytes)]
+    return [secret, *hexadecimal, *base64_texts, python_escape, *lists]
 
 
 def stop_java():
-    """End the driver's Java too, so that another cluster may have other settings."""
+    """Stop the driver's Java, so that the next cluster can have other settings."""
     from pyspark import SparkContext
 
-    gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+    gateway = SparkContext._gateway
+    SparkContext._gateway = None
+    SparkContext._jvm = None
     if gateway is not None:
         gateway.shutdown()
         gateway.proc.stdin.close()

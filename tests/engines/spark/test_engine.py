@@ -26,7 +26,7 @@ from sfumato.errors import InvalidArgument, InvalidTable, UnknownValue
 from sfumato.randomness import words_at
 from sfumato.tables import AnswerColumns, count_files
 from support.paths import ROOT
-from support.spark_cluster import dresses, java_is_new_enough
+from support.spark_cluster import encodings, java_is_new_enough
 
 pytestmark = [
     pytest.mark.cluster,
@@ -401,7 +401,7 @@ def test_the_secret_is_in_nothing_that_spark_writes(cluster, secrets, tmp_path):
         shown = reports._jdf.queryExecution().toString().encode()
     (cluster.folder / "plan").write_bytes(shown)
     secret = secrets[0]
-    assert cluster.holders(secret) == []
+    assert cluster.files_with(secret) == []
 
 
 def test_the_search_for_a_secret_finds_a_planted_one(cluster):
@@ -409,7 +409,7 @@ def test_the_search_for_a_secret_finds_a_planted_one(cluster):
     cluster.spark.sparkContext.setJobDescription(planted.hex())
     cluster.spark.range(1).count()
     cluster.spark.sparkContext.setJobDescription(None)
-    assert any(name.startswith(("events", "app-")) for name in cluster.holders(planted))
+    assert any(name.startswith(("events", "app-")) for name in cluster.files_with(planted))
 
 
 JOB = """
@@ -420,7 +420,7 @@ folder, tests, noted = map(Path, sys.argv[1:])
 sys.path.insert(0, str(tests))
 from support.spark_cluster import Cluster
 import sfumato.engines.spark.secret as spark_secret
-from support.spark_cluster import dresses, java_is_new_enough
+from support.spark_cluster import encodings, java_is_new_enough
 from sfumato import Domain, Survey, Uniform
 from sfumato.engines.spark.engine import keyed_reports
 drawn, draw = [], spark_secret.fresh_key
@@ -437,13 +437,13 @@ with keyed_reports(survey, table, column="place", key="who") as reports:
         with urllib.request.urlopen(f"{page}/{name}") as answer:
             (folder / ("page-" + name.replace("/", "-"))).write_bytes(answer.read())
     reports.explain(True)
-    during = cluster.holders(drawn[0])
+    during = cluster.files_with(drawn[0])
 planted = bytes(range(200, 232))
 def naive(batches, filling=survey.resolved()):
     planted
     return batches
 table.mapInArrow(naive, table.schema).count()
-noted.write_text(repr((drawn[0].hex(), during, cluster.holders(drawn[0]), cluster.holders(planted))))
+noted.write_text(repr((drawn[0].hex(), during, cluster.files_with(drawn[0]), cluster.files_with(planted))))
 cluster.spark.stop()
 """
 
@@ -467,4 +467,4 @@ def test_the_secret_is_nowhere_with_every_page_open_and_every_line_logged(tmp_pa
     said = ended.stdout + ended.stderr
     assert len(ended.stderr) > 100_000, "every line was to be logged"
     assert b"MapInArrow" in ended.stdout, "the plan was to be shown"
-    assert not any(dress in said for dress in dresses(bytes.fromhex(secret)))
+    assert not any(encoding in said for encoding in encodings(bytes.fromhex(secret)))
