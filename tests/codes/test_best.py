@@ -139,6 +139,6 @@ def test_cyclic_risk_is_that_of_the_paper_estimator(k):
     assert simple == pytest.approx(cyclic_risk(k, 13, 4, 1, exp(1)), rel=1e-9)
 
 
-def test_a_code_for_no_finite_epsilon_is_refused():
-    with pytest.raises(sf.errors.InvalidContext, match="clear code"):
+def test_infinite_epsilon_raises():
+    with pytest.raises(sf.errors.InvalidContext, match="use ClearCode"):
         BestCode()(5, inf)

@@ -191,7 +191,7 @@ def test_only_balanced_codes_may_have_points_to_spare(design):
     if design(design.circle, ONE).is_balanced:
         assert design(design.circle - 1, ONE).points == design.circle
     else:
-        with pytest.raises(InvalidContext, match="need exactly"):
+        with pytest.raises(InvalidContext, match="serve exactly"):
             design(design.circle - 1, ONE)
     with pytest.raises(InvalidContext, match="cannot serve"):
         design(design.circle + 1, ONE)

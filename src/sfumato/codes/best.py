@@ -1,13 +1,13 @@
-"""The best known code for a number of points and ε: within a few per cent of the least risk.
+"""The best known code for a number of points and ε, within a few per cent of the least risk.
 
-The risk at uniform p of any ε-private response with an unbiased estimate is at least (Ye and Barg,
+At uniform p, any ε-private response with an unbiased estimate has a risk of at least (Ye and Barg,
 2018)
 
     LB(k, ε) = min_w R(k, w, e),   R(k, w, e) = (k−1)²(we + k − w)²/(k(e−1)²w(k−w))
 
-Where the best w is 1, randomized response attains it. Elsewhere there are two kinds of candidates:
-Singer's difference sets, which exist for some sizes only and leave points unused, and searched base
-blocks, which use every point and are nearly flat.
+If the best w is 1, randomized response attains it. Otherwise there are two kinds of candidates.
+Singer's difference sets exist for some sizes only, and leave points unused. Searched base blocks
+use every point, and are nearly flat.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import exp, isfinite
-from typing import ClassVar
 
 import numpy as np
 
@@ -37,13 +36,13 @@ __all__ = [
 ]
 
 EXTRA_BITS = 3
-"""How many bits longer than a Hadamard report, of ⌈log2(k+1)⌉ bits, a report may be."""
+"""The number of bits that a report may exceed a Hadamard report of ⌈log2(k+1)⌉ bits by."""
 
-_GOOD_ENOUGH = 1.01  # a ratio to the bound at which the search ends
-_ALWAYS_SEARCH = 1000  # points up to which codes are searched even where Singer's are good
-_SINGER_GOOD = 1.03  # above this ratio, codes are searched at any size that a search can handle
+_GOOD_ENOUGH = 1.01  # the ratio to the bound at which the search ends
+_ALWAYS_SEARCH = 1000  # points up to which blocks are searched even if Singer's sets are good
+_SINGER_GOOD = 1.03  # above this ratio, blocks are searched at any size that a search can handle
 _MAX_SEARCH = 1 << 14  # points
-_SINGER_DESIGNS = 2  # the designs of least simple risk whose exact risk is computed
+_SINGER_DESIGNS = 2  # how many designs of least simple risk have their exact risk computed
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,6 @@ class BestCode:
     """
 
     extra_bits: int = EXTRA_BITS
-    kind: ClassVar[str] = "cyclic"
 
     def __call__(self, points: int, epsilon: Epsilon, word_bits: int = 64) -> Code:
         """Return the best code for at least ``points`` points."""
@@ -76,7 +74,7 @@ class Candidate:
 
 
 def max_outputs(points: int, extra_bits: int) -> int:
-    """Return the number of different reports of ⌈log2(k+1)⌉ bits and a few more."""
+    """Return the number of different reports of ⌈log2(k+1)⌉ bits and ``extra_bits`` more."""
     return 1 << (points.bit_length() + extra_bits)
 
 
@@ -84,7 +82,7 @@ def max_outputs(points: int, extra_bits: int) -> int:
 def best_candidate(points: int, epsilon: Fraction, outputs: int) -> Candidate:
     """Return the candidate of least risk with at most ``outputs`` outputs.
 
-    Of equally good ones, the one with the fewest.
+    Among equally good candidates, the one with the fewest outputs wins.
 
     >>> best_candidate(4, Fraction(3), 32).family
     <class 'sfumato.codes.singleton.RandomizedCode'>
@@ -112,7 +110,7 @@ def best_candidate(points: int, epsilon: Fraction, outputs: int) -> Candidate:
 
 
 def _worth(candidate: Candidate) -> tuple[float, int]:
-    # Rounded, so that the last digits of a transform never choose between equally good codes.
+    # Round, so that the last digits of a transform never choose between equally good codes.
     return round(candidate.ratio, 9), candidate.outputs
 
 
@@ -129,7 +127,7 @@ def _singer_candidates(k: int, e: float, outputs: int, bound: float) -> Iterator
 def _search_candidates(
     k: int, epsilon: float, sizes: list[int], outputs: int, bound: float
 ) -> Iterator[Candidate]:
-    """Yield candidates with few base blocks first: they have the shortest reports."""
+    """Yield the candidates with the fewest base blocks first: they have the shortest reports."""
     for design, F in search_designs(k, sizes, outputs):
         risk = F * ye_barg_risk(k, len(design.base[0]), epsilon)
         yield Candidate(design, risk / bound, len(design.base) * k)
@@ -154,7 +152,7 @@ def search_designs(
 def cyclic_risk(points: int, circle: int, raised: int, shared: float, e: float) -> float:
     """Return the risk at uniform p of the paper's estimate, ``k μ(1 − μ)/Δ²``.
 
-    The design has K points, k of them used.
+    Of the K points of the design, k are used.
     """
     Z = raised * e + circle - raised
     q = (shared * e + raised - shared) / Z

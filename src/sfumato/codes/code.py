@@ -1,19 +1,21 @@
-"""What a code is: for each point x a set of outputs S_x that x favours by odds of e^ε.
+"""Codes: each point x has a set S_x of outputs that it favours by odds of e^ε.
 
 A code serves up to ``points`` symbols and has ``outputs`` outputs. Every point favours ``raised``
-of them, and two points share ``shared``: any two (a design (b, r, λ)), or two on average. Over a
-word of B bits each favoured output gets ``high`` words, each other output ``low``, and the
-``leftover`` words go to output 0 for every point:
+of them. Two points share ``shared`` of them: any two points (a design (b, r, λ)), or two on
+average. Over a word of B bits, each favoured output gets ``high`` words, each other output gets
+``low``, and the ``leftover`` words go to output 0 for every point:
 
     2^B · Q(y|x) = low + (high − low)·[y ∈ S_x] + leftover·[y = 0],      high ≤ e^ε · low
 
-So privacy is ``(high + c)/(low + c) ≤ high/low ≤ e^ε`` for c ≥ 0. Everything that is linear in the
-channel follows from two sums: ``gather`` over the outputs of S_x, ``spread`` over the points of y.
+So ``(high + c)/(low + c) ≤ high/low ≤ e^ε`` for c ≥ 0: the code is private. Everything that is
+linear in the channel follows from two sums: ``gather`` over the outputs of S_x, and ``spread`` over
+the points that favour y.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
+from math import exp
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
@@ -33,7 +35,7 @@ from sfumato.randomness import Epsilon, TwoLevels, two_level_index
 __all__ = ["MAX_OUTPUTS", "Code", "CodeFamily"]
 
 MAX_OUTPUTS = 2**31
-"""The most different reports: a report is a 32-bit integer on every wire."""
+"""The largest number of different reports: a report is a 32-bit integer in every format."""
 
 
 class Code(ABC):
@@ -52,17 +54,18 @@ class Code(ABC):
 
     @abstractmethod
     def place(self, point: Words, index: Words) -> Words:
-        """Return the output at each index, in a fixed order of the outputs of each point.
+        """Return the output at each index, in an order of the outputs that each point fixes.
 
-        Indices below ``raised`` run through S_x, the others through the rest; an index past the
-        last gives any output. Pure, elementwise, the same work for every point; a new array. A
-        mechanism with its own odds draws the index itself; ``encode`` draws it by the code's odds.
+        Indices below ``raised`` run through S_x, the others through the rest. An index past the
+        last gives any output. The result is a new array, computed elementwise by a pure function
+        that does the same work for every point. ``encode`` draws the index by the code's odds; a
+        mechanism with its own odds draws it itself.
         """
 
     def encode(self, point: Words, word: Words) -> Words:
         """Return the output of each point for its word.
 
-        The first words give the outputs in S_x, ``high`` words each; then come the others, with
+        The first words give the outputs in S_x, ``high`` words each. The others follow, with
         ``low`` words each.
         """
         index = two_level_index(word, self.raised, self.high, self.low)
@@ -94,9 +97,14 @@ class Code(ABC):
         The last axis changes from points to outputs.
         """
 
-    @abstractmethod
     def ideal_levels(self) -> tuple[float, float]:
-        """Return ``Q(y|x)`` for y in S_x and for y outside it, by the published formula."""
+        """Return ``Q(y|x)`` for y in S_x and for y outside it, by the published formula.
+
+        For K outputs, r of them in S_x, these are ``e/Z`` and ``1/Z`` with ``Z = re + K − r``.
+        """
+        e = exp(self._epsilon)
+        Z = self.raised * e + (self.outputs - self.raised)
+        return e / Z, 1 / Z
 
     @property
     def total(self) -> int:
@@ -105,7 +113,7 @@ class Code(ABC):
 
     @property
     def rise(self) -> Fraction:
-        """``high − low`` as a share of all words: what membership in S_x adds to a probability."""
+        """``high − low`` as a share of all words: what an output in S_x gains in probability."""
         return Fraction(self.high - self.low, self.total)
 
     @property
@@ -115,23 +123,23 @@ class Code(ABC):
 
     @property
     def contrast(self) -> Fraction:
-        """``Δ = P(Y ∈ S_x | x) − P(Y ∈ S_x | x2)``, exactly."""
+        """The exact ``Δ = P(Y ∈ S_x | x) − P(Y ∈ S_x | x2)``."""
         return (self.raised - self.shared) * self.rise
 
     @property
     def overlap(self) -> Fraction:
-        """``q = P(Y ∈ S_x | x2)`` for x2 ≠ x, exactly and without the leftover words."""
+        """The exact ``q = P(Y ∈ S_x | x2)`` for x2 ≠ x, without the leftover words."""
         return (self.shared * self.high + (self.raised - self.shared) * self.low) / self.total
 
     @property
     def family(self) -> "CodeFamily":
-        """What makes this code for other words and ε."""
+        """The family that makes this code for other words and ε."""
         return type(self)  # type: ignore[return-value]
 
     def serves(self, size: int) -> bool:
         """Return whether the code can serve ``size`` symbols.
 
-        A code that is not balanced needs a symbol for every point.
+        An unbalanced code needs a symbol for every point.
         """
         return self.points == size or (self.points > size and self.is_balanced)
 
@@ -152,24 +160,29 @@ class Code(ABC):
     def of_record(cls, record: Fields, epsilon: Epsilon) -> Self:
         """Return the code with the integers of its record.
 
-        They may differ from those that this version would choose. ``epsilon`` enters
-        ``ideal_levels`` only.
+        They may differ from those that this version would choose. Only ``ideal_levels`` depends on
+        ``epsilon``.
         """
 
     @staticmethod
     def _read_fields(record: Fields, own: Sequence[str] = ()) -> tuple[Fields, TwoLevels]:
-        """Check the fields of a record, with the code's ``own`` ones, and read its integers."""
+        """Check the fields of a record, including the code's ``own``, and read its integers."""
         names = ("kind", "points", "outputs", "word_bits", "high", "low", "leftover", *own)
         fields = require_fields(record, "a code of the mechanism", names)
         require_word_bits(fields["word_bits"])
         for name in ("outputs", "points"):
             if not is_count(fields[name]) or fields[name] > MAX_OUTPUTS:
-                raise InvalidSurvey("a code has between 0 and 2^31 points and outputs.")
+                raise InvalidSurvey("a code must have between 0 and 2^31 points and outputs.")
         high, low, leftover = (parse_count(fields[name]) for name in ("high", "low", "leftover"))
         return fields, TwoLevels(high, low, leftover)
 
-    def _require_full_words(self) -> None:
-        """Refuse integers that do not make a channel."""
+    def _set_levels(self, levels: TwoLevels, epsilon: Epsilon, word_bits: int) -> None:
+        """Set the integers of the channel; raise ``InvalidContext`` if they do not make one."""
+        self.high = levels.high
+        self.low = levels.low
+        self.leftover = levels.leftover
+        self.word_bits = word_bits
+        self._epsilon = float(epsilon)
         words = self.raised * self.high + (self.outputs - self.raised) * self.low + self.leftover
         is_channel = words == self.total and 0 <= self.low < self.high and self.leftover >= 0
         if self.outputs and not is_channel:
@@ -180,12 +193,7 @@ class Code(ABC):
 
 
 class CodeFamily(Protocol):
-    """Makes codes for a number of points and an ε: the code classes themselves are families."""
-
-    @property
-    def kind(self) -> str:
-        """The name of the family, as in records."""
-        ...
+    """A function that makes codes for a number of points and an ε, such as a class of codes."""
 
     def __call__(self, points: int, epsilon: Epsilon, word_bits: int = 64) -> Code:
         """Return a code for at least ``points`` points."""

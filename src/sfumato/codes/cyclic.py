@@ -1,9 +1,9 @@
-"""Cyclic response: the sets of a point are base blocks, turned around a circle to the point."""
+"""Cyclic response: the set of a point consists of base blocks, rotated to it around a circle."""
 
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from math import exp, gcd, isqrt
+from math import gcd, isqrt
 from typing import ClassVar, Self
 
 import numpy as np
@@ -27,7 +27,8 @@ __all__ = [
 
 Spectrum = NDArray[np.complex128]
 
-_NEARLY_BLIND = 1e-9  # a frequency seen this much less than the mean one is not seen at all
+_NEARLY_BLIND = 1e-9  # a frequency this much weaker than the mean cannot be seen at all
+_INDISTINGUISHABLE = "these base blocks cannot tell two mixtures of points apart."
 _LARGE = 1 << 20  # points from which two passes over the torus beat one around the circle
 
 
@@ -43,18 +44,16 @@ class CyclicDesign:
 
     circle: int
     base: tuple[tuple[int, ...], ...]
-    kind: ClassVar[str] = "cyclic"
 
     def __post_init__(self) -> None:
         sizes = {len(block) for block in self.base}
         if len(sizes) != 1 or not all(self._is_ascending_set(block) for block in self.base):
             raise InvalidContext(
-                "base blocks must be equally large sets of points of one circle, in ascending "
-                "order."
+                "base blocks must be sets of equally many points of the circle, in ascending order."
             )
         if not 0 < sizes.pop() < self.circle:
             raise InvalidContext(
-                "a base block must have some of the circle's points, and not all of them."
+                "a base block must contain some of the circle's points, but not all of them."
             )
 
     def _is_ascending_set(self, block: tuple[int, ...]) -> bool:
@@ -67,35 +66,32 @@ class CyclicDesign:
         return cls(circle, tuple(tuple(sorted(row)) for row in np.atleast_2d(base).tolist()))
 
     def __call__(self, points: int, epsilon: Epsilon, word_bits: int = 64) -> "CyclicCode":
-        """Return the code of this design for ε; ``points`` symbols must fit it."""
+        """Return the code of this design for ε; it must be able to serve ``points`` symbols."""
         if not isinstance(epsilon, Fraction):
-            raise InvalidContext("cyclic response needs a finite ε; use a clear code.")
+            raise InvalidContext("cyclic response needs a finite ε; use ClearCode.")
         outputs = len(self.base) * self.circle
         raised = len(self.base) * len(self.base[0])
         levels = two_levels(outputs, raised, epsilon, word_bits)
         code = CyclicCode(self, levels, epsilon, word_bits)
         if not code.serves(points):
-            if code.is_balanced:
-                need = f"at most {self.circle}"
-            else:
-                need = f"exactly {self.circle}, because pairs differ in what they share"
+            limit = "at most" if code.is_balanced else "exactly"
             raise InvalidContext(
                 f"base blocks on a circle of {self.circle} points cannot serve {points} symbols: "
-                f"they need {need}."
+                f"they serve {limit} {self.circle}."
             )
         return code
 
 
 class CyclicCode(Code):
-    """Outputs ``(i, y)`` are turned base blocks: ``S_x = {(i, y) : x − y mod K ∈ D_i}``.
+    """Outputs ``(i, y)`` are rotated base blocks: ``S_x = {(i, y) : x − y mod K ∈ D_i}``.
 
     Output ``(i, y)`` has number ``i·K + y``. ``Q((i, y)|x) = e/Z`` on S_x and ``1/Z`` off it,
     ``Z = t(we + K − w)``. A difference set (one base block in which every difference occurs
-    equally often) is balanced, and may have points to spare. Other base blocks see the circle's
+    equally often) is balanced, and may leave points unused. Other base blocks see the circle's
     frequency j with strength ``S_j = Σ_i |FFT(D_i)_j|²`` and need every point.
-    Guarantee: odds of at most e^ε between any two points and any output.
-    Cost per report: one word, a division and a table. Error: within a few per cent of the least
-    possible, where base blocks are nearly flat and ``w ≈ K/(e + 1)``. Reference: Ye and Barg
+    Guarantee: odds of at most e^ε between any two points, for every output.
+    Cost per report: one word, a division and a table lookup. Error: within a few per cent of the
+    least possible, if base blocks are nearly flat and ``w ≈ K/(e + 1)``. Reference: Ye and Barg
     (2018) for the bound, Singer (1938) for the sets; randomized response is ``D = {0}``.
 
     >>> code = CyclicDesign(7, ((0, 1, 3),))(7, Fraction(1), 12)
@@ -109,6 +105,7 @@ class CyclicCode(Code):
         self, design: CyclicDesign, levels: TwoLevels, epsilon: Epsilon, word_bits: int
     ) -> None:
         self.design = design
+        self._member = _member(design)
         t = len(design.base)
         w = len(design.base[0])
         K = design.circle
@@ -117,16 +114,11 @@ class CyclicCode(Code):
         self.raised = t * w
         # The mean over pairs; in a balanced code, the same for every pair.
         self.shared = Fraction(t * w * (w - 1), K - 1)
-        self.high = levels.high
-        self.low = levels.low
-        self.leftover = levels.leftover
-        self.word_bits = word_bits
-        self._epsilon = float(epsilon)
-        self._require_full_words()
+        self._set_levels(levels, epsilon, word_bits)
         if not self.is_balanced:
             strengths = self._strengths[1:]
             if strengths.min() <= _NEARLY_BLIND * strengths.mean():
-                raise NothingToLearn("these base blocks cannot tell two mixtures of points apart.")
+                raise NothingToLearn(_INDISTINGUISHABLE)
 
     @property
     def family(self) -> CyclicDesign:
@@ -134,7 +126,7 @@ class CyclicCode(Code):
         return self.design
 
     def record(self) -> dict[str, Json]:
-        """The integers of the channel, with the base blocks."""
+        """Return the integers of the channel and the base blocks."""
         base = self.design.base
         return {
             **super().record(),
@@ -149,20 +141,15 @@ class CyclicCode(Code):
         base = unpack_u32(fields["base"], "base", fields["points"])
         t = fields["base_blocks"]
         if not is_count(t) or t == 0 or base.size == 0 or base.size % t:
-            raise InvalidSurvey("base must hold base_blocks blocks of equally many numbers.")
+            raise InvalidSurvey("base must contain base_blocks blocks of equally many numbers.")
         design = CyclicDesign.of_arrays(fields["points"], base.reshape(t, -1))
         return cls(design, levels, epsilon, fields["word_bits"])
 
     # --- the sets --------------------------------------------------------------------------------
 
     @cached_property
-    def _member(self) -> Booleans:
-        """``[d ∈ D_i]``, a row per base block."""
-        return _member(self.design)
-
-    @cached_property
     def _steps(self) -> tuple[Words, Words]:
-        """How far to go around the circle for each index, and the first output of its block."""
+        """The steps around the circle for each index, and the first output of its block."""
         K = self.points
         blocks, offsets = np.nonzero(self._member)
         other_blocks, other_offsets = np.nonzero(~self._member)
@@ -171,26 +158,26 @@ class CyclicCode(Code):
         return ((K - back) % K).astype(np.uint64), first.astype(np.uint64)
 
     def place(self, point: Words, index: Words) -> Words:
-        """``(i, x − d mod K)`` for the pairs of a block i and a point d in it, then outside it."""
+        """Return ``(i, x − d mod K)`` for the points d in each block i, then for those outside."""
         steps, first = self._steps
         position = index.view(np.int64)
         y = steps.take(position, mode="clip")
         y += point
-        # Around the circle: below K the difference wraps to a huge number; the smaller is right.
+        # Below K the difference wraps to a huge number, so the smaller of the two is on the circle.
         np.minimum(y, y - np.uint64(self.points), out=y)
         if len(self.design.base) > 1:
             y += first.take(position, mode="clip")
         return y
 
     def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:
-        """``x − y mod K ∈ D_i``."""
+        """Return whether ``x − y mod K ∈ D_i``."""
         K = np.uint64(self.points)
         i = output // K
         y = output % K
         return self._member[i.astype(np.int64), ((point + K - y) % K).astype(np.int64)]
 
     def favours(self, point: int) -> Booleans:
-        """Each base block, read backwards around the circle from x on."""
+        """Return each base block, read backwards around the circle from x."""
         down_to_zero = self._member[:, point::-1]
         down_from_top = self._member[:, :point:-1]
         return np.concatenate([down_to_zero, down_from_top], axis=1).reshape(-1)
@@ -212,18 +199,18 @@ class CyclicCode(Code):
         return np.unique(_differences(self.design)[1:]).size == 1
 
     def gather(self, weights: Floats) -> Floats:
-        """A convolution with each base block."""
+        """Return the sum of convolutions with the base blocks."""
         return convolve(weights, self._spectrum, self.points)
 
     def spread(self, weights: Floats) -> Floats:
-        """A correlation with each base block."""
+        """Return the correlation with each base block."""
         return correlate(weights, self._spectrum, self.points)
 
     @cached_property
     def kernels(self) -> Floats:
-        """``a_i`` with ``Σ_{i,y} [x2 − y ∈ D_i] a_i(x − y) = [x = x2] − 1/K``, a row per block.
+        """``a_i`` with ``Σ_{i,y} [x2 − y ∈ D_i] a_i(x − y) = [x = x2] − 1/K``, one row per block.
 
-        In frequencies ``â_i(j) = FFT(D_i)_j / S_j``, and 0 at j = 0: the solution of least squares.
+        In frequencies ``â_i(j) = FFT(D_i)_j / S_j``, and 0 at j = 0: the least-squares solution.
         """
         spectrum = self._spectrum.copy()
         spectrum[:, 1:] /= self._strengths[1:]
@@ -231,23 +218,17 @@ class CyclicCode(Code):
         return from_circle_transform(spectrum, self.points)
 
     def exact_kernels(self) -> list[list[Fraction]]:
-        """Return ``kernels`` in fractions."""
+        """Return ``kernels`` as fractions."""
         return _exact_kernels(self.design)
 
-    def ideal_levels(self) -> tuple[float, float]:
-        """``e/Z`` and ``1/Z``."""
-        e = exp(self._epsilon)
-        Z = self.raised * e + self.outputs - self.raised
-        return e / Z, 1 / Z
 
-
-# --- transforms on a circle of K points -----------------------------------------------------------
+# --- transforms on a circle of K points, which turn convolutions into products --------------------
 #
-# For most circles it is the Fourier transform of real numbers. On a large circle of ``K = a·b``
-# points, a and b without a common factor, point i is the point ``(i mod a, i mod b)`` of a torus, and
-# turning the circle turns the torus both ways. So the two-dimensional transform also turns
-# convolutions into products, in pieces that fit the cache: twice as fast at 2^24 points. Reference:
-# Good (1958), Thomas (1963).
+# For most circles this is the Fourier transform of real numbers. If a large circle has ``K = a·b``
+# points and a and b have no common factor, point i is the point ``(i mod a, i mod b)`` of a torus,
+# and a rotation of the circle rotates the torus both ways. So the two-dimensional transform also
+# turns convolutions into products, in pieces that fit the cache: twice as fast at 2^24 points.
+# Reference: Good (1958), Thomas (1963).
 #
 # In either case, entry 0 of a transform is the sum of the values.
 
@@ -280,9 +261,9 @@ def from_circle_transform(transform: Spectrum, K: int) -> Floats:
 
 @lru_cache(maxsize=64)
 def _torus(K: int) -> tuple[int, int]:
-    """Return the sides of the torus, the shorter first and as equal as possible.
+    """Return the sides of the torus, the shorter first, as equal as possible.
 
-    They are 1 and K if the circle is as good.
+    Return 1 and K if the circle is as good.
     """
     if K >= _LARGE:
         for a in range(isqrt(K), isqrt(K) // 16, -1):
@@ -293,7 +274,7 @@ def _torus(K: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=2)
 def _places(a: int, b: int) -> NDArray[np.intp]:
-    """Return where each point of the circle is on the torus, row after row."""
+    """Return the place of each point of the circle on the torus, row after row."""
     i = np.arange(a * b)
     places = i % a
     places *= b
@@ -318,12 +299,14 @@ def correlate(weights: Floats, spectrum: Spectrum, K: int) -> Floats:
 
     ``spectrum`` holds the transforms of the a_i.
     """
-    turned = from_circle_transform(circle_transform(weights)[..., None, :] * spectrum.conj(), K)
-    return turned.reshape(*weights.shape[:-1], len(spectrum) * K)
+    transforms = circle_transform(weights)[..., None, :] * spectrum.conj()
+    correlations = from_circle_transform(transforms, K)
+    return correlations.reshape(*weights.shape[:-1], len(spectrum) * K)
 
 
 @lru_cache(maxsize=64)
 def _member(design: CyclicDesign) -> Booleans:
+    """Return ``[d ∈ D_i]``, one row per base block."""
     member = np.zeros((len(design.base), design.circle), dtype=np.bool_)
     for i, block in enumerate(design.base):
         member[i, list(block)] = True
@@ -353,7 +336,7 @@ def _exact_kernels(design: CyclicDesign) -> list[list[Fraction]]:
     circulant = [[C[(x - y) % K] for y in range(K)] for x in range(K)]
     solution = solve_integers(circulant, [[K * (x == 0) - 1] for x in range(K)])
     if solution is None:
-        raise NothingToLearn("these base blocks cannot tell two mixtures of points apart.")
+        raise NothingToLearn(_INDISTINGUISHABLE)
     rows, determinant = solution
     c = [row[0] for row in rows]
     kernels = []

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from functools import lru_cache
-from math import exp, gcd
+from math import gcd
 from typing import ClassVar, Self
 
 import numpy as np
@@ -20,9 +20,9 @@ class HadamardCode(Code):
     """``Q(y|x) = 2e/(K(e+1))`` where ``H_K(x+1, y) = +1``, and ``2/(K(e+1))`` elsewhere.
 
     ``K`` is the smallest power of two above the number of points and
-    ``H_K(i, y) = (−1)^popcount(i & y)``; row 0 is all ones and is not used. Any two of the other
+    ``H_K(i, y) = (−1)^popcount(i & y)``. Row 0 is all ones and is not used. Any two of the other
     rows agree in K/2 places.
-    Guarantee: odds of at most e^ε between any two points and any output.
+    Guarantee: odds of at most e^ε between any two points, for every output.
     Reference: Acharya, Sun, Zhang (2019); the paper, sections 5.1 and 6.1, with row x+1 in both.
     Cost per report: one word, a dozen bit operations. Error: ``n·Var = c² − p_x²``,
     ``c = (e+1)/(e−1)``, before the total correction.
@@ -37,11 +37,11 @@ class HadamardCode(Code):
     def __init__(self, points: int, epsilon: Epsilon, word_bits: int = 64) -> None:
         if points < 1 or not isinstance(epsilon, Fraction):
             raise InvalidContext(
-                "Hadamard response needs a point and a finite ε; use a clear code."
+                "Hadamard response needs at least one point and a finite ε; use ClearCode."
             )
         self._log_outputs = points.bit_length()
         if self._log_outputs >= word_bits:
-            raise NothingToLearn(f"{points} points do not fit a word of {word_bits} bits.")
+            raise NothingToLearn(f"{points} points do not fit in a word of {word_bits} bits.")
         # The low bits of a word draw y uniformly, the high bits toss the coin for its sign.
         coins = 1 << (word_bits - self._log_outputs)
         self._set_integers(coins, coin_threshold(coins, epsilon), epsilon, word_bits)
@@ -53,12 +53,9 @@ class HadamardCode(Code):
         self.outputs = K
         self.raised = K // 2
         self.shared = Fraction(K, 4)
-        # y is drawn itself, or as the output that it is swapped with: two of the K draws give it.
-        self.high = 2 * threshold
-        self.low = 2 * (coins - threshold)
-        self.leftover = 0
-        self.word_bits = word_bits
-        self._epsilon = float(epsilon)
+        # Two of the K draws give y: y itself, and the output that it is swapped with.
+        levels = TwoLevels(2 * threshold, 2 * (coins - threshold), 0)
+        self._set_levels(levels, epsilon, word_bits)
 
     @classmethod
     def of_record(cls, record: Fields, epsilon: Epsilon) -> Self:
@@ -72,13 +69,13 @@ class HadamardCode(Code):
         code._set_integers(coins, levels.high // 2, epsilon, word_bits)
         if code.outputs != outputs or levels != TwoLevels(code.high, code.low, code.leftover):
             raise InvalidContext(
-                "a Hadamard code has a power of two of outputs, and even odds that fill the word."
+                "a Hadamard code must have a power of two of outputs, and even odds that fill the "
+                "word."
             )
-        code._require_full_words()
         return code
 
     def place(self, point: Words, index: Words) -> Words:
-        """Spread the index over the bits other than the lowest bit of x+1, which sets the sign.
+        """Spread the index over all bits but the lowest set bit of x+1, which fixes the sign.
 
         Half of the outputs have each sign, one for each way to fill the other bits.
         """
@@ -94,7 +91,7 @@ class HadamardCode(Code):
     def encode(self, point: Words, word: Words) -> Words:
         """Draw y, and flip it if its sign in row x+1 is not the one that the coin picks.
 
-        Flipping y at the lowest set bit of x+1 changes the parity of ``(x+1) & y``, hence the sign.
+        To flip y at the lowest set bit of x+1 changes the parity of ``(x+1) & y``, so the sign too.
         """
         row = point + np.uint64(1)
         y = word & np.uint64(self.outputs - 1)
@@ -102,23 +99,18 @@ class HadamardCode(Code):
         return _with_sign(y, row, _lowest_bit(row), minus_wanted)
 
     def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:
-        """``H_K(x+1, y) = +1``: an even number of common bits."""
+        """Return whether ``H_K(x+1, y) = +1``: x+1 and y have an even number of common bits."""
         return (np.bitwise_count((point + np.uint64(1)) & output) & np.uint8(1)) == 0
 
     def gather(self, weights: Floats) -> Floats:
-        """One transform: ``[y ∈ S_x] = (1 + H(x+1, y))/2``."""
+        """Compute one transform: ``[y ∈ S_x] = (1 + H(x+1, y))/2``."""
         transform = walsh_hadamard(weights)
         return (transform[..., :1] + transform[..., 1:]) / 2
 
     def spread(self, weights: Floats) -> Floats:
-        """The same transform, with nothing on row 0."""
+        """Compute the same transform, with a weight of 0 on row 0."""
         rows = np.concatenate([np.zeros((*weights.shape[:-1], 1)), weights], axis=-1)
         return (weights.sum(axis=-1, keepdims=True) + walsh_hadamard(rows)) / 2
-
-    def ideal_levels(self) -> tuple[float, float]:
-        """``2e/(K(e+1))`` and ``2/(K(e+1))``."""
-        e = exp(self._epsilon)
-        return 2 * e / (self.outputs * (e + 1)), 2 / (self.outputs * (e + 1))
 
 
 def _lowest_bit(row: Words) -> Words:
@@ -128,7 +120,7 @@ def _lowest_bit(row: Words) -> Words:
 
 
 def _with_sign(y: Words, row: Words, lowest_bit: Words, minus: Booleans) -> Words:
-    """Flip y at the lowest bit of its row where its sign is wrong; change the arrays in place."""
+    """Flip y at the lowest bit of its row where its sign is wrong; overwrite the arrays."""
     flip = np.bitwise_count(row & y)  # its parity is the sign of y
     flip ^= minus.view(np.uint8)
     flip &= np.uint8(1)
@@ -140,10 +132,9 @@ def _with_sign(y: Words, row: Words, lowest_bit: Words, minus: Booleans) -> Word
 def walsh_hadamard(values: Floats) -> Floats:
     """Return ``Σ_y (−1)^popcount(i & y) · values[…, y]`` for every i, along the last axis.
 
-    In O(K log K). ``H_K`` is a Kronecker power of ``H_2``, so it is applied six factors at a time,
-    as products with ``H_64``: fewer passes over memory than with one factor at a time. BLAS does
-    not split products of 64 × 64 over threads, which would wait for each other longer than they
-    work.
+    It takes O(K log K). ``H_K`` is a Kronecker power of ``H_2``, so it is applied six factors at a
+    time, as products with ``H_64``: fewer passes over memory than one factor at a time. BLAS does
+    not split products of 64 × 64 over threads, which would wait longer than they work.
 
     >>> walsh_hadamard(np.array([1.0, 2.0, 3.0, 4.0]))
     array([10., -2., -4.,  0.])
@@ -165,7 +156,7 @@ def walsh_hadamard(values: Floats) -> Floats:
 
 @lru_cache(maxsize=8)
 def _hadamard_matrix(size: int) -> Floats:
-    """Sylvester's matrix, by its closed form."""
+    """Return Sylvester's matrix, by its closed form."""
     index = np.arange(size, dtype=np.uint64)
     odd = np.bitwise_count(index[:, None] & index[None, :]) & np.uint8(1)
     return 1.0 - 2.0 * odd

@@ -17,7 +17,7 @@ _CODE_KINDS: Mapping[str, type[Code]] = {cls.kind: cls for cls in _CLASSES}
 
 
 def code_of_record(record: object, epsilon: Epsilon) -> Code:
-    """Read any code; ``epsilon`` enters its ideal levels only."""
+    """Read any code from its record; only its ideal levels depend on ``epsilon``."""
     kind = record_kind(record, "a code of the mechanism")
     if kind not in _CODE_KINDS or not isinstance(record, Mapping):
         raise InvalidSurvey(f"code {kind!r} is not known to this version.")
@@ -25,7 +25,7 @@ def code_of_record(record: object, epsilon: Epsilon) -> Code:
 
 
 class RecordedCodes:
-    """A family of recorded codes, by the number of symbols and the ε that each serves."""
+    """A family of codes from a record, by the number of symbols and the ε that each serves."""
 
     def __init__(self) -> None:
         self._codes: dict[tuple[int, Epsilon], Code] = {}
@@ -41,11 +41,6 @@ class RecordedCodes:
     def fit(self) -> bool:
         """Whether every code can serve its number of symbols."""
         return all(code.serves(size) for (size, _), code in self._codes.items())
-
-    @property
-    def kind(self) -> str:
-        """The kind of the codes; the last, because the first may be a clear one."""
-        return list(self._codes.values())[-1].kind
 
     @property
     def word_bits(self) -> int:

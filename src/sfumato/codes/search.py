@@ -1,19 +1,19 @@
 """Searched cyclic codes: t base blocks of w numbers mod k, as flat as a search can make them.
 
 Outputs are pairs (i, y), and point x favours those with ``x − y mod k ∈ D_i``. With
-``S_j = Σ_i |FFT(D_i)_j|²``, the best linear unbiased estimate has at uniform p the risk
+``S_j = Σ_i |FFT(D_i)_j|²``, the risk of the best linear unbiased estimate at uniform p is
 
     F · R(k, w, e),      F = mean_{j≠0} 1/S_j · t·w(k − w)/(k − 1) ≥ 1
 
 where R is the term of w in the bound of Ye and Barg, ``min_w R(k, w, e)``, which no ε-private
 response beats. F is the *flatness*: it is 1 if and only if all S_j are equal, that is, if the
-blocks are a difference family. Most sizes have none, so blocks are searched. The search moves one
-number after the other to the best of many places. Where no move helps any more, it moves a few
-numbers at random and goes on from there.
+blocks are a difference family. Most sizes have no such family, so blocks are searched. The search
+moves one number after another to the best of many places. When no move helps any more, it moves a
+few numbers at random and continues from there.
 
 Blocks are part of a mechanism, so the search must find the same ones on every machine. Nothing
 depends on the rounding of floats: cosines are integers in units of 1/B, quotients are rounded to
-integers, and all sums stay below 2^53. There, doubles represent integers exactly, and the order of
+integers, and all sums stay below 2^53. Doubles represent such integers exactly, so the order of
 summation does not matter.
 
 Reference: Ye and Barg (2018), for the bound and for block designs that attain it.
@@ -49,14 +49,14 @@ BaseBlocks = NDArray[np.int64]
 STEPS = 4096
 """The length of a search: about a quarter of a second for up to a thousand points."""
 
-_MAX_EXPONENT = 700.0  # e^700 is among the last that a float holds
-_MAX_POINTS = 1 << 16  # with more of them, sums could exceed 2^53
-_MAX_COST = 1 << 27  # points, times size, times blocks: what the first transforms cost
-_STEP_TERMS = 1 << 13  # places tried in one step, times frequencies
-_MAX_RANDOM_MOVES = 4  # where no move helps
-_UNIT = 1 << 18  # of the cost: what j pays if S_j = t·w
-_NEARLY_FLAT = 2.0**-12  # where no move helps, a search ends this near to the least cost
-_FLAT_ENOUGH = 2.0**-7  # at design time, a search ends as soon as it comes this near
+_MAX_EXPONENT = 700.0  # e^700 is close to the largest float
+_MAX_POINTS = 1 << 16  # with more points, sums could exceed 2^53
+_MAX_COST = 1 << 27  # points × size × blocks: the cost of the first transforms
+_STEP_TERMS = 1 << 13  # places tried in one step × frequencies
+_MAX_RANDOM_MOVES = 4  # when no move helps
+_UNIT = 1 << 18  # of the cost: the term of j if S_j = t·w
+_NEARLY_FLAT = 2.0**-12  # when no move helps, a search this close to the least cost ends
+_FLAT_ENOUGH = 2.0**-7  # at design time, a search ends as soon as it is this close
 
 
 def ye_barg_risk(points: int, size: int, epsilon: float) -> float:
@@ -71,14 +71,12 @@ def ye_barg_risk(points: int, size: int, epsilon: float) -> float:
     k = points
     w = size
     spread = k / expm1(epsilon) if epsilon < _MAX_EXPONENT else 0.0  # k/(e − 1)
-    # (we + k − w)/(e − 1) = w + k/(e − 1), which neither overflows nor loses digits.
+    # (we + k − w)/(e − 1) = w + k/(e − 1) neither overflows nor loses digits.
     return (k - 1) ** 2 * (w + spread) ** 2 / (k * w * (k - w))
 
 
 def best_sizes(points: int, epsilon: float) -> list[int]:
-    """Return the two w with the least ``R(k, w, e^ε)``, the best first.
-
-    Only one if there are two points.
+    """Return the two w with the least ``R(k, w, e^ε)``, the best first; for two points, the only w.
 
     R falls until w = k/(e + 1) and rises from there, so the best are next to it.
 
@@ -95,7 +93,7 @@ def best_sizes(points: int, epsilon: float) -> list[int]:
 def flatness(base: BaseBlocks, points: int) -> float:
     """Return ``F = mean_{j≠0} 1/S_j · t·w(k−w)/(k−1)``, at least 1.
 
-    ``inf`` if some S_j is 0, so that p cannot be estimated.
+    Return ``inf`` if some S_j is 0, so that p cannot be estimated.
 
     >>> round(flatness(np.array([[0, 1, 3]]), 7), 12)  # a difference set
     1.0
@@ -116,8 +114,8 @@ def flatness(base: BaseBlocks, points: int) -> float:
 def search_blocks(points: int, size: int, blocks: int) -> BaseBlocks:
     """Return base blocks ``D_i ⊂ Z_k``, each row in ascending order, as a read-only array.
 
-    They are the same on every machine and in every version. Common sizes were searched for longer,
-    by ``tools/search_codes.py``, and come with the package.
+    They are the same on every machine and in every version. Blocks of common sizes come with the
+    package: ``tools/search_codes.py`` searched longer for them.
 
     >>> search_blocks(7, 3, 1).shape
     (1, 3)
@@ -138,8 +136,8 @@ def search_blocks(points: int, size: int, blocks: int) -> BaseBlocks:
 def block_counts(points: int, size: int, outputs: int) -> list[int]:
     """Return the numbers t of blocks worth trying with at most ``outputs`` outputs, fewest first.
 
-    Those that come with the package; 8, which leaves few codes more than 1 % from flat; and as
-    many as fit.
+    These are the numbers that come with the package; 8, which leaves few codes more than 1 % from
+    flat; and as many as fit.
 
     >>> block_counts(500, 9, 8192)
     [8, 16]
@@ -170,17 +168,17 @@ def _package_blocks() -> dict[str, str]:
 
 
 def pack(base: BaseBlocks) -> str:
-    """Write blocks of numbers below 256 as text, a byte for each number."""
+    """Encode blocks of numbers below 256 as text, one byte per number."""
     return base64.b64encode(base.astype(np.uint8).tobytes()).decode("ascii")
 
 
 def unpack(text: str, size: int) -> BaseBlocks:
-    """Undo ``pack``."""
+    """Decode the text that ``pack`` returns."""
     return np.frombuffer(base64.b64decode(text), dtype=np.uint8).reshape(-1, size).astype(np.int64)
 
 
 def search(points: int, size: int, blocks: int, steps: int, enough: float = 0.0) -> BaseBlocks:
-    """Return the flattest blocks of a search, or the first within ``enough`` of flat."""
+    """Return the flattest blocks that a search finds, or the first within ``enough`` of flat."""
     draws = _draws(f"{points} {size} {blocks}")
     first = [_shuffle(points, draws)[:size] for _ in range(blocks)]
     climb = _Climb(points, np.array(first))
@@ -211,7 +209,7 @@ def search(points: int, size: int, blocks: int, steps: int, enough: float = 0.0)
 
 
 class _Climb:
-    """Blocks D on their way, with the transform of each block and all S_j, for j = 1 … k/2.
+    """The current blocks D of a search, the transform of each, and S_j for j = 1 … k/2.
 
     All are integers. ``cost`` is ``Σ_{j≠0} t·w/S_j`` in units of 1/_UNIT, each term rounded.
     """
@@ -227,7 +225,7 @@ class _Climb:
         self._square = float(1 << 2 * log_B)
         self._tries = min(k, max(_STEP_TERMS // (k // 2), 8))
         mean = t * w * self._square
-        # j and k − j have the same S_j; if k is even, k/2 stands for itself alone.
+        # j and k − j have the same S_j, so each term counts twice. For even k, k/2 counts once.
         self._numerators = np.full(k // 2, 2 * _UNIT * mean)
         if k % 2 == 0:
             self._numerators[-1] = _UNIT * mean
@@ -236,13 +234,13 @@ class _Climb:
         self.start(D)
 
     def cost_of_flatness(self, missing: float) -> int:
-        """Return the cost of blocks that miss flatness by a share that is a power of two."""
+        """Return the cost of blocks that exceed a flatness of 1 by ``missing``, a power of two."""
         k = self._k
         w = self._size
         return (_UNIT + int(_UNIT * missing)) * (k - 1) ** 2 // (k - w)
 
     def start(self, D: BaseBlocks) -> None:
-        """Go on from D, and change it in place from now on."""
+        """Continue from D, which later moves change in place."""
         self.D = D
         self.cost = inf
         self._re = np.empty((len(D), self._k // 2))
@@ -269,9 +267,9 @@ class _Climb:
         self._move(i, m, int(free[_below(len(free), draws)]))
 
     def _places(self, i: int, a: int, draws: Iterator[int]) -> NDArray[np.int64]:
-        """Return where a of block i may go: a itself, then free places.
+        """Return the places to try for number a of block i: a itself, then free places.
 
-        All of them, or an arithmetic progression if there are too many.
+        These are all free places, or those in an arithmetic progression if there are too many.
         """
         places = np.arange(self._k)
         if self._tries < self._k:
@@ -283,9 +281,9 @@ class _Climb:
         return np.concatenate([[a], places[is_free[places]]])
 
     def _costs(self, i: int, places: NDArray[np.int64]) -> Floats:
-        """Return the cost with the first of the places in block i replaced by each of them.
+        """Return the costs after the first of the places, a number of block i, moves to each.
 
-        A block with transform f, and b added to it, has the squared transform
+        If a block has the transform f, adding b gives it the squared transform
         ``|f|² + 2 Re(f̄ ω^b) + 1``.
         """
         cos, sin = self._waves.at(places)
@@ -311,13 +309,13 @@ class _Climb:
 
 
 class _Waves:
-    """``B cos(2πjx/k)`` and ``B sin(2πjx/k)`` for j = 1 … k/2, as integers, a row per place x."""
+    """Integers ``B cos(2πjx/k)`` and ``B sin(2πjx/k)`` for j = 1 … k/2, one row per place x."""
 
     def __init__(self, points: int, log_B: int) -> None:
         self._k = points
         self._cos, self._sin = _circle(points, log_B)
         self._j = np.arange(1, points // 2 + 1)
-        # Up to here all rows are kept, 4 MB each; beyond, rows are computed when needed.
+        # Small tables (at most 4 MB each) are kept; rows of larger ones are computed on demand.
         self._rows = self._compute(np.arange(points)) if points <= 1024 else None
 
     def at(self, places: NDArray[np.int64]) -> tuple[Floats, Floats]:
@@ -330,7 +328,7 @@ class _Waves:
     def total(self, places: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Return the sums of the rows of some places: the transform of the set.
 
-        In pieces, to bound the memory.
+        Add them up in pieces, to bound the memory.
         """
         re = np.zeros(len(self._j))
         im = np.zeros(len(self._j))
@@ -351,7 +349,7 @@ _PI = 0x3243F6A8885A308D313198A2E03707344  # in units of 2^−128
 def _circle(points: int, log_B: int) -> tuple[Floats, Floats]:
     """Return ``2^log_B · (cos, sin)(2πx/k)`` for x = 0 … k − 1, rounded.
 
-    Computed in units of 2^−128, because processors differ in the last digits of a cosine.
+    Compute in units of 2^−128, because processors differ in the last digits of a cosine.
     """
     one = 1 << 128
     angle = 2 * _PI // points
@@ -400,7 +398,7 @@ def _below(limit: int, draws: Iterator[int]) -> int:
 
 
 def _shuffle(length: int, draws: Iterator[int]) -> list[int]:
-    """Return 0 … length − 1 in an order that the draws pick."""
+    """Return 0 … length − 1 in an order that the draws determine."""
     numbers = list(range(length))
     for last in range(length - 1, 0, -1):
         other = _below(last + 1, draws)

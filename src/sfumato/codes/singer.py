@@ -5,13 +5,13 @@ are the points of a projective space, ``K = (q^d − 1)/(q − 1)``, and the poi
 
     D = {i < K : Tr(α^i) = 0},      Tr the trace to the field of q elements,
 
-are a *difference set*: every number but 0 mod K is a difference of two members of D in exactly λ
-ways. So the K translates of D are a design with as many outputs as points, and a cyclic one: its
+are a *difference set*: every number except 0 mod K is a difference of two members of D in exactly λ
+ways. So the K translates of D are a cyclic design with as many outputs as points, and its
 transforms are Fourier transforms.
 
-For q = p^a all arithmetic is done mod p. Over the field of p elements, ``s_i = L(α^i)`` obeys the
-recurrence of α's minimal polynomial, of degree n = a·d, for every linear form L. The trace of α^i
-to the field of q elements vanishes if and only if L does on
+For q = p^a, all arithmetic is done mod p. Over the field of p elements, ``s_i = L(α^i)`` satisfies
+the recurrence of α's minimal polynomial, of degree n = a·d, for every linear form L. The trace of
+α^i to the field of q elements vanishes if and only if L vanishes on
 ``α^i, α^(i+K), …, α^(i+(a−1)K)``, because α^K generates that field.
 
 Reference: Singer (1938); Feldman, Nelson, Nguyen, Talwar (2022) for its use as a response.
@@ -32,15 +32,15 @@ from sfumato.foundation.arrays import Floats
 __all__ = ["MAX_POINTS", "SingerDesign", "singer_designs", "singer_set"]
 
 MAX_POINTS = 1 << 26
-"""The most points of a design: with more, the arrays of a decoder would not fit."""
+"""The largest number of points of a design: a decoder's arrays must fit into memory."""
 
 
 @dataclass(frozen=True)
 class SingerDesign:
     """The hyperplanes of the projective space of dimension d − 1 over the field of q elements.
 
-    ``points`` is K, as many as outputs. Every point favours ``raised`` outputs, and any two points
-    share ``shared``.
+    There are K = ``points`` points, and as many outputs. Every point favours ``raised`` outputs,
+    and any two points share ``shared``.
 
     >>> fano = SingerDesign(q=2, dimension=3)
     >>> fano.points, fano.raised, fano.shared
@@ -51,7 +51,7 @@ class SingerDesign:
     dimension: int
 
     def __post_init__(self) -> None:
-        # Sizes first: they bound the work of everything after.
+        # Check sizes first: they bound the work of everything that follows.
         in_range = self.q >= 2 and 3 <= self.dimension <= MAX_POINTS.bit_length()
         fits = in_range and self.q**2 < MAX_POINTS and self.points <= MAX_POINTS
         if not fits or not _is_prime_power(self.q):
@@ -80,8 +80,8 @@ class SingerDesign:
 def singer_designs(points: int, largest: int) -> list[SingerDesign]:
     """Return the smallest design with at least ``points`` points for every prime power q.
 
-    In ascending order of size, up to ``largest`` points. A larger dimension of the same q wastes
-    points, so it is not listed.
+    List them in ascending order of size, up to ``largest`` points. A larger dimension of the same
+    q wastes points, so it is left out.
 
     >>> [(design.q, design.dimension, design.points) for design in singer_designs(10, 40)]
     [(3, 3, 13), (2, 4, 15), (4, 3, 21), (5, 3, 31)]
@@ -101,9 +101,9 @@ def singer_designs(points: int, largest: int) -> list[SingerDesign]:
 def singer_set(design: SingerDesign) -> NDArray[np.int64]:
     """Return the difference set D of a design, in ascending order, as a read-only array.
 
-    Always the same one: α is a root of the first primitive polynomial. It is a translate of the
-    set of the formula above, picked by the starting values ``s = 0, …, 0, 1`` of the recurrence.
-    The result is checked: every difference is counted.
+    It is always the same set: α is a root of the first primitive polynomial, and the recurrence
+    starts with ``s = 0, …, 0, 1``. The set is a translate of that of the formula above. Every
+    difference is counted to check it.
 
     >>> singer_set(SingerDesign(q=2, dimension=3)).tolist()
     [0, 1, 3]
@@ -119,10 +119,10 @@ def singer_set(design: SingerDesign) -> NDArray[np.int64]:
 
 
 def require_difference_set(D: NDArray[np.int64], design: SingerDesign) -> None:
-    """Count how often every number is a difference of two members of D; refuse D if that is not λ.
+    """Raise ``ExamFailed`` unless every number is a difference of two members of D in λ ways.
 
-    The counts are integers. A Fourier transform of K ≤ 2^26 numbers finds them with an error far
-    below 1/8, so a count that comes out within 1/8 of λ is λ.
+    The counts are integers. A Fourier transform of K ≤ 2^26 numbers gives them with an error far
+    below 1/8, so a result within 1/8 of λ means λ.
     """
     K = design.points
     # Room for all differences of integers, and much faster than a prime K.
@@ -144,8 +144,8 @@ def _points(q: int, dimension: int) -> int:
     return (q**dimension - 1) // (q - 1)
 
 
-# Polynomials mod p are lists of n coefficients, the lowest first. Products are reduced by a monic f
-# of degree n, given by the n coefficients below the leading one.
+# Polynomials mod p are lists of n coefficients, the lowest first. Products are reduced mod a monic
+# f of degree n, which is given by its n coefficients below the leading one.
 
 
 def _primitive_polynomial(q: int, dimension: int) -> list[int]:
@@ -157,7 +157,7 @@ def _primitive_polynomial(q: int, dimension: int) -> list[int]:
     roots = _primitive_roots(p)
     for number in count(1):
         f = _digits(number, p, n)
-        # The norm of a primitive element, (−1)^n f(0), is a primitive root mod p: a cheap sieve.
+        # The norm of a primitive element, (−1)^n f(0), is a primitive root mod p: a cheap test.
         if (-1) ** n * f[0] % p in roots and _is_primitive(f, p, q**dimension - 1, primes):
             return f
     raise AssertionError  # count() has no end, and primitive polynomials of every degree exist
@@ -174,9 +174,9 @@ def _primitive_roots(p: int) -> set[int]:
 
 
 def _is_primitive(f: list[int], p: int, order: int, primes: list[int]) -> bool:
-    """Return whether x has this order, p^n − 1.
+    """Return whether x mod f has this order, p^n − 1.
 
-    Then its powers are everything but 0, and f is irreducible too.
+    Its powers are then all nonzero elements, so f is irreducible too.
     """
     one = [1] + [0] * (len(f) - 1)
     if _power_of_x(order, f, p) != one:
@@ -185,7 +185,7 @@ def _is_primitive(f: list[int], p: int, order: int, primes: list[int]) -> bool:
 
 
 def _power_of_x(exponent: int, f: list[int], p: int) -> list[int]:
-    """Return ``x^exponent mod f``: square for every bit, and shift where the bit is set."""
+    """Return ``x^exponent mod f``: square for every bit, and multiply by x if the bit is set."""
     power = [1] + [0] * (len(f) - 1)
     for bit in bin(exponent)[2:]:
         power = _product(power, power, f, p)
@@ -205,7 +205,7 @@ def _product(a: list[int], b: list[int], f: list[int], p: int) -> list[int]:
 
 
 def _times_x(a: list[int], f: list[int], p: int) -> list[int]:
-    """Return ``x·a mod f``: a term of degree n comes back as −f."""
+    """Return ``x·a mod f``: replace x^n by the lower terms of −f."""
     top = a[-1]
     return [(c - top * d) % p for c, d in zip([0, *a[:-1]], f, strict=True)]
 
@@ -213,16 +213,16 @@ def _times_x(a: list[int], f: list[int], p: int) -> list[int]:
 def _recurrence(f: list[int], p: int, n: int, length: int) -> NDArray[np.int64]:
     """Return ``s_0 … s_(length−1)`` with ``s_i = L(x^i mod f)``, L the coefficient of x^(n−1).
 
-    By doubling: ``x^m = Σ_l c_l x^l mod f`` gives ``s_(m+i) = Σ_l c_l s_(i+l)``, for all i at once.
+    Double the length: ``x^m = Σ_l c_l x^l mod f`` gives ``s_(m+i) = Σ_l c_l s_(i+l)`` for all i.
     """
     s = np.zeros(n, dtype=np.int64)
     s[-1] = 1
     while len(s) < length:
         m = len(s)
-        count_new = min(m - n + 1, length - m)
-        new = np.zeros(count_new, dtype=np.int64)
+        extra = min(m - n + 1, length - m)
+        new = np.zeros(extra, dtype=np.int64)
         for shift, c in enumerate(_power_of_x(m, f, p)):
-            new += c * s[shift : shift + count_new]
+            new += c * s[shift : shift + extra]
         s = np.concatenate([s, new % p])
     return s[:length]
 
@@ -253,7 +253,7 @@ def _is_prime_power(q: int) -> bool:
 def _prime_power(q: int) -> tuple[int, int]:
     """Return the p and a of ``q = p^a``.
 
-    If q is not a prime power: its least prime factor, and the first power of it above q.
+    If q is not a prime power, p is its least prime factor and p^a the first power of p above q.
     """
     p = next(_prime_factors(q))
     a = 1

@@ -1,4 +1,4 @@
-"""Domains: all labels a question can be answered with, in order (value → label → symbol)."""
+"""Domains: the possible answers to a question, in order (value → label → symbol)."""
 
 from collections.abc import Mapping
 
@@ -32,7 +32,7 @@ DOMAIN_KINDS: Mapping[str, type[Domain]] = {cls.kind: cls for cls in _CLASSES}
 
 
 def as_domain(domain: object) -> Domain:
-    """Return a domain for a domain, a number of symbols, or a sequence of labels.
+    """Return a domain, made from a number of symbols or a sequence of labels if it is not one.
 
     >>> as_domain(3).labels, as_domain(["yes", "no"]).labels
     (range(0, 3), ('yes', 'no'))
@@ -45,7 +45,7 @@ def as_domain(domain: object) -> Domain:
 
 
 def domain_of_record(record: object) -> Domain:
-    """Read the record of a domain."""
+    """Read any domain from its record."""
     kind = record_kind(record, "promise.context.domain")
     if kind not in DOMAIN_KINDS:
         raise InvalidSurvey(f"domain.kind {kind!r} is not known to this version.")

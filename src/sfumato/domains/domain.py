@@ -1,4 +1,4 @@
-"""A domain of named labels: the answers a question admits, in order."""
+"""A domain of labels, the possible answers to a question; and the check of symbols."""
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ __all__ = [
     "unknown_value",
 ]
 
-_MAX_INTEGER = 2**53  # what every client can hold
+_MAX_INTEGER = 2**53  # the integers that every client can represent
 _MAX_SHOWN = 4  # labels in a repr
 _KINDS = {
     "f": "floats",
@@ -37,7 +37,7 @@ Label = str | int
 
 
 class Domain:
-    """All labels, in order: label number x is symbol x.
+    """The labels of a question, in order: label number x is symbol x.
 
     Labels are text or integers, distinct after Unicode normalisation. With ``other`` (one of the
     labels, or a new one that is appended), every unknown or missing value becomes that label.
@@ -49,7 +49,7 @@ class Domain:
     """
 
     kind: ClassVar[str] = "labels"
-    """The kind of domain that a record and a survey file name."""
+    """The name of this kind of domain in records and survey files."""
 
     def __init__(self, labels: object, *, other: Label | None = None) -> None:
         names = _read_labels(labels)
@@ -75,7 +75,7 @@ class Domain:
 
     @property
     def other(self) -> Label | None:
-        """The label of unknown values, if there is one."""
+        """The label for unknown values, if there is one."""
         return self._other
 
     @property
@@ -94,23 +94,23 @@ class Domain:
         return symbols
 
     def find(self, value: object) -> int:
-        """Return the symbol of one value; for an unknown value that of ``other``, or −1."""
+        """Return the symbol of one value; for an unknown value, that of ``other`` or −1."""
         default = -1 if self._other is None else self._symbol_of[self._other]
         label = _plain(value)
         return default if label is None else self._symbol_of.get(label, default)
 
     def label_symbols(self, labels: Iterable[Label], name: str) -> Symbols:
-        """Return the symbols of labels in an author's own argument ``name``.
+        """Return the symbols of labels that a survey's author passes as argument ``name``.
 
         Unlike a person's value, an unknown label is named in the error.
         """
-        symbols: list[int] = []
-        for label in labels:
-            symbol = self._symbol_of.get(require_label(label, name))
-            if symbol is None:
-                raise InvalidContext(f"{name} names {label!r}, which is not a label of the domain.")
-            symbols.append(symbol)
-        return np.array(symbols, dtype=np.int64)
+        return np.array([self._label_symbol(label, name) for label in labels], dtype=np.int64)
+
+    def _label_symbol(self, label: Label, name: str) -> int:
+        symbol = self._symbol_of.get(require_label(label, name))
+        if symbol is None:
+            raise InvalidContext(f"{name} names {label!r}, which is not a label of the domain.")
+        return symbol
 
     def record(self) -> Json:
         """Return the domain as plain data, for fingerprints and files."""
@@ -136,7 +136,7 @@ class Domain:
 
 
 def unknown_value(positions: Symbols, people: int) -> UnknownValue:
-    """Return the error for values outside the domain, with their positions but not the values."""
+    """Return the error for values outside the domain, with positions but no values."""
     first = int(positions[0])
     count = int(positions.size)
     return UnknownValue(
@@ -157,14 +157,14 @@ def _read_labels(labels: object) -> list[Label]:
 
 
 def require_label(label: object, name: str) -> Label:
-    """Return a label in its normal form: NFC text, or an integer that every client can hold.
+    """Return a label in its normal form: NFC text, or an integer that clients can represent.
 
-    ``name`` says in messages what the label is.
+    Error messages call the label ``name``.
     """
     plain = _plain(label)
     if isinstance(plain, str):
         if not plain:
-            raise InvalidContext(f"{name} must not be empty text.")
+            raise InvalidContext(f"{name} must not be empty.")
         if not plain.isascii() and any("\ud800" <= character <= "\udfff" for character in plain):
             raise InvalidContext(
                 f"{name} must be text that UTF-8 can encode; got a lone surrogate. Repair the text."
@@ -188,7 +188,7 @@ def _plain(value: object) -> Label | None:
     return int(value)
 
 
-# --- symbols where they enter ---------------------------------------------------------------------
+# --- the check of symbols -------------------------------------------------------------------------
 
 
 def require_symbols(symbols: object, size: int) -> Symbols:
@@ -214,7 +214,7 @@ def require_symbols(symbols: object, size: int) -> Symbols:
 
 
 def _array(symbols: object) -> np.ndarray:
-    """Return an array; NumPy's own error could quote a value, so raise ours outside of it."""
+    """Return an array. NumPy's own error could quote a value, so raise ours after it."""
     with suppress(ValueError, TypeError):
         return np.asarray(symbols)
     raise InvalidSymbols("symbols must be an array of integers; got a ragged sequence.")
@@ -223,7 +223,7 @@ def _array(symbols: object) -> np.ndarray:
 def all_below(array: np.ndarray, size: int) -> bool:
     """Return whether integers lie in ``0 … size − 1``.
 
-    One pass is enough where a negative integer, read without its sign, is too large.
+    One pass is enough if every negative integer, read as unsigned, is too large.
 
     >>> all_below(np.array([-1], dtype=np.int8), 300), all_below(np.array([0, 299]), 300)
     (False, True)
@@ -234,7 +234,7 @@ def all_below(array: np.ndarray, size: int) -> bool:
 
 
 def kind_of(array: np.ndarray) -> str:
-    """Say what an array contains, without revealing an entry."""
+    """Return what kind of values an array contains, without revealing any."""
     if array.size == 0:
         return "nothing"
     return _KINDS.get(array.dtype.kind, "something else")

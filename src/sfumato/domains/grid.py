@@ -1,4 +1,4 @@
-"""A grid of latitudes and longitudes: a position becomes its cell, in integers of 1e-7 degree."""
+"""A grid of latitudes and longitudes that maps positions to cells, in units of 1e-7 degree."""
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import suppress
@@ -25,9 +25,9 @@ class GridDomain(Domain):
     """Cells of ``step`` degrees between four edges, row by row from the south-western corner.
 
     A coordinate is rounded to 1e-7 degree, ``c = ⌊degrees·10⁷ + ½⌋``, and its cell is
-    ``⌊(c − origin)/step⌋`` in integers. Northern and eastern edges belong to the next cell.
-    A cell's label is its south-western corner. A position outside becomes ``other`` if there is
-    such a label, and is an error otherwise.
+    ``⌊(c − origin)/step⌋`` in integers. Northern and eastern edges belong to the next cell. A
+    cell's label is its south-western corner. A position outside the grid becomes ``other`` if there
+    is such a label, and is an error otherwise.
 
     >>> grid = GridDomain(25, 50, -130, -60, 0.2)
     >>> grid.shape, grid.symbols_at([25.0, 49.99], [-130.0, -60.01])
@@ -48,14 +48,13 @@ class GridDomain(Domain):
         *,
         other: Label | None = None,
     ) -> None:
-        names = ("south", "north", "west", "east", "step")
-        edges = [
-            _units(value, name)
-            for value, name in zip((south, north, west, east, step), names, strict=True)
-        ]
-        self._south, self._north, self._west, self._east, self._step = edges
+        self._south = _units(south, "south")
+        self._north = _units(north, "north")
+        self._west = _units(west, "west")
+        self._east = _units(east, "east")
+        self._step = _units(step, "step")
         if self._step <= 0:
-            raise InvalidContext("step must be above 0 degrees. Pass e.g. 0.2.")
+            raise InvalidContext("step must be a positive number of degrees. Pass e.g. 0.2.")
         self._rows = _cells(self._south, self._north, self._step, "south", "north", 90 * _UNITS)
         self._columns = _cells(self._west, self._east, self._step, "west", "east", 180 * _UNITS)
         if self._rows * self._columns >= _MAX_CELLS:
@@ -90,12 +89,12 @@ class GridDomain(Domain):
     def symbols_at(self, latitudes: ArrayLike, longitudes: ArrayLike) -> Symbols:
         """Return the cells of positions in degrees.
 
-        Raise ``UnknownValue``, with row numbers only, for positions outside.
+        Raise ``UnknownValue``, with row numbers only, for positions outside the grid.
         """
         rows, inside_rows = _index(latitudes, self._south, self._step, self._rows)
         columns, inside_columns = _index(longitudes, self._west, self._step, self._columns)
         if rows.shape != columns.shape or rows.ndim != 1:
-            raise InvalidSymbols("latitudes and longitudes must be two rows of equal length.")
+            raise InvalidSymbols("latitudes and longitudes must be two sequences of equal length.")
         inside = inside_rows & inside_columns
         if self._other is None and not inside.all():
             raise unknown_value(np.flatnonzero(~inside), inside.size)
@@ -116,15 +115,11 @@ class GridDomain(Domain):
         return self.symbols_at(latitudes, longitudes)
 
     def find(self, value: object) -> int:
-        """Return the cell of one pair (latitude, longitude); outside, that of ``other``, or −1."""
+        """Return the cell of one pair (latitude, longitude), or ``other`` or −1 outside."""
         try:
             return int(self.symbols([value])[0])
         except (UnknownValue, InvalidSymbols):
             return -1 if self._other is None else self.cells
-
-    def label_symbols(self, labels: Iterable[Label], name: str) -> Symbols:
-        """Return the symbols of cells in an author's own argument ``name``, as in ``labels``."""
-        return np.array([self._label_symbol(label, name) for label in labels], dtype=np.int64)
 
     def centres(self) -> tuple[Floats, Floats]:
         """Return latitudes and longitudes of the cells' centres in degrees, without ``other``."""
@@ -167,7 +162,7 @@ class GridDomain(Domain):
         return cell
 
     def _cell_of(self, label: Label) -> int | None:
-        """Return the cell with that label, or ``None``."""
+        """Return the cell with this label, or ``None``."""
         try:
             latitude, longitude = (Decimal(part) for part in str(label).split(","))
             row = (int(latitude * _UNITS) - self._south) // self._step
@@ -184,7 +179,7 @@ class GridDomain(Domain):
 
 
 class _GridLabels(Sequence[Label]):
-    """The labels of a grid, none of them stored."""
+    """The labels of a grid, computed on demand."""
 
     def __init__(self, grid: GridDomain) -> None:
         self._grid = grid
@@ -210,7 +205,7 @@ class _GridLabels(Sequence[Label]):
 
 
 def _units(value: object, name: str) -> int:
-    """Return degrees as an exact integer of 1e-7 degree."""
+    """Return degrees as an exact integer, in units of 1e-7 degree."""
     try:
         degrees = Decimal(str(value)) if not isinstance(value, bool) else Decimal("nan")
     except InvalidOperation:
@@ -239,7 +234,7 @@ def _cells(low: int, high: int, step: int, low_name: str, high_name: str, limit:
 def _index(degrees: ArrayLike, origin: int, step: int, count: int) -> tuple[Symbols, Booleans]:
     """Return the row or column of each coordinate, and whether it lies in the grid.
 
-    NaN and infinities do not.
+    NaN and infinities lie outside.
     """
     values = coordinates(degrees)
     usable = np.isfinite(values) & (np.abs(values) <= 360)
@@ -249,15 +244,17 @@ def _index(degrees: ArrayLike, origin: int, step: int, count: int) -> tuple[Symb
 
 
 def coordinates(degrees: ArrayLike) -> Floats:
-    """Return degrees as floats; a missing one is NaN, which lies nowhere. Errors quote no value."""
+    """Return degrees as floats, with NaN for a missing value. Errors quote no value."""
     if isinstance(degrees, np.ndarray) and degrees.dtype.kind in "iuf":
         return degrees.astype(np.float64)
-    problem = InvalidSymbols("latitudes and longitudes must be two rows of numbers of degrees.")
+    problem = InvalidSymbols(
+        "latitudes and longitudes must be two sequences of numbers, in degrees."
+    )
     if isinstance(degrees, str | bytes) or not isinstance(degrees, Iterable):
         raise problem
     entries: Iterable[Any] = degrees
     values: list[float] = []
-    with suppress(OverflowError):  # an integer too large for a float is nowhere on Earth either
+    with suppress(OverflowError):  # an integer too large for a float
         for value in entries:
             if value is None:
                 values.append(np.nan)

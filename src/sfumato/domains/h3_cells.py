@@ -1,4 +1,4 @@
-"""H3 cells: hexagons of about equal size, with parents that make natural blocks.
+"""H3 cells: hexagons of about equal size, whose parents make natural blocks.
 
 They need the ``geo`` extra.
 """
@@ -24,7 +24,7 @@ _MAX_CELLS = 2_000_000
 class H3Domain(Domain):
     """A list of H3 cells of one resolution, in the order of their indices.
 
-    A value is a cell's index as text (``symbols``), or a position (``symbols_at``).
+    ``symbols`` accepts cell indices as text, ``symbols_at`` accepts positions.
 
     >>> manhattan = H3Domain.box(7, south=40.70, north=40.82, west=-74.02, east=-73.92)
     >>> manhattan.size, manhattan.labels[0]
@@ -38,17 +38,15 @@ class H3Domain(Domain):
         h3 = _h3()
         if self.other is not None and self.other != self.labels[-1]:
             raise InvalidContext("other must not be one of the cells. Name it in words.")
-        listed = list(self.labels if self.other is None else self.labels[:-1])
-        wrong = [
-            label for label in listed if not isinstance(label, str) or not h3.is_valid_cell(label)
-        ]
-        if wrong:
-            raise InvalidContext(f"cells must be H3 indices as text; {wrong[0]!r} is not.")
-        resolutions = {h3.get_resolution(label) for label in listed}
+        self._cells: list[str] = []
+        for label in self.labels if self.other is None else self.labels[:-1]:
+            if not isinstance(label, str) or not h3.is_valid_cell(label):
+                raise InvalidContext(f"cells must be H3 indices as text; {label!r} is not.")
+            self._cells.append(label)
+        resolutions = {h3.get_resolution(cell) for cell in self._cells}
         if len(resolutions) != 1:
             raise InvalidContext(f"cells must have one resolution; got {sorted(resolutions)}.")
         self._resolution: int = resolutions.pop()
-        self._cells: list[str] = [str(label) for label in listed]
 
     @classmethod
     def box(
@@ -61,26 +59,23 @@ class H3Domain(Domain):
         east: float,
         other: Label | None = None,
     ) -> "H3Domain":
-        """All cells of a resolution whose centre lies in a box of latitudes and longitudes."""
+        """Return the cells whose centre lies in a box of latitudes and longitudes."""
         h3 = _h3()
         if not 0 <= resolution <= 15:
             raise InvalidContext(f"resolution must be from 0 to 15; got {resolution}.")
         if not (-90 <= south < north <= 90 and -180 <= west < east <= 180):
             raise InvalidContext("south must lie below north and west below east, in degrees.")
-        share = (
-            (math.sin(math.radians(north)) - math.sin(math.radians(south)))
-            / 2
-            * (east - west)
-            / 360
-        )
+        # The area of the box as a share of the globe.
+        height = math.sin(math.radians(north)) - math.sin(math.radians(south))
+        share = height / 2 * (east - west) / 360
         if share * h3.get_num_cells(resolution) > _MAX_CELLS:
             raise InvalidContext(
                 f"the box contains more than {_MAX_CELLS} cells. Choose a coarser resolution or a "
                 "smaller box."
             )
         cells: set[str] = set()
-        # The library takes a polygon of more than half the globe for its outside: fill a wide
-        # box in strips.
+        # The library mistakes a polygon larger than half the globe for its complement, so fill a
+        # wide box in strips.
         strips = math.ceil((east - west) / 60)
         edges = [west + (east - west) * i / strips for i in range(strips + 1)]
         for left, right in pairwise(edges):
@@ -88,7 +83,7 @@ class H3Domain(Domain):
             cells.update(h3.polygon_to_cells(h3.LatLngPoly(corners), resolution))
         if not cells:
             raise InvalidContext(
-                "the box holds no cell's centre; choose a finer resolution or a larger box."
+                "the box contains no cell's centre. Choose a finer resolution or a larger box."
             )
         return cls(sorted(cells), other=other)
 
@@ -108,7 +103,7 @@ class H3Domain(Domain):
         latitude = coordinates(latitudes)
         longitude = coordinates(longitudes)
         if latitude.shape != longitude.shape or latitude.ndim != 1:
-            raise InvalidSymbols("latitudes and longitudes must be two rows of equal length.")
+            raise InvalidSymbols("latitudes and longitudes must be two sequences of equal length.")
         usable = (np.abs(latitude) <= 90) & (np.abs(longitude) <= 180)  # false for NaN
         cells: list[str | None] = [None] * latitude.size
         for i in np.flatnonzero(usable).tolist():
@@ -122,7 +117,7 @@ class H3Domain(Domain):
         return positions[:, 0], positions[:, 1]
 
     def parents(self, resolution: int) -> list[str]:
-        """The cell of a coarser resolution that holds each cell, without ``other``."""
+        """Return the parent of each cell at a coarser resolution, without ``other``."""
         if not 0 <= resolution < self._resolution:
             raise InvalidContext(
                 f"parents must be of a resolution in 0..{self._resolution - 1}; got {resolution}."
@@ -133,7 +128,7 @@ class H3Domain(Domain):
     def record(self) -> Json:
         """Return the domain as plain data.
 
-        It lists the cells themselves: how a box is filled may change with the library.
+        It lists the cells themselves, because the library may fill a box differently in future.
         """
         return {"kind": self.kind, "cells": list(self._cells), "other": self._other}
 

@@ -1,4 +1,4 @@
-"""A domain of consecutive integers: a million symbols and no list of labels."""
+"""A domain of consecutive integers, which stores no labels."""
 
 from collections.abc import Iterable, Sequence
 
@@ -47,7 +47,7 @@ class IntegerDomain(Domain):
         return len(self._range)
 
     def symbols(self, values: Iterable[object]) -> Symbols:
-        """Return the symbols of integers; anything else, floats included, is ``UnknownValue``."""
+        """Return the symbols of integers; raise ``UnknownValue`` for all else, even floats."""
         array = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object)
         known = np.zeros(array.shape, dtype=np.bool_)
         if array.dtype.kind == "O":
@@ -60,23 +60,19 @@ class IntegerDomain(Domain):
         return symbols
 
     def find(self, value: object) -> int:
-        """Return the symbol of one value, −1 if it is not in the range."""
+        """Return the symbol of one value; −1 if it is not in the range."""
         if not self._contains(value):
             return -1
         return int(value) - self._range.start  # type: ignore[call-overload]
 
-    def label_symbols(self, labels: Iterable[Label], name: str) -> Symbols:
-        """Return the symbols of integers in an author's own argument ``name``."""
-        symbols: list[int] = []
-        for label in labels:
-            symbol = self.find(label)
-            if symbol < 0:
-                raise InvalidContext(
-                    f"{name} names {label!r}, which is not one of the integers "
-                    f"{self._range.start} … {self._range.stop - 1}."
-                )
-            symbols.append(symbol)
-        return np.array(symbols, dtype=np.int64)
+    def _label_symbol(self, label: Label, name: str) -> int:
+        symbol = self.find(label)
+        if symbol < 0:
+            raise InvalidContext(
+                f"{name} names {label!r}, which is not one of the integers "
+                f"{self._range.start} … {self._range.stop - 1}."
+            )
+        return symbol
 
     def _contains(self, value: object) -> bool:
         """Return whether a value is an integer of the range; bool is an int subclass, reject it."""

@@ -1,6 +1,6 @@
 """Partition a domain into blocks: each function returns the block of every symbol, for ``Blocks``.
 
-The symbol of ``other`` forms a block of its own: it only says that a person is elsewhere.
+The symbol of ``other`` forms its own block: it only says that a person is elsewhere.
 """
 
 import math
@@ -42,8 +42,8 @@ def nearest_places(
 ) -> Symbols:
     """Return blocks around places: each cell joins the place nearest to its centre, on the globe.
 
-    Of places at the same distance, the first one counts. Cities make blocks that follow where
-    people live, which the paper's conclusion asks for.
+    Ties go to the place that comes first. With cities as places, the blocks follow where people
+    live, which the paper's conclusion asks for.
 
     >>> nearest_places(GridDomain(0, 1, 0, 4, 1), [0.5, 0.5], [0.0, 4.0])
     array([0, 0, 1, 1])
@@ -59,7 +59,7 @@ def nearest_places(
         ) from None
     if latitude.shape != longitude.shape or latitude.ndim != 1 or latitude.size == 0:
         raise InvalidContext(
-            "places must be pairs of latitude and longitude: two rows of equal length."
+            "places must be pairs of latitude and longitude: two sequences of equal length."
         )
     if not ((np.abs(latitude) <= 90) & (np.abs(longitude) <= 360)).all():  # false for NaN
         raise InvalidContext(
@@ -70,8 +70,8 @@ def nearest_places(
     result: Any = tree.query(cells, k=[1, 2])
     distances, places = result
     nearest = places[:, 0].astype(np.int64)
-    # Rounding must not decide between places at the same distance: take the first of those within a
-    # millimetre.
+    # Rounding must not decide between places at the same distance, so take the first of those
+    # within a millimetre.
     is_tie = distances[:, 1] - distances[:, 0] < _MILLIMETRE
     for cell in np.flatnonzero(is_tie).tolist():
         nearest[cell] = min(tree.query_ball_point(cells[cell], distances[cell, 0] + _MILLIMETRE))
@@ -86,7 +86,7 @@ def _part_of(length: int, parts: int, name: str) -> Symbols:
 
 
 def _unit_vectors(latitudes: Floats, longitudes: Floats) -> Floats:
-    """Return points of the unit sphere: nearer in space is nearer on the ground."""
+    """Return points on the unit sphere: points nearer in space are nearer on the ground."""
     phi = latitudes * (math.pi / 180)
     theta = longitudes * (math.pi / 180)
     x = np.cos(phi) * np.cos(theta)
