@@ -24,7 +24,7 @@ from sfumato.errors import (
 from sfumato.foundation.canonical import canonical_bytes
 from sfumato.mechanisms import TableResponse, mechanism_of_record
 from sfumato.mechanisms.channel import IntegerChannel
-from sfumato.mechanisms.left_inverse import LeftInverse, surely_independent
+from sfumato.mechanisms.dense import LeftInverse, surely_independent
 from sfumato.promises.exam import check_mechanism
 from sfumato.randomness import within_odds
 from support.paths import CHECKER
@@ -219,7 +219,7 @@ def test_short_words_hold_a_coarser_table_that_keeps_the_context(name):
 
 
 def test_a_word_that_holds_nothing_of_a_table_is_refused():
-    with pytest.raises(NothingToLearn, match="8 bits is too short"):
+    with pytest.raises(NothingToLearn, match="8-bit words are too short"):
         designed("uniform-0.01").at_word(8)
 
 
@@ -357,7 +357,7 @@ def test_rows_that_are_not_independent_have_no_scores():
     assert surely_independent([[2, 1, 1], [1, 2, 1], [3, 3, 3]])
     assert not surely_independent([[1, 2], [1, 2]])
     assert surely_independent([[0, 0, N], [0, N, 0], [1, 0, 0]])
-    with pytest.raises(NothingToLearn, match="nothing undoes it"):
+    with pytest.raises(NothingToLearn, match="nothing can undo"):
         LeftInverse(rows, 8, [1, 1, 1]).floats()
 
 

@@ -141,7 +141,7 @@ def test_parts_must_be_for_the_very_contexts():
         [],
     ]
     for each in wrong:
-        with pytest.raises(ContextMismatch, match=r"union response|of one length"):
+        with pytest.raises(ContextMismatch, match=r"union response|of the same length"):
             sf.UnionResponse(fitting, each)
     with pytest.raises(ContextMismatch, match=r"sf\.union"):
         sf.UnionResponse(sf.Blocks([0, 0, 1], 1), parts)
@@ -159,7 +159,7 @@ def test_a_record_that_does_not_fit_is_refused():
     for changed in spoilt:
         with pytest.raises((InvalidSurvey, ContextMismatch)):
             mechanism_of_record(copy.deepcopy(changed), context)
-    with pytest.raises(InvalidSurvey, match="part by part"):
+    with pytest.raises(InvalidSurvey, match="list its parts"):
         mechanism_of_record(record, sf.Uniform(context.size, 1))
 
 

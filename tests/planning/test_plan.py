@@ -382,7 +382,7 @@ def test_singular_exponential_mechanism_is_explained(monkeypatch):
     made = plan(level, people=1000)
     row = next(row for row in made.rows if row.name == "exponential")
     assert (made.chosen, row.available) == ("best", False)
-    assert "nothing undoes it" in row.reason
+    assert "nothing can undo" in row.reason
 
 
 def _blocks_of_a_town(side):

@@ -296,8 +296,8 @@ class OneSymbolForgotten(sf.PlainResponse):
 class LowAboveHigh(sf.PlainResponse):
     """A truthful class in which the raised output is the rare one."""
 
-    def _set_codes(self, *arguments):
-        super()._set_codes(*arguments)
+    def _set_groups(self, *arguments):
+        super()._set_groups(*arguments)
         self._codes[0].high, self._codes[0].low = self._codes[0].low, self._codes[0].high
 
 

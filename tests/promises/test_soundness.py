@@ -12,7 +12,7 @@ import sfumato as sf
 from sfumato.codes import HadamardCode
 from sfumato.errors import ContextMismatch, InvalidArgument, NothingToLearn, PrivacyViolation
 from sfumato.foundation.canonical import canonical_bytes
-from sfumato.mechanisms.row_class import RowClass
+from sfumato.mechanisms import RowClass
 from sfumato.planning import lower_bound_risk
 from support.paths import CHECKER
 

@@ -12,9 +12,8 @@ import sfumato as sf
 from sfumato.codes import BestCode, CyclicDesign, HadamardCode, RandomizedCode
 from sfumato.contexts import ContextUnion
 from sfumato.errors import ContextMismatch, NoClosedForm, PrivacyViolation
-from sfumato.mechanisms import TableResponse
+from sfumato.mechanisms import RowClass, TableResponse
 from sfumato.mechanisms.group_levels import GroupLevels
-from sfumato.mechanisms.row_class import RowClass
 from sfumato.promises import structure
 from sfumato.promises.structure import RANDOM_ROWS, tightest_by_structure
 from sfumato.randomness import within_odds

@@ -7,8 +7,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import InvalidArgument, InvalidContext, InvalidSymbols, NotEnoughReports
+from sfumato.mechanisms import Reach
 from sfumato.mechanisms.blocks import BlockScores
-from sfumato.mechanisms.reach import Reach
 from sfumato.simulation import SeededWords
 from sfumato.simulation.attack import KINDS, attack
 from support.mechanism_examples import EXAMPLES

@@ -17,11 +17,11 @@ from sfumato.mechanisms import (
     GroupResponse,
     HighLowResponse,
     PlainResponse,
+    Reach,
 )
 from sfumato.mechanisms.blocks import BlockScores
 from sfumato.mechanisms.code_scores import exact_group_scores
-from sfumato.mechanisms.group_scores import GroupScores
-from sfumato.mechanisms.reach import Reach
+from sfumato.mechanisms.coded import GroupScores
 from sfumato.randomness import SystemWords
 from sfumato.tally import Tally
 

@@ -168,7 +168,7 @@ class Estimate:
         if self.reports == 1:  # a single report shows no spread
             unknown = self.unbiased[symbols]
             return np.zeros_like(unknown), np.ones_like(unknown)
-        return share_bounds(self._moments.of(symbols), self.reports, tail)
+        return share_bounds(self._moments.select(symbols), self.reports, tail)
 
     def _uncut_bounds(self, tail: float) -> Bounds:
         """Return bounds around the unbiased estimate that may lie outside [0, 1]."""

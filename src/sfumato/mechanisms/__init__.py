@@ -1,18 +1,14 @@
 """Mechanisms: channels that keep a context's promise (symbol → report)."""
 
-from sfumato.mechanisms.binary import BinaryResponse
 from sfumato.mechanisms.blocks import BlockResponse, PlainResponse
 from sfumato.mechanisms.composition import ComposedResponse, ProcessedResponse, compose
-from sfumato.mechanisms.groups import GroupResponse
-from sfumato.mechanisms.high_low import HighLowResponse
+from sfumato.mechanisms.groups import GroupResponse, HighLowResponse
 from sfumato.mechanisms.mechanism import CompactRow, Mechanism
-from sfumato.mechanisms.moments import ScoreMoments
 from sfumato.mechanisms.product import ProductResponse
-from sfumato.mechanisms.reach import Reach
 from sfumato.mechanisms.records import mechanism_of_record
 from sfumato.mechanisms.row_class import RowClass
-from sfumato.mechanisms.scores import Scores, people_count
-from sfumato.mechanisms.table import TableResponse
+from sfumato.mechanisms.scores import Reach, ScoreMoments, Scores, people_count
+from sfumato.mechanisms.table import BinaryResponse, TableResponse
 from sfumato.mechanisms.union import UnionResponse, holds_table
 
 __all__ = [

@@ -1,20 +1,45 @@
-"""Stochastic matrices in integers: one word chooses from a row of weights."""
+"""Channels in integers: rows of weights over a word, from which one word chooses.
+
+Rounding a stochastic matrix to integers must keep a context exactly. Round each column and lift it
+into the cone of the context. Then correct the sums of the rows in the column with the most room, if
+the corrected column is in the cone. If not, shrink all columns to make room.
+"""
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 import numpy as np
 
-from sfumato.errors import InvalidContext
-from sfumato.foundation.arrays import Words
-from sfumato.foundation.canonical import Json, parse_count
+from sfumato.contexts import Cone, Context, LongIntegers
+from sfumato.errors import InvalidContext, NothingToLearn
+from sfumato.foundation.arrays import Floats, Words
+from sfumato.foundation.canonical import (
+    Json,
+    parse_count,
+)
 from sfumato.randomness import exact_number
 
-__all__ = ["IntegerChannel", "format_rows", "parse_rows", "stochastic_rows"]
+__all__ = [
+    "IntegerChannel",
+    "format_rows",
+    "parse_rows",
+    "round_solution",
+    "round_table",
+    "stochastic_rows",
+]
+
+_WEIGHT_BITS = 128
+_SHRINK_BITS = 64
+_MAX_SHRINK = 0.5
+_MIN_SHRINK = 2.0**-48  # what floats can resolve in the columns of a long word
+_BALANCING_ROUNDS = 3
 
 
 class IntegerChannel:
-    """Row y sends output z on ``rows[y][z]`` words; each row adds up to ``2^word_bits``."""
+    """A channel that sends output z from row y on ``rows[y][z]`` words.
+
+    Each row adds up to ``2^word_bits``.
+    """
 
     def __init__(self, rows: Sequence[Sequence[int]], word_bits: int) -> None:
         total = 1 << word_bits
@@ -28,11 +53,10 @@ class IntegerChannel:
             )
         self.rows = [list(row) for row in rows]
         self.outputs = width
-        self.word_bits = word_bits
         ends = np.cumsum(np.array(self.rows, dtype=object), axis=1)[:, :-1]
-        # An end of 2^64 does not fit a word. No word reaches it or any end after it, so only the
-        # ends before it count.
-        self._reached = (ends < total).sum(axis=1)
+        # An end of 2^64 does not fit in a word. No word reaches it or any end after it, so only
+        # the ends before it count.
+        self._reachable = (ends < total).sum(axis=1)
         bits = (self.outputs - 1).bit_length()
         self._steps = [1 << i for i in reversed(range(bits))]
         self._ends: Words = np.zeros((len(rows), 1 << bits), dtype=np.uint64)
@@ -43,12 +67,12 @@ class IntegerChannel:
 
         A binary search with the same number of steps for all.
         """
-        reached = self._reached[row]
-        passed = np.zeros(row.shape, dtype=np.int64)
+        reachable = self._reachable[row]
+        output = np.zeros(row.shape, dtype=np.int64)
         for step in self._steps:
-            next_end = passed + step
-            passed += step * ((next_end <= reached) & (self._ends[row, next_end] <= word))
-        return passed.astype(np.uint64)
+            next_end = output + step
+            output += step * ((next_end <= reachable) & (self._ends[row, next_end] <= word))
+        return output.astype(np.uint64)
 
     @classmethod
     def nearest(cls, rows: Sequence[Sequence[Fraction]], word_bits: int) -> "IntegerChannel":
@@ -56,13 +80,25 @@ class IntegerChannel:
         return cls([_round_row(row, 1 << word_bits) for row in rows], word_bits)
 
 
-def format_rows(rows: Sequence[Sequence[int]]) -> list[Json]:
+def _round_row(row: Sequence[Fraction], total: int) -> list[int]:
+    """Round a row to integers that add up to ``total``, by largest remainders."""
+    counts = [int(entry * total) for entry in row]
+    by_remainder = sorted(range(len(row)), key=lambda z: counts[z] - row[z] * total)
+    for z in by_remainder[: total - sum(counts)]:
+        counts[z] += 1
+    return counts
+
+
+# --- reading and writing -------------------------------------------------------------------------
+
+
+def format_rows(rows: Iterable[Sequence[int]]) -> list[Json]:
     """Write integers as text, as records do: they are too large for JSON."""
     return [list(map(str, row)) for row in rows]
 
 
 def parse_rows(rows: Iterable[Iterable[object]]) -> list[list[int]]:
-    """Undo ``format_rows``, for an untrusted record."""
+    """Read the rows of an untrusted record, written by ``format_rows``."""
     return [list(map(parse_count, row)) for row in rows]
 
 
@@ -74,11 +110,11 @@ def stochastic_rows(W: Sequence[Sequence[object]]) -> list[list[Fraction]]:
         for entry in row:
             number = exact_number(entry, "an entry of W")
             if isinstance(number, float):
-                raise InvalidContext("W must have a row per report, of finite probabilities.")
+                raise InvalidContext("entries of W must be finite probabilities.")
             entries.append(Fraction(number))
         rows.append(entries)
     if not rows:
-        raise InvalidContext("W must have a row per report, of finite probabilities.")
+        raise InvalidContext("W must have a row for each report; got none.")
     for y, entries in enumerate(rows):
         if len(entries) != len(rows[0]) or sum(entries) != 1:
             raise InvalidContext(
@@ -89,10 +125,73 @@ def stochastic_rows(W: Sequence[Sequence[object]]) -> list[list[Fraction]]:
     return rows
 
 
-def _round_row(row: Sequence[Fraction], total: int) -> list[int]:
-    """Round a row to integers that add up to ``total``, by largest remainders."""
-    counts = [int(entry * total) for entry in row]
-    by_remainder = sorted(range(len(row)), key=lambda z: counts[z] - row[z] * total)
-    for z in by_remainder[: total - sum(counts)]:
-        counts[z] += 1
-    return counts
+# --- rounding that keeps a context ---------------------------------------------------------------
+
+
+def round_table(
+    rows: Sequence[Sequence[Fraction]], context: Context, word_bits: int
+) -> list[list[int]]:
+    """Return integer rows close to ``rows``.
+
+    They add up to ``2^word_bits`` and keep ``context`` exactly.
+    """
+    weights = []
+    for row in rows:
+        weights.append([(q.numerator << _WEIGHT_BITS) // q.denominator for q in row])
+    return _round(np.array(weights, dtype=object), Cone.of(context), word_bits)
+
+
+def round_solution(Q: Floats, context: Context, word_bits: int) -> list[list[int]]:
+    """Return integer rows close to a matrix that a solver found.
+
+    Its rows need only nearly add up to 1, and its columns only nearly lie in the cone.
+    """
+    cone = Cone.of(context)
+    members = np.ascontiguousarray(cone.snap(Q.T).T)
+    floats = np.ldexp(_balance(members), _WEIGHT_BITS)
+    integers = np.frompyfunc(int, 1, 1)(floats)
+    return _round(np.asarray(integers), cone, word_bits)
+
+
+def _round(weights: LongIntegers, cone: Cone, word_bits: int) -> list[list[int]]:
+    """Return the integers for ``weights / 2^128``."""
+    total = 1 << word_bits
+    shrink = 0.0
+    while shrink <= _MAX_SHRINK:
+        columns = cone.lift_integers(_shrink(weights, shrink, word_bits).T)
+        roomiest = int(cone.flat_parts(columns.astype(np.float64)).argmax())
+        balance = columns[roomiest] + (total - columns.sum(axis=0))
+        if cone.contains(balance):
+            columns[roomiest] = balance
+            return columns.T.tolist()
+        # What a flat column would have to add; rounding again may need somewhat more.
+        flat_part = float(cone.flat_parts(balance[None].astype(np.float64))[0])
+        missing = max(-flat_part, 0.0)
+        shrink = max(4 * shrink, _MIN_SHRINK + 1.5 * (missing + 1) / total)
+    raise NothingToLearn(
+        f"{word_bits}-bit words are too short for this table: it cannot keep its context."
+    )
+
+
+def _shrink(weights: LongIntegers, shrink: float, word_bits: int) -> LongIntegers:
+    """Return the integers nearest to ``weights / 2^128``, less a share ``shrink`` of the words."""
+    shift = _WEIGHT_BITS + _SHRINK_BITS - word_bits
+    remaining = (1 << _SHRINK_BITS) - int(np.ldexp(shrink, _SHRINK_BITS))
+    return (weights * remaining + (1 << shift - 1)) >> shift
+
+
+def _balance(Q: Floats) -> Floats:
+    """Reweight columns, as little as possible, so that rows add up to 1.
+
+    Columns stay in the cone. Of all factors ``1 + δ_y`` that do it, those with the least
+    ``Σ_y q(y) δ_y²``, q the mean row, are ``δ_y = Σ_x λ_x Q(y|x)/q(y)``, where ``Σ_y Q(y|x) δ_y``
+    is what row x lacks.
+    """
+    for _ in range(_BALANCING_ROUNDS):
+        ratios = Q / Q.mean(axis=0)
+        lambdas = np.linalg.lstsq(ratios @ Q.T, 1 - Q.sum(axis=1))[0]
+        factors = 1 + lambdas @ ratios
+        if factors.min() < 0.5:  # no weights can correct these rows; shrinking must
+            break
+        Q = Q * factors
+    return Q

@@ -25,6 +25,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,7 @@ __all__ = [
     "leftover_share",
     "paper_block_scores",
     "require_balanced",
+    "row_sums",
     "zero_in_sets",
 ]
 
@@ -181,54 +183,32 @@ class BatchScores:
     shifts: Floats
 
     def moments(self, f: Floats, power: int) -> Floats:
-        """Return ``Σ_y f(y) A[x, y]^power`` for power 1, 2 or 3, by expanding the power.
+        """Return ``Σ_y f(y) A[x, y]^power``, by expanding ``((K + g) + h)^power``.
 
-        Below, ``g(y)`` stands for the offsets and ``h(x)`` for the shifts.
+        ``g(y)`` are the offsets and ``h(x)`` the shifts.
         """
-        if power == 1:
-            return self._means(f)
-        if power == 2:
-            return self._second_moments(f)
-        return self._third_moments(f)
-
-    def _means(self, f: Floats) -> Floats:
-        constant = _row_sums(f * self.offsets) + self.shifts * _row_sums(f)
-        return self.kernel.moments(f, 1) + constant
-
-    def _second_moments(self, f: Floats) -> Floats:
-        g = self.offsets
-        h = self.shifts
-        constant = _row_sums(f * g * g) + 2 * h * _row_sums(f * g)
-        constant = constant + h * h * _row_sums(f)
-        squares = self.kernel.moments(f, 2)
-        with_offsets = 2 * self.kernel.moments(f * g, 1)
-        with_shifts = 2 * h * self.kernel.moments(f, 1)
-        return squares + with_offsets + with_shifts + constant
-
-    def _third_moments(self, f: Floats) -> Floats:
-        g = self.offsets
-        h = self.shifts
-        K = self.kernel.moments
-        # Σ f (K + g)^i for i = 0 … 3; the result is a polynomial in h with these coefficients.
-        zeroth = _row_sums(f)
-        first = K(f, 1) + _row_sums(f * g)
-        second = K(f, 2) + 2 * K(f * g, 1) + _row_sums(f * g**2)
-        third = K(f, 3) + 3 * K(f * g, 2) + 3 * K(f * g**2, 1)
-        third = third + _row_sums(f * g**3)
-        return third + 3 * h * second + 3 * h**2 * first + h**3 * zeroth
+        total = np.zeros_like(self.shifts)
+        for i in range(power + 1):
+            # Σ f (K + g)^i
+            inner = row_sums(f * self.offsets**i)
+            for j in range(1, i + 1):
+                weights = f * self.offsets ** (i - j) if i > j else f
+                inner = inner + comb(i, j) * self.kernel.moments(weights, j)
+            total = total + comb(power, i) * self.shifts ** (power - i) * inner
+        return total
 
     def totals(self, weights: Floats) -> Floats:
         """Return ``Σ_x weights_x A[x, y]``; unused points must have weight 0."""
-        constant = self.offsets * _row_sums(weights)
-        return self.kernel.totals(weights) + constant + _row_sums(weights * self.shifts)
+        constant = self.offsets * row_sums(weights)
+        return self.kernel.totals(weights) + constant + row_sums(weights * self.shifts)
 
     def squares(self) -> Floats:
         """Return ``Σ_x A[x, y]²`` over the symbols of the group."""
         g = self.offsets
         h = self.shifts
         used = self.used.astype(np.float64)
-        constant = g * g * _row_sums(used) + 2 * g * _row_sums(used * h)
-        constant = constant + _row_sums(used * h * h)
+        constant = g * g * row_sums(used) + 2 * g * row_sums(used * h)
+        constant = constant + row_sums(used * h * h)
         squares = self.kernel.squares(used)
         with_offsets = 2 * g * self.kernel.totals(used)
         with_shifts = 2 * self.kernel.totals(used * h)
@@ -243,7 +223,7 @@ class BatchScores:
     def absolute_sums(self) -> Floats:
         """Return ``Σ_x |A[x, y]|`` for every y, or more by at most the leftover words' share."""
         used = self.used.astype(np.float64)
-        shifts = _row_sums(np.abs(self.shifts * used))
+        shifts = row_sums(np.abs(self.shifts * used))
         return self.kernel.absolute_sums(used, self.offsets) + shifts
 
 
@@ -354,7 +334,7 @@ def _points_in_use(code: Code, sizes: Sizes) -> Booleans:
     return np.arange(code.points)[None, :] < np.asarray(sizes)[:, None]
 
 
-def _row_sums(table: Floats) -> Floats:
+def row_sums(table: Floats) -> Floats:
     """Sum over the last axis, as a column."""
     return table.sum(axis=-1, keepdims=True)
 

@@ -1,4 +1,4 @@
-"""Composition: a second channel after a mechanism, or a second answer by the same person."""
+"""Composition: a channel after a mechanism, or a second answer by the same person."""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -11,6 +11,7 @@ from sfumato.errors import ContextMismatch
 from sfumato.foundation.arrays import Floats, Symbols, Words
 from sfumato.foundation.canonical import Json, decimal_text
 from sfumato.mechanisms.channel import IntegerChannel, format_rows, stochastic_rows
+from sfumato.mechanisms.coded import split_by
 from sfumato.mechanisms.dense import DenseMechanism, DenseScores, LeastVarianceScores
 from sfumato.mechanisms.mechanism import Mechanism, require_outputs
 from sfumato.randomness import WORDS_PER_POSITION
@@ -21,13 +22,13 @@ _NO_NOISE = 1e-12  # a risk below this comes from rounding
 
 
 class ProcessedResponse(DenseMechanism):
-    """Post-processing: a mechanism followed by a channel W that never sees the symbol.
+    """A mechanism followed by a channel W that never sees the symbol: post-processing.
 
     ``Q'(z|x) = Σ_y Q(y|x) W(z|y)`` keeps every context that Q keeps (Proposition 1 of the paper).
 
     Guarantees: for every pair, ``Σ_y Q(y|x) W(z|y) ≤ e^E Σ_y Q(y|x2) W(z|y)`` because every term
-    obeys it. This holds for the W of 2^B-ths that the second word really draws from, however far
-    it is from the W passed in.
+    obeys it. This holds for the W of 2^B-ths that the second word draws from, however far it is
+    from the W you pass.
     Cost per report: the mechanism's word and one more. Error: that of the least-variance
     unbiased estimate at the uniform distribution.
     Reference: Acharya et al. (2020), Proposition 1.
@@ -47,15 +48,13 @@ class ProcessedResponse(DenseMechanism):
         rows = stochastic_rows(W)
         if len(rows) != mechanism.outputs:
             raise ContextMismatch(
-                f"W must have a row per report, {mechanism.outputs}; got {len(rows)}."
+                f"W must have {mechanism.outputs} rows, one per report; got {len(rows)}."
             )
         if isinstance(mechanism, ProcessedResponse):  # two channels in a row are one
-            rows = _product(mechanism._W, rows)
+            rows = (np.array(mechanism._W, dtype=object) @ np.array(rows, dtype=object)).tolist()
             mechanism = mechanism._mechanism
         if mechanism.words > 1:
-            raise ContextMismatch(
-                "only a mechanism that reads one word can be followed by a channel."
-            )
+            raise ContextMismatch("a channel can only follow a mechanism that reads one word.")
         self._mechanism: Mechanism = mechanism
         self._W: list[list[Fraction]] = rows
         self.word_bits = mechanism.word_bits
@@ -87,35 +86,26 @@ class ProcessedResponse(DenseMechanism):
         return (row @ W).tolist()
 
     def ideal_row(self, x: int) -> Floats:
-        """The product of the two formulas."""
+        """Return the product of the two formulas."""
         return self._mechanism.ideal_row(x) @ np.array(self._W, dtype=np.float64)
 
     @cached_property
     def scores(self) -> LeastVarianceScores:
-        """What undoes the channel."""
+        """The scores, which undo the channel."""
         return LeastVarianceScores(self)
 
 
-Mechanism._post_processed = ProcessedResponse
-
-
-def _product(first: list[list[Fraction]], second: list[list[Fraction]]) -> list[list[Fraction]]:
-    left = np.array(first, dtype=object)
-    right = np.array(second, dtype=object)
-    return (left @ right).tolist()
-
-
 class ComposedResponse(DenseMechanism):
-    """Adaptive composition: two answers by one person, the second chosen by the first report.
+    """Two answers by one person, where the first report chooses the second mechanism.
 
     ``Q(y1, y2|x) = Q1(y1|x) · Q2^{y1}(y2|x)`` keeps E1 + E2 (Proposition 2 of the paper).
 
-    ``second`` is a mechanism, or a function from the first report to one; all that it returns must
-    promise the same context. Report ``y1 · K2 + y2`` stands for the pair, K2 the largest number of
-    second reports.
+    ``second`` is a mechanism, or a function from the first report to one. All mechanisms that it
+    returns must promise the same context. Report ``y1 · K2 + y2`` stands for the pair, where K2 is
+    the largest number of second reports.
 
     Guarantees: for every pair of symbols the log-ratio is at most E1 + E2; every row sums to 1.
-    Cost per report: the words of both. Error: estimates of both reports, mixed by their risks.
+    Cost per report: the words of both. Error: that of both estimates, mixed by their risks.
     Reference: Acharya et al. (2020), Proposition 2.
     Proof: docs/proofs/composed.md.
     """
@@ -132,14 +122,14 @@ class ComposedResponse(DenseMechanism):
         for mechanism in self._seconds:
             if mechanism.context != context or mechanism.word_bits != first.word_bits:
                 raise ContextMismatch(
-                    "every second mechanism must promise the same context and read the same word "
-                    "length."
+                    "all mechanisms must read words of the same length, and all second mechanisms "
+                    "must promise the same context."
                 )
         super().__init__(first.context + context)
         self.words = first.words + max(mechanism.words for mechanism in self._seconds)
         if self.words > WORDS_PER_POSITION:
             raise ContextMismatch(
-                f"two answers may read {WORDS_PER_POSITION} words together; these read "
+                f"two answers can read at most {WORDS_PER_POSITION} words together; these read "
                 f"{self.words}."
             )
         self.word_bits = first.word_bits
@@ -155,7 +145,7 @@ class ComposedResponse(DenseMechanism):
             "kind": self.kind,
             "first": self._first.record(),
             "seconds": seconds,
-            "second_of": [self._distinct.index(mechanism) for mechanism in self._seconds],
+            "second_of": list(self._second_of),
         }
 
     @cached_property
@@ -163,18 +153,25 @@ class ComposedResponse(DenseMechanism):
         """The second mechanisms, each once."""
         return list({id(mechanism): mechanism for mechanism in self._seconds}.values())
 
+    @cached_property
+    def _second_of(self) -> list[int]:
+        """For each first report, which of the distinct mechanisms comes second."""
+        return [self._distinct.index(mechanism) for mechanism in self._seconds]
+
     def at_word(self, word_bits: int) -> Self:
         """Return the same composition over shorter words."""
-        shorter = {id(mechanism): mechanism.at_word(word_bits) for mechanism in self._distinct}
-        return type(self)(self._first.at_word(word_bits), lambda y1: shorter[id(self._seconds[y1])])
+        shorter = [mechanism.at_word(word_bits) for mechanism in self._distinct]
+        return type(self)(self._first.at_word(word_bits), lambda y1: shorter[self._second_of[y1]])
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
-        y1 = self._first._respond(symbols, words[:, : self._first.words]).astype(np.int64)
+        y1 = self._first._respond(symbols, words[:, : self._first.words])
         remaining = words[:, self._first.words :]
         y2 = np.empty(symbols.size, dtype=np.uint64)
-        for mechanism in self._distinct:
-            is_chosen = np.array([second is mechanism for second in self._seconds])[y1]
-            y2[is_chosen] = mechanism._respond(symbols[is_chosen], remaining[is_chosen])
+        second = np.array(self._second_of)[y1]
+        for mechanism, people in zip(
+            self._distinct, split_by(second, len(self._distinct)), strict=True
+        ):
+            y2[people] = mechanism._respond(symbols[people], remaining[people])
         return y1.astype(np.uint64) * np.uint64(self._width) + y2
 
     def integer_row(self, x: int) -> list[int]:
@@ -187,7 +184,7 @@ class ComposedResponse(DenseMechanism):
         return pairs
 
     def ideal_row(self, x: int) -> Floats:
-        """The product of the two formulas."""
+        """Return the product of the two rows by their formulas."""
         rows = []
         for second in self._seconds:
             rows.append(np.pad(second.ideal_row(x), (0, self._width - second.outputs)))
@@ -195,7 +192,7 @@ class ComposedResponse(DenseMechanism):
 
     @cached_property
     def scores(self) -> "ComposedScores":
-        """What undoes the channel."""
+        """The scores, which undo the channel."""
         return ComposedScores(self)
 
 
@@ -205,7 +202,7 @@ class ComposedScores(DenseScores):
     mechanism: ComposedResponse
 
     def exact(self, y: int) -> list[Fraction]:
-        """``α A1[·, y1] + (1 − α) A2[·, y2]``."""
+        """Return ``α A1[·, y1] + (1 − α) A2[·, y2]``."""
         y1, y2 = divmod(y, self.mechanism._width)
         second = self.mechanism._seconds[y1]
         if y2 >= second.outputs:  # padding: this report cannot occur
@@ -220,7 +217,7 @@ class ComposedScores(DenseScores):
         """α = (R2 − T)/((R1 − T) + (R2 − T)), the best weight at uniform p.
 
         Both reports come from the same person, so the two estimates share the risk T = 1 − 1/k of
-        drawing people. Only the noise of randomising is independent.
+        sampling people. Only the noise of the mechanisms is independent.
         """
         k = self.mechanism.inputs
         p = np.full(k, 1 / k)
@@ -235,9 +232,9 @@ class ComposedScores(DenseScores):
 def compose(first: Mechanism, second: Mechanism | Callable[[int], Mechanism]) -> ComposedResponse:
     """Return the mechanism that answers twice; ``second`` may depend on the first report.
 
-    It promises the sum of the two contexts, and ``certify`` checks it like any other promise: it
-    finds a second mechanism that breaks its own promise for a single first report, if that breaks
-    the sum.
+    It promises the sum of the two contexts, and ``certify`` checks it like any other promise. If a
+    second mechanism breaks its own promise after a single first report, and so the sum,
+    ``certify`` finds it.
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import BinaryResponse

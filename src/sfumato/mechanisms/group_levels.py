@@ -11,20 +11,32 @@ each of them. What a member has there in excess of the others is the same for ev
     high ≤ e^ε_in · low,   high ≤ e^ε_out · cover
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
 
-from sfumato.codes import Code
+import numpy as np
+
+from sfumato.codes import ClearCode, Code, CodeFamily
+from sfumato.contexts import GroupedContext
 from sfumato.errors import ContextMismatch, NothingToLearn
-from sfumato.foundation.canonical import Json, parse_count, require_fields
+from sfumato.foundation.arrays import Symbols
+from sfumato.foundation.canonical import (
+    Json,
+    parse_count,
+    require_fields,
+)
 from sfumato.randomness import exp_bounds
 
 __all__ = [
     "GroupLevels",
     "GroupShape",
+    "group_codes",
     "group_levels",
+    "group_shapes",
+    "number_owing_groups",
     "require_fitting_codes",
     "require_full_words",
 ]
@@ -78,6 +90,60 @@ class GroupLevels:
         fields = require_fields(record, "levels", ("high", "low", "cover"))
         high, low, cover = (parse_count(fields[name]) for name in ("high", "low", "cover"))
         return cls(high, low, cover)
+
+
+def number_owing_groups(groups: GroupedContext) -> tuple[list[int], Symbols]:
+    """Return the groups that owe a promise to anyone, and each symbol's place among them.
+
+    The place of a symbol that owes nothing is −1.
+    """
+    owing = groups.owing_groups
+    for g in set(range(len(groups.outward))) - set(owing):
+        if isinstance(groups.inside[g], Fraction) and groups.sizes[g] > 1:
+            raise ContextMismatch(
+                "a group response hides groups from each other; a group that shows itself but "
+                "hides its symbols is a block, and one that is alone a plain response: use "
+                "mechanism_for, or sf.union."
+            )
+    place = np.full(len(groups.outward), -1, dtype=np.int64)
+    place[owing] = np.arange(len(owing))
+    return owing, place[groups.group_of]
+
+
+def group_codes(
+    groups: GroupedContext, owing: list[int], families: Sequence[CodeFamily], word_bits: int
+) -> tuple[list[Code], list[int]]:
+    """Return the codes, and the number of each group's code.
+
+    Groups of equal size, promises and family share a code.
+    """
+    codes: list[Code] = []
+    numbers: dict[object, int] = {}
+    code_of_group = []
+    for g, family in zip(owing, families, strict=True):
+        size = int(groups.sizes[g])
+        promises = groups.effective_promises(g)
+        key = (id(family), size, promises)
+        if key not in numbers:
+            numbers[key] = len(codes)
+            if size > 1:
+                codes.append(family(size, promises[0], word_bits))
+            else:
+                codes.append(ClearCode(1, word_bits=word_bits))
+        code_of_group.append(numbers[key])
+    return codes, code_of_group
+
+
+def group_shapes(
+    groups: GroupedContext, owing: list[int], codes: list[Code], code_of_group: list[int]
+) -> list[GroupShape]:
+    """Return the shape of the groups of each code, from the first of them."""
+    counts = Counter(code_of_group)
+    shapes = []
+    for number, code in enumerate(codes):
+        inside, outward = groups.effective_promises(owing[code_of_group.index(number)])
+        shapes.append(GroupShape(code.outputs, code.raised, inside, outward, counts[number]))
+    return shapes
 
 
 def group_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, list[GroupLevels]]:

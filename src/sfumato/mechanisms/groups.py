@@ -1,6 +1,8 @@
-"""Group response: groups of symbols that cover for each other, and symbols that owe nothing."""
+"""Group response: groups of symbols that cover for each other, and symbols that owe nothing.
 
-from collections import Counter
+High-low response is the case of one group, the sensitive symbols.
+"""
+
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -8,16 +10,17 @@ from math import exp, inf
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sfumato.codes import (
     ClearCode,
     Code,
     CodeFamily,
     HadamardCode,
+    RecordedCodes,
     code_of_record,
 )
-from sfumato.contexts import Context, GroupedContext, ranks_within
+from sfumato.contexts import Context, ranks_within
 from sfumato.errors import ContextMismatch, InvalidSurvey
 from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
 from sfumato.foundation.canonical import (
@@ -28,24 +31,27 @@ from sfumato.foundation.canonical import (
     require_index,
     require_word_bits,
 )
-from sfumato.mechanisms.coded_scores import CodeBatch, code_batches
+from sfumato.mechanisms.code_scores import row_sums
+from sfumato.mechanisms.coded import CodedMechanism, GroupScores, split_by
 from sfumato.mechanisms.group_levels import (
     GroupLevels,
     GroupShape,
+    group_codes,
     group_levels,
+    group_shapes,
+    number_owing_groups,
     require_fitting_codes,
     require_full_words,
 )
-from sfumato.mechanisms.group_scores import GroupScores
-from sfumato.mechanisms.mechanism import CompactRow, Mechanism, require_outputs
+from sfumato.mechanisms.mechanism import CompactRow, Mechanism
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.mechanisms.scores import float_vector
 from sfumato.randomness import two_level_index
 
-__all__ = ["GroupResponse"]
+__all__ = ["GroupResponse", "HighLowResponse"]
 
 
-class GroupResponse(Mechanism):
+class GroupResponse(CodedMechanism):
     """Keeps one promise inside each group and another from it to everyone else.
 
     Use it for tiers, two levels of blocks, and high-low contexts. Group j has a code of b outputs
@@ -79,7 +85,6 @@ class GroupResponse(Mechanism):
 
     kind: ClassVar[str] = "groups"
 
-    _families: CodeFamily | Sequence[CodeFamily]
     _shapes: list[GroupShape]
 
     def __init__(
@@ -95,16 +100,16 @@ class GroupResponse(Mechanism):
                 "a group response keeps a context of groups (Tiers, Blocks with across, HighLow); "
                 "mechanism_for picks the frame that fits."
             )
-        owing, group_of = _owing_groups(groups)
+        owing, group_of = number_owing_groups(groups)
         families = [code] * len(owing) if callable(code) else list(code)
         if len(families) != len(owing):
             raise ContextMismatch(
                 "pass one code for all groups, or one for each of the "
                 f"{len(owing)} groups that owe something."
             )
-        codes, code_of_group = _group_codes(groups, owing, families, word_bits)
+        codes, code_of_group = group_codes(groups, owing, families, word_bits)
         self._families = code
-        self._shapes = _shapes(groups, owing, codes, code_of_group)
+        self._shapes = group_shapes(groups, owing, codes, code_of_group)
         clear, levels = group_levels(self._shapes, word_bits)
         super().__init__(context)
         self._set_integers(group_of, codes, levels, code_of_group, clear, word_bits)
@@ -122,12 +127,12 @@ class GroupResponse(Mechanism):
         """Return the mechanism with the integers that it was published with."""
         if context.groups is None:
             raise ContextMismatch("a group response keeps a context of groups.")
-        owing, group_of = _owing_groups(context.groups)
+        owing, group_of = number_owing_groups(context.groups)
         require_fitting_codes(context.groups.sizes[owing].tolist(), codes, levels, code_of_group)
         require_full_words(codes, levels, code_of_group, clear, word_bits)
         mechanism = cls.__new__(cls)
         mechanism._families = [codes[number].family for number in code_of_group]
-        mechanism._shapes = _shapes(context.groups, owing, codes, code_of_group)
+        mechanism._shapes = group_shapes(context.groups, owing, codes, code_of_group)
         Mechanism.__init__(mechanism, context)
         mechanism._set_integers(group_of, codes, levels, code_of_group, clear, word_bits)
         return mechanism
@@ -141,36 +146,25 @@ class GroupResponse(Mechanism):
         clear: int,
         word_bits: int,
     ) -> None:
-        """Keep the channel's integers, and lay out its reports and words.
+        """Set the channel's integers, and lay out its reports and words.
 
         ``group_of`` is the group of each symbol, −1 for a symbol that owes nothing;
-        ``code_of_group`` the number of each group's code and levels; ``clear`` the number of words
-        that a symbol has to itself.
+        ``code_of_group`` the number of each group's code and levels; ``clear`` how many words a
+        symbol has to itself.
         """
         self.word_bits = word_bits
-        self._codes = codes
         self._levels = levels
-        self._code_of_group = np.array(code_of_group, dtype=np.int64)
         self._clear = clear
-        self._group_of = group_of
-        self._point = np.where(group_of >= 0, ranks_within(group_of + 1), 0)
-        self._lay_out_reports()
+        self._beta = Fraction(clear, self.denominator)
+        point_of = np.where(group_of >= 0, ranks_within(group_of + 1), 0)
+        self._set_groups(codes, np.array(code_of_group, dtype=np.int64), group_of, point_of)
+        self._first_word = self._first.astype(np.uint64)
+        self._own_report = np.zeros(self.inputs, dtype=np.uint64)
+        self._own_report[self._free] = np.arange(self._coded_outputs, self.outputs)
         self._lay_out_words()
 
-    def _lay_out_reports(self) -> None:
-        lengths = np.array([code.outputs for code in self._codes], dtype=np.int64)
-        self._lengths = lengths[self._code_of_group]  # the number of reports of each group
-        offsets = np.concatenate([[0], np.cumsum(self._lengths)]).astype(np.int64)
-        self._first = offsets[:-1]  # the first report of each group
-        self._first_word = self._first.astype(np.uint64)
-        self._coded = int(offsets[-1])  # the number of reports of all groups
-        self._free = np.flatnonzero(self._group_of < 0)
-        self.outputs = require_outputs(self._coded + self._free.size)
-        self._own_report = np.zeros(self.inputs, dtype=np.uint64)
-        self._own_report[self._free] = np.arange(self._coded, self.outputs)
-
     def _lay_out_words(self) -> None:
-        """Cover words come first, group after group, then the clear ones, then the leftover."""
+        """Put cover words first, group after group, then the clear ones, then the leftover."""
         covers = []
         for number in self._code_of_group.tolist():
             covers.append(self._codes[number].outputs * self._levels[number].cover)
@@ -218,10 +212,6 @@ class GroupResponse(Mechanism):
         word_bits = require_word_bits(fields["word_bits"])
         clear = parse_count(fields["clear"])
         return cls.of_integers(context, codes, levels, code_of_group, clear, word_bits)
-
-    def at_word(self, word_bits: int) -> Self:
-        """Return the same mechanism over shorter words."""
-        return type(self)(self.context, self._families, word_bits=word_bits)
 
     # --- randomising -----------------------------------------------------------------------------
 
@@ -275,14 +265,13 @@ class GroupResponse(Mechanism):
 
         Entries for other symbols and for leftover words are never used.
         """
-        point = self._point.take(symbols).view(np.uint64)
+        point = self._point_of.take(symbols).view(np.uint64)
         if len(self._codes) == 1:
             first = group.view(np.uint64) * np.uint64(self._codes[0].outputs)
             return self._member_reports(0, point, position) + first
-        code_of = self._code_of_group[group]
         reports = np.empty(symbols.size, dtype=np.uint64)
-        for number in range(len(self._codes)):
-            people = np.flatnonzero(code_of == number)
+        people_of_code = split_by(self._code_of[symbols], len(self._codes))
+        for number, people in enumerate(people_of_code):
             reports[people] = self._member_reports(number, point[people], position[people])
         return reports + self._first_word[group]
 
@@ -294,84 +283,76 @@ class GroupResponse(Mechanism):
 
     # --- the channel -----------------------------------------------------------------------------
 
-    @property
-    def _beta(self) -> Fraction:
-        """β: how much likelier a member is to send a report of its group than anyone else."""
-        return Fraction(self._clear, self.denominator)
-
     @cached_property
-    def _cover_row(self) -> CompactRow:
-        """What everyone puts on the reports of groups that are not theirs."""
-        which = np.zeros(self.outputs, dtype=np.intp)
-        which[: self._coded] = np.repeat(self._code_of_group, self._lengths) + 1
-        return [0, *(level.cover for level in self._levels)], which
+    def _cover_row(self) -> NDArray[np.intp]:
+        """The number of the level that everyone has on the reports of other groups."""
+        row = np.zeros(self.outputs, dtype=np.intp)
+        row[: self._coded_outputs] = np.repeat(3 * self._code_of_group + 2, self._lengths)
+        return row
 
-    def _own_range(self, g: int) -> slice:
-        """Return the reports of group g."""
-        return slice(int(self._first[g]), int(self._first[g] + self._lengths[g]))
+    def _level_row(self, x: int) -> NDArray[np.intp]:
+        """Return the number of the level that x has on each report.
+
+        Level 0 is nothing, level 1 ``clear``. The cover, low and high of code i are the levels
+        3i + 2 to 3i + 4.
+        """
+        row = self._cover_row.copy()
+        if self._group_of[x] < 0:
+            row[int(self._own_report[x])] = 1
+        else:
+            number, own, favoured = self._locate(x)
+            row[own] = 3 * number + 3 + favoured
+        return row
 
     def compact_row(self, x: int) -> CompactRow:
-        """The cover, except in the symbol's own group; leftover words are on report 0."""
-        cover_levels, cover_which = self._cover_row
-        levels = cover_levels.copy()
-        which = cover_which.copy()
-        g = int(self._group_of[x])
-        if g < 0:
-            which[int(self._own_report[x])] = len(levels)
-            levels.append(self._clear)
-        else:
-            number = self._code_of_group[g]
-            favoured = self._codes[number].favours(int(self._point[x]))
-            which[self._own_range(g)] = len(levels) + favoured
-            levels += [self._levels[number].low, self._levels[number].high]
+        """Return the row of x: cover, except on its own reports; leftover words on report 0."""
+        levels = [0, self._clear]
+        for level in self._levels:
+            levels += [level.cover, level.low, level.high]
+        which = self._level_row(x)
         levels.append(levels[which[0]] + self._leftover)
         which[0] = len(levels) - 1
         return levels, which
 
     def row_classes(self) -> tuple[RowClass, ...]:
-        """One class per code; the first group apart, with the leftover words on its report 0."""
-        group = self._group_of
-        classes = [RowClass.in_clear(self._free, self._clear)]
-        for number, (code, level) in enumerate(zip(self._codes, self._levels, strict=True)):
-            members = (group >= 0) & (self._code_of_group[group] == number)
-            in_first = np.flatnonzero(members & (group == 0))
-            in_others = np.flatnonzero(members & (group > 0))
+        """Return one class per code; the first group apart, with the leftover words."""
+        classes = [RowClass(self._free, np.zeros_like(self._free), own=self._clear)]
+        for number, members in enumerate(self._symbols_by_code()):
+            code = self._codes[number]
+            level = self._levels[number]
+            group = self._group_of[members]
+            in_first = members[group == 0]
+            in_others = members[group > 0]
             for symbols, leftover in ((in_first, self._leftover), (in_others, 0)):
-                first = self._first[group[symbols]]
-                claim = RowClass.of_levels(
-                    code, first, symbols, level.high, level.low, leftover, level.cover
+                claim = RowClass(
+                    symbols,
+                    self._first[self._group_of[symbols]],
+                    code.outputs,
+                    code.raised,
+                    level.high,
+                    level.low,
+                    leftover,
+                    level.cover,
                 )
                 classes.append(claim)
         return tuple(claim for claim in classes if claim.symbols.size)
 
     def ideal_row(self, x: int) -> Floats:
-        """The formula of the class."""
-        beta, levels = self._ideal_levels()
-        row = np.zeros(self.outputs)
-        covers = np.array([cover for _, _, cover in levels])
-        row[: self._coded] = np.repeat(covers[self._code_of_group], self._lengths)
-        g = int(self._group_of[x])
-        if g < 0:
-            row[int(self._own_report[x])] = beta
-        else:
-            number = self._code_of_group[g]
-            high, low, _ = levels[number]
-            favoured = self._codes[number].favours(int(self._point[x]))
-            row[self._own_range(g)] = np.where(favoured, high, low)
-        return row
+        """Return the row by the formula of the class."""
+        return np.array(self._ideal_levels())[self._level_row(x)]
 
-    def _ideal_levels(self) -> tuple[float, list[tuple[float, float, float]]]:
-        """Return β, and (high, low, cover) for each code, by the formula."""
+    def _ideal_levels(self) -> list[float]:
+        """Return the levels by the formula: 0, β, then cover, low and high of each code."""
         gains = [float(shape.gain) for shape in self._shapes]
         inverse_gains = [s.count / g for s, g in zip(self._shapes, gains, strict=True)]
         beta = 1 / (1 + sum(inverse_gains))
-        levels = []
+        levels = [0.0, beta]
         for shape, gain in zip(self._shapes, gains, strict=True):
             cover = beta / gain / shape.outputs
-            high = cover * exp(shape.outward)
             low = cover * exp(shape.outward - shape.inside)
-            levels.append((high, low, cover))
-        return beta, levels
+            high = cover * exp(shape.outward)
+            levels += [cover, low, high]
+        return levels
 
     def forward(self, p: ArrayLike) -> Floats:
         """Return ``q(y) = Σ_x p_x Q(y|x)``, by one transform per code."""
@@ -381,10 +362,10 @@ class GroupResponse(Mechanism):
         N = self.denominator
         for batch, level in zip(self._batches, self._levels, strict=True):
             inside = batch.by_point(distribution)
-            share = inside.sum(axis=-1, keepdims=True)
+            share = row_sums(inside)
             raised = (level.high - level.low) / N * batch.code.spread(inside)
             q[batch.reports] = level.cover / N * (total - share) + level.low / N * share + raised
-        q[self._coded :] = float(self._beta) * distribution[self._free]
+        q[self._coded_outputs :] = float(self._beta) * distribution[self._free]
         q[:1] += self._leftover / N * total
         return q
 
@@ -392,87 +373,99 @@ class GroupResponse(Mechanism):
         """Return ``Σ_y Q(y|x) v_y``, by one transform per code."""
         values = float_vector(v, self.outputs, "v")
         N = self.denominator
-        sums = [values[batch.reports].sum(axis=-1, keepdims=True) for batch in self._batches]
+        sums = [row_sums(values[batch.reports]) for batch in self._batches]
         cover = 0.0
         for level, group_sums in zip(self._levels, sums, strict=True):
             cover += level.cover / N * float(group_sums.sum())
         cover += self._leftover / N * float(values[0])
         means = np.full(self.inputs, cover)
-        means[self._free] += float(self._beta) * values[self._coded :]
+        means[self._free] += float(self._beta) * values[self._coded_outputs :]
         for batch, level, group_sums in zip(self._batches, self._levels, sums, strict=True):
             raised = (level.high - level.low) / N * batch.code.gather(values[batch.reports])
             batch.fill(means, cover + (level.low - level.cover) / N * group_sums + raised)
         return means
 
     @cached_property
-    def _batches(self) -> list[CodeBatch]:
-        """The groups, code by code. Built when first needed: a client never needs them."""
-        return code_batches(
-            self._codes, self._code_of_group, self._first, self._group_of, self._point
-        )
-
-    @cached_property
     def scores(self) -> GroupScores:
-        """What undoes the channel."""
-        return GroupScores(
-            self,
-            self._batches,
-            self._levels,
-            free=self._free,
-            beta=self._beta,
-            leftover=Fraction(self._leftover, self.denominator),
-        )
+        """The scores, which undo the channel."""
+        return GroupScores(self, self._levels, Fraction(self._leftover, self.denominator))
 
 
-def _owing_groups(groups: GroupedContext) -> tuple[list[int], Symbols]:
-    """Return the groups that owe a promise to anyone, and each symbol's place among them.
+class HighLowResponse(GroupResponse):
+    """Sensitive symbols answer through a code; the others answer in clear, or cover for them.
 
-    The place of a symbol that owes nothing is −1.
+    With the code's K outputs, sets S_x of r outputs, ``Z = r e + K − r`` and ``β = r(e−1)/Z``::
+
+        x sensitive:      Q(y|x) = e/Z  if y ∈ S_x,   1/Z  otherwise,   y < K
+        x not sensitive:  Q(y|x) = 1/Z  for y < K,    β  on x's own report,   0 elsewhere
+
+    (Hadamard: ``2e/(K(e+1))``, ``2/(K(e+1))`` and ``β = (e−1)/(e+1)``.) Reports 0..K−1 are the
+    code's. Then comes one for each symbol that is not sensitive, in domain order.
+
+    Guarantees: for sensitive x, any x2 and any y the log-ratio is at most ε; every row sums to 1;
+    without sensitive symbols it is the identity, with only sensitive ones it is the plain
+    response; at most 2k outputs with the Hadamard code.
+    Cost per report: one word. Error (Hadamard, the paper's own estimator): for sensitive x
+    ``n·Var = c²(p_A + 2p_B/(e+1)) − p_x²``, for the others ``c p_x − p_x²``, ``c = (e+1)/(e−1)``.
+    It is the group response of one group with ε_in = ε_out.
+    Reference: Acharya et al. (2020), section 5.1, with row x+1 of the Hadamard matrix.
+    Proof: docs/proofs/high-low.md.
+
+    >>> from sfumato.contexts import HighLow
+    >>> mechanism = HighLowResponse(HighLow(["park", "clinic"], ["clinic"], epsilon=1))
+    >>> mechanism.matrix().round(3)
+    array([[0.269, 0.269, 0.462],
+           [0.731, 0.269, 0.   ]])
     """
-    owing = groups.owing_groups
-    for g in set(range(len(groups.outward))) - set(owing):
-        if isinstance(groups.inside[g], Fraction) and groups.sizes[g] > 1:
+
+    kind: ClassVar[str] = "high-low"
+
+    def __init__(
+        self, context: Context, code: CodeFamily = HadamardCode, *, word_bits: int = 64
+    ) -> None:
+        high_low = context.as_high_low
+        if high_low is None:
             raise ContextMismatch(
-                "a group response hides groups from each other; a group that shows itself but "
-                "hides its symbols is a block, and one that is alone a plain response: use "
-                "mechanism_for, or sf.union."
+                "a high-low response keeps a HighLow context; "
+                "mechanism_for picks the frame that fits."
             )
-    place = np.full(len(groups.outward), -1, dtype=np.int64)
-    place[owing] = np.arange(len(owing))
-    return owing, place[groups.group_of]
+        self._families = code
+        s = high_low.sensitive.size
+        epsilon = high_low.exact_inside
+        if s == 0 or isinstance(epsilon, float):
+            self._code: Code = ClearCode(s, word_bits=word_bits)
+        else:
+            self._code = code(s, epsilon, word_bits)
+        # The code's own odds fit: its other outputs are exactly as likely as the cover.
+        high = self._code.high
+        low = self._code.low
+        codes = [self._code] if s else []
+        levels = [GroupLevels(high, low, low)] if s else []
+        Mechanism.__init__(self, context)
+        group_of = np.where(high_low.is_sensitive, 0, -1)
+        clear = self._code.raised * (high - low)
+        self._set_integers(group_of, codes, levels, [0] * len(codes), clear, word_bits)
 
+    def record(self) -> Json:
+        """Return the integers of the channel as plain data."""
+        return {"kind": self.kind, "codes": [self._code.record()]}
 
-def _group_codes(
-    groups: GroupedContext, owing: list[int], families: Sequence[CodeFamily], word_bits: int
-) -> tuple[list[Code], list[int]]:
-    """Return the codes, and the number of each group's code.
+    @classmethod
+    def of_record(cls, record: Fields, context: Context) -> Self:
+        """Return the mechanism with the integers of its record."""
+        fields = require_fields(record, "mechanism", ("kind", "codes"))
+        high_low = context.as_high_low
+        if high_low is None:
+            raise InvalidSurvey("a mechanism of kind 'high-low' must keep a high-low context.")
+        if not fields["codes"]:
+            raise InvalidSurvey("mechanism.codes must contain at least one code.")
+        codes = RecordedCodes()
+        codes.read(fields["codes"][0], int(high_low.sensitive.size), high_low.exact_inside)
+        if not codes.fit:
+            raise InvalidSurvey("mechanism of kind 'high-low' does not fit the context.")
+        return cls(context, codes, word_bits=codes.word_bits)
 
-    Groups of equal size, promises and family share a code.
-    """
-    codes: list[Code] = []
-    numbers: dict[object, int] = {}
-    code_of_group = []
-    for g, family in zip(owing, families, strict=True):
-        size = int(groups.sizes[g])
-        promises = groups.effective_promises(g)
-        key = (id(family), size, promises)
-        if key not in numbers:
-            numbers[key] = len(codes)
-            if size > 1:
-                codes.append(family(size, promises[0], word_bits))
-            else:
-                codes.append(ClearCode(1, word_bits=word_bits))
-        code_of_group.append(numbers[key])
-    return codes, code_of_group
-
-
-def _shapes(
-    groups: GroupedContext, owing: list[int], codes: list[Code], code_of_group: list[int]
-) -> list[GroupShape]:
-    """Return the shape of the groups of each code, from the first of them."""
-    counts = Counter(code_of_group)
-    shapes = []
-    for number, code in enumerate(codes):
-        inside, outward = groups.effective_promises(owing[code_of_group.index(number)])
-        shapes.append(GroupShape(code.outputs, code.raised, inside, outward, counts[number]))
-    return shapes
+    def _ideal_levels(self) -> list[float]:
+        """Return the levels by the paper's formula."""
+        high, low = self._code.ideal_levels()
+        return [0.0, self._code.raised * (high - low), low, low, high]

@@ -1,4 +1,4 @@
-"""What every mechanism does: randomise symbols, and describe its channel exactly.
+"""The base class of all mechanisms, which randomise symbols and describe their channel exactly.
 
 The channel is ``Q(y|x)``, x a symbol and y a report. ``mechanism.scores`` undoes it on average.
 
@@ -7,9 +7,10 @@ A mechanism never keeps a person's value or a source of randomness: both come in
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
+from html import escape
 from typing import ClassVar, Self
 
 import numpy as np
@@ -23,7 +24,6 @@ from sfumato.foundation.arrays import Floats, Reports, Symbols, Words
 from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint
 from sfumato.foundation.files import write_atomically
 from sfumato.mechanisms.channel import format_rows
-from sfumato.mechanisms.notebook import mechanism_html
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.mechanisms.scores import Scores, require_writable
 from sfumato.randomness import SystemWords, WordSource
@@ -36,6 +36,7 @@ CompactRow = tuple[list[int], NDArray[np.intp]]
 
 _KEY_PEOPLE = 2**16  # people whose words are drawn under one key
 _CHUNK = 2**15  # people whose words, symbols and reports fit the cache together
+_LEFT = 'style="text-align:left"'
 
 
 class Mechanism(ABC):
@@ -55,9 +56,6 @@ class Mechanism(ABC):
     words: int = 1
     word_bits: int
 
-    _post_processed: ClassVar[Callable[["Mechanism", Sequence[Sequence[object]]], "Mechanism"]]
-    """What ``then`` returns; ``composition`` sets it, since it builds on this class."""
-
     def __init__(self, context: Context) -> None:
         self.context = context
         self.inputs = context.size
@@ -66,12 +64,12 @@ class Mechanism(ABC):
 
     @property
     def bits(self) -> int:
-        """The length of a report in bits."""
+        """How many bits a report has."""
         return (self.outputs - 1).bit_length()
 
     @cached_property
     def fingerprint(self) -> str:
-        """The identity of the promise and of the exact channel that keeps it."""
+        """The hash that identifies the promise and the exact channel that keeps it."""
         return fingerprint({"context": self.context.record(), "mechanism": self.record()})
 
     @abstractmethod
@@ -81,8 +79,8 @@ class Mechanism(ABC):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write context and mechanism, with all their integers, as canonical JSON.
 
-        Read the file with ``sfumato check``, or with ``tools/check_certificate.py``, which needs
-        Python alone.
+        Check the file with ``sfumato check``, or with ``tools/check_certificate.py``, which needs
+        only Python.
         """
         saved: Json = {
             "format": 1,
@@ -92,27 +90,26 @@ class Mechanism(ABC):
         write_atomically(path, canonical_bytes(saved) + b"\n")
 
     def _file_record(self) -> Json:
-        """Return the record; a mechanism of several words is saved as an equivalent table."""
+        """Return the record, or an equivalent table if the mechanism reads several words."""
         if self.words == 1:
             return self.record()
-        rows = format_rows([self.integer_row(x) for x in range(self.inputs)])
+        rows = format_rows(map(self.integer_row, range(self.inputs)))
         return {"kind": "table", "word_bits": self.word_bits * self.words, "rows": rows}
 
     @abstractmethod
     def at_word(self, word_bits: int) -> Self:
-        """Return the same mechanism over shorter words, so that every word can be tried."""
+        """Return the same mechanism over shorter words, so that a test can try every word."""
 
     # --- randomising -----------------------------------------------------------------------------
 
     def privatize(self, symbols: object, source: WordSource | None = None) -> Reports:
         """Return one report per symbol.
 
-        ``source`` supplies the random words. The default is the operating system's, and the only
-        private one.
+        ``source`` supplies the random words. Only the default, the operating system's, is private.
         """
         people = self._people(symbols)
         if people.size == 0:
-            raise InvalidSymbols("symbols must hold at least one person's symbol; got none.")
+            raise InvalidSymbols("symbols must contain at least one symbol; got none.")
         reports = np.empty(people.size, dtype=np.uint32)
         start = 0
         word_source = SystemWords() if source is None else source
@@ -122,10 +119,10 @@ class Mechanism(ABC):
         return reports
 
     def privatize_and_tally(self, symbols: object, source: WordSource | None = None) -> Tally:
-        """Return the tally of one report per symbol, without keeping the reports.
+        """Return the tally of one report per symbol, without storing the reports.
 
-        ``symbols`` is one batch, or an iterable of batches, some of them possibly empty. Memory:
-        the counts and a chunk of people.
+        ``symbols`` is one batch, or an iterable of batches, which may be empty. Needs memory for
+        the counts and a chunk of people only.
 
         >>> from sfumato import HadamardCode, PlainResponse, Uniform
         >>> PlainResponse(Uniform(1000, 1)).privatize_and_tally(np.arange(1000)).reports
@@ -139,19 +136,19 @@ class Mechanism(ABC):
         return Tally(counts, self.fingerprint)
 
     def _people(self, symbols: object) -> Symbols:
-        """Check the symbols, one per person."""
+        """Return the symbols, one per person. Refuse invalid ones."""
         require_outputs(self.outputs)
-        return _symbol_row(symbols, self.inputs)
+        return _symbol_vector(symbols, self.inputs)
 
     def _report_chunks(self, people: Symbols, source: WordSource) -> Iterator[Words | Reports]:
-        """Yield the reports of people, chunk by chunk."""
+        """Yield the reports, chunk by chunk."""
         shift = np.uint64(64 - self.word_bits)
         for first in range(0, people.size, _KEY_PEOPLE):
             symbols = people[first : first + _KEY_PEOPLE]
             words = source.take(symbols.size, self.words)
             if words.shape != (symbols.size, self.words):
                 raise InvalidSymbols(
-                    "a word source must return the words it is asked for: take(count, words)."
+                    "a word source must return an array of shape (count, words) from take(count, words)."
                 )
             if shift:
                 words = words >> shift
@@ -164,7 +161,7 @@ class Mechanism(ABC):
 
         ``words`` has shape ``(people, words)`` and type ``uint64``.
         """
-        people = _symbol_row(symbols, self.inputs)
+        people = _symbol_vector(symbols, self.inputs)
         array = np.asarray(words)
         if array.dtype != np.uint64 or array.shape != (people.size, self.words):
             raise InvalidSymbols(
@@ -179,7 +176,7 @@ class Mechanism(ABC):
         """Return reports, elementwise, for checked symbols and words of ``word_bits`` bits."""
 
     def tally(self, reports: ArrayLike | Iterable[ArrayLike]) -> Tally:
-        """Count reports: one batch (an array, a list of integers), or an iterable of batches."""
+        """Count reports: one batch (an array or a list of integers), or an iterable of batches."""
         return tally_of_batches(
             _batches(reports), outputs=self.outputs, fingerprint=self.fingerprint
         )
@@ -188,7 +185,7 @@ class Mechanism(ABC):
 
     @property
     def denominator(self) -> int:
-        """The number of different draws: every probability is an integer over it."""
+        """The number of possible draws: every probability is an integer divided by it."""
         return 1 << (self.word_bits * self.words)
 
     @abstractmethod
@@ -196,7 +193,7 @@ class Mechanism(ABC):
         """Return the row of x: its distinct integers, and which of them each report has."""
 
     def integer_row(self, x: int) -> list[int]:
-        """Return, for each report, on how many of the ``denominator`` draws symbol x sends it."""
+        """Return on how many of the ``denominator`` draws symbol x sends each report."""
         levels, which = self.compact_row(x)
         return [levels[i] for i in which.tolist()]
 
@@ -209,7 +206,7 @@ class Mechanism(ABC):
         """Return the row of x by the published formula, which the integers approximate."""
 
     def matrix(self) -> Floats:
-        """Return Q written out, a row per symbol. Refuse if it does not fit."""
+        """Return Q as a matrix, a row per symbol. Refuse if it is too large."""
         require_writable(self)
         rows = []
         for x in range(self.inputs):
@@ -217,20 +214,22 @@ class Mechanism(ABC):
         return np.array(rows)
 
     def row_classes(self) -> tuple[RowClass, ...]:
-        """Return claims about all rows, for certificates of channels too large to enumerate.
+        """Return claims about all rows, to certify a channel that is too large to enumerate.
 
-        Empty if a mechanism has no such structure.
+        Empty if the mechanism has no such structure.
         """
         return ()
 
     def then(self, W: Sequence[Sequence[object]]) -> "Mechanism":
-        """Return the mechanism with its report randomised once more, by a channel W.
+        """Return the mechanism followed by a channel W, which randomises its report again.
 
         ``W[y][z]`` is the probability, as a fraction or decimal, that report y becomes z; rows
-        add up to exactly 1. W never sees the symbol, so what Q promises, Q followed by W promises
-        too (Proposition 1 of the paper).
+        must add up to exactly 1. W never sees the symbol, so Q followed by W promises what Q
+        promises (Proposition 1 of the paper).
         """
-        return Mechanism._post_processed(self, W)
+        from sfumato.mechanisms.composition import ProcessedResponse
+
+        return ProcessedResponse(self, W)
 
     @abstractmethod
     def forward(self, p: ArrayLike) -> Floats:
@@ -243,7 +242,7 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def scores(self) -> Scores:
-        """What undoes the channel. Built when first needed: a client never needs it."""
+        """The scores, which undo the channel. Built on first use: a client never needs them."""
 
     # --- display ---------------------------------------------------------------------------------
 
@@ -251,14 +250,26 @@ class Mechanism(ABC):
         return f"{type(self).__name__}({self.context!r}, {self.outputs} outputs)"
 
     def _repr_html_(self) -> str:
-        return mechanism_html(self)
+        """Return a table of the facts that matter to a survey's designer, for notebooks."""
+        leverage = f"one fake report outweighs up to {self.scores.leverage:,.3g} honest people"
+        facts = {
+            "context": repr(self.context),
+            "reports": f"{self.outputs:,} different ones, {self.bits} bits each",
+            "leverage": leverage,
+            "fingerprint": self.fingerprint,
+        }
+        rows = ""
+        for name, fact in facts.items():
+            rows += f'<tr><th scope="row" {_LEFT}>{name}</th><td {_LEFT}>{escape(fact)}</td></tr>'
+        title = escape(type(self).__name__)
+        return f"<p><b>{title}</b></p><table><tbody>{rows}</tbody></table>"
 
 
 def require_outputs(outputs: int) -> int:
-    """Refuse a mechanism whose reports would not fit 32 bits on the wire."""
+    """Return ``outputs`` if every report fits into 32 bits on the wire."""
     if outputs > MAX_OUTPUTS:
         raise InvalidContext(
-            f"a mechanism has at most 2^31 reports; this one would have {outputs}."
+            f"a mechanism can have at most 2^31 different reports; this one would have {outputs}."
         )
     return outputs
 
@@ -272,11 +283,11 @@ def _batches(values: object) -> Iterable[ArrayLike]:
     return values
 
 
-def _symbol_row(symbols: object, size: int) -> Symbols:
-    """Check symbols below ``size``, one per person."""
-    row = require_symbols(symbols, size)
-    if row.ndim != 1:
+def _symbol_vector(symbols: object, size: int) -> Symbols:
+    """Return the symbols if they are a vector of integers below ``size``."""
+    vector = require_symbols(symbols, size)
+    if vector.ndim != 1:
         raise InvalidSymbols(
-            f"symbols must be a row, one entry per person; got {row.ndim} dimensions."
+            f"symbols must be a vector, one entry per person; got {vector.ndim} dimensions."
         )
-    return row
+    return vector

@@ -6,18 +6,23 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from sfumato.codes import Code, CodeFamily, RandomizedCode, RecordedCodes
-from sfumato.contexts import Blocks, Context
+from sfumato.codes import CodeFamily, RandomizedCode, RecordedCodes
+from sfumato.contexts import Blocks, Context, Uniform
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSurvey
 from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
-from sfumato.foundation.canonical import Fields, Json, require_fields
-from sfumato.mechanisms.code_scores import batch_scores, exact_code_scores, leftover_share
+from sfumato.foundation.canonical import (
+    Fields,
+    Json,
+    require_fields,
+)
+from sfumato.mechanisms.blocks import PlainResponse
+from sfumato.mechanisms.coded import split_by
 from sfumato.mechanisms.dense import DenseMechanism, DenseScores
 from sfumato.mechanisms.scores import MAX_TABLE
 
 __all__ = ["ProductResponse"]
 
-_MAX_DENOMINATOR = 10**6  # of weights, which may be anything: short ones keep exact scores short
+_MAX_DENOMINATOR = 10**6  # of weights; any weights will do, and short ones keep exact scores short
 
 
 class ProductResponse(DenseMechanism):
@@ -31,8 +36,8 @@ class ProductResponse(DenseMechanism):
     most ``(ε_across − ε_in) + ε_in``; every row sums to 1.
     Cost per report: two words. Error: below the group response's where both promises are small
     (ε_in < 1).
-    Estimates: each answer about the symbol, weighted by what the answer about the block says about
-    it; block totals mix both answers; then totals are corrected, in each block and to 1.
+    Estimates: each answer about the symbol is weighted by what the answer about the block says;
+    block totals mix both answers; totals are then corrected, in each block and to 1.
     Reference: Acharya et al. (2020), Proposition 2.
     Proof: docs/proofs/product.md.
 
@@ -51,13 +56,15 @@ class ProductResponse(DenseMechanism):
         super().__init__(context)
         self._family = code
         self.word_bits = word_bits
-        self._outer = code(int(context.sizes.size), about_block, word_bits)
-        self._inner = code(context.size, about_symbol, word_bits)
+        blocks = Uniform(int(context.sizes.size), about_block)
+        symbols = Uniform(context.size, about_symbol)
+        self._outer = PlainResponse(blocks, code, word_bits=word_bits)
+        self._inner = PlainResponse(symbols, code, word_bits=word_bits)
         self.outputs = self._outer.outputs * self._inner.outputs
         if self.outputs * self.inputs > MAX_TABLE:
             raise InvalidContext(
-                f"a product response is written out, up to {MAX_TABLE} entries; this one would "
-                f"have {self.inputs} × {self.outputs}. Use a GroupResponse."
+                f"a product response can have at most {MAX_TABLE} entries; this one would have "
+                f"{self.inputs} × {self.outputs}. Use a GroupResponse."
             )
         self._block_of = context.block_of
 
@@ -70,19 +77,23 @@ class ProductResponse(DenseMechanism):
             or not isinstance(context.exact_across, Fraction)
         ):
             raise ContextMismatch(
-                "a product response keeps Blocks with a finite ε across; see mechanism_for."
+                "a product response keeps Blocks with a finite ε across; mechanism_for picks the "
+                "frame that fits."
             )
-        pairs = zip(context.exact_epsilons, context.sizes.tolist(), strict=True)
-        inside = min((epsilon for epsilon, size in pairs if size > 1), default=context.exact_across)
-        if not isinstance(inside, Fraction) or inside >= context.exact_across:
+        inside = context.exact_across
+        for epsilon, size in zip(context.exact_epsilons, context.sizes.tolist(), strict=True):
+            if size > 1 and isinstance(epsilon, Fraction):
+                inside = min(inside, epsilon)
+        if inside == context.exact_across:
             raise ContextMismatch(
-                "a product response needs a promise inside blocks that is below the one across."
+                "a product response needs a smaller ε inside blocks than across them."
             )
         return context.exact_across - inside, inside
 
     def record(self) -> Json:
         """Return the two codes as plain data."""
-        return {"kind": self.kind, "codes": [self._outer.record(), self._inner.record()]}
+        codes = self._outer._codes + self._inner._codes
+        return {"kind": self.kind, "codes": [code.record() for code in codes]}
 
     @classmethod
     def of_record(cls, record: Fields, context: Context) -> Self:
@@ -91,7 +102,9 @@ class ProductResponse(DenseMechanism):
         recorded = fields["codes"]
         blocks = context.as_blocks
         if blocks is None or not isinstance(recorded, list) or len(recorded) != 2:
-            raise InvalidSurvey("a mechanism of kind 'product' has two codes and keeps blocks.")
+            raise InvalidSurvey(
+                "a mechanism of kind 'product' must have two codes and keep a Blocks context."
+            )
         about_block, about_symbol = cls.epsilons(blocks)
         codes = RecordedCodes()
         codes.read(recorded[0], int(blocks.sizes.size), about_block)
@@ -105,33 +118,32 @@ class ProductResponse(DenseMechanism):
         return type(self)(self.context, self._family, word_bits=word_bits)  # type: ignore[arg-type]
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
-        J = self._outer.encode(self._block_of[symbols].astype(np.uint64), words[:, 0])
-        T = self._inner.encode(symbols.astype(np.uint64), words[:, 1])
+        J = self._outer._respond(self._block_of[symbols], words[:, :1])
+        T = self._inner._respond(symbols, words[:, 1:])
         return J * np.uint64(self._inner.outputs) + T
 
     def integer_row(self, x: int) -> list[int]:
-        """Return the product of the two codes' rows."""
-        outer = _code_row(self._outer, int(self._block_of[x]))
-        inner = _code_row(self._inner, x)
+        """Return the product of the two rows."""
+        outer = self._outer.integer_row(int(self._block_of[x]))
+        inner = self._inner.integer_row(x)
         return [a * b for a in outer for b in inner]
 
     def ideal_row(self, x: int) -> Floats:
-        """The product of the two codes' formulas."""
-        outer = _ideal_code_row(self._outer, int(self._block_of[x]))
-        inner = _ideal_code_row(self._inner, x)
-        return np.outer(outer, inner).ravel()
+        """Return the product of the two rows by their formulas."""
+        outer = self._outer.ideal_row(int(self._block_of[x]))
+        return np.outer(outer, self._inner.ideal_row(x)).ravel()
 
     @cached_property
     def scores(self) -> "ProductScores":
-        """What undoes the channel."""
+        """The scores, which undo the channel."""
         return ProductScores(self)
 
 
 class ProductScores(DenseScores):
     """``w_j(J) A2[x, T]``, shifted evenly in each block so that the sum is the block's total.
 
-    A1 and A2 are the scores of the outer and of the inner code. The block's total is a mixture of
-    the sum over its symbols and of A1.
+    A1 and A2 are the scores of the answers about the block and about the symbol. The block's total
+    is a mixture of the sum over its symbols and of A1.
     """
 
     mechanism: ProductResponse
@@ -141,15 +153,13 @@ class ProductScores(DenseScores):
         self._outer = mechanism._outer
         self._inner = mechanism._inner
         self._block_of = mechanism._block_of
-        self._members = []
-        for j in range(int(self._block_of.max()) + 1):
-            self._members.append(np.flatnonzero(self._block_of == j))
+        self._members = split_by(self._block_of, self._outer.inputs)
 
     def exact(self, y: int) -> list[Fraction]:
         """Return one column of the scores."""
         J, T = divmod(y, self._inner.outputs)
-        A1 = exact_code_scores(self._outer, len(self._members), J)
-        A2 = exact_code_scores(self._inner, self.mechanism.inputs, T)
+        A1 = self._outer.scores.exact(J)
+        A2 = self._inner.scores.exact(T)
         weights = []
         sums = []
         totals = []
@@ -171,7 +181,7 @@ class ProductScores(DenseScores):
 
     @cached_property
     def _A(self) -> Floats:
-        """The same for all reports at once, in floats."""
+        """The scores of all reports at once, in floats."""
         weighted, sums, A1 = self._pieces
         mu = np.array(self._mixing, dtype=np.float64)[:, None, None]
         totals = mu * sums + (1 - mu) * A1[:, :, None]
@@ -183,8 +193,8 @@ class ProductScores(DenseScores):
     @cached_property
     def _pieces(self) -> tuple[Floats, Floats, Floats]:
         """``w_j(J) A2[x, T]`` by (x, J, T), its sums over blocks by (j, J, T), and ``A1[j, J]``."""
-        A1 = _code_scores(self._outer, len(self._members))
-        A2 = _code_scores(self._inner, self.mechanism.inputs)
+        A1 = self._outer.scores.matrix()
+        A2 = self._inner.scores.matrix()
         low, high = np.array(self._weights, dtype=np.float64).T
         w = np.where(self._blocks_favoured, high[:, None], low[:, None])
         weighted = w[self._block_of][:, :, None] * A2[:, None, :]
@@ -195,22 +205,24 @@ class ProductScores(DenseScores):
     @cached_property
     def _blocks_favoured(self) -> Booleans:
         """``[J ∈ S_j]`` by (j, J)."""
-        return np.array([self._outer.favours(j) for j in range(len(self._members))])
+        code = self._outer._codes[0]
+        return np.array([code.favours(j) for j in range(len(self._members))])
 
     @cached_property
     def _weights(self) -> list[tuple[Fraction, Fraction]]:
         """``w_j`` for J outside S_j and for J in it.
 
-        Of mean 1 for members of j, and with the least noise if symbols are equally likely. With h
-        the probability of a member and P that of anyone to have J ∈ S_j, the best weights are as
-        h/P to (1 − h)/(1 − P).
+        They have mean 1 for members of j, and the least noise if symbols are equally likely. Let h
+        be the probability that J ∈ S_j for a member of j, and P for anyone. Then the ratio of the
+        best weights is h/P to (1 − h)/(1 − P).
         """
-        q = float(self._outer.overlap)
+        code = self._outer._codes[0]
+        q = float(code.overlap)
         weights = []
         for j, block in enumerate(self._members):
-            row = np.array(_code_row(self._outer, j), dtype=object)
-            h = Fraction(int(row[self._blocks_favoured[j]].sum()), self._outer.total)
-            P = q + block.size / self.mechanism.inputs * float(self._outer.contrast)
+            row = np.array(self._outer.integer_row(j), dtype=object)
+            h = Fraction(int(row[self._blocks_favoured[j]].sum()), code.total)
+            P = q + block.size / self.mechanism.inputs * float(code.contrast)
             inside = float(h) / P
             outside = (1 - float(h)) / (1 - P)
             norm = float(h) * inside + (1 - float(h)) * outside
@@ -222,7 +234,7 @@ class ProductScores(DenseScores):
     def _mixing(self) -> list[Fraction]:
         """μ_j: the weight of the symbols' sum in a block's total.
 
-        Of least variance if symbols are equally likely.
+        It has the least variance if symbols are equally likely.
         """
         _, sums, A1 = self._pieces
         k = self.mechanism.inputs
@@ -236,20 +248,3 @@ class ProductScores(DenseScores):
             mu = float((q * b * (b - a)).sum()) / spread if spread > 0 else 0.0
             weights.append(Fraction(mu).limit_denominator(_MAX_DENOMINATOR))
         return weights
-
-
-def _code_row(code: Code, point: int) -> list[int]:
-    row = [code.high if favoured else code.low for favoured in code.favours(point).tolist()]
-    row[0] += code.leftover
-    return row
-
-
-def _ideal_code_row(code: Code, point: int) -> Floats:
-    high, low = code.ideal_levels()
-    return np.where(code.favours(point), high, low)
-
-
-def _code_scores(code: Code, size: int) -> Floats:
-    """Return ``A[x, y]`` of a code by itself."""
-    scores = batch_scores(code, [size], rise=code.rise, leftover=leftover_share(code))
-    return np.array([scores.totals(unit[None, :])[0] for unit in np.eye(size, code.points)])

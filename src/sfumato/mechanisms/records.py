@@ -5,13 +5,11 @@ from collections.abc import Mapping
 from sfumato.contexts import Context
 from sfumato.errors import InvalidSurvey
 from sfumato.foundation.canonical import Fields, record_kind, require_canonical
-from sfumato.mechanisms.binary import BinaryResponse
 from sfumato.mechanisms.blocks import BlockResponse, PlainResponse
-from sfumato.mechanisms.groups import GroupResponse
-from sfumato.mechanisms.high_low import HighLowResponse
+from sfumato.mechanisms.groups import GroupResponse, HighLowResponse
 from sfumato.mechanisms.mechanism import Mechanism
 from sfumato.mechanisms.product import ProductResponse
-from sfumato.mechanisms.table import TableResponse
+from sfumato.mechanisms.table import BinaryResponse, TableResponse
 from sfumato.mechanisms.union import UnionResponse
 
 __all__ = ["mechanism_of_record"]

@@ -1,4 +1,4 @@
-"""Classes of rows: the premises of a certificate, as data that can be read and re-checked."""
+"""Row classes: the premises of a certificate, as data that anyone can re-check."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.codes import Code
 from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.canonical import Json
 
@@ -17,49 +16,32 @@ __all__ = ["RowClass"]
 class RowClass:
     """A claim about the row of every symbol in the class, in words out of ``2^B``.
 
-    Of the ``outputs`` reports from ``first[i]`` on, the symbol's *range*, ``raised`` have ``high``
-    words and the others ``low``; the first of them has ``leftover`` more. Rows of symbols with
-    another range have ``cover`` there instead, with the same leftover if ``cover`` is not 0. One
-    report outside all ranges has ``own`` words (if not 0); all others have none.
+    The ``outputs`` reports from ``first[i]`` on are the *range* of symbol i. Of these, ``raised``
+    have ``high`` words and the others ``low``; the first has ``leftover`` more. Rows of symbols
+    with another range have ``cover`` there instead, with the same leftover if ``cover`` is not 0.
+    One report outside all ranges has ``own`` words (if not 0); all others have none.
+
+    By default there is no range, and the row consists of cover and the symbol's own report.
     """
 
     symbols: Symbols
     first: NDArray[np.int64]
-    outputs: int
-    raised: int
-    high: int
-    low: int
-    leftover: int
-    cover: int
-    own: int
-
-    @classmethod
-    def of_levels(
-        cls,
-        code: Code,
-        first: NDArray[np.int64],
-        symbols: Symbols,
-        high: int,
-        low: int,
-        leftover: int,
-        cover: int,
-    ) -> "RowClass":
-        """Return the claim about rows that answer through a code with these odds."""
-        return cls(symbols, first, code.outputs, code.raised, high, low, leftover, cover, own=0)
-
-    @classmethod
-    def in_clear(cls, symbols: Symbols, own: int) -> "RowClass":
-        """Return the claim about rows without a range: cover, and a report of their own."""
-        return cls(symbols, np.zeros_like(symbols), 0, 0, 0, 0, 0, cover=0, own=own)
+    outputs: int = 0
+    raised: int = 0
+    high: int = 0
+    low: int = 0
+    leftover: int = 0
+    cover: int = 0
+    own: int = 0
 
     @property
     def words(self) -> int:
-        """The words that a row has in its range."""
+        """How many words a row has in its range."""
         return self.raised * self.high + (self.outputs - self.raised) * self.low + self.leftover
 
     @property
     def cover_words(self) -> int:
-        """The words that any other row has there."""
+        """How many words any other row has there."""
         return self.outputs * self.cover + (self.leftover if self.cover else 0)
 
     def is_sound(self, outputs: int) -> bool:
@@ -73,22 +55,23 @@ class RowClass:
         return int(self.first.min()) >= 0 and int(self.first.max()) + self.outputs <= outputs
 
     def describes(
-        self, levels: list[int], which: NDArray[np.intp], first: int, strange: NDArray[np.intp]
+        self, levels: list[int], which: NDArray[np.intp], first: int, exceptions: NDArray[np.intp]
     ) -> bool:
         """Return whether a compact row is as claimed.
 
-        ``strange`` are the reports where it differs from the cover.
+        ``exceptions`` are the reports where it differs from the cover.
         """
         counts = _count_levels(levels, which[first : first + self.outputs])
         if self.outputs:  # take the leftover words back off the first report
             at_first = levels[which[first]]
             counts[at_first] -= 1
             counts[at_first - self.leftover] += 1
-        wanted = Counter({self.low: self.outputs - self.raised})
-        wanted[self.high] += self.raised
-        outside = strange[(strange < first) | (strange >= first + self.outputs)]
+        claim = Counter({self.low: self.outputs - self.raised})
+        claim[self.high] += self.raised
+        is_outside = (exceptions < first) | (exceptions >= first + self.outputs)
+        outside = exceptions[is_outside]
         own = [levels[i] for i in which[outside].tolist()]
-        return +counts == +wanted and own == ([self.own] if self.own else [])
+        return +counts == +claim and own == ([self.own] if self.own else [])
 
     def record(self) -> Json:
         """Return the premise as plain data, without the list of symbols."""
@@ -105,9 +88,9 @@ class RowClass:
 
 
 def _count_levels(levels: list[int], which: NDArray[np.intp]) -> Counter[int]:
-    """Count the entries of each level; two levels may be equal."""
+    """Count the entries at each level; two levels may be equal."""
     counts: Counter[int] = Counter()
     numbers = np.bincount(which, minlength=len(levels)).tolist()
     for level, number in zip(levels, numbers, strict=True):
         counts[level] += number
-    return +counts
+    return counts

@@ -1,4 +1,4 @@
-"""Scores: what undoes a channel on average.
+"""Scores, which undo a channel on average.
 
 A report y adds the score ``A[x, y]`` to the estimate of symbol x. Scores satisfy
 ``Σ_y Q(y|x2) A[x, y] = [x = x2]`` exactly, so the mean score over n reports is an unbiased
@@ -7,11 +7,11 @@ estimate of the distribution:
     p̂_x = Σ_y f(y) A[x, y],   f(y) = the share of reports that are y
     n Var(p̂_x) = Σ_y q(y) A[x, y]² − p_x²,   q(y) = Σ_x p_x Q(y|x)
 
-``DenseScores`` keeps A written out. ``CodedScores`` computes every sum by fast transforms.
+``DenseScores`` stores A as a matrix. ``CodedScores`` computes every sum by fast transforms.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -22,20 +22,86 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.errors import InvalidContext, InvalidSymbols, NotEnoughReports
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.foundation.simplex import project
-from sfumato.mechanisms.reach import Reach
 from sfumato.tally import Tally
 
 if TYPE_CHECKING:
     from sfumato.mechanisms.mechanism import Mechanism
 
-__all__ = ["MAX_TABLE", "Hits", "Scores", "float_vector", "people_count", "require_writable"]
+__all__ = [
+    "MAX_TABLE",
+    "Hits",
+    "Reach",
+    "ScoreMoments",
+    "Scores",
+    "float_vector",
+    "people_count",
+    "require_writable",
+]
 
 MAX_TABLE = 2**24
-"""The most entries of a channel or of scores that are written out (128 MiB)."""
+"""The most entries in a channel or in scores stored as a matrix (128 MiB)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """How far one forged report can move an estimate: the extremes of the scores.
+
+    ``highest`` and ``lowest`` are ``max_y A[x, y]`` and ``min_y A[x, y]`` for every x,
+    ``heaviest`` is ``max_y Σ_x |A[x, y]|``.
+
+    An honest person adds 1 on average to their own symbol and 0 to every other. Let m of n reports
+    be forged. Compare the estimate with the one in which those m people report honestly, on
+    average:
+
+        n (p̂_x − without forgery) = Σ over the forged reports of A[x, y_i] − [x = x_i]
+
+        up:     at most  m · max_y A[x, y]          (x_i ≠ x: the forger does not hold x)
+        down:   at most  m · (1 − min_y A[x, y])    (x_i = x: the forger holds x)
+        total:  at most  m · max_y ½ (1 + Σ_x |A[x, y]|)   in total variation, ½ Σ_x |…|
+
+    Forgers attain each bound if all m send the report that is best for it. They attain the third
+    because there is an x_i with ``A[x_i, y] ≤ 0``, and for it the sum
+    ``½ Σ_x |A[x, y] − [x = x_i]|`` is ``½ (Σ_x |A[x, y]| + 1)``.
+
+    >>> from sfumato.contexts import Uniform
+    >>> from sfumato.mechanisms import PlainResponse
+    >>> reach = PlainResponse(Uniform(["a", "b", "c"], 1.0)).scores.reach
+    >>> reach.up.round(2), reach.down.round(2), round(reach.total_variation, 2)
+    (array([3.22, 3.22, 3.22]), array([2.11, 2.11, 2.11]), 3.22)
+    """
+
+    highest: Floats
+    lowest: Floats
+    heaviest: float
+
+    @property
+    def up(self) -> Floats:
+        """By how many people one forged report can raise the count of each symbol."""
+        return self.highest - self._certain
+
+    @property
+    def down(self) -> Floats:
+        """By how many people one forged report can lower the count of each symbol."""
+        return 1 - self.lowest
+
+    @property
+    def total_variation(self) -> float:
+        """By how many people one forged report can move the distribution, ``½ Σ_x |…|``."""
+        return (1 + self.heaviest) / 2 - self._certain
+
+    @property
+    def largest(self) -> float:
+        """By how many people one forged report can move the count of any symbol, up or down."""
+        return float(max(self.up.max(), self.down.max()))
+
+    @property
+    def _certain(self) -> float:
+        """1 if there is a single symbol: everyone holds it, and no report can deny it."""
+        return 1.0 if self.highest.size == 1 else 0.0
 
 
 class Scores(ABC):
-    """The scores of a mechanism, with everything that is estimated from them.
+    """The scores of a mechanism, and everything estimated from them.
 
     Arrays over symbols have length ``mechanism.inputs``, arrays over reports length
     ``mechanism.outputs``.
@@ -73,15 +139,15 @@ class Scores(ABC):
         """Return ``Σ_x A[x, y]²`` for every y."""
 
     def matrix(self) -> Floats:
-        """Return A written out, a row per symbol. Refuse if it does not fit."""
+        """Return A as a matrix, a row per symbol. Refuse if it is too large."""
         require_writable(self.mechanism)
         return np.array([self.totals(unit) for unit in np.eye(self.mechanism.inputs)])
 
-    # --- what one report can do ------------------------------------------------------------------
+    # --- forged reports --------------------------------------------------------------------------
 
     @cached_property
     def reach(self) -> Reach:
-        """How far one forged report can move each estimate: the extremes of the scores."""
+        """How far one forged report can move each estimate."""
         return self._reach()
 
     @abstractmethod
@@ -90,12 +156,11 @@ class Scores(ABC):
 
     @property
     def leverage(self) -> float:
-        """How many honest people one fake report outweighs: the largest ``|A[x, y]|``.
+        """How many honest people one forged report outweighs: the largest ``|A[x, y]|``.
 
         An honest report adds 1 on average to its own symbol and 0 to the others. A forged one can
-        add this many to a symbol, or take this many from it. So m forged reports among n move an
-        estimate by at most ``m (leverage + 1)/n`` from where m honest ones would have left it on
-        average.
+        add this much to a symbol, or subtract it. So m forged reports among n move an estimate by
+        at most ``m (leverage + 1)/n`` from where m honest ones would leave it on average.
         """
         return float(max(self.reach.highest.max(), -self.reach.lowest.min()))
 
@@ -117,7 +182,7 @@ class Scores(ABC):
     def observed_shares(self, tally: Tally) -> tuple[Symbols, Floats]:
         """Return the groups of symbols whose totals are observed without noise.
 
-        The first array is the group of each symbol, the second the share of each group. By
+        The first array holds the group of each symbol, the second the share of each group. By
         default there is one group, with share 1.
         """
         return np.zeros(self.mechanism.inputs, dtype=np.int64), np.ones(1)
@@ -127,7 +192,7 @@ class Scores(ABC):
 
         ``counts`` holds the number of reports of each kind.
         """
-        return Hits.none(self.mechanism.inputs)
+        return Hits.unknown(self.mechanism.inputs)
 
     def _frequencies(self, tally: Tally) -> Floats:
         tally.require(self.mechanism.fingerprint, self.mechanism.outputs)
@@ -143,7 +208,7 @@ class Scores(ABC):
         return (second - np.asarray(p, dtype=np.float64) ** 2) / people_count(n)
 
     def covariances(self, p: ArrayLike, n: int) -> Floats:
-        """Return the exact covariance matrix of ``unbiased``; for small domains."""
+        """Return the exact covariance matrix of ``unbiased``, for small domains."""
         distribution = np.asarray(p, dtype=np.float64)
         A = self.matrix()
         # A diag(q) Aᵀ − p pᵀ
@@ -166,12 +231,81 @@ class Scores(ABC):
 
 
 @dataclass(frozen=True, eq=False)
+class ScoreMoments:
+    """``Σ_y f(y) A^i`` for i = 1, 2, 3, and the extremes of A, for each symbol or total.
+
+    Intervals need them. The unbiased estimate of symbol x is a mean of scores ``A[x, Y]`` over n
+    reports, and two moments give its standard error. The third measures how skewed the scores are.
+    A symbol with a report of its own scores 1/β on a few reports and 0 on all others, so its
+    estimate is no more normal than a small count is.
+    """
+
+    first: Floats
+    second: Floats
+    third: Floats
+    lowest: Floats
+    highest: Floats
+
+    @classmethod
+    def of_symbols(cls, scores: Scores, frequencies: Floats) -> "ScoreMoments":
+        """Return the moments of every symbol, for these frequencies of reports."""
+        return cls(
+            scores.mean(frequencies),
+            scores.moments(frequencies, 2),
+            scores.moments(frequencies, 3),
+            scores.reach.lowest,
+            scores.reach.highest,
+        )
+
+    @classmethod
+    def of_total(cls, totals: Floats, frequencies: Floats) -> "ScoreMoments":
+        """Return the moments of one total, from the score that each report adds to it.
+
+        >>> ScoreMoments.of_total(np.array([0.0, 2.0]), np.array([0.75, 0.25])).second
+        array([1.])
+        """
+        return cls(
+            np.array([frequencies @ totals]),
+            np.array([frequencies @ totals**2]),
+            np.array([frequencies @ totals**3]),
+            np.array([totals.min()]),
+            np.array([totals.max()]),
+        )
+
+    def select(self, symbols: slice | NDArray[np.intp]) -> "ScoreMoments":
+        """Return the moments of some symbols."""
+        return ScoreMoments(
+            self.first[symbols],
+            self.second[symbols],
+            self.third[symbols],
+            self.lowest[symbols],
+            self.highest[symbols],
+        )
+
+    def with_report(self, score: Floats, reports: Floats) -> "ScoreMoments":
+        """Return the moments after one more report, with this score; there were ``reports``."""
+        n = reports
+        return replace(
+            self,
+            first=(n * self.first + score) / (n + 1),
+            second=(n * self.second + score**2) / (n + 1),
+            third=(n * self.third + score**3) / (n + 1),
+        )
+
+    def within_share(self, share: Floats) -> "ScoreMoments":
+        """Return the moments within a share of the reports; all others must have score 0."""
+        return replace(
+            self, first=self.first / share, second=self.second / share, third=self.third / share
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Hits:
-    """Counts that are binomial, one for each symbol, independent of what other people hold.
+    """Binomial counts, one for each symbol, whatever other people hold.
 
     Of ``trials`` reports of symbol x's block, ``hits`` lie in S_x. Each lies there with
-    probability ``base + contrast · θ_x``, θ_x the symbol's share of its block. Entries where
-    ``known`` is false are undefined.
+    probability ``base + contrast · θ_x``, where θ_x is the symbol's share of its block. Entries
+    where ``known`` is false are undefined.
     """
 
     hits: Floats
@@ -181,8 +315,8 @@ class Hits:
     known: Booleans
 
     @classmethod
-    def none(cls, size: int) -> "Hits":
-        """Return no counts for ``size`` symbols: arrays to be filled."""
+    def unknown(cls, size: int) -> "Hits":
+        """Return undefined counts for ``size`` symbols, to be filled in."""
         return cls(
             hits=np.zeros(size),
             trials=np.zeros(size),
@@ -192,7 +326,7 @@ class Hits:
         )
 
     def fill(self, symbols: Symbols, part: "Hits") -> None:
-        """Write the counts of some symbols."""
+        """Fill in the counts of some symbols."""
         self.hits[symbols] = part.hits
         self.trials[symbols] = part.trials
         self.base[symbols] = part.base
@@ -201,19 +335,19 @@ class Hits:
 
 
 def require_writable(mechanism: "Mechanism") -> None:
-    """Refuse a channel that is too large to be written out."""
+    """Refuse a channel that is too large to store as a matrix."""
     if mechanism.inputs * mechanism.outputs > MAX_TABLE:
         raise InvalidContext(
-            f"a channel can be written out up to {MAX_TABLE} entries; this one has "
+            f"a matrix can have at most {MAX_TABLE} entries; this one would have "
             f"{mechanism.inputs} × {mechanism.outputs}. "
             "Use forward, adjoint, exact_row or scores.mean."
         )
 
 
 def people_count(n: int) -> int:
-    """Return the number of people, at least 1."""
+    """Return ``n`` if it is a positive number of people."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise NotEnoughReports(f"n must be an integer of at least 1; got {n!r}.")
+        raise NotEnoughReports(f"n must be a positive integer; got {n!r}.")
     return int(n)
 
 

@@ -1,6 +1,7 @@
-"""Table response: any channel that is small enough to be written out, in integers."""
+"""Channels given by their integers: any table, and the optimum for two symbols."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import cached_property
 from math import gcd
 from typing import ClassVar, Self
@@ -18,33 +19,44 @@ from sfumato.foundation.canonical import (
     require_fields,
     require_word_bits,
 )
-from sfumato.mechanisms.channel import IntegerChannel, format_rows, parse_rows, stochastic_rows
-from sfumato.mechanisms.dense import DenseMechanism, LeastVarianceScores
-from sfumato.mechanisms.left_inverse import surely_independent
-from sfumato.mechanisms.rounding import round_solution, round_table
+from sfumato.mechanisms.channel import (
+    IntegerChannel,
+    format_rows,
+    parse_rows,
+    round_solution,
+    round_table,
+    stochastic_rows,
+)
+from sfumato.mechanisms.dense import (
+    DenseMechanism,
+    DenseScores,
+    LeastVarianceScores,
+    surely_independent,
+)
+from sfumato.randomness import binary_flips
 
-__all__ = ["TableResponse"]
+__all__ = ["BinaryResponse", "TableResponse"]
 
 _MAX_MOVE = 1e-3  # of an entry, by rounding
-_MIN_FULL_WORD = 32  # shorter words are for examination, and are coarse by nature
+_MIN_FULL_WORD = 32  # shorter words are for tests, and coarse by nature
 _MAX_COUNT = 2**32  # of a crowd
 _SUM_TOLERANCE = 1e-6
 _ZERO_TOLERANCE = 1e-9
-_MIN_PROBABILITY = 2.0**-40  # reports that no symbol sends more often are left out
+_MIN_PROBABILITY = 2.0**-40  # reports that no symbol sends more often are dropped
 
 
 class TableResponse(DenseMechanism):
-    """A channel written out: symbol x sends report y on ``integers[x][y]`` of the words.
+    """A table of integers: symbol x sends report y on ``integers[x][y]`` of the words.
 
-    There are ``2^word_bits`` words. The constructor takes the integers as they are and checks no
-    promise: ``certify`` does. ``of`` makes them from fractions and ``near`` from floats, rounded so
-    that the context is kept exactly.
+    There are ``2^word_bits`` words. The constructor accepts the integers as they are and checks no
+    promise: ``certify`` does. ``of`` rounds fractions and ``near`` floats, so that the table keeps
+    the context exactly.
 
-    A ``crowd`` is a distribution in integers, one for each symbol: scores are of least variance if
-    people are distributed like it. Without one, all symbols are equally likely. It does not affect
-    privacy, and the estimate is unbiased for every crowd.
+    A ``crowd`` is a distribution in integers, one for each symbol. Scores have the least variance
+    if people are distributed like it. Without one, all symbols are equally likely. The crowd does
+    not affect privacy, and the estimate is unbiased for every crowd.
 
-    Guarantees: every row sums to 1; made by ``of`` or ``near``, every pair keeps its promise.
+    Guarantees: every row sums to 1; a table from ``of`` or ``near`` keeps every promise.
     Cost per report: one word, as many comparisons as a report has bits. Error: that of the
     least-variance unbiased estimate for people like the crowd. Reference: the rounding is
     Sfumato's own, see the proof page.
@@ -70,7 +82,7 @@ class TableResponse(DenseMechanism):
         super().__init__(context)
         if len(integers) != context.size:
             raise ContextMismatch(
-                f"a table must have a row per symbol, {context.size}; got {len(integers)}."
+                f"a table must have {context.size} rows, one per symbol; got {len(integers)}."
             )
         self._integers = IntegerChannel(integers, word_bits)
         self.word_bits = word_bits
@@ -107,9 +119,9 @@ class TableResponse(DenseMechanism):
     ) -> Self:
         """Return a table near a matrix of floats that a solver found; it keeps ``context`` exactly.
 
-        Q should keep the context up to about 10⁻⁹, in the sums of its rows and in the ratios of
-        its columns. Entries within 10⁻⁸ of where a promise is used up are taken to lie there.
-        Reports that are hardly ever sent are left out.
+        Q should keep the context to about 10⁻⁹, in the sums of its rows and in the ratios of its
+        columns. Entries within 10⁻⁸ of the limit of a promise are moved to the limit. Reports that
+        are hardly ever sent are dropped.
 
         >>> from sfumato.contexts import Uniform
         >>> odds = np.e + 1e-9 * np.array([[0, 1, -2], [2, 0, 1], [-1, 1, 0]])
@@ -126,11 +138,11 @@ class TableResponse(DenseMechanism):
         return table
 
     def _require_near(self, Q: Floats) -> None:
-        """Refuse a Q that keeps the context only after large changes."""
+        """Refuse a Q that had to change much to keep the context."""
         move = float(np.abs(self.matrix() - Q).max())
         if self.word_bits >= _MIN_FULL_WORD and move > _MAX_MOVE:
             raise ContextMismatch(
-                f"Q does not keep the context: an entry would have to move by {move:.2g}. "
+                f"Q does not keep the context: an entry would have to change by {move:.2g}. "
                 "Pass a matrix that keeps it."
             )
 
@@ -164,7 +176,7 @@ class TableResponse(DenseMechanism):
             rows = round_table(exact, self.context, word_bits)
         if word_bits < self.word_bits and not surely_independent(rows):
             raise NothingToLearn(
-                f"a word of {word_bits} bits is too short to tell the symbols of this table apart."
+                f"{word_bits}-bit words are too short to tell the symbols of this table apart."
             )
         return type(self)(self.context, rows, word_bits=word_bits, crowd=self.crowd)
 
@@ -176,19 +188,19 @@ class TableResponse(DenseMechanism):
         return list(self._integers.rows[x])
 
     def ideal_row(self, x: int) -> Floats:
-        """The table is its own formula."""
+        """Return the row of x: the table is its own formula."""
         return np.array([entry / self.denominator for entry in self._integers.rows[x]])
 
     @cached_property
     def scores(self) -> LeastVarianceScores:
-        """What undoes the channel."""
+        """The scores, which undo the channel."""
         return LeastVarianceScores(self, self.crowd)
 
 
 def _require_crowd(crowd: Sequence[int] | None, size: int) -> tuple[int, ...] | None:
     """Refuse an invalid crowd; return ``None`` for a uniform one.
 
-    A crowd must be in lowest terms, so that a distribution is written in one way.
+    A crowd must be in lowest terms, so that there is one way to write each distribution.
     """
     if crowd is None:
         return None
@@ -215,7 +227,10 @@ def _is_crowd_count(count: object) -> bool:
 
 
 def _require_nearly_stochastic(Q: ArrayLike, size: int) -> Floats:
-    """Return Q without negative entries and without reports that are hardly ever sent."""
+    """Return Q without negative entries and without reports that are hardly ever sent.
+
+    Refuse a Q that is not nearly stochastic.
+    """
     floats = np.array(Q, dtype=np.float64)
     is_matrix = floats.ndim == 2 and len(floats) == size and np.isfinite(floats).all()
     if not is_matrix or (floats < -_ZERO_TOLERANCE).any():
@@ -230,3 +245,121 @@ def _require_nearly_stochastic(Q: ArrayLike, size: int) -> Floats:
         )
     frequent = floats.max(axis=0) >= _MIN_PROBABILITY
     return np.maximum(floats[:, frequent], 0.0)
+
+
+class BinaryResponse(DenseMechanism):
+    """The best mechanism for two symbols: any other is this one, post-processed (Theorem 2).
+
+    With ``a = E[0, 1]``, ``b = E[1, 0]``, ``D = 1 − e^{−(a+b)}``::
+
+        Q = 1/D · [[ 1 − e^{−b},            e^{−b}(1 − e^{−a}) ],
+                   [ e^{−a}(1 − e^{−b}),    1 − e^{−a}         ]]
+
+    ``a = b`` is Warner's randomized response (1965), ``a = inf`` Mangat's (1994) with
+    p = e^{−b}, both infinite the identity.
+
+    Guarantees: both log-ratios of rows are at most a and b for both reports; every row sums to 1;
+    no mechanism has a larger utility, if utility obeys the data-processing inequality.
+    Cost per report: one word, one comparison.
+    Error: ``n·Var(p̂_1) = q(1−q)/(1 − Q(1|0) − Q(0|1))²``.
+    Reference: Acharya et al. (2020), Theorem 2.
+    Proof: docs/proofs/binary.md.
+
+    >>> from sfumato.contexts import PrivacyMatrix
+    >>> BinaryResponse(PrivacyMatrix([[0, "inf"], [1, 0]], domain=["no", "yes"])).matrix().round(4)
+    array([[0.6321, 0.3679],
+           [0.    , 1.    ]])
+    """
+
+    kind: ClassVar[str] = "binary"
+    outputs = 2
+
+    def __init__(self, context: Context, *, word_bits: int = 64) -> None:
+        self._set_context(context, word_bits)
+        self._set_flips(*binary_flips(self._a, self._b, word_bits))
+
+    def _set_context(self, context: Context, word_bits: int) -> None:
+        if context.size != 2:
+            raise ContextMismatch(
+                f"a binary response needs a context of two symbols; this one has {context.size}."
+            )
+        super().__init__(context)
+        self.word_bits = word_bits
+        self._a = context.exact_epsilon(0, 1)
+        self._b = context.exact_epsilon(1, 0)
+        if 0 in (self._a, self._b):
+            raise NothingToLearn(
+                "this context leaves nothing to learn: an entry of 0 makes both rows of every "
+                "mechanism equal. Pass positive entries."
+            )
+
+    def _set_flips(self, of_zero: int, of_one: int) -> None:
+        """Set on how many words each symbol is sent as the other."""
+        self._flips = (of_zero, of_one)
+        self._flips_of = np.array(self._flips, dtype=np.uint64)
+
+    def record(self) -> Json:
+        """Return the integers of the channel as plain data."""
+        rows = format_rows([self.integer_row(0), self.integer_row(1)])
+        return {"kind": self.kind, "word_bits": self.word_bits, "rows": rows}
+
+    @classmethod
+    def of_record(cls, record: Fields, context: Context) -> Self:
+        """Return the mechanism with the integers of its record."""
+        fields = require_fields(record, "mechanism", ("kind", "word_bits", "rows"))
+        word_bits = require_word_bits(fields["word_bits"])
+        rows = parse_rows(fields["rows"])
+        mechanism = cls.__new__(cls)
+        mechanism._set_context(context, word_bits)
+        IntegerChannel(rows, word_bits)  # refuse rows that are not a channel
+        total = mechanism.denominator
+        if [len(row) for row in rows] != [2, 2] or rows[0][1] + rows[1][0] >= total:
+            raise ContextMismatch(
+                "a binary response must have two rows of two reports, and flip less often than not."
+            )
+        mechanism._set_flips(rows[0][1], rows[1][0])
+        return mechanism
+
+    def at_word(self, word_bits: int) -> Self:
+        """Return the same mechanism over shorter words."""
+        return type(self)(self.context, word_bits=word_bits)
+
+    def _respond(self, symbols: Symbols, words: Words) -> Words:
+        """Send the other symbol on the first ``flips`` words, the truth on the rest."""
+        flips = words[:, 0] < self._flips_of[symbols]
+        return (symbols ^ flips).astype(np.uint64)
+
+    def integer_row(self, x: int) -> list[int]:
+        """Return the row of x."""
+        flips = self._flips[x]
+        truths = self.denominator - flips
+        return [truths, flips] if x == 0 else [flips, truths]
+
+    def ideal_row(self, x: int) -> Floats:
+        """Return the row by Theorem 2, in the form that also holds for infinite entries."""
+        a = float(self._a)
+        b = float(self._b)
+        D = -np.expm1(-(a + b))
+        rows = [
+            [-np.expm1(-b), -np.exp(-b) * np.expm1(-a)],
+            [-np.exp(-a) * np.expm1(-b), -np.expm1(-a)],
+        ]
+        return np.array(rows[x]) / D
+
+    @cached_property
+    def scores(self) -> "BinaryScores":
+        """The scores, which undo the channel."""
+        return BinaryScores(self)
+
+
+class BinaryScores(DenseScores):
+    """The inverse of the channel."""
+
+    mechanism: BinaryResponse
+
+    def exact(self, y: int) -> list[Fraction]:
+        """Return a column: ``p̂_1 = (f(1) − Q(1|0)) / (1 − Q(1|0) − Q(0|1))``, ``p̂_0 = 1 − p̂_1``."""
+        n01, n10 = self.mechanism._flips
+        N = self.mechanism.denominator
+        of_one = Fraction(y * N - n01, N - n01 - n10)
+        return [1 - of_one, of_one]

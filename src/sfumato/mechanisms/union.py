@@ -1,8 +1,9 @@
-"""Union response: the block in clear, any mechanism inside it."""
+"""Union response: sends the block as is, and answers by any mechanism inside it."""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import ClassVar, Self
 
 import numpy as np
@@ -11,10 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.contexts import Context, ContextUnion
 from sfumato.errors import ContextMismatch, InvalidSurvey
 from sfumato.foundation.arrays import Floats, Symbols, Words
-from sfumato.foundation.canonical import Fields, Json, require_fields
+from sfumato.foundation.canonical import (
+    Fields,
+    Json,
+    require_fields,
+)
+from sfumato.mechanisms.coded import split_by
 from sfumato.mechanisms.mechanism import CompactRow, Mechanism, require_outputs
-from sfumato.mechanisms.reach import Reach
-from sfumato.mechanisms.scores import Hits, Scores, float_vector
+from sfumato.mechanisms.scores import Hits, Reach, Scores, float_vector
 from sfumato.mechanisms.table import TableResponse
 from sfumato.tally import Tally
 
@@ -22,17 +27,17 @@ __all__ = ["UnionResponse", "holds_table"]
 
 
 class UnionResponse(Mechanism):
-    """Sends the block as it is, and answers inside it by the mechanism of the block's own context.
+    """Sends the block as is, and answers inside it by a mechanism for the block's own context.
 
-    ``Q((j, y)|x) = Q_j(y|x)`` for x in block j. Report ``offset_j + y`` stands for (j, y), blocks
-    in order of first label; block j owns as many reports as its mechanism.
+    ``Q((j, y)|x) = Q_j(y|x)`` for x in block j. Report ``offset_j + y`` stands for (j, y). Block j
+    owns as many reports as its mechanism; blocks come in the order of their first labels.
 
-    Guarantees: inside block j what Q_j promises; across blocks nothing; every row sums to 1. The
+    Guarantees: what Q_j promises inside block j; nothing across blocks; every row sums to 1. The
     shares of blocks are observed without noise.
     Cost per report: the words of the most demanding part. Error:
     ``Σ_j [p_j R_j + p_j(1 − p_j)‖θ_j‖²]``, with θ_j the distribution inside block j, p_j the
     block's share and R_j its part's risk at θ_j.
-    Reference: Acharya et al. (2020), section 6.1, is the case of equal promises inside all blocks.
+    Reference: Acharya et al. (2020), section 6.1, for equal promises inside all blocks.
     Proof: docs/proofs/union.md.
 
     >>> from sfumato.contexts import HighLow, Uniform, union
@@ -43,8 +48,8 @@ class UnionResponse(Mechanism):
     >>> UnionResponse(context, [PlainResponse(travel), HighLowResponse(visits)]).outputs
     7
 
-    ``symbols`` holds the symbols of each part, ``offsets`` the first report of each part and, at
-    the end, the number of all reports.
+    ``symbols`` holds the symbols of each part, ``offsets`` the first report of each part and,
+    last, the number of all reports.
     """
 
     kind: ClassVar[str] = "union"
@@ -57,10 +62,12 @@ class UnionResponse(Mechanism):
             )
         if [part.context for part in parts] != list(context.parts):
             raise ContextMismatch(
-                "a union response needs one mechanism for each part, and for that part's context."
+                "a union response needs one mechanism for each part, made for that part's context."
             )
         if len({part.word_bits for part in parts}) != 1:
-            raise ContextMismatch("the parts of a union response must read words of one length.")
+            raise ContextMismatch(
+                "the parts of a union response must read words of the same length."
+            )
         super().__init__(context)
         self.parts = tuple(parts)
         self.words = max(part.words for part in parts)
@@ -68,9 +75,9 @@ class UnionResponse(Mechanism):
         lengths = [part.outputs for part in parts]
         self.offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         self.outputs = require_outputs(int(self.offsets[-1]))
-        self._block_of = context.block_of
-        self._rank = context.rank
         self.symbols = context.members()
+        ranges = [slice(*ends) for ends in pairwise(self.offsets.tolist())]
+        self._layout = list(zip(self.parts, self.symbols, ranges, strict=True))
 
     def record(self) -> Json:
         """Return the parts as plain data."""
@@ -83,62 +90,59 @@ class UnionResponse(Mechanism):
         context: Context,
         read_part: Callable[[object, Context], Mechanism],
     ) -> Self:
-        """Return the mechanism of a record; ``read_part`` reads the mechanism of a part."""
+        """Return the mechanism of a record; ``read_part`` reads the record of a part."""
         fields = require_fields(record, "mechanism", ("kind", "parts"))
         recorded = fields["parts"]
         union = context.as_union
         if union is None or not isinstance(recorded, list):
             raise InvalidSurvey(
-                "a mechanism of kind 'union' keeps a union of contexts, part by part."
+                "a mechanism of kind 'union' must keep a union of contexts and list its parts."
             )
         if len(recorded) != len(union.parts):
             raise InvalidSurvey(
-                f"mechanism.parts must have an entry per block, {len(union.parts)}."
+                f"mechanism.parts must have {len(union.parts)} entries, one per block."
             )
-        parts = [read_part(part, own) for part, own in zip(recorded, union.parts, strict=True)]
-        return cls(union, parts)
+        return cls(union, list(map(read_part, recorded, union.parts)))
 
     def at_word(self, word_bits: int) -> Self:
         """Return the same mechanism over shorter words."""
         return type(self)(self.context, [part.at_word(word_bits) for part in self.parts])
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
-        """Sort people by block, so that each part answers its people in one go."""
-        block = self._block_of[symbols]
-        order = np.argsort(block, kind="stable")
-        ends = np.cumsum(np.bincount(block, minlength=len(self.parts)))
         reports = np.empty(symbols.size, dtype=np.uint64)
-        people_of_part = np.split(order, ends[:-1])
-        for j, (part, people) in enumerate(zip(self.parts, people_of_part, strict=True)):
+        people_of_part = split_by(self.context.block_of[symbols], len(self.parts))
+        for j, people in enumerate(people_of_part):
             if people.size:
-                inside = part._respond(self._rank[symbols[people]], words[people, : part.words])
+                part = self.parts[j]
+                rank = self.context.rank[symbols[people]]
+                inside = part._respond(rank, words[people, : part.words])
                 reports[people] = inside.astype(np.uint64) + np.uint64(self.offsets[j])
         return reports
 
     # --- the channel -----------------------------------------------------------------------------
 
-    def _own_range(self, j: int) -> slice:
-        """Return the reports of part j."""
-        return slice(int(self.offsets[j]), int(self.offsets[j + 1]))
+    def _locate(self, x: int) -> tuple[Mechanism, int, slice]:
+        """Return the part of x, the symbol of x in it, and the part's reports."""
+        part, _, own = self._layout[self.context.block_of[x]]
+        return part, int(self.context.rank[x]), own
 
     def compact_row(self, x: int) -> CompactRow:
-        """The part's row, and 0 on the reports of other blocks.
+        """Return the part's row, and 0 on the reports of other blocks.
 
         A part that reads fewer words ignores the others, so its counts are multiplied.
         """
-        j = int(self._block_of[x])
-        part = self.parts[j]
+        part, rank, own = self._locate(x)
         ignored = 1 << (self.word_bits * (self.words - part.words))
-        levels, inside = part.compact_row(int(self._rank[x]))
+        levels, inside = part.compact_row(rank)
         which = np.zeros(self.outputs, dtype=np.intp)
-        which[self._own_range(j)] = inside + 1
+        which[own] = inside + 1
         return [0, *(level * ignored for level in levels)], which
 
     def ideal_row(self, x: int) -> Floats:
-        """The part's formula."""
-        j = int(self._block_of[x])
+        """Return the row by the part's formula."""
+        part, rank, own = self._locate(x)
         row = np.zeros(self.outputs)
-        row[self._own_range(j)] = self.parts[j].ideal_row(int(self._rank[x]))
+        row[own] = part.ideal_row(rank)
         return row
 
     def forward(self, p: ArrayLike) -> Floats:
@@ -155,23 +159,23 @@ class UnionResponse(Mechanism):
         self, apply: Callable[[Mechanism, Floats], Floats], by_symbol: Floats
     ) -> Floats:
         """Apply a function from symbols to reports, part by part."""
-        pieces = []
-        for part, symbols in zip(self.parts, self.symbols, strict=True):
-            pieces.append(apply(part, by_symbol[symbols]))
-        return np.concatenate(pieces)
+        by_report = np.empty(self.outputs)
+        for part, symbols, own in self._layout:
+            by_report[own] = apply(part, by_symbol[symbols])
+        return by_report
 
     def _on_symbols(
         self, apply: Callable[[Mechanism, Floats], Floats], by_report: Floats
     ) -> Floats:
         """Apply a function from reports to symbols, part by part."""
-        values = np.empty(self.inputs)
-        for j, (part, symbols) in enumerate(zip(self.parts, self.symbols, strict=True)):
-            values[symbols] = apply(part, by_report[self._own_range(j)])
-        return values
+        by_symbol = np.empty(self.inputs)
+        for part, symbols, own in self._layout:
+            by_symbol[symbols] = apply(part, by_report[own])
+        return by_symbol
 
     @cached_property
     def scores(self) -> "UnionScores":
-        """What undoes the channel."""
+        """The scores, which undo the channel."""
         return UnionScores(self)
 
 
@@ -184,9 +188,9 @@ class UnionScores(Scores):
         """Return the scores of the part that owns report y."""
         union = self.mechanism
         j = int(np.searchsorted(union.offsets, y, side="right")) - 1
+        part, symbols, own = union._layout[j]
         column = [Fraction(0)] * union.inputs
-        scores = union.parts[j].scores.exact(y - int(union.offsets[j]))
-        for x, score in zip(union.symbols[j].tolist(), scores, strict=True):
+        for x, score in zip(symbols.tolist(), part.scores.exact(y - own.start), strict=True):
             column[x] = score
         return column
 
@@ -208,7 +212,7 @@ class UnionScores(Scores):
         union = self.mechanism
         highest = np.empty(union.inputs)
         lowest = np.empty(union.inputs)
-        for part, symbols in zip(union.parts, union.symbols, strict=True):
+        for part, symbols, _ in union._layout:
             highest[symbols] = part.scores.reach.highest
             lowest[symbols] = part.scores.reach.lowest
         if len(union.parts) > 1:
@@ -218,13 +222,12 @@ class UnionScores(Scores):
         return Reach(highest, lowest, heaviest)
 
     def observed_shares(self, tally: Tally) -> tuple[Symbols, Floats]:
-        """Every block's share is observed as it is, and in it what its part observes."""
+        """Return every block's share, split into the shares that its part observes."""
         f = self._frequencies(tally)
         union = self.mechanism
         group_of = np.empty(union.inputs, dtype=np.int64)
         shares = np.empty(0)
-        for j, (part, symbols) in enumerate(zip(union.parts, union.symbols, strict=True)):
-            own = union._own_range(j)
+        for part, symbols, own in union._layout:
             counts = tally.counts[own]
             inside = np.zeros(symbols.size, dtype=np.int64)
             observed = np.zeros(1)
@@ -237,13 +240,13 @@ class UnionScores(Scores):
     def hits(self, counts: NDArray[np.int64]) -> Hits:
         """Return the binomial counts of the parts."""
         union = self.mechanism
-        hits = Hits.none(union.inputs)
-        for j, (part, symbols) in enumerate(zip(union.parts, union.symbols, strict=True)):
-            hits.fill(symbols, part.scores.hits(counts[union._own_range(j)]))
+        hits = Hits.unknown(union.inputs)
+        for part, symbols, own in union._layout:
+            hits.fill(symbols, part.scores.hits(counts[own]))
         return hits
 
 
 def holds_table(mechanism: object) -> bool:
-    """Return whether a mechanism, or a part of it, is written out as a table."""
+    """Return whether a mechanism, or a part of it, is a table."""
     parts = mechanism.parts if isinstance(mechanism, UnionResponse) else (mechanism,)
     return any(isinstance(part, TableResponse) for part in parts)

@@ -134,7 +134,7 @@ def block_shares(mechanism: Mechanism, tally: Tally, level: float) -> Shares:
     share = totals[group_of]
     observed = share > 0
     among_all = ScoreMoments.of_symbols(mechanism.scores, tally.counts / tally.reports)
-    moments = among_all.among(np.where(observed, share, 1.0))
+    moments = among_all.within_share(np.where(observed, share, 1.0))
     low, high = share_bounds(moments, np.maximum(np.rint(share * tally.reports), 1), tail)
     exact = _write_exact_bounds(mechanism, tally.counts, tail, low, high)
     # Nothing is known about a block without reports.

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.mechanisms import PlainResponse
+from sfumato.mechanisms import PlainResponse, Reach
 from sfumato.mechanisms.blocks import BlockScores
-from sfumato.mechanisms.reach import Reach
 from support.mechanism_examples import EXAMPLES
 
 ALL = [mechanism for examples in EXAMPLES.values() for mechanism in examples]

@@ -1,0 +1,383 @@
+"""Mechanisms whose symbols answer through codes, and their scores by fast transforms."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sfumato.codes import Code
+from sfumato.foundation.arrays import Booleans, Floats, Symbols
+from sfumato.mechanisms.code_scores import (
+    BatchScores,
+    MembershipKernel,
+    batch_scores,
+    exact_group_scores,
+    require_balanced,
+    row_sums,
+    zero_in_sets,
+)
+from sfumato.mechanisms.group_levels import GroupLevels
+from sfumato.mechanisms.mechanism import Mechanism, require_outputs
+from sfumato.mechanisms.scores import Reach, Scores, float_vector, people_count
+from sfumato.tally import Tally
+
+__all__ = ["CodeBatch", "CodedMechanism", "CodedScores", "GroupScores", "Part", "split_by"]
+
+Index = Any
+"""What selects entries of an array: numbers, or a slice if they are consecutive."""
+
+
+@dataclass(frozen=True)
+class CodeBatch:
+    """The groups that share code ``number``, so that one transform serves them all.
+
+    ``reports`` selects the reports of the groups, as a table ``(groups, outputs of the code)``.
+    ``symbols`` selects their symbols; ``rows`` and ``points`` hold the row of each symbol's group
+    in the batch and its point in the code.
+    """
+
+    number: int
+    code: Code
+    groups: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    first_reports: NDArray[np.int64]
+    reports: Index
+    symbols: Index
+    rows: Index
+    points: Index
+
+    def by_point(self, values: Floats) -> Floats:
+        """Lay out values of symbols as ``(groups, points)``, 0 on unused points."""
+        table = np.zeros((self.sizes.size, self.code.points))
+        table[self.rows, self.points] = values[self.symbols]
+        return table
+
+    def fill(self, values: Floats, table: Floats) -> None:
+        """Write the entries of a ``(groups, points)`` table to their symbols in ``values``."""
+        values[self.symbols] = table[self.rows, self.points]
+
+    def members(self, row: int) -> list[int]:
+        """Return the symbols of the group in this row of the batch."""
+        if isinstance(self.symbols, slice):
+            return list(range(self.symbols.start, self.symbols.stop))
+        return self.symbols[self.rows == row].tolist()
+
+
+class CodedMechanism(Mechanism):
+    """A mechanism whose symbols are in groups, each of which answers through a code.
+
+    The reports of the groups come first, group after group, one for each output of the group's
+    code. A symbol in no group is *free* and has a report of its own. The reports of free symbols
+    come last, in the order of their symbols.
+    """
+
+    _families: Any  # a code family, or a list with one for each group
+    _beta = Fraction(1)  # how often a free symbol sends its own report
+
+    def _set_groups(
+        self,
+        codes: list[Code],
+        code_of_group: NDArray[np.int64],
+        group_of: Symbols,
+        point_of: Symbols,
+    ) -> None:
+        """Set the codes, and lay out the reports.
+
+        ``code_of_group`` is the number of each group's code, ``group_of`` the group of each symbol
+        (−1 for a free symbol), ``point_of`` its point in the group's code.
+        """
+        self._codes = codes
+        self._code_of_group = code_of_group
+        self._group_of = group_of
+        self._point_of = point_of
+        code_of = np.append(code_of_group, len(codes))[group_of]  # the last number: no code
+        self._code_of = code_of.astype(np.min_scalar_type(len(codes)))
+        lengths = np.array([code.outputs for code in codes], dtype=np.int64)
+        self._lengths = lengths[code_of_group]  # the number of reports of each group
+        ends = np.cumsum(self._lengths)
+        self._first = ends - self._lengths  # the first report of each group
+        self._coded_outputs = int(self._lengths.sum())
+        self._free = np.flatnonzero(group_of < 0)
+        self.outputs = require_outputs(self._coded_outputs + self._free.size)
+
+    def at_word(self, word_bits: int) -> Self:
+        """Return the same mechanism over shorter words."""
+        return type(self)(self.context, self._families, word_bits=word_bits)  # type: ignore[call-arg]
+
+    def _locate(self, x: int) -> tuple[int, slice, Booleans]:
+        """Return the number of x's code, the reports of its group, and which are in S_x."""
+        g = int(self._group_of[x])
+        number = int(self._code_of_group[g])
+        first = int(self._first[g])
+        code = self._codes[number]
+        return number, slice(first, first + code.outputs), code.favours(int(self._point_of[x]))
+
+    @cached_property
+    def _batches(self) -> list[CodeBatch]:
+        """The groups, code by code. Built on first use: a client never needs them."""
+        sizes = np.bincount(self._group_of[self._group_of >= 0], minlength=self._first.size)
+        row_of_group = np.zeros(self._first.size, dtype=np.int64)
+        batches = []
+        for number, symbols in enumerate(self._symbols_by_code()):
+            code = self._codes[number]
+            groups = np.flatnonzero(self._code_of_group == number)
+            row_of_group[groups] = np.arange(groups.size)
+            first = self._first[groups]
+            points = self._point_of[symbols]
+            reports: Index
+            where: tuple[Index, Index, Index]
+            if groups.size == 1 and _are_consecutive(symbols, points):
+                # Slices, so that nothing large is copied.
+                reports = (None, slice(int(first[0]), int(first[0]) + code.outputs))
+                own = slice(int(symbols[0]), int(symbols[0]) + symbols.size)
+                where = (own, 0, slice(0, symbols.size))
+            else:
+                reports = first[:, None] + np.arange(code.outputs)
+                where = (symbols, row_of_group[self._group_of[symbols]], points)
+            batches.append(CodeBatch(number, code, groups, sizes[groups], first, reports, *where))
+        return batches
+
+    def _symbols_by_code(self) -> list[Symbols]:
+        return split_by(self._code_of, len(self._codes))
+
+
+def _are_consecutive(symbols: Symbols, points: NDArray[np.int64]) -> bool:
+    in_sequence = symbols[-1] - symbols[0] == symbols.size - 1
+    return bool(in_sequence and (points == np.arange(symbols.size)).all())
+
+
+def split_by(numbers: NDArray[np.integer], count: int) -> list[Symbols]:
+    """Return the positions of 0, of 1, …, of ``count`` − 1 in ``numbers``.
+
+    >>> split_by(np.array([1, 0, 1, 2]), 2)
+    [array([1]), array([0, 2])]
+    """
+    order = np.argsort(numbers, kind="stable")
+    ends = np.cumsum(np.bincount(numbers, minlength=count))
+    return np.split(order, ends[:count])[:-1]
+
+
+@dataclass(frozen=True)
+class Part:
+    """The scores of one batch: for reports of a symbol's own group, and for all others."""
+
+    batch: CodeBatch
+    inside: BatchScores
+    outside: Floats
+
+
+class CodedScores(Scores):
+    """Scores by one transform per code.
+
+    A free symbol has score ``1/β`` on its own report, and 0 on all others.
+    """
+
+    mechanism: CodedMechanism
+
+    def __init__(self, mechanism: CodedMechanism) -> None:
+        super().__init__(mechanism)
+        self._batches = mechanism._batches
+        self._free = mechanism._free
+        self._beta = mechanism._beta
+        self._coded_outputs = mechanism._coded_outputs
+
+    @cached_property
+    def _parts(self) -> list[Part]:
+        return [self._build_part(batch) for batch in self._batches]
+
+    @abstractmethod
+    def _build_part(self, batch: CodeBatch) -> Part:
+        """Compute the scores with total correction."""
+
+    @cached_property
+    def _paper_parts(self) -> list[Part]:
+        return [self._build_paper_part(batch) for batch in self._batches]
+
+    @abstractmethod
+    def _build_paper_part(self, batch: CodeBatch) -> Part:
+        """Compute the paper's scores. Refuse a code that is not balanced."""
+
+    def exact(self, y: int) -> list[Fraction]:
+        """Return ``A[·, y]`` exactly, group by group."""
+        column = [Fraction(0)] * self.mechanism.inputs
+        for batch in self._batches:
+            for row, first in enumerate(batch.first_reports.tolist()):
+                output = y - first if first <= y < first + batch.code.outputs else None
+                scores = self._exact_scores(batch, row, output)
+                for x, score in zip(batch.members(row), scores, strict=True):
+                    column[x] = score
+        if y >= self._coded_outputs:
+            column[int(self._free[y - self._coded_outputs])] = 1 / self._beta
+        return column
+
+    @abstractmethod
+    def _exact_scores(self, batch: CodeBatch, row: int, output: int | None) -> list[Fraction]:
+        """Return the scores of one group for an output of its code; ``None`` is any other report."""
+
+    # --- sums ------------------------------------------------------------------------------------
+
+    def moments(self, frequencies: ArrayLike, power: int) -> Floats:
+        """Return ``Σ_y f(y) A[x, y]^power``, by one transform per code and power."""
+        return self._moments_of(self._parts, frequencies, power)
+
+    def _moments_of(self, parts: list[Part], frequencies: ArrayLike, power: int) -> Floats:
+        f = float_vector(frequencies, self.mechanism.outputs, "frequencies")
+        moments = np.empty(self.mechanism.inputs)
+        for part in parts:
+            own = f[part.batch.reports]
+            others = f.sum() - row_sums(own)
+            table = part.inside.moments(own, power)
+            table += others * part.outside**power
+            part.batch.fill(moments, table)
+        moments[self._free] = f[self._coded_outputs :] / float(self._beta**power)
+        return moments
+
+    def totals(self, weights: ArrayLike) -> Floats:
+        """Return ``Σ_x weights_x A[x, y]``, by one transform per code."""
+        w = float_vector(weights, self.mechanism.inputs, "weights")
+        totals = np.zeros(self.mechanism.outputs)
+        everywhere = 0.0
+        for part in self._parts:
+            by_point = part.batch.by_point(w)
+            outside = row_sums(by_point * part.outside)
+            totals[part.batch.reports] = part.inside.totals(by_point) - outside
+            everywhere += float(outside.sum())
+        totals[self._coded_outputs :] = w[self._free] / float(self._beta)
+        return totals + everywhere
+
+    def squares(self) -> Floats:
+        """Return ``Σ_x A[x, y]²``, by three transforms per code."""
+        squares = np.zeros(self.mechanism.outputs)
+        everywhere = 0.0
+        for part in self._parts:
+            outside = row_sums(part.inside.used * part.outside**2)
+            squares[part.batch.reports] = part.inside.squares() - outside
+            everywhere += float(outside.sum())
+        squares[self._coded_outputs :] = float(1 / self._beta**2)
+        return squares + everywhere
+
+    # --- extremes --------------------------------------------------------------------------------
+
+    def _reach(self) -> Reach:
+        """Return the extremes over the reports of a symbol's group, and over all other reports.
+
+        A free symbol has two scores. The sum of absolute scores may be too large by the share of
+        leftover words.
+        """
+        own_report = float(1 / self._beta)
+        highest = np.full(self.mechanism.inputs, own_report)
+        lowest = np.full(self.mechanism.inputs, 0.0 if self.mechanism.outputs > 1 else own_report)
+        everywhere = 0.0
+        outside = []
+        for part in self._parts:
+            sums = row_sums(np.abs(part.inside.used * part.outside))
+            outside.append(sums)
+            everywhere += float(sums.sum())
+        has_others = self.mechanism._first.size > 1 or self._free.size > 0
+        heaviest = own_report + everywhere if self._free.size else 0.0
+        for part, own in zip(self._parts, outside, strict=True):
+            high, low = part.inside.extremes()
+            if has_others:
+                high = np.maximum(high, part.outside)
+                low = np.minimum(low, part.outside)
+            part.batch.fill(highest, high)
+            part.batch.fill(lowest, low)
+            sums = part.inside.absolute_sums() - own
+            heaviest = max(heaviest, float(sums.max()) + everywhere)
+        return Reach(highest, lowest, heaviest)
+
+    # --- the paper's own estimator ---------------------------------------------------------------
+
+    def paper_estimate(self, tally: Tally) -> Floats:
+        """Return the paper's own estimate (sections 5.1 and 6.1), without total correction."""
+        return self._moments_of(self._paper_parts, self._frequencies(tally), 1)
+
+    def paper_variances(self, p: ArrayLike, n: int) -> Floats:
+        """Return the exact variance of ``paper_estimate``."""
+        second = self._moments_of(self._paper_parts, self.mechanism.forward(p), 2)
+        return (second - np.asarray(p, dtype=np.float64) ** 2) / people_count(n)
+
+
+class GroupScores(CodedScores):
+    """The scores of groups that cover for each other.
+
+    Let v_j be the probability that a symbol outside group j sends one of its reports. A report of
+    group j says ``(1 − v_j)/β`` about j's total and ``−v_l/β`` about the total of any other group.
+
+    ``levels`` are the integers of each code, and ``leftover`` is the share of leftover words, which
+    give report 0 for every symbol.
+    """
+
+    def __init__(
+        self, mechanism: CodedMechanism, levels: list[GroupLevels], leftover: Fraction
+    ) -> None:
+        super().__init__(mechanism)
+        self._levels = levels
+        self._leftover = leftover
+
+    def _cover(self, batch: CodeBatch) -> Fraction:
+        """Return v_j without leftover words."""
+        words = batch.code.outputs * self._levels[batch.number].cover
+        return Fraction(words, self.mechanism.denominator)
+
+    def _shares(self, batch: CodeBatch) -> tuple[Floats, Floats]:
+        """Return v_j and the share of leftover words, a column over the groups of a batch."""
+        leftover = np.where(batch.groups == 0, float(self._leftover), 0.0)
+        v = float(self._cover(batch)) + leftover
+        return v[:, None], leftover[:, None]
+
+    def _build_part(self, batch: CodeBatch) -> Part:
+        v, leftover = self._shares(batch)
+        beta = float(self._beta)
+        inside = batch_scores(
+            batch.code,
+            batch.sizes,
+            rise=self._rise(batch),
+            leftover=leftover,
+            totals=(1 - v) / beta,
+        )
+        return Part(batch, inside, inside.shifts - v / beta / batch.sizes[:, None])
+
+    def _rise(self, batch: CodeBatch) -> Fraction:
+        level = self._levels[batch.number]
+        return Fraction(level.high - level.low, self.mechanism.denominator)
+
+    def _build_paper_part(self, batch: CodeBatch) -> Part:
+        """Compute ``G ([y ∈ S_x] − P(S_x | outside the group) − τ(y) h)``.
+
+        h is how much likelier another member of x's group is to hit S_x than a symbol outside it.
+        """
+        code = batch.code
+        level = self._levels[batch.number]
+        require_balanced(code)
+        N = self.mechanism.denominator
+        beta = float(self._beta)
+        v, leftover = self._shares(batch)
+        own = code.raised - code.shared  # the outputs of S_x that another point does not share
+        G = float(N / (own * (level.high - level.low)))
+        member_words = code.shared * level.high + own * level.low
+        h = float((member_words - code.raised * level.cover) / N)
+        cover = code.raised * level.cover / N
+        shifts = -G * leftover * zero_in_sets(code)
+        used = np.arange(code.points) < batch.sizes[:, None]
+        offsets = -G * (cover + h * (1 - v) / beta)
+        offsets = np.broadcast_to(offsets, (batch.sizes.size, code.outputs))
+        inside = BatchScores(MembershipKernel(code, G), used, offsets, shifts)
+        return Part(batch, inside, shifts - G * (cover - h * v / beta))
+
+    def _exact_scores(self, batch: CodeBatch, row: int, output: int | None) -> list[Fraction]:
+        leftover = self._leftover if batch.groups[row] == 0 else Fraction(0)
+        v = self._cover(batch) + leftover
+        is_own = output is not None
+        return exact_group_scores(
+            batch.code,
+            int(batch.sizes[row]),
+            output,
+            rise=self._rise(batch),
+            leftover=leftover,
+            total=(is_own - v) / self._beta,
+        )
