@@ -9,8 +9,7 @@ from sfumato.codes import HadamardCode, RandomizedCode
 from sfumato.contexts import Blocks, ContextUnion, HighLow, Tiers, Uniform
 from sfumato.errors import ContextMismatch, InvalidArgument, NotEnoughReports
 from sfumato.estimation.decoders import DECODERS, get_decoder
-from sfumato.estimation.decoders.decoder import Projection, Unbiased
-from sfumato.estimation.decoders.pools import Pools
+from sfumato.estimation.decoders.decoder import Pools, Projection, Unbiased
 from sfumato.foundation.decoder_names import DECODER_NAMES
 from sfumato.foundation.simplex import nearest_in_groups, project, project_groups
 from sfumato.mechanisms import (

@@ -1,4 +1,4 @@
-"""The decoders by name, as ``sfumato.decoders``: take one from here to set its parameters."""
+"""The decoders, by class and by name. Construct one to set its parameters."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,14 +1,14 @@
 """The default decoder: empirical Bayes, unless the tally itself shows that projection is better.
 
 Split the reports at random into two halves A and B, which are independent tallies of the same
-people. Both decoders read A, and B judges them without bias. For estimates e (Bayes) and o
-(projection) of A, the mixture ``λe + (1 − λ)o`` that is nearest to the truth p, in squares weighted
-by 1/ω_x, has
+population. Both decoders read A, and B judges them without bias. For estimates e (Bayes) and o
+(projection) from A, the mixture ``λe + (1 − λ)o`` that is nearest to the truth p, in squares
+weighted by 1/ω_x, has
 
     λ = Σ_x D_x (o_x − p_x)/ω_x / Σ_x D_x²/ω_x,    D = o − e.
 
 Replacing p by B's unbiased estimate leaves λ right on average, with a known error. With ω_x about
-the size of ``|D_x|``, squares stand for absolute values, which total variation counts. Empirical
+the size of ``|D_x|``, squares approximate absolute values, which total variation adds up. Empirical
 Bayes gives way to projection as far as λ is below 1 by more than its standard error.
 """
 
@@ -21,15 +21,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.estimation.decoders.decoder import Decoded, Decoder, Projection
-from sfumato.estimation.decoders.empirical_bayes import EmpiricalBayes, SpatialBayes
+from sfumato.estimation.decoders.empirical_bayes import (
+    EmpiricalBayes,
+    SpatialBayes,
+    has_neighbours,
+)
 from sfumato.estimation.decoders.histograms import halve_counts
-from sfumato.estimation.decoders.strata import has_neighbours
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
 
 __all__ = ["Auto", "bayes_weight", "split_in_half"]
 
-_PRECISE_ENOUGH = 0.3  # a standard error of λ at which one split is enough
+_PRECISE_ENOUGH = 0.3  # up to this standard error of λ, one split is enough
 _OMEGA_FLOOR = 0.1
 """Share of the mean |D| that keeps ω from 0. Tuned on simulated maps of towns, where 0.03 to 1 did
 about equally well."""
@@ -39,10 +42,10 @@ _KEY = hashlib.sha256(b"sfumato/estimation/halves").digest()
 
 @dataclass(frozen=True, eq=False)
 class Auto:
-    """Empirical Bayes, moved towards projection as far as the reports say so.
+    """Empirical Bayes, moved towards projection as far as the reports suggest.
 
-    It is spatial where symbols have neighbours. ``covariate`` takes the place of neighbours: one
-    public number for each symbol.
+    It is spatial where symbols have neighbours.
+    ``covariate``: one public number for each symbol, to use instead of neighbours.
     """
 
     covariate: ArrayLike | None = None
@@ -69,8 +72,7 @@ class Auto:
 def bayes_weight(decoder: Decoder, mechanism: Mechanism, tally: Tally) -> tuple[float, float]:
     """Return λ and its standard error.
 
-    One split of the reports is enough if it leaves a small error. Otherwise each half also judges
-    the other.
+    If B's judgement of A is not precise enough, A judges B as well.
     """
     a, b = split_in_half(tally)
     if a.reports == 0 or b.reports == 0:
@@ -90,7 +92,7 @@ def split_in_half(tally: Tally) -> tuple[Tally, Tally]:
 
 
 def _with_chosen_widths(decoder: Decoder, decoded: Decoded) -> Decoder:
-    """Fix the neighbourhoods that all reports chose: half of them might choose otherwise."""
+    """Fix the neighbourhoods that all reports chose, because half of them might choose others."""
     widths = decoded.details.get("widths")
     if not isinstance(decoder, SpatialBayes) or not isinstance(widths, Mapping):
         return decoder

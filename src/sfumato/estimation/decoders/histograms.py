@@ -1,10 +1,10 @@
-"""Draw histograms of reports without any people: what a survey would count if p were the truth.
+"""Draw histograms of reports without simulating people: the counts if p were the truth.
 
 The counts of ``N ~ Poisson(n)`` reports are independent, ``count(y) ~ Poisson(n q(y))``, and given
 N they are exactly multinomial. So the cost of a draw grows with the outputs, not with the people.
 
-Keys are fixed, so a plan or a decoded estimate is the same every time. Nothing here is private, and
-no person's answer comes near it.
+Keys are fixed, so a plan or a decoded estimate is the same every time. NOT PRIVATE: never use this
+to randomize anyone's answer.
 """
 
 import hashlib
@@ -19,14 +19,14 @@ from sfumato.tally import Tally
 __all__ = ["draw_histogram", "draw_tally", "halve_counts"]
 
 _KEY = hashlib.sha256(b"sfumato/planning").digest()
-_SMALL_MEAN = 16.0  # below it counts are drawn by inversion, above it from a corrected normal
-_MAX_BITS = 63  # counts up to this are halved bit by bit
+_SMALL_MEAN = 16.0  # draw counts by inversion below this mean, from a corrected normal above it
+_MAX_BITS = 63  # halve counts up to this bit by bit
 
 
 def draw_tally(mechanism: Mechanism, q: Floats, people: int, draw: int, key: bytes = _KEY) -> Tally:
     """Draw a tally of about ``people`` reports with distribution q; it is never empty."""
     counts = draw_histogram(q, people, draw, key)
-    if not counts.any():  # with one or two people a draw may have no report at all
+    if not counts.any():  # with one or two people a draw may be empty
         counts[int(np.argmax(q))] = 1
     return Tally(counts, mechanism.fingerprint)
 
@@ -38,7 +38,7 @@ def draw_histogram(q: Floats, people: int, draw: int, key: bytes = _KEY) -> Symb
     [501264, 499440, 0]
     """
     words = words_from(key, draw * q.size, q.size)
-    means = people * np.maximum(q, 0.0)  # a transform may leave −1e-17 where there is nothing
+    means = people * np.maximum(q, 0.0)  # a transform may leave −1e-17 instead of 0
     counts = _from_normal(means, _normal(words))
     small = np.flatnonzero(means < _SMALL_MEAN)
     counts[small] = _by_inversion(means[small], _uniform(words[small, 0]))
@@ -48,7 +48,7 @@ def draw_histogram(q: Floats, people: int, draw: int, key: bytes = _KEY) -> Symb
 def halve_counts(counts: Symbols, key: bytes) -> Symbols:
     """Draw ``Binomial(count, ½)`` for each count.
 
-    Small counts are the ones among that many random bits. Large counts are rounded from a normal.
+    For a small count, add up that many random bits; for a large one, round a normal number.
 
     >>> halve_counts(np.array([0, 1, 10, 10**6]), bytes(32)).tolist()
     [0, 1, 7, 499409]

@@ -4,8 +4,8 @@ With f the shares of the reports and ``q = Qᵀp`` their probabilities under p, 
 
     ℓ(p) = n Σ_y f(y) log q(y)   over   p ≥ 0,  Σ_{x ∈ j} p_x = s_j for every group j.
 
-The s_j are the shares that were observed without noise: one group of share 1, or one for each
-block. ℓ is concave.
+The s_j are the shares that are observed without noise: one group of share 1, or one for each block.
+ℓ is concave.
 
 *How far from the maximum.* Let ``g = Q(f/q)``, so that n g is the gradient. For every feasible p*,
 since ``log t ≤ t − 1``,
@@ -13,9 +13,9 @@ since ``log t ≤ t − 1``,
     ℓ(p*) − ℓ(p) = n Σ_y f(y) log(q*(y)/q(y)) ≤ n Σ_y f(y) q*(y)/q(y) − n = n Σ_x p*_x g_x − n
                  ≤ n (Σ_j s_j max_{x ∈ j} g_x − 1) = n Σ_j s_j (max_{x ∈ j} g_x − 1),
 
-and the last line is the *gap*. It needs no knowledge of p*. It is never negative, because
-``Σ_x p_x g_x = 1`` and a maximum is no less than a mean. It is 0 exactly at the maximum, where it
-states the conditions of Karush, Kuhn and Tucker.
+and the last line is the *gap*. It does not depend on p*. It is never negative, because
+``Σ_x p_x g_x = 1`` and a maximum is no less than a mean. It is 0 exactly at the maximum: these are
+the conditions of Karush, Kuhn and Tucker.
 
 *How to get there.* Accelerated projected gradients (Nesterov 1983; Beck, Teboulle 2009) with
 restarts (O'Donoghue, Candès 2015), two transforms for each step. Lengths are measured in
@@ -27,7 +27,6 @@ projection is p̂, its q is f, and it is the maximum already.
 
 import math
 from dataclasses import dataclass
-from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,12 +40,10 @@ from sfumato.tally import Tally
 
 __all__ = ["Likelihood"]
 
-_Entry = TypeVar("_Entry", bound=np.generic)
-
 _EVEN_SHARE = 0.001  # of the start is spread evenly, so that no observed report is impossible
-_SHORTEN = 1.5  # a step that overshoots is cut at once …
-_LENGTHEN = 1.05  # … and longer ones are tried little by little
-_MIN_LEFT = 0.1  # momentum leaves every report at least this part of its probability
+_SHORTEN = 1.5  # cut a step that overshoots by this factor …
+_LENGTHEN = 1.05  # … and try longer ones little by little
+_MIN_LEFT = 0.1  # momentum leaves every report at least this fraction of its probability
 
 
 @dataclass(frozen=True)
@@ -59,11 +56,11 @@ class Likelihood:
     that is off by one standard error costs half a unit. Reports that no symbol can send say nothing
     about symbols and are left out of the sum.
 
-    Cost: two transforms for each iteration. There are some 5 to 50 of them, or a few hundred where
-    groups take cover in each other. Memory: some twenty rows of the length of p or f.
+    Cost: two transforms for each iteration. There are some 5 to 50 iterations, or a few hundred
+    where groups share reports. Memory: some twenty rows of the length of p or f.
 
-    A café in clear that was named a quarter as often as the park keeps a quarter of its share. The
-    projection takes the same amount from both.
+    In this example the café and the park are unrandomized. The café has a quarter of the park's
+    reports and gets a quarter of its share. The projection takes the same amount from both.
 
     >>> from sfumato.contexts import HighLow
     >>> from sfumato.mechanisms import HighLowResponse
@@ -92,7 +89,7 @@ class Likelihood:
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
         """Return the projection if its gap is small; otherwise climb until the gap is small."""
-        problem = _Problem.of(mechanism, tally)
+        problem = _Problem.from_tally(mechanism, tally)
         best = problem.at(Projection().decode(mechanism, tally).frequencies)
         gap = problem.gap(best)
         iterations = 0
@@ -119,14 +116,14 @@ class Likelihood:
 class _Point:
     """A distribution p, and q on the observed reports.
 
-    After momentum p may have negative entries; q has none.
+    Momentum may make entries of p negative, but not those of q.
     """
 
     p: Floats
     q: Floats
 
     def extrapolate(self, before: "_Point", factor: float) -> "_Point":
-        """Go on along the line from ``before`` by this factor, or as far as q allows."""
+        """Continue on the line from ``before`` by this factor, or as far as q allows."""
         loss = before.q - self.q
         falling = loss > 0
         allowed = (1 - _MIN_LEFT) * self.q[falling] / loss[falling]
@@ -148,7 +145,7 @@ class _Problem:
     first: NDArray[np.intp]  # … and where each group begins
 
     @classmethod
-    def of(cls, mechanism: Mechanism, tally: Tally) -> Self:
+    def from_tally(cls, mechanism: Mechanism, tally: Tally) -> "_Problem":
         """Leave out reports that did not occur: ``0 log q = 0`` for every q."""
         group_of, shares = mechanism.scores.observed_shares(tally)
         possible = mechanism.forward(np.full(mechanism.inputs, 1 / mechanism.inputs)) > 0
@@ -179,7 +176,7 @@ class _Problem:
         return spread
 
     def gap(self, point: _Point) -> float:
-        """Return by how much the log-likelihood could still rise, at most."""
+        """Return the most by which the log-likelihood could still rise."""
         return math.inf if (point.q <= 0).any() else self.gap_from_slope(self.slope(point))
 
     def gap_from_slope(self, g: Floats) -> float:
@@ -187,25 +184,9 @@ class _Problem:
 
         If reports are left out, ``Σ_x p_x g_x`` is less than 1 by their share.
         """
-        gain = float(self.shares @ self.maxima(g) - self.f.sum())
+        maxima = np.maximum.reduceat(g[self.order], self.first)
+        gain = float(self.shares @ maxima - self.f.sum())
         return self.reports * max(gain, 0.0)
-
-    def maxima(self, values: Floats) -> Floats:
-        """Return the largest value of each group."""
-        if self.shares.size == 1:
-            return values.max(keepdims=True)
-        return np.maximum.reduceat(values[self.order], self.first)
-
-    def totals(self, values: Floats) -> Floats:
-        """Return the sum over each group."""
-        if self.shares.size == 1:
-            return values.sum(keepdims=True)
-        totals = np.bincount(self.group_of, values, minlength=self.shares.size)
-        return totals.astype(np.float64, copy=False)
-
-    def by_symbol(self, values: NDArray[_Entry]) -> NDArray[_Entry]:
-        """Return for each symbol the value of its group, in a form that broadcasts."""
-        return values if self.shares.size == 1 else values[self.group_of]
 
     def nearest(self, v: Floats, d: Floats) -> Floats:
         """Return the feasible p with the least ``Σ_x (p_x − v_x)²/d_x``."""
@@ -215,30 +196,35 @@ class _Problem:
 def _interior_start(problem: _Problem) -> _Point:
     """Return a start under which every observed report is possible.
 
-    It is p̂, projected in units of its own variances, spread a little, after two steps of EM.
-    Variances take less from what is known better. EM (``p_x ← p_x g_x``) restores the scale of a
-    symbol in clear that was cut to 0 although its reports occurred.
+    It is p̂, projected in units of its own variances, spread a little, after two steps of EM. In
+    these units the projection takes less from symbols that are known better. EM
+    (``p_x ← p_x g_x``) restores the scale of an unrandomized symbol that was cut to 0 although its
+    reports occurred.
     """
     mechanism = problem.mechanism
-    sizes = np.bincount(problem.group_of, minlength=problem.shares.size)
-    means = problem.by_symbol(problem.shares / np.maximum(sizes, 1))
-    even = np.broadcast_to(means, problem.group_of.shape)
+    group_of = problem.group_of
+    groups = problem.shares.size
+    sizes = np.bincount(group_of, minlength=groups)
+    even = (problem.shares / np.maximum(sizes, 1))[group_of]
     f = problem.spread(problem.f)
     variances = np.maximum(mechanism.scores.moments(f, 2), even**2)
     p = problem.nearest(mechanism.scores.mean(f), variances)
     p = (1 - _EVEN_SHARE) * p + _EVEN_SHARE * even
     for _ in range(2):
-        reweighted = p * problem.slope(problem.at(p))
-        totals = problem.totals(reweighted)
+        target = p * problem.slope(problem.at(p))
+        totals = np.bincount(group_of, target, minlength=groups)
         scale = problem.shares / np.where(totals > 0, totals, 1.0)
-        p = np.where(problem.by_symbol(totals > 0), reweighted * problem.by_symbol(scale), p)
+        p = np.where((totals > 0)[group_of], target * scale[group_of], p)
     return problem.at(p)
 
 
 def _climb(
     problem: _Problem, start: _Point, tolerance: float, max_iterations: int
 ) -> tuple[_Point, int]:
-    """Climb by accelerated projected gradients until the gap is small; count the iterations."""
+    """Climb by accelerated projected gradients until the gap is small.
+
+    Return the last point and the number of iterations.
+    """
     # d_x = Σ_y q(y) A[x, y]² at the start, which is at least p_x² because A inverts the channel.
     moments = problem.mechanism.scores.moments(problem.mechanism.forward(start.p), 2)
     d = np.maximum(moments, start.p**2)
@@ -249,7 +235,7 @@ def _climb(
     for iteration in range(max_iterations):
         g = problem.slope(y)
         if problem.gap_from_slope(g) <= tolerance:
-            # Momentum may have left the feasible set: only the nearest feasible p counts.
+            # Momentum may leave the feasible set, so judge the nearest feasible p.
             feasible = problem.at(problem.nearest(y.p, d))
             if problem.gap(feasible) <= tolerance:
                 return feasible, iteration
@@ -273,10 +259,10 @@ def _climb(
 def _step(
     problem: _Problem, y: _Point, g: Floats, d: Floats, step: float
 ) -> tuple[_Point | None, float]:
-    """Return the nearest feasible p to ``y + step · d g``, and the step that was short enough.
+    """Return the nearest feasible p to ``y + step · d g``, and the step, cut until short enough.
 
-    The step is cut until the quadratic that it relies on lies below ℓ. Return ``None`` if even the
-    nearest feasible p to y makes an observed report impossible: then no step is short enough.
+    A step is short enough if the quadratic that it relies on lies below ℓ. Return ``None`` if no
+    step is: even the nearest feasible p to y makes an observed report impossible.
     """
     while step > np.finfo(np.float64).tiny:
         ahead = problem.at(problem.nearest(y.p + step * d * g, d))

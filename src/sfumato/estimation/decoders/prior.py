@@ -1,14 +1,14 @@
 """Fit a prior to many noisy numbers: the distribution of the numbers behind them.
 
 Observations ``u ~ Normal(θ, s²)`` have known errors s, and the θ come from one unknown distribution
-G on [0, ∞). The most likely G (Kiefer and Wolfowitz, 1956) is sought on a grid of values:
+G on [0, ∞). Find the most likely G (Kiefer and Wolfowitz, 1956) on a grid of values:
 
     maximise  Σ_i c_i log Σ_g w_g φ((u_i − θ_g)/s_i)   over  w ≥ 0,  Σ w = 1,  Σ w_g θ_g = mean
 
-This convex problem is solved by sequential quadratic programming (Kim, Carbonetto, Stephens,
-Anitescu, 2020). Its solution is a handful of atoms, far more certain of itself than the data are.
-So one further symbol is added, spread evenly over the grid, and the fit is repeated on resampled
-observations and averaged (bagged): what the data cannot resolve stays open.
+Sequential quadratic programming solves this convex problem (Kim, Carbonetto, Stephens, Anitescu,
+2020). The solution is a handful of atoms, far more certain than the data justify. Two remedies keep
+open what the data cannot resolve: one more symbol, spread evenly over the grid, and bagging, which
+averages fits on resampled observations.
 """
 
 import hashlib
@@ -19,12 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.estimation.decoders.histograms import draw_histogram
-from sfumato.foundation.arrays import Floats
+from sfumato.foundation.arrays import Floats, Symbols
 
 __all__ = ["Observations", "Posterior", "Prior", "fit_prior", "quantiles"]
 
 _GRID_POINTS = 64  # neighbours differ by less than the errors do, wherever those matter
-_BAGS = 8
 _SPREAD = 1.0  # symbols that are spread evenly over the grid
 _BIN_WIDTH = 0.5  # of u, in units of s: it adds 2 % to the variance of an error
 _ERROR_STEP = 0.2  # relative width of classes of s
@@ -33,7 +32,7 @@ _PENALTY = 1e3  # on the squared distance of the mean from its target
 _MAX_STEPS = 40
 _MIN_STEP_LENGTH = 1e-6
 _TOLERANCE = 1e-5  # of the log-likelihood per observation
-_CHUNK = 1 << 15  # rows of a posterior that are in memory at once
+_CHUNK = 1 << 15  # rows of a posterior to hold in memory at once
 _KEY = hashlib.sha256(b"sfumato/estimation/prior").digest()
 
 
@@ -47,7 +46,7 @@ class Observations:
 
     @classmethod
     def bin(cls, u: Floats, s: Floats) -> "Observations":
-        """Count observations together that are alike for the purpose of a fit."""
+        """Count observations together that are alike for a fit."""
         error_classes = np.rint(np.log(s) / _ERROR_STEP)
         bins = np.rint(u / s / _BIN_WIDTH)
         _, which, counts = np.unique(
@@ -67,14 +66,13 @@ class Prior:
     weights: Floats
     log_likelihood: float
 
-    def posterior(self, u: Floats, s: Floats) -> "Posterior":
-        """Return what is known of each θ given its u."""
-        return Posterior(self, u, s)
-
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """``P(θ_g | u_x) ∝ w_g φ((u_x − θ_g)/s_x)``, a row for each x, computed a chunk at a time."""
+    """The distribution of each θ given its u, a row for each x, computed a chunk at a time.
+
+    ``P(θ_g | u_x) ∝ w_g φ((u_x − θ_g)/s_x)``
+    """
 
     prior: Prior
     u: Floats
@@ -86,15 +84,6 @@ class Posterior:
         for rows in self._chunks():
             means.append(rows @ self.prior.values)
         return np.concatenate(means)
-
-    def deviations(self) -> Floats:
-        """Return the posterior standard deviations."""
-        values = self.prior.values
-        deviations = [np.empty(0)]
-        for rows in self._chunks():
-            variances = rows @ values**2 - (rows @ values) ** 2
-            deviations.append(np.sqrt(np.maximum(variances, 0.0)))
-        return np.concatenate(deviations)
 
     def cumulative(self) -> NDArray[np.float32]:
         """Return ``P(θ < θ_g) + ½ P(θ = θ_g)`` in single precision, to read quantiles from."""
@@ -112,12 +101,12 @@ class Posterior:
             yield rows / rows.sum(axis=1, keepdims=True)
 
 
-def fit_prior(u: Floats, s: Floats, *, mean: float, largest: float, bags: int = _BAGS) -> Prior:
+def fit_prior(u: Floats, s: Floats, *, mean: float, largest: float, bags: int) -> Prior:
     """Fit the bagged prior of observations whose θ have a known mean and do not exceed ``largest``.
 
     >>> theta = np.repeat([0.0, 4.0], [750, 250])
     >>> noise = np.sin(np.arange(1000.0) * 7)  # as good as random here
-    >>> prior = fit_prior(theta + noise, np.full(1000, 0.7), mean=1.0, largest=10.0)
+    >>> prior = fit_prior(theta + noise, np.full(1000, 0.7), mean=1.0, largest=10.0, bags=8)
     >>> round(float(prior.weights @ prior.values), 2)
     1.0
     >>> round(float(prior.weights[prior.values > 2].sum()), 1)
@@ -142,7 +131,7 @@ def fit_prior(u: Floats, s: Floats, *, mean: float, largest: float, bags: int = 
         counts = resampled.astype(np.float64)
         fits.append(fit(counts * (total / max(counts.sum(), 1.0)), start))
     weights = np.mean(fits, axis=0)
-    # Likelihoods are in units of the largest in their row; put those units back.
+    # Likelihoods are in units of the largest in their row; restore those units.
     nearest = np.abs(observations.u[:, None] - values).min(axis=1) / observations.s
     log_likelihoods = np.log(L[: observations.counts.size] @ first) - 0.5 * nearest**2
     log_likelihood = float(observations.counts @ log_likelihoods)
@@ -150,7 +139,7 @@ def fit_prior(u: Floats, s: Floats, *, mean: float, largest: float, bags: int = 
 
 
 def quantiles(
-    cumulative: NDArray[np.float32], rows: NDArray[np.int64], values: Floats, levels: Floats
+    cumulative: NDArray[np.float32], rows: Symbols, values: Floats, levels: Floats
 ) -> Floats:
     """Return the quantile of posterior ``rows[i]`` at ``levels[i]``, linear between grid values."""
     result = np.empty(rows.size)
@@ -175,7 +164,7 @@ def _likelihoods(u: Floats, s: Floats, values: Floats) -> Floats:
 
 
 def _grid(observations: Observations, mean: float, largest: float) -> Floats:
-    """Return 0, the mean, and geometric steps from below the least error to the largest value."""
+    """Return 0, the mean, and geometric steps from below the smallest error to the largest u."""
     top = max(min(largest, float(observations.u.max(initial=0.0))), 2 * mean)
     least = min(0.02 * mean, 0.05 * float(observations.s.min()))
     bottom = max(least, 1e-6 * top)
@@ -187,7 +176,7 @@ def _most_likely(L: Floats, c: Floats, values: Floats, mean: float, start: Float
     """Return the weights of greatest likelihood, by sequential quadratic programming."""
     from scipy.optimize import nnls
 
-    # A penalty in units of the grid's own width holds the mean; Σw = 1 holds by itself at the
+    # A penalty, in units of the grid's own width, fixes the mean. Σw = 1 holds by itself at the
     # optimum.
     offsets = (values - mean) / max(float(np.abs(values - mean).max()), 1e-300)
     w = start
@@ -204,7 +193,7 @@ def _most_likely(L: Floats, c: Floats, values: Floats, mean: float, start: Float
         slope = float(gradient @ step)
         if -slope < _TOLERANCE:
             break
-        # Go along the step as far as the cost falls as it should (Armijo's rule).
+        # Halve the step until the cost falls enough (Armijo's rule).
         length = 1.0
         while length > _MIN_STEP_LENGTH:
             candidate = np.maximum(w + length * step, 0.0)

@@ -40,8 +40,7 @@ import numpy as np
 
 from sfumato.domains import Label
 from sfumato.errors import InvalidArgument
-from sfumato.estimation.decoders.decoder import Decoder, Projection, Unbiased
-from sfumato.estimation.decoders.pools import Pools
+from sfumato.estimation.decoders.decoder import Decoder, Pools, Projection, Unbiased
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.formatting import format_upper_bound
 from sfumato.mechanisms import Mechanism
