@@ -11,6 +11,7 @@ from scipy.stats import binom, poisson
 
 import sfumato as sf
 from sfumato.auditing import SamplePlan
+from sfumato.auditing.audit import rows_with_drift
 from sfumato.auditing.black_box import (
     BatchBox,
     CountBox,
@@ -18,8 +19,14 @@ from sfumato.auditing.black_box import (
     count_reports,
     count_table,
 )
-from sfumato.auditing.bounds import errors_above, log_ratio_bounds, mean_bound, share_bound
-from sfumato.auditing.drift import rows_with_drift
+from sfumato.auditing.bounds import (
+    detectable_as_suspect,
+    detectable_by_test,
+    errors_above,
+    log_ratio_bounds,
+    mean_bound,
+    share_bound,
+)
 from sfumato.auditing.events import (
     MAX_REPORTS,
     choose,
@@ -27,7 +34,6 @@ from sfumato.auditing.events import (
     frequent_reports,
     pairs_with_promise,
 )
-from sfumato.auditing.resolution import detectable_as_suspect, detectable_by_test
 from sfumato.auditing.sample_plan import even_blocks, poisson_blocks
 from sfumato.auditing.verdict import Audit
 from sfumato.errors import (

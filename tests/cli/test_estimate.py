@@ -8,7 +8,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.foundation.decoder_names import DECODER_NAMES
-from sfumato.survey.results import _finite_or_null
+from sfumato.survey.survey import _finite_or_null
 
 SURVEY_COLUMN = "report@{}"
 

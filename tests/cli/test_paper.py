@@ -142,7 +142,7 @@ def test_json_alone_goes_to_stdout(call, folder, calls):
 
 
 def test_progress_lines_are_escaped_on_a_terminal(monkeypatch):
-    from sfumato.cli import progress
+    from sfumato.cli import console
 
     shown = []
 
@@ -153,8 +153,8 @@ def test_progress_lines_are_escaped_on_a_terminal(monkeypatch):
         def __exit__(self, *left):
             return None
 
-    monkeypatch.setattr(progress, "_status", lambda what: Status())
-    with progress.show_status("testing") as tell:
+    monkeypatch.setattr(console, "_status", lambda what: Status())
+    with console.show_status("testing") as tell:
         tell("E[x, x2] of 3")
     from rich.text import Text
 

@@ -19,7 +19,7 @@ from sfumato.codes import RandomizedCode
 from sfumato.designer.bounds import ye_barg_bound
 from sfumato.planning.predict import UnbiasedForecast
 from sfumato.planning.target import Target
-from sfumato.promises.error_region import error_region
+from sfumato.promises import error_region
 
 FEW = "park, open\ncafé, open\noffice, open\nbar, sensitive\nclinic, secret"
 STREETS = "Rue A, Paris\nVia D, Rome\nRue B, Paris\nRue C, Paris\nVia E, Rome\nGasse G, Wien"

@@ -21,7 +21,7 @@ from sfumato.pages.charts import (
     whisker_chart,
 )
 from sfumato.pages.promise import promise_facts, promise_sentences
-from sfumato.survey.results import results_of
+from sfumato.survey import results_of
 from support.survey_results import HOSTILE, simulate_results
 
 pytest.importorskip("plotly")

@@ -13,10 +13,13 @@ from sfumato.auditing.black_box import (
     count_reports,
     count_table,
 )
-from sfumato.auditing.bounds import log_ratio_bounds, mean_bound
-from sfumato.auditing.drift import rows_with_drift
+from sfumato.auditing.bounds import (
+    detectable_as_suspect,
+    detectable_by_test,
+    log_ratio_bounds,
+    mean_bound,
+)
 from sfumato.auditing.events import Choice, PromisedPair, choose, pairs_with_promise
-from sfumato.auditing.resolution import detectable_as_suspect, detectable_by_test
 from sfumato.auditing.sample_plan import SamplePlan, even_blocks, poisson_blocks
 from sfumato.auditing.verdict import POWER, Audit, PairAudit
 from sfumato.contexts import Context
@@ -27,7 +30,7 @@ from sfumato.mechanisms import Mechanism
 from sfumato.randomness import SystemWords, WordSource
 from sfumato.survey import Survey
 
-__all__ = ["MAX_SYMBOLS", "MIN_SAMPLES", "audit"]
+__all__ = ["MAX_SYMBOLS", "MIN_SAMPLES", "audit", "rows_with_drift"]
 
 MAX_SYMBOLS = 64
 """How many symbols an audit compares at most, since it compares every ordered pair."""
@@ -36,6 +39,9 @@ MIN_SAMPLES = 100
 """How many samples of each symbol an audit needs at least; fewer could hardly show anything."""
 
 _MAX_EVENT_REPORTS = 8  # reports of an event that a result names
+
+_DRIFT_LEVEL = 1e-6  # of all symbols together: false alarms must be rare
+_MIN_EXPECTED = 5.0  # below this expected count, the law of the statistic is not known well
 
 
 def audit(
@@ -76,7 +82,7 @@ def audit(
 
     **What a clear verdict means.** Nothing was found. ``resolution`` says for each pair how large
     its log-ratio on the event would have had to be to be seen with probability 0.99; the module
-    ``resolution`` says how that is computed. It is not a proof: for mechanisms of this package,
+    ``bounds`` says how that is computed. It is not a proof: for mechanisms of this package,
     ``certify`` is. And it only covers the time of the audit: a client that knows when it is audited
     can cheat. ``changed`` names symbols whose reports changed in the meantime.
 
@@ -251,3 +257,45 @@ class _PairTests:
         as_suspect = detectable_as_suspect(E, rate2 * choice.size, threshold, power, choice.size)
         then_tested = detectable_by_test(E, rate2 * focus, 1.0, self._levels.max(), power, focus)
         return np.minimum(by_test, np.maximum(as_suspect, then_tested))
+
+
+# --- drift ----------------------------------------------------------------------------------------
+
+# A test only covers its own duration. A randomizer that is private while events are chosen, and not
+# while they are tested, breaks its promise unseen if no event was chosen for it; one that changes
+# back is even harder to catch. So each symbol's reports in the test are compared with those before
+# it, by a chi-square test of homogeneity. This does not test a promise: reports may change for a
+# good reason, such as a public cohort. But the reader should know.
+
+
+def rows_with_drift(before: Symbols, after: Symbols) -> list[int]:
+    """Return the rows, one for each symbol, in which two tables of counts have different shares.
+
+    >>> rows_with_drift(np.array([[500, 500], [300, 700]]), np.array([[510, 490], [700, 300]]))
+    [1]
+    """
+    from scipy.special import chdtrc
+
+    rows = []
+    for row, counts in enumerate(np.stack([before, after], axis=1).astype(np.float64)):
+        cells = _pool_small_cells(counts)
+        degrees = cells.shape[1] - 1
+        if degrees < 1:
+            continue
+        expected = cells.sum(axis=1, keepdims=True) * cells.sum(axis=0) / cells.sum()
+        statistic = ((cells - expected) ** 2 / expected).sum()
+        if chdtrc(degrees, statistic) < _DRIFT_LEVEL / len(before):
+            rows.append(row)
+    return rows
+
+
+def _pool_small_cells(counts: Floats) -> Floats:
+    """Merge the cells of a 2 × m table that are too small to compare on their own.
+
+    If even their sum is too small, drop them.
+    """
+    smaller_expected = counts.sum(axis=0) * counts.sum(axis=1).min() / counts.sum()
+    large = smaller_expected >= _MIN_EXPECTED
+    if smaller_expected[~large].sum() < _MIN_EXPECTED:
+        return counts[:, large]
+    return np.column_stack([counts[:, large], counts[:, ~large].sum(axis=1)])

@@ -1,4 +1,4 @@
-"""Compare two counts: exact lower bounds on their log-ratio, and rough ones for guesses.
+"""Compare two counts: bounds on their log-ratio, and the least ratio that an audit would detect.
 
 **Exact.** The number of samples of each symbol is drawn from a Poisson law (``sample_plan.py``).
 The counts a and b of an event S under x and x2 are then independent and Poisson too, with means
@@ -22,6 +22,33 @@ a bound above E is as improbable as before.
 therefore be added and subtracted even if one of the counts is 0. (It is Fisher's arcsine transform
 of the share a/(a + b).) Audits use it to guess and to predict, never for their bounds.
 
+**Resolution.** Let x2 send the event S of a pair μ_x2 times on average, and suppose that x sends it
+e^r times as often. If that would be more often than always, let x send it always, and x2 less
+often:
+
+    μ_x = min((λ_x/λ_x2) e^r μ_x2, λ_x),   μ_x2 ← μ_x / ((λ_x/λ_x2) e^r)
+
+The test reports a violation if its lower bound is above E. In angles, that happens with probability
+β if these expected counts are above E by
+
+    z(1 − level) + z(β)   standard errors.
+
+The least such r is the *resolution* of the pair on its event. Counts are integers, and the bound is
+exact: moving one count from x to x2 makes up for it. The probability is then β or a little more.
+
+All that is known of μ_x2 is a count. A lower bound on its mean takes its place, so the resolution
+is too small no more often than the bound is too large. Half of the risk of missing something is
+spent on that bound, and half on the test.
+
+A pair that was not a suspect can be detected in two ways: by its own small level; or by becoming a
+suspect, which takes a suspicion above that of the least suspect, and then by the test with the
+suspects' share of the samples. The better way counts. Each of the two steps of the second way has
+half of the test's risk.
+
+The event is taken as given. An audit may choose a poor event, if there are too many different
+reports for its samples. It does not see what happens elsewhere. The share of ``rare`` reports says
+how much that may be.
+
 References: Clopper and Pearson (1934); Garwood (1936) for one Poisson mean; Przyborowski and
 Wilenski (1940) for the ratio of two.
 """
@@ -31,7 +58,18 @@ from numpy.typing import ArrayLike
 
 from sfumato.foundation.arrays import Floats
 
-__all__ = ["errors_above", "log_ratio_bounds", "lower_log_ratio", "mean_bound", "share_bound"]
+__all__ = [
+    "detectable_as_suspect",
+    "detectable_by_test",
+    "errors_above",
+    "log_ratio_bounds",
+    "lower_log_ratio",
+    "mean_bound",
+    "share_bound",
+]
+
+_MAX_EXCESS = 60.0  # the search looks for log-ratios up to this much above the promise
+_STEPS = 60
 
 
 def share_bound(successes: ArrayLike, trials: ArrayLike, level: ArrayLike) -> Floats:
@@ -110,3 +148,63 @@ def lower_log_ratio(hits: Floats, hits2: Floats, errors: float) -> Floats:
     angle = np.arctan2(np.sqrt(hits), np.sqrt(hits2)) - errors / (2 * np.sqrt(hits + hits2))
     with np.errstate(divide="ignore"):
         return 2 * np.log(np.tan(np.maximum(angle, 0.0)))
+
+
+# --- resolution -----------------------------------------------------------------------------------
+
+
+def detectable_by_test(
+    promised: ArrayLike,
+    mean2: ArrayLike,
+    odds: ArrayLike,
+    level: ArrayLike,
+    power: float,
+    samples: ArrayLike,
+) -> Floats:
+    """Return the least log-ratio that the test detects with probability ``power``, or ``inf``.
+
+    ``mean2`` is how often x2 sends the event; ``odds`` is ``λ_x/λ_x2``; ``samples`` is the number
+    of samples of x, more often than which x cannot send the event.
+    """
+    from scipy.special import ndtri
+
+    errors = ndtri(power) - ndtri(np.asarray(level, dtype=float))
+    return _least_log_ratio(promised, mean2, odds, errors, samples)
+
+
+def detectable_as_suspect(
+    promised: ArrayLike, mean2: ArrayLike, threshold: float, power: float, samples: ArrayLike
+) -> Floats:
+    """Return the least log-ratio that becomes a suspect with probability ``power``, or ``inf``.
+
+    A suspect has a suspicion above ``threshold``. ``mean2`` is how often x2 sends the event in the
+    part of the samples that suspects are chosen on, which has ``samples`` of each symbol.
+    """
+    from scipy.special import ndtri
+
+    errors = np.asarray(max(threshold, 0.0) + ndtri(power))
+    return _least_log_ratio(promised, mean2, 1.0, errors, samples)
+
+
+def _least_log_ratio(
+    promised: ArrayLike, mean2: ArrayLike, odds: ArrayLike, errors: Floats, samples: ArrayLike
+) -> Floats:
+    """Return the least r whose expected counts are ``errors`` standard errors above E.
+
+    Found by bisection.
+    """
+    arguments = (promised, mean2, odds, errors, samples)
+    arrays = [np.asarray(argument, dtype=float) for argument in arguments]
+    E, mu, w, needed, largest = np.broadcast_arrays(*arrays)
+    low = E
+    high = E + _MAX_EXCESS
+    for _ in range(_STEPS):
+        r = (low + high) / 2
+        # In logarithms: a promise may be so large that e^r overflows.
+        with np.errstate(divide="ignore"):
+            a = np.exp(np.minimum(np.log(mu) + np.log(w) + r, np.log(largest)))
+            b = np.exp(np.log(a) - np.log(w) - r)
+        detected = errors_above(np.maximum(a - 1, 0), b + 1, E + np.log(w)) >= needed
+        low = np.where(detected, low, r)
+        high = np.where(detected, r, high)
+    return np.where(high < E + _MAX_EXCESS, high, np.inf)

@@ -81,7 +81,7 @@ def _run_audit(
     patience: float,
 ) -> "Audit":
     from sfumato.auditing import audit, command_randomizer
-    from sfumato.cli.progress import show_bar
+    from sfumato.cli.console import show_bar
 
     box: AbstractContextManager[Survey | Randomizer]
     box = command_randomizer(client, patience) if client else nullcontext(survey)

@@ -62,7 +62,7 @@ def compare(
       sfumato compare trips.parquet --survey survey.toml --latitude lat --longitude lon --json
 
     """
-    from sfumato.cli.progress import show_status
+    from sfumato.cli.console import show_status
     from sfumato.estimation.decoders import get_decoder
     from sfumato.simulation import Draws
     from sfumato.simulation import compare as run_comparison

@@ -49,7 +49,7 @@ def conformance(
 
 
 def _examine(client: list[str], patience: float, chosen: list[str] | None) -> "list[FileResult]":
-    from sfumato.cli.progress import show_status
+    from sfumato.cli.console import show_status
     from sfumato.conformance import FILES, examine
 
     files = chosen or FILES

@@ -73,8 +73,8 @@ def design(
       sfumato design matrix.csv --prior last-year.csv --json
 
     """
-    from sfumato.cli.label_files import read_shares, read_values
-    from sfumato.cli.progress import count_rounds
+    from sfumato.cli.console import count_rounds
+    from sfumato.cli.options import read_shares, read_values
     from sfumato.designer import design as search
     from sfumato.survey import Survey
 

@@ -64,12 +64,11 @@ def estimate(
       sfumato estimate survey.toml reports.parquet --covariate population.csv --json
 
     """
-    from sfumato.cli.label_files import read_values
-    from sfumato.cli.progress import count_rows
+    from sfumato.cli.console import count_rows
+    from sfumato.cli.options import read_values
     from sfumato.estimation.decoders import get_decoder
     from sfumato.foundation.files import write_atomically
-    from sfumato.survey import Survey
-    from sfumato.survey.results import results_of
+    from sfumato.survey import Survey, results_of
     from sfumato.tables import count_files
 
     to_stdout = output == "-"
@@ -129,9 +128,9 @@ def _to_text(result: "Estimate", fit: "FitResult") -> str:
     Of many labels, only the most frequent are shown.
     """
     from sfumato.pages import most_frequent
-    from sfumato.survey.results import rows_of
+    from sfumato.survey import result_rows
 
-    rows = rows_of(result)
+    rows = result_rows(result)
     symbols = len(rows)
     if symbols > _MAX_ROWS:
         rows = [rows[int(x)] for x in most_frequent(result, _MAX_ROWS)]
@@ -155,12 +154,12 @@ def _to_csv(result: "Estimate") -> str:
     import csv
     import io
 
-    from sfumato.survey.results import COLUMNS, rows_of
+    from sfumato.survey import RESULT_COLUMNS, result_rows
 
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(rows_of(result))
+    writer.writerow(RESULT_COLUMNS)
+    writer.writerows(result_rows(result))
     return text.getvalue()
 
 

@@ -13,14 +13,12 @@ from typer.core import TyperGroup
 
 from sfumato.cli import (
     audit,
-    check,
     compare,
     conformance,
     demo,
     design,
     estimate,
     init,
-    label,
     paper,
     plan,
     privatize,
@@ -75,9 +73,9 @@ app.command(name="init")(init.init)
 app.command(name="design")(design.design)
 app.command(name="plan")(plan.plan)
 app.command(name="verify")(verify.verify)
-app.command(name="check")(check.check)
+app.command(name="check")(verify.check)
 app.command(name="audit")(audit.audit)
-app.command(name="label")(label.label)
+app.command(name="label")(verify.label)
 app.command(name="privatize")(privatize.privatize)
 app.command(name="estimate")(estimate.estimate)
 app.command(name="simulate")(simulate.simulate)

@@ -1,14 +1,19 @@
-"""Options that several commands share, and checks of their values."""
+"""Options that several commands share, checks of their values, and the files that they name."""
 
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.errors import InvalidArgument, InvalidSetting
+from sfumato.errors import InvalidArgument, InvalidContext, InvalidSetting, InvalidTable
 from sfumato.foundation.decoder_names import DECODER_NAMES
+
+if TYPE_CHECKING:
+    from sfumato.domains import Domain
+    from sfumato.foundation.arrays import Floats
 
 __all__ = [
     "AnswersFile",
@@ -22,12 +27,17 @@ __all__ = [
     "Seed",
     "SurveyFile",
     "Workers",
+    "parse_label",
+    "read_shares",
+    "read_values",
     "require_distinct",
     "require_outputs",
     "worker_count",
 ]
 
 _WORTH_WORKERS = 2**27  # bytes: below this, starting processes takes longer than reading
+
+_SHARES = ("share", "frequency", "count")
 
 _ANSWERS = "CSV (gzip too) or Parquet; - for standard input."
 
@@ -124,3 +134,74 @@ def worker_count(workers: int, files: Sequence[str]) -> int:
         return workers
     size = sum(Path(path).stat().st_size for path in files if Path(path).is_file())
     return available_cores() if size >= _WORTH_WORKERS else 1
+
+
+# --- CSV files with a column of labels and a column of numbers: priors, weights and covariates ----
+
+
+def parse_label(text: str, domain: "Domain") -> str | int:
+    """Return ``text`` as a label: as it is, unless the domain has the number instead."""
+    if not text.removeprefix("-").isdecimal():
+        return text
+    try:
+        domain.label_symbols([text], "labels")
+    except InvalidContext:
+        return int(text)
+    return text
+
+
+def read_shares(path: str, name: str, domain: "Domain") -> "Floats":
+    """Read a distribution, in domain order. Labels that are not in the file have share 0.
+
+    ``name`` is what errors call the file.
+    """
+    import numpy as np
+
+    shares = np.zeros(domain.size)
+    for symbol, share in _read_numbers(path, name, domain, _SHARES).items():
+        shares[symbol] = share
+    return shares
+
+
+def read_values(
+    path: str, name: str, domain: "Domain", columns: Sequence[str] | None = None
+) -> "Floats":
+    """Read one finite number for every label, in domain order.
+
+    The numbers are in one of ``columns``, or else in the only column besides ``label``.
+    """
+    import numpy as np
+
+    numbers = _read_numbers(path, name, domain, columns)
+    if not all(map(math.isfinite, numbers.values())):
+        raise InvalidTable(f"the {name} in {path} must be finite numbers only.")
+    missing = domain.size - len(numbers)
+    if missing:
+        first = next(symbol for symbol in range(domain.size) if symbol not in numbers)
+        raise InvalidTable(
+            f"{path} must have a number for each of the {domain.size} labels; {missing} are "
+            f"missing, the first is {domain.labels[first]!r}."
+        )
+    return np.array([numbers[symbol] for symbol in range(domain.size)])
+
+
+def _read_numbers(
+    path: str, name: str, domain: "Domain", columns: Sequence[str] | None
+) -> dict[int, float]:
+    """Return the number of each symbol in a file."""
+    from sfumato.survey.toml.companion_files import read_columns
+
+    table = read_columns(Path(path), name)
+    present = [column for column in columns or table if column in table and column != "label"]
+    if "label" not in table or len(present) != 1:
+        others = f"one of the columns {', '.join(columns)}" if columns else "one other column"
+        raise InvalidTable(f"{path} must have a column label and {others}.")
+    labels = [parse_label(text, domain) for text in table["label"]]
+    symbols = domain.label_symbols(labels, path).tolist()
+    if len(set(symbols)) < len(symbols):
+        raise InvalidTable(f"{path} lists a label twice. List each label once.")
+    column = present[0]
+    try:
+        return dict(zip(symbols, map(float, table[column]), strict=True))
+    except ValueError:
+        raise InvalidTable(f"column {column!r} of {path} must contain numbers only.") from None

@@ -225,7 +225,7 @@ class ExperimentCommand:
         return PageSection(result, shown_call)
 
     def _measure(self, name: str, arguments: Mapping[str, object]) -> "ExperimentResult":
-        from sfumato.cli.progress import show_status
+        from sfumato.cli.console import show_status
         from sfumato.paper.experiment import RunOptions
 
         word = name.replace("-", "_")

@@ -73,7 +73,7 @@ def plan(
       sfumato plan survey.toml --error 0.01 --measure total --labels clinic,bar --json
 
     """
-    from sfumato.cli.label_files import read_shares
+    from sfumato.cli.options import read_shares
     from sfumato.planning import plan as make_plan
     from sfumato.survey import Survey
 
@@ -150,7 +150,7 @@ def _parse_labels(text: str, domain: "Domain") -> list[str | int]:
     """Parse labels separated by commas; quote a label that contains a comma, as in CSV."""
     import csv
 
-    from sfumato.cli.label_files import parse_label
+    from sfumato.cli.options import parse_label
 
     cells = next(csv.reader([text], skipinitialspace=True))
     return [parse_label(cell.strip(), domain) for cell in cells]

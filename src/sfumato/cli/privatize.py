@@ -52,7 +52,7 @@ def privatize(
       cat answers.csv | sfumato privatize survey.toml - --column place -o - > reports.csv
 
     """
-    from sfumato.cli.progress import count_rows
+    from sfumato.cli.console import count_rows
     from sfumato.engines import privatize_files, tally_files
     from sfumato.survey import Survey
     from sfumato.tables import AnswerColumns, report_writer, write_tally

@@ -136,7 +136,7 @@ def _require_survey(survey: "Survey", aggregator: "AggregatorClient") -> None:
 def _privatize(
     survey: "Survey", answers: str, columns: "AnswerColumns", outbox: str, url: str, batch_size: int
 ) -> None:
-    from sfumato.cli.progress import count_rows
+    from sfumato.cli.console import count_rows
     from sfumato.client.outbox import write_outbox
     from sfumato.tables import answer_batches
 
@@ -151,7 +151,7 @@ def _deliver(outbox: "Outbox", aggregator: "AggregatorClient", stop: "Event") ->
     """Deliver every batch, a few at a time and in any order; the first failure stops the others."""
     from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-    from sfumato.cli.progress import show_bar
+    from sfumato.cli.console import show_bar
     from sfumato.client.http import Receipt
 
     total = 0

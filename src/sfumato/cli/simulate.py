@@ -41,7 +41,7 @@ def simulate(
       sfumato simulate survey.toml trips.parquet --latitude lat --longitude lon --json
 
     """
-    from sfumato.cli.progress import count_rows
+    from sfumato.cli.console import count_rows
     from sfumato.simulation import simulate_files
     from sfumato.survey import Survey
     from sfumato.tables import AnswerColumns

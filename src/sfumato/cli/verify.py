@@ -1,14 +1,19 @@
-"""`sfumato verify`: check that a mechanism keeps the promise of its survey."""
+"""`sfumato verify`, `check` and `label`: check a survey's promise, and explain it to participants."""
 
 import json
+import runpy
+from importlib.resources import as_file, files
+from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sfumato.cli.console import printable, say
 from sfumato.cli.options import Json, SurveyFile, require_outputs
+from sfumato.errors import MissingExtra
 
-__all__ = ["verify"]
+__all__ = ["check", "label", "verify"]
 
 
 def verify(
@@ -61,3 +66,68 @@ def verify(
         f"Reports have {bits} bits; a forged one, in an average honest one's place, moves a count "
         f"by up to {weight} people."
     )
+
+
+def check(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="A resolved survey, a certificate or a saved mechanism (JSON)."
+        ),
+    ],
+) -> None:
+    """Check a promise with tools/check_certificate.py, which shares no code with this package.
+
+    Prints what is promised and what was compared. Exits 0 if the promise is kept, 1 if it is
+    broken, 2 if it could not be checked.
+
+    Examples:
+      sfumato check survey.json
+
+      sfumato verify survey.toml -o certificate.json && sfumato check certificate.json
+
+    """
+    with as_file(_checker()) as path:
+        main = runpy.run_path(str(path), run_name="check_certificate")["main"]
+    raise typer.Exit(main([file]))
+
+
+def _checker() -> Traversable:
+    """Return the file of the checker: in the installed package, or in the repository."""
+    installed = files("sfumato.cli").joinpath("check_certificate.py")
+    if installed.is_file():
+        return installed
+    in_repository = Path(__file__).parents[3] / "tools" / "check_certificate.py"
+    if in_repository.is_file():
+        return in_repository
+    raise MissingExtra("check_certificate.py is missing from this installation. Reinstall Sfumato.")
+
+
+def label(
+    survey: SurveyFile,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            help="File for the label: a single HTML page that works offline.",
+        ),
+    ],
+) -> None:
+    """Write a privacy label: in plain words, what is asked, revealed and left unprotected.
+
+    Verifies the promise first. Exits 1, without a label, if the mechanism breaks it.
+
+    Example:
+      sfumato label survey.toml -o label.html
+
+    """
+    from sfumato.foundation.files import write_atomically
+    from sfumato.pages import label_page
+    from sfumato.survey import Survey
+
+    require_outputs(output, inputs=[survey])
+    loaded = Survey.load(survey)
+    write_atomically(output, label_page(loaded).encode("utf-8"))
+    title = printable(loaded.title)
+    say(f"{output} written: the privacy label of {title} ({loaded.fingerprint[:12]}…).")

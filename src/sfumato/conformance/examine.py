@@ -1,16 +1,48 @@
-"""Examine a client: ask it every test vector, file by file, and say where it was wrong."""
+"""Examine a client: ask it every test vector, file by file, and say where it was wrong.
+
+The package ships the test vectors. ``tools/make_vectors`` writes the files.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any
 
 from sfumato.conformance.client_process import ClientExited, ClientProcess
-from sfumato.conformance.vectors import FILES, Case, read_cases
+from sfumato.errors import MissingExtra
 
-__all__ = ["Failure", "FileResult", "examine", "first_difference"]
+__all__ = ["FILES", "Case", "Failure", "FileResult", "examine", "first_difference", "read_cases"]
+
+FILES = (
+    "mechanisms.json",
+    "samples.json",
+    "canonical.json",
+    "domains.json",
+    "memory.json",
+    "batches.json",
+    "bad_surveys.json",
+    "budget.json",
+    "strangers.json",
+)
+
 
 _MAX_SHOWN = 200  # characters of an answer
+
+
+@dataclass(frozen=True)
+class Case:
+    """A request of the line protocol and its only right answer.
+
+    ``about`` tells people what the case tries.
+    """
+
+    about: str
+    request: Mapping[str, Any]
+    answer: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -40,6 +72,24 @@ class FileResult:
     passed: int
     failures: tuple[Failure, ...]
     ended: str = ""
+
+
+@cache
+def read_cases(file: str) -> tuple[Case, ...]:
+    """Return the cases of a file in order: later cases use surveys that earlier ones load."""
+    text = _folder().joinpath(file).read_text(encoding="ascii")
+    return tuple(Case(**fields) for fields in json.loads(text))
+
+
+def _folder() -> Traversable:
+    """Find the vectors inside an installed package, or in the repository."""
+    installed = resources.files("sfumato.conformance").joinpath("test-vectors")
+    if installed.is_dir():
+        return installed
+    in_repository = Path(__file__).parents[3] / "test-vectors"
+    if in_repository.is_dir():
+        return in_repository
+    raise MissingExtra("the test vectors are missing from this installation. Reinstall Sfumato.")
 
 
 def examine(

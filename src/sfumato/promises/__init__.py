@@ -2,11 +2,10 @@
 
 from sfumato.mechanisms import compose
 from sfumato.promises.certificate import Certificate, certify
-from sfumato.promises.error_region import ErrorRegion, error_region
 from sfumato.promises.exam import ExamReport, check_mechanism
 from sfumato.promises.loss import PrivacyLoss, privacy_loss
+from sfumato.promises.observer import ErrorRegion, PosteriorOdds, error_region, posterior_odds
 from sfumato.promises.optimality import binary_optimum, factor
-from sfumato.promises.posterior import PosteriorOdds, posterior_odds
 
 __all__ = [
     "Certificate",

@@ -19,7 +19,7 @@ from fractions import Fraction
 from sfumato.contexts import Context
 from sfumato.errors import InvalidArgument
 from sfumato.mechanisms import Mechanism
-from sfumato.promises.error_region import require_two_symbols
+from sfumato.promises.observer import require_two_symbols
 from sfumato.randomness import Epsilon, exact_number, exp_bounds
 
 __all__ = ["PrivacyLoss", "privacy_loss"]

@@ -1,5 +1,9 @@
-"""A survey: one question put to many people. It takes labels; its mechanism takes integers."""
+"""A survey: one question put to many people, and its results as plain data.
 
+A survey accepts labels, its mechanism integers.
+"""
+
+import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -13,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from sfumato.contexts import CONTEXT_KINDS, Context, context_of_record
 from sfumato.designer import mechanism_for
+from sfumato.domains import Label
 from sfumato.errors import InvalidSurvey, NoClosedForm, NotEnoughReports, SfumatoError, WrongSurvey
 from sfumato.estimation import Estimate, estimate
 from sfumato.estimation.decoders import Decoder
@@ -35,7 +40,12 @@ from sfumato.survey.resolved import (
 )
 from sfumato.tally import Tally
 
-__all__ = ["Survey"]
+__all__ = ["FAKE_COUNTS", "RESULT_COLUMNS", "Survey", "result_rows", "results_of"]
+
+RESULT_COLUMNS = ("label", "frequency", "unbiased", "low", "high")
+
+FAKE_COUNTS = (1, 10, 100)
+"""Numbers of fake people whose influence results report."""
 
 _MECHANISM_KINDS = ("binary", "table", "plain", "blocks", "high-low", "groups", "product", "union")
 _ABOUT = ("title", "text", "contact", "minimum_reports", "opens", "closes")
@@ -368,3 +378,48 @@ def _require_single(mechanism: Mechanism) -> None:
     if isinstance(mechanism, UnionResponse):
         for part in mechanism.parts:
             _require_single(part)
+
+
+# --- results as plain data: the same names in files, on the command line and over HTTP ------------
+
+
+def results_of(survey: Survey, estimate: Estimate, level: float = 0.95) -> dict[str, Any]:
+    """Return an estimate of a survey as JSON data.
+
+    ``repeated`` is true if a person may have sent several reports; intervals assume one each.
+    ``manipulation`` says how far 1, 10 and 100 fake people could have moved the estimate.
+    """
+    fit = estimate.fit_result
+    rows = result_rows(estimate, level)
+    fakes = [count for count in FAKE_COUNTS if count <= estimate.reports]
+    return {
+        "survey": survey.fingerprint,
+        "reports": estimate.reports,
+        "decoder": estimate.decoder,
+        "details": {name: _finite_or_null(value) for name, value in estimate.details.items()},
+        "fit": {"p_value": fit.p_value, "verdict": fit.verdict},
+        "repeated": survey.description.about["repeat"] != "once",
+        "manipulation": [estimate.manipulation(count).in_json() for count in fakes],
+        "symbols": [dict(zip(RESULT_COLUMNS, row, strict=True)) for row in rows],
+    }
+
+
+def result_rows(
+    estimate: Estimate, level: float = 0.95
+) -> list[tuple[Label, float, float, float, float]]:
+    """Return the ``RESULT_COLUMNS`` of each symbol.
+
+    They are its label, the decoded and the unbiased frequency, and the ends of its interval.
+    """
+    low, high = estimate.interval(level)
+    frequencies = estimate.frequencies.tolist()
+    unbiased = estimate.unbiased.tolist()
+    columns = (estimate.labels, frequencies, unbiased, low.tolist(), high.tolist())
+    return list(zip(*columns, strict=True))
+
+
+def _finite_or_null(value: object) -> object:
+    """Return ``None`` for a float that JSON cannot write, such as an infinite log-likelihood."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -12,7 +12,7 @@ from sfumato.aggregator import Token
 from sfumato.aggregator.http import token as token_module
 from sfumato.aggregator.store import Store
 from sfumato.simulation import SeededWords
-from sfumato.survey.results import results_of
+from sfumato.survey import results_of
 from sfumato.tally import Tally
 from support.http_client import batch_of, run_aggregator
 

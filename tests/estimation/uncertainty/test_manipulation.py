@@ -15,7 +15,7 @@ from sfumato.estimation.uncertainty import manipulation as module
 from sfumato.estimation.uncertainty.manipulation import ManipulationBounds
 from sfumato.foundation.formatting import format_upper_bound
 from sfumato.foundation.simplex import nearest_in_groups
-from sfumato.survey.results import results_of
+from sfumato.survey import results_of
 from support.mechanism_examples import REPRESENTATIVES
 
 ALL = [mechanism for examples in REPRESENTATIVES.values() for mechanism in examples]

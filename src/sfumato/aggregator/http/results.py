@@ -17,7 +17,7 @@ from sfumato.batches import JSON
 from sfumato.domains import Domain, Label
 from sfumato.errors import InvalidArgument, InvalidContext
 from sfumato.foundation.decoder_names import DECODER_NAMES
-from sfumato.survey.results import results_of
+from sfumato.survey import results_of
 
 __all__ = ["DecoderName", "router"]
 

@@ -21,8 +21,7 @@ from sfumato.pages.markup import (
 from sfumato.pages.promise import plural, promise_facts, promise_sentences
 from sfumato.pages.top_answers import MAX_BARS, TopAnswers, decimal_places
 from sfumato.promises import Certificate
-from sfumato.survey import Survey
-from sfumato.survey.results import FAKES
+from sfumato.survey import FAKE_COUNTS, Survey
 
 __all__ = [
     "certificate_section",
@@ -262,7 +261,7 @@ def certificate_section(survey: Survey, certificate: Certificate) -> Html:
 
 def fakes_section(survey: Survey, estimate: Estimate) -> Html:
     """Show how far forged reports could move the estimate."""
-    manipulations = [estimate.manipulation(m) for m in FAKES if m <= estimate.reports]
+    manipulations = [estimate.manipulation(m) for m in FAKE_COUNTS if m <= estimate.reports]
     row = (
         '<tr><td class="number">$fakes</td><td class="number">$share</td>'
         '<td class="number">$total</td></tr>'
