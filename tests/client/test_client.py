@@ -12,7 +12,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.batches import parse_batch
-from sfumato.client import AggregatorClient, Queued, Receipt
+from sfumato.client import AggregatorClient, QueuedAnswer, Receipt
 from sfumato.client.device import DeviceFolder
 from sfumato.client.memory import batch_id, derive_report, secret_tag, token_of
 from sfumato.errors import (
@@ -92,7 +92,7 @@ def test_once_what_waits_is_replayed_whatever_the_value(survey, aggregator, hast
     aggregator.faults = [DROP_REQUEST, DROP_RESPONSE, (503, {}, b"")]
     client = sf.Client(survey, hasty, home=home)
     answers = [client.answer(value) for value in ("place 7", "place 8", "place 9", "place 10")]
-    assert [type(answer) for answer in answers] == [Queued, Queued, Queued, Receipt]
+    assert [type(answer) for answer in answers] == [QueuedAnswer, QueuedAnswer, QueuedAnswer, Receipt]
     assert len(aggregator.bodies) == 4
     assert len(set(aggregator.bodies)) == 1
     assert aggregator.reports == 1
@@ -191,7 +191,7 @@ def test_a_clock_that_is_set_back_gives_at_most_replays(aggregator, hasty, home)
     client.answer("place 7")
     clock.now += timedelta(weeks=2)
     aggregator.faults = [DROP_RESPONSE]
-    assert isinstance(client.answer("place 8"), Queued)
+    assert isinstance(client.answer("place 8"), QueuedAnswer)
     seen, charged = set(aggregator.bodies), ledger(home)
     for weeks in (0, 1, 2, 3, 50, 500):
         clock.now = START + timedelta(weeks=2) - timedelta(weeks=weeks)
@@ -527,7 +527,7 @@ def test_what_is_forgotten_meanwhile_is_not_sent(home, again):
         client.answer("place 7")
         clock.now += timedelta(days=1)
     http_client.sent, http_client.reaches = 0, True
-    with pytest.raises(NotDelivered, match="forget"):
+    with pytest.raises(NotDelivered, match="forgotten"):
         client.answer("place 7")
     assert http_client.sent == 1
 
@@ -673,7 +673,7 @@ def test_an_aggregator_that_is_away_and_comes_back(survey, home):
     with FakeAggregator(survey) as first:
         url = first.url
     assert isinstance(
-        sf.Client(survey, AggregatorClient(url, patience=0), home=home).answer("place 7"), Queued
+        sf.Client(survey, AggregatorClient(url, patience=0), home=home).answer("place 7"), QueuedAnswer
     )
     with FakeAggregator(survey) as back:
         assert len(sf.Client(survey, AggregatorClient(back.url), home=home).flush()) == 1

@@ -12,7 +12,7 @@ import sfumato as sf
 from sfumato.aggregator import Settings, create_app
 from sfumato.aggregator.store import Store
 from sfumato.batches import Batch, fresh_id
-from sfumato.client import AggregatorClient, Queued, Receipt
+from sfumato.client import AggregatorClient, QueuedAnswer, Receipt
 from sfumato.client.http import BatchConflict
 from sfumato.errors import NotDelivered, ReportRejected, WrongSurvey
 from support.command import call, folder  # noqa: F401 - fixtures
@@ -87,7 +87,7 @@ def test_replays_conflicts_and_refusals(store, survey):
                 Batch(fresh_id(), survey.fingerprint, np.array([0, 2**31], dtype=np.uint32))
             )
         assert raised.value.index == 1
-        with pytest.raises(WrongSurvey, match="does not know"):
+        with pytest.raises(WrongSurvey, match="does not have"):
             http_client.deliver(Batch(fresh_id(), "ab" * 32, reports))
         store.set_closed(survey.fingerprint)
         with pytest.raises(WrongSurvey, match="closed"):
@@ -112,7 +112,7 @@ def test_a_survey_that_opens_later_keeps_its_answers_waiting(store, tmp_path):
     now = [datetime(2026, 11, 30, tzinfo=UTC)]
     with running(store, now=lambda: now[0]) as url:
         client = sf.Client(later, url, home=tmp_path / "device")
-        assert isinstance(client.answer(1), Queued)
+        assert isinstance(client.answer(1), QueuedAnswer)
         with pytest.raises(NotDelivered, match="yet"):
             client.flush()
         now[0] += timedelta(days=2)

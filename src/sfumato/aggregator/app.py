@@ -1,4 +1,4 @@
-"""The aggregator as an ASGI application: routes, problem documents, and the writer's lifetime."""
+"""The ASGI application: routes, error handlers, OpenAPI document, and the writer's lifetime."""
 
 import logging
 from collections.abc import AsyncIterator, Callable
@@ -32,12 +32,11 @@ __all__ = ["create_app"]
 
 _log = logging.getLogger("sfumato.aggregator")
 
+_ROUTING_PROBLEMS = {404: "not-found", 405: "method-not-allowed"}
+
 
 def create_app(store: Store, settings: Settings | None = None) -> FastAPI:
-    """Create the application over a store.
-
-    Its paths are under ``/v1``; ``/v1/openapi.json`` describes them.
-    """
+    """Create the application over a store. ``/v1/openapi.json`` describes its addresses."""
     aggregator = Aggregator(store, settings or Settings())
 
     @asynccontextmanager
@@ -49,13 +48,13 @@ def create_app(store: Store, settings: Settings | None = None) -> FastAPI:
     app = FastAPI(
         title="Sfumato aggregator",
         version=version("sfumato"),
-        description="Receives randomised reports, counts each batch once, and gives analysts the "
-        "distribution.",
+        description="Receives randomised reports, counts each batch once, and estimates the "
+        "distribution for analysts.",
         lifespan=lifespan,
         openapi_url="/v1/openapi.json",
-        docs_url=None,  # these pages would load scripts from elsewhere
+        docs_url=None,  # these pages would load scripts from other sites
         redoc_url=None,
-        redirect_slashes=False,  # a report must not be redirected to what the Host header says
+        redirect_slashes=False,  # do not redirect a report to wherever the Host header points
     )
     app.state.aggregator = aggregator
     app.router.routes.append(UPLOAD_ROUTE)
@@ -76,7 +75,7 @@ def create_app(store: Store, settings: Settings | None = None) -> FastAPI:
 
 
 def _install_error_handlers(app: FastAPI, aggregator: Aggregator) -> None:
-    """Turn every error into a problem document without any part of a body."""
+    """Turn every error into a problem document that contains no part of a body."""
 
     def respond(problem: Problem) -> Response:
         aggregator.metrics.count_problem(problem.name)
@@ -95,19 +94,13 @@ def _install_error_handlers(app: FastAPI, aggregator: Aggregator) -> None:
         names: set[str] = set()
         for entry in error.errors():
             names.update(map(str, entry["loc"][1:2]))
-        return respond(
-            Problem("invalid-request", f"Invalid: {', '.join(sorted(names)) or 'the body'}.")
-        )
+        detail = f"Invalid: {', '.join(sorted(names)) or 'the body'}."
+        return respond(Problem("invalid-request", detail))
 
     @app.exception_handler(HTTPException)
     async def on_routing_error(_: Request, error: HTTPException) -> Response:
-        if error.status_code == 405:
-            return respond(
-                Problem("method-not-allowed", "See /v1/openapi.json.", headers=error.headers)
-            )
-        if error.status_code == 404:
-            return respond(Problem("not-found", "See /v1/openapi.json for the addresses."))
-        return respond(Problem("invalid-request", "See /v1/openapi.json."))
+        name = _ROUTING_PROBLEMS.get(error.status_code, "invalid-request")
+        return respond(Problem(name, "See /v1/openapi.json.", headers=error.headers))
 
     app.add_middleware(_CatchAllMiddleware, respond=respond)
 
@@ -115,8 +108,8 @@ def _install_error_handlers(app: FastAPI, aggregator: Aggregator) -> None:
 class _CatchAllMiddleware:
     """Answers unexpected exceptions.
 
-    The framework's own handler would answer too, and then pass the exception to the server's log.
-    Its traceback could contain a part of a body.
+    The framework's own handler would also pass the exception to the server's log, and its traceback
+    could contain a part of a body.
     """
 
     def __init__(self, app: ASGIApp, respond: Callable[[Problem], Response]) -> None:
@@ -134,16 +127,18 @@ class _CatchAllMiddleware:
         try:
             await self._app(scope, receive, send_and_note)
         except Exception as error:
-            if scope["type"] != "http":  # a failed start or stop is for the operator to read
+            if scope["type"] != "http":  # the operator must see a failed start or stop
                 raise
             _log.error("a request failed with %s", type(error).__name__)
             if not started:
-                problem = Problem("internal-error", "It was logged. You may retry the request.")
+                problem = Problem(
+                    "internal-error", "The error was logged. You may retry the request."
+                )
                 await self._respond(problem)(scope, receive, send)
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document, with problem documents instead of the framework's own errors."""
+    """Return the OpenAPI document. It describes our problem documents, not FastAPI's errors."""
     if app.openapi_schema is not None:
         return app.openapi_schema
     document = get_openapi(

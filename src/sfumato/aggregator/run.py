@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from socket import AF_INET, AF_INET6, SOCK_STREAM, create_server, gaierror, getaddrinfo, socket
+from socket import SOCK_STREAM, create_server, gaierror, getaddrinfo, socket
 
 import uvicorn
 
@@ -19,21 +19,19 @@ _BACKLOG = 2048
 
 
 def shorten_switch_interval() -> None:
-    """Let the writer thread run soon.
+    """Let the writer thread run without delay.
 
-    It releases Python's lock between statements. At the default of 5 ms a busy event loop would
-    keep the lock that long each time, and a commit has a dozen statements.
+    A commit has a dozen statements, and releases Python's lock at each. By default a busy event
+    loop would then hold the lock for 5 ms each time.
     """
     sys.setswitchinterval(0.0005)
 
 
 def listen(host: str, port: int) -> socket:
-    """Open a listening socket; port 0 means any free port."""
+    """Open a socket that listens; port 0 means any free port."""
     try:
         family, *_, address = getaddrinfo(host, port, type=SOCK_STREAM)[0]
-        return create_server(
-            address[:2], family=AF_INET6 if family == AF_INET6 else AF_INET, backlog=_BACKLOG
-        )
+        return create_server(address[:2], family=family, backlog=_BACKLOG)
     except gaierror:
         raise InvalidSetting(
             f"host must be an address of this machine; {host} is not. Try 127.0.0.1."
@@ -47,7 +45,7 @@ def listen(host: str, port: int) -> socket:
 
 
 class _Server(uvicorn.Server):
-    """Ends its process normally after SIGINT or SIGTERM."""
+    """A server whose process exits normally after SIGINT or SIGTERM."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -66,17 +64,17 @@ class _Server(uvicorn.Server):
 
 
 def run_server(config: uvicorn.Config, sock: socket, on_start: Callable[[str], None]) -> None:
-    """Serve until a signal stops it; pass the URL to ``on_start`` once it can be reached."""
+    """Serve until a signal stops it. Call ``on_start`` with the URL once the server is ready."""
     server = _Server(config)
 
     async def run() -> None:
-        serving = asyncio.ensure_future(server.serve(sockets=[sock]))
-        while not server.started and not serving.done():
+        task = asyncio.ensure_future(server.serve(sockets=[sock]))
+        while not server.started and not task.done():
             await asyncio.sleep(0.01)
         if server.started:
             host, port = sock.getsockname()[:2]
             on_start(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
-        await serving
+        await task
 
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(run())

@@ -1,8 +1,8 @@
 """One writer for all uploads: batches that wait together are committed together.
 
-Reaching the disk costs milliseconds, whether for one batch or for a hundred. While one group is
-being committed, the next one gathers. Uploads thus share commits, and none is acknowledged before
-it is safe.
+Reaching the disk costs milliseconds, for one batch or for a hundred. While one group is being
+committed, the next one gathers. So uploads share commits, and none is acknowledged before it is on
+disk.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class _Waiting:
 
 
 class Writer:
-    """A thread that does all writing of counts. Uploads wait for it; it never waits for them.
+    """A thread that writes all counts. Uploads wait for it; it never waits for them.
 
     ``observe`` is called after each commit with its number of batches and its seconds.
     """
@@ -53,7 +53,7 @@ class Writer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Write what waits, then end."""
+        """Write what is in the queue, then end the thread."""
         with self._ready:
             self._stopping = True
             self._ready.notify()
@@ -61,7 +61,7 @@ class Writer:
 
     @property
     def alive(self) -> bool:
-        """Whether what waits will be written."""
+        """Whether the thread runs, so that the queue will be written."""
         return self._thread.is_alive()
 
     @property
@@ -97,11 +97,11 @@ class Writer:
             start = perf_counter()
             outcomes = self._commit([waiting.batch for waiting in group])
             _wake(group, outcomes)
-            with contextlib.suppress(Exception):  # a failed measurement must not stop the writer
+            with contextlib.suppress(Exception):  # a failing observer must not stop the writer
                 self._observe(len(group), perf_counter() - start)
 
     def _commit(self, group: Sequence[Batch]) -> Sequence[Outcome | Exception]:
-        """Count a group. An error of one survey must not affect the batches of the others."""
+        """Count a group. An error in one survey must not affect the batches of others."""
         try:
             return self._store.commit(group)
         except Exception as problem:  # noqa: BLE001 - uploads get the error, the writer goes on
@@ -118,7 +118,7 @@ class Writer:
         return [outcome for outcome in outcomes if outcome is not None]
 
     def _next_group(self) -> list[_Waiting]:
-        """Take the batches that wait, oldest first; an empty list ends the writer."""
+        """Take batches from the queue, oldest first. An empty list ends the writer."""
         with self._ready:
             self._ready.wait_for(lambda: self._queue or self._stopping)
             size = min(len(self._queue), _MAX_GROUP)
@@ -132,13 +132,13 @@ def _wake(group: Sequence[_Waiting], outcomes: Sequence[Outcome | Exception]) ->
     pairs = list(zip(group, outcomes, strict=True))
     for loop in {waiting.loop for waiting in group}:
         own = [(waiting.future, outcome) for waiting, outcome in pairs if waiting.loop is loop]
-        with contextlib.suppress(RuntimeError):  # a closed loop has no upload that waits
+        with contextlib.suppress(RuntimeError):  # no upload waits in a closed loop
             loop.call_soon_threadsafe(_resolve, own)
 
 
 def _resolve(pairs: Sequence[tuple[asyncio.Future[Outcome], Outcome | Exception]]) -> None:
     for future, outcome in pairs:
-        if future.done():  # the client has gone away; the batch is counted all the same
+        if future.done():  # the client is gone, but its batch is counted
             continue
         if isinstance(outcome, Exception):
             future.set_exception(outcome)

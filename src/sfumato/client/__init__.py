@@ -1,7 +1,14 @@
 """Clients: what runs on people's devices, or next to a table of answers, and sends reports."""
 
-from sfumato.client.client import Client, Queued
+from sfumato.client.client import Client, QueuedAnswer
 from sfumato.client.http import AggregatorClient, ListedSurvey, Receipt
 from sfumato.client.ledger import DEFAULT_BUDGET
 
-__all__ = ["DEFAULT_BUDGET", "AggregatorClient", "Client", "ListedSurvey", "Queued", "Receipt"]
+__all__ = [
+    "DEFAULT_BUDGET",
+    "AggregatorClient",
+    "Client",
+    "ListedSurvey",
+    "QueuedAnswer",
+    "Receipt",
+]

@@ -35,7 +35,7 @@ def period_of(every: str, moment: datetime) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Answer:
-    """A report, the identifier of its upload and its period ("" for a survey answered once)."""
+    """A report, its batch identifier, and its period ("" for a survey that people answer once)."""
 
     period: str
     batch: bytes
@@ -56,9 +56,9 @@ class Answer:
 
 @dataclass(frozen=True, repr=False)
 class AnswerLog:
-    """The last answer, the tokens of all values used so far, and the answers that wait.
+    """The last answer, the tokens of all values used so far, and the queue of unsent answers.
 
-    ``secret`` is the tag of the secret that all of it was derived from.
+    ``secret``: the tag of the secret that everything here was derived from.
     """
 
     secret: str
@@ -67,24 +67,24 @@ class AnswerLog:
     waiting: tuple[Answer, ...] = ()
 
     def current(self, period: str) -> Answer | None:
-        """Return the answer that stands for a period, or ``None`` if a new one is due.
+        """Return the answer for a period, or ``None`` if a new one is due.
 
-        An answer for a later period stands too: clocks can be set back.
+        An answer for a later period counts too: someone may have set the clock back.
         """
         if self.last is not None and period <= self.last.period:
             return self.last
         return None
 
     def waits(self, answer: Answer) -> bool:
-        """Whether this answer is still to be sent."""
+        """Whether this answer is in the queue."""
         return any(other.batch == answer.batch for other in self.waiting)
 
     def add(self, answer: Answer, tokens: tuple[str, ...]) -> "AnswerLog":
-        """Return the log with one more answer, which waits."""
+        """Return the log with one more answer, also in the queue."""
         return replace(self, last=answer, tokens=tokens, waiting=(*self.waiting, answer))
 
     def mark_delivered(self, answer: Answer) -> "AnswerLog":
-        """Return the log without this answer among those that wait."""
+        """Return the log with this answer removed from the queue."""
         waiting = tuple(other for other in self.waiting if other.batch != answer.batch)
         return replace(self, waiting=waiting)
 

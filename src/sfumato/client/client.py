@@ -1,4 +1,4 @@
-"""The client of one device: charges the ledger, derives the report, remembers and sends it."""
+"""The client of one device: it charges the ledger, derives the report, stores it and sends it."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -20,22 +20,22 @@ from sfumato.errors import InvalidArgument, InvalidSymbols, NotDelivered, Unknow
 from sfumato.randomness import float_above
 from sfumato.survey import Survey
 
-__all__ = ["Client", "Queued"]
+__all__ = ["Client", "QueuedAnswer"]
 
 _PATIENCE = 10.0
 
 
 @dataclass(frozen=True)
-class Queued:
-    """An answer that waits on the device, durably. The next ``flush`` or ``answer`` sends it."""
+class QueuedAnswer:
+    """An answer that is stored on the device. The next ``flush`` or ``answer`` sends it."""
 
     survey: str
     batch: str
     waiting: int
 
 
-class _Forgotten(NotDelivered):
-    """The device forgot the answer before it was sent."""
+class _AnswerForgotten(NotDelivered):
+    """The device has forgotten an answer before it was sent."""
 
 
 class Client:
@@ -43,35 +43,35 @@ class Client:
 
     What ``answer`` guarantees, in this order:
 
-    - The survey's whole cost, ``distinct · E``, is in the ledger, durably, before the value is
+    - The survey's full cost, ``distinct · E``, is in the ledger, on disk, before the value is
       read. If that exceeds the device's ``budget``, it raises ``BudgetExceeded`` and sends nothing.
     - The report is derived from the device's secret. The same answer gives the same report after a
-      crash, from two processes or a year later, so 365 equal answers reveal what one reveals.
+      crash, in another process or a year later, so 365 equal answers reveal what one reveals.
     - Whether and when something is sent does not depend on the value.
-    - The report is durable before it leaves, and counted once however often it must be sent.
+    - The report is on disk before it is sent, and counted once however often it is sent.
 
-    With ``repeat = "once"`` the first answer stands, and later values are not even read. With
-    ``{every, distinct}`` there is one upload per period; once ``distinct`` different values were
-    used, any other value repeats the last report. Setting the clock back causes at most a replay.
+    With ``repeat = "once"`` the first answer is final, and later values are not even read. With
+    ``{every, distinct}`` there is one upload per period. After ``distinct`` different values, any
+    other value repeats the last report. If the clock is set back, the last report is repeated too.
 
-    ``survey``: a survey, or the path of one. Its fingerprint is pinned by being here. The client
-    refuses a survey whose mechanism breaks its context.
+    ``survey``: a survey, or the path of one. This pins its fingerprint. The client refuses a survey
+    whose mechanism breaks its context.
 
     ``url``: the aggregator's URL, or an ``AggregatorClient``.
 
-    ``home``: a folder that all surveys of one device share, with one secret and one account. It is
-    created if necessary, with access for its owner only.
+    ``home``: a folder that all surveys of one device share, with one secret and one ledger. It is
+    created if necessary, and only its owner has access.
 
-    ``budget``: the most that all answers of this device together may give away, over all surveys:
-    see ``sfumato.client.ledger``. Pass a larger one if the person agrees to more, and ``None`` for
-    no budget at all.
+    ``budget``: the most that this device may give away over all surveys (see
+    ``sfumato.client.ledger``). Pass a larger one if the person agrees to more, or ``None`` for no
+    limit.
 
-    ``allow_clear``: must be ``True`` for a survey that leaves some pair of answers open, such as
-    the answers of a high-low survey that are not sensitive. A report may then give an answer away,
-    which no budget measures. Show the person ``survey.disclosure()``, or the privacy label, before
-    you pass it.
+    ``allow_clear``: must be ``True`` for a survey that leaves some pair of answers unprotected,
+    such as the answers of a high-low survey that are not sensitive. A report may then give an
+    answer away, and no budget measures that. First show the person ``survey.disclosure()`` or the
+    privacy label.
 
-    Reference: Erlingsson, Pihur and Korolova (2014), "RAPPOR", on answers that are remembered.
+    Reference: Erlingsson, Pihur and Korolova (2014), "RAPPOR", on memoized answers.
 
     >>> import tempfile
     >>> from sfumato.contexts import HighLow
@@ -109,17 +109,17 @@ class Client:
             self._aggregator = AggregatorClient(url, patience=_PATIENCE)
         self._device = Device(home)
 
-    # --- what people do ---------------------------------------------------------------------------
+    # --- the interface ----------------------------------------------------------------------------
 
-    def answer(self, value: object) -> Receipt | Queued:
+    def answer(self, value: object) -> Receipt | QueuedAnswer:
         """Answer with a value: a pair (latitude, longitude) for a grid, optionally for H3 cells.
 
-        Return a receipt if the aggregator has counted the report, ``Queued`` if it waits.
+        Return a receipt if the aggregator has counted the report, ``QueuedAnswer`` if it waits.
 
         ``UnknownValue`` for a value outside the domain, after the charge, unless all ``distinct``
-        values are used up. Give the domain an ``other`` label if people may have such values. An
-        aggregator's final refusal (``WrongSurvey`` for a closed survey) is raised too, and the
-        report is kept. ``NotDelivered`` if another thread made the device forget meanwhile.
+        values are used up. Give the domain an ``other`` label if people may have such values. If
+        the aggregator rejects the report for good (``WrongSurvey`` for a closed survey), raise its
+        error and keep the report. ``NotDelivered`` if another thread made the device forget.
         """
         require_consent(self._survey, self._allow_clear)
         with self._device.lock():
@@ -135,17 +135,17 @@ class Client:
         try:
             for receipt in self._deliveries(log):
                 waiting.remove(receipt.batch)
-        except _Forgotten:
+        except _AnswerForgotten:
             raise
         except NotDelivered:
             pass
         batch = answer.batch.hex()
         if batch in waiting:
-            return Queued(self._survey.fingerprint, batch, len(waiting))
+            return QueuedAnswer(self._survey.fingerprint, batch, len(waiting))
         return Receipt.of(self._batch(answer))
 
     def flush(self) -> tuple[Receipt, ...]:
-        """Send what waits, oldest first; ``NotDelivered`` if something must go on waiting."""
+        """Send the queue, oldest first; ``NotDelivered`` if an answer must stay in it."""
         with self._device.lock():
             log = self._device.current_log(self._survey.fingerprint)
         return () if log is None else tuple(self._deliveries(log))
@@ -153,26 +153,26 @@ class Client:
     def forget(self) -> None:
         """Delete the device's secret, and so its memory of every answer to every survey.
 
-        What waits is dropped. The ledger stays, because promises cannot be taken back: answering
-        again costs again. Call this also if the secret was lost or damaged.
+        Answers in the queue are dropped. The ledger stays, because promises cannot be taken back:
+        answering again costs again. Call this also if the secret was lost or damaged.
         """
         with self._device.lock():
             self._device.forget()
 
     def spent(self) -> float:
-        """Return what this device has given away so far, over all surveys, rounded up."""
+        """Return what this device has spent on all surveys so far, rounded up."""
         with self._device.lock():
             return float_above(self._device.ledger().spent)
 
     # --- from value to report ---------------------------------------------------------------------
 
     def _period(self) -> str:
-        """Return the current period; "" for a survey that is answered once."""
+        """Return the current period; "" for a survey that people answer once."""
         repeat: Any = self._survey.description.about["repeat"]
         return "" if repeat == "once" else period_of(repeat["every"], self._clock())
 
     def _report(self, secret: bytes, log: AnswerLog, value: object) -> tuple[int, tuple[str, ...]]:
-        """Return the report of a new period, and the tokens of all values used so far."""
+        """Return the report for a new period, and the tokens of all values used so far."""
         if self._distinct == 1 and log.last is not None:
             return log.last.report, ()
         fingerprint = self._survey.fingerprint
@@ -200,9 +200,9 @@ class Client:
         return Batch(answer.batch, self._survey.fingerprint, reports)
 
     def _deliveries(self, log: AnswerLog) -> Iterator[Receipt]:
-        """Send what waits, oldest first, without a lock: what two processes send is counted once.
+        """Send the queue, oldest first, without a lock: an answer sent twice is counted once.
 
-        The log is read again before each answer. ``_Forgotten`` if the device forgot meanwhile.
+        Read the log again before each answer. ``_AnswerForgotten`` if the device has forgotten it.
         """
         fingerprint = self._survey.fingerprint
         for answer in log.waiting:
@@ -210,10 +210,10 @@ class Client:
             with self._device.lock():
                 latest = self._device.log(fingerprint, log.secret)
             if latest is None:
-                raise _Forgotten("this device was asked to forget; the answer was not sent.")
+                raise _AnswerForgotten("the device has forgotten this answer. It was not sent.")
             if latest.waits(answer):
-                # A conflict means that this device answered before: an older copy of its folder
-                # was restored since. That answer stands.
+                # A conflict means that this device answered before, and an older copy of its folder
+                # was restored since. The first answer stands.
                 with suppress(BatchConflict):
                     self._aggregator.deliver(batch)
                 with self._device.lock():

@@ -3,17 +3,17 @@
 Four rules of order make a lost file visible, whenever a crash comes:
 
 - The ledger is written before the secret. So a secret without a ledger means that the ledger was
-  lost, and with it what this device has promised.
+  lost, and with it the record of what this device has promised.
 - A survey's log is written before the survey is charged. So a charge without a log means that the
-  log was lost, and with it what was answered.
+  log was lost, and with it the record of the answers.
 - A survey is charged before it is answered. So an answer without a charge means that the ledger is
-  an older copy, and what this device has promised since then is unknown.
-- ``forget`` deletes the secret first and the logs after it. So logs without a secret mean that the
-  secret was lost: a new one would give other reports for the same values.
+  an older copy, and that later promises are unknown.
+- ``forget`` deletes the secret first, then the logs. So logs without a secret mean that the secret
+  was lost: a new one would give other reports for the same values.
 
 Every file is written to a temporary name, synced and renamed; then the folder is synced too. So a
-crash leaves the old content or the new content. Records end with a checksum, so a file that was
-truncated later, by a broken disk or a careless copy, is an error and never an older state.
+crash leaves either the old or the new content. Records end with a checksum, so a file that a broken
+disk or a careless copy has truncated is an error, never an older state.
 """
 
 import errno
@@ -50,17 +50,17 @@ _CAN_LOCK = find_spec("fcntl") is not None  # not on Windows
 class Device:
     """The secret, the ledger and the answer logs in one folder.
 
-    Call all methods under ``lock``. A log belongs to a survey, named by its fingerprint, and to a
-    secret, named by its tag. ``DamagedState`` means that a file is lost or damaged.
+    Call all methods under ``lock``. A log belongs to a survey (a fingerprint) and a secret (a tag).
+    ``DamagedState`` means that a file is lost or damaged.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = DeviceFolder(folder)
         with self.lock():
-            self.ledger()  # not the secret: without it, a device must still be able to forget
+            self.ledger()  # not the secret: a device that has lost it must be able to forget
 
     def lock(self) -> AbstractContextManager[None]:
-        """Keep other threads and processes out. Do not wait for a network inside."""
+        """Keep other threads and processes out. Do not wait for the network inside."""
         return self._folder.lock()
 
     def ledger(self) -> Ledger:
@@ -116,14 +116,14 @@ class Device:
         self._folder.write_record(_log_name(fingerprint), log.record(), _LOG_FORMAT)
 
     def mark_delivered(self, fingerprint: str, tag: str, answer: Answer) -> None:
-        """Note that an answer was counted, unless the device has forgotten it meanwhile."""
+        """Record that an answer was counted, unless the device has forgotten it."""
         log = self.log(fingerprint, tag)
         if log is not None:
             self.write_log(fingerprint, log.mark_delivered(answer))
 
     def forget(self) -> None:
         """Delete the secret and all logs. The ledger stays."""
-        self.ledger()  # if it is lost, the secret and the logs are the only evidence: keep them
+        self.ledger()  # if the ledger is lost, only the secret and the logs show it: keep them
         self._folder.delete(_SECRET)
         for name in self._folder.names(_LOG_PREFIX):
             self._folder.delete(name)
@@ -149,16 +149,16 @@ class Device:
 
     def _require_charges(self, ledger: Ledger) -> None:
         """Refuse a ledger that lacks the charge of an answer."""
-        names = {(entry.survey, entry.secret) for entry in ledger.entries}
+        charges = {entry.key for entry in ledger.entries}
         for file_name in self._folder.names(_LOG_PREFIX):
             fingerprint = file_name.removeprefix(_LOG_PREFIX)
-            if (fingerprint, ledger.secret) in names:
+            if (fingerprint, ledger.secret) in charges:
                 continue
             record = self._folder.read_record(file_name, [_LOG_FORMAT])
             if record is None:
                 continue
             log = AnswerLog.of_record(record)
-            if log.last is not None and (fingerprint, log.secret) not in names:
+            if log.last is not None and (fingerprint, log.secret) not in charges:
                 raise DamagedState(
                     f"the ledger in {self._folder.path} is older than the answers next to it, so "
                     "what this device has promised is unknown. Nothing was sent. Restore the "
@@ -182,8 +182,8 @@ def _log_name(fingerprint: str) -> str:
 class DeviceFolder:
     """The folder of one device, readable by its owner only.
 
-    ``lock`` separates threads and processes that share the folder. It uses ``flock``. Where the
-    system has none (Windows), callers must make sure that only one process at a time uses a folder.
+    ``lock`` keeps threads and processes apart that share the folder. It uses ``flock``. Windows has
+    none: there, only one process at a time may use a folder.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -200,7 +200,7 @@ class DeviceFolder:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep everything else from reading and writing. Do not wait for a network inside."""
+        """Keep other threads and processes out. Do not wait for the network inside."""
         if not _CAN_LOCK:
             yield
             return
@@ -211,7 +211,7 @@ class DeviceFolder:
             try:
                 yield
             finally:
-                # Closing the file is not enough: a child that was forked meanwhile has it open too.
+                # Closing the file is not enough: a child that was forked inside has it open too.
                 fcntl.flock(file, fcntl.LOCK_UN)
 
     def read(self, name: str) -> bytes | None:
@@ -248,11 +248,11 @@ class DeviceFolder:
         return record
 
     def write_record(self, name: str, record: Mapping[str, Json], version: int) -> None:
-        """Replace a record, in this version of its format."""
+        """Replace a record, in format ``version``."""
         self.write(name, _with_checksum(canonical_bytes({**record, "format": version})))
 
     def delete(self, name: str) -> None:
-        """Delete a file, and anything a crash left of an unfinished write to it."""
+        """Delete a file, and whatever a crash left of an unfinished write to it."""
         (self.path / name).unlink(missing_ok=True)
         for leftover in self.path.glob(f".{name}.*"):
             leftover.unlink(missing_ok=True)

@@ -1,17 +1,17 @@
 """HTTP client for one aggregator, with retries where retrying is safe.
 
-A batch has an identifier that its sender chose, so the same bytes may be sent as often as it takes:
-the aggregator counts them once. Lost connections, timeouts and the statuses of an aggregator that
-is busy or down are retried with growing pauses. The pauses are randomised so that many clients do
-not come back all at once. Every other reply is final.
+A batch has an identifier that its sender chose, so it is safe to send the same bytes again: the
+aggregator counts them once. Lost connections, timeouts and the statuses of an aggregator that is
+busy or down are retried with growing pauses. The pauses are randomised so that many clients do not
+come back all at once. Every other reply is final.
 
-Errors never repeat what an aggregator replied: it might contain what was sent.
+Errors never repeat a reply: it might contain what was sent.
 """
 
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -62,13 +62,13 @@ class Receipt:
 
     @classmethod
     def of(cls, batch: Batch) -> "Receipt":
-        """Return the receipt that a batch must get."""
+        """Return the receipt to expect for a batch."""
         return cls(batch.fingerprint, batch.id.hex(), int(batch.reports.size))
 
 
 @dataclass(frozen=True)
 class ListedSurvey:
-    """A survey as an aggregator lists it. Only the fingerprint proves anything."""
+    """A survey in an aggregator's list. Only the fingerprint proves anything."""
 
     fingerprint: str
     name: str
@@ -86,8 +86,8 @@ class _Reply:
     def is_success(self) -> bool:
         return 200 <= self.status < 300
 
-    def object(self) -> dict[str, Any]:
-        """Return the body as a JSON object; an empty one if it is not."""
+    def json_object(self) -> dict[str, Any]:
+        """Return the body as a JSON object; an empty one if it is something else."""
         try:
             data = json.loads(self.body)
         except (ValueError, RecursionError):
@@ -96,7 +96,7 @@ class _Reply:
 
 
 class AggregatorClient:
-    """HTTP client for one aggregator. It follows no redirect and uses no proxy.
+    """HTTP client for one aggregator. It follows no redirects and uses no proxy.
 
     ``patience``: seconds to keep retrying; 0 means a single attempt.
 
@@ -122,8 +122,8 @@ class AggregatorClient:
         """List the surveys on this aggregator."""
         reply = self._get("/v1/surveys")
         try:
-            return tuple(map(_parse_listing, json.loads(reply.body)["surveys"]))
-        except (ValueError, LookupError, TypeError, RecursionError):
+            return tuple(map(_parse_listing, reply.json_object()["surveys"]))
+        except (LookupError, TypeError):
             raise InvalidSetting(
                 f"{self.url} did not return a list of surveys. Is this an aggregator's URL?"
             ) from None
@@ -131,8 +131,7 @@ class AggregatorClient:
     def survey(self, fingerprint: str) -> Survey:
         """Return the survey with this fingerprint; ``WrongSurvey`` if the aggregator sends another.
 
-        Get the fingerprint from a source you trust: one that the aggregator itself names proves
-        nothing.
+        Get the fingerprint from a source you trust, not from the aggregator itself.
         """
         if not is_fingerprint(fingerprint):
             raise WrongSurvey(
@@ -143,10 +142,10 @@ class AggregatorClient:
         return Survey.of_resolved(reply.body, fingerprint=fingerprint)
 
     def deliver(self, batch: Batch, *, arrow: bool = False) -> Receipt:
-        """Send a batch until it is counted, in JSON or, for bulk uploads, as Arrow.
+        """Send a batch until it is counted: as JSON, or as Arrow for bulk uploads.
 
-        ``NotDelivered`` if the aggregator cannot be reached or accepts nothing now; you may then
-        send the same batch again.
+        ``NotDelivered`` if the aggregator is unreachable or does not accept it now. You may send
+        the same batch again later.
         """
         body = to_arrow(batch) if arrow else to_json(batch)
         headers = {"Accept": JSON, "Content-Type": ARROW if arrow else JSON}
@@ -171,7 +170,7 @@ class AggregatorClient:
         body: bytes | None = None,
         limit: int = _MAX_REPLY,
     ) -> _Reply:
-        """Repeat a request until there is an acceptable reply or a final one."""
+        """Repeat a request until the reply is acceptable or final."""
         import urllib3
 
         deadline = time.monotonic() + self._patience
@@ -186,9 +185,9 @@ class AggregatorClient:
                     return reply
                 if not reply.is_success and reply.status not in _RETRY_STATUSES:
                     raise self._rejection(reply)
-                reason = f"it answered {reply.status}"
-                if reply.is_success:  # a hotel's log-in page, say
-                    reason += ", but not as an aggregator does"
+                reason = f"it returned status {reply.status}"
+                if reply.is_success:  # from the log-in page of a hotel, say
+                    reason += ", but its reply is not an aggregator's"
                 wait = reply.retry_after
             wait = max(wait, _backoff(attempt))
             if time.monotonic() + wait > deadline or self._pause(wait):
@@ -213,13 +212,13 @@ class AggregatorClient:
             retry_after = _seconds_to_wait(response.headers.get("Retry-After"))
             return _Reply(response.status, content, retry_after)
         finally:
-            response.close()  # costs a connection unless all was read; never a hanging one
+            response.close()  # loses the connection unless all was read, but never hangs
             response.release_conn()
 
     def _rejection(self, reply: _Reply) -> SfumatoError:
-        """Return the error for a status that no retry would change."""
+        """Return the error for a status that retrying would not change."""
         status = reply.status
-        problem = reply.object()
+        problem = reply.json_object()
         if status == 409 and problem.get("type") == _CONFLICT:
             return BatchConflict(
                 "the aggregator has counted other reports under this batch's identifier."
@@ -233,7 +232,7 @@ class AggregatorClient:
             )
         if status == 404:
             return WrongSurvey(
-                f"{self.url} does not know this survey; check the URL. "
+                f"{self.url} does not have this survey. Check the URL. "
                 "This request counted nothing."
             )
         if status == 410:
@@ -266,14 +265,8 @@ def _parse_listing(fields: Mapping[str, Any]) -> ListedSurvey:
 
 
 def _is_receipt(reply: _Reply, expected: Receipt) -> bool:
-    """Whether this is the receipt of the batch: any server can answer 200."""
-    if reply.status not in (200, 201):
-        return False
-    return reply.object() == {
-        "survey": expected.survey,
-        "batch": expected.batch,
-        "reports": expected.reports,
-    }
+    """Whether the reply is the batch's receipt: any server can return status 200."""
+    return reply.status in (200, 201) and reply.json_object() == asdict(expected)
 
 
 def _read_body(response: "BaseHTTPResponse", limit: int) -> bytes:
@@ -300,10 +293,10 @@ def _seconds_to_wait(retry_after: str | None) -> float:
 
 
 def _backoff(attempt: int) -> float:
-    """Return between half and all of 0.5, 1, 2, … seconds, at most 30."""
+    """Return a random pause: between half and all of 0.5, 1, 2, … seconds, at most 30."""
     try:
         chance = int(SystemWords().take(1)[0, 0]) / 2**64
-    except EntropyUnavailable:  # the reports were randomised before
+    except EntropyUnavailable:  # harmless: the reports are randomised already
         chance = 1.0
     longest = min(_FIRST_PAUSE * 2.0 ** min(attempt, 16), _MAX_PAUSE)
     return longest * (1 + chance) / 2

@@ -2,21 +2,21 @@
 
 An entry is a survey that the device answered under one secret, with its cost: the number of
 distinct values that the person may answer with, times the survey's largest finite ε. The device
-charges it in full before it reads the value. Later answers to the same survey cost nothing, because
-they are derived from the same secret. After the device forgets its secret, answering again adds a
-new entry.
+charges the full cost before it reads the value. Later answers to the same survey cost nothing,
+because they are derived from the same secret. After the device forgets its secret, answering again
+adds a new entry.
 
 The budget limits the total. Answers under E1 and E2 together keep E1 + E2 (Proposition 2 of the
-paper), if both are about the same value. A device cannot know that. Two surveys over the same
-labels may ask about lunch and about dinner, and an author could put every question into one list of
-labels, each survey protecting another part of it. So each survey counts with its largest entry, and
-all surveys add up, even if their labels differ.
+paper), if both are about the same value. A device cannot know that: two surveys over the same
+labels may ask about lunch and about dinner, and an author could put all questions into one list of
+labels and protect a different part of it in each survey. So each survey counts with the largest
+entry of its matrix, and all surveys add up, even if their labels differ.
 
-An infinite entry is not a cost. It promises nothing for its pair, and a device answers such a
-survey only if its caller allows answers in the clear: see ``Client``.
+An infinite entry of the matrix is not a cost. It promises nothing for its pair, and a device
+answers such a survey only if its caller passes ``allow_clear``.
 
-A device has one account. Entries of format 1 had an account for their domain or subject, and a
-context instead of a cost. They all count towards the one account now.
+A device has one budget. In format 1, entries had an account for their domain or subject, and a
+context instead of a cost. They all count towards the one budget now.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,17 +42,16 @@ __all__ = [
 ]
 
 DEFAULT_BUDGET = Fraction(4)
-"""The odds between any two answers then move by a factor of at most e^4 ≈ 55, so a 50 : 50 guess
-becomes at most 98 : 2. That is room for four surveys at ε = 1; beyond it there is little left to
-deny."""
+"""Reports then change the odds between any two answers by a factor of at most e^4 ≈ 55: a 50 : 50
+guess becomes at most 98 : 2. Four surveys at ε = 1 fit. Beyond that, little is deniable."""
 
 LEDGER_FORMATS = (1, 2)
-"""The formats that this version reads; it writes the last."""
+"""The formats that this version reads. It writes the last one."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A survey's fingerprint, the tag of the secret that answered it, and what it costs."""
+    """A survey's fingerprint, the tag of the secret it is answered under, and its cost."""
 
     survey: str
     secret: str
@@ -65,7 +64,7 @@ class Entry:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What a device charges once: a survey under a secret."""
+        """The survey and the secret: a device charges each pair once."""
         return self.survey, self.secret
 
     def record(self) -> Json:
@@ -86,26 +85,26 @@ class Entry:
 class Ledger:
     """All entries of a device, oldest first, and the tag of its current secret.
 
-    The tag distinguishes the device's secret from one that a broken disk has changed. Under a
-    changed secret the device would answer the same questions a second time.
+    The tag shows whether a broken disk has changed the secret. Under a changed secret the device
+    would answer the same questions a second time.
     """
 
     entries: tuple[Entry, ...] = ()
     secret: str = ""
 
     def holds(self, entry: Entry) -> bool:
-        """Whether this survey was charged before, under this secret."""
+        """Whether this survey was charged before under this secret."""
         return any(known.key == entry.key for known in self.entries)
 
     @property
     def spent(self) -> Fraction:
-        """What the device has given away so far, at most."""
+        """The total cost of all entries: an upper bound on what the device has given away."""
         return sum((entry.cost for entry in self.entries), start=Fraction(0))
 
     def charge(self, entry: Entry, budget: Fraction | None) -> "Ledger":
         """Return the ledger with one more entry; ``BudgetExceeded`` if that exceeds the budget.
 
-        A survey that was charged before costs nothing, and is never refused.
+        Never refuse a survey that was charged before: it costs nothing.
         """
         if self.holds(entry):
             return self
@@ -127,11 +126,11 @@ class Ledger:
     def of_record(cls, record: Mapping[str, Any]) -> Self:
         """Read a ledger of either format."""
         entries = [Entry.of_record(entry) for entry in record["entries"]]
-        return cls(_without_copies(entries), str(record["secret"]))
+        return cls(_without_duplicates(entries), str(record["secret"]))
 
 
 def parse_budget(budget: object) -> Fraction | None:
-    """Return the budget that a caller passed, exactly; ``None`` means no budget.
+    """Return a budget as an exact number; ``None`` means no budget.
 
     >>> parse_budget("2.5")
     Fraction(5, 2)
@@ -150,7 +149,7 @@ def parse_budget(budget: object) -> Fraction | None:
 
 
 def require_consent(survey: Survey, allow_clear: bool) -> None:
-    """Refuse a survey that leaves pairs of answers open unless the caller allows it."""
+    """Refuse a survey that leaves pairs of answers unprotected unless the caller allows it."""
     if survey.context.leaves_open and not allow_clear:
         raise BudgetExceeded(
             f"survey {survey.fingerprint[:12]}… leaves some answers unprotected: a report may give "
@@ -160,13 +159,13 @@ def require_consent(survey: Survey, allow_clear: bool) -> None:
 
 
 def distinct_values(survey: Survey) -> int:
-    """Return how many distinct values one person may answer a survey with."""
+    """Return the number of distinct values that a person may answer a survey with."""
     repeat: Any = survey.description.about["repeat"]
     return 1 if repeat == "once" else int(repeat["distinct"])
 
 
 def cost_of(context: Context, distinct: int) -> Fraction:
-    """Return the cost of answering with ``distinct`` values: that many times the largest finite ε.
+    """Return the cost of answering with ``distinct`` values: ``distinct`` times the largest finite ε.
 
     >>> from sfumato.contexts import HighLow
     >>> cost_of(HighLow(["park", "clinic"], ["clinic"], "0.5"), 3)
@@ -175,8 +174,8 @@ def cost_of(context: Context, distinct: int) -> Fraction:
     return distinct * context.largest_finite
 
 
-def _without_copies(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """Keep the first entry of each key: format 1 listed a survey once per account it charged."""
+def _without_duplicates(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Keep the first entry of each key: format 1 listed a survey once per account."""
     by_key: dict[tuple[str, str], Entry] = {}
     for entry in entries:
         by_key.setdefault(entry.key, entry)

@@ -1,4 +1,4 @@
-"""Memory without values: everything a device says about an answer is derived from one secret.
+"""Memory without values: a device derives everything about an answer from one secret.
 
 The secret has 32 bytes, F is the survey's fingerprint as 32 bytes, and a symbol is 4 bytes,
 little-endian:
@@ -8,9 +8,9 @@ little-endian:
     token of a value     SHA-256("sfumato/1/value" ‖ secret ‖ F ‖ symbol)[:16]
     tag of the secret    SHA-256("sfumato/1/secret" ‖ secret)[:16]
 
-The same answer to the same survey always gives the same report, and nothing has to be stored for
-it. The period enters the batch identifier and never the words. With the secret, anyone can try
-every symbol and see which one fits a report or a token: the secret is as private as the answers.
+The same answer to the same survey always gives the same report, without storing anything. The
+period enters the batch identifier, never the words. Anyone who has the secret can try every symbol
+and see which one fits a report or a token: the secret is as private as the answers.
 """
 
 import hashlib
@@ -19,19 +19,9 @@ import numpy as np
 
 from sfumato.foundation.arrays import Words
 from sfumato.mechanisms import Mechanism
-from sfumato.randomness import KEY_BYTES, SystemWords, words_from
+from sfumato.randomness import SystemWords, words_from
 
-__all__ = [
-    "SECRET_BYTES",
-    "batch_id",
-    "derive_report",
-    "derive_words",
-    "fresh_secret",
-    "secret_tag",
-    "token_of",
-]
-
-SECRET_BYTES = KEY_BYTES
+__all__ = ["batch_id", "derive_report", "derive_words", "fresh_secret", "secret_tag", "token_of"]
 
 
 def fresh_secret() -> bytes:
@@ -57,7 +47,7 @@ def derive_report(secret: bytes, fingerprint: str, mechanism: Mechanism, symbol:
 
 
 def batch_id(secret: bytes, fingerprint: str, period: str = "") -> bytes:
-    """Return the identifier of a device's upload; ``period`` is "" for a survey answered once."""
+    """Return a device's batch identifier; ``period`` is "" for a survey answered once."""
     return _digest(b"sfumato/1/batch", secret, bytes.fromhex(fingerprint), period.encode("ascii"))
 
 

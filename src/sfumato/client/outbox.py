@@ -1,9 +1,9 @@
 """The outbox: all reports of one bulk upload, on disk before the first of them leaves.
 
-Randomising an answer a second time would cost its person a second ε, and sending reports under new
-identifiers would count them twice. So both are done once: an outbox is a report file (Parquet) that
-also holds a random nonce and the aggregator's URL, with one row group per batch. Batch number i has
-the identifier
+Randomising an answer a second time would cost the person a second ε, and sending reports under new
+identifiers would count them twice. So both happen once. An outbox is a report file (Parquet) that
+also holds a random nonce and the aggregator's URL, with one row group per batch. Batch i has the
+identifier
 
     SHA-256("sfumato/1/send" ‖ nonce ‖ i as 8 bytes, little-endian)[:16]
 
@@ -37,9 +37,9 @@ _PARQUET_MAGIC = b"PAR1"
 
 
 class Outbox:
-    """Reports that wait for one aggregator.
+    """The reports of one bulk upload to one aggregator.
 
-    Opening refuses an outbox of another survey or another aggregator, and one that was sent.
+    Opening refuses an outbox of another survey or aggregator, and one that was already sent.
     """
 
     def __init__(self, path: str, fingerprint: str, url: str) -> None:
@@ -91,15 +91,15 @@ class Outbox:
         self._file.close()
 
     def finish(self) -> None:
-        """Replace the reports by a record that everything was sent."""
-        sent: dict[str, Json] = {
+        """Replace the reports with a record that all of them were sent."""
+        record: dict[str, Json] = {
             "sent": self._fingerprint,
             "to": self._url,
             "reports": self.reports,
             "batches": self.size,
         }
         self.close()
-        write_atomically(self._path, canonical_bytes(sent) + b"\n")
+        write_atomically(self._path, canonical_bytes(record) + b"\n")
         sync_folder(Path(self._path).resolve().parent)
 
 
@@ -109,7 +109,7 @@ def write_outbox(
     """Write an outbox atomically. Never replace an existing one."""
     metadata = {_SURVEY: fingerprint, _NONCE: fresh_id().hex(), _URL: url}
     schema = pa.schema([pa.field("report", pa.uint32(), nullable=False)], metadata=metadata)
-    claimed = False
+    is_ours = False
     try:
         with atomic_file(path) as file:
             with pa.parquet.ParquetWriter(
@@ -118,16 +118,16 @@ def write_outbox(
                 for batch in _split(reports, batch_size):
                     writer.write_table(pa.table([pa.array(batch)], schema=schema))
             _claim(path)
-            claimed = True
+            is_ours = True
     except BaseException:
-        if claimed:
+        if is_ours:
             Path(path).unlink(missing_ok=True)
         raise
     sync_folder(Path(path).resolve().parent)
 
 
 def _claim(path: str) -> None:
-    """Create the file, or fail: two runs at once must not both send what they randomised."""
+    """Create the file, or fail: two runs at once must not both send their reports."""
     try:
         Path(path).open("x").close()
     except FileExistsError:
@@ -164,7 +164,7 @@ def _parse_nonce(digits: bytes, path: str) -> bytes:
 
 
 def _refuse_if_sent(path: str) -> None:
-    """Refuse a file that is not an outbox, or that records an outbox that was sent."""
+    """Refuse a file that is not an outbox, and the record of one that was sent."""
     with Path(path).open("rb") as file:
         content = file.read(2**16)
     if not content:
@@ -175,9 +175,9 @@ def _refuse_if_sent(path: str) -> None:
     if content.startswith(_PARQUET_MAGIC):
         return
     try:
-        sent = json.loads(content)
-        reports = sent["reports"]
-        aggregator = sent["to"]
+        record = json.loads(content)
+        reports = record["reports"]
+        aggregator = record["to"]
     except (ValueError, LookupError, TypeError, RecursionError):
         raise InvalidSetting(
             f"{path} is not an outbox of sfumato send. Choose another file with --outbox."

@@ -351,7 +351,7 @@ def test_only_a_hash_of_the_token_is_kept(aggregator):
 
 
 def test_a_token_that_another_process_replaced_opens_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(token_module, "_SECONDS", -1.0)  # look at every request
+    monkeypatch.setattr(token_module, "_REFRESH_SECONDS", -1.0)  # look at every request
     with run_aggregator(tmp_path, SURVEY) as aggregator:
         elsewhere = Store.open(f"sqlite:///{aggregator.file}")
         path = f"/v1/surveys/{SURVEY.fingerprint}/status"

@@ -134,7 +134,7 @@ class UploadReceipt(BaseModel):
     """Confirms that a batch is counted, now or before."""
 
     batch: str = Field(description="The identifier of the batch.")
-    reports: int = Field(description="How many reports it holds.")
+    reports: int = Field(description="The number of reports in it.")
     survey: str = Field(description="The survey's fingerprint.")
 
 
@@ -143,7 +143,7 @@ class BatchBody(BaseModel, extra="forbid"):
 
     batch: str = Field(
         pattern=ID_PATTERN,
-        description="128 bits that the sender chose; the same in every retry.",
+        description="128 bits that the sender chooses; the same in every retry.",
     )
     format: int = Field(ge=1, le=1, description="The version of this format.")
     reports: list[int] = Field(min_length=1, max_length=MAX_BATCH_REPORTS)
@@ -153,7 +153,7 @@ class BatchBody(BaseModel, extra="forbid"):
 
 
 async def upload(request: Request) -> Response:
-    """Count a batch of one or more reports: once, however often it is sent."""
+    """Count a batch of one or more reports. Sending it again changes nothing."""
     aggregator: Aggregator = request.app.state.aggregator
     settings = aggregator.settings
     await admit(request)

@@ -1,4 +1,4 @@
-"""What operators do with a survey: open it, close it, export its counts, import counts."""
+"""What operators do with a survey: open it, close it, export its counts, import other counts."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -40,7 +40,7 @@ _IMPORT_PROBLEMS = problem_responses(
 _JSON_OBJECT: dict[str, Any] = {JSON: {"schema": {"type": "object"}}}
 
 _MAX_OVERHEAD = 2**20
-"""Bytes of an imported tally, besides its counts."""
+"""The most bytes that an imported tally may have besides its counts."""
 
 ExportId = Annotated[
     str,
@@ -78,7 +78,7 @@ class ImportReceipt(BaseModel):
 
     tally: str
     reports: str = Field(
-        description="How many reports it holds, in digits: JSON numbers may be too small for it."
+        description="The number of reports, as text: it may exceed the integers of JSON readers."
     )
     survey: str
 
@@ -91,13 +91,13 @@ async def open_survey(entry: RequestedSurvey, aggregator: CurrentAggregator) -> 
 
 @router.post("/v1/surveys/{fingerprint}/close", responses=_STATE_PROBLEMS)
 async def close_survey(entry: RequestedSurvey, aggregator: CurrentAggregator) -> StateBody:
-    """Accept no more reports. The survey can be opened again."""
+    """Accept no more reports. You can open the survey again."""
     return await _change_state(aggregator, entry, aggregator.store.set_closed)
 
 
 @router.post("/v1/surveys/{fingerprint}/end", responses=_STATE_PROBLEMS)
 async def end_survey(entry: RequestedSurvey, aggregator: CurrentAggregator) -> StateBody:
-    """Delete the identifiers of a closed survey's batches. It stays closed for ever."""
+    """Delete the identifiers of a closed survey's batches. It can never be opened again."""
     return await _change_state(aggregator, entry, aggregator.store.forget_ids)
 
 
@@ -131,19 +131,17 @@ async def list_exports(entry: RequestedSurvey, aggregator: CurrentAggregator) ->
 async def export(
     tally: ExportId, entry: RequestedSurvey, aggregator: CurrentAggregator
 ) -> Response:
-    """Export what was counted since the last export. The same name gives the same tally again."""
+    """Export the counts since the last export. The same name gives the same tally again."""
     try:
         id_ = parse_id(tally)
     except InvalidBatch:
         raise Problem(
-            "invalid-request", "The name of a tally must be 32 lowercase hexadecimal digits."
+            "invalid-request", "A tally's name must be 32 lowercase hexadecimal digits."
         ) from None
-    exported = await run_in_threadpool(
-        aggregator.store.export, entry.fingerprint, id_, entry.outputs
-    )
-    if exported is None:
+    result = await run_in_threadpool(aggregator.store.export, entry.fingerprint, id_, entry.outputs)
+    if result is None:
         raise Problem("not-enough-reports", "Nothing was counted since the last export.")
-    return Response(await run_in_threadpool(tally_to_json, exported), media_type=JSON)
+    return Response(await run_in_threadpool(tally_to_json, result), media_type=JSON)
 
 
 @router.post(
@@ -159,10 +157,10 @@ async def export(
 async def import_tally(
     entry: RequestedSurvey, aggregator: CurrentAggregator, request: Request
 ) -> Response:
-    """Add a tally that another aggregator exported: once, however often it is sent."""
+    """Add a tally that another aggregator exported. Sending it again changes nothing."""
     if media_type_of(request) != JSON:
         raise Problem("unknown-media-type", f"Content-Type must be {JSON}.")
-    limit = 11 * entry.outputs + _MAX_OVERHEAD  # eight bytes a count, in base64
+    limit = 11 * entry.outputs + _MAX_OVERHEAD  # 8 bytes per count, in base64
     body = await read_body(
         request, aggregator.quota, limit=limit, seconds=aggregator.settings.body_seconds
     )
@@ -190,5 +188,5 @@ def _import_response(exported: TallyExport, outcome: Outcome) -> Response:
         raise unknown_survey()
     raise Problem(
         "tally-conflict",
-        "This tally, or one that it covers, is in the counts by another route.",
+        "This tally, or one that it covers, was already counted as part of another.",
     )

@@ -29,7 +29,7 @@ __all__ = ["router"]
 
 _ADMIT = [Depends(admit)]
 
-router = APIRouter(include_in_schema=False)  # for people: no machine needs a description
+router = APIRouter(include_in_schema=False)  # for people, so OpenAPI need not describe it
 
 
 @router.get("/", dependencies=_ADMIT)
@@ -40,13 +40,13 @@ async def dashboard() -> Response:
 
 @router.get("/try/{fingerprint}", dependencies=_ADMIT)
 async def try_survey(entry: RequestedSurvey) -> Response:
-    """Return the page on which people try a survey."""
+    """Return the page where people can try a survey."""
     return _page(try_page(entry.survey), TRY_POLICY)
 
 
 @router.get("/label/{fingerprint}", dependencies=_ADMIT)
 async def label(entry: RequestedSurvey, aggregator: CurrentAggregator) -> Response:
-    """Return a survey's privacy label. It needs a certificate, which may take seconds, once."""
+    """Return a survey's privacy label. The first time, its certificate may take seconds."""
     labels = aggregator.labels
     if entry.etag not in labels:
         labels[entry.etag] = await aggregator.estimates.run(lambda: label_page(entry.survey))

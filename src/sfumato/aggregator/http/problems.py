@@ -1,4 +1,4 @@
-"""Problem documents (RFC 9457): a name that programs can act on, and sentences for people.
+"""Problem documents (RFC 9457): a name for programs and sentences for people.
 
 No document ever contains a report or any other part of a body.
 """
@@ -80,7 +80,7 @@ _NAMES: tuple[tuple[type[SfumatoError], str], ...] = (
     (NothingToLearn, "invalid-question"),
     (UnknownValue, "invalid-question"),
 )
-"""The problem for each error; the first match counts."""
+"""The problem for each class of errors; the first match wins."""
 
 _RETRY_AFTER = {"store-full": "30", "store-unavailable": "1"}
 
@@ -98,7 +98,7 @@ class ProblemDocument(BaseModel):
 
 
 class Problem(Exception):
-    """Ends a request with a problem document."""
+    """An exception that ends a request with a problem document."""
 
     def __init__(
         self,
@@ -117,12 +117,12 @@ class Problem(Exception):
 
 
 def unknown_survey() -> Problem:
-    """Return the problem of a request for a survey that is not here."""
+    """Return the problem for a request that names an unknown survey."""
     return Problem("unknown-survey", "See /v1/surveys for the surveys of this aggregator.")
 
 
 def problem_for(error: SfumatoError) -> Problem:
-    """Return the problem that an error amounts to."""
+    """Return the problem for an error."""
     for kind, name in _NAMES:
         if isinstance(error, kind):
             retry = {"Retry-After": _RETRY_AFTER[name]} if name in _RETRY_AFTER else None
@@ -144,7 +144,7 @@ def problem_response(problem: Problem) -> Response:
 
 
 def problem_responses(*names: str) -> dict[int | str, dict[str, Any]]:
-    """Describe the problems of an address for OpenAPI."""
+    """Describe the problems of an address, for OpenAPI."""
     content = {PROBLEM: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}}
     responses: dict[int | str, dict[str, Any]] = {}
     for name in names:

@@ -44,7 +44,7 @@ router = APIRouter(tags=["analysts"], dependencies=[Depends(require_token)])
 
 
 class HourEntry(BaseModel):
-    """How many reports came in an hour (UTC)."""
+    """The number of reports in an hour (UTC)."""
 
     hour: str
     reports: int
@@ -100,23 +100,20 @@ async def read_status(entry: RequestedSurvey, aggregator: CurrentAggregator) -> 
     )
 
 
-@router.get(
-    "/v1/surveys/{fingerprint}/estimate",
-    responses={200: _ESTIMATE, **_RESPONSES},
-)
+@router.get("/v1/surveys/{fingerprint}/estimate", responses={200: _ESTIMATE, **_RESPONSES})
 async def read_estimate(
     entry: RequestedSurvey,
     aggregator: CurrentAggregator,
     decoder: DecoderName = "auto",
     level: Level = 0.95,
 ) -> Response:
-    """Return, for each symbol, its decoded frequency, the unbiased one, and an interval."""
+    """Return the decoded and the unbiased frequency of each symbol, with an interval."""
     estimate = await aggregator.estimates.estimate(entry, decoder)
 
     def to_json() -> str:
         return json.dumps(results_of(entry.survey, estimate, level))
 
-    # Outside the event loop: a million symbols are a hundred megabytes of text.
+    # Outside the event loop: a million symbols make a hundred megabytes of text.
     return Response(await run_in_threadpool(to_json), media_type=JSON)
 
 
@@ -165,7 +162,7 @@ async def read_top(
 
 
 def _parse_label(domain: Domain, text: str) -> Label:
-    """Return the label that a query names: text, or an integer in digits."""
+    """Return the label that a query names: text, or an integer written as digits."""
     candidates: list[Label] = [text]
     if _match_integer(text):
         candidates.append(int(text))
@@ -173,4 +170,4 @@ def _parse_label(domain: Domain, text: str) -> Label:
         with contextlib.suppress(InvalidContext):
             domain.label_symbols([label], "label")
             return label
-    raise InvalidArgument("label must be a label of the survey's domain; see the survey.")
+    raise InvalidArgument("label must be in the survey's domain. See the survey for its labels.")

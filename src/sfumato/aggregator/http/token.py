@@ -19,7 +19,7 @@ from sfumato.randomness import fresh_key
 __all__ = ["Token", "require_token"]
 
 _FACT = "token_sha256"
-_SECONDS = 5.0
+_REFRESH_SECONDS = 5.0
 
 _bearer = HTTPBearer(
     auto_error=False, description="The token that the aggregator printed at its first start."
@@ -27,7 +27,7 @@ _bearer = HTTPBearer(
 
 
 class Token:
-    """Gives access to results. It has 256 random bits, so a plain hash of it can be stored."""
+    """The key to results. It has 256 random bits, so a plain hash of it is safe to store."""
 
     def __init__(self, store: Store, *, clock: Callable[[], float] = monotonic) -> None:
         self._store = store
@@ -47,15 +47,15 @@ class Token:
         return token
 
     def matches(self, token: str) -> bool:
-        """Whether this is the token, in constant time."""
-        # Another aggregator on this store may have replaced it. Wrong guesses cause no extra reads.
-        if self._clock() - self._refreshed_at > _SECONDS:
-            with contextlib.suppress(StoreUnavailable):  # then the last known token stays valid
+        """Compare with the token in constant time."""
+        # Another aggregator may have replaced the token. Wrong guesses cause no extra reads.
+        if self._clock() - self._refreshed_at > _REFRESH_SECONDS:
+            with contextlib.suppress(StoreUnavailable):  # keep the last known token
                 self._refresh()
         return hmac.compare_digest(_sha256(token), self._hash)
 
     def _refresh(self) -> None:
-        self._refreshed_at = self._clock()  # first: do not ask an unavailable store more often
+        self._refreshed_at = self._clock()  # set first: ask an unavailable store no more often
         self._hash = self._store.fact(_FACT) or ""
 
 

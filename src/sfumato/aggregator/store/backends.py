@@ -1,4 +1,4 @@
-"""The two databases: how each is opened and locked, and what its errors mean.
+"""The two databases: how to open and lock each, and what its errors mean.
 
 SQLite: one file, write-ahead log, ``synchronous = FULL``, so a commit has reached the disk.
 PostgreSQL: durable by default (``synchronous_commit``); several aggregators may share a server.
@@ -7,7 +7,7 @@ PostgreSQL: durable by default (``synchronous_commit``); several aggregators may
 import shutil
 import sqlite3
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from sqlalchemy import Connection, Engine, Select, create_engine, event, make_url, text
 from sqlalchemy.engine import URL
@@ -15,10 +15,10 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
 from sfumato.errors import InvalidSetting, MissingExtra, StoreFull, StoreUnavailable
 
-__all__ = ["WRITES", "Backend", "PostgresBackend", "SqliteBackend", "backend_for"]
+__all__ = ["WRITES", "Backend", "backend_for"]
 
 _RESERVE = 2**25
-"""Free bytes below which nothing is written to SQLite: stop before the disk is full."""
+"""Bytes to keep free on the disk of SQLite: stop writing before the disk is full."""
 
 _WAIT = 5.0
 """Seconds that a writer waits for another writer's lock."""
@@ -29,10 +29,12 @@ _KEEPALIVE = {
     "keepalives_count": 3,
     "tcp_user_timeout": 15_000,
 }
-"""Notice within seconds that a server has vanished, so that uploads can be retried elsewhere."""
+"""Notice within seconds that a server is gone, so that clients can retry elsewhere."""
+
+_MIGRATION_LOCK = 0x5F5A70  # any number, the same for all aggregators
 
 WRITES = "sfumato_writes"
-"""The option of a connection that is going to write."""
+"""The execution option of connections that will write."""
 
 _PRAGMAS = (
     "journal_mode = WAL",
@@ -53,22 +55,24 @@ _SQLITE_PROBLEMS = {
 }
 
 
-class Backend(Protocol):
-    """What differs between the two databases."""
+class Backend:
+    """The part of the store that depends on the database."""
 
     engine: Engine
 
     def require_space(self) -> None:
-        """Raise ``StoreFull`` before there is no space left."""
+        """Raise ``StoreFull`` before there is no space left, unless the database itself does."""
 
     def lock_for_migration(self, connection: Connection) -> None:
         """Let only one starting aggregator at a time migrate the tables."""
 
     def lock_rows(self, query: Select[Any]) -> Select[Any]:
         """Return the query with its rows locked until the end of the transaction."""
+        return query
 
     def translate(self, error: DBAPIError) -> StoreUnavailable:
-        """Return what an error of the database means."""
+        """Return the store's error for an error of the database."""
+        raise NotImplementedError
 
 
 def backend_for(url: str, *, reserve: int = _RESERVE, wait: float = _WAIT) -> Backend:
@@ -81,9 +85,9 @@ def backend_for(url: str, *, reserve: int = _RESERVE, wait: float = _WAIT) -> Ba
     except ArgumentError:
         raise _unknown_store() from None
     if address.drivername == "sqlite":
-        return SqliteBackend(address, reserve=reserve, wait=wait)
+        return _SqliteBackend(address, reserve=reserve, wait=wait)
     if address.drivername in ("postgresql", "postgres"):
-        return PostgresBackend(address, wait=wait)
+        return _PostgresBackend(address, wait=wait)
     raise _unknown_store()
 
 
@@ -92,10 +96,10 @@ def _unknown_store() -> InvalidSetting:
     return InvalidSetting("the store must be sqlite:///FILE or postgresql://USER@HOST/DATABASE.")
 
 
-class SqliteBackend:
-    """A file on the aggregator's machine."""
+class _SqliteBackend(Backend):
+    """A file on the aggregator's machine. A transaction that writes holds the only lock."""
 
-    def __init__(self, address: URL, *, reserve: int = _RESERVE, wait: float = _WAIT) -> None:
+    def __init__(self, address: URL, *, reserve: int, wait: float) -> None:
         if not address.database or address.database == ":memory:":
             raise InvalidSetting(
                 "the store must be a file, such as sqlite:///reports.db: "
@@ -108,25 +112,27 @@ class SqliteBackend:
             raise InvalidSetting(
                 f"the store's folder {self._file.parent} does not exist. Create it first."
             )
-        self.engine = create_engine(
-            address, connect_args={"check_same_thread": False, "timeout": wait}
-        )
+        connect_args = {"check_same_thread": False, "timeout": wait}
+        self.engine = create_engine(address, connect_args=connect_args)
         event.listen(self.engine, "connect", self._prepare)
         event.listen(self.engine, "begin", _begin_sqlite)
 
     def require_space(self) -> None:
         """Refuse to write to a disk that is almost full, or to a file that was replaced.
 
-        A full disk would leave half a write-ahead log. Writing to a file that was deleted or
-        replaced would succeed, and be lost with the last connection.
+        A full disk would leave half a write-ahead log. Writes to a file that was deleted or
+        replaced would succeed, and be lost when the last connection closes.
         """
         try:
             free = shutil.disk_usage(self._file.parent).free
-            is_same = self._identity is None or self._identity == _identity_of(self._file)
+            has_moved = self._identity is not None and self._identity != _identity_of(self._file)
         except OSError:
-            raise _file_moved() from None
-        if not is_same:
-            raise _file_moved()
+            has_moved = True
+        if has_moved:
+            raise StoreUnavailable(
+                "the store's file was moved, replaced or deleted. "
+                "Restore it, or restart the aggregator."
+            )
         if free < self._reserve:
             reserve = self._reserve // 2**20
             raise StoreFull(f"the store's disk has less than {reserve} MiB left. Free some space.")
@@ -138,15 +144,8 @@ class SqliteBackend:
         if self._identity is None:
             self._identity = _identity_of(self._file)
 
-    def lock_for_migration(self, connection: Connection) -> None:
-        """Do nothing: a transaction that writes holds the only lock there is."""
-
-    def lock_rows(self, query: Select[Any]) -> Select[Any]:
-        """Return the query itself: a transaction that writes holds the only lock there is."""
-        return query
-
     def translate(self, error: DBAPIError) -> StoreUnavailable:
-        """Return what an error of SQLite means."""
+        """Return the store's error for an error of SQLite, by its code."""
         code = getattr(error.orig, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code == sqlite3.SQLITE_FULL:
             return StoreFull("the store's disk is full. Free some space.")
@@ -160,26 +159,18 @@ def _identity_of(file: Path) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _file_moved() -> StoreUnavailable:
-    return StoreUnavailable(
-        "the store's file was moved, replaced or deleted. Restore it, or restart the aggregator."
-    )
-
-
 def _begin_sqlite(connection: Connection) -> None:
-    # Take the write lock first: a reader that becomes a writer can lose the race for it.
+    # Take the write lock now: a reader that becomes a writer can lose the race for it.
     writes = connection.get_execution_options().get(WRITES, False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-class PostgresBackend:
-    """A server that several aggregators may share."""
+class _PostgresBackend(Backend):
+    """A server that several aggregators may share. It reports a full disk itself."""
 
-    _MIGRATION_LOCK = 0x5F5A70  # any number, the same for all aggregators
-
-    def __init__(self, address: URL, *, wait: float = _WAIT) -> None:
+    def __init__(self, address: URL, *, wait: float) -> None:
         try:
-            import psycopg  # noqa: F401 - only to see whether it is installed
+            import psycopg  # noqa: F401 - is it installed?
         except ImportError:
             raise MissingExtra(
                 "a PostgreSQL store needs psycopg: pip install 'sfumato[server]'"
@@ -192,20 +183,17 @@ class PostgresBackend:
             pool_pre_ping=True,
         )
 
-    def require_space(self) -> None:
-        """Do nothing: the server reports a full disk itself."""
-
     def lock_for_migration(self, connection: Connection) -> None:
         """Take a lock that belongs to no table: there may be none yet."""
         query = text("SELECT pg_advisory_xact_lock(:lock)")
-        connection.execute(query, {"lock": self._MIGRATION_LOCK})
+        connection.execute(query, {"lock": _MIGRATION_LOCK})
 
     def lock_rows(self, query: Select[Any]) -> Select[Any]:
         """Lock the rows of the query. A survey's row protects everything that refers to it."""
         return query.with_for_update()
 
     def translate(self, error: DBAPIError) -> StoreUnavailable:
-        """Return what an error of PostgreSQL means, by its SQLSTATE."""
+        """Return the store's error for an error of PostgreSQL, by its SQLSTATE."""
         state = getattr(error.orig, "sqlstate", None) or ""
         if state in ("53100", "53200"):  # disk full, out of memory
             return StoreFull("the database server has no space left. Free some space there.")

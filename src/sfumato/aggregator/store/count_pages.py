@@ -1,4 +1,4 @@
-"""Counts in pages: a commit rewrites the pages its reports fall on, not the whole histogram."""
+"""Pages of counts: a commit rewrites only the pages that its reports fall on."""
 
 from collections.abc import Iterable
 
@@ -15,11 +15,11 @@ __all__ = [
 ]
 
 PAGE_SIZE = 4096
-"""Counts in a page: 32 KiB. Few statements for a dense histogram, few bytes for a sparse one."""
+"""Counts per page (32 KiB): few statements if counts are dense, few bytes if they are sparse."""
 
 
 def histogram_pages(reports: NDArray[np.uint32]) -> dict[int, NDArray[np.int64]]:
-    """Count reports. Return the pages that they fall on, by number.
+    """Count reports. Return the pages that they fall on by number.
 
     >>> pages = histogram_pages(np.array([1, 4098, 1], np.uint32))
     >>> {number: page.nonzero()[0].tolist() for number, page in pages.items()}
@@ -27,7 +27,7 @@ def histogram_pages(reports: NDArray[np.uint32]) -> dict[int, NDArray[np.int64]]
     """
     page_of = reports // PAGE_SIZE
     numbers = np.flatnonzero(np.bincount(page_of, minlength=1))
-    # Move the pages together, so that memory grows with the reports and not with the outputs.
+    # Number the pages in use consecutively: memory grows with the reports, not with the outputs.
     place = np.zeros(int(numbers[-1]) + 1, dtype=np.int64)
     place[numbers] = np.arange(numbers.size)
     cell = place[page_of] * PAGE_SIZE + reports % PAGE_SIZE
@@ -36,7 +36,7 @@ def histogram_pages(reports: NDArray[np.uint32]) -> dict[int, NDArray[np.int64]]
 
 
 def split_pages(counts: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
-    """Split a histogram into pages. Return those that are not empty, by number."""
+    """Split a histogram into pages. Return the nonempty ones by number."""
     padded = np.zeros(_round_up(counts.size), dtype=np.int64)
     padded[: counts.size] = counts
     pages = enumerate(padded.reshape(-1, PAGE_SIZE))
@@ -44,7 +44,7 @@ def split_pages(counts: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
 
 
 def join_pages(pages: Iterable[tuple[int, bytes]], outputs: int) -> NDArray[np.int64]:
-    """Add up stored pages, in any order; a page may come several times, once for each part."""
+    """Add up stored pages, in any order. A page number occurs once per part and day."""
     counts = np.zeros(_round_up(outputs), dtype=np.int64)
     for number, stored in pages:
         start = number * PAGE_SIZE

@@ -133,7 +133,7 @@ MIGRATIONS: Sequence[Callable[[Connection], None]] = (_tables.create_all,)
 
 
 class Database:
-    """A database whose tables have this version's schema; opening it migrates older ones."""
+    """A database with this version's schema. Opening an older one migrates it."""
 
     def __init__(
         self, backend: Backend, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -176,11 +176,11 @@ class Database:
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
-        """Raise our own errors: those of the database may contain what was being written."""
+        """Raise our own errors: the database's may contain what was being written."""
         try:
             yield
         except DBAPIError as error:
-            # Use a new connection next time: one that has failed may go on failing.
+            # Use a new connection next time: a broken one would keep failing.
             self._backend.engine.dispose()
             raise self._backend.translate(error) from None
         except SQLAlchemyError:
@@ -195,7 +195,7 @@ class Database:
                 version = int(_fact(connection, _VERSION) or 0)
             if version > len(MIGRATIONS):
                 raise StoreUnavailable(
-                    f"the store was made by a newer version of Sfumato (its schema is {version}; "
+                    f"a newer version of Sfumato created the store (its schema is {version}; "
                     f"this version supports up to {len(MIGRATIONS)}). Upgrade Sfumato."
                 )
             for migration in MIGRATIONS[version:]:
@@ -205,17 +205,17 @@ class Database:
     # --- facts ------------------------------------------------------------------------------------
 
     def fact(self, name: str) -> str | None:
-        """Return a named text that the store keeps."""
+        """Return a named text, or ``None``."""
         with self._read() as connection:
             return _fact(connection, name)
 
     def set_fact(self, name: str, value: str) -> None:
-        """Keep a named text."""
+        """Store a named text."""
         with self._write() as connection:
             _set_fact(connection, name, value)
 
     def ping(self) -> None:
-        """Raise ``StoreUnavailable`` unless the store is writable; a full disk may show later."""
+        """Raise ``StoreUnavailable`` unless the store is writable. It may miss a full disk."""
         query = select(facts.c.value).where(facts.c.name == _VERSION)
         with self._write() as connection:
             connection.execute(self._backend.lock_rows(query))
@@ -226,6 +226,6 @@ def _fact(connection: Connection, name: str) -> str | None:
 
 
 def _set_fact(connection: Connection, name: str, value: str) -> None:
-    known = connection.execute(update(facts).where(facts.c.name == name).values(value=value))
-    if known.rowcount == 0:
+    result = connection.execute(update(facts).where(facts.c.name == name).values(value=value))
+    if result.rowcount == 0:
         connection.execute(insert(facts).values(name=name, value=value))

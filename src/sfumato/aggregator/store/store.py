@@ -1,10 +1,10 @@
 """The store: surveys, identifiers and counts, changed together or not at all.
 
-``commit`` is the core. In one transaction it locks the survey, finds out which batches are known,
+``commit`` is the core. In one transaction it locks the survey, looks up which batches are known,
 writes the identifiers of the others and adds their reports to the counts. So a batch is counted if
-and only if its identifier is stored, and what was acknowledged survives any crash. Reports are not
-kept. A checksum of each batch is, until the survey has ended (docs/decisions/031.md explains what
-it reveals).
+and only if its identifier is stored, and what was acknowledged survives any crash. The store keeps
+no reports. It keeps a checksum of each batch until the survey ends (docs/decisions/031.md explains
+what it reveals).
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,23 +46,23 @@ _DELETE_SIZE = 5000
 
 
 State = Literal["open", "closed", "ended"]
-"""A survey accepts reports, or not for now; once it has ended it never accepts any again."""
+"""An open survey accepts reports. A closed one can be opened again; an ended one cannot."""
 
 
 class Outcome(Enum):
     """What happened to a batch, or to an imported tally."""
 
     COUNTED = "counted"
-    REPLAYED = "replayed"  # the same one was counted before
-    CONFLICT = "conflict"  # another one was counted under this identifier
-    OVERLAP = "overlap"  # a tally that contains what was counted before
+    REPLAYED = "replayed"  # the same content was counted before
+    CONFLICT = "conflict"  # other content was counted under this identifier
+    OVERLAP = "overlap"  # a tally with a part that was counted before
     CLOSED = "closed"
-    UNKNOWN = "unknown"  # there is no such survey
+    UNKNOWN = "unknown"  # no such survey
 
 
 @dataclass(frozen=True)
 class Status:
-    """A survey's state, its number of reports, and how many came in each hour."""
+    """The state of a survey, its number of reports, and how many came in each hour."""
 
     fingerprint: str
     state: State
@@ -76,14 +76,14 @@ class Store(Database):
     # --- surveys ----------------------------------------------------------------------------------
 
     def register(self, survey: Survey) -> None:
-        """Add a survey, open. A known one keeps its counts and state, and gets the new title."""
+        """Add a survey, open. A known survey keeps its counts and state, but gets the new title."""
         resolved = survey.resolved()
         is_this = surveys.c.fingerprint == survey.fingerprint
         with self._write() as connection:
             # Two aggregators may start with the same survey.
             self._backend.lock_for_migration(connection)
-            known = connection.execute(update(surveys).where(is_this).values(resolved=resolved))
-            if known.rowcount == 0:
+            result = connection.execute(update(surveys).where(is_this).values(resolved=resolved))
+            if result.rowcount == 0:
                 new = insert(surveys).values(
                     fingerprint=survey.fingerprint,
                     resolved=resolved,
@@ -108,28 +108,28 @@ class Store(Database):
         return {row.fingerprint: row.state for row in rows}
 
     def set_open(self, fingerprint: str) -> None:
-        """Accept reports again; refused once identifiers are deleted, since replays would count."""
+        """Accept reports again. ``WrongSurvey`` after the end: a repeated batch would count twice."""
         with self._write() as connection:
             row = self._require(connection, fingerprint)
             if row.state == "ended":
                 raise WrongSurvey(
-                    "this survey has ended: its identifiers are deleted, so a repeated batch could "
-                    "not be recognised. Start a new survey under another name."
+                    "this survey has ended. Its identifiers are deleted, so the aggregator could not "
+                    "recognise a repeated batch. Start a new survey under another name."
                 )
             _update_survey(connection, row, state="open")
 
     def set_closed(self, fingerprint: str) -> None:
-        """Accept no more reports. Identifiers stay, so the survey can be opened again."""
+        """Accept no more reports. You can open the survey again, because its identifiers stay."""
         with self._write() as connection:
             row = self._require(connection, fingerprint)
             if row.state != "ended":
                 _update_survey(connection, row, state="closed")
 
     def forget_ids(self, fingerprint: str) -> None:
-        """Delete the identifiers of a closed survey's batches, which ends the survey for good.
+        """Delete the identifiers of a closed survey's batches. This ends the survey for good.
 
         The state changes first. Then identifiers are deleted in small steps, so that uploads to
-        other surveys are not delayed. After a crash, the next call continues.
+        other surveys need not wait. After a crash, call it again to continue.
         """
         with self._write() as connection:
             row = self._require(connection, fingerprint)
@@ -150,7 +150,7 @@ class Store(Database):
                     connection.execute(delete(batches).where(is_own, batches.c.id.in_(ids)))
 
     def status(self, fingerprint: str) -> Status:
-        """Return a survey's state and its number of reports."""
+        """Return a survey's state and its numbers of reports."""
         with self._read() as connection:
             row = self._require(connection, fingerprint, lock=False)
             query = select(hours.c.hour, hours.c.reports).where(hours.c.survey == row.number)
@@ -240,8 +240,8 @@ class Store(Database):
         *,
         day: str,
     ) -> None:
-        """Add pages of counts to the open part, under the day that they belong to."""
-        total = row.reports + reports  # the row is locked, so its number is current
+        """Add pages of counts to the open part, under their day."""
+        total = row.reports + reports  # the row is locked, so its value is current
         if total > _MAX_TOTAL:
             raise InvalidTally("counts must add up to at most 2^62.")
         _update_survey(connection, row, reports=total)
@@ -250,49 +250,46 @@ class Store(Database):
             (counts.c.survey == row.number) & (counts.c.part == row.part) & (counts.c.day == day)
         )
         query = select(counts.c.page, counts.c.cells)
-        known = connection.execute(query.where(is_here, counts.c.page.in_(list(pages)))).all()
-        changed = []
-        for page, cells in known:
+        old_rows = connection.execute(query.where(is_here, counts.c.page.in_(list(pages)))).all()
+        changes = []
+        for page, cells in old_rows:
             total_cells = pages[page] + decode_page(cells)
-            changed.append({"at": page, "to": encode_page(total_cells)})
-        if changed:
+            changes.append({"at": page, "to": encode_page(total_cells)})
+        if changes:
             change = update(counts).where(is_here, counts.c.page == bindparam("at"))
-            connection.execute(change.values(cells=bindparam("to")), changed)
-        known_numbers = {page for page, _ in known}
-        added = []
+            connection.execute(change.values(cells=bindparam("to")), changes)
+        old_pages = {page for page, _ in old_rows}
+        new_rows = []
         for page, page_counts in pages.items():
-            if page not in known_numbers:
-                added.append({**place, "page": page, "cells": encode_page(page_counts)})
-        if added:
-            connection.execute(insert(counts), added)
+            if page not in old_pages:
+                new_rows.append({**place, "page": page, "cells": encode_page(page_counts)})
+        if new_rows:
+            connection.execute(insert(counts), new_rows)
 
     def tally(self, fingerprint: str, outputs: int) -> Tally:
-        """Return everything that was counted, exported or not."""
+        """Return all counts, exported or not."""
         with self._read() as connection:
             row = self._require(connection, fingerprint, lock=False)
             return _sum_pages(connection, counts.c.survey == row.number, outputs, fingerprint)
 
     def tally_of_days(self, fingerprint: str, outputs: int, first: date, last: date) -> Tally:
-        """Return what was counted from uploads from ``first`` to ``last`` (UTC, both included).
+        """Return the counts of uploads from ``first`` to ``last`` (UTC, both included).
 
-        Imported tallies have no day, and are left out.
+        Imported tallies have no day, so they are left out.
         """
         with self._read() as connection:
             row = self._require(connection, fingerprint, lock=False)
-            is_wanted = (
-                (counts.c.survey == row.number)
-                & (counts.c.day >= first.isoformat())
-                & (counts.c.day <= last.isoformat())
-            )
-            return _sum_pages(connection, is_wanted, outputs, fingerprint)
+            is_own = counts.c.survey == row.number
+            is_in_time = counts.c.day.between(first.isoformat(), last.isoformat())
+            return _sum_pages(connection, is_own & is_in_time, outputs, fingerprint)
 
     # --- export and import ------------------------------------------------------------------------
 
     def export(self, fingerprint: str, id_: bytes, outputs: int) -> TallyExport | None:
         """Close the open part and export it under an identifier.
 
-        The same identifier gives the same tally again. ``None`` if nothing was counted since the
-        last export.
+        The same identifier gives the same tally again. Return ``None`` if nothing was counted since
+        the last export.
         """
         with self._write() as connection:
             row = self._require(connection, fingerprint)
@@ -316,7 +313,7 @@ class Store(Database):
             return TallyExport(id_, tally, tuple(covers))
 
     def exports(self, fingerprint: str) -> list[tuple[bytes, int]]:
-        """List the exported tallies, oldest first: their identifiers and numbers of reports."""
+        """List the identifier and the number of reports of each exported tally, oldest first."""
         with self._read() as connection:
             row = self._require(connection, fingerprint, lock=False)
             query = select(exports.c.id, exports.c.reports).where(exports.c.survey == row.number)
@@ -324,7 +321,7 @@ class Store(Database):
         return [(bytes(id_), reports) for id_, reports in rows]
 
     def import_tally(self, exported: TallyExport) -> Outcome:
-        """Add a tally of another store: once, and only if no part of it was counted here before."""
+        """Add a tally from another store, unless a part of it was counted here before."""
         with self._write() as connection:
             row = self._row(connection, exported.tally.fingerprint)
             if row is None:
@@ -363,9 +360,9 @@ def _add_to_hour(
     connection: Connection, survey: int, hour: str, *, batch_count: int, reports: int
 ) -> None:
     is_this = (hours.c.survey == survey) & (hours.c.hour == hour)
-    more = {"batches": hours.c.batches + batch_count, "reports": hours.c.reports + reports}
-    known = connection.execute(update(hours).where(is_this).values(**more))
-    if known.rowcount == 0:
+    sums = {"batches": hours.c.batches + batch_count, "reports": hours.c.reports + reports}
+    result = connection.execute(update(hours).where(is_this).values(**sums))
+    if result.rowcount == 0:
         new = insert(hours).values(survey=survey, hour=hour, batches=batch_count, reports=reports)
         connection.execute(new)
 
@@ -373,14 +370,14 @@ def _add_to_hour(
 def _sum_pages(
     connection: Connection, which: ColumnElement[bool], outputs: int, fingerprint: str
 ) -> Tally:
-    """Add up pages, reading a few at a time: every day has its own."""
+    """Add up pages, a few at a time: each day has pages of its own."""
     query = select(counts.c.page, counts.c.cells).where(which).execution_options(yield_per=64)
     pages = ((page, cells) for page, cells in connection.execute(query))
     return Tally(join_pages(pages, outputs), fingerprint)
 
 
 def _all_tally_ids(connection: Connection, survey: int) -> set[bytes]:
-    """Return the identifiers of all tallies in the counts: imported, inside those, or exported."""
+    """Return the identifiers of all tallies in the counts: exported, imported, or inside those."""
     exported = connection.scalars(select(exports.c.id).where(exports.c.survey == survey))
     return {*map(bytes, exported), *_import_ids(connection, imports.c.survey == survey)}
 
