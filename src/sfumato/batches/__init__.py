@@ -1,4 +1,4 @@
-"""What travels to an aggregator: batches of reports in JSON or Arrow, and tallies."""
+"""Wire formats: batches of reports in JSON or Arrow, and tallies."""
 
 from sfumato.batches.arrow_form import ARROW, parse_arrow_batch, to_arrow
 from sfumato.batches.batch import (

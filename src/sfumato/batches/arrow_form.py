@@ -1,9 +1,9 @@
-"""A batch as an Arrow IPC stream: for bulk uploads, read without a copy.
+"""A batch as an Arrow IPC stream: for bulk uploads, parsed without a copy.
 
 The stream has one column, ``report``, of unsigned 32-bit integers without nulls. The schema's
-metadata holds ``sfumato.format``, ``sfumato.survey`` and ``sfumato.batch``. Buffers are not
-compressed, because their true size would be known only after memory for it had been allocated.
-(``Content-Encoding: gzip`` is undone with a limit, before anything is parsed.)
+metadata holds ``sfumato.format``, ``sfumato.survey`` and ``sfumato.batch``. Buffers must not be
+compressed, because Arrow would allocate whatever size they declare. (``Content-Encoding: gzip`` is
+allowed: the aggregator decompresses it with a limit before parsing.)
 """
 
 import struct
@@ -59,9 +59,9 @@ def parse_arrow_batch(body: bytes) -> Batch:
         TypeError,
         struct.error,
         OverflowError,
-        StopIteration,  # there is not even a schema
+        StopIteration,  # no schema
     ):
-        # Do not chain: Arrow's own messages may quote what they could not read.
+        # Do not chain: Arrow's messages may quote what it could not read.
         raise InvalidBatch(
             "the body must be an Arrow IPC stream with one column of reports."
         ) from None
@@ -125,7 +125,7 @@ def _column(record_batch: Arrow) -> NDArray[np.uint32]:
     return reports
 
 
-# --- look into a message before Arrow allocates memory for it -------------------------------------
+# --- inspect a message before Arrow allocates memory for it ---------------------------------------
 #
 # These functions read single fields of the message's FlatBuffers tables.
 
@@ -158,7 +158,7 @@ def _require_little_endian(message: Arrow) -> None:
 
 
 def _header(message: Arrow) -> tuple[bytes, int]:
-    """Return a message's FlatBuffers, and the position of its header table (Message.header)."""
+    """Return a message's FlatBuffers bytes, and the position of its header (Message.header)."""
     raw = message.metadata.to_pybytes()
     (root,) = struct.unpack_from("<I", raw, 0)
     header = _field(raw, root, 2)

@@ -1,13 +1,14 @@
 """A batch: reports of one survey under an identifier that their sender chose.
 
-The identifier has 128 bits. A sender that got no reply sends the same identifier with the same
-reports again; the aggregator recognises it and counts nothing twice.
+The identifier has 128 bits. A sender that got no reply sends the same reports under the same
+identifier again, and the aggregator counts them once.
 """
 
 import hashlib
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,7 @@ ID_BYTES = 16
 MAX_BATCH_REPORTS = 65_536
 
 MAX_BATCH_BYTES = 2**20
-"""The largest batch on the wire, before and after decompression."""
+"""The size limit of a batch on the wire, before and after decompression."""
 
 ID_PATTERN = "^[0-9a-f]{32}$"
 FINGERPRINT_PATTERN = "^[0-9a-f]{64}$"
@@ -46,7 +47,7 @@ _match_fingerprint = re.compile(FINGERPRINT_PATTERN).fullmatch
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Batch:
-    """Reports of one survey, with the identifier of their upload.
+    """Reports of one survey under an identifier.
 
     >>> Batch(bytes(16), "ab" * 32, np.array([3, 1], dtype=np.uint32))
     Batch(2 reports, id=00000000…, survey=abababababab…)
@@ -63,7 +64,7 @@ class Batch:
             )
         if self.reports.dtype != np.uint32 or self.reports.ndim != 1:
             raise InvalidBatch(
-                "the reports of a batch must be one row of 32-bit unsigned integers."
+                "the reports of a batch must be a one-dimensional array of 32-bit unsigned integers."
             )
         if not 1 <= self.reports.size <= MAX_BATCH_REPORTS:
             raise InvalidBatch(
@@ -72,18 +73,18 @@ class Batch:
 
     @cached_property
     def digest(self) -> bytes:
-        """Distinguishes a repeated batch from another one under the same identifier.
+        """A hash that distinguishes a repeated batch from another one under the same identifier.
 
-        The identifier is hashed too, so equal reports do not have equal digests.
+        It covers the identifier too, so equal reports do not have equal digests.
         """
         content = self.reports.astype("<u4", copy=False).tobytes()
         return hashlib.sha256(b"sfumato/1/content" + self.id + content).digest()[:ID_BYTES]
 
     def require(self, fingerprint: str, outputs: int) -> None:
-        """Reject a batch of another survey, or with a report outside ``0..outputs - 1``."""
+        """Reject a batch of another survey, or one with a report outside ``0..outputs - 1``."""
         if self.fingerprint != fingerprint:
-            raise InvalidBatch("the batch and the address it was sent to name different surveys.")
-        # Check the largest report first: most batches are valid, and pass at once.
+            raise InvalidBatch("the batch and the address name different surveys.")
+        # Check only the largest report first: nearly all batches are valid.
         if int(self.reports.max()) >= outputs:
             index = int(np.argmax(self.reports >= outputs))
             raise ReportRejected(
@@ -102,7 +103,7 @@ def fresh_id() -> bytes:
 
 
 def parse_id(text: object) -> bytes:
-    """Parse an identifier, written as 32 hexadecimal digits."""
+    """Parse an identifier of 32 lowercase hexadecimal digits."""
     if not isinstance(text, str) or not _match_id(text):
         raise InvalidBatch(
             "batch must be 32 lowercase hexadecimal digits: the identifier of the upload."
@@ -110,8 +111,8 @@ def parse_id(text: object) -> bytes:
     return bytes.fromhex(text)
 
 
-def is_fingerprint(text: object) -> bool:
-    """Whether this has the form of a survey's fingerprint: 64 lowercase hexadecimal digits.
+def is_fingerprint(text: object) -> TypeGuard[str]:
+    """Whether ``text`` has the form of a fingerprint: 64 lowercase hexadecimal digits.
 
     >>> is_fingerprint("ab" * 32), is_fingerprint("AB" * 32), is_fingerprint("ab" * 33)
     (True, False, False)
@@ -120,8 +121,8 @@ def is_fingerprint(text: object) -> bool:
 
 
 def parse_fingerprint(text: object) -> str:
-    """Return ``text`` if it has the form of a survey's fingerprint."""
-    if not isinstance(text, str) or not is_fingerprint(text):
+    """Return ``text`` if it has the form of a fingerprint."""
+    if not is_fingerprint(text):
         raise InvalidBatch(
             "survey must be 64 lowercase hexadecimal digits: the survey's fingerprint."
         )

@@ -1,4 +1,4 @@
-"""A batch in JSON: what browsers send.
+"""A batch in JSON, which browsers send.
 
 ``{"batch":"<32 hexadecimal digits>","format":1,"reports":[3,1],"survey":"<fingerprint>"}``, with
 exactly these fields.
@@ -76,7 +76,7 @@ def _reject_non_integer(_: str) -> object:
 def _parse_reports(reports: object) -> NDArray[np.uint32]:
     if not isinstance(reports, list) or not 1 <= len(reports) <= MAX_BATCH_REPORTS:
         raise InvalidBatch(f"reports must be a list of 1 to {MAX_BATCH_REPORTS:,} integers.")
-    # Check all at once: only a bad batch needs the loop that finds the bad report.
+    # Check all reports at once. Only a bad batch needs the search for the bad report.
     if set(map(type, reports)) == {int} and min(reports) >= 0 and max(reports) < 2**32:
         return np.array(reports, dtype=np.uint32)
     index = next(i for i, report in enumerate(reports) if not _is_report(report))
@@ -87,5 +87,5 @@ def _parse_reports(reports: object) -> NDArray[np.uint32]:
 
 
 def _is_report(report: object) -> bool:
-    # Compare types: bool is a subclass of int, and true is not 1.
+    # bool is a subclass of int: reject true and false.
     return type(report) is int and 0 <= report < 2**32

@@ -1,8 +1,8 @@
-"""A tally on its way to another aggregator, or to an analyst, with an identifier.
+"""A tally with an identifier, to send to another aggregator or an analyst.
 
 ``{"counts":"<base64 of little-endian 64-bit integers>","covers":[…],"format":1,"survey":"…",
 "tally":"<identifier>"}``, on one line. ``covers`` names the tallies that were added up into this
-one, so that none of them is counted again by another route.
+one, so that none of them is counted a second time.
 """
 
 import base64
@@ -26,7 +26,7 @@ _FIELDS = {"counts", "covers", "format", "survey", "tally"}
 
 @dataclass(frozen=True)
 class TallyExport:
-    """A tally with its identifier, and those of the tallies inside it."""
+    """A tally, its identifier, and the identifiers of the tallies inside it."""
 
     id: bytes
     tally: Tally
@@ -34,7 +34,7 @@ class TallyExport:
 
     @cached_property
     def digest(self) -> bytes:
-        """Distinguishes a repeated tally from another one under the same identifier."""
+        """A hash that distinguishes a repeated tally from another one under the same identifier."""
         return hashlib.sha256(tally_to_json(self)).digest()[:ID_BYTES]
 
 

@@ -1,17 +1,17 @@
-"""The local engine: files of answers, privatised over the cores of this machine.
+"""The local engine: privatise files of answers on the cores of this machine.
 
 Every worker draws from the operating system's source, so no two runs give the same reports. If you
-only want a tally, people are randomised and counted in one go: a report exists for as long as it
-takes to count it, and memory is one tally per worker.
+only want a tally, answers are randomised and counted in one pass: a report exists only until it is
+counted, and memory is one tally per worker.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.foundation.arrays import Reports, Symbols
+from sfumato.foundation.arrays import Reports
 from sfumato.foundation.parallel import Progress, parallel_map
 from sfumato.survey import Survey
 from sfumato.tables import AnswerColumns, FileSlice, answer_batches, slice_files
@@ -28,13 +28,13 @@ def tally_files(
     workers: int = 1,
     on_progress: Progress = lambda rows: None,
 ) -> Tally:
-    """Return the tally of one report per answer in files. The reports themselves are never kept.
+    """Privatise the answers in files and return their tally, without keeping any report.
 
-    With several workers your script must be importable (``if __name__ == "__main__":``), because
-    they are spawned. ``on_progress`` is called with the number of rows read so far.
+    Several workers are spawned, so your script must be importable (``if __name__ == "__main__":``).
+    ``on_progress`` is called with the number of rows read so far.
     """
     survey.certify()
-    task = _CountReports(survey, columns)
+    task = partial(_count_reports, survey, columns)
     slices, workers = slice_files(paths, workers)
     counts = np.zeros(survey.mechanism.outputs, dtype=np.int64)
     for more in parallel_map(task, slices, workers=workers, on_progress=on_progress):
@@ -50,13 +50,13 @@ def privatize_files(
     workers: int = 1,
     on_progress: Progress = lambda rows: None,
 ) -> Iterator[Reports]:
-    """Yield one report per answer in files, in their order, batch by batch.
+    """Yield one report per answer in files, in order, batch by batch.
 
-    Several workers only help with Parquet: they hand over the reports of some row groups together,
-    and the length of a CSV file is unknown. Memory is the reports of a few such slices.
+    Several workers only help with Parquet: each returns all reports of some row groups at once, and
+    a CSV file has no row groups. Memory is the reports of a few such slices.
     """
     survey.certify()
-    task = _MakeReports(survey, columns)
+    task = partial(_make_reports, survey, columns)
     slices, workers = slice_files(paths, workers)
     if any(part.rows is None for part in slices):
         workers = 1
@@ -64,23 +64,15 @@ def privatize_files(
         yield from batches
 
 
-@dataclass(frozen=True)
-class _ReadAnswers:
-    survey: Survey
-    columns: AnswerColumns
-
-    def symbols(self, part: FileSlice, on_progress: Progress) -> Iterator[Symbols]:
-        domain = self.survey.context.domain
-        return answer_batches(part, self.columns, domain, on_progress=on_progress)
+def _count_reports(
+    survey: Survey, columns: AnswerColumns, part: FileSlice, on_progress: Progress
+) -> NDArray[np.int64]:
+    symbols = answer_batches(part, columns, survey.context.domain, on_progress=on_progress)
+    return survey.mechanism.privatize_and_tally(symbols).counts
 
 
-class _CountReports(_ReadAnswers):
-    def __call__(self, part: FileSlice, on_progress: Callable[[int], None]) -> NDArray[np.int64]:
-        symbols = self.symbols(part, on_progress)
-        return self.survey.mechanism.privatize_and_tally(symbols).counts
-
-
-class _MakeReports(_ReadAnswers):
-    def __call__(self, part: FileSlice, on_progress: Callable[[int], None]) -> Iterator[Reports]:
-        for symbols in self.symbols(part, on_progress):
-            yield self.survey.mechanism.privatize(symbols)
+def _make_reports(
+    survey: Survey, columns: AnswerColumns, part: FileSlice, on_progress: Progress
+) -> Iterator[Reports]:
+    for symbols in answer_batches(part, columns, survey.context.domain, on_progress=on_progress):
+        yield survey.mechanism.privatize(symbols)

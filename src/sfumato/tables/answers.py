@@ -33,12 +33,12 @@ __all__ = [
 ]
 
 _INTEGER = r"^-?[0-9]{1,16}$"
-_SLICE_ROWS = 2**22  # enough to be worth sending to another process, few enough to share out
+_SLICE_ROWS = 2**22  # large enough for a process of its own, small enough to spread the load
 
 
 @dataclass(frozen=True)
 class AnswerColumns:
-    """The columns of the answers: one of values, or two of positions."""
+    """The columns with the answers: one for values, or two for positions."""
 
     value: str | None = None
     latitude: str | None = None
@@ -67,7 +67,7 @@ class AnswerColumns:
 
     @property
     def types(self) -> dict[str, Arrow]:
-        """The columns to read, each with its Arrow type; ``None`` leaves the type to the file."""
+        """The Arrow type of each column to read; ``None`` means the type in the file."""
         if self.value is not None:
             return {self.value: None}
         return {str(self.latitude): pa.float64(), str(self.longitude): pa.float64()}
@@ -80,8 +80,8 @@ class AnswerColumns:
 class FileSlice:
     """A file, or some row groups of a Parquet file.
 
-    ``first_row`` is the slice's first row in its file. ``rows`` is how many rows it has: ``None``
-    for a CSV file, which must be read to know.
+    ``first_row``: its first row in the file. ``rows``: its number of rows; ``None`` for a CSV file,
+    which must be read to know.
     """
 
     path: str
@@ -96,8 +96,8 @@ def is_stream(path: str) -> bool:
 
 
 def slice_file(path: str) -> list[FileSlice]:
-    """Split a Parquet file into slices of about four million rows; leave other files whole."""
-    if is_stream(path):  # a missing file counts as one, and fails when it is read
+    """Split a Parquet file into slices of about four million rows. Do not split other files."""
+    if is_stream(path):  # true for a missing file too; reading it will fail
         return [FileSlice(path)]
     with open_table(path) as table:
         group_sizes = table.row_groups
@@ -119,7 +119,7 @@ def slice_file(path: str) -> list[FileSlice]:
 
 
 def slice_files(paths: Sequence[str], workers: int) -> tuple[list[FileSlice], int]:
-    """Split files into slices. Return them and how many workers can share them.
+    """Split files into slices. Return them, and the number of workers that can share them.
 
     Only this process can read a stream.
     """
@@ -130,7 +130,7 @@ def slice_files(paths: Sequence[str], workers: int) -> tuple[list[FileSlice], in
 
 
 def first_rows(slices: Sequence[FileSlice], columns: AnswerColumns) -> list[int]:
-    """Return the number of each slice's first row, counted over all slices."""
+    """Return the index of each slice's first row, counted over all slices."""
     firsts = []
     total = 0
     for part in slices:
@@ -213,9 +213,9 @@ def answer_reader(columns: AnswerColumns, domain: Domain) -> Callable[[Arrow], S
 class _ValueReader:
     """Reads symbols from a column of text or integers.
 
-    Files write numbers as text, and text as numbers: if all labels of the domain are of one type, a
-    column of the other type is converted. Columns of any other type are rejected, even if the
-    domain has an ``other`` label.
+    Files may contain integers as text, and text as integers. If all labels of the domain have one
+    type, convert a column of the other type. Reject columns of any other type, even if the domain
+    has an ``other`` label.
     """
 
     def __init__(self, domain: Domain) -> None:
@@ -231,7 +231,7 @@ class _ValueReader:
         column = batch.column(0)
         name = batch.schema.names[0]
         _require_labels(column, name)
-        # These errors quote what they could not read: raise ours after they are gone.
+        # These errors quote what they could not read: raise ours after their handler.
         with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidSymbols):
             return self._symbols(column)
         raise InvalidTable(f"column {name!r} must contain UTF-8 text or integers.")
@@ -283,7 +283,7 @@ def label_texts(column: Arrow, name: str) -> list[str | None]:
     Missing values and empty text are ``None``. ``name`` is the column's name, for messages.
     """
     _require_labels(column, name)
-    with suppress(UnicodeDecodeError):  # it contains a value: raise ours after it is gone
+    with suppress(UnicodeDecodeError):  # it contains a value: raise ours after its handler
         coded = column.cast(pa.string()).dictionary_encode()
         texts: list[str | None] = []
         for value in coded.dictionary.to_pylist():

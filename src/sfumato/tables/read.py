@@ -1,18 +1,18 @@
 """Read tables as streams of Arrow batches, in constant memory.
 
-Our errors never contain a value. Those of others do: Arrow quotes what it could not read, and a
-codec keeps all the bytes. An error raised while another one is handled refers to it, even
-``from None``. So we raise ours after the handler has ended.
+Our errors never contain a value, but those of libraries do: Arrow quotes what it could not read, and
+a codec keeps all the bytes. An error raised inside an exception handler refers to the original, even
+``from None``. So raise ours after the handler has ended.
 """
 
 import csv
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.csv
@@ -32,12 +32,10 @@ _CSV_BLOCK = 2**22
 _MAX_LISTED_COLUMNS = 8
 
 ColumnTypes = Mapping[str, Arrow]
-"""The Arrow type of each column to read; ``None`` reads text, or what the file has."""
+"""The Arrow type of each column to read; ``None`` means text, or the type in the file."""
 
-
-class _ReadBatches(Protocol):
-    def __call__(self, wanted: ColumnTypes, row_groups: Sequence[int] | None) -> Iterator[Arrow]:
-        """Yield the wanted columns, batch by batch."""
+_ReadBatches = Callable[[ColumnTypes, Sequence[int] | None], Iterator[Arrow]]
+"""Yields the wanted columns of all rows, or of some row groups, batch by batch."""
 
 
 class Table:
@@ -63,7 +61,7 @@ class Table:
     def batches(
         self, wanted: ColumnTypes, row_groups: Sequence[int] | None = None
     ) -> Iterator[Arrow]:
-        """Yield the wanted columns, batch by batch: of all rows, or of some row groups."""
+        """Yield the wanted columns of all rows, or of some row groups, batch by batch."""
         for column in wanted:
             if column not in self.columns:
                 raise InvalidTable(f"{self.name} has no column {column!r}{self._hint(column)}")
@@ -87,9 +85,9 @@ class Table:
         raise InvalidTable(f"cannot read {self.name}: {problem}.")
 
     def _hint(self, missing: str) -> str:
-        """Return which columns exist.
+        """Return a hint at the columns that exist.
 
-        The first line of a CSV file is not shown: without a header, it holds someone's values.
+        Do not show the first line of a CSV file: if the header is missing, it holds values.
         """
         if self.row_groups is not None:
             columns = ", ".join(self.columns[:_MAX_LISTED_COLUMNS])
@@ -106,9 +104,9 @@ class Table:
 
 @contextmanager
 def open_table(path: str) -> Iterator[Table]:
-    """Open a CSV file, gzip or not, or a Parquet file; ``-`` is standard input.
+    """Open a CSV file (gzip too) or a Parquet file; ``-`` is standard input.
 
-    The content decides which it is, not the name.
+    The format is detected from the content, not from the name.
     """
     name = "standard input" if path == "-" else Path(path).name
     with ExitStack() as stack:
@@ -132,7 +130,7 @@ def _open(path: str) -> Arrow:
 def _standard_input() -> Arrow:
     if sys.stdin is None:
         raise InvalidTable(
-            "standard input is closed. Pipe a table into the command, or name a file."
+            "standard input is closed. Pipe a table into the command, or pass a file."
         )
     return sys.stdin.buffer
 
@@ -190,10 +188,10 @@ def _csv_table(name: str, raw: BinaryIO, *, gzipped: bool) -> Table:
 
     def read_batches(wanted: ColumnTypes, row_groups: Sequence[int] | None) -> Iterator[Arrow]:
         if lines.at_end():
-            return  # Arrow would call a table without rows broken
-        # Read text unless a number is needed: Arrow must not guess types from the first rows.
+            return  # Arrow would fail on a table without rows
+        # Read text unless the caller wants a number: Arrow would guess types from the first rows.
         types = {column: pa.string() if kind is None else kind for column, kind in wanted.items()}
-        # Only an empty field is missing: a label may well be called "NA".
+        # Only an empty field is missing: "NA" may be a label.
         convert = pa.csv.ConvertOptions(
             column_types=types,
             include_columns=list(types),
@@ -201,7 +199,7 @@ def _csv_table(name: str, raw: BinaryIO, *, gzipped: bool) -> Table:
             strings_can_be_null=True,
         )
         read = pa.csv.ReadOptions(block_size=_CSV_BLOCK, column_names=header)
-        # In a file of one column an empty line is a person without an answer: do not skip it.
+        # In a file of one column, an empty line is a missing answer: do not skip it.
         parse = pa.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(header) > 1)
         with pa.csv.open_csv(
             lines, read_options=read, parse_options=parse, convert_options=convert
@@ -209,7 +207,7 @@ def _csv_table(name: str, raw: BinaryIO, *, gzipped: bool) -> Table:
             yield from reader
         if lines.quotes % 2:
             raise InvalidTable(
-                f"{name}: a quotation mark is never closed, and hides the rows after it."
+                f"{name}: a quotation mark is never closed, which hides the rows after it."
             )
 
     return Table(name, header, read_batches)
@@ -227,7 +225,7 @@ class _Lines:
         self.quotes = 0
 
     def header(self) -> list[str]:
-        """Take the first line off the stream, and return the column names in it."""
+        """Read the first line, and return the column names in it."""
         while b"\n" not in self._rest and len(self._rest) < _CSV_BLOCK:
             more = self._read_more()
             if not more:
@@ -253,15 +251,15 @@ class _Lines:
     def read(self, size: int = -1) -> bytes:
         """Return bytes after the header."""
         if not self._rest:
-            taken = bytes(self._stream.read(size))
+            content = bytes(self._stream.read(size))
         elif size < 0:
-            taken = self._rest
+            content = self._rest
             self._rest = b""
         else:
-            taken = self._rest[:size]
+            content = self._rest[:size]
             self._rest = self._rest[size:]
-        self.quotes += taken.count(b'"')
-        return taken
+        self.quotes += content.count(b'"')
+        return content
 
     def close(self) -> None:
         """Do nothing: the stream belongs to the caller."""
@@ -282,8 +280,8 @@ class _Lines:
 def _column_names(line: bytes, name: str) -> list[str]:
     """Parse the first line of a CSV file.
 
-    Without a header the line holds someone's values, and the errors of the codec and of the parser
-    would hold the line. So ours are raised outside their handlers.
+    If the header is missing, the line holds values, and the errors of the codec and the parser
+    contain the line. So raise ours outside their handlers.
     """
     text = None
     with suppress(UnicodeDecodeError):

@@ -1,9 +1,9 @@
-"""Report files: one column of integers that carries the fingerprint of its survey.
+"""Report files, which carry the fingerprint of their survey: write, read and count them.
 
 Parquet: a column ``report`` (unsigned, 32 bits), with the fingerprint in the file's metadata.
 CSV: one column with the header ``report@<fingerprint>#<identifier>``. The identifier is drawn when
-the file is created, so a copy under another name is recognised and not counted twice. Files
-written under a seed carry ``simulated`` instead: in the metadata, or as ``simulated@…``.
+the file is created, so a renamed copy is recognised and not counted twice. Files written under a
+seed carry ``simulated`` instead: in the metadata, or as ``simulated@…``.
 """
 
 import shutil
@@ -101,17 +101,17 @@ class ReportWriter:
 
 @contextmanager
 def report_writer(path: str, fingerprint: str) -> Iterator[ReportWriter]:
-    """Open a writer of a .csv or .parquet file, by its ending; ``-`` writes CSV to a pipe.
+    """Open a writer of a .csv or .parquet file, by its ending; ``-`` writes CSV to standard output.
 
-    The output appears complete or not at all. That holds for a pipe too: the reports wait in a
-    temporary file, which is safe because reports, unlike answers, are private.
+    The output appears complete or not at all. For standard output, the reports wait in a temporary
+    file. That is safe because reports, unlike answers, are private.
     """
     if path == "-":
-        with tempfile.TemporaryFile() as waiting:
-            with closing(ReportWriter(waiting, fingerprint, as_csv=True)) as writer:
+        with tempfile.TemporaryFile() as buffer:
+            with closing(ReportWriter(buffer, fingerprint, as_csv=True)) as writer:
                 yield writer
-            waiting.seek(0)
-            shutil.copyfileobj(waiting, sys.stdout.buffer)
+            buffer.seek(0)
+            shutil.copyfileobj(buffer, sys.stdout.buffer)
             sys.stdout.buffer.flush()
         return
     name = Path(path).name
@@ -120,7 +120,7 @@ def report_writer(path: str, fingerprint: str) -> Iterator[ReportWriter]:
             "the output must end in .csv or .parquet (.json for a tally), or be - for a pipe; "
             f"got {name}."
         )
-    # Close on failure too, while the file is open: Arrow would do it later and complain.
+    # Close on failure too, while the file is open: Arrow would do it later, and fail.
     with (
         atomic_file(path) as file,
         closing(ReportWriter(file, fingerprint, as_csv=name.endswith(".csv"))) as writer,
@@ -136,8 +136,7 @@ def report_batches(
 ) -> Iterator[ReportBatch]:
     """Yield the reports of a file, or of a folder that one job wrote, batch by batch.
 
-    Reports of another survey and simulated reports are errors, and so are reports that ``guard``
-    has seen before.
+    Reports of another survey, simulated reports, and reports that ``guard`` has seen are errors.
     """
     folder_ids: set[str] = set()
     for part in _parts(path):
@@ -156,9 +155,7 @@ def report_batches(
             for batch in table.batches({header.column: pa.uint32()}):
                 numbers = batch.column(0)
                 if numbers.null_count:
-                    raise InvalidTable(
-                        f"{table.name}: a report is missing. Ask for the file again."
-                    )
+                    raise InvalidTable(f"{table.name}: a report is missing. Get the file again.")
                 yield ReportBatch(numbers.to_numpy(zero_copy_only=False), fingerprint)
 
 
@@ -177,7 +174,7 @@ def _parts(path: str) -> list[str]:
 
 
 class _Header(NamedTuple):
-    """What a report file says about itself. Files of older versions have an empty ``id``."""
+    """The column of reports, the survey and the identifier; older files have an empty ``id``."""
 
     column: str
     survey: str
@@ -210,18 +207,18 @@ def _header(table: Table) -> _Header:
 def count_files(paths: Sequence[str], survey: Survey) -> Tally:
     """Tally report files (CSV, Parquet) and exported tallies (JSON).
 
-    Reports that two of the inputs share are an error, whatever the files are called.
+    It is an error if two inputs share reports, even under different names.
     """
     guard = DuplicateGuard()
     tally_paths = [path for path in paths if path.endswith(".json")]
     report_paths = [path for path in paths if path not in tally_paths]
     total = survey.tally(_batches(report_paths, survey, guard))
     for path in tally_paths:
-        sent = _read_tally(path)
-        sent.tally.require(survey.fingerprint, survey.mechanism.outputs)
-        ids = {id_.hex() for id_ in (sent.id, *sent.covers)}
+        export = _read_tally(path)
+        export.tally.require(survey.fingerprint, survey.mechanism.outputs)
+        ids = {id_.hex() for id_ in (export.id, *export.covers)}
         guard.check(ids, Path(path).name)
-        total += sent.tally
+        total += export.tally
     return total
 
 

@@ -238,12 +238,12 @@ def test_columns_that_cannot_be_meant_are_refused(cluster, names, asked, message
 def test_tables_that_cannot_be_counted_are_refused(cluster):
     table = cluster.table([("park", 1.5)], ["place", "share"])
     with pytest.raises(
-        InvalidTable, match="'share' must hold text or whole numbers; its type is double"
+        InvalidTable, match="'share' must contain text or integers, but its type is double"
     ):
         tally_column(PRIVATE, table, column="share")
     with pytest.raises(InvalidTable, match="no rows"):
         tally_column(PRIVATE, table.where("share > 2"), column="place")
-    with pytest.raises(InvalidTable, match="named twice"):
+    with pytest.raises(InvalidTable, match="listed twice"):
         tally_files(cluster.spark, PRIVATE, ["/a/b.csv", "/a//b.csv"], AnswerColumns("place"))
     with pytest.raises(InvalidTable, match="absolute"):
         tally_files(cluster.spark, PRIVATE, ["a.csv"], AnswerColumns("place"))
@@ -308,7 +308,7 @@ def test_keys_that_do_not_name_one_person_are_refused(cluster, tmp_path):
     twice = [*rows, (rows[3][0], "bar"), (rows[4][0], "park"), (rows[4][0], "park")]
     out = tmp_path / "out"
     with pytest.raises(
-        InvalidTable, match=r"^2 keys stand in more than one row.*write the result to files"
+        InvalidTable, match=r"^2 keys occur in more than one row.*write the result to files"
     ) as caught:
         privatize_to(
             PRIVATE, cluster.table(twice, ["who", "place"]), str(out), column="place", key="who"
@@ -325,7 +325,7 @@ def test_keys_that_do_not_name_one_person_are_refused(cluster, tmp_path):
         privatize_to(
             PRIVATE, table.selectExpr("uuid() AS who", "place"), str(out), column="place", key="who"
         )
-    with pytest.raises(InvalidTable, match="text, whole numbers or bytes"):
+    with pytest.raises(InvalidTable, match="text, integers or bytes"):
         privatize_to(
             PRIVATE, table.selectExpr("1.5D AS who", "place"), str(out), column="place", key="who"
         )

@@ -1,9 +1,9 @@
 """Surveys on Apache Spark: the tasks of a job randomise and count people's values.
 
-Without a key, only counts leave a task. Its randomness is fresh each time, and the driver takes
+Without a key, only counts leave a task. Each attempt draws new randomness, but the driver uses only
 one attempt of each task: a task that was killed, or ran twice, changes nothing. With a key, which
-names the person of each row, reports may leave, because every attempt sends the same ones
-(`tasks.py`). They come from the job's secret, which is never given to Spark (`secret.py`).
+names the person of each row, reports may leave a task, because every attempt sends the same ones
+(`tasks.py`). They come from the job's secret, which Spark never gets (`secret.py`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -60,9 +60,9 @@ def tally_column(
     Name the ``column`` with the values, or for positions the columns ``latitude`` and
     ``longitude``, in degrees.
 
-    Guarantees: only counts leave a task, never reports. Each row counts once, even if attempts are
-    killed, repeated or overtaken. If a value is outside the domain, the whole table is refused;
-    the error says how many there are, never which. ::
+    Guarantees: only counts leave a task, never reports. Each row counts once, even if Spark kills or
+    repeats attempts. A value outside the domain is an error for the whole table, which says how
+    many there are, never which. ::
 
         tally = tally_column(survey, spark.read.parquet("answers"), column="place")
         survey.estimate(tally)
@@ -77,8 +77,8 @@ def tally_column(
     def privatize_and_tally(batches: Iterable[Any]) -> Iterator[Any]:
         return spark_tasks.tally_in_task(resolved, columns, batches)
 
-    # Counts go straight to the driver, which takes one attempt of each task. In a shuffle, an
-    # attempt that is lost and drawn again could be counted in part next to the old one.
+    # Send counts straight to the driver, which uses one attempt of each task. In a shuffle, parts of
+    # a lost attempt could be counted together with parts of its repetition.
     tasks = answers.coalesce(_max_tasks(dataframe.sparkSession, survey))
     outcomes = tasks.mapInArrow(privatize_and_tally, spark_tasks.OUTCOME_SCHEMA)
     return _sum_counts(survey, outcomes.collect())
@@ -90,8 +90,8 @@ def tally_files(
     """Return the tally of one report per answer in files: CSV (gzip too) or Parquet.
 
     Pass absolute paths that every executor can open. Each task opens its own files, so rows never
-    pass through Spark. The guarantees are those of ``tally_column``; errors name files and rows,
-    never values. ::
+    pass through Spark. It guarantees what ``tally_column`` does. Errors name files and rows, never
+    values. ::
 
         paths = sorted(glob("/data/answers/*.csv.gz"))
         tally = tally_files(spark, survey, paths, AnswerColumns("place"))
@@ -123,9 +123,9 @@ def privatize_to(
 ) -> None:
     """Write one report per row to a new folder of Parquet files.
 
-    ``sfumato estimate`` reads the folder as a whole. ``key`` is a column that names the person of
-    each row; it is not written. See ``keyed_reports`` for what is refused and guaranteed. The
-    secret is dropped when the folder is complete or the job has failed. ::
+    ``sfumato estimate`` reads the folder. ``key`` is a column that names the person of each row; it
+    is not written. See ``keyed_reports`` for the guarantees and for which tables are refused. The
+    secret is deleted when the folder is complete or the job has failed. ::
 
         answers = spark.read.parquet("answers")
         privatize_to(survey, answers, "/data/reports", column="place", key="account")
@@ -133,8 +133,8 @@ def privatize_to(
     with keyed_reports(
         survey, dataframe, key=key, column=column, latitude=latitude, longitude=longitude
     ) as reports:
-        # The column's name carries survey and identifier into every file, as the header of a CSV
-        # report file does.
+        # The column's name carries the fingerprint and the identifier into every file, like the
+        # header of a CSV report file.
         name = f"report@{survey.fingerprint}#{fresh_id().hex()}"
         reports.select(reports["report"].alias(name)).write.mode("error").parquet(path)
 
@@ -149,25 +149,25 @@ def keyed_reports(
     latitude: str | None = None,
     longitude: str | None = None,
 ) -> Iterator["DataFrame"]:
-    """Give the reports of all rows, as columns ``key`` and ``report``, until the block ends.
+    """Provide the reports of all rows, in columns ``key`` and ``report``, until the block ends.
 
     ``key`` is a column of text, integers or bytes that names the person of each row. A report's
     words belong to that person.
 
-    Guarantees: inside the block a person has one report, in every attempt of every task and no
-    matter how often Spark computes the rows. After the block the secret is gone, and rows that
-    were not computed yet fail. Before making any report, this refuses rows without a key, two rows
-    with the same key, values outside the domain, and tables that may have other rows when Spark
-    computes them again (`inputs.py`). If a file of the table changes inside the block, leaving the
-    block raises ``InvalidTable``. Errors contain counts, never a key or a value.
+    Guarantees: inside the block a person has one report, no matter how often Spark computes the
+    rows. After the block the secret is gone, and rows that were not computed yet fail. Before making
+    any report, this refuses rows without a key, two rows with the same key, values outside the
+    domain, and tables whose rows may differ when Spark computes them again (`inputs.py`). If a file
+    of the table changes inside the block, leaving the block raises ``InvalidTable``. Errors contain
+    counts, never a key or a value.
 
     Two different reports of one person would prove that the person's rows differ. Each symbol has
     its own words, so the contents of both would reveal at most twice the promise. But the promise
     does not cover the fact that they differ, so such tables are refused.
 
-    A report next to a key says whose it is: anyone who reads both over time sees when an answer
-    changes. Drop the key unless you need it. Each block draws a new secret, and counts as another
-    answer of the same people. ::
+    A key shows whose report it is: anyone who sees both over time sees when an answer changes. Drop
+    the key unless you need it. Each block draws a new secret, so it counts as another answer of the
+    same people. ::
 
         with keyed_reports(survey, answers, column="place", key="account") as reports:
             reports.select("report").write.save("reports", format="delta")
@@ -208,7 +208,7 @@ def keyed_reports(
     )
 
 
-# --- what is refused before a job starts ----------------------------------------------------------
+# --- checks before a job starts -------------------------------------------------------------------
 
 
 def _require_pyspark() -> None:
@@ -229,18 +229,18 @@ def _select_answers(
     source.check(survey.context.domain)
     if source.value is not None:
         kinds = {"string", *_INTEGERS}
-        value = _select_column(dataframe, source.value, kinds, "text or whole numbers")
+        value = _select_column(dataframe, source.value, kinds, "text or integers")
         selection = [value.alias("value")]
         columns = _VALUE
     else:
-        degrees = "numbers of degrees"
+        degrees = "degrees"
         latitude = _select_column(dataframe, str(source.latitude), _NUMBERS, degrees)
         longitude = _select_column(dataframe, str(source.longitude), _NUMBERS, degrees)
         selection = [latitude.alias("latitude"), longitude.alias("longitude")]
         columns = _POSITION
     if key is not None:
         kinds = {"string", "binary", *_INTEGERS}
-        requirement = "text, whole numbers or bytes, one per person"
+        requirement = "text, integers or bytes, one per person"
         key_column = _select_column(dataframe, key, kinds, requirement)
         block = _block(survey.fingerprint, key_column, dataframe.schema[key].dataType)
         selection += [key_column.alias("key"), block.alias("block")]
@@ -261,7 +261,7 @@ def _select_column(
     kind = dataframe.schema[name].dataType.simpleString().partition(" ")[0]
     if kind not in kinds:
         raise InvalidTable(
-            f"column {name!r} must hold {requirement}; its type is {kind}. Convert it first."
+            f"column {name!r} must contain {requirement}, but its type is {kind}. Convert it first."
         )
     quoted = name.replace("`", "``")
     return dataframe[f"`{quoted}`"]
@@ -285,16 +285,18 @@ def _require_distinct(paths: Sequence[str]) -> tuple[str, ...]:
     if relative:
         raise InvalidTable(
             "paths must be absolute, because tasks run in other folders; "
-            f"{len(relative)} are not, starting with {relative[0]}."
+            f"{len(relative)} are relative, such as {relative[0]}."
         )
     distinct = set(map(PurePath, paths))
     if len(distinct) < len(paths):
-        raise InvalidTable("a file is named twice and would be counted twice. List each file once.")
+        raise InvalidTable(
+            "a file is listed twice and would be counted twice. List each file once."
+        )
     return tuple(map(str, paths))
 
 
 def _require_unchanged(answers: "DataFrame", before: frozenset[FileState], what_to_do: str) -> None:
-    """Refuse a table if its files have changed: a person may have had another value."""
+    """Refuse a table whose files have changed: a person may have had another value."""
     now = file_states(answers)
     changed_paths = {path for path, _, _ in before ^ now}
     if changed_paths:
@@ -324,10 +326,7 @@ def _require_fit(survey: Survey, answers: "DataFrame", columns: AnswerColumns) -
         sql.sum("unknown").alias("unknown"),
     )
     (summary,) = totals.collect()
-    rows = summary["rows"]
-    without_key = summary["without_key"]
-    duplicates = summary["duplicates"]
-    unknown = summary["unknown"]
+    rows, without_key, duplicates, unknown = summary
     if not rows:
         raise InvalidTable("the table has no rows.")
     if without_key:
@@ -336,7 +335,7 @@ def _require_fit(survey: Survey, answers: "DataFrame", columns: AnswerColumns) -
         )
     if duplicates:
         raise InvalidTable(
-            f"{duplicates} keys stand in more than one row; each person answers once. Keep one "
+            f"{duplicates} keys occur in more than one row; each person answers once. Keep one "
             "row per person, write the result to files and pass the copy: "
             "frame.dropDuplicates([key]).write.parquet(path), then spark.read.parquet(path)."
         )
@@ -352,7 +351,7 @@ def _require_fit(survey: Survey, answers: "DataFrame", columns: AnswerColumns) -
 
 
 def _max_tasks(spark: "SparkSession", survey: Survey) -> int:
-    """Return how many tasks the driver has room for, but at least one per core."""
+    """Return how many tasks the driver has memory for, but at least one per core."""
     context = getattr(spark, "sparkContext", None)  # a remote session has no context
     cores = 1 if context is None else context.defaultParallelism
     count_bytes = 8 * survey.mechanism.outputs
@@ -366,7 +365,7 @@ def _sum_counts(survey: Survey, outcomes: list[Any]) -> Tally:
         first = min(failures, key=itemgetter("part", "error", "message"))
         message = first["message"]
         if len(failures) > 1:
-            message += f" (There is more in {len(failures) - 1} further tasks.)"
+            message += f" (Other failed tasks: {len(failures) - 1}.)"
         raise _error_class(first["error"])(message)
     outputs = survey.mechanism.outputs
     total = np.zeros(outputs, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Repeatable tables: no matter how often Spark computes them, their rows are the same.
+"""Repeatable tables: their rows are the same each time Spark computes them.
 
 Spark computes a table again for every action, every retried task and every speculative attempt. If
 a person's value changes from one evaluation to the next, the person gets two reports, and two
@@ -7,11 +7,11 @@ this out: it also allows a choice that depends on the order in which rows arrive
 (``dropDuplicates``, ``mode``, ``row_number`` over ties) and any function that is not declared
 random. So a plan is accepted only if every part of it is listed here:
 
-- *sources*: files of a built-in format, reliable checkpoints, values inside the plan itself;
-- *steps*: those with a result that is a function of the set of their input rows, in any order;
+- *sources*: files of a built-in format, reliable checkpoints, and values inside the plan itself;
+- *steps* whose result depends only on the set of their input rows, not on their order;
 - *expressions*: built-in functions of one row that read neither the clock nor the task.
 
-Files must not change meanwhile. Compare two calls of ``file_states`` to find out.
+The files must not change either. Compare two results of ``file_states`` to find out.
 """
 
 import json
@@ -33,6 +33,9 @@ __all__ = [
     "require_repeatable",
 ]
 
+Java = Any
+"""A Java object, which has no Python type."""
+
 FileState = tuple[str, int, int]
 """The path of a file, its size in bytes, and its modification time in milliseconds."""
 
@@ -47,8 +50,8 @@ def _classes(package: str, names: str) -> set[str]:
     return {f"{package}.{name}" for name in names.split()}
 
 
-# A join pairs all rows that match, and a union keeps all rows: neither chooses. Aggregates,
-# windows, limits and samples may choose by order, and are not listed.
+# A join pairs all rows that match, and a union keeps all rows: neither chooses between rows.
+# Aggregates, windows, limits and samples may choose by order, so they are not listed.
 _STEPS = _classes(
     _LOGICAL,
     """
@@ -64,8 +67,8 @@ _CACHE = f"{_SPARK}.execution.columnar.InMemoryRelation"
 _FILES = f"{_SOURCES}.HadoopFsRelation"
 _LISTINGS = _classes(_SOURCES, "InMemoryFileIndex CatalogFileIndex")
 _BINARY_FORMATS = _classes(_SOURCES, "parquet.ParquetFileFormat orc.OrcFileFormat")
-# Formats that write dates and times as text: what they mean depends on the session's settings, and
-# text with only a time of day means today's.
+# Formats that write dates and times as text. Their meaning depends on the session's settings, and a
+# bare time of day means today.
 _TEXT_FORMATS = _classes(_SOURCES, "csv.CSVFileFormat json.JsonFileFormat")
 _LINES_FORMAT = f"{_SOURCES}.text.TextFileFormat"
 _FORMATS = _BINARY_FORMATS | _TEXT_FORMATS | {_LINES_FORMAT}
@@ -92,8 +95,8 @@ EXPRESSIONS = _classes(
 _CAST = f"{_CATALYST}.Cast"
 _LITERAL = f"{_CATALYST}.Literal"
 _ATTRIBUTE = f"{_CATALYST}.AttributeReference"
-# Spark marks its own columns with this key. They say how files were split among tasks, which may
-# change from one evaluation to the next.
+# Spark marks its own columns with this key. They show how files were split among tasks, which may
+# change each time.
 _METADATA_KEY = "__metadata_col"
 _NUMBER_TYPES = {"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"}
 _TIMELESS = _NUMBER_TYPES | {"string", "binary", "boolean"}
@@ -111,8 +114,8 @@ def require_driver_session(dataframe: "DataFrame") -> None:
     """Refuse tables of a remote session: the driver's own process must draw the secret."""
     if getattr(dataframe, "_jdf", None) is None:
         raise InvalidTable(
-            "reports need a session in the driver itself, which keeps the job's secret; this "
-            "session is remote (Spark Connect). Run the job with spark-submit, or take a tally."
+            "reports need a session in the driver, which keeps the job's secret; this session is "
+            "remote (Spark Connect). Run the job with spark-submit, or use tally_column."
         )
 
 
@@ -124,7 +127,7 @@ def require_repeatable(dataframe: "DataFrame") -> None:
     if dataframe.isStreaming:
         raise _unrepeatable("a stream")
     _require_no_skipping(dataframe)
-    # This plan shows what Spark would really read: a cached step appears as its cache.
+    # This plan shows what Spark would actually read: a cached step appears as its cache.
     plan = dataframe._jdf.queryExecution().withCachedData()
     for node in _tree(plan):
         _require_repeatable_node(node)
@@ -133,7 +136,7 @@ def require_repeatable(dataframe: "DataFrame") -> None:
                 _require_repeatable_expression(part)
 
 
-def _require_repeatable_node(node: Any) -> None:  # noqa: ANN401 - Java objects have no types here
+def _require_repeatable_node(node: Java) -> None:
     kind = _class_name(node)
     if kind in _STEPS | _VALUES:
         return
@@ -157,7 +160,7 @@ def _require_no_skipping(dataframe: "DataFrame") -> None:
             raise _skipping(f"the setting spark.sql.files.{setting}")
 
 
-def _require_plain_files(relation: Any) -> None:  # noqa: ANN401
+def _require_plain_files(relation: Java) -> None:
     if _class_name(relation) != _FILES:
         raise _unrepeatable(f"the source {_short_name(relation)}")
     _require_no_skipping_option(relation)
@@ -169,13 +172,13 @@ def _require_plain_files(relation: Any) -> None:  # noqa: ANN401
             raise _unrepeatable("a column of dates or times in a text file")
 
 
-def _require_known_source(part: Any, known: set[str]) -> None:  # noqa: ANN401
+def _require_known_source(part: Java, known: set[str]) -> None:
     if _class_name(part) not in known:
         raise _unrepeatable(f"the source {_short_name(part)}")
 
 
 def _has_moment(data_type: object) -> bool:
-    """Whether a type of Spark's JSON schemas is, or contains, a date or a time."""
+    """Whether a type in Spark's JSON schema is or contains a date or a time."""
     if not isinstance(data_type, dict):
         return data_type in _MOMENTS
     parts = [data_type.get(key) for key in ("type", "elementType", "keyType", "valueType")]
@@ -183,7 +186,7 @@ def _has_moment(data_type: object) -> bool:
     return any(map(_has_moment, parts))
 
 
-def _require_no_skipping_option(relation: Any) -> None:  # noqa: ANN401
+def _require_no_skipping_option(relation: Java) -> None:
     # Options keep the caller's spelling.
     options = {}
     for pair in _sequence(relation.options().toSeq()):
@@ -193,14 +196,14 @@ def _require_no_skipping_option(relation: Any) -> None:  # noqa: ANN401
             raise _skipping(f"the option {option}")
 
 
-def _require_checkpoint(node: Any) -> None:  # noqa: ANN401
+def _require_checkpoint(node: Java) -> None:
     # Only reliable checkpoints that are complete have a folder. A local checkpoint may hold two
     # versions of a block.
     if node.rdd().getCheckpointFile().isEmpty():
         raise _unrepeatable("an RDD or a list of Python rows")
 
 
-def _require_repeatable_expression(expression: Any) -> None:  # noqa: ANN401
+def _require_repeatable_expression(expression: Java) -> None:
     kind = _class_name(expression)
     if kind not in EXPRESSIONS:
         raise _unrepeatable(f"the expression {_short_name(expression)}")
@@ -210,10 +213,10 @@ def _require_repeatable_expression(expression: Any) -> None:  # noqa: ANN401
         raise _unrepeatable(f"the metadata column {expression.name()}")
 
 
-def _reads_no_clock(cast: Any) -> bool:  # noqa: ANN401
+def _reads_no_clock(cast: Java) -> bool:
     """Whether a cast gives the same result at any time.
 
-    Not every text does: 'now' and 'today' are dates too, and a bare time of day means today's.
+    Casts from text may not: 'now' and 'today' are dates too, and a bare time of day means today.
     """
     source = cast.child()
     if _type_name(cast) in _TIMELESS:
@@ -242,7 +245,7 @@ def _unrepeatable(what: str) -> InvalidTable:
 
 def file_states(dataframe: "DataFrame") -> frozenset[FileState]:
     """Return the current state of every file of the table; a deleted file has no state."""
-    java: Any = dataframe.sparkSession.sparkContext._jvm
+    java: Java = dataframe.sparkSession.sparkContext._jvm
     settings = dataframe._jdf.sparkSession().sessionState().newHadoopConf()
     names = defaultdict(set)
     for address in _input_files(dataframe):
@@ -259,9 +262,9 @@ def file_states(dataframe: "DataFrame") -> frozenset[FileState]:
 
 
 def _input_files(dataframe: "DataFrame") -> Iterator[str]:
-    """Yield the addresses of the files that Spark would read now, without pruned partitions."""
-    # Not `dataframe.inputFiles()`: it uses a stale list of partitions, and sees no files behind a
-    # cache.
+    """Yield the addresses of the files that Spark would read now; pruned partitions are left out."""
+    # Not `dataframe.inputFiles()`: its list of partitions may be stale, and it misses the files
+    # behind a cache.
     optimizer = dataframe._jdf.sparkSession().sessionState().optimizer()
     plan = optimizer.execute(dataframe._jdf.queryExecution().analyzed())
     for node in _tree(plan):
@@ -276,7 +279,7 @@ def _checkpoints(dataframe: "DataFrame") -> Iterator[str]:
             yield node.rdd().getCheckpointFile().get()
 
 
-def _listing(java: Any, settings: Any, folder: str) -> Iterator[FileState]:  # noqa: ANN401
+def _listing(java: Java, settings: Java, folder: str) -> Iterator[FileState]:
     path = java.org.apache.hadoop.fs.Path(folder)
     system = path.getFileSystem(settings)
     if system.exists(path):
@@ -291,24 +294,24 @@ def _file_name(state: FileState) -> str:
 # --- Java objects ---------------------------------------------------------------------------------
 
 
-def _tree(root: Any) -> Iterator[Any]:  # noqa: ANN401
+def _tree(root: Java) -> Iterator[Java]:
     yield root
     for child in _sequence(root.children()):
         yield from _tree(child)
 
 
-def _sequence(items: Any) -> list[Any]:  # noqa: ANN401
+def _sequence(items: Java) -> list[Java]:
     return [items.apply(i) for i in range(items.size())]
 
 
-def _class_name(item: Any) -> str:  # noqa: ANN401
+def _class_name(item: Java) -> str:
     return str(item.getClass().getName())
 
 
-def _short_name(item: Any) -> str:  # noqa: ANN401
+def _short_name(item: Java) -> str:
     return _class_name(item).rpartition(".")[2].rstrip("$")
 
 
-def _type_name(expression: Any) -> str:  # noqa: ANN401
+def _type_name(expression: Java) -> str:
     """Return the type without parameters or collation: ``decimal``, not ``decimal(10,2)``."""
     return re.split(r"[( ]", expression.dataType().simpleString())[0]

@@ -1,8 +1,8 @@
-"""The secret of a job: the driver keeps it, tasks fetch it, and nothing writes it down.
+"""A job's secret: the driver keeps it, tasks fetch it, and it is never written to disk.
 
-Anything you hand to Spark may end up on a disk: functions of more than a megabyte become files,
+Anything you give to Spark may end up on disk: functions of more than a megabyte become files,
 smaller ones are in blocks that Spark moves to disk when memory is short, and settings appear in
-logs and on pages. So Spark gets a *ticket*: the driver's address and a password. A task proves
+logs and on web pages. So Spark gets a *ticket*: the driver's address and a password. A task proves
 that it has the ticket and receives the secret into its memory:
 
     task → driver    a fresh X25519 public key, T
@@ -91,7 +91,7 @@ def offer_secret(host: str, listen_on: str) -> Iterator[Ticket]:
                 cipher = _cipher(private, task_public, password, task_public + public)
                 self.request.sendall(public + cipher.encrypt(_NONCE, secret, None))
             except (OSError, ValueError):
-                return  # a broken connection, or a stranger's nonsense
+                return  # a broken connection, or a stranger
 
     with _start_server(listen_on, Exchange) as server:
         poll = {"poll_interval": 0.05}

@@ -126,7 +126,7 @@ def _outcome_row(
 
 
 def flag_unknown(resolved: bytes, columns: AnswerColumns, batches: Batches) -> Iterator[Any]:
-    """Yield each person's block; the first row of a batch counts the batch's unknown values."""
+    """Yield each person's block. The first row of a batch has its number of unknown values."""
     survey = _load_survey(resolved)
     read = answer_reader(columns, survey.context.domain)
     for batch in batches:
@@ -157,13 +157,12 @@ def report_in_task(
 
 
 def block_of(fingerprint: str, key: str | int | bytes) -> bytes:
-    """Return the person's block: hash text as UTF-8, integers as decimal digits, bytes unchanged.
+    """Return a person's block. Hash text as UTF-8, integers as decimal digits, bytes unchanged.
 
     >>> block_of("00" * 32, 7) == block_of("00" * 32, "7") == block_of("00" * 32, b"7")
     True
 
-    These three may share a block: all keys of a job have the same type, and each job has its own
-    secret.
+    That is safe: all keys of a job have the same type, and each job has its own secret.
     """
     plain = key if isinstance(key, bytes) else str(key).encode("utf-8")
     return hashlib.sha256(bytes.fromhex(fingerprint) + plain).digest()[:16]
@@ -172,9 +171,7 @@ def block_of(fingerprint: str, key: str | int | bytes) -> bytes:
 def reports_under_keys(
     mechanism: Mechanism, symbols: Symbols, blocks: bytes, secret: bytes
 ) -> Reports:
-    """Return one report per symbol.
-
-    ``blocks`` is the 16 bytes of each person's block, in the order of the symbols.
+    """Return one report per symbol. ``blocks``: 16 bytes per person, in the order of the symbols.
 
     >>> from sfumato import PlainResponse, Uniform
     >>> mechanism = PlainResponse(Uniform(5, 1))
