@@ -103,12 +103,12 @@ def test_the_largest_batch_travels_in_both_forms():
         np.uint32(3).reshape(()),
     ],
 )
-def test_what_is_no_row_of_reports_is_no_batch(reports):
-    with pytest.raises(InvalidBatch, match=r"1 to 65,536 reports|one row of"):
+def test_malformed_report_arrays_are_rejected(reports):
+    with pytest.raises(InvalidBatch, match=r"1 to 65,536 reports|one-dimensional"):
         Batch(ID, SURVEY, reports)
 
 
-def test_a_batch_has_a_name_of_16_bytes():
+def test_identifiers_have_16_bytes():
     with pytest.raises(InvalidBatch, match="got 15"):
         Batch(ID[:15], SURVEY, np.zeros(1, np.uint32))
 

@@ -92,7 +92,12 @@ def test_once_what_waits_is_replayed_whatever_the_value(survey, aggregator, hast
     aggregator.faults = [DROP_REQUEST, DROP_RESPONSE, (503, {}, b"")]
     client = sf.Client(survey, hasty, home=home)
     answers = [client.answer(value) for value in ("place 7", "place 8", "place 9", "place 10")]
-    assert [type(answer) for answer in answers] == [QueuedAnswer, QueuedAnswer, QueuedAnswer, Receipt]
+    assert [type(answer) for answer in answers] == [
+        QueuedAnswer,
+        QueuedAnswer,
+        QueuedAnswer,
+        Receipt,
+    ]
     assert len(aggregator.bodies) == 4
     assert len(set(aggregator.bodies)) == 1
     assert aggregator.reports == 1
@@ -673,7 +678,8 @@ def test_an_aggregator_that_is_away_and_comes_back(survey, home):
     with FakeAggregator(survey) as first:
         url = first.url
     assert isinstance(
-        sf.Client(survey, AggregatorClient(url, patience=0), home=home).answer("place 7"), QueuedAnswer
+        sf.Client(survey, AggregatorClient(url, patience=0), home=home).answer("place 7"),
+        QueuedAnswer,
     )
     with FakeAggregator(survey) as back:
         assert len(sf.Client(survey, AggregatorClient(back.url), home=home).flush()) == 1
