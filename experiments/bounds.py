@@ -1,19 +1,25 @@
 """Every bound of the paper against what real reports give; and how the number of people grows.
 
-Upper bounds: Propositions 4 and 5, as printed and for the error they are about, and the tight ones. Lower bounds: on
-the risk, for every mechanism with an unbiased estimate; on total variation, for every mechanism and estimate (the
-lower halves of Theorems 3 and 4, with constants). Derivations: docs/bounds.md.
+Upper bounds: Propositions 4 and 5, as printed and for the error they are about, and the tight ones.
+Lower bounds: on the risk, for every mechanism with an unbiased estimate; on total variation, for
+every mechanism and estimate (the lower halves of Theorems 3 and 4, with constants). Derivations:
+docs/bounds.md.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
-from experiments.bounds_figure import bounds_figure
 from experiments.error_bounds import Line, lines
+from experiments.figures import draw_dots, style_axes
 from experiments.growth import ERROR, Curve, curves
+from sfumato.pages.pictures import FAINT, INK, MAP_SCALE, PALE, PROMISE_SCALE
 from sfumato.paper.experiment import Cell, ExperimentResult, RunOptions
 from sfumato.simulation import Spread
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["bounds"]
 
@@ -31,141 +37,196 @@ _COLUMNS = (
     "as printed",
     "holds",
 )
+_COLOURS = {
+    "lower bound": FAINT,
+    "tight bound": INK,
+    "paper's bound": FAINT,
+    "as printed": PALE,
+    "paper's scheme": PROMISE_SCALE[1],
+    "best code": MAP_SCALE[2],
+    "after projection": PROMISE_SCALE[0],
+}
+_ERRORS = {
+    "risk": "Risk n · E‖p̂ − p‖² over its tight bound",
+    "TV": "Mean total variation over its tight bound",
+}
 
 
-def bounds(options: RunOptions) -> ExperimentResult:
-    """Lower bounds, measured errors and upper bounds, line by line; then the exponents of the paper's theorems."""
-    workers = min(os.cpu_count() or 1, 4)
+def bounds(options: RunOptions, *, workers: int | None = None) -> ExperimentResult:
+    """Measure errors between their bounds, and the exponents of the paper's theorems.
+
+    The numbers do not depend on ``workers``.
+    """
     runs = options.repetitions(full=40, quick=20)
     measured = lines(options, runs, workers)
-    grown = curves(options, workers)
-    verdicts = [
-        *(line.holds for line in measured),
-        *(_verdict(curve, fit.holds) for curve in grown for fit in curve.fits),
-    ]
-    kept = verdicts.count("yes")
+    growth = curves(options, workers)
+    rows = [_row(line) for line in measured]
+    for curve in growth:
+        rows += _exponent_rows(curve)
+    verdicts = [row[-1] for row in rows]
     broken = verdicts.count("no")
+    title = "Every measured error keeps its bounds"
+    if broken:
+        title = f"Of {len(verdicts)} lines, {broken} break a bound"
     return ExperimentResult(
         name="bounds",
-        title=f"Of {len(verdicts)} lines, {broken} break a bound"
-        if broken
-        else "Every measured error keeps its bounds",
-        summary=f"{kept} of {len(verdicts)} lines hold. {_summary(measured, grown)}",
+        title=title,
+        summary=f"{verdicts.count('yes')} of {len(verdicts)} lines hold. "
+        f"{_summary(measured, growth)}",
         columns=_COLUMNS,
-        rows=(*map(_row, measured), *(row for curve in grown for row in _growth_rows(curve))),
+        rows=tuple(rows),
         data={
             "seed": options.seed,
             "runs": runs,
-            "lines": [_in_json(line) for line in measured],
-            "growth": [asdict(curve) for curve in grown],
+            "lines": [_to_json(line) for line in measured],
+            "growth": [asdict(curve) for curve in growth],
             "growth_error": ERROR,
         },
-        figure=lambda: bounds_figure(measured, grown),
+        figure=lambda: _figure(measured, growth),
         notes=_notes(runs),
     )
 
 
-def _verdict(curve: Curve, fits: bool) -> str:
-    return "yes" if fits and curve.is_ordered else "no"
-
-
 def _row(line: Line) -> tuple[Cell, ...]:
-    measured = (_text(line.best), _text(line.paper), _text(line.projected))
-    upper = (_digits(line.tight), _digits(line.paper_bound), _digits(line.printed))
     return (
         line.context,
         line.error,
         line.epsilon,
         line.people,
-        _digits(line.lower),
-        *measured,
-        *upper,
+        _round(line.lower),
+        _text(line.best),
+        _text(line.paper),
+        _text(line.projected),
+        _round(line.tight),
+        _round(line.paper_bound),
+        _round(line.printed),
         line.holds,
     )
 
 
-def _growth_rows(curve: Curve) -> Iterator[tuple[Cell, ...]]:
-    """Exponents in the columns of what they are exponents of."""
+def _exponent_rows(curve: Curve) -> Iterator[tuple[Cell, ...]]:
+    """Yield exponents in the columns of what they are exponents of."""
     for fit in curve.fits:
-        text = f"{fit.text}; theorem {fit.theorem:g}, exact variances {fit.exact:.3f}"
-        measured = (None, f"{fit.measured:.3f}", None)
-        upper = (round(fit.upper, 3), None, None)
-        holds = _verdict(curve, fit.holds)
         yield (
-            text,
+            f"{fit.text}; theorem {fit.theorem:g}, exact variances {fit.exact:.3f}",
             "exponent",
             curve.epsilon,
             None,
             round(fit.lower, 3) + 0.0,
-            *measured,
-            *upper,
-            holds,
+            None,
+            f"{fit.measured:.3f}",
+            None,
+            round(fit.upper, 3),
+            None,
+            None,
+            "yes" if fit.holds and curve.is_ordered else "no",
         )
 
 
-def _text(found: Spread | None) -> str | None:
-    if found is None:
+def _text(spread: Spread | None) -> str | None:
+    if spread is None:
         return None
-    mean = f"{_digits(found.mean):g}"
-    error = found.standard_error
+    mean = f"{_round(spread.mean):g}"
+    error = spread.standard_error
     return mean if error is None else f"{mean} ± {float(f'{error:.2g}'):g}"
 
 
-def _digits(number: float) -> float:
+def _round(number: float) -> float:
+    """Round to four digits."""
     return float(f"{number:.4g}")
 
 
-def _in_json(line: Line) -> dict[str, object]:
-    exact = dict(zip(("exact_best", "exact_paper"), line.exact or (None, None), strict=True))
-    return {
-        "context": line.context,
-        "error": line.error,
-        "epsilon": line.epsilon,
-        "people": line.people,
-        "lower": line.lower,
-        "best": line.best.in_json(),
-        "paper": line.paper.in_json(),
-        "projected": line.projected and line.projected.in_json(),
-        **exact,
-        "tight": line.tight,
-        "paper_bound": line.paper_bound,
-        "printed": line.printed,
-        "holds": line.holds,
-    }
+def _to_json(line: Line) -> dict[str, object]:
+    fields: dict[str, object] = {"holds": line.holds}
+    for name, value in vars(line).items():
+        fields[name] = value.in_json() if isinstance(value, Spread) else value
+    return fields
 
 
-def _summary(found: Sequence[Line], grown: Sequence[Curve]) -> str:
-    risks = [line for line in found if line.exact]
-    over = [line.exact[0] / line.lower for line in risks if line.exact]
-    over2 = [line.exact[1] / line.lower for line in risks if line.exact]
-    tight = [line.tight / line.paper.mean for line in found if line.error == "TV"]
-    printed = [line.printed / line.paper.mean for line in found if line.error == "TV"]
-    exponents = ", ".join(
-        f"{curve.variable}^{fit.measured:.2f} ({fit.theorem:g})"
-        for curve in grown
-        for fit in curve.fits
-    )
+def _summary(measured: Sequence[Line], growth: Sequence[Curve]) -> str:
+    best_risks = []
+    paper_risks = []
+    tight = []
+    printed = []
+    for line in measured:
+        if line.exact_best and line.exact_paper:
+            best_risks.append(line.exact_best / line.lower)
+            paper_risks.append(line.exact_paper / line.lower)
+        else:
+            tight.append(line.tight / line.paper.mean)
+            printed.append(line.printed / line.paper.mean)
+    exponents = []
+    for curve in growth:
+        for fit in curve.fits:
+            exponents.append(f"{curve.variable}^{fit.measured:.2f} ({fit.theorem:g})")
     return (
-        f"Worst-case risk over what nobody can go below: {min(over):.3f} to {max(over):.3f} for the best code, "
-        f"{min(over2):.2f} to {max(over2):.2f} for the paper's scheme. The tight bound on total variation is "
-        f"{min(tight):.2f} to {max(tight):.2f} times what was measured, the paper's as printed {min(printed):.1f} to "
-        f"{max(printed):.1f} times. People needed grow as (theorem in brackets) {exponents}."
+        f"Worst-case risk over the lower bound: {min(best_risks):.3f} to {max(best_risks):.3f} for "
+        f"the best code, {min(paper_risks):.2f} to {max(paper_risks):.2f} for the paper's scheme. "
+        f"The tight bound on total variation is {min(tight):.2f} to {max(tight):.2f} times the "
+        f"measured error, the paper's as printed {min(printed):.1f} to {max(printed):.1f} times. "
+        f"People needed grow as (theorem in brackets) {', '.join(exponents)}."
     )
 
 
 def _notes(runs: int) -> tuple[str, ...]:
     return (
-        f"Measured: means of {runs} runs of real reports (four times as many for k = 100), ± standard error, at the "
-        "distribution that the mechanism finds hardest. Best code and paper's scheme are unbiased estimates, before "
-        "any projection; their total variation can be above 1.",
-        "Risk is people times the squared Euclidean error. Its lower bound is for every unbiased estimate; that of "
-        "total variation is for every estimate, the projected one included. The upper bounds are those of the "
-        "paper's scheme; the best code is held to the tight one as well.",
-        "The paper calls its bounds on Σ|p̂ − p| total variation, which is half of that: as printed is twice the "
-        "paper's bound. For the risk they are the same; that of the high-low scheme stands in the proof.",
-        "A line holds if the exact risks lie between the bounds and all measured means do, up to 5 of their standard "
-        "errors; an exponent, if all four are within 0.15 of the theorem's and the people are in order.",
-        f"Exponents: of the people for a total variation of {ERROR:g}. Measured: from the error of real reports, "
-        "scaled by 1/√n. Exact variances: the same with no sampling, and normal errors. Lower and tight bound: of the "
-        "bounds. The theorems speak of limits (s far below or above √k, small ε), hence small differences.",
+        f"Measured: means of {runs} runs of real reports (four times as many for k = 100), "
+        "± standard error, at the distribution that the mechanism finds hardest. Best code and "
+        "paper's scheme are unbiased estimates, before any projection; their total variation can "
+        "be above 1.",
+        "Risk is people times the squared Euclidean error. Its lower bound is for every unbiased "
+        "estimate; that of total variation is for every estimate, the projected one included. The "
+        "upper bounds are those of the paper's scheme; the best code must keep the tight one, too.",
+        "The paper calls its bounds on Σ|p̂ − p| total variation, which is half of that: as printed "
+        "is twice the paper's bound. For the risk they are the same; the bound of the high-low "
+        "scheme is in the proof.",
+        "A line holds if the exact risks lie between the bounds and all measured means do, up to "
+        "5 of their standard errors; an exponent, if all four are within 0.15 of the theorem's and "
+        "the people are in order.",
+        f"Exponents: of the people for a total variation of {ERROR:g}. Measured: from the error of "
+        "real reports, scaled by 1/√n. Exact variances: the same without sampling, with normal "
+        "errors. Lower and tight bound: exponents of the bounds. The theorems are about limits "
+        "(s far below or above √k, small ε), hence small differences.",
     )
+
+
+# --- the picture ----------------------------------------------------------------------------------
+
+
+def _figure(measured: Sequence[Line], growth: Sequence[Curve]) -> "Figure":
+    """Draw every line over its tight bound above, and people against each variable below."""
+    from matplotlib.figure import Figure as Canvas
+
+    canvas = Canvas(figsize=(14, 9.4), layout="constrained")
+    above, below = canvas.subfigures(2, 1, height_ratios=(1.2, 1))
+    panels = above.subplots(1, 2, sharey=True)
+    for axes, (error, title) in zip(panels, _ERRORS.items(), strict=True):
+        rows = [(line.context, _ratios(line)) for line in measured if line.error == error]
+        draw_dots(axes, title, rows, _COLOURS)
+    for axes, curve in zip(below.subplots(1, len(growth)), growth, strict=True):
+        _draw_growth(axes, curve)
+    return canvas
+
+
+def _ratios(line: Line) -> list[Spread | None]:
+    """Return bounds and means over the tight bound, in the order of the colours."""
+    ratios: list[Spread | None] = []
+    for bound in (line.lower, line.tight, line.paper_bound, line.printed):
+        ratios.append(Spread(bound / line.tight, None))
+    for spread in (line.paper, line.best, line.projected):
+        ratios.append(spread and Spread(spread.mean / line.tight, None))
+    return ratios
+
+
+def _draw_growth(axes: "Axes", curve: Curve) -> None:
+    """Draw the people between their bounds, and write the exponents into the title."""
+    values = [point.value for point in curve.points]
+    lower = [point.lower for point in curve.points]
+    upper = [point.upper for point in curve.points]
+    colour = MAP_SCALE[2]
+    axes.fill_between(values, lower, upper, color=colour, alpha=0.13)
+    axes.plot(values, [point.exact for point in curve.points], color=colour)
+    axes.plot(values, [point.measured for point in curve.points], "o", color=colour)
+    axes.set(yscale="log", xlabel=curve.variable)
+    exponents = ", ".join(f"{fit.measured:.2f} ({fit.theorem:g})" for fit in curve.fits)
+    style_axes(axes, f"{curve.name}\nexponent: {exponents}")

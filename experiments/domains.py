@@ -1,78 +1,53 @@
 """Not in the paper: does a promise by blocks help elsewhere, too? Four kinds of real data.
 
-Classical local privacy and blocks at the same ε, each by the paper's scheme and by the best one here.
+Classical local privacy and blocks at the same ε, each by the paper's scheme and by the best here.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from experiments.figures import draw_dots
 from experiments.real_data import READERS, RealData
 from sfumato.contexts import Blocks, Uniform
 from sfumato.errors import MissingExtra
-from sfumato.foundation.simplex import total_variation
-from sfumato.pages.pictures import FAINT, INK, MAP_SCALE, PALE
+from sfumato.pages.pictures import FAINT, INK, MAP_SCALE
 from sfumato.paper.experiment import Cell, ExperimentResult, RunOptions
-from sfumato.paper.schemes import Schemes
-from sfumato.simulation import Spread, run_jobs
+from sfumato.paper.schemes import measure_contexts
+from sfumato.simulation import Spread
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["domains"]
 
 EPSILON = 1
-_CLASSICAL = "classical LDP"
-_BLOCKS = "blocks"
-_PAPER = "paper's scheme"
-_HERE = "best here"
-
-Case = tuple[str, str]
-"""A promise and a scheme."""
-
-_CASES: tuple[Case, ...] = (
-    (_CLASSICAL, _PAPER),
-    (_CLASSICAL, _HERE),
-    (_BLOCKS, _PAPER),
-    (_BLOCKS, _HERE),
-)
-_COLOURS = dict(zip(_CASES, ("#cbc6bd", FAINT, MAP_SCALE[1], MAP_SCALE[2]), strict=True))
-_COLUMNS = ("data", "symbols", "blocks are", "blocks", "people", *map(", ".join, _CASES))
-_NUMBERS = {
-    1: "one other kind",
-    2: "two other kinds",
-    3: "three other kinds",
-    4: "four other kinds",
+_CLASSICAL_PAPER = "classical LDP, paper's scheme"
+_CLASSICAL_HERE = "classical LDP, best here"
+_BLOCKS_PAPER = "blocks, paper's scheme"
+_BLOCKS_HERE = "blocks, best here"
+_COLOURS = {
+    _CLASSICAL_PAPER: FAINT,
+    _CLASSICAL_HERE: INK,
+    _BLOCKS_PAPER: MAP_SCALE[1],
+    _BLOCKS_HERE: MAP_SCALE[2],
 }
-_BAR_WIDTH = 0.2
+_COLUMNS = ("data", "symbols", "blocks are", "blocks", "people", *_COLOURS)
+
+Reader = Callable[[], RealData]
 
 
 @dataclass(frozen=True, eq=False)
-class _Errors:
-    """The error of each promise and scheme on some data."""
+class _Result:
+    """The error on some data of each promise and scheme, in the order of the colours."""
 
     data: RealData
-    errors: Mapping[Case, Spread]
-
-    def gain(self, worse: Case, better: Case) -> float:
-        """Return how many times smaller the error becomes."""
-        return self.errors[worse].mean / self.errors[better].mean
-
-
-@dataclass(frozen=True, eq=False)
-class _Job:
-    """One run on some data under one promise: all that a worker needs to know."""
-
-    data: RealData
-    promise: str
-    run: int
-    seed: int
+    errors: Mapping[str, Spread]
 
 
 def domains(
     options: RunOptions,
-    readers: Mapping[str, Callable[[], RealData]] = READERS,
+    readers: Mapping[str, Reader] = READERS,
     *,
     workers: int | None = None,
 ) -> ExperimentResult:
@@ -87,13 +62,29 @@ def domains(
     >>> domains(RunOptions(runs=1), {"tiny": lambda: tiny}, workers=1).rows[0][:5]
     ('tiny', 3, 'initial', 2, 80)
     """
-    data, missing = _read(options, readers)
     runs = options.repetitions(full=10, quick=2)
-    results = _measure_all(data, runs, options, workers)
+    results = []
+    missing: dict[str, str] = {}
+    for name, read in readers.items():
+        options.on_progress(f"reading {name}")
+        try:
+            data = read()
+        except MissingExtra as problem:
+            missing[name] = str(problem)
+        else:
+            results.append(_measure(data, runs, options, workers))
+    if not results:
+        raise MissingExtra("; ".join(missing.values()))
+    by_blocks = _gains(results, _CLASSICAL_PAPER, _BLOCKS_PAPER)
+    by_code = _gains(results, _BLOCKS_PAPER, _BLOCKS_HERE)
+    by_both = _gains(results, _CLASSICAL_PAPER, _BLOCKS_HERE)
     return ExperimentResult(
         name="domains",
-        title=_title(results),
-        summary=_summary(results),
+        title=f"Blocks make the error {by_blocks} times smaller on other kinds of data",
+        summary=f"By the paper's scheme at ε = {EPSILON}, blocks make the total variation error "
+        f"{by_blocks} times smaller than classical local privacy. The best code and decoder here "
+        f"make the error of blocks {by_code} times smaller again; both steps together, {by_both} "
+        "times.",
         columns=_COLUMNS,
         rows=tuple(map(_row, results)),
         data={
@@ -108,99 +99,41 @@ def domains(
     )
 
 
-def _read(
-    options: RunOptions, readers: Mapping[str, Callable[[], RealData]]
-) -> tuple[list[RealData], dict[str, str]]:
-    """Return the data that are there, and why the others are not."""
-    data: list[RealData] = []
-    missing: dict[str, str] = {}
-    for name, read in readers.items():
-        options.on_progress(f"reading {name}")
-        try:
-            data.append(read())
-        except MissingExtra as problem:
-            missing[name] = str(problem)
-    if not data:
-        raise MissingExtra("; ".join(missing.values()))
-    return data, missing
-
-
-def _measure_all(
-    data: Sequence[RealData], runs: int, options: RunOptions, workers: int | None
-) -> list[_Errors]:
-    jobs = []
-    for run in range(runs):
-        for some in data:
-            for promise in (_CLASSICAL, _BLOCKS):
-                jobs.append(_Job(some, promise, run, options.seed))
-    results = run_jobs(
-        _measure,
-        jobs,
+def _measure(data: RealData, runs: int, options: RunOptions, workers: int | None) -> _Result:
+    errors = measure_contexts(
+        {"classical": Uniform(data.size, EPSILON), "blocks": Blocks(data.block_of, EPSILON)},
+        data.counts,
+        runs,
+        options.seed,
+        words=f"domains/{data.name}",
+        on_progress=lambda line: options.on_progress(f"{data.name}, {line}"),
         workers=workers,
-        on_progress=lambda done: options.on_progress(f"{done} of {len(jobs)} runs"),
     )
-    measured = []
-    for some in data:
-        figures: dict[Case, list[float]] = {case: [] for case in _CASES}
-        for job, (paper, here) in zip(jobs, results, strict=True):
-            if job.data is some:
-                figures[job.promise, _PAPER].append(paper)
-                figures[job.promise, _HERE].append(here)
-        spreads = {case: Spread.of(errors) for case, errors in figures.items()}
-        measured.append(_Errors(some, spreads))
-    return measured
+    spreads = []
+    for scheme in errors.values():
+        spreads += [scheme.paper, scheme.best]
+    return _Result(data, dict(zip(_COLOURS, spreads, strict=True)))
 
 
-def _measure(job: _Job) -> tuple[float, float]:
-    """Return the error of both schemes on one run's reports."""
-    data = job.data
-    if job.promise == _CLASSICAL:
-        schemes = Schemes(Uniform(data.size, EPSILON))
-    else:
-        schemes = Schemes(Blocks(data.block_of, EPSILON))
-    words = f"domains/{data.name}"
-    paper, best = schemes.estimates(data.symbols(), (words, words), job.run, job.seed)
-    return total_variation(paper, data.truth), total_variation(best, data.truth)
-
-
-# --- words and numbers ----------------------------------------------------------------------------
-
-
-def _row(result: _Errors) -> tuple[Cell, ...]:
+def _row(result: _Result) -> tuple[Cell, ...]:
     data = result.data
-    errors = (str(result.errors[case]) for case in _CASES)
+    errors = map(str, result.errors.values())
     return data.name, data.size, data.blocks_are, data.blocks, data.people, *errors
 
 
-def _gains(results: Sequence[_Errors], worse: Case, better: Case) -> str:
-    gains = [result.gain(worse, better) for result in results]
+def _gains(results: Sequence[_Result], worse: str, better: str) -> str:
+    """Say how many times smaller the error becomes."""
+    gains = [result.errors[worse].mean / result.errors[better].mean for result in results]
     low = f"{min(gains):.1f}"
     high = f"{max(gains):.1f}"
     return low if low == high else f"{low} to {high}"
 
 
-def _title(results: Sequence[_Errors]) -> str:
-    gains = _gains(results, (_CLASSICAL, _PAPER), (_BLOCKS, _PAPER))
-    kinds = _NUMBERS.get(len(results), "other kinds")
-    return f"Blocks make the error {gains} times smaller on {kinds} of data"
-
-
-def _summary(results: Sequence[_Errors]) -> str:
-    by_blocks = _gains(results, (_CLASSICAL, _PAPER), (_BLOCKS, _PAPER))
-    by_code = _gains(results, (_BLOCKS, _PAPER), (_BLOCKS, _HERE))
-    by_both = _gains(results, (_CLASSICAL, _PAPER), (_BLOCKS, _HERE))
-    return (
-        f"By the paper's scheme at ε = {EPSILON}, blocks make the total variation error {by_blocks} "
-        "times smaller than classical local privacy. The best code and decoder here make the error "
-        f"of blocks {by_code} times smaller again; both steps together, {by_both} times."
-    )
-
-
-def _notes(results: Sequence[_Errors], runs: int, missing: Mapping[str, str]) -> Iterator[str]:
+def _notes(results: Sequence[_Result], runs: int, missing: Mapping[str, str]) -> Iterator[str]:
     yield (
         "None of this is the paper's data. Error: total variation against the people's own shares, "
-        f"mean of {runs} runs; everyone answers again in each. ε = {EPSILON} between the symbols of "
-        "a block, which is shown, and in classical LDP between all symbols."
+        f"mean of {runs} runs; everyone answers again in each. ε = {EPSILON} between the symbols "
+        "of a block, which is shown, and in classical LDP between all symbols."
     )
     for result in results:
         data = result.data
@@ -209,12 +142,12 @@ def _notes(results: Sequence[_Errors], runs: int, missing: Mapping[str, str]) ->
         yield f"{name.capitalize()} left out: {reason}"
 
 
-def _to_json(result: _Errors) -> dict[str, object]:
+def _to_json(result: _Result) -> dict[str, object]:
     data = result.data
     errors = []
-    for promise, scheme in _CASES:
-        spread = result.errors[promise, scheme].in_json()
-        errors.append({"promise": promise, "scheme": scheme, **spread})
+    for case, spread in result.errors.items():
+        promise, scheme = case.split(", ")
+        errors.append({"promise": promise, "scheme": scheme, **spread.in_json()})
     return {
         "name": data.name,
         "symbols": data.size,
@@ -227,66 +160,14 @@ def _to_json(result: _Errors) -> dict[str, object]:
     }
 
 
-# --- the picture ----------------------------------------------------------------------------------
-
-
-def _figure(results: Sequence[_Errors]) -> "Figure":
+def _figure(results: Sequence[_Result]) -> "Figure":
     from matplotlib.figure import Figure as Canvas
 
-    canvas = Canvas(figsize=(2.2 + 2.3 * len(results), 5.2))
-    canvas.subplots_adjust(left=0.55 / canvas.get_figwidth(), right=0.99, top=0.74, bottom=0.16)
-    axes = canvas.add_subplot()
-    labels = []
-    for place, result in enumerate(results):
-        _draw(axes, place, result)
-        labels.append(f"{result.data.name}\nby {result.data.blocks_are}")
-    axes.set_xticks(range(len(results)), labels, color=INK)
-    axes.set_yticks([])
-    axes.tick_params(length=0)
-    for side, spine in axes.spines.items():
-        spine.set(color=PALE, visible=side == "bottom")
-    _draw_head(canvas, axes, results)
+    canvas = Canvas(figsize=(9, 4.5), layout="constrained")
+    rows = []
+    for result in results:
+        data = result.data
+        label = f"{data.name} by {data.blocks_are}\n{data.size:,} symbols, {data.blocks} blocks"
+        rows.append((label, list(result.errors.values())))
+    draw_dots(canvas.subplots(), f"Total variation error, ε = {EPSILON}", rows, _COLOURS)
     return canvas
-
-
-def _draw(axes: "Axes", place: int, result: _Errors) -> None:
-    for index, case in enumerate(_CASES):
-        mean = result.errors[case].mean
-        at = place + (index - 1.5) * _BAR_WIDTH
-        axes.bar(at, mean, _BAR_WIDTH * 0.92, color=_COLOURS[case])
-        axes.text(at, mean, f"{mean:.3f}", ha="center", va="bottom", fontsize=8.5, color=INK)
-    data = result.data
-    axes.annotate(
-        f"{data.size:,} symbols, {data.blocks} blocks\n{data.people:,} people",
-        (place, 0),
-        (0, -34),
-        textcoords="offset points",
-        ha="center",
-        va="top",
-        fontsize=8.5,
-        color=FAINT,
-    )
-
-
-def _draw_head(canvas: "Figure", axes: "Axes", results: Sequence[_Errors]) -> None:
-    from matplotlib.patches import Patch
-
-    left = axes.get_position().x0
-    canvas.text(left, 0.955, _title(results), fontsize=12.5, color=INK, va="top")
-    remark = (
-        "Total variation between the estimate and the people's own shares, "
-        f"ε = {EPSILON}: less is better."
-    )
-    canvas.text(left, 0.895, remark, fontsize=9.5, color=FAINT, va="top")
-    canvas.legend(
-        handles=[Patch(color=_COLOURS[case], label=", ".join(case)) for case in _CASES],
-        loc="upper left",
-        bbox_to_anchor=(left, 0.845),
-        borderaxespad=0,
-        borderpad=0,
-        ncols=4,
-        frameon=False,
-        fontsize=9.5,
-        handlelength=1.2,
-        columnspacing=1.6,
-    )

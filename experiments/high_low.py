@@ -1,10 +1,10 @@
 """The high-low experiment, which the paper leaves out: its scheme, uRR, uRAP and the best here."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from sfumato.contexts import HighLow
 from sfumato.designer import mechanism_for
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.simplex import project, total_variation
-from sfumato.mechanisms import HighLowResponse, Mechanism
+from sfumato.mechanisms import HighLowResponse
 from sfumato.pages.pictures import BAR, FAINT, INK, MAP_SCALE, PROMISE_SCALE
 from sfumato.paper.experiment import (
     Cell,
@@ -37,7 +37,6 @@ K = 1000
 SENSITIVE = (10, 100, 300)
 EPSILONS = (0.5, 1, 2)
 PEOPLE = tuple(1000 * 4**i for i in range(6))
-QUICK_PEOPLE = PEOPLE[::2]
 PAPER = "paper"
 URR = "uRR"
 URAP = "uRAP"
@@ -63,42 +62,43 @@ def high_low(
 ) -> ExperimentResult:
     """Measure total variation against people, with s of k = 1000 symbols sensitive.
 
-    Five schemes meet the same people. Three are projected on the simplex: the paper's (Hadamard code,
-    its own estimator), and uRR and uRAP (Murakami and Kawamoto 2019) with their unbiased estimates.
-    The best code here with the default decoder enters twice: chosen for the worst population, as by
-    default, and fitted to a population whose sensitive share is s/k. Errors are against the
-    distribution that people were drawn from.
+    Five schemes meet the same people. Three are projected on the simplex: the paper's (Hadamard
+    code, its own estimator), and uRR and uRAP (Murakami and Kawamoto 2019) with their unbiased
+    estimates. The best code here with the default decoder enters twice: chosen for the worst
+    population, as by default, and fitted to a population whose sensitive share is s/k. Errors are
+    against the distribution that people were drawn from.
 
     ``people`` replaces the sizes of 1,000 to 1,024,000. The numbers do not depend on ``workers``.
     """
+    sizes = PEOPLE[::2] if options.quick else PEOPLE
     if people is not None:
         sizes = population_sizes(people)
-    else:
-        sizes = QUICK_PEOPLE if options.quick else PEOPLE
     runs = options.repetitions(full=10, quick=2)
     seed = options.seed
-    jobs = [_Job(n, run, seed) for n in reversed(sizes) for run in range(runs)]
+    jobs = [(n, run, seed) for n in reversed(sizes) for run in range(runs)]
     results = run_jobs(
         _measure,
         jobs,
         workers=workers,
         on_progress=lambda done: options.on_progress(f"{done} of {len(jobs)} runs"),
     )
-    errors = dict(zip(jobs, results, strict=True))
-    panels = [_panel(errors, promise, sizes, seed) for promise in _PROMISES]
+    errors = np.reshape(results, (len(sizes), runs, len(_PROMISES), len(SCHEMES)))[::-1]
+    panels = []
+    for index, (s, epsilon) in enumerate(_PROMISES):
+        panels.append(_panel(s, epsilon, seed, sizes, errors[:, :, index]))
     return ExperimentResult(
         name="high-low",
         title="High-low promises: a dozen bits do as well as a thousand; "
         "a better code and decoder mostly do better",
         summary=_summary(panels),
         columns=_COLUMNS,
-        rows=tuple(row for panel in panels for row in panel.rows()),
+        rows=tuple(row for panel in panels for row in _rows(panel)),
         data={
             "symbols": K,
             "runs": runs,
             "seed": seed,
             "people": list(sizes),
-            "panels": [panel.in_json(seed) for panel in panels],
+            "panels": [_to_json(panel, seed) for panel in panels],
         },
         figure=lambda: _figure(panels),
         notes=_notes(runs, seed),
@@ -114,24 +114,24 @@ def _notes(runs: int, seed: int) -> tuple[str, ...]:
         "symbols are drawn at random, so that nothing depends on whether they are the rare ones. "
         f"Their share of all people is {shares}.",
         "The paper's scheme, uRR and uRAP: unbiased estimate, one Euclidean projection on the "
-        "simplex. Here: the best code known, and the default decoder; so the gain is the code's and "
-        "the decoder's together.",
+        "simplex. Here: the best code known, and the default decoder; so the gain is the code's "
+        "and the decoder's together.",
         "Here, default: the code with the least worst-case risk, which guards against a population "
         "that is all sensitive; with few sensitive symbols and a large ε that costs the others "
         "accuracy. Here, fitted: the code for a sensitive share of s/k, a guess that needs no look "
         "at the people.",
-        "Every report is really made, except those of uRAP: its bits are independent, so the counts "
-        "of bits are binomial given the people, and are drawn as such.",
+        "Every report is really made, except those of uRAP: its bits are independent, so the "
+        "counts of bits are binomial given the people, and are drawn as such.",
     )
 
 
 @dataclass(frozen=True)
-class _Job:
-    """One population: its size and the number of the run."""
+class _Curve:
+    """How one scheme did: the length of its reports, and its error for each number of people."""
 
-    people: int
-    run: int
-    seed: int
+    scheme: str
+    bits: int
+    errors: Sequence[Spread]
 
 
 @dataclass(frozen=True)
@@ -141,31 +141,24 @@ class _Panel:
     sensitive: int
     epsilon: float
     people: Sequence[int]
-    bits: Mapping[str, int]
-    errors: Mapping[str, Sequence[Spread]]
+    curves: Sequence[_Curve]
 
-    def rows(self) -> list[tuple[Cell, ...]]:
-        rows: list[tuple[Cell, ...]] = []
-        for i, n in enumerate(self.people):
-            for scheme in SCHEMES:
-                cells = spread_cells(self.errors[scheme][i])
-                rows.append((self.sensitive, self.epsilon, n, scheme, self.bits[scheme], *cells))
-        return rows
 
-    def in_json(self, seed: int) -> dict[str, object]:
-        curves = []
-        for scheme in SCHEMES:
-            points = []
-            for n, error in zip(self.people, self.errors[scheme], strict=True):
-                points.append({"people": n, **error.in_json()})
-            fields = {"scheme": scheme, "bits": self.bits[scheme], "total_variation": points}
-            curves.append(fields)
-        return {
-            "sensitive": self.sensitive,
-            "epsilon": self.epsilon,
-            "sensitive_share": _sensitive_share(self.sensitive, seed),
-            "curves": curves,
-        }
+def _rappor_estimate(
+    rappor: UtilityOptimizedRappor, symbols: Symbols, name: str, run: int, seed: int
+) -> Floats:
+    key = hashlib.sha256(f"sfumato/paper/{name}/{run}/{seed}".encode()).digest()
+    counts = rappor.bit_counts(symbols, key)
+    return project(rappor.unbiased(counts, symbols.size))
+
+
+_ESTIMATORS: Mapping[str, Callable[..., Floats]] = {
+    PAPER: paper_estimate,
+    URR: paper_estimate,
+    URAP: _rappor_estimate,
+    DEFAULT: best_estimate,
+    FITTED: best_estimate,
+}
 
 
 @cache
@@ -182,78 +175,64 @@ def _sensitive_share(s: int, seed: int) -> float:
     return float(_probabilities(seed)[_sensitive(s, seed)].sum())
 
 
-@dataclass(frozen=True, eq=False)
-class _Entrants:
-    """All that is compared for one promise."""
-
-    paper: HighLowResponse
-    urr: HighLowResponse
-    urap: UtilityOptimizedRappor
-    default: Mechanism
-    fitted: Mechanism
-
-    @property
-    def bits(self) -> dict[str, int]:
-        return {
-            PAPER: self.paper.bits,
-            URR: self.urr.bits,
-            URAP: self.urap.bits,
-            DEFAULT: self.default.bits,
-            FITTED: self.fitted.bits,
-        }
-
-
 @cache
-def _entrants(s: int, epsilon: float, seed: int) -> _Entrants:
+def _mechanisms(s: int, epsilon: float, seed: int) -> dict[str, Any]:
+    """Return the mechanism of each scheme."""
     context = HighLow(K, _sensitive(s, seed).tolist(), epsilon)
-    return _Entrants(
-        HighLowResponse(context, HadamardCode),
-        utility_optimized_response(context),
-        UtilityOptimizedRappor(context),
-        mechanism_for(context),
-        mechanism_for(context, sensitive_share=s / K),
-    )
+    return {
+        PAPER: HighLowResponse(context, HadamardCode),
+        URR: utility_optimized_response(context),
+        URAP: UtilityOptimizedRappor(context),
+        DEFAULT: mechanism_for(context),
+        FITTED: mechanism_for(context, sensitive_share=s / K),
+    }
 
 
-def _measure(job: _Job) -> Floats:
+def _measure(job: tuple[int, int, int]) -> list[list[float]]:
     """Return the errors for one population: a row for each promise, a column for each scheme."""
-    p = _probabilities(job.seed)
-    symbols = draw_people(p, job.people, f"high-low/{job.people}", job.run, job.seed)
+    n, run, seed = job
+    p = _probabilities(seed)
+    symbols = draw_people(p, n, f"high-low/{n}", run, seed)
     errors = []
     for s, epsilon in _PROMISES:
-        estimates = _estimates(job, symbols, s, epsilon)
-        errors.append([total_variation(estimate, p) for estimate in estimates])
-    return np.array(errors)
+        row = []
+        for scheme, mechanism in _mechanisms(s, epsilon, seed).items():
+            name = f"high-low/{n}/{s}/{epsilon}/{scheme}"
+            estimate = _ESTIMATORS[scheme](mechanism, symbols, name, run, seed)
+            row.append(total_variation(estimate, p))
+        errors.append(row)
+    return errors
 
 
-def _estimates(job: _Job, symbols: Symbols, s: int, epsilon: float) -> list[Floats]:
-    """Return the estimate of each scheme."""
-    entrants = _entrants(s, epsilon, job.seed)
-    name = f"high-low/{job.people}/{s}/{epsilon}"
-    key = hashlib.sha256(f"sfumato/paper/{name}/{URAP}/{job.run}/{job.seed}".encode()).digest()
-    bit_counts = entrants.urap.bit_counts(symbols, key)
-    run = job.run
-    seed = job.seed
-    return [
-        paper_estimate(entrants.paper, symbols, f"{name}/{PAPER}", run, seed),
-        paper_estimate(entrants.urr, symbols, f"{name}/{URR}", run, seed),
-        project(entrants.urap.unbiased(bit_counts, symbols.size)),
-        best_estimate(entrants.default, symbols, f"{name}/{DEFAULT}", run, seed),
-        best_estimate(entrants.fitted, symbols, f"{name}/{FITTED}", run, seed),
-    ]
+def _panel(s: int, epsilon: float, seed: int, people: Sequence[int], errors: Floats) -> _Panel:
+    """Return a panel from errors by number of people, run and scheme."""
+    curves = []
+    for index, (scheme, mechanism) in enumerate(_mechanisms(s, epsilon, seed).items()):
+        spreads = [Spread.of(runs) for runs in errors[:, :, index]]
+        curves.append(_Curve(scheme, mechanism.bits, spreads))
+    return _Panel(s, epsilon, people, curves)
 
 
-def _panel(
-    errors: Mapping[_Job, Floats], promise: tuple[int, float], people: Sequence[int], seed: int
-) -> _Panel:
-    row = _PROMISES.index(promise)
-    spreads: dict[str, list[Spread]] = {scheme: [] for scheme in SCHEMES}
-    for n in people:
-        runs = np.array([result[row] for job, result in errors.items() if job.people == n])
-        for scheme, column in zip(SCHEMES, runs.T, strict=True):
-            spreads[scheme].append(Spread.of(column))
-    s, epsilon = promise
-    return _Panel(s, epsilon, people, _entrants(s, epsilon, seed).bits, spreads)
+def _rows(panel: _Panel) -> Iterator[tuple[Cell, ...]]:
+    for index, n in enumerate(panel.people):
+        for curve in panel.curves:
+            cells = spread_cells(curve.errors[index])
+            yield (panel.sensitive, panel.epsilon, n, curve.scheme, curve.bits, *cells)
+
+
+def _to_json(panel: _Panel, seed: int) -> dict[str, object]:
+    curves = []
+    for curve in panel.curves:
+        points = []
+        for n, error in zip(panel.people, curve.errors, strict=True):
+            points.append({"people": n, **error.in_json()})
+        curves.append({"scheme": curve.scheme, "bits": curve.bits, "total_variation": points})
+    return {
+        "sensitive": panel.sensitive,
+        "epsilon": panel.epsilon,
+        "sensitive_share": _sensitive_share(panel.sensitive, seed),
+        "curves": curves,
+    }
 
 
 def _summary(panels: Sequence[_Panel]) -> str:
@@ -261,50 +240,31 @@ def _summary(panels: Sequence[_Panel]) -> str:
     texts = []
     for panel in panels:
         if panel.epsilon == 1:
-            ends = ", ".join(f"{scheme} {panel.errors[scheme][-1].mean:.3f}" for scheme in SCHEMES)
-            texts.append(f"s = {panel.sensitive}: {ends}")
+            ends = [f"{curve.scheme} {curve.errors[-1].mean:.3f}" for curve in panel.curves]
+            texts.append(f"s = {panel.sensitive}: {', '.join(ends)}")
     return f"Total variation with {panels[0].people[-1]:,} people at ε = 1: {'; '.join(texts)}."
 
 
 def _figure(panels: Sequence[_Panel]) -> "Figure":
+    """Draw the curves of all panels. Dashed: projected. Solid: the best code and decoder here."""
     from matplotlib.figure import Figure as Canvas
 
     canvas = Canvas(figsize=(13.0, 9.8), layout="constrained")
-    grid = canvas.subplots(len(SENSITIVE), len(EPSILONS), sharex=True, sharey="row")
-    for row, s in zip(grid, SENSITIVE, strict=True):
-        own = [panel for panel in panels if panel.sensitive == s]
-        low = min(_lowest(panel) for panel in own)
-        for axes, panel in zip(row, own, strict=True):
-            _draw_panel(axes, panel, max(low / 1.4, 1e-4))
-        row[0].set_ylabel("total variation error", color=INK, fontsize=9)
-    for axes in grid[-1]:
-        axes.set_xlabel("people", color=INK, fontsize=9)
-    canvas.suptitle(
-        "Some of 1000 symbols are sensitive: a dozen bits do as well as uRAP's 1,000; "
-        "a better code and decoder mostly do better\n"
-        "dashed: unbiased estimate, projected    solid: the best code and the default decoder here",
-        x=0.01,
-        ha="left",
-        fontsize=12,
-        color=INK,
-    )
+    grid = canvas.subplots(len(SENSITIVE), len(EPSILONS), sharex=True, sharey=True)
+    least = min(curve.errors[-1].mean for panel in panels for curve in panel.curves)
+    for axes, panel in zip(grid.flat, panels, strict=True):
+        axes.set_ylim(least / 1.4, 1.1)
+        _draw_panel(axes, panel)
+    canvas.supxlabel("people", color=INK, fontsize=9)
+    canvas.supylabel("total variation error", color=INK, fontsize=9)
     return canvas
 
 
-def _lowest(panel: _Panel) -> float:
-    return min(error.mean for errors in panel.errors.values() for error in errors)
-
-
-def _draw_panel(axes: "Axes", panel: _Panel, low: float) -> None:
+def _draw_panel(axes: "Axes", panel: _Panel) -> None:
     style_panel(axes, f"{panel.sensitive} of {K} sensitive, ε = {panel.epsilon:g}")
     names = []
-    for scheme in SCHEMES:
-        errors = panel.errors[scheme]
-        colour = _COLOURS[scheme]
-        draw_curve(axes, panel.people, errors, colour, dashed=scheme not in OURS)
-        names.append((errors[-1].mean, f"{scheme}: {panel.bits[scheme]:,} bits", colour))
-    right = panel.people[-1] * 1.1
-    axes.set_xlim(panel.people[0] / 1.1, right)
-    axes.set_ylim(low, 1.1)
-    axes.set_xticks(panel.people if len(panel.people) < 4 else panel.people[::2])
-    name_curves(axes, right, names, distance=0.058)
+    for curve in panel.curves:
+        colour = _COLOURS[curve.scheme]
+        draw_curve(axes, panel.people, curve.errors, colour, dashed=curve.scheme not in OURS)
+        names.append((curve.errors[-1].mean, f"{curve.scheme}: {curve.bits:,} bits", colour))
+    name_curves(axes, panel.people[-1] * 1.1, names, distance=0.058)

@@ -1,25 +1,28 @@
 """What the paper's conclusion asks for: blocks that are not uniform, next to its uniform tiles.
 
-Tiles, H3 hexagons and the surroundings of cities cut the same map into about as many blocks; ε is the
-same. They differ in more than error: a block shows where a person is, and blocks around cities are
-small where people are. So each partition comes with the number of cells among which a typical person
-hides.
+Tiles, H3 hexagons and the surroundings of cities cut the same map into about as many blocks; ε is
+the same. They differ in more than error: a block shows where a person is, and blocks around cities
+are small where people are. So each partition comes with the number of cells among which a typical
+person hides.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from experiments.figures import draw_dots
 from sfumato.contexts import Blocks, Uniform
 from sfumato.domains import GridDomain
 from sfumato.domains.partitions import grid_tiles, nearest_places
 from sfumato.errors import MissingExtra
 from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.pages.map_cells import arrange_cells
+from sfumato.pages.pictures import INK, MAP_SCALE, PROMISE_SCALE
 from sfumato.paper.experiment import ExperimentResult, RunOptions
-from sfumato.paper.gowalla import PER_RECORD
+from sfumato.paper.gowalla import PER_RECORD, draw_shares
 from sfumato.paper.population import (
     CREDIT,
     MapPopulation,
@@ -31,30 +34,25 @@ from sfumato.paper.population import (
 from sfumato.paper.schemes import MapErrors, measure_contexts
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Hiding", "MeasuredPartition", "Partition", "all_partitions", "partitions"]
+__all__ = ["Hiding", "Partition", "all_partitions", "borders", "largest_apart", "partitions"]
 
 _EPSILON = 1.0
 _DEGREE = 111.2  # kilometres from one parallel to the next
 _EARTH_RADIUS = 6371.0  # kilometres
 # For each resolution of H3 the kilometres between cities, so that no block is tiny.
 _KILOMETRES_APART = {2: 100, 3: 40}
-_TITLE = (
-    "Decoded well, blocks around cities give smaller errors; "
-    "but they hide people among fewer places"
-)
-_CIRCULAR = (
-    "These people live in the very places that blocks are drawn around, which flatters such blocks."
-)
+_MAPS = 4  # one of each kind, at the coarser level
+_COLOURS = {"the paper's scheme": PROMISE_SCALE[0], "the best here": MAP_SCALE[2]}
 _COLUMNS = (
     "partition",
     "blocks",
     "cells in the largest block",
     "cells in a typical person's block",
     "people whose block is one cell",
-    "the paper's scheme",
-    "the best here",
+    *_COLOURS,
     "what the block reveals",
 )
 
@@ -73,20 +71,21 @@ class Partition:
 class Hiding:
     """How many blocks there are, and among how many cells people hide in them.
 
-    ``typical`` is the median over people, ``alone`` the share of people whose block is a single cell.
+    ``typical_block``: the median over people. ``share_alone``: the share of people whose block is a
+    single cell.
     """
 
     blocks: int
-    largest: int
-    typical: int
-    alone: float
+    largest_block: int
+    typical_block: int
+    share_alone: float
 
     @classmethod
     def of(cls, block_of: Symbols, counts: Symbols) -> "Hiding":
         """Measure how ``counts[x]`` people in cell x hide.
 
         >>> Hiding.of(np.array([0, 0, 0, 1]), np.array([1, 1, 2, 1]))
-        Hiding(blocks=2, largest=3, typical=3, alone=0.2)
+        Hiding(blocks=2, largest_block=3, typical_block=3, share_alone=0.2)
         """
         sizes = np.bincount(block_of)
         own = sizes[block_of]
@@ -94,19 +93,14 @@ class Hiding:
         median = np.searchsorted(np.cumsum(counts[order]), (counts.sum() + 1) // 2)
         return cls(
             blocks=int(np.count_nonzero(sizes)),
-            largest=int(sizes.max()),
-            typical=int(own[order][median]),
-            alone=float(counts[own == 1].sum() / counts.sum()),
+            largest_block=int(sizes.max()),
+            typical_block=int(own[order][median]),
+            share_alone=float(counts[own == 1].sum() / counts.sum()),
         )
 
 
-@dataclass(frozen=True, eq=False)
-class MeasuredPartition:
-    """A partition, how people hide in it, and the errors of both schemes."""
-
-    partition: Partition
-    hiding: Hiding
-    errors: MapErrors
+Measured = tuple[Partition, Hiding, MapErrors]
+"""A partition, how people hide in it, and the errors of both schemes."""
 
 
 def partitions(
@@ -124,10 +118,9 @@ def partitions(
     domain = map_grid()
     options.on_progress(f"{population} on {domain.cells:,} cells")
     compared = all_partitions(domain, american_places())
-    contexts = {partition.name: _context(domain, partition.block_of) for partition in compared}
     runs = options.repetitions(full=16, quick=1)
     errors = measure_contexts(
-        contexts,
+        {partition.name: _context(domain, partition.block_of) for partition in compared},
         population.counts,
         runs,
         options.seed,
@@ -137,25 +130,30 @@ def partitions(
     measured = []
     for partition in compared:
         hiding = Hiding.of(partition.block_of, population.counts)
-        measured.append(MeasuredPartition(partition, hiding, errors[partition.name]))
-    circular = (_CIRCULAR,) if checkins is None and grid is None else ()
+        measured.append((partition, hiding, errors[partition.name]))
+    notes = [
+        population.note,
+        f"Places: {CREDIT}. A cell belongs to the block of what is nearest to its centre. "
+        "ε = 1 inside each block.",
+        "Compare errors of partitions only together with what they reveal: a person whose block "
+        "is a single cell is not hidden at all, for any ε.",
+        PER_RECORD,
+    ]
+    if checkins is None and grid is None:
+        notes.append(
+            "These people live in the very places that blocks are drawn around, which flatters "
+            "such blocks."
+        )
     return ExperimentResult(
         name="partitions",
-        title=_TITLE,
+        title="Decoded well, blocks around cities give smaller errors; "
+        "but they hide people among fewer places",
         summary=_summary(population, runs, measured),
         columns=_COLUMNS,
-        rows=tuple(map(_row, measured)),
-        data=list(map(_to_json, measured)),
+        rows=tuple(_row(*each) for each in measured),
+        data=[_to_json(*each) for each in measured],
         figure=lambda: _figure(domain, population, measured),
-        notes=(
-            population.note,
-            *circular,
-            f"Places: {CREDIT}. A cell belongs to the block of what is nearest to its centre. "
-            "ε = 1 inside each block.",
-            "Compare errors of partitions only together with what they reveal: a person whose block "
-            "is a single cell is not hidden at all, for any ε.",
-            PER_RECORD,
-        ),
+        notes=tuple(notes),
     )
 
 
@@ -193,31 +191,27 @@ def _hexagons(domain: GridDomain, resolution: int) -> Partition:
         import h3
     except ImportError:
         raise MissingExtra("H3 cells need the h3 package: pip install 'sfumato[geo]'") from None
-    latitudes, longitudes = domain.centres()
     cells = []
-    for latitude, longitude in zip(latitudes.tolist(), longitudes.tolist(), strict=True):
+    for latitude, longitude in np.transpose(domain.centres()).tolist():
         cells.append(h3.latlng_to_cell(latitude, longitude, resolution))
-    _, block_of = np.unique(cells, return_inverse=True)
     # The distance between opposite sides of a hexagon of this area.
     across = math.sqrt(h3.average_hexagon_area(resolution, unit="km^2") * 2 / math.sqrt(3))
     reveals = f"the hexagon, some {across:.0f} km across"
-    name = f"H3 hexagons, resolution {resolution}"
-    return Partition(name, "hexagons", block_of.astype(np.int64), reveals)
+    return Partition(f"H3 hexagons, resolution {resolution}", "hexagons", _number(cells), reveals)
 
 
 def _cities(domain: GridDomain, places: Places, number: int) -> Partition:
-    chosen = places.largest(number)
-    least = int(chosen.population.min())
+    cities = places.largest(number)
+    least = int(cities.population.min())
     reveals = f"the nearest of {number:,} cities of {least:,} people and more"
-    return Partition(f"around {number:,} cities", "cities", _around(domain, chosen), reveals)
+    return Partition(f"around {number:,} cities", "cities", _around(domain, cities), reveals)
 
 
 def _towns_apart(domain: GridDomain, places: Places, number: int, kilometres: int) -> Partition:
-    chosen = largest_apart(places, number, kilometres)
-    towns = chosen.population.size
-    reveals = f"the nearest of {towns:,} towns, no two within {kilometres} km"
+    towns = largest_apart(places, number, kilometres)
+    reveals = f"the nearest of {towns.population.size:,} towns, no two within {kilometres} km"
     name = f"around towns {kilometres} km apart"
-    return Partition(name, "towns apart", _around(domain, chosen), reveals)
+    return Partition(name, "towns apart", _around(domain, towns), reveals)
 
 
 def largest_apart(places: Places, number: int, kilometres: float) -> Places:
@@ -225,8 +219,13 @@ def largest_apart(places: Places, number: int, kilometres: float) -> Places:
 
     There are fewer than ``number`` where there is no more room.
     """
-    points = _unit_vectors(places.latitudes, places.longitudes)
-    nearest = math.cos(kilometres / _EARTH_RADIUS)  # the cosine of the angle between two places
+    phi = np.radians(places.latitudes)
+    theta = np.radians(places.longitudes)
+    # Points on the unit sphere: their products are cosines of the angles between places.
+    points = np.column_stack(
+        [np.cos(phi) * np.cos(theta), np.cos(phi) * np.sin(theta), np.sin(phi)]
+    )
+    nearest = math.cos(kilometres / _EARTH_RADIUS)
     chosen: list[int] = []
     for place in places.by_size().tolist():
         if len(chosen) == number:
@@ -236,17 +235,14 @@ def largest_apart(places: Places, number: int, kilometres: float) -> Places:
     return places.select(np.array(chosen))
 
 
-def _unit_vectors(latitudes: Floats, longitudes: Floats) -> Floats:
-    """Return the points of the unit sphere."""
-    phi = np.radians(latitudes)
-    theta = np.radians(longitudes)
-    return np.column_stack([np.cos(phi) * np.cos(theta), np.cos(phi) * np.sin(theta), np.sin(phi)])
-
-
 def _around(domain: GridDomain, places: Places) -> Symbols:
     """Assign each cell to its nearest place. A place that is nearest to no cell has no block."""
-    nearest = nearest_places(domain, places.latitudes, places.longitudes)
-    _, block_of = np.unique(nearest, return_inverse=True)
+    return _number(nearest_places(domain, places.latitudes, places.longitudes))
+
+
+def _number(blocks: Sequence[str] | Symbols) -> Symbols:
+    """Number the blocks from 0 on, in their sorted order."""
+    _, block_of = np.unique(blocks, return_inverse=True)
     return block_of.astype(np.int64)
 
 
@@ -256,40 +252,35 @@ def _context(domain: GridDomain, block_of: Symbols) -> Uniform | Blocks:
     return Uniform(domain, _EPSILON)
 
 
-def _row(measured: MeasuredPartition) -> tuple[str | int, ...]:
-    hiding = measured.hiding
+def _row(partition: Partition, hiding: Hiding, errors: MapErrors) -> tuple[str | int, ...]:
     return (
-        measured.partition.name,
+        partition.name,
         hiding.blocks,
-        hiding.largest,
-        hiding.typical,
-        f"{hiding.alone:.1%}",
-        str(measured.errors.paper),
-        str(measured.errors.best),
-        measured.partition.reveals,
+        hiding.largest_block,
+        hiding.typical_block,
+        f"{hiding.share_alone:.1%}",
+        str(errors.paper),
+        str(errors.best),
+        partition.reveals,
     )
 
 
-def _to_json(measured: MeasuredPartition) -> dict[str, object]:
-    hiding = measured.hiding
+def _to_json(partition: Partition, hiding: Hiding, errors: MapErrors) -> dict[str, object]:
     return {
-        "partition": measured.partition.name,
-        "blocks": hiding.blocks,
-        "largest_block": hiding.largest,
-        "typical_block": hiding.typical,
-        "share_alone": hiding.alone,
-        "reveals": measured.partition.reveals,
-        "hadamard_projection": measured.errors.paper.in_json(),
-        "best": measured.errors.best.in_json(),
+        "partition": partition.name,
+        **asdict(hiding),
+        "reveals": partition.reveals,
+        "hadamard_projection": errors.paper.in_json(),
+        "best": errors.best.in_json(),
     }
 
 
-def _summary(population: MapPopulation, runs: int, measured: Sequence[MeasuredPartition]) -> str:
+def _summary(population: MapPopulation, runs: int, measured: Sequence[Measured]) -> str:
     tiles, _, apart, cities = measured[-4:]
     texts = []
-    for one in (tiles, apart, cities):
-        typical = f"a typical person hides among {one.hiding.typical:,} cells"
-        texts.append(f"{one.errors.best.mean:.3f} with {one.partition.name} ({typical})")
+    for partition, hiding, errors in (tiles, apart, cities):
+        typical = f"a typical person hides among {hiding.typical_block:,} cells"
+        texts.append(f"{errors.best.mean:.3f} with {partition.name} ({typical})")
     times = "once" if runs == 1 else f"{runs} times"
     return (
         f"{population}, randomised {times}. Total variation error of the best here: "
@@ -297,9 +288,50 @@ def _summary(population: MapPopulation, runs: int, measured: Sequence[MeasuredPa
     )
 
 
-def _figure(
-    domain: GridDomain, population: MapPopulation, measured: Sequence[MeasuredPartition]
-) -> "Figure":
-    from experiments.partitions_figure import draw_figure
+# --- the picture ----------------------------------------------------------------------------------
 
-    return draw_figure(_TITLE, domain, population, measured)
+
+def _figure(
+    domain: GridDomain, population: MapPopulation, measured: Sequence[Measured]
+) -> "Figure":
+    """Draw four maps with borders above; below, errors next to what people hide among."""
+    from matplotlib.figure import Figure as Canvas
+
+    canvas = Canvas(figsize=(13.6, 7.6), layout="constrained")
+    above, below = canvas.subfigures(2, 1, height_ratios=(1, 1.6))
+    maps = above.subplots(1, _MAPS)
+    for axes, (partition, _, _) in zip(maps, measured[1 : 1 + _MAPS], strict=True):
+        draw_shares(axes, domain, population.truth)
+        _draw_borders(axes, domain, partition.block_of)
+        axes.set_title(partition.name, loc="left", fontsize=9.5, color=INK)
+    rows = []
+    for partition, hiding, errors in measured:
+        label = f"{partition.name}: typically one of {hiding.typical_block:,} cells"
+        rows.append((label, (errors.paper, errors.best)))
+    draw_dots(below.subplots(), f"Total variation error. {population}", rows, _COLOURS)
+    return canvas
+
+
+def _draw_borders(axes: "Axes", grid: GridDomain, block_of: Symbols) -> None:
+    """Draw a line wherever two neighbouring cells are in different blocks."""
+    from matplotlib.collections import LineCollection
+
+    cells = arrange_cells(grid, np.zeros(grid.size))
+    west, _, south, _ = cells.extent
+    segments = borders(block_of.reshape(grid.shape)) * cells.step + np.array([west, south])
+    axes.add_collection(LineCollection(list(segments), colors=INK, linewidths=0.4))
+
+
+def borders(blocks: Symbols) -> Floats:
+    """Return the edges between cells of different blocks, each as two points (column, row).
+
+    >>> borders(np.array([[0, 1], [0, 0]])).astype(int).tolist()
+    [[[1, 0], [1, 1]], [[1, 1], [2, 1]]]
+    """
+    row, column = np.nonzero(blocks[:, 1:] != blocks[:, :-1])
+    top = np.column_stack([column + 1, row])
+    upright = np.stack([top, top + np.array([0, 1])], axis=1)
+    row, column = np.nonzero(blocks[1:] != blocks[:-1])
+    left = np.column_stack([column, row + 1])
+    level = np.stack([left, left + np.array([1, 0])], axis=1)
+    return np.concatenate([upright, level]).astype(np.float64)

@@ -15,7 +15,7 @@ import numpy as np
 
 from sfumato.contexts import Blocks
 from sfumato.errors import MissingExtra
-from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.arrays import Symbols
 from sfumato.paper.population import apportion
 
 __all__ = ["READERS", "RealData"]
@@ -76,15 +76,6 @@ class RealData:
     def people(self) -> int:
         """How many people there are."""
         return int(self.counts.sum())
-
-    @property
-    def truth(self) -> Floats:
-        """The people's own distribution, which is to be estimated."""
-        return self.counts / self.people
-
-    def symbols(self) -> Symbols:
-        """Return the symbol of each person, in the order of symbols."""
-        return np.repeat(np.arange(self.size), self.counts)
 
 
 def read_flights() -> RealData:

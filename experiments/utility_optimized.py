@@ -1,11 +1,10 @@
 """The two mechanisms that were known for high-low promises before the paper: uRR and uRAP.
 
-Reference: Murakami and Kawamoto (2019), "Utility-Optimized Local Differential Privacy Mechanisms for
-Distribution Estimation", USENIX Security.
+Reference: Murakami and Kawamoto (2019), "Utility-Optimized Local Differential Privacy Mechanisms
+for Distribution Estimation", USENIX Security.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from sfumato.mechanisms import HighLowResponse
 from sfumato.randomness import words_from
 from sfumato.simulation import binomial_counts
 
-__all__ = ["RapporChances", "UtilityOptimizedRappor", "utility_optimized_response"]
+__all__ = ["UtilityOptimizedRappor", "utility_optimized_response"]
 
 
 def utility_optimized_response(context: HighLow) -> HighLowResponse:
@@ -37,27 +36,6 @@ def utility_optimized_response(context: HighLow) -> HighLowResponse:
            [0.269, 0.731, 0.   ]])
     """
     return HighLowResponse(context, RandomizedCode)
-
-
-@dataclass(frozen=True)
-class RapporChances:
-    """How likely uRAP sets a bit.
-
-    ``own``: the own bit of a person with a sensitive symbol. ``other``: a sensitive bit of anyone
-    else. ``free``: the own bit of a person whose symbol is not sensitive.
-    """
-
-    own: float
-    other: float
-    free: float
-
-    @classmethod
-    def at(cls, epsilon: float) -> "RapporChances":
-        """Return θ, d1 and 1 − d2 of the published mechanism, ``θ = e^{ε/2}/(e^{ε/2} + 1)``."""
-        e = math.exp(epsilon)
-        theta = math.exp(epsilon / 2) / (math.exp(epsilon / 2) + 1)
-        cover = (1 - theta) * e + theta
-        return cls(own=theta, other=theta / cover, free=1 - cover / e)
 
 
 class UtilityOptimizedRappor:
@@ -80,18 +58,22 @@ class UtilityOptimizedRappor:
     """
 
     def __init__(self, context: HighLow) -> None:
-        self._sensitive = context.is_sensitive
-        self._chances = RapporChances.at(float(context.exact_inside))
+        sensitive = context.is_sensitive
+        e = math.exp(context.exact_inside)
+        theta = math.exp(context.exact_inside / 2) / (math.exp(context.exact_inside / 2) + 1)
+        cover = (1 - theta) * e + theta
+        self._own_chances = np.where(sensitive, theta, 1 - cover / e)
+        self._other_chances = np.where(sensitive, theta / cover, 0.0)
 
     @property
     def bits(self) -> int:
         """The length of a report in bits, k."""
-        return self._sensitive.size
+        return self._own_chances.size
 
     def chances(self, x: int) -> Floats:
         """Return how likely symbol x sets each bit."""
-        row = np.where(self._sensitive, self._chances.other, 0.0)
-        row[x] = self._chances.own if self._sensitive[x] else self._chances.free
+        row = self._other_chances.copy()
+        row[x] = self._own_chances[x]
         return row
 
     def bit_counts(self, symbols: Symbols, key: bytes) -> Symbols:
@@ -103,11 +85,9 @@ class UtilityOptimizedRappor:
         drawn k bits.
         """
         own = np.bincount(symbols, minlength=self.bits)
-        own_chance = np.where(self._sensitive, self._chances.own, self._chances.free)
-        other_chance = np.where(self._sensitive, self._chances.other, 0.0)
         words = words_from(key, 0, self.bits)
-        from_own = binomial_counts(own, own_chance, words[:, 0])
-        from_others = binomial_counts(symbols.size - own, other_chance, words[:, 1])
+        from_own = binomial_counts(own, self._own_chances, words[:, 0])
+        from_others = binomial_counts(symbols.size - own, self._other_chances, words[:, 1])
         return from_own + from_others
 
     def unbiased(self, counts: Symbols, people: int) -> Floats:
@@ -117,7 +97,5 @@ class UtilityOptimizedRappor:
         """
         if people < 1:
             raise NotEnoughReports("an estimate needs at least one report.")
-        share = counts / people
-        chances = self._chances
-        sensitive = (share - chances.other) / (chances.own - chances.other)
-        return np.where(self._sensitive, sensitive, share / chances.free)
+        excess = counts / people - self._other_chances
+        return excess / (self._own_chances - self._other_chances)

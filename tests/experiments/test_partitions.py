@@ -7,8 +7,7 @@ import pytest
 
 import sfumato as sf
 from experiments import partitions
-from experiments.partitions import Hiding, all_partitions, largest_apart
-from experiments.partitions_figure import borders
+from experiments.partitions import Hiding, all_partitions, borders, largest_apart
 from sfumato.paper.experiment import RunOptions
 from sfumato.paper.population import american_places, map_grid
 from sfumato.paper.schemes import MapErrors
@@ -80,9 +79,9 @@ def test_hiding_is_counted_by_people():
         people = sorted(sizes[x] for x in range(30) for _ in range(counts[x]))
         found = Hiding.of(block_of, counts)
         assert found.blocks == len(set(block_of.tolist()))
-        assert found.largest == max(sizes)
-        assert found.typical == people[(len(people) - 1) // 2]
-        assert found.alone == pytest.approx(people.count(1) / len(people))
+        assert found.largest_block == max(sizes)
+        assert found.typical_block == people[(len(people) - 1) // 2]
+        assert found.share_alone == pytest.approx(people.count(1) / len(people))
 
 
 def test_borders_run_between_blocks_and_nowhere_else():

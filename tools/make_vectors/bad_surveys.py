@@ -7,12 +7,12 @@ that the pin does not give it away.
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from sfumato.codes import HadamardCode
 from sfumato.conformance import Case
 from sfumato.contexts import Blocks, Context, HighLow, Uniform
-from sfumato.foundation.canonical import pack_u32
 from sfumato.mechanisms import PlainResponse, ProductResponse, TableResponse
 from sfumato.survey import Survey
 from tools.make_vectors.case import load, load_request, refuse
@@ -23,22 +23,23 @@ __all__ = ["bad_surveys", "untrusted_surveys"]
 Data = dict[str, Any]
 
 _MISSING = object()
-_HALF = str(2**63)
+_BAD_FIELDS = Path(__file__).with_name("bad_fields.json")
+"""What is wrong, the survey, the path of a field, and its new value; without one, it is removed."""
 
 
 def bad_surveys() -> Iterator[Case]:
     """Yield surveys with a malformed text, a wrong pin or a broken promise."""
     known = surveys()
     plain = known["plain, hadamard"]
-    for about, (name, path, value) in _CHANGES.items():
-        yield _refuse_text(about, _change(known[name], path, value))
+    for about, name, path, *value in json.loads(_BAD_FIELDS.read_text(encoding="utf-8")):
+        yield _refuse_text(about, _change(known[name], path, *value))
     for about, write in _SPELLINGS.items():
         yield _refuse_text(about, write(_data(plain)))
     for name, prefix in _OBJECTS.items():
         yield _refuse_text(f"an unknown field in {name}", _change(plain, f"{prefix}zeal", "1"))
         place, _ = _find(_data(plain), f"{prefix}zeal")
         last = max(place)
-        yield _refuse_text(f"a field missing in {name}", _change(plain, prefix + last, _MISSING))
+        yield _refuse_text(f"a field missing in {name}", _change(plain, prefix + last))
     wrong_pin = plain.fingerprint[:-1] + ("0" if plain.fingerprint[-1] != "0" else "1")
     request = load_request(_text(_data(plain)), wrong_pin)
     yield refuse("another fingerprint than the one that was pinned", request, "WrongSurvey")
@@ -50,192 +51,6 @@ def bad_surveys() -> Iterator[Case]:
         about = f"{name}: the context promises more than is kept"
         text = _change(known[name], f"promise.context.{path}", value)
         yield _refuse_text(about, text, "PrivacyViolation")
-
-
-# --- one field with another value -----------------------------------------------------------------
-
-_CHANGES: Mapping[str, tuple[str, str, object]] = {
-    "another format": ("plain, hadamard", "promise.format", 2),
-    "the format as text": ("plain, hadamard", "promise.format", "1"),
-    "the format as a truth value": ("plain, hadamard", "promise.format", True),
-    "an unknown kind of domain": ("plain, hadamard", "promise.context.domain.kind", "colours"),
-    "an unknown kind of context": ("plain, hadamard", "promise.context.kind", "bubbles"),
-    "an unknown kind of mechanism": ("plain, hadamard", "promise.mechanism.kind", "laplace"),
-    "an unknown kind of code": ("plain, hadamard", "promise.mechanism.codes.0.kind", "morse"),
-    "a kind that objects of other languages have already": (
-        "plain, hadamard",
-        "promise.mechanism.kind",
-        "constructor",
-    ),
-    "a mechanism that does not fit its context": (
-        "high-low, hadamard",
-        "promise.mechanism.kind",
-        "plain",
-    ),
-    "a mechanism for another domain": (
-        "tiers, kept by a plain response",
-        "promise.mechanism_context.domain.size",
-        5,
-    ),
-    "no promise": ("plain, hadamard", "promise", None),
-    "no mechanism": ("plain, hadamard", "promise.mechanism", None),
-    "no codes": ("plain, hadamard", "promise.mechanism.codes", []),
-    "labels that are no list": ("plain, hadamard", "promise.context.domain.labels", "park"),
-    "no name": ("plain, hadamard", "promise.name", ""),
-    "a number for a name": ("plain, hadamard", "promise.name", 7),
-    "a name of 101 characters": ("plain, hadamard", "promise.name", "\U0001f375" * 101),
-    "a space before a name": ("plain, hadamard", "promise.name", " lunch"),
-    "a space after a name": ("plain, hadamard", "promise.name", "lunch "),
-    "a tab in a name": ("plain, hadamard", "promise.name", "lunch\t2026"),
-    "a control in a name": ("plain, hadamard", "promise.name", "lunch\u007f2026"),
-    "a character in a name that cannot be seen": (
-        "plain, hadamard",
-        "promise.name",
-        "lunch\u200b2026",
-    ),
-    "a space in a name that is none": ("plain, hadamard", "promise.name", "lunch\u00a02026"),
-    "a survey that opens yesterday": ("plain, hadamard", "about.opens", "yesterday"),
-    "a survey that closes tomorrow": ("plain, hadamard", "about.closes", "tomorrow"),
-    "repeated, but how?": ("plain, hadamard", "promise.repeat", "twice"),
-    "repeated every hour": ("plain, hadamard", "promise.repeat", {"distinct": 2, "every": "hour"}),
-    "repeated for no value": (
-        "plain, hadamard",
-        "promise.repeat",
-        {"distinct": 0, "every": "week"},
-    ),
-    "an integer that doubles cannot hold": ("plain, hadamard", "about.minimum_reports", 2**53),
-    "a fraction of a report": ("plain, hadamard", "about.minimum_reports", 1.5),
-    "a label twice": ("plain, hadamard", "promise.context.domain.labels.1", "park"),
-    "a label that is not there": ("plain, hadamard", "promise.context.domain.labels.1", None),
-    "an empty label": ("plain, hadamard", "promise.context.domain.labels.1", ""),
-    "an other that is no label": ("plain, hadamard", "promise.context.domain.other", "nowhere"),
-    "one label too many": (
-        "plain, one symbol",
-        "promise.context.domain.labels",
-        ["only", "another"],
-    ),
-    "a range of nothing": ("plain, randomized", "promise.context.domain.size", 0),
-    "a range of text": ("plain, randomized", "promise.context.domain.start", "18"),
-    "a grid whose step does not divide it": (
-        "blocks, grid",
-        "promise.context.domain.step",
-        "0.7",
-    ),
-    "a grid in numbers, not text": ("blocks, grid", "promise.context.domain.north", 2),
-    "a grid upside down": ("blocks, grid", "promise.context.domain.north", "-2"),
-    "an ε that is no number": ("plain, hadamard", "promise.context.epsilon", "one"),
-    "an ε as a number": ("plain, hadamard", "promise.context.epsilon", 1),
-    "a negative ε": ("plain, hadamard", "promise.context.epsilon", "-1"),
-    "not base64": ("blocks, hadamard", "promise.context.block_of", "!!!!"),
-    "half a number in base64": ("blocks, hadamard", "promise.context.block_of", "AAAA"),
-    "a symbol without a block": (
-        "blocks, hadamard",
-        "promise.context.block_of",
-        pack_u32([0, 1, 0, 2, 0, 1, 3]),
-    ),
-    "a sensitive symbol outside the domain": (
-        "high-low, hadamard",
-        "promise.context.sensitive",
-        pack_u32([2, 7]),
-    ),
-    "a tier without an ε": ("groups, tiers", "promise.context.epsilons", ["1", "2"]),
-    "a matrix with a short row": ("table", "promise.context.matrix.1", ["2", "0"]),
-    "a code that is not listed": ("blocks, hadamard", "promise.mechanism.code_of_block.0", 9),
-    "a block without a code": ("blocks, hadamard", "promise.mechanism.code_of_block", [0, 1, 0]),
-    "a code for fewer points than symbols": (
-        "plain, randomized",
-        "promise.context.domain.size",
-        6,
-    ),
-    "counts that are no text": ("plain, hadamard", "promise.mechanism.codes.0.leftover", 0),
-    "counts with a sign": ("plain, hadamard", "promise.mechanism.codes.0.leftover", "+0"),
-    "negative counts": ("plain, hadamard", "promise.mechanism.codes.0.leftover", "-1"),
-    "a word too long": ("plain, hadamard", "promise.mechanism.codes.0.word_bits", 65),
-    "a word too short": ("plain, hadamard", "promise.mechanism.codes.0.word_bits", 7),
-    "a word as text": ("plain, hadamard", "promise.mechanism.codes.0.word_bits", "64"),
-    "levels that do not fill the word": (
-        "plain, randomized",
-        "promise.mechanism.codes.0.leftover",
-        "999",
-    ),
-    "an odd share of a Hadamard code's words": (
-        "plain, hadamard",
-        "promise.mechanism.codes.0",
-        {
-            "high": "3371412625719392691",  # one more than it should be, and low is one less
-            "kind": "hadamard",
-            "leftover": "0",
-            "low": "1240273392707995213",
-            "outputs": 8,
-            "points": 7,
-            "word_bits": 64,
-        },
-    ),
-    "a Hadamard code of three outputs": (
-        "plain, hadamard, two symbols",
-        "promise.mechanism.codes.0.outputs",
-        3,
-    ),
-    "points that do not go with the outputs": (
-        "plain, randomized",
-        "promise.mechanism.codes.0.points",
-        6,
-    ),
-    "a circle that does not go with the outputs": (
-        "plain, cyclic",
-        "promise.mechanism.codes.0.points",
-        8,
-    ),
-    "a point twice in a base block": (
-        "plain, cyclic",
-        "promise.mechanism.codes.0.base",
-        pack_u32([0, 0, 3]),
-    ),
-    "a base block in another order": (
-        "plain, cyclic",
-        "promise.mechanism.codes.0.base",
-        pack_u32([1, 0, 3]),
-    ),
-    "base blocks outside the circle": (
-        "plain, cyclic",
-        "promise.mechanism.codes.0.base",
-        pack_u32([0, 1, 7]),
-    ),
-    "base blocks that do not fill their number": (
-        "plain, cyclic",
-        "promise.mechanism.codes.0.base_blocks",
-        2,
-    ),
-    "no base block": ("plain, cyclic", "promise.mechanism.codes.0.base_blocks", 0),
-    "a row that does not add up": ("table", "promise.mechanism.rows.0.0", "1"),
-    "a row too short": ("table", "promise.mechanism.rows.0", [_HALF, _HALF]),
-    "a row too few": ("table", "promise.mechanism.rows", [[_HALF, _HALF]] * 2),
-    "a negative entry": ("binary, even", "promise.mechanism.rows.0", [str(2**64 + 1), "-1"]),
-    "an entry as a number": ("binary, clear", "promise.mechanism.rows.0.1", 0),
-    "groups that do not fill the word": ("groups, tiers", "promise.mechanism.clear", str(2**64)),
-    "groups whose levels do not add up": (
-        "groups, tiers",
-        "promise.mechanism.levels.0.cover",
-        "1",
-    ),
-    "a group without a code": ("groups, tiers", "promise.mechanism.code_of_group", [0]),
-    "a product of one": ("product, randomized", "promise.mechanism.codes.1", _MISSING),
-    "a part too few": ("union", "promise.mechanism.parts.3", _MISSING),
-    "parts of two lengths of words": (
-        "union, interleaved",
-        "promise.mechanism.parts.1.codes.0",
-        {
-            "high": str(2**32),
-            "kind": "clear",
-            "leftover": "0",
-            "low": "0",
-            "outputs": 3,
-            "points": 3,
-            "word_bits": 32,
-        },
-    ),
-}
-"""The survey, the path of the field and its new value, by what is wrong."""
 
 
 # --- one meaning, written in another way ----------------------------------------------------------
@@ -427,7 +242,7 @@ def _data(survey: Survey) -> Data:
     return data
 
 
-def _change(survey: Survey, path: str, value: object) -> str:
+def _change(survey: Survey, path: str, value: object = _MISSING) -> str:
     """Return the text of the survey with another value at ``path``, or without that field."""
     data = _data(survey)
     place, key = _find(data, path)

@@ -95,14 +95,15 @@ def measure_contexts(
     runs: int,
     seed: int,
     *,
+    words: str | None = None,
     on_progress: Callable[[str], None] = lambda line: None,
     workers: int | None = None,
 ) -> dict[str, MapErrors]:
     """Randomise the people of ``counts`` ``runs`` times under each context, by both schemes.
 
-    Only the randomiser is repeated: people stay the same. The words of a run depend on the
-    context's name, the seed and the run's number alone, so the result does not depend on
-    ``workers``.
+    Only the randomiser is repeated: people stay the same. The words of a run depend on their
+    name, the seed and the run's number alone, so the result does not depend on ``workers``.
+    ``words`` names them for all contexts and both schemes; by default each has its own name.
 
     A block of one symbol is sent as it is, so there is no error here:
 
@@ -113,9 +114,10 @@ def measure_contexts(
     """
     jobs = []
     for name, context in contexts.items():
+        names = (f"map/{name}/paper", f"map/{name}/best") if words is None else (words, words)
         for first in range(0, runs, _PORTION):
             portion = range(first, min(first + _PORTION, runs))
-            jobs.append(_Job(name, context, counts, portion, seed))
+            jobs.append(_Job(name, context, counts, portion, seed, names))
 
     def report(done: int) -> None:
         job = jobs[done - 1]
@@ -142,6 +144,7 @@ class _Job:
     counts: Symbols
     runs: range
     seed: int
+    names: tuple[str, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,11 +160,10 @@ def _measure(job: _Job) -> _JobResult:
     schemes = Schemes(job.context)
     symbols = np.repeat(np.arange(job.counts.size), job.counts)
     truth = job.counts / symbols.size
-    names = (f"map/{job.name}/paper", f"map/{job.name}/best")
     estimates = []
     errors = []
     for run in job.runs:
-        paper, best = schemes.estimates(symbols, names, run, job.seed)
+        paper, best = schemes.estimates(symbols, job.names, run, job.seed)
         estimates.append((paper, best))
         errors.append((total_variation(paper, truth), total_variation(best, truth)))
     return _JobResult(job.name, np.array(errors), estimates[0])
