@@ -198,8 +198,8 @@ def _figure(measured: Sequence[Line], growth: Sequence[Curve]) -> "Figure":
     from matplotlib.figure import Figure as Canvas
 
     canvas = Canvas(figsize=(14, 9.4), layout="constrained")
-    above, below = canvas.subfigures(2, 1, height_ratios=(1.2, 1))
-    panels = above.subplots(1, 2, sharey=True)
+    above, below = canvas.subfigures(2, 1, squeeze=False).flat
+    panels = above.subplots(1, len(_ERRORS), sharey=True)
     for axes, (error, title) in zip(panels, _ERRORS.items(), strict=True):
         rows = [(line.context, _ratios(line)) for line in measured if line.error == error]
         draw_dots(axes, title, rows, _COLOURS)

@@ -298,9 +298,9 @@ def _figure(
     from matplotlib.figure import Figure as Canvas
 
     canvas = Canvas(figsize=(13.6, 7.6), layout="constrained")
-    above, below = canvas.subfigures(2, 1, height_ratios=(1, 1.6))
-    maps = above.subplots(1, _MAPS)
-    for axes, (partition, _, _) in zip(maps, measured[1 : 1 + _MAPS], strict=True):
+    above, below = canvas.subfigures(2, 1, squeeze=False, height_ratios=(1, 2)).flat
+    maps = measured[1 : 1 + _MAPS]
+    for axes, (partition, _, _) in zip(above.subplots(1, _MAPS), maps, strict=True):
         draw_shares(axes, domain, population.truth)
         _draw_borders(axes, domain, partition.block_of)
         axes.set_title(partition.name, loc="left", fontsize=9.5, color=INK)
