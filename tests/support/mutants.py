@@ -174,7 +174,7 @@ class OwnCoverCountedTwice(GroupResponse):
     def _respond(self, symbols, words):
         word = words[:, 0]
         stranger = np.full(symbols.size, self._free[0])
-        covered = word < np.uint64(self._covered)
+        covered = word < np.uint64(self._cover_end)
         return np.where(
             covered, super()._respond(stranger, words), super()._respond(symbols, words)
         )

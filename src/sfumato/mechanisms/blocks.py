@@ -85,7 +85,7 @@ class BlockResponse(CodedMechanism):
         self.word_bits = word_bits
         codes, code_of_block = _block_codes(context, family, word_bits)
         self._set_groups(codes, code_of_block, context.group_of, rank)
-        self._first_output = self._first[context.group_of].astype(np.uint64)
+        self._first_output = self._group_start[context.group_of].astype(np.uint64)
 
     def record(self) -> Json:
         """Return the integers of the channel as plain data."""
@@ -101,7 +101,7 @@ class BlockResponse(CodedMechanism):
         fields = require_fields(record, "mechanism", ("kind", "codes", "code_of_block"))
         if not fields["codes"]:
             raise InvalidSurvey("mechanism.codes must contain at least one code.")
-        blocks = cls._blocks_in(context)
+        blocks = cls._require_blocks(context)
         numbers = fields["code_of_block"]
         if len(numbers) != len(blocks):
             raise InvalidSurvey(
@@ -117,7 +117,7 @@ class BlockResponse(CodedMechanism):
         return cls(context, codes, word_bits=codes.word_bits)
 
     @classmethod
-    def _blocks_in(cls, context: Context) -> list[tuple[int, Epsilon]]:
+    def _require_blocks(cls, context: Context) -> list[tuple[int, Epsilon]]:
         """Return the size and the ε of each block. Refuse a context of another kind."""
         if context.as_blocks is None:
             raise InvalidSurvey("a mechanism of kind 'blocks' must keep a context of blocks.")
@@ -125,7 +125,7 @@ class BlockResponse(CodedMechanism):
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
         word = words[:, 0]
-        if self._first.size == 1:  # ranks in the only block are the symbols themselves
+        if self._group_start.size == 1:  # ranks in the only block are the symbols themselves
             return self._codes[0].encode(symbols.view(np.uint64), word)
         point = self._point_of.take(symbols).view(np.uint64)
         first = self._first_output.take(symbols)
@@ -159,7 +159,7 @@ class BlockResponse(CodedMechanism):
         for code, symbols in zip(self._codes, self._symbols_by_code(), strict=True):
             claim = RowClass(
                 symbols,
-                self._first[self._group_of[symbols]],
+                self._group_start[self._group_of[symbols]],
                 code.outputs,
                 code.raised,
                 code.high,
@@ -240,7 +240,7 @@ class PlainResponse(BlockResponse):
         self._set_blocks(context.groups, np.arange(context.size), code, word_bits)
 
     @classmethod
-    def _blocks_in(cls, context: Context) -> list[tuple[int, Epsilon]]:
+    def _require_blocks(cls, context: Context) -> list[tuple[int, Epsilon]]:
         if context.uniform_epsilon is None:
             raise InvalidSurvey("a mechanism of kind 'plain' must keep a uniform context.")
         return [(context.size, context.uniform_epsilon)]
@@ -270,7 +270,7 @@ class BlockScores(CodedScores):
     def observed_shares(self, tally: Tally) -> tuple[Symbols, Floats]:
         """Return the blocks and their shares, which are observed without noise."""
         f = self._frequencies(tally)
-        return self.mechanism._group_of, np.add.reduceat(f, self.mechanism._first)
+        return self.mechanism._group_of, np.add.reduceat(f, self.mechanism._group_start)
 
     def hits(self, counts: NDArray[np.int64]) -> Hits:
         """Return the reports in S_x among those of x's block, if the code is balanced.

@@ -1,7 +1,7 @@
 """Scores of a code: what a report adds to the estimate of each symbol of a group.
 
-A group is the set of symbols that answer through one code. All scores are made from *contrasts* z,
-which compare the symbols of a group with each other and say nothing about their total:
+A group is the set of symbols that answer through one code. All scores are built from *contrasts*
+z, which compare the symbols of a group with each other and say nothing about their total:
 ``Σ_x z(x, y) = 0`` and
 
     Σ_y P(y|x2) z(x, y) = [x = x2] − 1/k,
@@ -17,7 +17,7 @@ words, which give output 0 for every symbol, and τ(y) what report y says about 
     corrected:   A[x, y] = z(x, y) − ℓ z(x, 0) + τ(y)/k                 (what the software uses)
     the paper's: A[x, y] = ([y ∈ S_x] − ℓ [0 ∈ S_x] − q) / Δ
 
-Corrected scores add up to τ report by report, the paper's only on average: the correction lowers
+Corrected scores add up to τ for every report, the paper's only on average. The correction lowers
 the risk in a block by n·Var(Σp̂ − τ)/k for every distribution.
 """
 
@@ -89,39 +89,41 @@ class MembershipKernel(ScoreKernel):
     gain: float
 
     def moments(self, f: Floats, power: int) -> Floats:
-        """Membership is its own square and cube: one transform."""
+        """Return the moments by one transform: membership is its own square and cube."""
         return self.gain**power * self.code.gather(f)
 
     def totals(self, weights: Floats) -> Floats:
-        """One transform."""
+        """Return the totals by one transform."""
         return self.gain * self.code.spread(weights)
 
     def squares(self, used: Floats) -> Floats:
-        """Membership is its own square: one transform."""
+        """Return the squares by one transform: membership is its own square."""
         return self.gain**2 * self.code.spread(used)
 
     def highest(self, offsets: Floats, sign: int) -> Floats:
-        """The best output in S_x, or the best outside it.
+        """Return the better of two: the best output in S_x, and the best outside it.
 
-        Offsets take few values. One transform for each, the largest first, finds the points that
-        have it in S_x and those that have it outside; one or two are nearly always enough.
+        Offsets have few distinct values. One transform for each, the largest first, finds the
+        points that have it in S_x and those that have it outside. One or two are nearly always
+        enough.
         """
         shape = (*offsets.shape[:-1], self.code.points)
         inside = np.full(shape, -np.inf)
         outside = np.full(shape, -np.inf)
-        for value, at_value in _by_falling_value(offsets):
-            members = self.code.gather(at_value.astype(np.float64))
-            everywhere = at_value.sum(axis=-1, keepdims=True)
-            inside = np.where(np.isinf(inside) & (members > 0.5), value, inside)
-            outside = np.where(np.isinf(outside) & (members < everywhere - 0.5), value, outside)
+        for value, has_value in _descending_values(offsets):
+            members = self.code.gather(has_value.astype(np.float64))
+            is_new = np.isinf(inside) & (members > 0.5)
+            inside = np.where(is_new, value, inside)
+            is_new = np.isinf(outside) & (members < row_sums(has_value) - 0.5)
+            outside = np.where(is_new, value, outside)
             if not (np.isinf(inside).any() or np.isinf(outside).any()):
                 break
         return np.maximum(sign * self.gain + inside, outside)
 
     def absolute_sums(self, used: Floats, offsets: Floats) -> Floats:
-        """Two absolute values, and how many symbols have each."""
+        """Return two absolute values, times the number of symbols that have each."""
         inside = self.code.spread(used)
-        size = used.sum(axis=-1, keepdims=True)
+        size = row_sums(used)
         return inside * np.abs(self.gain + offsets) + (size - inside) * np.abs(offsets)
 
 
@@ -133,40 +135,45 @@ class CyclicKernel(ScoreKernel):
     gain: float
 
     def moments(self, f: Floats, power: int) -> Floats:
-        """A convolution with powers of the kernels."""
+        """Return a convolution with powers of the kernels."""
         spectrum = circle_transform((self.gain * self.code.kernels) ** power)
         return convolve(f, spectrum, self.code.points)
 
     def totals(self, weights: Floats) -> Floats:
-        """A correlation."""
+        """Return a correlation with the kernels."""
         spectrum = circle_transform(self.gain * self.code.kernels)
         return correlate(weights, spectrum, self.code.points)
 
     def squares(self, used: Floats) -> Floats:
-        """The same on all outputs of a base block, because every point is used."""
+        """Return sums that are equal on a base block, because every point is used."""
         by_block = ((self.gain * self.code.kernels) ** 2).sum(axis=-1)
         by_output = np.repeat(by_block, self.code.points)
         return np.broadcast_to(by_output, (*used.shape[:-1], self.code.outputs))
 
     def highest(self, offsets: Floats, sign: int) -> Floats:
-        """The same for every point: each meets all values of all kernels.
+        """Return the same for every point: each meets all values of all kernels.
 
         Offsets are equal on the outputs of a base block.
         """
-        by_block = offsets.reshape(*offsets.shape[:-1], -1, self.code.points).max(axis=-1)
-        tops = (sign * self.gain * self.code.kernels).max(axis=1)
-        best = (by_block + tops).max(axis=-1, keepdims=True)
+        by_block = self._split_blocks(offsets).max(axis=-1)
+        peaks = (sign * self.gain * self.code.kernels).max(axis=1)
+        best = (by_block + peaks).max(axis=-1, keepdims=True)
         return np.broadcast_to(best, (*offsets.shape[:-1], self.code.points))
 
     def absolute_sums(self, used: Floats, offsets: Floats) -> Floats:
-        """The sum over a kernel, for each base block.
+        """Return the sum over a kernel, for each base block.
 
-        Where offsets differ inside a base block, the difference is added: an upper bound.
+        Where offsets differ inside a base block, add the difference: the sum is an upper bound.
         """
-        by_block = offsets.reshape(*offsets.shape[:-1], -1, self.code.points)
+        by_block = self._split_blocks(offsets)
         first = by_block[..., :1]
-        sums = np.abs(self.gain * self.code.kernels + first).sum(axis=-1, keepdims=True)
-        return (sums + self.code.points * np.abs(by_block - first)).reshape(offsets.shape)
+        sums = row_sums(np.abs(self.gain * self.code.kernels + first))
+        sums = sums + self.code.points * np.abs(by_block - first)
+        return sums.reshape(offsets.shape)
+
+    def _split_blocks(self, offsets: Floats) -> Floats:
+        """Split the last axis into base blocks and the outputs in each."""
+        return offsets.reshape(*offsets.shape[:-1], -1, self.code.points)
 
 
 @dataclass(frozen=True)
@@ -174,7 +181,7 @@ class BatchScores:
     """``A[x, y] = K(x, y) + offsets[j, y] + shifts[j, x]`` for groups j that share a code.
 
     Arrays over reports have shape ``(groups, outputs)``, arrays over symbols ``(groups, points)``.
-    ``used`` tells which points of the code each group has a symbol for.
+    ``used`` says for which points of the code each group has a symbol.
     """
 
     kernel: ScoreKernel
@@ -215,13 +222,13 @@ class BatchScores:
         return squares + with_offsets + with_shifts + constant
 
     def extremes(self) -> tuple[Floats, Floats]:
-        """Return the largest and the least ``A[x, y]`` over the outputs, for every point."""
+        """Return the largest and the smallest ``A[x, y]`` over the outputs, for every point."""
         highest = self.kernel.highest(self.offsets, 1)
         lowest = -self.kernel.highest(-self.offsets, -1)
         return highest + self.shifts, lowest + self.shifts
 
     def absolute_sums(self) -> Floats:
-        """Return ``Σ_x |A[x, y]|`` for every y, or more by at most the leftover words' share."""
+        """Return ``Σ_x |A[x, y]|`` for every y, or more, by at most the share of leftover words."""
         used = self.used.astype(np.float64)
         shifts = row_sums(np.abs(self.shifts * used))
         return self.kernel.absolute_sums(used, self.offsets) + shifts
@@ -239,7 +246,7 @@ def paper_block_scores(code: Code, sizes: Sizes) -> BatchScores:
 
 
 def require_balanced(code: Code) -> None:
-    """Refuse a code for which the paper's estimator would be biased."""
+    """Refuse a code that would bias the paper's estimator."""
     if not code.is_balanced:
         raise ContextMismatch(
             "the paper's estimator needs a code in which any two points share equally many outputs."
@@ -261,7 +268,7 @@ def batch_scores(
     group's total. The last two are numbers, or columns with an entry for each group.
     """
     used = _points_in_use(code, sizes)
-    group_size = np.maximum(used.sum(axis=-1, keepdims=True), 1)
+    group_size = np.maximum(row_sums(used), 1)
     contrasts, offsets = _contrasts(code, used, rise)
     output_zero = np.zeros((1, code.outputs))
     output_zero[0, 0] = 1.0
@@ -275,11 +282,11 @@ def _contrasts(code: Code, used: Booleans, rise: Fraction) -> tuple[ScoreKernel,
     if isinstance(code, CyclicCode) and not code.is_balanced:
         if not used.all():
             raise ContextMismatch(
-                "a cyclic code that is not balanced needs a symbol for every point."
+                "a cyclic code that is not balanced must have a symbol for every point."
             )
         return CyclicKernel(code, float(1 / rise)), np.zeros((len(used), code.outputs))
     gain = float(1 / ((code.raised - code.shared) * rise))
-    group_size = np.maximum(used.sum(axis=-1, keepdims=True), 1)
+    group_size = np.maximum(row_sums(used), 1)
     offsets = -gain * code.spread(used.astype(np.float64)) / group_size
     return MembershipKernel(code, gain), offsets
 
@@ -297,7 +304,9 @@ def exact_group_scores(
     if size == 0:
         return []
     at_zero = _exact_contrasts(code, size, 0, rise)
-    z = [Fraction(0)] * size if output is None else _exact_contrasts(code, size, output, rise)
+    z = [Fraction(0)] * size
+    if output is not None:
+        z = _exact_contrasts(code, size, output, rise)
     return [z_x - leftover * zero_x + total / size for z_x, zero_x in zip(z, at_zero, strict=True)]
 
 
@@ -317,7 +326,8 @@ def _exact_contrasts(code: Code, size: int, output: int, rise: Fraction) -> list
         return [kernel[(x - y) % code.points] / rise for x in range(size)]
     members = code.contains(np.arange(size, dtype=np.uint64), np.uint64(output)).tolist()
     mean = Fraction(sum(members), size)
-    return [(int(member) - mean) / ((code.raised - code.shared) * rise) for member in members]
+    contrast = (code.raised - code.shared) * rise
+    return [(int(member) - mean) / contrast for member in members]
 
 
 def leftover_share(code: Code) -> Fraction:
@@ -326,7 +336,7 @@ def leftover_share(code: Code) -> Fraction:
 
 
 def zero_in_sets(code: Code) -> Booleans:
-    """Return, for every point x, whether ``0 ∈ S_x``."""
+    """Return whether ``0 ∈ S_x``, for every point x."""
     return code.contains(np.arange(code.points, dtype=np.uint64), np.uint64(0))
 
 
@@ -334,19 +344,20 @@ def _points_in_use(code: Code, sizes: Sizes) -> Booleans:
     return np.arange(code.points)[None, :] < np.asarray(sizes)[:, None]
 
 
-def row_sums(table: Floats) -> Floats:
-    """Sum over the last axis, as a column."""
+def row_sums(table: Floats | Booleans) -> Floats:
+    """Return the sums over the last axis, as a column."""
     return table.sum(axis=-1, keepdims=True)
 
 
-def _by_falling_value(offsets: Floats) -> Iterator[tuple[Floats, Booleans]]:
-    """Yield the largest value of each row and where it is, then the next, until none is left.
+def _descending_values(offsets: Floats) -> Iterator[tuple[Floats, Booleans]]:
+    """Yield the largest value of each row and which entries have it, then the next largest.
 
-    A row that has no value left yields −inf and no place.
+    Stop when no row has a value left. Until then, an exhausted row yields −inf and no entries.
     """
     tolerance = _ROUNDING * float(np.abs(offsets).max(initial=0.0))
     remaining = offsets.copy()
-    while (largest := remaining.max(axis=-1, keepdims=True)).max(initial=-np.inf) > -np.inf:
-        at_value = np.isfinite(remaining) & (remaining >= largest - tolerance)
-        yield largest, at_value
-        remaining[at_value] = -np.inf
+    while np.isfinite(remaining).any():
+        largest = remaining.max(axis=-1, keepdims=True)
+        has_value = np.isfinite(remaining) & (remaining >= largest - tolerance)
+        yield largest, has_value
+        remaining[has_value] = -np.inf

@@ -1,4 +1,4 @@
-"""Mechanisms whose symbols answer through codes, and their scores by fast transforms."""
+"""Mechanisms whose symbols answer through codes, with scores by fast transforms."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -87,46 +87,48 @@ class CodedMechanism(Mechanism):
     ) -> None:
         """Set the codes, and lay out the reports.
 
-        ``code_of_group`` is the number of each group's code, ``group_of`` the group of each symbol
-        (−1 for a free symbol), ``point_of`` its point in the group's code.
+        ``code_of_group`` holds the number of each group's code, ``group_of`` the group of each
+        symbol (−1 for a free symbol), ``point_of`` its point in the group's code.
         """
         self._codes = codes
         self._code_of_group = code_of_group
         self._group_of = group_of
         self._point_of = point_of
-        code_of = np.append(code_of_group, len(codes))[group_of]  # the last number: no code
+        code_of = np.append(code_of_group, len(codes))[group_of]  # len(codes) for free symbols
         self._code_of = code_of.astype(np.min_scalar_type(len(codes)))
         lengths = np.array([code.outputs for code in codes], dtype=np.int64)
-        self._lengths = lengths[code_of_group]  # the number of reports of each group
-        ends = np.cumsum(self._lengths)
-        self._first = ends - self._lengths  # the first report of each group
+        self._lengths = lengths[code_of_group]  # how many reports each group has
+        # The first report of each group.
+        self._group_start = np.cumsum(self._lengths) - self._lengths
         self._coded_outputs = int(self._lengths.sum())
         self._free = np.flatnonzero(group_of < 0)
         self.outputs = require_outputs(self._coded_outputs + self._free.size)
 
     def at_word(self, word_bits: int) -> Self:
         """Return the same mechanism over shorter words."""
-        return type(self)(self.context, self._families, word_bits=word_bits)  # type: ignore[call-arg]
+        cls: Any = type(self)
+        return cls(self.context, self._families, word_bits=word_bits)
 
     def _locate(self, x: int) -> tuple[int, slice, Booleans]:
         """Return the number of x's code, the reports of its group, and which are in S_x."""
         g = int(self._group_of[x])
         number = int(self._code_of_group[g])
-        first = int(self._first[g])
+        first = int(self._group_start[g])
         code = self._codes[number]
-        return number, slice(first, first + code.outputs), code.favours(int(self._point_of[x]))
+        favoured = code.favours(int(self._point_of[x]))
+        return number, slice(first, first + code.outputs), favoured
 
     @cached_property
     def _batches(self) -> list[CodeBatch]:
         """The groups, code by code. Built on first use: a client never needs them."""
-        sizes = np.bincount(self._group_of[self._group_of >= 0], minlength=self._first.size)
-        row_of_group = np.zeros(self._first.size, dtype=np.int64)
+        sizes = np.bincount(self._group_of[self._group_of >= 0], minlength=self._group_start.size)
+        row_of_group = np.zeros(self._group_start.size, dtype=np.int64)
         batches = []
         for number, symbols in enumerate(self._symbols_by_code()):
             code = self._codes[number]
             groups = np.flatnonzero(self._code_of_group == number)
             row_of_group[groups] = np.arange(groups.size)
-            first = self._first[groups]
+            first = self._group_start[groups]
             points = self._point_of[symbols]
             reports: Index
             where: tuple[Index, Index, Index]
@@ -151,7 +153,7 @@ def _are_consecutive(symbols: Symbols, points: NDArray[np.int64]) -> bool:
 
 
 def split_by(numbers: NDArray[np.integer], count: int) -> list[Symbols]:
-    """Return the positions of 0, of 1, …, of ``count`` − 1 in ``numbers``.
+    """Return where ``numbers`` is 0, where it is 1, … up to ``count`` − 1.
 
     >>> split_by(np.array([1, 0, 1, 2]), 2)
     [array([1]), array([0, 2])]
@@ -277,7 +279,7 @@ class CodedScores(Scores):
             sums = row_sums(np.abs(part.inside.used * part.outside))
             outside.append(sums)
             everywhere += float(sums.sum())
-        has_others = self.mechanism._first.size > 1 or self._free.size > 0
+        has_others = self.mechanism._group_start.size > 1 or self._free.size > 0
         heaviest = own_report + everywhere if self._free.size else 0.0
         for part, own in zip(self._parts, outside, strict=True):
             high, low = part.inside.extremes()

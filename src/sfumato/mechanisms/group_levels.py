@@ -1,10 +1,10 @@
-"""Integers for groups of symbols that cover for each other.
+"""Codes and integers for groups of symbols that cover for each other.
 
-Group j has a code with b outputs, r of them favoured by each symbol, and two promises: ε_in inside
+Group j has a code with b outputs, of which each symbol favours r, and two promises: ε_in inside
 the group, ε_out from the group to everyone else. Of the N = 2^B words a member of the group puts
 ``high`` on each output it favours and ``low`` on each other output. Everyone else puts ``cover`` on
-each of them. What a member has there in excess of the others is the same for every group,
-``clear``; a symbol that owes nothing puts it on a report of its own:
+each of them. A member has ``clear`` more words there than anyone else, the same number for every
+group. A symbol that owes nothing puts these words on a report of its own:
 
     r·high + (b − r)·low − b·cover = clear,        Σ_j b_j·cover_j + clear + leftover = N
 
@@ -23,20 +23,16 @@ from sfumato.codes import ClearCode, Code, CodeFamily
 from sfumato.contexts import GroupedContext
 from sfumato.errors import ContextMismatch, NothingToLearn
 from sfumato.foundation.arrays import Symbols
-from sfumato.foundation.canonical import (
-    Json,
-    parse_count,
-    require_fields,
-)
+from sfumato.foundation.canonical import Json, parse_count, require_fields
 from sfumato.randomness import exp_bounds
 
 __all__ = [
     "GroupLevels",
     "GroupShape",
+    "find_owing_groups",
     "group_codes",
     "group_levels",
     "group_shapes",
-    "number_owing_groups",
     "require_fitting_codes",
     "require_full_words",
 ]
@@ -44,7 +40,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class GroupShape:
-    """A code's (b, r) and a group's promises; ``count`` groups have this shape."""
+    """The (b, r) of a code and the promises of a group; ``count`` groups share them."""
 
     outputs: int
     raised: int
@@ -54,7 +50,7 @@ class GroupShape:
 
     @property
     def odds(self) -> tuple[Fraction, Fraction]:
-        """``A = e^ε_out``, never too large, and ``B = e^{ε_out − ε_in}``."""
+        """``A = e^ε_out`` and ``B = e^{ε_out − ε_in}``, rounded down."""
         A = exp_bounds(self.outward)[0]
         slack = self.outward - self.inside
         if slack >= 0:
@@ -65,7 +61,7 @@ class GroupShape:
     def gain(self) -> Fraction:
         """``g = f A + (1 − f) B − 1``, f = r/b.
 
-        What a member has on its code's outputs in excess of others, in units of cover.
+        How many more words a member has on its code's outputs than others, in units of cover.
         """
         A, B = self.odds
         f = Fraction(self.raised, self.outputs)
@@ -74,7 +70,11 @@ class GroupShape:
 
 @dataclass(frozen=True)
 class GroupLevels:
-    """The words on each output of a group's code: favoured, not favoured, and others' cover."""
+    """How many words each output of a group's code gets.
+
+    ``high`` and ``low`` are those of a member, on outputs it favours and on others. ``cover`` is
+    that of everyone else.
+    """
 
     high: int
     low: int
@@ -86,28 +86,28 @@ class GroupLevels:
 
     @classmethod
     def of_record(cls, record: object) -> "GroupLevels":
-        """Read the integers."""
+        """Return the levels with the integers of their record."""
         fields = require_fields(record, "levels", ("high", "low", "cover"))
         high, low, cover = (parse_count(fields[name]) for name in ("high", "low", "cover"))
         return cls(high, low, cover)
 
 
-def number_owing_groups(groups: GroupedContext) -> tuple[list[int], Symbols]:
-    """Return the groups that owe a promise to anyone, and each symbol's place among them.
+def find_owing_groups(groups: GroupedContext) -> tuple[list[int], Symbols]:
+    """Return the groups that owe other groups a promise, and the position of each symbol's group.
 
-    The place of a symbol that owes nothing is −1.
+    The position is that among the owing groups, −1 for a symbol that owes nothing.
     """
     owing = groups.owing_groups
     for g in set(range(len(groups.outward))) - set(owing):
         if isinstance(groups.inside[g], Fraction) and groups.sizes[g] > 1:
             raise ContextMismatch(
-                "a group response hides groups from each other; a group that shows itself but "
-                "hides its symbols is a block, and one that is alone a plain response: use "
-                "mechanism_for, or sf.union."
+                "a group response hides groups from each other. A group that may be shown but "
+                "hides its symbols needs a block response, and a single group a plain response. "
+                "Use mechanism_for or sf.union."
             )
-    place = np.full(len(groups.outward), -1, dtype=np.int64)
-    place[owing] = np.arange(len(owing))
-    return owing, place[groups.group_of]
+    position = np.full(len(groups.outward), -1, dtype=np.int64)
+    position[owing] = np.arange(len(owing))
+    return owing, position[groups.group_of]
 
 
 def group_codes(
@@ -115,7 +115,7 @@ def group_codes(
 ) -> tuple[list[Code], list[int]]:
     """Return the codes, and the number of each group's code.
 
-    Groups of equal size, promises and family share a code.
+    Groups with the same size, promises and family share a code.
     """
     codes: list[Code] = []
     numbers: dict[object, int] = {}
@@ -137,7 +137,7 @@ def group_codes(
 def group_shapes(
     groups: GroupedContext, owing: list[int], codes: list[Code], code_of_group: list[int]
 ) -> list[GroupShape]:
-    """Return the shape of the groups of each code, from the first of them."""
+    """Return the shape of the groups that use each code."""
     counts = Counter(code_of_group)
     shapes = []
     for number, code in enumerate(codes):
@@ -147,7 +147,7 @@ def group_shapes(
 
 
 def group_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, list[GroupLevels]]:
-    """Return ``clear``, as large as it can be, and the levels of each shape of group.
+    """Return the largest possible ``clear``, and the levels of each shape of group.
 
     >>> shapes = [
     ...     GroupShape(3, 1, Fraction(1), Fraction(2)),
@@ -164,7 +164,7 @@ def group_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, lis
         return N, []
     if any(shape.gain <= 0 for shape in shapes):
         raise NothingToLearn(
-            "a promise across groups is too strong for the promise inside a group: use a plain "
+            "a promise across groups is too strong for the promise inside a group. Use a plain "
             "response."
         )
     beta = 1 / (1 + sum(shape.count / shape.gain for shape in shapes))
@@ -172,7 +172,7 @@ def group_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, lis
     step = lcm(*(gcd(shape.raised, shape.outputs) for shape in shapes))
     clear = int(N * beta) // step * step
     while clear > 0:
-        levels = [_levels(shape, clear) for shape in shapes]
+        levels = [_solve_levels(shape, clear) for shape in shapes]
         excess = clear - N
         for shape, level in zip(shapes, levels, strict=True):
             excess += shape.count * shape.outputs * level.cover
@@ -183,23 +183,23 @@ def group_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, lis
     raise _too_short(word_bits)
 
 
-def _levels(shape: GroupShape, clear: int) -> GroupLevels:
+def _solve_levels(shape: GroupShape, clear: int) -> GroupLevels:
     """Return levels that solve the group's equation exactly and keep both promises."""
     b = shape.outputs
     r = shape.raised
     A, _ = shape.odds
-    if b == r:  # one symbol: nothing to hide inside, and no output that it does not favour
+    if b == r:  # a single symbol: nothing to hide inside, and it favours every output
         cover = _ceil(Fraction(clear, b) / (A - 1))
         return GroupLevels(clear // b + cover, cover, cover)
     high = int(clear * A / (b * shape.gain))
-    least_low = _ceil(high / exp_bounds(shape.inside)[0])
-    cover_for_low = Fraction((b - r) * least_low + r * high - clear, b)
+    min_low = _ceil(high / exp_bounds(shape.inside)[0])
+    cover_for_low = Fraction((b - r) * min_low + r * high - clear, b)
     cover = max(_ceil(high / A), _ceil(cover_for_low))
     # r·(high − cover) must equal clear modulo b − r. Lowering high can only make odds smaller.
     g = gcd(r, b)
     modulus = (b - r) // g
-    wanted = clear // g * pow(r // g, -1, modulus) if modulus > 1 else 0
-    high -= (high - cover - wanted) % modulus
+    residue = clear // g * pow(r // g, -1, modulus) if modulus > 1 else 0
+    high -= (high - cover - residue) % modulus
     low = (clear + b * cover - r * high) // (b - r)
     return GroupLevels(high, low, cover)
 
@@ -231,7 +231,7 @@ def require_fitting_codes(
     """
     if len(code_of_group) != len(sizes) or len(levels) != len(codes):
         raise ContextMismatch(
-            f"each of the {len(sizes)} groups needs a code, and each code its levels."
+            f"each of the {len(sizes)} groups must have a code, and each code its levels."
         )
     for size, number in zip(sizes, code_of_group, strict=True):
         if not codes[number].serves(size):
@@ -262,7 +262,7 @@ def require_full_words(
         inside = r * level.high + (b - r) * level.low
         if inside != clear + b * level.cover or level.low >= level.high:
             raise ContextMismatch(
-                "the levels of a group must put `clear` more words on its code than its cover does."
+                "a member must have exactly `clear` more words on its group's code than the cover."
             )
     used = clear
     for number in code_of_group:

@@ -1,6 +1,6 @@
 """Group response: groups of symbols that cover for each other, and symbols that owe nothing.
 
-High-low response is the case of one group, the sensitive symbols.
+High-low response is the case of a single group, the sensitive symbols.
 """
 
 from collections.abc import Sequence
@@ -36,10 +36,10 @@ from sfumato.mechanisms.coded import CodedMechanism, GroupScores, split_by
 from sfumato.mechanisms.group_levels import (
     GroupLevels,
     GroupShape,
+    find_owing_groups,
     group_codes,
     group_levels,
     group_shapes,
-    number_owing_groups,
     require_fitting_codes,
     require_full_words,
 )
@@ -64,16 +64,16 @@ class GroupResponse(CodedMechanism):
 
         g_j = f A + (1 − f) B − 1,   β = 1/(1 + Σ 1/g_j),   v_j = β/g_j
 
-    The first reports are those of the groups' codes, groups in order of their first labels. Then
+    The reports of the groups' codes come first, groups in the order of their first labels. Then
     comes one report for each symbol that owes nothing, in domain order.
 
     Guarantees: inside group j every log-ratio is at most ε_in, from j to any other symbol at most
     ε_out; every row sums to 1; a group of one symbol has one report. Needs
-    ``ε_in ≤ ε_out + ε_out'`` for any two groups, which a closed context has. Cost per report: one
-    word.
-    Error: the least possible, or up to a third more, where ε_in ≥ 1; up to 1.8 times it for small
-    ε, where ``mechanism_for`` prefers other frames.
-    Reference: Acharya et al. (2020), section 5.1 is the case of one group with ε_in = ε_out.
+    ``ε_in ≤ ε_out + ε_out'`` for any two groups, as in every closed context.
+    Cost per report: one word.
+    Error: at most a third above the least possible where ε_in ≥ 1; at most 1.8 times the least for
+    small ε, where ``mechanism_for`` prefers other frames.
+    Reference: Acharya et al. (2020), section 5.1, for one group with ε_in = ε_out.
     Proof: docs/proofs/groups.md.
 
     >>> from sfumato.contexts import Tiers
@@ -100,12 +100,12 @@ class GroupResponse(CodedMechanism):
                 "a group response keeps a context of groups (Tiers, Blocks with across, HighLow); "
                 "mechanism_for picks the frame that fits."
             )
-        owing, group_of = number_owing_groups(groups)
+        owing, group_of = find_owing_groups(groups)
         families = [code] * len(owing) if callable(code) else list(code)
         if len(families) != len(owing):
             raise ContextMismatch(
                 "pass one code for all groups, or one for each of the "
-                f"{len(owing)} groups that owe something."
+                f"{len(owing)} groups that owe a promise."
             )
         codes, code_of_group = group_codes(groups, owing, families, word_bits)
         self._families = code
@@ -127,7 +127,7 @@ class GroupResponse(CodedMechanism):
         """Return the mechanism with the integers that it was published with."""
         if context.groups is None:
             raise ContextMismatch("a group response keeps a context of groups.")
-        owing, group_of = number_owing_groups(context.groups)
+        owing, group_of = find_owing_groups(context.groups)
         require_fitting_codes(context.groups.sizes[owing].tolist(), codes, levels, code_of_group)
         require_full_words(codes, levels, code_of_group, clear, word_bits)
         mechanism = cls.__new__(cls)
@@ -150,7 +150,7 @@ class GroupResponse(CodedMechanism):
 
         ``group_of`` is the group of each symbol, −1 for a symbol that owes nothing;
         ``code_of_group`` the number of each group's code and levels; ``clear`` how many words a
-        symbol has to itself.
+        symbol has that are not cover.
         """
         self.word_bits = word_bits
         self._levels = levels
@@ -158,7 +158,6 @@ class GroupResponse(CodedMechanism):
         self._beta = Fraction(clear, self.denominator)
         point_of = np.where(group_of >= 0, ranks_within(group_of + 1), 0)
         self._set_groups(codes, np.array(code_of_group, dtype=np.int64), group_of, point_of)
-        self._first_word = self._first.astype(np.uint64)
         self._own_report = np.zeros(self.inputs, dtype=np.uint64)
         self._own_report[self._free] = np.arange(self._coded_outputs, self.outputs)
         self._lay_out_words()
@@ -169,9 +168,9 @@ class GroupResponse(CodedMechanism):
         for number in self._code_of_group.tolist():
             covers.append(self._codes[number].outputs * self._levels[number].cover)
         starts = np.concatenate([[0], np.cumsum(np.array(covers, dtype=object))])
-        self._starts = starts[:-1].astype(np.uint64)
-        self._covered = int(starts[-1])
-        self._leftover = self.denominator - self._covered - self._clear
+        self._cover_starts = starts[:-1].astype(np.uint64)
+        self._cover_end = int(starts[-1])
+        self._leftover = self.denominator - self._cover_end - self._clear
         self._cover_words = np.array(covers, dtype=np.uint64)
         cover_levels = [max(level.cover, 1) for level in self._levels]
         self._cover_levels = np.array(cover_levels, dtype=np.uint64)[self._code_of_group]
@@ -216,7 +215,7 @@ class GroupResponse(CodedMechanism):
     # --- randomising -----------------------------------------------------------------------------
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
-        """Answer each word.
+        """Return the reports.
 
         Cover words of other groups give the same report for every symbol; all other words depend
         on the symbol.
@@ -224,9 +223,9 @@ class GroupResponse(CodedMechanism):
         word = words[:, 0]
         group = self._group_of.take(symbols)
         own = self._own_report.take(symbols)
-        if not self._starts.size:
+        if not self._cover_starts.size:
             return own
-        in_cover = word < np.uint64(self._covered)
+        in_cover = word < np.uint64(self._cover_end)
         covering, cover = self._cover_reports(word)
         in_own_cover = in_cover & (covering == group)
         inside = self._inside_reports(symbols, group, self._positions(word, group, in_own_cover))
@@ -238,27 +237,27 @@ class GroupResponse(CodedMechanism):
         return reports
 
     def _cover_reports(self, word: Words) -> tuple[Symbols, Words]:
-        """Return the group and the report of each cover word; other words give anything.
+        """Return the group and the report of each cover word. Entries for others are undefined.
 
         With a single code all covers are equally long, and there is nothing to look up.
         """
         if len(self._codes) == 1:
             report = word // self._cover_levels[0]
             return (report // np.uint64(self._codes[0].outputs)).view(np.int64), report
-        covering = np.searchsorted(self._starts, word, side="right") - 1
-        within = (word - self._starts[covering]) // self._cover_levels[covering]
-        return covering, within + self._first_word[covering]
+        covering = np.searchsorted(self._cover_starts, word, side="right") - 1
+        within = (word - self._cover_starts[covering]) // self._cover_levels[covering]
+        return covering, within + self._group_start[covering].view(np.uint64)
 
     def _positions(self, word: Words, group: Symbols, in_own_cover: Booleans) -> Words:
         """Number the words of a member: its own group's cover first, then the clear ones."""
-        if self._starts.size == 1:  # a single group has no other words
+        if self._cover_starts.size == 1:  # a single group has no other words
             return word
         if len(self._codes) == 1:
             length = self._cover_words[0]
             start = group.view(np.uint64) * length
-            return word - np.where(in_own_cover, start, np.uint64(self._covered) - length)
-        among_clear = word - np.uint64(self._covered) + self._cover_words[group]
-        return np.where(in_own_cover, word - self._starts[group], among_clear)
+            return word - np.where(in_own_cover, start, np.uint64(self._cover_end) - length)
+        among_clear = word - np.uint64(self._cover_end) + self._cover_words[group]
+        return np.where(in_own_cover, word - self._cover_starts[group], among_clear)
 
     def _inside_reports(self, symbols: Symbols, group: Symbols, position: Words) -> Words:
         """Return the report of a member for a position among its own words.
@@ -273,7 +272,7 @@ class GroupResponse(CodedMechanism):
         people_of_code = split_by(self._code_of[symbols], len(self._codes))
         for number, people in enumerate(people_of_code):
             reports[people] = self._member_reports(number, point[people], position[people])
-        return reports + self._first_word[group]
+        return reports + self._group_start[group].view(np.uint64)
 
     def _member_reports(self, number: int, point: Words, position: Words) -> Words:
         code = self._codes[number]
@@ -315,7 +314,7 @@ class GroupResponse(CodedMechanism):
         return levels, which
 
     def row_classes(self) -> tuple[RowClass, ...]:
-        """Return one class per code; the first group apart, with the leftover words."""
+        """Return one class per code, and one for the first group, which has the leftover words."""
         classes = [RowClass(self._free, np.zeros_like(self._free), own=self._clear)]
         for number, members in enumerate(self._symbols_by_code()):
             code = self._codes[number]
@@ -326,7 +325,7 @@ class GroupResponse(CodedMechanism):
             for symbols, leftover in ((in_first, self._leftover), (in_others, 0)):
                 claim = RowClass(
                     symbols,
-                    self._first[self._group_of[symbols]],
+                    self._group_start[self._group_of[symbols]],
                     code.outputs,
                     code.raised,
                     level.high,
@@ -392,7 +391,7 @@ class GroupResponse(CodedMechanism):
 
 
 class HighLowResponse(GroupResponse):
-    """Sensitive symbols answer through a code; the others answer in clear, or cover for them.
+    """Sensitive symbols answer through a code; the others tell the truth, or cover for them.
 
     With the code's K outputs, sets S_x of r outputs, ``Z = r e + K − r`` and ``β = r(e−1)/Z``::
 
@@ -407,7 +406,7 @@ class HighLowResponse(GroupResponse):
     response; at most 2k outputs with the Hadamard code.
     Cost per report: one word. Error (Hadamard, the paper's own estimator): for sensitive x
     ``n·Var = c²(p_A + 2p_B/(e+1)) − p_x²``, for the others ``c p_x − p_x²``, ``c = (e+1)/(e−1)``.
-    It is the group response of one group with ε_in = ε_out.
+    It is the group response for one group with ε_in = ε_out.
     Reference: Acharya et al. (2020), section 5.1, with row x+1 of the Hadamard matrix.
     Proof: docs/proofs/high-low.md.
 

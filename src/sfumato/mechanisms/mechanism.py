@@ -35,15 +35,15 @@ CompactRow = tuple[list[int], NDArray[np.intp]]
 """A row of a channel: its distinct integers, and which of them each report has."""
 
 _KEY_PEOPLE = 2**16  # people whose words are drawn under one key
-_CHUNK = 2**15  # people whose words, symbols and reports fit the cache together
+_CHUNK = 2**15  # people whose words, symbols and reports fit in the cache together
 _LEFT = 'style="text-align:left"'
 
 
 class Mechanism(ABC):
     """A channel over integers that keeps a context's promise.
 
-    A report is a pure function of the symbol and of ``words`` words of ``word_bits`` bits: no
-    rejection, no loop, the same number of words for every symbol.
+    A report is a pure function of the symbol and of ``words`` words of ``word_bits`` bits. There is
+    no rejection and no loop, and every symbol needs the same number of words.
 
     ``context`` is the promise that the mechanism keeps, ``inputs`` the number k of symbols and
     ``outputs`` the number of different reports.
@@ -107,7 +107,7 @@ class Mechanism(ABC):
 
         ``source`` supplies the random words. Only the default, the operating system's, is private.
         """
-        people = self._people(symbols)
+        people = self._check_symbols(symbols)
         if people.size == 0:
             raise InvalidSymbols("symbols must contain at least one symbol; got none.")
         reports = np.empty(people.size, dtype=np.uint32)
@@ -131,12 +131,12 @@ class Mechanism(ABC):
         word_source = SystemWords() if source is None else source
         counts = np.zeros(require_outputs(self.outputs), dtype=np.int64)
         for batch in _batches(symbols):
-            for chunk in self._report_chunks(self._people(batch), word_source):
+            for chunk in self._report_chunks(self._check_symbols(batch), word_source):
                 np.add.at(counts, chunk.astype(np.intp, copy=False), 1)
         return Tally(counts, self.fingerprint)
 
-    def _people(self, symbols: object) -> Symbols:
-        """Return the symbols, one per person. Refuse invalid ones."""
+    def _check_symbols(self, symbols: object) -> Symbols:
+        """Return the symbols, one per person. Refuse invalid symbols."""
         require_outputs(self.outputs)
         return _symbol_vector(symbols, self.inputs)
 
@@ -148,7 +148,8 @@ class Mechanism(ABC):
             words = source.take(symbols.size, self.words)
             if words.shape != (symbols.size, self.words):
                 raise InvalidSymbols(
-                    "a word source must return an array of shape (count, words) from take(count, words)."
+                    "take(count, words) of a word source must return an array of shape "
+                    "(count, words)."
                 )
             if shift:
                 words = words >> shift

@@ -99,16 +99,16 @@ class ProductResponse(DenseMechanism):
     def of_record(cls, record: Fields, context: Context) -> Self:
         """Return the mechanism with the integers of its record."""
         fields = require_fields(record, "mechanism", ("kind", "codes"))
-        recorded = fields["codes"]
+        records = fields["codes"]
         blocks = context.as_blocks
-        if blocks is None or not isinstance(recorded, list) or len(recorded) != 2:
+        if blocks is None or not isinstance(records, list) or len(records) != 2:
             raise InvalidSurvey(
                 "a mechanism of kind 'product' must have two codes and keep a Blocks context."
             )
         about_block, about_symbol = cls.epsilons(blocks)
         codes = RecordedCodes()
-        codes.read(recorded[0], int(blocks.sizes.size), about_block)
-        codes.read(recorded[1], blocks.size, about_symbol)
+        codes.read(records[0], int(blocks.sizes.size), about_block)
+        codes.read(records[1], blocks.size, about_symbol)
         if not codes.fit:
             raise InvalidSurvey("mechanism of kind 'product' does not fit the context.")
         return cls(blocks, codes, word_bits=codes.word_bits)

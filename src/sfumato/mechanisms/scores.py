@@ -77,7 +77,7 @@ class Reach:
     @property
     def up(self) -> Floats:
         """By how many people one forged report can raise the count of each symbol."""
-        return self.highest - self._certain
+        return self.highest - self._certain_share
 
     @property
     def down(self) -> Floats:
@@ -87,7 +87,7 @@ class Reach:
     @property
     def total_variation(self) -> float:
         """By how many people one forged report can move the distribution, ``½ Σ_x |…|``."""
-        return (1 + self.heaviest) / 2 - self._certain
+        return (1 + self.heaviest) / 2 - self._certain_share
 
     @property
     def largest(self) -> float:
@@ -95,8 +95,8 @@ class Reach:
         return float(max(self.up.max(), self.down.max()))
 
     @property
-    def _certain(self) -> float:
-        """1 if there is a single symbol: everyone holds it, and no report can deny it."""
+    def _certain_share(self) -> float:
+        """1 if there is a single symbol, which everyone surely holds; otherwise 0."""
         return 1.0 if self.highest.size == 1 else 0.0
 
 
@@ -283,7 +283,7 @@ class ScoreMoments:
         )
 
     def with_report(self, score: Floats, reports: Floats) -> "ScoreMoments":
-        """Return the moments after one more report, with this score; there were ``reports``."""
+        """Return the moments after one more report with this score; ``reports`` came before."""
         n = reports
         return replace(
             self,

@@ -37,9 +37,9 @@ from sfumato.randomness import binary_flips
 
 __all__ = ["BinaryResponse", "TableResponse"]
 
-_MAX_MOVE = 1e-3  # of an entry, by rounding
+_MAX_CHANGE = 1e-3  # of an entry, by rounding
 _MIN_FULL_WORD = 32  # shorter words are for tests, and coarse by nature
-_MAX_COUNT = 2**32  # of a crowd
+_MAX_COUNT = 2**32  # of a symbol in a crowd
 _SUM_TOLERANCE = 1e-6
 _ZERO_TOLERANCE = 1e-9
 _MIN_PROBABILITY = 2.0**-40  # reports that no symbol sends more often are dropped
@@ -139,10 +139,10 @@ class TableResponse(DenseMechanism):
 
     def _require_near(self, Q: Floats) -> None:
         """Refuse a Q that had to change much to keep the context."""
-        move = float(np.abs(self.matrix() - Q).max())
-        if self.word_bits >= _MIN_FULL_WORD and move > _MAX_MOVE:
+        change = float(np.abs(self.matrix() - Q).max())
+        if self.word_bits >= _MIN_FULL_WORD and change > _MAX_CHANGE:
             raise ContextMismatch(
-                f"Q does not keep the context: an entry would have to change by {move:.2g}. "
+                f"Q does not keep the context: an entry would have to change by {change:.2g}. "
                 "Pass a matrix that keeps it."
             )
 
@@ -237,18 +237,19 @@ def _require_nearly_stochastic(Q: ArrayLike, size: int) -> Floats:
         raise InvalidContext(
             f"Q must be a matrix of probabilities with a row for each of the {size} symbols."
         )
-    off = np.abs(floats.sum(axis=1) - 1)
-    if off.max() > _SUM_TOLERANCE:
-        x = int(off.argmax())
+    errors = np.abs(floats.sum(axis=1) - 1)
+    x = int(errors.argmax())
+    if errors[x] > _SUM_TOLERANCE:
         raise InvalidContext(
-            f"rows of Q must add up to 1 within {_SUM_TOLERANCE:g}; row {x} is off by {off[x]:.2g}."
+            f"rows of Q must add up to 1 within {_SUM_TOLERANCE:g}; "
+            f"row {x} is off by {errors[x]:.2g}."
         )
-    frequent = floats.max(axis=0) >= _MIN_PROBABILITY
-    return np.maximum(floats[:, frequent], 0.0)
+    is_frequent = floats.max(axis=0) >= _MIN_PROBABILITY
+    return np.maximum(floats[:, is_frequent], 0.0)
 
 
 class BinaryResponse(DenseMechanism):
-    """The best mechanism for two symbols: any other is this one, post-processed (Theorem 2).
+    """The best mechanism for two symbols: any other one post-processes it (Theorem 2).
 
     With ``a = E[0, 1]``, ``b = E[1, 0]``, ``D = 1 − e^{−(a+b)}``::
 
@@ -293,9 +294,9 @@ class BinaryResponse(DenseMechanism):
                 "mechanism equal. Pass positive entries."
             )
 
-    def _set_flips(self, of_zero: int, of_one: int) -> None:
+    def _set_flips(self, zero_to_one: int, one_to_zero: int) -> None:
         """Set on how many words each symbol is sent as the other."""
-        self._flips = (of_zero, of_one)
+        self._flips = (zero_to_one, one_to_zero)
         self._flips_of = np.array(self._flips, dtype=np.uint64)
 
     def record(self) -> Json:
@@ -313,7 +314,8 @@ class BinaryResponse(DenseMechanism):
         mechanism._set_context(context, word_bits)
         IntegerChannel(rows, word_bits)  # refuse rows that are not a channel
         total = mechanism.denominator
-        if [len(row) for row in rows] != [2, 2] or rows[0][1] + rows[1][0] >= total:
+        is_binary = len(rows) == 2 and len(rows[0]) == 2
+        if not is_binary or rows[0][1] + rows[1][0] >= total:
             raise ContextMismatch(
                 "a binary response must have two rows of two reports, and flip less often than not."
             )
@@ -332,8 +334,9 @@ class BinaryResponse(DenseMechanism):
     def integer_row(self, x: int) -> list[int]:
         """Return the row of x."""
         flips = self._flips[x]
-        truths = self.denominator - flips
-        return [truths, flips] if x == 0 else [flips, truths]
+        row = [flips, flips]
+        row[x] = self.denominator - flips
+        return row
 
     def ideal_row(self, x: int) -> Floats:
         """Return the row by Theorem 2, in the form that also holds for infinite entries."""
@@ -358,8 +361,11 @@ class BinaryScores(DenseScores):
     mechanism: BinaryResponse
 
     def exact(self, y: int) -> list[Fraction]:
-        """Return a column: ``p̂_1 = (f(1) − Q(1|0)) / (1 − Q(1|0) − Q(0|1))``, ``p̂_0 = 1 − p̂_1``."""
+        """Return a column of the scores.
+
+        ``p̂_1 = (f(1) − Q(1|0)) / (1 − Q(1|0) − Q(0|1))`` and ``p̂_0 = 1 − p̂_1``.
+        """
         n01, n10 = self.mechanism._flips
         N = self.mechanism.denominator
-        of_one = Fraction(y * N - n01, N - n01 - n10)
-        return [1 - of_one, of_one]
+        score_of_one = Fraction(y * N - n01, N - n01 - n10)
+        return [1 - score_of_one, score_of_one]

@@ -12,11 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.contexts import Context, ContextUnion
 from sfumato.errors import ContextMismatch, InvalidSurvey
 from sfumato.foundation.arrays import Floats, Symbols, Words
-from sfumato.foundation.canonical import (
-    Fields,
-    Json,
-    require_fields,
-)
+from sfumato.foundation.canonical import Fields, Json, require_fields
 from sfumato.mechanisms.coded import split_by
 from sfumato.mechanisms.mechanism import CompactRow, Mechanism, require_outputs
 from sfumato.mechanisms.scores import Hits, Reach, Scores, float_vector
@@ -92,17 +88,17 @@ class UnionResponse(Mechanism):
     ) -> Self:
         """Return the mechanism of a record; ``read_part`` reads the record of a part."""
         fields = require_fields(record, "mechanism", ("kind", "parts"))
-        recorded = fields["parts"]
+        records = fields["parts"]
         union = context.as_union
-        if union is None or not isinstance(recorded, list):
+        if union is None or not isinstance(records, list):
             raise InvalidSurvey(
                 "a mechanism of kind 'union' must keep a union of contexts and list its parts."
             )
-        if len(recorded) != len(union.parts):
+        if len(records) != len(union.parts):
             raise InvalidSurvey(
                 f"mechanism.parts must have {len(union.parts)} entries, one per block."
             )
-        return cls(union, list(map(read_part, recorded, union.parts)))
+        return cls(union, list(map(read_part, records, union.parts)))
 
     def at_word(self, word_bits: int) -> Self:
         """Return the same mechanism over shorter words."""
@@ -122,27 +118,27 @@ class UnionResponse(Mechanism):
     # --- the channel -----------------------------------------------------------------------------
 
     def _locate(self, x: int) -> tuple[Mechanism, int, slice]:
-        """Return the part of x, the symbol of x in it, and the part's reports."""
-        part, _, own = self._layout[self.context.block_of[x]]
-        return part, int(self.context.rank[x]), own
+        """Return the part of x, its symbol there, and the part's reports."""
+        part, _, reports = self._layout[self.context.block_of[x]]
+        return part, int(self.context.rank[x]), reports
 
     def compact_row(self, x: int) -> CompactRow:
         """Return the part's row, and 0 on the reports of other blocks.
 
-        A part that reads fewer words ignores the others, so its counts are multiplied.
+        A part that reads fewer words ignores the rest, so its counts are multiplied.
         """
-        part, rank, own = self._locate(x)
-        ignored = 1 << (self.word_bits * (self.words - part.words))
+        part, rank, reports = self._locate(x)
+        factor = 1 << (self.word_bits * (self.words - part.words))
         levels, inside = part.compact_row(rank)
         which = np.zeros(self.outputs, dtype=np.intp)
-        which[own] = inside + 1
-        return [0, *(level * ignored for level in levels)], which
+        which[reports] = inside + 1
+        return [0, *(level * factor for level in levels)], which
 
     def ideal_row(self, x: int) -> Floats:
         """Return the row by the part's formula."""
-        part, rank, own = self._locate(x)
+        part, rank, reports = self._locate(x)
         row = np.zeros(self.outputs)
-        row[own] = part.ideal_row(rank)
+        row[reports] = part.ideal_row(rank)
         return row
 
     def forward(self, p: ArrayLike) -> Floats:
@@ -160,8 +156,8 @@ class UnionResponse(Mechanism):
     ) -> Floats:
         """Apply a function from symbols to reports, part by part."""
         by_report = np.empty(self.outputs)
-        for part, symbols, own in self._layout:
-            by_report[own] = apply(part, by_symbol[symbols])
+        for part, symbols, reports in self._layout:
+            by_report[reports] = apply(part, by_symbol[symbols])
         return by_report
 
     def _on_symbols(
@@ -169,8 +165,8 @@ class UnionResponse(Mechanism):
     ) -> Floats:
         """Apply a function from reports to symbols, part by part."""
         by_symbol = np.empty(self.inputs)
-        for part, symbols, own in self._layout:
-            by_symbol[symbols] = apply(part, by_report[own])
+        for part, symbols, reports in self._layout:
+            by_symbol[symbols] = apply(part, by_report[reports])
         return by_symbol
 
     @cached_property
@@ -188,9 +184,10 @@ class UnionScores(Scores):
         """Return the scores of the part that owns report y."""
         union = self.mechanism
         j = int(np.searchsorted(union.offsets, y, side="right")) - 1
-        part, symbols, own = union._layout[j]
+        part, symbols, reports = union._layout[j]
         column = [Fraction(0)] * union.inputs
-        for x, score in zip(symbols.tolist(), part.scores.exact(y - own.start), strict=True):
+        scores = part.scores.exact(y - reports.start)
+        for x, score in zip(symbols.tolist(), scores, strict=True):
             column[x] = score
         return column
 
@@ -227,22 +224,22 @@ class UnionScores(Scores):
         union = self.mechanism
         group_of = np.empty(union.inputs, dtype=np.int64)
         shares = np.empty(0)
-        for part, symbols, own in union._layout:
-            counts = tally.counts[own]
+        for part, symbols, reports in union._layout:
+            counts = tally.counts[reports]
             inside = np.zeros(symbols.size, dtype=np.int64)
             observed = np.zeros(1)
             if counts.any():
                 inside, observed = part.scores.observed_shares(Tally(counts, part.fingerprint))
             group_of[symbols] = inside + shares.size
-            shares = np.concatenate([shares, observed * f[own].sum()])
+            shares = np.concatenate([shares, observed * f[reports].sum()])
         return group_of, shares
 
     def hits(self, counts: NDArray[np.int64]) -> Hits:
         """Return the binomial counts of the parts."""
         union = self.mechanism
         hits = Hits.unknown(union.inputs)
-        for part, symbols, own in union._layout:
-            hits.fill(symbols, part.scores.hits(counts[own]))
+        for part, symbols, reports in union._layout:
+            hits.fill(symbols, part.scores.hits(counts[reports]))
         return hits
 
 
