@@ -7,7 +7,7 @@ from sfumato.mechanisms.mechanism import CompactRow, Mechanism
 from sfumato.mechanisms.product import ProductResponse
 from sfumato.mechanisms.records import mechanism_of_record
 from sfumato.mechanisms.row_class import RowClass
-from sfumato.mechanisms.scores import Reach, ScoreMoments, Scores, people_count
+from sfumato.mechanisms.scores import Reach, ScoreMoments, Scores, require_people
 from sfumato.mechanisms.table import BinaryResponse, TableResponse
 from sfumato.mechanisms.union import UnionResponse, holds_table
 
@@ -31,5 +31,5 @@ __all__ = [
     "compose",
     "holds_table",
     "mechanism_of_record",
-    "people_count",
+    "require_people",
 ]

@@ -22,7 +22,7 @@ from sfumato.mechanisms.code_scores import (
 )
 from sfumato.mechanisms.group_levels import GroupLevels
 from sfumato.mechanisms.mechanism import Mechanism, require_outputs
-from sfumato.mechanisms.scores import Reach, Scores, float_vector, people_count
+from sfumato.mechanisms.scores import Reach, Scores, float_vector, require_people
 from sfumato.tally import Tally
 
 __all__ = ["CodeBatch", "CodedMechanism", "CodedScores", "GroupScores", "Part", "split_by"]
@@ -301,7 +301,7 @@ class CodedScores(Scores):
     def paper_variances(self, p: ArrayLike, n: int) -> Floats:
         """Return the exact variance of ``paper_estimate``."""
         second = self._moments_of(self._paper_parts, self.mechanism.forward(p), 2)
-        return (second - np.asarray(p, dtype=np.float64) ** 2) / people_count(n)
+        return (second - np.asarray(p, dtype=np.float64) ** 2) / require_people(n)
 
 
 class GroupScores(CodedScores):

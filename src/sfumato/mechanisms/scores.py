@@ -34,7 +34,7 @@ __all__ = [
     "ScoreMoments",
     "Scores",
     "float_vector",
-    "people_count",
+    "require_people",
     "require_writable",
 ]
 
@@ -205,7 +205,7 @@ class Scores(ABC):
     def variances(self, p: ArrayLike, n: int) -> Floats:
         """Return the exact variance of ``unbiased`` for ``n`` independent people drawn from p."""
         second = self.moments(self.mechanism.forward(p), 2)
-        return (second - np.asarray(p, dtype=np.float64) ** 2) / people_count(n)
+        return (second - np.asarray(p, dtype=np.float64) ** 2) / require_people(n)
 
     def covariances(self, p: ArrayLike, n: int) -> Floats:
         """Return the exact covariance matrix of ``unbiased``, for small domains."""
@@ -213,7 +213,7 @@ class Scores(ABC):
         A = self.matrix()
         # A diag(q) Aᵀ − p pᵀ
         second = (A * self.mechanism.forward(p)) @ A.T
-        return (second - np.outer(distribution, distribution)) / people_count(n)
+        return (second - np.outer(distribution, distribution)) / require_people(n)
 
     def risk(self, p: ArrayLike) -> float:
         """Return ``n · E‖p̂ − p‖²`` for people drawn from p."""
@@ -344,7 +344,7 @@ def require_writable(mechanism: "Mechanism") -> None:
         )
 
 
-def people_count(n: int) -> int:
+def require_people(n: int) -> int:
     """Return ``n`` if it is a positive number of people."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise NotEnoughReports(f"n must be a positive integer; got {n!r}.")

@@ -22,7 +22,7 @@ from fractions import Fraction
 
 from sfumato.contexts import Context, GroupedContext
 from sfumato.errors import InvalidArgument, NoClosedForm
-from sfumato.mechanisms import people_count
+from sfumato.mechanisms import require_people
 from sfumato.randomness import Epsilon, exp_bounds
 
 __all__ = [
@@ -77,7 +77,7 @@ def upper_bounds(context: Context, people: int) -> UpperBounds:
     >>> round(bounds.tight_tv, 4), round(bounds.paper_tv, 4)
     (0.039, 0.1351)
     """
-    n = people_count(people)
+    n = require_people(people)
     sensitive = _sensitive_block(context.groups)
     if sensitive is not None:
         s, epsilon = sensitive

@@ -19,7 +19,7 @@ from sfumato.foundation.formatting import (
     format_percent,
     format_upper_bound,
 )
-from sfumato.mechanisms import Mechanism, people_count
+from sfumato.mechanisms import Mechanism, require_people
 from sfumato.planning.predict import MAX_PEOPLE
 from sfumato.planning.rows import PlanRow, build_rows, find_mechanisms
 from sfumato.planning.target import Target, check_goal
@@ -119,7 +119,7 @@ class Plan:
 
     def at(self, people: int) -> "Plan":
         """Return the same plan for another number of people, without a goal."""
-        n = people_count(people)
+        n = require_people(people)
         rows = tuple(row.at(n) for row in self.rows)
         return replace(self, goal=None, feasible=True, rows=rows)
 
@@ -413,7 +413,7 @@ def plan(
 def _check_people(people: int | None) -> int | None:
     if people is None:
         return None
-    n = people_count(people)
+    n = require_people(people)
     if n > MAX_PEOPLE:
         raise InvalidArgument(f"people must be at most {MAX_PEOPLE}; got {n}.")
     return n

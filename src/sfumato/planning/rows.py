@@ -10,7 +10,7 @@ from sfumato.contexts import Context, Uniform
 from sfumato.designer import exponential_response, mechanism_for
 from sfumato.errors import ContextMismatch, NoClosedForm, NothingToLearn, SfumatoError
 from sfumato.foundation.formatting import format_number
-from sfumato.mechanisms import Mechanism, holds_table, people_count
+from sfumato.mechanisms import Mechanism, holds_table, require_people
 from sfumato.planning.predict import MAX_PEOPLE, DecodedForecast, Figures, UnbiasedForecast
 from sfumato.planning.target import DECODED_MEASURES, Target
 
@@ -73,7 +73,7 @@ class PlanRow:
         forecast = self.decoded_forecast or self.unbiased_forecast
         if forecast is None:
             raise NoClosedForm(self.reason)
-        return forecast.at(people_count(people))
+        return forecast.at(require_people(people))
 
     def at(self, people: int) -> "PlanRow":
         """Return the row with its figures for this number of people."""
