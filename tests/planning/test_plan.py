@@ -24,13 +24,15 @@ from sfumato.errors import (
 from sfumato.estimation.decoders import get_decoder
 from sfumato.estimation.decoders.histograms import draw_histogram
 from sfumato.planning import plan
-from sfumato.planning.hardest import (
+from sfumato.planning.predict import (
+    MAX_PEOPLE,
+    DecodedForecast,
+    UnbiasedForecast,
     hardest_for_l2,
     hardest_for_tv,
     worst_symbol_variance,
     worst_total_variance,
 )
-from sfumato.planning.predict import MAX_PEOPLE, DecodedForecast, UnbiasedForecast
 from sfumato.planning.target import MEASURES, Target
 from sfumato.simulation import SeededWords
 
@@ -397,7 +399,7 @@ def _blocks_of_a_town(side):
 def test_slow_exponential_mechanism_is_explained(side, epsilon, made):
     planned = plan(sf.Metric(_blocks_of_a_town(side), epsilon), people=1000)
     row = next(row for row in planned.rows if row.name == "exponential")
-    assert (row.available, "take longer to undo" in row.reason) == (made, not made)
+    assert (row.available, "inverting them takes too long" in row.reason) == (made, not made)
     assert planned.chosen == "classical"
 
 

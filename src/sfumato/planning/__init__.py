@@ -1,7 +1,6 @@
 """Planning: how many people a survey needs, and what no survey can do better."""
 
 from sfumato.designer import lower_bound_risk, lower_bound_risk_at_uniform, ye_barg_bound
-from sfumato.planning.hardest import hardest_for_l2, hardest_for_tv
 from sfumato.planning.people_bounds import (
     UpperBounds,
     lower_bound_people,
@@ -10,7 +9,7 @@ from sfumato.planning.people_bounds import (
     upper_bounds,
 )
 from sfumato.planning.plan import Plan, plan
-from sfumato.planning.predict import MAX_PEOPLE
+from sfumato.planning.predict import MAX_PEOPLE, hardest_for_l2, hardest_for_tv
 from sfumato.planning.rows import PlanRow
 
 __all__ = [

@@ -3,26 +3,27 @@
 *Upper bounds* say what the Hadamard code achieves: the paper's, and tight ones. Both estimates of a
 mechanism meet them, the paper's own and the corrected one, for every distribution of people.
 
-*Lower bounds* say what no mechanism can do better. They rest on hard families: distributions
+*Lower bounds* say what no mechanism can beat. They rest on hard families: distributions
 
     p_z = p_0 + Σ_i z_i γ_i (1_{plus_i} − 1_{minus_i}),    z ∈ {−1, +1}^d
 
-that are hard to tell apart through a private channel. Let the signs z be fair coins. An estimate
-with a mean total variation of at most a, for every member, reveals at least ``I`` bits of them. A
-report reveals at most χ² bits. So ``n ≥ I/χ²``: Lemma 13 of Acharya, Canonne and Tyagi (2019) with
-its constants.
+that are hard to tell apart through a private channel. Let the signs z be fair coins. If an estimate
+has a mean total variation of at most a for every member, it reveals at least ``I`` bits of the
+signs. A report reveals at most χ² bits. So ``n ≥ I/χ²``: Lemma 13 of Acharya, Canonne and Tyagi
+(2019) with its constants.
 
 Derivations: docs/bounds.md.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.contexts import Context, GroupedContext
 from sfumato.errors import InvalidArgument, NoClosedForm
 from sfumato.mechanisms import require_people
+from sfumato.planning.predict import argmax_concave
 from sfumato.randomness import Epsilon, exp_bounds
 
 __all__ = [
@@ -36,12 +37,10 @@ __all__ = [
 ]
 
 _WIDTHS = (2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 12, 16)
-"""The distances at which a family is tried, in multiples of the error."""
-
-_TERNARY_STEPS = 100  # each shortens the interval by a third
+"""The distances at which to try a family, in multiples of the error."""
 
 Block = tuple[int, Epsilon]
-"""The size and the ε of a set of symbols with one promise among them."""
+"""The size and the ε of a set of symbols that share one promise."""
 
 
 # --- upper bounds --------------------------------------------------------------------------------
@@ -115,9 +114,8 @@ def sample_complexity(context: Context, error: float) -> float:
 
         uniform  k²/(α²ε²)        blocks  Σ_j k_j²/(α²ε²)        high-low  s²/(α²ε²) + k/(α²ε)
 
-    It is right up to a constant factor, for ε of at most a constant and for fewer than k/2
-    sensitive symbols. Use it to compare contexts; for numbers of people use ``upper_bound_people``
-    or a plan.
+    It is right up to a constant factor, for bounded ε and fewer than k/2 sensitive symbols. Use it
+    to compare contexts; for numbers of people use ``upper_bound_people`` or a plan.
 
     >>> from sfumato.contexts import Blocks, Uniform
     >>> tens = Blocks([x // 10 for x in range(100)], 1)
@@ -139,10 +137,10 @@ def sample_complexity(context: Context, error: float) -> float:
 def lower_bound_people(context: Context, error: float) -> int:
     """Return how many people any mechanism needs for a mean total variation of ``error``.
 
-    With fewer people, no mechanism and no estimate reaches it for every p. Every family of the
-    context is tried at several distances, with the χ² that privacy allows. The bound grows as the
-    paper's sample complexity does. Its constant is far from the best: mechanisms need hundreds of
-    times as many people.
+    With fewer people, no mechanism and no estimate reaches it for every p. This tries every family
+    of the context at several distances, with the χ² that privacy allows. The bound grows like the
+    paper's sample complexity. Its constant is far from the best: mechanisms need hundreds of times
+    as many people.
 
     >>> from sfumato.contexts import Uniform
     >>> lower_bound_people(Uniform(1000, 1), 0.05)
@@ -162,14 +160,15 @@ def lower_bound_people(context: Context, error: float) -> int:
 
 @dataclass(frozen=True)
 class HardFamily:
-    """What a lower bound needs to know of a family of distributions.
+    """What a lower bound needs to know about a family of distributions.
 
     ``distance``: the largest α for which no member has a negative entry.
     ``separations``: how many signs have each separation w_i. Every estimate p̂ can be read as signs
     ẑ with ``TV(p̂, p_z) ≥ Σ_i w_i [ẑ_i ≠ z_i]``.
     ``limit``: the largest χ² of any mechanism that keeps the context.
 
-    Drawn closer to its centre by a ratio, the separations shrink by it and the limit by its square.
+    If you draw the family closer to its centre by a ratio, the separations shrink by the ratio and
+    the limit by its square.
     """
 
     distance: Fraction
@@ -185,11 +184,11 @@ class HardFamily:
         return max(1, math.ceil(people * (1 - 1e-9)))  # do not round up for the last digits
 
     def bits(self, error: float, ratio: float = 1.0) -> float:
-        """Return the least bits of the signs that an estimate with this error reveals.
+        """Return the fewest bits of the signs that an estimate with this error reveals.
 
-        With w_i the separations, e_i the chance that sign i is read wrong and h the binary entropy,
-        ``Σ_i w_i e_i ≤ a``. The bits are at least the least ``Σ_i (1 − h(e_i))`` under this, or by
-        duality
+        Let w_i be the separations, e_i the chance that sign i is read wrong and h the binary
+        entropy. Then ``Σ_i w_i e_i ≤ a``, and the bits are at least the minimum of
+        ``Σ_i (1 − h(e_i))`` under this constraint, or by duality
 
             max over λ ≥ 0 of   Σ_i (1 − log₂(1 + 2^{−λ w_i})) − λ a.
 
@@ -209,16 +208,16 @@ class HardFamily:
             return math.fsum(terms) - rate * error
 
         # Each sign adds at most 1 bit, so beyond d/a the bound is negative.
-        best_rate = _argmax(bound, sum(counts.values()) / error)
+        best_rate = argmax_concave(bound, 0.0, sum(counts.values()) / error)
         return max(0.0, bound(best_rate))
 
 
 def hard_families(context: Context) -> list[HardFamily]:
-    """Return the families for a context, as wide as they can be; none if no pair has a promise.
+    """Return the families for a context, as wide as possible; no family if no pair has a promise.
 
     In a high-low context the paper's family comes first. The sensitive symbols alone are a block of
-    plain ε-LDP. The free ones form a family of their own, which is not in the paper and exists for
-    every α up to ½.
+    plain ε-LDP. The free symbols form a family of their own, which is not in the paper and exists
+    for every α up to ½.
 
     >>> from sfumato.contexts import HighLow
     >>> [len(family.separations) for family in hard_families(HighLow(10, [0, 1, 2, 3], 1))]
@@ -227,7 +226,7 @@ def hard_families(context: Context) -> list[HardFamily]:
     groups = context.groups
     if groups is None:
         raise NoClosedForm(
-            f"lower bounds on people are known for groups of symbols only; got {context!r}."
+            f"lower bounds on people are known only for groups of symbols; got {context!r}."
         )
     sensitive = _sensitive_block(groups)
     if sensitive is None:
@@ -248,8 +247,8 @@ def high_low_family(s: int, t: int, epsilon: Epsilon) -> HardFamily:
 
         p_z(first sensitive) = 1/k − α Σ_i z_i/t,     p_z(free i) = 1/k + α z_i/t
 
-    (The paper prints a plus in the first; the sum would not be 1.) The limit is Claim 1 of the
-    paper with the best constant for one sensitive symbol, which Mangat's response meets:
+    (The paper prints a plus in the first formula; the sum would not be 1.) The limit is Claim 1 of
+    the paper with the best constant for one sensitive symbol, which Mangat's response meets:
 
         χ² ≤ (k α²/t) (η + η²/(1 + t/e)),     η = 1 − 1/e
     """
@@ -262,7 +261,7 @@ def high_low_family(s: int, t: int, epsilon: Epsilon) -> HardFamily:
 
 
 def block_family(blocks: Sequence[Block]) -> HardFamily:
-    """Return the paper's family for blocks: in every block symbols move in pairs, one up, one down.
+    """Return the paper's family for blocks: inside each block, symbols move up and down in pairs.
 
         p_z = 1/k ± z_i 2 m_j α/Σ m_j²      on the i-th pair of block j
 
@@ -285,10 +284,10 @@ def block_family(blocks: Sequence[Block]) -> HardFamily:
 
 
 def free_family(t: int, epsilon: Epsilon) -> HardFamily:
-    """Return the family of the t free symbols, in pairs, where no person is sensitive.
+    """Return the family of the t free symbols, in pairs, without sensitive people.
 
-    Every free row lies above a sensitive one over e. Only the rest of it, ``η = 1 − 1/e``, can tell
-    free symbols apart: ``χ² ≤ 4α²η`` for even t.
+    Every free row lies above a sensitive one divided by e. Only the remainder, ``η = 1 − 1/e``, can
+    tell free symbols apart: ``χ² ≤ 4α²η`` for even t.
     """
     family = block_family([(t, math.inf)])
     ((step, pairs),) = family.separations.items()
@@ -313,13 +312,13 @@ def _sensitive_block(groups: GroupedContext | None) -> Block | None:
 
 
 def _blocks(context: Context) -> list[Block]:
-    """Return the size and ε of every block, if nothing is promised across."""
+    """Return the size and ε of every block, if there is no promise across blocks."""
     groups = context.groups
     if groups is None or (len(groups.inside) > 1 and min(groups.outward) < math.inf):
         raise NoClosedForm(
             "these bounds are for uniform and high-low contexts, and for blocks without a promise "
-            f"across; got {context!r}. For a mechanism that you have, worst_risk() and "
-            "variances(p, n) are exact."
+            f"across blocks; got {context!r}. If you have a mechanism, scores.worst_risk() and "
+            "scores.variances(p, n) are exact."
         )
     return list(zip(groups.sizes.tolist(), groups.inside, strict=True))
 
@@ -333,20 +332,20 @@ def _check_error(error: float) -> float:
 
 
 def _noise(epsilon: Epsilon) -> float:
-    """``c = (e + 1)/(e − 1)``, 1 at ε = inf."""
+    """Return ``c = (e + 1)/(e − 1)``, 1 at ε = inf."""
     return 1 / math.tanh(float(epsilon) / 2)
 
 
 def _inverse_odds(epsilon: Epsilon) -> Fraction:
-    """``1/e^ε``, rounded down, which only makes limits larger. 0 at ε = inf."""
+    """Return ``1/e^ε``, 0 at ε = inf. It is rounded down, which only makes limits larger."""
     return 1 / exp_bounds(epsilon)[1] if isinstance(epsilon, Fraction) else Fraction(0)
 
 
 def _gain(size: int, epsilon: Epsilon) -> Fraction:
     """Return the largest ``Σ_i (v_up − v_down)²/(Σ_x v_x)²`` over v with ratios of at most e.
 
-    It is met by ``a`` pairs (e, 1) and ones elsewhere: ``a (e − 1)²/(k_j + a (e − 1))²``, best next
-    to ``a = k_j/(e − 1)``.
+    It is attained by ``a`` pairs (e, 1) and ones elsewhere: ``a (e − 1)²/(k_j + a (e − 1))²``,
+    largest next to ``a = k_j/(e − 1)``.
     """
     pairs = size // 2
     inverse = _inverse_odds(epsilon)
@@ -361,17 +360,3 @@ def _gain(size: int, epsilon: Epsilon) -> Fraction:
         a = min(max(a, 1), pairs)
         best = max(best, a * rise**2 / (size + a * rise) ** 2)
     return best
-
-
-def _argmax(concave: Callable[[float], float], high: float) -> float:
-    """Return nearly the point of [0, high] where a concave function is largest."""
-    low = 0.0
-    for _ in range(_TERNARY_STEPS):
-        third = (high - low) / 3
-        left = low + third
-        right = high - third
-        if concave(left) < concave(right):
-            low = left
-        else:
-            high = right
-    return (low + high) / 2

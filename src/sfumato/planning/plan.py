@@ -42,16 +42,16 @@ _MAX_PEOPLE_TEXT = "10^12"
 _CLEARLY_BETTER = 0.95  # another row is worth mentioning below this share of the plan's own cost
 _FAKE_SHARE = 0.01  # the share of fake reports that a plan warns about
 _DESIGN_ADVICE = (
-    "No closed form is known for this privacy matrix: sf.design(context), or the command "
-    "sfumato design, computes a mechanism for this very matrix."
+    "No closed form is known for this privacy matrix. To compute a mechanism for it, use "
+    "sf.design(context) or the command sfumato design."
 )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """What a number of people buys, what a goal costs, and how other mechanisms would do.
+    """The error for a number of people, or the people for an error, with other mechanisms compared.
 
-    ``measure`` and ``confidence``: what the error is of, and the probability with which it holds.
+    ``measure`` and ``confidence``: which error it is, and the probability with which it holds.
     ``distribution``: "worst" (the hardest for the mechanism), "uniform" or "given".
     ``goal``: the error that you asked for, if any; ``feasible`` says whether it is met.
     ``lower_bound``: the least risk that any mechanism for the context can have.
@@ -83,7 +83,7 @@ class Plan:
 
     @property
     def error(self) -> float | None:
-        """The error, with probability ``confidence``; ``None`` if no number of people meets the goal."""
+        """The error at this confidence; ``None`` if no number of people meets the goal."""
         figures = self.row.figures
         return None if figures is None else figures.error
 
@@ -95,9 +95,10 @@ class Plan:
 
     @property
     def reading(self) -> str:
-        """Which estimate the figures are of.
+        """Which estimate the figures are for.
 
-        "decoded" is the one that a survey reports, "unbiased" the one that intervals come from.
+        "decoded" is the estimate that a survey reports, "unbiased" the one that intervals come
+        from.
         """
         return "unbiased" if self.decoder is None else "decoded"
 
@@ -128,7 +129,7 @@ class Plan:
         return " ".join(self.sentences())
 
     def sentences(self) -> list[str]:
-        """Return the answer, what it holds for, the effect of fake reports, and any advice."""
+        """Return the answer, its conditions, the effect of fake reports, and any advice."""
         return [
             self._answer(),
             self._fine_print(),
@@ -165,7 +166,7 @@ class Plan:
         return lines
 
     def notes(self) -> list[str]:
-        """Return the reasons why rows have no mechanism, or need none; equal reasons once."""
+        """Return the reasons why rows have no mechanism, or need none, without duplicates."""
         titles: dict[str, str] = {}
         for row in self.rows:
             if row.reason in titles:
@@ -254,8 +255,8 @@ class Plan:
         """
         if self.row.figures is None or self.row.figures.error == 0:
             return []
-        # Rows differ in people or in error, never in both. Error falls as 1/√n, so the product
-        # error · √n says which is better.
+        # Rows differ in people or in error, never in both. Error falls as 1/√n, so compare the
+        # product error · √n.
         best = None
         least = _CLEARLY_BETTER * self.row.figures.cost
         for row in self.rows:
@@ -275,8 +276,8 @@ class Plan:
         if self.people is None:
             error = format_number(self.row.figures_at(MAX_PEOPLE).error)
             return (
-                f"Even {_MAX_PEOPLE_TEXT} people leave an error of {error}: "
-                "it falls only with their square root."
+                f"Even {_MAX_PEOPLE_TEXT} people leave an error of {error}, because it falls only "
+                "with the square root of their number."
             )
         needed = self.row.for_error(goal).figures
         if needed is None:
@@ -349,9 +350,9 @@ def plan(
     """Return how many people an error needs, or the error that a number of people gives.
 
     ``error``: the goal; the plan says how many people it needs.
-    ``people``: the plan says how far off their estimate will be. With both, whether they are
-    enough.
-    ``measure``: what the error is of:
+    ``people``: the plan says how far off their estimate will be. If you pass both, it says whether
+    they are enough.
+    ``measure``: which error to predict:
 
     - "tv": total variation, ``½ Σ_x |p̂_x − p_x|``;
     - "symbol": the least certain share, each share on its own;
@@ -359,20 +360,20 @@ def plan(
     - "l2": Euclidean distance, ``‖p̂ − p‖``.
 
     ``confidence``: the probability with which the error holds. It covers everything between the
-    estimate and the distribution that people are drawn from: the noise of privacy, and the luck of
-    who answers.
+    estimate and the distribution that people are drawn from: the noise of privacy, and the chance
+    of who answers.
     ``distribution``: "worst", "uniform", a share or a count for each symbol, or a mapping from
     label to share. For "worst", the figures are those of the unbiased estimate at the distribution
     that is hardest for it: no distribution is harder, and most are easier. For the others, "tv" and
     "l2" are also predicted for the decoded estimate, and the plan is for that one.
     ``labels``: the labels to add up, or a mapping from label to weight; for "total" only.
-    ``decoder``: the name of the decoder that the decoded estimate is predicted for.
-    ``mechanism``: the mechanism to plan for; by default the best on the shelf, or the one of least
-    risk that keeps the context if nothing on the shelf fits.
+    ``decoder``: the name of the decoder to predict.
+    ``mechanism``: the mechanism to plan for; by default the best on the shelf, or if nothing on the
+    shelf fits, the mechanism of least risk that keeps the context.
 
     >>> from sfumato.contexts import Uniform
-    >>> wanted = plan(Uniform(["red", "green", "blue"], 1), error=0.05)
-    >>> wanted.people, round(wanted.at(100_000).error, 4)
+    >>> colours = plan(Uniform(["red", "green", "blue"], 1), error=0.05)
+    >>> colours.people, round(colours.at(100_000).error, 4)
     (3791, 0.0097)
     """
     if error is None and people is None:
@@ -420,7 +421,7 @@ def _check_people(people: int | None) -> int | None:
 
 
 def _choose(rows: list[PlanRow], own: Mechanism | None) -> str:
-    """Return the row to plan for: your own mechanism, else the best, else the least risk."""
+    """Return the name of the row to plan for: your own mechanism, the best, or the least risk."""
     if own is not None:
         record = own.record()
         for row in reversed(rows):
@@ -445,8 +446,8 @@ def _add_figures(
 ) -> list[PlanRow]:
     """Return the rows with their figures, for these people or for those that the goal needs.
 
-    For a goal the chosen row comes first: how many people its decoded estimate saves tells the
-    other rows where to start their search.
+    For a goal the chosen row comes first: the people that its decoded estimate saves tell the other
+    rows where to start their search.
     """
     if people is not None or goal is None:
         return [row.at(people or 1) for row in rows]
@@ -461,5 +462,5 @@ def _is_feasible(rows: list[PlanRow], chosen: str, goal: float | None, people: i
     figures = next(row for row in rows if row.name == chosen).figures
     if figures is None:
         return False
-    # People that were found for a goal meet it, up to the precision of the draws.
+    # Without ``people``, their number was chosen to meet the goal.
     return people is None or goal is None or figures.error <= goal

@@ -1,19 +1,28 @@
 """Predict how far an estimate from n people will be from the truth, before anyone answers.
 
-A tally can be read as two estimates, and a plan keeps them apart.
+A tally gives two estimates, and a plan keeps them apart.
 
 *Unbiased.* The mechanism gives exact variances ``σ_x²/n``, and for many people the errors are
-normal. Every prediction is then a number over ``√n``, and people for an error follow by a square.
+normal. So every prediction is a number over ``√n``, and the people for an error follow from its
+square.
 
-*Decoded* (the estimate that a survey reports). There is no formula, so histograms of reports are
-drawn from ``Q p`` and decoded.
+*Decoded* (the estimate that a survey reports). There is no formula, so draw histograms of reports
+from ``Q p`` and decode them.
 
 Each prediction has two figures. ``mean`` is the error on average: ``E|…|`` of a share or a total,
 E TV, and for l2 the root of the mean square. ``error`` holds with probability ``confidence``: for a
 share or a total it is the half width of the interval, for TV and l2 a quantile.
+
+"Worst" in a plan means the distribution that a mechanism finds hardest. With
+``M[x, x2] = Σ_y Q(y|x2) A[x, y]²`` the variance of one entry of the unbiased estimate is
+
+    n Var_x(p) = Σ_x2 M[x, x2] p_x2 − p_x²,
+
+which is concave in p. So are its root and sums of roots, and every maximum here is global.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import NormalDist
 
@@ -21,36 +30,48 @@ import numpy as np
 
 from sfumato.estimation import draw_tally
 from sfumato.estimation.decoders import get_decoder
-from sfumato.foundation.arrays import Floats
-from sfumato.foundation.simplex import total_variation
+from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.simplex import project, total_variation
 from sfumato.mechanisms import Mechanism
-from sfumato.planning.hardest import (
-    hardest_for_l2,
-    hardest_for_tv,
-    worst_symbol_variance,
-    worst_total_variance,
-)
 from sfumato.planning.target import Target
 
-__all__ = ["MAX_PEOPLE", "DecodedForecast", "Figures", "UnbiasedForecast"]
+__all__ = [
+    "MAX_PEOPLE",
+    "DecodedForecast",
+    "Figures",
+    "UnbiasedForecast",
+    "argmax_concave",
+    "hardest_for_l2",
+    "hardest_for_tv",
+    "worst_symbol_variance",
+    "worst_total_variance",
+]
 
 MAX_PEOPLE = 10**12
-"""A goal that needs more people is infeasible: this is a hundred times the world population."""
+"""The most people that a plan considers: a hundred times the world population."""
 
 _HALF_NORMAL = math.sqrt(2 / math.pi)  # E|Z| of a standard normal Z
-_MAX_COVARIANCE_SIZE = 256  # symbols up to which covariances are written out
+_MAX_COVARIANCE_SIZE = 256  # up to this many symbols, covariances are written out
 _MIN_DRAWS = 4
 _MAX_DRAWS = 1000
 _MAX_DRAWN_COUNTS = 2**19  # counts that one prediction may draw, beyond the minimum of draws
 _PRECISION = 0.015  # of the mean over draws
 _MAX_SECANT_STEPS = 12
+_MAX_SINGLE = 128  # up to this many symbols, each forms a group of its own
+_MAX_SINGLE_UNCLASSED = 512  # the same for a mechanism that claims no structure
+_MAX_GROUPS = 16
+_MAX_ROUNDS = 500
+_GAP = 1e-3
+_TINY = 1e-300
+_TERNARY_STEPS = 100  # each shortens the interval by a third
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What a number of people buys.
+    """The predicted error for a number of people.
 
-    ``mean`` is the error on average, ``error`` the one that holds with the target's confidence.
+    ``mean``: the error on average.
+    ``error``: the error that holds with the target's confidence.
     """
 
     people: int
@@ -59,7 +80,7 @@ class Figures:
 
     @property
     def cost(self) -> float:
-        """``error · √people``: what hardly changes with the number of people."""
+        """``error · √people``, which hardly changes with the number of people."""
         return self.error * math.sqrt(self.people)
 
 
@@ -74,9 +95,9 @@ class UnbiasedForecast:
     def of(cls, mechanism: Mechanism, target: Target) -> "UnbiasedForecast":
         """Predict from exact variances, with normal errors.
 
-        A share, a total: ``mean = σ √(2/π)``, ``error = z σ`` with the two-sided normal quantile z.
-        TV: ``mean = ½ √(2/π) Σ_x σ_x``. Without the factor ``√(2/π) ≈ 0.8`` this bounds E TV for
-        every n (Jensen). l2: ``mean² = risk``. The quantiles of TV and l2 are those of a gamma
+        A share or a total: ``mean = σ √(2/π)``, ``error = z σ`` with the two-sided normal quantile
+        z. TV: ``mean = ½ √(2/π) Σ_x σ_x``; without the factor ``√(2/π) ≈ 0.8`` this bounds E TV
+        for every n (Jensen). l2: ``mean² = risk``. The quantiles of TV and l2 are those of a gamma
         variable with the same mean and variance.
         """
         if target.measure in ("symbol", "total"):
@@ -103,7 +124,7 @@ class UnbiasedForecast:
         people = (self.error / error) ** 2
         if people > MAX_PEOPLE:
             return None
-        # Round a hair down first: the error of n people must need n people, despite rounding.
+        # Despite rounding, the error of n people must need n people and no more.
         return max(math.ceil(people * (1 - 1e-12)), 1)
 
 
@@ -121,17 +142,17 @@ class DecodedForecast:
     def at(self, people: int) -> Figures:
         """Return the figures for ``people``.
 
-        The mean is right to about 1.5 %, if half a million drawn counts are enough for that.
+        The mean is right to about 1.5 %, unless that takes more than half a million drawn counts.
         """
         if people not in self._cache:
             self._cache[people] = self._predict(people)
         return self._cache[people]
 
     def people_for(self, error: float, start: int) -> int | None:
-        """Return about the fewest people whose ``error`` is at most this, to three digits.
+        """Return about the fewest people with at most this ``error``, to three digits.
 
-        Return ``None`` if ``MAX_PEOPLE`` are too few. The search takes secants on the logarithms of
-        people and error, beginning at ``start`` (what the unbiased estimate needs).
+        Return ``None`` if ``MAX_PEOPLE`` are too few. This is a secant method on the logarithms of
+        people and error, from ``start`` (what the unbiased estimate needs).
         """
         if self.at(MAX_PEOPLE).error > error:
             return None
@@ -158,7 +179,7 @@ class DecodedForecast:
                 guess = math.exp(next_log)
             else:
                 # A secant that leaves the bracket could cycle; bisection cannot.
-                guess = min(max(math.sqrt(too_few * enough), 1.0), MAX_PEOPLE)
+                guess = math.sqrt(too_few * enough)
         if self.at(round(guess)).error > error * (1 + 2 * _PRECISION):
             guess = enough
         return _round_up_to_three_digits(guess)
@@ -195,7 +216,7 @@ class DecodedForecast:
 
 
 def _variance(mechanism: Mechanism, target: Target) -> float:
-    """``n Var`` of the least certain share, or of the total."""
+    """Return ``n Var`` of the least certain share, or of the total."""
     p = target.p
     weights = target.weights
     if weights is None:
@@ -211,8 +232,8 @@ def _variance(mechanism: Mechanism, target: Target) -> float:
 def _covariances(mechanism: Mechanism, p: Floats) -> Floats:
     """Return the covariance matrix for one person, or in large domains the variances alone.
 
-    In large domains TV and l2 add up many entries and hardly vary, so their quantile is close to
-    their mean even if the entries are taken as uncorrelated.
+    In large domains TV and l2 add up many entries and hardly vary. So their quantiles are close to
+    their means, even if you treat the entries as uncorrelated.
     """
     k = mechanism.inputs
     if k <= _MAX_COVARIANCE_SIZE and k * mechanism.outputs <= _MAX_COVARIANCE_SIZE * 8192:
@@ -241,8 +262,8 @@ def _tv_moments(covariances: Floats) -> tuple[float, float]:
 def _gamma_quantile(mean: float, variance: float, confidence: float) -> float:
     """Return the quantile of a gamma variable, by Wilson and Hilferty (1931).
 
-    Its cube root is nearly normal. This is right for the square of a normal and for a sum of many;
-    for ``|Z|`` it gives 1.97 instead of 1.96.
+    Its cube root is nearly normal. This is accurate for the square of a normal and for a sum of
+    many; for ``|Z|`` it gives 1.97 instead of 1.96.
     """
     if mean <= 0 or variance <= 0:
         return mean
@@ -254,3 +275,128 @@ def _gamma_quantile(mean: float, variance: float, confidence: float) -> float:
 def _round_up_to_three_digits(number: float) -> int:
     unit = 10 ** max(math.floor(math.log10(max(number, 1.0))) - 2, 0)
     return max(math.ceil(number / unit), 1) * unit
+
+
+# --- the hardest distribution --------------------------------------------------------------------
+
+
+def hardest_for_l2(mechanism: Mechanism) -> Floats:
+    """Return the p with the largest ``risk(p) = ρ·p − ‖p‖²``: the one nearest to ``ρ/2``."""
+    rho = mechanism.adjoint(mechanism.scores.squares())
+    return project(rho / 2)
+
+
+def hardest_for_tv(mechanism: Mechanism) -> Floats:
+    """Return the p with the largest ``Σ_x √Var_x(p)``, to 0.1 % of the sum.
+
+    Consider only p that are constant inside groups. In small domains groups are single symbols. In
+    large ones they are the symbols whose rows look alike (the row classes of the mechanism). By
+    symmetry a hardest p is constant there, up to the padding of codes. Blocks of one size share
+    evenly; blocks that must share a group share by the squares of their sizes, the optimum for
+    blocks.
+
+    The method is multiplicative ascent. It stops when the gradient shows that no p is better by
+    more than the gap.
+    """
+    weights, group_of = _groups(mechanism)
+    groups = int(group_of.max()) + 1
+    inside = weights / np.bincount(group_of, weights=weights)[group_of]
+    # moments[h, x]: the second moment of entry x if all people are in group h
+    moments = np.empty((groups, mechanism.inputs))
+    for h in range(groups):
+        q = mechanism.forward(inside * (group_of == h))
+        moments[h] = mechanism.scores.moments(q, 2)
+    even = np.full(mechanism.inputs, 1 / mechanism.inputs)
+    shares = np.bincount(group_of, weights=even)
+    for _ in range(_MAX_ROUNDS):
+        p = shares[group_of] * inside
+        roots = np.sqrt(np.maximum(shares @ moments - p**2, _TINY))
+        gradient = moments @ (0.5 / roots) - np.bincount(group_of, weights=p * inside / roots)
+        if gradient.max() - shares @ gradient <= _GAP * roots.sum():
+            break
+        shares = shares * np.maximum(gradient, _TINY)
+        shares = shares / shares.sum()
+    return shares[group_of] * inside
+
+
+def worst_symbol_variance(mechanism: Mechanism) -> float:
+    """Return the largest ``n Var_x(p)`` over x and p.
+
+    For one x it is exact: a share t of x and the rest on the symbol that disturbs it most give
+    ``t M[x, x] + (1 − t) m − t²``, largest at ``t = (M[x, x] − m)/2``. In small domains, try every
+    x. In large ones, in each group of rows that look alike, try the two with the largest variance
+    at an even p.
+    """
+    return max(_worst_variance_of(mechanism, x) for x in _candidates(mechanism))
+
+
+def worst_total_variance(mechanism: Mechanism, weights: Floats) -> float:
+    """Return the largest ``n Var(Σ_x w_x p̂_x)`` over p, exactly.
+
+    It is ``M·p − (w·p)²`` with ``M_x = Σ_y Q(y|x) (Σ_x2 w_x2 A[x2, y])²``. Because
+    ``t² = max_s (2st − s²)``, the largest is the least over s of ``max_x (M_x − 2 s w_x) + s²``,
+    which is convex in the one number s.
+    """
+    M = mechanism.adjoint(mechanism.scores.totals(weights) ** 2)
+
+    def negative_dual(s: float) -> float:
+        return -float((M - 2 * s * weights).max()) - s * s
+
+    best = argmax_concave(negative_dual, float(weights.min()), float(weights.max()))
+    return -negative_dual(best)
+
+
+def argmax_concave(function: Callable[[float], float], low: float, high: float) -> float:
+    """Return nearly the point of [low, high] where a concave function is largest."""
+    for _ in range(_TERNARY_STEPS):
+        third = (high - low) / 3
+        left = low + third
+        right = high - third
+        if function(left) < function(right):
+            low = left
+        else:
+            high = right
+    return (low + high) / 2
+
+
+def _worst_variance_of(mechanism: Mechanism, x: int) -> float:
+    unit = np.zeros(mechanism.inputs)
+    unit[x] = 1.0
+    M = mechanism.adjoint(mechanism.scores.totals(unit) ** 2)
+    own = float(M[x])
+    if mechanism.inputs == 1:
+        return own - 1
+    M[x] = -np.inf
+    others = float(M.max())
+    t = min(max((own - others) / 2, 0.0), 1.0)
+    return t * own + (1 - t) * others - t * t
+
+
+def _candidates(mechanism: Mechanism) -> list[int]:
+    """Return the symbols whose variance may be the largest."""
+    if mechanism.inputs <= _MAX_SINGLE:
+        return list(range(mechanism.inputs))
+    weights, group_of = _groups(mechanism)
+    moments = mechanism.scores.moments(mechanism.forward(weights / weights.sum()), 2)
+    order = np.lexsort((-moments, group_of))
+    rank = np.arange(order.size) - np.searchsorted(group_of[order], group_of[order])
+    return order[rank < 2].tolist()
+
+
+def _groups(mechanism: Mechanism) -> tuple[Floats, Symbols]:
+    """Return the weight of each symbol inside its group, and the group of each symbol."""
+    k = mechanism.inputs
+    classes = mechanism.row_classes()
+    if k <= _MAX_SINGLE or (not classes and k <= _MAX_SINGLE_UNCLASSED):
+        return np.ones(k), np.arange(k)
+    weights = np.ones(k)
+    group_of = np.zeros(k, dtype=np.int64)
+    for i, rows in enumerate(classes):
+        _, block, sizes = np.unique(rows.first, return_inverse=True, return_counts=True)
+        weights[rows.symbols] = sizes[block]  # rows that begin at the same report form a block
+        group_of[rows.symbols] = i
+    if len(classes) > _MAX_GROUPS:
+        typical = np.bincount(group_of, weights=weights) / np.bincount(group_of)
+        rank = np.argsort(np.argsort(typical))
+        group_of = (rank * _MAX_GROUPS // typical.size)[group_of]
+    return weights, group_of

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -24,9 +24,9 @@ _TITLES = {
     "own": "the survey's own",
 }
 _DESIGNED = "designed for this matrix"
-_OPEN = "the context promises nothing for any pair, so everyone may answer in clear."
+_OPEN = "the context promises nothing for any pair, so everyone may answer unrandomized."
 _FAST_SIZE = 48  # exact arithmetic inverts any channel of up to this many symbols within seconds
-_MAX_CONDITION = 2e4  # floats may not be enough to invert a channel of a larger condition number
+_MAX_CONDITION = 2e4  # above this condition number, floats may not be enough to invert a channel
 
 MechanismOrError = Mechanism | SfumatoError
 """A mechanism, or the error from building it."""
@@ -37,11 +37,11 @@ class PlanRow:
     """One mechanism of a plan, or the reason why it does not exist.
 
     ``name``: "classical", "exponential", "hadamard", "best" or "own".
-    ``title``: the name as tables show it.
+    ``title``: the name in tables.
     ``risk``: the mechanism's ``worst_risk()``.
-    ``over_bound``: the risk over the least that any mechanism for the context can have.
-    ``unbiased``, ``decoded``: the predicted figures of the two estimates. ``decoded`` is predicted
-    only for a given distribution. Both are ``None`` where no number of people meets the goal.
+    ``over_bound``: the risk divided by the least risk of any mechanism for the context.
+    ``unbiased``, ``decoded``: the predicted figures of the two estimates; ``None`` if no number of
+    people meets the goal. ``decoded`` is predicted only for a given distribution.
     ``reason``: why there is no mechanism, or why none is needed.
     """
 
@@ -60,12 +60,12 @@ class PlanRow:
 
     @property
     def available(self) -> bool:
-        """Whether there is such a mechanism."""
+        """Whether the mechanism exists."""
         return self.mechanism is not None
 
     @property
     def figures(self) -> Figures | None:
-        """The figures of the decoded estimate where it is predicted, else of the unbiased one."""
+        """The figures of the decoded estimate if it is predicted, else of the unbiased one."""
         return self.unbiased if self.decoded_forecast is None else self.decoded
 
     def figures_at(self, people: int) -> Figures:
@@ -88,8 +88,8 @@ class PlanRow:
     def for_error(self, error: float, decoded_ratio: float = 1.0) -> "PlanRow":
         """Return the row with its figures for the number of people that the error needs.
 
-        ``decoded_ratio`` guesses how many people the decoded estimate needs for each person that
-        the unbiased one needs. It only says where the search starts.
+        ``decoded_ratio``: a guess at how many people the decoded estimate needs for each person
+        that the unbiased one needs. It only sets the start of the search.
         """
         if self.unbiased_forecast is None:
             return self
@@ -115,8 +115,8 @@ class PlanRow:
             "leverage": self.leverage,
             "risk": self.risk,
             "risk_over_lower_bound": self.over_bound,
-            "unbiased": _figures_json(self.unbiased),
-            "decoded": _figures_json(self.decoded),
+            "unbiased": None if self.unbiased is None else asdict(self.unbiased),
+            "decoded": None if self.decoded is None else asdict(self.decoded),
             "reason": self.reason or None,
         }
 
@@ -124,12 +124,13 @@ class PlanRow:
 def find_mechanisms(context: Context, own: Mechanism | None) -> dict[str, MechanismOrError]:
     """Return the mechanisms that a plan considers by name, or the errors from building them.
 
-    Classical LDP takes the smallest ε of any pair for all pairs. The exponential mechanism is what
-    people use for metrics, and for matrices that nothing on the shelf fits. ``own`` is listed
+    Classical LDP uses the smallest ε of any pair for all pairs. The exponential mechanism is the
+    usual choice for metrics, and for matrices that nothing on the shelf fits. ``own`` is listed
     unless it is one of the others.
     """
+    classical = Uniform(context.domain, context.exact_smallest)
     mechanisms = {
-        "classical": _try(lambda: _classical(context)),
+        "classical": _try(lambda: mechanism_for(classical)),
         "hadamard": _try(lambda: mechanism_for(context, code="hadamard")),
         "best": _try(lambda: mechanism_for(context)),
     }
@@ -137,7 +138,7 @@ def find_mechanisms(context: Context, own: Mechanism | None) -> dict[str, Mechan
         mechanisms["exponential"] = _try(lambda: _exponential(context))
     if own is not None:
         if own.context.domain != context.domain:
-            raise ContextMismatch("the mechanism must be for the domain of the context.")
+            raise ContextMismatch("the mechanism must have the domain of the context.")
         if not any(_is_same(mechanisms.get(name), own) for name in ("best", "exponential")):
             mechanisms["own"] = own
     return {name: mechanisms[name] for name in _TITLES if name in mechanisms}
@@ -150,9 +151,10 @@ def build_rows(
     decoder: str,
     bound: float,
 ) -> list[PlanRow]:
-    """Build a row for each mechanism, still without figures. ``bound`` is the least risk there is.
+    """Build a row for each mechanism, without figures yet.
 
-    Two names of one channel share their forecasts, so that nothing is predicted twice.
+    ``bound``: the least risk of any mechanism. Two names of the same channel share their forecasts,
+    so that nothing is predicted twice.
     """
     rows: list[PlanRow] = []
     for name, mechanism in mechanisms.items():
@@ -201,20 +203,16 @@ def _try(build: Callable[[], Mechanism]) -> MechanismOrError:
         return error
 
 
-def _classical(context: Context) -> Mechanism:
-    return mechanism_for(Uniform(context.domain, context.exact_smallest))
-
-
 def _exponential(context: Context) -> Mechanism:
-    """Build the exponential mechanism; raise if it cannot be inverted, or not in reasonable time.
+    """Build the exponential mechanism. Raise an error if inverting it fails or takes too long.
 
-    Short distances make its rows similar, which takes exact arithmetic to undo.
+    Short distances make its rows similar, and inverting those takes exact arithmetic.
     """
     mechanism = exponential_response(context)
     if mechanism.inputs > _FAST_SIZE and np.linalg.cond(mechanism.matrix()) > _MAX_CONDITION:
         raise NothingToLearn(
-            f"the rows of its {mechanism.inputs} symbols are so similar that they take longer to "
-            "undo than a plan may. Merge labels, or allow a larger ε."
+            f"the rows of its {mechanism.inputs} symbols are so similar that inverting them takes "
+            "too long for a plan. Merge labels, or allow a larger ε."
         )
     mechanism.scores.worst_risk()
     return mechanism
@@ -229,9 +227,3 @@ def _title(name: str, context: Context, mechanisms: Mapping[str, MechanismOrErro
     if name == "own" and no_closed_form and holds_table(mechanisms["own"]):
         return _DESIGNED
     return _TITLES[name].format(epsilon=format_number(context.smallest_epsilon))
-
-
-def _figures_json(figures: Figures | None) -> dict[str, object] | None:
-    if figures is None:
-        return None
-    return {"people": figures.people, "mean": figures.mean, "error": figures.error}

@@ -1,4 +1,4 @@
-"""What a plan aims at: which error, how certain, and for which people."""
+"""The target of a plan: which error, how certain, and for which people."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -18,11 +18,11 @@ MEASURES = ("tv", "symbol", "total", "l2")
 """Total variation; the least certain share; a weighted total of shares; Euclidean distance."""
 
 DECODED_MEASURES = ("tv", "l2")
-"""Measures that a plan also predicts for the decoded estimate. The others belong to intervals,
+"""Measures that a plan also predicts for the decoded estimate. The others are about intervals,
 which come from the unbiased estimate."""
 
 _LARGEST_ERROR = {"tv": 1.0, "symbol": 1.0, "l2": math.sqrt(2)}
-_SUM_TOLERANCE = 1e-6  # how far shares may add up to something other than 1
+_SUM_TOLERANCE = 1e-6  # how far the sum of shares may be from 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,8 @@ class Target:
             weights = _parse_weights(context, labels)
         if (measure == "total") != (weights is not None):
             raise InvalidArgument(
-                'measure "total" needs labels= to say what to add up; other measures take none.'
+                'measure "total" needs labels= to say what to add up; other measures must not '
+                "have it."
             )
         p = _parse_distribution(context, distribution)
         return cls(measure, float(confidence), p, weights)
@@ -87,7 +88,7 @@ def _is_number(value: object) -> bool:
 
 def _parse_weights(context: Context, labels: Iterable[Label] | Mapping[Label, float]) -> Floats:
     if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
-        raise InvalidArgument("labels must be a list of labels, or a mapping from label to weight.")
+        raise InvalidArgument("labels must be a list of labels or a mapping from label to weight.")
     label_list = list(labels)
     symbols = context.domain.label_symbols(label_list, "labels")
     if symbols.size == 0 or np.unique(symbols).size != symbols.size:
@@ -124,8 +125,7 @@ def _parse_distribution(
     total = shares.sum()
     if shares.shape != (k,) or not np.isfinite(shares).all() or (shares < 0).any() or total <= 0:
         raise InvalidArgument(
-            f"distribution must be {k} shares or counts in domain order, none negative and "
-            "not all 0."
+            f"distribution must be {k} non-negative shares or counts in domain order, not all 0."
         )
     are_counts = (shares == np.rint(shares)).all()
     if abs(total - 1) > _SUM_TOLERANCE and not are_counts:
