@@ -1,4 +1,4 @@
-"""The pages: all of them are reachable, what they show is run, and every public name is on them."""
+"""The pages are reachable, their examples run, and the reference has every public name."""
 
 import doctest
 import importlib
@@ -35,18 +35,18 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-# --- blocks of a page -----------------------------------------------------------------------------------------------
+# --- blocks of a page -----------------------------------------------------------------------------
 
 
 class Block(NamedTuple):
-    """A fenced block: ``python`` or ``{code-block} python``, with the options that stand at its head."""
+    """A fenced block, ``python`` or ``{code-block} python``, with its options."""
 
     language: str
     options: dict[str, str]
     lines: list[str]
 
     @property
-    def is_examples(self) -> bool:
+    def has_examples(self) -> bool:
         return any(line.startswith(">>>") for line in self.lines)
 
 
@@ -54,20 +54,16 @@ OPTION = re.compile(r":([\w-]+): *(.*)")
 
 
 def blocks_of(text: str) -> list[Block]:
-    """The fenced blocks of a page, in order."""
-    found, waiting = [], iter(text.splitlines())
-    for line in waiting:
+    """Return the fenced blocks of a page, in order."""
+    blocks = []
+    lines = iter(text.splitlines())
+    for line in lines:
         if opening := re.fullmatch(r"(`{3,})(?:\{code-block\} *)?(\S*)", line.strip()):
-            inside = []
-            for inner in waiting:
-                if inner.strip() == opening[1]:
-                    break
-                inside.append(inner)
-            head = list(takewhile(bool, map(OPTION.fullmatch, inside)))
-            found.append(
-                Block(opening[2], {option[1]: option[2] for option in head}, inside[len(head) :])
-            )
-    return found
+            content = list(takewhile(lambda inner: inner.strip() != opening[1], lines))
+            head = list(takewhile(bool, map(OPTION.fullmatch, content)))
+            options = {option[1]: option[2] for option in head}
+            blocks.append(Block(opening[2], options, content[len(head) :]))
+    return blocks
 
 
 PAGE = """
@@ -83,25 +79,26 @@ $ python a.py
 """
 
 
-def test_blocks_are_read_with_their_options():
+def test_blocks_have_options():
     program, console = blocks_of(PAGE)
     assert program == Block("python", {"caption": "a.py"}, ["print(1)"])
     assert console == Block("console", {}, ["$ python a.py", "1"])
 
 
-def test_options_end_where_the_first_line_is_none():
+def test_options_end_at_the_first_other_line():
     (block,) = blocks_of("```{code-block} text\n:class: varies\nseen\n:caption: no option\n```")
     assert block == Block("text", {"class": "varies"}, ["seen", ":caption: no option"])
 
 
-# --- every page can be found ----------------------------------------------------------------------------------------
+# --- every page is reachable ----------------------------------------------------------------------
 
 
 def pages_without_toctree(docs: Path) -> set[str]:
-    """Pages that no toctree leads to, from the index on."""
+    """Return the pages that cannot be reached through toctrees from the index."""
     pages = {page.relative_to(docs).with_suffix("").as_posix() for page in docs.rglob("*.md")}
     pages = {page for page in pages if not page.startswith("_build/")}
-    reached, waiting = set(), ["index"]
+    reached = set()
+    waiting = ["index"]
     while waiting:
         page = waiting.pop()
         if page not in reached:
@@ -126,7 +123,7 @@ def test_every_page_is_in_a_toctree():
     assert not pages_without_toctree(DOCS)
 
 
-def test_a_page_outside_all_toctrees_is_seen(tmp_path):
+def test_pages_outside_all_toctrees_are_detected(tmp_path):
     shutil.copytree(
         DOCS, tmp_path / "docs", ignore=shutil.ignore_patterns("_build", "*.png", "*.py")
     )
@@ -134,49 +131,49 @@ def test_a_page_outside_all_toctrees_is_seen(tmp_path):
     assert pages_without_toctree(tmp_path / "docs") - pages_without_toctree(DOCS) == {"lost"}
 
 
-# --- what is shown is run -------------------------------------------------------------------------------------------
+# --- examples run ---------------------------------------------------------------------------------
 
 
-def python_that_nobody_runs(text: str) -> list[Block]:
-    """Python blocks that are neither examples with >>> nor files with a name that the page runs."""
+def python_that_never_runs(text: str) -> list[Block]:
+    """Return Python blocks that are neither examples with >>> nor files that the page runs."""
     blocks = blocks_of(text)
-    run = "\n".join("\n".join(block.lines) for block in blocks if block.language == "console")
+    console = "\n".join("\n".join(block.lines) for block in blocks if block.language == "console")
     python = [block for block in blocks if block.language in {"python", "py", "pycon"}]
     return [
         block
         for block in python
-        if not block.is_examples and f"$ python {block.options.get('caption', '?')}" not in run
+        if not block.has_examples and f"$ python {block.options.get('caption', '?')}" not in console
     ]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_all_python_on_a_page_is_run(page):
-    assert not python_that_nobody_runs(page.read_text(encoding="utf-8"))
+def test_all_python_on_a_page_runs(page):
+    assert not python_that_never_runs(page.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(
     "block", ["```python\nprint(1)\n```", "```{code-block} python\n:caption: b.py\nprint(1)\n```"]
 )
-def test_python_that_nobody_runs_is_seen(block):
-    assert len(python_that_nobody_runs(PAGE + block)) == 1
+def test_python_that_never_runs_is_detected(block):
+    assert len(python_that_never_runs(PAGE + block)) == 1
 
 
 def test_examples_on_pages_are_collected(pytestconfig):
     assert {"README.md", "docs"} <= set(pytestconfig.getini("testpaths"))
     options = pytestconfig.getini("addopts")
     assert "--doctest-glob=*.md" in options
-    left_out = [
+    skipped = [
         ROOT / option.removeprefix("--ignore=")
         for option in options
         if option.startswith("--ignore=")
     ]
     assert not [
-        name_of(page) for page in PAGES if any(page.is_relative_to(place) for place in left_out)
+        name_of(page) for page in PAGES if any(page.is_relative_to(folder) for folder in skipped)
     ]
 
 
 class Run(NamedTuple):
-    """A command of a console block, and what the page says that it prints."""
+    """A command in a console block, and the output that the page shows."""
 
     command: str
     output: str
@@ -184,74 +181,76 @@ class Run(NamedTuple):
 
 
 def runs_of(block: Block) -> list[Run]:
-    cut = re.split(r"^\$ (.+)\n?", "\n".join(block.lines), flags=re.MULTILINE)
+    parts = re.split(r"^\$ (.+)\n?", "\n".join(block.lines), flags=re.MULTILINE)
+    commands = parts[1::2]
+    outputs = parts[2::2]
     numbers_vary = "varies" in block.options.get("class", "")
     return [
         Run(command, output, numbers_vary)
-        for command, output in zip(cut[1::2], cut[2::2], strict=True)
+        for command, output in zip(commands, outputs, strict=True)
     ]
 
 
-def played(page: Path, folder: Path) -> None:
-    """Write the files of a page and run its commands, in the order of the page, as its reader would."""
+def run_page(page: Path, folder: Path) -> None:
+    """Write the files of a page and run its commands, in order."""
     (folder / "tools").symlink_to(ROOT / "tools")
     for block in blocks_of(page.read_text(encoding="utf-8")):
         if "caption" in block.options:
-            (folder / block.options["caption"]).write_text(
-                "\n".join(block.lines) + "\n", encoding="utf-8"
-            )
+            content = "\n".join(block.lines) + "\n"
+            (folder / block.options["caption"]).write_text(content, encoding="utf-8")
         elif block.language == "console":
             for run in runs_of(block):
-                compare(run, printed_by(run.command, folder))
+                check_output(run, output_of(run.command, folder))
 
 
-def printed_by(command: str, folder: Path) -> str:
+def output_of(command: str, folder: Path) -> str:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    surroundings = {
+    environment = {
         **os.environ,
         "PATH": path,
         "PYTHONUTF8": "1",
         "COLUMNS": "200",
         "NO_COLOR": "1",
     }
-    done = subprocess.run(
+    result = subprocess.run(
         shlex.split(command),
         cwd=folder,
-        env=surroundings,
+        env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
         timeout=120,
     )
-    assert done.returncode == 0, f"$ {command}\n{done.stdout}"
-    return done.stdout
+    assert result.returncode == 0, f"$ {command}\n{result.stdout}"
+    return result.stdout
 
 
-def compare(run: Run, printed: str) -> None:
-    """Word for word, `...` for anything; where numbers are drawn by chance, any number for any other.
+def check_output(run: Run, output: str) -> None:
+    """Compare outputs: `...` matches anything, and a number any other if numbers vary.
 
-    A command that is shown without output must print nothing.
+    A command that the page shows without output must print nothing.
     """
-    expected, found = run.output, printed
+    expected = run.output
+    actual = output
     if run.numbers_vary:
-        expected, found = (re.sub(r"\d[\d,.]*", "#", text) for text in (expected, found))
+        expected = re.sub(r"\d[\d,.]*", "#", expected)
+        actual = re.sub(r"\d[\d,.]*", "#", actual)
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    agrees = doctest.OutputChecker().check_output(
-        f"{expected.strip()}\n", f"{found.strip()}\n", flags
-    )
-    assert agrees, f"$ {run.command}\nexpected:\n{run.output}\nprinted:\n{printed}"
+    checker = doctest.OutputChecker()
+    matches = checker.check_output(f"{expected.strip()}\n", f"{actual.strip()}\n", flags)
+    assert matches, f"$ {run.command}\nexpected:\n{run.output}\nprinted:\n{output}"
 
 
-WITH_COMMANDS = [
+PAGES_WITH_COMMANDS = [
     page
     for page in PAGES
     if any(block.language == "console" for block in blocks_of(page.read_text("utf-8")))
 ]
 
 
-@pytest.mark.parametrize("page", WITH_COMMANDS, ids=name_of)
-def test_the_commands_of_a_page_print_what_it_says(page, tmp_path):
-    played(page, tmp_path)
+@pytest.mark.parametrize("page", PAGES_WITH_COMMANDS, ids=name_of)
+def test_commands_on_a_page_print_what_it_shows(page, tmp_path):
+    run_page(page, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -262,41 +261,42 @@ def test_the_commands_of_a_page_print_what_it_says(page, tmp_path):
         ("$ python a.py", "$ python b.py"),
     ],
 )
-def test_a_page_that_is_wrong_is_seen(tmp_path, true, false):
+def test_wrong_pages_are_detected(tmp_path, true, false):
     page = tmp_path / "page.md"
     page.write_text(PAGE.replace(true, false))
     with pytest.raises(AssertionError):
-        played(page, tmp_path)
+        run_page(page, tmp_path)
 
 
 def test_only_numbers_may_vary():
     run = Run("c", "12 reports, 0.5 (0.25 to 1,000.5)", numbers_vary=True)
-    compare(run, "7 reports, 0.1 (0.2 to 9)")
+    check_output(run, "7 reports, 0.1 (0.2 to 9)")
     with pytest.raises(AssertionError):
-        compare(run, "7 tallies, 0.1 (0.2 to 9)")
+        check_output(run, "7 tallies, 0.1 (0.2 to 9)")
     with pytest.raises(AssertionError):
-        compare(run._replace(numbers_vary=False), "7 reports, 0.1 (0.2 to 9)")
+        check_output(run._replace(numbers_vary=False), "7 reports, 0.1 (0.2 to 9)")
 
 
 @pytest.mark.parametrize("numbers_vary", [False, True])
-def test_a_command_without_output_is_silent(numbers_vary):
+def test_commands_shown_without_output_print_nothing(numbers_vary):
     silent = Run("c", "", numbers_vary)
-    compare(silent, "")
+    check_output(silent, "")
     with pytest.raises(AssertionError):
-        compare(silent, "7 reports")
-    compare(silent._replace(output="..."), "7 reports")
+        check_output(silent, "7 reports")
+    check_output(silent._replace(output="..."), "7 reports")
 
 
-# --- commands that are only shown -----------------------------------------------------------------------------------
+# --- commands that do not run ---------------------------------------------------------------------
 
-SHOWN = re.compile(
+COMMAND = re.compile(
     r"(?:^ {4}|^|`|\$ |&& |\| )sfumato +((?:[a-z-]+)(?: [^`|\n#&)]*)?)", re.MULTILINE
 )
 
 
 def faults_of(call: str) -> list[str]:
-    """What is wrong with a call of the command: sub-commands and options that do not exist."""
-    command, words = typer.main.get_command(app), shlex.split(call, comments=True)
+    """Return the sub-commands and options of a call that do not exist."""
+    command = typer.main.get_command(app)
+    words = shlex.split(call, comments=True)
     while words and hasattr(command, "commands"):
         name = words.pop(0)
         if name == "--help":
@@ -304,50 +304,44 @@ def faults_of(call: str) -> list[str]:
         if name not in command.commands:
             return [f"there is no {name!r} in: sfumato {call}"]
         command = command.commands[name]
-    known = {
-        option
-        for parameter in command.params
-        for option in [*parameter.opts, *parameter.secondary_opts]
-    }
-    used = (
-        {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
-        if "--" not in words
-        else set()
-    )
-    return [
-        f"there is no {option} in: sfumato {call}" for option in sorted(used - known - {"--help"})
-    ]
+    valid = {"--help"}
+    for parameter in command.params:
+        valid.update(parameter.opts, parameter.secondary_opts)
+    used = set()
+    if "--" not in words:
+        used = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+    return [f"there is no {option} in: sfumato {call}" for option in sorted(used - valid)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_commands_on_a_page_exist(page):
     calls = [
         match[1].replace("…", "").strip()
-        for match in SHOWN.finditer(page.read_text(encoding="utf-8"))
+        for match in COMMAND.finditer(page.read_text(encoding="utf-8"))
     ]
     assert not [fault for call in calls if not call.isupper() for fault in faults_of(call)]
 
 
-def test_commands_that_do_not_exist_are_seen():
+def test_missing_commands_and_options_are_detected():
     text = (
         "Use `sfumato plan s.toml`:\n\n    sfumato paln s.toml\n    sfumato plan s.toml --eror 1\n"
     )
-    calls = [match[1] for match in SHOWN.finditer(text)]
+    calls = [match[1] for match in COMMAND.finditer(text)]
     assert [len(faults_of(call)) for call in calls] == [0, 1, 1]
 
 
-# --- the reference --------------------------------------------------------------------------------------------------
+# --- the reference --------------------------------------------------------------------------------
 
 
-def in_reference(text: str) -> list[object]:
-    """What the reference documents: objects, looked up as Sphinx does."""
+def documented_objects(text: str) -> list[object]:
+    """Return the objects that the reference documents, found as Sphinx does."""
     return [
-        looked_up(kind, path)
+        find_object(kind, path)
         for kind, path in re.findall(r"^\.\. auto(\w+):: (\S+)", text, re.MULTILINE)
     ]
 
 
-def looked_up(kind: str, path: str) -> object:
+def find_object(kind: str, path: str) -> object:
     if kind == "module":
         return importlib.import_module(path)
     home, _, name = path.rpartition(".")
@@ -355,21 +349,13 @@ def looked_up(kind: str, path: str) -> object:
 
 
 def missing_from_reference(text: str) -> list[str]:
-    documented = in_reference(text)
-    names = [name for name in sfumato.__all__ if name != "decoders"]
-    missing = [
-        name for name in names if not any(getattr(sfumato, name) is found for found in documented)
-    ]
-    decoders = [
-        name
-        for name in sfumato.decoders.__all__
-        if inspect.isclass(getattr(sfumato.decoders, name))
-    ]
-    return missing + [
-        name
-        for name in decoders
-        if not any(getattr(sfumato.decoders, name) is f for f in documented)
-    ]
+    documented = {id(item) for item in documented_objects(text)}
+    public = {name: getattr(sfumato, name) for name in sfumato.__all__ if name != "decoders"}
+    for name in sfumato.decoders.__all__:
+        decoder = getattr(sfumato.decoders, name)
+        if inspect.isclass(decoder):
+            public[name] = decoder
+    return [name for name, item in public.items() if id(item) not in documented]
 
 
 def test_every_public_name_is_in_the_reference():
@@ -377,17 +363,16 @@ def test_every_public_name_is_in_the_reference():
 
 
 @pytest.mark.parametrize("name", ["survey.Survey", "designer.design", "estimation.decoders.Auto"])
-def test_a_name_that_is_missing_from_the_reference_is_seen(name):
+def test_names_missing_from_the_reference_are_detected(name):
     text = (DOCS / "reference.md").read_text(encoding="utf-8")
     line = next(line for line in text.splitlines() if line.endswith(f":: sfumato.{name}"))
-    newly_missing = set(missing_from_reference(text.replace(f"{line}\n", "\n"))) - set(
-        missing_from_reference(text)
-    )
-    assert newly_missing == {name.rpartition(".")[2]}
+    missing_before = set(missing_from_reference(text))
+    missing_after = set(missing_from_reference(text.replace(f"{line}\n", "\n")))
+    assert missing_after - missing_before == {name.rpartition(".")[2]}
 
 
 def without_docstring(owner: type) -> list[str]:
-    """Public methods and properties that say nothing of themselves, nor does what they override."""
+    """Return the public methods and properties without a docstring, inherited ones included."""
     members = inspect.getmembers(
         owner, lambda member: inspect.isroutine(member) or isinstance(member, property)
     )
@@ -400,13 +385,13 @@ PUBLIC_CLASSES = [name for name in sfumato.__all__ if inspect.isclass(getattr(sf
 
 
 @pytest.mark.parametrize("name", PUBLIC_CLASSES)
-def test_every_public_method_says_what_it_does(name):
+def test_every_public_method_has_a_docstring(name):
     assert not without_docstring(getattr(sfumato, name))
 
 
-def test_a_method_without_a_docstring_is_seen():
+def test_methods_without_docstrings_are_detected():
     class Silent:
-        """Says something, but its members do not."""
+        """A class with a docstring; its members have none."""
 
         def method(self): ...
 
@@ -416,38 +401,38 @@ def test_a_method_without_a_docstring_is_seen():
     assert without_docstring(Silent) == ["method", "trait"]
 
 
-def packages_without_a_line(text: str) -> list[str]:
-    """List the packages that the layers on the page of architecture do not name."""
+def packages_missing_from(text: str) -> list[str]:
+    """Return the packages that the layers on the architecture page omit."""
     layers = [line[:28] for line in text.splitlines() if line.startswith("    ")]
     named = {name for line in layers for name in re.findall(r"[a-z]+", line)}
     packages = (ROOT / "src" / "sfumato").glob("*/__init__.py")
     return sorted({package.parent.name for package in packages} - named)
 
 
-def test_the_architecture_page_names_every_package():
-    assert not packages_without_a_line((DOCS / "architecture.md").read_text(encoding="utf-8"))
+def test_architecture_page_names_every_package():
+    assert not packages_missing_from((DOCS / "architecture.md").read_text(encoding="utf-8"))
 
 
-def test_a_package_missing_from_the_architecture_page_is_noticed():
+def test_packages_missing_from_the_architecture_page_are_detected():
     text = (DOCS / "architecture.md").read_text(encoding="utf-8")
-    assert packages_without_a_line(text.replace("\n    tables ", "\n    chairs ")) == ["tables"]
+    assert packages_missing_from(text.replace("\n    tables ", "\n    chairs ")) == ["tables"]
 
 
-# --- pictures -------------------------------------------------------------------------------------------------------
+# --- pictures -------------------------------------------------------------------------------------
 
-DRAWN = sorted(PICTURES.glob("*.svg"))
+SVG_FILES = sorted(PICTURES.glob("*.svg"))
 
 
-@pytest.mark.parametrize("picture", DRAWN, ids=lambda picture: picture.stem)
-def test_a_picture_is_as_its_script_draws_it(picture, monkeypatch):
+@pytest.mark.parametrize("picture", SVG_FILES, ids=lambda picture: picture.stem)
+def test_picture_matches_its_script(picture, monkeypatch):
     monkeypatch.syspath_prepend(PICTURES)
-    drawn = runpy.run_path(str(picture.with_suffix(".py")))["picture"]().svg()
-    assert drawn == picture.read_text(encoding="utf-8"), (
+    svg = runpy.run_path(str(picture.with_suffix(".py")))["picture"]().svg()
+    assert svg == picture.read_text(encoding="utf-8"), (
         f"run {name_of(picture.with_suffix('.py'))} again"
     )
 
 
-# --- proofs: what test_proof_pages.py asks has teeth ----------------------------------------------------------------
+# --- test_proof_pages.py detects faults -----------------------------------------------------------
 
 
 @pytest.fixture
@@ -461,34 +446,34 @@ def proofs(tmp_path, monkeypatch):
 MECHANISM = next(cls for cls in every_mechanism_class() if cls.kind == "binary")
 
 
-def test_a_mechanism_without_a_proof_is_seen(proofs):
-    test_proof_pages.test_every_mechanism_has_a_proof_page_and_links_to_it(MECHANISM)
+def test_mechanisms_without_a_proof_are_detected(proofs):
+    test_proof_pages.test_mechanism_links_to_its_proof_page(MECHANISM)
     (proofs / "binary.md").unlink()
     with pytest.raises(AssertionError, match=r"binary\.md"):
-        test_proof_pages.test_every_mechanism_has_a_proof_page_and_links_to_it(MECHANISM)
+        test_proof_pages.test_mechanism_links_to_its_proof_page(MECHANISM)
     with pytest.raises(AssertionError):
-        test_proof_pages.test_no_page_is_left_without_its_mechanism()
+        test_proof_pages.test_every_page_has_a_mechanism()
 
 
 @pytest.mark.parametrize("heading", test_proof_pages.HEADINGS)
-def test_a_proof_without_one_of_its_headings_is_seen(proofs, heading):
+def test_missing_headings_are_detected(proofs, heading):
     page = proofs / "binary.md"
     page.write_text(
         page.read_text(encoding="utf-8").replace(f"## {heading}\n", "## Something else\n"),
         encoding="utf-8",
     )
     with pytest.raises(AssertionError):
-        test_proof_pages.test_every_mechanism_has_a_proof_page_and_links_to_it(MECHANISM)
+        test_proof_pages.test_mechanism_links_to_its_proof_page(MECHANISM)
 
 
-def test_a_mechanism_that_does_not_name_its_proof_is_seen(proofs):
+def test_mechanisms_that_do_not_name_their_proof_are_detected(proofs):
     silent = type("Silent", (), {"kind": "binary", "__doc__": "No proof is named."})
     with pytest.raises(AssertionError):
-        test_proof_pages.test_every_mechanism_has_a_proof_page_and_links_to_it(silent)
+        test_proof_pages.test_mechanism_links_to_its_proof_page(silent)
 
 
-def test_a_proof_without_its_mechanism_is_seen(proofs):
-    test_proof_pages.test_no_page_is_left_without_its_mechanism()
+def test_proofs_without_a_mechanism_are_detected(proofs):
+    test_proof_pages.test_every_page_has_a_mechanism()
     (proofs / "orphan.md").write_text("# Orphan\n")
     with pytest.raises(AssertionError):
-        test_proof_pages.test_no_page_is_left_without_its_mechanism()
+        test_proof_pages.test_every_page_has_a_mechanism()

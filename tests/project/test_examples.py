@@ -1,7 +1,7 @@
-"""The examples: each runs by itself, what it prints is true, and each has its line in examples/README.md.
+"""Each example runs, prints correct results, and has a line in examples/README.md.
 
-Their reports are random, as real ones are. So what must hold is what fails less than once in a million runs: estimates
-within six standard errors, and no more intervals beside the truth than that.
+Their reports are random, like real ones. The assertions fail less than once in a million runs:
+estimates lie within six standard errors, and few intervals miss the truth.
 """
 
 import re
@@ -16,7 +16,7 @@ import pytest
 from support.paths import ROOT
 
 EXAMPLES = ROOT / "examples"
-STORIES = ("yes_no", "places", "health", "salaries", "web_pages")
+NAMES = ("yes_no", "places", "health", "salaries", "web_pages")
 
 NUMBER = r"([\d,]+(?:\.\d+)?)"
 ROW = re.compile(
@@ -25,92 +25,99 @@ ROW = re.compile(
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory):
-    """What a story prints, run once, in an empty folder of its own; and that folder."""
+def run_example(tmp_path_factory):
+    """Run an example once, in an empty folder; return its output and the folder."""
 
     @cache
-    def run(story, *arguments):
-        folder = tmp_path_factory.mktemp(story)
-        command = [sys.executable, "-W", "error", EXAMPLES / f"{story}.py", *arguments]
-        done = subprocess.run(
+    def run(name, *arguments):
+        folder = tmp_path_factory.mktemp(name)
+        command = [sys.executable, "-W", "error", EXAMPLES / f"{name}.py", *arguments]
+        result = subprocess.run(
             command, cwd=folder, capture_output=True, encoding="utf-8", timeout=300
         )
-        assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
-        return done.stdout, folder
+        assert result.returncode == 0, result.stdout + result.stderr
+        assert result.stderr == "", result.stdout + result.stderr
+        return result.stdout, folder
 
     return run
 
 
 class Row(NamedTuple):
-    """A line of a table: what is true, what was found, and its 95 % interval."""
+    """A row of a table: the truth, the estimate and its 95 % interval."""
 
     label: str
     truth: float
-    found: float
+    estimate: float
     low: float
     high: float
-    other: float  # what the table compares with, if anything
+    other: float  # the last column of tables that compare two margins, or NaN
 
 
 def rows_of(text):
-    numbers = [
-        (found[0], *(float(figure.replace(",", "") or "nan") for figure in found[1:]))
-        for found in ROW.findall(text)
-    ]
-    return [Row(*found) for found in numbers]
+    rows = []
+    for label, *figures in ROW.findall(text):
+        numbers = [float(figure.replace(",", "") or "nan") for figure in figures]
+        rows.append(Row(label, *numbers))
+    return rows
 
 
-def untrue(rows, rounding):
-    """Labels whose estimate is further from the truth than six standard errors, as the interval has them."""
-    reach = [6 / 1.96 * max(row.found - row.low, row.high - row.found) for row in rows]
-    return [
-        row.label
-        for row, far in zip(rows, reach, strict=True)
-        if abs(row.found - row.truth) > far + rounding
-    ]
+def wrong_labels(rows, rounding):
+    """Return the labels whose estimate is more than six standard errors from the truth.
+
+    The standard errors follow from the widths of the intervals.
+    """
+    labels = []
+    for row in rows:
+        margin = max(row.estimate - row.low, row.high - row.estimate)
+        six_errors = 6 / 1.96 * margin
+        if abs(row.estimate - row.truth) > six_errors + rounding:
+            labels.append(row.label)
+    return labels
 
 
-def missed(rows, rounding):
+def missed_labels(rows, rounding):
+    """Return the labels whose interval does not contain the truth."""
     return [row.label for row in rows if not row.low - rounding <= row.truth <= row.high + rounding]
 
 
-def assert_true(rows, expected, *, rounding):
+def check_rows(rows, expected, *, rounding):
     assert len(rows) == expected
-    assert untrue(rows, rounding) == []
-    assert (
-        len(missed(rows, rounding)) <= 6
-    )  # of 12 at one in twenty, seven miss once in two million runs
+    assert wrong_labels(rows, rounding) == []
+    # Of 12 intervals, seven miss the truth once in two million runs.
+    assert len(missed_labels(rows, rounding)) <= 6
 
 
-def test_tables_are_read_and_faults_seen():
-    text = "cancer                 *   0.9       1.4  0.5 to 2.4\nShanghai, CN   8.77   -9.96    8.10 to 11.83   ± 3.78\n"
-    sound, far = rows_of(text)
-    assert sound[:5] == ("cancer", 0.9, 1.4, 0.5, 2.4)
-    assert far == ("Shanghai, CN", 8.77, -9.96, 8.1, 11.83, 3.78)
-    assert untrue([sound, sound._replace(truth=4.6)], 0.05) == ["cancer"]
-    assert missed([sound, sound._replace(truth=0.4)], 0.05) == ["cancer"]
+def test_rows_are_parsed_and_wrong_ones_detected():
+    text = (
+        "cancer                 *   0.9       1.4  0.5 to 2.4\n"
+        "Shanghai, CN   8.77   -9.96    8.10 to 11.83   ± 3.78\n"
+    )
+    right, wrong = rows_of(text)
+    assert right[:5] == ("cancer", 0.9, 1.4, 0.5, 2.4)
+    assert wrong == ("Shanghai, CN", 8.77, -9.96, 8.1, 11.83, 3.78)
+    assert wrong_labels([right, right._replace(truth=4.6)], 0.05) == ["cancer"]
+    assert missed_labels([right, right._replace(truth=0.4)], 0.05) == ["cancer"]
 
 
-# --- the stories ------------------------------------------------------------------------------------------------------
+# --- the examples ---------------------------------------------------------------------------------
 
 
-def test_yes_no(printed):
-    text, _ = printed("yes_no")
+def test_yes_no(run_example):
+    text, _ = run_example("yes_no")
     assert "2000 reports" in text
     (line,) = [line for line in text.splitlines() if line.startswith("Share of yes:")]
     share, low, high = (float(figure) for figure in re.findall(r"(\d+\.\d) %", line))
-    # The truth is 15 %; n·Var = q(1 − q)/(1 − 1/e)² with q = 0.463, so the standard error is 1.77 %.
+    # The truth is 15 %. n·Var = q(1 − q)/(1 − 1/e)² with q = 0.463: the standard error is 1.77 %.
     assert abs(share - 15) < 6 * 1.77
     assert low < share < high
 
 
-def test_places(printed):
-    text, folder = printed("places", "map.png")
+def test_places(run_example):
+    text, folder = run_example("places", "map.png")
     rows = rows_of(text)
-    assert_true(rows, 12, rounding=0.005)
-    assert all(
-        row.high - row.low < 2 * row.other for row in rows
-    )  # better known than if all cities were hidden alike
+    check_rows(rows, 12, rounding=0.005)
+    # Intervals are narrower than if all cities had the same promise.
+    assert all(row.high - row.low < 2 * row.other for row in rows)
     intervals, covered = re.search(
         rf"Of all {NUMBER} intervals, {NUMBER} % hold the truth", text
     ).groups()
@@ -120,49 +127,46 @@ def test_places(printed):
     assert (folder / "map.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_health(printed):
-    text, folder = printed("health")
+def test_health(run_example):
+    text, folder = run_example("health")
     rows = rows_of(text)
-    assert_true(rows, 11, rounding=0.1)
-    assert (
-        max(row.high - row.low for row in rows) <= 2.2
-    )  # a percentage point either way, as planned
-    people, classical = (
-        int(found.replace(",", "")) for found in re.findall(rf"{NUMBER} people", text)[:2]
-    )
+    check_rows(rows, 11, rounding=0.1)
+    # As planned: plus or minus one percentage point.
+    assert max(row.high - row.low for row in rows) <= 2.2
+    figures = re.findall(rf"{NUMBER} people", text)[:2]
+    people, classical = (int(figure.replace(",", "")) for figure in figures)
     assert 50_000 < people < classical
     label = (folder / "health-label.html").read_text(encoding="utf-8")
     assert "What was your last prescription for?" in label
     assert "73.2" in label  # 50 : 50 becomes at most 73.2 : 26.8
 
 
-def test_salaries(printed):
-    text, _ = printed("salaries")
+def test_salaries(run_example):
+    text, _ = run_example("salaries")
     rows = rows_of(text)
-    assert_true(rows, 10, rounding=0.1)
+    check_rows(rows, 10, rounding=0.1)
     assert all(row.high - row.low < 2 * row.other for row in rows)
     figures = rf"{NUMBER} % \(95 % interval {NUMBER} to {NUMBER}; the truth is {NUMBER}\)"
-    found, low, high, truth = map(float, re.search(figures, text).groups())
-    assert untrue([Row("rich", truth, found, low, high, 0)], 0.1) == []
-    assert (
-        "The median lies in: $50,000 to $74,999\n" in text
-    )  # its ends are more than ten standard errors away
+    estimate, low, high, truth = map(float, re.search(figures, text).groups())
+    assert wrong_labels([Row("rich", truth, estimate, low, high, 0)], 0.1) == []
+    # The ends of this bracket are more than ten standard errors away.
+    assert "The median lies in: $50,000 to $74,999\n" in text
 
 
-def test_web_pages(printed):
-    text, _ = printed("web_pages")
-    assert_true(rows_of(text), 6, rounding=1)
+def test_web_pages(run_example):
+    text, _ = run_example("web_pages")
+    check_rows(rows_of(text), 6, rounding=1)
     assert "300 devices answered, and 300 have a receipt." in text
     assert "Is that what was sent, report by report? True." in text
     assert "Reports that the aggregator has counted: 300." in text
     assert text.endswith("The aggregator ended with code 0.\n")
 
 
-# --- the page that lists them -----------------------------------------------------------------------------------------
+# --- the page that lists them ---------------------------------------------------------------------
 
 
 def unlisted(examples):
-    """Examples that have no line in the first table of the page, and lines of it that have no example."""
+    """Return examples that the first table of the page omits, and those only listed there."""
     table = (examples / "README.md").read_text(encoding="utf-8").partition("\n## ")[0]
     listed = set(re.findall(r"^\| `(\w+\.py)` \|", table, re.MULTILINE))
     return listed ^ {file.name for file in examples.glob("*.py")}
@@ -172,25 +176,22 @@ def test_every_example_has_a_line_on_the_page():
     assert not unlisted(EXAMPLES)
 
 
-def test_an_example_without_a_line_is_seen(tmp_path):
+def test_missing_lines_and_examples_are_detected(tmp_path):
     shutil.copytree(EXAMPLES, tmp_path / "examples")
     (tmp_path / "examples" / "forgotten.py").write_text("")
     (tmp_path / "examples" / "places.py").unlink()
     assert unlisted(tmp_path / "examples") == {"forgotten.py", "places.py"}
 
 
-def test_every_story_is_told():
-    stories = {file.stem for file in EXAMPLES.glob("*.py") if not file.stem.startswith("audit_")}
-    assert stories == set(STORIES)
+def test_every_example_has_a_test():
+    names = {file.stem for file in EXAMPLES.glob("*.py") if not file.stem.startswith("audit_")}
+    assert names == set(NAMES)
 
 
-def test_the_sources_of_the_data_are_named():
-    page = (
-        (EXAMPLES / "README.md")
-        .read_text(encoding="utf-8")
-        .partition("## Where the data come from")[2]
-    )
-    for story in STORIES:
-        assert f"`{story}.py`" in page
-    assert "CC BY 4.0" in page
+def test_data_sources_are_named():
+    page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    sources = page.partition("## Where the data come from")[2]
+    for name in NAMES:
+        assert f"`{name}.py`" in sources
+    assert "CC BY 4.0" in sources
     assert "GeoNames" in (EXAMPLES / "places.py").read_text(encoding="utf-8")

@@ -1,8 +1,7 @@
-"""Whatever a file or a body holds, a parser reads it or raises an error of ours, and no error holds what it read.
+"""Parsers accept any bytes or raise a SfumatoError, and no error contains what they read.
 
-One target for each parser. Surveys and uploads have closer looks of their own in ``test_survey_fuzz.py`` and
-``aggregator/test_batches.py``; here every parser meets the same kinds of damage: noise, and good bytes of which a few
-were changed, taken out, put in or repeated.
+Here every parser gets the same damage: noise, and valid bytes with a few changes.
+`tests/survey/test_survey_fuzz.py` and `tests/batches` examine surveys and uploads more closely.
 """
 
 import io
@@ -34,7 +33,7 @@ from sfumato.tables.answers import AnswerColumns, answer_batches
 from support.error_text import full_error_text
 
 FUZZ = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-CANARY = "kanarienvogel"  # stands only where people's values stand
+CANARY = "kanarienvogel"  # occurs only among people's values
 SURVEY = sf.Survey("lunch", sf.Uniform(["park", "café", "clinic"], 1))
 OPEN = sf.Survey("lunch", sf.Uniform(sf.Domain(["park", "café"], other="else"), 1))
 NUMBERS = np.array([0, 2, 1, 2] * 5, dtype=np.uint32)
@@ -66,7 +65,7 @@ def _saved_tally(folder):
     return (folder / "tally.npz").read_bytes()
 
 
-def _sent_outbox(path):
+def _read_outbox(path):
     outbox = Outbox(str(path), SURVEY.fingerprint, URL)
     try:
         return list(outbox.batches())
@@ -74,46 +73,46 @@ def _sent_outbox(path):
         outbox.close()
 
 
-def _answers(path):
+def _read_answers(path):
     return list(answer_batches(str(path), AnswerColumns(value="place"), SURVEY.context.domain))
 
 
-def _open_answers(path):
+def _read_answers_with_other(path):
     return list(answer_batches(str(path), AnswerColumns(value="place"), OPEN.context.domain))
 
 
-def _positions(path):
+def _read_positions(path):
     return list(
         answer_batches(str(path), AnswerColumns(None, "lat", "lon"), sf.GridDomain(0, 4, 0, 4, 1))
     )
 
 
-def _in_bytes(read):
+def _read_bytes(read):
     return lambda path: read(path.read_bytes())
 
 
-SENT = TallyExport(bytes(16), sf.Tally(np.array([1, 0, 5]), SURVEY.fingerprint))
+EXPORT = TallyExport(bytes(16), sf.Tally(np.array([1, 0, 5]), SURVEY.fingerprint))
 REPORTS = f"report@{SURVEY.fingerprint}#{bytes(16).hex()}\n" + "\n".join(map(str, NUMBERS)) + "\n"
 BATCH = Batch(bytes(range(16)), SURVEY.fingerprint, NUMBERS)
 PLACES = ["park", "café", CANARY, "clinic"]
 
 
 def _not_utf8(value, kind):
-    """A column of one value that no codec can read, in a file that says it is text."""
-    held = value.encode() + b"\xff"
-    ends = np.array([0, len(held)], np.int32 if kind == pa.string() else np.int64)
-    return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(ends), pa.py_buffer(held)])
+    """Return a text column with one value that is not valid UTF-8."""
+    content = value.encode() + b"\xff"
+    ends = np.array([0, len(content)], np.int32 if kind == pa.string() else np.int64)
+    return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(ends), pa.py_buffer(content)])
 
 
 PARSERS = {
     "survey TOML": ("s.toml", lambda _: TOML.encode(), sf.Survey.load),
     "resolved survey": ("s.json", lambda _: SURVEY.resolved(), sf.Survey.load),
-    "labels beside a survey": (
+    "labels next to a survey": (
         "l.csv",
         lambda _: b"place,city\npark,Rome\nbar,Oslo\n",
         lambda p: read_columns(p, "labels"),
     ),
-    "matrix beside a survey": (
+    "matrix next to a survey": (
         "m.csv",
         lambda _: b",a,b\na,0,1\nb,inf,0\n",
         lambda p: read_matrix(p, "matrix"),
@@ -121,15 +120,15 @@ PARSERS = {
     "answers in CSV": (
         "a.csv",
         lambda _: ("place\n" + "\n".join(PLACES) + "\n").encode(),
-        _answers,
+        _read_answers,
     ),
     "answers in CSV, with other": (
         "a.csv",
         lambda _: ("place\n" + "\n".join(PLACES) + "\n").encode(),
-        _open_answers,
+        _read_answers_with_other,
     ),
-    "answers in Parquet": ("a.parquet", lambda _: _parquet(place=PLACES), _answers),
-    "positions in CSV": ("p.csv", lambda _: b"lat,lon\n1.5,2\n0,0.25\n3.99,1e0\n", _positions),
+    "answers in Parquet": ("a.parquet", lambda _: _parquet(place=PLACES), _read_answers),
+    "positions in CSV": ("p.csv", lambda _: b"lat,lon\n1.5,2\n0,0.25\n3.99,1e0\n", _read_positions),
     "reports in CSV": (
         "r.csv",
         lambda _: REPORTS.encode(),
@@ -142,20 +141,17 @@ PARSERS = {
     ),
     "exported tally": (
         "t.json",
-        lambda _: tally_to_json(SENT),
+        lambda _: tally_to_json(EXPORT),
         lambda path: count_files([str(path)], SURVEY),
     ),
     "saved tally": ("t.npz", _saved_tally, sf.Tally.load),
-    "JSON batch": ("b.json", lambda _: to_json(BATCH), _in_bytes(parse_batch)),
-    "Arrow batch": ("b.arrow", lambda _: to_arrow(BATCH), _in_bytes(parse_arrow_batch)),
-    "tally in a body": ("t.json", lambda _: tally_to_json(SENT), _in_bytes(parse_tally)),
-    "outbox": ("o.parquet", _outbox, _sent_outbox),
+    "JSON batch": ("b.json", lambda _: to_json(BATCH), _read_bytes(parse_batch)),
+    "Arrow batch": ("b.arrow", lambda _: to_arrow(BATCH), _read_bytes(parse_arrow_batch)),
+    "tally in a body": ("t.json", lambda _: tally_to_json(EXPORT), _read_bytes(parse_tally)),
+    "outbox": ("o.parquet", _outbox, _read_outbox),
 }
-SHOWING = {
-    "labels beside a survey",
-    "matrix beside a survey",
-    "survey TOML",
-}  # what a designer typed may be named
+# Errors may quote what a designer typed.
+MAY_QUOTE = {"labels next to a survey", "matrix next to a survey", "survey TOML"}
 
 CHANGES = st.lists(
     st.tuples(
@@ -170,8 +166,8 @@ CHANGES = st.lists(
 )
 
 
-def _changed(body, changes):
-    for how, where, size, piece in changes:
+def _apply(changes, body):
+    for kind, where, size, piece in changes:
         i = int(where * len(body))
         pieces = {
             "set": body[:i] + piece + body[i + len(piece) :],
@@ -181,7 +177,7 @@ def _changed(body, changes):
             "repeat": body[: i + size] + body[i:],
             "cut": body[:i],
         }
-        body = pieces[how]
+        body = pieces[kind]
     return body
 
 
@@ -196,37 +192,34 @@ def good(tmp_path_factory):
 
 
 def _read(name, body, folder: Path):
-    """What a parser makes of these bytes: ``None`` if it refuses. Any error but ours is the test's failure."""
+    """Parse bytes; return None if the parser raises a SfumatoError. Other errors fail the test."""
     file, _, read = PARSERS[name]
     (folder / file).write_bytes(body)
     try:
         return read(folder / file)
     except SfumatoError as error:
-        if name not in SHOWING:
+        if name not in MAY_QUOTE:
             assert CANARY not in full_error_text(error)
         return None
 
 
-REFUSED_AS_THEY_ARE = {
-    "answers in CSV",
-    "answers in Parquet",
-}  # they hold the canary, which is no label
+# The canary in these is not a label.
+INVALID_UNCHANGED = {"answers in CSV", "answers in Parquet"}
 
 
 @pytest.mark.parametrize("name", PARSERS)
-def test_the_good_bytes_are_read(name, good, folder):
-    """The twin: what is changed below would be read if nothing were changed."""
-    assert (_read(name, good[name], folder) is None) == (name in REFUSED_AS_THEY_ARE)
+def test_unchanged_bytes_are_read(name, good, folder):
+    assert (_read(name, good[name], folder) is None) == (name in INVALID_UNCHANGED)
 
 
 UNREADABLE = {
-    "no header, and not UTF-8": ("answers in CSV", f"{CANARY}\xff\n".encode("latin-1")),
-    "no header, and a stray quotation mark": ("answers in CSV", f'"{CANARY}"x,y\n'.encode()),
+    "no header, not UTF-8": ("answers in CSV", f"{CANARY}\xff\n".encode("latin-1")),
+    "no header, stray quotation mark": ("answers in CSV", f'"{CANARY}"x,y\n'.encode()),
     "no header": ("answers in CSV", f"{CANARY}\npark\n".encode()),
-    "no header, and its value twice": ("answers in CSV", f"{CANARY},{CANARY}\n".encode()),
+    "no header, duplicate value": ("answers in CSV", f"{CANARY},{CANARY}\n".encode()),
     "a value is not UTF-8": ("answers in CSV", f"place\n{CANARY}\xff\n".encode("latin-1")),
     "a row is too long": ("answers in CSV", f"place,age\n{CANARY},{CANARY},{CANARY}\n".encode()),
-    "a position is no number": ("positions in CSV", f"lat,lon\n1,{CANARY}\n".encode()),
+    "a position is not a number": ("positions in CSV", f"lat,lon\n1,{CANARY}\n".encode()),
     "a value in Parquet is not UTF-8": (
         "answers in Parquet",
         _parquet(place=_not_utf8(CANARY, pa.string())),
@@ -235,13 +228,13 @@ UNREADABLE = {
         "answers in Parquet",
         _parquet(place=_not_utf8(CANARY, pa.large_string())),
     ),
-    "a value is no text": ("answers in Parquet", _parquet(place=[CANARY.encode()])),
+    "a value is not text": ("answers in Parquet", _parquet(place=[CANARY.encode()])),
 }
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
-def test_values_that_cannot_be_read_are_in_no_error(name, folder):
-    """Neither in ours nor in one that ours was raised in the handling of."""
+def test_unreadable_values_are_in_no_error(name, folder):
+    """Neither the error nor the errors behind it contain the value."""
     parser, body = UNREADABLE[name]
     assert CANARY.encode() in body
     assert _read(parser, body, folder) is None
@@ -251,7 +244,7 @@ def test_values_that_cannot_be_read_are_in_no_error(name, folder):
 @FUZZ
 @given(changes=CHANGES)
 def test_changed_bytes_are_read_or_refused(name, changes, good, folder):
-    _read(name, _changed(good[name], changes), folder)
+    _read(name, _apply(changes, good[name]), folder)
 
 
 @pytest.mark.parametrize("name", PARSERS)

@@ -1,4 +1,4 @@
-"""The public surface: the names of the stub and no others, loaded when they are used."""
+"""The public names are those of the stub, and load on first use."""
 
 import inspect
 import re
@@ -15,7 +15,7 @@ NAMES = dir(sfumato)
 MODULES = {"decoders": "sfumato.estimation.decoders", "errors": "sfumato.errors"}
 
 
-def _loaded_by(statement: str) -> set[str]:
+def modules_loaded_by(statement: str) -> set[str]:
     """Return the top-level modules that a fresh interpreter has loaded after a statement."""
     program = (
         f"{statement}\nimport sys\n"
@@ -27,26 +27,26 @@ def _loaded_by(statement: str) -> set[str]:
     return set(result.stdout.split())
 
 
-def test_the_stub_lists_each_public_name_once():
+def test_stub_lists_each_public_name_once():
     stub = Path(sfumato.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
     names = re.findall(r"^from \S+ import (\w+) as \1$", stub, re.MULTILINE)
     assert sorted(names) == NAMES
     assert len(names) == stub.count("import ")
 
 
-def test_the_public_surface_stays_small():
+def test_number_of_public_names():
     assert len(NAMES) == 51
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_public_names_resolve_and_have_docstrings(name):
-    found = getattr(sfumato, name)
-    assert found.__doc__
-    assert found.__doc__.strip()
+    docstring = getattr(sfumato, name).__doc__
+    assert docstring
+    assert docstring.strip()
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in MODULES])
-def test_public_names_are_what_they_say(name):
+def test_public_names_match_their_objects(name):
     assert getattr(sfumato, name).__name__ == name
     assert getattr(sfumato, name).__module__.startswith("sfumato.")
 
@@ -81,13 +81,13 @@ def test_unknown_names_raise_attribute_errors(name):
 
 
 def test_using_a_name_loads_neither_pyarrow_nor_scipy():
-    loaded = _loaded_by("import sfumato; sfumato.Uniform")
+    loaded = modules_loaded_by("import sfumato; sfumato.Uniform")
     assert "numpy" in loaded
     assert not {"pyarrow", "scipy", "pydantic", "typer", "rich"} & loaded
 
 
 def test_privatising_and_projecting_loads_neither_pyarrow_nor_scipy():
-    loaded = _loaded_by(
+    loaded = modules_loaded_by(
         "import sfumato as sf; m = sf.mechanism_for(sf.Uniform(3, 1))\n"
         "t = m.tally(m.privatize([0, 1]))\n"
         "sf.estimate(m, t, decoder='projection')"
@@ -95,25 +95,25 @@ def test_privatising_and_projecting_loads_neither_pyarrow_nor_scipy():
     assert not {"pyarrow", "scipy"} & loaded
 
 
-def test_the_names_of_decoders_load_neither_pyarrow_nor_scipy():
-    assert not {"pyarrow", "scipy"} & _loaded_by("import sfumato; sfumato.decoders.Auto()")
+def test_decoders_load_neither_pyarrow_nor_scipy():
+    assert not {"pyarrow", "scipy"} & modules_loaded_by("import sfumato; sfumato.decoders.Auto()")
 
 
-def test_a_client_loads_neither_pyarrow_nor_scipy_nor_http():
-    assert not {"pyarrow", "scipy", "urllib3"} & _loaded_by("import sfumato; sfumato.Client")
+def test_client_loads_neither_pyarrow_nor_scipy_nor_http():
+    assert not {"pyarrow", "scipy", "urllib3"} & modules_loaded_by("import sfumato; sfumato.Client")
 
 
 def test_importing_the_package_loads_no_numpy():
-    assert "numpy" not in _loaded_by("import sfumato; dir(sfumato)")
+    assert "numpy" not in modules_loaded_by("import sfumato; dir(sfumato)")
 
 
-def test_the_command_loads_no_numpy():
-    loaded = _loaded_by("import sfumato.cli.main")
+def test_command_loads_no_numpy():
+    loaded = modules_loaded_by("import sfumato.cli.main")
     assert "typer" in loaded
     assert not {"numpy", "pyarrow", "scipy", "cryptography"} & loaded
 
 
-# --- errors ---------------------------------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------
 
 
 ERRORS = sorted(errors.__all__)
@@ -121,8 +121,8 @@ ERRORS = sorted(errors.__all__)
 
 def test_all_lists_every_error():
     classes = inspect.getmembers(errors, inspect.isclass)
-    ours = [name for name, kind in classes if kind.__module__ == errors.__name__]
-    assert ours == ERRORS
+    own_classes = [name for name, kind in classes if kind.__module__ == errors.__name__]
+    assert own_classes == ERRORS
 
 
 @pytest.mark.parametrize("name", ERRORS)
@@ -134,7 +134,7 @@ def test_errors_are_documented_in_the_tree(name):
 
 
 @pytest.mark.parametrize("name", [name for name in ERRORS if f"{name} " in errors.__doc__])
-def test_the_tree_marks_value_errors(name):
+def test_error_tree_marks_value_errors(name):
     line = next(line for line in errors.__doc__.splitlines() if f" {name} " in f"{line} ")
     assert ("(ValueError)" in line) == issubclass(getattr(errors, name), ValueError)
 
@@ -143,6 +143,6 @@ def test_missing_extra_is_an_import_error():
     assert issubclass(errors.MissingExtra, ImportError)
 
 
-def test_privacy_violation_carries_its_proof():
+def test_privacy_violation_has_a_witness():
     violation = errors.PrivacyViolation("broken", x=1, x2=2, output=3)
     assert (str(violation), violation.x, violation.x2, violation.output) == ("broken", 1, 2, 3)

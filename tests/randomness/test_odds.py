@@ -39,23 +39,23 @@ DECIMALS = [
 EPSILONS = [Fraction(text) for text in DECIMALS]
 EPSILONS += [Fraction(1, 3), Fraction(22, 7), Fraction(10**18 - 1, 10**18), Fraction(2, 10**18 + 1)]
 MANY_EPSILONS = EPSILONS + [Fraction(7919 * i % 80_000 + 1, 1000) for i in range(200)]
-MANY_EPSILONS += [
-    Fraction(1, 2**n) for n in range(1, 150)
-]  # terms that are exact, so no rounding hides the rest
+# Terms of these are exact, so no rounding hides the remainder.
+MANY_EPSILONS += [Fraction(1, 2**n) for n in range(1, 150)]
 
 
 @cache
 def _naive_exp(epsilon: Fraction) -> Fraction:
-    """e^ε to about 200 digits."""
-    return Fraction(
-        DIGITS.exp(DIGITS.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator)))
-    )
+    """Return e^ε to about 200 digits."""
+    decimal = DIGITS.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
+    return Fraction(DIGITS.exp(decimal))
 
 
 def _floor_of_odds(low: int, epsilon: Fraction) -> int:
-    """⌊e^ε · low⌋, with the proof that 200 digits were enough to know it."""
+    """Return ⌊e^ε · low⌋, and check that 200 digits are enough for it."""
     product = _naive_exp(epsilon) * low
-    below, above = (math.floor(product * (1 + sign * Fraction(1, 10**190))) for sign in (-1, 1))
+    error = Fraction(1, 10**190)
+    below = math.floor(product * (1 - error))
+    above = math.floor(product * (1 + error))
     assert below == above
     return below
 
@@ -67,7 +67,8 @@ def _floor_of_odds(low: int, epsilon: Fraction) -> int:
 def test_exp_bounds_contain_the_exponential(bits):
     for epsilon in MANY_EPSILONS:
         low, high = exp_bounds(epsilon, bits)
-        e, error = _naive_exp(epsilon), Fraction(1, 10**150)
+        e = _naive_exp(epsilon)
+        error = Fraction(1, 10**150)
         assert low < e * (1 + error), epsilon
         assert high > e * (1 - error), epsilon
 
@@ -110,10 +111,13 @@ def test_within_odds_distinguishes_adjacent_integers(low):
 def test_within_odds_decides_convergents_of_e():
     """e = [2; 1, 2, 1, 1, 4, 1, 1, 6, …]: convergents lie on both sides of e in turn."""
     quotients = [2] + [2 * (i // 3 + 1) if i % 3 == 1 else 1 for i in range(400)]
-    p, q, p_before, q_before = 2, 1, 1, 0
+    p = 1
+    q = 0
+    p_before = 0
+    q_before = 1
     for i, quotient in enumerate(quotients):
-        if i:
-            p, q, p_before, q_before = quotient * p + p_before, quotient * q + q_before, p, q
+        p, p_before = quotient * p + p_before, p
+        q, q_before = quotient * q + q_before, q
         assert within_odds(p, q, Fraction(1)) == (i % 2 == 0), i
     assert q.bit_length() > 1000  # far beyond the bits that the comparison starts with
 
@@ -269,7 +273,7 @@ def test_epsilon_above_forty_raises_with_advice(value):
         positive_epsilon(value)
 
 
-# --- floats that promise no more than was promised ------------------------------------------------
+# --- floats that round a promise down -------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -285,9 +289,9 @@ def test_epsilon_above_forty_raises_with_advice(value):
     + [Fraction(i, 997) for i in range(1, 200)],
 )
 def test_float_below_is_the_largest_such_float(epsilon):
-    found = float_below(epsilon)
-    assert exact_number(found, "epsilon") <= epsilon
-    assert exact_number(math.nextafter(found, math.inf), "epsilon") > epsilon
+    below = float_below(epsilon)
+    assert exact_number(below, "epsilon") <= epsilon
+    assert exact_number(math.nextafter(below, math.inf), "epsilon") > epsilon
 
 
 def test_float_below_at_the_extremes():

@@ -1,4 +1,4 @@
-"""Integer odds over a fixed word: the docstrings' guarantees, held exactly over a grid."""
+"""Integer odds over a fixed word: the guarantees of the docstrings, exactly, over a grid."""
 
 import math
 from decimal import Context, Decimal
@@ -48,18 +48,20 @@ INFINITE = math.inf
 
 @cache
 def _naive_exp(epsilon: Fraction) -> Fraction:
-    return Fraction(
-        DIGITS.exp(DIGITS.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator)))
-    )
+    decimal = DIGITS.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
+    return Fraction(DIGITS.exp(decimal))
 
 
 def _naive_candidates(
     outputs: int, raised: int, epsilon: Fraction, word_bits: int
 ) -> list[tuple[int, int]]:
-    """Both ways to round 2^B/Z, with e to 200 digits, as far as they tell points apart."""
-    total, others, e = 2**word_bits, outputs - raised, _naive_exp(epsilon)
+    """Return both roundings of 2^B/Z, with e to 200 digits, if their levels differ."""
+    total = 2**word_bits
+    others = outputs - raised
+    e = _naive_exp(epsilon)
     exact = total / (raised * e + others)
-    down, up = math.floor(exact), math.ceil(exact)
+    down = math.floor(exact)
+    up = math.ceil(exact)
     pairs = [(math.floor(e * down), down), ((total - others * up) // raised, up)]
     return [(high, low) for high, low in pairs if high > low > 0]
 
@@ -80,9 +82,8 @@ def test_two_levels_keep_their_guarantees_with_most_contrast(outputs, raised, wo
         assert 0 < levels.low < levels.high
         assert within_odds(levels.high, levels.low, epsilon)
         assert levels.leftover >= 0
-        assert (
-            raised * levels.high + (outputs - raised) * levels.low + levels.leftover == 2**word_bits
-        )
+        words = raised * levels.high + (outputs - raised) * levels.low
+        assert words + levels.leftover == 2**word_bits
         assert levels.high - levels.low == max(high - low for high, low in candidates), epsilon
 
 
@@ -144,8 +145,9 @@ def test_coin_threshold_grows_with_epsilon(total):
 
 
 def _keeps(n01: int, n10: int, a: Fraction | float, b: Fraction | float, total: int) -> bool:
-    """All four ratios of the rows [N − n01, n01] and [n10, N − n10]."""
-    row0, row1 = [total - n01, n01], [n10, total - n10]
+    """Return whether the rows [N − n01, n01] and [n10, N − n10] keep both promises."""
+    row0 = [total - n01, n01]
+    row1 = [n10, total - n10]
     forth = all(within_odds(q, q2, a) for q, q2 in zip(row0, row1, strict=True))
     return forth and all(within_odds(q2, q, b) for q, q2 in zip(row0, row1, strict=True))
 
@@ -158,7 +160,7 @@ def test_binary_flips_keep_both_promises(word_bits):
             try:
                 n01, n10 = binary_flips(a, b, word_bits)
             except NothingToLearn:
-                assert min(a, b) < Fraction(16 * 256, total)  # the word is short against ε
+                assert min(a, b) < Fraction(16 * 256, total)  # the word is too short for ε
                 continue
             assert n01 >= 0
             assert n10 >= 0

@@ -1,4 +1,4 @@
-"""Words: AES-256 addressed by position, fresh keys, and nothing without entropy."""
+"""Words: AES-256 by position, fresh keys, and errors without entropy."""
 
 import ast
 import copy
@@ -30,12 +30,12 @@ SOURCES = sorted(Path(sfumato.__file__).parent.rglob("*.py"))
 
 
 def _naive_words(key: bytes, position: int) -> list[int]:
-    """One block of AES, read as two little-endian integers: no counter mode, no NumPy."""
+    """Return one AES block as two little-endian integers, without counter mode or NumPy."""
     block = Cipher(AES(key), ECB()).encryptor().update(position.to_bytes(16, "big"))
     return [int.from_bytes(block[:8], "little"), int.from_bytes(block[8:], "little")]
 
 
-# --- the addressed words --------------------------------------------------------------------------
+# --- words by position ----------------------------------------------------------------------------
 
 
 def test_words_match_a_published_aes_256_vector():
@@ -65,9 +65,9 @@ def test_words_have_type_uint64_and_two_per_position():
 @pytest.mark.parametrize("cut", [0, 1, 2, 499, 500, 999, 1000])
 def test_chunks_agree_with_the_whole(cut):
     first = 2**64 - 500
-    whole = words_from(KEY, first, 1000)
+    complete = words_from(KEY, first, 1000)
     parts = np.concatenate([words_from(KEY, first, cut), words_from(KEY, first + cut, 1000 - cut)])
-    assert np.array_equal(whole, parts)
+    assert np.array_equal(complete, parts)
 
 
 def test_taking_no_words_returns_an_empty_array():
@@ -113,7 +113,7 @@ def test_words_at_rejects_wrong_lengths():
         words_at(KEY, bytes(17))
 
 
-# --- without entropy nothing goes out -------------------------------------------------------------
+# --- without entropy, nothing goes out ------------------------------------------------------------
 
 
 def _no_device(count: int) -> bytes:
@@ -152,13 +152,14 @@ def test_missing_entropy_stops_privatising(monkeypatch, urandom):
 def test_entropy_failing_midway_releases_no_report(monkeypatch):
     """The first chunk has words, a later one has none: not even the first reports appear."""
     mechanism = PlainResponse(Uniform(3, 1.0))
-    draw, calls = os.urandom, []
+    draw = os.urandom
+    calls = []
 
-    def once(count):
+    def draw_once(count):
         calls.append(count)
         return draw(count) if len(calls) == 1 else _no_device(count)
 
-    monkeypatch.setattr(os, "urandom", once)
+    monkeypatch.setattr(os, "urandom", draw_once)
     with pytest.raises(EntropyUnavailable):
         mechanism.privatize(np.zeros(200_000, dtype=np.int64))
     assert len(calls) == 2
@@ -176,21 +177,24 @@ def test_missing_entropy_keeps_its_cause(monkeypatch):
 
 def test_takes_and_sources_differ():
     source = SystemWords()
-    drawn = [source.take(8).tobytes() for _ in range(20)] + [
-        SystemWords().take(8).tobytes() for _ in range(20)
-    ]
-    assert len(set(drawn)) == 40
+    same_source = [source.take(8).tobytes() for _ in range(20)]
+    new_sources = [SystemWords().take(8).tobytes() for _ in range(20)]
+    assert len({*same_source, *new_sources}) == 40
 
 
 def test_every_take_draws_a_new_key(monkeypatch):
-    drawn = []
+    keys = []
     draw = os.urandom
-    monkeypatch.setattr(os, "urandom", lambda count: drawn.append(draw(count)) or drawn[-1])
+
+    def record_key(count):
+        key = draw(count)
+        keys.append(key)
+        return key
+
+    monkeypatch.setattr(os, "urandom", record_key)
     source = SystemWords()
-    words = [source.take(2), source.take(2)]
-    assert [words_from(key[:KEY_BYTES], 0, 2).tolist() for key in drawn] == [
-        taken.tolist() for taken in words
-    ]
+    takes = [source.take(2).tolist(), source.take(2).tolist()]
+    assert [words_from(key[:KEY_BYTES], 0, 2).tolist() for key in keys] == takes
 
 
 @pytest.mark.parametrize(
@@ -231,27 +235,27 @@ def test_stuck_source_error_does_not_contain_the_key(monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.slow
 def test_forked_child_shares_no_keystream_with_its_parent():
-    """One source, used before the fork, then on both sides: 100 of 100 runs, no word seen twice."""
+    """One source, used before the fork and on both sides of it, never repeats a word."""
     source = SystemWords()
-    seen = source.take(4).ravel().tolist()
+    words = source.take(4).ravel().tolist()
     for _ in range(100):
-        child_words = _words_of_a_child(source)
-        seen += child_words + source.take(4).ravel().tolist()
-    assert len(seen) == 8 + 100 * 16
-    assert len(set(seen)) == len(seen)
+        words += _words_from_child(source)
+        words += source.take(4).ravel().tolist()
+    assert len(words) == 8 + 100 * 16
+    assert len(set(words)) == len(words)
 
 
-def _words_of_a_child(source: SystemWords) -> list[int]:
-    told = run_in_child(lambda: source.take(4).tobytes())
-    return np.frombuffer(told, dtype=np.uint64).tolist()
+def _words_from_child(source: SystemWords) -> list[int]:
+    output = run_in_child(lambda: source.take(4).tobytes())
+    return np.frombuffer(output, dtype=np.uint64).tolist()
 
 
-# --- no other generator in the house --------------------------------------------------------------
+# --- no other generator in the package ------------------------------------------------------------
 
 
 def _weak_generators(source: str) -> list[str]:
-    """Imports of `random` and uses of `numpy.random` in a module's syntax tree."""
-    found = []
+    """Return the imports of `random` and uses of `numpy.random` in a module."""
+    weak = []
     for node in ast.walk(ast.parse(source)):
         names = []
         if isinstance(node, ast.Import):
@@ -264,12 +268,12 @@ def _weak_generators(source: str) -> list[str]:
             and isinstance(node.value, ast.Name)
         ):
             names = ["numpy.random"] if node.value.id in {"np", "numpy"} else []
-        found += [
+        weak += [
             name
             for name in names
             if name == "random" or name.startswith(("random.", "numpy.random"))
         ]
-    return found
+    return weak
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)

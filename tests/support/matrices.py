@@ -1,4 +1,4 @@
-"""Privacy matrices that tests of the designer share, and slow, obvious twins of what is done with them."""
+"""Privacy matrices for tests, and slow, obvious versions of what the designer computes."""
 
 from fractions import Fraction
 from itertools import combinations
@@ -11,61 +11,61 @@ from sfumato.designer.search.rays import CrossSection
 
 
 def asymmetric(k, seed, low=0.3, high=3.0):
-    """Entries drawn evenly between two numbers; not closed."""
+    """Return a matrix with uniform random entries, not closed."""
     E = np.random.default_rng(seed).uniform(low, high, (k, k))
     return np.where(np.eye(k), 0.0, E)
 
 
 def planar(k, seed, epsilon):
-    """Distances of random points of a square, ε in the median."""
-    at = np.random.default_rng(seed).random((k, 2))
-    D = np.sqrt(((at[:, None] - at[None]) ** 2).sum(-1))
+    """Return distances between random points of a square, scaled to a median of ε."""
+    points = np.random.default_rng(seed).random((k, 2))
+    D = np.sqrt(((points[:, None] - points[None]) ** 2).sum(-1))
     return np.where(np.eye(k), 0.0, D / np.median(D[D > 0]) * epsilon)
 
 
 def line(k, epsilon):
-    """Distances on a line, ε from each symbol to the next."""
+    """Return distances on a line, ε from each symbol to the next."""
     return epsilon * np.abs(np.subtract.outer(np.arange(k), np.arange(k))).astype(np.float64)
 
 
 def equal(k, epsilon):
-    """One ε between all."""
+    """Return a matrix with the same ε for every pair."""
     return np.where(np.eye(k), 0.0, epsilon)
 
 
 def mixed(k, seed, low=0.01, high=20.0):
-    """Entries whose logarithms are drawn evenly."""
+    """Return a matrix of random entries with uniform logarithms."""
     E = np.exp(np.random.default_rng(seed).uniform(np.log(low), np.log(high), (k, k)))
     return np.where(np.eye(k), 0.0, E)
 
 
-def without(E, nothing):
-    """E with nothing promised where ``nothing`` is true."""
-    return np.where(np.eye(len(E)), 0.0, np.where(nothing, inf, E))
+def without(E, is_open):
+    """Return E with no promise where `is_open` is true."""
+    return np.where(np.eye(len(E)), 0.0, np.where(is_open, inf, E))
 
 
 def free_rows(k, seed, count):
-    """The first symbols owe nothing to anybody."""
+    """Return a matrix in which the first `count` symbols promise nothing."""
     return without(asymmetric(k, seed), np.arange(k)[:, None] < count)
 
 
 def one_way(k, seed):
-    """Symbols owe to later ones alone."""
+    """Return a matrix in which symbols promise something only against later ones."""
     return without(asymmetric(k, seed), np.tri(k, k=-1, dtype=bool))
 
 
 def chain(k, seed):
-    """Each symbol owes to the next alone, and through it to all later ones."""
+    """Return a matrix with a promise from each symbol to the next only."""
     return without(asymmetric(k, seed), ~np.eye(k, k=1, dtype=bool))
 
 
 def star(k, seed):
-    """All owe to the first symbol, and nobody else to anybody."""
+    """Return a matrix with promises only against the first symbol."""
     return without(asymmetric(k, seed), np.arange(k)[None, :] > np.zeros((k, 1)))
 
 
 def closed(E):
-    """Shortest paths, in floats."""
+    """Return the matrix of shortest paths, in floats."""
     E = E.copy()
     for z in range(len(E)):
         E = np.minimum(E, E[:, z, None] + E[None, z, :])
@@ -73,7 +73,7 @@ def closed(E):
 
 
 def naive_closure(rows: list[list[Fraction | float]]) -> list[list[Fraction | float]]:
-    """Relax every pair by every detour and make zeros mutual, in fractions, until nothing changes."""
+    """Return the closure in fractions: relax every pair by every detour and make zeros mutual."""
     E = [list(row) for row in rows]
     symbols = range(len(rows))
     while True:
@@ -87,43 +87,44 @@ def naive_closure(rows: list[list[Fraction | float]]) -> list[list[Fraction | fl
             return E
 
 
-def cross_section(E, crowd=None):
-    """The members of the cone of E, normalised by a crowd that is spread evenly by default."""
+def cross_section(E, population=None):
+    """Return the members of the cone of E, normalised by a population (uniform by default)."""
     k = len(E)
     cone = Cone.of(PrivacyMatrix(E))
-    return CrossSection(cone, np.full(k, 1 / k) if crowd is None else crowd)
+    return CrossSection(cone, np.full(k, 1 / k) if population is None else population)
 
 
 def naive_rays(E):
-    """All extreme rays of the cone of a closed matrix, as logarithms with largest entry 0.
+    """Return all extreme rays of the cone of a closed matrix, as logarithms with largest entry 0.
 
-    For every support, every tree of equalities is solved in fractions and kept if it keeps all inequalities.
+    For every support, solve every tree of equalities in fractions, and keep the solutions that
+    satisfy all inequalities.
     """
     k = len(E)
     exact = [[Fraction(e) if np.isfinite(e) else None for e in row] for row in E.tolist()]
-    found = set()
+    rays = set()
     for size in range(1, k + 1):
         for support in combinations(range(k), size):
             if all(x2 in support for x in support for x2 in range(k) if exact[x][x2] is not None):
-                found |= _vertices(exact, support)
+                rays |= _vertices(exact, support)
     return np.array(
-        [[-inf if h is None else float(h) for h in ray] for ray in sorted(found, key=str)]
+        [[-inf if h is None else float(h) for h in ray] for ray in sorted(rays, key=str)]
     )
 
 
 def _vertices(E, support):
     pairs = [(x, x2) for x in support for x2 in support if x != x2 and E[x][x2] is not None]
-    found = set()
+    vertices = set()
     for tree in combinations(pairs, len(support) - 1):
-        h = _solved(E, tree, support[0])
+        h = _solve(E, tree, support[0])
         if len(h) == len(support) and all(h[x] - h[x2] <= E[x][x2] for x, x2 in pairs):
             top = max(h.values())
-            found.add(tuple(h[x] - top if x in h else None for x in range(len(E))))
-    return found
+            vertices.add(tuple(h[x] - top if x in h else None for x in range(len(E))))
+    return vertices
 
 
-def _solved(E, tree, root):
-    """``h_x − h_x2 = E[x, x2]`` along the tree, as far as it reaches from the root."""
+def _solve(E, tree, root):
+    """Solve ``h_x − h_x2 = E[x, x2]`` along the tree, as far as it reaches from the root."""
     h = {root: Fraction(0)}
     for _ in tree:
         for x, x2 in tree:
@@ -135,9 +136,10 @@ def _solved(E, tree, root):
 
 
 def halves(cone, members):
-    """Columns ``c s`` and ``1 − c s`` for each member s of a cone, with the largest c that keeps both in the cone.
+    """Return columns ``c s`` and ``1 − c s`` for each member s of a cone.
 
-    Any mixture of such pairs is a channel.
+    The c of each member is the largest that keeps both in the cone. Any mixture of such pairs is a
+    channel.
     """
     pairs = []
     for s in members:
@@ -151,7 +153,7 @@ def halves(cone, members):
     return np.array(pairs)
 
 
-def value_of(columns, crowd, weights):
-    """``tr(W M⁻¹)`` of the channel with these columns, by its definition."""
-    M = sum(np.outer(c, c) / (c @ crowd) for c in columns)
+def value_of(columns, population, weights):
+    """Return ``tr(W M⁻¹)`` of the channel with these columns, by its definition."""
+    M = sum(np.outer(c, c) / (c @ population) for c in columns)
     return float(weights @ np.linalg.inv(M).diagonal())

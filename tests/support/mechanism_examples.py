@@ -1,4 +1,4 @@
-"""Instances of every mechanism class there is: what the common exam is run over."""
+"""Instances of every mechanism class, for the exam and for other tests."""
 
 import inspect
 import math
@@ -133,8 +133,10 @@ def _union():
         GroupResponse(context.parts[3]),
     ]
     yield UnionResponse(context, parts)
-    turned = ContextUnion([Uniform(2, 1), Uniform(3, inf)], [0, 1, 0, 1, 1])
-    yield UnionResponse(turned, [PlainResponse(part, RandomizedCode) for part in turned.parts])
+    interleaved = ContextUnion([Uniform(2, 1), Uniform(3, inf)], [0, 1, 0, 1, 1])
+    yield UnionResponse(
+        interleaved, [PlainResponse(part, RandomizedCode) for part in interleaved.parts]
+    )
     stages = union([Uniform(2, 1) + Uniform(2, 1), HighLow(2, [0], 2)])
     twice = ComposedResponse(BinaryResponse(Uniform(2, 1)), BinaryResponse(Uniform(2, 1)))
     yield UnionResponse(stages, [twice, HighLowResponse(stages.parts[1])])
@@ -185,14 +187,14 @@ EXAMPLES = {
     ComposedResponse: tuple(_composed()),
 }
 
-# One instance for each class, kind of code and corner: what tests of structure need. Only the exam
-# sweeps over all EXAMPLES.
-_CHOSEN = {
-    BinaryResponse: (1, 3),  # asymmetric; nothing promised one way
-    PlainResponse: (0, 6, 18, 30, 38, 40, 41),  # one symbol, three codes, unbalanced, unused, clear
-    BlockResponse: (0, 6, 9, 10),  # two codes, an ε for each block, a block in clear
+# One instance for each class, kind of code and special case, enough for tests of structure. Only
+# the exam sweeps over all EXAMPLES.
+_REPRESENTATIVE_INDICES = {
+    BinaryResponse: (1, 3),  # asymmetric; no promise in one direction
+    PlainResponse: (0, 6, 18, 30, 38, 40, 41),  # one symbol, codes, unbalanced, spare, inf
+    BlockResponse: (0, 6, 9, 10),  # two codes, an ε per block, an unprotected block
     HighLowResponse: (1, 3, 8, 24),  # two codes, nothing sensitive, unbalanced
-    GroupResponse: (0, 4, 19, 20),  # tiers, blocks with a promise across, unbalanced, clear
+    GroupResponse: (0, 4, 19, 20),  # tiers, blocks with ε across, unbalanced, inf
     TableResponse: (0, 2),
     ProductResponse: (0, 3),
     UnionResponse: (0, 1),
@@ -200,18 +202,21 @@ _CHOSEN = {
     ComposedResponse: (1, 2),
 }
 REPRESENTATIVES = {
-    cls: tuple(EXAMPLES[cls][index] for index in chosen) for cls, chosen in _CHOSEN.items()
+    cls: tuple(EXAMPLES[cls][index] for index in indices)
+    for cls, indices in _REPRESENTATIVE_INDICES.items()
 }
 
 
 def every_mechanism_class():
-    """The concrete subclasses of Mechanism that the package defines, however deep."""
-    found, waiting = set(), [Mechanism]
+    """Return all concrete subclasses of Mechanism in the package."""
+    classes = set()
+    waiting = [Mechanism]
     while waiting:
-        waiting.extend(children := waiting.pop().__subclasses__())
-        found.update(children)
+        children = waiting.pop().__subclasses__()
+        waiting.extend(children)
+        classes.update(children)
     return {
         cls
-        for cls in found
+        for cls in classes
         if cls.__module__.startswith(sfumato.__name__) and not inspect.isabstract(cls)
     }

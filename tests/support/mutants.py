@@ -1,6 +1,7 @@
-"""Faults, planted one at a time. Most were found in published libraries; each must be caught by the exam.
+"""Mechanisms with one planted fault each, all of which the exam must detect.
 
-Every entry of ``MUTANTS`` is a mechanism with one fault and the name of the check that must notice it first.
+Most of the faults come from published libraries. `MUTANTS` lists the mechanisms by the name of the
+check that must notice the fault first.
 """
 
 from dataclasses import replace
@@ -28,11 +29,11 @@ from sfumato.tally import Tally
 one = np.uint64(1)
 zero = np.uint64(0)
 
-# --- codes whose kernel is not their table ----------------------------------------------------------
+# --- codes whose kernel is not their table --------------------------------------------------------
 
 
 class OffByOneRow(HadamardCode):
-    """Row x of the Hadamard matrix instead of row x+1: the paper's slip."""
+    """Row x of the Hadamard matrix instead of row x+1: an error in the paper."""
 
     def encode(self, point, word):
         return super().encode(np.maximum(point, one) - one, word)
@@ -49,21 +50,21 @@ class FlippedTwice(HadamardCode):
 
 
 class InvertedCoin(HadamardCode):
-    """The sign that should be rare is the frequent one."""
+    """The sign that should be rare is the common one."""
 
     def encode(self, point, word):
         return super().encode(point, word) ^ (point + one & (~(point + one) + one))
 
 
 class LastBitNotRandomised(HadamardCode):
-    """The lowest bit of the output is left at 0."""
+    """The lowest bit of the output is always 0."""
 
     def encode(self, point, word):
         return super().encode(point, word) & ~one
 
 
 class ThresholdOffByOne(HadamardCode):
-    """``<`` where ``<=`` was meant: the coin lands on the wrong side for one word in the word."""
+    """``<`` instead of ``<=``: the coin is wrong for one value of the word."""
 
     def encode(self, point, word):
         edge = (word >> np.uint64(self._log_outputs)) == np.uint64(self._threshold)
@@ -71,7 +72,7 @@ class ThresholdOffByOne(HadamardCode):
 
 
 class ComplementOfTheWrongPoint(RandomizedCode):
-    """A lie is any point but x−1, instead of any point but x."""
+    """A false answer is any point but x−1, instead of any point but x."""
 
     def encode(self, point, word):
         answer = super().encode(point, word)
@@ -80,7 +81,7 @@ class ComplementOfTheWrongPoint(RandomizedCode):
 
 
 class LeftoverToTheTruth(RandomizedCode):
-    """The leftover words say x itself."""
+    """The leftover words report x itself."""
 
     def encode(self, point, word):
         return np.where(
@@ -89,7 +90,7 @@ class LeftoverToTheTruth(RandomizedCode):
 
 
 class LeftoverEdge(RandomizedCode):
-    """``<`` for ``<=`` at the last word that is not left over."""
+    """``<`` instead of ``<=`` at the last word that is not left over."""
 
     def encode(self, point, word):
         last = word == np.uint64(self.total - self.leftover - 1)
@@ -97,7 +98,7 @@ class LeftoverEdge(RandomizedCode):
 
 
 class FaultyAtFullWords(HadamardCode):
-    """Right at every short word, wrong at 64 bits: only the statistical net can see it."""
+    """Correct for short words, wrong at 64 bits: only the statistical check can see it."""
 
     def encode(self, point, word):
         answer = super().encode(point, word)
@@ -106,16 +107,17 @@ class FaultyAtFullWords(HadamardCode):
         return np.where(word >> np.uint64(57) == zero, point & np.uint64(self.outputs - 1), answer)
 
 
-# --- codes whose table is not the promise -----------------------------------------------------------
+# --- codes whose table is not the promise ---------------------------------------------------------
 
 
 class OneUnitTooMuch(HadamardCode):
-    """Odds one unit above the largest permitted."""
+    """Odds one unit above the maximum."""
 
     def __init__(self, points, epsilon, word_bits=64):
         super().__init__(points, epsilon, word_bits)
         self._threshold += 1
-        self.high, self.low = self.high + 2, self.low - 2
+        self.high += 2
+        self.low -= 2
 
 
 class OddsOnePerCentHigh(RandomizedCode):
@@ -134,24 +136,24 @@ class OddsOnePerCentLow(RandomizedCode):
 
 
 class RecordWithoutWord(HadamardCode):
-    """A record that does not tell two realisations apart."""
+    """A record that is the same for different word sizes."""
 
     def record(self):
         return {"kind": self.kind, "points": self.points}
 
 
-# --- frames -----------------------------------------------------------------------------------------
+# --- frames ---------------------------------------------------------------------------------------
 
 
 class BlocksOverlap(BlockResponse):
-    """Every block reports from 0 on."""
+    """Every block's reports start at 0."""
 
     def _respond(self, symbols, words):
         return super()._respond(symbols, words) - self._first_output[symbols]
 
 
 class FreeSymbolsNeverTakeCover(HighLowResponse):
-    """Symbols that are not sensitive always answer in clear: they leave the sensitive ones alone."""
+    """Symbols that are not sensitive always report themselves, so they give no cover."""
 
     def _respond(self, symbols, words):
         free = self._group_of[symbols] < 0
@@ -159,7 +161,7 @@ class FreeSymbolsNeverTakeCover(HighLowResponse):
 
 
 class CoverShiftedByOne(HighLowResponse):
-    """Cover answers start at output 1 and wrap."""
+    """Cover reports are shifted by one."""
 
     def _respond(self, symbols, words):
         answer = super()._respond(symbols, words)
@@ -169,19 +171,19 @@ class CoverShiftedByOne(HighLowResponse):
 
 
 class OwnCoverCountedTwice(GroupResponse):
-    """A member takes cover in its own group's reports, as if it were a stranger to it."""
+    """A member takes cover in its own group's reports, as if it were not a member."""
 
     def _respond(self, symbols, words):
         word = words[:, 0]
-        stranger = np.full(symbols.size, self._free[0])
+        outsider = np.full(symbols.size, self._free[0])
         covered = word < np.uint64(self._cover_end)
         return np.where(
-            covered, super()._respond(stranger, words), super()._respond(symbols, words)
+            covered, super()._respond(outsider, words), super()._respond(symbols, words)
         )
 
 
 class OddsOfTheOtherGroup(GroupResponse):
-    """The groups' levels are exchanged: the strict one gets the lax one's odds."""
+    """The groups' levels are swapped: the strict group gets the odds of the lax one."""
 
     def _set_integers(self, group_of, codes, levels, code_of_group, clear, word_bits):
         super()._set_integers(group_of, codes, levels, code_of_group[::-1], clear, word_bits)
@@ -197,7 +199,7 @@ class TotalsForgotten(GroupScores):
 
 
 class GroupTotalsForgotten(GroupResponse):
-    """Scores that take every group's total for 1, as in a block."""
+    """Scores that assume a total of 1 for every group, as in blocks."""
 
     @cached_property
     def scores(self):
@@ -225,7 +227,7 @@ class CyclicDesignTurned(CyclicDesign):
 
 
 class KernelOfTheFirstBlock(CyclicCode):
-    """All base blocks are decoded with the first one's kernel."""
+    """All base blocks are decoded with the kernel of the first."""
 
     def exact_kernels(self):
         first, *_ = super().exact_kernels()
@@ -242,7 +244,7 @@ class CyclicDesignMisread(CyclicDesign):
 
 
 class LeftoverForgotten(HighLowResponse):
-    """The row forgets its leftover words."""
+    """The row omits its leftover words."""
 
     def compact_row(self, x):
         levels, which = super().compact_row(x)
@@ -260,14 +262,14 @@ class FlipsSwapped(BinaryResponse):
 
 
 class ForgedStructure(PlainResponse):
-    """Claims gentler odds of its rows than they have."""
+    """Claims smaller odds for its rows than they have."""
 
     def row_classes(self):
         return tuple(replace(claim, high=claim.low, leftover=0) for claim in super().row_classes())
 
 
 class ForwardForgetsLeftover(PlainResponse):
-    """``forward`` leaves the leftover words out."""
+    """``forward`` omits the leftover words."""
 
     def forward(self, p):
         q = super().forward(p)
@@ -276,7 +278,7 @@ class ForwardForgetsLeftover(PlainResponse):
 
 
 def with_scores(kind):
-    """A mechanism's ``scores``, of this class."""
+    """Return a `scores` property of this class."""
     return cached_property(kind)
 
 
@@ -294,7 +296,7 @@ class WithoutLeftover(BlockScores):
 
 
 class ScoresForgetLeftover(PlainResponse):
-    """Scores made as if no words were left over."""
+    """Scores computed as if no words were left over."""
 
     scores = with_scores(WithoutLeftover)
 
@@ -305,7 +307,7 @@ class WithoutCorrection(BlockScores):
 
 
 class FastScoresForgetCorrection(BlockResponse):
-    """The fast estimate is the paper's, the exact one is corrected."""
+    """The fast estimate is the paper's; the exact one is corrected."""
 
     scores = with_scores(WithoutCorrection)
 
@@ -317,31 +319,31 @@ class HalfLeverage(BlockScores):
 
 
 class LeverageTooSmall(PlainResponse):
-    """Half of what a forged report can do."""
+    """Reports half of the leverage of a forged report."""
 
     scores = with_scores(HalfLeverage)
 
 
 class HalfReach(BlockScores):
     def _reach(self):
-        whole = super()._reach()
-        return Reach(whole.highest / 2, whole.lowest / 2, whole.heaviest)
+        reach = super()._reach()
+        return Reach(reach.highest / 2, reach.lowest / 2, reach.heaviest)
 
 
 class ReachTooSmall(PlainResponse):
-    """Half of what a forged report can do for or against a symbol."""
+    """Reports half of the effect of a forged report on one symbol."""
 
     scores = with_scores(HalfReach)
 
 
 class HalfWeight(BlockScores):
     def _reach(self):
-        whole = super()._reach()
-        return replace(whole, heaviest=whole.heaviest / 2)
+        reach = super()._reach()
+        return replace(reach, heaviest=reach.heaviest / 2)
 
 
 class WeighsTooLittle(PlainResponse):
-    """Half of what a forged report can do to the whole picture."""
+    """Reports half of the effect of a forged report on all symbols together."""
 
     scores = with_scores(HalfWeight)
 
@@ -352,13 +354,13 @@ class WithoutMean(BlockScores):
 
 
 class VariancesForgetTheMean(BlockResponse):
-    """``n Var = E[A²]``, without taking off p²."""
+    """``n Var = E[A²]``, without subtracting p²."""
 
     scores = with_scores(WithoutMean)
 
 
 class LooksAtNeighbours(PlainResponse):
-    """A person alone is answered differently from a person in a crowd."""
+    """A single symbol gives another report than the same symbol in an array."""
 
     def _respond(self, symbols, words):
         answer = super()._respond(symbols, words)
@@ -366,7 +368,7 @@ class LooksAtNeighbours(PlainResponse):
 
 
 class RejectsWords(PlainResponse):
-    """Symbol 0 draws again: the number of words tells the symbol."""
+    """Symbol 0 draws another word: the number of words reveals the symbol."""
 
     def privatize(self, symbols, source=None):
         source = SystemWords() if source is None else source
@@ -391,13 +393,13 @@ class AnyTally(BlockScores):
 
 
 class TakesAnyTally(PlainResponse):
-    """Another mechanism's tally is accepted."""
+    """The tally of another mechanism is accepted."""
 
     scores = with_scores(AnyTally)
 
 
 class TallyLosesAReport(PlainResponse):
-    """A batch of more than one report loses its last."""
+    """A tally is missing one report."""
 
     def tally(self, reports):
         tally = super().tally(reports)

@@ -1,11 +1,11 @@
-"""A second client, written from docs/client-spec.md alone: no NumPy, nothing of the package, slow and obvious.
+"""An independent client, written from docs/client-spec.md alone.
 
-``python plain_client.py [FAULT]`` speaks the line protocol; with the name of a fault it is wrong in that way. It takes
-every survey as it comes: what a client must refuse is examined elsewhere.
+It is slow and obvious, and uses neither NumPy nor the package. ``python plain_client.py [FAULT]``
+runs the line protocol, optionally with a planted fault. It does not validate surveys: other tests
+check what a client must refuse.
 """
 
 import base64
-import functools
 import hashlib
 import itertools
 import json
@@ -23,14 +23,14 @@ from cryptography.hazmat.primitives.ciphers.modes import ECB
 FAULTS = {
     "one bit": "the lowest bit of a count is flipped",
     "threshold": "a comparison is off by one",
-    "endian": "a symbol goes big-endian into the digest",
-    "words": "the second word is read where the first should be",
+    "endian": "the digest contains the symbol in big-endian order",
+    "words": "the two words are swapped",
     "low bits": "a short word is taken from the low bits",
     "order": "keys are sorted by UTF-16",
     "rounding": "a half is rounded towards zero",
     "week": "weeks are named by the calendar year",
-    "no NFC": "text is taken as it comes",
-    "rank": "a symbol is taken for its rank in its block",
+    "no NFC": "text is not normalised",
+    "rank": "the symbol is used instead of its rank in its block",
     "accounts": "only entries of the first format under one account are counted",
     "refilled": "entries of the first format are not counted",
     "in the clear": "open pairs need no permission",
@@ -45,7 +45,8 @@ class Refused(Exception):
 class PlainClient:
     def __init__(self, fault=None):
         assert fault is None or fault in FAULTS
-        self.fault, self.surveys = fault, {}
+        self.fault = fault
+        self.surveys = {}
 
     def answer(self, request):
         try:
@@ -53,7 +54,7 @@ class PlainClient:
         except Refused as refusal:
             return {"error": str(refusal)}
 
-    # --- surveys ------------------------------------------------------------------------------------
+    # --- surveys ----------------------------------------------------------------------------------
 
     def op_load(self, request):
         promise = json.loads(request["text"])["promise"]
@@ -63,12 +64,11 @@ class PlainClient:
         context = promise["mechanism_context"] or promise["context"]
         mechanism = Mechanism(promise["mechanism"], context, self.fault)
         self.surveys[name] = promise, mechanism
-        inputs, words = size(promise["context"]["domain"]), mechanism.words
         return {
             "fingerprint": name,
-            "inputs": inputs,
+            "inputs": size(promise["context"]["domain"]),
             "outputs": mechanism.outputs,
-            "words": words,
+            "words": mechanism.words,
             "word_bits": mechanism.bits,
         }
 
@@ -101,42 +101,39 @@ class PlainClient:
     def key_order(self, key):
         return json.loads(key).encode("utf-16-be") if self.fault == "order" else json.loads(key)
 
-    # --- the ledger ---------------------------------------------------------------------------------
+    # --- the ledger -------------------------------------------------------------------------------
 
     def op_charge(self, request):
         promise = self.survey(request)[0]
-        if (
-            is_open(promise["context"])
-            and not request["allow_clear"]
-            and self.fault != "in the clear"
-        ):
+        needs_permission = is_open(promise["context"]) and self.fault != "in the clear"
+        if needs_permission and not request["allow_clear"]:
             raise Refused("BudgetExceeded")
-        held = {(entry["survey"], entry["secret"]): entry for entry in request["entries"]}
+        ledger = {(entry["survey"], entry["secret"]): entry for entry in request["entries"]}
         if self.fault == "refilled":
-            held = {name: entry for name, entry in held.items() if "account" not in entry}
+            ledger = {key: entry for key, entry in ledger.items() if "account" not in entry}
         if self.fault == "accounts":
-            held = {
-                name: entry
-                for name, entry in held.items()
+            ledger = {
+                key: entry
+                for key, entry in ledger.items()
                 if entry.get("account", "subject health")[0] == "s"
             }
-        name = request["survey"], request["secret"]
-        is_new = name not in held
+        key = request["survey"], request["secret"]
+        is_new = key not in ledger
         times = 1 if promise["repeat"] == "once" else promise["repeat"]["distinct"]
-        held.setdefault(name, {"times": times, "context": promise["context"]})
-        spent = sum((self.cost(entry) for entry in held.values()), start=Fraction(0))
-        if is_new and request["budget"] is not None and spent > Fraction(request["budget"]):
+        ledger.setdefault(key, {"times": times, "context": promise["context"]})
+        total = sum((self.cost(entry) for entry in ledger.values()), start=Fraction(0))
+        if is_new and request["budget"] is not None and total > Fraction(request["budget"]):
             raise Refused("BudgetExceeded")
-        return {"spent": str(spent), "entries": len(held)}
+        return {"spent": str(total), "entries": len(ledger)}
 
     def cost(self, entry):
         if "cost" in entry:
             return Fraction(entry["cost"])
         finite = [epsilon for epsilon in every_entry(entry["context"]) if epsilon is not None]
-        chosen = min if self.fault == "smallest" else max
-        return entry["times"] * Fraction(chosen(finite, default=0))
+        choose = min if self.fault == "smallest" else max
+        return entry["times"] * Fraction(choose(finite, default=0))
 
-    # --- values -------------------------------------------------------------------------------------
+    # --- values -----------------------------------------------------------------------------------
 
     def op_symbol(self, request):
         domain = self.survey(request)[0]["context"]["domain"]
@@ -154,8 +151,10 @@ class PlainClient:
         return None if domain["other"] is None else domain["labels"].index(domain["other"])
 
     def find_h3(self, domain, value):
-        listed = [*domain["cells"], *([domain["other"]] if domain["other"] else [])]
-        return self.find_labels({"labels": listed, "other": domain["other"]}, value)
+        labels = list(domain["cells"])
+        if domain["other"]:
+            labels.append(domain["other"])
+        return self.find_labels({"labels": labels, "other": domain["other"]}, value)
 
     def find_range(self, domain, value):
         inside = type(value) is int and 0 <= value - domain["start"] < domain["size"]
@@ -176,17 +175,16 @@ class PlainClient:
             return (int(value * 1e7 + math.copysign(0.5, value)) - origin) // step
         return (math.floor(float(value) * 10000000.0 + 0.5) - origin) // step
 
-    # --- reports ------------------------------------------------------------------------------------
+    # --- reports ----------------------------------------------------------------------------------
 
     def op_reports(self, request):
         mechanism = self.survey(request)[1]
         pairs = [(int(text[:16], 16), int(text[16:], 16)) for text in request["words"]]
-        return {
-            "reports": [
-                self.report(mechanism, x, *pair)
-                for x, pair in zip(request["symbols"], pairs, strict=True)
-            ]
-        }
+        reports = [
+            self.report(mechanism, x, *pair)
+            for x, pair in zip(request["symbols"], pairs, strict=True)
+        ]
+        return {"reports": reports}
 
     def report(self, mechanism, x, w0, w1):
         if self.fault == "words":
@@ -196,10 +194,13 @@ class PlainClient:
         return mechanism.report(x, w0 >> (64 - mechanism.bits), w1 >> (64 - mechanism.bits))
 
     def op_enumerate(self, request):
-        mechanism, x = self.survey(request)[1], request["symbol"]
-        every = range(2**mechanism.bits)
-        seconds = every if mechanism.words == 2 else range(1)
-        reports = [mechanism.report(x, word0, word1) for word0 in every for word1 in seconds]
+        mechanism = self.survey(request)[1]
+        x = request["symbol"]
+        first_words = range(2**mechanism.bits)
+        second_words = first_words if mechanism.words == 2 else range(1)
+        reports = [
+            mechanism.report(x, word0, word1) for word0 in first_words for word1 in second_words
+        ]
         counts = [0] * mechanism.outputs
         for report in reports:
             counts[report] += 1
@@ -208,11 +209,11 @@ class PlainClient:
             "sha256": hashlib.sha256(struct.pack(f"<{len(reports)}I", *reports)).hexdigest(),
         }
 
-    # --- memory and uploads -------------------------------------------------------------------------
+    # --- memory and uploads -----------------------------------------------------------------------
 
     def op_remembered(self, request):
         block = self.digest(
-            b"sfumato/1/report", self.named(request), self.four_bytes(request["symbol"])
+            b"sfumato/1/report", self.fingerprint(request), self.four_bytes(request["symbol"])
         )
         out = Cipher(AES(bytes.fromhex(request["secret"])), ECB()).encryptor().update(block)
         w0, w1 = struct.unpack("<2Q", out)
@@ -220,18 +221,19 @@ class PlainClient:
         return {"words": f"{w0:016x}{w1:016x}", "report": report}
 
     def op_token(self, request):
-        secret, symbol = bytes.fromhex(request["secret"]), self.four_bytes(request["symbol"])
-        return {"token": self.digest(b"sfumato/1/value", secret, self.named(request), symbol).hex()}
+        secret = bytes.fromhex(request["secret"])
+        symbol = self.four_bytes(request["symbol"])
+        token = self.digest(b"sfumato/1/value", secret, self.fingerprint(request), symbol)
+        return {"token": token.hex()}
 
     def op_batch_id(self, request):
-        repeat, secret = self.survey(request)[0]["repeat"], bytes.fromhex(request["secret"])
+        repeat = self.survey(request)[0]["repeat"]
+        secret = bytes.fromhex(request["secret"])
         if repeat == "once":
-            return {
-                "batch": self.digest(b"sfumato/1/batch", secret, self.named(request)).hex(),
-                "period": None,
-            }
+            batch = self.digest(b"sfumato/1/batch", secret, self.fingerprint(request))
+            return {"batch": batch.hex(), "period": None}
         period = self.period(datetime.fromisoformat(request["time"]), repeat["every"])
-        batch = self.digest(b"sfumato/1/batch", secret, self.named(request), period.encode())
+        batch = self.digest(b"sfumato/1/batch", secret, self.fingerprint(request), period.encode())
         return {"batch": batch.hex(), "period": period}
 
     def period(self, time, every):
@@ -243,15 +245,14 @@ class PlainClient:
         )
 
     def op_batch(self, request):
-        listed = ",".join(map(str, request["reports"]))
-        return {
-            "body": f'{{"batch":"{request["batch"]}","format":1,"reports":[{listed}],"survey":"{request["survey"]}"}}'
-        }
+        reports = ",".join(map(str, request["reports"]))
+        start = f'{{"batch":"{request["batch"]}","format":1,"reports":[{reports}],'
+        return {"body": start + f'"survey":"{request["survey"]}"}}'}
 
     def survey(self, request):
         return self.surveys[request["survey"]]
 
-    def named(self, request):
+    def fingerprint(self, request):
         return bytes.fromhex(request["survey"])
 
     def digest(self, *parts):
@@ -261,12 +262,13 @@ class PlainClient:
         return struct.pack(">I" if self.fault == "endian" else "<I", symbol)
 
 
-# --- domains and contexts ---------------------------------------------------------------------------------------------
+# --- domains and contexts -------------------------------------------------------------------------
 
 
 def degrees(text):
-    sign, (whole, _, part) = -1 if text[0] == "-" else 1, text.lstrip("-").partition(".")
-    return sign * int(whole + part.ljust(7, "0"))
+    sign = -1 if text[0] == "-" else 1
+    whole, _, decimals = text.lstrip("-").partition(".")
+    return sign * int(whole + decimals.ljust(7, "0"))
 
 
 def grid_shape(domain):
@@ -284,60 +286,66 @@ def size(domain):
     return domain["size"] if domain["kind"] == "range" else len(domain["labels"])
 
 
-def unpacked(text):
+def unpack(text):
     raw = base64.b64decode(text)
     return list(struct.unpack(f"<{len(raw) // 4}I", raw))
 
 
-def owing_groups(context):
-    """For each symbol the number of its group among those that owe something, or None."""
+def protected_groups(context):
+    """Return each symbol's group among those with a promise, or None."""
     if context["kind"] == "blocks":
-        return unpacked(context["block_of"])
+        return unpack(context["block_of"])
     if context["kind"] == "high-low":
-        sensitive = set(unpacked(context["sensitive"])) if context["epsilon"] != "inf" else set()
-        owed = [
+        sensitive = set(unpack(context["sensitive"])) if context["epsilon"] != "inf" else set()
+        epsilons = [
             context["epsilon"] if x in sensitive else "inf" for x in range(size(context["domain"]))
         ]
     else:
-        owed = [context["epsilons"][tier] for tier in unpacked(context["tier_of"])]
-    number = {}
-    return [
-        None if epsilon == "inf" else number.setdefault(epsilon, len(number)) for epsilon in owed
-    ]
+        epsilons = [context["epsilons"][tier] for tier in unpack(context["tier_of"])]
+    numbers = {}
+    groups = []
+    for epsilon in epsilons:
+        is_free = epsilon == "inf"
+        groups.append(None if is_free else numbers.setdefault(epsilon, len(numbers)))
+    return groups
 
 
-# --- codes ------------------------------------------------------------------------------------------------------------
+# --- codes ----------------------------------------------------------------------------------------
 
 
 class Code:
     def __init__(self, record, fault):
-        self.kind, self.b, self.total = record["kind"], record["outputs"], 2 ** record["word_bits"]
-        self.high, self.low, self.leftover = (
-            int(record[name]) for name in ("high", "low", "leftover")
-        )
+        self.kind = record["kind"]
+        self.b = record["outputs"]
+        self.total = 2 ** record["word_bits"]
+        self.high = int(record["high"])
+        self.low = int(record["low"])
+        self.leftover = int(record["leftover"])
         if fault == "one bit" and self.kind != "clear":
             self.high ^= 2 if self.kind == "hadamard" else 1
         self.fault = fault
         self.r = self.b // 2 if self.kind == "hadamard" else 1
         if self.kind == "cyclic":
-            self.K, base = record["points"], unpacked(record["base"])
+            self.K = record["points"]
+            base = unpack(record["base"])
             w = len(base) // record["base_blocks"]
             blocks = [set(base[i : i + w]) for i in range(0, len(base), w)]
-            every = [(i, d) for i in range(len(blocks)) for d in range(self.K)]
-            inside = [(i, d) for i, d in every if d in blocks[i]]
-            self.r, self.steps = (
-                len(inside),
-                inside + [(i, d) for i, d in every if d not in blocks[i]],
-            )
+            steps = [(i, d) for i in range(len(blocks)) for d in range(self.K)]
+            inside = [(i, d) for i, d in steps if d in blocks[i]]
+            outside = [(i, d) for i, d in steps if d not in blocks[i]]
+            self.r = len(inside)
+            self.steps = inside + outside
 
     def encode(self, point, word):
         if self.kind == "clear":
             return point
         if self.kind == "hadamard":
-            row, y = point + 1, word % self.b
-            coin, threshold = word // self.b, self.high // 2
-            minus_wanted = coin > threshold if self.fault == "threshold" else coin >= threshold
-            return y if minus_wanted == odd(row & y) else y ^ (row & -row)
+            row = point + 1
+            y = word % self.b
+            coin = word // self.b
+            threshold = self.high // 2
+            wants_minus = coin > threshold if self.fault == "threshold" else coin >= threshold
+            return y if wants_minus == is_odd(row & y) else y ^ (row & -row)
         if word >= self.total - self.leftover:
             return 0
         return self.place(point, self.index_of(word, self.high, self.low))
@@ -346,15 +354,17 @@ class Code:
         position += self.fault == "threshold"
         if position < self.r * high:
             return position // high
-        # Without a fault no position leads past the last place.
+        # Only a planted fault can lead past the last place.
         return min(self.r + (position - self.r * high) // max(low, 1), self.b - 1)
 
     def place(self, point, index):
         if self.kind == "hadamard":
-            row, half = point + 1, self.b // 2
-            low_bit, filling = row & -row, index % half
-            y = filling // low_bit * 2 * low_bit + filling % low_bit
-            return y if odd(row & y) == (index >= half) else y ^ low_bit
+            row = point + 1
+            half = self.b // 2
+            low_bit = row & -row
+            rank = index % half
+            y = rank // low_bit * 2 * low_bit + rank % low_bit
+            return y if is_odd(row & y) == (index >= half) else y ^ low_bit
         if self.kind == "randomized":
             return (point - index) % self.b
         if self.kind == "clear":
@@ -363,52 +373,56 @@ class Code:
         return i * self.K + (point - d) % self.K
 
 
-def odd(number):
+def is_odd(number):
     return bool(number.bit_count() % 2)
 
 
-# --- mechanisms -------------------------------------------------------------------------------------------------------
+# --- mechanisms -----------------------------------------------------------------------------------
 
 
 class Mechanism:
-    """``report(x, word0, word1)`` for words of ``bits`` bits."""
+    """Computes `report(x, word0, word1)` for words of `bits` bits."""
 
     def __init__(self, record, context, fault):
-        self.record, self.context, self.fault, self.words = record, context, fault, 1
+        self.record = record
+        self.context = context
+        self.fault = fault
+        self.words = 1
         self.kind = record["kind"]
         self.codes = [Code(code, fault) for code in record.get("codes", [])]
         self.bits = record.get("word_bits")
         if self.bits is None and self.codes:
             self.bits = record["codes"][0]["word_bits"]
         {
-            "table": self.as_table,
-            "binary": self.as_table,
-            "plain": self.as_blocks,
-            "blocks": self.as_blocks,
-            "high-low": self.as_high_low,
-            "groups": self.as_groups,
-            "product": self.as_product,
-            "union": self.as_union,
+            "table": self.set_up_table,
+            "binary": self.set_up_table,
+            "plain": self.set_up_blocks,
+            "blocks": self.set_up_blocks,
+            "high-low": self.set_up_high_low,
+            "groups": self.set_up_groups,
+            "product": self.set_up_product,
+            "union": self.set_up_union,
         }[self.kind]()
 
     def report(self, x, word0, word1):
         return self.respond(x, word0, word1)
 
-    def in_blocks(self):
+    def set_blocks(self):
         if self.context["kind"] == "uniform":
             self.block_of = [0] * size(self.context["domain"])
         else:
-            self.block_of = unpacked(self.context["block_of"])
+            self.block_of = unpack(self.context["block_of"])
         self.rank = self.ranks(self.block_of)
 
     def ranks(self, group_of):
-        seen, ranks = {}, []
+        sizes = {}
+        ranks = []
         for x, group in enumerate(group_of):
-            ranks.append(x if self.fault == "rank" else seen.get(group, 0))
-            seen[group] = seen.get(group, 0) + 1
+            ranks.append(x if self.fault == "rank" else sizes.get(group, 0))
+            sizes[group] = sizes.get(group, 0) + 1
         return ranks
 
-    def as_table(self):
+    def set_up_table(self):
         self.rows = [[int(count) for count in row] for row in self.record["rows"]]
         for x, row in enumerate(self.rows):
             row[1 - x if self.kind == "binary" else 0] ^= self.fault == "one bit"
@@ -426,42 +440,44 @@ class Mechanism:
         flips = self.rows[x][1 - x]
         return 1 - x if word < flips or (word == flips and self.fault == "threshold") else x
 
-    def as_blocks(self):
-        self.in_blocks()
+    def set_up_blocks(self):
+        self.set_blocks()
         codes = [self.codes[number] for number in self.record["code_of_block"]]
-        firsts = running([code.b for code in codes])
+        firsts = offsets([code.b for code in codes])
         self.outputs = firsts[-1]
         self.respond = lambda x, word, _: (
             firsts[self.block_of[x]] + codes[self.block_of[x]].encode(self.rank[x], word)
         )
 
-    def as_high_low(self):
-        code, group_of = self.codes[0], owing_groups(self.context)
-        if self.context["epsilon"] == "inf":  # in clear, yet with reports of their own
-            sensitive = set(unpacked(self.context["sensitive"]))
+    def set_up_high_low(self):
+        code = self.codes[0]
+        group_of = protected_groups(self.context)
+        if self.context["epsilon"] == "inf":  # no promise, but the sensitive still form a group
+            sensitive = set(unpack(self.context["sensitive"]))
             group_of = [0 if x in sensitive else None for x in range(size(self.context["domain"]))]
-        self.frame(
+        self.set_up_frame(
             group_of,
             [code] * (code.b > 0),
             [(code.high, code.low, code.low)],
             code.r * (code.high - code.low),
         )
 
-    def as_groups(self):
+    def set_up_groups(self):
         numbers = self.record["code_of_group"]
         levels = [
             tuple(int(level[name]) for name in ("high", "low", "cover"))
             for level in self.record["levels"]
         ]
-        codes, levels = [self.codes[n] for n in numbers], [levels[n] for n in numbers]
+        codes = [self.codes[n] for n in numbers]
+        levels = [levels[n] for n in numbers]
         levels = [(high ^ (self.fault == "one bit"), *others) for high, *others in levels]
-        self.frame(owing_groups(self.context), codes, levels, int(self.record["clear"]))
+        self.set_up_frame(protected_groups(self.context), codes, levels, int(self.record["clear"]))
 
-    def frame(self, group_of, codes, levels, clear):
+    def set_up_frame(self, group_of, codes, levels, clear):
         ranks = self.ranks(group_of)
-        firsts = running([code.b for code in codes])
+        firsts = offsets([code.b for code in codes])
         lengths = [code.b * level[2] for code, level in zip(codes, levels, strict=False)]
-        starts = running(lengths)
+        starts = offsets(lengths)
         covered = starts[-1]
         free = [x for x, group in enumerate(group_of) if group is None]
         own = {x: firsts[-1] + i for i, x in enumerate(free)}
@@ -485,8 +501,8 @@ class Mechanism:
 
         self.respond = respond
 
-    def as_product(self):
-        self.in_blocks()
+    def set_up_product(self):
+        self.set_blocks()
         self.words = 2
         outer, inner = self.codes
         self.outputs = outer.b * inner.b
@@ -494,50 +510,45 @@ class Mechanism:
             outer.encode(self.block_of[x], word0) * inner.b + inner.encode(x, word1)
         )
 
-    def as_union(self):
-        self.in_blocks()
+    def set_up_union(self):
+        self.set_blocks()
         parts = [
             Mechanism(part, inner, self.fault)
             for part, inner in zip(self.record["parts"], self.context["parts"], strict=True)
         ]
-        firsts = running([part.outputs for part in parts])
-        self.outputs, self.bits, self.words = (
-            firsts[-1],
-            parts[0].bits,
-            max(part.words for part in parts),
-        )
+        firsts = offsets([part.outputs for part in parts])
+        self.outputs = firsts[-1]
+        self.bits = parts[0].bits
+        self.words = max(part.words for part in parts)
         self.respond = lambda x, word0, word1: (
             firsts[self.block_of[x]] + parts[self.block_of[x]].report(self.rank[x], word0, word1)
         )
 
 
-# --- what a context promises --------------------------------------------------------------------------
+# --- what a context promises ----------------------------------------------------------------------
 
 
 def promise(context):
-    """E as a function of two symbols that differ; None where it is infinite."""
+    """Return E as a function of two different symbols; its value is None where E is infinite."""
     kind = context["kind"]
     if kind in ("matrix", "metric"):
         scale = number(context.get("epsilon", "1"))
-        table = [
-            [number(entry) for entry in row]
-            for row in context["matrix" if kind == "matrix" else "distances"]
-        ]
+        rows = context["matrix" if kind == "matrix" else "distances"]
+        table = [[number(entry) for entry in row] for row in rows]
         return lambda x, x2: None if None in (scale, table[x][x2]) else scale * table[x][x2]
     classes = classes_of(context)
     if kind == "union":
         parts = [promise(part) for part in context["parts"]]
-        blocks = unpacked(context["block_of"])
+        blocks = unpack(context["block_of"])
         ranks = [blocks[:x].count(block) for x, block in enumerate(blocks)]
         return lambda x, x2: (
             parts[blocks[x]](ranks[x], ranks[x2]) if blocks[x] == blocks[x2] else None
         )
     inside = {group: number(epsilon_inside(context, group)) for group in set(classes)}
-    outward = (
-        {group: number(context.get("across", "inf")) for group in inside}
-        if kind == "blocks"
-        else inside
-    )
+    outward = inside
+    if kind == "blocks":
+        across = number(context.get("across", "inf"))
+        outward = dict.fromkeys(inside, across)
     return lambda x, x2: (inside if classes[x] == classes[x2] else outward)[classes[x]]
 
 
@@ -545,24 +556,25 @@ def epsilon_inside(context, group):
     if context["kind"] == "high-low":
         return context["epsilon"] if group else "inf"
     if context["kind"] == "tiers":
-        return group  # tiers of equal epsilon are one class, named by it
+        return group  # tiers with the same ε are one class, and ε is its name
     return context["epsilons"][group] if "epsilons" in context else context["epsilon"]
 
 
 def classes_of(context):
-    """The class of each symbol."""
-    kind, symbols = context["kind"], range(size(context["domain"]))
+    """Return the class of each symbol."""
+    kind = context["kind"]
+    symbols = range(size(context["domain"]))
     if kind == "uniform":
         return [0 for _ in symbols]
     if kind == "high-low":
-        sensitive = set(unpacked(context["sensitive"]))
+        sensitive = set(unpack(context["sensitive"]))
         return [x in sensitive for x in symbols]
     if kind == "blocks":
-        return unpacked(context["block_of"])
+        return unpack(context["block_of"])
     if kind == "tiers":
-        return [context["epsilons"][tier] for tier in unpacked(context["tier_of"])]
+        return [context["epsilons"][tier] for tier in unpack(context["tier_of"])]
     if kind == "union":
-        blocks = unpacked(context["block_of"])
+        blocks = unpack(context["block_of"])
         parts = [iter(classes_of(part)) for part in context["parts"]]
         return [(block, next(parts[block])) for block in blocks]
     return list(symbols)
@@ -577,12 +589,13 @@ def is_open(context):
 
 
 def every_entry(context):
-    E, symbols = promise(context), range(size(context["domain"]))
+    E = promise(context)
+    symbols = range(size(context["domain"]))
     return [E(x, x2) for x, x2 in itertools.permutations(symbols, 2)]
 
 
-def running(lengths):
-    return functools.reduce(lambda sums, length: [*sums, sums[-1] + length], lengths, [0])
+def offsets(lengths):
+    return list(itertools.accumulate(lengths, initial=0))
 
 
 if __name__ == "__main__":
