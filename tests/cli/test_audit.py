@@ -191,7 +191,7 @@ def test_a_line_without_end_is_2(error_from, folder):
 
 
 def test_a_client_that_does_not_end_is_ended(call, folder, monkeypatch):
-    monkeypatch.setattr("sfumato.auditing.command._FAREWELL", 0.2)
+    monkeypatch.setattr("sfumato.auditing.command._SECONDS_TO_END", 0.2)
     lingering = "import sys, time\nfor line in sys.stdin: print(1, flush=True)\ntime.sleep(600)"
     assert call("audit", "lunch.toml", *SMALL, *client(folder, lingering)).code == 0
 

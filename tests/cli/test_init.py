@@ -173,7 +173,7 @@ def test_sensitive_labels_are_never_dropped_for_blocks(error_from):
         "x",
         "new.toml",
     )
-    assert "choose --sensitive or --blocks" in said
+    assert "choose either --sensitive or --blocks" in said
 
 
 def test_labels_that_few_people_hold_are_pointed_out(folder, call):

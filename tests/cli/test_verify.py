@@ -67,7 +67,7 @@ def test_it_says_so_in_words(folder, call):
     mechanism = Survey.load(folder / "lunch.toml").mechanism
     assert "lunch-2026" in shown
     assert (
-        f"Reports have {mechanism.bits} bits; a forged one, in an average honest one's place, "
+        f"Reports have {mechanism.bits} bits; replacing an average honest report by a forged one "
         in shown
     )
     weight = float(re.search(r"moves a count by up to ([\d.,]+) people\.", shown)[1])

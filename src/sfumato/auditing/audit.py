@@ -30,8 +30,6 @@ from sfumato.mechanisms import Mechanism
 from sfumato.randomness import SystemWords, WordSource
 from sfumato.survey import Survey
 
-__all__ = ["MAX_SYMBOLS", "MIN_SAMPLES", "audit", "rows_with_drift"]
-
 MAX_SYMBOLS = 64
 """How many symbols an audit compares at most, since it compares every ordered pair."""
 

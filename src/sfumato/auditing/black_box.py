@@ -24,18 +24,6 @@ from sfumato.mechanisms import Mechanism
 from sfumato.randomness import WordSource
 from sfumato.survey import Survey
 
-__all__ = [
-    "ANY_OTHER",
-    "BatchBox",
-    "BlackBox",
-    "CountBox",
-    "Histogram",
-    "Randomizer",
-    "black_box",
-    "count_reports",
-    "count_table",
-]
-
 ReportList = Any
 """An array or a sequence of reports, as a stranger's code returns them."""
 

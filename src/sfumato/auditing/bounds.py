@@ -58,16 +58,6 @@ from numpy.typing import ArrayLike
 
 from sfumato.foundation.arrays import Floats
 
-__all__ = [
-    "detectable_as_suspect",
-    "detectable_by_test",
-    "errors_above",
-    "log_ratio_bounds",
-    "lower_log_ratio",
-    "mean_bound",
-    "share_bound",
-]
-
 _MAX_EXCESS = 60.0  # the search looks for log-ratios up to this much above the promise
 _STEPS = 60
 

@@ -21,17 +21,6 @@ from sfumato.contexts import Context
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats, Symbols
 
-__all__ = [
-    "MAX_REPORTS",
-    "Choice",
-    "Event",
-    "PromisedPair",
-    "choose",
-    "choose_event",
-    "frequent_reports",
-    "pairs_with_promise",
-]
-
 MAX_REPORTS = 4096
 """How many different reports are looked at one by one: the most frequent ones."""
 

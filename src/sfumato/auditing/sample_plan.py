@@ -15,8 +15,6 @@ from sfumato.errors import InvalidArgument
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.randomness import WordSource
 
-__all__ = ["SamplePlan", "even_blocks", "poisson_blocks"]
-
 
 @dataclass(frozen=True)
 class SamplePlan:

@@ -11,8 +11,6 @@ from sfumato.domains.domain import Label
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.formatting import format_percent, printable
 
-__all__ = ["POWER", "Audit", "PairAudit"]
-
 POWER = 0.99
 """The probability with which a ratio at its pair's resolution would have been seen."""
 

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli.console import printable, say
+from sfumato.cli.console import say, show_bar
 from sfumato.cli.options import Json, SurveyFile
+from sfumato.foundation.formatting import printable
 
 if TYPE_CHECKING:
     from sfumato.auditing import Audit
     from sfumato.auditing.black_box import Randomizer
     from sfumato.survey import Survey
-
-__all__ = ["audit"]
 
 _MAX_RANGE = 10_000  # symbols: a mistyped range must not fill the memory
 
@@ -81,7 +80,6 @@ def _run_audit(
     patience: float,
 ) -> "Audit":
     from sfumato.auditing import audit, command_randomizer
-    from sfumato.cli.console import show_bar
 
     box: AbstractContextManager[Survey | Randomizer]
     box = command_randomizer(client, patience) if client else nullcontext(survey)
@@ -104,6 +102,6 @@ def _parse_symbols(text: str) -> list[int]:
         first = int(match[1]) if match else 0
         last = int(match[2] or match[1]) if match else 0
         if match is None or last - first > _MAX_RANGE:
-            raise typer.BadParameter("--symbols takes numbers and ranges, such as 0,3,7-12.")
+            raise typer.BadParameter("--symbols must be numbers and ranges, such as 0,3,7-12.")
         symbols += range(first, last + 1)
     return symbols

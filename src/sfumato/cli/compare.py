@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from sfumato.cli.console import say
+from sfumato.cli.console import say, show_status
 from sfumato.cli.options import (
     AnswersFile,
     Column,
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from sfumato.simulation.population import Population
     from sfumato.tables import AnswerColumns
 
-__all__ = ["compare"]
-
-_FEW = 10  # people: a label that fewer hold may identify someone
+_FEW = 10  # a label held by fewer people may identify someone
 
 
 def compare(
@@ -62,7 +60,6 @@ def compare(
       sfumato compare trips.parquet --survey survey.toml --latitude lat --longitude lon --json
 
     """
-    from sfumato.cli.console import show_status
     from sfumato.estimation.decoders import get_decoder
     from sfumato.simulation import Draws
     from sfumato.simulation import compare as run_comparison

@@ -1,19 +1,17 @@
-"""`sfumato conformance`: whether a client in any language answers as it must."""
+"""`sfumato conformance`: test a client in any language."""
 
 import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli.console import say
+from sfumato.cli.console import say, show_status
 from sfumato.cli.options import Json
 
 if TYPE_CHECKING:
     from sfumato.conformance import FileResult
 
-__all__ = ["conformance"]
-
-_MAX_SHOWN = 3  # failures of a file: the first ones say most
+_MAX_SHOWN = 3  # failures per file
 
 
 def conformance(
@@ -26,14 +24,14 @@ def conformance(
     ],
     file: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Ask the cases of this file alone, e.g. canonical.json."),
+        typer.Option(metavar="NAME", help="Ask only the cases of this file, e.g. canonical.json."),
     ] = None,
     patience: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for an answer.")] = 30.0,
     as_json: Json = False,
 ) -> None:
     """Ask a client every test vector, in the line protocol of the client specification.
 
-    The exit code is 1 if an answer is wrong.
+    Exits 1 if an answer is wrong.
 
     Examples:
       sfumato conformance ./my-client
@@ -49,7 +47,6 @@ def conformance(
 
 
 def _examine(client: list[str], patience: float, chosen: list[str] | None) -> "list[FileResult]":
-    from sfumato.cli.console import show_status
     from sfumato.conformance import FILES, examine
 
     files = chosen or FILES

@@ -12,21 +12,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from sfumato.foundation.formatting import format_gap, printable, printable_lines
+from sfumato.foundation.formatting import format_gap, printable_lines
 
 if TYPE_CHECKING:
     from sfumato.designer import Round
-
-__all__ = [
-    "count_rounds",
-    "count_rows",
-    "printable",
-    "say",
-    "say_data",
-    "show_bar",
-    "show_status",
-    "warn",
-]
 
 
 def say(text: str) -> None:

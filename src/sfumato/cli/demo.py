@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from sfumato.foundation.arrays import Symbols
     from sfumato.survey import Survey
 
-__all__ = ["demo"]
-
 PEOPLE = 1_000_000
 EPSILON = 1.0
 PAGE = "sfumato-demo.html"

@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli.console import say
-from sfumato.cli.options import Json, require_outputs
+from sfumato.cli.console import count_rounds, say
+from sfumato.cli.options import Json, read_shares, read_values, require_outputs, write_outputs
 from sfumato.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from sfumato.designer import Design
-    from sfumato.pages import Alternative
-    from sfumato.promises import Certificate
     from sfumato.survey import Description, Survey
-
-__all__ = ["design"]
 
 
 def design(
@@ -68,13 +64,12 @@ def design(
     Examples:
       sfumato design matrix.csv -o survey.json
 
-      sfumato design survey.toml -o survey.json --time-limit 600 --html design.html --plot design.png
+      sfumato design survey.toml -o survey.json --time-limit 600 --plot design.png
 
       sfumato design matrix.csv --prior last-year.csv --json
 
     """
-    from sfumato.cli.console import count_rounds
-    from sfumato.cli.options import read_shares, read_values
+    from sfumato import pages
     from sfumato.designer import design as search
     from sfumato.survey import Survey
 
@@ -85,9 +80,7 @@ def design(
     description = _describe(promise, name)
     domain = description.context.domain
     if html is not None or plot is not None:
-        from sfumato.pages import require_drawable
-
-        require_drawable(domain.size)
+        pages.require_drawable(domain.size)
     prior_shares = None if prior is None else read_shares(prior, "prior", domain)
     label_weights = (
         None if weights is None else read_values(weights, "weights", domain, ("weight",))
@@ -104,7 +97,11 @@ def design(
         )
     seconds = time.monotonic() - start
     result = _DesignResult(Survey.of(description, design.mechanism), design, seconds)
-    _write(result, output, html, plot)
+    write_outputs(
+        (output, lambda: result.survey.resolved() + b"\n"),
+        (html, result.page),
+        (plot, lambda: pages.design_png(design)),
+    )
     say(json.dumps(result.to_json()) if as_json else result.to_text(output))
 
 
@@ -120,8 +117,16 @@ class _DesignResult:
         self.survey = survey
         self.design = design
         self.seconds = seconds
-        self.certificate: Certificate = survey.certify()
-        self.alternatives: list[Alternative] = alternatives_to(design)
+        self.certificate = survey.certify()
+        self.alternatives = alternatives_to(design)
+
+    def page(self) -> bytes:
+        from sfumato.pages import design_page
+
+        page = design_page(
+            self.design, self.alternatives, seconds=self.seconds, title=self.survey.title
+        )
+        return page.encode("utf-8")
 
     def to_json(self) -> dict[str, object]:
         from sfumato.pages import name_closed_form
@@ -190,27 +195,3 @@ def _read_survey(path: Path) -> "Description":
             "compute a mechanism, or use the survey as it is."
         )
     return described
-
-
-def _write(result: _DesignResult, output: str | None, html: str | None, plot: str | None) -> None:
-    """Draw all files before writing any."""
-    from sfumato.foundation.files import write_atomically
-
-    page = ""
-    picture = b""
-    if html is not None:
-        from sfumato.pages import design_page
-
-        page = design_page(
-            result.design, result.alternatives, seconds=result.seconds, title=result.survey.title
-        )
-    if plot is not None:
-        from sfumato.pages import design_png
-
-        picture = design_png(result.design)
-    if output is not None:
-        result.survey.save(output)
-    if html is not None:
-        write_atomically(html, page.encode("utf-8"))
-    if plot is not None:
-        write_atomically(plot, picture)

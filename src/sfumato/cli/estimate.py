@@ -5,15 +5,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli.console import printable, say, say_data, warn
-from sfumato.cli.options import Decoder, Json, SurveyFile, require_distinct, require_outputs
+from sfumato.cli.console import count_rows, say, say_data, warn
+from sfumato.cli.options import (
+    Decoder,
+    Json,
+    SurveyFile,
+    read_values,
+    require_distinct,
+    require_outputs,
+)
 from sfumato.errors import InvalidArgument, InvalidSetting
+from sfumato.foundation.formatting import printable
 
 if TYPE_CHECKING:
     from sfumato.estimation import Estimate, FitResult
     from sfumato.survey import Survey
-
-__all__ = ["estimate"]
 
 _MAX_ROWS = 20  # labels shown on a terminal
 _UNTRUSTED = "They may be forged, or come from a broken client: do not rely on this estimate."
@@ -64,8 +70,6 @@ def estimate(
       sfumato estimate survey.toml reports.parquet --covariate population.csv --json
 
     """
-    from sfumato.cli.console import count_rows
-    from sfumato.cli.options import read_values
     from sfumato.estimation.decoders import get_decoder
     from sfumato.foundation.files import write_atomically
     from sfumato.survey import Survey, results_of
@@ -114,7 +118,9 @@ def _check_output(output: str | None, *, as_json: bool) -> None:
         return
     if output == "-":
         if as_json:
-            raise InvalidArgument("standard output takes either --output - (CSV) or --json.")
+            raise InvalidArgument(
+                "standard output can be CSV (--output -) or JSON (--json), not both."
+            )
     elif not output.endswith(".csv"):
         raise InvalidSetting(
             f"the output must end in .csv, or be - for standard output; got {output}. "

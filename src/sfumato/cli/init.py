@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli.console import say, warn
-from sfumato.cli.options import require_outputs
+from sfumato.cli.options import require_outputs, split_labels
 from sfumato.errors import InvalidArgument, InvalidSetting, InvalidTable
 
 if TYPE_CHECKING:
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
     from sfumato.contexts import Context
 
-__all__ = ["init", "unique_name"]
-
-_FEW = 10  # people: a label that fewer hold may identify someone
+_FEW = 10  # a label held by fewer people may identify someone
 
 TEMPLATES = {
     "yes-no": """name  = "my-survey"                # unique per question
@@ -171,7 +169,7 @@ def _from_answers(
     if column is None:
         raise InvalidArgument("--from needs --column, the column with the answers.")
     if sensitive is not None and blocks is not None:
-        raise InvalidArgument("choose --sensitive or --blocks: a survey promises one of them.")
+        raise InvalidArgument("choose either --sensitive or --blocks.")
     counts, block_of = _read_answers(answers, column, blocks)
     labels = sorted(counts)
     if len(labels) < 2:
@@ -182,7 +180,10 @@ def _from_answers(
         sensitive = typer.prompt(
             "Which labels are sensitive (separated by commas; empty for all alike)", default=""
         )
-    sensitive_labels = _parse_labels(sensitive or "", counts)
+    sensitive_labels = []
+    for label in split_labels(sensitive or ""):
+        if label.strip():
+            sensitive_labels.append(label if label in counts else label.strip())
     choices: dict[str, Context] = {"uniform": Uniform(labels, epsilon)}
     if sensitive_labels:
         choices["high-low"] = HighLow(labels, sensitive_labels, epsilon)
@@ -195,8 +196,8 @@ def _from_answers(
     if rare:
         warn(
             f"A survey file is public. {rare} of its {len(labels)} labels are held by fewer than "
-            f"{_FEW} people here: remove those that would identify someone, and give the domain an "
-            "`other` label for them."
+            f"{_FEW} people here. Remove those that would identify someone, and add an `other` "
+            "label to the domain."
         )
     return _toml(unique_name(output), kind, labels, sensitive_labels, block_of, epsilon)
 
@@ -209,14 +210,6 @@ def unique_name(output: "Path") -> str:
     import secrets
 
     return f"{output.stem[:80]}-{secrets.token_hex(3)}"
-
-
-def _parse_labels(text: str, known: Counter[str]) -> list[str]:
-    """Parse labels separated by commas; quote a label that contains a comma, as in CSV."""
-    import csv
-
-    parts = next(csv.reader([text], skipinitialspace=True), [])
-    return [part if part in known else part.strip() for part in parts if part.strip()]
 
 
 def _read_answers(

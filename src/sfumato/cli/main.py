@@ -1,7 +1,7 @@
 """The `sfumato` command.
 
-Sub-commands import what they need when they run, so that --help is fast. Exit codes: 0 done; 1 the
-answer is no (a privacy violation, an infeasible plan); 2 the call or its input is wrong.
+Subcommands import what they need when they run, so that --help is fast. Exit codes: 0 success; 1 a
+negative result (a privacy violation, an infeasible plan); 2 a wrong call or input.
 """
 
 import io
@@ -35,14 +35,14 @@ __all__ = ["app", "run"]
 
 
 class _OutputClosed(Exception):
-    """The reader of our output closed the pipe: neither a wrong call nor a no."""
+    """The reader of our output closed the pipe. This is not an error."""
 
 
 class _Commands(TyperGroup):
-    """Reserves exit code 1 for a no: typer itself also uses it for closed pipes and for Ctrl-D."""
+    """Keeps exit code 1 for negative results: typer also uses it for closed pipes and Ctrl-D."""
 
     def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
-        """Run a sub-command."""
+        """Run a subcommand."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -96,27 +96,27 @@ def run() -> None:
     try:
         app()
     except PrivacyViolation as violation:
-        _leave(f"PRIVACY VIOLATION: {violation}", 1)
+        _exit(f"PRIVACY VIOLATION: {violation}", 1)
     except SfumatoError as problem:
-        _leave(str(problem), 2)
+        _exit(str(problem), 2)
     except _OutputClosed:
         # Discard what is still buffered.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except MemoryError:
-        _leave("not enough memory. Try fewer runs, or a smaller domain.", 2)
+        _exit("not enough memory. Try fewer runs, or a smaller domain.", 2)
     except (KeyboardInterrupt, SystemExit):
         raise
     except OSError as problem:
         where = f" ({problem.filename})" if problem.filename else ""
-        _leave(f"{problem.strerror or problem}{where}", 2)
+        _exit(f"{problem.strerror or problem}{where}", 2)
     except Exception as problem:  # noqa: BLE001 - a traceback could show a value
         # Exit code 1 would mean a violation.
-        _leave(f"internal error ({type(problem).__name__}). Nothing was written.", 2)
+        _exit(f"internal error ({type(problem).__name__}). Nothing was written.", 2)
 
 
-def _leave(message: str, code: int) -> None:
-    # Indent further lines, so that no text of a survey can pose as a line of its own.
+def _exit(message: str, code: int) -> None:
+    # Indent further lines, so that no text of a survey can look like a message of ours.
     lines = printable_lines(message).replace("\n", "\n  ")
     print(f"sfumato: {lines}", file=sys.stderr)
     sys.exit(code)

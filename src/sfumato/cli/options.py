@@ -1,8 +1,9 @@
 """Options that several commands share, checks of their values, and the files that they name."""
 
+import csv
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,26 +15,6 @@ from sfumato.foundation.decoder_names import DECODER_NAMES
 if TYPE_CHECKING:
     from sfumato.domains import Domain
     from sfumato.foundation.arrays import Floats
-
-__all__ = [
-    "AnswersFile",
-    "AnswersFiles",
-    "Column",
-    "Decoder",
-    "Json",
-    "Latitude",
-    "Longitude",
-    "Runs",
-    "Seed",
-    "SurveyFile",
-    "Workers",
-    "parse_label",
-    "read_shares",
-    "read_values",
-    "require_distinct",
-    "require_outputs",
-    "worker_count",
-]
 
 _WORTH_WORKERS = 2**27  # bytes: below this, starting processes takes longer than reading
 
@@ -77,7 +58,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 def require_outputs(*paths: str | None, inputs: Sequence[str] = ()) -> None:
     """Reject outputs that cannot be written, before any work is done.
 
-    So a command writes all of its outputs, or none. Outputs that are ``None`` are ignored.
+    A command then writes all of its outputs or none. Paths that are ``None`` are ignored.
     """
     outputs = [path for path in paths if path is not None]
     identities = [_identity(path) for path in outputs]
@@ -98,6 +79,15 @@ def require_outputs(*paths: str | None, inputs: Sequence[str] = ()) -> None:
             )
         if not os.access(folder, os.W_OK):
             raise InvalidSetting(f"cannot write {path}: the folder {folder} is read-only.")
+
+
+def write_outputs(*outputs: tuple[str | None, Callable[[], bytes]]) -> None:
+    """Write each path that is not ``None``; compute all contents before writing any."""
+    from sfumato.foundation.files import write_atomically
+
+    contents = [(path, compute()) for path, compute in outputs if path is not None]
+    for path, content in contents:
+        write_atomically(path, content)
 
 
 def require_distinct(files: Sequence[str]) -> None:
@@ -139,8 +129,13 @@ def worker_count(workers: int, files: Sequence[str]) -> int:
 # --- CSV files with a column of labels and a column of numbers: priors, weights and covariates ----
 
 
+def split_labels(text: str) -> list[str]:
+    """Split text at commas; quote a label that contains a comma, as in CSV."""
+    return next(csv.reader([text], skipinitialspace=True), [])
+
+
 def parse_label(text: str, domain: "Domain") -> str | int:
-    """Return ``text`` as a label: as it is, unless the domain has the number instead."""
+    """Return ``text`` as a label, or as an integer if only that is in the domain."""
     if not text.removeprefix("-").isdecimal():
         return text
     try:

@@ -1,4 +1,4 @@
-"""`sfumato paper`: measure the paper's figures and its table again, with the best scheme here."""
+"""`sfumato paper`: reproduce the paper's figures and its table, next to the best scheme here."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli.console import say, warn
+from sfumato.cli.console import say, show_status, warn
 from sfumato.cli.options import Json
 
 if TYPE_CHECKING:
@@ -38,7 +38,10 @@ PAGE = "paper.html"
 _PIPE_WIDTH = 200  # columns of a table that does not go to a terminal
 
 Output = Annotated[
-    str, typer.Option("--output", "-o", metavar="FOLDER", help="Where files go; made if missing.")
+    str,
+    typer.Option(
+        "--output", "-o", metavar="FOLDER", help="Folder for the files; created if missing."
+    ),
 ]
 Runs = Annotated[
     int | None, typer.Option(min=1, help="Number of runs. Default: as many as in the paper.")
@@ -68,7 +71,7 @@ app = typer.Typer(
 
 @app.callback()
 def paper() -> None:
-    """Measure the paper's figures again, next to the best scheme here. Seeded, so NOT PRIVATE.
+    """Reproduce the paper's figures, next to the best scheme here. Seeded, so NOT PRIVATE.
 
     Every command writes a picture (PNG, PDF) and its figures (CSV, JSON) and prints a table.
 
@@ -84,10 +87,10 @@ def paper() -> None:
 def error_region(
     output: Output = OUTPUT,
     epsilon: Annotated[
-        float | None, typer.Option(help="What x owes to x2, instead of the paper's two cases.")
+        float | None, typer.Option(help="ε of x against x2, instead of the paper's two cases.")
     ] = None,
     epsilon_back: Annotated[
-        float | None, typer.Option(help="What x2 owes to x. Default: the same.")
+        float | None, typer.Option(help="ε of x2 against x. Default: the same.")
     ] = None,
     runs: Runs = None,
     seed: Seed = 0,
@@ -96,7 +99,7 @@ def error_region(
 ) -> None:
     """Figure 1: the errors that an observer must make.
 
-    What the promise allows, and what mechanisms leave of it: exact, and counted on reports.
+    Shows what the promise allows and what mechanisms achieve, exactly and on sampled reports.
 
     Example: sfumato paper error-region --epsilon 1 --epsilon-back 2
     """
@@ -132,7 +135,7 @@ def gowalla(
 ) -> None:
     """The map of check-ins, classical and by blocks.
 
-    Without a file, the people are made up: as many as live in each place.
+    Without a file, people are simulated in proportion to the population of places.
 
     Examples:
       sfumato paper gowalla --quick
@@ -174,7 +177,7 @@ def run_all(
 
 @dataclass(frozen=True)
 class ExperimentCommand:
-    """The options that all experiments share. An unusable output folder is refused at once.
+    """The options that all experiments share. Rejects an unusable output folder at once.
 
     ``package`` is where the experiments live, and ``program`` what starts them on a command line.
     """
@@ -196,7 +199,7 @@ class ExperimentCommand:
 
     @property
     def folder(self) -> Path:
-        """Where files go."""
+        """The output folder."""
         return Path(self.output)
 
     def run(self, name: str, **arguments: object) -> None:
@@ -210,27 +213,26 @@ class ExperimentCommand:
         say("Written: " + ", ".join(map(str, paths)))
 
     def section(self, name: str, **arguments: str | None) -> "PageSection":
-        """Run one experiment for the page, and write its files at once: a later one may fail."""
+        """Run one experiment for the page. Write its files now, because a later one may fail."""
         from sfumato.errors import MissingExtra
         from sfumato.paper.experiment import NotRun, PageSection
 
-        shown_call = self._call(name, arguments)
+        command_line = self._command_line(name, arguments)
         try:
             result = self._measure(name, arguments)
             self._save(result)
         except MissingExtra as problem:
-            return PageSection(NotRun(name, str(problem)), shown_call)
+            return PageSection(NotRun(name, str(problem)), command_line)
         if not self.as_json:
             _print(result)
-        return PageSection(result, shown_call)
+        return PageSection(result, command_line)
 
     def _measure(self, name: str, arguments: Mapping[str, object]) -> "ExperimentResult":
-        from sfumato.cli.console import show_status
         from sfumato.paper.experiment import RunOptions
 
-        word = name.replace("-", "_")
+        module = name.replace("-", "_")
         experiment: Callable[..., ExperimentResult]
-        experiment = getattr(import_module(f"{self.package}.{word}"), word)
+        experiment = getattr(import_module(f"{self.package}.{module}"), module)
         with show_status(name) as show:
             options = RunOptions(self.runs, self.seed, self.quick, on_progress=show)
             return experiment(options, **arguments)
@@ -239,7 +241,7 @@ class ExperimentCommand:
         self.folder.mkdir(parents=True, exist_ok=True)
         return result.save(self.folder)
 
-    def _call(self, name: str, arguments: dict[str, str | None]) -> str:
+    def _command_line(self, name: str, arguments: dict[str, str | None]) -> str:
         """Return the command that repeats this experiment, with file names but no folders."""
         words = [self.program, name]
         for option, path in arguments.items():

@@ -6,15 +6,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli.console import say
-from sfumato.cli.options import Json, SurveyFile, require_outputs
+from sfumato.cli.options import (
+    Json,
+    SurveyFile,
+    parse_label,
+    read_shares,
+    require_outputs,
+    split_labels,
+    write_outputs,
+)
 from sfumato.foundation.decoder_names import DECODER_NAMES
 
 if TYPE_CHECKING:
-    from sfumato.domains import Domain
     from sfumato.planning import Plan
     from sfumato.survey import Survey
-
-__all__ = ["plan"]
 
 _TABLE = (1_000, 10_000, 100_000, 1_000_000)
 
@@ -73,7 +78,7 @@ def plan(
       sfumato plan survey.toml --error 0.01 --measure total --labels clinic,bar --json
 
     """
-    from sfumato.cli.options import read_shares
+    from sfumato import pages
     from sfumato.planning import plan as make_plan
     from sfumato.survey import Survey
 
@@ -81,6 +86,9 @@ def plan(
     require_outputs(html, plot, inputs=[survey, distribution] if is_file else [survey])
     loaded = Survey.load(survey)
     domain = loaded.context.domain
+    added_labels = None
+    if labels is not None:
+        added_labels = [parse_label(label.strip(), domain) for label in split_labels(labels)]
     as_table = people is None and error is None
     first = make_plan(
         loaded.context,
@@ -89,14 +97,18 @@ def plan(
         measure=measure,
         confidence=confidence,
         distribution=read_shares(distribution, "distribution", domain) if is_file else distribution,
-        labels=None if labels is None else _parse_labels(labels, domain),
+        labels=added_labels,
         decoder=decoder,
         mechanism=loaded.mechanism,
     )
     plans = [first]
     if as_table:
         plans += map(first.at, _TABLE[1:])
-    _write(loaded, plans[-1], html, plot)
+    last = plans[-1]
+    write_outputs(
+        (html, lambda: pages.plan_page(last, title=loaded.title).encode("utf-8")),
+        (plot, lambda: pages.plan_png(last)),
+    )
     say(json.dumps(_to_json(loaded, plans)) if as_json else _to_text(plans))
     if not first.feasible:
         raise typer.Exit(1)
@@ -124,33 +136,3 @@ def _to_text(plans: "list[Plan]") -> str:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     table = ["  ".join(map(str.rjust, line, widths)) for line in lines]
     return "\n".join(["Error by number of people:", "", *table, "", repr(plans[-1])])
-
-
-def _write(survey: "Survey", plan: "Plan", html: str | None, plot: str | None) -> None:
-    """Draw both files before writing either."""
-    from sfumato.foundation.files import write_atomically
-
-    page = ""
-    picture = b""
-    if html is not None:
-        from sfumato.pages import plan_page
-
-        page = plan_page(plan, title=survey.title)
-    if plot is not None:
-        from sfumato.pages import plan_png
-
-        picture = plan_png(plan)
-    if html is not None:
-        write_atomically(html, page.encode("utf-8"))
-    if plot is not None:
-        write_atomically(plot, picture)
-
-
-def _parse_labels(text: str, domain: "Domain") -> list[str | int]:
-    """Parse labels separated by commas; quote a label that contains a comma, as in CSV."""
-    import csv
-
-    from sfumato.cli.options import parse_label
-
-    cells = next(csv.reader([text], skipinitialspace=True))
-    return [parse_label(cell.strip(), domain) for cell in cells]

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from sfumato.cli.console import say
+from sfumato.cli.console import count_rows, say
 from sfumato.cli.options import (
     AnswersFiles,
     Column,
@@ -16,8 +16,6 @@ from sfumato.cli.options import (
     require_outputs,
     worker_count,
 )
-
-__all__ = ["privatize"]
 
 
 def privatize(
@@ -52,7 +50,6 @@ def privatize(
       cat answers.csv | sfumato privatize survey.toml - --column place -o - > reports.csv
 
     """
-    from sfumato.cli.console import count_rows
     from sfumato.engines import privatize_files, tally_files
     from sfumato.survey import Survey
     from sfumato.tables import AnswerColumns, report_writer, write_tally

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli.console import say, warn
+from sfumato.cli.console import count_rows, say, show_bar, warn
 from sfumato.cli.options import (
     AnswersFile,
     Column,
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from sfumato.client.outbox import Outbox
     from sfumato.survey import Survey
     from sfumato.tables import AnswerColumns
-
-__all__ = ["send"]
 
 _IN_FLIGHT = 4  # requests at a time
 
@@ -54,7 +52,7 @@ def send(
     ] = 10_000,
     as_json: Json = False,
 ) -> None:
-    """Randomise each answer locally, once, and deliver the reports to an aggregator, once.
+    """Randomise each answer once, locally, and deliver each report to an aggregator once.
 
     First checks that the aggregator has the survey. Then writes all reports to the outbox before it
     sends any. If a run fails or is stopped, run the same command again: it continues from the
@@ -64,9 +62,9 @@ def send(
     Examples:
       sfumato send survey.toml answers.csv --column place --to https://surveys.example.org
 
-      sfumato send survey.toml trips.parquet --latitude lat --longitude lon --to http://127.0.0.1:8750 --json
+      sfumato send survey.toml trips.parquet --latitude lat --longitude lon --to URL --json
 
-      cat answers.csv | sfumato send survey.toml - --column place --to http://127.0.0.1:8750 --outbox monday.outbox
+      cat answers.csv | sfumato send survey.toml - --column place --to URL --outbox a.outbox
 
     """
     from pathlib import Path
@@ -136,7 +134,6 @@ def _require_survey(survey: "Survey", aggregator: "AggregatorClient") -> None:
 def _privatize(
     survey: "Survey", answers: str, columns: "AnswerColumns", outbox: str, url: str, batch_size: int
 ) -> None:
-    from sfumato.cli.console import count_rows
     from sfumato.client.outbox import write_outbox
     from sfumato.tables import answer_batches
 
@@ -151,7 +148,6 @@ def _deliver(outbox: "Outbox", aggregator: "AggregatorClient", stop: "Event") ->
     """Deliver every batch, a few at a time and in any order; the first failure stops the others."""
     from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-    from sfumato.cli.console import show_bar
     from sfumato.client.http import Receipt
 
     total = 0

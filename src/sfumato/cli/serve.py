@@ -11,8 +11,6 @@ from sfumato.errors import MissingExtra
 if TYPE_CHECKING:
     from sfumato.aggregator import Store
 
-__all__ = ["serve"]
-
 
 def serve(
     surveys: Annotated[

@@ -2,7 +2,7 @@
 
 import json
 
-from sfumato.cli.console import say
+from sfumato.cli.console import count_rows, say
 from sfumato.cli.options import (
     AnswersFiles,
     Column,
@@ -17,8 +17,6 @@ from sfumato.cli.options import (
     require_distinct,
     worker_count,
 )
-
-__all__ = ["simulate"]
 
 
 def simulate(
@@ -41,7 +39,6 @@ def simulate(
       sfumato simulate survey.toml trips.parquet --latitude lat --longitude lon --json
 
     """
-    from sfumato.cli.console import count_rows
     from sfumato.simulation import simulate_files
     from sfumato.survey import Survey
     from sfumato.tables import AnswerColumns

@@ -1,4 +1,4 @@
-"""`sfumato verify`, `check` and `label`: check a survey's promise, and explain it to participants."""
+"""`sfumato verify`, `check` and `label`: check a promise, and explain it to participants."""
 
 import json
 import runpy
@@ -9,11 +9,10 @@ from typing import Annotated
 
 import typer
 
-from sfumato.cli.console import printable, say
+from sfumato.cli.console import say
 from sfumato.cli.options import Json, SurveyFile, require_outputs
 from sfumato.errors import MissingExtra
-
-__all__ = ["check", "label", "verify"]
+from sfumato.foundation.formatting import printable
 
 
 def verify(
@@ -63,8 +62,8 @@ def verify(
     bits = loaded.mechanism.bits
     weight = format_upper_bound(loaded.mechanism.scores.reach.largest)
     say(
-        f"Reports have {bits} bits; a forged one, in an average honest one's place, moves a count "
-        f"by up to {weight} people."
+        f"Reports have {bits} bits; replacing an average honest report by a forged one moves a "
+        f"count by up to {weight} people."
     )
 
 

@@ -4,6 +4,7 @@ The package ships the test vectors. ``tools/make_vectors`` writes the files.
 """
 
 import json
+import queue
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,10 +13,8 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from sfumato.conformance.client_process import ClientExited, ClientProcess
+from sfumato.auditing import LineProcess
 from sfumato.errors import MissingExtra
-
-__all__ = ["FILES", "Case", "Failure", "FileResult", "examine", "first_difference", "read_cases"]
 
 FILES = (
     "mechanisms.json",
@@ -31,13 +30,16 @@ FILES = (
 
 
 _MAX_SHOWN = 200  # characters of an answer
+_MAX_LINE = 2**22
+_MAX_WAITING = 16  # lines of a client that are read before they are needed
+_ABSENT = object()  # a field that only one of two objects has
 
 
 @dataclass(frozen=True)
 class Case:
     """A request of the line protocol and its only right answer.
 
-    ``about`` tells people what the case tries.
+    ``about`` says what the case tests.
     """
 
     about: str
@@ -49,8 +51,8 @@ class Case:
 class Failure:
     """A wrong answer to one case.
 
-    ``number`` counts the cases of the file. ``place`` is where the answer first differs from the
-    right one; ``expected`` and ``actual`` are the two values there.
+    ``number`` is the position of the case in the file. ``place`` is where the answer first differs
+    from the right one; ``expected`` and ``actual`` are the two values there.
     """
 
     number: int
@@ -64,7 +66,7 @@ class Failure:
 class FileResult:
     """How a client did on one file.
 
-    ``ended`` says why the client was not asked the remaining cases. It is empty if it was.
+    ``ended`` says why the remaining cases were not asked; it is empty if all were.
     """
 
     file: str
@@ -108,11 +110,11 @@ def _examine_file(command: Sequence[str], file: str, patience: float) -> FileRes
     passed = 0
     failures: list[Failure] = []
     ended = ""
-    with ClientProcess(command, patience) as client:
+    with LineProcess(command, patience, max_line=_MAX_LINE, max_waiting=_MAX_WAITING) as client:
         for number, case in enumerate(cases):
             try:
-                answer = client.ask(case.request)
-            except ClientExited as problem:
+                answer = _ask(client, case.request)
+            except _NoAnswer as problem:
                 ended = f"{problem}, at case {number} ({case.about})"
                 break
             failure = _check(number, case, answer)
@@ -123,10 +125,31 @@ def _examine_file(command: Sequence[str], file: str, patience: float) -> FileRes
     return FileResult(file, len(cases), passed, tuple(failures), ended)
 
 
+class _NoAnswer(Exception):
+    """The client gave no answer and will give no more."""
+
+
+def _ask(client: LineProcess, request: Mapping[str, Any]) -> object:
+    """Return the answer to a request. Text that is not JSON comes back as text."""
+    line = json.dumps(request, separators=(",", ":")).encode("ascii") + b"\n"
+    if not client.write(line).wait(client.patience):
+        raise _NoAnswer(f"the request was not read within {client.patience:g} seconds")
+    try:
+        answer = client.lines.get(timeout=client.patience)
+    except queue.Empty:
+        raise _NoAnswer(f"timed out after {client.patience:g} seconds") from None
+    if not answer:
+        raise _NoAnswer(f"the client ended{client.exit_text()}")
+    try:
+        return json.loads(answer)
+    except ValueError:
+        return answer.decode("utf-8", "replace")
+
+
 def _check(number: int, case: Case, answer: object) -> Failure | None:
     if not isinstance(answer, Mapping) or not ({"ok", "error"} & set(answer)):
         return Failure(number, case.about, "", 'an object with "ok" or "error"', _clip(answer))
-    # Other fields do not matter: a message, a time.
+    # Ignore other fields, such as a message or a time.
     compared = {field: answer[field] for field in ("ok", "error") if field in answer}
     if set(compared) != set(case.answer):
         return Failure(number, case.about, "", _clip(case.answer), _clip(answer))
@@ -144,49 +167,32 @@ def first_difference(
     >>> first_difference({"ok": [1, 2, 3]}, {"ok": [1, 5, 3]})
     ('ok[1]', '2', '5')
     """
-    for name, one, other in _children(expected, actual, place):
+    parts: list[tuple[str, Any, Any]] = []
+    if isinstance(expected, Mapping) and isinstance(actual, Mapping):
+        for key in (*expected, *(set(actual) - set(expected))):
+            name = f"{place}.{key}".lstrip(".")
+            parts.append((name, expected.get(key, _ABSENT), actual.get(key, _ABSENT)))
+    elif _is_same_length(expected, actual):
+        for index, (one, other) in enumerate(zip(expected, actual, strict=True)):
+            parts.append((f"{place}[{index}]", one, other))
+    elif _text(expected) != _text(actual):
+        return place, _clip(expected), _clip(actual)
+    for name, one, other in parts:
         difference = first_difference(one, other, name)
         if difference is not None:
             return difference
-    if _is_nested(expected, actual) or _text(expected) == _text(actual):
-        return None
-    return place, _clip(expected), _clip(actual)
+    return None
 
 
-class _Absent:
-    """A field that only one of two objects has."""
-
-
-_ABSENT = _Absent()
-
-
-def _is_nested(expected: object, actual: object) -> bool:
-    """Whether the two values are compared part by part."""
-    if isinstance(expected, Mapping) and isinstance(actual, Mapping):
-        return True
-    if isinstance(expected, list) and isinstance(actual, list):
-        return len(expected) == len(actual)
-    return False
-
-
-def _children(
-    expected: Any,  # noqa: ANN401 - any JSON
-    actual: Any,  # noqa: ANN401
-    place: str,
-) -> Iterator[tuple[str, Any, Any]]:
-    if not _is_nested(expected, actual):
-        return
-    if isinstance(expected, list):
-        for index, (one, other) in enumerate(zip(expected, actual, strict=True)):
-            yield f"{place}[{index}]", one, other
-        return
-    for key in (*expected, *(set(actual) - set(expected))):
-        name = f"{place}.{key}".lstrip(".")
-        yield name, expected.get(key, _ABSENT), actual.get(key, _ABSENT)
+def _is_same_length(expected: object, actual: object) -> bool:
+    """Return whether both are lists of the same length."""
+    if not isinstance(expected, list) or not isinstance(actual, list):
+        return False
+    return len(expected) == len(actual)
 
 
 def _text(value: object) -> str:
-    if isinstance(value, _Absent):
+    if value is _ABSENT:
         return "nothing"
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 

@@ -24,13 +24,11 @@ from sfumato.foundation.canonical import canonical_bytes
 from sfumato.mechanisms import Mechanism
 from sfumato.survey import Survey
 
-__all__ = ["OwnClient", "main"]
-
 Fields = Mapping[str, Any]
 
 
 class OwnClient:
-    """Answers requests; the surveys that it has loaded are all that it keeps.
+    """The package's client behind the line protocol. It keeps only the surveys that it has loaded.
 
     >>> OwnClient().answer({"op": "canonical", "text": '{"b": 1, "a": 2}'})["ok"]["text"]
     '{"a":2,"b":1}'
@@ -52,7 +50,7 @@ class OwnClient:
         }
 
     def answer(self, request: Fields) -> dict[str, Any]:
-        """``{"ok": …}``, or ``{"error": the name of what went wrong}``."""
+        """Return ``{"ok": …}``, or ``{"error": …}`` with the name of the error."""
         operation = self._operations.get(request["op"])
         if operation is None:
             return {"error": "UnknownOperation"}
@@ -94,21 +92,18 @@ class OwnClient:
 
     def _reports(self, request: Fields) -> Fields:
         mechanism = self._survey(request).mechanism
-        words = np.array(
-            [[int(text[:16], 16), int(text[16:], 16)] for text in request["words"]], dtype=np.uint64
-        )
-        given = words[:, : mechanism.words] >> np.uint64(64 - mechanism.word_bits)
-        return {"reports": mechanism.reports_from(request["symbols"], given).tolist()}
+        pairs = [(int(text[:16], 16), int(text[16:], 16)) for text in request["words"]]
+        words = np.array(pairs, dtype=np.uint64)[:, : mechanism.words]
+        words >>= np.uint64(64 - mechanism.word_bits)
+        return {"reports": mechanism.reports_from(request["symbols"], words).tolist()}
 
     def _enumerate(self, request: Fields) -> Fields:
         mechanism = self._survey(request).mechanism
         words = _every_word(mechanism)
         reports = mechanism.reports_from(np.full(len(words), request["symbol"]), words)
         counts = np.bincount(reports, minlength=mechanism.outputs).tolist()
-        return {
-            "counts": counts,
-            "sha256": hashlib.sha256(reports.astype("<u4").tobytes()).hexdigest(),
-        }
+        digest = hashlib.sha256(reports.astype("<u4").tobytes()).hexdigest()
+        return {"counts": counts, "sha256": digest}
 
     # --- memory and uploads ----------------------------------------------------------------------
 
@@ -128,11 +123,9 @@ class OwnClient:
         survey = self._survey(request)
         secret = bytes.fromhex(request["secret"])
         repeat = survey.description.about["repeat"]
-        period = (
-            None
-            if repeat == "once"
-            else period_of(repeat["every"], datetime.fromisoformat(request["time"]))
-        )
+        period = None
+        if repeat != "once":
+            period = period_of(repeat["every"], datetime.fromisoformat(request["time"]))
         return {"batch": batch_id(secret, survey.fingerprint, period or "").hex(), "period": period}
 
     def _batch(self, request: Fields) -> Fields:
@@ -145,23 +138,23 @@ class OwnClient:
         require_consent(survey, request["allow_clear"])
         ledger = Ledger.of_record({"entries": request["entries"], "secret": request["secret"]})
         entry = Entry.of_survey(survey, request["secret"])
-        charged = ledger.charge(entry, parse_budget(request["budget"]))
-        return {"spent": str(charged.spent), "entries": len(charged.entries)}
+        ledger = ledger.charge(entry, parse_budget(request["budget"]))
+        return {"spent": str(ledger.spent), "entries": len(ledger.entries)}
 
     def _survey(self, request: Fields) -> Survey:
         if request["survey"] not in self._surveys:
-            raise WrongSurvey("this survey was not loaded, or was refused.")
+            raise WrongSurvey("this survey was not loaded, or was rejected.")
         return self._surveys[request["survey"]]
 
 
 def _every_word(mechanism: Mechanism) -> Words:
-    one = np.arange(1 << mechanism.word_bits, dtype=np.uint64)
-    pairs = np.stack(np.meshgrid(*[one] * mechanism.words, indexing="ij"), axis=-1)
-    return pairs.reshape(-1, mechanism.words)
+    values = np.arange(1 << mechanism.word_bits, dtype=np.uint64)
+    draws = np.meshgrid(*[values] * mechanism.words, indexing="ij")
+    return np.stack(draws, axis=-1).reshape(-1, mechanism.words)
 
 
 def main() -> None:
-    """Answer line after line, until there are no more."""
+    """Answer requests until standard input ends."""
     client = OwnClient()
     for line in sys.stdin:
         print(json.dumps(client.answer(json.loads(line))), flush=True)

@@ -14,12 +14,10 @@ from sfumato.promises.enumeration import Tightest, tightest_of_all
 from sfumato.promises.structure import tightest_by_structure
 from sfumato.randomness import float_above, float_below
 
-__all__ = ["MAX_ENUMERATED_OUTPUTS", "Certificate", "certify"]
-
 MAX_ENUMERATED_OUTPUTS = 512
 """Up to this many outputs every pair of symbols is compared on every output."""
 
-_MAX_UNSTRUCTURED_ENTRIES = 2**22  # of a channel that has no structure to argue from
+_MAX_UNSTRUCTURED_ENTRIES = 2**22  # of a channel that claims no structure
 
 
 @dataclass(frozen=True)

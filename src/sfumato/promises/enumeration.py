@@ -22,8 +22,6 @@ from sfumato.foundation.canonical import Json, decimal_text
 from sfumato.mechanisms import CompactRow, Mechanism
 from sfumato.randomness import Epsilon, epsilon_of_odds, exp_bounds, within_odds
 
-__all__ = ["Tightest", "broken_promise", "require_row", "tightest_of_all"]
-
 _Integers = NDArray[np.object_]
 _Numbers = NDArray[np.int64]
 _Place = tuple[int, int, int]

@@ -1,9 +1,9 @@
-"""The common exam: every mechanism, built in or your own, shows that it does what it says.
+"""The exam that every mechanism must pass, built in or your own: it does what it claims.
 
 A finite channel is a matrix, so nearly everything is checked exactly. The mechanism is realised
-over words so short that its production kernel can be fed every word for every symbol, and the
+over words so short that its production kernel can be run on every word for every symbol, and the
 counts are compared with the claimed integers without tolerance. A statistical test over full words
-is a second, weaker net.
+is a second, weaker check.
 """
 
 import hashlib
@@ -29,20 +29,18 @@ from sfumato.promises.structure import tightest_by_structure
 from sfumato.randomness import KEY_BYTES, WORDS_PER_POSITION, words_from
 from sfumato.tally import Tally
 
-__all__ = ["ALPHA", "ExamReport", "check_mechanism"]
-
 ALPHA = 1e-6
 """The chance that a correct mechanism fails the statistical check."""
 
-_MAX_UNSTRUCTURED_ENTRIES = 2**19  # of a channel that has no structure to argue from
-_CHUNK = 2**16  # draws that are tried together
-_PEOPLE = 2**19
+_MAX_UNSTRUCTURED_ENTRIES = 2**19  # of a channel that claims no structure
+_CHUNK = 2**16  # draws per call of the kernel
+_PEOPLE = 2**19  # reports in the statistical check
 _TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
 class ExamReport:
-    """The names of the checks that passed, and the short word at which every word was tried."""
+    """The names of the checks that passed, and the length of the short words."""
 
     passed: tuple[str, ...]
     word_bits: int
@@ -63,25 +61,26 @@ def check_mechanism(mechanism: Mechanism, *, seed: int = 0) -> ExamReport:
     is_small_table = not mechanism.row_classes() and entries <= _MAX_UNSTRUCTURED_ENTRIES
     if mechanism.outputs > MAX_ENUMERATED_OUTPUTS and not is_small_table:
         raise InvalidArgument(
-            f"the exam takes at most {MAX_ENUMERATED_OUTPUTS} outputs, or "
+            f"the exam accepts at most {MAX_ENUMERATED_OUTPUTS} outputs, or "
             f"{_MAX_UNSTRUCTURED_ENTRIES} entries of a channel without structure. Examine a "
             "smaller instance."
         )
     short = _shorten(mechanism)
+    both = (short, mechanism)
     checks: list[tuple[Callable[[Mechanism], None], tuple[Mechanism, ...]]] = [
-        (rows_sum_to_one, (short, mechanism)),
+        (rows_sum_to_one, both),
         (kernel_matches_integers, (short,)),
-        (keeps_its_context, (short, mechanism)),
-        (structure_is_as_claimed, (short, mechanism)),
+        (keeps_its_context, both),
+        (structure_is_as_claimed, both),
         (formula_is_met, (mechanism,)),
-        (transforms_match_the_matrix, (short, mechanism)),
-        (scores_undo_the_channel, (short, mechanism)),
-        (fast_scores_match_exact_ones, (short, mechanism)),
-        (moments_match_the_scores, (short, mechanism)),
-        (reports_are_a_pure_function, (short, mechanism)),
+        (transforms_match_the_matrix, both),
+        (scores_undo_the_channel, both),
+        (fast_scores_match_exact_ones, both),
+        (moments_match_the_scores, both),
+        (reports_are_a_pure_function, both),
         (words_do_not_depend_on_the_symbol, (mechanism,)),
         (tallies_add_up, (mechanism,)),
-        (records_are_canonical, (short, mechanism)),
+        (records_are_canonical, both),
     ]
     passed = []
     for check, candidates in checks:
@@ -97,7 +96,7 @@ def check_mechanism(mechanism: Mechanism, *, seed: int = 0) -> ExamReport:
 
 
 def kernel_matches_integers(mechanism: Mechanism) -> None:
-    """Every word and every symbol through the production kernel gives ``integer_row``."""
+    """Check that the production kernel, over every word, gives ``integer_row`` for every symbol."""
     for x in range(mechanism.inputs):
         counts = np.zeros(mechanism.outputs, dtype=np.int64)
         for words in _every_word(mechanism):
@@ -108,7 +107,7 @@ def kernel_matches_integers(mechanism: Mechanism) -> None:
 
 
 def reports_are_a_pure_function(mechanism: Mechanism) -> None:
-    """A report depends on its own symbol and words, not on neighbours, order or earlier calls."""
+    """Check that a report depends only on its symbol and words, not on others or earlier calls."""
     symbols = np.arange(4 * mechanism.inputs) % mechanism.inputs
     words = words_from(bytes(KEY_BYTES), 0, symbols.size)[:, : mechanism.words]
     words = words >> np.uint64(64 - mechanism.word_bits)
@@ -126,7 +125,7 @@ def reports_are_a_pure_function(mechanism: Mechanism) -> None:
 
 
 def words_do_not_depend_on_the_symbol(mechanism: Mechanism) -> None:
-    """Privatising reads the same number of words for every symbol."""
+    """Check that privatising reads the same number of words for every symbol."""
     reads = set()
     for x in range(mechanism.inputs):
         source = _CountingWords()
@@ -140,7 +139,7 @@ def words_do_not_depend_on_the_symbol(mechanism: Mechanism) -> None:
 
 
 def sampler_matches_its_matrix(mechanism: Mechanism, seed: int = 0) -> None:
-    """A χ² test of full-length words against the matrix, at level 1e-6 over all symbols."""
+    """Check full-length words against the matrix by a χ² test, at level 1e-6 over all symbols."""
     from scipy.stats import chi2
 
     name = "sampler_matches_its_matrix"
@@ -164,7 +163,7 @@ def sampler_matches_its_matrix(mechanism: Mechanism, seed: int = 0) -> None:
 
 
 def rows_sum_to_one(mechanism: Mechanism) -> None:
-    """Every row has one entry per output, none negative, and adds up to exactly 1."""
+    """Check that every row has one entry per output, none negative, and adds up to exactly 1."""
     for x in range(mechanism.inputs):
         row = mechanism.integer_row(x)
         is_row = len(row) == mechanism.outputs and min(row) >= 0
@@ -173,7 +172,7 @@ def rows_sum_to_one(mechanism: Mechanism) -> None:
 
 
 def keeps_its_context(mechanism: Mechanism) -> None:
-    """Every pair of symbols and every output keep E, decided in integers."""
+    """Check in integers that every pair of symbols keeps E on every output."""
     try:
         certify(mechanism)
     except PrivacyViolation as violation:
@@ -181,7 +180,7 @@ def keeps_its_context(mechanism: Mechanism) -> None:
 
 
 def structure_is_as_claimed(mechanism: Mechanism) -> None:
-    """What ``row_classes`` says of the rows is true, and argues for the promise."""
+    """Check that what ``row_classes`` claims about the rows is true, and implies the promise."""
     classes = mechanism.row_classes()
     try:
         if classes:
@@ -191,14 +190,14 @@ def structure_is_as_claimed(mechanism: Mechanism) -> None:
 
 
 def formula_is_met(mechanism: Mechanism) -> None:
-    """The integers are the published formula to 1e-9."""
+    """Check that the integers match the published formula to 1e-9."""
     for x in range(mechanism.inputs):
         row = _float_row(mechanism, x)
         _require_close(row, mechanism.ideal_row(x), 1.0, "formula_is_met", f"row {x}")
 
 
 def transforms_match_the_matrix(mechanism: Mechanism) -> None:
-    """``forward`` and ``adjoint`` are products with the matrix, on unit vectors and a mixed one."""
+    """Check that ``forward`` and ``adjoint`` multiply by the matrix, on unit and mixed vectors."""
     name = "transforms_match_the_matrix"
     Q = _float_matrix(mechanism)
     _require_close(mechanism.matrix(), Q, 1.0, name, "matrix")
@@ -212,7 +211,7 @@ def transforms_match_the_matrix(mechanism: Mechanism) -> None:
 
 
 def scores_undo_the_channel(mechanism: Mechanism) -> None:
-    """``Σ_y Q(y|x2) A[x, y] = [x = x2]``, as an identity of integers over one denominator."""
+    """Check ``Σ_y Q(y|x2) A[x, y] = [x = x2]``, as an identity of integers."""
     k = mechanism.inputs
     rows = np.array([mechanism.integer_row(x) for x in range(k)], dtype=object)
     sums = np.zeros((k, k), dtype=object)
@@ -235,7 +234,7 @@ def scores_undo_the_channel(mechanism: Mechanism) -> None:
 
 
 def fast_scores_match_exact_ones(mechanism: Mechanism) -> None:
-    """Means, totals, squares, leverage and reach of the scores agree with the exact scores."""
+    """Check means, totals, squares, leverage and reach of the scores against the exact scores."""
     name = "fast_scores_match_exact_ones"
     scores = mechanism.scores
     A = _score_table(mechanism)
@@ -263,7 +262,7 @@ def fast_scores_match_exact_ones(mechanism: Mechanism) -> None:
 
 
 def moments_match_the_scores(mechanism: Mechanism) -> None:
-    """Variances, covariances and risks are those of the scores under the matrix."""
+    """Check variances, covariances and risks against the scores and the matrix."""
     name = "moments_match_the_scores"
     scores = mechanism.scores
     Q = _float_matrix(mechanism)
@@ -279,26 +278,26 @@ def moments_match_the_scores(mechanism: Mechanism) -> None:
 
 
 def tallies_add_up(mechanism: Mechanism) -> None:
-    """A tally is the sum of tallies of its parts, in any order; other fingerprints are refused."""
+    """Check that tallies of parts add up in any order, and that other fingerprints are rejected."""
     name = "tallies_add_up"
     reports = np.arange(3 * mechanism.outputs) % mechanism.outputs
-    whole = mechanism.tally(reports)
+    total = mechanism.tally(reports)
     parts = [mechanism.tally(part) for part in np.array_split(reports, 3)]
-    adds_up = whole == sum(parts) == sum(parts[::-1])
-    _require(adds_up, name, "tallies of parts do not add up to the whole.")
+    adds_up = total == sum(parts) == sum(parts[::-1])
+    _require(adds_up, name, "tallies of parts do not add up to the total.")
     streamed = mechanism.tally(iter(np.array_split(reports, 2)))
-    _require(whole == streamed, name, "a stream counts differently.")
-    mean = mechanism.scores.mean(whole.counts / whole.reports)
-    _require_close(mechanism.scores.unbiased(whole), mean, 1.0, name, "unbiased")
+    _require(total == streamed, name, "a stream counts differently.")
+    mean = mechanism.scores.mean(total.counts / total.reports)
+    _require_close(mechanism.scores.unbiased(total), mean, 1.0, name, "unbiased")
     try:
-        mechanism.scores.unbiased(Tally(whole.counts, "another"))
+        mechanism.scores.unbiased(Tally(total.counts, "another"))
     except WrongSurvey:
         return
     raise ExamFailed(name, "a tally with another fingerprint is accepted.")
 
 
 def records_are_canonical(mechanism: Mechanism) -> None:
-    """The record is canonical JSON, and another realisation has another fingerprint."""
+    """Check that the record is canonical JSON, and that other channels have other fingerprints."""
     name = "records_are_canonical"
     canonical_bytes(mechanism.record())
     word_bits = mechanism.word_bits

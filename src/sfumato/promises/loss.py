@@ -22,8 +22,6 @@ from sfumato.mechanisms import Mechanism
 from sfumato.promises.observer import require_two_symbols
 from sfumato.randomness import Epsilon, exact_number, exp_bounds
 
-__all__ = ["PrivacyLoss", "privacy_loss"]
-
 _KEPT_BITS = 512  # beyond what the largest sum of losses needs
 _MAX_SUMS = 100_000
 _ONE = 1 << 64  # the unit in which odds are rounded up

@@ -28,15 +28,6 @@ from sfumato.randomness import Epsilon, within_odds
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "BrokenTest",
-    "ErrorRegion",
-    "PosteriorOdds",
-    "error_region",
-    "posterior_odds",
-    "require_two_symbols",
-]
-
 _MAX_EXPONENT = 700  # e^700 is among the last that a float holds
 
 Point = tuple[float, float]

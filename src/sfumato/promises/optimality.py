@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike
 from sfumato.errors import ContextMismatch, NothingToLearn, PrivacyViolation
 from sfumato.foundation.arrays import Floats
 
-__all__ = ["binary_optimum", "factor", "minimax_risk", "mutual_information"]
-
 Channel = Sequence[Sequence[Fraction]]
 
 

@@ -14,9 +14,10 @@ rows of larger domains.
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +28,6 @@ from sfumato.foundation.arrays import Booleans, Symbols
 from sfumato.mechanisms import Mechanism, RowClass
 from sfumato.promises.enumeration import Tightest, broken_promise, require_row
 from sfumato.randomness import Epsilon, SystemWords, within_odds
-
-__all__ = ["RANDOM_ROWS", "tightest_by_structure"]
 
 RANDOM_ROWS = 1000
 """How many rows of a larger domain are re-checked."""
@@ -50,16 +49,14 @@ def tightest_by_structure(
     ones smaller.
     """
     if not classes:
-        raise NoClosedForm(
-            "this mechanism has no structure to argue from and is too large to enumerate."
-        )
+        raise NoClosedForm("this mechanism claims no structure, and is too large to enumerate.")
     ranges = _Ranges.of_claims(mechanism, classes)
     rows = _choose_rows(mechanism.inputs)
     _check_claims(mechanism, ranges, rows)
     terms = context.terms or (context,)
     groups = [term.groups for term in terms if term.groups is not None]
     if len(groups) == len(terms):
-        pairs = _pairs_of_groups(_Owed.by_groups(groups, context.size), ranges)
+        pairs = _pairs_of_groups(_GroupPromises.of_terms(groups, context.size), ranges)
     else:
         pairs = _pairs_of_matrix(context.exact_matrix(), ranges)
     tightest: Tightest | None = None
@@ -119,7 +116,7 @@ class _Ranges:
         if (class_of < 0).any() or symbols != mechanism.inputs:
             raise _false_claim(int(np.argmin(class_of)), 0)
         counts = np.bincount(cover, minlength=len(cover_levels)).tolist()
-        all_cover = _dot(cover_levels, counts)
+        all_cover = sum(map(mul, cover_levels, counts))
         for claim in classes:
             if all_cover - claim.cover_words + claim.words + claim.own != mechanism.denominator:
                 raise _false_claim(int(claim.symbols[0]), int(claim.first[0]))
@@ -158,14 +155,10 @@ def _check_claims(mechanism: Mechanism, ranges: _Ranges, rows: Symbols) -> None:
             raise _false_claim(x, first)
 
 
-def _dot(levels: Sequence[int], counts: Sequence[int]) -> int:
-    return sum(level * count for level, count in zip(levels, counts, strict=True))
-
-
 def _false_claim(x: int, first: int) -> PrivacyViolation:
     return PrivacyViolation(
-        f"the row of symbol {x} is not what the mechanism claims of it, so nothing can be argued "
-        "from the claim. The mechanism must not be used.",
+        f"the row of symbol {x} is not what the mechanism claims, so the claim proves nothing. "
+        "The mechanism must not be used.",
         x=x,
         x2=x,
         output=first,
@@ -176,7 +169,7 @@ def _false_claim(x: int, first: int) -> PrivacyViolation:
 
 
 @dataclass(frozen=True)
-class _Owed:
+class _GroupPromises:
     """The promise of a context of groups, or of a sum of them.
 
     Symbol x owes at least ``epsilons[inside[x]]`` to its group and ``epsilons[outward[x]]`` to all
@@ -189,7 +182,7 @@ class _Owed:
     group_of: Symbols
 
     @classmethod
-    def by_groups(cls, terms: list[GroupedContext], k: int) -> "_Owed":
+    def of_terms(cls, terms: list[GroupedContext], k: int) -> "_GroupPromises":
         """Add up ε over terms.
 
         A term that promises the same inside a group and outward needs no groups. Two symbols of
@@ -204,9 +197,9 @@ class _Owed:
             promise = _promise_of_cell(terms, cell)
             number_of_cell[i] = number_of.setdefault(promise, len(number_of))
         group_of = np.zeros(k, dtype=np.int64)
-        splitting = [term.group_of for term in terms if term.inside != term.outward]
-        if splitting:
-            keys = np.column_stack(splitting)
+        separate = [term.group_of for term in terms if term.inside != term.outward]
+        if separate:
+            keys = np.column_stack(separate)
             group_of = np.unique(keys, axis=0, return_inverse=True)[1].reshape(k)
         number = number_of_cell[cell_of.reshape(k)]
         inside = [epsilon for epsilon, _ in number_of]
@@ -216,15 +209,19 @@ class _Owed:
 
 def _promise_of_cell(terms: list[GroupedContext], cell: list[int]) -> tuple[Epsilon, Epsilon]:
     """Return what symbols of one cell owe inside their groups, and at least outward."""
-    inside = [term.inside[g] for term, g in zip(terms, cell, strict=True)]
-    outward = [term.outward[g] for term, g in zip(terms, cell, strict=True)]
-    least = [min(a, b) for a, b in zip(inside, outward, strict=True)]
+    inside: list[Epsilon] = []
+    outward: list[Epsilon] = []
+    for term, g in zip(terms, cell, strict=True):
+        inside.append(term.inside[g])
+        outward.append(term.outward[g])
+    least = list(map(min, inside, outward))
     total_inside = sum(inside, Fraction(0))
-    leaving = []
+    total_outward = []
     for i, term in enumerate(terms):
         if term.inside != term.outward or len(terms) == 1:
-            leaving.append(sum(least[:i] + least[i + 1 :], outward[i]))
-    return total_inside, min(leaving, default=total_inside)
+            others = least[:i] + least[i + 1 :]
+            total_outward.append(sum(others, outward[i]))
+    return total_inside, min(total_outward, default=total_inside)
 
 
 # --- the promises are kept ------------------------------------------------------------------------
@@ -245,14 +242,14 @@ def _pairs_of_matrix(exact: ExactMatrix, ranges: _Ranges) -> Iterator[_Pair]:
             yield int(rows[i]), int(columns[j]), promised
 
 
-def _pairs_of_groups(owed: _Owed, ranges: _Ranges) -> Iterator[_Pair]:
+def _pairs_of_groups(owed: _GroupPromises, ranges: _Ranges) -> Iterator[_Pair]:
     """For every two classes, same group or not, same range or not, yield one pair.
 
     Its ε is what such pairs are promised at least.
     """
     kinds = np.column_stack([owed.inside, owed.outward, ranges.class_of])
     members = ranges.symbols_by_class()
-    # A symbol without a range shares it with no other: it stands for a range of its own.
+    # A symbol without a range shares it with no other: give it a range of its own.
     alone = -1 - np.arange(ranges.first_of.size)
     range_of = np.where(ranges.first_of >= 0, ranges.first_of, alone)
     always = np.ones(range_of.size, dtype=np.bool_)
@@ -340,7 +337,7 @@ def _check_pair(mechanism: Mechanism, context: Context, pair: _Pair, ranges: _Ra
         return replace(witness, high=high, low=low, promised=promised)
     if isinstance(epsilon, float) or within_odds(witness.high, witness.low, epsilon):
         raise NoClosedForm(
-            "the rows of this mechanism are too many to enumerate, and too unlike to argue from."
+            "this mechanism has too many rows to enumerate, and too little structure for a proof."
         )
     raise broken_promise(witness)
 

@@ -13,8 +13,6 @@ from sfumato.domains.domain import unknown_value
 from sfumato.errors import InvalidSymbols
 from sfumato.foundation.arrays import Arrow, Symbols
 
-__all__ = ["Lookup", "ReportBatch", "symbols_of", "symbols_of_column"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReportBatch:

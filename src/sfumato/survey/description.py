@@ -11,8 +11,6 @@ from sfumato.errors import InvalidContext, InvalidSurvey
 from sfumato.foundation.canonical import Json
 from sfumato.foundation.formatting import printable
 
-__all__ = ["Description", "disclosure_text"]
-
 _PERIODS = ("day", "week", "month", "year")
 _TEXTS = ("title", "text", "contact", "opens", "closes")
 _MAX_DISTINCT = 10_000

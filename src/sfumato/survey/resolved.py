@@ -22,17 +22,6 @@ from sfumato.domains import domain_of_record
 from sfumato.errors import InvalidSurvey, WrongSurvey
 from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint
 
-__all__ = [
-    "FORMAT",
-    "parse_resolved",
-    "read_survey_file",
-    "require_buildable_codes",
-    "require_buildable_context",
-    "require_canonical",
-    "require_pinned",
-    "require_size",
-]
-
 FORMAT = 1
 
 _MAX_FILE_BYTES = 2**28

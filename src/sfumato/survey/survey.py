@@ -40,8 +40,6 @@ from sfumato.survey.resolved import (
 )
 from sfumato.tally import Tally
 
-__all__ = ["FAKE_COUNTS", "RESULT_COLUMNS", "Survey", "result_rows", "results_of"]
-
 RESULT_COLUMNS = ("label", "frequency", "unbiased", "low", "high")
 
 FAKE_COUNTS = (1, 10, 100)

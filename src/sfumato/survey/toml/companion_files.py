@@ -28,8 +28,6 @@ from sfumato.errors import InvalidContext, InvalidSurvey
 from sfumato.foundation.formatting import printable
 from sfumato.randomness import Epsilon, exact_number
 
-__all__ = ["get_column", "read_columns", "read_matrix", "read_matrix_over"]
-
 _MAX_FILE_BYTES = 2**28
 _MAX_CELL_SHOWN = 40  # characters of a cell that an error repeats
 _SEPARATOR_HINT = "Use commas between cells, and points in decimals."
@@ -103,7 +101,7 @@ class _Line:
 
 
 def read_matrix(path: Path, field: str) -> tuple[list[str], list[list[str]]]:
-    """Read the labels in the first row, and the matrix below. ``field`` names the file in errors."""
+    """Read the labels in the first row, and the matrix below. Errors begin with ``field``."""
     return _parse_labelled(_read_lines(path, field), f"{field}: {path.name}")
 
 

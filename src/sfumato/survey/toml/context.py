@@ -31,8 +31,6 @@ from sfumato.survey.toml.schema import (
     require_value,
 )
 
-__all__ = ["read_context"]
-
 _Table = Mapping[str, Sequence[str]]
 """The columns of the labels file, by name; empty without such a file."""
 
@@ -160,7 +158,12 @@ def _sensitive_labels(sensitive: list[Text] | ColumnFields | None, table: _Table
     return labels
 
 
-def _block_of(fields: ContextFields, domain: Domain, table: _Table, folder: Path) -> Any:  # noqa: ANN401
+def _block_of(
+    fields: ContextFields,
+    domain: Domain,
+    table: _Table,
+    folder: Path,
+) -> Any:  # noqa: ANN401 - a list, an array or a table
     """Return the block of each symbol, or a table with the block of each label."""
     ways = [name for name in _BLOCK_FIELDS if getattr(fields, name) is not None]
     if ways == ["rows", "columns"]:

@@ -1,4 +1,4 @@
-"""Read a survey file: TOML written by a person. Every error names the field and says how to fix it."""
+"""Read survey files in TOML. Every error names the field and says how to fix it."""
 
 import math
 import tomllib
@@ -28,8 +28,6 @@ from sfumato.survey.toml.schema import (
     require_only,
     require_value,
 )
-
-__all__ = ["FileDescription", "read_toml"]
 
 _ABOUT = ("title", "text", "contact", "minimum_reports", "opens", "closes")
 
