@@ -230,3 +230,4 @@ def _draw_growth(axes: "Axes", curve: Curve) -> None:
     axes.set(yscale="log", xlabel=curve.variable)
     exponents = ", ".join(f"{fit.measured:.2f} ({fit.theorem:g})" for fit in curve.fits)
     style_axes(axes, f"{curve.name}\nexponent: {exponents}")
+    axes.set_xticks(values[:: 1 + len(values) // 6])

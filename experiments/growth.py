@@ -130,9 +130,9 @@ def _plans(quick: bool) -> list[_Plan]:
     k = 20_000 if quick else 100_000
     most = 12 if quick else 15
     blocks: dict[float, Context] = {m: _equal_blocks(m, 1) for m in (1, 2, 5, 10, 20, 50, 100)}
-    by_sensitive = {2.0**i: HighLow(k, range(2**i), 1) for i in range(most + 1)}
+    by_sensitive: dict[float, Context] = {2**i: HighLow(k, range(2**i), 1) for i in range(most + 1)}
     sizes = (k // 8, k // 4, k // 2, k)
-    by_size = {float(size): HighLow(size, range(2), 1) for size in sizes}
+    by_size: dict[float, Context] = {size: HighLow(size, range(2), 1) for size in sizes}
     epsilons = ("0.05", "0.1", "0.2", "0.4")
     ten_blocks = {float(epsilon): _equal_blocks(10, epsilon) for epsilon in epsilons}
     one_sensitive = {float(epsilon): HighLow(20_000, [0], epsilon) for epsilon in epsilons}
