@@ -7,8 +7,6 @@ import typer
 from sfumato.cli.options import Json
 from sfumato.cli.paper import Checkins, ExperimentCommand, Grid, Output, Quick, Runs, Seed
 
-__all__ = ["app"]
-
 EXPERIMENTS = ("high-low", "partitions", "domains", "bounds")
 OUTPUT = "experiment-figures"
 

@@ -8,7 +8,9 @@ docs/bounds.md.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from experiments.error_bounds import Line, lines
 from experiments.figures import draw_dots, style_axes
@@ -17,26 +19,21 @@ from sfumato.pages.pictures import FAINT, INK, MAP_SCALE, PALE, PROMISE_SCALE
 from sfumato.paper.experiment import Cell, ExperimentResult, RunOptions
 from sfumato.simulation import Spread
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-__all__ = ["bounds"]
-
-_COLUMNS = (
-    "context",
-    "error",
-    "ε",
-    "people",
-    "lower bound",
-    "best code",
-    "paper's scheme",
-    "after projection",
-    "tight bound",
-    "paper's bound",
-    "as printed",
-    "holds",
-)
+_COLUMNS = {
+    "context": "context",
+    "error": "error",
+    "ε": "epsilon",
+    "people": "people",
+    "lower bound": "lower",
+    "best code": "best",
+    "paper's scheme": "paper",
+    "after projection": "projected",
+    "tight bound": "tight",
+    "paper's bound": "paper_bound",
+    "as printed": "printed",
+    "holds": "holds",
+}
+"""The attribute of a line that each column shows."""
 _COLOURS = {
     "lower bound": FAINT,
     "tight bound": INK,
@@ -73,7 +70,7 @@ def bounds(options: RunOptions, *, workers: int | None = None) -> ExperimentResu
         title=title,
         summary=f"{verdicts.count('yes')} of {len(verdicts)} lines hold. "
         f"{_summary(measured, growth)}",
-        columns=_COLUMNS,
+        columns=tuple(_COLUMNS),
         rows=tuple(rows),
         data={
             "seed": options.seed,
@@ -88,20 +85,18 @@ def bounds(options: RunOptions, *, workers: int | None = None) -> ExperimentResu
 
 
 def _row(line: Line) -> tuple[Cell, ...]:
-    return (
-        line.context,
-        line.error,
-        line.epsilon,
-        line.people,
-        _round(line.lower),
-        _text(line.best),
-        _text(line.paper),
-        _text(line.projected),
-        _round(line.tight),
-        _round(line.paper_bound),
-        _round(line.printed),
-        line.holds,
-    )
+    return tuple(_cell(getattr(line, attribute)) for attribute in _COLUMNS.values())
+
+
+def _cell(value: Cell | Spread) -> Cell:
+    """Round to four digits, and standard errors to two."""
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    if not isinstance(value, Spread):
+        return value
+    mean = f"{value.mean:.4g}"
+    error = value.standard_error
+    return f"{float(mean):g}" + ("" if error is None else f" ± {float(f'{error:.2g}'):g}")
 
 
 def _exponent_rows(curve: Curve) -> Iterator[tuple[Cell, ...]]:
@@ -121,19 +116,6 @@ def _exponent_rows(curve: Curve) -> Iterator[tuple[Cell, ...]]:
             None,
             "yes" if fit.holds and curve.is_ordered else "no",
         )
-
-
-def _text(spread: Spread | None) -> str | None:
-    if spread is None:
-        return None
-    mean = f"{_round(spread.mean):g}"
-    error = spread.standard_error
-    return mean if error is None else f"{mean} ± {float(f'{error:.2g}'):g}"
-
-
-def _round(number: float) -> float:
-    """Round to four digits."""
-    return float(f"{number:.4g}")
 
 
 def _to_json(line: Line) -> dict[str, object]:
@@ -193,11 +175,9 @@ def _notes(runs: int) -> tuple[str, ...]:
 # --- the picture ----------------------------------------------------------------------------------
 
 
-def _figure(measured: Sequence[Line], growth: Sequence[Curve]) -> "Figure":
+def _figure(measured: Sequence[Line], growth: Sequence[Curve]) -> Figure:
     """Draw every line over its tight bound above, and people against each variable below."""
-    from matplotlib.figure import Figure as Canvas
-
-    canvas = Canvas(figsize=(14, 9.4), layout="constrained")
+    canvas = Figure(figsize=(14, 9.4), layout="constrained")
     above, below = canvas.subfigures(2, 1, squeeze=False).flat
     panels = above.subplots(1, len(_ERRORS), sharey=True)
     for axes, (error, title) in zip(panels, _ERRORS.items(), strict=True):
@@ -218,7 +198,7 @@ def _ratios(line: Line) -> list[Spread | None]:
     return ratios
 
 
-def _draw_growth(axes: "Axes", curve: Curve) -> None:
+def _draw_growth(axes: Axes, curve: Curve) -> None:
     """Draw the people between their bounds, and write the exponents into the title."""
     values = [point.value for point in curve.points]
     lower = [point.lower for point in curve.points]

@@ -5,7 +5,8 @@ Classical local privacy and blocks at the same ε, each by the paper's scheme an
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
 
 from experiments.figures import draw_dots
 from experiments.real_data import READERS, RealData
@@ -15,11 +16,6 @@ from sfumato.pages.pictures import FAINT, INK, MAP_SCALE
 from sfumato.paper.experiment import Cell, ExperimentResult, RunOptions
 from sfumato.paper.schemes import measure_contexts
 from sfumato.simulation import Spread
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["domains"]
 
 EPSILON = 1
 _CLASSICAL_PAPER = "classical LDP, paper's scheme"
@@ -160,10 +156,8 @@ def _to_json(result: _Result) -> dict[str, object]:
     }
 
 
-def _figure(results: Sequence[_Result]) -> "Figure":
-    from matplotlib.figure import Figure as Canvas
-
-    canvas = Canvas(figsize=(9, 4.5), layout="constrained")
+def _figure(results: Sequence[_Result]) -> Figure:
+    canvas = Figure(figsize=(9, 4.5), layout="constrained")
     rows = []
     for result in results:
         data = result.data

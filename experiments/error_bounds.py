@@ -6,7 +6,7 @@ are for the worst p. So everything is measured at the p that its mechanism finds
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +22,6 @@ from sfumato.paper.experiment import RunOptions
 from sfumato.planning import hardest_for_l2, hardest_for_tv, lower_bound_people, upper_bounds
 from sfumato.simulation import Spread, run_jobs
 from sfumato.tally import Tally
-
-__all__ = ["Line", "contexts", "least_error", "lines"]
 
 _UNEQUAL_SIZES = (10, 30, 60, 100, 300, 500)
 _MAX_EXCESS = 5  # standard errors by which a mean of runs may pass a bound
@@ -170,8 +168,10 @@ def _risk_line(job: _Job, best: Mechanism, paper: PaperResponse, n: int) -> Line
     upper = upper_bounds(job.context, n)
     p_best = hardest_for_l2(best)
     p_paper = hardest_for_l2(paper)
-    best_estimates = _estimates(job, best, best.scores.unbiased, p_best, n)
-    paper_estimates = _estimates(job, paper, paper.scores.paper_estimate, p_paper, n)
+
+    def risk(estimate: Floats, p: Floats) -> float:
+        return n * _squares(estimate, p)
+
     return Line(
         job.name,
         "risk",
@@ -179,8 +179,8 @@ def _risk_line(job: _Job, best: Mechanism, paper: PaperResponse, n: int) -> Line
         n,
         job.runs,
         lower=lower_bound_risk(job.context),
-        best=Spread.of([n * _squares(estimate, p_best) for estimate in best_estimates]),
-        paper=Spread.of([n * _squares(estimate, p_paper) for estimate in paper_estimates]),
+        best=_measure_error(job, n, best, p_best, best.scores.unbiased, risk),
+        paper=_measure_error(job, n, paper, p_paper, paper.scores.paper_estimate, risk),
         exact_best=best.scores.risk(p_best),
         exact_paper=float(paper.scores.paper_variances(p_paper, 1).sum()),
         tight=n * upper.tight_l2,
@@ -193,8 +193,7 @@ def _tv_line(job: _Job, best: Mechanism, paper: PaperResponse, n: int) -> Line:
     upper = upper_bounds(job.context, n)
     p_best = hardest_for_tv(best)
     p_paper = hardest_for_tv(paper)
-    best_estimates = _estimates(job, best, best.scores.unbiased, p_best, n)
-    paper_estimates = _estimates(job, paper, paper.scores.paper_estimate, p_paper, n)
+    estimate = paper.scores.paper_estimate
     return Line(
         job.name,
         "TV",
@@ -202,28 +201,30 @@ def _tv_line(job: _Job, best: Mechanism, paper: PaperResponse, n: int) -> Line:
         n,
         job.runs,
         lower=least_error(job.context, n),
-        best=_variation(best_estimates, p_best),
-        paper=_variation(paper_estimates, p_paper),
-        projected=_variation(map(project, paper_estimates), p_paper),
+        best=_measure_error(job, n, best, p_best, best.scores.unbiased),
+        paper=_measure_error(job, n, paper, p_paper, estimate),
+        projected=_measure_error(job, n, paper, p_paper, lambda tally: project(estimate(tally))),
         tight=upper.tight_tv,
         paper_bound=upper.paper_tv,
         printed=2 * upper.paper_tv,
     )
 
 
-def _estimates(
-    job: _Job, mechanism: Mechanism, estimate: Callable[[Tally], Floats], p: Floats, n: int
-) -> list[Floats]:
-    """Return the estimate of each run from the real reports of n people drawn from p."""
+def _measure_error(
+    job: _Job,
+    n: int,
+    mechanism: Mechanism,
+    p: Floats,
+    estimate: Callable[[Tally], Floats],
+    distance: Callable[[Floats, Floats], float] = total_variation,
+) -> Spread:
+    """Return the error of an estimate from the real reports of n people drawn from p."""
     name = f"bounds/{job.name}/{job.epsilon}/{n}"
-    estimates = []
+    errors = []
     for run in range(job.runs):
-        estimates.append(estimate(run_tally(mechanism, p, n, name, run, job.seed)))
-    return estimates
-
-
-def _variation(estimates: Iterable[Floats], p: Floats) -> Spread:
-    return Spread.of([total_variation(estimate, p) for estimate in estimates])
+        tally = run_tally(mechanism, p, n, name, run, job.seed)
+        errors.append(distance(estimate(tally), p))
+    return Spread.of(errors)
 
 
 def _squares(estimate: Floats, p: Floats) -> float:

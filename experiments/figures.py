@@ -1,19 +1,16 @@
 """What the pictures of the experiments share: rows of dots with a legend, and plain axes."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator
 
 from sfumato.pages.pictures import FAINT, INK, PALE
 from sfumato.simulation import Spread
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-__all__ = ["draw_dots", "style_axes"]
-
 
 def draw_dots(
-    axes: "Axes",
+    axes: Axes,
     title: str,
     rows: Sequence[tuple[str, Sequence[Spread | None]]],
     colours: Mapping[str, str],
@@ -40,10 +37,8 @@ def draw_dots(
     style_axes(axes, title)
 
 
-def style_axes(axes: "Axes", title: str) -> None:
+def style_axes(axes: Axes, title: str) -> None:
     """Set the title and a logarithmic x axis, and leave only the left and the lower border."""
-    from matplotlib.ticker import LogLocator
-
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter("{x:g}")

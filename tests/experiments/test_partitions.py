@@ -13,7 +13,7 @@ from sfumato.paper.population import american_places, map_grid
 from sfumato.paper.schemes import MapErrors
 from sfumato.simulation import Spread
 
-KINDS = ["none", *2 * ["tiles", "hexagons", "towns apart", "cities"]]
+KINDS = ["no blocks", *2 * ["tiles", "hexagons", "towns", "cities"]]
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def cut():
 
 
 def test_every_kind_is_there_at_two_sizes(cut):
-    assert [each.kind for each in cut] == KINDS
+    assert all(kind in each.name for kind, each in zip(KINDS, cut, strict=True))
     assert len({each.name for each in cut}) == len(cut)
     for each in cut:
         blocks = np.unique(each.block_of)

@@ -14,8 +14,6 @@ from tools.make_vectors.device import batches, derivations
 from tools.make_vectors.domains import values
 from tools.make_vectors.mechanisms import enumerations, samples
 
-__all__ = ["VECTORS", "file_bytes", "main"]
-
 VECTORS: Mapping[str, Callable[[], Iterable[Case]]] = {
     "mechanisms.json": enumerations,
     "samples.json": samples,

@@ -18,8 +18,6 @@ from sfumato.survey import Survey
 from tools.make_vectors.case import load, load_request, refuse
 from tools.make_vectors.catalogue import surveys
 
-__all__ = ["bad_surveys", "untrusted_surveys"]
-
 Data = dict[str, Any]
 
 _MISSING = object()

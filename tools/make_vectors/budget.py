@@ -27,8 +27,6 @@ from sfumato.foundation.canonical import decimal_text
 from sfumato.survey import Survey
 from tools.make_vectors.case import accept, load, refuse, survey_request
 
-__all__ = ["budgets"]
-
 _SECRET = "5ec2e7" + "0" * 26
 _OTHER_SECRET = "07e2" + "0" * 28
 _LABELS = ["healthy", "hiv", "cancer", "depression"]

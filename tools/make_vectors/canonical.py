@@ -12,8 +12,6 @@ from sfumato.mechanisms import PlainResponse
 from sfumato.survey import Survey
 from tools.make_vectors.case import accept, load, refuse
 
-__all__ = ["canonical_forms"]
-
 _VALID = {
     "nothing inside": "{}",
     "nothing in a list": "[]",

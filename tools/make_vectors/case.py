@@ -6,8 +6,6 @@ from typing import Any
 from sfumato.conformance import Case
 from sfumato.survey import Survey
 
-__all__ = ["accept", "load", "load_request", "refuse", "survey_request"]
-
 Fields = Mapping[str, Any]
 
 

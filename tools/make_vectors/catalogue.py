@@ -29,8 +29,6 @@ from sfumato.mechanisms import (
 )
 from sfumato.survey import Survey
 
-__all__ = ["large_surveys", "shorten", "surveys"]
-
 PLACES = Domain(["park", "café", "clinic", "bar", "東京", "𝒵oo"], other="somewhere else")
 SEVEN = CyclicDesign(7, ((0, 1, 3),))
 """Lines of the Fano plane: balanced, so that points may be left unused."""

@@ -21,8 +21,6 @@ from sfumato.survey import Survey
 from tools.make_vectors.case import accept, load, survey_request
 from tools.make_vectors.catalogue import large_surveys, shorten, surveys
 
-__all__ = ["batches", "derivations"]
-
 _SECRETS = (bytes(32), bytes(range(32)), bytes([255] * 32), hashlib.sha256(b"a device").digest())
 _SURVEYS = (
     "binary, uneven",

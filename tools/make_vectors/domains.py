@@ -14,8 +14,6 @@ from sfumato.mechanisms import PlainResponse
 from sfumato.survey import Survey
 from tools.make_vectors.case import accept, load, load_request, refuse, survey_request
 
-__all__ = ["values"]
-
 _LABELS = ["park", "café", "Park", " park", "東京", "𝒵oo", 7, "7", -3]
 _NEAR_LABELS = ["cafe\u0301", "PARK", "park ", "", "\ud835", 8, -7, 7.5, None, True, False]
 _NO_LABELS = [[], ["park"], {"park": 1}, "__proto__", "constructor", "0", "elsewhere"]

@@ -15,8 +15,6 @@ from sfumato.survey import Survey
 from tools.make_vectors.case import accept, load, survey_request
 from tools.make_vectors.catalogue import large_surveys, shorten, surveys
 
-__all__ = ["enumerations", "samples"]
-
 _SAMPLES = 180
 _SHORT_SAMPLES = 12
 _MANY = 64  # symbols and words that are combined with each other
