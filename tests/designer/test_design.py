@@ -333,11 +333,15 @@ def test_one_symbol(context):
     assert (found.risk, found.lower_bound, found.gap, found.stopped) == (0, 0, 0, "closed form")
 
 
+def test_matrix_without_promises_keeps_its_labels():
+    E = np.where(np.eye(3, dtype=bool), 0, np.inf)
+    context = sf.PrivacyMatrix(E, domain=["park", "clinic", "bar"])
+    assert sf.design(context).mechanism.context.domain == context.domain
+
+
 def test_too_many_symbols_without_closed_form_raise():
     context = sf.PrivacyMatrix(asymmetric(300, 1))
-    with pytest.raises(
-        NoClosedForm, match=r"300 symbols to each other.*at most 128.*Metric\.tiles"
-    ):
+    with pytest.raises(NoClosedForm, match=r"connects 300 symbols.*at most 128.*Metric\.tiles"):
         sf.design(context)
 
 

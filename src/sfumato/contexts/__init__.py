@@ -13,7 +13,15 @@ from sfumato.contexts.cone import Cone, LongIntegers
 from sfumato.contexts.context import MAX_MATRIX_SIZE, Context
 from sfumato.contexts.describe import Against, PromiseRow, describe
 from sfumato.contexts.exact import ExactMatrix
-from sfumato.contexts.grouped import Blocks, GroupedContext, HighLow, Tiers, Uniform, ranks_within
+from sfumato.contexts.grouped import (
+    Blocks,
+    GroupedContext,
+    HighLow,
+    Tiers,
+    Uniform,
+    ranks_within,
+    symbols_by_group,
+)
 from sfumato.contexts.matrix import PrivacyMatrix
 from sfumato.contexts.metric import Metric
 from sfumato.errors import InvalidSurvey
@@ -43,6 +51,7 @@ __all__ = [
     "finest_groups",
     "parts_inside",
     "ranks_within",
+    "symbols_by_group",
     "union",
 ]
 

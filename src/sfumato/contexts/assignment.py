@@ -1,4 +1,4 @@
-"""Assignments: each symbol of a domain in one named class (a block, a tier), and an ε per class."""
+"""Assignments: each symbol of a domain belongs to one named class, such as a block or a tier."""
 
 import unicodedata
 from collections.abc import Hashable, Iterable, Mapping, Set
@@ -49,18 +49,17 @@ class Assignment:
 
     def epsilons(self, values: object, name: str) -> tuple[Epsilon, ...]:
         """Read one positive ε (or inf) for each class; see ``one_each``."""
+        in_order = self.one_each(values, name, "an ε")
         epsilons = []
-        for class_name, epsilon in zip(
-            self.names, self.one_each(values, name, "an ε"), strict=True
-        ):
+        for class_name, epsilon in zip(self.names, in_order, strict=True):
             epsilons.append(positive_epsilon(epsilon, f"{name} of {self.noun} {class_name!r}"))
         return tuple(epsilons)
 
     def one_each(self, values: object, name: str, what: str) -> list[object]:
         """Return one value for each class, in the order of classes.
 
-        ``values`` is a sequence in that order, or a mapping from the names of classes. ``name``
-        names the argument in messages, ``what`` says what one value is.
+        ``values`` is a sequence in that order, or a mapping from the names of classes. Error
+        messages call the argument ``name`` and one value ``what``.
         """
         if isinstance(values, Mapping):
             return self._one_each_by_name(values, name, what)
@@ -89,8 +88,7 @@ class Assignment:
         by_name = {_class_name(key, self.noun): value for key, value in values.items()}
         if len(by_name) != len(values):
             raise InvalidContext(
-                f"{name} must name each {self.noun} once; two names are equal in Unicode's NFC "
-                "form."
+                f"{name} must name each {self.noun} once; two names are equal in NFC form."
             )
         for class_name in self.names:
             if class_name not in by_name:
@@ -105,13 +103,13 @@ class Assignment:
         return [by_name[class_name] for class_name in self.names]
 
     def _is_order_ambiguous(self) -> bool:
-        """Return whether integers name the classes in another order than their first labels."""
+        """Return whether the classes have integer names that are not in ascending order."""
         integers = [name for name in self.names if isinstance(name, int)]
         return len(integers) == len(self.names) and integers != sorted(integers)
 
 
 def is_collection(value: object) -> bool:
-    """Return whether ``value`` holds several values: text is a single number."""
+    """Return whether ``value`` holds several values; text counts as one."""
     return isinstance(value, Iterable) and not isinstance(value, str | bytes)
 
 
@@ -148,7 +146,7 @@ def _class_name(name: object, noun: str) -> Hashable:
     if isinstance(name, np.integer):
         return int(name)
     if isinstance(name, str):
-        # Two spellings of one name must not become two classes, which would tell them apart.
+        # Two spellings of one name must not become two classes.
         return unicodedata.normalize("NFC", name)
     if isinstance(name, bool) or not isinstance(name, int):
         raise InvalidContext(f"name each {noun} by text or an integer; got {type(name).__name__}.")

@@ -43,14 +43,6 @@ class ContextSum(Context):
             raise ContextMismatch("contexts with different labels cannot be added.")
         self.terms = terms
 
-    @classmethod
-    def of(cls, *contexts: Context) -> "ContextSum":
-        """Return the sum of contexts over one domain; a sum contributes its terms."""
-        terms: list[Context] = []
-        for context in contexts:
-            terms.extend(context.terms or [context])
-        return cls(tuple(terms))
-
     @property
     def exact_smallest(self) -> Epsilon:
         """The smallest entry of the sum off the diagonal.

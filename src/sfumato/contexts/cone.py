@@ -1,12 +1,13 @@
-"""The cone of a context: the columns that a channel which keeps it may have.
+"""The cone of a context: the columns that a private channel may have.
 
-A channel keeps E exactly when each of its columns ``r = Q(y|·)``, a function of the symbol, lies in
+A channel keeps E if and only if each of its columns ``r = Q(y|·)``, a function of the symbol, lies
+in
 
     C_E = {r ≥ 0 : r_x ≤ e^{E[x, x2]} r_x2 for all x, x2}
 
-Members may be added and scaled, so a mechanism is a way to write the column of ones as a sum of
-members, and the best ones use extreme rays alone. A flat column lies deep inside. Floats move
-columns about in the cone; integers decide whether they lie in it.
+Members can be added and scaled, so a mechanism is a way to write the column of ones as a sum of
+members, and the best mechanisms use only extreme rays. A flat column lies deep inside. Floats move
+columns around in the cone; integers decide whether they lie in it.
 """
 
 from fractions import Fraction
@@ -23,20 +24,20 @@ from sfumato.randomness import exp_bounds
 __all__ = ["Cone", "LongIntegers"]
 
 LongIntegers = NDArray[np.object_]
-"""An array of Python integers, which have no largest one."""
+"""An array of Python integers, which are unbounded."""
 
 _FRACTION_BITS = 128  # of the exact e^−E
 
-# Beyond every pair of word counts: e^100 > 2^144. A sharper bound would take long to compute.
+# Larger than any ratio of word counts: e^100 > 2^144. A sharper bound would take long to compute.
 _MAX_EPSILON = Fraction(100)
 
-_MIN_FLOAT = 1e-300  # for e^−E: a share too small for floats is not nothing
-_CLEARLY = 1 + 1e-9  # floats decide nothing closer than this; their own errors are below 1e-12
-_NEAR = 1e-8  # columns come from solvers: this close to a face, they are meant to lie in it
+_MIN_FLOAT = 1e-300  # for e^−E, which is positive even if it is too small for floats
+_CLEARLY = 1 + 1e-9  # floats decide nothing closer than this; their errors are below 1e-12
+_NEAR = 1e-8  # a solver's column that is this close to a face should lie in it
 
 
 class Cone:
-    """The cone of a closed matrix. Every array of columns holds one column per row.
+    """The cone of a closed matrix. Arrays of columns hold one column per row.
 
     >>> from sfumato.contexts import PrivacyMatrix
     >>> cone = Cone.of(PrivacyMatrix([[0, 1], [2, 0]]))
@@ -52,7 +53,7 @@ class Cone:
 
     @classmethod
     def of(cls, context: Context) -> "Cone":
-        """Return the cone of a context, whose matrix is closed first."""
+        """Return the cone of a context, after closing its matrix."""
         return cls(context.exact_matrix().closure())
 
     @property
@@ -64,13 +65,13 @@ class Cone:
 
     @cached_property
     def shrink(self) -> Floats:
-        """``e^−E``: 0 exactly where nothing is promised."""
+        """``e^−E``: 0 if and only if nothing is promised."""
         shrink = np.maximum(np.exp(-self.E), _MIN_FLOAT)
         return np.where(np.isfinite(self.E), shrink, 0.0)
 
     @cached_property
     def growth(self) -> Floats:
-        """``e^E``: inf where nothing is promised."""
+        """``e^E``: inf if nothing is promised."""
         return np.exp(self.E)
 
     def lower(self, columns: Floats) -> Floats:
@@ -93,12 +94,12 @@ class Cone:
         return highest
 
     def snap(self, columns: Floats) -> Floats:
-        """Return members near ``columns``, up to rounding; what lay next to a face now lies in it.
+        """Return members near ``columns``, up to rounding; columns close to a face move into it.
 
-        An entry that a solver left 10⁻⁹ away from where a promise is used up loses that much of it,
-        which for ε = 0.01 is 10⁻⁷ of what can be learned. So each column grows from its largest
-        entry. The entry nearest to a limit set by those already placed comes next: it moves to that
-        limit if it is near, and stays where it is otherwise.
+        An entry that a solver left 10⁻⁹ away from the limit of a promise wastes that much of it,
+        which for ε = 0.01 is 10⁻⁷ of what can be learned. So place the entries of each column one
+        by one, beginning with the largest. Next comes the entry nearest to a limit that the placed
+        ones set: move it to that limit if it is close, and leave it otherwise.
         """
         with np.errstate(divide="ignore"):
             logs = np.log(columns)
@@ -121,8 +122,8 @@ class Cone:
     def flat_parts(self, columns: Floats) -> Floats:
         """Return the largest t for each column r such that ``r − t`` lies in the cone.
 
-        Below 0, it is what r lacks. ``r_x − t ≤ e^E (r_x2 − t)`` where
-        ``t ≤ (r_x2 − e^−E r_x)/(1 − e^−E)``; for an infinite E, where ``t ≤ r_x2``.
+        A negative t is what r lacks. ``r_x − t ≤ e^E (r_x2 − t)`` if and only if
+        ``t ≤ (r_x2 − e^−E r_x)/(1 − e^−E)``; for an infinite E, ``t ≤ r_x2``.
         """
         parts = columns.min(axis=1)
         for x in range(self.size):
@@ -136,7 +137,7 @@ class Cone:
 
     @cached_property
     def _exact_shrink(self) -> LongIntegers:
-        """Integers over 2^128 that are at least ``e^−E``; 0 where nothing is promised."""
+        """Integers over 2^128 that are at least ``e^−E``; 0 if nothing is promised."""
         distinct, which = np.unique(self._closed.numerators, return_inverse=True)
         shrink = np.zeros(distinct.size, dtype=object)
         for i, numerator in enumerate(distinct.tolist()):
@@ -158,11 +159,11 @@ class Cone:
         return lifted
 
     def contains(self, column: LongIntegers) -> bool:
-        """Whether a column of integers lies in the cone."""
+        """Return whether a column of integers lies in the cone."""
         return bool(min(column) >= 0 and (self.lift_integers(column[None])[0] == column).all())
 
     def _lift_once(self, columns: LongIntegers) -> Booleans:
-        """Lift entries to what each symbol in turn needs; return which columns that changed."""
+        """Lift entries as far as each symbol in turn requires; return which columns changed."""
         floats = columns.astype(np.float64)
         changed = np.zeros(len(columns), dtype=np.bool_)
         for x in range(self.size):
@@ -177,8 +178,8 @@ class Cone:
 
 
 def _keep_nearer(log: Floats, step: Floats, logs: Floats, gap: Floats, limit: Floats) -> None:
-    """Where ``log + step`` is nearer to an entry than its limit so far, make it the limit."""
-    # Where an entry is 0 or nothing is promised, inf − inf is nan, and nothing is near.
+    """Make ``log + step`` the limit of an entry wherever it is nearer than the current limit."""
+    # If an entry is 0 or nothing is promised, inf − inf is nan, and nothing is near.
     with np.errstate(invalid="ignore"):
         bound = log + step
         distance = np.abs(bound - logs)

@@ -221,7 +221,9 @@ class Context(ABC):
 
         if not isinstance(other, Context):
             return NotImplemented
-        return ContextSum.of(self, other)
+        own_terms = self.terms or (self,)
+        other_terms = other.terms or (other,)
+        return ContextSum(own_terms + other_terms)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Context):
@@ -246,8 +248,8 @@ class Context(ABC):
         """Raise ``InvalidContext`` if the matrix is too large to write out."""
         if self.size > MAX_MATRIX_SIZE:
             raise InvalidContext(
-                f"a privacy matrix is written out up to {MAX_MATRIX_SIZE} symbols; this domain has "
-                f"{self.size}. Use epsilon(x, x2) for the pairs that you need."
+                f"only a matrix of at most {MAX_MATRIX_SIZE} symbols can be written out; this "
+                f"domain has {self.size}. Use epsilon(x, x2) for the pairs that you need."
             )
 
 

@@ -1,4 +1,4 @@
-"""Describe a promise in rows: who, against whom, how much. Pages and labels only phrase them."""
+"""Describe a promise in rows: who is protected, against whom, and how much. Pages word them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,11 +15,11 @@ from sfumato.randomness import Epsilon
 
 __all__ = ["Against", "PromiseRow", "describe"]
 
-_MAX_CLOSED_SIZE = 256  # shortest paths take the cube of it; direct promises are bounds too
+_MAX_CLOSED_SIZE = 256  # shortest paths take cubic time; direct promises are bounds too
 
 
 class Against(Enum):
-    """The answers that an answer is compared with."""
+    """The answers against which an answer is protected."""
 
     ANY_OTHER = auto()
     SAME_BLOCK = auto()
@@ -32,10 +32,10 @@ class PromiseRow:
     """One ε, and the pairs of answers that have it.
 
     ``symbols`` are the answers that have the promise; ``None`` means every answer. ``pairs`` counts
-    ordered pairs. A row of pairs (``PARTNER``) names the first of them in ``symbols``;
-    ``is_mutual`` says that each of them has the promise in both directions. A row between blocks
-    counts the blocks of a single answer in ``single_blocks``. A row about the inside of a block of
-    a union has the symbols of that block in ``block``.
+    ordered pairs. For a row of pairs (``PARTNER``), ``symbols`` is the first pair, and
+    ``is_mutual`` says that each pair has the promise in both directions. For a row between blocks,
+    ``single_blocks`` counts the blocks of a single answer. For a row inside a block of a union,
+    ``block`` holds the symbols of that block.
     """
 
     symbols: Symbols | None
@@ -55,8 +55,8 @@ class PromiseRow:
 def describe(context: Context, *, close: bool = False) -> list[PromiseRow]:
     """Return the promise of a context, row by row: the strongest first, open pairs last.
 
-    What follows from other promises counts as promised inside contexts of groups. With ``close``
-    it does for matrices of up to 256 symbols too. A sum too large to be written out has no rows.
+    Grouped contexts include promises that follow from others. With ``close``, matrices of up to
+    256 symbols do too. A sum too large to write out has no rows.
 
     >>> from sfumato.contexts import HighLow
     >>> [(row.symbols, row.epsilon) for row in describe(HighLow(3, [1], 2))]
@@ -70,7 +70,7 @@ def describe(context: Context, *, close: bool = False) -> list[PromiseRow]:
         return []
     else:
         rows = _describe_pairs(context, close)
-    # Between blocks comes last among rows of one ε, and the open row between blocks last of all.
+    # Among rows of one ε, the row between blocks comes last.
     return sorted(rows, key=lambda row: (row.epsilon, row.against is Against.OTHER_BLOCKS))
 
 
@@ -78,14 +78,11 @@ def _describe_groups(context: GroupedContext) -> Iterator[PromiseRow]:
     k = context.size
     if k == 1:
         return
-    if len(context.inside) == 1:
+    if len(context.inside) == 1 or len({*context.inside, *context.outward}) == 1:
         yield PromiseRow(None, Against.ANY_OTHER, context.inside[0], k * (k - 1))
         return
     members = context.members()
     if context.inside == context.outward:
-        if len(set(context.inside)) == 1:
-            yield PromiseRow(None, Against.ANY_OTHER, context.inside[0], k * (k - 1))
-            return
         for symbols, epsilon in zip(members, context.inside, strict=True):
             yield PromiseRow(symbols, Against.ANY_OTHER, epsilon, symbols.size * (k - 1))
         return

@@ -1,8 +1,8 @@
-"""A written-out matrix of exact entries: integers over one denominator, closed in integers.
+"""Matrices with exact entries: integers over one denominator.
 
-A matrix whose finite entries are short decimals (about 15 digits) keeps exactly those decimals.
-Fractions, and decimals given as text, are kept as they are. Other floats are rounded *down*,
-towards privacy, to a multiple of a power of two below 2^−40.
+If all finite entries are short decimals (about 15 digits), the matrix keeps exactly those decimals.
+It keeps fractions, and decimals given as text, as they are. It rounds other floats *down*, towards
+privacy, to multiples of a power of two below 2^−40.
 """
 
 from collections.abc import Sequence
@@ -20,11 +20,11 @@ from sfumato.randomness import Epsilon, exact_number
 
 __all__ = ["ExactMatrix"]
 
-_MAX_INFINITE = 2**61  # infinity stays below it, so that 64 bits can hold the sum of two
+_MAX_INFINITE = 2**61  # infinity stays below it, so that the sum of two fits into 64 bits
 _MAX_PLACES = 15
-_SAMPLE = 4096  # entries that are tested first
+_SAMPLE = 4096  # entries to test first
 _MAX_SHORT = 2**52  # below it, decimals n/10^places and floats correspond one to one
-Integers = NDArray[np.int64]  # or of Python integers, where 64 bits are too few
+Integers = NDArray[np.int64]  # or of Python integers, if 64 bits are too few
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ExactMatrix:
     def parse(cls, entries: object, name: str) -> "ExactMatrix":
         """Read a square matrix of non-negative numbers or inf, with zeros on its diagonal.
 
-        ``entries`` is an array or nested lists. ``name`` says in messages what the matrix is.
+        ``entries`` is an array or nested lists. Error messages call the matrix ``name``.
         """
         array = _square_array(entries, name)
         floats = _parse_floats(array, name)
@@ -86,7 +86,7 @@ class ExactMatrix:
         return cls.from_finite(numerators[finite], denominator, finite)
 
     def part(self, symbols: NDArray[np.int64]) -> "ExactMatrix":
-        """Return the entries between these symbols alone."""
+        """Return the matrix of these symbols only."""
         entries = self.numerators[np.ix_(symbols, symbols)]
         return ExactMatrix(_freeze(entries), self.denominator, self.infinite)
 
@@ -96,11 +96,11 @@ class ExactMatrix:
         return len(self.numerators)
 
     def entry(self, x: int, x2: int) -> Epsilon:
-        """Return one entry, exactly."""
+        """Return one exact entry."""
         return self.epsilon_of(int(self.numerators[x, x2]))
 
     def epsilon_of(self, numerator: int) -> Epsilon:
-        """Return the entry with this numerator, exactly."""
+        """Return the exact entry with this numerator."""
         return inf if numerator == self.infinite else Fraction(numerator, self.denominator)
 
     def floats(self) -> Floats:
@@ -116,12 +116,14 @@ class ExactMatrix:
         return np.where(self.numerators == self.infinite, inf, quotients)
 
     def texts(self) -> list[list[str]]:
-        """Return all entries as exact decimals, as records have them."""
-        symbols = range(self.size)
-        return [[decimal_text(self.entry(x, x2)) for x2 in symbols] for x in symbols]
+        """Return all entries as exact decimals, for records."""
+        texts = []
+        for row in self.numerators.tolist():
+            texts.append([decimal_text(self.epsilon_of(numerator)) for numerator in row])
+        return texts
 
     def __add__(self, other: "ExactMatrix") -> "ExactMatrix":
-        """Return the sum of two matrices, entry by entry."""
+        """Return the sum of two matrices."""
         finite = self._finite & other._finite
         denominator = lcm(self.denominator, other.denominator)
         factor = denominator // self.denominator
@@ -132,7 +134,7 @@ class ExactMatrix:
         return ExactMatrix.from_finite(numerators, denominator, finite)
 
     def times(self, factor: Fraction) -> "ExactMatrix":
-        """Return every entry times a positive factor."""
+        """Return the matrix times a positive factor."""
         scaled = [n * factor.numerator for n in self.numerators[self._finite].tolist()]
         return ExactMatrix.from_finite(scaled, self.denominator * factor.denominator, self._finite)
 
@@ -142,11 +144,11 @@ class ExactMatrix:
         return finite
 
     def off_diagonal(self) -> Integers:
-        """Return the numerators with more than infinity on the diagonal, to search for minima."""
+        """Return the numerators, with more than infinity on the diagonal, to search for minima."""
         return self.numerators + 2 * self.infinite * np.eye(self.size, dtype=self.numerators.dtype)
 
     def smallest(self) -> Epsilon:
-        """Return the least entry off the diagonal; ``inf`` for a single symbol."""
+        """Return the smallest entry off the diagonal; ``inf`` for a single symbol."""
         if self.size == 1:
             return inf
         x, x2 = divmod(int(self.off_diagonal().argmin()), self.size)
@@ -170,7 +172,7 @@ class ExactMatrix:
     def closure(self) -> "ExactMatrix":
         """Return shortest paths (Floyd 1962, Warshall 1962), with zeros made mutual.
 
-        A mutual zero may open a shorter path, so the two steps repeat until nothing changes.
+        A mutual zero may open a shorter path, so both steps repeat until nothing changes.
         """
         N = self.numerators.copy()
         while True:
@@ -194,7 +196,7 @@ def _square_array(entries: object, name: str) -> NDArray[np.generic]:
     if array.dtype.kind in "US":
         array = array.astype(object)
     if array.dtype.kind not in "iufO":
-        raise InvalidContext(f"{name} must contain numbers, or inf; got another type of entry.")
+        raise InvalidContext(f"{name} must contain only numbers or inf; got other entries.")
     return array
 
 
@@ -209,7 +211,7 @@ def _parse_floats(array: NDArray[np.generic], name: str) -> Floats:
         if is_wrong.any():
             x, x2 = np.argwhere(is_wrong)[0]
             raise InvalidContext(
-                f"{name} must contain {wanted}, or inf; entry [{x}, {x2}] is {floats[x, x2]:g}."
+                f"{name} must contain {wanted} or inf; entry [{x}, {x2}] is {floats[x, x2]:g}."
             )
     if floats.diagonal().any():
         x = int(np.flatnonzero(floats.diagonal())[0])
@@ -222,7 +224,7 @@ def _parse_floats(array: NDArray[np.generic], name: str) -> Floats:
 
 def _as_decimals(entries: Floats, size: int) -> tuple[Integers, int] | None:
     """Return the entries as numerators over a power of ten, if all of them are short decimals."""
-    sample = entries[:_SAMPLE]  # most matrices without decimals fail on it already
+    sample = entries[:_SAMPLE]  # enough to reject most other matrices
     for places in range(_MAX_PLACES + 1):
         power = 10.0**places
         if (np.rint(sample * power) / power != sample).any():
@@ -230,14 +232,14 @@ def _as_decimals(entries: Floats, size: int) -> tuple[Integers, int] | None:
         scaled = np.rint(entries * power)
         if scaled.max() >= min(_MAX_SHORT, _MAX_INFINITE // size):
             return None
-        # Correctly rounded: equal exactly when the entry is the float nearest to this decimal.
+        # Division rounds correctly: equal if and only if the entry is the nearest float.
         if (scaled / power == entries).all():
             return scaled.astype(np.int64), 10**places
     return None
 
 
 def _round_down(entries: Floats, size: int, name: str) -> tuple[Integers, int]:
-    """Return the entries rounded down over a power of two that lets 64 bits hold every path."""
+    """Return the entries, rounded down, over a power of two; every path fits into 64 bits."""
     magnitude = int(np.floor(np.log2(max(entries.max(), 1.0))))
     room = 59 - size.bit_length() - magnitude
     if room < 8:
@@ -246,8 +248,8 @@ def _round_down(entries: Floats, size: int, name: str) -> tuple[Integers, int]:
             f"finite entries of {name} must be below 2^{limit}. Use inf, or rescale."
         )
     shift = min(52, 53 - magnitude, room)
-    # A float may lie half a unit in its last place above the decimal it prints as. One step down
-    # covers that.
+    # A float may lie half a unit in its last place above the decimal that it prints as. One more
+    # step down covers that.
     numerators = np.floor(np.ldexp(entries, shift)).astype(np.int64) - (entries > 0)
     if (numerators[entries > 0] <= 0).any():
         raise InvalidContext(

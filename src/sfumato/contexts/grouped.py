@@ -39,8 +39,8 @@ class GroupedContext(Context):
         E[x, x2] = inside[g]     for x ≠ x2 in one group g
                    outward[g]    for x in g and x2 in another group
 
-    Groups are numbered in the order of their first symbols. ``inside[g]`` means nothing for a group
-    of a single symbol, and ``outward`` means nothing where there is a single group.
+    Groups are numbered in the order of their first symbols. ``inside[g]`` is meaningless for a
+    group of a single symbol, and ``outward`` is meaningless for a single group.
     """
 
     inside: tuple[Epsilon, ...]
@@ -98,7 +98,7 @@ class GroupedContext(Context):
 
     @property
     def shows_groups(self) -> bool:
-        """Whether no group promises anything to another: a report may show the group."""
+        """Whether no group promises anything to another, so that a report may show the group."""
         return all(epsilon == inf for epsilon in self.outward)
 
     @property
@@ -107,10 +107,10 @@ class GroupedContext(Context):
         return [g for g, outward in enumerate(self.outward) if isinstance(outward, Fraction)]
 
     def effective_promises(self, g: int) -> tuple[Fraction, Fraction]:
-        """Return what an owing group promises inside and outward, as far as it matters.
+        """Return the effective promises of an owing group, inside and outward.
 
-        There is nothing to promise inside a group of a single symbol, and a detour through another
-        group keeps anything above 2·outward anyway.
+        A group of a single symbol has no promise inside, and a detour through another group keeps
+        anything above 2·outward anyway.
         """
         outward = Fraction(self.outward[g])
         if self.sizes[g] == 1:
@@ -121,7 +121,7 @@ class GroupedContext(Context):
 
     @property
     def _promises(self) -> list[Epsilon]:
-        """The promises to pairs that exist, each at least once."""
+        """The promises to pairs that exist, with duplicates."""
         promises = [self.inside[g] for g in np.flatnonzero(self.sizes > 1).tolist()]
         if len(self.outward) > 1:
             promises.extend(self.outward)
@@ -129,7 +129,7 @@ class GroupedContext(Context):
 
     @cached_property
     def exact_smallest(self) -> Epsilon:
-        """The least promise to any pair; ``inf`` if no pair has a promise."""
+        """The smallest promise to any pair; ``inf`` if no pair has one."""
         return min(self._promises, default=inf)
 
     @property
@@ -139,7 +139,7 @@ class GroupedContext(Context):
         return max(finite, default=Fraction(0))
 
     def unprotected(self) -> Symbols:
-        """Return the symbols that have no promise against any other."""
+        """Return the symbols with no promise against any other."""
         several = len(self.outward) > 1
         has_pair = several | (self.sizes > 1)
         open_inside = (self._inside_floats == inf) | (self.sizes == 1)
@@ -158,14 +158,14 @@ class GroupedContext(Context):
         return bool((half_open & (self.sizes > 1)).any())
 
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
-        """Return ``E[x, x2]`` exactly."""
+        """Return the exact ``E[x, x2]``."""
         if x == x2:
             return Fraction(0)
         g = int(self.group_of[x])
         return self.inside[g] if g == self.group_of[x2] else self.outward[g]
 
     def exact_matrix(self) -> ExactMatrix:
-        """Return E written out exactly; raise ``InvalidContext`` above 4096 symbols."""
+        """Return E with exact entries; raise ``InvalidContext`` above 4096 symbols."""
         self._require_writable()
         promises = (*self.inside, *self.outward)
         finite = [epsilon for epsilon in promises if isinstance(epsilon, Fraction)]
@@ -179,11 +179,11 @@ class GroupedContext(Context):
         return ExactMatrix.from_finite(numerators[is_finite], denominator, is_finite)
 
     def closure(self) -> Self:
-        """Return the context with the least promises that mean the same.
+        """Return the equivalent context with the smallest promises.
 
-        A path that leaves group g and comes back costs outward[g] and the outward promise of
+        A path that leaves group g and comes back costs outward[g] plus the outward promise of
         another group, which may be less than inside[g]. Every other path costs at least as much as
-        the direct way.
+        the direct one.
         """
         if len(self.outward) == 1 or self.inside == self.outward:
             return self
@@ -196,14 +196,14 @@ class GroupedContext(Context):
             inside[g] = min(inside[g], self.outward[g] + way_back)
         if tuple(inside) == self.inside:
             return self
-        closed = copy.copy(self)
-        closed.inside = tuple(inside)
-        for cached in ("exact_smallest", "_inside_floats"):
-            vars(closed).pop(cached, None)
-        return closed
+        closure = copy.copy(self)
+        closure.inside = tuple(inside)
+        for cached_property_name in ("exact_smallest", "_inside_floats"):
+            vars(closure).pop(cached_property_name, None)
+        return closure
 
     def simplify(self) -> "GroupedContext":
-        """Return the simplest context of groups that promises the same."""
+        """Return the simplest grouped context that promises the same."""
         return self
 
     def _epsilon(self, x: Symbols, x2: Symbols) -> Floats:
@@ -259,7 +259,7 @@ class HighLow(GroupedContext):
     """``E[x, x2] = ε`` for sensitive x and every x2, ``inf`` for the other x (Definition 3).
 
     No report may favour a sensitive symbol over any other symbol by more than odds of e^ε. A report
-    may well prove that the answer was a particular symbol that is *not* sensitive.
+    may prove that the answer was a particular symbol that is *not* sensitive.
 
     >>> HighLow(["park", "clinic"], sensitive=["clinic"], epsilon=1).matrix()
     array([[ 0., inf],
@@ -316,11 +316,11 @@ class HighLow(GroupedContext):
 class Blocks(GroupedContext):
     """``E[x, x2] = ε_j`` inside block j, ``across`` between blocks.
 
-    ``block_of`` gives each symbol its block: a sequence in domain order (integers or names), or a
+    ``block_of`` is the block of each symbol: a sequence in domain order (integers or names), or a
     mapping from label to block. Blocks are numbered in the order of their first label. ``epsilon``
     is one number for all blocks, or one for each: a mapping from block to ε, or a sequence in the
     order of blocks. By default a report may show the block (Definition 4 of the paper). A finite
-    ``across`` hides the block too, usually less than what lies inside.
+    ``across`` hides the block too, usually less than the symbol inside it.
 
     >>> Blocks({"Rue A": "Paris", "Rue B": "Paris", "Via C": "Rome"}, epsilon=1).matrix()
     array([[ 0.,  1., inf],
@@ -336,7 +336,7 @@ class Blocks(GroupedContext):
     kind = "blocks"
     gist = "hidden inside a block"
     block_names: tuple[Hashable, ...]
-    """The names of the blocks as you gave them."""
+    """The names of the blocks, as passed to the constructor."""
 
     def __init__(
         self, block_of: object, epsilon: object, *, across: object = inf, domain: object = None
@@ -361,62 +361,56 @@ class Blocks(GroupedContext):
 
     @property
     def exact_epsilons(self) -> tuple[Epsilon, ...]:
-        """The ε inside each block, exactly."""
+        """The exact ε inside each block."""
         return self.inside
 
     @property
     def exact_across(self) -> Epsilon:
-        """The ε between blocks, exactly; ``inf`` where a report may show the block."""
+        """The exact ε between blocks; ``inf`` if a report may show the block."""
         return self.outward[0]
 
     @property
     def exact_inside(self) -> Epsilon:
-        """The ε inside blocks if all share one and nothing is promised across, as in the paper."""
+        """The exact ε inside all blocks, if they share one and nothing is promised across."""
         if not self._share_epsilon or self.exact_across != inf:
             raise ContextMismatch(
-                "no single ε describes these blocks: they have different ones, or a promise "
-                "across. Use exact_epsilons and exact_across."
+                "no single ε describes these blocks: their ε differ, or there is a promise across. "
+                "Use exact_epsilons and exact_across."
             )
         return self.inside[0]
 
     def simplify(self) -> GroupedContext:
-        """Return the simplest context of groups that promises the same.
+        """Return the simplest grouped context that promises the same.
 
         Blocks that a report may show stay as they are. Others are closed, and may then be uniform.
-        A block whose symbols owe each other what they owe everyone is split into its symbols.
+        A block with the same ε inside as across is split into its symbols.
         """
         if self.exact_across == inf:
             return self
-        closed = self.closure()
-        sizes = self.sizes.tolist()
-        promised = {closed.inside[b] for b, size in enumerate(sizes) if size > 1}
-        if len(sizes) > 1:
-            promised.add(self.exact_across)
-        if len(promised) <= 1:
-            return Uniform(self.domain, min(promised, default=inf))
+        closure = self.closure()
+        epsilons = set(closure._promises)
+        if len(epsilons) <= 1:
+            return Uniform(self.domain, min(epsilons, default=inf))
         needless = set()
-        for b, size in enumerate(sizes):
-            if size > 1 and closed.inside[b] == self.exact_across:
+        for b, size in enumerate(self.sizes.tolist()):
+            if size > 1 and closure.inside[b] == self.exact_across:
                 needless.add(b)
-        if closed is self and not needless:
+        if closure is self and not needless:
             return self
-        number_of: dict[int, int] = {}
-        epsilons: list[Epsilon] = []
         block_of: list[int] = []
+        epsilon_of: dict[int, Epsilon] = {}
         for x, b in enumerate(self.block_of.tolist()):
-            block = len(sizes) + x if b in needless else b
-            if block not in number_of:
-                number_of[block] = len(number_of)
-                # A detour may exceed any ε that a context may promise; then the typed one stays.
-                inside = closed.inside[b]
-                epsilons.append(inside if inside <= LARGEST_EPSILON else self.inside[b])
-            block_of.append(number_of[block])
-        return Blocks(block_of, epsilons, across=self.exact_across, domain=self.domain)
+            block = self.sizes.size + x if b in needless else b
+            block_of.append(block)
+            # A detour may exceed the largest ε that a context may promise. Keep the old one then.
+            inside = closure.inside[b]
+            epsilon_of[block] = inside if inside <= LARGEST_EPSILON else self.inside[b]
+        return Blocks(block_of, epsilon_of, across=self.exact_across, domain=self.domain)
 
     def record(self) -> Json:
         """Return the context as plain data.
 
-        It has ``epsilons`` only where blocks differ, and ``across`` only where it is finite.
+        It has ``epsilons`` only if blocks differ, and ``across`` only if it is finite.
         """
         fields: dict[str, Json] = {}
         if self._share_epsilon:
@@ -442,14 +436,12 @@ class Blocks(GroupedContext):
         return all(epsilon is first or epsilon == first for epsilon in self.inside)
 
     def __repr__(self) -> str:
-        least = min(self.inside)
-        largest = max(self.inside)
-        shown = decimal_text(least)
-        if least != largest:
-            shown += f" to {decimal_text(largest)}"
+        epsilon = decimal_text(min(self.inside))
+        if not self._share_epsilon:
+            epsilon += f" to {decimal_text(max(self.inside))}"
         if self.exact_across != inf:
-            shown += f", across={decimal_text(self.exact_across)}"
-        return f"Blocks({len(self.inside)} blocks of {self.domain!r}, epsilon={shown})"
+            epsilon += f", across={decimal_text(self.exact_across)}"
+        return f"Blocks({len(self.inside)} blocks of {self.domain!r}, epsilon={epsilon})"
 
 
 class Tiers(GroupedContext):
@@ -458,9 +450,9 @@ class Tiers(GroupedContext):
     No report may favour a symbol of tier l over any other symbol by more than odds of e^{ε_l}. A
     tier of ``inf`` is free: a report may prove that the answer was one of its symbols.
 
-    ``tier_of`` gives each symbol its tier: a sequence in domain order (integers or names), or a
-    mapping from label to tier. ``epsilons`` gives each tier its ε: a mapping from tier to ε, or a
-    sequence in the order of tiers, which is that of their first label.
+    ``tier_of`` is the tier of each symbol: a sequence in domain order (integers or names), or a
+    mapping from label to tier. ``epsilons`` holds the ε of each tier: a mapping from tier to ε, or
+    a sequence in the order of tiers, which is the order of their first labels.
 
     >>> tier_of = {"park": "public", "bar": "private", "clinic": "secret"}
     >>> Tiers(tier_of, {"secret": 0.5, "private": 2, "public": "inf"}).matrix()
@@ -474,9 +466,9 @@ class Tiers(GroupedContext):
     tier_of: Symbols
     """The tier of each symbol, numbered in the order of first labels."""
     tier_names: tuple[Hashable, ...]
-    """The names of the tiers as you gave them."""
+    """The names of the tiers, as passed to the constructor."""
     exact_epsilons: tuple[Epsilon, ...]
-    """The ε of each tier, exactly."""
+    """The exact ε of each tier."""
 
     def __init__(self, tier_of: object, epsilons: object, *, domain: object = None) -> None:
         tiers = Assignment.read(tier_of, domain, "tier")
@@ -487,9 +479,9 @@ class Tiers(GroupedContext):
         super().__init__(tiers.domain, group_of, outward, outward)
 
     def simplify(self) -> GroupedContext:
-        """Return the simplest context of groups that promises the same.
+        """Return the simplest grouped context that promises the same.
 
-        Tiers of one ε are uniform; tiers of one ε and inf are high-low.
+        Tiers that share one ε are uniform; tiers of one ε and inf are high-low.
         """
         if len(self.inside) == 1:
             return Uniform(self.domain, self.inside[0])
@@ -547,7 +539,7 @@ def ranks_within(group_of: Symbols) -> Symbols:
 def _merge_classes(
     class_of: Symbols, epsilons: Sequence[Epsilon]
 ) -> tuple[Symbols | None, tuple[Epsilon, ...]]:
-    """Merge classes of equal ε into groups; return the group of each symbol and the groups' ε."""
+    """Merge classes of equal ε into groups; return the group of each symbol and their ε."""
     number_of = {epsilon: number for number, epsilon in enumerate(dict.fromkeys(epsilons))}
     if len(number_of) == 1:
         return None, tuple(number_of)
@@ -558,7 +550,7 @@ def _merge_classes(
 
 
 def _epsilon_inside(blocks: Assignment, epsilon: object) -> tuple[Epsilon, ...]:
-    """Return the ε of each block; a single number is that of every block."""
+    """Return the ε of each block; a single number holds for every block."""
     if is_collection(epsilon):
         return blocks.epsilons(epsilon, "epsilon")
     return (positive_epsilon(epsilon),) * len(blocks.names)
@@ -577,7 +569,7 @@ def _mark_sensitive(domain: Domain, sensitive: object) -> Booleans:
 
 
 def _numerators(epsilons: tuple[Epsilon, ...], denominator: int) -> Symbols:
-    """Return numerators over one denominator, −1 for inf; Python integers beyond 64 bits."""
+    """Return numerators over one denominator, −1 for inf, as Python integers if they are long."""
     numerators = []
     for epsilon in epsilons:
         finite = isinstance(epsilon, Fraction)

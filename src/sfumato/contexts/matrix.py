@@ -93,7 +93,7 @@ def matrix_domain(domain: object, size: int) -> Domain:
     """Return the domain of a matrix of ``size`` rows: the integers from 0 if ``domain`` is None."""
     if size > MAX_MATRIX_SIZE:
         raise InvalidContext(
-            f"a privacy matrix is written out up to {MAX_MATRIX_SIZE} symbols; got {size}. "
+            f"a privacy matrix may have at most {MAX_MATRIX_SIZE} symbols; got {size}. "
             "Use a structured context (Uniform, HighLow, Blocks)."
         )
     labels = as_domain(size if domain is None else domain)

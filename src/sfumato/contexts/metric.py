@@ -1,4 +1,4 @@
-"""Metric contexts: the closer two symbols, the harder they must be to tell apart."""
+"""Metric contexts: the closer two symbols are, the harder they must be to tell apart."""
 
 from fractions import Fraction
 
@@ -24,8 +24,8 @@ _DECIMALS = 9  # of distances between points
 class Metric(Context):
     """``E[x, x2] = ε · d(x, x2)`` for a symmetric matrix of distances.
 
-    Distances need not obey the triangle inequality; ``closure`` makes them. Distance 0 between two
-    symbols means that no report may tell them apart.
+    Distances need not satisfy the triangle inequality; those of ``closure`` do. A distance of 0
+    means that no report may tell the two symbols apart.
 
     >>> Metric([[0, 1, 3], [1, 0, 1], [3, 1, 0]], epsilon=0.5).closure().matrix()
     array([[0. , 0.5, 1. ],
@@ -51,7 +51,7 @@ class Metric(Context):
 
     @classmethod
     def _of_exact(cls, distances: ExactMatrix, epsilon: Epsilon, domain: Domain) -> "Metric":
-        """Return a metric computed from a valid one."""
+        """Return a metric whose distances are known to be valid."""
         metric = cls.__new__(cls)
         Context.__init__(metric, domain)
         metric._set_distances(distances, epsilon)
@@ -62,7 +62,7 @@ class Metric(Context):
         self._exact = epsilon
         if isinstance(epsilon, Fraction):
             self._floats = distances.times(epsilon).floats()
-        else:  # distance 0 promises 0 even then: the product 0 · inf has no value
+        else:  # a distance of 0 promises 0 even then: 0 · inf is undefined
             self._floats = np.where(distances.numerators == 0, 0.0, np.inf)
         self._floats.flags.writeable = False
 
@@ -70,7 +70,7 @@ class Metric(Context):
     def of_points(
         cls, points: ArrayLike, epsilon: object = 1.0, *, domain: object = None
     ) -> "Metric":
-        """Return the metric of straight lines between points, a row of coordinates each.
+        """Return the metric of straight lines between points, given as rows of coordinates.
 
         Distances are rounded to nine decimals.
 
@@ -88,8 +88,8 @@ class Metric(Context):
         """Return the metric inside tiles of points, with no promise across.
 
         Use it for domains too large for one matrix. A report may show the tile. ``tile_of`` names
-        the tile of each point. Tiles of the same shape have the same matrix, so one mechanism is
-        designed for all of them.
+        the tile of each point. Tiles of the same shape have the same matrix, so they share one
+        mechanism in a design.
 
         >>> points = [[0, 0], [0, 1], [5, 0], [5, 1]]
         >>> Metric.tiles_of_points(points, ["west", "west", "east", "east"], epsilon=2).matrix()
@@ -107,10 +107,10 @@ class Metric(Context):
         return union(parts, block_of=tiles.class_of, domain=tiles.domain)
 
     def tiles(self, tile_of: object) -> Context:
-        """Return the promises inside each tile alone: a report may show the tile.
+        """Return only the promises inside each tile: a report may show the tile.
 
-        This promises less than the metric itself: a report may tell two neighbours on either side
-        of a border apart.
+        This promises less than the metric itself: a report may tell apart two neighbours on
+        opposite sides of a border.
 
         >>> line = Metric([[0, 1, 2], [1, 0, 1], [2, 1, 0]])
         >>> line.tiles([0, 0, 1]).matrix()
@@ -128,15 +128,15 @@ class Metric(Context):
 
     @property
     def exact_smallest(self) -> Epsilon:
-        """ε times the least distance."""
+        """The smallest distance times ε."""
         return self._times_epsilon(self._distances.smallest())
 
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
-        """ε times the distance, exactly."""
+        """Return the exact distance times ε."""
         return self._times_epsilon(self._distances.entry(x, x2))
 
     def exact_matrix(self) -> ExactMatrix:
-        """ε times the distances."""
+        """Return the distances times ε."""
         if isinstance(self._exact, float):
             return super().exact_matrix()
         return self._distances.times(self._exact)

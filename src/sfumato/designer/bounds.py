@@ -1,11 +1,11 @@
 """The least risk that any mechanism can have: a lower bound on every ``n · E‖p̂ − p‖²``.
 
-What one report says about p is its Fisher information ``J = Q diag(1/q) Qᵀ``, on vectors that add
-up to 0. An unbiased estimate from n reports has ``n · E‖p̂ − p‖² ≥ tr J⁻¹`` (Cramér and Rao), and
-privacy bounds J report by report. The bounds hold for every n, for every mechanism that keeps the
-context, and for every estimate that is unbiased near the distribution they are taken at. For
-estimates with a bias they hold in the limit of many people, as local minimax bounds (Hájek and Le
-Cam). Derivations: docs/bounds.md.
+The Fisher information of one report about p is ``J = Q diag(1/q) Qᵀ``, on vectors that add up to 0.
+An unbiased estimate from n reports has ``n · E‖p̂ − p‖² ≥ tr J⁻¹`` (Cramér and Rao), and privacy
+bounds J report by report. The bounds hold for every n, for every mechanism that keeps the context,
+and for every estimate that is unbiased near the distribution in question. For biased estimates they
+hold in the limit of many people, as local minimax bounds (Hájek and Le Cam). Derivations:
+docs/bounds.md.
 """
 
 import math
@@ -23,13 +23,13 @@ __all__ = ["high_low_bound", "lower_bound_risk", "lower_bound_risk_at_uniform", 
 
 # Larger matrices are not closed first: their bound is valid, but may be lower.
 _MAX_CLOSED_SIZE = 512
-_MAX_EXPONENT = 700.0  # e^700 is among the last that a float holds
-_ROUNDS = 60  # of the search for the best mixture; a bound is valid after every round
-_SHARES = [i / 32 for i in range(1, 32)]  # of sensitive people, to try for a high-low context
+_MAX_EXPONENT = 700.0  # e^700 is close to the largest float
+_ROUNDS = 60  # of the search for the best mixture; the bound is valid after every round
+_SHARES = [i / 32 for i in range(1, 32)]  # shares of sensitive people to try
 _STARTS = 16  # symbols from which sets of close symbols grow
 
 CloseSet = tuple[int, float]
-"""A set of symbols all of whose pairs are promised at most ε: its size, and ε."""
+"""The size of a set of symbols, and an ε that bounds the promises between all its pairs."""
 
 
 def ye_barg_bound(size: int, epsilon: float) -> float:
@@ -37,7 +37,7 @@ def ye_barg_bound(size: int, epsilon: float) -> float:
 
         LB(k, ε) = min_w R(k, w, e^ε),   w = 1 … k − 1
 
-    R is the risk of a design whose sets have w symbols (``codes.search.ye_barg_risk``); it falls
+    R is the risk of a design whose sets have w symbols (``codes.search.ye_barg_risk``). It falls
     until w = k/(e^ε + 1) and rises from there. The bound holds for every unbiased estimate.
     Reference: Ye and Barg (2018), "Optimal schemes for discrete distribution estimation under
     locally differential privacy"; docs/bounds.md has an argument that needs no asymptotics.
@@ -64,17 +64,17 @@ def lower_bound_risk(context: Context) -> float:
     """Return a bound below ``worst_risk()`` of every mechanism that keeps the context.
 
     Take disjoint sets T_j of k_j symbols, with all promises inside T_j at most ε_j, and let people
-    be spread evenly over each, with shares π_j. Even an observer who knows the set of each person
-    cannot have a risk below
+    be spread evenly over each set, with shares π_j. Even an observer who knows the set of each
+    person cannot have a risk below
 
         Σ_j [π_j LB(k_j, ε_j) + π_j (1 − π_j)/k_j]
 
-    The result is this for the worst shares and the best known family of sets: all symbols, if the
-    context is uniform; the blocks; groups, apart or together. High-low contexts and pairs of
-    symbols have bounds of their own, which count if they are higher. For uniform, block and
-    high-low contexts there is a channel that attains the bound at the distribution it is taken at.
-    For other contexts sets grow greedily, and a higher bound may exist; their matrix is written out
-    for it, up to 4096 symbols.
+    The result is this bound for the worst shares and the best known family of sets: all symbols, if
+    the context is uniform; the blocks; groups, separate or together. High-low contexts and pairs of
+    symbols have their own bounds, which count if they are higher. For uniform, block and high-low
+    contexts, some channel attains the bound at the distribution in question. For other contexts,
+    sets grow greedily, and a higher bound may exist; their matrix is written out, up to 4096
+    symbols.
 
     >>> from sfumato.contexts import HighLow, Uniform
     >>> lower_bound_risk(Uniform(7, 1)) == ye_barg_bound(7, 1.0)
@@ -95,8 +95,8 @@ def lower_bound_risk(context: Context) -> float:
 def lower_bound_risk_at_uniform(context: Context) -> float:
     """Return a bound below ``risk(p)`` at uniform p of every mechanism that keeps the context.
 
-    It is that of ``lower_bound_risk`` for sets that contain every symbol, where the share of a set
-    is its size over k.
+    It is the bound of ``lower_bound_risk`` for sets that together contain every symbol, where the
+    share of a set is its size over k.
 
     >>> from sfumato.contexts import Blocks
     >>> lower_bound_risk_at_uniform(Blocks([0, 0, 1, 1], 1)) == ye_barg_bound(2, 1.0) + 0.25
@@ -109,10 +109,7 @@ def lower_bound_risk_at_uniform(context: Context) -> float:
         sizes = np.array([size for size, _ in family])
         if sizes.sum() == k:
             bounds.append(_risk_at(family, sizes / k))
-    groups = _high_low_groups(context)
-    if groups is not None:
-        sensitive, _, _ = groups
-        bounds.extend(_high_low_bounds(context, [sensitive / k]))
+    bounds.extend(_high_low_bounds(context))
     return max(bounds)
 
 
@@ -132,7 +129,7 @@ def _worst_risk(family: Sequence[CloseSet]) -> float:
 
 
 def _risk_at(family: Sequence[CloseSet], shares: Floats) -> float:
-    """``Σ_j [π_j LB(k_j, ε_j) + π_j (1 − π_j)/k_j]``."""
+    """Return ``Σ_j [π_j LB(k_j, ε_j) + π_j (1 − π_j)/k_j]``."""
     total = 0.0
     for (size, epsilon), share in zip(family, shares.tolist(), strict=True):
         if share > 0:
@@ -150,9 +147,9 @@ def _worst_shares(family: Sequence[CloseSet]) -> Floats:
     a = np.array([ye_barg_bound(size, epsilon) + 1 / size for size, epsilon in family])
     if np.isinf(a).any():
         return np.eye(a.size)[int(np.argmax(a))]
-    a = a - a.max()  # only differences matter, and 1/k could be lost in a large a
+    a = a - a.max()  # only differences matter, and a large a would swallow 1/k
     order = np.argsort(-a, kind="stable")
-    # θ if exactly the sets up to this one have a share; the last that is below its own a holds.
+    # θ if exactly the sets up to this one have a share. The last θ below its own a is the right one.
     theta = (np.cumsum(k[order] * a[order]) - 2) / np.cumsum(k[order])
     last = np.flatnonzero(theta < a[order])[-1]
     shares = k * np.maximum(a - theta[last], 0.0)
@@ -160,10 +157,10 @@ def _worst_shares(family: Sequence[CloseSet]) -> Floats:
 
 
 def _pair_bound(context: Context) -> float:
-    """Return the highest bound of two symbols, whose optimum is known (Theorem 2).
+    """Return the highest bound from two symbols, whose optimum is known (Theorem 2).
 
-    It is ``2 m (1 − m)/Δ²``, with m as near to ½ as the optimum's chances of report 1, P(1|0) and
-    P(1|1) = P(1|0) + Δ, allow.
+    It is ``2 m (1 − m)/Δ²``, where m is as near to ½ as the optimum's chances of report 1, P(1|0)
+    and P(1|1) = P(1|0) + Δ, allow.
     """
     E = _closure_matrix(context) if context.groups is None else _between_groups(context.groups)
     if len(E) < 2:
@@ -180,7 +177,7 @@ def _pair_bound(context: Context) -> float:
 
 
 def _between_groups(groups: GroupedContext) -> Floats:
-    """Return E of one symbol from each kind of group; inside groups, sets say more than pairs."""
+    """Return E for one symbol of each kind of group; inside groups, sets give better bounds."""
     outward = np.array([float(epsilon) for epsilon in dict.fromkeys(groups.outward)])
     E = np.broadcast_to(outward[:, None], (outward.size, outward.size)).copy()
     np.fill_diagonal(E, 0.0)
@@ -197,35 +194,35 @@ def _closure_matrix(context: Context) -> Floats:
 # --- high-low contexts ----------------------------------------------------------------------------
 
 
-def _high_low_groups(context: Context) -> tuple[int, int, float] | None:
-    """Return the numbers of sensitive and of free symbols, and ε, of a high-low context."""
+def _high_low_bounds(context: Context, shares: Sequence[float] = ()) -> list[float]:
+    """Return the bounds of a high-low context at these shares; empty for other contexts.
+
+    By default, the share of sensitive people is the share of sensitive symbols.
+    """
     groups = context.groups
     if groups is None or groups.inside != groups.outward or len(groups.owing_groups) != 1:
-        return None
+        return []
     (g,) = groups.owing_groups
     sensitive = int(groups.sizes[g])
     free = context.size - sensitive
-    return (sensitive, free, float(groups.outward[g])) if free else None
-
-
-def _high_low_bounds(context: Context, shares: Sequence[float]) -> list[float]:
-    """Return the bounds of a high-low context at these shares; none for other contexts."""
-    groups = _high_low_groups(context)
-    if groups is None:
+    if free == 0:
         return []
-    sensitive, free, epsilon = groups
-    return [high_low_bound(sensitive, free, epsilon, share) for share in shares]
+    epsilon = float(groups.outward[g])
+    bounds = []
+    for share in shares or [sensitive / context.size]:
+        bounds.append(high_low_bound(sensitive, free, epsilon, share))
+    return bounds
 
 
 def high_low_bound(sensitive: int, free: int, epsilon: float, share: float) -> float:
     """Return the least risk of any high-low mechanism, at a share π of sensitive people.
 
-    It is sharper than what the sensitive symbols alone imply. People are spread evenly over the s
-    sensitive symbols, with share π, and evenly over the t free ones. Among the best mechanisms
-    there is then one that treats all sensitive symbols alike, and all free ones. Its information
-    has three numbers: j_A about directions among sensitive symbols, j_B among free ones, j_AB about
-    π. They are a mixture of s triples, one for each number w of sensitive symbols that a report can
-    favour (docs/bounds.md):
+    It is sharper than the bound from the sensitive symbols alone. People are spread evenly over the
+    s sensitive symbols, with share π, and evenly over the t free ones. Then one of the best
+    mechanisms treats all sensitive symbols alike, and all free ones. Its information has three
+    numbers: j_A about directions among sensitive symbols, j_B among free ones, j_AB about π. They
+    are a mixture of s triples, one for each number w of sensitive symbols that a report can favour
+    (docs/bounds.md):
 
         risk ≥ min over mixtures of   (s − 1)/j_A + (t − 1)/j_B + 1/j_AB
 
@@ -253,7 +250,7 @@ def _informations(s: int, t: int, epsilon: float, share: float) -> Floats:
     """Return the triples (j_A, j_B, j_AB) for w = 1 … s, as columns.
 
     A report that favours w symbols has chances in the ratio 1 on these to e^−ε on all others, and
-    total weight μ. What is left to a free symbol, ν, is sent in clear.
+    total weight μ. What is left for a free symbol, ν, is sent as is.
     """
     w = np.arange(1, s + 1)
     shrink = math.exp(-epsilon)
@@ -264,7 +261,7 @@ def _informations(s: int, t: int, epsilon: float, share: float) -> Floats:
     among_sensitive = mu * w * (s - w) * (1 - shrink) ** 2 / (s * max(s - 1, 1) * q)
     among_free = t * nu / (1 - share)
     between = (mu * (w * (1 - shrink) / s) ** 2 / q + nu / (1 - share)) / (1 / s + 1 / t)
-    # w = s says nothing about sensitive symbols; next to nothing keeps the arithmetic finite.
+    # w = s gives no information about sensitive symbols; a tiny number keeps the results finite.
     return np.maximum(np.array([among_sensitive, among_free, between]), 1e-300)
 
 
@@ -290,7 +287,7 @@ def _families(context: Context) -> Iterator[list[CloseSet]]:
 
 
 def _group_families(groups: GroupedContext) -> Iterator[list[CloseSet]]:
-    """Yield each group by itself; then groups that promise at most ε outward as one set."""
+    """Yield each group by itself; then all groups that promise at most ε outward as one set."""
     sizes = groups.sizes.tolist()
     inside = [float(epsilon) for epsilon in groups.inside]
     outward = [float(epsilon) for epsilon in groups.outward]
@@ -310,7 +307,7 @@ def _group_families(groups: GroupedContext) -> Iterator[list[CloseSet]]:
 
 
 def _grown_families(context: Context) -> Iterator[list[CloseSet]]:
-    """Yield the sets with finite promises both ways, and the best sets grown inside them."""
+    """Yield the sets with finite promises both ways, then the best sets grown inside them."""
     E = _closure_matrix(context)
     mutual = np.maximum(E, E.T)
     whole: list[CloseSet] = []
@@ -334,7 +331,7 @@ def _mutually_finite(mutual: Floats) -> Iterator[Symbols]:
 
 
 def _grow_sets(mutual: Floats) -> Iterator[CloseSet]:
-    """Add the nearest symbol again and again, from several starts; yield every stage."""
+    """Yield sets that grow by the nearest symbol, from several starts."""
     k = len(mutual)
     for start in sorted({i * k // _STARTS for i in range(_STARTS)}):
         epsilon = 0.0

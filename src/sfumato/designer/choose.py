@@ -1,4 +1,4 @@
-"""Closed-form mechanisms, chosen by exact risk."""
+"""The choice among mechanisms with a closed form, by exact risk."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -10,14 +10,7 @@ from math import inf
 import numpy as np
 
 from sfumato.codes import EXTRA_BITS, BestCode, CodeFamily, HadamardCode, RandomizedCode
-from sfumato.contexts import (
-    Blocks,
-    Context,
-    ContextUnion,
-    GroupedContext,
-    HighLow,
-    Uniform,
-)
+from sfumato.contexts import Blocks, Context, ContextUnion, GroupedContext, HighLow, Uniform
 from sfumato.designer.frames import frame_families
 from sfumato.designer.recognise import recognise
 from sfumato.errors import ContextMismatch, InvalidArgument, NoClosedForm, NothingToLearn
@@ -41,8 +34,8 @@ CODES: Mapping[str, CodeFamily] = {
 }
 """The codes by name."""
 
-_MIN_EPSILON = 1e-15  # e^ε of a smaller ε is 1 in floats
-_MAX_PRODUCT_ENTRIES = 2**20  # so that a product response is built and certified within a second
+_MIN_EPSILON = 1e-15  # below it, e^ε is 1 in floats
+_MAX_PRODUCT_ENTRIES = 2**20  # a product response is built and certified within a second
 
 
 def mechanism_for(
@@ -52,17 +45,18 @@ def mechanism_for(
     max_bits: int | None = None,
     sensitive_share: float | None = None,
 ) -> Mechanism:
-    """Return a mechanism that keeps ``context``, from the closed forms: deterministic and fast.
+    """Return a mechanism with a closed form that keeps ``context``: deterministic and fast.
 
-    It takes about a second for up to some hundred thousand symbols and a few kinds of groups.
+    It takes about a second for up to a few hundred thousand symbols and a few kinds of groups.
 
     Two symbols get the universally optimal binary response, for any matrix, unless you name a
-    code. Uniform, high-low, tiered and block contexts, unions, and matrices that promise the same,
-    get their frame around the ``code`` you name ("hadamard", "cyclic", "randomized"), or around the
-    best that is known ("best"), with reports of at most ``max_bits``. Where several frames fit, the
-    one of least worst-case risk is taken. A high-low context can be fitted to ``sensitive_share``
-    instead, a guess of the share of people with a sensitive value.
-    Raises ``NoClosedForm`` for other matrices and ``NothingToLearn`` for zeros.
+    code. Uniform, high-low, tiered and block contexts, unions, and equivalent matrices get their
+    frame around the ``code`` you name ("hadamard", "cyclic", "randomized"), or around the best
+    known code ("best"), with reports of at most ``max_bits``. If several frames fit, the one with
+    the least worst-case risk wins. For a high-low context, you can instead pass
+    ``sensitive_share``, a guess of the share of people with a sensitive value, to minimise the risk
+    at that share.
+    Raise ``NoClosedForm`` for other matrices and ``NothingToLearn`` for zeros.
 
     >>> mechanism_for(Uniform(4, 3.0))
     PlainResponse(Uniform(IntegerDomain(4, start=0), epsilon=3), 4 outputs)
@@ -107,14 +101,14 @@ class _Options:
 
     @property
     def fits_codes(self) -> bool:
-        """Whether codes are fitted to the frame; a code that you name is taken as it is."""
+        """Whether codes are fitted to the frame; any other code is used as it is."""
         return self.code in ("best", "cyclic")
 
 
 def _candidates(context: Context, options: _Options) -> Iterator[Mechanism]:
     """Yield the mechanism for the named code, or for the best codes of fewer and fewer bits.
 
-    The last one is randomized response.
+    The last one uses randomized response.
     """
     if context.size == 2 and options.code == "best" and options.sensitive_share is None:
         yield BinaryResponse(context)
@@ -122,7 +116,7 @@ def _candidates(context: Context, options: _Options) -> Iterator[Mechanism]:
     structured = recognise(context)
     if options.sensitive_share is not None and structured.as_high_low is None:
         raise ContextMismatch(
-            "sensitive_share is a guess for high-low contexts; this context is of another kind."
+            "sensitive_share is only for high-low contexts; this context is of another kind."
         )
     if not options.fits_codes:
         yield _frame(structured, CODES[options.code], options)
@@ -133,16 +127,14 @@ def _candidates(context: Context, options: _Options) -> Iterator[Mechanism]:
 
 
 def _risk(mechanism: Mechanism, sensitive_share: float | None) -> float:
-    """Return the risk that counts: the worst, or that at a share of sensitive people."""
-    context = mechanism.context
-    groups = context.groups
-    if sensitive_share is None or groups is None or len(groups.inside) < 2:
-        # Rounded, so that the last digits of a transform never choose between equal frames.
+    """Return the risk to minimise: the worst, or that at a share of sensitive people."""
+    context = mechanism.context.as_high_low
+    if sensitive_share is None or context is None or len(context.inside) < 2:
+        # Round, so that the last digits of a transform never choose between equal frames.
         return float(f"{mechanism.scores.worst_risk():.9g}")
-    is_sensitive = np.isfinite(np.array(groups.outward, dtype=np.float64))[groups.group_of]
-    sensitive = int(is_sensitive.sum())
+    sensitive = context.sensitive.size
     free = context.size - sensitive
-    p = np.where(is_sensitive, sensitive_share / max(sensitive, 1), (1 - sensitive_share) / free)
+    p = np.where(context.is_sensitive, sensitive_share / sensitive, (1 - sensitive_share) / free)
     return mechanism.scores.risk(p / p.sum())
 
 
@@ -151,7 +143,7 @@ def _risk(mechanism: Mechanism, sensitive_share: float | None) -> float:
 
 @singledispatch
 def _frame(context: Context, family: CodeFamily, options: _Options) -> Mechanism:
-    """Return the frame for a structured context; register one for each kind of context."""
+    """Return the frame for a structured context; register a function for each kind of context."""
     raise NoClosedForm(f"no frame is known for {type(context).__name__}.")
 
 
@@ -175,7 +167,7 @@ def _(context: ContextUnion, family: CodeFamily, options: _Options) -> Mechanism
 def _(context: HighLow, family: CodeFamily, options: _Options) -> Mechanism:
     sensitive = context.sensitive.size
     if options.fits_codes and sensitive == 1:
-        # A single sensitive symbol needs no code: this is Mangat's response.
+        # A single sensitive symbol needs no other code: this is Mangat's response.
         return HighLowResponse(context, RandomizedCode)
     candidates = [HighLowResponse(context, family)]
     is_private = isinstance(context.exact_inside, Fraction)
@@ -202,7 +194,7 @@ def _(context: GroupedContext, family: CodeFamily, options: _Options) -> Mechani
 
 
 def _group_frames(context: GroupedContext, family: CodeFamily) -> list[Mechanism]:
-    """Return the frame of groups, unless a promise across is too strong for it."""
+    """Return the frame of groups, or none if a promise across is too strong for it."""
     families: CodeFamily | list[CodeFamily] = family
     if isinstance(family, BestCode):
         families = frame_families(context, family.extra_bits)
@@ -212,7 +204,7 @@ def _group_frames(context: GroupedContext, family: CodeFamily) -> list[Mechanism
 
 
 def _uniform_frames(context: Context, family: CodeFamily) -> list[Mechanism]:
-    """Return a plain response to the least promise, if there is one."""
+    """Return the plain response for the smallest ε, or none if nothing is promised."""
     smallest = context.exact_smallest
     if smallest == inf:
         return []
@@ -220,7 +212,7 @@ def _uniform_frames(context: Context, family: CodeFamily) -> list[Mechanism]:
 
 
 def _best(candidates: list[Mechanism], options: _Options) -> Mechanism:
-    """Return the candidate of least risk, among those that are short enough if there are any."""
+    """Return the candidate of least risk, if possible among those that are short enough."""
     short = []
     for mechanism in candidates:
         if options.max_bits is None or mechanism.bits <= options.max_bits:
@@ -229,7 +221,7 @@ def _best(candidates: list[Mechanism], options: _Options) -> Mechanism:
 
 
 def _fits_product(context: Blocks) -> bool:
-    """Whether some block promises less than ``across``, and the channel is small enough."""
+    """Return whether some ε inside a block is below ``across``, and the channel is small."""
     inside = [context.inside[b] for b in np.flatnonzero(context.sizes > 1).tolist()]
     outputs = (context.size << EXTRA_BITS) * (context.sizes.size << EXTRA_BITS)
     small = context.size * outputs <= _MAX_PRODUCT_ENTRIES

@@ -14,7 +14,11 @@ import numpy as np
 from sfumato.contexts import Cone, Context, PrivacyMatrix, Uniform
 from sfumato.designer.bounds import lower_bound_risk_at_uniform
 from sfumato.designer.choose import mechanism_for
-from sfumato.designer.recognise import recognise_as_written, require_distinct_symbols
+from sfumato.designer.recognise import (
+    connected_symbols,
+    recognise_as_written,
+    require_distinct_symbols,
+)
 from sfumato.designer.search import CrossSection, Objective, Solution, search_rounds, to_table
 from sfumato.errors import NoClosedForm, NothingToLearn
 from sfumato.foundation.arrays import Floats, Symbols
@@ -37,7 +41,7 @@ _CLOSE_ROUNDS = 3  # rounds with an estimated gap closed, because each round loo
 _IDLE_ROUNDS = 12  # rounds without progress that end a search
 _PROGRESS = 1e-6
 _ROUNDING = 1e-9  # share of the value, more than the integers of a binary response cost
-_MAX_CLOSED_SIZE = 512
+_MAX_closed_form_SIZE = 512
 _MIN_EPSILON = 1e-6  # to search; below it, rounding costs more than there is to learn
 
 
@@ -78,21 +82,17 @@ def _components(context: Context) -> Iterator[ComponentContext]:
 
 
 def _split_matrix(context: Context) -> Iterator[ComponentContext]:
-    from scipy.sparse.csgraph import connected_components
-
-    is_promised = np.isfinite(context.matrix())
-    count, component_of = connected_components(is_promised, directed=True, connection="weak")
-    if count == 1:
-        yield ComponentContext(np.arange(context.size), context)
-        return
-    sizes = np.bincount(component_of)
-    alone = np.flatnonzero(sizes[component_of] == 1)
-    if alone.size:
-        yield ComponentContext(alone, Uniform(alone.size, inf))
     exact = context.exact_matrix()
-    for j in np.flatnonzero(sizes > 1).tolist():
-        symbols = np.flatnonzero(component_of == j)
-        yield ComponentContext(symbols, PrivacyMatrix.of_exact(exact.part(symbols)))
+    components = connected_symbols(exact)
+    if len(components) == 1:
+        yield ComponentContext(components[0], context)
+        return
+    for symbols in components:
+        part = exact.part(symbols)
+        if part.smallest() == inf:
+            yield ComponentContext(symbols, Uniform(symbols.size, inf))
+        else:
+            yield ComponentContext(symbols, PrivacyMatrix.of_exact(part))
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Component:
 
 
 class Clock:
-    """Decides when searches stop, and reports their rounds."""
+    """The time limit of all searches, and the function that reports their rounds."""
 
     def __init__(self, time_limit: float, on_progress: Callable[[Round], None] | None) -> None:
         self._start = time.monotonic()
@@ -144,12 +144,12 @@ class Clock:
         return time.monotonic() - self._start
 
     def deadline(self, components_left: int) -> float:
-        """Return the second at which the next component must end, so that all get equal time."""
+        """Return the second by which the next component must end, so that all get equal time."""
         left = max(self._end - time.monotonic(), 0.0)
         return self.seconds + left / components_left
 
     def stop_reason(self, deadline: float) -> str | None:
-        """Return why a search must stop, if it must."""
+        """Return why a search must stop, or ``None`` if it may go on."""
         if self.interrupted:
             return "interrupted"
         return "time limit" if self.seconds >= deadline else None
@@ -165,44 +165,45 @@ def design_component(
 ) -> Component:
     """Return the best mechanism that is known, or that a search finds.
 
-    ``number`` and ``count`` are the component's number and how many there are.
+    This is component ``number`` of ``count``.
     """
-    closed = _solve_in_closed_form(context, objective)
-    if closed is not None:
-        least_risk = max(closed.bound - objective.offset, 1e-300)
-        gap = (closed.value - objective.offset) / least_risk - 1
+    closed_form = _solve_in_closed_form(context, objective)
+    if closed_form is not None:
+        least_risk = max(closed_form.bound - objective.offset, 1e-300)
+        gap = (closed_form.value - objective.offset) / least_risk - 1
         close = _CLOSE if context.size <= _FEW_SYMBOLS else _CLOSE_ENOUGH
-        good = closed.value <= closed.bound or gap <= close
+        good = closed_form.value <= closed_form.bound or gap <= close
         if good or context.exact_smallest < _MIN_EPSILON:
-            return closed
+            return closed_form
     if context.size <= _MAX_DESIGNED_SIZE:
-        searched = _search(context, objective, clock, seed, closed, number, count)
-        return _better(closed, searched, objective)
-    if closed is None:
+        search_result = _search(context, objective, clock, seed, closed_form, number, count)
+        return _better(closed_form, search_result, objective)
+    if closed_form is None:
         raise NoClosedForm(
-            f"this matrix binds {context.size} symbols to each other and has no known closed form; "
-            f"a search takes at most {_MAX_DESIGNED_SIZE}. Merge labels, promise nothing between "
-            "tiles (Metric.tiles), or use Uniform(domain, context.smallest_epsilon), which keeps "
-            "every pair."
+            f"this matrix connects {context.size} symbols and has no known closed form; a search "
+            f"handles at most {_MAX_DESIGNED_SIZE}. Merge labels, promise nothing between tiles "
+            "(Metric.tiles), or use Uniform(domain, context.smallest_epsilon), which keeps every "
+            "pair."
         )
-    return closed
+    return closed_form
 
 
-def _better(closed: Component | None, searched: Component, objective: Objective) -> Component:
+def _better(
+    closed_form: Component | None, search_result: Component, objective: Objective
+) -> Component:
     """Return the closed form unless the table is better; the higher bound holds for either."""
-    if closed is None:
-        return searched
-    closed_risk = closed.value - objective.offset
-    searched_risk = searched.value - objective.offset
-    best = searched if searched_risk < closed_risk * (1 - _CLOSE) else closed
-    higher = searched if searched.bound > closed.bound else closed
-    return Component(
+    if closed_form is None:
+        return search_result
+    closed_risk = closed_form.value - objective.offset
+    search_risk = search_result.value - objective.offset
+    best = search_result if search_risk < closed_risk * (1 - _CLOSE) else closed_form
+    higher = search_result if search_result.bound > closed_form.bound else closed_form
+    return replace(
+        search_result,
         mechanism=best.mechanism,
         value=best.value,
         bound=higher.bound,
         certified=higher.certified,
-        rounds=searched.rounds,
-        stopped=searched.stopped,
     )
 
 
@@ -212,8 +213,8 @@ def _better(closed: Component | None, searched: Component, objective: Objective)
 def _solve_in_closed_form(context: Context, objective: Objective) -> Component | None:
     is_matrix = context.groups is None and not context.parts and not context.terms
     try:
-        # Closing a large matrix takes long; a large structured one is usually written as such.
-        if is_matrix and context.size > _MAX_CLOSED_SIZE:
+        # Closing a large matrix takes long, and a structured one is usually written as such.
+        if is_matrix and context.size > _MAX_closed_form_SIZE:
             # A structured row has one ε inside its group and one outward.
             if np.unique(context.epsilon(0, np.arange(1, context.size))).size > 2:
                 return None
@@ -229,7 +230,7 @@ def _solve_in_closed_form(context: Context, objective: Objective) -> Component |
 def _lower_bound(context: Context, objective: Objective, value: float) -> float:
     """Return a proved lower bound on the value of every mechanism for a context of a known form."""
     if context.size == 1 or context.exact_smallest == inf:
-        return value  # answers in clear
+        return value  # answers are sent as they are
     if context.size == 2:
         return value * (1 - _ROUNDING)  # Theorem 2, but for rounding to integers
     if objective.is_even:
@@ -246,7 +247,7 @@ def _search(
     objective: Objective,
     clock: Clock,
     seed: int,
-    closed: Component | None,
+    closed_form: Component | None,
     number: int,
     count: int,
 ) -> Component:
@@ -255,22 +256,22 @@ def _search(
     if exact.smallest() < _MIN_EPSILON:
         raise NothingToLearn(
             f"this context promises an ε of {float(exact.smallest()):.2g}; below "
-            f"{_MIN_EPSILON:.0e} a table of 64-bit words cannot tell such symbols apart. Give them "
+            f"{_MIN_EPSILON:.0e} a table of 64-bit words cannot tell the symbols apart. Give them "
             "one label, or a larger ε."
         )
     deadline = clock.deadline(count - number + 1)
     unit = float(objective.weights.mean())  # the search sees weights around 1
     scaled = objective.scale(1 / unit)
     section = CrossSection(Cone(exact), objective.crowd)
-    columns = _starting_columns(closed, context.size)
+    columns = _starting_columns(closed_form, context.size)
     rounds = search_rounds(section, objective.weights / unit, seed, columns)
     try:
         course = _Course(scaled, next(rounds))
     except KeyboardInterrupt:
-        if closed is None:
+        if closed_form is None:
             raise
         clock.interrupted = True
-        return replace(closed, stopped="interrupted")
+        return replace(closed_form, stopped="interrupted")
     stopped = None
     while stopped is None:
         try:
@@ -283,8 +284,8 @@ def _search(
             stopped = "interrupted"
     if not isfinite(course.best.mixture.value):
         raise NothingToLearn(
-            "the promises of this matrix are too far apart for a search in floats. Merge symbols "
-            "that can hardly be told apart, or make their ε larger."
+            "the promises of this matrix differ too much for a search in floats. Merge symbols "
+            "that can hardly be told apart, or increase their ε."
         )
     mechanism = to_table(context, course.best, scaled)
     value = objective.value_of(mechanism)
@@ -292,15 +293,15 @@ def _search(
     return Component(mechanism, value, bound, course.certified, course.rounds, stopped)
 
 
-def _starting_columns(closed: Component | None, size: int) -> Floats:
+def _starting_columns(closed_form: Component | None, size: int) -> Floats:
     """Return the columns of the closed form, if they are few enough to begin a search with."""
-    if closed is None or closed.mechanism.outputs > 16 * size:
+    if closed_form is None or closed_form.mechanism.outputs > 16 * size:
         return np.empty((0, size))
-    return closed.mechanism.matrix().T
+    return closed_form.mechanism.matrix().T
 
 
 class _Course:
-    """What a search has found so far, and whether it is over."""
+    """The best solution of a search so far, and whether the search is over."""
 
     def __init__(self, objective: Objective, first: Solution) -> None:
         self._offset = objective.offset
@@ -324,13 +325,13 @@ class _Course:
         return self.bound - self._offset
 
     def add(self, solution: Solution) -> None:
-        """Take the solution of one more round into account."""
+        """Add the solution of one more round."""
         self.rounds += 1
         value = self.best.mixture.value
         bound = self.bound
         if solution.mixture.value < value:
             self.best = solution
-        # Every certified bound holds, so the highest counts. The latest estimate is the best one.
+        # Every certified bound holds, so the highest counts. Of estimates, the latest is best.
         known_bound = bound if self.certified else self._least_value
         new_bound = solution.bound if isfinite(solution.bound) else 0.0
         self.bound = max(known_bound, new_bound)
@@ -342,7 +343,7 @@ class _Course:
         self._close_rounds = self._close_rounds + 1 if is_close else 0
 
     def latest_round(self, number: int, count: int, seconds: float, unit: float) -> Round:
-        """Return the latest round for progress reports; ``unit`` is that of the weights."""
+        """Return the latest round for progress reports; weights are in units of ``unit``."""
         return Round(
             component=number,
             components=count,
@@ -355,7 +356,7 @@ class _Course:
         )
 
     def stop_reason(self) -> str | None:
-        """Return "converged" if the gap is closed, "stalled" if nothing changes any more."""
+        """Return "converged" if the gap is closed, "stalled" if nothing changes, or ``None``."""
         if self._close_rounds >= (1 if self.certified else _CLOSE_ROUNDS):
             return "converged"
         return "stalled" if self._idle_rounds >= _IDLE_ROUNDS else None

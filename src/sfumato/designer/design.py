@@ -1,4 +1,4 @@
-"""Design: a mechanism for any privacy matrix, near the best, and how much better one could be."""
+"""Design a mechanism for any privacy matrix, and bound how much better one could be."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -28,7 +28,7 @@ from sfumato.promises import Certificate, certify
 
 __all__ = ["Design", "design"]
 
-# Why a search ended; of several components the last of these counts.
+# Why a search ended. If components differ, the last of these reasons counts.
 _REASONS = ("closed form", "converged", "stalled", "time limit", "interrupted")
 
 
@@ -37,11 +37,10 @@ class Design:
     """A mechanism, and how far it can be from the best possible.
 
     ``risk`` is ``n · E Σ_x w_x (p̂_x − p_x)²`` of its unbiased estimate at ``prior`` p, with
-    ``weights`` w. No mechanism for the context has a risk below ``lower_bound`` there: if the bound
-    is ``certified``, that is proved; if it is estimated, a search has found nothing to the
-    contrary. ``stopped`` says why the search ended: "closed form" (there was no search),
-    "converged", "stalled" (nothing changed any more, with a gap left), "time limit" or
-    "interrupted".
+    ``weights`` w. No mechanism for the context has a risk below ``lower_bound`` there. If the bound
+    is ``certified``, that is proved. Otherwise the bound is estimated: a search found no
+    counterexample. ``stopped`` says why the search ended: "closed form" (there was no search),
+    "converged", "stalled" (no more progress, but a gap is left), "time limit" or "interrupted".
     """
 
     context: Context
@@ -64,11 +63,11 @@ class Design:
 
     @property
     def bound_is(self) -> str:
-        """The standing of the bound: "certified" or "estimated"."""
+        """The status of the bound: "certified" or "estimated"."""
         return "certified" if self.certified else "estimated"
 
     def summary(self) -> str:
-        """Return the outcome as a short paragraph."""
+        """Return the result as a short paragraph."""
         if self.gap == 0:
             position = "on"
         elif isfinite(self.gap):
@@ -87,7 +86,7 @@ class Design:
         )
 
     def in_json(self) -> dict[str, object]:
-        """Return the outcome as plain data."""
+        """Return the result as plain data."""
         return {
             "risk": self.risk,
             "lower_bound": self.lower_bound,
@@ -106,8 +105,8 @@ class Design:
 
     def _repr_html_(self) -> str:
         """Return what notebooks show."""
-        outcome = f"<p><b>Design.</b> {escape(self.summary())}</p>"
-        return outcome + f"<p>{escape(str(self.certificate))}</p>"
+        summary = f"<p><b>Design.</b> {escape(self.summary())}</p>"
+        return summary + f"<p>{escape(str(self.certificate))}</p>"
 
 
 def design(
@@ -121,21 +120,21 @@ def design(
 ) -> Design:
     """Compute a mechanism for any context: exactly private, and near the least possible risk.
 
-    ``prior`` is a guess of the distribution, at which the risk is taken; by default people are
-    spread evenly, and shares below a millionth count as one. ``weights`` say how much the error of
-    each symbol matters. A context with a closed form gets it, unless a better mechanism is found;
-    components between which nothing is promised are designed one by one. Everything else is
-    searched, round by round, until the gap is closed, nothing changes any more, or ``time_limit``
+    ``prior`` is a guess of the distribution at which to minimise the risk. By default people are
+    spread evenly; shares below a millionth count as a millionth. ``weights`` say how much the error
+    of each symbol matters. Components with no promise between them are designed one by one. A
+    component with a closed form gets it, unless a search finds a better mechanism. Otherwise, the
+    search runs round by round until the gap is closed, nothing changes any more, or ``time_limit``
     seconds have passed. Rounding to integers and certifying take extra time: well below a second
     for 16 symbols, about ten seconds for 64.
 
-    Up to 12 symbols the bound is certified; above, it is estimated. An interrupt (Ctrl-C) ends the
-    search with the best mechanism so far. The same ``seed`` and the same number of rounds give the
-    same mechanism on the same machine: a time limit only picks the round. ``on_progress`` is called
-    after every round.
+    Up to 12 symbols the bound is certified; above that, it is estimated. An interrupt (Ctrl-C) ends
+    the search with the best mechanism so far. The same ``seed`` and the same number of rounds give
+    the same mechanism on the same machine: a time limit only limits the rounds. ``on_progress`` is
+    called after every round.
 
-    Raises ``NothingToLearn`` if the context forbids telling two symbols apart, and ``NoClosedForm``
-    if it binds more than 128 symbols to each other in a form that is not known.
+    Raise ``NothingToLearn`` if the context forbids telling two symbols apart, and ``NoClosedForm``
+    if it connects more than 128 symbols in an unknown form.
     Reference: docs/designer.md has the derivation, and the proof of the bound.
 
     >>> from sfumato.contexts import PrivacyMatrix
@@ -143,7 +142,7 @@ def design(
     >>> result.bound_is, result.gap < 1e-4
     ('certified', True)
     """
-    # Load both before the limit on threads, which holds for libraries that are loaded already.
+    # Load both before limiting threads: the limit only applies to libraries already loaded.
     import scipy.linalg
     import scipy.optimize  # noqa: F401
     from threadpoolctl import threadpool_limits
@@ -160,8 +159,7 @@ def design(
         )
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         raise InvalidArgument(f"seed must be an integer; got {seed!r}.")
-    # The matrices are small: threads would wait for each other more than they work, and change
-    # the last digits.
+    # The matrices are small: threads would wait more than they work, and change the last digits.
     with threadpool_limits(1):
         contexts = split(context)
         clock = Clock(time_limit, on_progress)
@@ -173,7 +171,7 @@ def design(
 def _design_components(
     contexts: Sequence[ComponentContext], objective: Objective, clock: Clock, seed: int
 ) -> list[Component]:
-    """Design each component; components that are alike in everything share one mechanism."""
+    """Design each component; identical components share one mechanism."""
     if len(contexts) == 1:
         return [design_component(contexts[0].context, objective, clock, seed, 1, 1)]
     objectives = [objective.restrict(component.symbols) for component in contexts]
@@ -193,9 +191,9 @@ def _design_components(
 def _join(
     context: Context, contexts: Sequence[ComponentContext], components: Sequence[Component]
 ) -> Mechanism:
-    """Return the only mechanism, the closed form of the whole, or a union.
+    """Return the only mechanism, the closed form of the context, or a union.
 
-    The whole has its closed form if all components have theirs.
+    The context gets its closed form if all components have one.
     """
     mechanisms = [component.mechanism for component in components]
     if len(mechanisms) == 1:
@@ -217,7 +215,7 @@ def _summarise(
     contexts: Sequence[ComponentContext],
     components: Sequence[Component],
 ) -> Design:
-    """Return the outcome: ``tr(W M⁻¹)`` of a union is that of its parts, weighted by shares."""
+    """Return the design; ``tr(W M⁻¹)`` of a union is the mean of its parts, weighted by shares."""
     value_bound = 0.0
     for own, component in zip(contexts, components, strict=True):
         share = float(objective.crowd[own.symbols].sum())

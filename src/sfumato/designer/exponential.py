@@ -1,24 +1,22 @@
-"""The exponential mechanism, today's usual choice for metric privacy: a baseline for designs."""
+"""The exponential mechanism, the usual choice for metric privacy: a baseline for designs."""
 
 import numpy as np
 
 from sfumato.contexts import Context, ExactMatrix
 from sfumato.designer.recognise import require_distinct_symbols
 from sfumato.errors import InvalidContext
-from sfumato.foundation.arrays import Floats
 from sfumato.mechanisms import TableResponse
 
-__all__ = ["MAX_EXPONENTIAL_SIZE", "exponential_response"]
+__all__ = ["exponential_response"]
 
-MAX_EXPONENTIAL_SIZE = 256
-"""The exponential mechanism is written out up to this many symbols."""
+_MAX_SIZE = 256  # symbols, since the channel is written out
 
 
 def exponential_response(context: Context) -> TableResponse:
     """Return ``Q(y|x) = e^{−d(x, y)/2} / Z_x`` with ``Z_x = Σ_y e^{−d(x, y)/2}``.
 
-    Reports are symbols. d is the largest metric below the promises of both directions: shortest
-    paths over ``min(E, Eᵀ)``. Where it is infinite, y is sent only for what rounding leaves over.
+    Reports are symbols. d is the largest metric below the promises in both directions: shortest
+    paths over ``min(E, Eᵀ)``. Where d is infinite, only leftover words of rounding send y.
 
     Guarantees: keeps E. By the triangle inequality
     ``e^{−d(x, y)/2} ≤ e^{d(x, x2)/2} e^{−d(x2, y)/2}`` for every y; summed over y,
@@ -33,20 +31,14 @@ def exponential_response(context: Context) -> TableResponse:
            [0.2119, 0.5761, 0.2119],
            [0.09  , 0.2447, 0.6652]])
     """
-    if context.size > MAX_EXPONENTIAL_SIZE:
+    if context.size > _MAX_SIZE:
         raise InvalidContext(
-            f"the exponential mechanism needs a domain of at most {MAX_EXPONENTIAL_SIZE} symbols; "
-            f"this one has {context.size}. Merge labels, or let reports show blocks of them."
+            f"the exponential mechanism needs a domain of at most {_MAX_SIZE} symbols; this one "
+            f"has {context.size}. Merge labels, or let reports show blocks of them."
         )
-    d = _mutual_distances(context)
-    weights = np.exp(-d / 2)
-    return TableResponse.near(context, weights / weights.sum(axis=1, keepdims=True))
-
-
-def _mutual_distances(context: Context) -> Floats:
-    """Return the largest metric with ``d(x, x2) ≤ E[x, x2]`` and ``d(x, x2) ≤ E[x2, x]``."""
     exact = context.exact_matrix()
     N = np.minimum(exact.numerators, exact.numerators.T)
-    closed = ExactMatrix(N, exact.denominator, exact.infinite).closure()
-    require_distinct_symbols(closed)
-    return closed.floats()
+    d = ExactMatrix(N, exact.denominator, exact.infinite).closure()
+    require_distinct_symbols(d)
+    weights = np.exp(-d.floats() / 2)
+    return TableResponse.near(context, weights / weights.sum(axis=1, keepdims=True))

@@ -1,14 +1,14 @@
-"""Codes for groups that take cover in each other's reports, chosen for the frame as a whole.
+"""Codes for groups that cover for each other, chosen for the frame as a whole.
 
-What is best for a group by itself is not best in a frame: the sets of a group also decide how often
-all other groups must take cover. So set sizes are chosen by the risk of the whole frame, one kind
-of group after another, as if every size had a flat design. Then each kind gets the real design that
-comes closest.
+The best code for a group alone is not the best one in a frame: its sets also determine how often
+all other groups must send cover reports. So set sizes are chosen by the risk of the whole frame,
+one kind of group after another, as if every size had a flat design. Then each kind gets the real
+design that comes closest.
 
-The risk has a closed form. A design with b outputs, r of them in each set and λ in each two, enters
-by ``f = r/b`` and ``l = λ/b`` alone, so a frame can be evaluated before any code is built. The
-estimate is the one without total correction, which is the software's own up to the correction of
-unused points.
+The risk has a closed form. It depends on a design with b outputs, r of them in each set and λ in
+every two, only through ``f = r/b`` and ``l = λ/b``, so a frame can be evaluated before any code is
+built. The formula is for the estimate without total correction, which is the package's own up to
+the correction for unused points.
 """
 
 from collections import Counter
@@ -33,7 +33,7 @@ from sfumato.contexts import GroupedContext
 __all__ = ["FrameGroup", "frame_families", "frame_risks"]
 
 _SWEEPS = 4
-_MAX_SIZES = 96  # set sizes to try for a kind of group
+_MAX_SIZES = 96  # set sizes to try for each kind of group
 _MAX_SEARCHED_SIZE = 1000
 _FLAT_ENOUGH = 1.01
 _MIN_GAIN = 1e-9
@@ -76,7 +76,7 @@ class FrameGroup:
 
 
 def frame_risks(groups: Sequence[FrameGroup]) -> tuple[list[float], float]:
-    """Return ``R_i`` of each group, and ``R_F`` of symbols that owe nothing.
+    """Return ``R_i`` of each group, and ``R_F`` of the symbols that promise nothing.
 
         risk(p) = Σ p_i R_i + p_F R_F − ‖p‖²
 
@@ -90,7 +90,7 @@ def frame_risks(groups: Sequence[FrameGroup]) -> tuple[list[float], float]:
     constants = 0.0
     for group, part in zip(groups, squares, strict=True):
         constants += group.count * part.constant
-    # What reports of each group cost when a stranger sends them.
+    # What the reports of each group cost when another group sends them.
     covers = [part.v * (part.other + constants - part.constant) for part in squares]
     all_covers = 0.0
     for group, cover in zip(groups, covers, strict=True):
@@ -104,10 +104,10 @@ def frame_risks(groups: Sequence[FrameGroup]) -> tuple[list[float], float]:
 
 @dataclass(frozen=True)
 class _SquaredScores:
-    """The squared scores of a group's symbols, summed.
+    """Sums of the squared scores of a group's symbols.
 
-    ``own`` is on the group's reports when a member sends them, ``other`` when a stranger does, and
-    ``constant`` on reports of other groups; ``v = β/g``.
+    ``own`` is for the group's reports sent by a member, ``other`` for the group's reports sent by
+    another group, and ``constant`` for the reports of other groups; ``v = β/g``.
     """
 
     v: float
@@ -156,11 +156,11 @@ class _Kind:
 def frame_families(
     groups: GroupedContext, extra_bits: int, sensitive_share: float | None = None
 ) -> list[CodeFamily]:
-    """Return a code family for each group that owes something, in the order of groups.
+    """Return a code family for each group that promises something, in the order of groups.
 
     They minimise the largest risk over groups and free symbols, that of the worst distribution.
-    With ``sensitive_share`` they minimise the risk at a distribution that gives this share to all
-    groups that owe something, by their sizes.
+    With ``sensitive_share``, they minimise the risk at a distribution that gives this share to all
+    groups that promise something, in proportion to their sizes.
     """
     kinds = []
     for g in groups.owing_groups:
@@ -173,7 +173,7 @@ def frame_families(
 
 
 class _Frame:
-    """Kinds of groups, and the set size of each."""
+    """Kinds of groups, and the set size chosen for each."""
 
     def __init__(
         self, counts: Counter[_Kind], has_free_symbols: bool, sensitive_share: float | None
@@ -187,7 +187,7 @@ class _Frame:
             self._sizes[kind] = best_alone
 
     def choose_sizes(self) -> None:
-        """Improve the set size of one kind after another, from what is best for each alone."""
+        """Improve the set size of one kind after another, starting from the best for each alone."""
         for _ in range(_SWEEPS):
             before = dict(self._sizes)
             for kind in self.counts:
@@ -201,7 +201,7 @@ class _Frame:
         least = None
         for w in _sizes_to_try(kind.size // 2):
             if kind.with_flat_design(w).gain > _MIN_GAIN:
-                # Rounded, so that the last digits do not choose; then the smallest size wins.
+                # Round, so that the last digits do not decide; then the smallest size wins.
                 risk = round(self._risk(self._flat_groups({**self._sizes, kind: w})), 9)
                 if least is None or risk < least:
                     least = risk
@@ -209,7 +209,7 @@ class _Frame:
         return best
 
     def _risk(self, groups: Sequence[FrameGroup]) -> float:
-        """Return the risk that counts: the worst, or that at a share of sensitive people."""
+        """Return the risk to minimise: the worst, or that at a share of sensitive people."""
         risks, free_risk = frame_risks(groups)
         if self._sensitive_share is None:
             return max([*risks, free_risk]) if self._has_free_symbols else max(risks)
@@ -224,9 +224,9 @@ class _Frame:
         return [kind.with_flat_design(sizes[kind], count) for kind, count in self.counts.items()]
 
     def family_for(self, kind: _Kind, extra_bits: int) -> CodeFamily:
-        """Return a real design for a kind, the others as if flat.
+        """Return a real design for one kind, as if the others were flat.
 
-        It is randomized response, searched base blocks or Singer's set.
+        It is randomized response, searched base blocks or a Singer set.
         """
         size = self._sizes[kind]
         if size == 1:
@@ -261,7 +261,7 @@ class _Frame:
 
 
 def _flattest_design(size: int, set_size: int, outputs: int) -> tuple[float, CodeFamily] | None:
-    """Return the flatness and the design of the flattest searched base blocks, if there are any."""
+    """Return the flatness and the design of the flattest searched base blocks, if any."""
     best: tuple[float, CodeFamily] | None = None
     for design, flatness in search_designs(size, [set_size], outputs):
         if best is None or flatness < best[0]:
@@ -272,7 +272,7 @@ def _flattest_design(size: int, set_size: int, outputs: int) -> tuple[float, Cod
 
 
 def _sizes_to_try(half: int) -> list[int]:
-    """Return all sizes up to ``half``, or enough that the ratio of neighbours stays small."""
+    """Return all sizes up to ``half``, or enough of them that neighbours have a small ratio."""
     largest = max(half, 1)
     step = max(largest, 2) ** (1 / _MAX_SIZES)
     sizes = set(range(1, min(largest, 32) + 1))

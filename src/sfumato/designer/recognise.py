@@ -1,24 +1,38 @@
-"""Recognise a matrix that is uniform, high-low, tiered, made of blocks, or a union of those."""
+"""Recognise a matrix that is uniform, high-low, tiered, made of blocks, or a union of these."""
 
 import numpy as np
 
-from sfumato.contexts import Blocks, Context, ContextUnion, ExactMatrix, Tiers, Uniform, union
+from sfumato.contexts import (
+    Blocks,
+    Context,
+    ContextUnion,
+    ExactMatrix,
+    Tiers,
+    Uniform,
+    symbols_by_group,
+    union,
+)
 from sfumato.domains import Domain, IntegerDomain
 from sfumato.errors import NoClosedForm, NothingToLearn
 from sfumato.foundation.arrays import Booleans, Symbols
 
-__all__ = ["recognise", "recognise_as_written", "require_distinct_symbols"]
+__all__ = [
+    "connected_symbols",
+    "recognise",
+    "recognise_as_written",
+    "require_distinct_symbols",
+]
 
-_NO_PAIR = -1  # stands for the ε inside a block of one symbol
+_NO_PAIR = -1  # in place of the ε inside a block of one symbol
 
 
 def recognise(context: Context) -> Context:
     """Return the structured context that promises the same as ``context``, over the same domain.
 
     The matrix is closed first, so a matrix is recognised by what it promises, not by how it is
-    written. Where several forms fit, the first of these is taken: uniform, blocks that a report may
-    show, high-low, tiers, blocks that it may not show, and last a union, whose parts are recognised
-    one by one. Raises ``NoClosedForm`` for any other matrix.
+    written. If several forms fit, the first of these wins: uniform, blocks that a report may show,
+    high-low, tiers, blocks that it may not show, and a union, whose parts are recognised one by
+    one. Raise ``NoClosedForm`` for any other matrix.
 
     >>> from sfumato.contexts import PrivacyMatrix
     >>> recognise(PrivacyMatrix([[0, 1, "inf"], [1, 0, "inf"], ["inf", "inf", 0]]))
@@ -36,9 +50,9 @@ def recognise(context: Context) -> Context:
 
 
 def recognise_as_written(context: Context) -> Context:
-    """Return the structured context with the very entries of ``context``.
+    """Return the structured context with exactly the entries of ``context``.
 
-    The matrix is not closed, which is fast for large ones.
+    The matrix is not closed first, which would be slow if it is large.
 
     >>> from sfumato.contexts import PrivacyMatrix
     >>> recognise_as_written(PrivacyMatrix([[0, 1, 1], [1, 0, 1], [1, 1, 0]]))
@@ -56,7 +70,7 @@ def require_distinct_symbols(exact: ExactMatrix) -> None:
         x, x2 = zeros[0]
         raise NothingToLearn(
             f"this context forbids telling symbols {x} and {x2} apart at all. Give them one label, "
-            "or an ε above 0."
+            "or a positive ε."
         )
 
 
@@ -98,7 +112,7 @@ def _as_blocks(exact: ExactMatrix, domain: Domain, across: int) -> Uniform | Blo
     if not (is_partition and has_equal_rows and has_one_epsilon_each):
         return None
     between = exact.epsilon_of(across)
-    # A symbol alone in its block owes the others what every symbol does, and nothing inside.
+    # A symbol alone in its block only has the promise that every symbol has across.
     epsilons = []
     promised = set()
     for numerator in inside[np.unique(first)].tolist():
@@ -115,10 +129,10 @@ def _as_blocks(exact: ExactMatrix, domain: Domain, across: int) -> Uniform | Blo
 
 def _as_tiers(exact: ExactMatrix, domain: Domain) -> Context | None:
     """Read rows of one number each: tiers, or high-low if only one of the numbers is finite."""
-    owed = exact.off_diagonal().min(axis=1)
-    if not (owed[:, None] == exact.numerators)[_off_diagonal(exact)].all():
+    row_numerators = exact.off_diagonal().min(axis=1)
+    if not (row_numerators[:, None] == exact.numerators)[_off_diagonal(exact)].all():
         return None
-    tier_of, numerators = _renumber_by_first(owed)
+    tier_of, numerators = _renumber_by_first(row_numerators)
     epsilons = [exact.epsilon_of(n) for n in numerators.tolist()]
     simplest = Tiers(tier_of, epsilons, domain=domain).simplify()
     return None if simplest.uniform_epsilon is not None else simplest
@@ -127,9 +141,8 @@ def _as_tiers(exact: ExactMatrix, domain: Domain) -> Context | None:
 def _as_hidden_blocks(exact: ExactMatrix, domain: Domain) -> Context | None:
     """Read blocks with a finite ε across.
 
-    The first symbol sees its own block at one distance and all others at another, so its row names
-    ``across``. It cannot name two: if the blocks at one distance are read from a matrix, the pairs
-    at the other make none.
+    The first row has one entry inside its block and another across, so one of the two is
+    ``across``. At most one of them gives blocks.
     """
     distances = np.unique(exact.numerators[0, 1:]).tolist()
     if len(distances) > 2:
@@ -143,25 +156,34 @@ def _as_hidden_blocks(exact: ExactMatrix, domain: Domain) -> Context | None:
 
 
 def _as_union(exact: ExactMatrix, domain: Domain) -> Context:
-    """Read parts between which nothing is promised; single symbols share one, sent in clear."""
-    from scipy.sparse.csgraph import connected_components
-
-    promised = exact.numerators != exact.infinite
-    _, component_of = connected_components(promised, directed=True, connection="weak")
-    alone = np.bincount(component_of)[component_of] == 1
-    block_of, _ = _renumber_by_first(np.where(alone, -1, component_of).astype(np.int64))
-    count = int(block_of.max()) + 1
-    if count == 1:
+    """Read parts with no promise across."""
+    blocks = connected_symbols(exact)
+    if len(blocks) == 1:
         raise NoClosedForm(
             "no closed-form mechanism fits this privacy matrix: it is neither uniform, high-low, "
             "tiered, made of blocks, nor a union of those. Call sf.design(context), or run "
             "`sfumato design`, to compute a mechanism."
         )
+    block_of = np.empty(exact.size, dtype=np.int64)
     parts = []
-    for j in range(count):
-        symbols = np.flatnonzero(block_of == j)
+    for j, symbols in enumerate(blocks):
+        block_of[symbols] = j
         parts.append(_recognise_matrix(exact.part(symbols), IntegerDomain(symbols.size)))
     return union(parts, block_of=block_of, domain=domain)
+
+
+def connected_symbols(exact: ExactMatrix) -> list[Symbols]:
+    """Return the sets of symbols that promises connect, in the order of their first symbols.
+
+    Symbols without a promise in either direction share one set, which can be sent as is.
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    is_promised = exact.numerators != exact.infinite
+    _, component_of = connected_components(is_promised, directed=True, connection="weak")
+    is_alone = np.bincount(component_of)[component_of] == 1
+    set_of, _ = _renumber_by_first(np.where(is_alone, -1, component_of).astype(np.int64))
+    return symbols_by_group(set_of)
 
 
 def _off_diagonal(exact: ExactMatrix) -> Booleans:
@@ -169,7 +191,7 @@ def _off_diagonal(exact: ExactMatrix) -> Booleans:
 
 
 def _renumber_by_first(numbers: Symbols) -> tuple[Symbols, Symbols]:
-    """Renumber integers 0, 1, … in the order in which they first occur; return the old ones too."""
+    """Renumber integers 0, 1, … in the order in which they first occur; also return the old."""
     values, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
     order = np.argsort(first)
     new_number = np.empty_like(order)

@@ -34,7 +34,7 @@ def grid_tiles(grid: GridDomain, rows: int, columns: int) -> Symbols:
 def h3_parents(domain: H3Domain, resolution: int) -> Symbols:
     """Return the parent of each cell at a coarser resolution as its block."""
     _, blocks = np.unique(domain.parents(resolution), return_inverse=True)
-    return _with_other(blocks.astype(np.int64), domain.size)
+    return _with_other(blocks, domain.size)
 
 
 def nearest_places(

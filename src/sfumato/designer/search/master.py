@@ -7,8 +7,8 @@ weights w
     minimise tr(W M⁻¹)   subject to   Σ θ_r r = 1,  θ ≥ 0
 
 This is an A-optimal design of experiments (Pukelsheim 2006, "Optimal design of experiments") with
-linear constraints. For growing t, Newton's method minimises ``t·tr(W M⁻¹) − Σ log θ_r`` on the
-constraints. At its end every ray of the pool satisfies
+linear constraints. It is solved along the central path: for growing t, Newton's method minimises
+``t·tr(W M⁻¹) − Σ log θ_r`` on the constraints. At the minimum, every ray satisfies
 
     |W^½ M⁻¹ r|² + 1/(tθ_r) = ν·r
 
@@ -17,7 +17,6 @@ with ν the multipliers of the constraints, and the value is within ``N/t`` of t
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from math import gcd, inf, isfinite
 
 import numpy as np
@@ -29,7 +28,7 @@ from sfumato.mechanisms import Mechanism
 
 __all__ = ["Mixture", "Objective", "best_mixture"]
 
-_PEOPLE = 10**6  # to which a prior of shares is rounded
+_PEOPLE = 10**6  # the total that shares of a prior are scaled to before rounding
 _MAX_COUNT = 2**32
 _MAX_WEIGHT_RATIO = 1e6
 
@@ -46,7 +45,7 @@ _MIN_LENGTH = 1e-12  # of a step
 class Objective:
     """The value ``tr(W M⁻¹)`` of a mechanism for a crowd p and symbol weights w, and its bounds.
 
-    ``counts`` are p as integers without a common factor.
+    ``counts`` is p as integers without a common factor.
 
     >>> Objective.of(3, prior=[0.5, 0.25, 0.25], weights=None).crowd
     array([0.5 , 0.25, 0.25])
@@ -59,7 +58,7 @@ class Objective:
     def of(cls, size: int, prior: ArrayLike | None, weights: ArrayLike | None) -> "Objective":
         """Parse the arguments of ``design``; by default people are spread evenly, with weights 1.
 
-        Counts are taken as they are. Shares are rounded to millionths, and to at least one.
+        Counts are used as they are. Shares are rounded to millionths, and up to at least one.
         """
         counts = np.ones(size) if prior is None else _parse_prior(prior, size)
         w = np.ones(size) if weights is None else _parse_weights(weights, size)
@@ -87,12 +86,12 @@ class Objective:
 
     @property
     def offset(self) -> float:
-        """``Σ w p²``: what the value of a mechanism exceeds its risk by."""
+        """``Σ w p²``: the difference between the value of a mechanism and its risk."""
         return float(self.weights @ self.crowd**2)
 
     @property
     def least_value(self) -> float:
-        """``Σ w p``: the value of answers in clear, which no mechanism can beat."""
+        """``Σ w p``: the value of unrandomized answers, which no mechanism can beat."""
         return float(self.weights @ self.crowd)
 
     def value_of(self, mechanism: Mechanism) -> float:
@@ -104,8 +103,8 @@ def _parse_prior(prior: ArrayLike, size: int) -> Floats:
     counts = _parse_numbers(prior, size, "prior")
     if not counts.any():
         raise InvalidArgument(f"prior must be {size} shares or counts, not all of them 0.")
-    whole = (counts == np.rint(counts)).all() and counts.min() >= 1
-    if whole and counts.max() <= _MAX_COUNT:
+    are_integers = (counts == np.rint(counts)).all() and counts.min() >= 1
+    if are_integers and counts.max() <= _MAX_COUNT:
         return counts
     shares = counts / counts.max()  # so that no sum overflows
     return np.maximum(np.rint(shares / shares.sum() * _PEOPLE), 1)
@@ -116,7 +115,8 @@ def _parse_weights(weights: ArrayLike, size: int) -> Floats:
     if not w.all() or w.max() / w.min() > _MAX_WEIGHT_RATIO:
         raise InvalidArgument(
             f"weights must be positive, with a ratio of at most {_MAX_WEIGHT_RATIO:.0e} between "
-            "the largest and the smallest. Merge symbols that do not matter, or weigh them little."
+            "the largest and the smallest. Merge symbols that do not matter, or give them small "
+            "weights."
         )
     return w
 
@@ -135,7 +135,7 @@ def _parse_numbers(numbers: ArrayLike, size: int, name: str) -> Floats:
 
 
 def _coprime(counts: Sequence[int]) -> tuple[int, ...]:
-    common = reduce(gcd, counts)
+    common = gcd(*counts)
     return tuple(count // common for count in counts)
 
 
@@ -146,8 +146,8 @@ def _coprime(counts: Sequence[int]) -> tuple[int, ...]:
 class Mixture:
     """Weights θ of the rays, ``M⁻¹``, the multipliers ν of ``Σ θ r = 1``, and ``tr(W M⁻¹)``.
 
-    The value is inf where the rays do not tell all symbols apart, or cannot be mixed to 1: they
-    make no channel.
+    The value is inf if the rays do not tell all symbols apart, or cannot be mixed to 1: then they
+    do not make a channel.
     """
 
     theta: Floats
@@ -161,8 +161,8 @@ def best_mixture(
 ) -> Mixture:
     """Return weights for which ``tr(W M⁻¹)`` is within a relative ``tolerance`` of the least.
 
-    ``start`` holds positive weights to begin with; they need not satisfy the constraints. ``first``
-    is the tolerance at which the path is entered: the better the start, the smaller it may be.
+    ``start`` holds positive weights to begin with, which need not satisfy the constraints. The path
+    is entered at the tolerance ``first``: the better the start, the smaller it may be.
 
     >>> rays = np.array([[1.5, 0.5], [0.5, 1.5], [1.0, 1.0]])
     >>> best_mixture(rays, np.ones(2), np.full(3, 1 / 3), 1e-9).theta.round(6) + 0.0
@@ -174,7 +174,7 @@ def best_mixture(
         return Mixture(path.theta, path.inverse, path.multipliers, inf)
     t = N / (path.value * max(first, tolerance))
     for _ in range(_MAX_GROWTHS):
-        # The path ends where the digits of floats do; any point on it is a mixture.
+        # The path ends where floats run out of digits. Any point on it is a mixture.
         if not path.centre(t) or N / t <= tolerance * path.value:
             break
         t = min(t * _GROWTH, 1.01 * N / (tolerance * path.value))
@@ -199,9 +199,9 @@ class _Path:
         self.value = value if value > 0 else inf
 
     def centre(self, t: float) -> bool:
-        """Run Newton's method for one t, in ``d/θ``, where the barrier is as round as can be.
+        """Run Newton's method for one t, in ``d/θ``, where the barrier is roundest.
 
-        Returns False if the equations cannot be solved in floats.
+        Return False if the equations cannot be solved in floats.
         """
         from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
@@ -233,7 +233,7 @@ class _Path:
     def balance(self) -> bool:
         """Make ``Σ θ r = 1`` hold to the last digits, by the least change relative to θ.
 
-        Returns whether that worked.
+        Return whether that worked.
         """
         for _ in range(3):
             missing = 1 - self.theta @ self._R
@@ -246,9 +246,9 @@ class _Path:
         return isfinite(self.value) and float(np.abs(1 - self.theta @ self._R).max()) < _BALANCED
 
     def _advance(self, step: Floats, length: float, t: float, decrement: float | None) -> float:
-        """Go along ``step``, as far as M has an inverse; return the length.
+        """Move along ``step`` as far as M has an inverse; return the length.
 
-        Once the constraints hold there is a ``decrement``, and the barrier function must fall.
+        Once the constraints hold, there is a ``decrement``, and the barrier function must fall.
         """
         theta = self.theta
         start = self._barrier(t)
@@ -265,7 +265,7 @@ class _Path:
         return length
 
     def _barrier(self, t: float) -> float:
-        """``t·tr(W M⁻¹) − Σ log θ_r``."""
+        """Return ``t·tr(W M⁻¹) − Σ log θ_r``."""
         return t * self.value - float(np.log(self.theta).sum())
 
 

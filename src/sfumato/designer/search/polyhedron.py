@@ -1,13 +1,13 @@
-"""The cone in logarithms: a polyhedron in 64-bit integers, and the way between its vertices.
+"""The cone in logarithms: a polyhedron in 64-bit integers, and the edges between its vertices.
 
 For r > 0 write ``r = e^h``. The cone becomes ``{h : h_x − h_x2 ≤ E[x, x2]}``, up to an additive
-constant, which ``h_0 = 0`` fixes. At a vertex the inequalities that hold with equality form a tree
-over the symbols. Relaxing one of them moves one side of the tree, until another inequality stops it
-at the neighbouring vertex, or nothing does.
+constant, which ``h_0 = 0`` fixes. At a vertex, the inequalities that hold with equality form a tree
+over the symbols. Relaxing one of them moves one side of the tree until another inequality stops it
+at a neighbouring vertex, or goes on forever.
 
-E is rounded up and perturbed upwards, by less than a millionth of its least entry where 64 bits
-allow that, so that no vertex has more equalities than a tree. That only widens the cone: what holds
-for all of the wider cone holds for all of the true one.
+E is rounded up and perturbed upwards, by less than a millionth of its smallest entry if 64 bits
+allow that, so that no vertex has more equalities than a tree. That only widens the cone: whatever
+holds for the wider cone holds for the true one.
 """
 
 from dataclasses import dataclass
@@ -21,18 +21,18 @@ from sfumato.randomness import KEY_BYTES, words_from
 __all__ = ["Polyhedron", "Vertices"]
 
 Vertices = NDArray[np.int64]
-"""A vertex per row: ``h·scale``, with 0 for the first symbol."""
+"""One vertex per row: ``h·scale``, with 0 for the first symbol."""
 
 _UNBOUNDED = np.int64(1) << 62
-_PERTURBATION = 2e-7  # of the least entry
-_MIN_NOISE = 2.0**24  # steps of the grid, so that ties stay unlikely
+_PERTURBATION = 2e-7  # of the smallest entry
+_MIN_NOISE = 2.0**24  # steps of the integer grid, to keep ties unlikely
 
 
 @dataclass(frozen=True)
 class Polyhedron:
     """``{h : h_x − h_x2 ≤ N[x, x2]/scale}``, with ``N`` closed.
 
-    ``tail`` and ``head`` list the inequalities (x, x2) that no two others imply.
+    ``tail`` and ``head`` list the inequalities (x, x2) that are not implied by two others.
     """
 
     N: NDArray[np.int64]
@@ -48,16 +48,15 @@ class Polyhedron:
         """
         k = len(E)
         finite = np.isfinite(E) & ~np.eye(k, dtype=np.bool_)
-        # A power of two, so that E·scale is exact, with room for sums along a path.
+        # A power of two makes E·scale exact, and leaves room for sums along a path.
         scale = 2.0 ** (59 - np.ceil(np.log2((k + 1) * E[finite].max())))
         words = words_from(attempt.to_bytes(KEY_BYTES, "big"), 0, k * k)[:, 0].reshape(k, k)
         amplitude = max(_PERTURBATION * float(E[finite].min()) * scale, _MIN_NOISE)
         noise = (words >> np.uint64(11)) * 2.0**-53 * amplitude
-        # An entry that a detour implies is left to the detour: perturbed by itself, it would split
-        # rays into many.
+        # Leave out entries that a detour implies: perturbing them would split one ray into many.
         finite &= ~_is_implied(E)
         N = np.full((k, k), _UNBOUNDED, dtype=np.int64)
-        # 1024 covers the last digit of E, which is worth fewer than a thousand steps.
+        # 1024 covers the last digit of E, which is less than a thousand steps.
         rounded_up = np.ceil(E[finite] * scale).astype(np.int64)
         N[finite] = rounded_up + noise[finite].astype(np.int64) + 1024
         np.fill_diagonal(N, 0)
@@ -84,7 +83,7 @@ class Polyhedron:
 
     @property
     def is_finite(self) -> Booleans:
-        """Where the matrix is finite."""
+        """For each pair, whether the matrix is finite."""
         return self.N < _UNBOUNDED
 
     def restrict(self, symbols: NDArray[np.intp]) -> "Polyhedron":
@@ -102,30 +101,30 @@ class Polyhedron:
     def nearest_vertices(self, logarithms: Floats) -> Vertices:
         """Return a vertex near each point h, whose entries must be finite.
 
-        The symbols joined to the first one move together until they meet another, which joins them.
+        Symbols connected to the first one move together until an inequality connects another one.
         """
         h = np.rint(logarithms * self.scale).astype(np.int64)
         row = np.arange(len(h))
-        joined = np.zeros(h.shape, dtype=np.bool_)
-        joined[:, 0] = True
+        in_tree = np.zeros(h.shape, dtype=np.bool_)
+        in_tree[:, 0] = True
         for _ in range(self.size - 1):
             differences = h[:, :, None] - h[:, None, :]
             slack = np.where(self.is_finite, self.N - differences, _UNBOUNDED)
-            inward = ~joined[:, :, None] & joined[:, None, :]
-            outward = joined[:, :, None] & ~joined[:, None, :]
+            inward = ~in_tree[:, :, None] & in_tree[:, None, :]
+            outward = in_tree[:, :, None] & ~in_tree[:, None, :]
             fall = np.where(inward, slack, _UNBOUNDED).min(axis=2)
             rise = np.where(outward, slack, _UNBOUNDED).min(axis=1)
             falls = fall.min(axis=1) <= rise.min(axis=1)
             step = np.where(falls, -fall.min(axis=1), rise.min(axis=1))
-            h += np.where(joined, step[:, None], 0)
+            h += np.where(in_tree, step[:, None], 0)
             newcomer = np.where(falls, fall.argmin(axis=1), rise.argmin(axis=1))
-            joined[row, newcomer] = True
+            in_tree[row, newcomer] = True
         return h - h[:, :1]
 
     def neighbours(self, vertices: Vertices) -> tuple[Vertices, Booleans] | None:
         """Return the vertex that relaxing each equality leads to, and whether there is one.
 
-        The result has an entry per vertex and equality. It is ``None`` if the equalities of some
+        The result has one entry per vertex and equality. It is ``None`` if the equalities of some
         vertex do not form a tree: the perturbation was unlucky.
         """
         differences = vertices[:, self.tail] - vertices[:, self.head]

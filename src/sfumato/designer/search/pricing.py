@@ -1,15 +1,15 @@
 """Pricing: which members of the cone would improve a mixture most.
 
-A mixture with ``M⁻¹`` and multipliers ν is the best of all exactly if no member of the cone has a
-positive
+A mixture with ``M⁻¹`` and multipliers ν is the best of all if and only if no member of the cone has
+a positive
 
     φ(r) = |W^½ M⁻¹ r|² − ν·r,   p·r = 1
 
-φ is convex, so its largest value is at an extreme ray; but except in small domains (``rays.py``)
-there are too many rays to try them all. Two searches look for good ones. *Climbing* moves the entry
-of one symbol after another to an end of what the others allow, for many starts at once: fast, and
-soon stuck. *Walking* goes from a vertex to its best neighbour, which moves whole sets of symbols
-together. Their result is a lower bound on the maximum, never a proof.
+φ is convex, so it is largest at an extreme ray. Except in small domains (``rays.py``), there are
+too many rays to try them all, so two searches look for good ones. *Climbing* moves the entry of one
+symbol after another to an end of the range that the others allow, for many starts at once. It is
+fast, but soon gets stuck. *Walking* goes from a vertex to its best neighbour, which moves sets of
+symbols together. The result is a lower bound on the maximum, never a proof.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ class Price:
 
     @classmethod
     def of(cls, mixture: Mixture, weights: Floats) -> "Price":
-        """Return φ of a mixture that was computed for these weights."""
+        """Return φ of the best mixture for these weights."""
         return cls(np.sqrt(weights)[:, None] * mixture.inverse, mixture.multipliers)
 
     def __call__(self, columns: Floats) -> Floats:
@@ -51,8 +51,7 @@ class Price:
         """Return a bound on the largest φ of these columns that holds in exact arithmetic.
 
         A sum of k products is off by at most ``γ Σ|…|`` with γ a little above ``k·2^−53`` (Higham
-        2002, chapter 3). The allowance here is several times that, to cover the rounding in the
-        columns themselves.
+        2002, chapter 3). γ here is several times that, to cover the rounding of the columns too.
         """
         gamma = (columns.shape[1] + 64) * 2.0**-50
         value = columns @ self.roots.T
@@ -90,7 +89,7 @@ def climb(
 
 
 class _Climbers:
-    """Columns R on their way up, with what changes of φ are computed from.
+    """Columns R during a climb, and the terms from which changes of φ are computed.
 
     For G = roots' roots and a column r with mean m = p·r, φ(r/m) = (rᵀGr/m − ν·r)/m.
     """
@@ -102,7 +101,7 @@ class _Climbers:
         self.columns = starts
 
     def normalise(self) -> None:
-        """Scale all columns to mean 1, and compute their forms from scratch."""
+        """Scale all columns to mean 1, and compute their terms from scratch."""
         self.columns = self._section.normalise(self.columns)
         self._GR = self.columns @ self._G
         self._square = (self.columns * self._GR).sum(axis=1)
@@ -110,7 +109,7 @@ class _Climbers:
         self._mean = np.ones(len(self.columns))
 
     def best_step(self, x: int, *ends: Floats) -> Floats:
-        """Return by how much to move entry x of each column: to the better end, or 0."""
+        """Return how far to move entry x of each column: to the better end, or not at all."""
         best = (self._square / self._mean - self._linear) / self._mean
         best = best + np.abs(best) * _MIN_GAIN + 1e-14
         step = np.zeros(len(best))
@@ -127,7 +126,7 @@ class _Climbers:
         return step
 
     def move(self, x: int, step: Floats) -> None:
-        """Move entry x of each column, and update the forms."""
+        """Move entry x of each column, and update the terms."""
         self._square += step * (2 * self._GR[:, x] + step * self._G[x, x])
         self._GR += step[:, None] * self._G[x]
         self._linear += step * self._nu[x]

@@ -1,14 +1,13 @@
-"""Rays of the cone: simple ones to begin with, and all of them, which certifies a bound.
+"""Rays of the cone: simple ones to begin with, or all of them, to certify a bound.
 
 Members of the cone are compared on its cross-section ``p·r = 1``. An extreme ray is ``e^h`` on its
-support, a set of symbols that contains, with x, every symbol that x owes something to. On the
-support h is a vertex of a polyhedron (``polyhedron.py``). The vertices and edges of a polyhedron
-form a connected graph, so a walk from any vertex finds all of them.
+support. The support contains, for each of its symbols x, every symbol that x owes a promise to. On
+the support, h is a vertex of a polyhedron (``polyhedron.py``). The vertices and edges of a
+polyhedron form a connected graph, so a walk from any vertex finds them all.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from sfumato.contexts import Cone
 from sfumato.designer.search.polyhedron import Polyhedron, Vertices
 from sfumato.foundation.arrays import Booleans, Floats
 
-__all__ = ["CrossSection", "max_rays", "wider_rays"]
+__all__ = ["CrossSection", "wider_rays"]
 
 _MAX_ATTEMPTS = 8  # perturbations to try
 _CHUNK = 1 << 21  # comparisons at a time
@@ -52,7 +51,7 @@ class CrossSection:
         return self.normalise(np.vstack([ones, self.cone.shrink, against, self._remainders()]))
 
     def _remainders(self) -> Floats:
-        """Return what remains of the column of ones when half of what a symbol may take is taken.
+        """Return what remains of the column of ones after each symbol takes half of what it may.
 
         With these, some mixture of the simplest rays is a channel that favours every symbol.
         """
@@ -69,26 +68,18 @@ class CrossSection:
 
 
 class _Unlucky(Exception):
-    """Two ways out of a vertex are equally long: another perturbation must be tried."""
+    """The error for two equally long ways out of a vertex: try another perturbation."""
 
 
 class _TooMany(Exception):
-    """There are more rays than the limit."""
-
-
-def max_rays(size: int) -> int:
-    """Return the most extreme rays a finite matrix can have: ``binom(2k − 2, k − 1)``.
-
-    >>> [max_rays(k) for k in (4, 6, 8, 10)]
-    [20, 252, 3432, 48620]
-    """
-    return comb(2 * size - 2, size - 1)
+    """The error for more rays than the limit."""
 
 
 def wider_rays(E: Floats, limit: int) -> Floats | None:
     """Return the extreme rays of a cone slightly wider than that of the closed matrix E.
 
-    Each row holds logarithms, −inf for an entry of 0. Returns ``None`` above ``limit`` rays.
+    Each row holds logarithms, −inf for an entry of 0. Return ``None`` above ``limit`` rays. (A
+    finite matrix of k symbols has at most ``binom(2k − 2, k − 1)`` extreme rays.)
 
     >>> E = np.array([[0.0, 1.0], [2.0, 0.0]])
     >>> sorted(wider_rays(E, 10).round(5).tolist())
@@ -122,9 +113,9 @@ def _all_rays(wider: Polyhedron, limit: int) -> Floats:
 
 
 def _supports(owes: Booleans) -> Iterator[Booleans]:
-    """Yield the connected sets that contain every symbol their members owe something to.
+    """Yield the connected sets that contain every symbol that their members owe a promise to.
 
-    Each is the union of sets ``owes[x]`` that overlap.
+    Each is a union of overlapping sets ``owes[x]``.
     """
     smallest = list(np.unique(owes, axis=0))
     waiting = list(smallest)
@@ -141,7 +132,7 @@ def _supports(owes: Booleans) -> Iterator[Booleans]:
 
 
 def _all_vertices(polyhedron: Polyhedron, limit: int) -> Vertices:
-    """Walk the graph of vertices level by level, from any of them."""
+    """Walk the graph of vertices level by level, starting from any of them."""
     size = polyhedron.size
     if size == 1:
         return np.zeros((1, 1), dtype=np.int64)
@@ -163,7 +154,7 @@ def _all_vertices(polyhedron: Polyhedron, limit: int) -> Vertices:
 
 
 def _neighbours(polyhedron: Polyhedron, vertices: Vertices) -> Vertices:
-    """Return the neighbours of all vertices, each once."""
+    """Return the neighbours of all vertices, without duplicates."""
     chunk = polyhedron.chunk_size(_CHUNK)
     neighbours = []
     for start in range(0, len(vertices), chunk):

@@ -1,15 +1,17 @@
 """The search for the best mechanism of one matrix: mix known rays, look for better ones, repeat.
 
-Every round has a solution, so the search can stop after any of them: a mixture of members of the
-cone, which is a channel that keeps the matrix, and a bound below every other channel. For any
-matrix S and any ν, if ``|Sᵀr|² − ν·r ≤ δ`` for all members r of the cone with ``p·r = 1``, then
+Every round has a solution, so the search can stop after any round. A solution is a mixture of
+members of the cone, which is a channel that keeps the matrix, and a bound below every channel. For
+any matrix S and any ν, if ``|Sᵀr|² − ν·r ≤ δ`` for all members r of the cone with ``p·r = 1``, then
 every channel has
 
     tr(W M⁻¹) ≥ (tr W^½ S)² / (ν·1 + δ)
 
-(docs/designer.md has the three lines of proof). With ``S = M⁻¹ W^½`` and the multipliers ν of the
-mixture this is as sharp as the mixture is good. The bound is *certified* if δ was taken over all
-rays of a wider cone, and *estimated* if it is the largest value that a search has found.
+(docs/designer.md has the three-line proof). With ``S = M⁻¹ W^½`` and the multipliers ν of the
+mixture, the bound is as sharp as the mixture is good. The bound is *certified* if δ is taken over
+all rays of a wider cone, and *estimated* if δ is the largest value that a search finds.
+
+In the end, the best mixture becomes a table: few columns, precise weights, integers over a word.
 """
 
 import hashlib
@@ -17,7 +19,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf, isfinite
-from typing import Protocol
 
 import numpy as np
 
@@ -34,21 +35,21 @@ __all__ = ["Solution", "search_rounds", "to_table"]
 
 _MAX_RAYS = 1_000_000
 _MAX_ENUMERATED = 12  # symbols
-_MAX_SPARSE = 16  # symbols of a matrix with few promises that no others imply
+_MAX_SPARSE = 16  # symbols, if few promises remain that others do not imply
 _FIRST_TOLERANCE = 1e-2
 _LAST_TOLERANCE = 1e-6
-_NEW_SHARE = 1e-2  # of the weight, that new rays start with
-_PROGRESS = 1e-6  # of the risk, for a round to count
-_IDLE = 1e-3  # of the average weight: a ray below it is dropped
+_NEW_SHARE = 1e-2  # of the weight, for new rays to start with
+_PROGRESS = 1e-6  # of the risk, for a round to count as progress
+_IDLE = 1e-3  # of the average weight: a lighter ray is dropped
 _MIN_POOL = 600
 _MAX_POOL = 1600
 _SWEEPS = 40
-_STARTS = 12  # for each symbol: looking for rays costs far less than mixing them
-_WALKS = 4
-_WALKED_ENTRIES = 2048  # of all columns that walk in a round, above some dozen symbols
+_STARTS = 12  # per symbol: looking for rays costs far less than mixing them
+_WALKS = 4  # per symbol
+_WALKED_ENTRIES = 2048  # limit on the entries of all columns that walk in a round
 _WALK_BELOW = 1.0  # the gap below which walking pays
 _ROUNDING = 1 - 1e-12  # of the bound
-_LIGHT = (0.3, 0.03, 3e-3, 0.0)  # of the average weight: lighter rays are dropped, if possible
+_LIGHT = (0.3, 0.03, 3e-3, 0.0)  # of the average weight: a table drops lighter rays if it can
 _MAX_LOSS = 5e-7  # of the risk, for dropping rays
 _TABLE_TOLERANCE = 3e-8
 
@@ -68,12 +69,12 @@ def search_rounds(
 ) -> Iterator[Solution]:
     """Yield the solution of one round after another, without end.
 
-    ``columns`` are some to begin with, from other mechanisms for the same matrix. The same
+    ``columns``, from another mechanism for the same matrix, are rays to begin with. The same
     arguments give the same solutions, round by round.
     """
     pricing = _choose_pricing(section, _Random(seed))
     permanent = _distinct(np.vstack([section.simplest_rays(), section.lower(columns)]))
-    offset = float(weights @ section.crowd**2)  # what a value exceeds its risk by
+    offset = float(weights @ section.crowd**2)  # value minus risk
     rays = permanent
     theta = np.full(len(rays), 1 / len(rays))
     gap = 1.0
@@ -90,8 +91,8 @@ def search_rounds(
 
         value = mixture.value
         gap = (value - offset) / (bound - offset) - 1 if bound > offset else inf
-        # What counts is the risk, which may be a small part of the value. A round without progress
-        # has nothing left to find at this tolerance.
+        # The risk counts, and it may be a small part of the value. After a round without progress
+        # there is nothing left to find at this tolerance.
         risk_share = (value - offset) / value if isfinite(value) else 1.0
         idle = value > best - _PROGRESS * (best - offset)
         if idle:
@@ -106,9 +107,9 @@ def search_rounds(
 
 
 def _choose_pool(theta: Floats, permanent: int, size: int) -> Booleans:
-    """Return which rays stay: the permanent ones, and the heaviest of those that carry weight.
+    """Return which rays to keep: the permanent ones, and the heaviest of the others.
 
-    A best mixture needs at most ``k(k+1)/2 + k`` rays, and room to choose them from.
+    A best mixture needs at most ``k(k+1)/2 + k`` rays, but more to choose from.
     """
     pool = min(max(3 * size * (size + 1) // 5, _MIN_POOL), _MAX_POOL)
     number = np.arange(len(theta))
@@ -121,19 +122,9 @@ def _choose_pool(theta: Floats, permanent: int, size: int) -> Booleans:
 # --- looking for rays -----------------------------------------------------------------------------
 
 
-class _Pricing(Protocol):
-    """Looks for members of the cone with a large φ."""
-
-    certified: bool
-
-    def best(
-        self, price: Price, rays: Floats, mixture: Mixture, gap: float
-    ) -> tuple[Floats, float]:
-        """Return rays of large φ, and the largest φ, or a bound on it."""
-        ...
-
-
-def _choose_pricing(section: CrossSection, random: "_Random") -> _Pricing:
+def _choose_pricing(
+    section: CrossSection, random: "_Random"
+) -> "_ExactPricing | _HeuristicPricing":
     E = section.cone.E
     logarithms = wider_rays(E, _MAX_RAYS) if _is_enumerable(E) else None
     if logarithms is None:
@@ -142,21 +133,20 @@ def _choose_pricing(section: CrossSection, random: "_Random") -> _Pricing:
 
 
 def _is_enumerable(E: Floats) -> bool:
-    """Whether all rays can be tried: few symbols, or a few more with few unimplied promises."""
+    """Return whether there are few enough rays to try them all."""
     if len(E) <= _MAX_ENUMERATED:
         return True
     return len(E) <= _MAX_SPARSE and Polyhedron.around(E).tail.size <= 3 * len(E)
 
 
 class _ExactPricing:
-    """Tries all rays of a wider cone: its bounds are certified."""
+    """The search for rays of large φ among all rays of a wider cone: its bounds are certified."""
 
     certified = True
 
     def __init__(self, section: CrossSection, random: "_Random", logarithms: Floats) -> None:
         self._wider = section.normalise(np.exp(logarithms))
-        # Rays of the wider cone that the perturbation has split are one ray of the true cone, or
-        # nearly.
+        # Several rays of the wider cone may be perturbations of the same ray of the true cone.
         self._true = _distinct(section.lower(self._wider))
         self._max_rays = 6 * section.size
         self._random = random
@@ -166,8 +156,8 @@ class _ExactPricing:
     ) -> tuple[Floats, float]:
         """Return rays of large φ, and a bound on φ for the whole cone.
 
-        Chance has a say in the choice: the rays of largest φ are often alike. In a symmetric matrix
-        hundreds have the same φ, and the first few of them would add little.
+        The choice is partly random, because the rays of largest φ are often alike. In a symmetric
+        matrix, hundreds have the same φ, and the first few of them would add little.
         """
         chance = self._random.uniform("rays", (len(self._true), 1)).ravel()
         chosen = _largest(self._true, price(self._true) * chance, self._max_rays)
@@ -175,7 +165,7 @@ class _ExactPricing:
 
 
 class _HeuristicPricing:
-    """Climbs and walks: its bounds are estimates."""
+    """The search for rays of large φ by climbing and walking: its bounds are estimates."""
 
     certified = False
 
@@ -206,14 +196,14 @@ class _HeuristicPricing:
             ends = walk(self._section, price, columns[best], self._polyhedron)
             columns = _distinct(np.vstack([ends, columns]))
             value = price(columns)
-        # Rays of the pool are members of the cone too; their φ is below 0.
+        # The rays of the pool are members of the cone too.
         largest = max(float(value.max()), float(price(rays).max()))
         return _largest(columns, value, self._max_rays), largest
 
     def _fresh_starts(self, price: Price) -> Floats:
-        """Return columns that favour a set of symbols.
+        """Return columns that each favour a set of symbols.
 
-        The sets are the signs of the directions that are known worst, and random ones.
+        The sets are the signs of the directions that are estimated worst, and random ones.
         """
         k = self._section.size
         count = self._starts
@@ -226,14 +216,14 @@ class _HeuristicPricing:
 
 
 class _Random:
-    """Numbers between 0 and 1 that depend on the seed, on their use and on earlier calls for it."""
+    """Numbers between 0 and 1 that depend on the seed, the use and the number of earlier calls."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._calls = Counter[str]()
 
     def uniform(self, use: str, shape: tuple[int, int]) -> Floats:
-        """Return an array of such numbers."""
+        """Return an array of such numbers for a use."""
         self._calls[use] += 1
         text = f"sfumato/design/{self._seed}/{use}/{self._calls[use]}"
         key = hashlib.sha256(text.encode()).digest()
@@ -242,13 +232,13 @@ class _Random:
 
 
 def _largest(columns: Floats, value: Floats, count: int) -> Floats:
-    """Return at most ``count`` columns of the largest positive values."""
+    """Return at most ``count`` columns, those of the largest positive values."""
     chosen = np.argsort(-value, kind="stable")[:count]
     return columns[chosen[value[chosen] > 0]]
 
 
 def _distinct(columns: Floats) -> Floats:
-    """Drop near duplicates, compared with how much entries differ at all."""
+    """Drop near duplicates; the tolerance is relative to the spread of all entries."""
     spread = float(np.abs(columns - 1).max())
     _, first = np.unique(np.round(columns / max(spread, 1e-300), 8), axis=0, return_index=True)
     return columns[np.sort(first)]
@@ -265,9 +255,9 @@ def to_table(context: Context, solution: Solution, objective: Objective) -> Tabl
 
 
 def _select_rays(solution: Solution, objective: Objective) -> tuple[Floats, Floats]:
-    """Return as few rays as do nearly as well, with their best weights.
+    """Return few rays that are nearly as good together, with their best weights.
 
-    The central path gives some weight to every ray of the pool; a report for each would be a waste.
+    The central path gives some weight to every ray of the pool, and each would cost a report.
     """
     rays = solution.rays
     theta = solution.mixture.theta
@@ -284,9 +274,9 @@ def _select_rays(solution: Solution, objective: Objective) -> tuple[Floats, Floa
 def _to_vertex(rays: Floats, mixture: Mixture, objective: Objective) -> tuple[Floats, Floats]:
     """Return at most ``k(k+1)/2`` of the rays, if they can be mixed to the same M.
 
-    ``Σ θ r rᵀ = M`` is that many equations, and ``M p = 1`` makes the rows add up to 1; a vertex of
-    all solutions has no more positive weights than equations. Matrices with symmetries have many
-    more good rays than that.
+    ``Σ θ r rᵀ = M`` is that many equations, and ``M p = 1`` makes the rows add up to 1. A vertex of
+    the set of solutions has no more positive weights than equations. Matrices with symmetries have
+    many more good rays than that.
     """
     from scipy.optimize import linprog
 
@@ -308,7 +298,7 @@ def _to_vertex(rays: Floats, mixture: Mixture, objective: Objective) -> tuple[Fl
 
 
 def _mix(rays: Floats, objective: Objective, theta: Floats) -> Mixture:
-    """Return the best mixture of some rays, as precisely as it matters for the risk."""
+    """Return the best mixture of some rays, as precise as the risk requires."""
     least_risk = max(objective.least_value - objective.offset, 1e-12)
     value_over_risk = 1 + objective.offset / least_risk
     tolerance = _TABLE_TOLERANCE / value_over_risk
