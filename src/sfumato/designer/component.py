@@ -15,9 +15,9 @@ from sfumato.contexts import Cone, Context, PrivacyMatrix, Uniform
 from sfumato.designer.bounds import lower_bound_risk_at_uniform
 from sfumato.designer.choose import mechanism_for
 from sfumato.designer.recognise import (
-    connected_symbols,
     recognise_as_written,
     require_distinct_symbols,
+    symbols_by_component,
 )
 from sfumato.designer.search import CrossSection, Objective, Solution, search_rounds, to_table
 from sfumato.errors import NoClosedForm, NothingToLearn
@@ -83,7 +83,7 @@ def _components(context: Context) -> Iterator[ComponentContext]:
 
 def _split_matrix(context: Context) -> Iterator[ComponentContext]:
     exact = context.exact_matrix()
-    components = connected_symbols(exact)
+    components = symbols_by_component(exact)
     if len(components) == 1:
         yield ComponentContext(components[0], context)
         return

@@ -17,10 +17,10 @@ from sfumato.errors import NoClosedForm, NothingToLearn
 from sfumato.foundation.arrays import Booleans, Symbols
 
 __all__ = [
-    "connected_symbols",
     "recognise",
     "recognise_as_written",
     "require_distinct_symbols",
+    "symbols_by_component",
 ]
 
 _NO_PAIR = -1  # in place of the ε inside a block of one symbol
@@ -157,7 +157,7 @@ def _as_hidden_blocks(exact: ExactMatrix, domain: Domain) -> Context | None:
 
 def _as_union(exact: ExactMatrix, domain: Domain) -> Context:
     """Read parts with no promise across."""
-    blocks = connected_symbols(exact)
+    blocks = symbols_by_component(exact)
     if len(blocks) == 1:
         raise NoClosedForm(
             "no closed-form mechanism fits this privacy matrix: it is neither uniform, high-low, "
@@ -172,7 +172,7 @@ def _as_union(exact: ExactMatrix, domain: Domain) -> Context:
     return union(parts, block_of=block_of, domain=domain)
 
 
-def connected_symbols(exact: ExactMatrix) -> list[Symbols]:
+def symbols_by_component(exact: ExactMatrix) -> list[Symbols]:
     """Return the sets of symbols that promises connect, in the order of their first symbols.
 
     Symbols without a promise in either direction share one set, which can be sent as is.
